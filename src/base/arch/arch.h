@@ -1,0 +1,8 @@
+/* Picks the processor's file. */
+#pragma once
+
+#if defined(__x86_64__)
+#include "base/arch/x86_64.h"
+#else
+#include "base/arch/generic.h"
+#endif

@@ -1,0 +1,19 @@
+/* One error type, told once: whoever first meets a failure calls tt_fail(); everybody above returns
+ * the code. */
+#pragma once
+
+#include "nccl.h"
+
+/* Record and log a failure, return `rc`.
+ * Logs one WARN "fmt..." (%m gives errno's text), keeps the text for ncclGetLastError
+ * (process-wide, and for the thread), whatever the log level. Thread-safe, async-signal-unsafe. */
+#define tt_fail(rc, ...) tt_fail_at((rc), __FILE__, __LINE__, __func__, __VA_ARGS__)
+ncclResult_t tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func,
+                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* Text of the last tt_fail() of the process; "" before the first. Valid until the thread's next
+ * call. */
+const char *tt_last_error(void);
+
+/* Fixed sentence per code; never NULL. */
+const char *tt_result_text(ncclResult_t rc);

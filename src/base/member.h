@@ -1,0 +1,20 @@
+/* The membership card: all that rooms below comm/ may know of a communicator. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tt_member {
+    int rank;
+    int nranks;
+    int device;             /* device number of this rank in its process */
+    uint64_t comm_id;       /* same on all ranks; for logs and plugins, no secret */
+    const char *name;       /* borrowed from the communicator; "" when unnamed */
+    _Atomic uint32_t abort; /* non-zero: every wait returns; value is an ncclResult_t */
+};
+
+static inline bool tt_member_aborted(const struct tt_member *member)
+{
+    return atomic_load_explicit(&member->abort, memory_order_relaxed) != 0;
+}

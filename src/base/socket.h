@@ -1,0 +1,46 @@
+/* TCP sockets and interfaces as NCCL chooses them (NCCL_SOCKET_IFNAME, NCCL_SOCKET_FAMILY). */
+#pragma once
+
+#include "nccl.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+union tt_addr {
+    struct sockaddr sa;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+struct tt_netif {
+    char name[16];
+    union tt_addr addr; /* port 0 */
+    int speed_mbps;     /* from sysfs; 10000 when unknown */
+    char pci_path[256]; /* sysfs directory; "" for virtual interfaces */
+};
+
+/* Usable interfaces in NCCL's order (bootstrap.md 2); *count_out of them, at most max.
+ * Errors: ncclInvalidUsage when a filter matches nothing, naming the filter and what exists. */
+ncclResult_t tt_netif_list(struct tt_netif *netifs, int max, int *count_out);
+
+/* "10.1.2.3<4567>" / "fe80::1%eth0<4567>" as NCCL prints addresses. Returns text. */
+const char *tt_addr_text(const union tt_addr *addr, char *text, size_t text_bytes);
+
+/* "host:port", "1.2.3.4:port", "[v6%if]:port". Errors: ncclInvalidArgument naming the text. */
+ncclResult_t tt_addr_parse(const char *text, union tt_addr *addr_out);
+socklen_t tt_addr_len(const union tt_addr *addr);
+
+/* Non-blocking, close-on-exec listening socket; port 0 in addr is replaced by the kernel's choice.
+ */
+ncclResult_t tt_socket_listen(union tt_addr *addr, int *fd_out);
+
+/* Start a non-blocking connect; *fd_out is usable when writable (check SO_ERROR). */
+ncclResult_t tt_socket_connect(const union tt_addr *addr, int *fd_out);
+
+/* Move what fits without blocking. *done_out bytes moved (0 when the socket is not ready).
+ * Errors: ncclRemoteError when the peer closed, ncclSystemError with %m otherwise. Survives EINTR,
+ * no SIGPIPE. */
+ncclResult_t tt_socket_send(int fd, const void *bytes, size_t len_bytes, size_t *done_out);
+ncclResult_t tt_socket_recv(int fd, void *bytes, size_t len_bytes, size_t *done_out);

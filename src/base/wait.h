@@ -1,0 +1,28 @@
+/* "Every wait has an owner and a reason": whoever waits longer than its spin budget enters the wait
+ * here; room watch/ reads the registry. Entering costs one store per field, no lock. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tt_member;
+
+struct tt_wait {
+    const struct tt_member *owner; /* borrowed while the wait lasts */
+    int peer;                      /* rank waited for; -1: several or unknown */
+    uint64_t op_seq;               /* operation number of the communicator */
+    const char *what;              /* static text: "slot of next", "arrival of", ... */
+    uint64_t since_nsec;
+};
+
+/* Enter and leave; a slot number, or -1 when the registry is full (the wait is then not listed). */
+int tt_wait_enter(const struct tt_wait *wait);
+void tt_wait_leave(int slot);
+
+/* Copy the live waits of `owner` (NULL: all); returns how many. */
+int tt_wait_list(const struct tt_member *owner, struct tt_wait *waits, int max);
+
+/* Give the core away the way this wait needs it: `spins` is the caller's counter, starting at 0.
+ * First polls, then pause, then sched_yield; yields at once when `crowded` (more local ranks than
+ * cores). */
+void tt_wait_relax(uint32_t *spins, bool crowded);

@@ -1,0 +1,100 @@
+/* First contact of ranks: the unique id and its secret, the table of all ranks, small exchanges,
+ * memory descriptors between processes of one host. One service thread per process serves all
+ * sockets. Wire formats and bounds: docs/rooms/bootstrap.md. */
+#pragma once
+
+#include "nccl.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tt_member;
+struct tt_bootstrap; /* one communicator's membership; opaque */
+
+/* Make a 128-byte id: opens the root socket in this process (or takes NCCL_COMM_ID's address).
+ * Errors as ncclGetUniqueId. */
+ncclResult_t tt_id_create(ncclUniqueId *id_out);
+
+/* Check an id's sum and magic. Errors: ncclInvalidArgument "damaged, or cut at a zero byte" /
+ * "made by another library". */
+ncclResult_t tt_id_check(const ncclUniqueId *id);
+
+/* Communicator id for logs and plugins: keyed hash, says nothing about the secret. */
+uint64_t tt_id_comm(const ncclUniqueId *ids, int nids);
+
+#define TT_RECORD_BYTES 256
+
+struct tt_bootstrap_config {
+    const struct tt_member *member; /* borrowed; rank, nranks, comm_id, abort */
+    const ncclUniqueId *ids;
+    int nids;
+    const void *record;  /* this rank's opaque record, TT_RECORD_BYTES */
+    int64_t timeout_sec; /* TUTTI_INIT_TIMEOUT; 0 none */
+};
+
+/* Meet all ranks; *records_out = nranks * TT_RECORD_BYTES in rank order (owned by the bootstrap).
+ * Blocks, within the deadline. Errors: ncclInvalidUsage/Argument with the root's sentence
+ * (duplicate rank, other nranks, other version), ncclTimeout with the missing ranks,
+ * ncclRemoteError. */
+ncclResult_t tt_bootstrap_join(const struct tt_bootstrap_config *config,
+                               struct tt_bootstrap **bootstrap_out, const void **records_out);
+
+struct tt_bootstrap_child {
+    const struct tt_member *member; /* of the child */
+    const int *parent_ranks;        /* parent rank of each child rank */
+    uint64_t salt[3];               /* kind, child counter, color: go into the child's secret */
+    const void *record;
+};
+/* A child of an existing membership; all its members call. The parent must stay alive meanwhile. */
+ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_bootstrap_child *child,
+                                struct tt_bootstrap **bootstrap_out, const void **records_out);
+
+/* Goodbye to the peers and free. Accepts NULL, half-built. Never blocks longer than 1 s. */
+void tt_bootstrap_leave(struct tt_bootstrap *bootstrap);
+
+/* All ranks contribute `bytes` (<= 64 KiB) and get all contributions in rank order. Collective,
+ * blocking, same order on all ranks. O(log n) messages per rank over a tree of arity 8. */
+ncclResult_t tt_bootstrap_allgather(struct tt_bootstrap *bootstrap, const void *mine, size_t bytes,
+                                    void *all_out);
+ncclResult_t tt_bootstrap_barrier(struct tt_bootstrap *bootstrap);
+
+/* Point to point, bytes <= 4096. send never blocks (queued). poll: ncclInProgress until a message
+ * of that (peer, tag) is there; *bytes_out its size. Tags are the caller's; messages of one (peer,
+ * tag) stay in order. */
+ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
+                               const void *message, size_t bytes);
+ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
+                               void *message, size_t max_bytes, size_t *bytes_out);
+
+/* Tell all ranks that this one gives up with that code and sentence (they get ncclRemoteError at
+ * their next call and in tt_bootstrap_error). */
+void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
+
+/* ncclSuccess, or the first error known: a rank died, left with an error, or its connection broke;
+ * the sentence names rank, host and pid. One relaxed load when all is well. */
+ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out);
+
+/* A 64-byte key for connections of another kind (proxy, net) derived from the communicator's
+ * secret. */
+void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,
+                      unsigned char key_out[32]);
+
+/* ---- descriptors between processes of one machine ---- */
+
+/* Name under which this process serves its range's memfd (abstract local socket), for the record.
+ */
+struct tt_local_name {
+    char name[48];
+    uint64_t process_id; /* random, unique */
+    uint64_t probe;      /* random word that lies at range offset probe_offset */
+    uint64_t probe_offset;
+    uint64_t range_bytes;
+};
+ncclResult_t tt_local_serve(struct tt_local_name *name_out);
+
+/* Map another process's range here (cached per process, shared by communicators): asks for the
+ * descriptor, maps, compares the probe word. ncclSuccess with *base_out NULL: not reachable (other
+ * namespace, forbidden, ...), why in the log. */
+ncclResult_t tt_local_map(const struct tt_local_name *peer, char **base_out);
+void tt_local_unmap(const struct tt_local_name *peer); /* last user unmaps */

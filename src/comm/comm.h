@@ -1,0 +1,97 @@
+/* A communicator's life: birth, split, shrink, end. The only place that knows all rooms below. */
+#pragma once
+
+#include "base/member.h"
+#include "exec/exec.h"
+#include "nccl.h"
+#include "topo/topo.h"
+#include "tune/tune.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tt_bootstrap;
+struct tt_transport;
+struct tt_net;
+struct tt_proxy;
+struct tt_profiler;
+struct tt_plan;
+struct tt_peer_reach;
+
+enum tt_comm_phase { /* api.md 4 */
+                     TT_COMM_INIT,
+                     TT_COMM_READY,
+                     TT_COMM_FINALIZING,
+                     TT_COMM_FINALIZED,
+                     TT_COMM_REVOKED,
+                     TT_COMM_DESTROYED,
+};
+
+#define TT_COMM_MAGIC 0x7475747469636f6dull /* "tutticom" */
+
+/* What each rank tells all others at init; fits TT_RECORD_BYTES. Host byte order (same
+ * architecture). */
+struct tt_comm_record;
+
+struct tt_comm {
+    uint64_t magic; /* TT_COMM_MAGIC while alive */
+    struct tt_member member;
+    ncclConfig_t config;         /* effective */
+    char *name;                  /* owned copy of config.commName */
+    _Atomic int state;           /* ncclResult_t seen by GetAsyncError */
+    _Atomic int phase;           /* enum tt_comm_phase */
+    struct tt_plan *plan;        /* owned; storage for plan/ (set by api after init) */
+    struct tt_order order;       /* operations in issue order */
+    struct tt_order *order_used; /* own, or the parent's when resources are shared */
+    struct tt_tune_env tune;
+    struct tt_topo_plan topo;             /* owned */
+    struct tt_tuner *tuner;               /* owned; NULL without plugin */
+    struct tt_profiler *profiler;         /* owned; NULL without plugin */
+    struct tt_transport *transport;       /* owned */
+    struct tt_bootstrap *bootstrap;       /* owned */
+    struct tt_net *net;                   /* shared, counted */
+    struct tt_peer_reach *peers;          /* owned; nranks */
+    const struct tt_comm_record *records; /* borrowed from bootstrap */
+    void *inbox;                          /* owned control memory */
+    size_t inbox_bytes;
+    struct tt_comm *parent; /* borrowed; NULL unless split or shrunk */
+    uint64_t child_count;
+    _Atomic uint32_t graph_refs; /* captured works alive */
+    uint64_t func_seq[16];       /* operations per function, for profiler and reports */
+    char last_error[1024];
+};
+
+struct tt_comm_request { /* one init */
+    const char *func;    /* public function, for logs */
+    int nranks, rank, device;
+    const ncclUniqueId *ids;
+    int nids;
+    const ncclConfig_t *config;  /* NULL: defaults */
+    const ncclConfig_t *inherit; /* parent's effective config for children without one */
+    bool finalize_on_error;
+};
+
+/* Check a caller's config of any size and version, fill defaults, apply the environment; log lines
+ * of ENV. Errors: ncclInvalidArgument naming field and value. */
+ncclResult_t tt_config_parse(const ncclConfig_t *config, const ncclConfig_t *inherit,
+                             ncclConfig_t *effective_out);
+
+/* Allocate with state inProgress; no communication. */
+ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm **comm_out);
+/* Meet the others and become READY. Blocking; also through a parent (split, shrink). */
+ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *request);
+ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child,
+                           const ncclConfig_t *config);
+ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
+                            struct tt_comm *child, const ncclConfig_t *config, int flags);
+
+ncclResult_t tt_comm_finalize(struct tt_comm *comm); /* collective; work was drained */
+void tt_comm_free(struct tt_comm *comm);             /* local; accepts NULL and half-built */
+void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
+
+/* State for the API: ncclSuccess, ncclInProgress, or the error. Looks at abort, bootstrap, proxy.
+ */
+ncclResult_t tt_comm_state(struct tt_comm *comm);
+/* Common checks 1-4 of api.md 2: NULL, magic, revoked, ready. */
+ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);

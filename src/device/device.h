@@ -1,0 +1,125 @@
+/* What a device is: memory that peers can map, in-order streams, work items, events.
+ * Implemented by device/host in libtutti-host.so.1 (one state per process, shared by libnccl and
+ * the CUDA faces). All functions may be called from any thread.
+ *
+ * Result codes are CUDA's numbers (0 success, 1 invalid value, 2 out of memory, 400 bad handle,
+ * 600 not ready, ...), because a device's codes are what the faces must return; this is the one
+ * exception to "ncclResult_t everywhere", and it ends at this header's callers.
+ *
+ * This part is what libnccl uses; what only the faces need is in device/host/host.h. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(default) /* all of this is exported from libtutti-host */
+
+struct CUstream_st; /* CUDA's stream handle is our stream object; 0, 1, 2 are the default streams */
+
+/* ---- devices ---- */
+int tuttiHostDeviceCount(void);     /* visible devices; 0 when there are none */
+int tuttiHostGetDevice(void);       /* current device of the thread */
+int tuttiHostSetDevice(int device); /* 101 on a bad ordinal */
+
+struct tt_device_card {
+    char name[256];
+    char bus_id[16]; /* "0000:07:00.0", lower case */
+    unsigned char uuid[16];
+    int nvml_index; /* number on the machine, before CUDA_VISIBLE_DEVICES */
+    int cc_major, cc_minor;
+    size_t memory_bytes;
+    int sms;
+};
+int tuttiHostDeviceCard(int device, struct tt_device_card *card);
+
+/* ---- memory ---- */
+
+/* All memory that devices hand out lies in one range of addresses of the process, backed by one
+ * sparse memfd: [control | pinned and managed | device 0 | device 1 | ...]. An offset into the
+ * range names the byte in every process that maps the fd. */
+struct tt_range {
+    char *base;
+    size_t bytes;
+    int memfd; /* owned by the device room; duplicate before handing out */
+};
+const struct tt_range *
+tuttiHostRange(void); /* NULL when the reservation failed (reason was logged) */
+
+/* Memory of the control part: zeroed, 4096-aligned, not counted as device memory, sparse until
+ * touched. */
+int tuttiHostControlAlloc(size_t bytes, void **ptr_out);
+void tuttiHostControlFree(void *ptr, size_t bytes);
+
+int tuttiHostMalloc(int device, size_t bytes, void **ptr_out); /* as cudaMalloc */
+int tuttiHostFree(void *ptr);                                  /* as cudaFree */
+
+enum tt_memory_kind {
+    TT_MEMORY_FOREIGN, /* not ours: malloc, mmap, stack */
+    TT_MEMORY_DEVICE,
+    TT_MEMORY_PINNED,
+    TT_MEMORY_MANAGED,
+    TT_MEMORY_CONTROL,
+};
+struct tt_pointer {
+    enum tt_memory_kind kind;
+    int device;
+    char *base; /* start and size of the live allocation that holds it; NULL when freed or none */
+    size_t bytes;
+};
+int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out);
+
+/* ---- work ---- */
+
+enum tt_step {
+    TT_STEP_DONE,     /* finished, well or not: the stream goes on */
+    TT_STEP_PROGRESS, /* did something, call again soon */
+    TT_STEP_WAIT,     /* nothing to do now: waits for a peer */
+};
+enum tt_item_call {
+    TT_ITEM_STEP,    /* do a slice of work, never block */
+    TT_ITEM_RELEASE, /* no call will follow: free yourself */
+};
+
+/* One unit of work in stream order. The only function pointer that crosses the house upward.
+ * `step(item, TT_ITEM_STEP)` is called by one thread at a time (any thread: the submitter, a
+ * waiter, a worker) until it answers TT_STEP_DONE; a captured item is run again at each graph
+ * launch. `step(item, TT_ITEM_RELEASE)` comes exactly once: after DONE, or when the last graph that
+ * holds the item is destroyed. */
+struct tt_item {
+    enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
+};
+
+/* Put an item on a stream.                                                              hot
+ * Idle stream, nothing captured: claims it and runs the item here and now within a small budget; an
+ * unfinished item is queued and a worker armed. `allow_inline` false: always queue.
+ * Capturing stream: the item becomes a graph node.
+ * Errors (nothing was queued, RELEASE was not called): 400 bad stream, 900.. capture errors. */
+int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow_inline);
+
+struct tt_stream_card {
+    int device;
+    bool capturing;
+    uint64_t capture_id; /* names the capture; 0 when not capturing */
+    uint64_t stream_id;  /* process-unique */
+};
+int tuttiHostStreamCard(struct CUstream_st *stream, struct tt_stream_card *card);
+
+/* Make later work of `after` wait for all present work of `before` (record + wait of a private
+ * event); in capture this adds the dependency to the graph. */
+int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before);
+
+/* Block until the stream's present work is done, running work of this process meanwhile. */
+int tuttiHostStreamSynchronize(struct CUstream_st *stream);
+
+/* Run one slice of any runnable work of this process; for threads that wait for something else
+ * (bootstrap, connection set-up). Returns true when something was done. Never blocks. */
+bool tuttiHostHelp(void);
+
+/* Number of threads that may run at once (cores this process may use). */
+int tuttiHostCores(void);
+
+/* The marker that tells our faces from NVIDIA's: version text. */
+extern const char tuttiHostcuda[];
+
+#pragma GCC visibility pop

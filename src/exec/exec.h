@@ -1,0 +1,100 @@
+/* Runs programs. A work item is a program bound to buffers and edges; it is put on a stream,
+ * advances in slices wherever a thread calls its step, and may stop and resume at any instruction.
+ */
+#pragma once
+
+#include "device/device.h"
+#include "nccl.h"
+#include "program/program.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tt_member;
+struct tt_transport;
+struct tt_edge;
+struct tt_lane;
+
+/* What the fold does: type, operator and scalars. */
+struct tt_fold {
+    ncclDataType_t type;
+    ncclRedOp_t op;        /* ncclSum..ncclMin; Avg and PreMulSum are Sum with pre or post */
+    bool pre_mul;          /* multiply each input by the scalar first, rounded to the type */
+    int post_div;          /* > 1: divide the finished sum (integers, truncating toward zero) */
+    bool scalar_on_device; /* scalar_ptr is read when the operation runs */
+    const void *scalar_ptr;
+    uint64_t scalar_bits; /* the scalar, in the first bytes, when not on the device */
+};
+
+/* Fold nsrcs sources of count elements in listed order and store to ndsts destinations.
+ * 16- and 8-bit floats are folded in fp32 and rounded once at the end; others in their own type.
+ * pre_mask: bit k set: multiply source k by the scalar first. nsrcs 1 copies (scaling if asked).
+ * Destinations may equal a source exactly; other overlap is forbidden. Any alignment to the
+ * element. */
+void tt_fold_run(const struct tt_fold *fold, void *const *dsts, int ndsts, const void *const *srcs,
+                 int nsrcs, const uint64_t *pre_mask, bool post, size_t count);
+
+/* Copy with the instruction mix that suits the size (streaming stores above the last-level cache).
+ */
+void tt_copy_run(void *dst, const void *src, size_t bytes);
+
+/* One program of an operation, bound. Everything a cursor needs; plan/ fills it. */
+struct tt_frame {
+    const struct tt_program *program; /* shared: outlives the work */
+    struct tt_geometry geometry;
+    struct tt_fold fold;
+    const char *in;
+    char *out;
+    size_t in_bytes, out_bytes; /* whole buffers, for staging */
+    size_t elem_bytes;
+    uint64_t stamp; /* set by exec at start: (operation number << 32) | fingerprint */
+    uint32_t fingerprint;
+    int channel, conn;
+    struct tt_edge **send_edges; /* by peer rank; NULL where the program has none; borrowed */
+    struct tt_edge **recv_edges;
+};
+
+/* Ticket line of a communicator: its operations run one after the other in issue order, whatever
+ * streams they are on. One per communicator, shared by a family that shares resources. */
+struct tt_order {
+    _Atomic uint64_t issued; /* tickets handed out */
+    _Atomic uint64_t served; /* tickets finished */
+};
+
+struct tt_work_events { /* what the profiler seam needs; handles are opaque to exec */
+    void *parent;       /* Coll or P2p event; NULL when there is no profiler */
+    void *profiler;     /* context */
+    bool channel_times; /* emit KernelCh */
+};
+
+/* One or more frames that start together (a collective: one per channel; a group of sends and
+ * receives: one per message) and count as one operation on the stream and in the communicator's
+ * order. */
+struct tt_work;
+
+struct tt_work_spec {
+    struct tt_member *member; /* borrowed; abort is set to the error that the work ends with */
+    struct tt_transport *transport; /* borrowed */
+    struct tt_order *order;         /* borrowed */
+    struct tt_frame *frames;        /* copied */
+    int nframes;
+    struct tt_work_events events;
+    void (*settled)(void *arg, ncclResult_t rc); /* unused: NULL. Completion is read from `order` */
+    void *settled_arg;
+    bool crowded;
+    bool captured;                /* kept after DONE, run again by graph launches */
+    _Atomic uint32_t *graph_refs; /* counts captured works alive; NULL when not captured */
+};
+
+/* Build a work item (from a free list of the communicator when one fits). */
+ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out);
+void tt_work_destroy(struct tt_work *work);
+
+/* Take a ticket and put the work on the stream; runs it inline when the stream is idle.      hot
+ * `allow_inline` false inside groups. The work frees itself. On error it is destroyed. */
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline);
+
+/* Wait until `order` served all tickets, helping; ncclInProgress never. Errors: the abort code. */
+ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order);

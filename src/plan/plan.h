@@ -1,0 +1,63 @@
+/* Calls between GroupStart and GroupEnd become launched work: memo, choice, binding, order. */
+#pragma once
+
+#include "nccl.h"
+#include "program/program.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tt_comm;
+struct tt_plan; /* a communicator's memo, program cache and order; opaque */
+
+struct tt_task { /* one checked call */
+    enum tt_func func;
+    const void *in;
+    void *out;
+    size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int root; /* peer for send and receive */
+    struct tt_comm *comm;
+    struct CUstream_st *stream;
+    const void *caller; /* return address, for reports */
+};
+
+ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
+void tt_plan_destroy(struct tt_plan *plan);
+
+/* Append to the thread's group; outside a group: launch at once (memo hit and idle stream: inline).
+ * hot */
+ncclResult_t tt_plan_add(const struct tt_task *task);
+
+/* Wait until all launched work of the communicator is done and no graph holds any. */
+ncclResult_t tt_plan_drain(struct tt_comm *comm);
+
+/* ---- groups ---- */
+
+/* A management job that runs at the outermost GroupEnd (init, split, finalize, ...). run() may
+ * block; jobs of one group run in threads of their own when there is more than one or when a
+ * communicator is non-blocking. */
+struct tt_job {
+    struct tt_job *next;
+    struct tt_comm *comm; /* whose state shows it: inProgress, then the result */
+    ncclResult_t (*run)(struct tt_job *job);
+    void (*undo)(struct tt_job *job); /* another job of the group failed: may be NULL */
+    void (*destroy)(struct tt_job *job);
+    bool blocking;
+};
+
+ncclResult_t tt_group_start(void);
+ncclResult_t tt_group_end(void);
+ncclResult_t tt_group_simulate(ncclSimInfo_t *info);
+int tt_group_depth(void);
+/* Queue the job, or run it when no group is open. Takes ownership. Returns what the API call
+ * returns. */
+ncclResult_t tt_group_job(struct tt_job *job);
+/* A call inside a group failed: GroupEnd will return it (the latest wins) and drop everything. */
+ncclResult_t tt_group_error(ncclResult_t rc);
+
+/* User operators. */
+ncclResult_t tt_redop_create(struct tt_comm *comm, const void *scalar, ncclDataType_t type,
+                             ncclScalarResidence_t residence, ncclRedOp_t *op_out);
+ncclResult_t tt_redop_destroy(struct tt_comm *comm, ncclRedOp_t op);

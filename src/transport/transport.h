@@ -1,0 +1,123 @@
+/* Edges: directed connections to a peer, made of slots. Below the interpreter, above networks.
+ *
+ * An edge has K = 8 slots. The sender fills a slot and posts it, the receiver consumes and frees
+ * it, in order. Three transports, best first: direct (peer's memory is mapped here and
+ * NCCL_P2P_DISABLE is off: a slot may carry a reference to the sender's user memory in place of the
+ * bytes), shm (bytes through slots in mapped memory), net (slots moved by the proxy through a
+ * network plugin). Nothing in here knows what the bytes mean. */
+#pragma once
+
+#include "nccl.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tt_member;
+struct tt_bootstrap;
+struct tt_net;
+struct tt_transport; /* all edges of one communicator; opaque */
+struct tt_edge;
+
+#define TT_SLOTS 8
+#define TT_SLOT_INLINE_BYTES 32 /* payload that rides in a slot's header line */
+
+enum tt_reach {                   /* what a probe proved about a peer */
+                TT_REACH_PROCESS, /* same process: every pointer is good */
+                TT_REACH_MAPPED,  /* its range is mapped here: range memory is good */
+                TT_REACH_NET,     /* only the network */
+};
+
+/* What the transport must know of each peer; filled by comm/ from the exchanged records. */
+struct tt_peer_reach {
+    enum tt_reach reach;
+    char *range_base; /* its range as mapped here (PROCESS: own range); NULL for NET */
+    size_t range_bytes;
+    uint64_t inbox_offset; /* its control block inside its range */
+    int device;            /* its device number, for logs */
+};
+
+struct tt_transport_config {
+    const struct tt_member *member;    /* borrowed */
+    const struct tt_peer_reach *peers; /* nranks; borrowed for the transport's life */
+    struct tt_bootstrap *bootstrap;    /* borrowed; carries network handles */
+    struct tt_net *net;                /* borrowed; NULL when no peer needs it */
+    int nchannels;                     /* edges per peer and direction and connection index */
+    size_t slice_bytes;                /* payload of a slot, equal on all ranks */
+    bool allow_direct, allow_shm;      /* NCCL_P2P_DISABLE, NCCL_SHM_DISABLE */
+    bool crowded;                      /* more local ranks than cores */
+};
+
+/* Bytes of control memory that one rank needs (inbox slots of all peers + board cell). Sparse. */
+size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes);
+
+/* `inbox` is this rank's zeroed control block of that size, already published to the peers. */
+ncclResult_t tt_transport_create(const struct tt_transport_config *config, void *inbox,
+                                 struct tt_transport **transport_out);
+void tt_transport_destroy(struct tt_transport *transport);
+
+/* conn: 0 collectives, 1 send/recv (NCCL's connection index). */
+struct tt_edge_key {
+    int peer, channel, conn;
+    bool sending;
+};
+
+/* The edge, made on first use (memory edges are ready at once; network edges connect in the
+ * background and answer "not ready" until then). Logs the "Channel .. via .." line once.
+ * Launch path of one thread at a time per communicator. */
+ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_edge_key *key,
+                               struct tt_edge **edge_out);
+
+/* True when every rank's mapped user memory can be addressed by every other (programs with ENTER).
+ */
+bool tt_transport_all_direct(const struct tt_transport *transport);
+
+/* "P2P/direct pointer", "P2P/CUMEM", "SHM/direct", "NET/Socket/0" for logs and reports. */
+void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes);
+
+/* ---- slots: never block; called by one thread at a time per edge ----
+ * stamp: (operation number << 32) | fingerprint; differs at the two ends only when the ranks called
+ * different operations. */
+
+/* Payload of the next free slot (slice_bytes large), or NULL when none is free yet. */
+char *tt_edge_acquire(struct tt_edge *edge); /* hot */
+/* Hand the acquired slot over with that many bytes (0 is a message too). */
+void tt_edge_post(struct tt_edge *edge, uint64_t stamp, size_t bytes); /* hot */
+/* Hand a free slot over that refers to `bytes` at `ptr` in this rank's memory; false when the edge
+ * or the memory cannot (then copy). The memory must stay until tt_edge_drained(). Needs a prior
+ * acquire. */
+bool tt_edge_post_ref(struct tt_edge *edge, uint64_t stamp, const void *ptr, size_t bytes);
+/* True when the peer has consumed every posted reference (net: every posted byte was handed over).
+ */
+bool tt_edge_drained(struct tt_edge *edge);
+
+/* Next full slot: *payload_out set (readable here) and *bytes_out, or ncclInProgress.
+ * Errors: ncclInvalidUsage when the stamp differs (told once, naming both), ncclRemoteError when
+ * the connection broke. */
+ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t stamp, const char **payload_out,
+                          size_t *bytes_out); /* hot */
+/* Give the peeked slot back. */
+void tt_edge_release(struct tt_edge *edge); /* hot */
+
+/* ---- board: one cell per rank, readable by all; only when tt_transport_all_direct() ---- */
+
+struct tt_arrival { /* what a rank publishes when it enters an operation; addresses valid HERE */
+    const char *in;
+    char *out;
+};
+
+/* Publish own buffers for the operation. in/out must be reachable by the peers (the caller stages
+ * foreign memory). seq: the board's own count of entered operations is kept inside. */
+void tt_board_enter(struct tt_transport *transport, uint64_t stamp, const void *in, void *out);
+/* ncclSuccess when `rank` entered the same operation (own rank: always), ncclInProgress before,
+ * ncclInvalidUsage when it entered another one. */
+ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, int rank,
+                              struct tt_arrival *arrival_out);
+/* Say: I shall not touch the others' buffers of this operation any more. */
+void tt_board_leave(struct tt_transport *transport);
+/* True when `rank` has left the operation that this rank is in or has just left. */
+bool tt_board_left(struct tt_transport *transport, int rank);
+
+/* Can all local peers read and write this memory where it lies? (range memory: yes; foreign memory:
+ * only when every peer is in this process.) */
+bool tt_transport_reachable(const struct tt_transport *transport, const void *ptr, size_t bytes);

@@ -1,0 +1,44 @@
+/* Which program, protocol, channel count and chunk for an operation: a cost table, filled by a
+ * model of this host (or imported numbers), edited by a tuner plugin, minimum wins. */
+#pragma once
+
+#include "nccl.h"
+#include "program/program.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tt_tuner; /* a tuner plugin's instance (plugin/tuner.h); NULL when there is none */
+
+struct tt_tune_env { /* what the choice may depend on; equal on all ranks */
+    int nranks, nnodes, ppn;
+    int nchannels;
+    bool all_direct; /* every rank can address every other's range */
+    bool crowded;    /* ranks per host exceed its cores */
+    bool deterministic;
+    size_t slice_bytes;
+    size_t inline_bytes; /* payload that rides in one slot line */
+};
+
+struct tt_tune_query {
+    enum tt_func func;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    size_t bytes; /* NCCL's nBytes: elements * size, * nranks for AllGather and ReduceScatter */
+    int nops;     /* pipelined operations of the group */
+    bool registered;
+};
+
+struct tt_tune_choice {
+    enum tt_algo algo;
+    enum tt_proto proto;
+    int nchannels;
+    size_t chunk_bytes; /* largest chunk */
+    double time_usec;   /* predicted; < 0 unknown */
+};
+
+/* Choose. Obeys NCCL_ALGO, NCCL_PROTO (NCCL's names and syntax; DIRECT and ONESHOT are ours).
+ * Errors: ncclInvalidUsage naming NCCL_ALGO/NCCL_PROTO when they leave nothing, else
+ * ncclInternalError. */
+ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                            struct tt_tuner *tuner, struct tt_tune_choice *choice_out);
