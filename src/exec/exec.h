@@ -22,7 +22,8 @@ struct tt_fold {
     ncclDataType_t type;
     ncclRedOp_t op;        /* ncclSum..ncclMin; Avg and PreMulSum are Sum with pre or post */
     bool pre_mul;          /* multiply each input by the scalar first, rounded to the type */
-    int post_div;          /* > 1: divide the finished sum (integers, truncating toward zero) */
+    int post_div;          /* > 1: divide the finished sum: integers truncating toward zero, 16- and
+                              8-bit floats in fp32 before the one rounding, fp32 and fp64 as is */
     bool scalar_on_device; /* scalar_ptr is read when the operation runs */
     const void *scalar_ptr;
     uint64_t scalar_bits; /* the scalar, in the first bytes, when not on the device */
@@ -49,9 +50,12 @@ struct tt_frame {
     char *out;
     size_t in_bytes, out_bytes; /* whole buffers, for staging */
     size_t elem_bytes;
-    uint64_t stamp; /* set by exec at start: (operation number << 32) | fingerprint */
+    uint64_t stamp; /* set by exec at start: (operation number << 32) | fingerprint; on conn 1 the
+                       number is 0, because ranks count sends and receives differently */
     uint32_t fingerprint;
     int channel, conn;
+    int after; /* 0, or 1 + index of the frame of this work that must end before this one starts:
+                  messages to one peer share an edge and keep their order */
     struct tt_edge **send_edges; /* by peer rank; NULL where the program has none; borrowed */
     struct tt_edge **recv_edges;
 };
@@ -68,6 +72,9 @@ struct tt_work_events { /* what the profiler seam needs; handles are opaque to e
     void *profiler;     /* context */
     bool channel_times; /* emit KernelCh */
 };
+
+/* A frame whose program has no SLOT operand and no ENTER uses no edges and no transport: a copy or
+ * a scaling within one rank. */
 
 /* One or more frames that start together (a collective: one per channel; a group of sends and
  * receives: one per message) and count as one operation on the stream and in the communicator's
