@@ -8,7 +8,20 @@
  * until all source slots are full and all destination slots are free, fold the sources in listed
  * order (or copy), store to every destination, free the source slots, post the destination slots.
  * Chunks larger than a slot are moved slice by slice; both ends of an edge use the same slice size.
- */
+ *
+ * Meaning of one MOVE over m elements. m is the extent of its operands' chunks: all of them agree
+ * (the verifier says so), slot operands carry a chunk number for that reason.
+ *   FOLD: the sources are one list, EACH and OTHERS standing for several; dst[*] = fold of the list
+ *         in listed order (a left fold, rank order for EACH). All sources and all destinations of
+ *         a slice are there before data moves. No operand uses TT_CHUNK_PEER as a destination.
+ *   copy, one source operand that is one place (SELF or RANK, not TT_CHUNK_PEER): that place goes
+ *         to every destination. OTHERS stands for n-1 destinations.
+ *   copy, otherwise: one independent copy per peer p that EACH or OTHERS walks over; every operand
+ *         with a peer set or TT_CHUNK_PEER stands at that p. Any order, any interleaving by slices.
+ *   no source: drain nothing, post the destinations empty. No destination: sources are consumed.
+ * A copy whose source and destination are the same address moves nothing.
+ * A chunk that goes through slots has at most TT_SLOTS-1 slices (all ranks send before they
+ * receive); chunk limits see to that (tune/). */
 #pragma once
 
 #include "nccl.h"
@@ -63,7 +76,8 @@ enum tt_peer {
     TT_PEER_SELF,
     TT_PEER_RANK,   /* the rank in `peer_rank` */
     TT_PEER_EACH,   /* every rank 0..n-1 in rank order, own included: n operands in one.
-                       As a SLOT source or destination the own rank stands for IN of the own rank */
+                       As a SLOT source the own rank stands for IN of the own rank at the same chunk
+                       (PRE applies to it); never a SLOT destination */
     TT_PEER_OTHERS, /* every rank but the own one; copies start at the next rank (me+1, me+2, ...)
                      */
 };
@@ -72,7 +86,8 @@ enum tt_chunk {
     TT_CHUNK_CONST,     /* `chunk` */
     TT_CHUNK_ME,        /* own rank */
     TT_CHUNK_PEER,      /* the rank that an EACH/OTHERS operand stands at */
-    TT_CHUNK_RING,      /* ring position (ringpos + chunk + coef*i) mod n, as number */
+    TT_CHUNK_RING,      /* ring position (ringpos + chunk + coef*i) mod n, as number; the sum may be
+                           negative before the mod, never below -2n */
     TT_CHUNK_RING_RANK, /* the rank at that ring position */
 };
 
@@ -88,10 +103,10 @@ struct tt_operand {
 enum tt_op {
     TT_OP_END,   /* end of the thread's pass */
     TT_OP_ENTER, /* publish in and out, wait until every rank of the communicator (or `arg` >= 0:
-                    that rank alone) published for this operation. Once per operation: passes > 0
-                    skip it */
+                    that rank alone; arg == own rank: nobody) published for this operation. arg < 0
+                    waits for all. Once per operation: passes > 0 skip it */
     TT_OP_LEAVE, /* say that I am done with the others' buffers; wait until every rank said so (flag
-                    TT_MOVE_ONE_WAY: do not wait). Last pass only */
+                    TT_MOVE_ONE_WAY: do not wait: nobody touches mine). Last pass only */
     TT_OP_MOVE,
     TT_OP_LOOP, /* i = 0 .. arg-1 up to the matching NEXT; no nesting; arg 0: skipped */
     TT_OP_NEXT,
@@ -101,9 +116,8 @@ enum tt_move_flags {
     TT_MOVE_FOLD = 1, /* reduce the sources; otherwise there is one source (or none: pure post) */
     TT_MOVE_PRE =
         2, /* apply the pre-operation to sources taken from IN (PreMulSum, Avg of floats) */
-    TT_MOVE_POST = 4, /* apply the post-operation (integer Avg) before storing */
-    TT_MOVE_ONE_WAY = 8,
-    TT_MOVE_LEAVE_ROOT = 16, /* on LEAVE: only rank `arg` waits */
+    TT_MOVE_POST = 4,    /* apply the post-operation (integer Avg) before storing */
+    TT_MOVE_ONE_WAY = 8, /* on LEAVE: say it, do not wait */
 };
 
 #define TT_MAX_OPERANDS 4 /* a tree: own + 3 children; out + 3 children */
@@ -139,8 +153,8 @@ struct tt_program {
     enum tt_geometry_kind geometry;
     int nranks, rank, root; /* root: -1 when the collective has none; peer for send and receive */
     int nchunks;            /* per window */
-    bool in_blocks;         /* IN is addressed by block number (else chunk 0 of BLOCKS is meant) */
-    bool out_blocks;
+    bool in_blocks;       /* BLOCKS: IN holds nranks blocks (else one, and its chunk is CONST 0) */
+    bool out_blocks;      /* likewise OUT */
     bool needs_board;     /* has ENTER: all ranks must be directly addressable */
     bool whole_window;    /* SPLIT: one window over everything (direct programs) */
     int ring_pos;         /* own position; ring_rank[k] is borrowed from the plan's shape */
@@ -202,6 +216,12 @@ bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto
 
 /* ---- looking at programs ---- */
 
+enum tt_program_link { TT_LINK_SENDS = 1, TT_LINK_RECEIVES = 2 };
+
+/* Set links[p] to what the program does with slots of rank p (enum tt_program_link, 0: nothing).
+ * nranks entries, overwritten. */
+void tt_program_links(const struct tt_program *program, uint8_t *links);
+
 /* Readable listing, one line per instruction; returns the length as snprintf does. */
 int tt_program_print(const struct tt_program *program, char *text, size_t text_bytes);
 
@@ -209,7 +229,8 @@ struct tt_verify_options {
     size_t count;       /* elements (per block for BLOCKS) */
     size_t chunk_limit; /* elements */
     size_t grain;
-    int nslots; /* per edge */
+    size_t slice; /* elements that one slot holds; 0: as much as a chunk has */
+    int nslots;   /* per edge */
     bool in_place;
 };
 
