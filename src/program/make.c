@@ -1,0 +1,107 @@
+/* Which generator makes which program: one row per function and algorithm. A new algorithm is one
+ * file in gen/ and its rows here. */
+#include "gen/gen.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "program.h"
+
+enum needs { NEEDS_ROOT = 1, NEEDS_RING = 2, NEEDS_PEER = 4 };
+
+enum { LL = 1 << TT_PROTO_LL, SIMPLE = 1 << TT_PROTO_SIMPLE, ALL = LL | 2 | SIMPLE };
+
+static const struct row {
+    enum tt_func func;
+    enum tt_algo algo;
+    int protos; /* bit per enum tt_proto */
+    int needs;
+    tt_generate *generate;
+} rows[] = {
+    {TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, SIMPLE, 0, tt_gen_direct_allreduce},
+    {TT_FUNC_REDUCE, TT_ALGO_DIRECT, SIMPLE, NEEDS_ROOT, tt_gen_direct_reduce},
+    {TT_FUNC_BROADCAST, TT_ALGO_DIRECT, SIMPLE, NEEDS_ROOT, tt_gen_direct_broadcast},
+    {TT_FUNC_ALLGATHER, TT_ALGO_DIRECT, SIMPLE, 0, tt_gen_direct_allgather},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_DIRECT, SIMPLE, 0, tt_gen_direct_reducescatter},
+    {TT_FUNC_ALLTOALL, TT_ALGO_DIRECT, SIMPLE, 0, tt_gen_direct_alltoall},
+    {TT_FUNC_GATHER, TT_ALGO_DIRECT, SIMPLE, NEEDS_ROOT, tt_gen_direct_gather},
+    {TT_FUNC_SCATTER, TT_ALGO_DIRECT, SIMPLE, NEEDS_ROOT, tt_gen_direct_scatter},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_ONESHOT, LL, 0, tt_gen_oneshot_allreduce},
+    {TT_FUNC_REDUCE, TT_ALGO_ONESHOT, LL, NEEDS_ROOT, tt_gen_oneshot_reduce},
+    {TT_FUNC_BROADCAST, TT_ALGO_ONESHOT, LL, NEEDS_ROOT, tt_gen_oneshot_broadcast},
+    {TT_FUNC_ALLGATHER, TT_ALGO_ONESHOT, LL, 0, tt_gen_oneshot_allgather},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_ONESHOT, LL, 0, tt_gen_oneshot_reducescatter},
+    {TT_FUNC_ALLTOALL, TT_ALGO_ONESHOT, LL, 0, tt_gen_oneshot_alltoall},
+    {TT_FUNC_GATHER, TT_ALGO_ONESHOT, LL, NEEDS_ROOT, tt_gen_oneshot_gather},
+    {TT_FUNC_SCATTER, TT_ALGO_ONESHOT, LL, NEEDS_ROOT, tt_gen_oneshot_scatter},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_allreduce},
+    {TT_FUNC_REDUCE, TT_ALGO_RING, ALL, NEEDS_RING | NEEDS_ROOT, tt_gen_ring_reduce},
+    {TT_FUNC_BROADCAST, TT_ALGO_RING, ALL, NEEDS_RING | NEEDS_ROOT, tt_gen_ring_broadcast},
+    {TT_FUNC_ALLGATHER, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_allgather},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_reducescatter},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, ALL, 0, tt_gen_tree_allreduce},
+    {TT_FUNC_SEND, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_send},
+    {TT_FUNC_RECV, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_recv},
+};
+
+static const struct row *find(enum tt_func func, enum tt_algo algo, enum tt_proto proto)
+{
+    if ((unsigned int)proto >= TT_PROTO_COUNT_) return NULL;
+    for (size_t i = 0; i < TT_LEN(rows); i++) {
+        bool same = rows[i].func == func && rows[i].algo == algo;
+        if (same && (rows[i].protos & (1 << proto))) return &rows[i];
+    }
+    return NULL;
+}
+
+bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto)
+{
+    return find(func, algo, proto) != NULL;
+}
+
+static ncclResult_t check_shape(const struct row *row, int root, const struct tt_shape *shape)
+{
+    const char *name = tt_func_name(row->func);
+    int n = shape->nranks;
+    if (n < 2 || shape->rank < 0 || shape->rank >= n) {
+        return tt_fail(ncclInvalidArgument, "program %s: rank %d of %d ranks has no program", name,
+                       shape->rank, n);
+    }
+    if ((row->needs & (NEEDS_ROOT | NEEDS_PEER)) && (root < 0 || root >= n)) {
+        return tt_fail(ncclInvalidArgument, "program %s: root or peer %d is not one of %d ranks",
+                       name, root, n);
+    }
+    if ((row->needs & NEEDS_PEER) && root == shape->rank) {
+        return tt_fail(ncclInvalidArgument, "program %s: rank %d names itself as peer", name, root);
+    }
+    if (row->needs & NEEDS_RING) {
+        bool placed = shape->ring_rank && shape->ring_pos >= 0 && shape->ring_pos < n &&
+                      shape->ring_rank[shape->ring_pos] == shape->rank;
+        if (!placed) {
+            return tt_fail(ncclInvalidArgument, "program %s: rank %d has no place in its ring",
+                           name, shape->rank);
+        }
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto proto, int root,
+                             const struct tt_shape *shape, struct tt_program *program_out)
+{
+    const struct row *row = find(func, algo, proto);
+    if (!row) {
+        return tt_fail(ncclInvalidArgument, "no program for %s with algorithm %s and protocol %s",
+                       tt_func_name(func), tt_algo_name(algo), tt_proto_name(proto));
+    }
+    ncclResult_t rc = check_shape(row, root, shape);
+    if (rc) return rc;
+    *program_out = (struct tt_program){
+        .func = func,
+        .algo = algo,
+        .proto = proto,
+        .nranks = shape->nranks,
+        .rank = shape->rank,
+        .root = row->needs & (NEEDS_ROOT | NEEDS_PEER) ? root : -1,
+    };
+    row->generate(shape, program_out);
+    return ncclSuccess;
+}
