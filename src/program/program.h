@@ -25,6 +25,7 @@
 #pragma once
 
 #include "nccl.h"
+#include "topo/topo.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -193,11 +194,6 @@ void tt_geometry_init(struct tt_geometry *geometry, const struct tt_program *pro
 struct tt_extent tt_geometry_extent(const struct tt_geometry *geometry, uint32_t pass, int chunk);
 
 /* ---- making programs ---- */
-
-struct tt_tree_place { /* own place in one tree; -1: none */
-    int parent;
-    int child[3];
-};
 
 struct tt_shape { /* what a generator may know of a communicator; borrowed */
     int nranks, rank;

@@ -1,0 +1,149 @@
+/* Rings and trees over the ranks of flat hosts: nodes in the order of their first rank, ranks of a
+ * node side by side, so that a ring crosses each host border once. Depends on nothing but its
+ * arguments: all ranks compute the same plan. */
+#include "tree.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "topo.h"
+
+#include <stdlib.h>
+
+struct nodes { /* ranks grouped by node: those of node v are member[first[v] .. first[v+1]-1] */
+    int count;
+    int *first;  /* owned, count + 1 */
+    int *member; /* owned, nranks */
+};
+
+static void nodes_fini(struct nodes *nodes)
+{
+    free(nodes->first);
+    free(nodes->member);
+}
+
+static ncclResult_t count_nodes(const struct tt_topo_rank *ranks, int nranks, int *count_out)
+{
+    int count = 0;
+    for (int r = 0; r < nranks; r++) {
+        if (ranks[r].node < 0 || ranks[r].node > count) {
+            return tt_fail(ncclInvalidArgument,
+                           "topology: rank %d is on node %d, but only %d nodes came before it", r,
+                           ranks[r].node, count);
+        }
+        if (ranks[r].node == count) count++;
+    }
+    *count_out = count;
+    return ncclSuccess;
+}
+
+static ncclResult_t nodes_init(struct nodes *nodes, const struct tt_topo_rank *ranks, int nranks)
+{
+    ncclResult_t rc = count_nodes(ranks, nranks, &nodes->count);
+    if (rc) return rc;
+    nodes->first = tt_calloc((size_t)nodes->count + 2, sizeof(int));
+    nodes->member = tt_calloc((size_t)nranks, sizeof(int));
+    if (!nodes->first || !nodes->member) {
+        return tt_fail(ncclSystemError, "topology: out of memory for %d ranks", nranks);
+    }
+    /* first[v + 2] counts node v, so that after summing up first[v + 1] is where v begins and
+     * moves to where it ends while members are put in. */
+    for (int r = 0; r < nranks; r++)
+        nodes->first[ranks[r].node + 2]++;
+    for (int v = 0; v < nodes->count; v++)
+        nodes->first[v + 2] += nodes->first[v + 1];
+    for (int r = 0; r < nranks; r++)
+        nodes->member[nodes->first[ranks[r].node + 1]++] = r;
+    return ncclSuccess;
+}
+
+/* Channel c leaves and enters every node at another of its ranks. */
+static void fill_ring(const struct nodes *nodes, int channel, int *ring)
+{
+    int pos = 0;
+    for (int v = 0; v < nodes->count; v++) {
+        int first = nodes->first[v];
+        int size = nodes->first[v + 1] - first;
+        for (int k = 0; k < size; k++)
+            ring[pos++] = nodes->member[first + (k + channel) % size];
+    }
+}
+
+static int head(const struct nodes *nodes, int node)
+{
+    return node < 0 ? -1 : nodes->member[nodes->first[node]];
+}
+
+/* A chain inside each node; its head carries the edges of the node in the tree between nodes. */
+static void fill_tree(const struct nodes *nodes, int tree, struct tt_tree_place *places)
+{
+    for (int v = 0; v < nodes->count; v++) {
+        int end = nodes->first[v + 1];
+        for (int k = nodes->first[v]; k < end; k++) {
+            struct tt_tree_place *place = &places[nodes->member[k]];
+            *place = (struct tt_tree_place){.parent = -1, .child = {-1, -1, -1}};
+            place->child[0] = k + 1 < end ? nodes->member[k + 1] : -1;
+            if (k > nodes->first[v]) {
+                place->parent = nodes->member[k - 1];
+                continue;
+            }
+            struct tt_tree_node node = tt_tree_node(tree, v, nodes->count);
+            place->parent = head(nodes, node.parent);
+            place->child[1] = head(nodes, node.child[0]);
+            place->child[2] = head(nodes, node.child[1]);
+        }
+    }
+}
+
+static ncclResult_t allocate(struct tt_topo_plan *plan)
+{
+    size_t n = (size_t)plan->nranks;
+    bool complete = true;
+    for (int c = 0; c < plan->nchannels; c++) {
+        plan->ring[c] = tt_calloc(n, sizeof(int));
+        complete = complete && plan->ring[c];
+    }
+    for (int t = 0; t < 2; t++) {
+        plan->tree[t] = tt_calloc(n, sizeof(struct tt_tree_place));
+        complete = complete && plan->tree[t];
+    }
+    if (complete) return ncclSuccess;
+    return tt_fail(ncclSystemError, "topology: out of memory for %d ranks", plan->nranks);
+}
+
+static int channel_count(int wish)
+{
+    if (wish <= 0) return 2;
+    return wish < TT_MAX_CHANNELS ? wish : TT_MAX_CHANNELS;
+}
+
+ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks, int nchannels_wish,
+                               struct tt_topo_plan *plan_out)
+{
+    struct nodes nodes = {0};
+    struct tt_topo_plan plan = {.nranks = nranks, .nchannels = channel_count(nchannels_wish)};
+    if (nranks < 1) return tt_fail(ncclInvalidArgument, "topology: %d ranks", nranks);
+    ncclResult_t rc = nodes_init(&nodes, ranks, nranks);
+    if (rc) goto out;
+    rc = allocate(&plan);
+    if (rc) goto out;
+    plan.nnodes = nodes.count;
+    for (int c = 0; c < plan.nchannels; c++)
+        fill_ring(&nodes, c, plan.ring[c]);
+    for (int t = 0; t < 2; t++)
+        fill_tree(&nodes, t, plan.tree[t]);
+    *plan_out = plan;
+    plan = (struct tt_topo_plan){0};
+out:
+    tt_topo_plan_free(&plan);
+    nodes_fini(&nodes);
+    return rc;
+}
+
+void tt_topo_plan_free(struct tt_topo_plan *plan)
+{
+    for (int c = 0; c < TT_MAX_CHANNELS; c++)
+        free(plan->ring[c]);
+    free(plan->tree[0]);
+    free(plan->tree[1]);
+    *plan = (struct tt_topo_plan){0};
+}
