@@ -1,0 +1,26 @@
+/* Tuner plugins: found, loaded and asked. Every communicator has its own instance; calls for one
+ * instance are serial. */
+#pragma once
+
+#include "nccl.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define TT_TUNER_ALGOS 7  /* NCCL's algorithm numbers 0..6 */
+#define TT_TUNER_PROTOS 3 /* NCCL's protocol numbers 0..2 */
+
+struct tt_tuner; /* opaque */
+
+struct tt_tuner_query { /* one operation, or a bundle of equal ones */
+    int func;           /* ncclFunc_t: Broadcast 0 .. AllReduce 4; nothing else is asked */
+    size_t bytes;
+    int nops;
+    bool registered;
+};
+
+/* Let the plugin edit `table` (predicted microseconds; -1: impossible) and wish for channels
+ * (*nchannels_out: 0 or less when it has no wish). The caller judges what comes back: after an
+ * error it uses its own copy of the table, and it never takes an entry that was -1 before. */
+ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
+                          float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out);
