@@ -1,0 +1,177 @@
+/* The choice: a table of predicted times, edited by a tuner plugin, minimum wins.
+ *
+ * NCCL's seven algorithms stand in the table that a plugin sees; Direct, OneShot and P2P stand
+ * behind it and it never sees them. A plugin that prefers an entry sets it to 0, which no
+ * prediction of ours undercuts: its wish wins. What the user's lists forbid is -1 before the
+ * plugin is asked, and stays so whatever it answers. */
+#include "lists.h"
+#include "model.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "plugin/tuner.h"
+#include "tune.h"
+
+#include <string.h>
+
+_Static_assert(TT_TUNER_ALGOS == TT_ALGO_NCCL_COUNT_ && TT_TUNER_PROTOS == TT_PROTO_COUNT_,
+               "the plugin's table is the first part of ours");
+
+struct costs {
+    float time[TT_ALGO_COUNT_][TT_PROTO_COUNT_]; /* microseconds; -1: impossible */
+};
+
+static bool is_float(ncclDataType_t type)
+{
+    return type == ncclFloat16 || type == ncclFloat32 || type == ncclFloat64 ||
+           type == ncclBfloat16 || type == ncclFloat8e4m3 || type == ncclFloat8e5m2;
+}
+
+static bool is_reduction(enum tt_func func)
+{
+    return func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_REDUCESCATTER;
+}
+
+/* Rings and trees fold in an order that depends on chunk and channel; that shows in floats, unless
+ * they are only compared. */
+static bool order_shows(const struct tt_tune_query *query)
+{
+    bool compares = query->op == ncclMax || query->op == ncclMin;
+    return is_reduction(query->func) && is_float(query->type) && !compares;
+}
+
+/* Eight-bit floats are rounded at every hop of a ring: too coarse for long ones. */
+static bool too_coarse(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    bool narrow = query->type == ncclFloat8e4m3 || query->type == ncclFloat8e5m2;
+    return narrow && is_reduction(query->func) && env->nranks > 8;
+}
+
+static double cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                   const struct tt_tune_lists *lists, enum tt_algo algo, enum tt_proto proto)
+{
+    bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE;
+    if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
+    if (shaped && env->deterministic && order_shows(query)) return -1;
+    double time = tt_model_time(env, query, algo, proto);
+    return time > 0 && algo == TT_ALGO_RING && too_coarse(env, query) ? time * 1024 : time;
+}
+
+static void fill(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                 const struct tt_tune_lists *lists, struct costs *costs)
+{
+    for (int a = 0; a < TT_ALGO_COUNT_; a++) {
+        for (int p = 0; p < TT_PROTO_COUNT_; p++) {
+            costs->time[a][p] = (float)cost(env, query, lists, (enum tt_algo)a, (enum tt_proto)p);
+        }
+    }
+}
+
+/* Ask the plugin; take its numbers where an entry was possible before. Returns its wish for
+ * channels, 0: none. */
+static int ask(struct tt_tuner *tuner, const struct tt_tune_query *query, struct costs *costs)
+{
+    float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS];
+    memcpy(table, costs->time, sizeof(table));
+    int nchannels = 0;
+    struct tt_tuner_query question = {.func = (int)query->func,
+                                      .bytes = query->bytes,
+                                      .nops = query->nops,
+                                      .registered = query->registered};
+    if (tt_tuner_ask(tuner, &question, table, &nchannels)) return 0;
+    for (int a = 0; a < TT_TUNER_ALGOS; a++) {
+        for (int p = 0; p < TT_TUNER_PROTOS; p++) {
+            if (costs->time[a][p] >= 0) costs->time[a][p] = table[a][p];
+        }
+    }
+    return nchannels > 0 ? nchannels : 0;
+}
+
+/* The smallest time; the first one on ties. Not-a-number and negative entries lose. */
+static bool pick(const struct costs *costs, struct tt_tune_choice *choice)
+{
+    choice->time_usec = -1;
+    for (int a = 0; a < TT_ALGO_COUNT_; a++) {
+        for (int p = 0; p < TT_PROTO_COUNT_; p++) {
+            float time = costs->time[a][p];
+            if (!(time >= 0)) continue;
+            if (choice->time_usec >= 0 && !((double)time < choice->time_usec)) continue;
+            *choice = (struct tt_tune_choice){
+                .algo = (enum tt_algo)a, .proto = (enum tt_proto)p, .time_usec = (double)time};
+        }
+    }
+    return choice->time_usec >= 0;
+}
+
+static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                                 const struct tt_tune_lists *lists)
+{
+    const char *name = tt_func_name(query->func);
+    if (!lists->algo_text && !lists->proto_text) {
+        return tt_fail(ncclInternalError, "no algorithm for %s of %zu bytes over %d ranks", name,
+                       query->bytes, env->nranks);
+    }
+    return tt_fail(ncclInvalidUsage,
+                   "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s",
+                   name, lists->algo_text ? lists->algo_text : "unset",
+                   lists->proto_text ? lists->proto_text : "unset",
+                   env->deterministic ? ", TUTTI_DETERMINISTIC forbids rings and trees" : "",
+                   env->all_direct ? "" : "; Direct needs memory that all ranks can map");
+}
+
+/* ---- layout ---- */
+
+enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
+
+/* One channel per 64 KiB; direct, one-shot and messages run on one. */
+static int channel_count(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                         enum tt_algo algo, int wish)
+{
+    if (algo != TT_ALGO_RING && algo != TT_ALGO_TREE) return 1;
+    size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
+    size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
+    if (wish > 0) own = (size_t)wish;
+    return (int)tt_min_size(tt_max_size(own, 1), most);
+}
+
+/* Largest chunk. Direct programs have one window; what passes one slot per edge is a slot; a ring
+ * that exchanges n chunks takes two slots under Simple so that half of a chunk travels while the
+ * other half is folded; a pipeline (tree, Broadcast, Reduce) is cut into some eight stages. */
+static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                          const struct tt_tune_choice *choice)
+{
+    if (choice->algo == TT_ALGO_DIRECT) return SIZE_MAX;
+    if (choice->algo != TT_ALGO_RING && choice->algo != TT_ALGO_TREE) return env->slice_bytes;
+    bool pipeline = choice->algo == TT_ALGO_TREE || query->func == TT_FUNC_BROADCAST ||
+                    query->func == TT_FUNC_REDUCE;
+    if (!pipeline) return env->slice_bytes * (choice->proto == TT_PROTO_SIMPLE ? 2 : 1);
+    size_t stage = query->bytes / (size_t)choice->nchannels / PIPELINE_STAGES;
+    return tt_min_size(tt_max_size(stage, PIPELINE_BYTES), env->slice_bytes);
+}
+
+ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                            struct tt_tuner *tuner, struct tt_tune_choice *choice_out)
+{
+    struct tt_tune_lists lists;
+    struct costs costs;
+    struct tt_tune_choice choice;
+    struct tt_tune_query asked = *query;
+    if (asked.nops < 1) asked.nops = 1;
+    ncclResult_t rc = tt_tune_lists_read(&lists);
+    if (rc) return rc;
+    fill(env, &asked, &lists, &costs);
+    bool tuned = (int)query->func <= (int)TT_FUNC_ALLREDUCE;
+    int wish = tuner && tuned ? ask(tuner, &asked, &costs) : 0;
+    if (!pick(&costs, &choice)) return nothing_left(env, query, &lists);
+    choice.nchannels = channel_count(env, &asked, choice.algo, wish);
+    choice.chunk_bytes = chunk_bytes(env, &asked, &choice);
+    *choice_out = choice;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_tune_check(void)
+{
+    struct tt_tune_lists lists;
+    return tt_tune_lists_read(&lists);
+}

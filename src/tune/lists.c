@@ -1,0 +1,144 @@
+/* "entry;entry;..." with entry = "[function:][^]word,word,...": a list permits the words it names
+ * and forbids all others of that function, ^ the reverse. Only the first entry may come without
+ * function; it then holds for the five collectives that NCCL tunes, so that NCCL_ALGO=Ring does
+ * not forbid an AlltoAll, for which there is no ring. */
+#include "lists.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/param.h"
+
+#include <string.h>
+#include <strings.h>
+
+struct word {
+    const char *name;
+    int number;
+};
+
+static const struct word funcs[] = {
+    {"Broadcast", TT_FUNC_BROADCAST}, {"Reduce", TT_FUNC_REDUCE},
+    {"AllGather", TT_FUNC_ALLGATHER}, {"ReduceScatter", TT_FUNC_REDUCESCATTER},
+    {"AllReduce", TT_FUNC_ALLREDUCE}, {"AlltoAll", TT_FUNC_ALLTOALL},
+    {"Scatter", TT_FUNC_SCATTER},     {"Gather", TT_FUNC_GATHER},
+};
+enum { NTUNED = 5 }; /* the first ones of funcs[]: what NCCL's lists are about */
+
+static const struct word algos[] = {
+    {"Tree", TT_ALGO_TREE},
+    {"Ring", TT_ALGO_RING},
+    {"CollNetDirect", TT_ALGO_COLLNET_DIRECT},
+    {"CollNetChain", TT_ALGO_COLLNET_CHAIN},
+    {"NVLS", TT_ALGO_NVLS},
+    {"NVLSTree", TT_ALGO_NVLS_TREE},
+    {"PAT", TT_ALGO_PAT},
+    {"Direct", TT_ALGO_DIRECT},
+    {"OneShot", TT_ALGO_ONESHOT},
+    {"P2P", TT_ALGO_P2P},
+};
+
+static const struct word protos[] = {
+    {"LL", TT_PROTO_LL}, {"LL128", TT_PROTO_LL128}, {"Simple", TT_PROTO_SIMPLE}};
+
+struct table { /* one variable: its words, and where its answers go */
+    const char *variable;
+    const struct word *words;
+    int nwords;
+    const char *accepted;
+    bool *allowed; /* [TT_FUNC_COUNT_][nwords], row by row; borrowed */
+};
+
+/* Number of the word text[0..len), -1 when nobody knows it. */
+static int lookup(const struct word *words, size_t nwords, const char *text, size_t len)
+{
+    for (size_t i = 0; i < nwords; i++) {
+        bool same = strlen(words[i].name) == len && strncasecmp(words[i].name, text, len) == 0;
+        if (same) return words[i].number;
+    }
+    return -1;
+}
+
+static void set_row(const struct table *table, int func, const bool *listed, bool inverted)
+{
+    bool *row = table->allowed + func * table->nwords;
+    for (int k = 0; k < table->nwords; k++)
+        row[k] = listed[k] != inverted;
+}
+
+/* "[^]word,word" of length len into the rows of one function, or of all tuned ones (func < 0). */
+static ncclResult_t read_list(const struct table *table, int func, const char *text, size_t len)
+{
+    bool listed[TT_ALGO_COUNT_] = {false};
+    bool inverted = len > 0 && text[0] == '^';
+    const char *end = text + len;
+    const char *at = inverted ? text + 1 : text;
+    while (at <= end) {
+        const char *stop = memchr(at, ',', (size_t)(end - at));
+        if (!stop) stop = end;
+        int number = lookup(table->words, (size_t)table->nwords, at, (size_t)(stop - at));
+        if (number < 0) {
+            return tt_fail(ncclInvalidUsage, "%s: unknown word '%.*s' (accepted: %s)",
+                           table->variable, (int)(stop - at), at, table->accepted);
+        }
+        listed[number] = true;
+        at = stop + 1;
+    }
+    for (size_t i = 0; i < (func < 0 ? (size_t)NTUNED : 1); i++) {
+        set_row(table, func < 0 ? funcs[i].number : func, listed, inverted);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t read_entry(const struct table *table, const char *text, size_t len, bool first)
+{
+    const char *colon = memchr(text, ':', len);
+    if (!colon && first) return read_list(table, -1, text, len);
+    if (!colon) {
+        return tt_fail(ncclInvalidUsage,
+                       "%s: '%.*s' names no function; only the first entry may do without",
+                       table->variable, (int)len, text);
+    }
+    size_t name_len = (size_t)(colon - text);
+    int func = lookup(funcs, TT_LEN(funcs), text, name_len);
+    if (func < 0) {
+        return tt_fail(ncclInvalidUsage, "%s: unknown function '%.*s'", table->variable,
+                       (int)name_len, text);
+    }
+    return read_list(table, func, colon + 1, len - name_len - 1);
+}
+
+static ncclResult_t read_variable(const struct table *table, const char *text)
+{
+    if (!text || !text[0]) return ncclSuccess;
+    bool first = true;
+    for (const char *at = text; *at; first = false) {
+        size_t len = strcspn(at, ";");
+        ncclResult_t rc = len ? read_entry(table, at, len, first) : ncclSuccess;
+        if (rc) return rc;
+        at += len;
+        if (*at == ';') at++;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t tt_tune_lists_read(struct tt_tune_lists *lists)
+{
+    lists->algo_text = tt_param_str("NCCL_ALGO");
+    lists->proto_text = tt_param_str("NCCL_PROTO");
+    memset(lists->algo, true, sizeof(lists->algo));
+    memset(lists->proto, true, sizeof(lists->proto));
+    struct table algo = {.variable = "NCCL_ALGO",
+                         .words = algos,
+                         .nwords = TT_ALGO_COUNT_,
+                         .accepted = "Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, "
+                                     "PAT, Direct, OneShot, P2P",
+                         .allowed = &lists->algo[0][0]};
+    ncclResult_t rc = read_variable(&algo, lists->algo_text);
+    if (rc) return rc;
+    struct table proto = {.variable = "NCCL_PROTO",
+                          .words = protos,
+                          .nwords = TT_PROTO_COUNT_,
+                          .accepted = "LL, LL128, Simple",
+                          .allowed = &lists->proto[0][0]};
+    return read_variable(&proto, lists->proto_text);
+}

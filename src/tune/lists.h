@@ -1,0 +1,16 @@
+/* NCCL_ALGO and NCCL_PROTO: which algorithms and protocols each function may use. */
+#pragma once
+
+#include "nccl.h"
+#include "program/program.h"
+
+#include <stdbool.h>
+
+struct tt_tune_lists {
+    bool algo[TT_FUNC_COUNT_][TT_ALGO_COUNT_];
+    bool proto[TT_FUNC_COUNT_][TT_PROTO_COUNT_];
+    const char *algo_text, *proto_text; /* the variables as set; NULL: unset */
+};
+
+/* Read both variables. Errors: ncclInvalidUsage naming variable and word. */
+ncclResult_t tt_tune_lists_read(struct tt_tune_lists *lists);

@@ -1,0 +1,157 @@
+/* The cost of a program: dependent phases, and bytes that one rank reads and writes.
+ *
+ *     time = nops * phases * phase + load * (bytes / bandwidth + peers * touch)
+ *
+ * load is the number of ranks that share a core. While it is 1 a phase is the time that a cache
+ * line takes to the other core; beyond, every phase costs a switch between all ranks of a core,
+ * which is why the fewest phases win until the bytes weigh more. Between hosts phases and
+ * bandwidth are those of a socket. The figures are measured on two cores of a server processor
+ * (docs/rooms/tune.md); only their ratios matter for the choice. */
+#include "model.h"
+
+#include "base/mem.h"
+
+static const double phase_usec = 0.055;    /* a line to the other core and what is done with it */
+static const double switch_usec = 1.0;     /* hand the core to the next rank */
+static const double net_phase_usec = 15.0; /* one message between hosts, proxies included */
+static const double touch_usec = 0.03;     /* one slot filled or emptied */
+static const double direct_bytes_usec = 200e3; /* user buffers in a shared cache */
+static const double slot_bytes_usec = 85e3;    /* slots of another rank */
+static const double net_bytes_usec = 4e3;      /* one host's socket traffic */
+
+/* Bytes that the busiest rank moves, in units of the query's bytes: fixed part, and part per rank.
+ * Direct: user buffers only; one-shot: slots written and read. */
+static const struct volume {
+    double direct, direct_per_n; /* direct + direct_per_n / n */
+    double slots, slots_per_n;   /* slots * n + slots_per_n */
+} volumes[TT_FUNC_COUNT_] = {
+    [TT_FUNC_ALLREDUCE] = {2, 0, 2, -1}, /* a slice of n inputs in, n outputs out */
+    [TT_FUNC_REDUCE] = {1, 1, 1, 0},     /* root folds n slots */
+    [TT_FUNC_BROADCAST] = {2, 0, 1, 0},  /* root fills n - 1 slots */
+    [TT_FUNC_ALLGATHER] = {1, 1, 0, 3},  [TT_FUNC_REDUCESCATTER] = {1, 1, 0, 2},
+    [TT_FUNC_ALLTOALL] = {2, 0, 0, 4},   [TT_FUNC_GATHER] = {0, 2, 0, 2},
+    [TT_FUNC_SCATTER] = {0, 2, 0, 2},
+};
+
+static double load_of(const struct tt_tune_env *env)
+{
+    if (!env->crowded) return 1;
+    int ncores = env->ncores > 0 ? env->ncores : 2;
+    double load = (double)env->ppn / ncores;
+    return load > 2 ? load : 2;
+}
+
+static double local_phase(const struct tt_tune_env *env)
+{
+    double load = load_of(env);
+    return load > 1 ? load * switch_usec : phase_usec;
+}
+
+static double direct_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    const struct volume *volume = &volumes[query->func];
+    double parts = volume->direct + volume->direct_per_n / env->nranks;
+    return query->nops * 2 * local_phase(env) +
+           load_of(env) * parts * (double)query->bytes / direct_bytes_usec;
+}
+
+/* Largest payload that one edge carries. */
+static size_t payload(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    bool shared = query->func == TT_FUNC_ALLREDUCE || query->func == TT_FUNC_REDUCE ||
+                  query->func == TT_FUNC_BROADCAST;
+    return shared ? query->bytes : query->bytes / (size_t)env->nranks;
+}
+
+static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    const struct volume *volume = &volumes[query->func];
+    int n = env->nranks;
+    double bytes = (volume->slots * n + volume->slots_per_n) * (double)query->bytes;
+    size_t edge_bytes = tt_max_size(payload(env, query), 1);
+    double passes = (double)(tt_round_up(edge_bytes, env->slice_bytes) / env->slice_bytes);
+    double phase = env->nnodes > 1 ? net_phase_usec + local_phase(env) : local_phase(env);
+    double time = query->nops * passes * phase +
+                  load_of(env) * (bytes / slot_bytes_usec + passes * (n - 1) * touch_usec);
+    /* Every remote rank gets its own copy: all of that passes the host's network. */
+    if (env->nnodes > 1) time += (double)edge_bytes * (n - env->ppn) * env->ppn / net_bytes_usec;
+    return time;
+}
+
+/* AlltoAll, Gather and Scatter made of messages: as one-shot, but a work item per message, and the
+ * slots stay busy. */
+static double messages_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    struct tt_tune_query one = *query;
+    size_t slots = env->slice_bytes * (size_t)env->nranks;
+    one.bytes = tt_min_size(query->bytes, slots);
+    double rest = (double)(query->bytes - one.bytes);
+    return oneshot_time(env, &one) + query->nops * (env->nranks - 1) * 0.2 +
+           load_of(env) * 2 * rest / slot_bytes_usec;
+}
+
+static double ring_hops(enum tt_func func, int n)
+{
+    return func == TT_FUNC_ALLREDUCE ? 2.0 * (n - 1) : n - 1;
+}
+
+static double ring_latency(const struct tt_tune_env *env, enum tt_func func)
+{
+    double hops = ring_hops(func, env->nranks);
+    double remote = env->nnodes > 1 ? ring_hops(func, env->nnodes) : 0;
+    return (hops - remote) * local_phase(env) + remote * net_phase_usec;
+}
+
+/* A chunk that passes a rank is read and written, its own input read. */
+static double ring_bytes(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    double n = env->nranks;
+    double passing = query->func == TT_FUNC_ALLREDUCE ? 2 * (n - 1) / n : (n - 1) / n;
+    if (query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE) passing = 1;
+    return passing * (double)query->bytes;
+}
+
+static double tree_latency(const struct tt_tune_env *env)
+{
+    int depth = 0;
+    while ((1 << depth) < env->nnodes) {
+        depth++;
+    }
+    return 2 * (env->ppn - 1) * local_phase(env) + 2 * depth * net_phase_usec;
+}
+
+/* Slots carry the same bytes under every protocol here; the factors keep NCCL's habit of LL for
+ * short and Simple for long messages, which chooses the chunk (choose.c). */
+static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                          enum tt_algo algo, enum tt_proto proto)
+{
+    static const double latency_factor[TT_PROTO_COUNT_] = {1.0, 1.2, 1.5};
+    static const double wire_factor[TT_PROTO_COUNT_] = {2.0, 16.0 / 15, 1.0};
+    bool tree = algo == TT_ALGO_TREE;
+    double bytes = tree ? 2.0 * (double)query->bytes : ring_bytes(env, query);
+    double latency = tree ? tree_latency(env) : ring_latency(env, query->func);
+    double bandwidth_time = load_of(env) * 3 * bytes / slot_bytes_usec;
+    if (env->nnodes > 1) bandwidth_time += bytes / net_bytes_usec;
+    return query->nops * latency * latency_factor[proto] + bandwidth_time * wire_factor[proto];
+}
+
+double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                     enum tt_algo algo, enum tt_proto proto)
+{
+    bool message = query->func == TT_FUNC_SEND || query->func == TT_FUNC_RECV;
+    bool composite = query->func == TT_FUNC_ALLTOALL || query->func == TT_FUNC_GATHER ||
+                     query->func == TT_FUNC_SCATTER;
+    if (algo == TT_ALGO_P2P) {
+        if (!message && !composite) return -1;
+        if (message) return (double)query->bytes / slot_bytes_usec + local_phase(env);
+        return proto == TT_PROTO_SIMPLE ? messages_time(env, query) : -1;
+    }
+    if (!tt_program_exists(query->func, algo, proto)) return -1;
+    switch (algo) {
+    case TT_ALGO_DIRECT: return env->all_direct ? direct_time(env, query) : -1;
+    case TT_ALGO_ONESHOT: return oneshot_time(env, query);
+    case TT_ALGO_RING:
+    case TT_ALGO_TREE: return shaped_time(env, query, algo, proto);
+    default: return -1;
+    }
+}

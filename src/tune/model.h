@@ -1,0 +1,9 @@
+/* Predicted times of this host's programs. */
+#pragma once
+
+#include "tune.h"
+
+/* Microseconds of the operation with that algorithm and protocol; -1 when there is no such program
+ * or the ranks cannot run it. Pure. */
+double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                     enum tt_algo algo, enum tt_proto proto);
