@@ -45,6 +45,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
 
 /* Opaque handles; made and freed by the library. */
 typedef struct ncclComm *ncclComm_t;
@@ -440,6 +443,9 @@ void pncclResetDebugInit(void);
 #define pncclResetDebugInit()
 #endif
 
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

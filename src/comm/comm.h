@@ -17,6 +17,7 @@ struct tt_net;
 struct tt_proxy;
 struct tt_profiler;
 struct tt_plan;
+struct tt_registry;
 struct tt_peer_reach;
 
 enum tt_comm_phase { /* api.md 4 */
@@ -41,7 +42,9 @@ struct tt_comm {
     char *name;                  /* owned copy of config.commName */
     _Atomic int state;           /* ncclResult_t seen by GetAsyncError */
     _Atomic int phase;           /* enum tt_comm_phase */
-    struct tt_plan *plan;        /* owned; storage for plan/ (set by api after init) */
+    struct tt_plan *plan;        /* owned; storage for plan/ (set by api right after alloc, freed
+                                    by api before tt_comm_free) */
+    struct tt_registry *registry; /* owned; storage for api/ (buffers and windows); may be NULL */
     struct tt_order order;       /* operations in issue order */
     struct tt_order *order_used; /* own, or the parent's when resources are shared */
     struct tt_tune_env tune;
@@ -86,7 +89,17 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
                             struct tt_comm *child, const ncclConfig_t *config, int flags);
 
-ncclResult_t tt_comm_finalize(struct tt_comm *comm); /* collective; work was drained */
+/* Phases: alloc INIT, init READY (state ncclSuccess in both cases unless the request is
+ * non-blocking: then the background group sets the state); api sets FINALIZING, finalize sets
+ * FINALIZED, revoke REVOKED, free DESTROYED.
+ * Split and shrink: the child was allocated by tt_comm_alloc() with nranks and rank of the parent as
+ * placeholders (checked config, own device) and gets its own here; `child` is NULL for
+ * NCCL_SPLIT_NOCOLOR. */
+ncclResult_t tt_comm_finalize(struct tt_comm *comm); /* work was drained; must not wait for ranks
+                                                        of this process: one thread may end all */
+/* Stop all operations (abort flag up, wait until quiet, flag down) and stay in REVOKED: only
+ * queries, split, shrink, abort and destroy remain. Local. */
+ncclResult_t tt_comm_revoke(struct tt_comm *comm);
 void tt_comm_free(struct tt_comm *comm);             /* local; accepts NULL and half-built */
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
 

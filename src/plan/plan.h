@@ -26,6 +26,15 @@ struct tt_task { /* one checked call */
 ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
 void tt_plan_destroy(struct tt_plan *plan);
 
+/* NCCL_CHECK_POINTERS or NCCL_CHECK_MODE asks for a look at every pointer. */
+bool tt_plan_checks_pointers(const struct tt_plan *plan);
+
+/* Bytes of the send and receive buffer that this rank uses (0: the pointer is not looked at). */
+void tt_buffer_bytes(const struct tt_task *task, size_t *in_bytes_out, size_t *out_bytes_out);
+
+/* Operations that this communicator accepted so far. */
+uint64_t tt_plan_op_count(const struct tt_plan *plan);
+
 /* Append to the thread's group; outside a group: launch at once (memo hit and idle stream: inline).
  * hot */
 ncclResult_t tt_plan_add(const struct tt_task *task);
@@ -44,8 +53,16 @@ struct tt_job {
     ncclResult_t (*run)(struct tt_job *job);
     void (*undo)(struct tt_job *job); /* another job of the group failed: may be NULL */
     void (*destroy)(struct tt_job *job);
-    bool blocking;
+    bool blocking;      /* the communicator's mode; a group must not mix them */
+    bool must_block;    /* destroy and abort: the whole group runs in the caller */
+    ncclResult_t rc;    /* result of run(); set by the group */
 };
+
+/* True while a group of this communicator runs in the background. When it ended: joins its thread.
+ */
+bool tt_plan_busy(struct tt_plan *plan);
+/* Wait for that group. */
+void tt_plan_settle(struct tt_plan *plan);
 
 ncclResult_t tt_group_start(void);
 ncclResult_t tt_group_end(void);
@@ -61,3 +78,4 @@ ncclResult_t tt_group_error(ncclResult_t rc);
 ncclResult_t tt_redop_create(struct tt_comm *comm, const void *scalar, ncclDataType_t type,
                              ncclScalarResidence_t residence, ncclRedOp_t *op_out);
 ncclResult_t tt_redop_destroy(struct tt_comm *comm, ncclRedOp_t op);
+bool tt_redop_known(const struct tt_comm *comm, ncclRedOp_t op);

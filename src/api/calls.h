@@ -1,0 +1,26 @@
+/* What the doormen share: the checks of an operation, its log lines, and jobs on communicators.
+ * Every public function is strong as pncclX; ncclX is its weak twin, so that a tool may wrap it. */
+#pragma once
+
+#include "comm/comm.h"
+#include "nccl.h"
+#include "plan/plan.h"
+
+#include <stdbool.h>
+
+/* Check an operation (api room's order: communicator, root, type, operator, sizes, pointers), log
+ * it, and hand it to the plan. `name` is the public name without "nccl". Takes what GroupEnd will
+ * say into account. hot */
+ncclResult_t tt_call(const struct tt_task *task, const char *name);
+
+/* Set the state of a non-blocking communicator to the error of a call, as NCCL does. */
+ncclResult_t tt_call_failed(struct tt_comm *comm, ncclResult_t rc);
+
+/* Pointer arguments of queries. */
+ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *what);
+
+/* "this process has no device": ncclUnhandledCudaError, said. */
+ncclResult_t tt_check_device(const char *func);
+
+/* End of life of the api's storage on a communicator, then the communicator. */
+void tt_comm_dispose(struct tt_comm *comm);

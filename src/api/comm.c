@@ -1,0 +1,410 @@
+/* A communicator's later life: queries, split, shrink, and its ends. Each change is a job, so that it
+ * may wait for GroupEnd or run in the background. */
+#include "api/calls.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "mem/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- checks ---- */
+
+static ncclResult_t check_alive(const struct tt_comm *comm, const char *func)
+{
+    ncclResult_t rc = tt_check_pointer(comm, func, "comm");
+    if (!rc && comm->magic != TT_COMM_MAGIC) {
+        rc = tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func,
+                     (const void *)comm);
+    }
+    return rc;
+}
+
+/* Alive and neither busy nor broken; any phase. */
+static ncclResult_t check_usable(struct tt_comm *comm, const char *func)
+{
+    ncclResult_t rc = check_alive(comm, func);
+    if (rc) return rc;
+    tt_plan_busy(comm->plan);
+    rc = tt_comm_state(comm);
+    if (rc != ncclInProgress) return rc;
+    return tt_fail(ncclInvalidArgument,
+                   "%s: rank %d: an earlier call is still in progress; poll ncclCommGetAsyncError "
+                   "until it is done",
+                   func, comm->member.rank);
+}
+
+static enum tt_comm_phase phase_of(const struct tt_comm *comm)
+{
+    return (enum tt_comm_phase)atomic_load_explicit(&comm->phase, memory_order_acquire);
+}
+
+/* ---- queries ---- */
+
+static ncclResult_t query(ncclComm_t comm, const void *out, const char *func)
+{
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = check_alive(own, func);
+    if (!rc) rc = tt_check_pointer(out, func, "the result pointer");
+    return rc ? rc : check_usable(own, func);
+}
+
+ncclResult_t pncclCommCount(const ncclComm_t comm, int *count)
+{
+    ncclResult_t rc = query(comm, count, "ncclCommCount");
+    if (!rc) *count = ((struct tt_comm *)comm)->member.nranks;
+    return rc;
+}
+
+ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int *device)
+{
+    ncclResult_t rc = query(comm, device, "ncclCommCuDevice");
+    if (!rc) *device = ((struct tt_comm *)comm)->member.device;
+    return rc;
+}
+
+ncclResult_t pncclCommUserRank(const ncclComm_t comm, int *rank)
+{
+    ncclResult_t rc = query(comm, rank, "ncclCommUserRank");
+    if (!rc) *rank = ((struct tt_comm *)comm)->member.rank;
+    return rc;
+}
+
+ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
+{
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = check_alive(own, "ncclCommGetAsyncError");
+    if (!rc) rc = tt_check_pointer(asyncError, "ncclCommGetAsyncError", "asyncError");
+    if (rc) return rc;
+    *asyncError = tt_plan_busy(own->plan) ? ncclInProgress : tt_comm_state(own);
+    return ncclSuccess;
+}
+
+/* ---- jobs on one communicator ---- */
+
+struct comm_job {
+    struct tt_job base;
+    struct tt_comm *child; /* owned until it is handed out */
+    ncclComm_t *newcomm;   /* the caller's */
+    int color, key;
+    int *exclude; /* owned copy */
+    int nexclude, flags;
+};
+
+static void comm_job_destroy(struct tt_job *base)
+{
+    struct comm_job *job = tt_container_of(base, struct comm_job, base);
+    tt_comm_dispose(job->child);
+    free(job->exclude);
+    free(job);
+}
+
+static ncclResult_t comm_job_create(struct tt_comm *comm, ncclResult_t (*run)(struct tt_job *),
+                                    struct comm_job **job_out)
+{
+    struct comm_job *job = tt_calloc(1, sizeof(*job));
+    if (!job) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    job->base = (struct tt_job){.comm = comm,
+                                .run = run,
+                                .destroy = comm_job_destroy,
+                                .blocking = comm->config.blocking != 0};
+    *job_out = job;
+    return ncclSuccess;
+}
+
+static ncclResult_t comm_job_run(struct tt_comm *comm, ncclResult_t (*run)(struct tt_job *),
+                                 bool must_block)
+{
+    struct comm_job *job = NULL;
+    ncclResult_t rc = comm_job_create(comm, run, &job);
+    if (rc) return tt_group_error(rc);
+    job->base.must_block = must_block;
+    return tt_group_job(&job->base);
+}
+
+/* ---- split and shrink ---- */
+
+static void child_undo(struct tt_job *base)
+{
+    struct comm_job *job = tt_container_of(base, struct comm_job, base);
+    if (job->child) tt_comm_abort(job->child, ncclInternalError);
+}
+
+/* The child goes to the caller: finished, or half-made and only good for ncclCommAbort. */
+static void child_hand_out(struct comm_job *job)
+{
+    *job->newcomm = (ncclComm_t)job->child;
+    job->child = NULL;
+}
+
+static ncclResult_t split_run(struct tt_job *base)
+{
+    struct comm_job *job = tt_container_of(base, struct comm_job, base);
+    ncclResult_t rc = tt_comm_split(base->comm, job->color, job->key, job->child, NULL);
+    if (!rc && job->child && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
+        tt_trace(TT_LOG_CALL, "ncclCommSplit(%p, %d, %d, %p, %d, %d)", (void *)base->comm,
+                 job->color, job->key, (void *)job->child, job->child->member.rank,
+                 job->child->member.nranks);
+    }
+    child_hand_out(job);
+    return rc;
+}
+
+static ncclResult_t shrink_run(struct tt_job *base)
+{
+    struct comm_job *job = tt_container_of(base, struct comm_job, base);
+    ncclResult_t rc = tt_comm_shrink(base->comm, job->exclude, job->nexclude, job->child, NULL,
+                                     job->flags);
+    child_hand_out(job);
+    return rc;
+}
+
+static ncclResult_t child_create(struct tt_comm *parent, const char *func,
+                                 const ncclConfig_t *config, struct tt_comm **child_out)
+{
+    const struct tt_comm_request request = {.func = func,
+                                            .nranks = parent->member.nranks,
+                                            .rank = parent->member.rank,
+                                            .device = parent->member.device,
+                                            .config = config,
+                                            .inherit = config ? NULL : &parent->config};
+    struct tt_comm *child = NULL;
+    ncclResult_t rc = tt_comm_alloc(&request, &child);
+    if (!rc) rc = tt_plan_create(child, &child->plan);
+    if (rc) {
+        tt_comm_dispose(child);
+        return rc;
+    }
+    *child_out = child;
+    return ncclSuccess;
+}
+
+/* The state of a split or shrink in progress is on the parent; the call itself says ok. */
+static ncclResult_t child_job_start(struct comm_job *job, ncclComm_t *newcomm)
+{
+    job->newcomm = newcomm;
+    job->base.undo = child_undo;
+    ncclResult_t rc = tt_group_job(&job->base);
+    return rc == ncclInProgress ? ncclSuccess : rc;
+}
+
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
+                            ncclConfig_t *config)
+{
+    static const char func[] = "ncclCommSplit";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    if (newcomm) *newcomm = NULL;
+    ncclResult_t rc = tt_check_device(func);
+    if (!rc) rc = tt_check_pointer(newcomm, func, "newcomm");
+    if (!rc) rc = check_usable(own, func);
+    if (rc) return tt_group_error(rc);
+    if (color < NCCL_SPLIT_NOCOLOR) {
+        return tt_call_failed(own, tt_fail(ncclInvalidArgument,
+                                           "%s: color %d is neither NCCL_SPLIT_NOCOLOR nor from 0 "
+                                           "up",
+                                           func, color));
+    }
+    struct comm_job *job = NULL;
+    rc = comm_job_create(own, split_run, &job);
+    if (!rc && color != NCCL_SPLIT_NOCOLOR) rc = child_create(own, func, config, &job->child);
+    if (rc) {
+        if (job) comm_job_destroy(&job->base);
+        return tt_call_failed(own, rc);
+    }
+    job->color = color;
+    job->key = key;
+    return child_job_start(job, newcomm);
+}
+
+static ncclResult_t check_excluded(const struct tt_comm *comm, const int *list, int count)
+{
+    for (int k = 0; k < count; k++) {
+        if (list[k] < 0 || list[k] >= comm->member.nranks) {
+            return tt_fail(ncclInvalidArgument,
+                           "ncclCommShrink: excludeRanksList[%d] %d is not in 0..%d", k, list[k],
+                           comm->member.nranks - 1);
+        }
+        if (list[k] == comm->member.rank) {
+            return tt_fail(ncclInvalidArgument,
+                           "ncclCommShrink: excludeRanksList[%d] is the calling rank %d", k,
+                           list[k]);
+        }
+        for (int other = 0; other < k; other++) {
+            if (list[other] != list[k]) continue;
+            return tt_fail(ncclInvalidArgument,
+                           "ncclCommShrink: rank %d is in excludeRanksList twice", list[k]);
+        }
+    }
+    return ncclSuccess;
+}
+
+/* With NCCL_SHRINK_ABORT an error of the parent is what the caller wants to leave behind. */
+static ncclResult_t check_shrink(struct tt_comm *own, const int *list, int count, int flags)
+{
+    static const char func[] = "ncclCommShrink";
+    ncclResult_t rc = (flags & NCCL_SHRINK_ABORT) ? check_alive(own, func) : check_usable(own, func);
+    if (!rc) rc = tt_check_pointer(list, func, "excludeRanksList");
+    if (!rc && count < 1) {
+        rc = tt_fail(ncclInvalidArgument, "%s: excludeRanksCount %d is below 1", func, count);
+    }
+    return rc ? rc : check_excluded(own, list, count);
+}
+
+ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
+                             ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
+{
+    static const char func[] = "ncclCommShrink";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    if (newcomm) *newcomm = NULL;
+    ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
+    if (!rc) rc = check_shrink(own, excludeRanksList, excludeRanksCount, shrinkFlags);
+    if (rc) return tt_group_error(rc);
+    struct comm_job *job = NULL;
+    rc = comm_job_create(own, shrink_run, &job);
+    if (!rc) rc = child_create(own, func, config, &job->child);
+    if (!rc) {
+        size_t bytes = (size_t)excludeRanksCount * sizeof(int);
+        job->exclude = malloc(bytes);
+        if (job->exclude) memcpy(job->exclude, excludeRanksList, bytes);
+        if (!job->exclude) rc = tt_fail(ncclSystemError, "%s: out of memory", func);
+    }
+    if (rc) {
+        if (job) comm_job_destroy(&job->base);
+        return tt_call_failed(own, rc);
+    }
+    job->nexclude = excludeRanksCount;
+    job->flags = shrinkFlags;
+    return child_job_start(job, newcomm);
+}
+
+/* ---- the ends ---- */
+
+void tt_comm_dispose(struct tt_comm *comm)
+{
+    if (!comm) return;
+    tt_plan_destroy(comm->plan);
+    comm->plan = NULL;
+    tt_registry_destroy(comm->registry);
+    comm->registry = NULL;
+    tt_comm_free(comm);
+}
+
+static ncclResult_t finalize_now(struct tt_comm *comm)
+{
+    ncclResult_t rc = tt_plan_drain(comm);
+    return rc ? rc : tt_comm_finalize(comm);
+}
+
+static ncclResult_t finalize_run(struct tt_job *base)
+{
+    return finalize_now(base->comm);
+}
+
+ncclResult_t pncclCommFinalize(ncclComm_t comm)
+{
+    static const char func[] = "ncclCommFinalize";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    if (!comm) return ncclSuccess;
+    ncclResult_t rc = check_usable(own, func);
+    if (!rc && phase_of(own) != TT_COMM_READY) {
+        rc = tt_fail(ncclInvalidArgument, "%s: rank %d: the communicator was %s before", func,
+                     own->member.rank,
+                     phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized");
+    }
+    if (rc) return tt_group_error(rc);
+    atomic_store_explicit(&own->phase, TT_COMM_FINALIZING, memory_order_release);
+    return comm_job_run(own, finalize_run, false);
+}
+
+/* An error does not keep the communicator alive: everything is freed, the error is returned. */
+static ncclResult_t destroy_run(struct tt_job *base)
+{
+    struct tt_comm *comm = base->comm;
+    tt_plan_settle(comm->plan);
+    ncclResult_t rc = tt_comm_state(comm);
+    if (rc) {
+        tt_comm_abort(comm, rc);
+        tt_plan_drain(comm);
+    } else if (phase_of(comm) == TT_COMM_READY) {
+        atomic_store_explicit(&comm->phase, TT_COMM_FINALIZING, memory_order_release);
+        rc = finalize_now(comm);
+    }
+    base->comm = NULL;
+    tt_comm_dispose(comm);
+    return rc;
+}
+
+ncclResult_t pncclCommDestroy(ncclComm_t comm)
+{
+    static const char func[] = "ncclCommDestroy";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    if (!comm) return ncclSuccess;
+    ncclResult_t rc = check_alive(own, func);
+    if (!rc && (tt_plan_busy(own->plan) || tt_comm_state(own) == ncclInProgress)) {
+        rc = tt_fail(ncclInvalidArgument,
+                     "%s: rank %d: an earlier call is still in progress; poll "
+                     "ncclCommGetAsyncError, or use ncclCommAbort",
+                     func, own->member.rank);
+    }
+    if (rc) return tt_group_error(rc);
+    return comm_job_run(own, destroy_run, true);
+}
+
+static ncclResult_t abort_run(struct tt_job *base)
+{
+    struct tt_comm *comm = base->comm;
+    tt_plan_settle(comm->plan);
+    tt_plan_drain(comm);
+    base->comm = NULL;
+    tt_comm_dispose(comm);
+    return ncclSuccess;
+}
+
+ncclResult_t pncclCommAbort(ncclComm_t comm)
+{
+    struct tt_comm *own = (struct tt_comm *)comm;
+    if (!comm) return ncclSuccess;
+    ncclResult_t rc = check_alive(own, "ncclCommAbort");
+    if (rc) return tt_group_error(rc);
+    tt_comm_abort(own, ncclInternalError); /* at once: whoever waits in it returns */
+    return comm_job_run(own, abort_run, true);
+}
+
+static ncclResult_t revoke_run(struct tt_job *base)
+{
+    return tt_comm_revoke(base->comm);
+}
+
+ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags)
+{
+    static const char func[] = "ncclCommRevoke";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    if (!comm) return ncclSuccess;
+    if (revokeFlags != NCCL_REVOKE_DEFAULT) {
+        return tt_fail(ncclInvalidArgument, "%s: revokeFlags %#x has no meaning", func,
+                       (unsigned)revokeFlags);
+    }
+    ncclResult_t rc = check_alive(own, func);
+    if (!rc && phase_of(own) >= TT_COMM_FINALIZING) {
+        rc = tt_fail(ncclInvalidArgument, "%s: rank %d: the communicator was %s before", func,
+                     own->member.rank,
+                     phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized or destroyed");
+    }
+    return rc ? rc : comm_job_run(own, revoke_run, false);
+}
+
+/* ---- the weak twins ---- */
+
+__typeof__(pncclCommCount) ncclCommCount __attribute__((weak, alias("pncclCommCount")));
+__typeof__(pncclCommCuDevice) ncclCommCuDevice __attribute__((weak, alias("pncclCommCuDevice")));
+__typeof__(pncclCommUserRank) ncclCommUserRank __attribute__((weak, alias("pncclCommUserRank")));
+__typeof__(pncclCommGetAsyncError) ncclCommGetAsyncError
+    __attribute__((weak, alias("pncclCommGetAsyncError")));
+__typeof__(pncclCommSplit) ncclCommSplit __attribute__((weak, alias("pncclCommSplit")));
+__typeof__(pncclCommShrink) ncclCommShrink __attribute__((weak, alias("pncclCommShrink")));
+__typeof__(pncclCommFinalize) ncclCommFinalize __attribute__((weak, alias("pncclCommFinalize")));
+__typeof__(pncclCommDestroy) ncclCommDestroy __attribute__((weak, alias("pncclCommDestroy")));
+__typeof__(pncclCommAbort) ncclCommAbort __attribute__((weak, alias("pncclCommAbort")));
+__typeof__(pncclCommRevoke) ncclCommRevoke __attribute__((weak, alias("pncclCommRevoke")));

@@ -1,0 +1,236 @@
+/* Birth of communicators: ids, and one job per rank that meets the others. *comm is NULL whenever a
+ * call fails before there is a communicator. */
+#include "api/calls.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "bootstrap/bootstrap.h"
+#include "device/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
+{
+    tt_param_load();
+    ncclResult_t rc = tt_check_pointer(uniqueId, "GetUniqueId", "uniqueId");
+    if (!rc) rc = tt_id_create(uniqueId);
+    if (!rc && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
+        tt_trace(TT_LOG_CALL, "ncclGetUniqueId(0x%lx)",
+                 (unsigned long)tt_id_comm(uniqueId, 1));
+    }
+    return rc;
+}
+
+/* ---- the job ---- */
+
+struct init_job {
+    struct tt_job base;
+    struct tt_comm_request request; /* ids points to `ids`; config is not needed any more */
+    ncclUniqueId *ids;              /* owned copy */
+};
+
+static ncclResult_t init_run(struct tt_job *base)
+{
+    struct init_job *job = tt_container_of(base, struct init_job, base);
+    return tt_comm_init(base->comm, &job->request);
+}
+
+static void init_undo(struct tt_job *base)
+{
+    tt_comm_abort(base->comm, ncclInternalError);
+}
+
+static void init_destroy(struct tt_job *base)
+{
+    struct init_job *job = tt_container_of(base, struct init_job, base);
+    free(job->ids);
+    free(job);
+}
+
+static ncclResult_t init_job_create(const struct tt_comm_request *request,
+                                    struct init_job **job_out)
+{
+    struct init_job *job = tt_calloc(1, sizeof(*job));
+    ncclUniqueId *ids = tt_calloc((size_t)request->nids, sizeof(*ids));
+    if (!job || !ids) {
+        free(job);
+        free(ids);
+        return tt_fail(ncclSystemError, "%s: out of memory", request->func);
+    }
+    memcpy(ids, request->ids, (size_t)request->nids * sizeof(*ids));
+    job->ids = ids;
+    job->request = *request;
+    job->request.ids = ids;
+    job->request.config = NULL;
+    job->base = (struct tt_job){.run = init_run, .undo = init_undo, .destroy = init_destroy};
+    *job_out = job;
+    return ncclSuccess;
+}
+
+static void trace_init(const struct tt_comm *comm, const struct tt_comm_request *request)
+{
+    if (!tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) return;
+    tt_trace(TT_LOG_CALL, "ncclCommInitRank(%p, %d, 0x%lx, %d, %d)", (const void *)comm,
+             request->nranks, (unsigned long)tt_id_comm(request->ids, request->nids),
+             request->rank, request->device);
+}
+
+/* Make the communicator, then meet the others: now, in the group, or in the background. */
+static ncclResult_t init_start(ncclComm_t *out, const struct tt_comm_request *request, bool runs_now)
+{
+    struct tt_comm *comm = NULL;
+    struct init_job *job = NULL;
+    ncclResult_t rc = tt_comm_alloc(request, &comm);
+    if (!rc) rc = tt_plan_create(comm, &comm->plan);
+    if (!rc) rc = init_job_create(request, &job);
+    if (rc) {
+        tt_comm_dispose(comm);
+        return rc;
+    }
+    job->base.comm = comm;
+    job->base.blocking = comm->config.blocking != 0;
+    trace_init(comm, request);
+    if (!runs_now) {
+        *out = (ncclComm_t)comm;
+        return tt_group_job(&job->base);
+    }
+    rc = init_run(&job->base);
+    init_destroy(&job->base);
+    if (rc) {
+        tt_comm_dispose(comm);
+        return rc;
+    }
+    *out = (ncclComm_t)comm;
+    return ncclSuccess;
+}
+
+static ncclResult_t check_rank(const char *func, int nranks, int rank)
+{
+    if (rank >= 0 && rank < nranks) return ncclSuccess;
+    return tt_fail(ncclInvalidArgument, "%s: rank %d is not in 0..%d", func, rank, nranks - 1);
+}
+
+/* The checks of all forms, in the order that callers can observe. */
+static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, bool runs_now)
+{
+    if (out) *out = NULL;
+    tt_param_load();
+    ncclResult_t rc = tt_check_device(request->func);
+    if (rc) return rc;
+    if (request->nranks < 1) {
+        return tt_fail(ncclInvalidArgument, "%s: nranks %d is below 1", request->func,
+                       request->nranks);
+    }
+    if (request->nids < 1 || request->nids > request->nranks) {
+        return tt_fail(ncclInvalidArgument, "%s: nId %d is not in 1..%d (nranks)", request->func,
+                       request->nids, request->nranks);
+    }
+    rc = tt_check_pointer(request->ids, request->func, "commIds");
+    if (!rc) rc = tt_check_pointer(out, request->func, "comm");
+    if (!rc) rc = check_rank(request->func, request->nranks, request->rank);
+    for (int k = 0; k < request->nids && !rc; k++) rc = tt_id_check(&request->ids[k]);
+    if (rc) return tt_group_error(rc);
+    request->device = tuttiHostGetDevice();
+    return tt_group_error(init_start(out, request, runs_now));
+}
+
+ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
+{
+    struct tt_comm_request request = {
+        .func = "ncclCommInitRank", .nranks = nranks, .rank = rank, .ids = &commId, .nids = 1};
+    /* Outside a group it returns when it is done, whatever NCCL_COMM_BLOCKING says. */
+    return init_call(comm, &request, tt_group_depth() == 0);
+}
+
+ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
+                                     ncclConfig_t *config)
+{
+    struct tt_comm_request request = {.func = "ncclCommInitRankConfig",
+                                      .nranks = nranks,
+                                      .rank = rank,
+                                      .ids = &commId,
+                                      .nids = 1,
+                                      .config = config};
+    return init_call(comm, &request, false);
+}
+
+ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
+                                       ncclUniqueId *commIds, ncclConfig_t *config)
+{
+    struct tt_comm_request request = {.func = "ncclCommInitRankScalable",
+                                      .nranks = nranks,
+                                      .rank = myrank,
+                                      .ids = commIds,
+                                      .nids = nId,
+                                      .config = config};
+    return init_call(newcomm, &request, false);
+}
+
+/* ---- all devices of one process ---- */
+
+static ncclResult_t check_devices(int ndev, const int *devlist)
+{
+    int have = tuttiHostDeviceCount();
+    bool twice_ok = tt_param_bool("NCCL_MULTI_RANK_GPU_ENABLE");
+    if (!devlist && ndev > have) {
+        return tt_fail(ncclUnhandledCudaError,
+                       "ncclCommInitAll: %d devices wanted, %d are there (TUTTI_DEVICES sets how "
+                       "many)",
+                       ndev, have);
+    }
+    for (int k = 0; devlist && k < ndev; k++) {
+        if (devlist[k] < 0 || devlist[k] >= have) {
+            return tt_fail(ncclInvalidArgument, "ncclCommInitAll: devlist[%d] %d is not in 0..%d",
+                           k, devlist[k], have - 1);
+        }
+        for (int other = 0; other < k && !twice_ok; other++) {
+            if (devlist[other] != devlist[k]) continue;
+            return tt_fail(ncclInvalidUsage,
+                           "ncclCommInitAll: device %d is listed twice (%d and %d); set "
+                           "NCCL_MULTI_RANK_GPU_ENABLE=1 to put several ranks on one device",
+                           devlist[k], other, k);
+        }
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
+{
+    static const char func[] = "ncclCommInitAll";
+    tt_param_load();
+    ncclResult_t rc = tt_check_device(func);
+    if (!rc) rc = tt_check_pointer(comm, func, "comm");
+    if (rc) return tt_group_error(rc);
+    if (ndev < 0) {
+        return tt_group_error(tt_fail(ncclInvalidArgument, "%s: ndev %d is negative", func, ndev));
+    }
+    for (int k = 0; k < ndev; k++) comm[k] = NULL;
+    rc = check_devices(ndev, devlist);
+    ncclUniqueId id;
+    if (!rc && ndev > 0) rc = tt_id_create(&id);
+    if (rc || ndev == 0) return tt_group_error(rc);
+    rc = tt_group_start();
+    for (int k = 0; k < ndev && !rc; k++) {
+        const struct tt_comm_request request = {.func = func,
+                                                .nranks = ndev,
+                                                .rank = k,
+                                                .device = devlist ? devlist[k] : k,
+                                                .ids = &id,
+                                                .nids = 1};
+        rc = tt_group_error(init_start(&comm[k], &request, false));
+    }
+    ncclResult_t end = tt_group_end();
+    return rc ? rc : end;
+}
+
+/* ---- the weak twins ---- */
+
+__typeof__(pncclGetUniqueId) ncclGetUniqueId __attribute__((weak, alias("pncclGetUniqueId")));
+__typeof__(pncclCommInitRank) ncclCommInitRank __attribute__((weak, alias("pncclCommInitRank")));
+__typeof__(pncclCommInitRankConfig) ncclCommInitRankConfig
+    __attribute__((weak, alias("pncclCommInitRankConfig")));
+__typeof__(pncclCommInitRankScalable) ncclCommInitRankScalable
+    __attribute__((weak, alias("pncclCommInitRankScalable")));
+__typeof__(pncclCommInitAll) ncclCommInitAll __attribute__((weak, alias("pncclCommInitAll")));

@@ -1,0 +1,298 @@
+/* Memory of devices, registrations, windows. Peers map each other's device memory at init, so a
+ * registration never exchanges anything; a window asks every rank once where its part lies. */
+#include "api/calls.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "bootstrap/bootstrap.h"
+#include "device/device.h"
+#include "mem/mem.h"
+#include "transport/transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ncclResult_t pncclMemAlloc(void **ptr, size_t size)
+{
+    ncclResult_t rc = tt_check_device("ncclMemAlloc");
+    if (rc) return rc;
+    if (!ptr) return tt_fail(ncclUnhandledCudaError, "ncclMemAlloc: ptr is NULL");
+    *ptr = NULL;
+    if (size == 0) return ncclSuccess;
+    if (size > PTRDIFF_MAX) {
+        return tt_fail(ncclUnhandledCudaError, "ncclMemAlloc: size %zu is beyond any memory", size);
+    }
+    int device = tuttiHostGetDevice();
+    int err = tuttiHostMalloc(device, tt_round_up(size, NCCL_WIN_REQUIRED_ALIGNMENT), ptr);
+    if (err == 0) return ncclSuccess;
+    *ptr = NULL;
+    return tt_fail(ncclUnhandledCudaError, "ncclMemAlloc: device %d gave no %zu bytes (CUDA error "
+                   "%d)", device, size, err);
+}
+
+ncclResult_t pncclMemFree(void *ptr)
+{
+    ncclResult_t rc = tt_check_device("ncclMemFree");
+    if (rc || !ptr) return rc;
+    int err = tuttiHostFree(ptr);
+    if (err == 0) return ncclSuccess;
+    return tt_fail(ncclUnhandledCudaError, "ncclMemFree: %p was not given out by a device (CUDA "
+                   "error %d)", ptr, err);
+}
+
+/* ---- registrations ---- */
+
+static ncclResult_t registry_of(struct tt_comm *comm, struct tt_registry **registry_out)
+{
+    ncclResult_t rc = ncclSuccess;
+    if (!comm->registry) rc = tt_registry_create(&comm->member, &comm->registry);
+    *registry_out = comm->registry;
+    return rc;
+}
+
+ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle)
+{
+    static const char func[] = "ncclCommRegister";
+    ncclResult_t rc = tt_check_pointer(handle, func, "handle");
+    if (rc) return rc;
+    *handle = NULL;
+    if (!tt_param_bool("NCCL_LOCAL_REGISTER")) return ncclSuccess;
+    struct tt_comm *own = (struct tt_comm *)comm;
+    rc = tt_comm_check(own, "CommRegister");
+    if (!rc) rc = tt_check_pointer(buff, func, "buff");
+    if (rc) return rc;
+    struct tt_pointer place;
+    if (tuttiHostPointer(buff, &place) || place.kind == TT_MEMORY_FOREIGN || !place.base) {
+        return tt_fail(ncclUnhandledCudaError, "%s: buff %p is no memory of a device", func, buff);
+    }
+    if (size == 0 || (size_t)((char *)buff - place.base) + size > place.bytes) {
+        return tt_fail(ncclInvalidArgument,
+                       "%s: %zu bytes at %p do not lie in the allocation of %zu bytes at %p", func,
+                       size, buff, place.bytes, (void *)place.base);
+    }
+    struct tt_registry *registry = NULL;
+    rc = registry_of(own, &registry);
+    if (!rc) rc = tt_registry_add(registry, buff, size, handle);
+    if (!rc) tt_info(TT_LOG_REG, "rank %d: registered %p, %zu bytes", own->member.rank, buff, size);
+    return rc;
+}
+
+ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
+{
+    static const char func[] = "ncclCommDeregister";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = tt_check_pointer(comm, func, "comm");
+    if (!rc && own->magic != TT_COMM_MAGIC) {
+        rc = tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func,
+                     (void *)comm);
+    }
+    if (rc || !handle) return rc;
+    struct tt_registry *registry = NULL;
+    rc = registry_of(own, &registry);
+    return rc ? rc : tt_registry_remove(registry, handle);
+}
+
+/* ---- windows ---- */
+
+struct window_note { /* what each rank tells the others */
+    uint64_t bytes;
+    uint64_t address; /* in its own process */
+    uint64_t offset;  /* from the start of its range */
+    int32_t rc;       /* ncclResult_t: one rank's refusal is everybody's */
+    int32_t flags;
+};
+
+struct window_job {
+    struct tt_job base;
+    void *buff;
+    size_t bytes;
+    int flags;
+    ncclWindow_t *win;
+};
+
+static void window_job_destroy(struct tt_job *base)
+{
+    free(tt_container_of(base, struct window_job, base));
+}
+
+static ncclResult_t window_note_fill(const struct window_job *job, struct window_note *note)
+{
+    struct tt_pointer place;
+    const struct tt_range *range = tuttiHostRange();
+    *note = (struct window_note){.bytes = job->bytes,
+                                 .address = (uint64_t)(uintptr_t)job->buff,
+                                 .flags = job->flags};
+    if (!range || tuttiHostPointer(job->buff, &place) || place.kind == TT_MEMORY_FOREIGN ||
+        !place.base) {
+        return tt_fail(ncclUnhandledCudaError,
+                       "ncclCommWindowRegister: buff %p is no memory of a device", job->buff);
+    }
+    note->offset = (uint64_t)((char *)job->buff - range->base);
+    size_t into = (size_t)((char *)job->buff - place.base);
+    if (into % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
+        return tt_fail(ncclInvalidArgument,
+                       "ncclCommWindowRegister: buff %p lies %zu bytes into its allocation, not at "
+                       "a multiple of %d",
+                       job->buff, into, NCCL_WIN_REQUIRED_ALIGNMENT);
+    }
+    if (into + job->bytes > place.bytes) {
+        return tt_fail(ncclInvalidArgument,
+                       "ncclCommWindowRegister: %zu bytes at %p run over the end of the allocation "
+                       "(%zu bytes at %p)",
+                       job->bytes, job->buff, place.bytes, (void *)place.base);
+    }
+    return ncclSuccess;
+}
+
+static char *window_part(const struct tt_comm *comm, int rank, const struct window_note *note)
+{
+    const struct tt_peer_reach *peer = &comm->peers[rank];
+    if (peer->reach == TT_REACH_PROCESS) return (char *)(uintptr_t)note->address;
+    if (peer->reach == TT_REACH_MAPPED && peer->range_base) return peer->range_base + note->offset;
+    return NULL;
+}
+
+static ncclResult_t window_make(const struct window_job *job, const struct window_note *notes,
+                                struct tt_window **window_out)
+{
+    struct tt_comm *comm = job->base.comm;
+    size_t n = (size_t)comm->member.nranks;
+    struct tt_window *window = tt_calloc(1, sizeof(*window));
+    if (window) {
+        window->parts = tt_calloc(n, sizeof(*window->parts));
+        window->sizes = tt_calloc(n, sizeof(*window->sizes));
+    }
+    if (!window || !window->parts || !window->sizes) {
+        if (window) {
+            free(window->parts);
+            free(window->sizes);
+        }
+        free(window);
+        return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
+    }
+    window->buff = job->buff;
+    window->bytes = job->bytes;
+    window->flags = job->flags;
+    window->rank = comm->member.rank;
+    window->nranks = comm->member.nranks;
+    for (int r = 0; r < window->nranks; r++) {
+        window->parts[r] = r == window->rank ? job->buff : window_part(comm, r, &notes[r]);
+        window->sizes[r] = notes[r].bytes;
+    }
+    *window_out = window;
+    return ncclSuccess;
+}
+
+static ncclResult_t window_run(struct tt_job *base)
+{
+    struct window_job *job = tt_container_of(base, struct window_job, base);
+    struct tt_comm *comm = base->comm;
+    struct window_note own;
+    ncclResult_t rc = window_note_fill(job, &own);
+    own.rc = rc;
+    struct window_note *notes = tt_calloc((size_t)comm->member.nranks, sizeof(*notes));
+    if (!notes) return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
+    ncclResult_t met = ncclSuccess;
+    if (comm->member.nranks > 1) {
+        met = tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), notes);
+    } else {
+        notes[0] = own;
+    }
+    for (int r = 0; r < comm->member.nranks && !met && !rc; r++) {
+        if (notes[r].rc == ncclSuccess) continue;
+        rc = tt_fail((ncclResult_t)notes[r].rc,
+                     "ncclCommWindowRegister: rank %d refused its part (its log says why)", r);
+    }
+    struct tt_window *window = NULL;
+    struct tt_registry *registry = NULL;
+    if (!rc) rc = met;
+    if (!rc) rc = registry_of(comm, &registry);
+    if (!rc) rc = window_make(job, notes, &window);
+    free(notes);
+    if (rc) return rc;
+    tt_registry_window_add(registry, window);
+    *job->win = (ncclWindow_t)window;
+    return ncclSuccess;
+}
+
+ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
+                                     int winFlags)
+{
+    static const char func[] = "ncclCommWindowRegister";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = tt_check_pointer(win, func, "win");
+    if (!rc) *win = NULL;
+    if (!rc) rc = tt_comm_check(own, "CommWindowRegister");
+    if (!rc) rc = tt_check_pointer(buff, func, "buff");
+    if (!rc && size == 0) rc = tt_fail(ncclInvalidArgument, "%s: size is 0", func);
+    if (rc) return rc;
+    struct window_job *job = tt_calloc(1, sizeof(*job));
+    if (!job) return tt_group_error(tt_fail(ncclSystemError, "%s: out of memory", func));
+    job->base = (struct tt_job){.comm = own,
+                                .run = window_run,
+                                .destroy = window_job_destroy,
+                                .blocking = own->config.blocking != 0};
+    job->buff = buff;
+    job->bytes = size;
+    job->flags = winFlags;
+    job->win = win;
+    rc = tt_group_job(&job->base);
+    return rc == ncclInProgress ? ncclSuccess : rc;
+}
+
+static ncclResult_t window_of(ncclComm_t comm, ncclWindow_t win, const char *func,
+                              struct tt_window **window_out)
+{
+    struct tt_comm *own = (struct tt_comm *)comm;
+    struct tt_registry *registry = NULL;
+    ncclResult_t rc = registry_of(own, &registry);
+    if (rc) return rc;
+    *window_out = tt_registry_window(registry, win);
+    if (*window_out) return ncclSuccess;
+    return tt_fail(ncclInternalError, "%s: window %p is unknown to this communicator (rank %d)",
+                   func, (void *)win, own->member.rank);
+}
+
+ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
+{
+    static const char func[] = "ncclCommWindowDeregister";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    ncclResult_t rc = tt_check_pointer(comm, func, "comm");
+    if (!rc && own->magic != TT_COMM_MAGIC) {
+        rc = tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func,
+                     (void *)comm);
+    }
+    if (rc || !win) return rc;
+    struct tt_window *window = NULL;
+    rc = window_of(comm, win, func, &window);
+    if (!rc) tt_registry_window_remove(own->registry, window);
+    return rc;
+}
+
+ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr)
+{
+    static const char func[] = "ncclWinGetUserPtr";
+    ncclResult_t rc = tt_comm_check((struct tt_comm *)comm, "WinGetUserPtr");
+    if (!rc) rc = tt_check_pointer(outUserPtr, func, "outUserPtr");
+    if (rc) return rc;
+    *outUserPtr = NULL;
+    rc = tt_check_pointer(win, func, "win");
+    struct tt_window *window = NULL;
+    if (!rc) rc = window_of(comm, win, func, &window);
+    if (!rc) *outUserPtr = window->buff;
+    return rc;
+}
+
+/* ---- the weak twins ---- */
+
+__typeof__(pncclMemAlloc) ncclMemAlloc __attribute__((weak, alias("pncclMemAlloc")));
+__typeof__(pncclMemFree) ncclMemFree __attribute__((weak, alias("pncclMemFree")));
+__typeof__(pncclCommRegister) ncclCommRegister __attribute__((weak, alias("pncclCommRegister")));
+__typeof__(pncclCommDeregister) ncclCommDeregister
+    __attribute__((weak, alias("pncclCommDeregister")));
+__typeof__(pncclCommWindowRegister) ncclCommWindowRegister
+    __attribute__((weak, alias("pncclCommWindowRegister")));
+__typeof__(pncclCommWindowDeregister) ncclCommWindowDeregister
+    __attribute__((weak, alias("pncclCommWindowDeregister")));
+__typeof__(pncclWinGetUserPtr) ncclWinGetUserPtr __attribute__((weak, alias("pncclWinGetUserPtr")));

@@ -1,0 +1,155 @@
+/* Registrations of one communicator, keyed by address range, and its windows. All lists are short;
+ * a lock guards them because lookups may come from any thread. */
+#include "mem/mem.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/member.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+struct registration {
+    struct registration *next;
+    char *base; /* page-rounded */
+    size_t bytes;
+    uint32_t uses;
+};
+
+struct tt_registry {
+    const struct tt_member *member; /* borrowed */
+    struct tt_registry *next;       /* of all registries of the process */
+    pthread_mutex_t lock;
+    struct registration *buffers;
+    struct tt_window *windows;
+};
+
+/* Device-pointer queries name a window without its communicator. */
+static struct tt_registry *registries; /* guarded by registries_lock */
+static pthread_mutex_t registries_lock = PTHREAD_MUTEX_INITIALIZER;
+
+ncclResult_t tt_registry_create(const struct tt_member *member, struct tt_registry **registry_out)
+{
+    struct tt_registry *registry = tt_calloc(1, sizeof(*registry));
+    if (!registry) return tt_fail(ncclSystemError, "registry: out of memory");
+    registry->member = member;
+    pthread_mutex_init(&registry->lock, NULL);
+    pthread_mutex_lock(&registries_lock);
+    registry->next = registries;
+    registries = registry;
+    pthread_mutex_unlock(&registries_lock);
+    *registry_out = registry;
+    return ncclSuccess;
+}
+
+static void window_free(struct tt_window *window)
+{
+    free(window->parts);
+    free(window->sizes);
+    free(window);
+}
+
+void tt_registry_destroy(struct tt_registry *registry)
+{
+    if (!registry) return;
+    pthread_mutex_lock(&registries_lock);
+    struct tt_registry **link = &registries;
+    while (*link && *link != registry) link = &(*link)->next;
+    if (*link) *link = registry->next;
+    pthread_mutex_unlock(&registries_lock);
+    while (registry->buffers) {
+        struct registration *buffer = registry->buffers;
+        registry->buffers = buffer->next;
+        free(buffer);
+    }
+    while (registry->windows) {
+        struct tt_window *window = registry->windows;
+        registry->windows = window->next;
+        window_free(window);
+    }
+    pthread_mutex_destroy(&registry->lock);
+    free(registry);
+}
+
+#define PAGE_BYTES ((uintptr_t)4096)
+
+ncclResult_t tt_registry_add(struct tt_registry *registry, void *buff, size_t bytes,
+                             void **handle_out)
+{
+    uintptr_t lo = (uintptr_t)buff & ~(PAGE_BYTES - 1);
+    uintptr_t hi = ((uintptr_t)buff + bytes + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+    struct registration *found;
+    pthread_mutex_lock(&registry->lock);
+    for (found = registry->buffers; found; found = found->next) {
+        uintptr_t base = (uintptr_t)found->base;
+        if (lo >= base && hi <= base + found->bytes) break;
+    }
+    if (!found) {
+        found = calloc(1, sizeof(*found));
+        if (found) {
+            found->base = (char *)buff - ((uintptr_t)buff - lo);
+            found->bytes = hi - lo;
+            found->next = registry->buffers;
+            registry->buffers = found;
+        }
+    }
+    if (found) found->uses++;
+    pthread_mutex_unlock(&registry->lock);
+    if (!found) return tt_fail(ncclSystemError, "register: out of memory");
+    *handle_out = found;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle)
+{
+    pthread_mutex_lock(&registry->lock);
+    struct registration **link = &registry->buffers;
+    while (*link && (void *)*link != handle) link = &(*link)->next;
+    struct registration *found = *link;
+    bool last = found && --found->uses == 0;
+    if (last) *link = found->next;
+    pthread_mutex_unlock(&registry->lock);
+    if (last) free(found);
+    if (found) return ncclSuccess;
+    return tt_fail(ncclInvalidUsage, "ncclCommDeregister: handle %p is unknown to rank %d", handle,
+                   registry->member->rank);
+}
+
+void tt_registry_window_add(struct tt_registry *registry, struct tt_window *window)
+{
+    pthread_mutex_lock(&registry->lock);
+    window->owner = registry;
+    window->next = registry->windows;
+    registry->windows = window;
+    pthread_mutex_unlock(&registry->lock);
+}
+
+struct tt_window *tt_registry_window(struct tt_registry *registry, ncclWindow_t handle)
+{
+    pthread_mutex_lock(&registry->lock);
+    struct tt_window *window = registry->windows;
+    while (window && (void *)window != (void *)handle) window = window->next;
+    pthread_mutex_unlock(&registry->lock);
+    return window;
+}
+
+struct tt_window *tt_window_find(ncclWindow_t handle)
+{
+    struct tt_window *window = NULL;
+    pthread_mutex_lock(&registries_lock);
+    for (struct tt_registry *own = registries; own && !window; own = own->next) {
+        window = tt_registry_window(own, handle);
+    }
+    pthread_mutex_unlock(&registries_lock);
+    return window;
+}
+
+void tt_registry_window_remove(struct tt_registry *registry, struct tt_window *window)
+{
+    pthread_mutex_lock(&registry->lock);
+    struct tt_window **link = &registry->windows;
+    while (*link && *link != window) link = &(*link)->next;
+    if (*link) *link = window->next;
+    pthread_mutex_unlock(&registry->lock);
+    window_free(window);
+}

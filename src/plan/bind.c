@@ -1,0 +1,196 @@
+/* Binds a choice to channels, edges and sizes: everything of a work item but the two buffers.
+ * All ranks of a communicator come to the same channels and chunk sizes from the same call. */
+#include "base/error.h"
+#include "base/mem.h"
+#include "plan/plan_state.h"
+#include "transport/transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GRAIN_BYTES 64 /* chunk and channel boundaries: a cache line */
+
+/* Blocks of `count` elements in the send and receive buffer of this rank; 0: the pointer is not
+ * looked at. */
+static void buffer_blocks(const struct tt_task *task, size_t *in_blocks, size_t *out_blocks)
+{
+    size_t n = (size_t)task->comm->member.nranks;
+    bool root = task->root == task->comm->member.rank;
+    *in_blocks = *out_blocks = 1;
+    switch (task->func) {
+    case TT_FUNC_REDUCE: *out_blocks = root ? 1 : 0; break;
+    case TT_FUNC_BROADCAST: *in_blocks = root ? 1 : 0; break;
+    case TT_FUNC_ALLGATHER: *out_blocks = n; break;
+    case TT_FUNC_REDUCESCATTER: *in_blocks = n; break;
+    case TT_FUNC_ALLTOALL: *in_blocks = *out_blocks = n; break;
+    case TT_FUNC_GATHER: *out_blocks = root ? n : 0; break;
+    case TT_FUNC_SCATTER: *in_blocks = root ? n : 0; break;
+    case TT_FUNC_SEND: *out_blocks = 0; break;
+    case TT_FUNC_RECV: *in_blocks = 0; break;
+    default: break;
+    }
+}
+
+void tt_buffer_bytes(const struct tt_task *task, size_t *in_bytes_out, size_t *out_bytes_out)
+{
+    size_t bytes = task->count * tt_type_bytes(task->type);
+    size_t in_blocks, out_blocks;
+    buffer_blocks(task, &in_blocks, &out_blocks);
+    *in_bytes_out = in_blocks * bytes;
+    *out_bytes_out = out_blocks * bytes;
+}
+
+size_t tt_operation_bytes(const struct tt_task *task)
+{
+    size_t bytes = task->count * tt_type_bytes(task->type);
+    switch (task->func) {
+    case TT_FUNC_ALLGATHER:
+    case TT_FUNC_REDUCESCATTER:
+    case TT_FUNC_ALLTOALL:
+    case TT_FUNC_GATHER:
+    case TT_FUNC_SCATTER: return bytes * (size_t)task->comm->member.nranks;
+    default: return bytes;
+    }
+}
+
+uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords)
+{
+    if (!plan->checks_match) return 0;
+    uint64_t hash = 0x243f6a8885a308d3ull;
+    for (int k = 0; k < nwords; k++) {
+        hash = (hash ^ words[k]) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 29;
+    }
+    return (uint32_t)(hash >> 32) | 1u;
+}
+
+ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes)
+{
+    if (nframes <= bound->capacity) return ncclSuccess;
+    struct tt_frame *grown = tt_calloc((size_t)nframes, sizeof(*grown));
+    if (!grown) return tt_fail(ncclSystemError, "plan: out of memory for %d frames", nframes);
+    free(bound->frames);
+    bound->frames = grown;
+    bound->capacity = nframes;
+    return ncclSuccess;
+}
+
+void tt_bound_fini(struct tt_bound *bound)
+{
+    free(bound->frames);
+    bound->frames = NULL;
+    bound->capacity = 0;
+    bound->valid = false;
+}
+
+/* ---- edges ---- */
+
+static ncclResult_t edge_table(struct tt_plan *plan, int conn, int channel,
+                               struct tt_edge_table **table_out)
+{
+    struct tt_comm *comm = plan->comm;
+    if (!plan->edges[conn]) {
+        plan->edges[conn] = tt_calloc(TT_MAX_CHANNELS, sizeof(struct tt_edge_table));
+        if (!plan->edges[conn]) return tt_fail(ncclSystemError, "plan: out of memory for edges");
+    }
+    struct tt_edge_table *table = &plan->edges[conn][channel];
+    if (!table->send) {
+        size_t n = (size_t)comm->member.nranks;
+        table->send = tt_calloc(2 * n, sizeof(struct tt_edge *));
+        if (!table->send) return tt_fail(ncclSystemError, "plan: out of memory for edges");
+        table->recv = table->send + n;
+    }
+    *table_out = table;
+    return ncclSuccess;
+}
+
+static ncclResult_t edge_fill(struct tt_plan *plan, struct tt_edge_table *table,
+                              const struct tt_edge_key *key)
+{
+    struct tt_edge **place = key->sending ? &table->send[key->peer] : &table->recv[key->peer];
+    if (*place) return ncclSuccess;
+    return tt_transport_edge(plan->comm->transport, key, place);
+}
+
+ncclResult_t tt_bind_edges(struct tt_plan *plan, const struct tt_program *program,
+                           struct tt_frame *frame)
+{
+    struct tt_edge_table *table = NULL;
+    ncclResult_t rc = edge_table(plan, frame->conn, frame->channel, &table);
+    if (rc) return rc;
+    int n = plan->comm->member.nranks;
+    if (!plan->links) plan->links = tt_calloc((size_t)n, 1);
+    if (!plan->links) return tt_fail(ncclSystemError, "plan: out of memory for links");
+    tt_program_links(program, plan->links);
+    struct tt_edge_key key = {.channel = frame->channel, .conn = frame->conn};
+    for (key.peer = 0; key.peer < n && !rc; key.peer++) {
+        key.sending = true;
+        if (plan->links[key.peer] & TT_LINK_SENDS) rc = edge_fill(plan, table, &key);
+        key.sending = false;
+        if (!rc && (plan->links[key.peer] & TT_LINK_RECEIVES)) rc = edge_fill(plan, table, &key);
+    }
+    frame->send_edges = table->send;
+    frame->recv_edges = table->recv;
+    return rc;
+}
+
+/* ---- collectives ---- */
+
+struct channel_part {
+    int channel;
+    size_t lo, hi; /* elements of the buffer or of each block */
+};
+
+static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_node *node,
+                               const struct tt_tune_choice *choice, struct channel_part part,
+                               struct tt_frame *frame)
+{
+    const struct tt_task *task = &node->task;
+    size_t elem = tt_type_bytes(task->type);
+    size_t grain = tt_max_size(1, GRAIN_BYTES / elem);
+    size_t limit = tt_max_size(grain, choice->chunk_bytes / elem / grain * grain);
+    const struct tt_program *program;
+    ncclResult_t rc =
+        tt_program_get(plan, choice, task->func, task->root, part.channel, &program);
+    if (rc) return rc;
+    *frame = (struct tt_frame){.program = program,
+                               .fold = node->fold,
+                               .elem_bytes = elem,
+                               .channel = part.channel,
+                               .conn = 0};
+    tt_buffer_bytes(task, &frame->in_bytes, &frame->out_bytes);
+    tt_operator_adapt(&frame->fold, task, plan->comm->member.nranks, choice->algo);
+    if (program->whole_window) limit = SIZE_MAX;
+    tt_geometry_init(&frame->geometry, program, task->count, part.lo, part.hi, limit, grain);
+    const uint64_t words[] = {
+        (uint64_t)task->func,
+        task->count,
+        (uint64_t)task->type,
+        (uint64_t)(task->op < ncclNumOps ? task->op : ncclNumOps), /* numbers differ by rank */
+        (uint64_t)(unsigned)task->root,
+        (uint64_t)choice->algo << 16 | (uint64_t)choice->proto << 8 | (uint64_t)choice->nchannels,
+    };
+    frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
+    return tt_bind_edges(plan, program, frame);
+}
+
+ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_node *node,
+                                struct tt_bound *bound)
+{
+    const struct tt_task *task = &node->task;
+    const struct tt_tune_choice *choice = &bound->choice;
+    size_t nchannels = (size_t)choice->nchannels;
+    size_t grain = tt_max_size(1, GRAIN_BYTES / tt_type_bytes(task->type));
+    size_t share = tt_round_up(task->count / nchannels + (task->count % nchannels != 0), grain);
+    ncclResult_t rc = tt_bound_reserve(bound, choice->nchannels);
+    bound->nframes = 0;
+    for (int c = 0; c < choice->nchannels && !rc; c++) {
+        struct channel_part part = {.channel = c};
+        part.lo = tt_min_size((size_t)c * share, task->count);
+        part.hi = tt_min_size(part.lo + share, task->count);
+        if (part.lo == part.hi) break; /* nothing left: the same on all ranks */
+        rc = frame_fill(plan, node, choice, part, &bound->frames[bound->nframes]);
+        if (!rc) bound->nframes++;
+    }
+    return rc;
+}

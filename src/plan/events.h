@@ -1,0 +1,38 @@
+/* Profiler events of the office: GroupApi, CollApi, P2pApi, KernelLaunch, Group, Coll, P2p.
+ * Nothing happens on a communicator without profiler. */
+#pragma once
+
+#include "exec/exec.h"
+#include "nccl.h"
+
+#include <stdbool.h>
+
+struct tt_plan;
+struct tt_node;
+struct tt_bound;
+
+struct tt_group_events { /* GroupApi of the open group */
+    void *profiler;      /* borrowed: context of the first call's communicator; NULL: none */
+    void *group_api;
+};
+
+struct tt_op_events { /* of one work, from before its launch until after it */
+    struct tt_work_events work;
+    void *profiler;
+    void *launch, *group;
+    struct tt_node *first; /* calls whose Coll or P2p is open */
+};
+
+/* A call was appended: GroupApi at the first of the group, CollApi or P2pApi around the call. */
+void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int depth,
+                    struct tt_node *node);
+/* GroupEnd entered and left. */
+void tt_events_group_ends(struct tt_group_events *events);
+void tt_events_group_over(struct tt_group_events *events);
+
+/* Before a launch: KernelLaunch, Group, Coll or P2p begin; the work gets their handle as parent. */
+void tt_events_collective(struct tt_plan *plan, struct tt_node *node, const struct tt_bound *bound,
+                          struct tt_op_events *events);
+void tt_events_messages(struct tt_plan *plan, struct tt_node *first, struct tt_op_events *events);
+/* After the launch: all of them end. */
+void tt_events_launched(struct tt_op_events *events);

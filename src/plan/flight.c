@@ -1,0 +1,287 @@
+/* Runs what a group collected: first the jobs, each in a thread when there are several (they meet
+ * each other), then the calls. A group of non-blocking communicators does that in a thread of its
+ * own; its communicators share the flight until each of them has seen the end. */
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/device.h"
+#include "plan/plan_state.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* ---- jobs ---- */
+
+struct job_crew { /* the jobs of one group while they run */
+    struct tt_job *jobs;
+    pthread_mutex_t lock;
+    bool failed;
+};
+
+struct job_thread {
+    struct job_crew *crew;
+    struct tt_job *first;
+    pthread_t thread;
+    bool started;
+};
+
+static void crew_failed(struct job_crew *crew, const struct tt_job *job)
+{
+    pthread_mutex_lock(&crew->lock);
+    bool first = !crew->failed;
+    crew->failed = true;
+    pthread_mutex_unlock(&crew->lock);
+    for (struct tt_job *other = first ? crew->jobs : NULL; other; other = other->next) {
+        if (other != job && other->undo) other->undo(other);
+    }
+}
+
+/* The first job and all later ones on the same communicator, in order: they use its connections. */
+static void jobs_run(struct job_crew *crew, struct tt_job *first)
+{
+    struct tt_comm *comm = first->comm;
+    for (struct tt_job *job = first; job; job = job->next) {
+        if (job != first && (!comm || job->comm != comm)) continue;
+        if (comm) tuttiHostSetDevice(comm->member.device);
+        job->rc = job->run(job);
+        if (job->rc) {
+            crew_failed(crew, job);
+            return;
+        }
+        if (!job->comm) return; /* the communicator is gone */
+    }
+}
+
+static bool job_leads(const struct job_crew *crew, const struct tt_job *job)
+{
+    for (const struct tt_job *other = crew->jobs; other != job; other = other->next) {
+        if (job->comm && other->comm == job->comm) return false;
+    }
+    return true;
+}
+
+static void *job_main(void *arg)
+{
+    struct job_thread *self = arg;
+    jobs_run(self->crew, self->first);
+    return NULL;
+}
+
+static void jobs_in_threads(struct job_crew *crew, struct job_thread *threads, int nthreads)
+{
+    int k = 0;
+    for (struct tt_job *job = crew->jobs; job; job = job->next) {
+        if (job_leads(crew, job)) threads[k++] = (struct job_thread){.crew = crew, .first = job};
+    }
+    for (k = 0; k < nthreads; k++) {
+        int err = pthread_create(&threads[k].thread, NULL, job_main, &threads[k]);
+        threads[k].started = err == 0;
+        if (err == 0) continue;
+        threads[k].first->rc = tt_fail(ncclSystemError, "group: no thread for job %d of %d (error "
+                                       "%d)", k + 1, nthreads, err);
+        crew_failed(crew, threads[k].first);
+    }
+    for (k = 0; k < nthreads; k++) {
+        if (threads[k].started) pthread_join(threads[k].thread, NULL);
+    }
+}
+
+static ncclResult_t crew_run(struct job_crew *crew)
+{
+    int nthreads = 0;
+    for (struct tt_job *job = crew->jobs; job; job = job->next) nthreads += job_leads(crew, job);
+    if (nthreads == 1) {
+        jobs_run(crew, crew->jobs);
+        return ncclSuccess;
+    }
+    struct job_thread *threads = tt_calloc((size_t)nthreads, sizeof(*threads));
+    if (!threads) return tt_fail(ncclSystemError, "group: out of memory for %d jobs", nthreads);
+    jobs_in_threads(crew, threads, nthreads);
+    free(threads);
+    return ncclSuccess;
+}
+
+ncclResult_t tt_flight_jobs(struct tt_group *group)
+{
+    struct job_crew crew = {.jobs = group->jobs};
+    if (!group->jobs) return ncclSuccess;
+    int device = tuttiHostGetDevice();
+    pthread_mutex_init(&crew.lock, NULL);
+    ncclResult_t rc = crew_run(&crew);
+    pthread_mutex_destroy(&crew.lock);
+    tuttiHostSetDevice(device);
+    for (struct tt_job *job = group->jobs; job && !rc; job = job->next) rc = job->rc;
+    return rc;
+}
+
+/* ---- calls ---- */
+
+static ncclResult_t simulate(struct tt_group *group)
+{
+    double total = 0;
+    bool known = false;
+    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
+        double usec = -1;
+        ncclResult_t rc = tt_launch_estimate(plan, plan->first, &usec);
+        if (rc) return rc;
+        if (usec < 0) continue;
+        known = true;
+        if (usec > total) total = usec; /* communicators run side by side */
+    }
+    size_t end = offsetof(ncclSimInfo_t, estimatedTime) + sizeof(float);
+    if (known && group->simulate->size >= end) group->simulate->estimatedTime = (float)total;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_flight_run(struct tt_group *group)
+{
+    ncclResult_t rc = tt_flight_jobs(group);
+    if (rc) return rc;
+    if (group->simulate) return simulate(group);
+    bool lone = group->plans && !group->plans->next_in_group && !group->jobs;
+    rc = tt_launch_agree(group->plans);
+    for (struct tt_plan *plan = group->plans; plan && !rc; plan = plan->next_in_group) {
+        rc = tt_plan_enter(plan);
+        if (rc) break;
+        rc = tt_launch_nodes(plan, plan->first, lone && !plan->first->next);
+        tt_plan_exit(plan);
+    }
+    return rc;
+}
+
+/* ---- in the background ---- */
+
+struct tt_flight {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t landed;
+    bool done, joined;
+    int users;              /* communicators that still point here */
+    struct tt_group *group; /* owned by the thread until done */
+};
+
+/* Drop one use; the last one frees. */
+static void flight_release(struct tt_flight *flight)
+{
+    pthread_mutex_lock(&flight->lock);
+    bool last = --flight->users == 0;
+    pthread_mutex_unlock(&flight->lock);
+    if (!last) return;
+    pthread_mutex_destroy(&flight->lock);
+    pthread_cond_destroy(&flight->landed);
+    free(flight);
+}
+
+/* The plan's flight with a use of its own, or NULL. */
+static struct tt_flight *flight_acquire(struct tt_plan *plan)
+{
+    pthread_mutex_lock(&plan->flight_lock);
+    struct tt_flight *flight = plan->flight;
+    if (flight) {
+        pthread_mutex_lock(&flight->lock);
+        flight->users++;
+        pthread_mutex_unlock(&flight->lock);
+    }
+    pthread_mutex_unlock(&plan->flight_lock);
+    return flight;
+}
+
+/* It has landed: the plan forgets it, the first to come joins the thread. */
+static void flight_detach(struct tt_plan *plan, struct tt_flight *flight)
+{
+    pthread_mutex_lock(&flight->lock);
+    bool join = !flight->joined;
+    flight->joined = true;
+    pthread_mutex_unlock(&flight->lock);
+    if (join) pthread_join(flight->thread, NULL);
+    pthread_mutex_lock(&plan->flight_lock);
+    bool held = plan->flight == flight;
+    if (held) plan->flight = NULL;
+    pthread_mutex_unlock(&plan->flight_lock);
+    if (held) flight_release(flight);
+}
+
+static void comm_attach(struct tt_comm *comm, struct tt_flight *flight)
+{
+    if (!comm || !comm->plan || comm->plan->flight == flight) return;
+    tt_plan_settle(comm->plan);
+    pthread_mutex_lock(&comm->plan->flight_lock);
+    comm->plan->flight = flight;
+    pthread_mutex_unlock(&comm->plan->flight_lock);
+    flight->users++;
+    atomic_store_explicit(&comm->state, ncclInProgress, memory_order_release);
+}
+
+static void comm_show(struct tt_comm *comm, ncclResult_t rc)
+{
+    if (comm) atomic_store_explicit(&comm->state, rc, memory_order_release);
+}
+
+static void *flight_main(void *arg)
+{
+    struct tt_flight *flight = arg;
+    struct tt_group *group = flight->group;
+    ncclResult_t rc = tt_flight_run(group);
+    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
+        comm_show(plan->comm, rc);
+    }
+    for (struct tt_job *job = group->jobs; job; job = job->next) {
+        comm_show(job->comm, job->rc ? job->rc : rc);
+    }
+    tt_group_clear(group);
+    free(group);
+    pthread_mutex_lock(&flight->lock);
+    flight->done = true;
+    pthread_cond_broadcast(&flight->landed);
+    pthread_mutex_unlock(&flight->lock);
+    return NULL;
+}
+
+ncclResult_t tt_flight_start(struct tt_group *group)
+{
+    struct tt_flight *flight = tt_calloc(1, sizeof(*flight));
+    if (!flight) {
+        tt_group_clear(group);
+        free(group);
+        return tt_fail(ncclSystemError, "group: out of memory");
+    }
+    pthread_mutex_init(&flight->lock, NULL);
+    pthread_cond_init(&flight->landed, NULL);
+    flight->group = group;
+    flight->users = 1; /* this function's, until every communicator is attached */
+    for (struct tt_job *job = group->jobs; job; job = job->next) comm_attach(job->comm, flight);
+    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
+        comm_attach(plan->comm, flight);
+    }
+    int err = pthread_create(&flight->thread, NULL, flight_main, flight);
+    if (err) {
+        tt_fail(ncclSystemError, "group: no background thread (error %d); it runs here", err);
+        flight->joined = true;
+        flight_main(flight);
+    }
+    flight_release(flight);
+    return ncclInProgress;
+}
+
+bool tt_plan_busy(struct tt_plan *plan)
+{
+    struct tt_flight *flight = flight_acquire(plan);
+    if (!flight) return false;
+    pthread_mutex_lock(&flight->lock);
+    bool done = flight->done;
+    pthread_mutex_unlock(&flight->lock);
+    if (done) flight_detach(plan, flight);
+    flight_release(flight);
+    return !done;
+}
+
+void tt_plan_settle(struct tt_plan *plan)
+{
+    struct tt_flight *flight = flight_acquire(plan);
+    if (!flight) return;
+    pthread_mutex_lock(&flight->lock);
+    while (!flight->done) pthread_cond_wait(&flight->landed, &flight->lock);
+    pthread_mutex_unlock(&flight->lock);
+    flight_detach(plan, flight);
+    flight_release(flight);
+}

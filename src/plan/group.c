@@ -1,0 +1,287 @@
+/* A thread's group: calls and jobs between GroupStart and GroupEnd. All of it is thread-local;
+ * GroupEnd leaves the thread clean, whatever went wrong in between. */
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "plan/events.h"
+#include "plan/plan_state.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static _Thread_local struct tt_group *own_group __attribute__((tls_model("initial-exec")));
+static pthread_key_t group_key; /* only to free the group of a thread that ends */
+static pthread_once_t group_once = PTHREAD_ONCE_INIT;
+
+static void group_key_make(void)
+{
+    pthread_key_create(&group_key, free);
+}
+
+static struct tt_group *group_open(void)
+{
+    if (own_group) return own_group;
+    struct tt_group *group = tt_calloc(1, sizeof(*group));
+    if (!group) return NULL;
+    pthread_once(&group_once, group_key_make);
+    pthread_setspecific(group_key, group);
+    group->jobs_tail = &group->jobs;
+    group->plans_tail = &group->plans;
+    own_group = group;
+    return group;
+}
+
+/* The thread's group moves to a background thread, which frees it. */
+static void group_detach(void)
+{
+    pthread_setspecific(group_key, NULL);
+    own_group = NULL;
+}
+
+/* Forget everything collected, ready for the next group. Jobs were run or are dropped here. */
+void tt_group_clear(struct tt_group *group)
+{
+    while (group->jobs) {
+        struct tt_job *job = group->jobs;
+        group->jobs = job->next;
+        if (job->destroy) job->destroy(job);
+    }
+    while (group->overflow) {
+        struct tt_node *node = group->overflow;
+        group->overflow = node->next_owned;
+        free(node);
+    }
+    for (struct tt_plan *plan = group->plans; plan;) {
+        struct tt_plan *next = plan->next_in_group;
+        plan->group = NULL;
+        plan->first = plan->last = NULL;
+        plan->next_in_group = NULL;
+        plan = next;
+    }
+    group->plans = NULL;
+    group->jobs_tail = &group->jobs;
+    group->plans_tail = &group->plans;
+    group->nnodes = 0;
+    group->error = ncclSuccess;
+    group->any_blocking = group->any_background = group->must_block = false;
+    group->simulate = NULL;
+}
+
+int tt_group_depth(void)
+{
+    return own_group ? own_group->depth : 0;
+}
+
+ncclResult_t tt_group_start(void)
+{
+    struct tt_group *group = group_open();
+    if (!group) return tt_fail(ncclSystemError, "ncclGroupStart: out of memory");
+    group->depth++;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_group_error(ncclResult_t rc)
+{
+    if (rc != ncclSuccess && rc != ncclInProgress && own_group && own_group->depth > 0) {
+        own_group->error = rc;
+    }
+    return rc;
+}
+
+/* ---- calls ---- */
+
+static struct tt_node *node_take(struct tt_group *group)
+{
+    if (group->nnodes < TT_GROUP_NODES) {
+        struct tt_node *node = &group->nodes[group->nnodes++];
+        node->next = node->next_message = NULL;
+        node->api_event = NULL;
+        node->mask = 0;
+        return node;
+    }
+    struct tt_node *node = calloc(1, sizeof(*node));
+    if (!node) return NULL;
+    node->next_owned = group->overflow;
+    group->overflow = node;
+    return node;
+}
+
+static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
+{
+    if (plan->group == group) return ncclSuccess;
+    if (plan->group) {
+        return tt_fail(ncclInvalidUsage,
+                       "rank %d of communicator %#lx: another thread has a group open on it; calls "
+                       "on one communicator must come from one thread at a time",
+                       plan->comm->member.rank, (unsigned long)plan->comm->member.comm_id);
+    }
+    plan->group = group;
+    plan->first = plan->last = NULL;
+    plan->next_in_group = NULL;
+    *group->plans_tail = plan;
+    group->plans_tail = &plan->next_in_group;
+    if (plan->comm->config.blocking == 0) {
+        group->any_background = true;
+    } else {
+        group->any_blocking = true;
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t group_append(struct tt_group *group, const struct tt_task *task)
+{
+    struct tt_plan *plan = task->comm->plan;
+    ncclResult_t rc = group_join(group, plan);
+    if (rc) return rc;
+    struct tt_node *node = node_take(group);
+    if (!node) return tt_fail(ncclSystemError, "ncclGroup: out of memory for a call");
+    node->task = *task;
+    rc = tt_operator_fold(plan, task, &node->fold);
+    if (rc) return rc;
+    if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth, node);
+    if (plan->last) {
+        plan->last->next = node;
+    } else {
+        plan->first = node;
+    }
+    plan->last = node;
+    return ncclSuccess;
+}
+
+/* A lone call that the memo does not know: a group of one, without the group. */
+static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task)
+{
+    struct tt_node node = {.task = *task};
+    struct tt_group_events events = {0};
+    ncclResult_t rc = tt_operator_fold(plan, task, &node.fold);
+    if (rc) return rc;
+    if (plan->comm->profiler) {
+        tt_events_call(plan, &events, 1, &node);
+        tt_events_group_ends(&events);
+    }
+    rc = tt_launch_nodes(plan, &node, true);
+    tt_events_group_over(&events);
+    return rc;
+}
+
+static bool is_message(enum tt_func func)
+{
+    return func == TT_FUNC_SEND || func == TT_FUNC_RECV;
+}
+
+ncclResult_t tt_plan_add(const struct tt_task *task)
+{
+    struct tt_group *group = own_group;
+    struct tt_plan *plan = task->comm->plan;
+    ncclResult_t rc = tt_plan_enter(plan);
+    if (rc) return tt_group_error(rc);
+    plan->issued++;
+    if (plan->comm->member.nranks == 1 && !is_message(task->func)) {
+        struct tt_node node = {.task = *task};
+        rc = tt_operator_fold(plan, task, &node.fold);
+        if (!rc) rc = tt_launch_alone(plan, &node);
+    } else if (group && group->depth > 0) {
+        rc = group_append(group, task);
+    } else {
+        rc = tt_launch_memo(plan, task);
+        if (rc == ncclInProgress) rc = launch_lone(plan, task);
+    }
+    tt_plan_exit(plan);
+    return tt_group_error(rc);
+}
+
+/* ---- jobs ---- */
+
+ncclResult_t tt_group_job(struct tt_job *job)
+{
+    ncclResult_t rc = tt_group_start();
+    struct tt_group *group = own_group;
+    if (rc) {
+        job->destroy(job);
+        return rc;
+    }
+    job->next = NULL;
+    if (!job->must_block && group->depth > 1 &&
+        (job->blocking ? group->any_background : group->any_blocking)) {
+        rc = tt_group_error(tt_fail(ncclInvalidArgument,
+                                    "a group must not mix blocking and non-blocking communicators"));
+        job->destroy(job);
+    } else {
+        *group->jobs_tail = job;
+        group->jobs_tail = &job->next;
+        if (job->must_block) {
+            group->must_block = true;
+        } else if (job->blocking) {
+            group->any_blocking = true;
+        } else {
+            group->any_background = true;
+        }
+    }
+    ncclResult_t end = tt_group_end();
+    return rc ? rc : end;
+}
+
+/* ---- the end ---- */
+
+static void group_poison(struct tt_group *group, ncclResult_t rc)
+{
+    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
+        if (plan->comm->config.blocking != 0) continue;
+        atomic_store_explicit(&plan->comm->state, rc, memory_order_release);
+    }
+    for (struct tt_job *job = group->jobs; job; job = job->next) {
+        if (job->blocking || !job->comm) continue;
+        atomic_store_explicit(&job->comm->state, rc, memory_order_release);
+    }
+}
+
+static ncclResult_t group_finish(struct tt_group *group)
+{
+    ncclResult_t rc = group->error;
+    tt_events_group_ends(&group->events);
+    if (rc) {
+        group_poison(group, rc);
+    } else if (group->jobs && group->any_background && !group->must_block) {
+        struct tt_group_events events = group->events;
+        group->events = (struct tt_group_events){0};
+        group_detach();
+        rc = tt_flight_start(group);
+        tt_events_group_over(&events);
+        return rc;
+    } else {
+        rc = tt_flight_run(group);
+        if (rc) group_poison(group, rc);
+    }
+    tt_events_group_over(&group->events);
+    tt_group_clear(group);
+    return rc;
+}
+
+ncclResult_t tt_group_end(void)
+{
+    struct tt_group *group = own_group;
+    if (!group || group->depth == 0) {
+        return tt_fail(ncclInvalidUsage, "ncclGroupEnd: no group is open in this thread");
+    }
+    if (--group->depth > 0) return ncclSuccess;
+    return group_finish(group);
+}
+
+ncclResult_t tt_group_simulate(ncclSimInfo_t *info)
+{
+    struct tt_group *group = own_group;
+    if (!group || group->depth == 0) {
+        return tt_fail(ncclInvalidUsage, "ncclGroupSimulateEnd: no group is open in this thread");
+    }
+    if (--group->depth > 0) return ncclSuccess;
+    if (info && (info->size < offsetof(ncclSimInfo_t, version) || info->magic != 0x74685283)) {
+        group->error = tt_fail(ncclInvalidArgument,
+                               "ncclGroupSimulateEnd: info with size %zu and magic %#x was not set "
+                               "from NCCL_SIM_INFO_INITIALIZER",
+                               info->size, info->size < 12 ? 0u : info->magic);
+    }
+    group->simulate = info;
+    if (info) group->must_block = true; /* `info` is the caller's only until we return */
+    return group_finish(group);
+}

@@ -1,0 +1,341 @@
+/* From calls to works on streams: memo, choice, binding, order. One communicator at a time; never
+ * waits for a peer. */
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/device.h"
+#include "plan/events.h"
+#include "plan/plan_state.h"
+#include "transport/transport.h"
+
+#include <string.h>
+
+/* ---- putting a work on a stream ---- */
+
+void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
+{
+    struct tt_comm *comm = plan->comm;
+    *spec = (struct tt_work_spec){.member = &comm->member,
+                                  .transport = comm->transport,
+                                  .order = comm->order_used,
+                                  .crowded = comm->tune.crowded};
+}
+
+/* 0, 1 and 2 stand for a default stream of the current device. */
+static bool stream_is_default(struct CUstream_st *stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+
+ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
+                              struct CUstream_st *stream, bool allow_inline)
+{
+    struct tt_work *work;
+    ncclResult_t rc = tt_work_create(spec, &work);
+    if (rc) return rc;
+    if (!stream_is_default(stream)) return tt_exec_submit(work, stream, allow_inline);
+    int device = tuttiHostGetDevice();
+    if (device == plan->comm->member.device) return tt_exec_submit(work, stream, allow_inline);
+    tuttiHostSetDevice(plan->comm->member.device);
+    rc = tt_exec_submit(work, stream, allow_inline);
+    tuttiHostSetDevice(device);
+    return rc;
+}
+
+static ncclResult_t stream_card(struct tt_plan *plan, struct CUstream_st *stream,
+                                struct tt_stream_card *card)
+{
+    int device = tuttiHostGetDevice();
+    int own = plan->comm->member.device;
+    bool move = stream_is_default(stream) && device != own;
+    if (move) tuttiHostSetDevice(own);
+    int err = tuttiHostStreamCard(stream, card);
+    if (move) tuttiHostSetDevice(device);
+    if (err == 0) return ncclSuccess;
+    return tt_fail(ncclUnhandledCudaError, "rank %d: stream %p is no valid stream (CUDA error %d)",
+                   plan->comm->member.rank, (void *)stream, err);
+}
+
+/* ---- memo ---- */
+
+static struct tt_memo_key memo_key(const struct tt_task *task)
+{
+    return (struct tt_memo_key){.count = task->count,
+                                .func = (int32_t)task->func,
+                                .type = (int32_t)task->type,
+                                .op = (int32_t)task->op,
+                                .root = task->root};
+}
+
+static bool memo_key_equal(const struct tt_memo_key *a, const struct tt_memo_key *b)
+{
+    return a->count == b->count && a->func == b->func && a->type == b->type && a->op == b->op &&
+           a->root == b->root;
+}
+
+static struct tt_bound *memo_entry(struct tt_plan *plan, const struct tt_memo_key *key)
+{
+    uint64_t hash = key->count * 0x9e3779b97f4a7c15ull;
+    hash ^= (uint64_t)(uint32_t)(key->func * 131 + key->type * 29 + key->op * 7 + key->root)
+            << 40;
+    hash *= 0x9e3779b97f4a7c15ull;
+    return &plan->memo[hash >> 58];
+}
+
+static void bound_place(struct tt_bound *bound, const struct tt_task *task)
+{
+    for (int k = 0; k < bound->nframes; k++) {
+        bound->frames[k].in = task->in;
+        bound->frames[k].out = task->out;
+    }
+}
+
+ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task)
+{
+    const struct tt_memo_key key = memo_key(task);
+    struct tt_bound *bound = memo_entry(plan, &key);
+    if (!bound->valid || !memo_key_equal(&bound->key, &key)) return ncclInProgress;
+    if (plan->asks_every_time || task->op >= ncclNumOps) return ncclInProgress;
+    struct tt_stream_card card;
+    if (tuttiHostStreamCard(task->stream, &card) || card.capturing) return ncclInProgress;
+    bound_place(bound, task);
+    plan->comm->func_seq[task->func]++;
+    return tt_launch_submit(plan, &bound->spec, task->stream, true);
+}
+
+/* ---- the long way ---- */
+
+static ncclResult_t choose(struct tt_plan *plan, const struct tt_task *task, int nops,
+                           struct tt_tune_choice *choice_out)
+{
+    struct tt_comm *comm = plan->comm;
+    struct tt_tune_query query = {.func = task->func,
+                                  .type = task->type,
+                                  .op = task->op,
+                                  .bytes = tt_operation_bytes(task),
+                                  .nops = nops};
+    return tt_tune_choose(&comm->tune, &query, comm->tuner, choice_out);
+}
+
+static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
+                       const struct tt_bound *bound)
+{
+    if (plan->comm->member.rank != 0 || !tt_log_on(TT_LOG_INFO, TT_LOG_TUNING)) return;
+    tt_info(TT_LOG_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}",
+            tt_func_name(task->func), tt_operation_bytes(task), tt_algo_name(bound->choice.algo),
+            tt_proto_name(bound->choice.proto), bound->nframes - 1);
+}
+
+/* An operation's buffers must lie in the allocation they begin in, where the device knows it. */
+static ncclResult_t check_extent(const struct tt_task *task, const char *what, const void *ptr,
+                                 size_t bytes)
+{
+    struct tt_pointer place;
+    if (bytes == 0 || tuttiHostPointer(ptr, &place) || place.kind == TT_MEMORY_FOREIGN) {
+        return ncclSuccess;
+    }
+    if (place.base && (size_t)((const char *)ptr - place.base) + bytes <= place.bytes) {
+        return ncclSuccess;
+    }
+    if (!place.base) {
+        return tt_fail(ncclInvalidArgument, "%s: %s %p lies in no live allocation",
+                       tt_func_name(task->func), what, ptr);
+    }
+    return tt_fail(ncclInvalidArgument,
+                   "%s: %s %p and %zu bytes run over the end of its allocation (%zu bytes at %p)",
+                   tt_func_name(task->func), what, ptr, bytes, place.bytes, (void *)place.base);
+}
+
+static ncclResult_t check_buffers(const struct tt_task *task)
+{
+    size_t in_bytes, out_bytes;
+    tt_buffer_bytes(task, &in_bytes, &out_bytes);
+    ncclResult_t rc = check_extent(task, "sendbuff", task->in, in_bytes);
+    return rc ? rc : check_extent(task, "recvbuff", task->out, out_bytes);
+}
+
+/* Choose and bind a collective into its memo entry. */
+static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node, int nops,
+                         struct tt_bound **bound_out)
+{
+    const struct tt_memo_key key = memo_key(&node->task);
+    struct tt_bound *bound = memo_entry(plan, &key);
+    bool same = bound->valid && memo_key_equal(&bound->key, &key);
+    *bound_out = bound;
+    if (same && !plan->asks_every_time && key.op < ncclNumOps) return ncclSuccess;
+    plan->misses++;
+    bound->valid = false;
+    ncclResult_t rc = choose(plan, &node->task, nops, &bound->choice);
+    if (!rc) rc = tt_bind_collective(plan, node, bound);
+    if (rc) return rc;
+    tt_launch_spec(plan, &bound->spec);
+    bound->spec.frames = bound->frames;
+    bound->spec.nframes = bound->nframes;
+    bound->key = key;
+    bound->valid = true;
+    return ncclSuccess;
+}
+
+static ncclResult_t launch_collective(struct tt_plan *plan, struct tt_node *node,
+                                      const struct tt_launch *launch)
+{
+    struct tt_task *task = &node->task;
+    struct tt_bound *bound;
+    ncclResult_t rc = check_buffers(task);
+    if (!rc) rc = bind(plan, node, launch->ncollectives, &bound);
+    if (rc) return rc;
+    bound_place(bound, task);
+    log_choice(plan, task, bound);
+    struct tt_work_spec spec = bound->spec;
+    spec.captured = launch->captured;
+    if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
+    struct tt_op_events events = {0};
+    if (plan->comm->profiler) tt_events_collective(plan, node, bound, &events);
+    spec.events = events.work;
+    rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+    if (plan->comm->profiler) tt_events_launched(&events);
+    plan->comm->func_seq[task->func]++;
+    return rc;
+}
+
+/* ---- several streams ---- */
+
+/* Visit each stream of the calls that differs from the launch stream once per run of calls. */
+static ncclResult_t join_streams(struct tt_plan *plan, const struct tt_node *first,
+                                 struct CUstream_st *stream, bool before)
+{
+    struct CUstream_st *seen = stream;
+    for (const struct tt_node *node = first; node; node = node->next) {
+        struct CUstream_st *other = node->task.stream;
+        if (other == seen || other == stream) continue;
+        seen = other;
+        int device = tuttiHostGetDevice();
+        tuttiHostSetDevice(plan->comm->member.device);
+        int err = before ? tuttiHostStreamJoin(stream, other) : tuttiHostStreamJoin(other, stream);
+        tuttiHostSetDevice(device);
+        if (err) {
+            return tt_fail(ncclUnhandledCudaError,
+                           "rank %d: stream %p cannot wait for stream %p (CUDA error %d)",
+                           plan->comm->member.rank, (void *)(before ? stream : other),
+                           (void *)(before ? other : stream), err);
+        }
+    }
+    return ncclSuccess;
+}
+
+/* Launch stream, and whether all streams of the calls are captured by one graph or none is. */
+static ncclResult_t agree(struct tt_plan *plan, const struct tt_node *first,
+                          struct tt_launch *launch)
+{
+    struct tt_stream_card card = {0};
+    const struct tt_node *seen = NULL;
+    for (const struct tt_node *node = first; node; node = node->next) {
+        launch->stream = node->task.stream;
+        if (node->task.func <= TT_FUNC_ALLREDUCE) launch->ncollectives++;
+        if (seen && seen->task.stream == node->task.stream) continue;
+        struct tt_stream_card own;
+        ncclResult_t rc = stream_card(plan, node->task.stream, &own);
+        if (rc) return rc;
+        uint64_t capture = own.capturing ? own.capture_id : 0;
+        if (seen && capture != launch->capture_id) {
+            return tt_fail(ncclInvalidUsage,
+                           "rank %d: the streams of a group must all be captured by the same graph "
+                           "or all be uncaptured; %p and %p differ",
+                           plan->comm->member.rank, (void *)seen->task.stream,
+                           (void *)node->task.stream);
+        }
+        launch->several_streams |= seen != NULL;
+        launch->capture_id = capture;
+        launch->captured = own.capturing;
+        card = own;
+        seen = node;
+    }
+    (void)card;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_launch_agree(struct tt_plan *plans)
+{
+    bool captured = false;
+    for (struct tt_plan *plan = plans; plan; plan = plan->next_in_group) {
+        struct tt_launch launch = {0};
+        ncclResult_t rc = agree(plan, plan->first, &launch);
+        if (rc) return rc;
+        if (plan != plans && launch.captured != captured) {
+            return tt_fail(ncclInvalidUsage,
+                           "rank %d: the communicators of a group must all be captured or none",
+                           plan->comm->member.rank);
+        }
+        captured = launch.captured;
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline)
+{
+    struct tt_launch launch = {.allow_inline = allow_inline};
+    struct tt_node *messages = NULL, **messages_tail = &messages;
+    ncclResult_t rc = agree(plan, first, &launch);
+    if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, true);
+    for (struct tt_node *node = first; node && !rc; node = node->next) {
+        if (tt_messages_expand(plan, node->task.func)) {
+            *messages_tail = node;
+            messages_tail = &node->next_message;
+            continue;
+        }
+        rc = launch_collective(plan, node, &launch);
+    }
+    if (!rc && messages) rc = tt_messages_launch(plan, messages, &launch);
+    if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, false);
+    return rc;
+}
+
+/* ---- one rank ---- */
+
+ncclResult_t tt_launch_alone(struct tt_plan *plan, const struct tt_node *node)
+{
+    const struct tt_task *task = &node->task;
+    bool scales = node->fold.pre_mul;
+    if (task->in == task->out && !scales) return ncclSuccess;
+    ncclResult_t rc = check_buffers(task);
+    if (rc) return rc;
+    struct tt_stream_card card;
+    rc = stream_card(plan, task->stream, &card);
+    if (rc) return rc;
+    size_t elem = tt_type_bytes(task->type);
+    struct tt_frame frame = {.program = &plan->local,
+                             .fold = node->fold,
+                             .in = task->in,
+                             .out = task->out,
+                             .elem_bytes = elem,
+                             .in_bytes = task->count * elem,
+                             .out_bytes = task->count * elem};
+    tt_geometry_init(&frame.geometry, &plan->local, task->count, 0, task->count, SIZE_MAX, 1);
+    struct tt_work_spec spec;
+    tt_launch_spec(plan, &spec);
+    spec.frames = &frame;
+    spec.nframes = 1;
+    spec.captured = card.capturing;
+    if (card.capturing) spec.graph_refs = &plan->comm->graph_refs;
+    plan->comm->func_seq[task->func]++;
+    return tt_launch_submit(plan, &spec, task->stream, true);
+}
+
+/* ---- what it would take ---- */
+
+ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, double *usec_out)
+{
+    double total = 0;
+    bool known = false;
+    for (struct tt_node *node = first; node; node = node->next) {
+        if (tt_messages_expand(plan, node->task.func)) continue;
+        struct tt_tune_choice choice;
+        ncclResult_t rc = choose(plan, &node->task, 1, &choice);
+        if (rc) return rc;
+        if (choice.time_usec < 0) continue;
+        total += choice.time_usec;
+        known = true;
+    }
+    *usec_out = known ? total : -1;
+    return ncclSuccess;
+}

@@ -1,0 +1,223 @@
+/* Sends, receives, and the exchanges that are made of them (when the ranks cannot address each
+ * other): all of one group become one work with a frame per message. Messages to one peer follow
+ * each other, messages to different peers go on independently. */
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "plan/events.h"
+#include "plan/plan_state.h"
+#include "transport/transport.h"
+
+#include <string.h>
+
+struct message {
+    bool sending;
+    int peer;
+    const char *in; /* of a send or a copy */
+    char *out;      /* of a receive or a copy */
+    size_t bytes;
+};
+
+bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func)
+{
+    switch (func) {
+    case TT_FUNC_SEND:
+    case TT_FUNC_RECV: return true;
+    case TT_FUNC_ALLTOALL:
+    case TT_FUNC_GATHER:
+    case TT_FUNC_SCATTER:
+        return !plan->comm->tune.all_direct ||
+               !tt_program_exists(func, TT_ALGO_DIRECT, TT_PROTO_SIMPLE);
+    default: return false;
+    }
+}
+
+/* ---- frames ---- */
+
+static ncclResult_t frame_begin(struct tt_plan *plan, size_t bytes, struct tt_frame **frame_out)
+{
+    struct tt_bound *batch = &plan->batch;
+    if (batch->nframes >= batch->capacity) {
+        return tt_fail(ncclInternalError, "messages: more frames than counted");
+    }
+    struct tt_frame *frame = &batch->frames[batch->nframes];
+    *frame = (struct tt_frame){.fold = {.type = ncclInt8, .op = ncclSum},
+                               .elem_bytes = 1,
+                               .channel = 0,
+                               .conn = 1};
+    const uint64_t words[] = {TT_FUNC_SEND, bytes};
+    frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
+    *frame_out = frame;
+    return ncclSuccess;
+}
+
+static ncclResult_t add_message(struct tt_plan *plan, const struct message *message)
+{
+    struct tt_frame *frame = NULL;
+    ncclResult_t rc = frame_begin(plan, message->bytes, &frame);
+    if (rc) return rc;
+    const struct tt_tune_choice choice = {.algo = TT_ALGO_P2P, .proto = TT_PROTO_SIMPLE};
+    rc = tt_program_get(plan, &choice, message->sending ? TT_FUNC_SEND : TT_FUNC_RECV,
+                        message->peer, 0, &frame->program);
+    if (rc) return rc;
+    frame->in = message->in;
+    frame->out = message->out;
+    frame->in_bytes = message->sending ? message->bytes : 0;
+    frame->out_bytes = message->sending ? 0 : message->bytes;
+    size_t limit = tt_max_size(plan->comm->tune.slice_bytes, 64) * (TT_SLOTS / 2);
+    tt_geometry_init(&frame->geometry, frame->program, message->bytes, 0, message->bytes, limit,
+                     64);
+    rc = tt_bind_edges(plan, frame->program, frame);
+    if (rc) return rc;
+    int *last = &plan->chain[2 * message->peer + message->sending];
+    frame->after = *last;
+    *last = ++plan->batch.nframes;
+    return ncclSuccess;
+}
+
+static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message)
+{
+    if (message->in == message->out || message->bytes == 0) return ncclSuccess;
+    struct tt_frame *frame = NULL;
+    ncclResult_t rc = frame_begin(plan, message->bytes, &frame);
+    if (rc) return rc;
+    frame->program = &plan->local;
+    frame->in = message->in;
+    frame->out = message->out;
+    frame->in_bytes = frame->out_bytes = message->bytes;
+    tt_geometry_init(&frame->geometry, frame->program, message->bytes, 0, message->bytes, SIZE_MAX,
+                     64);
+    plan->batch.nframes++;
+    return ncclSuccess;
+}
+
+/* ---- messages to oneself ---- */
+
+static struct tt_node *next_own(struct tt_node *node, enum tt_func func, int rank)
+{
+    while (node && (node->task.func != func || node->task.root != rank)) node = node->next_message;
+    return node;
+}
+
+/* The k-th send to oneself goes to the k-th receive from oneself of the same group. */
+static ncclResult_t add_own(struct tt_plan *plan, struct tt_node *first)
+{
+    int rank = plan->comm->member.rank;
+    struct tt_node *send = next_own(first, TT_FUNC_SEND, rank);
+    struct tt_node *recv = next_own(first, TT_FUNC_RECV, rank);
+    while (send && recv) {
+        size_t bytes, room, none;
+        tt_buffer_bytes(&send->task, &bytes, &none);
+        tt_buffer_bytes(&recv->task, &none, &room);
+        if (bytes > room) {
+            return tt_fail(ncclInvalidUsage,
+                           "rank %d: a send of %zu bytes to itself meets a receive of %zu bytes",
+                           rank, bytes, room);
+        }
+        const struct message message = {
+            .peer = rank, .in = send->task.in, .out = recv->task.out, .bytes = bytes};
+        ncclResult_t rc = add_copy(plan, &message);
+        if (rc) return rc;
+        send = next_own(send->next_message, TT_FUNC_SEND, rank);
+        recv = next_own(recv->next_message, TT_FUNC_RECV, rank);
+    }
+    if (!send && !recv) return ncclSuccess;
+    return tt_fail(ncclInvalidUsage,
+                   "rank %d: a %s itself needs the %s in the same group", rank,
+                   send ? "send to" : "receive from", send ? "receive from itself" : "send to itself");
+}
+
+/* ---- exchanges ---- */
+
+/* Own block first, then towards the next ranks and from the previous ones, so that no rank is
+ * everybody's first. */
+static ncclResult_t add_exchange(struct tt_plan *plan, const struct tt_task *task)
+{
+    int n = plan->comm->member.nranks, me = plan->comm->member.rank;
+    bool root = task->root == me;
+    bool to_all = task->func == TT_FUNC_ALLTOALL || (task->func == TT_FUNC_SCATTER && root);
+    bool from_all = task->func == TT_FUNC_ALLTOALL || (task->func == TT_FUNC_GATHER && root);
+    size_t bytes = task->count * tt_type_bytes(task->type);
+    const char *in = task->in;
+    char *out = task->out;
+    ncclResult_t rc = ncclSuccess;
+    if (to_all || from_all) {
+        const struct message own = {.peer = me,
+                                    .in = in + (to_all ? (size_t)me * bytes : 0),
+                                    .out = out + (from_all ? (size_t)me * bytes : 0),
+                                    .bytes = bytes};
+        rc = add_copy(plan, &own);
+    }
+    for (int k = 1; k < n && !rc; k++) {
+        int to = (me + k) % n, from = (me - k + n) % n;
+        if (to_all || (task->func == TT_FUNC_GATHER && to == task->root)) {
+            const struct message message = {.sending = true,
+                                            .peer = to,
+                                            .in = in + (to_all ? (size_t)to * bytes : 0),
+                                            .bytes = bytes};
+            rc = add_message(plan, &message);
+        }
+        if (!rc && (from_all || (task->func == TT_FUNC_SCATTER && from == task->root))) {
+            const struct message message = {
+                .peer = from, .out = out + (from_all ? (size_t)from * bytes : 0), .bytes = bytes};
+            rc = add_message(plan, &message);
+        }
+    }
+    return rc;
+}
+
+static ncclResult_t add_call(struct tt_plan *plan, const struct tt_node *node)
+{
+    const struct tt_task *task = &node->task;
+    if (task->func != TT_FUNC_SEND && task->func != TT_FUNC_RECV) return add_exchange(plan, task);
+    if (task->root == plan->comm->member.rank) return ncclSuccess; /* add_own() */
+    const struct message message = {.sending = task->func == TT_FUNC_SEND,
+                                    .peer = task->root,
+                                    .in = task->in,
+                                    .out = task->out,
+                                    .bytes = task->count * tt_type_bytes(task->type)};
+    return add_message(plan, &message);
+}
+
+/* ---- the batch ---- */
+
+static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_node *first)
+{
+    size_t n = (size_t)plan->comm->member.nranks, frames = 0;
+    for (const struct tt_node *node = first; node; node = node->next_message) {
+        bool single = node->task.func == TT_FUNC_SEND || node->task.func == TT_FUNC_RECV;
+        frames += single ? 1 : 2 * n;
+    }
+    plan->batch.nframes = 0;
+    if (!plan->chain) plan->chain = tt_calloc(2 * n, sizeof(int));
+    if (!plan->chain) return tt_fail(ncclSystemError, "messages: out of memory");
+    memset(plan->chain, 0, 2 * n * sizeof(int));
+    if (frames > INT32_MAX) {
+        return tt_fail(ncclInvalidUsage, "messages: %zu in one group are too many", frames);
+    }
+    return tt_bound_reserve(&plan->batch, (int)frames);
+}
+
+ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
+                                const struct tt_launch *launch)
+{
+    ncclResult_t rc = batch_begin(plan, first);
+    for (const struct tt_node *node = first; node && !rc; node = node->next_message) {
+        rc = add_call(plan, node);
+        plan->comm->func_seq[node->task.func]++;
+    }
+    if (!rc) rc = add_own(plan, first);
+    if (rc || plan->batch.nframes == 0) return rc;
+    struct tt_work_spec spec;
+    tt_launch_spec(plan, &spec);
+    spec.frames = plan->batch.frames;
+    spec.nframes = plan->batch.nframes;
+    spec.captured = launch->captured;
+    if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
+    struct tt_op_events events = {0};
+    if (plan->comm->profiler) tt_events_messages(plan, first, &events);
+    spec.events = events.work;
+    rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+    if (plan->comm->profiler) tt_events_launched(&events);
+    return rc;
+}

@@ -1,0 +1,208 @@
+/* What the files of room plan share: a communicator's plan, the nodes of a group.
+ * A plan is touched by one thread at a time; `inside` finds callers that break that rule. */
+#pragma once
+
+#include "comm/comm.h"
+#include "exec/exec.h"
+#include "plan/events.h"
+#include "plan/plan.h"
+#include "program/program.h"
+#include "tune/tune.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tt_edge;
+struct tt_flight;
+struct tt_group;
+
+/* One call that waits for GroupEnd. */
+struct tt_node {
+    struct tt_task task;
+    struct tt_fold fold;  /* the operator as it was at the call: it may be destroyed before the end */
+    struct tt_node *next; /* next call on the same communicator; borrowed from the group */
+    struct tt_node *next_message; /* next call that is made of sends and receives */
+    struct tt_node *next_owned;
+    void *api_event; /* profiler's CollApi or P2pApi; NULL without */
+    int mask;        /* profiler's activation when the call came */
+};
+
+/* What the choice depends on; buffers do not belong to it. */
+struct tt_memo_key {
+    size_t count;
+    int32_t func, type, op, root;
+};
+
+/* A call's choice, bound: everything but the buffers. */
+struct tt_bound {
+    struct tt_memo_key key;
+    bool valid;
+    bool reach_checked;
+    struct tt_tune_choice choice;
+    struct tt_frame *frames; /* owned; capacity entries */
+    int nframes, capacity;
+    struct tt_work_spec spec; /* frames points to `frames` */
+};
+
+#define TT_MEMO_ENTRIES 64 /* power of two; direct-mapped */
+
+struct tt_program_node {
+    struct tt_program_node *next; /* owned */
+    int variant;                  /* ring or tree number; 0 where the shape does not matter */
+    struct tt_program program;
+};
+
+#define TT_PROGRAM_BUCKETS 64
+
+/* Edges of one channel and connection index, by peer; filled as programs need them. */
+struct tt_edge_table {
+    struct tt_edge **send, **recv; /* owned arrays of nranks; edges are the transport's */
+};
+
+/* A user operator. */
+struct tt_redop {
+    bool live;
+    bool on_device;
+    ncclDataType_t type;
+    const void *scalar_ptr; /* caller's, when on the device */
+    uint64_t scalar_bits;
+};
+
+#define TT_CONNS 2 /* 0 collectives, 1 send and receive */
+
+struct tt_plan {
+    struct tt_comm *comm; /* borrowed: owns the plan */
+    _Atomic uint32_t inside; /* 1 while a thread launches or appends */
+    bool asks_every_time;    /* a tuner or profiler plugin wants to see each operation */
+    bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
+    bool checks_match;       /* TUTTI_CHECK_MATCH */
+
+    /* of the group that this communicator is in now */
+    const struct tt_group *group; /* NULL: none */
+    struct tt_plan *next_in_group;
+    struct tt_node *first, *last;
+
+    struct tt_bound memo[TT_MEMO_ENTRIES];
+    uint64_t issued;                                      /* operations accepted, from 0 */
+    uint64_t misses;                                      /* calls that took the full path */
+    struct tt_program_node *programs[TT_PROGRAM_BUCKETS]; /* owned lists */
+    struct tt_program local;                              /* in to out within this rank */
+    struct tt_edge_table *edges[TT_CONNS];                /* owned; [conn][channel] */
+    uint8_t *links; /* owned scratch, nranks: what a program does with each peer */
+
+    int *chain; /* owned; 2 * nranks: last frame of a group to and from each peer, plus 1 */
+    struct tt_bound batch;   /* frames of the messages of a group */
+    struct tt_redop *redops; /* owned */
+    int nredops;
+
+    pthread_mutex_t flight_lock; /* guards the pointer: any thread may ask for the state */
+    struct tt_flight *flight;    /* shared: the group that runs in the background */
+};
+
+struct tt_launch { /* how one group of one communicator goes to the streams */
+    struct CUstream_st *stream;
+    uint64_t capture_id; /* 0: not captured */
+    bool captured, several_streams, allow_inline;
+    int ncollectives;
+};
+
+/* ---- operator.c ---- */
+
+/* The fold of a call, before an algorithm is chosen.
+ * Errors: ncclInvalidArgument for an unknown operator or
+ * one of another type. */
+ncclResult_t tt_operator_fold(struct tt_plan *plan, const struct tt_task *task,
+                              struct tt_fold *fold_out);
+/* Adjust an average to how the chosen algorithm folds. */
+void tt_operator_adapt(struct tt_fold *fold, const struct tt_task *task, int nranks,
+                       enum tt_algo algo);
+
+/* ---- program_cache.c ---- */
+
+/* The program for this rank on that channel, made at first use; lives as long as the plan. */
+ncclResult_t tt_program_get(struct tt_plan *plan, const struct tt_tune_choice *choice,
+                            enum tt_func func, int root, int channel,
+                            const struct tt_program **program_out);
+void tt_program_cache_fini(struct tt_plan *plan);
+void tt_program_local_init(struct tt_program *program);
+
+/* ---- bind.c ---- */
+
+/* Element count to bytes as the tuner sees them. */
+size_t tt_operation_bytes(const struct tt_task *task);
+/* Fill the frames of a collective for its choice. */
+ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_node *node,
+                                struct tt_bound *bound);
+/* Tables of the program's edges on a channel. */
+ncclResult_t tt_bind_edges(struct tt_plan *plan, const struct tt_program *program,
+                           struct tt_frame *frame);
+/* What both ends of an operation must agree on, in 32 bits. */
+uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords);
+/* Room for n frames. */
+ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes);
+void tt_bound_fini(struct tt_bound *bound);
+
+/* ---- messages.c ---- */
+
+/* All sends, receives and exchanges without a program of their own of one group: one work. */
+ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
+                                const struct tt_launch *launch);
+/* True when the call is made of sends and receives. */
+bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func);
+
+/* ---- launch.c ---- */
+
+/* Memo hit and nothing that wants to look: put it on the stream. ncclInProgress: take the long way.
+ * hot */
+ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task);
+/* All calls of one communicator in one group, as one operation on their streams. */
+ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline);
+/* Streams of all communicators of a group are all captured or none. */
+ncclResult_t tt_launch_agree(struct tt_plan *plans);
+/* A communicator of one rank: a copy or scaling on the stream. */
+ncclResult_t tt_launch_alone(struct tt_plan *plan, const struct tt_node *node);
+/* Predicted time of all calls; < 0 when nothing is known. */
+ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, double *usec_out);
+/* The common part of a work's description. */
+void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
+/* Submit to a stream of the communicator's device. */
+ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
+                              struct CUstream_st *stream, bool allow_inline);
+
+/* ---- group.c ---- */
+
+/* Forget what the group collected. */
+void tt_group_clear(struct tt_group *group);
+/* Mark the plan as in use by this thread. Errors: ncclInvalidUsage when another thread is in it. */
+ncclResult_t tt_plan_enter(struct tt_plan *plan);
+void tt_plan_exit(struct tt_plan *plan);
+
+/* ---- a thread's group ---- */
+
+#define TT_GROUP_NODES 16 /* calls of a group that need no allocation */
+
+struct tt_group {
+    int depth;
+    ncclResult_t error; /* of a call inside; the latest wins */
+    bool any_blocking, any_background, must_block;
+    struct tt_job *jobs, **jobs_tail; /* owned list */
+    struct tt_plan *plans, **plans_tail;
+    int nnodes;
+    struct tt_node nodes[TT_GROUP_NODES];
+    struct tt_node *overflow; /* owned list by next_owned */
+    ncclSimInfo_t *simulate;  /* borrowed; NULL: launch */
+    struct tt_group_events events;
+};
+
+/* ---- flight.c: jobs, and groups that run in the background ---- */
+
+/* Run all jobs of the group: in the caller when there is one, in threads when there are more.
+ * Returns the first failure; each job's own result is in job_rc when given. */
+ncclResult_t tt_flight_jobs(struct tt_group *group);
+/* Jobs, then calls, of a closed group. */
+ncclResult_t tt_flight_run(struct tt_group *group);
+/* The same in a thread; the communicators show ncclInProgress. Takes the group over. */
+ncclResult_t tt_flight_start(struct tt_group *group);
