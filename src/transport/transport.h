@@ -83,6 +83,10 @@ void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes);
 char *tt_edge_acquire(struct tt_edge *edge); /* hot */
 /* Hand the acquired slot over with that many bytes (0 is a message too). */
 void tt_edge_post(struct tt_edge *edge, uint64_t stamp, size_t bytes); /* hot */
+/* The same with `len_bytes` <= TT_SLOT_INLINE_BYTES copied from `bytes` (not from the acquired
+ * payload): one cache line in memory edges. Needs a prior acquire. */
+void tt_edge_post_small(struct tt_edge *edge, uint64_t stamp, const void *bytes,
+                        size_t len_bytes); /* hot */
 /* Hand a free slot over that refers to `bytes` at `ptr` in this rank's memory; false when the edge
  * or the memory cannot (then copy). The memory must stay until tt_edge_drained(). Needs a prior
  * acquire. */
@@ -99,6 +103,17 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t stamp, const char **pay
 /* Give the peeked slot back. */
 void tt_edge_release(struct tt_edge *edge); /* hot */
 
+/* conn 1: number of the next message over this end, counted from 0. The k-th send of a pair meets
+ * its k-th receive, so both ends count alike. */
+uint32_t tt_edge_next_message(struct tt_edge *edge);
+
+/* Number of this communicator's next collective operation (from 1); all ranks count alike. Called
+ * when the operation starts, in issue order. Publishes it with its fingerprint for the peers. */
+uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint);
+/* ncclInvalidUsage (told, naming both) when `rank`, in reach of this host's memory, is in an
+ * operation of the same number with another fingerprint; for those who wait long. */
+ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t stamp, int rank);
+
 /* ---- board: one cell per rank, readable by all; only when tt_transport_all_direct() ---- */
 
 struct tt_arrival { /* what a rank publishes when it enters an operation; addresses valid HERE */
@@ -107,8 +122,10 @@ struct tt_arrival { /* what a rank publishes when it enters an operation; addres
 };
 
 /* Publish own buffers for the operation. in/out must be reachable by the peers (the caller stages
- * foreign memory). seq: the board's own count of entered operations is kept inside. */
-void tt_board_enter(struct tt_transport *transport, uint64_t stamp, const void *in, void *out);
+ * foreign memory). The board counts entered operations itself. ncclInProgress: a rank is still
+ * TT_SLOTS operations behind, call again. */
+ncclResult_t tt_board_enter(struct tt_transport *transport, uint64_t stamp, const void *in,
+                            void *out);
 /* ncclSuccess when `rank` entered the same operation (own rank: always), ncclInProgress before,
  * ncclInvalidUsage when it entered another one. */
 ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, int rank,

@@ -1,0 +1,52 @@
+/* What the transports of this room share: the head of every edge and the two tables behind it.
+ * An edge is used by one thread at a time; a row of transports either connects a peer or not. */
+#pragma once
+
+#include "base/member.h"
+#include "transport/transport.h"
+
+/* Slots of one edge. All callbacks are required and never block (contracts: tt_edge_* in
+ * transport.h). Sending edges get acquire, post, post_small, post_ref, drained; receiving edges get
+ * peek and release. */
+struct tt_edge_ops {
+    char *(*acquire)(struct tt_edge *edge);
+    void (*post)(struct tt_edge *edge, uint64_t stamp, size_t bytes);
+    void (*post_small)(struct tt_edge *edge, uint64_t stamp, const void *bytes, size_t len_bytes);
+    bool (*post_ref)(struct tt_edge *edge, uint64_t stamp, const void *ptr, size_t bytes);
+    bool (*drained)(struct tt_edge *edge);
+    ncclResult_t (*peek)(struct tt_edge *edge, uint64_t stamp, const char **payload_out,
+                         size_t *bytes_out);
+    void (*release)(struct tt_edge *edge);
+    void (*name)(const struct tt_edge *edge, char *text, size_t text_bytes);
+    void (*destroy)(struct tt_edge *edge); /* frees the edge itself */
+};
+
+/* Base of every edge; a transport puts it first in its own struct (tt_container_of). */
+struct tt_edge {
+    const struct tt_edge_ops *ops;
+    const struct tt_transport_config *config; /* borrowed: the transport's copy */
+    struct tt_edge_key key;
+    uint32_t count;     /* conn 1: messages so far; the k-th send meets the k-th receive */
+    uint64_t seen;      /* stamp of the operation whose first slot matched: checked once */
+    bool failed;        /* a mismatch was told; peek repeats ncclInvalidUsage silently */
+    void *base_private; /* of transport.c */
+};
+
+/* One way of reaching a peer. */
+struct tt_transport_ops {
+    const char *name;
+    /* May this communicator use it towards that peer? Equal at both ends of an edge. */
+    bool (*can_connect)(const struct tt_transport_config *config, int peer);
+    /* Make one end. Never waits for the peer: an edge that is not connected yet answers "not ready"
+     * (acquire NULL, peek ncclInProgress). `inbox` is this rank's control block. */
+    ncclResult_t (*connect)(const struct tt_transport_config *config, void *inbox,
+                            const struct tt_edge_key *key, struct tt_edge **edge_out);
+};
+
+extern const struct tt_transport_ops tt_transport_direct; /* memory.c */
+extern const struct tt_transport_ops tt_transport_shm;    /* memory.c */
+extern const struct tt_transport_ops tt_transport_net;    /* net.c */
+
+/* Compare the stamp of a slot with the receiver's; on difference tell once which operation and
+ * which fingerprints met, and return ncclInvalidUsage. */
+ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t found);
