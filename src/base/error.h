@@ -11,6 +11,11 @@
 ncclResult_t tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func,
                         const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* Leave this caller's line of the trail that log parsers follow down to the first failure
+ * ("file:line (function) -> code", INFO), return `rc`. Success and ncclInProgress leave none. */
+#define tt_trail(rc) tt_trail_at((rc), __FILE__, __LINE__, __func__)
+ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char *func);
+
 /* Text of the last tt_fail() of the process; "" before the first. Valid until the thread's next
  * call. */
 const char *tt_last_error(void);

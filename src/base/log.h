@@ -53,8 +53,13 @@ void tt_log_line(enum tt_log_level level, uint32_t sub, const char *file, int li
 void tt_log_plugin(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* For the calling thread: failures are expected here, so WARN lines become INFO lines of subsystem
+ * `sub` and tt_fail() keeps no text; 0 ends it. Returns the previous value, to be put back. */
+uint32_t tt_log_expect(uint32_t sub);
+uint32_t tt_log_expected(void);
+
 /* The device number printed in brackets; set by whoever changes it (device/ does), 0 at start. Per
- * thread. */
+ * thread, and one for all copies of this room in the process. */
 void tt_log_set_device(int device);
 
 /* Read the NCCL_DEBUG* variables again at the next line and reopen the file. */

@@ -16,6 +16,9 @@
 /* Zeroed array, aligned to a cache line; NULL on overflow or exhaustion. Release with free(). */
 void *tt_calloc(size_t count, size_t size);
 
+/* Tests only: let `allocation` calls of tt_calloc succeed and the next one fail; -1 ends it. */
+void tt_fault_at(int64_t allocation);
+
 /* *product = a * b; false on overflow. */
 bool tt_mul_size(size_t a, size_t b, size_t *product);
 

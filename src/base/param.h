@@ -1,4 +1,4 @@
-/* Every variable the library obeys, in one table (param_table.c): type, default, meaning.
+/* Every variable the library knows, in one table (variables.tsv): type, default, meaning.
  * Values are read once: environment, then NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf. */
 #pragma once
 
@@ -8,14 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum tt_param_type { TT_PARAM_INT, TT_PARAM_BOOL, TT_PARAM_STR, TT_PARAM_BYTES };
+enum tt_param_type {
+    TT_PARAM_INT,   /* strtoll, base 0 */
+    TT_PARAM_BOOL,  /* 0/1/T/F/TRUE/FALSE in any case, or any integer */
+    TT_PARAM_STR,   /* any text */
+    TT_PARAM_BYTES, /* number with an optional K, M or G */
+    TT_PARAM_WORD,  /* one of the words in `values`, in any case */
+};
 
 struct tt_param {
     const char *name; /* full environment name */
     enum tt_param_type type;
-    const char *fallback; /* default as text; NULL: unset */
+    const char *fallback; /* value when unset, as text; NULL: none */
     const char *area;     /* debug, init, net, socket, ... as in the table of variables */
     const char *values;   /* what it accepts, for people */
+    const char *unset;    /* what happens when unset, for people */
     const char *meaning;  /* one line */
     bool obeyed;          /* false: known, accepted, without effect on the host device */
 };
@@ -23,15 +30,15 @@ struct tt_param {
 /* All known variables, sorted by name. *count_out entries. */
 const struct tt_param *tt_param_table(size_t *count_out);
 
-/* Value of a variable of the table; asserts on an unknown name. First read logs
- * "<NAME> set by environment to <value>" (ENV). TT_PARAM_INT: strtoll base 0; BOOL:
- * 0/1/T/F/TRUE/FALSE; BYTES: number with K, M, G. A bad value is one WARN naming variable, value
- * and what is accepted, and the default is used. Set-up paths only: looks the name up. Thread-safe.
- */
-int64_t tt_param_int(const char *name);
-bool tt_param_bool(const char *name);
-const char *tt_param_str(const char *name); /* NULL when unset; valid for ever */
-bool tt_param_is_set(const char *name);
+/* Value of a variable of the table; asserts on an unknown name. The first read logs
+ * "<NAME> set by environment to <value>" (ENV) when it is set. A bad value is one WARN naming
+ * variable, value and what is accepted, and the fallback is used. An empty number counts as unset.
+ * Set-up paths only: looks the name up. Thread-safe. */
+int64_t tt_param_int(const char *name);     /* INT, BOOL, BYTES; 0 when unset without a fallback */
+bool tt_param_bool(const char *name);       /* INT, BOOL: not zero */
+const char *tt_param_str(const char *name); /* any type; NULL when unset without a fallback; for a
+                                             * WORD as spelled in the table; valid for ever */
+bool tt_param_is_set(const char *name);     /* by environment or file, to a good value */
 
 /* "environment", "file <path>", "default": where the value came from. */
 const char *tt_param_origin(const char *name);

@@ -1,0 +1,223 @@
+/* Writes log lines, each by one write(2), so that ranks that share a destination never mix and a
+ * dying process loses none.
+ *
+ * Configurations are immutable objects behind an atomic pointer; a reset publishes a new one and
+ * keeps the old, because another thread may be in the middle of a line (resets are rare and the
+ * objects small). Beside the pointer stands one word with level and mask for the test whether a
+ * line is wanted, which is all that the hot path ever does here.
+ *
+ * A process holds two copies of this room, one in libnccl and one in libtutti-host. They share the
+ * destination by opening it for appending, and the device number by symbol interposition. */
+#include "base/log.h"
+
+#include "base/clock.h"
+#include "base/log_compat.h"
+#include "base/log_config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 2048, PREFIX_BYTES = 768 };
+
+/* Word: level in the high half, mask in the low one, WORD_READY when the variables were read. */
+#define WORD_READY (UINT64_C(1) << 63)
+#define WORD_LEVEL(word) ((uint32_t)((word) >> 32) & 0xFFU)
+
+static pthread_mutex_t config_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t config_word;
+static struct tt_log_config *_Atomic config_now; /* owned by the process, never released */
+static int config_fd = -1;                       /* the log file once there was one */
+static _Thread_local uint32_t expected_sub;
+
+/* Exported, so that the copies of this room in a process agree on it. */
+__attribute__((visibility("default"))) extern _Thread_local int tuttiLogDevice;
+_Thread_local int tuttiLogDevice;
+
+static void complain_first(const struct tt_log_config *config);
+
+static uint64_t word_of(const struct tt_log_config *config)
+{
+    return WORD_READY | (uint64_t)config->level << 32 | config->mask;
+}
+
+/* Read the variables unless another thread did; returns the configuration's word. */
+static uint64_t configure(void)
+{
+    static struct tt_log_config silent; /* when memory is short even for that */
+    const struct tt_log_config *fresh = NULL;
+    pthread_mutex_lock(&config_lock);
+    if (!(atomic_load_explicit(&config_word, memory_order_relaxed) & WORD_READY)) {
+        struct tt_log_config *config = tt_log_config_read(config_fd);
+        struct tt_log_config *before = atomic_load_explicit(&config_now, memory_order_relaxed);
+        if (!config) config = &silent;
+        if (before) config->start_nsec = before->start_nsec;
+        if (config->fd > STDERR_FILENO) config_fd = config->fd;
+        atomic_store_explicit(&config_now, config, memory_order_relaxed);
+        /* pairs with the acquire load in ready_word(): who sees READY sees config_now */
+        atomic_store_explicit(&config_word, word_of(config), memory_order_release);
+        fresh = config;
+    }
+    pthread_mutex_unlock(&config_lock);
+    if (fresh) complain_first(fresh);
+    return atomic_load_explicit(&config_word, memory_order_acquire) | WORD_READY;
+}
+
+static uint64_t ready_word(void)
+{
+    const uint64_t word = atomic_load_explicit(&config_word, memory_order_acquire);
+    return word & WORD_READY ? word : configure();
+}
+
+bool tt_log_on(enum tt_log_level level, uint32_t sub)
+{
+    const uint64_t word = ready_word();
+    if (WORD_LEVEL(word) < (uint32_t)level) return false;
+    return level <= TT_LOG_WARN || ((uint32_t)word & sub) != 0;
+}
+
+static void write_line(int fd, const char *line, size_t len)
+{
+    while (len) {
+        const ssize_t wrote = write(fd, line, len);
+        if (wrote >= 0) {
+            line += wrote;
+            len -= (size_t)wrote;
+        } else if (errno == EAGAIN) {
+            struct pollfd ready = {.fd = fd, .events = POLLOUT};
+            if (poll(&ready, 1, 1000) <= 0) return; /* a reader that sleeps must not stop us */
+        } else if (errno != EINTR) {
+            return;
+        }
+    }
+}
+
+/* Compose and write one line. `args` is used up; errno of the caller serves %m. */
+static void emit(const struct tt_log_origin *origin, const char *fmt, va_list args)
+{
+    const int saved_errno = errno;
+    const struct tt_log_config *config = atomic_load_explicit(&config_now, memory_order_acquire);
+    char fixed[LINE_BYTES];
+    char *line = fixed;
+    const size_t prefix = tt_log_prefix(config, origin, fixed, PREFIX_BYTES);
+    va_list again;
+    va_copy(again, args);
+    errno = saved_errno;
+    int text = vsnprintf(fixed + prefix, sizeof(fixed) - prefix - 1, fmt, args);
+    if (text < 0) text = 0;
+    if (prefix + (size_t)text + 1 >= sizeof(fixed)) {
+        line = malloc(prefix + (size_t)text + 2);
+        if (line) {
+            memcpy(line, fixed, prefix);
+            errno = saved_errno;
+            vsnprintf(line + prefix, (size_t)text + 1, fmt, again);
+        } else { /* cut, rather than lose it */
+            line = fixed;
+            text = (int)(sizeof(fixed) - prefix - 2);
+        }
+    }
+    va_end(again);
+    size_t len = prefix + (size_t)text;
+    while (len > prefix && line[len - 1] == '\n') {
+        len--;
+    }
+    line[len++] = '\n';
+    write_line(config->fd, line, len);
+    if (line != fixed) free(line);
+    errno = saved_errno;
+}
+
+/* After the first printed WARN, INFO shows too (NCCL_WARN_ENABLE_DEBUG_INFO). */
+static void raise_level(void)
+{
+    const struct tt_log_config *config = atomic_load_explicit(&config_now, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&config_word, memory_order_relaxed);
+    if (!config->raise_on_warn || WORD_LEVEL(word) >= TT_LOG_INFO) return;
+    const uint64_t raised = WORD_READY | (uint64_t)TT_LOG_INFO << 32 | (uint32_t)word;
+    if (word & WORD_READY) atomic_compare_exchange_strong(&config_word, &word, raised);
+}
+
+static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args)
+{
+    if (origin->level == TT_LOG_WARN && expected_sub) {
+        origin->level = TT_LOG_INFO;
+        origin->sub = expected_sub;
+    }
+    if (!tt_log_on(origin->level, origin->sub)) return;
+    emit(origin, fmt, args);
+    if (origin->level == TT_LOG_WARN) raise_level();
+}
+
+void tt_log_line(enum tt_log_level level, uint32_t sub, const char *file, int line,
+                 const char *func, const char *fmt, ...)
+{
+    struct tt_log_origin origin = {level, sub, file, line, func, tuttiLogDevice};
+    va_list args;
+    va_start(args, fmt);
+    log_args(&origin, fmt, args);
+    va_end(args);
+}
+
+void tt_log_plugin(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
+{
+    if (level <= TT_LOG_NONE || level > TT_LOG_TRACE || !fmt) return; /* a stranger's numbers */
+    struct tt_log_origin origin = {(enum tt_log_level)level,
+                                   (uint32_t)flags,
+                                   file ? file : "(null)",
+                                   line,
+                                   NULL,
+                                   tuttiLogDevice};
+    va_list args;
+    va_start(args, fmt);
+    log_args(&origin, fmt, args);
+    va_end(args);
+}
+
+static void emit_text(const struct tt_log_origin *origin, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void emit_text(const struct tt_log_origin *origin, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    emit(origin, fmt, args);
+    va_end(args);
+}
+
+/* What was wrong with the log's own variables. Told whatever the level: who sets them wants to
+ * see something. */
+static void complain_first(const struct tt_log_config *config)
+{
+    const struct tt_log_origin origin = {TT_LOG_WARN, TT_LOG_ALL, __FILE__,
+                                         __LINE__,    __func__,   tuttiLogDevice};
+    for (int i = 0; i < config->complaint_count; i++) {
+        emit_text(&origin, "%s", config->complaints[i]);
+    }
+}
+
+uint32_t tt_log_expect(uint32_t sub)
+{
+    const uint32_t before = expected_sub;
+    expected_sub = sub;
+    return before;
+}
+
+uint32_t tt_log_expected(void)
+{
+    return expected_sub;
+}
+
+void tt_log_set_device(int device)
+{
+    tuttiLogDevice = device;
+}
+
+void tt_log_reset(void)
+{
+    atomic_store_explicit(&config_word, 0, memory_order_release);
+}

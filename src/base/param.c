@@ -1,0 +1,197 @@
+/* Values of the variables: read once, parsed by type, kept for the life of the process.
+ * Whatever is wrong with a value, the reader gets the fallback and the user one sentence. */
+#include "base/param.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param_files.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { CACHE_MAX = 512 };
+
+struct param_value {
+    bool known;       /* read before */
+    bool is_set;      /* by environment or file, and good */
+    int64_t number;   /* of numeric types */
+    const char *text; /* owned by the process, never released: readers keep the pointer */
+};
+
+static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct param_value cache[CACHE_MAX]; /* parallel to the table */
+
+static int compare_name(const void *name, const void *param)
+{
+    return strcmp(name, ((const struct tt_param *)param)->name);
+}
+
+const struct tt_param *tt_param_find(const char *name)
+{
+    size_t count = 0;
+    const struct tt_param *table = tt_param_table(&count);
+    return bsearch(name, table, count, sizeof(*table), compare_name);
+}
+
+static bool parse_integer(const char *text, int64_t *number_out)
+{
+    char *end = NULL;
+    errno = 0;
+    const long long number = strtoll(text, &end, 0);
+    if (errno || end == text || end[strspn(end, " \t")] != '\0') return false;
+    *number_out = number;
+    return true;
+}
+
+static bool parse_bool(const char *text, int64_t *number_out)
+{
+    const bool yes = !strcasecmp(text, "T") || !strcasecmp(text, "TRUE");
+    const bool no = !strcasecmp(text, "F") || !strcasecmp(text, "FALSE");
+    if (!yes && !no) return parse_integer(text, number_out);
+    *number_out = yes;
+    return true;
+}
+
+static bool parse_bytes(const char *text, int64_t *number_out)
+{
+    static const char units[] = "KMGT";
+    char *end = NULL;
+    errno = 0;
+    const long long number = strtoll(text, &end, 0);
+    if (errno || end == text || number < 0) return false;
+    int64_t scale = 1;
+    for (size_t i = 0; *end && i < sizeof(units) - 1; i++) {
+        scale *= 1024;
+        if (strncasecmp(end, &units[i], 1) != 0) continue;
+        end++;
+        if (!strcasecmp(end, "B") || !strcasecmp(end, "iB")) end += strlen(end);
+        return *end == '\0' && !__builtin_mul_overflow(number, scale, number_out);
+    }
+    *number_out = number;
+    return *end == '\0';
+}
+
+/* Find `text` among the words of `values` ("ONE,TWO, THREE"); the table's spelling, owned by the
+ * caller, or NULL. */
+static char *find_word(const char *values, const char *text)
+{
+    while (*values) {
+        values += strspn(values, ", ");
+        const size_t len = strcspn(values, ",");
+        if (len && len == strlen(text) && !strncasecmp(values, text, len))
+            return strndup(values, len);
+        values += len;
+    }
+    return NULL;
+}
+
+/* Parse `text` into *value; false when it is not of the variable's type. */
+static bool parse_value(const struct tt_param *param, const char *text, struct param_value *value)
+{
+    bool good = true;
+    char *kept = NULL;
+    switch (param->type) {
+    case TT_PARAM_INT: good = parse_integer(text, &value->number); break;
+    case TT_PARAM_BOOL: good = parse_bool(text, &value->number); break;
+    case TT_PARAM_BYTES: good = parse_bytes(text, &value->number); break;
+    case TT_PARAM_WORD:
+        kept = find_word(param->values, text);
+        good = kept != NULL;
+        break;
+    case TT_PARAM_STR: break;
+    }
+    if (!good) return false;
+    value->text = kept ? kept : strdup(text);
+    return value->text != NULL;
+}
+
+static void log_value(const struct tt_param *param, const struct param_value *value)
+{
+    if (param->type == TT_PARAM_STR || param->type == TT_PARAM_WORD) {
+        tt_info(TT_LOG_ENV, "%s set by environment to %s", param->name, value->text);
+    } else {
+        tt_info(TT_LOG_ENV, "%s set by environment to %lld.", param->name,
+                (long long)value->number);
+    }
+}
+
+static void warn_bad_value(const struct tt_param *param, const char *text)
+{
+    tt_warn("%s: value '%s' is not understood; accepted: %s; going on with the default (%s)",
+            param->name, text, param->values, param->unset);
+}
+
+/* True when `text` is a value at all: an empty text is one for STR only. */
+static bool counts_as_set(const struct tt_param *param, const char *text)
+{
+    return text && (*text || param->type == TT_PARAM_STR);
+}
+
+static const struct param_value *value_of(const char *name)
+{
+    const struct tt_param *param = tt_param_find(name);
+    assert(param && "variable is missing in variables.tsv");
+    if (!param) abort();
+    size_t count = 0;
+    struct param_value *value = &cache[param - tt_param_table(&count)];
+    assert(count <= CACHE_MAX);
+
+    tt_param_files_read();
+    bool bad = false;
+    bool fresh = false;
+    const char *text = getenv(name);
+    pthread_mutex_lock(&cache_lock);
+    if (!value->known) {
+        fresh = value->known = true;
+        if (counts_as_set(param, text)) value->is_set = parse_value(param, text, value);
+        bad = counts_as_set(param, text) && !value->is_set;
+        if (!value->is_set && param->fallback) parse_value(param, param->fallback, value);
+    }
+    pthread_mutex_unlock(&cache_lock);
+
+    if (bad) warn_bad_value(param, text); /* outside the lock: logging may take a while */
+    if (fresh && value->is_set) log_value(param, value);
+    return value;
+}
+
+int64_t tt_param_int(const char *name)
+{
+    return value_of(name)->number;
+}
+
+bool tt_param_bool(const char *name)
+{
+    return value_of(name)->number != 0;
+}
+
+const char *tt_param_str(const char *name)
+{
+    return value_of(name)->text;
+}
+
+bool tt_param_is_set(const char *name)
+{
+    return value_of(name)->is_set;
+}
+
+const char *tt_param_origin(const char *name)
+{
+    const char *file = tt_param_file_of(name);
+    if (file) return file;
+    return getenv(name) ? "environment" : "default";
+}
+
+void tt_param_forget(void)
+{
+    pthread_mutex_lock(&cache_lock);
+    for (size_t i = 0; i < TT_LEN(cache); i++) {
+        free((void *)(uintptr_t)cache[i].text);
+        cache[i] = (struct param_value){0};
+    }
+    pthread_mutex_unlock(&cache_lock);
+    tt_param_files_forget();
+}

@@ -1,0 +1,120 @@
+/* Names in the environment that nobody obeys: each is told once, with what was probably meant.
+ * A variable that silently does nothing costs its user an afternoon. */
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param_files.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_MAX_BYTES = 128 };
+
+/* Spellings that circulate in guides and are no variables of NCCL. */
+struct spelling {
+    const char *name;
+    const char *advice;
+    const char *acts_as; /* its value is taken for this variable; NULL: it has no effect */
+};
+
+static const struct spelling spellings[] = {
+    {"NCCL_NET_DISABLE", "NCCL_NET=<name> chooses the network", NULL},
+    {"NCCL_SOCKET_TIMEOUT", "TUTTI_INIT_TIMEOUT", "TUTTI_INIT_TIMEOUT"},
+    {"NCCL_BOOTSTRAP_TIMEOUT", "TUTTI_INIT_TIMEOUT", "TUTTI_INIT_TIMEOUT"},
+    {"NCCL_ASYNC_ERROR_HANDLING", "it belongs to a framework, not to this library", NULL},
+    {"NCCL_CUMEM_HANDLE_TYPE", "NCCL_CUMEM_ENABLE", NULL},
+    {"NCCL_IMPLICIT_LAUNCH_ORDER", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT"},
+};
+
+/* Levenshtein distance of two short names, by rows. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[NAME_MAX_BYTES + 1];
+    const size_t len = strlen(b);
+    if (len > NAME_MAX_BYTES) return SIZE_MAX;
+    for (size_t j = 0; j <= len; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < len; j++) {
+            const size_t change = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = tt_min_size(change, tt_min_size(row[j], row[j + 1]) + 1);
+        }
+    }
+    return row[len];
+}
+
+const char *tt_param_nearest(const char *name)
+{
+    size_t count = 0;
+    const struct tt_param *table = tt_param_table(&count);
+    const char *nearest = NULL;
+    size_t best = strlen(name) / 3 + 1; /* further than a third of it is no typing mistake */
+    for (size_t i = 0; i < count; i++) {
+        const size_t distance = edit_distance(name, table[i].name);
+        if (distance >= best) continue;
+        best = distance;
+        nearest = table[i].name;
+    }
+    return nearest;
+}
+
+static const struct spelling *find_spelling(const char *name)
+{
+    for (size_t i = 0; i < TT_LEN(spellings); i++) {
+        if (!strcmp(spellings[i].name, name)) return &spellings[i];
+    }
+    return NULL;
+}
+
+static void name_unknown(const char *name)
+{
+    const struct spelling *spelling = find_spelling(name);
+    const char *nearest = tt_param_nearest(name);
+    if (spelling && spelling->acts_as) {
+        tt_warn("%s is not a variable of NCCL; taken as %s", name, spelling->acts_as);
+    } else if (spelling) {
+        tt_warn("%s is not a variable of NCCL and has no effect; see: %s", name, spelling->advice);
+    } else if (nearest) {
+        tt_warn("%s is not a known variable and has no effect; did you mean %s?", name, nearest);
+    } else {
+        tt_warn("%s is not a known variable and has no effect; `tutti env` lists all", name);
+    }
+}
+
+static bool is_ours(const char *entry)
+{
+    return !strncmp(entry, "NCCL_", 5) || !strncmp(entry, "TUTTI_", 6);
+}
+
+static void check_environment(void)
+{
+    for (char **entry = environ; entry && *entry; entry++) {
+        char name[NAME_MAX_BYTES + 1];
+        const size_t len = strcspn(*entry, "=");
+        if (!is_ours(*entry)) continue;
+        snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, NAME_MAX_BYTES), *entry);
+        if (!tt_param_find(name)) name_unknown(name);
+    }
+}
+
+static void load_once(void)
+{
+    tt_param_files_read();
+    for (size_t i = 0; i < TT_LEN(spellings); i++) {
+        const char *value = getenv(spellings[i].name);
+        if (value && spellings[i].acts_as) setenv(spellings[i].acts_as, value, 0);
+    }
+    check_environment();
+}
+
+void tt_param_load(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_once);
+}

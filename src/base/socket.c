@@ -1,0 +1,192 @@
+/* TCP sockets that never block, and addresses as text. Every descriptor made here is close-on-exec
+ * and non-blocking; waiting is the caller's. */
+#include "base/socket.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BACKLOG = 16384, ADDR_TEXT_BYTES = 96, HOST_BYTES = 256 };
+
+socklen_t tt_addr_len(const union tt_addr *addr)
+{
+    return addr->sa.sa_family == AF_INET6 ? sizeof(addr->v6) : sizeof(addr->v4);
+}
+
+const char *tt_addr_text(const union tt_addr *addr, char *text, size_t text_bytes)
+{
+    char host[64]; /* numeric, with an IPv6 scope */
+    char port[8];
+    if (getnameinfo(&addr->sa, tt_addr_len(addr), host, sizeof(host), port, sizeof(port),
+                    NI_NUMERICHOST | NI_NUMERICSERV)) {
+        snprintf(text, text_bytes, "(no address)");
+    } else {
+        snprintf(text, text_bytes, "%s<%s>", host, port);
+    }
+    return text;
+}
+
+/* Split "host:port" or "[v6]:port"; false when it is neither. */
+static bool split_address(const char *text, char *host, size_t host_bytes, const char **port_out)
+{
+    const char *colon = strrchr(text, ':');
+    const char *end = colon;
+    if (!colon) return false;
+    if (*text == '[') {
+        text++;
+        end = strchr(text, ']');
+        if (!end || end + 1 != colon) return false;
+    } else if (memchr(text, ':', (size_t)(colon - text))) {
+        return false; /* a bare IPv6 address: which colon is the port's? */
+    }
+    if (end == text || (size_t)(end - text) >= host_bytes) return false;
+    memcpy(host, text, (size_t)(end - text));
+    host[end - text] = '\0';
+    *port_out = colon + 1;
+    return true;
+}
+
+static bool parse_port(const char *text)
+{
+    char *end = NULL;
+    const long port = strtol(text, &end, 10);
+    return end != text && *end == '\0' && *text >= '0' && *text <= '9' && port <= 65535;
+}
+
+ncclResult_t tt_addr_parse(const char *text, union tt_addr *addr_out)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char host[HOST_BYTES];
+    const char *port = NULL;
+    if (!text) return tt_fail(ncclInvalidArgument, "address: no text");
+    if (!split_address(text, host, sizeof(host), &port) || !parse_port(port)) {
+        return tt_fail(ncclInvalidArgument,
+                       "address '%.300s': expected host:port, a.b.c.d:port or [v6%%if]:port", text);
+    }
+    const int code = getaddrinfo(host, port, &hints, &found);
+    if (code != 0)
+        return tt_fail(ncclInvalidArgument, "address '%.300s': %s", text, gai_strerror(code));
+    *addr_out = (union tt_addr){0};
+    memcpy(addr_out, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return ncclSuccess;
+}
+
+static ncclResult_t open_socket(int family, int *fd_out)
+{
+    const int yes = 1;
+    const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return tt_fail(ncclSystemError, "socket: %m");
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* inherited by accepted ones */
+    *fd_out = fd;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_socket_listen(union tt_addr *addr, int *fd_out)
+{
+    const int yes = 1;
+    char text[ADDR_TEXT_BYTES];
+    int fd = -1;
+    union tt_addr bound = *addr;
+    socklen_t len = sizeof(bound);
+    ncclResult_t rc = open_socket(addr->sa.sa_family, &fd);
+    if (rc) return rc;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    if (bind(fd, &addr->sa, tt_addr_len(addr)) != 0 || listen(fd, BACKLOG) != 0 ||
+        getsockname(fd, &bound.sa, &len) != 0) {
+        rc = tt_fail(ncclSystemError, "listen on %s: %m", tt_addr_text(addr, text, sizeof(text)));
+        goto out;
+    }
+    *addr = bound;
+    *fd_out = fd;
+    fd = -1;
+out:
+    if (fd >= 0) close(fd);
+    return rc;
+}
+
+ncclResult_t tt_socket_connect(const union tt_addr *addr, int *fd_out)
+{
+    char text[ADDR_TEXT_BYTES];
+    int fd = -1;
+    ncclResult_t rc = open_socket(addr->sa.sa_family, &fd);
+    if (rc) return rc;
+    if (connect(fd, &addr->sa, tt_addr_len(addr)) != 0 && errno != EINPROGRESS && errno != EINTR) {
+        rc = tt_fail(ncclSystemError, "connect to %s: %m", tt_addr_text(addr, text, sizeof(text)));
+        close(fd);
+        return rc;
+    }
+    *fd_out = fd;
+    return ncclSuccess;
+}
+
+/* The peer's address for messages. errno is kept, the caller's message wants it. */
+static const char *peer_text(int fd, char *text, size_t text_bytes)
+{
+    const int saved_errno = errno;
+    union tt_addr peer = {0};
+    socklen_t len = sizeof(peer);
+    snprintf(text, text_bytes, "descriptor %d", fd);
+    if (getpeername(fd, &peer.sa, &len) == 0 && peer.sa.sa_family != AF_UNIX)
+        tt_addr_text(&peer, text, text_bytes);
+    errno = saved_errno;
+    return text;
+}
+
+static ncclResult_t move_failed(int fd, const char *verb)
+{
+    char text[ADDR_TEXT_BYTES];
+    const bool gone = errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT;
+    return tt_fail(gone ? ncclRemoteError : ncclSystemError, "%s %s: %m", verb,
+                   peer_text(fd, text, sizeof(text)));
+}
+
+ncclResult_t tt_socket_send(int fd, const void *bytes, size_t len_bytes, size_t *done_out)
+{
+    size_t done = 0;
+    while (done < len_bytes) {
+        const ssize_t moved =
+            send(fd, (const char *)bytes + done, len_bytes - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (moved >= 0) {
+            done += (size_t)moved;
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            break;
+        } else if (errno != EINTR) {
+            *done_out = done;
+            return move_failed(fd, "send to");
+        }
+    }
+    *done_out = done;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_socket_recv(int fd, void *bytes, size_t len_bytes, size_t *done_out)
+{
+    char text[ADDR_TEXT_BYTES];
+    size_t done = 0;
+    while (done < len_bytes) {
+        const ssize_t moved = recv(fd, (char *)bytes + done, len_bytes - done, MSG_DONTWAIT);
+        if (moved > 0) {
+            done += (size_t)moved;
+        } else if (moved == 0) {
+            *done_out = done;
+            return tt_fail(ncclRemoteError, "receive from %s: the peer closed the connection",
+                           peer_text(fd, text, sizeof(text)));
+        } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+            break;
+        } else if (errno != EINTR) {
+            *done_out = done;
+            return move_failed(fd, "receive from");
+        }
+    }
+    *done_out = done;
+    return ncclSuccess;
+}

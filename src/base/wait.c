@@ -1,0 +1,96 @@
+/* Registry of waits: a fixed table of cells, each claimed by one waiting thread.
+ * A cell's sequence is odd while its fields change and even while they hold, so a reader copies and
+ * checks instead of locking (a seqlock with one writer per cell). */
+#include "base/wait.h"
+
+#include "base/arch/arch.h"
+#include "base/mem.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+
+enum { WAIT_CELLS = 1024, POLLS = 64, PAUSES = 2048 };
+
+struct wait_cell {
+    _Atomic bool taken;
+    _Atomic uint32_t seq; /* odd: being written */
+    const struct tt_member *_Atomic owner;
+    const char *_Atomic what; /* NULL: nobody waits here */
+    _Atomic int peer;
+    _Atomic uint64_t op_seq;
+    _Atomic uint64_t since_nsec;
+} __attribute__((aligned(TT_LINE_BYTES)));
+
+static struct wait_cell cells[WAIT_CELLS];
+static _Atomic uint32_t next_hint; /* spreads threads over the table */
+
+static void write_cell(struct wait_cell *cell, const struct tt_wait *wait)
+{
+    const uint32_t seq = atomic_load_explicit(&cell->seq, memory_order_relaxed);
+    atomic_store_explicit(&cell->seq, seq + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release); /* pairs with the fence in read_cell() */
+    atomic_store_explicit(&cell->owner, wait->owner, memory_order_relaxed);
+    atomic_store_explicit(&cell->what, wait->what, memory_order_relaxed);
+    atomic_store_explicit(&cell->peer, wait->peer, memory_order_relaxed);
+    atomic_store_explicit(&cell->op_seq, wait->op_seq, memory_order_relaxed);
+    atomic_store_explicit(&cell->since_nsec, wait->since_nsec, memory_order_relaxed);
+    atomic_store_explicit(&cell->seq, seq + 2, memory_order_release);
+}
+
+/* Copy a cell; false when nobody waits there or it changed meanwhile. */
+static bool read_cell(struct wait_cell *cell, struct tt_wait *wait)
+{
+    const uint32_t seq = atomic_load_explicit(&cell->seq, memory_order_acquire);
+    wait->owner = atomic_load_explicit(&cell->owner, memory_order_relaxed);
+    wait->what = atomic_load_explicit(&cell->what, memory_order_relaxed);
+    wait->peer = atomic_load_explicit(&cell->peer, memory_order_relaxed);
+    wait->op_seq = atomic_load_explicit(&cell->op_seq, memory_order_relaxed);
+    wait->since_nsec = atomic_load_explicit(&cell->since_nsec, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire);
+    return !(seq & 1) && wait->what &&
+           atomic_load_explicit(&cell->seq, memory_order_relaxed) == seq;
+}
+
+int tt_wait_enter(const struct tt_wait *wait)
+{
+    static _Thread_local uint32_t hint = UINT32_MAX;
+    if (hint == UINT32_MAX)
+        hint = atomic_fetch_add_explicit(&next_hint, 1, memory_order_relaxed) % WAIT_CELLS;
+    for (uint32_t i = 0; i < WAIT_CELLS; i++) {
+        const uint32_t at = (hint + i) % WAIT_CELLS;
+        if (atomic_load_explicit(&cells[at].taken, memory_order_relaxed)) continue;
+        if (atomic_exchange_explicit(&cells[at].taken, true, memory_order_acquire)) continue;
+        write_cell(&cells[at], wait);
+        return (int)at;
+    }
+    return -1;
+}
+
+void tt_wait_leave(int slot)
+{
+    static const struct tt_wait nobody = {0};
+    if (slot < 0 || slot >= WAIT_CELLS) return;
+    write_cell(&cells[slot], &nobody);
+    atomic_store_explicit(&cells[slot].taken, false, memory_order_release);
+}
+
+int tt_wait_list(const struct tt_member *owner, struct tt_wait *waits, int max)
+{
+    int count = 0;
+    for (int i = 0; i < WAIT_CELLS && count < max; i++) {
+        if (!read_cell(&cells[i], &waits[count])) continue;
+        if (!owner || waits[count].owner == owner) count++;
+    }
+    return count;
+}
+
+void tt_wait_relax(uint32_t *spins, bool crowded)
+{
+    const uint32_t spin = *spins;
+    if (spin < UINT32_MAX) *spins = spin + 1;
+    if (crowded || spin >= PAUSES) {
+        sched_yield();
+    } else if (spin >= POLLS) {
+        tt_cpu_pause();
+    }
+}
