@@ -26,10 +26,8 @@ struct tt_edge {
     const struct tt_edge_ops *ops;
     const struct tt_transport_config *config; /* borrowed: the transport's copy */
     struct tt_edge_key key;
-    uint32_t count;     /* conn 1: messages so far; the k-th send meets the k-th receive */
-    uint64_t seen;      /* stamp of the operation whose first slot matched: checked once */
-    bool failed;        /* a mismatch was told; peek repeats ncclInvalidUsage silently */
-    void *base_private; /* of transport.c */
+    uint32_t count; /* conn 1: messages so far; the k-th send meets the k-th receive */
+    bool failed;    /* a mismatch was told; later ones are returned in silence */
 };
 
 /* One way of reaching a peer. */

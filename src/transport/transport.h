@@ -72,6 +72,9 @@ ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_e
  */
 bool tt_transport_all_direct(const struct tt_transport *transport);
 
+/* Payload bytes of a slot. */
+size_t tt_transport_slice(const struct tt_transport *transport);
+
 /* "P2P/direct pointer", "P2P/CUMEM", "SHM/direct", "NET/Socket/0" for logs and reports. */
 void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes);
 

@@ -1,0 +1,118 @@
+/* The board: what a rank says to all others when it enters and leaves an operation.
+ * Each rank writes only its own lines: a cell per entered operation (eight deep, so a rank whose
+ * buffers nobody touches may run ahead) and a count of operations left. */
+#include "base/error.h"
+#include "transport/hall.h"
+
+static struct tt_board *own_board(struct tt_transport *transport)
+{
+    return tt_inbox_board(transport->inbox);
+}
+
+static uint64_t range_offset(const struct tt_transport *transport, const void *ptr)
+{
+    const struct tt_peer_reach *self = &transport->config.peers[transport->config.member->rank];
+    const char *at = ptr;
+    if (!self->range_base || at < self->range_base) return TT_NO_OFFSET;
+    size_t offset = (size_t)(at - self->range_base);
+    return offset <= self->range_bytes ? offset : TT_NO_OFFSET;
+}
+
+/* A cell is written again eight operations later: everybody must have left that one. */
+static bool cell_is_free(struct tt_transport *transport, uint64_t seq)
+{
+    if (seq <= transport->all_left + TT_SLOTS) return true;
+    uint64_t least = UINT64_MAX;
+    for (int rank = 0; rank < transport->config.member->nranks; rank++) {
+        /* pairs with the release store in tt_board_leave() */
+        uint64_t left = atomic_load_explicit(&transport->boards[rank]->left, memory_order_acquire);
+        if (left < least) least = left;
+    }
+    transport->all_left = least;
+    return seq <= least + TT_SLOTS;
+}
+
+ncclResult_t tt_board_enter(struct tt_transport *transport, uint64_t stamp, const void *in,
+                            void *out)
+{
+    uint64_t seq = transport->entered + 1;
+    if (!cell_is_free(transport, seq)) return ncclInProgress;
+    transport->entered = seq;
+    struct tt_board_cell *cell = &own_board(transport)->cell[seq % TT_SLOTS];
+    cell->stamp = stamp;
+    cell->in = (uint64_t)(uintptr_t)in;
+    cell->out = (uint64_t)(uintptr_t)out;
+    cell->in_offset = range_offset(transport, in);
+    cell->out_offset = range_offset(transport, out);
+    /* pairs with the acquire load in tt_board_arrived() */
+    atomic_store_explicit(&cell->seq, seq, memory_order_release);
+    return ncclSuccess;
+}
+
+static char *addressed(const struct tt_peer_reach *peer, uint64_t pointer, uint64_t offset)
+{
+    if (peer->reach == TT_REACH_PROCESS) return (char *)(uintptr_t)pointer;
+    return offset <= peer->range_bytes ? peer->range_base + offset : NULL;
+}
+
+static ncclResult_t mismatch(struct tt_transport *transport, uint64_t stamp, int rank,
+                             uint64_t found)
+{
+    if (transport->told++) return ncclInvalidUsage;
+    return tt_fail(ncclInvalidUsage,
+                   "ranks called different operations: rank %d is in operation %u with fingerprint "
+                   "%08x, rank %d in operation %u with fingerprint %08x",
+                   transport->config.member->rank, (uint32_t)(stamp >> 32), (uint32_t)stamp, rank,
+                   (uint32_t)(found >> 32), (uint32_t)found);
+}
+
+ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, int rank,
+                              struct tt_arrival *arrival_out)
+{
+    uint64_t seq = transport->entered;
+    const struct tt_board_cell *cell = &transport->boards[rank]->cell[seq % TT_SLOTS];
+    /* pairs with the release store in tt_board_enter() */
+    if (atomic_load_explicit(&cell->seq, memory_order_acquire) != seq) return ncclInProgress;
+    if (cell->stamp != stamp) return mismatch(transport, stamp, rank, cell->stamp);
+    if (rank == transport->config.member->rank) {
+        arrival_out->in = (const char *)(uintptr_t)cell->in;
+        arrival_out->out = (char *)(uintptr_t)cell->out;
+        return ncclSuccess;
+    }
+    const struct tt_peer_reach *peer = &transport->config.peers[rank];
+    arrival_out->in = addressed(peer, cell->in, cell->in_offset);
+    arrival_out->out = addressed(peer, cell->out, cell->out_offset);
+    return ncclSuccess;
+}
+
+void tt_board_leave(struct tt_transport *transport)
+{
+    /* pairs with the acquire loads in tt_board_left() and cell_is_free() */
+    atomic_store_explicit(&own_board(transport)->left, transport->entered, memory_order_release);
+}
+
+bool tt_board_left(struct tt_transport *transport, int rank)
+{
+    const struct tt_board *board = transport->boards[rank];
+    return atomic_load_explicit(&board->left, memory_order_acquire) >= transport->entered;
+}
+
+uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint)
+{
+    uint64_t number = ++transport->begun;
+    uint64_t stamp = number << 32 | fingerprint;
+    /* pairs with the acquire load in tt_transport_compare() */
+    atomic_store_explicit(&own_board(transport)->begun[number % TT_SLOTS], stamp,
+                          memory_order_release);
+    return number;
+}
+
+ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t stamp, int rank)
+{
+    const struct tt_board *board = transport->boards[rank];
+    if (!board) return ncclSuccess;
+    uint64_t found =
+        atomic_load_explicit(&board->begun[(stamp >> 32) % TT_SLOTS], memory_order_acquire);
+    if (found >> 32 != stamp >> 32 || found == stamp) return ncclSuccess;
+    return mismatch(transport, stamp, rank, found);
+}

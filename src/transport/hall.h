@@ -1,0 +1,18 @@
+/* All edges of one communicator, as this room sees them. Private to the room. */
+#pragma once
+
+#include "transport/edge.h"
+#include "transport/inbox.h"
+
+struct tt_transport {
+    struct tt_transport_config config;
+    void *inbox;             /* borrowed */
+    struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
+    bool all_direct, all_process;
+    uint64_t begun; /* collective operations begun; launch order, one thread at a time */
+    /* board */
+    struct tt_board **boards; /* owned array of borrowed boards; NULL for ranks out of reach */
+    uint64_t entered;
+    uint64_t all_left; /* every rank was seen to have left that many board operations */
+    uint32_t told;     /* a mismatch was told: later ones are returned in silence */
+};

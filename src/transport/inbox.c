@@ -1,0 +1,42 @@
+/* Where the parts of a control block lie. All ranks of a communicator compute the same layout. */
+#include "transport/inbox.h"
+
+#define PAGE_BYTES 4096
+#define NCONNS 2
+
+struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_bytes)
+{
+    size_t nrings = (size_t)nranks * (size_t)nchannels * NCONNS;
+    struct tt_inbox_layout layout = {.nranks = nranks, .nchannels = nchannels};
+    layout.slot_bytes = tt_round_up(slice_bytes, TT_LINE_BYTES);
+    layout.ring_bytes = tt_round_up(TT_SLOTS * layout.slot_bytes, PAGE_BYTES);
+    layout.payloads =
+        tt_round_up(TT_BOARD_BYTES + nrings * sizeof(struct tt_ring_lines), PAGE_BYTES);
+    layout.bytes = layout.payloads + nrings * layout.ring_bytes;
+    return layout;
+}
+
+size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes)
+{
+    return tt_inbox_layout(nranks, nchannels, slice_bytes).bytes;
+}
+
+struct tt_board *tt_inbox_board(void *inbox)
+{
+    return inbox;
+}
+
+size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn)
+{
+    return ((size_t)peer * (size_t)layout->nchannels + (size_t)channel) * NCONNS + (size_t)conn;
+}
+
+struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring)
+{
+    return (struct tt_ring_lines *)(void *)((char *)inbox + TT_BOARD_BYTES) + ring;
+}
+
+char *tt_inbox_payload(const struct tt_inbox_layout *layout, void *inbox, size_t ring)
+{
+    return (char *)inbox + layout->payloads + ring * layout->ring_bytes;
+}

@@ -1,0 +1,72 @@
+/* Layout of a rank's control block (its inbox), which the peers map: board, slot headers, payloads.
+ * Every line has one writer. Pages nobody touches cost nothing, so the block is laid out for all
+ * possible edges and stays sparse.
+ *
+ *   board    64 B numbers of the last 8 operations | 64 B operations left | 8 cells of 64 B
+ *   lines    per ring (sending peer, channel, conn): 8 slot headers of 64 B, head, pad
+ *   payloads per ring: 8 * slice_bytes, page-aligned
+ *
+ * The sender writes headers and payloads, the receiver writes `head`. */
+#pragma once
+
+#include "base/mem.h"
+#include "transport/transport.h"
+
+#include <stdatomic.h>
+
+enum tt_slot_kind {
+    TT_SLOT_INLINE,  /* bytes lie in the header line */
+    TT_SLOT_PAYLOAD, /* bytes lie in the slot's payload */
+    TT_SLOT_OFFSET,  /* `ref` is an offset into the sender's range */
+    TT_SLOT_POINTER, /* `ref` is an address of this process */
+};
+
+struct tt_slot_line {
+    _Atomic uint64_t seq; /* slot number + 1; stored last with release, read with acquire */
+    uint64_t stamp;
+    uint32_t bytes;
+    uint32_t kind; /* enum tt_slot_kind */
+    uint64_t ref;
+    char inline_bytes[TT_SLOT_INLINE_BYTES];
+};
+_Static_assert(sizeof(struct tt_slot_line) == TT_LINE_BYTES, "a slot header is one line");
+
+struct tt_ring_lines {
+    struct tt_slot_line line[TT_SLOTS];
+    _Atomic uint64_t head; /* slots consumed; the receiver's release pairs with acquire() */
+    char pad[2 * TT_LINE_BYTES - sizeof(uint64_t)];
+};
+
+struct tt_board_cell {
+    _Atomic uint64_t seq; /* board operation number; stored last with release */
+    uint64_t stamp;
+    uint64_t in, out; /* addresses in the writer's process */
+    uint64_t in_offset, out_offset; /* from its range base; TT_NO_OFFSET outside */
+    uint64_t pad[2];
+};
+#define TT_NO_OFFSET UINT64_MAX
+
+struct tt_board {
+    _Atomic uint64_t begun[TT_SLOTS]; /* stamp of operation k at k mod 8 */
+    _Atomic uint64_t left;            /* board operations left */
+    uint64_t pad[7];
+    struct tt_board_cell cell[TT_SLOTS];
+};
+
+#define TT_BOARD_BYTES 1024
+_Static_assert(sizeof(struct tt_board) <= TT_BOARD_BYTES, "the board has its own kilobyte");
+
+struct tt_inbox_layout {
+    int nranks, nchannels;
+    size_t slot_bytes; /* distance of payloads */
+    size_t ring_bytes; /* payloads of one ring */
+    size_t payloads;   /* offset of the first payload */
+    size_t bytes;      /* all of it */
+};
+
+struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_bytes);
+struct tt_board *tt_inbox_board(void *inbox);
+/* Ring number of messages from `peer` in anybody's inbox. */
+size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn);
+struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring);
+char *tt_inbox_payload(const struct tt_inbox_layout *layout, void *inbox, size_t ring);

@@ -1,0 +1,321 @@
+/* Edges through mapped memory: slots in the receiver's inbox, written by the sender.
+ * One header line per message carries number, stamp and up to 32 bytes, so a small message is one
+ * cache line; larger bytes lie in the payload or (direct) stay where they are in the sender's
+ * memory. Publication is a release store of the slot number, return a release store of `head`; the
+ * sender looks at `head` only when its last look is used up. */
+#include "base/error.h"
+#include "base/log.h"
+#include "transport/edge.h"
+#include "transport/inbox.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct memory_edge {
+    struct tt_edge edge;
+    struct tt_ring_lines *lines; /* borrowed: the receiver's inbox */
+    char *payload;
+    size_t slot_bytes;
+    uint64_t next;     /* number of the next slot */
+    uint64_t credit;   /* sender: last `head` seen */
+    uint64_t last_ref; /* sender: slots up to the last reference; 0 none */
+    char *base;        /* sender: own range, receiver: the sender's range as mapped here */
+    size_t base_bytes;
+    bool same_process;
+    bool refs; /* references allowed */
+};
+
+static struct memory_edge *memory_of(struct tt_edge *edge)
+{
+    return tt_container_of(edge, struct memory_edge, edge);
+}
+
+static char *memory_acquire(struct tt_edge *base)
+{
+    struct memory_edge *edge = memory_of(base);
+    if (edge->next - edge->credit >= TT_SLOTS) {
+        /* pairs with the release store in memory_release() */
+        edge->credit = atomic_load_explicit(&edge->lines->head, memory_order_acquire);
+        if (edge->next - edge->credit >= TT_SLOTS) return NULL;
+    }
+    return edge->payload + edge->next % TT_SLOTS * edge->slot_bytes;
+}
+
+static struct tt_slot_line *next_line(struct memory_edge *edge)
+{
+    return &edge->lines->line[edge->next % TT_SLOTS];
+}
+
+static void publish(struct memory_edge *edge, struct tt_slot_line *line)
+{
+    edge->next++;
+    /* pairs with the acquire load in memory_peek() */
+    atomic_store_explicit(&line->seq, edge->next, memory_order_release);
+}
+
+/* At most 32 bytes by overlapping words: no call, no loop. */
+static void copy_small(char *dst, const char *src, size_t bytes)
+{
+    uint64_t a, b;
+    uint32_t c, d;
+    if (bytes > 16) {
+        memcpy(dst, src, 16);
+        char rest[16];
+        memcpy(rest, src + bytes - 16, 16);
+        memcpy(dst + bytes - 16, rest, 16);
+    } else if (bytes >= 8) {
+        memcpy(&a, src, 8);
+        memcpy(&b, src + bytes - 8, 8);
+        memcpy(dst, &a, 8);
+        memcpy(dst + bytes - 8, &b, 8);
+    } else if (bytes >= 4) {
+        memcpy(&c, src, 4);
+        memcpy(&d, src + bytes - 4, 4);
+        memcpy(dst, &c, 4);
+        memcpy(dst + bytes - 4, &d, 4);
+    } else {
+        for (size_t i = 0; i < bytes; i++) dst[i] = src[i];
+    }
+}
+
+static void memory_post_small(struct tt_edge *base, uint64_t stamp, const void *bytes,
+                              size_t len_bytes)
+{
+    struct memory_edge *edge = memory_of(base);
+    struct tt_slot_line *line = next_line(edge);
+    assert(len_bytes <= TT_SLOT_INLINE_BYTES);
+    line->stamp = stamp;
+    line->bytes = (uint32_t)len_bytes;
+    line->kind = TT_SLOT_INLINE;
+    copy_small(line->inline_bytes, bytes, len_bytes);
+    publish(edge, line);
+}
+
+static void memory_post(struct tt_edge *base, uint64_t stamp, size_t bytes)
+{
+    struct memory_edge *edge = memory_of(base);
+    if (bytes <= TT_SLOT_INLINE_BYTES) {
+        memory_post_small(base, stamp, edge->payload + edge->next % TT_SLOTS * edge->slot_bytes,
+                          bytes);
+        return;
+    }
+    struct tt_slot_line *line = next_line(edge);
+    assert(bytes <= edge->slot_bytes);
+    line->stamp = stamp;
+    line->bytes = (uint32_t)bytes;
+    line->kind = TT_SLOT_PAYLOAD;
+    publish(edge, line);
+}
+
+static bool inside(const struct memory_edge *edge, const char *ptr, size_t bytes)
+{
+    if (!edge->base || ptr < edge->base) return false;
+    size_t offset = (size_t)(ptr - edge->base);
+    return offset <= edge->base_bytes && bytes <= edge->base_bytes - offset;
+}
+
+static bool memory_post_ref(struct tt_edge *base, uint64_t stamp, const void *ptr, size_t bytes)
+{
+    struct memory_edge *edge = memory_of(base);
+    if (!edge->refs || bytes > UINT32_MAX) return false;
+    bool mapped = edge->same_process || inside(edge, ptr, bytes);
+    if (!mapped) return false;
+    struct tt_slot_line *line = next_line(edge);
+    line->stamp = stamp;
+    line->bytes = (uint32_t)bytes;
+    line->kind = edge->same_process ? TT_SLOT_POINTER : TT_SLOT_OFFSET;
+    line->ref = edge->same_process ? (uint64_t)(uintptr_t)ptr
+                                   : (uint64_t)((const char *)ptr - edge->base);
+    publish(edge, line);
+    edge->last_ref = edge->next;
+    return true;
+}
+
+static bool memory_drained(struct tt_edge *base)
+{
+    struct memory_edge *edge = memory_of(base);
+    if (edge->credit >= edge->last_ref) return true;
+    /* pairs with the release store in memory_release(): the peer's reads are over */
+    edge->credit = atomic_load_explicit(&edge->lines->head, memory_order_acquire);
+    return edge->credit >= edge->last_ref;
+}
+
+/* A reference that lies where the sender may point to, or NULL. */
+static const char *referred(const struct memory_edge *edge, const struct tt_slot_line *line)
+{
+    if (line->kind == TT_SLOT_POINTER && edge->same_process) {
+        return (const char *)(uintptr_t)line->ref;
+    }
+    bool fits = line->ref <= edge->base_bytes && line->bytes <= edge->base_bytes - line->ref;
+    if (line->kind != TT_SLOT_OFFSET || !edge->base || !fits) return NULL;
+    return edge->base + line->ref;
+}
+
+static ncclResult_t bad_slot(struct memory_edge *edge, const struct tt_slot_line *line)
+{
+    if (edge->edge.failed) return ncclRemoteError;
+    edge->edge.failed = true;
+    return tt_fail(ncclRemoteError,
+                   "rank %d: slot %llu from rank %d is damaged (kind %u, %u bytes, reference %llu)",
+                   edge->edge.config->member->rank, (unsigned long long)edge->next,
+                   edge->edge.key.peer, line->kind, line->bytes, (unsigned long long)line->ref);
+}
+
+static ncclResult_t memory_peek(struct tt_edge *base, uint64_t stamp, const char **payload_out,
+                                size_t *bytes_out)
+{
+    struct memory_edge *edge = memory_of(base);
+    struct tt_slot_line *line = next_line(edge);
+    /* pairs with the release store in publish() */
+    if (atomic_load_explicit(&line->seq, memory_order_acquire) != edge->next + 1) {
+        return ncclInProgress;
+    }
+    if (line->stamp != stamp) return tt_edge_check(base, stamp, line->stamp);
+    const char *payload = line->inline_bytes;
+    size_t limit = TT_SLOT_INLINE_BYTES;
+    if (line->kind == TT_SLOT_PAYLOAD) {
+        payload = edge->payload + edge->next % TT_SLOTS * edge->slot_bytes;
+        limit = edge->slot_bytes;
+    } else if (line->kind != TT_SLOT_INLINE) {
+        payload = referred(edge, line);
+        limit = SIZE_MAX;
+    }
+    if (!payload || line->bytes > limit) return bad_slot(edge, line);
+    *payload_out = payload;
+    *bytes_out = line->bytes;
+    return ncclSuccess;
+}
+
+static void memory_release(struct tt_edge *base)
+{
+    struct memory_edge *edge = memory_of(base);
+    edge->next++;
+    /* pairs with the acquire loads in memory_acquire() and memory_drained() */
+    atomic_store_explicit(&edge->lines->head, edge->next, memory_order_release);
+}
+
+static void direct_name(const struct tt_edge *edge, char *text, size_t text_bytes)
+{
+    bool process = edge->config->peers[edge->key.peer].reach == TT_REACH_PROCESS;
+    snprintf(text, text_bytes, "%s", process ? "P2P/direct pointer" : "P2P/CUMEM");
+}
+
+static void shm_name(const struct tt_edge *edge, char *text, size_t text_bytes)
+{
+    (void)edge;
+    snprintf(text, text_bytes, "SHM/direct");
+}
+
+static void memory_destroy(struct tt_edge *base)
+{
+    free(memory_of(base));
+}
+
+static const struct tt_edge_ops direct_ops = {
+    .acquire = memory_acquire,
+    .post = memory_post,
+    .post_small = memory_post_small,
+    .post_ref = memory_post_ref,
+    .drained = memory_drained,
+    .peek = memory_peek,
+    .release = memory_release,
+    .name = direct_name,
+    .destroy = memory_destroy,
+};
+
+static const struct tt_edge_ops shm_ops = {
+    .acquire = memory_acquire,
+    .post = memory_post,
+    .post_small = memory_post_small,
+    .post_ref = memory_post_ref, /* answers false: refs is off */
+    .drained = memory_drained,
+    .peek = memory_peek,
+    .release = memory_release,
+    .name = shm_name,
+    .destroy = memory_destroy,
+};
+
+static ncclResult_t connect_memory(const struct tt_transport_config *config, void *inbox,
+                                   const struct tt_edge_key *key, struct tt_edge **edge_out)
+{
+    const struct tt_peer_reach *peer = &config->peers[key->peer];
+    const struct tt_peer_reach *self = &config->peers[config->member->rank];
+    struct memory_edge *edge = tt_calloc(1, sizeof(*edge));
+    if (!edge) return tt_fail(ncclSystemError, "edge to rank %d: out of memory", key->peer);
+    struct tt_inbox_layout layout =
+        tt_inbox_layout(config->member->nranks, config->nchannels, config->slice_bytes);
+    bool own = !key->sending || key->peer == config->member->rank;
+    void *block = own ? inbox : peer->range_base + peer->inbox_offset;
+    size_t ring = tt_inbox_ring(&layout, key->sending ? config->member->rank : key->peer,
+                                key->channel, key->conn);
+    edge->lines = tt_inbox_lines(block, ring);
+    edge->payload = tt_inbox_payload(&layout, block, ring);
+    edge->slot_bytes = layout.slot_bytes;
+    edge->base = key->sending ? self->range_base : peer->range_base;
+    edge->base_bytes = key->sending ? self->range_bytes : peer->range_bytes;
+    edge->same_process = peer->reach == TT_REACH_PROCESS;
+    *edge_out = &edge->edge;
+    return ncclSuccess;
+}
+
+static void tell(const struct tt_transport_config *config, const struct tt_edge *edge)
+{
+    const struct tt_edge_key *key = &edge->key;
+    int rank = config->member->rank;
+    char name[64];
+    if (!key->sending) return; /* one line per edge, as NCCL: the sender's */
+    edge->ops->name(edge, name, sizeof(name));
+    if (edge->ops == &shm_ops) {
+        tt_info(TT_LOG_INIT | TT_LOG_SHM, "Channel %02d : %d[%d] -> %d[%d] via %s", key->channel,
+                rank, config->peers[rank].device, key->peer, config->peers[key->peer].device, name);
+        return;
+    }
+    tt_info(TT_LOG_INIT | TT_LOG_P2P, "Channel %02d/%d : %d[%d] -> %d[%d] via %s", key->channel,
+            key->conn, rank, config->peers[rank].device, key->peer,
+            config->peers[key->peer].device, name);
+}
+
+static bool direct_can_connect(const struct tt_transport_config *config, int peer)
+{
+    return config->allow_direct && config->peers[peer].reach != TT_REACH_NET;
+}
+
+static bool shm_can_connect(const struct tt_transport_config *config, int peer)
+{
+    return config->allow_shm && config->peers[peer].reach != TT_REACH_NET;
+}
+
+static ncclResult_t direct_connect(const struct tt_transport_config *config, void *inbox,
+                                   const struct tt_edge_key *key, struct tt_edge **edge_out)
+{
+    ncclResult_t rc = connect_memory(config, inbox, key, edge_out);
+    if (rc) return rc;
+    **edge_out = (struct tt_edge){.ops = &direct_ops, .config = config, .key = *key};
+    memory_of(*edge_out)->refs = true;
+    tell(config, *edge_out);
+    return ncclSuccess;
+}
+
+static ncclResult_t shm_connect(const struct tt_transport_config *config, void *inbox,
+                                const struct tt_edge_key *key, struct tt_edge **edge_out)
+{
+    ncclResult_t rc = connect_memory(config, inbox, key, edge_out);
+    if (rc) return rc;
+    **edge_out = (struct tt_edge){.ops = &shm_ops, .config = config, .key = *key};
+    tell(config, *edge_out);
+    return ncclSuccess;
+}
+
+const struct tt_transport_ops tt_transport_direct = {
+    .name = "direct",
+    .can_connect = direct_can_connect,
+    .connect = direct_connect,
+};
+
+const struct tt_transport_ops tt_transport_shm = {
+    .name = "shm",
+    .can_connect = shm_can_connect,
+    .connect = shm_connect,
+};
