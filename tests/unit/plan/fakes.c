@@ -1,0 +1,166 @@
+/* See fakes.h. Single-threaded but for jobs, which touch only `device`. */
+#include "fakes.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "device/device.h"
+#include "plan/plan.h"
+#include "plugin/tuner.h"
+#include "topo/topo.h"
+#include "transport/transport.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fake_world fake;
+
+void fake_reset(void)
+{
+    memset(&fake, 0, sizeof(fake));
+}
+
+struct CUstream_st *fake_stream(int number)
+{
+    static char streams[8][64];
+    return (struct CUstream_st *)(void *)streams[number];
+}
+
+struct tt_comm *fake_comm(int nranks, int rank, bool all_direct)
+{
+    struct tt_comm *comm = tt_calloc(1, sizeof(*comm));
+    struct tt_topo_rank *ranks = tt_calloc((size_t)nranks, sizeof(*ranks));
+    comm->magic = TT_COMM_MAGIC;
+    comm->member.rank = rank;
+    comm->member.nranks = nranks;
+    comm->member.name = "";
+    comm->config.blocking = 1;
+    comm->phase = TT_COMM_READY;
+    comm->order_used = &comm->order;
+    comm->tune = (struct tt_tune_env){.nranks = nranks,
+                                      .nnodes = 1,
+                                      .ppn = nranks,
+                                      .nchannels = 2,
+                                      .all_direct = all_direct,
+                                      .slice_bytes = 65536,
+                                      .inline_bytes = 32};
+    if (nranks > 1) tt_topo_plan_make(ranks, nranks, 2, &comm->topo);
+    free(ranks);
+    tt_plan_create(comm, &comm->plan);
+    return comm;
+}
+
+void fake_comm_free(struct tt_comm *comm)
+{
+    tt_plan_destroy(comm->plan);
+    tt_topo_plan_free(&comm->topo);
+    free(comm);
+}
+
+/* ---- exec ---- */
+
+struct tt_work {
+    struct fake_work fake;
+};
+
+ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out)
+{
+    struct tt_work *work = calloc(1, sizeof(*work));
+    work->fake.spec = *spec;
+    for (int k = 0; k < spec->nframes && k < FAKE_FRAMES; k++) {
+        work->fake.frames[k] = spec->frames[k];
+    }
+    *work_out = work;
+    return ncclSuccess;
+}
+
+void tt_work_destroy(struct tt_work *work)
+{
+    free(work);
+}
+
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline)
+{
+    work->fake.stream = stream;
+    work->fake.allow_inline = allow_inline;
+    if (fake.nworks < FAKE_WORKS) fake.works[fake.nworks++] = work->fake;
+    free(work);
+    return ncclSuccess;
+}
+
+ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order)
+{
+    (void)member, (void)order;
+    return ncclSuccess;
+}
+
+/* ---- transport ---- */
+
+ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_edge_key *key,
+                               struct tt_edge **edge_out)
+{
+    static char edges[4096];
+    (void)transport;
+    size_t number = (size_t)key->peer * 8 + (size_t)key->conn * 4 + (size_t)key->channel % 2 * 2 +
+                    key->sending;
+    *edge_out = (struct tt_edge *)(void *)&edges[number % sizeof(edges)];
+    return ncclSuccess;
+}
+
+/* ---- device ---- */
+
+int tuttiHostDeviceCount(void)
+{
+    return 8;
+}
+
+int tuttiHostGetDevice(void)
+{
+    return fake.device;
+}
+
+int tuttiHostSetDevice(int device)
+{
+    (void)device; /* jobs set it from several threads */
+    return 0;
+}
+
+bool tuttiHostHelp(void)
+{
+    return false;
+}
+
+int tuttiHostStreamCard(struct CUstream_st *stream, struct tt_stream_card *card)
+{
+    *card = (struct tt_stream_card){0};
+    for (int k = 0; k < 8; k++) {
+        if (stream != fake_stream(k)) continue;
+        card->capture_id = fake.capture[k];
+        card->capturing = fake.capture[k] != 0;
+    }
+    return 0;
+}
+
+int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before)
+{
+    if (fake.njoins < FAKE_JOINS) {
+        fake.joins[fake.njoins].after = after;
+        fake.joins[fake.njoins++].before = before;
+    }
+    return 0;
+}
+
+int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
+{
+    (void)ptr;
+    *pointer_out = (struct tt_pointer){.kind = TT_MEMORY_FOREIGN};
+    return 0;
+}
+
+/* ---- plugin ---- */
+
+ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
+                          float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out)
+{
+    (void)tuner, (void)query, (void)table, (void)nchannels_out;
+    return ncclSuccess;
+}

@@ -1,0 +1,420 @@
+/* Groups: depth, order, errors, jobs. What a group launches is read from the fakes. */
+#include "fakes.h"
+
+#include "base/mem.h"
+#include "plan/plan.h"
+#include "plan/plan_state.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static char buffer[4][4096];
+
+static struct tt_task task_of(struct tt_comm *comm, enum tt_func func, int root)
+{
+    return (struct tt_task){.func = func,
+                            .in = buffer[0],
+                            .out = buffer[1],
+                            .count = 16,
+                            .type = ncclFloat32,
+                            .op = ncclSum,
+                            .root = root,
+                            .comm = comm,
+                            .stream = fake_stream(0)};
+}
+
+static void add(struct tt_comm *comm, enum tt_func func, int root)
+{
+    struct tt_task task = task_of(comm, func, root);
+    assert_int_equal(tt_plan_add(&task), ncclSuccess);
+}
+
+static void end_without_start(void **state)
+{
+    (void)state;
+    assert_int_equal(tt_group_end(), ncclInvalidUsage);
+    assert_int_equal(tt_group_simulate(NULL), ncclInvalidUsage);
+    assert_int_equal(tt_group_depth(), 0);
+}
+
+static void nothing_before_the_end(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, true);
+    (void)state;
+    fake_reset();
+    tt_group_start();
+    tt_group_start();
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.nworks, 0);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.nworks, 1);
+    assert_int_equal(tt_group_depth(), 0);
+    fake_comm_free(comm);
+}
+
+static void messages_come_last_and_together(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, true);
+    (void)state;
+    fake_reset();
+    tt_group_start();
+    add(comm, TT_FUNC_SEND, 2);
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    add(comm, TT_FUNC_RECV, 0);
+    add(comm, TT_FUNC_SEND, 2);
+    add(comm, TT_FUNC_BROADCAST, 0);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.nworks, 3);
+    assert_int_equal(fake.works[0].frames[0].program->func, TT_FUNC_ALLREDUCE);
+    assert_int_equal(fake.works[1].frames[0].program->func, TT_FUNC_BROADCAST);
+    assert_int_equal(fake.works[2].spec.nframes, 3);
+    const struct tt_frame *frames = fake.works[2].frames;
+    assert_int_equal(frames[0].after, 0);
+    assert_int_equal(frames[1].after, 0); /* another peer: goes on by itself */
+    assert_int_equal(frames[2].after, 1); /* the second message to rank 2 follows the first */
+    assert_int_equal(frames[0].conn, 1);
+    fake_comm_free(comm);
+}
+
+static void more_calls_than_the_slab(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, true);
+    (void)state;
+    fake_reset();
+    tt_group_start();
+    for (int k = 0; k < 3 * TT_GROUP_NODES; k++) add(comm, TT_FUNC_SEND, 2);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.nworks, 1);
+    assert_int_equal(fake.works[0].spec.nframes, 3 * TT_GROUP_NODES);
+    assert_int_equal(fake.works[0].frames[47].after, 47);
+    fake_comm_free(comm);
+}
+
+static void error_drops_everything(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, true);
+    (void)state;
+    fake_reset();
+    tt_group_start();
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    tt_group_error(ncclInvalidArgument);
+    tt_group_error(ncclInvalidUsage); /* the latest wins */
+    assert_int_equal(tt_group_end(), ncclInvalidUsage);
+    assert_int_equal(fake.nworks, 0);
+    tt_group_start(); /* the thread is clean */
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.nworks, 1);
+    fake_comm_free(comm);
+}
+
+static void own_messages(void **state)
+{
+    static const struct {
+        const char *name;
+        int sends, recvs;
+        ncclResult_t rc;
+        int frames;
+    } cases[] = {
+        {"matched", 1, 1, ncclSuccess, 1},
+        {"send alone", 1, 0, ncclInvalidUsage, 0},
+        {"receive alone", 0, 1, ncclInvalidUsage, 0},
+        {"two and one", 2, 1, ncclInvalidUsage, 0},
+        {"two and two", 2, 2, ncclSuccess, 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(cases); i++) {
+        struct tt_comm *comm = fake_comm(2, 1, true);
+        print_message("case: %s\n", cases[i].name);
+        fake_reset();
+        tt_group_start();
+        for (int k = 0; k < cases[i].sends; k++) add(comm, TT_FUNC_SEND, 1);
+        for (int k = 0; k < cases[i].recvs; k++) add(comm, TT_FUNC_RECV, 1);
+        assert_int_equal(tt_group_end(), cases[i].rc);
+        assert_int_equal(fake.nworks, cases[i].frames ? 1 : 0);
+        if (cases[i].frames) assert_int_equal(fake.works[0].spec.nframes, cases[i].frames);
+        fake_comm_free(comm);
+    }
+}
+
+static void own_receive_too_small(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 1, true);
+    (void)state;
+    struct tt_task recv = task_of(comm, TT_FUNC_RECV, 1);
+    recv.count = 8;
+    fake_reset();
+    tt_group_start();
+    add(comm, TT_FUNC_SEND, 1);
+    assert_int_equal(tt_plan_add(&recv), ncclSuccess);
+    assert_int_equal(tt_group_end(), ncclInvalidUsage);
+    fake_comm_free(comm);
+}
+
+static void exchange_without_mapping(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, false);
+    (void)state;
+    fake_reset();
+    add(comm, TT_FUNC_ALLTOALL, -1);
+    assert_int_equal(fake.nworks, 1);
+    assert_int_equal(fake.works[0].spec.nframes, 7); /* own copy, 3 sends, 3 receives */
+    fake_reset();
+    add(comm, TT_FUNC_GATHER, 1);
+    assert_int_equal(fake.works[0].spec.nframes, 4); /* root: own copy, 3 receives */
+    fake_reset();
+    add(comm, TT_FUNC_SCATTER, 2);
+    assert_int_equal(fake.works[0].spec.nframes, 1); /* one receive */
+    assert_ptr_equal(fake.works[0].frames[0].out, buffer[1]);
+    fake_comm_free(comm);
+}
+
+static void memo_skips_the_choice(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, true);
+    (void)state;
+    fake_reset();
+    for (int k = 0; k < 5; k++) add(comm, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(fake.nworks, 5);
+    assert_int_equal(comm->plan->misses, 1);
+    assert_true(fake.works[4].allow_inline);
+    struct tt_task other = task_of(comm, TT_FUNC_ALLREDUCE, -1);
+    other.count++;
+    tt_plan_add(&other);
+    assert_int_equal(comm->plan->misses, 2);
+    assert_int_equal(comm->func_seq[TT_FUNC_ALLREDUCE], 6);
+    fake_comm_free(comm);
+}
+
+static void one_rank_executes_now(void **state)
+{
+    struct tt_comm *comm = fake_comm(1, 0, true);
+    (void)state;
+    fake_reset();
+    tt_group_start();
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(fake.nworks, 1);
+    struct tt_task in_place = task_of(comm, TT_FUNC_ALLGATHER, -1);
+    in_place.out = buffer[0];
+    tt_plan_add(&in_place);
+    assert_int_equal(fake.nworks, 1); /* nothing to do */
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.nworks, 1);
+    fake_comm_free(comm);
+}
+
+static void streams_of_a_group_meet(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    (void)state;
+    struct tt_task first = task_of(comm, TT_FUNC_ALLREDUCE, -1);
+    struct tt_task second = first;
+    second.stream = fake_stream(1);
+    fake_reset();
+    tt_group_start();
+    tt_plan_add(&first);
+    tt_plan_add(&second);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.njoins, 2);
+    assert_ptr_equal(fake.joins[0].after, fake_stream(1));
+    assert_ptr_equal(fake.joins[0].before, fake_stream(0));
+    assert_ptr_equal(fake.joins[1].after, fake_stream(0));
+    assert_ptr_equal(fake.works[0].stream, fake_stream(1));
+    assert_ptr_equal(fake.works[1].stream, fake_stream(1));
+    fake_comm_free(comm);
+}
+
+static void capture_all_or_none(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    struct tt_comm *other = fake_comm(2, 1, true);
+    (void)state;
+    struct tt_task first = task_of(comm, TT_FUNC_ALLREDUCE, -1);
+    struct tt_task second = first;
+    second.stream = fake_stream(1);
+    fake_reset();
+    fake.capture[1] = 7;
+    tt_group_start();
+    tt_plan_add(&first);
+    tt_plan_add(&second);
+    assert_int_equal(tt_group_end(), ncclInvalidUsage);
+    second.comm = other;
+    tt_group_start();
+    tt_plan_add(&first);
+    tt_plan_add(&second);
+    assert_int_equal(tt_group_end(), ncclInvalidUsage);
+    assert_int_equal(fake.nworks, 0);
+    fake.capture[0] = 7;
+    tt_group_start();
+    tt_plan_add(&first);
+    tt_plan_add(&second);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_true(fake.works[0].spec.captured);
+    assert_ptr_equal(fake.works[0].spec.graph_refs, &comm->graph_refs);
+    fake_comm_free(comm);
+    fake_comm_free(other);
+}
+
+static void simulate_launches_nothing(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, true);
+    ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+    (void)state;
+    fake_reset();
+    tt_group_start();
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(tt_group_simulate(&info), ncclSuccess);
+    assert_int_equal(fake.nworks, 0);
+    assert_true(info.estimatedTime > 0);
+    info.magic = 1;
+    tt_group_start();
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(tt_group_simulate(&info), ncclInvalidArgument);
+    assert_int_equal(tt_group_depth(), 0);
+    fake_comm_free(comm);
+}
+
+/* ---- jobs ---- */
+
+struct test_job {
+    struct tt_job base;
+    ncclResult_t answer;
+    int *counter; /* incremented by run, in order */
+    int order;
+    _Atomic int *undone;
+    _Atomic int *wait_for; /* run() waits until it is set */
+};
+
+static _Atomic int jobs_freed;
+
+static ncclResult_t job_run(struct tt_job *base)
+{
+    struct test_job *job = tt_container_of(base, struct test_job, base);
+    while (job->wait_for && !*job->wait_for) continue;
+    if (job->counter && (*job->counter)++ != job->order) return ncclInternalError;
+    return job->answer;
+}
+
+static void job_undo(struct tt_job *base)
+{
+    struct test_job *job = tt_container_of(base, struct test_job, base);
+    if (job->undone) *job->undone = 1;
+}
+
+static void job_destroy(struct tt_job *base)
+{
+    jobs_freed++;
+    free(tt_container_of(base, struct test_job, base));
+}
+
+static struct test_job *job_of(struct tt_comm *comm, ncclResult_t answer)
+{
+    struct test_job *job = calloc(1, sizeof(*job));
+    job->answer = answer;
+    job->base = (struct tt_job){.comm = comm,
+                                .run = job_run,
+                                .undo = job_undo,
+                                .destroy = job_destroy,
+                                .blocking = !comm || comm->config.blocking != 0};
+    return job;
+}
+
+static void jobs_of_one_communicator_keep_order(void **state)
+{
+    struct tt_comm *a = fake_comm(2, 0, true), *b = fake_comm(2, 1, true);
+    int count_a = 0, count_b = 0;
+    (void)state;
+    jobs_freed = 0;
+    tt_group_start();
+    for (int k = 0; k < 4; k++) {
+        struct test_job *job = job_of(k % 2 ? b : a, ncclSuccess);
+        job->counter = k % 2 ? &count_b : &count_a;
+        job->order = k / 2;
+        assert_int_equal(tt_group_job(&job->base), ncclSuccess);
+    }
+    assert_int_equal(count_a, 0);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(count_a, 2);
+    assert_int_equal(count_b, 2);
+    assert_int_equal(jobs_freed, 4);
+    fake_comm_free(a);
+    fake_comm_free(b);
+}
+
+static void failing_job_undoes_the_others(void **state)
+{
+    struct tt_comm *a = fake_comm(2, 0, true), *b = fake_comm(2, 1, true);
+    _Atomic int undone = 0;
+    (void)state;
+    struct test_job *waits = job_of(a, ncclRemoteError);
+    struct test_job *fails = job_of(b, ncclSystemError);
+    waits->undone = waits->wait_for = &undone;
+    tt_group_start();
+    tt_group_job(&waits->base);
+    tt_group_job(&fails->base);
+    assert_int_not_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(undone, 1);
+    fake_comm_free(a);
+    fake_comm_free(b);
+}
+
+static void background_shows_progress(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    _Atomic int go = 0;
+    (void)state;
+    comm->config.blocking = 0;
+    struct test_job *job = job_of(comm, ncclSystemError);
+    job->wait_for = &go;
+    assert_int_equal(tt_group_job(&job->base), ncclInProgress);
+    assert_int_equal(comm->state, ncclInProgress);
+    assert_true(tt_plan_busy(comm->plan));
+    go = 1;
+    tt_plan_settle(comm->plan);
+    assert_false(tt_plan_busy(comm->plan));
+    assert_int_equal(comm->state, ncclSystemError);
+    fake_comm_free(comm);
+}
+
+static void modes_do_not_mix(void **state)
+{
+    struct tt_comm *a = fake_comm(2, 0, true), *b = fake_comm(2, 1, true);
+    (void)state;
+    b->config.blocking = 0;
+    tt_group_start();
+    assert_int_equal(tt_group_job(&job_of(a, ncclSuccess)->base), ncclSuccess);
+    assert_int_equal(tt_group_job(&job_of(b, ncclSuccess)->base), ncclInvalidArgument);
+    assert_int_equal(tt_group_end(), ncclInvalidArgument);
+    fake_comm_free(a);
+    fake_comm_free(b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(end_without_start),
+        cmocka_unit_test(nothing_before_the_end),
+        cmocka_unit_test(messages_come_last_and_together),
+        cmocka_unit_test(more_calls_than_the_slab),
+        cmocka_unit_test(error_drops_everything),
+        cmocka_unit_test(own_messages),
+        cmocka_unit_test(own_receive_too_small),
+        cmocka_unit_test(exchange_without_mapping),
+        cmocka_unit_test(memo_skips_the_choice),
+        cmocka_unit_test(one_rank_executes_now),
+        cmocka_unit_test(streams_of_a_group_meet),
+        cmocka_unit_test(capture_all_or_none),
+        cmocka_unit_test(simulate_launches_nothing),
+        cmocka_unit_test(jobs_of_one_communicator_keep_order),
+        cmocka_unit_test(failing_job_undoes_the_others),
+        cmocka_unit_test(background_shows_progress),
+        cmocka_unit_test(modes_do_not_mix),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
