@@ -76,8 +76,9 @@ static bool memo_key_equal(const struct tt_memo_key *a, const struct tt_memo_key
 static struct tt_bound *memo_entry(struct tt_plan *plan, const struct tt_memo_key *key)
 {
     uint64_t hash = key->count * 0x9e3779b97f4a7c15ull;
-    hash ^= (uint64_t)(uint32_t)(key->func * 131 + key->type * 29 + key->op * 7 + key->root)
-            << 40;
+    uint32_t rest = (uint32_t)key->func * 131u + (uint32_t)key->type * 29u +
+                    (uint32_t)key->op * 7u + (uint32_t)key->root;
+    hash ^= (uint64_t)rest << 40;
     hash *= 0x9e3779b97f4a7c15ull;
     return &plan->memo[hash >> 58];
 }
@@ -275,15 +276,16 @@ ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool a
 {
     struct tt_launch launch = {.allow_inline = allow_inline};
     struct tt_node *messages = NULL, **messages_tail = &messages;
+    for (struct tt_node *node = first; node; node = node->next) {
+        if (!tt_messages_expand(plan, node->task.func)) continue;
+        *messages_tail = node;
+        messages_tail = &node->next_message;
+    }
     ncclResult_t rc = agree(plan, first, &launch);
+    if (!rc && messages) rc = tt_messages_check(plan, messages);
     if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, true);
     for (struct tt_node *node = first; node && !rc; node = node->next) {
-        if (tt_messages_expand(plan, node->task.func)) {
-            *messages_tail = node;
-            messages_tail = &node->next_message;
-            continue;
-        }
-        rc = launch_collective(plan, node, &launch);
+        if (!tt_messages_expand(plan, node->task.func)) rc = launch_collective(plan, node, &launch);
     }
     if (!rc && messages) rc = tt_messages_launch(plan, messages, &launch);
     if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, false);

@@ -100,7 +100,7 @@ static struct tt_node *next_own(struct tt_node *node, enum tt_func func, int ran
 }
 
 /* The k-th send to oneself goes to the k-th receive from oneself of the same group. */
-static ncclResult_t add_own(struct tt_plan *plan, struct tt_node *first)
+ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_node *first)
 {
     int rank = plan->comm->member.rank;
     struct tt_node *send = next_own(first, TT_FUNC_SEND, rank);
@@ -114,17 +114,29 @@ static ncclResult_t add_own(struct tt_plan *plan, struct tt_node *first)
                            "rank %d: a send of %zu bytes to itself meets a receive of %zu bytes",
                            rank, bytes, room);
         }
-        const struct message message = {
-            .peer = rank, .in = send->task.in, .out = recv->task.out, .bytes = bytes};
-        ncclResult_t rc = add_copy(plan, &message);
-        if (rc) return rc;
         send = next_own(send->next_message, TT_FUNC_SEND, rank);
         recv = next_own(recv->next_message, TT_FUNC_RECV, rank);
     }
     if (!send && !recv) return ncclSuccess;
-    return tt_fail(ncclInvalidUsage,
-                   "rank %d: a %s itself needs the %s in the same group", rank,
-                   send ? "send to" : "receive from", send ? "receive from itself" : "send to itself");
+    return tt_fail(ncclInvalidUsage, "rank %d: a %s itself needs the %s itself in the same group",
+                   rank, send ? "send to" : "receive from", send ? "receive from" : "send to");
+}
+
+static ncclResult_t add_own(struct tt_plan *plan, struct tt_node *first)
+{
+    int rank = plan->comm->member.rank;
+    struct tt_node *send = next_own(first, TT_FUNC_SEND, rank);
+    struct tt_node *recv = next_own(first, TT_FUNC_RECV, rank);
+    ncclResult_t rc = ncclSuccess;
+    while (send && recv && !rc) {
+        struct message message = {.peer = rank, .in = send->task.in, .out = recv->task.out};
+        size_t none;
+        tt_buffer_bytes(&send->task, &message.bytes, &none);
+        rc = add_copy(plan, &message);
+        send = next_own(send->next_message, TT_FUNC_SEND, rank);
+        recv = next_own(recv->next_message, TT_FUNC_RECV, rank);
+    }
+    return rc;
 }
 
 /* ---- exchanges ---- */

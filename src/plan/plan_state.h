@@ -150,6 +150,8 @@ void tt_bound_fini(struct tt_bound *bound);
 /* All sends, receives and exchanges without a program of their own of one group: one work. */
 ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
                                 const struct tt_launch *launch);
+/* Sends to oneself have their receives, before anything of the group is launched. */
+ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_node *first);
 /* True when the call is made of sends and receives. */
 bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func);
 

@@ -1,0 +1,134 @@
+/* Stand-ins for comm, bootstrap and the device's memory: enough for the doors' argument checks. */
+#include "fakes.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "bootstrap/bootstrap.h"
+#include "device/device.h"
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func)
+{
+    if (!comm || comm->magic != TT_COMM_MAGIC) return tt_fail(ncclInvalidArgument, "%s: comm", func);
+    return fake.state;
+}
+
+ncclResult_t tt_comm_state(struct tt_comm *comm)
+{
+    return (ncclResult_t)comm->state;
+}
+
+ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm **comm_out)
+{
+    if (request->config && request->config->magic != NCCL_API_MAGIC) {
+        return tt_fail(ncclInvalidArgument, "config magic");
+    }
+    struct tt_comm *comm = tt_calloc(1, sizeof(*comm));
+    comm->magic = TT_COMM_MAGIC;
+    comm->member.rank = request->rank;
+    comm->member.nranks = request->nranks;
+    comm->member.device = request->device;
+    comm->config.blocking = request->config ? request->config->blocking != 0 : 1;
+    comm->order_used = &comm->order;
+    *comm_out = comm;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *request)
+{
+    (void)request;
+    if (fake.init_rc) return fake.init_rc;
+    comm->phase = TT_COMM_READY;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child,
+                           const ncclConfig_t *config)
+{
+    (void)parent, (void)color, (void)key, (void)config;
+    if (child) child->phase = TT_COMM_READY;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
+                            struct tt_comm *child, const ncclConfig_t *config, int flags)
+{
+    (void)parent, (void)exclude, (void)nexclude, (void)config, (void)flags;
+    child->phase = TT_COMM_READY;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_comm_finalize(struct tt_comm *comm)
+{
+    comm->phase = TT_COMM_FINALIZED;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_comm_revoke(struct tt_comm *comm)
+{
+    comm->phase = TT_COMM_REVOKED;
+    return ncclSuccess;
+}
+
+void tt_comm_free(struct tt_comm *comm)
+{
+    fake.freed++;
+    free(comm);
+}
+
+void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
+{
+    comm->member.abort = rc;
+}
+
+ncclResult_t tt_id_create(ncclUniqueId *id_out)
+{
+    memset(id_out, 7, sizeof(*id_out));
+    return ncclSuccess;
+}
+
+ncclResult_t tt_id_check(const ncclUniqueId *id)
+{
+    return id->internal[0] == 7 ? ncclSuccess : tt_fail(ncclInvalidArgument, "id damaged");
+}
+
+uint64_t tt_id_comm(const ncclUniqueId *ids, int nids)
+{
+    (void)ids;
+    return (uint64_t)nids;
+}
+
+ncclResult_t tt_bootstrap_allgather(struct tt_bootstrap *bootstrap, const void *mine, size_t bytes,
+                                    void *all_out)
+{
+    (void)bootstrap;
+    memcpy(all_out, mine, bytes);
+    return ncclSuccess;
+}
+
+const struct tt_range *tuttiHostRange(void)
+{
+    return NULL;
+}
+
+int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
+{
+    (void)device;
+    *ptr_out = bytes < (1ull << 40) ? malloc(bytes) : NULL;
+    return *ptr_out ? 0 : 2;
+}
+
+int tuttiHostFree(void *ptr)
+{
+    free(ptr);
+    return 0;
+}
+
+int tuttiHostDeviceCard(int device, struct tt_device_card *card)
+{
+    card->nvml_index = device;
+    return 0;
+}
