@@ -1,0 +1,172 @@
+/* Symbolic execution of the programs of all ranks. Waits block and consume deterministically (no
+ * test, no any-source), so with a bound on the slots the outcome does not depend on scheduling and
+ * one execution decides: whoever cannot go on when nobody can is deadlocked. */
+#include "verify.h"
+
+#include "base/mem.h"
+
+static uint32_t *row(const struct tt_verify *verify, uint32_t *clocks, int rank)
+{
+    return &clocks[(size_t)rank * (size_t)verify->nthreads];
+}
+
+static bool await(struct tt_verify_cursor *cursor, enum tt_verify_wait wait, int peer)
+{
+    cursor->wait = wait;
+    cursor->wait_peer = peer;
+    return false;
+}
+
+static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
+{
+    int me = cursor->program->rank;
+    int only = cursor->program->insns[cursor->pc].arg;
+    uint32_t *clock = tt_verify_clock(verify, cursor->thread);
+    if (cursor->pass > 0) return true;
+    if (!verify->entered[me]) {
+        tt_verify_release(verify, cursor->thread, row(verify, verify->enter_clocks, me));
+        verify->entered[me] = true;
+    }
+    for (int p = 0; p < verify->nranks; p++) {
+        if (only >= 0 && p != only) continue;
+        if (!verify->entered[p]) return await(cursor, TT_WAIT_ENTER, p);
+        tt_verify_join(verify, clock, row(verify, verify->enter_clocks, p));
+        verify->knows[me * verify->nranks + p] = true;
+    }
+    return true;
+}
+
+static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
+{
+    int me = cursor->program->rank;
+    bool one_way = cursor->program->insns[cursor->pc].flags & TT_MOVE_ONE_WAY;
+    uint32_t *clock = tt_verify_clock(verify, cursor->thread);
+    if (cursor->pass + 1 < verify->geometry.npasses) return true;
+    if (!verify->left[me]) {
+        tt_verify_release(verify, cursor->thread, row(verify, verify->leave_clocks, me));
+        verify->left[me] = true;
+    }
+    for (int p = 0; p < verify->nranks && !one_way; p++) {
+        if (!verify->left[p]) return await(cursor, TT_WAIT_LEAVE, p);
+        tt_verify_join(verify, clock, row(verify, verify->leave_clocks, p));
+    }
+    return true;
+}
+
+/* Jump over a loop that runs zero times. */
+static void begin_loop(struct tt_verify_cursor *cursor)
+{
+    cursor->i = 0;
+    cursor->loop_pc = cursor->pc;
+    if (cursor->program->insns[cursor->pc].arg > 0) return;
+    while (cursor->program->insns[cursor->pc].op != TT_OP_NEXT) {
+        cursor->pc++;
+    }
+}
+
+static void next_round(struct tt_verify_cursor *cursor)
+{
+    bool again = ++cursor->i < cursor->program->insns[cursor->loop_pc].arg;
+    if (again)
+        cursor->pc = cursor->loop_pc;
+    else
+        cursor->i = 0;
+}
+
+static void end_pass(struct tt_verify *verify, struct tt_verify_cursor *cursor)
+{
+    if (++cursor->pass >= verify->geometry.npasses) {
+        cursor->ended = true;
+        return;
+    }
+    cursor->pc = cursor->first - 1; /* the caller steps on */
+}
+
+/* One instruction. False: blocked or failed. */
+static bool run_insn(struct tt_verify *verify, struct tt_verify_cursor *cursor)
+{
+    bool done = true;
+    switch ((enum tt_op)cursor->program->insns[cursor->pc].op) {
+    case TT_OP_END: end_pass(verify, cursor); break;
+    case TT_OP_ENTER: done = run_enter(verify, cursor); break;
+    case TT_OP_LEAVE: done = run_leave(verify, cursor); break;
+    case TT_OP_MOVE: done = tt_verify_move(verify, cursor); break;
+    case TT_OP_LOOP: begin_loop(cursor); break;
+    case TT_OP_NEXT: next_round(cursor); break;
+    }
+    if (done && !cursor->ended) cursor->pc++;
+    return done;
+}
+
+/* Run every thread as far as it goes. Returns how many instructions or slices were done. */
+static bool run_round(struct tt_verify *verify)
+{
+    bool progress = false;
+    for (int t = 0; t < verify->nthreads && !verify->failed; t++) {
+        struct tt_verify_cursor *cursor = &verify->cursors[t];
+        size_t slice = cursor->slice;
+        int walked = cursor->walked;
+        while (!cursor->ended && run_insn(verify, cursor))
+            progress = true;
+        progress = progress || cursor->slice != slice || cursor->walked != walked;
+    }
+    return progress && !verify->failed;
+}
+
+static bool report_stuck(struct tt_verify *verify)
+{
+    static const char *const waits[] = {
+        [TT_WAIT_NONE] = "nothing of",        [TT_WAIT_FULL] = "a full slot from",
+        [TT_WAIT_FREE] = "a free slot to",    [TT_WAIT_ENTER] = "the arrival of",
+        [TT_WAIT_LEAVE] = "the departure of",
+    };
+    for (int t = 0; t < verify->nthreads; t++) {
+        const struct tt_verify_cursor *cursor = &verify->cursors[t];
+        if (cursor->ended) continue;
+        return tt_verify_fail(verify, cursor, "deadlock with %d slots: waits for %s rank %d",
+                              verify->options->nslots, waits[cursor->wait], cursor->wait_peer);
+    }
+    return true;
+}
+
+static void measure(struct tt_verify *verify)
+{
+    const struct tt_verify_options *options = verify->options;
+    const struct tt_program *model = &verify->programs[0];
+    tt_geometry_init(&verify->geometry, model, options->count, 0, options->count,
+                     options->chunk_limit, options->grain);
+    size_t chunk = tt_max_size(verify->geometry.chunk, verify->geometry.tail_chunk);
+    verify->nchunks = model->nchunks > verify->nranks ? model->nchunks : verify->nranks;
+    verify->slice = options->slice ? options->slice : tt_max_size(chunk, 1);
+    verify->nslices = tt_max_size(tt_round_up(chunk, verify->slice) / verify->slice, 1);
+    verify->nunits = verify->geometry.npasses * (size_t)verify->nchunks * verify->nslices;
+}
+
+static bool run(struct tt_verify *verify)
+{
+    if (!tt_verify_wellformed(verify)) return false;
+    measure(verify);
+    if (!tt_verify_cover(verify)) return false;
+    if (!tt_verify_state_init(verify) || !tt_verify_begin(verify)) return false;
+    while (run_round(verify)) {
+    }
+    return !verify->failed && report_stuck(verify) && tt_verify_end(verify);
+}
+
+ncclResult_t tt_program_verify(const struct tt_program *programs, int nranks,
+                               const struct tt_verify_options *options, char *fault,
+                               size_t fault_bytes)
+{
+    struct tt_verify verify = {.programs = programs,
+                               .options = options,
+                               .nranks = nranks,
+                               .fault = fault,
+                               .fault_bytes = fault_bytes};
+    if (fault_bytes) fault[0] = '\0';
+    bool usable = nranks > 0 && options->nslots > 0 && options->grain > 0 && options->count > 0 &&
+                  options->chunk_limit > 0;
+    bool right =
+        usable ? run(&verify) : tt_verify_fail(&verify, NULL, "options leave nothing to verify");
+    tt_verify_state_fini(&verify);
+    return right ? ncclSuccess : ncclInternalError;
+}

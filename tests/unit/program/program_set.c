@@ -1,0 +1,81 @@
+/* Makes the programs of all ranks the way the planner does. */
+#include "program_set.h"
+
+#include "unit/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct program_case cases[] = {
+    {TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_REDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, true},
+    {TT_FUNC_BROADCAST, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, true},
+    {TT_FUNC_ALLGATHER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLTOALL, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_GATHER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, true},
+    {TT_FUNC_SCATTER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, true},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_ONESHOT, TT_PROTO_LL, false},
+    {TT_FUNC_REDUCE, TT_ALGO_ONESHOT, TT_PROTO_LL, true},
+    {TT_FUNC_BROADCAST, TT_ALGO_ONESHOT, TT_PROTO_LL, true},
+    {TT_FUNC_ALLGATHER, TT_ALGO_ONESHOT, TT_PROTO_LL, false},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL, false},
+    {TT_FUNC_ALLTOALL, TT_ALGO_ONESHOT, TT_PROTO_LL, false},
+    {TT_FUNC_GATHER, TT_ALGO_ONESHOT, TT_PROTO_LL, true},
+    {TT_FUNC_SCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL, true},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_REDUCE, TT_ALGO_RING, TT_PROTO_LL, true},
+    {TT_FUNC_BROADCAST, TT_ALGO_RING, TT_PROTO_LL128, true},
+    {TT_FUNC_ALLGATHER, TT_ALGO_RING, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, TT_PROTO_LL, false},
+};
+
+const struct program_case *program_cases(int *count_out)
+{
+    *count_out = (int)(sizeof(cases) / sizeof(cases[0]));
+    return cases;
+}
+
+static void plan_hosts(struct program_set *set, int per_host)
+{
+    int nhosts = (set->nranks + per_host - 1) / per_host;
+    struct tt_topo_rank *ranks = calloc((size_t)set->nranks, sizeof(*ranks));
+    assert_non_null(ranks);
+    for (int r = 0; r < set->nranks; r++) {
+        ranks[r].node = r % nhosts;
+        ranks[r].local_rank = r / nhosts;
+    }
+    assert_int_equal(tt_topo_plan_make(ranks, set->nranks, 2, &set->plan), ncclSuccess);
+    free(ranks);
+}
+
+struct program_set program_set_make(const struct program_case *what, int root, int nranks,
+                                    int per_host, int channel)
+{
+    struct program_set set = {.nranks = nranks};
+    plan_hosts(&set, per_host);
+    set.programs = calloc((size_t)nranks, sizeof(*set.programs));
+    assert_non_null(set.programs);
+    const int *ring = set.plan.ring[channel];
+    for (int pos = 0; pos < nranks; pos++) {
+        struct tt_shape shape = {.nranks = nranks,
+                                 .rank = ring[pos],
+                                 .ring_rank = ring,
+                                 .ring_pos = pos,
+                                 .tree = set.plan.tree[channel][ring[pos]]};
+        bool receiver = what->func == TT_FUNC_SEND && ring[pos] == 1;
+        enum tt_func func = receiver ? TT_FUNC_RECV : what->func;
+        int peer = what->func == TT_FUNC_SEND ? 1 - ring[pos] : root;
+        assert_int_equal(tt_program_make(func, what->algo, what->proto, what->rooted ? peer : -1,
+                                         &shape, &set.programs[ring[pos]]),
+                         ncclSuccess);
+    }
+    return set;
+}
+
+void program_set_free(struct program_set *set)
+{
+    free(set->programs);
+    tt_topo_plan_free(&set->plan);
+}

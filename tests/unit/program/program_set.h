@@ -1,0 +1,26 @@
+/* Programs of all ranks of a small communicator, for tests. */
+#pragma once
+
+#include "program/program.h"
+
+struct program_set {
+    int nranks;
+    struct tt_program *programs; /* owned */
+    struct tt_topo_plan plan;    /* owned; rings are borrowed by the programs */
+};
+
+struct program_case {
+    enum tt_func func;
+    enum tt_algo algo;
+    enum tt_proto proto;
+    bool rooted;
+};
+
+/* Every combination that has a generator; *count_out of them. SEND stands for a pair. */
+const struct program_case *program_cases(int *count_out);
+
+/* Programs of `nranks` ranks on hosts of `per_host`, ranks dealt out round robin; channel chooses
+ * ring and tree. Fails the test on error. */
+struct program_set program_set_make(const struct program_case *what, int root, int nranks,
+                                    int per_host, int channel);
+void program_set_free(struct program_set *set);

@@ -1,0 +1,306 @@
+/* Every generator is right for every size, root and placement that can matter, and the verifier
+ * notices when it is not. */
+#include "unit/check.h"
+
+#include "program_set.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct size { /* elements */
+    size_t count, chunk_limit, grain, slice;
+};
+
+static const struct size sizes[] = {
+    {1, 1000, 1, 0}, {3, 1000, 4, 0},  {4, 1000, 4, 0},   {5, 1000, 4, 0},  {64, 8, 4, 0},
+    {67, 8, 4, 4},   {131, 16, 16, 0}, {97, 1000, 4, 16}, {1000, 64, 8, 0},
+};
+
+static size_t slice_of(const struct program_case *what, const struct size *size)
+{
+    bool slotless = what->algo == TT_ALGO_DIRECT;
+    bool one_slot = what->algo == TT_ALGO_ONESHOT;
+    return slotless || one_slot ? 0 : size->slice;
+}
+
+static void verify_case(const struct program_case *what, int root, int nranks,
+                        struct tt_verify_options options)
+{
+    char fault[256];
+    for (int channel = 0; channel < 2; channel++) {
+        int per_host = channel ? 3 : nranks;
+        struct program_set set = program_set_make(what, root, nranks, per_host, channel);
+        ncclResult_t rc = tt_program_verify(set.programs, nranks, &options, fault, sizeof(fault));
+        program_set_free(&set);
+        if (rc == ncclSuccess && !fault[0]) continue;
+        fail_msg("%s %s n %d root %d count %zu slots %d in place %d channel %d: %s",
+                 tt_func_name(what->func), tt_algo_name(what->algo), nranks, root, options.count,
+                 options.nslots, options.in_place, channel, fault);
+    }
+}
+
+/* Smallest number of slots that suffices: a fused receive-and-send holds its slot, so a ring needs
+ * one more than a chunk has slices. */
+static int fewest_slots(const struct program_case *what, const struct size *size)
+{
+    bool rotates = what->algo == TT_ALGO_RING && !what->rooted;
+    size_t slices = size->slice ? 3 : 1;
+    return rotates ? (int)slices + 1 : 1;
+}
+
+static void verify_sizes(const struct program_case *what, int root, int nranks, size_t stride)
+{
+    size_t nsizes = sizeof(sizes) / sizeof(sizes[0]);
+    bool no_place = what->func == TT_FUNC_ALLTOALL && what->algo == TT_ALGO_DIRECT;
+    for (size_t k = 0; k < nsizes; k += stride) {
+        struct tt_verify_options options = {.count = sizes[k].count,
+                                            .chunk_limit = sizes[k].chunk_limit,
+                                            .grain = sizes[k].grain,
+                                            .slice = slice_of(what, &sizes[k])};
+        if (what->algo == TT_ALGO_DIRECT) options.chunk_limit = SIZE_MAX;
+        if (options.slice && options.chunk_limit > 3 * options.slice) {
+            options.chunk_limit = 3 * options.slice;
+        }
+        for (int variant = 0; variant < 4; variant++) {
+            options.in_place = variant & 1;
+            options.nslots = variant & 2 ? 8 : fewest_slots(what, &sizes[k]);
+            if (options.in_place && no_place) continue;
+            verify_case(what, root, nranks, options);
+        }
+    }
+}
+
+static void all_programs_are_right(void **state)
+{
+    (void)state;
+    int ncases;
+    const struct program_case *cases = program_cases(&ncases);
+    for (int k = 0; k < ncases; k++) {
+        for (int n = 2; n <= 17; n++) {
+            int nroots = cases[k].rooted ? n : 1;
+            for (int root = 0; root < nroots; root++) {
+                verify_sizes(&cases[k], root, n, root % 3 == 0 || n < 6 ? 1 : 4);
+            }
+        }
+    }
+}
+
+static void large_communicators(void **state)
+{
+    (void)state;
+    int ncases;
+    const struct program_case *cases = program_cases(&ncases);
+    for (int k = 0; k < ncases; k++) {
+        for (int n = 31; n <= 33; n++)
+            verify_sizes(&cases[k], n / 2, n, 5);
+    }
+}
+
+static void messages(void **state)
+{
+    (void)state;
+    static const struct program_case pair = {TT_FUNC_SEND, TT_ALGO_P2P, TT_PROTO_SIMPLE, true};
+    verify_sizes(&pair, 0, 2, 1);
+}
+
+static void too_few_slots_deadlock(void **state)
+{
+    (void)state;
+    static const struct program_case ring = {TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE,
+                                             false};
+    struct tt_verify_options options = {.count = 100, .chunk_limit = 1000, .grain = 1, .nslots = 1};
+    char fault[256];
+    struct program_set set = program_set_make(&ring, 0, 4, 4, 0);
+    assert_int_equal(tt_program_verify(set.programs, 4, &options, fault, sizeof(fault)),
+                     ncclInternalError);
+    assert_non_null(strstr(fault, "deadlock with 1 slots"));
+    assert_non_null(strstr(fault, "rank 0 insn 2"));
+    program_set_free(&set);
+}
+
+static void alltoall_in_place_needs_slots(void **state)
+{
+    (void)state;
+    static const struct program_case slots = {TT_FUNC_ALLTOALL, TT_ALGO_ONESHOT, TT_PROTO_LL,
+                                              false};
+    verify_sizes(&slots, 0, 5, 1);
+}
+
+/* ---- mutations ---- */
+
+struct mutation {
+    const char *name;
+    /* Change instruction `insn`; false when there is nothing of the kind to change. */
+    bool (*apply)(struct tt_program *program, int insn);
+};
+
+static bool drop_insn(struct tt_program *program, int insn)
+{
+    enum tt_op op = (enum tt_op)program->insns[insn].op;
+    if (op != TT_OP_MOVE && op != TT_OP_ENTER && op != TT_OP_LEAVE) return false;
+    program->insns[insn] = (struct tt_insn){.op = TT_OP_LOOP, .arg = 0}; /* refused or a gap */
+    for (int k = insn; k + 1 < program->ninsns; k++)
+        program->insns[k] = program->insns[k + 1];
+    program->ninsns--;
+    for (int t = 0; t <= program->nthreads; t++) {
+        if (program->thread_first[t] > insn) program->thread_first[t]--;
+    }
+    return true;
+}
+
+static bool shift_chunk(struct tt_program *program, int insn)
+{
+    struct tt_insn *changed = &program->insns[insn];
+    if (changed->op != TT_OP_MOVE) return false;
+    for (int k = 0; k < changed->nsrcs; k++) {
+        struct tt_operand *src = &changed->src[k];
+        bool chunked = program->nchunks > 1 && src->space != TT_SPACE_SLOT;
+        if (!chunked) continue;
+        if (src->chunk_by == TT_CHUNK_ME || src->chunk_by == TT_CHUNK_PEER) {
+            src->chunk_by = TT_CHUNK_CONST;
+            src->chunk = (program->rank + 1) % program->nranks;
+            return true;
+        }
+        if (src->space == TT_SPACE_IN && !program->in_blocks && program->out_blocks) continue;
+        src->chunk++;
+        return true;
+    }
+    return false;
+}
+
+static bool forget_pre(struct tt_program *program, int insn)
+{
+    bool had = program->insns[insn].flags & TT_MOVE_PRE;
+    program->insns[insn].flags &= (uint8_t)~TT_MOVE_PRE;
+    return had;
+}
+
+static bool forget_post(struct tt_program *program, int insn)
+{
+    bool had = program->insns[insn].flags & TT_MOVE_POST;
+    program->insns[insn].flags &= (uint8_t)~TT_MOVE_POST;
+    return had;
+}
+
+static bool leave_at_once(struct tt_program *program, int insn)
+{
+    struct tt_insn *changed = &program->insns[insn];
+    if (changed->op != TT_OP_LEAVE || (changed->flags & TT_MOVE_ONE_WAY)) return false;
+    changed->flags |= TT_MOVE_ONE_WAY;
+    return true;
+}
+
+static bool await_nobody(struct tt_program *program, int insn)
+{
+    struct tt_insn *changed = &program->insns[insn];
+    if (changed->op != TT_OP_ENTER || changed->arg == program->rank) return false;
+    changed->arg = program->rank;
+    return true;
+}
+
+static bool drop_source(struct tt_program *program, int insn)
+{
+    struct tt_insn *changed = &program->insns[insn];
+    if (changed->op != TT_OP_MOVE || changed->nsrcs < 2) return false;
+    changed->nsrcs--;
+    return true;
+}
+
+static bool drop_destination(struct tt_program *program, int insn)
+{
+    struct tt_insn *changed = &program->insns[insn];
+    if (changed->op != TT_OP_MOVE || changed->ndsts < 2) return false;
+    changed->ndsts--;
+    return true;
+}
+
+static bool longer_loop(struct tt_program *program, int insn)
+{
+    if (program->insns[insn].op != TT_OP_LOOP) return false;
+    program->insns[insn].arg++;
+    return true;
+}
+
+static const struct mutation mutations[] = {
+    {"drop an instruction", drop_insn}, {"shift a chunk", shift_chunk},
+    {"forget pre", forget_pre},         {"forget post", forget_post},
+    {"leave at once", leave_at_once},   {"await nobody", await_nobody},
+    {"drop a source", drop_source},     {"drop a destination", drop_destination},
+    {"longer loop", longer_loop},
+};
+
+static int try_mutations(const struct program_case *what, int nranks)
+{
+    struct tt_verify_options options = {.count = 40, .chunk_limit = 8, .grain = 4, .nslots = 8};
+    if (what->algo == TT_ALGO_DIRECT) options.chunk_limit = SIZE_MAX;
+    char fault[256];
+    int tried = 0;
+    struct program_set set = program_set_make(what, 1, nranks, 3, 0);
+    for (int rank = 0; rank < nranks; rank++) {
+        struct tt_program right = set.programs[rank];
+        for (int insn = 0; insn < right.ninsns; insn++) {
+            for (size_t m = 0; m < sizeof(mutations) / sizeof(mutations[0]); m++) {
+                set.programs[rank] = right;
+                if (!mutations[m].apply(&set.programs[rank], insn)) continue;
+                ncclResult_t rc =
+                    tt_program_verify(set.programs, nranks, &options, fault, sizeof(fault));
+                tried++;
+                if (rc != ncclSuccess && fault[0]) continue;
+                fail_msg("%s %s: rank %d insn %d: '%s' went unnoticed", tt_func_name(what->func),
+                         tt_algo_name(what->algo), rank, insn, mutations[m].name);
+            }
+        }
+        set.programs[rank] = right;
+    }
+    program_set_free(&set);
+    return tried;
+}
+
+static void mutations_are_caught(void **state)
+{
+    (void)state;
+    int ncases;
+    const struct program_case *cases = program_cases(&ncases);
+    int tried = 0;
+    for (int k = 0; k < ncases; k++)
+        tried += try_mutations(&cases[k], 5);
+    print_message("%d mutations caught\n", tried);
+    assert_true(tried > 500);
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    static const struct program_case ring = {TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE,
+                                             false};
+    struct tt_verify_options options = {.count = 100, .chunk_limit = 1000, .grain = 1, .nslots = 8};
+    char fault[256];
+    struct program_set set = program_set_make(&ring, 0, 4, 4, 0);
+    struct tt_program right = set.programs[2];
+    for (size_t byte = 0; byte < sizeof(struct tt_insn) * (size_t)right.ninsns; byte++) {
+        for (int value = 0; value < 256; value += 5) {
+            memcpy((char *)set.programs[2].insns + byte, &value, 1);
+            (void)tt_program_verify(set.programs, 4, &options, fault, sizeof(fault));
+            set.programs[2] = right;
+        }
+    }
+    set.programs[2].thread_first[1] = 1000;
+    assert_int_equal(tt_program_verify(set.programs, 4, &options, fault, sizeof(fault)),
+                     ncclInternalError);
+    assert_string_equal(fault, "rank 2 thread 0 is not well-formed");
+    program_set_free(&set);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_programs_are_right),
+        cmocka_unit_test(large_communicators),
+        cmocka_unit_test(messages),
+        cmocka_unit_test(too_few_slots_deadlock),
+        cmocka_unit_test(alltoall_in_place_needs_slots),
+        cmocka_unit_test(mutations_are_caught),
+        cmocka_unit_test(nonsense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
