@@ -1,6 +1,6 @@
 /* The cost of a program: dependent phases, and bytes that one rank reads and writes.
  *
- *     time = nops * phases * phase + load * (bytes / bandwidth + peers * touch)
+ *     time = nops * phases * phase + load * (bytes / bandwidth + further peers * touch)
  *
  * load is the number of ranks that share a core. While it is 1 a phase is the time that a cache
  * line takes to the other core; beyond, every phase costs a switch between all ranks of a core,
@@ -47,12 +47,19 @@ static double local_phase(const struct tt_tune_env *env)
     return load > 1 ? load * switch_usec : phase_usec;
 }
 
+/* Peers beyond the one whose line the phase has paid for. */
+static double more_peers(const struct tt_tune_env *env)
+{
+    return env->nranks - 2;
+}
+
 static double direct_time(const struct tt_tune_env *env, const struct tt_tune_query *query)
 {
     const struct volume *volume = &volumes[query->func];
     double parts = volume->direct + volume->direct_per_n / env->nranks;
+    double cells = query->nops * 2 * more_peers(env) * touch_usec; /* arrivals and departures */
     return query->nops * 2 * local_phase(env) +
-           load_of(env) * parts * (double)query->bytes / direct_bytes_usec;
+           load_of(env) * (parts * (double)query->bytes / direct_bytes_usec + cells);
 }
 
 /* Largest payload that one edge carries. */
@@ -72,7 +79,7 @@ static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_q
     double passes = (double)(tt_round_up(edge_bytes, env->slice_bytes) / env->slice_bytes);
     double phase = env->nnodes > 1 ? net_phase_usec + local_phase(env) : local_phase(env);
     double time = query->nops * passes * phase +
-                  load_of(env) * (bytes / slot_bytes_usec + passes * (n - 1) * touch_usec);
+                  load_of(env) * (bytes / slot_bytes_usec + passes * more_peers(env) * touch_usec);
     /* Every remote rank gets its own copy: all of that passes the host's network. */
     if (env->nnodes > 1) time += (double)edge_bytes * (n - env->ppn) * env->ppn / net_bytes_usec;
     return time;
@@ -99,7 +106,7 @@ static double ring_latency(const struct tt_tune_env *env, enum tt_func func)
 {
     double hops = ring_hops(func, env->nranks);
     double remote = env->nnodes > 1 ? ring_hops(func, env->nnodes) : 0;
-    return (hops - remote) * local_phase(env) + remote * net_phase_usec;
+    return (hops - remote) * (local_phase(env) + touch_usec) + remote * net_phase_usec;
 }
 
 /* A chunk that passes a rank is read and written, its own input read. */
@@ -117,7 +124,7 @@ static double tree_latency(const struct tt_tune_env *env)
     while ((1 << depth) < env->nnodes) {
         depth++;
     }
-    return 2 * (env->ppn - 1) * local_phase(env) + 2 * depth * net_phase_usec;
+    return 2 * (env->ppn - 1) * (local_phase(env) + touch_usec) + 2 * depth * net_phase_usec;
 }
 
 /* Slots carry the same bytes under every protocol here; the factors keep NCCL's habit of LL for

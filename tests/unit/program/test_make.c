@@ -1,0 +1,115 @@
+/* Which programs there are, what a bad request gets, and properties that callers rely on. */
+#include "unit/check.h"
+
+#include "program_set.h"
+
+#include <string.h>
+
+static const int ring4[] = {2, 0, 3, 1};
+
+static struct tt_shape shape4(void)
+{
+    return (struct tt_shape){.nranks = 4,
+                             .rank = 3,
+                             .ring_rank = ring4,
+                             .ring_pos = 2,
+                             .tree = {.parent = 0, .child = {-1, -1, -1}}};
+}
+
+static void bad_requests_are_refused(void **state)
+{
+    (void)state;
+    struct tt_program program;
+    struct tt_shape good = shape4();
+    struct tt_shape alone = good;
+    alone.nranks = 1;
+    alone.rank = 0;
+    struct tt_shape lost = good;
+    lost.ring_pos = 1;
+    struct tt_shape nowhere = good;
+    nowhere.ring_rank = NULL;
+    const struct {
+        const char *name;
+        enum tt_func func;
+        enum tt_algo algo;
+        enum tt_proto proto;
+        int root;
+        const struct tt_shape *shape;
+    } cases[] = {
+        {"no tree for AllGather", TT_FUNC_ALLGATHER, TT_ALGO_TREE, TT_PROTO_LL, -1, &good},
+        {"no collnet", TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_CHAIN, TT_PROTO_SIMPLE, -1, &good},
+        {"direct is Simple", TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, TT_PROTO_LL, -1, &good},
+        {"protocol out of range", TT_FUNC_ALLREDUCE, TT_ALGO_RING, (enum tt_proto)7, -1, &good},
+        {"one rank", TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_LL, -1, &alone},
+        {"no root", TT_FUNC_BROADCAST, TT_ALGO_RING, TT_PROTO_LL, -1, &good},
+        {"root beyond", TT_FUNC_REDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, 4, &good},
+        {"send to itself", TT_FUNC_SEND, TT_ALGO_P2P, TT_PROTO_SIMPLE, 3, &good},
+        {"not on the ring", TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_LL, -1, &lost},
+        {"no ring", TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_LL, -1, &nowhere},
+    };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        print_message("case: %s\n", cases[k].name);
+        assert_int_equal(tt_program_make(cases[k].func, cases[k].algo, cases[k].proto,
+                                         cases[k].root, cases[k].shape, &program),
+                         ncclInvalidArgument);
+    }
+}
+
+static void length_does_not_grow_with_ranks(void **state)
+{
+    (void)state;
+    int ncases;
+    const struct program_case *cases = program_cases(&ncases);
+    for (int k = 0; k < ncases; k++) {
+        struct program_set small = program_set_make(&cases[k], 1, 4, 4, 0);
+        struct program_set large = program_set_make(&cases[k], 1, 40, 40, 0);
+        assert_int_equal(small.programs[1].ninsns, large.programs[1].ninsns);
+        assert_int_equal(small.programs[1].needs_board, cases[k].algo == TT_ALGO_DIRECT);
+        program_set_free(&small);
+        program_set_free(&large);
+    }
+}
+
+static void links_agree_between_ranks(void **state)
+{
+    (void)state;
+    enum { N = 9 };
+    uint8_t links[N][N];
+    int ncases;
+    const struct program_case *cases = program_cases(&ncases);
+    for (int k = 0; k < ncases; k++) {
+        struct program_set set = program_set_make(&cases[k], 1, N, 2, 1);
+        for (int r = 0; r < N; r++)
+            tt_program_links(&set.programs[r], links[r]);
+        for (int r = 0; r < N * N; r++) {
+            int sends = links[r / N][r % N] & TT_LINK_SENDS ? 1 : 0;
+            int receives = links[r % N][r / N] & TT_LINK_RECEIVES ? 1 : 0;
+            assert_int_equal(sends, receives);
+            if (cases[k].algo == TT_ALGO_DIRECT) assert_int_equal(sends, 0);
+        }
+        program_set_free(&set);
+    }
+}
+
+static void names(void **state)
+{
+    (void)state;
+    assert_string_equal(tt_func_name(TT_FUNC_ALLTOALL), "AlltoAll");
+    assert_string_equal(tt_func_name((enum tt_func)5), "unknown function");
+    assert_string_equal(tt_func_name((enum tt_func) - 1), "unknown function");
+    assert_string_equal(tt_algo_name(TT_ALGO_NVLS_TREE), "NVLS_TREE");
+    assert_string_equal(tt_algo_name(TT_ALGO_COUNT_), "unknown algorithm");
+    assert_string_equal(tt_proto_name(TT_PROTO_LL128), "LL128");
+    assert_string_equal(tt_proto_name(TT_PROTO_COUNT_), "unknown protocol");
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_requests_are_refused),
+        cmocka_unit_test(length_does_not_grow_with_ranks),
+        cmocka_unit_test(links_agree_between_ranks),
+        cmocka_unit_test(names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+/* What is chosen, by size, by variable and by plugin. The plugin is played here. */
+#include "unit/check.h"
+
+#include "base/param.h"
+#include "plugin/tuner.h"
+#include "tune/tune.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the plugin ---- */
+
+struct tt_tuner {
+    int calls;
+    struct tt_tuner_query asked;
+    float seen[TT_TUNER_ALGOS][TT_TUNER_PROTOS];
+    ncclResult_t answer;
+    int algo, proto; /* entry to set; algo < 0: none */
+    float value;
+    float others; /* for all other entries, unless NAN */
+    int nchannels;
+};
+
+ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
+                          float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out)
+{
+    tuner->calls++;
+    tuner->asked = *query;
+    memcpy(tuner->seen, table, sizeof(tuner->seen));
+    for (int k = 0; k < TT_TUNER_ALGOS * TT_TUNER_PROTOS && !isnan(tuner->others); k++) {
+        table[k / TT_TUNER_PROTOS][k % TT_TUNER_PROTOS] = tuner->others;
+    }
+    if (tuner->algo >= 0) table[tuner->algo][tuner->proto] = tuner->value;
+    *nchannels_out = tuner->nchannels;
+    return tuner->answer;
+}
+
+/* ---- situations ---- */
+
+static struct tt_tune_env one_host(int nranks)
+{
+    return (struct tt_tune_env){.nranks = nranks,
+                                .nnodes = 1,
+                                .ppn = nranks,
+                                .nchannels = 4,
+                                .ncores = 2,
+                                .all_direct = true,
+                                .crowded = nranks > 2,
+                                .slice_bytes = 65536,
+                                .inline_bytes = 32};
+}
+
+static struct tt_tune_env two_hosts(int nranks)
+{
+    struct tt_tune_env env = one_host(nranks);
+    env.nnodes = 2;
+    env.ppn = nranks / 2;
+    env.all_direct = false;
+    return env;
+}
+
+static struct tt_tune_query query_of(enum tt_func func, size_t bytes)
+{
+    return (struct tt_tune_query){
+        .func = func, .type = ncclFloat32, .op = ncclSum, .bytes = bytes, .nops = 1};
+}
+
+static void set_lists(const char *algo, const char *proto)
+{
+    if (algo)
+        setenv("NCCL_ALGO", algo, 1);
+    else
+        unsetenv("NCCL_ALGO");
+    if (proto)
+        setenv("NCCL_PROTO", proto, 1);
+    else
+        unsetenv("NCCL_PROTO");
+    tt_param_forget();
+}
+
+static int clear_lists(void **state)
+{
+    (void)state;
+    set_lists(NULL, NULL);
+    return 0;
+}
+
+static struct tt_tune_choice chosen(const struct tt_tune_env *env,
+                                    const struct tt_tune_query *query, struct tt_tuner *tuner)
+{
+    struct tt_tune_choice choice;
+    assert_int_equal(tt_tune_choose(env, query, tuner, &choice), ncclSuccess);
+    bool made =
+        choice.algo == TT_ALGO_P2P || tt_program_exists(query->func, choice.algo, choice.proto);
+    assert_true(made);
+    assert_true(choice.nchannels >= 1 && choice.nchannels <= env->nchannels);
+    assert_true(choice.chunk_bytes > 0 && choice.time_usec >= 0);
+    return choice;
+}
+
+/* ---- own choice ---- */
+
+static void small_goes_through_slots(void **state)
+{
+    (void)state;
+    static const enum tt_func funcs[] = {TT_FUNC_ALLREDUCE, TT_FUNC_BROADCAST,     TT_FUNC_REDUCE,
+                                         TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER, TT_FUNC_ALLTOALL,
+                                         TT_FUNC_GATHER,    TT_FUNC_SCATTER};
+    static const int sizes[] = {2, 4, 8};
+    for (size_t f = 0; f < sizeof(funcs) / sizeof(funcs[0]); f++) {
+        for (size_t s = 0; s < 3; s++) {
+            struct tt_tune_env env = one_host(sizes[s]);
+            struct tt_tune_query small = query_of(funcs[f], 8 * (size_t)sizes[s]);
+            struct tt_tune_query large = query_of(funcs[f], 16u << 20);
+            assert_int_equal(chosen(&env, &small, NULL).algo, TT_ALGO_ONESHOT);
+            assert_int_equal(chosen(&env, &large, NULL).algo, TT_ALGO_DIRECT);
+            assert_int_equal(chosen(&env, &large, NULL).nchannels, 1);
+        }
+    }
+}
+
+/* Largest size, by powers of two, that still goes through slots. */
+static size_t threshold(int nranks)
+{
+    struct tt_tune_env env = one_host(nranks);
+    size_t bytes = 8;
+    for (;; bytes *= 2) {
+        struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, bytes);
+        if (chosen(&env, &query, NULL).algo != TT_ALGO_ONESHOT) return bytes / 2;
+    }
+}
+
+static void fewer_phases_win_longer_when_crowded(void **state)
+{
+    (void)state;
+    assert_in_range(threshold(2), 1024, 8192);
+    assert_in_range(threshold(4), 4096, 32768);
+    assert_true(threshold(4) > threshold(2));
+}
+
+static void hosts_use_rings_and_trees(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = two_hosts(8);
+    struct tt_tune_query large = query_of(TT_FUNC_ALLREDUCE, 64u << 20);
+    struct tt_tune_choice choice = chosen(&env, &large, NULL);
+    assert_true(choice.algo == TT_ALGO_RING || choice.algo == TT_ALGO_TREE);
+    assert_int_equal(choice.proto, TT_PROTO_SIMPLE);
+    assert_int_equal(choice.nchannels, 4);
+    assert_true(choice.chunk_bytes <= 7 * env.slice_bytes);
+    struct tt_tune_query gather = query_of(TT_FUNC_ALLGATHER, 64u << 20);
+    assert_int_equal(chosen(&env, &gather, NULL).algo, TT_ALGO_RING);
+    struct tt_tune_query all = query_of(TT_FUNC_ALLTOALL, 64u << 20);
+    assert_int_equal(chosen(&env, &all, NULL).algo, TT_ALGO_P2P);
+}
+
+static void messages_are_messages(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = one_host(2);
+    struct tt_tune_query zero = query_of(TT_FUNC_SEND, 0);
+    assert_int_equal(chosen(&env, &zero, NULL).algo, TT_ALGO_P2P);
+    struct tt_tune_query large = query_of(TT_FUNC_RECV, 1u << 30);
+    assert_int_equal(chosen(&env, &large, NULL).algo, TT_ALGO_P2P);
+}
+
+static void deterministic_avoids_rings(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = two_hosts(8);
+    env.deterministic = true;
+    struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, 64u << 20);
+    assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
+    query.op = ncclMax;
+    assert_int_not_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
+    query = query_of(TT_FUNC_ALLREDUCE, 64u << 20);
+    query.type = ncclInt32;
+    assert_int_not_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
+    set_lists("Ring", NULL);
+    query.type = ncclFloat32;
+    struct tt_tune_choice choice;
+    assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
+}
+
+/* ---- variables ---- */
+
+static void forced_programs_run(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *algo, *proto;
+        enum tt_algo want_algo;
+        int want_proto; /* -1: any */
+    } cases[] = {
+        {"Ring", NULL, TT_ALGO_RING, -1},
+        {"RING", "LL", TT_ALGO_RING, TT_PROTO_LL},
+        {"tree", "ll128", TT_ALGO_TREE, TT_PROTO_LL128},
+        {"Tree", "Simple", TT_ALGO_TREE, TT_PROTO_SIMPLE},
+        {"^Direct,OneShot,Tree", NULL, TT_ALGO_RING, -1},
+        {"direct", NULL, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+        {"OneShot", NULL, TT_ALGO_ONESHOT, TT_PROTO_LL},
+        {"Ring;allreduce:Tree", "^LL128;allreduce:LL128", TT_ALGO_TREE, TT_PROTO_LL128},
+        {"broadcast:ring;allreduce:^ring,direct,oneshot", NULL, TT_ALGO_TREE, -1},
+        {"Ring,Tree", "^LL,LL128", TT_ALGO_RING, TT_PROTO_SIMPLE},
+    };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        print_message("case: %s %s\n", cases[k].algo, cases[k].proto ? cases[k].proto : "");
+        set_lists(cases[k].algo, cases[k].proto);
+        struct tt_tune_env env = one_host(4);
+        for (size_t bytes = 8; bytes <= 64u << 20; bytes *= 64) {
+            struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, bytes);
+            struct tt_tune_choice choice = chosen(&env, &query, NULL);
+            assert_int_equal(choice.algo, cases[k].want_algo);
+            if (cases[k].want_proto >= 0) assert_int_equal(choice.proto, cases[k].want_proto);
+        }
+    }
+}
+
+static void lists_are_about_tuned_collectives(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = one_host(4);
+    set_lists("Ring", "Simple");
+    struct tt_tune_query all = query_of(TT_FUNC_ALLTOALL, 64);
+    assert_int_equal(chosen(&env, &all, NULL).algo, TT_ALGO_ONESHOT);
+    set_lists("Ring;alltoall:direct", NULL);
+    assert_int_equal(chosen(&env, &all, NULL).algo, TT_ALGO_DIRECT);
+}
+
+static void bad_lists_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *algo, *proto;
+    } cases[] = {
+        {"Rings", NULL},     {"Ring,", NULL},      {"^", NULL},         {"allreduc:Ring", NULL},
+        {"Ring;Tree", NULL}, {NULL, "LL256"},      {NULL, "LL;Simple"}, {"allreduce:", NULL},
+        {"Ring Tree", NULL}, {NULL, "allreduce:"},
+    };
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        print_message("case: %s %s\n", cases[k].algo ? cases[k].algo : "",
+                      cases[k].proto ? cases[k].proto : "");
+        set_lists(cases[k].algo, cases[k].proto);
+        assert_int_equal(tt_tune_check(), ncclInvalidUsage);
+    }
+    set_lists("", "");
+    assert_int_equal(tt_tune_check(), ncclSuccess);
+}
+
+static void nothing_left_is_told(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = one_host(4);
+    struct tt_tune_choice choice;
+    struct tt_tune_query query = query_of(TT_FUNC_ALLGATHER, 1024);
+    set_lists("Tree", NULL);
+    assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
+    set_lists("NVLS", NULL);
+    assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
+    set_lists("Direct", "LL");
+    assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
+    set_lists("Direct", NULL);
+    env.all_direct = false;
+    assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
+}
+
+/* ---- plugin ---- */
+
+static struct tt_tuner silent(void)
+{
+    return (struct tt_tuner){.algo = -1, .others = NAN};
+}
+
+static void a_preferred_entry_wins(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = one_host(4);
+    for (size_t bytes = 8; bytes <= 64u << 20; bytes *= 64) {
+        struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, bytes);
+        struct tt_tuner tuner = silent();
+        tuner.algo = TT_ALGO_TREE;
+        tuner.proto = TT_PROTO_LL;
+        tuner.nchannels = 3;
+        struct tt_tune_choice choice = chosen(&env, &query, &tuner);
+        assert_int_equal(choice.algo, TT_ALGO_TREE);
+        assert_int_equal(choice.proto, TT_PROTO_LL);
+        assert_int_equal(choice.nchannels, 3);
+        assert_int_equal(tuner.asked.bytes, bytes);
+        assert_int_equal(tuner.asked.func, 4);
+        assert_true(tuner.seen[TT_ALGO_RING][TT_PROTO_LL] > 0);
+        assert_true(tuner.seen[TT_ALGO_NVLS][TT_PROTO_SIMPLE] < 0);
+    }
+}
+
+static void a_silent_plugin_changes_nothing(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = one_host(4);
+    struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, 1u << 20);
+    struct tt_tuner tuner = silent();
+    assert_int_equal(chosen(&env, &query, &tuner).algo, TT_ALGO_DIRECT);
+    assert_int_equal(tuner.calls, 1);
+}
+
+static void nonsense_is_not_obeyed(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = one_host(4);
+    struct tt_tune_query query = query_of(TT_FUNC_ALLGATHER, 1u << 20);
+    struct tt_tuner reviver = silent(); /* prefers what was impossible */
+    reviver.algo = TT_ALGO_TREE;
+    assert_int_equal(chosen(&env, &query, &reviver).algo, TT_ALGO_DIRECT);
+    struct tt_tuner broken = silent(); /* fails half-way */
+    broken.algo = TT_ALGO_RING;
+    broken.answer = ncclInternalError;
+    assert_int_equal(chosen(&env, &query, &broken).algo, TT_ALGO_DIRECT);
+    struct tt_tuner negative = silent();
+    negative.others = -7;
+    negative.nchannels = -3;
+    assert_int_equal(chosen(&env, &query, &negative).algo, TT_ALGO_DIRECT);
+    struct tt_tuner forbidding = silent();
+    forbidding.others = -1;
+    set_lists("Ring", NULL);
+    struct tt_tune_choice choice;
+    assert_int_equal(tt_tune_choose(&env, &query, &forbidding, &choice), ncclInvalidUsage);
+    struct tt_tuner strange = silent();
+    strange.algo = TT_ALGO_RING;
+    strange.proto = TT_PROTO_LL;
+    strange.value = NAN;
+    assert_int_not_equal(chosen(&env, &query, &strange).proto, TT_PROTO_LL);
+    struct tt_tuner greedy = silent();
+    greedy.nchannels = 1000000;
+    assert_int_equal(chosen(&env, &query, &greedy).nchannels, env.nchannels);
+}
+
+static void only_tuned_collectives_are_asked(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = one_host(4);
+    static const enum tt_func others[] = {TT_FUNC_SEND, TT_FUNC_RECV, TT_FUNC_ALLTOALL,
+                                          TT_FUNC_GATHER, TT_FUNC_SCATTER};
+    struct tt_tuner tuner = silent();
+    for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
+        struct tt_tune_query query = query_of(others[k], 4096);
+        (void)chosen(&env, &query, &tuner);
+    }
+    assert_int_equal(tuner.calls, 0);
+}
+
+static void long_rings_of_bytes_are_avoided(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = two_hosts(16);
+    struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, 64u << 20);
+    query.type = ncclFloat8e4m3;
+    assert_int_not_equal(chosen(&env, &query, NULL).algo, TT_ALGO_RING);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(small_goes_through_slots, clear_lists),
+        cmocka_unit_test_setup(fewer_phases_win_longer_when_crowded, clear_lists),
+        cmocka_unit_test_setup(hosts_use_rings_and_trees, clear_lists),
+        cmocka_unit_test_setup(messages_are_messages, clear_lists),
+        cmocka_unit_test_setup(deterministic_avoids_rings, clear_lists),
+        cmocka_unit_test_setup(forced_programs_run, clear_lists),
+        cmocka_unit_test_setup(lists_are_about_tuned_collectives, clear_lists),
+        cmocka_unit_test_setup(bad_lists_are_refused, clear_lists),
+        cmocka_unit_test_setup(nothing_left_is_told, clear_lists),
+        cmocka_unit_test_setup(a_preferred_entry_wins, clear_lists),
+        cmocka_unit_test_setup(a_silent_plugin_changes_nothing, clear_lists),
+        cmocka_unit_test_setup(nonsense_is_not_obeyed, clear_lists),
+        cmocka_unit_test_setup(only_tuned_collectives_are_asked, clear_lists),
+        cmocka_unit_test_setup(long_rings_of_bytes_are_avoided, clear_lists),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
