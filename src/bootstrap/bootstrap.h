@@ -26,7 +26,7 @@ uint64_t tt_id_comm(const ncclUniqueId *ids, int nids);
 #define TT_RECORD_BYTES 256
 
 struct tt_bootstrap_config {
-    const struct tt_member *member; /* borrowed; rank, nranks, comm_id, abort */
+    struct tt_member *member; /* borrowed until leave; abort is raised when a rank dies */
     const ncclUniqueId *ids;
     int nids;
     const void *record;  /* this rank's opaque record, TT_RECORD_BYTES */
@@ -41,7 +41,7 @@ ncclResult_t tt_bootstrap_join(const struct tt_bootstrap_config *config,
                                struct tt_bootstrap **bootstrap_out, const void **records_out);
 
 struct tt_bootstrap_child {
-    const struct tt_member *member; /* of the child */
+    struct tt_member *member; /* of the child; as above */
     const int *parent_ranks;        /* parent rank of each child rank */
     uint64_t salt[3];               /* kind, child counter, color: go into the child's secret */
     const void *record;
@@ -75,7 +75,14 @@ void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const ch
  * the sentence names rank, host and pid. One relaxed load when all is well. */
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out);
 
-/* A 64-byte key for connections of another kind (proxy, net) derived from the communicator's
+/* True when a rank's process exited without leaving the communicator (no error as long as nothing is
+ * outstanding); the sentence says which. */
+bool tt_bootstrap_exited(struct tt_bootstrap *bootstrap, char *sentence, size_t sentence_bytes);
+
+/* Host and pid of a rank, for reports. Valid until leave. */
+const char *tt_bootstrap_peer(const struct tt_bootstrap *bootstrap, int rank, int *pid_out);
+
+/* A 32-byte key for connections of another kind (proxy, net) derived from the communicator's
  * secret. */
 void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,
                       unsigned char key_out[32]);
@@ -85,13 +92,15 @@ void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,
 /* Name under which this process serves its range's memfd (abstract local socket), for the record.
  */
 struct tt_local_name {
-    char name[48];
+    char name[40];
+    unsigned char key[16]; /* proves to the server that the asker was given this record */
     uint64_t process_id; /* random, unique */
     uint64_t probe;      /* random word that lies at range offset probe_offset */
     uint64_t probe_offset;
     uint64_t range_bytes;
 };
-ncclResult_t tt_local_serve(struct tt_local_name *name_out);
+ncclResult_t tt_local_serve(struct tt_local_name *name_out); /* counted; range_bytes 0: nothing */
+void tt_local_unserve(void);
 
 /* Map another process's range here (cached per process, shared by communicators): asks for the
  * descriptor, maps, compares the probe word. ncclSuccess with *base_out NULL: not reachable (other

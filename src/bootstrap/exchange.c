@@ -1,0 +1,315 @@
+/* All-gather and routed messages over the tree. Contributions go up in preorder, the table comes
+ * down in rank order; the service thread forwards, so a rank that is late delays only what needs
+ * its own contribution. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/member.h"
+#include "bootstrap/tree.h"
+#include "bootstrap/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define UP_HEADER_BYTES 12
+#define DOWN_HEADER_BYTES 8
+#define MESSAGE_HEADER_BYTES 12
+
+/* ---- up ---- */
+
+static bool subtree_complete(const struct tt_bootstrap *b)
+{
+    for (int i = 0; i < b->nbranches; i++) {
+        const struct tt_branch *branch = &b->branches[i];
+        if (!branch->up || branch->up_seq != b->exchange.seq) return false;
+    }
+    return true;
+}
+
+/* Own contribution, then those of the children: the preorder of this subtree. */
+static bool collect(struct tt_bootstrap *b, unsigned char *to)
+{
+    struct tt_exchange *x = &b->exchange;
+    if (x->bytes) memcpy(to, x->mine, x->bytes);
+    to += x->bytes;
+    for (int i = 0; i < b->nbranches; i++) {
+        struct tt_branch *branch = &b->branches[i];
+        int size = tt_tree_size(TT_ARITY * b->rank + 1 + i, b->nranks);
+        bool same = branch->up_bytes == (size_t)size * x->bytes;
+        if (same && branch->up_bytes) memcpy(to, branch->up, branch->up_bytes);
+        to += branch->up_bytes;
+        free(branch->up);
+        branch->up = NULL;
+        if (!same) return false;
+    }
+    return true;
+}
+
+static void table_down(struct tt_bootstrap *b, const unsigned char *table, size_t bytes)
+{
+    size_t len = DOWN_HEADER_BYTES + bytes;
+    unsigned char *frame = malloc(len);
+    if (!frame) {
+        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+        return;
+    }
+    struct tt_wire wire;
+    tt_wire_init(&wire, frame, len);
+    tt_wire_put64(&wire, b->exchange.seq);
+    tt_wire_put(&wire, table, bytes);
+    for (int i = 0; i < b->nbranches; i++) {
+        tt_conn_send(b->branches[i].conn, TT_FRAME_DOWN, frame, len);
+    }
+    free(frame);
+}
+
+/* Rank 0 has everything in preorder: sort by rank and tell all. */
+static void complete_table(struct tt_bootstrap *b, const unsigned char *preorder)
+{
+    struct tt_exchange *x = &b->exchange;
+    size_t total = (size_t)b->nranks * x->bytes;
+    int *order = malloc((size_t)b->nranks * sizeof(*order));
+    x->table = malloc(total ? total : 1);
+    if (!order || !x->table) {
+        free(order);
+        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+        return;
+    }
+    tt_tree_order(0, b->nranks, order);
+    for (int i = 0; i < b->nranks && x->bytes; i++) {
+        memcpy(x->table + (size_t)order[i] * x->bytes, preorder + (size_t)i * x->bytes, x->bytes);
+    }
+    free(order);
+    x->table_bytes = total;
+    x->arrived = true;
+    table_down(b, x->table, total);
+    pthread_cond_broadcast(&b->changed);
+}
+
+static void send_up(struct tt_bootstrap *b)
+{
+    struct tt_exchange *x = &b->exchange;
+    if (!x->entered || x->sent || !subtree_complete(b)) return;
+    size_t len = UP_HEADER_BYTES + (size_t)b->subtree * x->bytes;
+    size_t room = len;
+    for (int i = 0; i < b->nbranches; i++) room += b->branches[i].up_bytes;
+    unsigned char *frame = malloc(room);
+    if (!frame) {
+        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+        return;
+    }
+    struct tt_wire wire;
+    tt_wire_init(&wire, frame, UP_HEADER_BYTES);
+    tt_wire_put64(&wire, x->seq);
+    tt_wire_put32(&wire, (uint32_t)x->bytes);
+    x->sent = true;
+    if (!collect(b, frame + UP_HEADER_BYTES)) {
+        tt_tree_fail(b, b->rank, ncclInternalError,
+                     "ranks disagree about the size of exchange %llu (rank %d: %zu bytes)",
+                     (unsigned long long)x->seq, b->rank, x->bytes);
+    } else if (b->rank == 0) {
+        complete_table(b, frame + UP_HEADER_BYTES);
+    } else {
+        tt_conn_send(b->up, TT_FRAME_UP, frame, len);
+    }
+    free(frame);
+}
+
+void tt_exchange_up(struct tt_bootstrap *b, struct tt_branch *branch, const unsigned char *bytes,
+                    size_t len)
+{
+    struct tt_wire wire;
+    tt_wire_read(&wire, bytes, len);
+    uint64_t seq = tt_wire_get64(&wire);
+    tt_wire_get32(&wire);
+    unsigned char *copy = wire.bad || branch->up ? NULL : malloc(wire.left ? wire.left : 1);
+    if (!copy) {
+        tt_tree_fail(b, b->rank, ncclInternalError, "a contribution to exchange %llu is out of turn",
+                     (unsigned long long)seq);
+        return;
+    }
+    if (wire.left) memcpy(copy, wire.from, wire.left);
+    branch->up = copy;
+    branch->up_bytes = wire.left;
+    branch->up_seq = seq;
+    send_up(b);
+}
+
+/* ---- down ---- */
+
+void tt_exchange_down(struct tt_bootstrap *b, const unsigned char *bytes, size_t len)
+{
+    struct tt_exchange *x = &b->exchange;
+    struct tt_wire wire;
+    tt_wire_read(&wire, bytes, len);
+    uint64_t seq = tt_wire_get64(&wire);
+    bool expected = !wire.bad && x->entered && x->sent && !x->arrived && seq == x->seq &&
+                    wire.left == (size_t)b->nranks * x->bytes;
+    unsigned char *table = expected ? malloc(wire.left ? wire.left : 1) : NULL;
+    if (!table) {
+        tt_tree_fail(b, b->rank, ncclInternalError, "the table of exchange %llu is out of turn",
+                     (unsigned long long)seq);
+        return;
+    }
+    if (wire.left) memcpy(table, wire.from, wire.left);
+    free(x->table);
+    x->table = table;
+    x->table_bytes = wire.left;
+    x->arrived = true;
+    for (int i = 0; i < b->nbranches; i++) {
+        tt_conn_send(b->branches[i].conn, TT_FRAME_DOWN, bytes, len);
+    }
+    pthread_cond_broadcast(&b->changed);
+}
+
+/* ---- callers ---- */
+
+static ncclResult_t usable(const struct tt_bootstrap *b)
+{
+    if (b->epoch != tt_service()->epoch) {
+        return tt_fail(ncclInvalidUsage, "communicator was created before fork");
+    }
+    return (ncclResult_t)atomic_load_explicit(&b->error, memory_order_acquire);
+}
+
+static ncclResult_t overdue(struct tt_bootstrap *b)
+{
+    char list[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < b->nbranches && used < sizeof(list) - 16; i++) {
+        if (b->branches[i].up) continue;
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d", used ? ", " : "",
+                                 TT_ARITY * b->rank + 1 + i);
+    }
+    tt_tree_fail(b, b->rank, ncclTimeout,
+                 "exchange %llu was not complete within %lld s; rank %d waits for %s%s",
+                 (unsigned long long)b->exchange.seq, (long long)b->timeout_sec, b->rank,
+                 used ? "the subtrees of ranks " : "its parent", list);
+    return ncclTimeout;
+}
+
+static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size_t bytes, void *all)
+{
+    struct tt_exchange *x = &b->exchange;
+    ncclResult_t rc = usable(b);
+    if (rc) return rc;
+    if (x->entered) return tt_fail(ncclInvalidUsage, "two exchanges of one communicator at once");
+    uint64_t deadline =
+        b->timeout_sec > 0 ? tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull : 0;
+    x->seq++;
+    x->mine = mine;
+    x->bytes = bytes;
+    x->sent = x->arrived = false;
+    x->entered = true;
+    send_up(b);
+    while (!x->arrived && !rc) rc = tt_tree_wait(b, deadline);
+    if (x->arrived) {
+        rc = ncclSuccess; /* an error that came later belongs to the next call */
+        if (x->table_bytes) memcpy(all, x->table, x->table_bytes);
+    } else if (rc == ncclTimeout && !atomic_load(&b->error)) {
+        rc = overdue(b);
+    }
+    free(x->table);
+    x->table = NULL;
+    x->mine = NULL;
+    x->entered = false;
+    return rc;
+}
+
+ncclResult_t tt_bootstrap_allgather(struct tt_bootstrap *b, const void *mine, size_t bytes,
+                                    void *all_out)
+{
+    if (bytes > TT_GATHER_BYTES) {
+        return tt_fail(ncclInternalError, "bootstrap all-gather of %zu bytes, at most %d", bytes,
+                       TT_GATHER_BYTES);
+    }
+    tt_service_lock();
+    tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapAllGather",
+                "rank %d nranks %d size %zu", b->rank, b->nranks, bytes);
+    ncclResult_t rc = gather_locked(b, mine, bytes, all_out);
+    tt_service_unlock();
+    return rc;
+}
+
+ncclResult_t tt_bootstrap_barrier(struct tt_bootstrap *b)
+{
+    return tt_bootstrap_allgather(b, NULL, 0, NULL);
+}
+
+/* ---- messages ---- */
+
+static void route(struct tt_bootstrap *b, int target, const unsigned char *frame, size_t len)
+{
+    int way = tt_tree_way(b->rank, target);
+    struct tt_conn *conn = way < 0 ? b->up : b->branches[way].conn;
+    tt_conn_send(conn, TT_FRAME_MESSAGE, frame, len); /* no way left: that rank has gone */
+}
+
+static void deliver(struct tt_bootstrap *b, int source, uint32_t tag, const void *text, size_t len)
+{
+    if (!tt_mailbox_put(&b->mailbox, source, tag, text, len)) {
+        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d has no room for messages", b->rank);
+        return;
+    }
+    pthread_cond_broadcast(&b->changed);
+}
+
+void tt_exchange_message(struct tt_bootstrap *b, const unsigned char *bytes, size_t len)
+{
+    struct tt_wire wire;
+    tt_wire_read(&wire, bytes, len);
+    int source = (int)tt_wire_get32(&wire);
+    int target = (int)tt_wire_get32(&wire);
+    uint32_t tag = tt_wire_get32(&wire);
+    bool sane = source >= 0 && source < b->nranks && target >= 0 && target < b->nranks;
+    if (wire.bad || !sane || wire.left > TT_MESSAGE_BYTES) return;
+    if (target == b->rank) {
+        deliver(b, source, tag, wire.from, wire.left);
+    } else {
+        route(b, target, bytes, len);
+    }
+}
+
+ncclResult_t tt_bootstrap_send(struct tt_bootstrap *b, int peer, uint32_t tag, const void *message,
+                               size_t bytes)
+{
+    unsigned char frame[MESSAGE_HEADER_BYTES + TT_MESSAGE_BYTES];
+    struct tt_wire wire;
+    if (peer < 0 || peer >= b->nranks || bytes > TT_MESSAGE_BYTES) {
+        return tt_fail(ncclInternalError, "bootstrap message to rank %d of %zu bytes", peer, bytes);
+    }
+    tt_wire_init(&wire, frame, sizeof(frame));
+    tt_wire_put32(&wire, (uint32_t)b->rank);
+    tt_wire_put32(&wire, (uint32_t)peer);
+    tt_wire_put32(&wire, tag);
+    tt_wire_put(&wire, message, bytes);
+    tt_service_lock();
+    ncclResult_t rc = usable(b);
+    if (!rc && peer == b->rank) {
+        deliver(b, peer, tag, message, bytes);
+    } else if (!rc) {
+        route(b, peer, frame, MESSAGE_HEADER_BYTES + bytes);
+    }
+    tt_service_unlock();
+    return rc;
+}
+
+ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *b, int peer, uint32_t tag, void *message,
+                               size_t max_bytes, size_t *bytes_out)
+{
+    tt_service_lock();
+    struct tt_letter *letter = tt_mailbox_take(&b->mailbox, peer, tag);
+    ncclResult_t rc = letter ? ncclSuccess : usable(b);
+    tt_service_unlock();
+    if (!letter) return rc ? rc : ncclInProgress;
+    if (letter->bytes > max_bytes) {
+        rc = tt_fail(ncclInternalError, "bootstrap message of %zu bytes from rank %d, room for %zu",
+                     letter->bytes, peer, max_bytes);
+    } else {
+        if (letter->bytes) memcpy(message, letter->text, letter->bytes);
+        *bytes_out = letter->bytes;
+    }
+    free(letter);
+    return rc;
+}

@@ -1,0 +1,115 @@
+/* What strangers may cost: a bounded number of unproved connections, none that blocks another.
+ * Nothing is allocated by what they send; the oldest silent one makes room for the next. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "bootstrap/conn.h"
+#include "bootstrap/root.h"
+#include "bootstrap/service.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define PENDING_LEAST 64
+#define LOG_EVERY_NSEC 10000000000ull
+#define ACCEPTS_PER_TURN 64
+
+void tt_gate_stranger(const char *why)
+{
+    struct tt_service *service = tt_service();
+    uint64_t now = tt_now_nsec();
+    service->strangers++;
+    if (service->strangers_told_nsec && now - service->strangers_told_nsec < LOG_EVERY_NSEC) return;
+    tt_info(TT_LOG_BOOTSTRAP,
+            "bootstrap: %u connection(s) without proof of the secret were closed, the last one: %s",
+            service->strangers, why);
+    service->strangers_told_nsec = now;
+    service->strangers = 0;
+}
+
+static bool pending(const struct tt_conn *conn)
+{
+    return conn->server && conn->state != TT_CONN_OPEN && conn->state != TT_CONN_DEAD;
+}
+
+static bool same_source(const struct tt_conn *conn, const union tt_addr *from, bool local)
+{
+    if (conn->local || local) return conn->local == local;
+    if (conn->from.sa.sa_family != from->sa.sa_family) return false;
+    if (from->sa.sa_family == AF_INET6) {
+        return !memcmp(&conn->from.v6.sin6_addr, &from->v6.sin6_addr, sizeof(struct in6_addr));
+    }
+    return conn->from.v4.sin_addr.s_addr == from->v4.sin_addr.s_addr;
+}
+
+/* Oldest connection that has said nothing (else: that nobody answers to), of one source or of all.
+ */
+static struct tt_conn *least_wanted(const union tt_addr *from, bool local, bool any_source)
+{
+    struct tt_conn *worst = NULL;
+    for (struct tt_conn *conn = tt_service()->conns; conn; conn = conn->next) {
+        bool idle = conn->state == TT_CONN_HELLO || conn->state == TT_CONN_PARKED;
+        if (!pending(conn) || !idle) continue;
+        if (!any_source && !same_source(conn, from, local)) continue;
+        bool better = !worst || conn->state < worst->state ||
+                      (conn->state == worst->state && conn->accepted_nsec < worst->accepted_nsec);
+        if (better) worst = conn;
+    }
+    return worst;
+}
+
+/* Make room for one more. False: there is none, the newcomer has to go. */
+static bool make_room(const union tt_addr *from, bool local)
+{
+    uint32_t all = 0, source = 0;
+    for (struct tt_conn *conn = tt_service()->conns; conn; conn = conn->next) {
+        if (!pending(conn)) continue;
+        all++;
+        source += same_source(conn, from, local);
+    }
+    uint32_t cap = 2 * tt_root_expected();
+    if (cap < PENDING_LEAST) cap = PENDING_LEAST;
+    bool crowded = source >= cap / 4;
+    if (!crowded && all < cap) return true;
+    struct tt_conn *worst = least_wanted(from, local, !crowded);
+    /* a burst from one host is legitimate as long as it talks: only silence is evicted below cap */
+    if (crowded && all < cap && (!worst || worst->state != TT_CONN_HELLO)) return true;
+    if (!worst) return false;
+    tt_gate_stranger("pushed out by newer ones");
+    tt_conn_close(worst);
+    return true;
+}
+
+static bool same_user(int fd)
+{
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len)) return false;
+    return peer.uid == geteuid();
+}
+
+void tt_gate_accept(struct tt_listener *listener)
+{
+    uint64_t token = listener->token;
+    for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
+        union tt_addr from = {0};
+        socklen_t len = sizeof(from);
+        int fd = accept4(listener->fd, listener->local ? NULL : &from.sa,
+                         listener->local ? NULL : &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && errno == EINTR) continue;
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+            struct tt_conn *worst = least_wanted(&from, false, true);
+            if (worst) tt_conn_close(worst);
+            tt_gate_stranger("out of descriptors");
+        }
+        if (fd < 0) return;
+        if ((listener->local && !same_user(fd)) || !make_room(&from, listener->local)) {
+            tt_gate_stranger(listener->local ? "another user" : "too many at once");
+            close(fd);
+            continue;
+        }
+        tt_conn_serve(fd, listener->local, &from);
+        if (listener->token != token) return;
+    }
+}

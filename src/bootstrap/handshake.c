@@ -1,0 +1,124 @@
+/* Keyed challenge and response over BLAKE2b (libsodium).
+ * Role, kind and both ranks are inside every MAC, so no message can be reflected or led elsewhere.
+ *
+ *   C -> S  80 B  protocol 4 | version 2 | kind 2 | key name 8 | nonce 32 | own rank 4 |
+ *                 wanted rank 4 | ranks 4 | zero 20
+ *   S -> C  72 B  nonce 32 | own rank 4 | status 4 | MAC(K, "S" | hello | nonce | rank | status)
+ *   C -> S  32 B  MAC(K, "C" | hello | nonce | rank | status)
+ */
+#include "bootstrap/handshake.h"
+
+#include "bootstrap/wire.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#define HELLO_PROTO 0x49545554u /* "TUTI" */
+#define HELLO_VERSION 1u
+#define ANSWER_SIGNED_BYTES 40 /* nonce, rank, status */
+
+void tt_key_derive(const unsigned char secret[TT_SECRET_BYTES], enum tt_key_kind kind,
+                   struct tt_key *key_out)
+{
+    crypto_kdf_derive_from_key(key_out->bytes, sizeof(key_out->bytes), (uint64_t)kind, "tutti-id",
+                               secret);
+    unsigned char name[16];
+    crypto_generichash(name, sizeof(name), (const unsigned char *)"name", 4, key_out->bytes,
+                       sizeof(key_out->bytes));
+    memcpy(key_out->name, name, TT_KEY_NAME_BYTES);
+}
+
+void tt_handshake_hello(struct tt_handshake *shake, const struct tt_hello *hello,
+                        const struct tt_key *key)
+{
+    struct tt_wire wire;
+    tt_wire_init(&wire, shake->hello, sizeof(shake->hello));
+    tt_wire_put32(&wire, HELLO_PROTO);
+    tt_wire_put32(&wire, HELLO_VERSION | (uint32_t)hello->kind << 16);
+    tt_wire_put(&wire, key->name, TT_KEY_NAME_BYTES);
+    unsigned char nonce[TT_NONCE_BYTES];
+    randombytes_buf(nonce, sizeof(nonce));
+    tt_wire_put(&wire, nonce, sizeof(nonce));
+    tt_wire_put32(&wire, (uint32_t)hello->own_rank);
+    tt_wire_put32(&wire, (uint32_t)hello->wanted_rank);
+    tt_wire_put32(&wire, hello->nranks);
+    memset(wire.at, 0, wire.left);
+}
+
+bool tt_handshake_read(const struct tt_handshake *shake, struct tt_hello *hello_out)
+{
+    struct tt_wire wire;
+    unsigned char nonce[TT_NONCE_BYTES];
+    static const unsigned char zero[20];
+    tt_wire_read(&wire, shake->hello, sizeof(shake->hello));
+    uint32_t proto = tt_wire_get32(&wire);
+    uint32_t word = tt_wire_get32(&wire);
+    tt_wire_get(&wire, hello_out->key_name, TT_KEY_NAME_BYTES);
+    tt_wire_get(&wire, nonce, sizeof(nonce));
+    hello_out->kind = (uint16_t)(word >> 16);
+    hello_out->own_rank = (int32_t)tt_wire_get32(&wire);
+    hello_out->wanted_rank = (int32_t)tt_wire_get32(&wire);
+    hello_out->nranks = tt_wire_get32(&wire);
+    if (proto != HELLO_PROTO || (word & 0xffff) != HELLO_VERSION) return false;
+    if (hello_out->own_rank == hello_out->wanted_rank) return false;
+    return memcmp(wire.from, zero, sizeof(zero)) == 0;
+}
+
+static void sign(const struct tt_handshake *shake, const struct tt_key *key, char role,
+                 unsigned char mac_out[TT_PROOF_BYTES])
+{
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, key->bytes, sizeof(key->bytes), TT_PROOF_BYTES);
+    crypto_generichash_update(&state, (const unsigned char *)&role, 1);
+    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
+    crypto_generichash_update(&state, shake->answer, ANSWER_SIGNED_BYTES);
+    crypto_generichash_final(&state, mac_out, TT_PROOF_BYTES);
+}
+
+void tt_handshake_answer(struct tt_handshake *shake, const struct tt_key *key, int32_t own_rank)
+{
+    struct tt_wire wire;
+    unsigned char nonce[TT_NONCE_BYTES];
+    randombytes_buf(nonce, sizeof(nonce));
+    tt_wire_init(&wire, shake->answer, sizeof(shake->answer));
+    tt_wire_put(&wire, nonce, sizeof(nonce));
+    tt_wire_put32(&wire, (uint32_t)own_rank);
+    tt_wire_put32(&wire, 0);
+    sign(shake, key, 'S', shake->answer + ANSWER_SIGNED_BYTES);
+}
+
+bool tt_handshake_prove(struct tt_handshake *shake, const struct tt_key *key, int32_t wanted_rank)
+{
+    unsigned char mac[TT_PROOF_BYTES];
+    sign(shake, key, 'S', mac);
+    if (sodium_memcmp(mac, shake->answer + ANSWER_SIGNED_BYTES, sizeof(mac)) != 0) return false;
+    struct tt_wire wire;
+    tt_wire_read(&wire, shake->answer + TT_NONCE_BYTES, 8);
+    if ((int32_t)tt_wire_get32(&wire) != wanted_rank || tt_wire_get32(&wire) != 0) return false;
+    sign(shake, key, 'C', shake->proof);
+    return true;
+}
+
+bool tt_handshake_check(const struct tt_handshake *shake, const struct tt_key *key)
+{
+    unsigned char mac[TT_PROOF_BYTES];
+    sign(shake, key, 'C', mac);
+    return sodium_memcmp(mac, shake->proof, sizeof(mac)) == 0;
+}
+
+void tt_handshake_session(const struct tt_handshake *shake, const struct tt_key *key, bool server,
+                          struct tt_session *session_out)
+{
+    unsigned char session[TT_SECRET_BYTES];
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, key->bytes, sizeof(key->bytes), sizeof(session));
+    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
+    crypto_generichash_update(&state, shake->answer, sizeof(shake->answer));
+    crypto_generichash_update(&state, shake->proof, sizeof(shake->proof));
+    crypto_generichash_final(&state, session, sizeof(session));
+    unsigned char *to_server = server ? session_out->recv_key : session_out->send_key;
+    unsigned char *to_client = server ? session_out->send_key : session_out->recv_key;
+    crypto_kdf_derive_from_key(to_server, TT_SECRET_BYTES, 1, "tutti-cs", session);
+    crypto_kdf_derive_from_key(to_client, TT_SECRET_BYTES, 2, "tutti-cs", session);
+    sodium_memzero(session, sizeof(session));
+}

@@ -1,0 +1,62 @@
+/* Proof of a shared secret before any byte is interpreted: sub-keys, the three messages, session
+ * keys. Pure computation on fixed-size messages; sockets are elsewhere (conn.c, local.c). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TT_SECRET_BYTES 32
+#define TT_KEY_NAME_BYTES 8
+#define TT_NONCE_BYTES 32
+#define TT_PROOF_BYTES 32
+#define TT_HELLO_BYTES 80
+#define TT_ANSWER_BYTES 72
+#define TT_FRAME_MAC_BYTES 16
+
+enum tt_key_kind { /* a proof for one kind of connection is worthless for another */
+                   TT_KEY_ROOT = 1,
+                   TT_KEY_TREE = 2,
+                   TT_KEY_LOCAL = 3,
+};
+
+struct tt_key {
+    unsigned char bytes[TT_SECRET_BYTES];
+    unsigned char name[TT_KEY_NAME_BYTES]; /* public: tells which key a hello means */
+};
+void tt_key_derive(const unsigned char secret[TT_SECRET_BYTES], enum tt_key_kind kind,
+                   struct tt_key *key_out);
+
+struct tt_hello { /* the fields of a hello */
+    uint16_t kind;
+    unsigned char key_name[TT_KEY_NAME_BYTES];
+    int32_t own_rank, wanted_rank;
+    uint32_t nranks;
+};
+
+struct tt_session { /* keys of the two directions */
+    unsigned char send_key[TT_SECRET_BYTES];
+    unsigned char recv_key[TT_SECRET_BYTES];
+};
+
+struct tt_handshake { /* the messages as they went over the wire */
+    unsigned char hello[TT_HELLO_BYTES];
+    unsigned char answer[TT_ANSWER_BYTES];
+    unsigned char proof[TT_PROOF_BYTES];
+};
+
+/* Client: message 1. The name of `key` is put into it. */
+void tt_handshake_hello(struct tt_handshake *shake, const struct tt_hello *hello,
+                        const struct tt_key *key);
+/* Server: read message 1. False when it is not ours (protocol word, version, zero bytes). */
+bool tt_handshake_read(const struct tt_handshake *shake, struct tt_hello *hello_out);
+/* Server: message 2. */
+void tt_handshake_answer(struct tt_handshake *shake, const struct tt_key *key, int32_t own_rank);
+/* Client: check message 2 and make message 3. False: the peer does not know the key, or is not the
+ * wanted rank. */
+bool tt_handshake_prove(struct tt_handshake *shake, const struct tt_key *key, int32_t wanted_rank);
+/* Server: check message 3. */
+bool tt_handshake_check(const struct tt_handshake *shake, const struct tt_key *key);
+/* Both, after the proofs. */
+void tt_handshake_session(const struct tt_handshake *shake, const struct tt_key *key, bool server,
+                          struct tt_session *session_out);

@@ -1,0 +1,297 @@
+/* Unique ids: a secret, an address, a sum. Layout (bytes):
+ *   0 magic 8 | 8 flags 1, addresses 1, zero 2, ranks already there 4 | 16 secret 32 |
+ *   48 family 1, port 2, address 16 (three times) | 105 IPv6 scope 4 | 109 zero 3 | 112 sum 16
+ * Any byte may be zero: whoever copies ids as text is told so by the sum. */
+#include "bootstrap/id.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/root.h"
+#include "bootstrap/wire.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ID_SECRET_AT 16
+#define ID_ADDR_AT 48
+#define ID_SCOPE_AT 105
+#define ID_SUM_AT 112
+#define ID_SUM_BYTES 16
+#define ID_FLAG_FIXED 1
+
+static const unsigned char id_magic[8] = {'T', 'U', 'T', 'T', 'I', 'I', 'D', 1};
+
+static void id_sum(const unsigned char *bytes, unsigned char sum_out[ID_SUM_BYTES])
+{
+    crypto_generichash(sum_out, ID_SUM_BYTES, bytes, ID_SUM_AT, NULL, 0);
+}
+
+static void addr_fields(const union tt_addr *addr, unsigned char *family, uint16_t *port,
+                        unsigned char ip[16], uint32_t *scope)
+{
+    bool v6 = addr->sa.sa_family == AF_INET6;
+    memset(ip, 0, 16);
+    *family = v6 ? 6 : 4;
+    *port = ntohs(v6 ? addr->v6.sin6_port : addr->v4.sin_port);
+    *scope = v6 ? addr->v6.sin6_scope_id : 0;
+    memcpy(ip, v6 ? (const void *)&addr->v6.sin6_addr : (const void *)&addr->v4.sin_addr,
+           v6 ? 16 : 4);
+}
+
+static void addr_from_fields(union tt_addr *addr, unsigned char family, uint16_t port,
+                             const unsigned char ip[16], uint32_t scope)
+{
+    memset(addr, 0, sizeof(*addr));
+    if (family == 6) {
+        addr->v6.sin6_family = AF_INET6;
+        addr->v6.sin6_port = htons(port);
+        addr->v6.sin6_scope_id = scope;
+        memcpy(&addr->v6.sin6_addr, ip, 16);
+    } else {
+        addr->v4.sin_family = AF_INET;
+        addr->v4.sin_port = htons(port);
+        memcpy(&addr->v4.sin_addr, ip, 4);
+    }
+}
+
+void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr)
+{
+    unsigned char family, ip[16];
+    uint16_t port;
+    uint32_t scope;
+    addr_fields(addr, &family, &port, ip, &scope);
+    tt_wire_put32(wire, family | (uint32_t)port << 16);
+    tt_wire_put(wire, ip, sizeof(ip));
+    tt_wire_put32(wire, scope);
+}
+
+void tt_addr_get(struct tt_wire *wire, union tt_addr *addr)
+{
+    unsigned char ip[16];
+    uint32_t word = tt_wire_get32(wire);
+    tt_wire_get(wire, ip, sizeof(ip));
+    uint32_t scope = tt_wire_get32(wire);
+    addr_from_fields(addr, (unsigned char)(word & 0xff), (uint16_t)(word >> 16), ip, scope);
+}
+
+static void id_pack(ncclUniqueId *id, uint8_t flags, const unsigned char *secret,
+                    const union tt_addr *addr)
+{
+    unsigned char *bytes = (unsigned char *)id->internal;
+    unsigned char family, ip[16];
+    uint16_t port;
+    uint32_t scope;
+    memset(id, 0, sizeof(*id));
+    addr_fields(addr, &family, &port, ip, &scope);
+    memcpy(bytes, id_magic, sizeof(id_magic));
+    bytes[8] = flags;
+    bytes[9] = 1;
+    memcpy(bytes + ID_SECRET_AT, secret, TT_SECRET_BYTES);
+    bytes[ID_ADDR_AT] = family;
+    bytes[ID_ADDR_AT + 1] = (unsigned char)(port & 0xff);
+    bytes[ID_ADDR_AT + 2] = (unsigned char)(port >> 8);
+    memcpy(bytes + ID_ADDR_AT + 3, ip, sizeof(ip));
+    scope = htole32(scope);
+    memcpy(bytes + ID_SCOPE_AT, &scope, sizeof(scope));
+    id_sum(bytes, bytes + ID_SUM_AT);
+}
+
+/* Upstream's ids: a random word, then a socket address, the rest zero. */
+static bool looks_foreign(const unsigned char *bytes)
+{
+    uint16_t family;
+    memcpy(&family, bytes + 8, sizeof(family));
+    if (family != AF_INET && family != AF_INET6) return false;
+    for (size_t i = 48; i < NCCL_UNIQUE_ID_BYTES; i++) {
+        if (bytes[i]) return false;
+    }
+    return true;
+}
+
+ncclResult_t tt_id_check(const ncclUniqueId *id)
+{
+    const unsigned char *bytes = (const unsigned char *)id->internal;
+    unsigned char sum[ID_SUM_BYTES];
+    if (memcmp(bytes, id_magic, sizeof(id_magic)) != 0) {
+        if (looks_foreign(bytes)) {
+            return tt_fail(ncclInvalidArgument, "unique id: made by another library");
+        }
+        return tt_fail(ncclInvalidArgument,
+                       "unique id: not an id of this library (damaged, never filled in, or made by "
+                       "another library)");
+    }
+    id_sum(bytes, sum);
+    if (sodium_memcmp(sum, bytes + ID_SUM_AT, sizeof(sum)) != 0) {
+        return tt_fail(ncclInvalidArgument, "unique id: damaged, or cut at a zero byte");
+    }
+    unsigned char family = bytes[ID_ADDR_AT];
+    if (bytes[9] < 1 || bytes[9] > 3 || (family != 4 && family != 6)) {
+        return tt_fail(ncclInvalidArgument, "unique id: holds no address");
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t tt_id_read(const ncclUniqueId *id, struct tt_id_parts *parts_out)
+{
+    ncclResult_t rc = tt_id_check(id);
+    if (rc) return rc;
+    const unsigned char *bytes = (const unsigned char *)id->internal;
+    uint32_t scope;
+    memcpy(&scope, bytes + ID_SCOPE_AT, sizeof(scope));
+    uint16_t port = (uint16_t)(bytes[ID_ADDR_AT + 1] | bytes[ID_ADDR_AT + 2] << 8);
+    addr_from_fields(&parts_out->addr, bytes[ID_ADDR_AT], port, bytes + ID_ADDR_AT + 3,
+                     le32toh(scope));
+    memcpy(parts_out->secret, bytes + ID_SECRET_AT, TT_SECRET_BYTES);
+    parts_out->fixed_address = (bytes[8] & ID_FLAG_FIXED) != 0;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_id_combine(const ncclUniqueId *ids, int nids,
+                           unsigned char secret_out[TT_SECRET_BYTES])
+{
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, (const unsigned char *)"tutti communicator", 18,
+                            TT_SECRET_BYTES);
+    for (int i = 0; i < nids; i++) {
+        struct tt_id_parts parts;
+        ncclResult_t rc = tt_id_read(&ids[i], &parts);
+        if (rc) return rc;
+        crypto_generichash_update(&state, parts.secret, sizeof(parts.secret));
+        sodium_memzero(&parts, sizeof(parts));
+    }
+    crypto_generichash_final(&state, secret_out, TT_SECRET_BYTES);
+    sodium_memzero(&state, sizeof(state));
+    return ncclSuccess;
+}
+
+uint64_t tt_id_comm(const ncclUniqueId *ids, int nids)
+{
+    unsigned char secret[TT_SECRET_BYTES];
+    unsigned char hash[16];
+    uint64_t comm_id;
+    if (sodium_init() < 0 || tt_id_combine(ids, nids, secret)) return 0;
+    crypto_generichash(hash, sizeof(hash), (const unsigned char *)"commid", 6, secret,
+                       sizeof(secret));
+    sodium_memzero(secret, sizeof(secret));
+    memcpy(&comm_id, hash, sizeof(comm_id));
+    return comm_id;
+}
+
+static bool is_loopback(const union tt_addr *addr)
+{
+    if (addr->sa.sa_family == AF_INET6) return IN6_IS_ADDR_LOOPBACK(&addr->v6.sin6_addr);
+    return (ntohl(addr->v4.sin_addr.s_addr) >> 24) == 127;
+}
+
+/* The text of TUTTI_SECRET_FILE goes into the hash; a file that others can read is refused. */
+static ncclResult_t hash_secret_file(crypto_generichash_state *state, const char *path)
+{
+    ncclResult_t rc = ncclSuccess;
+    unsigned char text[4096];
+    struct stat stat;
+    ssize_t got = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return tt_fail(ncclSystemError, "TUTTI_SECRET_FILE %s: open: %m", path);
+    if (fstat(fd, &stat)) {
+        rc = tt_fail(ncclSystemError, "TUTTI_SECRET_FILE %s: fstat: %m", path);
+    } else if ((stat.st_mode & 077) != 0) {
+        rc = tt_fail(ncclInvalidUsage,
+                     "TUTTI_SECRET_FILE %s: mode is %03o; others may read it, set it to 0600", path,
+                     (int)(stat.st_mode & 0777));
+    } else if ((got = read(fd, text, sizeof(text))) < 16) {
+        rc = tt_fail(ncclInvalidUsage, "TUTTI_SECRET_FILE %s: holds %d bytes, 16 are needed", path,
+                     (int)(got < 0 ? 0 : got));
+    } else {
+        crypto_generichash_update(state, text, (unsigned long long)got);
+    }
+    sodium_memzero(text, sizeof(text));
+    close(fd);
+    return rc;
+}
+
+/* All processes must make the same id from NCCL_COMM_ID. */
+static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
+{
+    union tt_addr addr;
+    ncclResult_t rc = tt_addr_parse(text, &addr);
+    if (rc) return tt_fail(ncclInvalidArgument, "NCCL_COMM_ID %s: not an address", text);
+    const char *path = tt_param_str("TUTTI_SECRET_FILE");
+    unsigned char secret[TT_SECRET_BYTES], family, ip[16], wire_bytes[TT_ADDR_WIRE_BYTES];
+    uint16_t port;
+    uint32_t scope;
+    addr_fields(&addr, &family, &port, ip, &scope);
+    struct tt_wire wire;
+    tt_wire_init(&wire, wire_bytes, sizeof(wire_bytes));
+    tt_wire_put32(&wire, family | (uint32_t)port << 16);
+    tt_wire_put(&wire, ip, sizeof(ip));
+    tt_wire_put32(&wire, 0);
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, (const unsigned char *)"tutti fixed address", 19,
+                            sizeof(secret));
+    crypto_generichash_update(&state, wire_bytes, sizeof(wire_bytes));
+    if (path) rc = hash_secret_file(&state, path);
+    if (rc) return rc;
+    crypto_generichash_final(&state, secret, sizeof(secret));
+    if (!path && !is_loopback(&addr)) {
+        tt_warn("NCCL_COMM_ID %s carries no secret: whoever reaches the address can join; set "
+                "TUTTI_SECRET_FILE",
+                text);
+    }
+    id_pack(id_out, ID_FLAG_FIXED, secret, &addr);
+    sodium_memzero(secret, sizeof(secret));
+    return ncclSuccess;
+}
+
+static pthread_mutex_t netif_lock = PTHREAD_MUTEX_INITIALIZER;
+static union tt_addr netif_addr; /* chosen once, guarded by netif_lock */
+
+ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
+{
+    ncclResult_t rc = ncclSuccess;
+    pthread_mutex_lock(&netif_lock);
+    if (netif_addr.sa.sa_family == AF_UNSPEC) {
+        struct tt_netif netif;
+        int count = 0;
+        char text[128];
+        rc = tt_netif_list(&netif, 1, &count);
+        if (!rc && count < 1) {
+            rc = tt_fail(ncclInvalidUsage, "bootstrap: no usable network interface");
+        }
+        if (!rc) {
+            netif_addr = netif.addr;
+            tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netif.name,
+                    tt_addr_text(&netif.addr, text, sizeof(text)));
+        }
+    }
+    *addr_out = netif_addr;
+    pthread_mutex_unlock(&netif_lock);
+    return rc;
+}
+
+ncclResult_t tt_id_create(ncclUniqueId *id_out)
+{
+    union tt_addr addr;
+    ncclUniqueId id;
+    unsigned char secret[TT_SECRET_BYTES];
+    if (sodium_init() < 0) return tt_fail(ncclSystemError, "libsodium: sodium_init failed");
+    const char *fixed = tt_param_str("NCCL_COMM_ID");
+    ncclResult_t rc = tt_bootstrap_netif(&addr);
+    if (rc) return rc;
+    if (fixed) return id_from_address(fixed, id_out);
+    randombytes_buf(secret, sizeof(secret));
+    rc = tt_root_open(secret, NULL, &addr);
+    if (!rc) {
+        id_pack(&id, 0, secret, &addr);
+        *id_out = id;
+    }
+    sodium_memzero(secret, sizeof(secret));
+    return rc;
+}

@@ -1,0 +1,30 @@
+/* The 128 bytes of an id: layout, secret, address. The secret never reaches a log. */
+#pragma once
+
+#include "base/socket.h"
+#include "bootstrap/handshake.h"
+#include "nccl.h"
+
+#include <stdbool.h>
+
+struct tt_id_parts {
+    bool fixed_address; /* from NCCL_COMM_ID: rank 0 opens the root */
+    unsigned char secret[TT_SECRET_BYTES];
+    union tt_addr addr;
+};
+
+/* Read a checked id. The caller wipes parts_out->secret. */
+ncclResult_t tt_id_read(const ncclUniqueId *id, struct tt_id_parts *parts_out);
+
+/* Secret of a communicator before the root's nonce: all secrets in order. */
+ncclResult_t tt_id_combine(const ncclUniqueId *ids, int nids,
+                           unsigned char secret_out[TT_SECRET_BYTES]);
+
+/* One address in 24 bytes, as in ids and messages. */
+#define TT_ADDR_WIRE_BYTES 24
+struct tt_wire;
+void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr);
+void tt_addr_get(struct tt_wire *wire, union tt_addr *addr);
+
+/* Address of the bootstrap interface, port 0; chosen once per process. */
+ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out);

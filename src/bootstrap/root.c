@@ -1,0 +1,393 @@
+/* A root's life: OPEN (collects JOINs) -> PLACED (all came; answers went out; waits for JOINED) ->
+ * gone; or FAILED (every rank, also one that comes later, gets the reason) -> gone.
+ * The first rank's word on n and ids is what the others are compared with. With several ids root 0
+ * places the ranks; each other root only sees some ranks, to notice differing ids. */
+#include "bootstrap/root.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/conn.h"
+#include "bootstrap/service.h"
+
+#include <netinet/in.h>
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROGRESS_NSEC 5000000000ull
+#define FAILED_LIFE_NSEC 10000000000ull /* a failed root answers late ranks that long */
+#define LISTED_RANKS 16
+
+enum root_state { ROOT_OPEN, ROOT_PLACED, ROOT_FAILED };
+
+struct root_guest { /* one connection; lives until that closes */
+    struct root_guest *next;
+    struct tt_root *root;
+    struct tt_conn *conn; /* NULL once gone */
+    struct tt_join join;
+    bool spoke, done;
+};
+
+struct tt_root {
+    struct tt_root *next;
+    struct tt_door door;
+    struct tt_listener *listener; /* own one; NULL: the process's */
+    enum root_state state;
+    struct root_guest *guests;
+    struct root_guest **ranks; /* by rank; NULL before the first JOIN */
+    struct tt_join first;
+    uint32_t njoined, nspoken, nclosed;
+    uint64_t born_nsec, deadline_nsec, progress_nsec;
+    ncclResult_t code;
+    char sentence[TT_SENTENCE_BYTES];
+};
+
+static void root_free(struct tt_root *root)
+{
+    struct tt_root **link = &tt_service()->roots;
+    while (*link && *link != root) link = &(*link)->next;
+    if (*link) *link = root->next;
+    tt_door_close(&root->door);
+    while (root->guests) {
+        struct root_guest *guest = root->guests;
+        root->guests = guest->next;
+        tt_conn_close(guest->conn);
+        free(guest);
+    }
+    if (root->listener) tt_service_unlisten(root->listener);
+    free(root->ranks);
+    sodium_memzero(root, sizeof(*root));
+    free(root);
+    tt_service_release();
+}
+
+static void guest_refuse(struct root_guest *guest)
+{
+    unsigned char bytes[TT_REFUSE_BYTES];
+    tt_refuse_pack(guest->root->code, guest->root->sentence, bytes);
+    tt_conn_send(guest->conn, TT_FRAME_REFUSE, bytes, sizeof(bytes));
+    tt_conn_finish(guest->conn);
+    guest->conn = NULL;
+}
+
+__attribute__((format(printf, 3, 4))) static void root_fail(struct tt_root *root, ncclResult_t rc,
+                                                            const char *fmt, ...)
+{
+    if (root->state == ROOT_FAILED) return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(root->sentence, sizeof(root->sentence), fmt, args);
+    va_end(args);
+    root->state = ROOT_FAILED;
+    root->code = rc;
+    root->deadline_nsec = tt_now_nsec() + FAILED_LIFE_NSEC;
+    for (struct root_guest *guest = root->guests; guest; guest = guest->next) {
+        if (guest->conn && guest->spoke && !guest->done) guest_refuse(guest);
+    }
+}
+
+/* ---- checks ---- */
+
+static bool join_agrees(struct tt_root *root, const struct tt_join *join)
+{
+    const struct tt_join *first = &root->first;
+    if (join->version != first->version) {
+        root_fail(root, ncclInvalidUsage,
+                  "rank %u on host %s (pid %d) runs version %u, rank %u on host %s runs version %u",
+                  join->rank, join->host, join->pid, join->version, first->rank, first->host,
+                  first->version);
+    } else if (join->nranks != first->nranks) {
+        root_fail(root, ncclInvalidUsage,
+                  "rank %u on host %s (pid %d) says %u ranks, rank %u on host %s (pid %d) says %u",
+                  join->rank, join->host, join->pid, join->nranks, first->rank, first->host,
+                  first->pid, first->nranks);
+    } else if (join->nids != first->nids || join->index != first->index ||
+               memcmp(join->digest, first->digest, sizeof(join->digest)) != 0) {
+        root_fail(root, ncclInvalidArgument,
+                  "rank %u on host %s (pid %d) and rank %u on host %s (pid %d) were given different "
+                  "unique ids",
+                  join->rank, join->host, join->pid, first->rank, first->host, first->pid);
+    }
+    return root->state != ROOT_FAILED;
+}
+
+static bool join_sane(const struct tt_join *join, const struct tt_conn *conn)
+{
+    if (join->nranks < 1 || join->nranks > TT_MAX_RANKS || join->rank >= join->nranks) return false;
+    if (join->nids < 1 || join->nids > join->nranks || join->index >= join->nids) return false;
+    return conn->peer == (int32_t)join->rank && conn->hello.wanted_rank == -1 - (int)join->index;
+}
+
+static void root_first(struct tt_root *root, const struct tt_join *join)
+{
+    uint64_t now = tt_now_nsec();
+    root->first = *join;
+    root->ranks = calloc(join->nranks, sizeof(*root->ranks));
+    if (!root->ranks) {
+        root_fail(root, ncclSystemError, "the root has no memory for %u ranks", join->nranks);
+        return;
+    }
+    root->progress_nsec = now + PROGRESS_NSEC;
+    if (join->timeout_sec) root->deadline_nsec = now + join->timeout_sec * 1000000000ull;
+    tt_service_wake();
+}
+
+/* "1, 3, 5 and 12 more" */
+static void list_missing(const struct tt_root *root, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+    uint32_t listed = 0, missing = root->first.nranks - root->njoined;
+    text[0] = 0;
+    for (uint32_t r = 0; r < root->first.nranks && listed < LISTED_RANKS; r++) {
+        if (root->ranks[r]) continue;
+        int n = snprintf(text + used, text_bytes - used, "%s%u", listed ? ", " : "", r);
+        if (n < 0 || (size_t)n >= text_bytes - used) return;
+        used += (size_t)n;
+        listed++;
+    }
+    if (missing > listed) {
+        snprintf(text + used, text_bytes - used, " and %u more", missing - listed);
+    }
+}
+
+/* ---- placing ---- */
+
+static void root_place(struct tt_root *root)
+{
+    struct tt_place place = {0};
+    unsigned char bytes[TT_PLACE_BYTES];
+    randombytes_buf(place.nonce, sizeof(place.nonce));
+    tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot",
+                "COLLECTED ALL %u HANDLES", root->first.nranks);
+    root->state = ROOT_PLACED;
+    tt_door_close(&root->door); /* the same id may already be used for the next communicator */
+    for (uint32_t r = 0; r < root->first.nranks; r++) {
+        const struct tt_join *parent = &root->ranks[r ? (r - 1) / 8 : 0]->join;
+        place.parent = parent->addr;
+        place.parent_pid = parent->pid;
+        memcpy(place.parent_host, parent->host, sizeof(place.parent_host));
+        tt_place_pack(&place, bytes);
+        tt_conn_send(root->ranks[r]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
+    }
+    sodium_memzero(&place, sizeof(place));
+    sodium_memzero(bytes, sizeof(bytes));
+}
+
+static void root_join(struct root_guest *guest, const unsigned char *bytes, size_t len)
+{
+    struct tt_root *root = guest->root;
+    struct tt_join *join = &guest->join;
+    if (guest->spoke || !tt_join_unpack(join, bytes, len) || !join_sane(join, guest->conn)) {
+        root_fail(root, ncclInternalError, "rank %d sent a request that makes no sense",
+                  guest->conn->peer);
+    }
+    guest->spoke = true;
+    root->nspoken++;
+    if (root->state == ROOT_OPEN && !root->ranks) root_first(root, join);
+    if (root->state == ROOT_FAILED || !join_agrees(root, join)) {
+        if (guest->conn) guest_refuse(guest);
+        return;
+    }
+    if (join->index != 0) return; /* only here to be compared */
+    struct root_guest *other = root->ranks[join->rank];
+    if (other) {
+        root_fail(root, ncclInvalidUsage,
+                  "rank %u came twice: host %s pid %d, and host %s pid %d; it is already taken",
+                  join->rank, other->join.host, other->join.pid, join->host, join->pid);
+        return;
+    }
+    root->ranks[join->rank] = guest;
+    if (++root->njoined == root->first.nranks) root_place(root);
+}
+
+static void guest_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len)
+{
+    struct root_guest *guest = conn->owner;
+    struct tt_root *root = guest->root;
+    char sentence[TT_SENTENCE_BYTES];
+    if (type == TT_FRAME_JOIN) {
+        root_join(guest, bytes, len);
+    } else if (type == TT_FRAME_JOINED) {
+        guest->done = true;
+    } else if (type == TT_FRAME_REFUSE) { /* it gives up, and says why */
+        ncclResult_t rc = tt_refuse_unpack(bytes, len, sentence);
+        guest->done = true;
+        root_fail(root, rc == ncclInvalidArgument || rc == ncclTimeout ? rc : ncclRemoteError,
+                  "rank %d on host %s (pid %d) gave up: %.400s", conn->peer, guest->join.host,
+                  guest->join.pid, sentence);
+    }
+}
+
+static void guest_closed(struct tt_conn *conn, const char *why)
+{
+    struct root_guest *guest = conn->owner;
+    struct tt_root *root = guest->root;
+    guest->conn = NULL;
+    root->nclosed++;
+    if (guest->spoke && !guest->done && (guest->join.index == 0 || root->state == ROOT_OPEN)) {
+        root_fail(root, ncclRemoteError, "rank %d on host %s (pid %d) went away during init: %s",
+                  conn->peer, guest->join.host, guest->join.pid, why);
+    }
+    tt_service_wake(); /* the tick looks whether this was the last */
+}
+
+static void guest_never(struct tt_conn *conn)
+{
+    (void)conn;
+}
+
+static const struct tt_conn_ops guest_ops = {
+    .opened = guest_never,
+    .frame = guest_frame,
+    .closed = guest_closed,
+};
+
+static void root_opened(struct tt_door *door, struct tt_conn *conn)
+{
+    struct tt_root *root = door->owner;
+    struct root_guest *guest = calloc(1, sizeof(*guest));
+    if (!guest) {
+        tt_conn_close(conn);
+        return;
+    }
+    guest->root = root;
+    guest->conn = conn;
+    guest->next = root->guests;
+    root->guests = guest;
+    conn->owner = guest;
+    conn->ops = &guest_ops;
+    conn->limit_bytes = TT_REFUSE_BYTES > TT_JOIN_BYTES ? TT_REFUSE_BYTES : TT_JOIN_BYTES;
+}
+
+static bool root_admits(struct tt_door *door, const struct tt_hello *hello)
+{
+    (void)door;
+    return hello->own_rank >= 0 && hello->own_rank < TT_MAX_RANKS;
+}
+
+/* ---- time ---- */
+
+static bool root_finished(const struct tt_root *root, uint64_t now)
+{
+    bool quiet = true;
+    for (struct root_guest *guest = root->guests; guest; guest = guest->next) {
+        quiet &= guest->conn == NULL;
+    }
+    if (root->state == ROOT_PLACED) return quiet;
+    if (root->state == ROOT_FAILED) {
+        return quiet && (root->nspoken >= root->first.nranks || now >= root->deadline_nsec);
+    }
+    if (!root->ranks || root->first.index == 0) return false;
+    uint32_t others = root->first.nids - 1, expected = 0;
+    for (uint32_t r = 0; r < root->first.nranks; r++) expected += 1 + r % others == root->first.index;
+    return quiet && root->nspoken >= expected;
+}
+
+static void root_overdue(struct tt_root *root)
+{
+    char missing[256];
+    list_missing(root, missing, sizeof(missing));
+    if (root->first.index != 0 || root->state == ROOT_PLACED) {
+        root_fail(root, ncclTimeout, "the communicator was not complete within %u s",
+                  root->first.timeout_sec);
+        return;
+    }
+    root_fail(root, ncclTimeout, "%u of %u ranks did not come within %u s: missing %s",
+              root->first.nranks - root->njoined, root->first.nranks, root->first.timeout_sec,
+              missing);
+}
+
+static bool root_tick(struct tt_root *root, uint64_t now)
+{
+    char missing[256];
+    if (root_finished(root, now)) {
+        root_free(root);
+        return false;
+    }
+    if (!root->ranks) return false; /* an id nobody used yet has no deadline */
+    if (root->state == ROOT_OPEN && root->first.index == 0 && now >= root->progress_nsec) {
+        list_missing(root, missing, sizeof(missing));
+        tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "bootstrap: %u of %u ranks came so far; missing %s",
+                root->njoined, root->first.nranks, missing);
+        root->progress_nsec = now + PROGRESS_NSEC;
+    }
+    if (root->state != ROOT_FAILED && root->deadline_nsec && now >= root->deadline_nsec) {
+        root_overdue(root);
+    }
+    return true;
+}
+
+bool tt_root_tick(uint64_t now_nsec)
+{
+    bool pending = false;
+    struct tt_root *next;
+    for (struct tt_root *root = tt_service()->roots; root; root = next) {
+        next = root->next;
+        pending |= root_tick(root, now_nsec);
+    }
+    return pending;
+}
+
+uint32_t tt_root_expected(void)
+{
+    uint32_t expected = 0;
+    for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
+        expected += root->ranks ? root->first.nranks : 32;
+    }
+    return expected;
+}
+
+void tt_root_orphan(void)
+{
+    while (tt_service()->roots) root_free(tt_service()->roots);
+}
+
+/* ---- opening ---- */
+
+static ncclResult_t root_listen(struct tt_root *root, const union tt_addr *listen_on)
+{
+    union tt_addr addr = *listen_on;
+    int fd;
+    ncclResult_t rc = tt_socket_listen(&addr, &fd);
+    if (rc) return rc;
+    rc = tt_service_listen(fd, false, &root->listener);
+    if (rc) close(fd);
+    return rc;
+}
+
+ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
+                          const union tt_addr *listen_on, union tt_addr *addr_out)
+{
+    struct tt_root *root = calloc(1, sizeof(*root));
+    if (!root) return tt_fail(ncclSystemError, "bootstrap root: out of memory");
+    tt_service_lock();
+    ncclResult_t rc = tt_service_acquire();
+    if (rc) {
+        free(root);
+        tt_service_unlock();
+        return rc;
+    }
+    root->door.owner = root;
+    root->door.kind = TT_KEY_ROOT;
+    root->door.rank = -1;
+    root->door.admits = root_admits;
+    root->door.opened = root_opened;
+    root->born_nsec = tt_now_nsec();
+    root->next = tt_service()->roots;
+    tt_service()->roots = root;
+    rc = listen_on ? root_listen(root, listen_on) : tt_service_main_listener(addr_out);
+    if (rc) {
+        root_free(root);
+    } else {
+        if (listen_on) *addr_out = *listen_on;
+        tt_key_derive(secret, TT_KEY_ROOT, &root->door.key);
+        tt_door_open(&root->door);
+        tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot", "BEGIN");
+    }
+    tt_service_unlock();
+    return rc;
+}

@@ -1,0 +1,76 @@
+/* Messages between a rank and a root: fixed sizes, every field in one place. */
+#include "bootstrap/id.h"
+#include "bootstrap/root.h"
+#include "bootstrap/wire.h"
+
+void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES])
+{
+    struct tt_wire wire;
+    tt_wire_init(&wire, bytes, TT_JOIN_BYTES);
+    tt_wire_put32(&wire, join->version);
+    tt_wire_put32(&wire, join->nranks);
+    tt_wire_put32(&wire, join->rank);
+    tt_wire_put32(&wire, join->nids);
+    tt_wire_put32(&wire, join->index);
+    tt_wire_put32(&wire, join->timeout_sec);
+    tt_wire_put32(&wire, (uint32_t)join->pid);
+    tt_wire_put(&wire, join->digest, sizeof(join->digest));
+    tt_addr_put(&wire, &join->addr);
+    tt_wire_put_text(&wire, join->host, TT_HOST_BYTES);
+}
+
+bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len)
+{
+    struct tt_wire wire;
+    tt_wire_read(&wire, bytes, len);
+    join->version = tt_wire_get32(&wire);
+    join->nranks = tt_wire_get32(&wire);
+    join->rank = tt_wire_get32(&wire);
+    join->nids = tt_wire_get32(&wire);
+    join->index = tt_wire_get32(&wire);
+    join->timeout_sec = tt_wire_get32(&wire);
+    join->pid = (int32_t)tt_wire_get32(&wire);
+    tt_wire_get(&wire, join->digest, sizeof(join->digest));
+    tt_addr_get(&wire, &join->addr);
+    tt_wire_get_text(&wire, join->host, TT_HOST_BYTES);
+    return !wire.bad && wire.left == 0;
+}
+
+void tt_place_pack(const struct tt_place *place, unsigned char bytes[TT_PLACE_BYTES])
+{
+    struct tt_wire wire;
+    tt_wire_init(&wire, bytes, TT_PLACE_BYTES);
+    tt_wire_put(&wire, place->nonce, sizeof(place->nonce));
+    tt_wire_put32(&wire, (uint32_t)place->parent_pid);
+    tt_addr_put(&wire, &place->parent);
+    tt_wire_put_text(&wire, place->parent_host, TT_HOST_BYTES);
+}
+
+bool tt_place_unpack(struct tt_place *place, const unsigned char *bytes, size_t len)
+{
+    struct tt_wire wire;
+    tt_wire_read(&wire, bytes, len);
+    tt_wire_get(&wire, place->nonce, sizeof(place->nonce));
+    place->parent_pid = (int32_t)tt_wire_get32(&wire);
+    tt_addr_get(&wire, &place->parent);
+    tt_wire_get_text(&wire, place->parent_host, TT_HOST_BYTES);
+    return !wire.bad && wire.left == 0;
+}
+
+void tt_refuse_pack(ncclResult_t rc, const char *sentence, unsigned char bytes[TT_REFUSE_BYTES])
+{
+    struct tt_wire wire;
+    tt_wire_init(&wire, bytes, TT_REFUSE_BYTES);
+    tt_wire_put32(&wire, (uint32_t)rc);
+    tt_wire_put_text(&wire, sentence, TT_SENTENCE_BYTES);
+}
+
+ncclResult_t tt_refuse_unpack(const unsigned char *bytes, size_t len, char *sentence)
+{
+    struct tt_wire wire;
+    tt_wire_read(&wire, bytes, len);
+    uint32_t code = tt_wire_get32(&wire);
+    tt_wire_get_text(&wire, sentence, TT_SENTENCE_BYTES);
+    bool error = code > ncclSuccess && code < ncclNumResults && code != ncclInProgress;
+    return wire.bad || !error ? ncclRemoteError : (ncclResult_t)code;
+}

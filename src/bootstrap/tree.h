@@ -1,0 +1,134 @@
+/* A membership: one rank's place in the tree of arity 8 that carries everything after first
+ * contact. Guarded by the service's lock; callers wait on `changed`. */
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/conn.h"
+#include "bootstrap/root.h"
+#include "bootstrap/service.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define TT_ARITY 8
+#define TT_GATHER_BYTES 65536 /* of one rank */
+#define TT_MESSAGE_BYTES 4096
+
+enum tt_tree_frame {
+    TT_FRAME_UP = 16, /* seq 8, bytes 4: contributions of a subtree, preorder */
+    TT_FRAME_DOWN,    /* seq 8: the whole table in rank order */
+    TT_FRAME_MESSAGE, /* source 4, target 4, tag 4: routed */
+    TT_FRAME_FAIL,    /* rank 4, code 4, kind 4, sentence: flooded */
+    TT_FRAME_DONE,    /* up: my subtree has left */
+    TT_FRAME_BYE,     /* down: everybody has left; or: I go now, without error */
+};
+enum tt_fail_kind { TT_FAIL_ERROR, TT_FAIL_EXIT };
+
+struct tt_card { /* what the room itself must know of each rank */
+    union tt_addr addr;
+    int32_t pid;
+    char host[TT_HOST_BYTES];
+};
+#define TT_CARD_BYTES (24 + 4 + TT_HOST_BYTES)
+void tt_card_pack(const struct tt_card *card, unsigned char bytes[TT_CARD_BYTES]);
+void tt_card_unpack(struct tt_card *card, const unsigned char *bytes);
+
+struct tt_letter { /* a message that waits for its reader */
+    struct tt_letter *next;
+    int peer;
+    uint32_t tag;
+    size_t bytes;
+    unsigned char text[];
+};
+
+#define TT_MAIL_BUCKETS 64
+#define TT_MAIL_LIMIT_BYTES (64u << 20)
+struct tt_mailbox {
+    struct tt_letter *first[TT_MAIL_BUCKETS], *last[TT_MAIL_BUCKETS];
+    size_t bytes;
+};
+bool tt_mailbox_put(struct tt_mailbox *mailbox, int peer, uint32_t tag, const void *text,
+                    size_t bytes);
+/* The oldest of (peer, tag), taken out; NULL when there is none. Free with free(). */
+struct tt_letter *tt_mailbox_take(struct tt_mailbox *mailbox, int peer, uint32_t tag);
+void tt_mailbox_fini(struct tt_mailbox *mailbox);
+
+struct tt_branch { /* the way to a child */
+    struct tt_conn *conn;
+    unsigned char *up; /* owned: contribution that waits for this rank's own */
+    size_t up_bytes;
+    uint64_t up_seq;
+    bool came, done;
+};
+
+struct tt_exchange { /* the all-gather that the caller is in */
+    uint64_t seq;      /* of the last one entered */
+    bool entered, sent, arrived;
+    const void *mine; /* borrowed from the caller */
+    size_t bytes;
+    unsigned char *table; /* owned: nranks * bytes, from above, until the caller took it */
+    size_t table_bytes;
+};
+
+struct tt_bootstrap {
+    struct tt_bootstrap *next;
+    struct tt_member *member; /* borrowed; NULL once left */
+    int rank, nranks;
+    uint64_t epoch;
+    int64_t timeout_sec;
+    unsigned char *secret; /* owned, sodium_malloc */
+    struct tt_door door;
+    struct tt_card *cards;  /* owned; NULL before the first table */
+    unsigned char *records; /* owned */
+    struct tt_conn *root;   /* during join */
+    struct tt_conn *check;  /* during join with several ids: another root */
+    struct tt_conn *up;
+    struct tt_branch branches[TT_ARITY];
+    int nbranches, subtree;
+    bool dialing, placed, door_is_open;
+    struct tt_place place;
+    pthread_cond_t changed;
+    struct tt_exchange exchange;
+    struct tt_mailbox mailbox;
+    _Atomic int error;
+    char sentence[TT_SENTENCE_BYTES];
+    bool told;   /* the error was logged */
+    int waiting; /* callers in tt_tree_wait */
+    bool someone_left;       /* a rank exited without goodbye to its communicator */
+    char left_sentence[TT_SENTENCE_BYTES];
+    bool leaving, done_sent, finished, abandoned;
+    uint64_t linger_nsec; /* leaving: give up waiting for the others then */
+};
+
+/* Number of ranks in the subtree of `rank`. */
+int tt_tree_size(int rank, int nranks);
+/* Preorder of the subtree of `rank`; order_out has tt_tree_size() entries. */
+void tt_tree_order(int rank, int nranks, int *order_out);
+/* Child number on the way from `rank` down to `target`; -1: go up. */
+int tt_tree_way(int rank, int target);
+
+/* Lock held. */
+ncclResult_t tt_tree_create(struct tt_member *member, struct tt_bootstrap **bootstrap_out);
+void tt_tree_open_door(struct tt_bootstrap *bootstrap);
+void tt_tree_attach(struct tt_bootstrap *bootstrap, struct tt_conn *conn);
+size_t tt_tree_limit(const struct tt_bootstrap *bootstrap);
+/* First error wins; raises the member's abort flag, wakes waiters, tells the neighbours. */
+__attribute__((format(printf, 4, 5))) void tt_tree_fail(struct tt_bootstrap *bootstrap, int rank,
+                                                        ncclResult_t rc, const char *fmt, ...);
+void tt_tree_exit(struct tt_bootstrap *bootstrap, int code);
+struct tt_bootstrap *tt_tree_next(struct tt_bootstrap *bootstrap);
+bool tt_tree_tick(uint64_t now_nsec);
+void tt_tree_orphan(struct tt_bootstrap *bootstrap);
+/* Take it out of the service and free it. */
+void tt_tree_destroy(struct tt_bootstrap *bootstrap);
+const struct tt_conn_ops *tt_tree_up_ops(void);
+
+/* Wait until something changed, helping other work; lock held (released meanwhile).
+ * Errors: the membership's, the member's abort, ncclTimeout after deadline_nsec (0: none). */
+ncclResult_t tt_tree_wait(struct tt_bootstrap *bootstrap, uint64_t deadline_nsec);
+
+/* exchange.c, for tree.c */
+void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,
+                    const unsigned char *bytes, size_t len);
+void tt_exchange_down(struct tt_bootstrap *bootstrap, const unsigned char *bytes, size_t len);
+void tt_exchange_message(struct tt_bootstrap *bootstrap, const unsigned char *bytes, size_t len);

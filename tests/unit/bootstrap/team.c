@@ -1,0 +1,90 @@
+/* Ranks as threads or forked processes; see team.h. */
+#include "team.h"
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct runner {
+    struct team_seat seat;
+    team_body body;
+};
+
+static void *run_thread(void *arg)
+{
+    struct runner *runner = arg;
+    runner->body(&runner->seat);
+    return NULL;
+}
+
+void team_run(struct team *team, enum team_form form, team_body body)
+{
+    pthread_t threads[TEAM_MAX];
+    pid_t pids[TEAM_MAX];
+    struct runner runners[TEAM_MAX];
+    team->reports = mmap(NULL, sizeof(*team->reports) * TEAM_MAX, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int r = 0; r < team->nranks; r++) {
+        team->reports[r].rc = ncclNumResults; /* no report */
+        runners[r] = (struct runner){.seat = {.rank = r,
+                                              .nranks = team->nranks,
+                                              .ids = team->ids,
+                                              .nids = team->nids,
+                                              .timeout_sec = team->timeout_sec,
+                                              .arg = team->arg,
+                                              .report = &team->reports[r]},
+                                     .body = body};
+        if (form == TEAM_THREADS) {
+            pthread_create(&threads[r], NULL, run_thread, &runners[r]);
+            continue;
+        }
+        fflush(NULL);
+        pids[r] = fork();
+        if (pids[r] == 0) {
+            alarm(60);
+            body(&runners[r].seat);
+            exit(0);
+        }
+    }
+    for (int r = 0; r < team->nranks; r++) {
+        if (form == TEAM_THREADS) {
+            pthread_join(threads[r], NULL);
+        } else {
+            waitpid(pids[r], NULL, 0);
+        }
+    }
+}
+
+void team_fini(struct team *team)
+{
+    munmap(team->reports, sizeof(*team->reports) * TEAM_MAX);
+    team->reports = NULL;
+}
+
+ncclResult_t team_join(struct team_seat *seat, struct tt_member *member,
+                       struct tt_bootstrap **bootstrap_out, const void **records_out)
+{
+    unsigned char record[TT_RECORD_BYTES];
+    memset(record, seat->rank + 1, sizeof(record));
+    member->rank = seat->rank;
+    member->nranks = seat->nranks;
+    member->comm_id = tt_id_comm(seat->ids, seat->nids);
+    member->name = "";
+    struct tt_bootstrap_config config = {
+        .member = member,
+        .ids = seat->ids,
+        .nids = seat->nids,
+        .record = record,
+        .timeout_sec = seat->timeout_sec,
+    };
+    ncclResult_t rc = tt_bootstrap_join(&config, bootstrap_out, records_out);
+    seat->report->rc = rc;
+    if (rc) snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", tt_last_error());
+    return rc;
+}

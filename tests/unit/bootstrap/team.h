@@ -1,0 +1,41 @@
+/* Runs a body as n ranks, each a thread or a process, and collects what they report.
+ * Reports lie in shared memory, so both forms are checked the same way. */
+#pragma once
+
+#include "base/member.h"
+#include "bootstrap/bootstrap.h"
+
+enum team_form { TEAM_THREADS, TEAM_PROCESSES };
+
+#define TEAM_MAX 128
+
+struct team_report {
+    ncclResult_t rc;
+    int wrong; /* values that differ from what they should be */
+    char sentence[700];
+};
+
+struct team_seat { /* what a body gets */
+    int rank, nranks;
+    const ncclUniqueId *ids;
+    int nids;
+    int64_t timeout_sec;
+    void *arg;
+    struct team_report *report; /* in shared memory */
+};
+typedef void (*team_body)(struct team_seat *seat);
+
+struct team {
+    int nranks;
+    const ncclUniqueId *ids;
+    int nids;
+    int64_t timeout_sec;
+    void *arg;
+    struct team_report *reports; /* nranks; made by team_run, freed by team_fini */
+};
+void team_run(struct team *team, enum team_form form, team_body body);
+void team_fini(struct team *team);
+
+/* Join with a record that names the rank; fills the report on failure. */
+ncclResult_t team_join(struct team_seat *seat, struct tt_member *member,
+                       struct tt_bootstrap **bootstrap_out, const void **records_out);

@@ -1,0 +1,387 @@
+/* Meeting, exchanging and parting of ranks, as threads and as processes, and what goes wrong when
+ * somebody brings the wrong number, the wrong id, or does not come. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "team.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *const form_names[] = {"threads", "processes"};
+
+static int first_form = TEAM_THREADS, last_form = TEAM_PROCESSES;
+
+static unsigned char pattern(int rank, size_t i, size_t round)
+{
+    return (unsigned char)(rank * 31 + (int)i * 7 + (int)round);
+}
+
+static void exchange_round(struct team_seat *seat, struct tt_bootstrap *b, size_t bytes)
+{
+    size_t total = bytes * (size_t)seat->nranks;
+    unsigned char *mine = malloc(bytes + 1), *all = malloc(total + 1);
+    for (size_t i = 0; i < bytes; i++) mine[i] = pattern(seat->rank, i, bytes);
+    seat->report->rc = tt_bootstrap_allgather(b, mine, bytes, all);
+    for (int r = 0; r < seat->nranks && !seat->report->rc; r++) {
+        for (size_t i = 0; i < bytes; i++) {
+            seat->report->wrong += all[(size_t)r * bytes + i] != pattern(r, i, bytes);
+        }
+    }
+    free(mine);
+    free(all);
+}
+
+static void receive(struct team_seat *seat, struct tt_bootstrap *b, int peer, uint32_t tag, int want)
+{
+    int value[2] = {-1, -1};
+    size_t bytes = 0;
+    ncclResult_t rc;
+    do {
+        rc = tt_bootstrap_poll(b, peer, tag, value, sizeof(value), &bytes);
+        if (rc == ncclInProgress) tt_sleep_usec(100);
+    } while (rc == ncclInProgress);
+    seat->report->wrong += rc != ncclSuccess || bytes != sizeof(int) || value[0] != want;
+}
+
+/* Every rank writes twice to every rank, itself included. */
+static void letters(struct team_seat *seat, struct tt_bootstrap *b)
+{
+    for (int k = 0; k < 2; k++) {
+        for (int p = 0; p < seat->nranks; p++) {
+            int value = seat->rank * 1000 + p * 2 + k;
+            tt_bootstrap_send(b, p, 7, &value, sizeof(value));
+        }
+    }
+    for (int p = 0; p < seat->nranks; p++) {
+        receive(seat, b, p, 7, p * 1000 + seat->rank * 2);
+        receive(seat, b, p, 7, p * 1000 + seat->rank * 2 + 1);
+    }
+}
+
+static void body_all(struct team_seat *seat)
+{
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const unsigned char *records;
+    const void *opaque;
+    if (team_join(seat, &member, &b, &opaque)) return;
+    records = opaque;
+    for (int r = 0; r < seat->nranks; r++) {
+        seat->report->wrong += records[(size_t)r * TT_RECORD_BYTES] != (unsigned char)(r + 1);
+    }
+    static const size_t sizes[] = {0, 8, 1, 4096, 65536};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) exchange_round(seat, b, sizes[i]);
+    letters(seat, b);
+    if (!seat->report->rc) seat->report->rc = tt_bootstrap_barrier(b);
+    tt_bootstrap_leave(b);
+}
+
+static void all_meet(void **state)
+{
+    static const int sizes[] = {1, 2, 5, 9, 20};
+    (void)state;
+    for (int form = first_form; form <= last_form; form++) {
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+            ncclUniqueId id;
+            print_message("case: %d %s\n", sizes[i], form_names[form]);
+            assert_int_equal(tt_id_create(&id), ncclSuccess);
+            struct team team = {.nranks = sizes[i], .ids = &id, .nids = 1, .timeout_sec = 30};
+            team_run(&team, (enum team_form)form, body_all);
+            for (int r = 0; r < sizes[i]; r++) {
+                assert_int_equal(team.reports[r].rc, ncclSuccess);
+                assert_int_equal(team.reports[r].wrong, 0);
+            }
+            team_fini(&team);
+        }
+    }
+}
+
+static void several_ids(void **state)
+{
+    ncclUniqueId ids[3];
+    (void)state;
+    for (int form = first_form; form <= last_form; form++) {
+        for (int i = 0; i < 3; i++) assert_int_equal(tt_id_create(&ids[i]), ncclSuccess);
+        struct team team = {.nranks = 7, .ids = ids, .nids = 3, .timeout_sec = 30};
+        team_run(&team, (enum team_form)form, body_all);
+        for (int r = 0; r < 7; r++) {
+            assert_int_equal(team.reports[r].rc, ncclSuccess);
+            assert_int_equal(team.reports[r].wrong, 0);
+        }
+        team_fini(&team);
+    }
+}
+
+/* ---- disagreement: every rank gets the reason ---- */
+
+static void body_join_only(struct team_seat *seat)
+{
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    if (!team_join(seat, &member, &b, &records)) tt_bootstrap_leave(b);
+}
+
+static void body_other_count(struct team_seat *seat)
+{
+    if (seat->rank == 2) seat->nranks++;
+    body_join_only(seat);
+}
+
+static void body_same_rank(struct team_seat *seat)
+{
+    if (seat->rank == 2) seat->rank = 1;
+    body_join_only(seat);
+}
+
+static void body_other_id(struct team_seat *seat)
+{
+    const ncclUniqueId *spare = seat->arg;
+    ncclUniqueId mine[2] = {seat->ids[0], spare[0]};
+    if (seat->rank == 1) seat->ids = mine;
+    body_join_only(seat);
+}
+
+static void body_swapped_ids(struct team_seat *seat)
+{
+    ncclUniqueId mine[2] = {seat->ids[1], seat->ids[0]};
+    if (seat->rank == 1) seat->ids = mine;
+    body_join_only(seat);
+}
+
+static void body_absent(struct team_seat *seat)
+{
+    if (seat->rank == 1) {
+        seat->report->rc = ncclTimeout;
+        snprintf(seat->report->sentence, sizeof(seat->report->sentence), "missing 1");
+        return;
+    }
+    body_join_only(seat);
+}
+
+static void body_gives_up(struct team_seat *seat)
+{
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    if (seat->rank == 1) atomic_store(&member.abort, ncclInternalError);
+    team_join(seat, &member, &b, &records);
+    if (seat->rank == 1) {
+        seat->report->rc = ncclRemoteError;
+        snprintf(seat->report->sentence, sizeof(seat->report->sentence), "gave up");
+    }
+}
+
+static void all_get_the_reason(void **state)
+{
+    static const struct {
+        const char *name;
+        team_body body;
+        int nids;
+        ncclResult_t rc;
+        const char *words;
+        int64_t timeout_sec;
+    } cases[] = {
+        {"another n", body_other_count, 1, ncclInvalidUsage, "says", 30},
+        {"a rank twice", body_same_rank, 1, ncclInvalidUsage, "came twice", 30},
+        {"second id differs", body_other_id, 2, ncclInvalidArgument, "different unique ids", 30},
+        {"ids swapped", body_swapped_ids, 2, ncclInvalidArgument, "different unique ids", 30},
+        {"a rank never comes", body_absent, 1, ncclTimeout, "missing 1", 1},
+        {"a rank gives up", body_gives_up, 1, ncclRemoteError, "gave up", 30},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        for (int form = first_form; form <= last_form; form++) {
+            ncclUniqueId ids[2], spare;
+            print_message("case: %s, %s\n", cases[i].name, form_names[form]);
+            assert_int_equal(tt_id_create(&ids[0]), ncclSuccess);
+            assert_int_equal(tt_id_create(&ids[1]), ncclSuccess);
+            assert_int_equal(tt_id_create(&spare), ncclSuccess);
+            struct team team = {.nranks = 4,
+                                .ids = ids,
+                                .nids = cases[i].nids,
+                                .arg = &spare,
+                                .timeout_sec = cases[i].timeout_sec};
+            team_run(&team, (enum team_form)form, cases[i].body);
+            for (int r = 0; r < 4; r++) {
+                print_message("rank %d: %d %s\n", r, team.reports[r].rc, team.reports[r].sentence);
+                assert_int_equal(team.reports[r].rc, cases[i].rc);
+                assert_non_null(strstr(team.reports[r].sentence, cases[i].words));
+            }
+            team_fini(&team);
+        }
+    }
+}
+
+/* ---- ids ---- */
+
+static void bad_ids(void **state)
+{
+    ncclUniqueId id;
+    (void)state;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    assert_int_equal(tt_id_check(&id), ncclSuccess);
+    for (size_t i = 0; i < sizeof(id); i++) {
+        ncclUniqueId damaged = id;
+        damaged.internal[i] = (char)(damaged.internal[i] ^ 0x10);
+        assert_int_equal(tt_id_check(&damaged), ncclInvalidArgument);
+    }
+    ncclUniqueId cut = id;
+    memset(cut.internal + 40, 0, sizeof(cut) - 40);
+    assert_int_equal(tt_id_check(&cut), ncclInvalidArgument);
+    assert_non_null(strstr(tt_last_error(), "zero byte"));
+
+    ncclUniqueId foreign = {{1, 2, 3, 4, 5, 6, 7, 8, 2, 0, 0x1f, 0x40, 127, 0, 0, 1}};
+    assert_int_equal(tt_id_check(&foreign), ncclInvalidArgument);
+    assert_non_null(strstr(tt_last_error(), "another library"));
+
+    ncclUniqueId other;
+    assert_int_equal(tt_id_create(&other), ncclSuccess);
+    assert_int_not_equal(tt_id_comm(&id, 1), tt_id_comm(&other, 1));
+}
+
+/* ---- death, children, fork ---- */
+
+static void body_death(struct team_seat *seat)
+{
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    const char *sentence;
+    int victim = *(int *)seat->arg;
+    if (team_join(seat, &member, &b, &records)) return;
+    if (seat->rank == victim) kill(getpid(), SIGKILL);
+    while (!tt_bootstrap_error(b, &sentence)) tt_sleep_usec(1000);
+    seat->report->rc = tt_bootstrap_barrier(b);
+    seat->report->wrong = atomic_load(&member.abort) != ncclRemoteError;
+    snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", sentence);
+    tt_bootstrap_leave(b);
+}
+
+static void death_is_told(void **state)
+{
+    static const int victims[] = {0, 1, 2, 11};
+    (void)state;
+    if (last_form != TEAM_PROCESSES) return;
+    for (size_t i = 0; i < sizeof(victims) / sizeof(victims[0]); i++) {
+        ncclUniqueId id;
+        int victim = victims[i];
+        char words[32];
+        snprintf(words, sizeof(words), "rank %d on host", victim);
+        assert_int_equal(tt_id_create(&id), ncclSuccess);
+        struct team team = {.nranks = 12, .ids = &id, .nids = 1, .arg = &victim, .timeout_sec = 30};
+        team_run(&team, TEAM_PROCESSES, body_death);
+        for (int r = 0; r < 12; r++) {
+            if (r == victim) continue;
+            print_message("rank %d: %d %s\n", r, team.reports[r].rc, team.reports[r].sentence);
+            assert_int_equal(team.reports[r].rc, ncclRemoteError);
+            assert_int_equal(team.reports[r].wrong, 0);
+            assert_non_null(strstr(team.reports[r].sentence, words));
+        }
+        team_fini(&team);
+    }
+}
+
+static void body_child(struct team_seat *seat)
+{
+    struct tt_member member = {0}, child_member = {0};
+    struct tt_bootstrap *b = NULL, *child = NULL;
+    const void *records;
+    int parents[TEAM_MAX];
+    unsigned char record[TT_RECORD_BYTES] = {0}, keys[2][32];
+    if (team_join(seat, &member, &b, &records)) return;
+    int color = seat->rank % 2, count = 0;
+    for (int r = color; r < seat->nranks; r += 2) parents[count++] = r;
+    child_member.rank = seat->rank / 2;
+    child_member.nranks = count;
+    record[0] = (unsigned char)(seat->rank + 1);
+    struct tt_bootstrap_child spec = {.member = &child_member,
+                                      .parent_ranks = parents,
+                                      .salt = {1, 1, (uint64_t)color},
+                                      .record = record};
+    seat->report->rc = tt_bootstrap_child(b, &spec, &child, &records);
+    if (seat->report->rc) return;
+    for (int r = 0; r < count; r++) {
+        const unsigned char *bytes = records;
+        seat->report->wrong += bytes[(size_t)r * TT_RECORD_BYTES] != parents[r] + 1;
+    }
+    tt_bootstrap_key(b, "test", keys[0]);
+    tt_bootstrap_key(child, "test", keys[1]);
+    seat->report->wrong += memcmp(keys[0], keys[1], sizeof(keys[0])) == 0;
+    struct team_seat sub = *seat;
+    sub.rank = child_member.rank;
+    sub.nranks = count;
+    exchange_round(&sub, child, 100);
+    letters(&sub, child);
+    tt_bootstrap_leave(child);
+    tt_bootstrap_leave(b);
+}
+
+static void children(void **state)
+{
+    (void)state;
+    for (int form = first_form; form <= last_form; form++) {
+        ncclUniqueId id;
+        assert_int_equal(tt_id_create(&id), ncclSuccess);
+        struct team team = {.nranks = 21, .ids = &id, .nids = 1, .timeout_sec = 30};
+        team_run(&team, (enum team_form)form, body_child);
+        for (int r = 0; r < 21; r++) {
+            assert_int_equal(team.reports[r].rc, ncclSuccess);
+            assert_int_equal(team.reports[r].wrong, 0);
+        }
+        team_fini(&team);
+    }
+}
+
+/* The second process to exit must not take the first one's exit for an error. */
+static void body_exit(struct team_seat *seat)
+{
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    char sentence[TT_RECORD_BYTES];
+    if (team_join(seat, &member, &b, &records)) return;
+    seat->report->rc = tt_bootstrap_barrier(b);
+    if (seat->rank == 1) return; /* exits without leaving */
+    while (!tt_bootstrap_exited(b, sentence, sizeof(sentence))) tt_sleep_usec(1000);
+    seat->report->rc = tt_bootstrap_error(b, NULL);
+    seat->report->wrong = strstr(sentence, "rank 1 on host") == NULL;
+    tt_bootstrap_leave(b);
+}
+
+static void exit_without_leave(void **state)
+{
+    ncclUniqueId id;
+    (void)state;
+    if (last_form != TEAM_PROCESSES) return;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    struct team team = {.nranks = 3, .ids = &id, .nids = 1, .timeout_sec = 30};
+    team_run(&team, TEAM_PROCESSES, body_exit);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(team.reports[r].rc, ncclSuccess);
+        assert_int_equal(team.reports[r].wrong, 0);
+    }
+    team_fini(&team);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_meet),        cmocka_unit_test(several_ids),
+        cmocka_unit_test(bad_ids),         cmocka_unit_test(children),
+        cmocka_unit_test(death_is_told),   cmocka_unit_test(exit_without_leave),
+        cmocka_unit_test(all_get_the_reason),
+    };
+    signal(SIGPIPE, SIG_DFL);
+    if (argc > 1 && !strcmp(argv[1], "threads")) last_form = TEAM_THREADS;
+    if (argc > 1 && !strcmp(argv[1], "processes")) first_form = TEAM_PROCESSES;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+/* Who does not know the secret has no effect: silent, noisy, many; and nothing is left behind by
+ * memberships, good or failed. Descriptors between processes go only to who has the record. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "device/device.h"
+#include "team.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+
+#define STRANGERS 150
+
+static enum team_form form = TEAM_THREADS;
+
+/* Address out of an id (IPv4 only), as a stranger would read it off the wire. */
+static int knock(const ncclUniqueId *id)
+{
+    const unsigned char *bytes = (const unsigned char *)id->internal;
+    struct sockaddr_in addr = {.sin_family = AF_INET};
+    if (bytes[48] != 4) return -1;
+    addr.sin_port = htons((uint16_t)(bytes[49] | bytes[50] << 8));
+    memcpy(&addr.sin_addr, bytes + 51, 4);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static void body_meet(struct team_seat *seat)
+{
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    if (team_join(seat, &member, &b, &records)) return;
+    seat->report->rc = tt_bootstrap_barrier(b);
+    tt_bootstrap_leave(b);
+}
+
+static void meet(const ncclUniqueId *id, int nranks)
+{
+    struct team team = {.nranks = nranks, .ids = id, .nids = 1, .timeout_sec = 30};
+    team_run(&team, form, body_meet);
+    for (int r = 0; r < nranks; r++) {
+        if (team.reports[r].rc) print_message("rank %d: %s\n", r, team.reports[r].sentence);
+        assert_int_equal(team.reports[r].rc, ncclSuccess);
+    }
+    team_fini(&team);
+}
+
+/* kind 0: says nothing; 1: noise; 2: begins like one of us; 3: a hello with an unknown key */
+static void say(int fd, int kind)
+{
+    unsigned char bytes[200];
+    for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (unsigned char)rand();
+    if (kind >= 2) memcpy(bytes, "TUTI\1\0\1\0", 8);
+    if (kind == 3) {
+        memset(bytes + 48, 0, 32);
+        bytes[52] = 0xff;
+        bytes[53] = bytes[54] = bytes[55] = 0xff;
+    }
+    size_t len = kind == 0 ? 0 : kind == 2 ? 40 : sizeof(bytes);
+    if (len && send(fd, bytes, len, MSG_NOSIGNAL) < 0) return;
+}
+
+static void strangers_have_no_effect(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        ncclUniqueId id;
+        int fds[STRANGERS];
+        print_message("case: kind %d\n", kind);
+        assert_int_equal(tt_id_create(&id), ncclSuccess);
+        for (int i = 0; i < STRANGERS; i++) {
+            fds[i] = knock(&id);
+            if (fds[i] >= 0) say(fds[i], kind);
+        }
+        meet(&id, 6);
+        for (int i = 0; i < STRANGERS; i++) {
+            if (fds[i] >= 0) close(fds[i]);
+        }
+    }
+}
+
+static int count_entries(const char *path)
+{
+    int count = 0;
+    DIR *dir = opendir(path);
+    while (dir && readdir(dir)) count++;
+    if (dir) closedir(dir);
+    return count;
+}
+
+static void nothing_is_left(void **state)
+{
+    int fds = 0, threads = 0;
+    (void)state;
+    if (form != TEAM_THREADS) return;
+    for (int round = 0; round < 30; round++) {
+        ncclUniqueId id;
+        assert_int_equal(tt_id_create(&id), ncclSuccess);
+        meet(&id, 5);
+        if (round == 10) {
+            fds = count_entries("/proc/self/fd");
+            threads = count_entries("/proc/self/task");
+        }
+    }
+    assert_int_equal(count_entries("/proc/self/fd"), fds);
+    assert_int_equal(count_entries("/proc/self/task"), threads);
+}
+
+/* ---- descriptors ---- */
+
+struct exchange {
+    struct tt_local_name name;
+    int wrong;
+};
+
+/* In a process of its own: maps what the parent serves, reads a word, writes another. */
+static int ask_parent(const struct tt_local_name *name, uint64_t offset)
+{
+    char *base = NULL, *again = NULL;
+    struct tt_local_name forged = *name;
+    forged.process_id++;
+    forged.key[0] ^= 1;
+    int wrong = tt_local_map(&forged, &base) != ncclSuccess || base != NULL;
+    forged = *name;
+    forged.process_id += 2;
+    forged.probe++;
+    wrong += tt_local_map(&forged, &base) != ncclSuccess || base != NULL;
+    forged = *name;
+    forged.process_id += 3;
+    forged.range_bytes *= 2;
+    wrong += tt_local_map(&forged, &base) != ncclSuccess || base != NULL;
+    wrong += tt_local_map(name, &base) != ncclSuccess || base == NULL;
+    if (!base) return wrong + 1;
+    wrong += tt_local_map(name, &again) != ncclSuccess || again != base;
+    wrong += memcmp(base + offset, "ping", 5) != 0;
+    memcpy(base + offset, "pong", 5);
+    tt_local_unmap(name);
+    tt_local_unmap(name);
+    return wrong;
+}
+
+static void ranges_are_mapped(void **state)
+{
+    struct tt_local_name name;
+    void *memory;
+    int status = -1;
+    (void)state;
+    if (form != TEAM_PROCESSES) return;
+    assert_int_equal(tuttiHostControlAlloc(4096, &memory), 0);
+    memcpy(memory, "ping", 5);
+    uint64_t offset = (uint64_t)((char *)memory - tuttiHostRange()->base);
+    assert_int_equal(tt_local_serve(&name), ncclSuccess);
+    assert_int_not_equal(name.range_bytes, 0);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) _exit(ask_parent(&name, offset));
+    waitpid(pid, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_memory_equal(memory, "pong", 5);
+    tt_local_unserve();
+}
+
+/* After fork a child's calls on the parent's membership fail, and its death means nothing. */
+static void fork_is_harmless(void **state)
+{
+    ncclUniqueId id;
+    int status = -1;
+    (void)state;
+    if (form != TEAM_PROCESSES) return;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    struct team_report report = {0};
+    struct team_seat seat = {
+        .rank = 0, .nranks = 1, .ids = &id, .nids = 1, .timeout_sec = 30, .report = &report};
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    assert_int_equal(team_join(&seat, &member, &b, &records), ncclSuccess);
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        int wrong = tt_bootstrap_barrier(b) != ncclInvalidUsage;
+        wrong += atomic_load(&member.abort) != ncclInvalidUsage;
+        tt_bootstrap_leave(b);
+        ncclUniqueId fresh; /* new ones work */
+        wrong += tt_id_create(&fresh) != ncclSuccess;
+        seat.ids = &fresh;
+        atomic_store(&member.abort, 0);
+        wrong += team_join(&seat, &member, &b, &records) != ncclSuccess;
+        wrong += tt_bootstrap_barrier(b) != ncclSuccess;
+        tt_bootstrap_leave(b);
+        exit(wrong);
+    }
+    waitpid(pid, &status, 0);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(tt_bootstrap_barrier(b), ncclSuccess);
+    tt_bootstrap_leave(b);
+}
+
+/* A fixed address: no process makes the id, rank 0 opens the root; used twice in a row. */
+static void body_fixed(struct team_seat *seat)
+{
+    ncclUniqueId id;
+    seat->report->rc = tt_id_create(&id);
+    seat->ids = &id;
+    for (int round = 0; round < 3 && !seat->report->rc; round++) body_meet(seat);
+    seat->ids = NULL;
+}
+
+static void fixed_address(void **state)
+{
+    char text[64];
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof(addr);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    (void)state;
+    if (form != TEAM_PROCESSES) return;
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
+    getsockname(fd, (struct sockaddr *)&addr, &len);
+    close(fd); /* a port that was free a moment ago */
+    snprintf(text, sizeof(text), "127.0.0.1:%d", ntohs(addr.sin_port));
+    setenv("NCCL_COMM_ID", text, 1);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+    struct team team = {.nranks = 5, .nids = 1, .timeout_sec = 30};
+    team_run(&team, form, body_fixed);
+    unsetenv("NCCL_COMM_ID");
+    for (int r = 0; r < 5; r++) {
+        if (team.reports[r].rc) print_message("rank %d: %s\n", r, team.reports[r].sentence);
+        assert_int_equal(team.reports[r].rc, ncclSuccess);
+    }
+    team_fini(&team);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fixed_address), /* first: the interface is chosen once per process */
+        cmocka_unit_test(strangers_have_no_effect),
+        cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(ranges_are_mapped),
+        cmocka_unit_test(fork_is_harmless),
+    };
+    if (argc > 1 && !strcmp(argv[1], "processes")) form = TEAM_PROCESSES;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
