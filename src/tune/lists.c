@@ -34,7 +34,6 @@ static const struct word algos[] = {
     {"PAT", TT_ALGO_PAT},
     {"Direct", TT_ALGO_DIRECT},
     {"OneShot", TT_ALGO_ONESHOT},
-    {"P2P", TT_ALGO_P2P},
 };
 
 static const struct word protos[] = {
@@ -45,7 +44,8 @@ struct table { /* one variable: its words, and where its answers go */
     const struct word *words;
     int nwords;
     const char *accepted;
-    bool *allowed; /* [TT_FUNC_COUNT_][nwords], row by row; borrowed */
+    int width;     /* numbers a word can have; what has no word cannot be named, only left over */
+    bool *allowed; /* [TT_FUNC_COUNT_][width], row by row; borrowed */
 };
 
 /* Number of the word text[0..len), -1 when nobody knows it. */
@@ -60,8 +60,8 @@ static int lookup(const struct word *words, size_t nwords, const char *text, siz
 
 static void set_row(const struct table *table, int func, const bool *listed, bool inverted)
 {
-    bool *row = table->allowed + func * table->nwords;
-    for (int k = 0; k < table->nwords; k++)
+    bool *row = table->allowed + func * table->width;
+    for (int k = 0; k < table->width; k++)
         row[k] = listed[k] != inverted;
 }
 
@@ -129,16 +129,18 @@ ncclResult_t tt_tune_lists_read(struct tt_tune_lists *lists)
     memset(lists->proto, true, sizeof(lists->proto));
     struct table algo = {.variable = "NCCL_ALGO",
                          .words = algos,
-                         .nwords = TT_ALGO_COUNT_,
+                         .nwords = (int)TT_LEN(algos),
                          .accepted = "Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, "
-                                     "PAT, Direct, OneShot, P2P",
+                                     "PAT, Direct, OneShot",
+                         .width = TT_ALGO_COUNT_,
                          .allowed = &lists->algo[0][0]};
     ncclResult_t rc = read_variable(&algo, lists->algo_text);
     if (rc) return rc;
     struct table proto = {.variable = "NCCL_PROTO",
                           .words = protos,
-                          .nwords = TT_PROTO_COUNT_,
+                          .nwords = (int)TT_LEN(protos),
                           .accepted = "LL, LL128, Simple",
+                          .width = TT_PROTO_COUNT_,
                           .allowed = &lists->proto[0][0]};
     return read_variable(&proto, lists->proto_text);
 }

@@ -151,7 +151,9 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
     if (algo == TT_ALGO_P2P) {
         if (!message && !composite) return -1;
         if (message) return (double)query->bytes / slot_bytes_usec + local_phase(env);
-        return proto == TT_PROTO_SIMPLE ? messages_time(env, query) : -1;
+        /* Ranks that can address each other never do worse with direct and one-shot programs. */
+        if (proto != TT_PROTO_SIMPLE || env->all_direct) return -1;
+        return messages_time(env, query);
     }
     if (!tt_program_exists(query->func, algo, proto)) return -1;
     switch (algo) {
