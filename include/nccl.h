@@ -59,6 +59,7 @@ typedef struct {
     char internal[NCCL_UNIQUE_ID_BYTES];
 } ncclUniqueId;
 
+/* What calls return. ncclInProgress is no failure: poll ncclCommGetAsyncError(). */
 typedef enum {
     ncclSuccess = 0,
     ncclUnhandledCudaError = 1,
@@ -72,6 +73,7 @@ typedef enum {
     ncclNumResults = 9,
 } ncclResult_t;
 
+/* Kinds of ncclCommMemStats(). */
 typedef enum {
     ncclStatGpuMemSuspend = 0,
     ncclStatGpuMemSuspended = 1,
@@ -79,10 +81,13 @@ typedef enum {
     ncclStatGpuMemTotal = 3,
 } ncclCommMemStat_t;
 
+/* Keeps ncclNumOps a constant of its own; user operators are numbered from it. */
 typedef enum {
     ncclNumOps_dummy = 5,
 } ncclRedOp_dummy_t;
 
+/* Operators. ncclAvg divides integers after the sum, towards zero. Numbers from ncclNumOps on are
+ * the user's, made by ncclRedOpCreatePreMulSum(). */
 typedef enum {
     ncclSum = 0,
     ncclProd = 1,
@@ -93,6 +98,7 @@ typedef enum {
     ncclMaxRedOp = 2147483647,
 } ncclRedOp_t;
 
+/* Element types. */
 typedef enum {
     ncclInt8 = 0,
     ncclChar = 0,
@@ -114,6 +120,7 @@ typedef enum {
     ncclNumTypes = 12,
 } ncclDataType_t;
 
+/* Where the scalar of a user operator lives. */
 typedef enum {
     ncclScalarDevice = 0,
     ncclScalarHostImmediate = 1,
@@ -193,133 +200,191 @@ typedef struct {
 }
 /* clang-format on */
 
+/* Allocate `size` bytes of the current device, aligned and shareable for windows; 0 gives NULL.
+ * Release with ncclMemFree(). Errors: ncclUnhandledCudaError. */
 ncclResult_t ncclMemAlloc(void **ptr, size_t size);
 ncclResult_t pncclMemAlloc(void **ptr, size_t size);
 
+/* Release memory of ncclMemAlloc(). NULL is fine. Errors: ncclUnhandledCudaError for memory that no
+ * device gave out. */
 ncclResult_t ncclMemFree(void *ptr);
 ncclResult_t pncclMemFree(void *ptr);
 
+/* Release whose interface this is, as NCCL_VERSION_CODE. */
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t pncclGetVersion(int *version);
 
+/* Make the name of a new communicator. One process calls it and hands the 128 bytes, which hold a
+ * secret, to all ranks. It listens until they have come. */
 ncclResult_t ncclGetUniqueId(ncclUniqueId *uniqueId);
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId);
 
+/* Join a communicator with settings; NULL: defaults. With blocking 0 it returns ncclInProgress at
+ * once: poll ncclCommGetAsyncError(). */
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
                                     ncclConfig_t *config);
 ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
                                      ncclConfig_t *config);
 
+/* Join communicator `commId` of `nranks` as `rank`, on the device current in this thread. All ranks
+ * call it; it returns when all have come (inside a group: at ncclGroupEnd()).
+ * Errors: ncclInvalidArgument, ncclInvalidUsage (a rank or device twice), ncclTimeout,
+ * ncclRemoteError. */
 ncclResult_t ncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank);
 ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank);
 
+/* One communicator over `ndev` devices of this process; devlist NULL: devices 0 .. ndev-1. */
 ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist);
 ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist);
 
+/* Flush all operations and say goodbye to the peers. Collective. Only queries and ncclCommDestroy()
+ * may follow. */
 ncclResult_t ncclCommFinalize(ncclComm_t comm);
 ncclResult_t pncclCommFinalize(ncclComm_t comm);
 
+/* Free the communicator, finalizing it when that was not done. After an asynchronous error it is
+ * freed too and the error returned. */
 ncclResult_t ncclCommDestroy(ncclComm_t comm);
 ncclResult_t pncclCommDestroy(ncclComm_t comm);
 
+/* Stop everything and free, from any state and any thread. Buffers of unfinished operations hold
+ * garbage. */
 ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t pncclCommAbort(ncclComm_t comm);
 
+/* Stop all operations but keep the communicator for queries, ncclCommShrink(), ncclCommSplit(). */
 ncclResult_t ncclCommRevoke(ncclComm_t comm, int revokeFlags);
 ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags);
 
+/* New communicators from ranks of equal `color`, ordered by `key`, then by old rank. All ranks
+ * call.
+ * NCCL_SPLIT_NOCOLOR takes part and gets NULL. config NULL: the settings of `comm`. */
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                            ncclConfig_t *config);
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                             ncclConfig_t *config);
 
+/* New communicator without the listed ranks; only the others call, all with the same list.
+ * NCCL_SHRINK_ABORT ends pending operations of `comm` first. */
 ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
                             ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags);
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
                              ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags);
 
+/* Id for ranks that are to join `comm`. Not offered: ncclInvalidUsage. */
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
 ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
 
+/* Add ranks to a communicator. Not offered: ncclInvalidUsage. */
 ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
                           ncclComm_t *newcomm, ncclConfig_t *config);
 ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
                            ncclComm_t *newcomm, ncclConfig_t *config);
 
+/* As ncclCommInitRankConfig() with `nId` ids, whose makers share the work of introducing many
+ * ranks.
+ * All ranks pass the same ids in the same order. */
 ncclResult_t ncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
                                       ncclUniqueId *commIds, ncclConfig_t *config);
 ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
                                        ncclUniqueId *commIds, ncclConfig_t *config);
 
+/* A sentence per code; never NULL. */
 const char *ncclGetErrorString(ncclResult_t result);
 const char *pncclGetErrorString(ncclResult_t result);
 
+/* Text of the latest failure in this process, "" before the first. `comm` is ignored, may be NULL.
+ * Valid until the next call of the thread. */
 const char *ncclGetLastError(ncclComm_t comm);
 const char *pncclGetLastError(ncclComm_t comm);
 
+/* State of the communicator: ncclSuccess, ncclInProgress, or the error that ended it. Any thread.
+ * */
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError);
 
+/* Number of ranks. */
 ncclResult_t ncclCommCount(const ncclComm_t comm, int *count);
 ncclResult_t pncclCommCount(const ncclComm_t comm, int *count);
 
+/* Device of this rank. */
 ncclResult_t ncclCommCuDevice(const ncclComm_t comm, int *device);
 ncclResult_t pncclCommCuDevice(const ncclComm_t comm, int *device);
 
+/* Number of this rank. */
 ncclResult_t ncclCommUserRank(const ncclComm_t comm, int *rank);
 ncclResult_t pncclCommUserRank(const ncclComm_t comm, int *rank);
 
+/* Announce a buffer that will be used often. Local. *handle NULL with ncclSuccess: no use here. */
 ncclResult_t ncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
 ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, void **handle);
 
+/* Take back a registration, before the buffer is freed. */
 ncclResult_t ncclCommDeregister(const ncclComm_t comm, void *handle);
 ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle);
 
+/* Give back memory of an idle communicator. Not offered: ncclInvalidUsage. */
 ncclResult_t ncclCommSuspend(ncclComm_t comm, int flags);
 ncclResult_t pncclCommSuspend(ncclComm_t comm, int flags);
 
+/* Undo ncclCommSuspend(). Not offered: ncclInvalidUsage. */
 ncclResult_t ncclCommResume(ncclComm_t comm);
 ncclResult_t pncclCommResume(ncclComm_t comm);
 
+/* Memory of a communicator by kind. Not offered: ncclInvalidUsage. */
 ncclResult_t ncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
 ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value);
 
+/* Open a buffer of each rank to all ranks. Collective; sizes may differ; inside a group *win is set
+ * at ncclGroupEnd(). `buff` lies a multiple of NCCL_WIN_REQUIRED_ALIGNMENT into its allocation. */
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                     int winFlags);
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
                                      int winFlags);
 
+/* Close this rank's part of a window. Local; nobody may use it any more. NULL is fine. */
 ncclResult_t ncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win);
 
+/* The buffer that this rank registered. */
 ncclResult_t ncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
 ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr);
 
+/* An operator that multiplies each input by `scalar` before the sum. The scalar is one element,
+ * read
+ * now (ncclScalarHostImmediate) or whenever an operation runs (ncclScalarDevice). Ranks may differ.
+ * */
 ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
                                       ncclScalarResidence_t residence, ncclComm_t comm);
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
                                        ncclScalarResidence_t residence, ncclComm_t comm);
 
+/* Forget a user operator. Operations already called keep it. */
 ncclResult_t ncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm);
 
+/* Reduce `count` elements of all ranks to recvbuff of `root`; elsewhere recvbuff is ignored. */
 ncclResult_t ncclReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
                          ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
                          cudaStream_t stream);
 
+/* ncclBroadcast() in place. */
 ncclResult_t ncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
                        cudaStream_t stream);
 ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
                         ncclComm_t comm, cudaStream_t stream);
 
+/* Copy `count` elements of `root`'s sendbuff to all recvbuffs; elsewhere sendbuff is ignored. */
 ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                             ncclDataType_t datatype, int root, ncclComm_t comm,
                             cudaStream_t stream);
 
+/* Reduce `count` elements of all ranks into recvbuff of every rank. In place: sendbuff == recvbuff.
+ * */
 ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                            cudaStream_t stream);
@@ -327,6 +392,8 @@ ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
                             ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                             cudaStream_t stream);
 
+/* Reduce nranks * recvcount elements; rank r gets block r. In place: recvbuff == sendbuff +
+ * rank * recvcount. */
 ncclResult_t ncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
                                ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                cudaStream_t stream);
@@ -334,36 +401,46 @@ ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t rec
                                 ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                 cudaStream_t stream);
 
+/* Collect sendcount elements of each rank, in rank order, at every rank. In place: sendbuff ==
+ * recvbuff + rank * sendcount. */
 ncclResult_t ncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
                             ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 
+/* Block j of sendbuff goes to rank j, block i of recvbuff comes from rank i; `count` elements each.
+ * Not in place. */
 ncclResult_t ncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
                           ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream);
 
+/* Collect `count` elements of each rank at `root`, in rank order; elsewhere recvbuff is ignored. */
 ncclResult_t ncclGather(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
                         int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 
+/* Rank r gets block r of `root`'s sendbuff; elsewhere sendbuff is ignored. */
 ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count,
                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
                           ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 
+/* Send `count` elements to `peer`, whose k-th ncclRecv() from this rank takes the k-th ncclSend().
+ * Group sends and receives that need each other. */
 ncclResult_t ncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
                        ncclComm_t comm, cudaStream_t stream);
 
+/* Receive `count` elements from `peer`. */
 ncclResult_t ncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
                       ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
                        ncclComm_t comm, cudaStream_t stream);
 
+/* Write into a peer's window, then raise its signal. Not offered: ncclInvalidArgument. */
 ncclResult_t ncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int peer,
                            ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx,
                            unsigned int flags, ncclComm_t comm, cudaStream_t stream);
@@ -371,28 +448,38 @@ ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t 
                             ncclWindow_t peerWin, size_t peerWinOffset, int sigIdx, int ctx,
                             unsigned int flags, ncclComm_t comm, cudaStream_t stream);
 
+/* Raise a peer's signal. Not offered: ncclInvalidArgument. */
 ncclResult_t ncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm,
                         cudaStream_t stream);
 ncclResult_t pncclSignal(int peer, int sigIdx, int ctx, unsigned int flags, ncclComm_t comm,
                          cudaStream_t stream);
 
+/* Wait for signals. Not offered: ncclInvalidArgument. */
 ncclResult_t ncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm,
                             cudaStream_t stream);
 ncclResult_t pncclWaitSignal(int nDesc, ncclWaitSignalDesc_t *signalDescs, ncclComm_t comm,
                              cudaStream_t stream);
 
+/* Collect the following calls of this thread until the matching ncclGroupEnd(). Groups nest. */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t pncclGroupStart(void);
 
+/* Launch what the outermost group collected. After an error in a call of the group: returns it and
+ * launches nothing. */
 ncclResult_t ncclGroupEnd(void);
 ncclResult_t pncclGroupEnd(void);
 
+/* End the group without launching its operations and estimate how long they would take; NULL: as
+ * ncclGroupEnd(). */
 ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 ncclResult_t pncclGroupSimulateEnd(ncclSimInfo_t *simInfo);
 
+/* Handle of a parameter by its environment name. Errors: ncclInvalidArgument when it is unknown. */
 ncclResult_t ncclParamBind(ncclParamHandle_t *out, const char *key);
 ncclResult_t pncclParamBind(ncclParamHandle_t *out, const char *key);
 
+/* Value of a parameter of natively that type (here numbers and switches are I64, texts Str); any
+ * other type is ncclInvalidArgument. */
 ncclResult_t ncclParamGetI8(ncclParamHandle_t h, int8_t *out);
 ncclResult_t pncclParamGetI8(ncclParamHandle_t h, int8_t *out);
 
@@ -417,18 +504,23 @@ ncclResult_t pncclParamGetU32(ncclParamHandle_t h, uint32_t *out);
 ncclResult_t ncclParamGetU64(ncclParamHandle_t h, uint64_t *out);
 ncclResult_t pncclParamGetU64(ncclParamHandle_t h, uint64_t *out);
 
+/* As above for texts; NULL when unset. Valid for ever. */
 ncclResult_t ncclParamGetStr(ncclParamHandle_t h, const char **out);
 ncclResult_t pncclParamGetStr(ncclParamHandle_t h, const char **out);
 
+/* Native bytes of a parameter (a text with its terminator); *len is 0 when maxLen is too small. */
 ncclResult_t ncclParamGet(ncclParamHandle_t h, void *out, int maxLen, int *len);
 ncclResult_t pncclParamGet(ncclParamHandle_t h, void *out, int maxLen, int *len);
 
+/* Any parameter as text, valid until the thread's next call. valueLen is without the terminator. */
 ncclResult_t ncclParamGetParameter(const char *key, const char **value, int *valueLen);
 ncclResult_t pncclParamGetParameter(const char *key, const char **value, int *valueLen);
 
+/* Names of all parameters. */
 ncclResult_t ncclParamGetAllParameterKeys(const char ***table, int *tableLen);
 ncclResult_t pncclParamGetAllParameterKeys(const char ***table, int *tableLen);
 
+/* Print all parameters to stdout. */
 void ncclParamDumpAll(void);
 void pncclParamDumpAll(void);
 
@@ -436,6 +528,7 @@ void pncclParamDumpAll(void);
 #define NCCL_OS_LINUX 1
 #endif
 #ifdef NCCL_OS_LINUX
+/* Read the logging variables again. Deprecated. */
 void ncclResetDebugInit(void);
 void pncclResetDebugInit(void);
 #else

@@ -1,0 +1,2 @@
+// The same checks as C++.
+#include "assert_api_device.c"
