@@ -14,22 +14,24 @@
 
 enum { TEXT_BYTES = 1024 };
 
-static pthread_mutex_t text_lock = PTHREAD_MUTEX_INITIALIZER;
-static char last_text[TEXT_BYTES];
-static _Thread_local char thread_text[TEXT_BYTES];
+static struct {
+    pthread_mutex_t lock;
+    char text[TEXT_BYTES];
+} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void keep_text(const char *text)
 {
-    pthread_mutex_lock(&text_lock);
-    snprintf(last_text, sizeof(last_text), "%s", text);
-    pthread_mutex_unlock(&text_lock);
+    pthread_mutex_lock(&last.lock);
+    snprintf(last.text, sizeof(last.text), "%s", text);
+    pthread_mutex_unlock(&last.lock);
 }
 
 const char *tt_last_error(void)
 {
-    pthread_mutex_lock(&text_lock);
-    memcpy(thread_text, last_text, sizeof(thread_text));
-    pthread_mutex_unlock(&text_lock);
+    static _Thread_local char thread_text[TEXT_BYTES];
+    pthread_mutex_lock(&last.lock);
+    memcpy(thread_text, last.text, sizeof(thread_text));
+    pthread_mutex_unlock(&last.lock);
     return thread_text;
 }
 

@@ -30,15 +30,22 @@ enum { LINE_BYTES = 2048, PREFIX_BYTES = 768 };
 #define WORD_READY (UINT64_C(1) << 63)
 #define WORD_LEVEL(word) ((uint32_t)((word) >> 32) & 0xFFU)
 
-static pthread_mutex_t config_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uint64_t config_word;
-static struct tt_log_config *_Atomic config_now; /* owned by the process, never released */
-static int config_fd = -1;                       /* the log file once there was one */
-static _Thread_local uint32_t expected_sub;
+static struct {
+    _Atomic uint64_t word;
+    struct tt_log_config *_Atomic config; /* owned by the process, never released */
+    pthread_mutex_t lock;                 /* taken to read the variables */
+    int file_fd;                          /* the log file once there was one */
+} log_now = {.lock = PTHREAD_MUTEX_INITIALIZER, .file_fd = -1};
 
 /* Exported, so that the copies of this room in a process agree on it. */
 __attribute__((visibility("default"))) extern _Thread_local int tuttiLogDevice;
 _Thread_local int tuttiLogDevice;
+
+static uint32_t *expected_cell(void)
+{
+    static _Thread_local uint32_t sub;
+    return &sub;
+}
 
 static void complain_first(const struct tt_log_config *config);
 
@@ -52,26 +59,27 @@ static uint64_t configure(void)
 {
     static struct tt_log_config silent; /* when memory is short even for that */
     const struct tt_log_config *fresh = NULL;
-    pthread_mutex_lock(&config_lock);
-    if (!(atomic_load_explicit(&config_word, memory_order_relaxed) & WORD_READY)) {
-        struct tt_log_config *config = tt_log_config_read(config_fd);
-        struct tt_log_config *before = atomic_load_explicit(&config_now, memory_order_relaxed);
+    pthread_mutex_lock(&log_now.lock);
+    if (!(atomic_load_explicit(&log_now.word, memory_order_relaxed) & WORD_READY)) {
+        struct tt_log_config *config = tt_log_config_read(log_now.file_fd);
+        struct tt_log_config *before = atomic_load_explicit(&log_now.config, memory_order_relaxed);
         if (!config) config = &silent;
+        if (before && config != before) config->previous = before;
         if (before) config->start_nsec = before->start_nsec;
-        if (config->fd > STDERR_FILENO) config_fd = config->fd;
-        atomic_store_explicit(&config_now, config, memory_order_relaxed);
-        /* pairs with the acquire load in ready_word(): who sees READY sees config_now */
-        atomic_store_explicit(&config_word, word_of(config), memory_order_release);
+        if (config->fd > STDERR_FILENO) log_now.file_fd = config->fd;
+        atomic_store_explicit(&log_now.config, config, memory_order_relaxed);
+        /* pairs with the acquire load in ready_word(): who sees READY sees the config */
+        atomic_store_explicit(&log_now.word, word_of(config), memory_order_release);
         fresh = config;
     }
-    pthread_mutex_unlock(&config_lock);
+    pthread_mutex_unlock(&log_now.lock);
     if (fresh) complain_first(fresh);
-    return atomic_load_explicit(&config_word, memory_order_acquire) | WORD_READY;
+    return atomic_load_explicit(&log_now.word, memory_order_acquire) | WORD_READY;
 }
 
 static uint64_t ready_word(void)
 {
-    const uint64_t word = atomic_load_explicit(&config_word, memory_order_acquire);
+    const uint64_t word = atomic_load_explicit(&log_now.word, memory_order_acquire);
     return word & WORD_READY ? word : configure();
 }
 
@@ -102,7 +110,8 @@ static void write_line(int fd, const char *line, size_t len)
 static void emit(const struct tt_log_origin *origin, const char *fmt, va_list args)
 {
     const int saved_errno = errno;
-    const struct tt_log_config *config = atomic_load_explicit(&config_now, memory_order_acquire);
+    const struct tt_log_config *config =
+        atomic_load_explicit(&log_now.config, memory_order_acquire);
     char fixed[LINE_BYTES];
     char *line = fixed;
     const size_t prefix = tt_log_prefix(config, origin, fixed, PREFIX_BYTES);
@@ -136,18 +145,19 @@ static void emit(const struct tt_log_origin *origin, const char *fmt, va_list ar
 /* After the first printed WARN, INFO shows too (NCCL_WARN_ENABLE_DEBUG_INFO). */
 static void raise_level(void)
 {
-    const struct tt_log_config *config = atomic_load_explicit(&config_now, memory_order_acquire);
-    uint64_t word = atomic_load_explicit(&config_word, memory_order_relaxed);
+    const struct tt_log_config *config =
+        atomic_load_explicit(&log_now.config, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&log_now.word, memory_order_relaxed);
     if (!config->raise_on_warn || WORD_LEVEL(word) >= TT_LOG_INFO) return;
     const uint64_t raised = WORD_READY | (uint64_t)TT_LOG_INFO << 32 | (uint32_t)word;
-    if (word & WORD_READY) atomic_compare_exchange_strong(&config_word, &word, raised);
+    if (word & WORD_READY) atomic_compare_exchange_strong(&log_now.word, &word, raised);
 }
 
 static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args)
 {
-    if (origin->level == TT_LOG_WARN && expected_sub) {
+    if (origin->level == TT_LOG_WARN && *expected_cell()) {
         origin->level = TT_LOG_INFO;
-        origin->sub = expected_sub;
+        origin->sub = *expected_cell();
     }
     if (!tt_log_on(origin->level, origin->sub)) return;
     emit(origin, fmt, args);
@@ -202,14 +212,14 @@ static void complain_first(const struct tt_log_config *config)
 
 uint32_t tt_log_expect(uint32_t sub)
 {
-    const uint32_t before = expected_sub;
-    expected_sub = sub;
+    const uint32_t before = *expected_cell();
+    *expected_cell() = sub;
     return before;
 }
 
 uint32_t tt_log_expected(void)
 {
-    return expected_sub;
+    return *expected_cell();
 }
 
 void tt_log_set_device(int device)
@@ -219,5 +229,5 @@ void tt_log_set_device(int device)
 
 void tt_log_reset(void)
 {
-    atomic_store_explicit(&config_word, 0, memory_order_release);
+    atomic_store_explicit(&log_now.word, 0, memory_order_release);
 }

@@ -22,8 +22,10 @@ struct param_value {
     const char *text; /* owned by the process, never released: readers keep the pointer */
 };
 
-static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct param_value cache[CACHE_MAX]; /* parallel to the table */
+static struct {
+    pthread_mutex_t lock;
+    struct param_value values[CACHE_MAX]; /* parallel to the table */
+} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int compare_name(const void *name, const void *param)
 {
@@ -137,21 +139,21 @@ static const struct param_value *value_of(const char *name)
     assert(param && "variable is missing in variables.tsv");
     if (!param) abort();
     size_t count = 0;
-    struct param_value *value = &cache[param - tt_param_table(&count)];
+    struct param_value *value = &cache.values[param - tt_param_table(&count)];
     assert(count <= CACHE_MAX);
 
     tt_param_files_read();
     bool bad = false;
     bool fresh = false;
     const char *text = getenv(name);
-    pthread_mutex_lock(&cache_lock);
+    pthread_mutex_lock(&cache.lock);
     if (!value->known) {
         fresh = value->known = true;
         if (counts_as_set(param, text)) value->is_set = parse_value(param, text, value);
         bad = counts_as_set(param, text) && !value->is_set;
         if (!value->is_set && param->fallback) parse_value(param, param->fallback, value);
     }
-    pthread_mutex_unlock(&cache_lock);
+    pthread_mutex_unlock(&cache.lock);
 
     if (bad) warn_bad_value(param, text); /* outside the lock: logging may take a while */
     if (fresh && value->is_set) log_value(param, value);
@@ -187,11 +189,11 @@ const char *tt_param_origin(const char *name)
 
 void tt_param_forget(void)
 {
-    pthread_mutex_lock(&cache_lock);
-    for (size_t i = 0; i < TT_LEN(cache); i++) {
-        free((void *)(uintptr_t)cache[i].text);
-        cache[i] = (struct param_value){0};
+    pthread_mutex_lock(&cache.lock);
+    for (size_t i = 0; i < TT_LEN(cache.values); i++) {
+        free((void *)(uintptr_t)cache.values[i].text);
+        cache.values[i] = (struct param_value){0};
     }
-    pthread_mutex_unlock(&cache_lock);
+    pthread_mutex_unlock(&cache.lock);
     tt_param_files_forget();
 }

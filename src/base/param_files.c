@@ -19,9 +19,11 @@ struct file_pair {
     char *origin;
 };
 
-static pthread_mutex_t files_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic bool files_read;
-static struct file_pair *file_pairs; /* what came from files; kept for ever: origins are lent out */
+static struct {
+    pthread_mutex_t lock;
+    _Atomic bool read;
+    struct file_pair *pairs; /* what came from files; kept for ever: origins are lent out */
+} files = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void remember_pair(const char *name, const char *path)
 {
@@ -33,8 +35,8 @@ static void remember_pair(const char *name, const char *path)
         free(pair);
         return;
     }
-    pair->next = file_pairs;
-    file_pairs = pair;
+    pair->next = files.pairs;
+    files.pairs = pair;
 }
 
 /* One line without its end; changes it. Nothing is trimmed or unquoted: NCCL does neither. */
@@ -82,31 +84,31 @@ static void read_all(void)
 
 void tt_param_files_read(void)
 {
-    if (atomic_load_explicit(&files_read, memory_order_acquire)) return;
-    pthread_mutex_lock(&files_lock);
-    if (!atomic_load_explicit(&files_read, memory_order_relaxed)) {
+    if (atomic_load_explicit(&files.read, memory_order_acquire)) return;
+    pthread_mutex_lock(&files.lock);
+    if (!atomic_load_explicit(&files.read, memory_order_relaxed)) {
         read_all();
         /* pairs with the acquire load above: who sees the flag sees the environment filled */
-        atomic_store_explicit(&files_read, true, memory_order_release);
+        atomic_store_explicit(&files.read, true, memory_order_release);
     }
-    pthread_mutex_unlock(&files_lock);
+    pthread_mutex_unlock(&files.lock);
 }
 
 const char *tt_param_file_of(const char *name)
 {
     const char *origin = NULL;
     tt_param_files_read();
-    pthread_mutex_lock(&files_lock);
-    for (const struct file_pair *pair = file_pairs; pair; pair = pair->next) {
+    pthread_mutex_lock(&files.lock);
+    for (const struct file_pair *pair = files.pairs; pair; pair = pair->next) {
         if (!strcmp(pair->name, name)) origin = pair->origin;
     }
-    pthread_mutex_unlock(&files_lock);
+    pthread_mutex_unlock(&files.lock);
     return origin;
 }
 
 void tt_param_files_forget(void)
 {
-    pthread_mutex_lock(&files_lock);
-    atomic_store_explicit(&files_read, false, memory_order_release);
-    pthread_mutex_unlock(&files_lock);
+    pthread_mutex_lock(&files.lock);
+    atomic_store_explicit(&files.read, false, memory_order_release);
+    pthread_mutex_unlock(&files.lock);
 }

@@ -21,8 +21,10 @@ struct wait_cell {
     _Atomic uint64_t since_nsec;
 } __attribute__((aligned(TT_LINE_BYTES)));
 
-static struct wait_cell cells[WAIT_CELLS];
-static _Atomic uint32_t next_hint; /* spreads threads over the table */
+static struct {
+    _Atomic uint32_t next_hint; /* spreads threads over the table */
+    struct wait_cell cells[WAIT_CELLS];
+} registry;
 
 static void write_cell(struct wait_cell *cell, const struct tt_wait *wait)
 {
@@ -55,12 +57,13 @@ int tt_wait_enter(const struct tt_wait *wait)
 {
     static _Thread_local uint32_t hint = UINT32_MAX;
     if (hint == UINT32_MAX)
-        hint = atomic_fetch_add_explicit(&next_hint, 1, memory_order_relaxed) % WAIT_CELLS;
+        hint = atomic_fetch_add_explicit(&registry.next_hint, 1, memory_order_relaxed) % WAIT_CELLS;
     for (uint32_t i = 0; i < WAIT_CELLS; i++) {
         const uint32_t at = (hint + i) % WAIT_CELLS;
-        if (atomic_load_explicit(&cells[at].taken, memory_order_relaxed)) continue;
-        if (atomic_exchange_explicit(&cells[at].taken, true, memory_order_acquire)) continue;
-        write_cell(&cells[at], wait);
+        if (atomic_load_explicit(&registry.cells[at].taken, memory_order_relaxed)) continue;
+        if (atomic_exchange_explicit(&registry.cells[at].taken, true, memory_order_acquire))
+            continue;
+        write_cell(&registry.cells[at], wait);
         return (int)at;
     }
     return -1;
@@ -70,15 +73,15 @@ void tt_wait_leave(int slot)
 {
     static const struct tt_wait nobody = {0};
     if (slot < 0 || slot >= WAIT_CELLS) return;
-    write_cell(&cells[slot], &nobody);
-    atomic_store_explicit(&cells[slot].taken, false, memory_order_release);
+    write_cell(&registry.cells[slot], &nobody);
+    atomic_store_explicit(&registry.cells[slot].taken, false, memory_order_release);
 }
 
 int tt_wait_list(const struct tt_member *owner, struct tt_wait *waits, int max)
 {
     int count = 0;
     for (int i = 0; i < WAIT_CELLS && count < max; i++) {
-        if (!read_cell(&cells[i], &waits[count])) continue;
+        if (!read_cell(&registry.cells[i], &waits[count])) continue;
         if (!owner || waits[count].owner == owner) count++;
     }
     return count;
