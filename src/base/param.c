@@ -106,6 +106,7 @@ static bool parse_value(const struct tt_param *param, const char *text, struct p
         break;
     case TT_PARAM_STR: break;
     }
+    if (!good) value->number = 0;
     if (!good) return false;
     value->text = kept ? kept : strdup(text);
     return value->text != NULL;

@@ -2,11 +2,13 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+
+#include <cmocka.h>
 
 static void calloc_is_zeroed_and_aligned(void **state)
 {

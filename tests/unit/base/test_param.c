@@ -5,13 +5,16 @@
 #include "base/param.h"
 #include "base/param_files.h"
 
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <cmocka.h>
 
 static char conf_path[] = "/tmp/tutti-test-conf-XXXXXX";
 

@@ -3,12 +3,15 @@
 #include "base/member.h"
 #include "base/wait.h"
 
-#include <cmocka.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 enum { TABLE_MAX = 4096, ROUNDS = 20000, WRITERS = 3 };
 
