@@ -164,10 +164,10 @@ static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args
     if (origin->level == TT_LOG_WARN) raise_level();
 }
 
-void tt_log_line(enum tt_log_level level, uint32_t sub, const char *file, int line,
-                 const char *func, const char *fmt, ...)
+void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_place *place,
+               const char *fmt, ...)
 {
-    struct tt_log_origin origin = {level, sub, file, line, func, tuttiLogDevice};
+    struct tt_log_origin origin = {level, sub, *place, tuttiLogDevice};
     va_list args;
     va_start(args, fmt);
     log_args(&origin, fmt, args);
@@ -177,12 +177,12 @@ void tt_log_line(enum tt_log_level level, uint32_t sub, const char *file, int li
 void tt_log_plugin(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
 {
     if (level <= TT_LOG_NONE || level > TT_LOG_TRACE || !fmt) return; /* a stranger's numbers */
-    struct tt_log_origin origin = {(enum tt_log_level)level,
-                                   (uint32_t)flags,
-                                   file ? file : "(null)",
-                                   line,
-                                   NULL,
-                                   tuttiLogDevice};
+    struct tt_log_origin origin = {
+        .level = (enum tt_log_level)level,
+        .sub = (uint32_t)flags,
+        .place = {.file = file ? file : "(null)", .line = line},
+        .device = tuttiLogDevice,
+    };
     va_list args;
     va_start(args, fmt);
     log_args(&origin, fmt, args);
@@ -203,8 +203,12 @@ static void emit_text(const struct tt_log_origin *origin, const char *fmt, ...)
  * see something. */
 static void complain_first(const struct tt_log_config *config)
 {
-    const struct tt_log_origin origin = {TT_LOG_WARN, TT_LOG_ALL, __FILE__,
-                                         __LINE__,    __func__,   tuttiLogDevice};
+    const struct tt_log_origin origin = {
+        .level = TT_LOG_WARN,
+        .sub = TT_LOG_ALL,
+        .place = {__FILE__, __LINE__, __func__},
+        .device = tuttiLogDevice,
+    };
     for (int i = 0; i < config->complaint_count; i++) {
         emit_text(&origin, "%s", config->complaints[i]);
     }

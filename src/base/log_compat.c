@@ -89,15 +89,15 @@ size_t tt_log_prefix(const struct tt_log_config *config, const struct tt_log_ori
         add(&out, "NCCL CALL ");
     } else if (origin->level == TT_LOG_INFO) {
         add(&out, "NCCL INFO ");
-    } else if (origin->level == TT_LOG_WARN && origin->func) {
-        add(&out, "%.200s:%d (%.100s) NCCL WARN ", tt_log_source(origin->file), origin->line,
-            origin->func);
+    } else if (origin->level == TT_LOG_WARN && origin->place.func) {
+        add(&out, "%.200s:%d (%.100s) NCCL WARN ", tt_log_source(origin->place.file),
+            origin->place.line, origin->place.func);
     } else if (origin->level == TT_LOG_WARN) {
-        add(&out, "%.200s:%d NCCL WARN ", origin->file, origin->line);
+        add(&out, "%.200s:%d NCCL WARN ", origin->place.file, origin->place.line);
     } else {
         const double msec = (double)(tt_now_nsec() - config->start_nsec) / 1e6;
-        add(&out, "%f %.100s:%d NCCL TRACE ", msec, origin->func ? origin->func : origin->file,
-            origin->line);
+        add(&out, "%f %.100s:%d NCCL TRACE ", msec,
+            origin->place.func ? origin->place.func : origin->place.file, origin->place.line);
     }
     return out.len;
 }

@@ -8,9 +8,7 @@
 struct tt_log_origin {
     enum tt_log_level level;
     uint32_t sub;
-    const char *file; /* as compiled, or the third argument of a plugin's call */
-    int line;
-    const char *func; /* NULL: a plugin's line */
+    struct tt_log_place place; /* func NULL: a plugin's line, with its third argument as file */
     int device;
 };
 

@@ -143,17 +143,17 @@ static void expand_path(const char *text, const char *host, char path[PATH_MAX])
 {
     size_t len = 0;
     path[0] = '\0';
-    for (; *text && len < PATH_MAX - 1; text++) {
-        const char kind = *text == '%' ? text[1] : '\0';
+    while (*text && len < PATH_MAX - 1) {
+        const char *kind = *text == '%' ? text + 1 : "";
         int more = 0;
-        if (kind == 'h') {
+        if (*kind == 'h') {
             more = snprintf(path + len, PATH_MAX - len, "%s", host);
-        } else if (kind == 'p') {
+        } else if (*kind == 'p') {
             more = snprintf(path + len, PATH_MAX - len, "%d", (int)getpid());
         } else {
             more = snprintf(path + len, PATH_MAX - len, "%c", *text);
         }
-        text += kind == 'h' || kind == 'p' || kind == '%';
+        text += *kind == 'h' || *kind == 'p' || *kind == '%' ? 2 : 1;
         len = tt_min_size(len + (size_t)more, PATH_MAX - 1);
     }
 }

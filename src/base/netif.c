@@ -64,14 +64,14 @@ static bool is_usable(const struct ifaddrs *entry)
 
 static int read_speed(const char *name)
 {
-    char path[64];
-    int speed_mbps = 0;
-    snprintf(path, sizeof(path), "/sys/class/net/%s/speed", name);
-    FILE *file = fopen(path, "re");
+    char text[64]; /* first the path, then what the file says */
+    snprintf(text, sizeof(text), "/sys/class/net/%s/speed", name);
+    FILE *file = fopen(text, "re");
     if (!file) return DEFAULT_SPEED_MBPS;
-    if (fscanf(file, "%9d", &speed_mbps) != 1 || speed_mbps <= 0) speed_mbps = DEFAULT_SPEED_MBPS;
+    const bool got = fgets(text, sizeof(text), file) != NULL; /* fails on virtual interfaces */
     fclose(file);
-    return speed_mbps;
+    const long speed_mbps = got ? strtol(text, NULL, 10) : 0;
+    return speed_mbps > 0 && speed_mbps <= INT_MAX ? (int)speed_mbps : DEFAULT_SPEED_MBPS;
 }
 
 static void fill_netif(const struct ifaddrs *entry, struct tt_netif *netif)

@@ -16,10 +16,10 @@
 enum { CACHE_MAX = 512 };
 
 struct param_value {
-    bool known;       /* read before */
-    bool is_set;      /* by environment or file, and good */
-    int64_t number;   /* of numeric types */
-    const char *text; /* owned by the process, never released: readers keep the pointer */
+    bool known;     /* read before */
+    bool is_set;    /* by environment or file, and good */
+    int64_t number; /* of numeric types */
+    char *text;     /* owned by the process, never released: readers keep the pointer */
 };
 
 static struct {
@@ -134,6 +134,16 @@ static bool counts_as_set(const struct tt_param *param, const char *text)
     return text && (*text || param->type == TT_PARAM_STR);
 }
 
+/* First read of a variable; true when its text is not understood. */
+static bool fill_value(const struct tt_param *param, const char *text, struct param_value *value)
+{
+    const bool given = counts_as_set(param, text);
+    value->known = true;
+    if (given) value->is_set = parse_value(param, text, value);
+    if (!value->is_set && param->fallback) parse_value(param, param->fallback, value);
+    return given && !value->is_set;
+}
+
 static const struct param_value *value_of(const char *name)
 {
     const struct tt_param *param = tt_param_find(name);
@@ -149,10 +159,8 @@ static const struct param_value *value_of(const char *name)
     const char *text = getenv(name);
     pthread_mutex_lock(&cache.lock);
     if (!value->known) {
-        fresh = value->known = true;
-        if (counts_as_set(param, text)) value->is_set = parse_value(param, text, value);
-        bad = counts_as_set(param, text) && !value->is_set;
-        if (!value->is_set && param->fallback) parse_value(param, param->fallback, value);
+        fresh = true;
+        bad = fill_value(param, text, value);
     }
     pthread_mutex_unlock(&cache.lock);
 
@@ -192,7 +200,7 @@ void tt_param_forget(void)
 {
     pthread_mutex_lock(&cache.lock);
     for (size_t i = 0; i < TT_LEN(cache.values); i++) {
-        free((void *)(uintptr_t)cache.values[i].text);
+        free(cache.values[i].text);
         cache.values[i] = (struct param_value){0};
     }
     pthread_mutex_unlock(&cache.lock);

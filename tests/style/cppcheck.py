@@ -1,0 +1,12 @@
+#!/usr/bin/env python3
+"""cppcheck finds nothing: warnings, performance, portability."""
+import re, style
+
+version = style.need("cppcheck")
+FLAGS = ["--quiet", "--enable=warning,performance,portability", "--std=c11", "--inline-suppr", "--error-exitcode=1",
+         "--library=posix", "--suppress=missingIncludeSystem", "--suppress=unknownMacro", "--suppress=readdirCalled", "-D__x86_64__", "-D_GNU_SOURCE",
+         "-Iinclude", "-Iinclude/hostcuda", "-Isrc", "--template={file}:{line}: {severity}: {message} [{id}]"]
+paths = style.files(style.CODE, (".c",))
+rows = style.analyse("cppcheck", paths, lambda path: ["cppcheck"] + FLAGS + [path], version)
+findings = sorted({(line.split(":")[0], line) for _, lines in rows for line in lines if re.match(r"\S+:\d+: ", line)})
+style.report("cppcheck", f"{len(paths)} files, {len(findings)} findings (limit 0)", findings)

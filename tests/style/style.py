@@ -1,0 +1,206 @@
+"""What every style check needs: the files of the project, their includes and functions, a cache by content, and the
+baseline. A check prints our figure next to the limit, then each place beyond it, and exits 1 if there is one that the
+baseline does not forgive."""
+import collections, concurrent.futures, hashlib, json, os, re, shutil, subprocess, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+HERE = os.path.join(ROOT, "tests", "style")
+SKIP = 77  # meson's exit status for "skipped"
+CODE = ("src", "hostcuda", "plugins", "tools")  # what is judged by all numbers
+ALL = CODE + ("tests", "bench")  # what is formatted and may not have endless functions
+
+
+def files(folders, suffixes=(".c", ".h")):
+    """Paths below the folders, relative to the root, sorted. Build folders are not in there."""
+    found = []
+    for folder in folders:
+        for where, _, names in os.walk(os.path.join(ROOT, folder)):
+            found += [os.path.relpath(os.path.join(where, n), ROOT) for n in names if n.endswith(tuple(suffixes))]
+    return sorted(found)
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), errors="replace") as file:
+        return file.read()
+
+
+def strip_comments(text):
+    """C text without comments; lines keep their numbers."""
+    keep = r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\''
+    return re.sub(rf"({keep})|//[^\n]*|/\*.*?\*/", lambda m: m[1] or "\n" * m[0].count("\n"), text, flags=re.S)
+
+
+def rooms():
+    """The rooms from the ground up, as src/meson.build lists them."""
+    listed = re.search(r"^rooms = \[(.*?)\]", read("src/meson.build"), re.S | re.M)
+    return re.findall(r"'(\w+)'", listed[1])
+
+
+def room_of(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
+
+
+def includes(path):
+    """(line, header as written) of every #include."""
+    return [(n, m[1]) for n, line in enumerate(read(path).splitlines(), 1)
+            if (m := re.match(r'\s*#\s*include\s*["<]([^">]+)[">]', line))]
+
+
+def resolve(path, header):
+    """The project's file behind an include, or None for a system header."""
+    for base in (os.path.dirname(path), "src", "include", "include/hostcuda", "."):
+        candidate = os.path.normpath(os.path.join(base, header))
+        if os.path.isfile(os.path.join(ROOT, candidate)):
+            return candidate
+    return None
+
+
+def reach(path, memo):
+    """All project headers that a file sees, transitively."""
+    seen, todo = set(), [path]
+    while todo:
+        at = todo.pop()
+        if at not in memo:
+            memo[at] = {r for _, h in includes(at) if (r := resolve(at, h))}
+        todo += memo[at] - seen
+        seen |= memo[at]
+    return seen
+
+
+Tag = collections.namedtuple("Tag", "kind name path line end params text")
+
+
+def tags(paths):
+    """Functions and file-scope variables by universal-ctags."""
+    if not shutil.which("ctags"):
+        print("ctags is not installed (package universal-ctags)")
+        sys.exit(SKIP)
+    command = ["ctags", "-f", "-", "--languages=C", "--langmap=C:.c.h", "--kinds-C=fv", "--fields=+neKS",
+               "--output-format=json", "-L", "-"]
+    out = subprocess.run(command, input="\n".join(paths), cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    found, lines = [], {}
+    for row in map(json.loads, out.splitlines()):
+        path = row["path"]
+        lines.setdefault(path, read(path).splitlines())
+        signature = (row.get("signature") or "()").strip("()").strip()
+        count = 0 if signature in ("", "void") else depth_zero_commas(signature) + 1
+        if row["kind"] == "variable" and row.get("scope"):
+            continue
+        found.append(Tag(row["kind"], row["name"], path, row["line"], row.get("end", row["line"]), count,
+                         lines[path][row["line"] - 1]))
+    return found
+
+
+def depth_zero_commas(text):
+    depth = commas = 0
+    for c in text:
+        depth += (c in "([") - (c in ")]")
+        commas += c == "," and depth == 0
+    return commas
+
+
+def percentile(values, part):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * part))] if values else 0
+
+
+def listed(name):
+    """Lines "name file reason" of a list in this folder: {(name, file): reason}."""
+    rows = {}
+    for number, line in enumerate(read(f"tests/style/{name}").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = line.split(None, 2)
+        if len(parts) < 3:
+            sys.exit(f"tests/style/{name}:{number}: expected: name file reason")
+        rows[parts[0], parts[1]] = parts[2]
+    return rows
+
+
+def report(rule, figure, findings):
+    """Print and exit. findings: [(path, text)]; the baseline forgives `count` of a rule in a file."""
+    forgiven = {}
+    for line in read("tests/style/baseline.txt").splitlines():
+        if line.strip() and not line.startswith("#"):
+            name, path, count = line.split()
+            if name == rule:
+                forgiven[path] = int(count)
+    print(f"{rule}: {figure}")
+    by_path = collections.defaultdict(list)
+    for path, text in findings:
+        by_path[path].append(text)
+    bad = 0
+    for path in sorted(by_path):
+        if len(by_path[path]) <= forgiven.get(path, 0):
+            continue
+        bad += len(by_path[path])
+        for text in by_path[path]:
+            print(f"  {text}")
+    for path, count in sorted(forgiven.items()):
+        if len(by_path[path]) < count:
+            print(f"  baseline.txt forgives {count} in {path}, {len(by_path[path])} are left: lower it")
+    if os.environ.get("STYLE_BASELINE") == "write":  # for a rule that is new; review what it adds
+        with open(os.path.join(HERE, "baseline.txt"), "a") as file:
+            file.writelines(f"{rule} {path} {len(texts)}\n" for path, texts in sorted(by_path.items()) if texts)
+    print(f"  {len(findings)} found, {len(findings) - bad} forgiven by the baseline, {bad} to mend")
+    sys.exit(1 if bad else 0)
+
+
+def compile_flags():
+    """Per source file the -I, -D and -std flags that the build uses; paths made absolute."""
+    build = os.environ.get("MESON_BUILD_ROOT", os.path.join(ROOT, "build"))
+    flags = {}
+    try:
+        rows = json.load(open(os.path.join(build, "compile_commands.json")))
+    except OSError:
+        print(f"no compile_commands.json in {build}: configure the build first")
+        sys.exit(SKIP)
+    for row in rows:
+        path = os.path.relpath(os.path.realpath(os.path.join(row["directory"], row["file"])), ROOT)
+        words = re.findall(r"(?:-[ID]|-std=)(?:'[^']*'|\"[^\"]*\"|\\.|\S)+", row["command"])
+        words = [re.sub(r"\\(.)", r"\1", w).replace("'", "") for w in words]
+        flags[path] = [f"-I{os.path.normpath(os.path.join(row['directory'], w[2:]))}" if w.startswith("-I") else w
+                       for w in words]
+    return flags
+
+
+def analyse(rule, paths, command, salt):
+    """Run command(path) -> argv on every file, in parallel; [(path, output lines)] of each. A file whose content,
+    headers, command and `salt` are as in an earlier run is not analysed again."""
+    folder = os.path.join(ROOT, ".cache", "style", rule)
+    os.makedirs(folder, exist_ok=True)
+    memo = {}
+
+    def key_of(path, argv):
+        digest = hashlib.sha256(repr((salt, argv)).encode())
+        for name in [path] + sorted(reach(path, memo)):
+            digest.update(name.encode() + read(name).encode())
+        return os.path.join(folder, digest.hexdigest())
+
+    def one(path):
+        argv = command(path)
+        key = key_of(path, argv)
+        if os.path.exists(key):
+            os.utime(key)
+            return path, open(key).read().splitlines(), True
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        text = done.stdout + done.stderr
+        if done.returncode and not text.strip():
+            text = f"{path}: {argv[0]} failed with {done.returncode}"
+        with open(f"{key}.{os.getpid()}", "w") as file:
+            file.write(text)
+        os.rename(f"{key}.{os.getpid()}", key)
+        return path, text.splitlines(), False
+
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        rows = list(pool.map(one, paths))
+    print(f"{rule}: {sum(not cached for *_, cached in rows)} of {len(rows)} files analysed, the rest known")
+    return [(path, lines) for path, lines, _ in rows]
+
+
+def need(tool):
+    if not shutil.which(tool):
+        print(f"{tool} is not installed")
+        sys.exit(SKIP)
+    return subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
