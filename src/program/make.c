@@ -10,13 +10,15 @@ enum needs { NEEDS_ROOT = 1, NEEDS_RING = 2, NEEDS_PEER = 4 };
 
 enum { LL = 1 << TT_PROTO_LL, SIMPLE = 1 << TT_PROTO_SIMPLE, ALL = LL | 2 | SIMPLE };
 
-static const struct row {
+struct row {
     enum tt_func func;
     enum tt_algo algo;
     int protos; /* bit per enum tt_proto */
     int needs;
     tt_generate *generate;
-} rows[] = {
+};
+
+static const struct row rows[] = {
     {TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, SIMPLE, 0, tt_gen_direct_allreduce},
     {TT_FUNC_REDUCE, TT_ALGO_DIRECT, SIMPLE, NEEDS_ROOT, tt_gen_direct_reduce},
     {TT_FUNC_BROADCAST, TT_ALGO_DIRECT, SIMPLE, NEEDS_ROOT, tt_gen_direct_broadcast},

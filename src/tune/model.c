@@ -21,10 +21,12 @@ static const double net_bytes_usec = 4e3;      /* one host's socket traffic */
 
 /* Bytes that the busiest rank moves, in units of the query's bytes: fixed part, and part per rank.
  * Direct: user buffers only; one-shot: slots written and read. */
-static const struct volume {
+struct volume {
     double direct, direct_per_n; /* direct + direct_per_n / n */
     double slots, slots_per_n;   /* slots * n + slots_per_n */
-} volumes[TT_FUNC_COUNT_] = {
+};
+
+static const struct volume volumes[TT_FUNC_COUNT_] = {
     [TT_FUNC_ALLREDUCE] = {2, 0, 2, -1}, /* a slice of n inputs in, n outputs out */
     [TT_FUNC_REDUCE] = {1, 1, 1, 0},     /* root folds n slots */
     [TT_FUNC_BROADCAST] = {2, 0, 1, 0},  /* root fills n - 1 slots */
