@@ -50,9 +50,8 @@ struct tt_frame {
     char *out;
     size_t in_bytes, out_bytes; /* whole buffers, for staging */
     size_t elem_bytes;
-    uint64_t stamp; /* set by exec at start: (operation number << 32) | fingerprint; on conn 1 the
-                       number is 0, because ranks count sends and receives differently */
-    uint32_t fingerprint;
+    uint32_t fingerprint; /* of the operation, equal on all ranks; on conn 1 exec puts the bytes in
+                             its place, and counts messages per edge in place of operations */
     int channel, conn;
     int after; /* 0, or 1 + index of the frame of this work that must end before this one starts:
                   messages to one peer share an edge and keep their order */
@@ -63,9 +62,15 @@ struct tt_frame {
 /* Ticket line of a communicator: its operations run one after the other in issue order, whatever
  * streams they are on. One per communicator, shared by a family that shares resources. */
 struct tt_order {
-    _Atomic uint64_t issued; /* tickets handed out */
-    _Atomic uint64_t served; /* tickets finished */
+    _Atomic uint64_t issued;         /* tickets handed out */
+    _Atomic uint64_t served;         /* tickets finished */
+    struct tt_work *_Atomic spare[4]; /* owned: works to use again */
+    char *staging;                   /* owned: range memory for buffers out of the peers' reach; */
+    size_t staging_bytes;            /* used by the work whose turn it is */
 };
+
+/* Free what the order keeps; zeroed storage is a valid order. After tt_exec_drain(). */
+void tt_order_fini(struct tt_order *order);
 
 struct tt_work_events { /* what the profiler seam needs; handles are opaque to exec */
     void *parent;       /* Coll or P2p event; NULL when there is no profiler */
@@ -91,16 +96,25 @@ struct tt_work_spec {
     void (*settled)(void *arg, ncclResult_t rc); /* unused: NULL. Completion is read from `order` */
     void *settled_arg;
     bool crowded;
-    bool captured;                /* kept after DONE, run again by graph launches */
+    bool captured; /* kept after DONE, run again by graph launches; takes its ticket when a launch
+                      reaches it */
     _Atomic uint32_t *graph_refs; /* counts captured works alive; NULL when not captured */
+    bool kept; /* the owner keeps the work and submits it again (a plan's memo): RELEASE makes it
+                  idle, tt_work_destroy() frees it */
 };
 
 /* Build a work item (from a free list of the communicator when one fits). */
 ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out);
 void tt_work_destroy(struct tt_work *work);
 
+/* A kept work: is it idle, so that it may be bound again, submitted or destroyed?           hot */
+bool tt_work_idle(const struct tt_work *work);
+/* Give all frames of an idle kept work new buffers of the same sizes. Then tt_exec_submit(). hot */
+void tt_work_rebind(struct tt_work *work, const void *in, void *out);
+
 /* Take a ticket and put the work on the stream; runs it inline when the stream is idle.      hot
- * `allow_inline` false inside groups. The work frees itself. On error it is destroyed. */
+ * `allow_inline` false inside groups. The work frees itself unless kept. On error it is destroyed
+ * (kept: idle again). */
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline);
 
 /* Wait until `order` served all tickets, helping; ncclInProgress never. Errors: the abort code. */

@@ -172,6 +172,11 @@ void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes)
     edge->ops->name(edge, text, text_bytes);
 }
 
+int tt_edge_peer(const struct tt_edge *edge)
+{
+    return edge->key.peer;
+}
+
 char *tt_edge_acquire(struct tt_edge *edge)
 {
     return edge->ops->acquire(edge);

@@ -78,6 +78,8 @@ size_t tt_transport_slice(const struct tt_transport *transport);
 /* "P2P/direct pointer", "P2P/CUMEM", "SHM/direct", "NET/Socket/0" for logs and reports. */
 void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes);
 
+int tt_edge_peer(const struct tt_edge *edge);
+
 /* ---- slots: never block; called by one thread at a time per edge ----
  * stamp: (operation number << 32) | fingerprint; differs at the two ends only when the ranks called
  * different operations. */

@@ -1,0 +1,86 @@
+/* The way in: takes tickets and hands work to the stream; the way out: waits for the order. */
+#include "exec/exec.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/member.h"
+#include "base/wait.h"
+#include "exec/host/cursor.h"
+#include "exec/step.h"
+
+#define ABORT_GRACE_NSEC 10000000000u /* how long drain waits for works that nobody runs */
+
+static bool is_served(struct tt_order *order, uint64_t ticket)
+{
+    /* pairs with the release stores in step.c */
+    return atomic_load_explicit(&order->served, memory_order_acquire) >= ticket;
+}
+
+static void help_until_served(struct tt_order *order, uint64_t ticket)
+{
+    uint32_t spins = 0;
+    while (!is_served(order, ticket)) {
+        if (tuttiHostHelp())
+            spins = 0;
+        else
+            tt_wait_relax(&spins, true);
+    }
+}
+
+/* The stream refused the work: its ticket is served unused, in order. */
+static void give_back(struct tt_order *order, uint64_t ticket)
+{
+    help_until_served(order, ticket);
+    atomic_store_explicit(&order->served, ticket + 1, memory_order_release);
+}
+
+static ncclResult_t refused(struct tt_work *work, int code)
+{
+    int rank = work->member->rank;
+    if (!work->captured) give_back(work->order, work->ticket);
+    work->phase = TT_WORK_IDLE;
+    atomic_store_explicit(&work->in_flight, 0, memory_order_relaxed);
+    if (!work->kept) tt_work_destroy(work);
+    return tt_fail(ncclUnhandledCudaError, "rank %d: the stream took no work (code %d)", rank,
+                   code);
+}
+
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline)
+{
+    if (!work->captured) {
+        struct tt_order *order = work->order;
+        work->ticket = atomic_fetch_add_explicit(&order->issued, 1, memory_order_relaxed);
+        work->phase = TT_WORK_TURN;
+        atomic_store_explicit(&work->in_flight, 1, memory_order_relaxed);
+        allow_inline = allow_inline && is_served(order, work->ticket);
+    }
+    int code = tuttiHostSubmit(stream, &work->item, allow_inline);
+    return code ? refused(work, code) : ncclSuccess;
+}
+
+static ncclResult_t abort_code(const struct tt_member *member)
+{
+    return (ncclResult_t)atomic_load_explicit(&member->abort, memory_order_relaxed);
+}
+
+ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order)
+{
+    uint64_t issued = atomic_load_explicit(&order->issued, memory_order_relaxed);
+    uint64_t aborted_nsec = 0;
+    uint32_t spins = 0;
+    while (!is_served(order, issued)) {
+        if (tuttiHostHelp()) {
+            spins = 0;
+            continue;
+        }
+        tt_wait_relax(&spins, true);
+        if (!tt_member_aborted(member)) continue;
+        if (!aborted_nsec) aborted_nsec = tt_now_nsec();
+        if (tt_now_nsec() - aborted_nsec < ABORT_GRACE_NSEC) continue;
+        return tt_fail(ncclInternalError,
+                       "rank %d: aborted, and %llu operations are still on streams that nobody runs",
+                       member->rank,
+                       (unsigned long long)(issued - atomic_load(&order->served)));
+    }
+    return abort_code(member);
+}

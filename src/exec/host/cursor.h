@@ -1,0 +1,120 @@
+/* State of running work: a cursor per program thread, and what the frames of a work share.
+ * A cursor stops anywhere between two slices; nothing but these fields says where. */
+#pragma once
+
+#include "base/member.h"
+#include "exec/exec.h"
+#include "transport/transport.h"
+
+enum tt_run { /* what a look at a cursor gave */
+              TT_RUN_DONE,
+              TT_RUN_PROGRESS,
+              TT_RUN_WAIT,
+              TT_RUN_FAILED, /* work->rc says why */
+};
+
+/* One side of a move, expanded: an operand that stands for many ranks is many places. */
+struct tt_places {
+    int count;
+    int ready;             /* the first of them are there */
+    struct tt_edge **edge; /* NULL: memory */
+    char **base;           /* memory: start of the chunk */
+    void **at;             /* this slice */
+};
+
+struct tt_cursor {
+    const struct tt_frame *frame; /* borrowed from the work */
+    uint64_t stamp;
+    int frame_index;
+    int first, pc; /* of the program's instructions */
+    int loop_pc;   /* first instruction of the running loop */
+    int32_t i;     /* its register */
+    uint32_t pass;
+    bool done;
+    bool moving;   /* the move at pc is under way */
+    bool draining; /* all passes done; the peers still read references */
+    bool leaving;  /* counted as being at its LEAVE */
+    bool ref_in, ref_out, ref_posted; /* slots may refer to IN, to OUT; some do */
+    /* the move at pc */
+    bool by_peer;      /* one copy per rank */
+    int walk, nwalk; /* step of that walk, its end */
+    size_t done_count, total_count, slice_count; /* elements */
+    struct tt_places src, dst;
+    uint64_t *pre_mask; /* sources that get the pre-operation */
+    bool any_pre;
+    int waits_for; /* rank; -1 several */
+    const char *waits_what;
+    _Alignas(64) char small[TT_SLOT_INLINE_BYTES];
+};
+
+enum tt_work_phase { TT_WORK_IDLE, TT_WORK_TURN, TT_WORK_STAGE_IN, TT_WORK_RUN, TT_WORK_STAGE_OUT };
+
+struct tt_stage { /* one foreign buffer and its stand-in */
+    char *user, *range;
+    size_t bytes;
+};
+
+struct tt_work {
+    struct tt_item item;
+    struct tt_member *member;       /* borrowed */
+    struct tt_transport *transport; /* borrowed; NULL when no frame uses it */
+    struct tt_order *order;         /* borrowed */
+    struct tt_work_events events;
+    _Atomic uint32_t *graph_refs;
+    _Atomic uint32_t in_flight; /* kept works: submitted and not released */
+    enum tt_work_phase phase;
+    ncclResult_t rc;
+    uint64_t ticket;
+    size_t slice_bytes; /* of the transport's slots */
+    int polls_per_step; /* looks at a slot before a step gives up */
+    bool crowded, captured, kept;
+    bool stream;  /* stores go around the cache */
+    bool uses;    /* uses the transport: conn 0 */
+    /* board */
+    uint64_t stamp; /* of frame 0 */
+    int nboarded;   /* frames with ENTER */
+    bool entered, left;
+    int nleaving, narrived, ngone;
+    struct tt_arrival *arrivals; /* nranks */
+    /* staging */
+    int nstages;
+    struct tt_stage stages[2]; /* in, out; or their union */
+    size_t staged_bytes;
+    const char *user_in;
+    char *user_out;
+    /* waiting */
+    uint32_t polls; /* steps in a row without progress */
+    int wait_slot;  /* of base/wait; -1 not entered */
+    /* parts of this allocation */
+    size_t capacity_bytes;
+    int nframes, ncursors;
+    int nlive;       /* cursors not done */
+    int *frame_live; /* the same per frame */
+    struct tt_frame *frames;
+    struct tt_cursor *cursors;
+};
+
+/* Advance one cursor until it ends, waits, or has moved that many slices. */
+enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int slices);
+
+/* Words of a mask over the sources of one move. */
+static inline size_t tt_mask_words(int nranks)
+{
+    return ((size_t)nranks + TT_MAX_OPERANDS) / 64 + 1;
+}
+
+/* One MOVE: begin sets it up at pc, step moves the next slice. WAIT and PROGRESS as above; DONE
+ * when the whole move is over. */
+void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn);
+enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor,
+                         const struct tt_insn *insn);
+
+/* Back to the first instruction, with nothing done. */
+void tt_work_rewind(struct tt_work *work);
+/* Advance all cursors a little. */
+enum tt_run tt_work_run(struct tt_work *work);
+
+/* Foreign buffers of board programs. plan: decide and allocate; copy: next piece in or out, true
+ * when all is copied. */
+ncclResult_t tt_stage_plan(struct tt_work *work);
+bool tt_stage_copy(struct tt_work *work, bool in);

@@ -1,0 +1,231 @@
+/* Folds and copies of any size: cuts them into tiles that stay in the first-level cache.
+ *
+ * A tile of the result is accumulated source by source (a left fold in listed order, whatever the
+ * tile), then stored to every destination. So few streams are open at a time, each source is read
+ * once, and destinations may be sources: a tile is stored after all its sources were read. When
+ * nothing forbids it the first destination itself is the accumulator. */
+#include "exec/host/fold.h"
+
+#include "base/mem.h"
+#include "exec/exec.h"
+
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TILE_BYTES 4096 /* of accumulators; two of them and a tile per stream fit 32 KiB */
+
+struct tile {
+    _Alignas(64) char acc[TILE_BYTES];
+    _Alignas(64) char aux[TILE_BYTES]; /* a source scaled or widened */
+};
+
+static ncclDataType_t type_of(const struct tt_fold_job *job)
+{
+    return job->fold->type;
+}
+
+static bool scaled(const struct tt_fold_job *job, int k)
+{
+    return job->fold->pre_mul && job->pre_mask && (job->pre_mask[k / 64] >> (k % 64) & 1);
+}
+
+static const void *scalar_of(const struct tt_fold *fold)
+{
+    return fold->scalar_on_device ? fold->scalar_ptr : (const void *)&fold->scalar_bits;
+}
+
+static const char *source_at(const struct tt_fold_job *job, int k, size_t byte)
+{
+    return (const char *)job->srcs[k] + byte;
+}
+
+static void store(const struct tt_fold_job *job, size_t byte, const void *tile, size_t bytes)
+{
+    for (int k = 0; k < job->ndsts; k++) {
+        char *dst = (char *)job->dsts[k] + byte;
+        if (dst == tile) continue;
+        if (job->stream)
+            tt_stream_copy(dst, tile, bytes);
+        else
+            memcpy(dst, tile, bytes);
+    }
+}
+
+/* ---- types that are their own accumulators ---- */
+
+static const void *native_source(const struct tt_fold_job *job, const struct tt_fold_type *type,
+                                 int k, size_t at, size_t count, struct tile *tile)
+{
+    const char *src = source_at(job, k, at * type->elem_bytes);
+    if (!scaled(job, k)) return src;
+    type->scale(tile->aux, src, scalar_of(job->fold), count);
+    return tile->aux;
+}
+
+/* The first destination can take the sums when it is no source that is read later. */
+static bool can_accumulate(const struct tt_fold_job *job)
+{
+    if (job->stream || job->ndsts == 0) return false;
+    for (int k = 2; k < job->nsrcs; k++) {
+        if (job->srcs[k] == job->dsts[0]) return false;
+    }
+    return true;
+}
+
+static void native_tile(const struct tt_fold_job *job, const struct tt_fold_type *type, size_t at,
+                        size_t count, struct tile *tile)
+{
+    tt_fold_pair_fn pair = type->pair[job->fold->op];
+    size_t byte = at * type->elem_bytes, bytes = count * type->elem_bytes;
+    void *acc = can_accumulate(job) ? (char *)job->dsts[0] + byte : tile->acc;
+    const void *first = source_at(job, 0, byte);
+    if (scaled(job, 0)) {
+        type->scale(tile->acc, first, scalar_of(job->fold), count);
+        first = tile->acc;
+    }
+    if (job->nsrcs == 1 && first != acc) memcpy(acc, first, bytes);
+    for (int k = 1; k < job->nsrcs; k++) {
+        pair(acc, k == 1 ? first : acc, native_source(job, type, k, at, count, tile), count);
+    }
+    if (job->post && job->fold->post_div > 1) type->divide(acc, job->fold->post_div, count);
+    store(job, byte, acc, bytes);
+}
+
+/* ---- narrow floats: fp32 accumulators ---- */
+
+static void scale_narrow(const struct tt_fold_type *type, const struct tt_fold *fold, float *wide,
+                         size_t count)
+{
+    uint16_t rounded[TILE_BYTES / sizeof(float)];
+    float by;
+    type->widen(&by, scalar_of(fold), 1);
+    for (size_t i = 0; i < count; i++) wide[i] *= by;
+    type->narrow(rounded, wide, count); /* the product is a number of the type */
+    type->widen(wide, rounded, count);
+}
+
+static void narrow_tile(const struct tt_fold_job *job, const struct tt_fold_type *type, size_t at,
+                        size_t count, struct tile *tile)
+{
+    float *acc = (float *)(void *)tile->acc, *aux = (float *)(void *)tile->aux;
+    size_t byte = at * type->elem_bytes, bytes = count * type->elem_bytes;
+    for (int k = 0; k < job->nsrcs; k++) {
+        float *wide = k == 0 ? acc : aux;
+        type->widen(wide, source_at(job, k, byte), count);
+        if (scaled(job, k)) scale_narrow(type, job->fold, wide, count);
+        if (k > 0) type->pair[job->fold->op](acc, acc, aux, count);
+    }
+    if (job->post && job->fold->post_div > 1) type->divide(acc, job->fold->post_div, count);
+    void *out = can_accumulate(job) ? (char *)job->dsts[0] + byte : tile->aux;
+    type->narrow(out, acc, count);
+    store(job, byte, out, bytes);
+}
+
+/* Two sources, a plain sum: no fp32 in memory. */
+static void sum_two_tile(const struct tt_fold_job *job, const struct tt_fold_type *type, size_t at,
+                         size_t count, struct tile *tile)
+{
+    size_t byte = at * type->elem_bytes;
+    void *out = can_accumulate(job) ? (char *)job->dsts[0] + byte : tile->acc;
+    type->sum_two(out, source_at(job, 0, byte), source_at(job, 1, byte), count);
+    store(job, byte, out, count * type->elem_bytes);
+}
+
+static bool is_plain_sum_of_two(const struct tt_fold_job *job, const struct tt_fold_type *type)
+{
+    bool post = job->post && job->fold->post_div > 1;
+    return type->sum_two && job->nsrcs == 2 && job->fold->op == ncclSum && !post &&
+           !scaled(job, 0) && !scaled(job, 1);
+}
+
+typedef void (*tile_fn)(const struct tt_fold_job *job, const struct tt_fold_type *type, size_t at,
+                        size_t count, struct tile *tile);
+
+static const struct tt_fold_level *best_level(void)
+{
+    int count;
+    const struct tt_fold_level *levels = tt_fold_levels(&count);
+    return &levels[count - 1];
+}
+
+static bool is_copy(const struct tt_fold_job *job)
+{
+    bool post = job->post && job->fold->post_div > 1;
+    return job->nsrcs == 1 && !post && !scaled(job, 0);
+}
+
+void tt_fold_job_run(const struct tt_fold_job *job)
+{
+    if (is_copy(job)) {
+        size_t bytes = job->count * tt_type_bytes(type_of(job));
+        for (int k = 0; k < job->ndsts; k++) {
+            if (job->dsts[k] == job->srcs[0]) continue;
+            tt_copy_job_run(job->dsts[k], job->srcs[0], bytes, job->stream);
+        }
+        return;
+    }
+    const struct tt_fold_level *level = job->level ? job->level : best_level();
+    const struct tt_fold_type *type = &level->native[type_of(job)];
+    tile_fn run = native_tile;
+    size_t per_tile = TILE_BYTES / sizeof(float);
+    if (type->elem_bytes) {
+        per_tile = TILE_BYTES / type->elem_bytes;
+    } else {
+        type = &level->narrow[type_of(job)];
+        run = is_plain_sum_of_two(job, type) ? sum_two_tile : narrow_tile;
+    }
+    struct tile tile;
+    for (size_t at = 0; at < job->count; at += per_tile) {
+        run(job, type, at, tt_min_size(per_tile, job->count - at), &tile);
+    }
+    if (job->stream) tt_stream_fence();
+}
+
+void tt_fold_run(const struct tt_fold *fold, void *const *dsts, int ndsts, const void *const *srcs,
+                 int nsrcs, const uint64_t *pre_mask, bool post, size_t count)
+{
+    size_t bytes = count * tt_type_bytes(fold->type) * (size_t)(nsrcs + ndsts);
+    struct tt_fold_job job = {.fold = fold,
+                              .dsts = dsts,
+                              .ndsts = ndsts,
+                              .srcs = srcs,
+                              .nsrcs = nsrcs,
+                              .pre_mask = pre_mask,
+                              .post = post,
+                              .count = count,
+                              .stream = bytes > tt_cache_bytes()};
+    tt_fold_job_run(&job);
+}
+
+/* ---- copies ---- */
+
+#define STRING_COPY_BYTES ((size_t)1 << 20) /* from here on the string move wins (bench/exec_path) */
+
+void tt_copy_job_run(void *dst, const void *src, size_t bytes, bool stream)
+{
+    if (stream && bytes >= TILE_BYTES) {
+        tt_stream_copy(dst, src, bytes);
+        tt_stream_fence();
+    } else if (bytes >= STRING_COPY_BYTES) {
+        tt_string_copy(dst, src, bytes);
+    } else {
+        memcpy(dst, src, bytes);
+    }
+}
+
+void tt_copy_run(void *dst, const void *src, size_t bytes)
+{
+    tt_copy_job_run(dst, src, bytes, 2 * bytes > tt_cache_bytes());
+}
+
+size_t tt_cache_bytes(void)
+{
+    static _Atomic size_t cached; /* asked once: the answer does not change */
+    size_t bytes = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (bytes) return bytes;
+    intmax_t level3 = sysconf(_SC_LEVEL3_CACHE_SIZE), level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    bytes = level3 > 0 ? (size_t)level3 : level2 > 0 ? (size_t)level2 : (size_t)32 << 20;
+    atomic_store_explicit(&cached, bytes, memory_order_relaxed);
+    return bytes;
+}

@@ -1,0 +1,66 @@
+/* The fold's inner loops: one table per instruction set level, picked once per process.
+ * A kernel walks over a few kilobytes that lie in the first-level cache; fold.c cuts the work. */
+#pragma once
+
+#include "nccl.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TT_FOLD_OPS 4 /* sum, prod, max, min: ncclRedOp_t's order */
+
+/* dst = a op b; dst may be a or b exactly. Any alignment. */
+typedef void (*tt_fold_pair_fn)(void *dst, const void *a, const void *b, size_t count);
+
+/* One element type. Narrow floats have widen and narrow: they are folded as fp32. */
+struct tt_fold_type {
+    size_t elem_bytes;
+    tt_fold_pair_fn pair[TT_FOLD_OPS]; /* in the accumulator's type */
+    tt_fold_pair_fn sum_two;           /* narrow floats: whole dst = round(a + b); else NULL */
+    void (*widen)(float *dst, const void *src, size_t count);
+    void (*narrow)(void *dst, const float *src, size_t count); /* nearest even; fp8 saturates */
+    /* dst = src * scalar, rounded to the type (native types; scalar points to one element) */
+    void (*scale)(void *dst, const void *src, const void *scalar, size_t count);
+    /* accumulators divided in place: integers truncate toward zero */
+    void (*divide)(void *acc, int divisor, size_t count);
+};
+
+/* By ncclDataType_t; elem_bytes 0 where the other family has the type. Each instruction set level
+ * compiles these two under a name of its own (meson.build). */
+extern const struct tt_fold_type tt_fold_native[ncclNumTypes];
+extern const struct tt_fold_type tt_fold_narrow[ncclNumTypes];
+
+struct tt_fold_level {
+    const char *name;
+    const struct tt_fold_type *native, *narrow;
+};
+
+/* This processor's levels, best last (levels_<cpu>.c); *count_out of them, at least one. */
+const struct tt_fold_level *tt_fold_levels(int *count_out);
+
+/* Streaming copy: dst is not read into the cache. Not ordered by a release store: tt_stream_fence()
+ * must follow before anybody is told. */
+void tt_stream_copy(void *dst, const void *src, size_t bytes);
+void tt_stream_fence(void);
+/* `rep movsb` where it exists, memcpy elsewhere. */
+void tt_string_copy(void *dst, const void *src, size_t bytes);
+
+/* Bytes of the last-level cache; a guess of 32 MiB where the system does not say. */
+size_t tt_cache_bytes(void);
+
+struct tt_fold;
+struct tt_fold_job { /* arguments of tt_fold_run and how to store */
+    const struct tt_fold *fold;
+    void *const *dsts;
+    const void *const *srcs;
+    const uint64_t *pre_mask; /* NULL: no source is scaled */
+    size_t count;
+    int ndsts, nsrcs;
+    bool post;
+    const struct tt_fold_level *level; /* NULL: the best */
+    bool stream; /* the operation as a whole exceeds the cache: stores go around it */
+};
+void tt_fold_job_run(const struct tt_fold_job *job);
+/* Copy; stream as above. */
+void tt_copy_job_run(void *dst, const void *src, size_t bytes, bool stream);

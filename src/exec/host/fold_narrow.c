@@ -1,0 +1,164 @@
+/* Folds of 16- and 8-bit floats: widened to fp32, folded there, rounded once to nearest even.
+ * Compiled once per instruction set level (tt_fold_narrow is renamed by the build), with the
+ * level's own conversions of fp16 (TT_HALF_HEADER). fp8 saturates: nothing finite becomes
+ * infinite, and infinities become the largest number. */
+#include "exec/host/fold.h"
+
+#include <string.h>
+#include TT_HALF_HEADER
+
+typedef uint16_t u16 __attribute__((aligned(1), may_alias));
+
+static inline float float_of(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static inline uint32_t bits_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+/* ---- fp32 accumulators ---- */
+
+/* A number wins against a NaN, as fmaxf and fminf have it. */
+#define PAIR(name, expression)                                                                     \
+    static void name(void *dst, const void *a, const void *b, size_t count)                        \
+    {                                                                                              \
+        float *d = dst;                                                                            \
+        const float *x = a, *y = b;                                                                \
+        _Pragma("GCC ivdep") for (size_t i = 0; i < count; i++) d[i] = (expression);               \
+    }
+PAIR(sum, x[i] + y[i])
+PAIR(prod, x[i] *y[i])
+PAIR(max, (x[i] > y[i]) | (y[i] != y[i]) ? x[i] : y[i])
+PAIR(min, (x[i] < y[i]) | (y[i] != y[i]) ? x[i] : y[i])
+#undef PAIR
+
+static void divide(void *acc, int divisor, size_t count)
+{
+    float *value = acc;
+    for (size_t i = 0; i < count; i++) value[i] = value[i] / (float)divisor;
+}
+
+/* ---- bfloat16: the upper half of an fp32 ---- */
+
+static inline uint16_t round_bf16(float value)
+{
+    uint32_t bits = bits_of(value);
+    uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(value != value ? bits >> 16 | 0x40 : rounded);
+}
+
+static void widen_bf16(float *dst, const void *src, size_t count)
+{
+    const u16 *half = src;
+    for (size_t i = 0; i < count; i++) dst[i] = float_of((uint32_t)half[i] << 16);
+}
+
+static void narrow_bf16(void *dst, const float *src, size_t count)
+{
+    u16 *half = dst;
+    for (size_t i = 0; i < count; i++) half[i] = round_bf16(src[i]);
+}
+
+static void sum_two_bf16(void *dst, const void *a, const void *b, size_t count)
+{
+    u16 *d = dst;
+    const u16 *x = a, *y = b;
+    _Pragma("GCC ivdep") for (size_t i = 0; i < count; i++)
+    {
+        d[i] = round_bf16(float_of((uint32_t)x[i] << 16) + float_of((uint32_t)y[i] << 16));
+    }
+}
+
+/* ---- fp8: e exponent bits with that bias, m mantissa bits ---- */
+
+/* Moving the bits into an fp32's places and scaling by a power of two maps subnormals as well. */
+static void widen_e4m3(float *dst, const void *src, size_t count)
+{
+    const uint8_t *byte = src;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t sign = (uint32_t)(byte[i] & 0x80) << 24, rest = byte[i] & 0x7f;
+        uint32_t magnitude = bits_of(float_of(rest << 20) * 0x1p120f);
+        dst[i] = float_of(sign | (rest == 0x7f ? 0x7fc00000 : magnitude));
+    }
+}
+
+static void widen_e5m2(float *dst, const void *src, size_t count)
+{
+    const uint8_t *byte = src;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t sign = (uint32_t)(byte[i] & 0x80) << 24, rest = byte[i] & 0x7f;
+        uint32_t magnitude = bits_of(float_of(rest << 21) * 0x1p112f);
+        uint32_t special = 0x7f800000 | (rest & 3) << 21;
+        dst[i] = float_of(sign | (rest >= 0x7c ? special : magnitude));
+    }
+}
+
+struct fp8 {
+    uint32_t shift;  /* mantissa bits to drop from fp32 */
+    uint32_t rebias; /* difference of the exponents' biases, in place of the result */
+    float magic;     /* its unit in the last place is the smallest subnormal */
+    uint32_t normal; /* fp32 bits of the smallest normal number */
+    uint32_t most;   /* the largest finite number, as fp8 */
+};
+
+static const struct fp8 e4m3 = {20, (127 - 7) << 3, 0x1p14f, 0x3c800000, 0x7e};
+static const struct fp8 e5m2 = {21, (127 - 15) << 2, 0x1p7f, 0x38800000, 0x7b};
+
+static inline void narrow_fp8(uint8_t *dst, const float *src, size_t count, const struct fp8 type)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint32_t bits = bits_of(src[i]), magnitude = bits & 0x7fffffff;
+        uint32_t odd = magnitude >> type.shift & 1;
+        uint32_t half = ((uint32_t)1 << (type.shift - 1)) - 1 + odd;
+        uint32_t normal = ((magnitude + half) >> type.shift) - type.rebias;
+        uint32_t tiny = bits_of(float_of(magnitude) + type.magic) - bits_of(type.magic);
+        uint32_t value = magnitude < type.normal ? tiny : normal;
+        value = value > type.most ? type.most : value;
+        value = magnitude > 0x7f800000 ? 0x7f : value;
+        dst[i] = (uint8_t)(bits >> 24 & 0x80) | (uint8_t)value;
+    }
+}
+
+static void narrow_e4m3(void *dst, const float *src, size_t count)
+{
+    narrow_fp8(dst, src, count, e4m3);
+}
+
+static void narrow_e5m2(void *dst, const float *src, size_t count)
+{
+    narrow_fp8(dst, src, count, e5m2);
+}
+
+#define FP32_PAIRS {sum, prod, max, min}
+const struct tt_fold_type tt_fold_narrow[ncclNumTypes] = {
+    [ncclFloat16] = {.elem_bytes = 2,
+                     .pair = FP32_PAIRS,
+                     .sum_two = tt_half_sum,
+                     .widen = tt_half_widen,
+                     .narrow = tt_half_narrow,
+                     .divide = divide},
+    [ncclBfloat16] = {.elem_bytes = 2,
+                      .pair = FP32_PAIRS,
+                      .sum_two = sum_two_bf16,
+                      .widen = widen_bf16,
+                      .narrow = narrow_bf16,
+                      .divide = divide},
+    [ncclFloat8e4m3] = {.elem_bytes = 1,
+                        .pair = FP32_PAIRS,
+                        .widen = widen_e4m3,
+                        .narrow = narrow_e4m3,
+                        .divide = divide},
+    [ncclFloat8e5m2] = {.elem_bytes = 1,
+                        .pair = FP32_PAIRS,
+                        .widen = widen_e5m2,
+                        .narrow = narrow_e5m2,
+                        .divide = divide},
+};
+#undef FP32_PAIRS

@@ -1,0 +1,134 @@
+/* The interpreter: one instruction after another, pass after pass, wherever a thread calls.
+ * It never blocks: what cannot be done now is answered with WAIT, and the cursor stays where it
+ * is. */
+#include "exec/host/cursor.h"
+
+static enum tt_run wait_rank(struct tt_cursor *cursor, int rank, const char *what)
+{
+    cursor->waits_for = rank;
+    cursor->waits_what = what;
+    return TT_RUN_WAIT;
+}
+
+/* ---- ENTER and LEAVE: once per work, whatever the number of its frames ---- */
+
+static enum tt_run arrived(struct tt_work *work, struct tt_cursor *cursor, int rank)
+{
+    ncclResult_t rc =
+        tt_board_arrived(work->transport, work->stamp, rank, &work->arrivals[rank]);
+    if (rc == ncclInProgress) return wait_rank(cursor, rank, "arrival of");
+    if (rc == ncclSuccess) return TT_RUN_DONE;
+    work->rc = rc;
+    return TT_RUN_FAILED;
+}
+
+static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
+                              const struct tt_insn *insn)
+{
+    const struct tt_frame *frame = cursor->frame;
+    if (cursor->pass > 0) return TT_RUN_DONE;
+    if (!work->entered) {
+        ncclResult_t rc = tt_board_enter(work->transport, work->stamp, frame->in, frame->out);
+        if (rc == ncclInProgress) return wait_rank(cursor, -1, "departure of");
+        work->entered = true;
+    }
+    if (insn->arg >= 0) return arrived(work, cursor, insn->arg);
+    while (work->narrived < frame->program->nranks) {
+        enum tt_run run = arrived(work, cursor, work->narrived);
+        if (run != TT_RUN_DONE) return run;
+        work->narrived++;
+    }
+    return TT_RUN_DONE;
+}
+
+static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
+                              const struct tt_insn *insn)
+{
+    if (cursor->pass + 1 < cursor->frame->geometry.npasses) return TT_RUN_DONE;
+    if (!cursor->leaving) {
+        cursor->leaving = true;
+        work->nleaving++;
+    }
+    if (work->nleaving < work->nboarded) return wait_rank(cursor, work->member->rank, "channel of");
+    if (!work->left) {
+        work->left = true;
+        tt_board_leave(work->transport);
+    }
+    if (insn->flags & TT_MOVE_ONE_WAY) return TT_RUN_DONE;
+    for (; work->ngone < cursor->frame->program->nranks; work->ngone++) {
+        if (!tt_board_left(work->transport, work->ngone)) {
+            return wait_rank(cursor, work->ngone, "departure of");
+        }
+    }
+    return TT_RUN_DONE;
+}
+
+/* ---- control ---- */
+
+static void step_loop(struct tt_cursor *cursor, const struct tt_insn *insns)
+{
+    cursor->i = 0;
+    cursor->loop_pc = cursor->pc;
+    if (insns[cursor->pc].arg > 0) return;
+    while (insns[cursor->pc].op != TT_OP_NEXT) cursor->pc++;
+}
+
+static void step_next(struct tt_cursor *cursor, const struct tt_insn *insns)
+{
+    cursor->i++;
+    if (cursor->i < insns[cursor->loop_pc].arg) cursor->pc = cursor->loop_pc;
+}
+
+static enum tt_run step_move(struct tt_work *work, struct tt_cursor *cursor,
+                             const struct tt_insn *insn)
+{
+    if (!cursor->moving) tt_move_begin(work, cursor, insn);
+    enum tt_run run = tt_move_step(work, cursor, insn);
+    if (run == TT_RUN_DONE) cursor->moving = false;
+    return run;
+}
+
+/* All passes are done: wait until the peers have read what slots refer to. */
+static enum tt_run drain(struct tt_work *work, struct tt_cursor *cursor)
+{
+    struct tt_edge **edges = cursor->frame->send_edges;
+    for (int rank = 0; cursor->ref_posted && rank < work->member->nranks; rank++) {
+        if (edges[rank] && !tt_edge_drained(edges[rank])) {
+            return wait_rank(cursor, rank, "reading by");
+        }
+    }
+    cursor->done = true;
+    return TT_RUN_DONE;
+}
+
+static enum tt_run step_insn(struct tt_work *work, struct tt_cursor *cursor)
+{
+    const struct tt_insn *insns = cursor->frame->program->insns;
+    const struct tt_insn *insn = &insns[cursor->pc];
+    switch ((enum tt_op)insn->op) {
+    case TT_OP_MOVE: return step_move(work, cursor, insn);
+    case TT_OP_ENTER: return step_enter(work, cursor, insn);
+    case TT_OP_LEAVE: return step_leave(work, cursor, insn);
+    case TT_OP_LOOP: step_loop(cursor, insns); return TT_RUN_DONE;
+    case TT_OP_NEXT: step_next(cursor, insns); return TT_RUN_DONE;
+    case TT_OP_END: break;
+    }
+    cursor->pass++;
+    cursor->draining = cursor->pass >= cursor->frame->geometry.npasses;
+    cursor->pc = cursor->first - 1;
+    return TT_RUN_DONE;
+}
+
+enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int slices)
+{
+    bool progress = false;
+    while (!cursor->draining) {
+        enum tt_run run = step_insn(work, cursor);
+        if (run == TT_RUN_FAILED) return run;
+        if (run == TT_RUN_WAIT) return progress ? TT_RUN_PROGRESS : run;
+        progress = true;
+        if (run == TT_RUN_DONE) cursor->pc++;
+        if (--slices <= 0 && !cursor->draining) return TT_RUN_PROGRESS;
+    }
+    return drain(work, cursor);
+}

@@ -1,0 +1,22 @@
+/* Which instruction set levels an x86-64 processor has; best last. */
+#include "exec/host/fold.h"
+
+extern const struct tt_fold_type tt_fold_native_avx2[ncclNumTypes];
+extern const struct tt_fold_type tt_fold_narrow_avx2[ncclNumTypes];
+extern const struct tt_fold_type tt_fold_native_avx512[ncclNumTypes];
+extern const struct tt_fold_type tt_fold_narrow_avx512[ncclNumTypes];
+
+static const struct tt_fold_level levels[] = {
+    {"sse2", tt_fold_native, tt_fold_narrow},
+    {"avx2", tt_fold_native_avx2, tt_fold_narrow_avx2},
+    {"avx512", tt_fold_native_avx512, tt_fold_narrow_avx512},
+};
+
+const struct tt_fold_level *tt_fold_levels(int *count_out)
+{
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+    *count_out = 1 + (avx2 ? 1 : 0) + (avx512 ? 1 : 0);
+    return levels;
+}

@@ -1,0 +1,237 @@
+/* The life of one run of a work: its turn in the order, staging, the program, the end.
+ * A step never blocks. The first error of any rank's work becomes the communicator's abort code;
+ * an aborted communicator's works end at their turn, one after the other, so that nobody waits for
+ * them. */
+#include "exec/step.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/wait.h"
+#include "exec/host/cursor.h"
+
+#include <assert.h>
+
+#define SLICES_PER_STEP 8
+#define POLLS_TO_ENTER 2000 /* fruitless steps before a wait is entered in the registry */
+#define POLLS_TO_COMPARE 256
+
+/* ---- waits ---- */
+
+static const struct tt_cursor *first_waiting(const struct tt_work *work)
+{
+    for (int k = 0; k < work->ncursors; k++) {
+        if (!work->cursors[k].done) return &work->cursors[k];
+    }
+    return NULL;
+}
+
+static void enter_wait(struct tt_work *work, const struct tt_cursor *cursor)
+{
+    struct tt_wait wait = {.owner = work->member,
+                           .peer = cursor->waits_for,
+                           .op_seq = work->stamp >> 32,
+                           .what = cursor->waits_what,
+                           .since_nsec = tt_now_nsec()};
+    work->wait_slot = tt_wait_enter(&wait);
+}
+
+static void leave_wait(struct tt_work *work)
+{
+    work->polls = 0;
+    if (work->wait_slot < 0) return;
+    tt_wait_leave(work->wait_slot);
+    work->wait_slot = -1;
+}
+
+/* Nothing moved: note it, and now and then look whether the peer is in another operation. */
+static ncclResult_t long_wait(struct tt_work *work)
+{
+    work->polls++;
+    if (work->polls < POLLS_TO_ENTER) return ncclSuccess;
+    const struct tt_cursor *cursor = first_waiting(work);
+    if (!cursor || !cursor->waits_what) return ncclSuccess;
+    if (work->polls == POLLS_TO_ENTER) enter_wait(work, cursor);
+    if (work->polls % POLLS_TO_COMPARE || !work->uses || cursor->waits_for < 0) return ncclSuccess;
+    return tt_transport_compare(work->transport, work->stamp, cursor->waits_for);
+}
+
+/* ---- the run ---- */
+
+void tt_work_rewind(struct tt_work *work)
+{
+    for (int f = 0; f < work->nframes; f++) {
+        work->frame_live[f] = work->frames[f].program->nthreads;
+    }
+    for (int k = 0; k < work->ncursors; k++) {
+        struct tt_cursor *cursor = &work->cursors[k];
+        cursor->pc = cursor->first;
+        cursor->pass = 0;
+        cursor->done = cursor->moving = cursor->draining = false;
+        cursor->leaving = cursor->ref_posted = false;
+        cursor->waits_what = NULL;
+    }
+    work->nlive = work->ncursors;
+    work->entered = work->left = false;
+    work->nleaving = work->narrived = work->ngone = 0;
+}
+
+static bool may_run(const struct tt_work *work, const struct tt_cursor *cursor)
+{
+    return cursor->frame->after == 0 || work->frame_live[cursor->frame->after - 1] == 0;
+}
+
+enum tt_run tt_work_run(struct tt_work *work)
+{
+    enum tt_run all = TT_RUN_WAIT;
+    for (int k = 0; k < work->ncursors; k++) {
+        struct tt_cursor *cursor = &work->cursors[k];
+        if (cursor->done || !may_run(work, cursor)) continue;
+        enum tt_run run = tt_cursor_run(work, cursor, SLICES_PER_STEP);
+        if (run == TT_RUN_FAILED) return run;
+        if (run != TT_RUN_WAIT) all = TT_RUN_PROGRESS;
+        if (!cursor->done) continue;
+        work->frame_live[cursor->frame_index]--;
+        work->nlive--;
+    }
+    return work->nlive == 0 ? TT_RUN_DONE : all;
+}
+
+/* The one edge of a message's frame. */
+static struct tt_edge *message_edge(const struct tt_frame *frame)
+{
+    const struct tt_insn *insn = &frame->program->insns[0];
+    if (insn->ndsts > 0 && insn->dst[0].space == TT_SPACE_SLOT) {
+        return frame->send_edges[insn->dst[0].peer_rank];
+    }
+    if (insn->nsrcs > 0 && insn->src[0].space == TT_SPACE_SLOT) {
+        return frame->recv_edges[insn->src[0].peer_rank];
+    }
+    return NULL;
+}
+
+static uint64_t message_stamp(const struct tt_frame *frame)
+{
+    struct tt_edge *edge = message_edge(frame);
+    uint64_t number = edge ? tt_edge_next_message(edge) : 0;
+    return number << 32 | (uint32_t)(frame->geometry.count * frame->elem_bytes);
+}
+
+/* The turn has come: number the operation and its messages. */
+static ncclResult_t begin(struct tt_work *work)
+{
+    uint32_t fingerprint = work->frames[0].fingerprint;
+    uint64_t number = work->uses ? tt_transport_begin(work->transport, fingerprint) : 0;
+    work->stamp = number << 32 | fingerprint;
+    for (int k = 0; k < work->ncursors; k++) {
+        struct tt_cursor *cursor = &work->cursors[k];
+        cursor->stamp = cursor->frame->conn == 1 ? message_stamp(cursor->frame)
+                                                 : number << 32 | cursor->frame->fingerprint;
+    }
+    work->phase = TT_WORK_RUN;
+    if (work->nboarded == 0) return ncclSuccess;
+    for (int f = 0; f < work->nframes; f++) {
+        work->frames[f].in = work->user_in;
+        work->frames[f].out = work->user_out;
+    }
+    ncclResult_t rc = tt_stage_plan(work);
+    if (work->nstages > 0) work->phase = TT_WORK_STAGE_IN;
+    return rc;
+}
+
+static void set_abort(struct tt_member *member, ncclResult_t rc)
+{
+    uint32_t none = 0; /* the first error wins */
+    atomic_compare_exchange_strong_explicit(&member->abort, &none, (uint32_t)rc,
+                                            memory_order_relaxed, memory_order_relaxed);
+}
+
+/* Captured works serve their ticket here; others when the device releases them, because a served
+ * order may be gone the moment after. */
+static enum tt_step end(struct tt_work *work, ncclResult_t rc)
+{
+    leave_wait(work);
+    if (rc) set_abort(work->member, rc);
+    work->phase = TT_WORK_IDLE;
+    if (work->captured) {
+        /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
+        atomic_store_explicit(&work->order->served, work->ticket + 1, memory_order_release);
+    }
+    return TT_STEP_DONE;
+}
+
+static enum tt_step step_program(struct tt_work *work)
+{
+    enum tt_run run = tt_work_run(work);
+    if (run == TT_RUN_FAILED) return end(work, work->rc);
+    if (run == TT_RUN_WAIT) {
+        ncclResult_t rc = long_wait(work);
+        return rc ? end(work, rc) : TT_STEP_WAIT;
+    }
+    if (work->polls) leave_wait(work);
+    if (run == TT_RUN_PROGRESS) return TT_STEP_PROGRESS;
+    if (work->nstages == 0) return end(work, ncclSuccess);
+    work->phase = TT_WORK_STAGE_OUT;
+    return TT_STEP_PROGRESS;
+}
+
+static enum tt_step step_run(struct tt_work *work)
+{
+    if (tt_member_aborted(work->member)) return end(work, ncclSuccess);
+    switch (work->phase) {
+    case TT_WORK_STAGE_IN:
+        if (tt_stage_copy(work, true)) work->phase = TT_WORK_RUN;
+        return TT_STEP_PROGRESS;
+    case TT_WORK_STAGE_OUT:
+        return tt_stage_copy(work, false) ? end(work, ncclSuccess) : TT_STEP_PROGRESS;
+    case TT_WORK_RUN:
+    case TT_WORK_IDLE:
+    case TT_WORK_TURN: break;
+    }
+    return step_program(work);
+}
+
+static enum tt_step step_turn(struct tt_work *work)
+{
+    if (work->phase == TT_WORK_IDLE) { /* captured: a graph launch reached it */
+        work->ticket = atomic_fetch_add_explicit(&work->order->issued, 1, memory_order_relaxed);
+        work->phase = TT_WORK_TURN;
+    }
+    /* pairs with the release stores of whoever ended before */
+    uint64_t served = atomic_load_explicit(&work->order->served, memory_order_acquire);
+    if (served < work->ticket) return TT_STEP_WAIT;
+    if (tt_member_aborted(work->member)) return end(work, ncclSuccess);
+    tt_work_rewind(work);
+    ncclResult_t rc = begin(work);
+    return rc ? end(work, rc) : step_run(work);
+}
+
+/* No call follows. A work that never got its turn would block the order for ever: abort it. */
+static void release(struct tt_work *work)
+{
+    struct tt_order *order = work->order;
+    uint64_t ticket = work->ticket;
+    if (work->captured) {
+        tt_work_destroy(work);
+        return;
+    }
+    if (work->phase != TT_WORK_IDLE) end(work, ncclInternalError);
+    if (work->kept)
+        atomic_store_explicit(&work->in_flight, 0, memory_order_release); /* tt_work_idle() */
+    else
+        tt_work_recycle(work);
+    if (atomic_load_explicit(&order->served, memory_order_relaxed) > ticket) return;
+    /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
+    atomic_store_explicit(&order->served, ticket + 1, memory_order_release);
+}
+
+enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct tt_work *work = tt_container_of(item, struct tt_work, item);
+    if (call == TT_ITEM_RELEASE) {
+        release(work);
+        return TT_STEP_DONE;
+    }
+    if (work->phase == TT_WORK_IDLE || work->phase == TT_WORK_TURN) return step_turn(work);
+    return step_run(work);
+}

@@ -1,0 +1,10 @@
+/* Between the two halves of a work's life: making (work.c) and running (step.c). */
+#pragma once
+
+#include "exec/exec.h"
+
+/* The item's function: one slice of the work, or its release. */
+enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call);
+
+/* Put a work that ended into its order's spares, or free it. Touches the order last. */
+void tt_work_recycle(struct tt_work *work);

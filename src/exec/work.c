@@ -1,0 +1,300 @@
+/* Work items: programs bound to buffers and edges, in one allocation, used again by the order that
+ * they ran in. Making one touches no lock; a spare of the order is taken when it is large enough. */
+#include "exec/exec.h"
+#include "exec/host/cursor.h"
+#include "exec/host/fold.h"
+#include "exec/step.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POLLS_ALONE 200 /* looks at a slot in one step: the cores suffice for all ranks */
+#define SPARE_BYTES ((size_t)64 << 10) /* larger works are not kept as spares */
+
+struct bump { /* parts of one allocation; base NULL: only counting */
+    char *base;
+    size_t bytes;
+};
+
+static void *take(struct bump *bump, size_t count, size_t size)
+{
+    size_t at = bump->bytes;
+    bump->bytes += tt_round_up(count * size, TT_LINE_BYTES);
+    return bump->base ? bump->base + at : NULL;
+}
+
+static bool is_set(const struct tt_operand *operand)
+{
+    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS;
+}
+
+/* Most places that one side of a move of the program expands to. */
+static size_t place_count(const struct tt_program *program)
+{
+    for (int pc = 0; pc < program->ninsns; pc++) {
+        const struct tt_insn *insn = &program->insns[pc];
+        for (int k = 0; k < TT_MAX_OPERANDS; k++) {
+            bool set = (k < insn->nsrcs && is_set(&insn->src[k])) ||
+                       (k < insn->ndsts && is_set(&insn->dst[k]));
+            if (set) return (size_t)program->nranks + TT_MAX_OPERANDS;
+        }
+    }
+    return TT_MAX_OPERANDS;
+}
+
+static void take_places(struct bump *bump, struct tt_places *places, size_t count)
+{
+    struct tt_edge **edge = take(bump, count, sizeof(struct tt_edge *));
+    char **base = take(bump, count, sizeof(char *));
+    void **at = take(bump, count, sizeof(void *));
+    if (!bump->base) return;
+    places->edge = edge;
+    places->base = base;
+    places->at = at;
+}
+
+static bool has_enter(const struct tt_program *program)
+{
+    return program->needs_board;
+}
+
+static void bind_cursors(struct bump *bump, struct tt_work *work, const struct tt_work_spec *spec)
+{
+    struct tt_places none; /* for counting: not written */
+    int at = 0;
+    for (int f = 0; f < spec->nframes; f++) {
+        const struct tt_program *program = spec->frames[f].program;
+        size_t count = place_count(program);
+        for (int t = 0; t < program->nthreads; t++, at++) {
+            struct tt_cursor *cursor = bump->base ? &work->cursors[at] : NULL;
+            take_places(bump, cursor ? &cursor->src : &none, count);
+            take_places(bump, cursor ? &cursor->dst : &none, count);
+            uint64_t *mask = take(bump, tt_mask_words(program->nranks), sizeof(uint64_t));
+            if (!cursor) continue;
+            cursor->pre_mask = mask;
+            cursor->frame = &work->frames[f];
+            cursor->frame_index = f;
+            cursor->first = program->thread_first[t];
+            memset(mask, 0, tt_mask_words(program->nranks) * sizeof(uint64_t));
+            cursor->any_pre = false;
+        }
+    }
+}
+
+static int cursor_count(const struct tt_work_spec *spec)
+{
+    int count = 0;
+    for (int f = 0; f < spec->nframes; f++) count += spec->frames[f].program->nthreads;
+    return count;
+}
+
+static int arrival_count(const struct tt_work_spec *spec)
+{
+    for (int f = 0; f < spec->nframes; f++) {
+        if (has_enter(spec->frames[f].program)) return spec->member->nranks;
+    }
+    return 0;
+}
+
+/* Lay the parts of a work out; with base NULL this only counts. */
+static void layout(struct bump *bump, struct tt_work *work, const struct tt_work_spec *spec)
+{
+    int ncursors = cursor_count(spec);
+    take(bump, 1, sizeof(struct tt_work));
+    struct tt_frame *frames = take(bump, (size_t)spec->nframes, sizeof(struct tt_frame));
+    struct tt_cursor *cursors = take(bump, (size_t)ncursors, sizeof(struct tt_cursor));
+    int *frame_live = take(bump, (size_t)spec->nframes, sizeof(int));
+    struct tt_arrival *arrivals =
+        take(bump, (size_t)arrival_count(spec), sizeof(struct tt_arrival));
+    if (bump->base) {
+        work->frames = frames;
+        work->nframes = spec->nframes;
+        work->cursors = cursors;
+        work->ncursors = ncursors;
+        work->frame_live = frame_live;
+        work->arrivals = arrivals;
+    }
+    bind_cursors(bump, work, spec);
+}
+
+/* ---- spares: single slots, each taken or filled with one exchange ---- */
+
+static struct tt_work *take_spare(struct tt_order *order, size_t bytes)
+{
+    for (size_t k = 0; k < TT_LEN(order->spare); k++) {
+        if (!atomic_load_explicit(&order->spare[k], memory_order_relaxed)) continue;
+        /* pairs with the release in keep_spare() */
+        struct tt_work *work =
+            atomic_exchange_explicit(&order->spare[k], NULL, memory_order_acquire);
+        if (!work) continue;
+        if (work->capacity_bytes >= bytes) return work;
+        free(work);
+    }
+    return NULL;
+}
+
+static void keep_spare(struct tt_order *order, struct tt_work *work)
+{
+    for (size_t k = 0; work->capacity_bytes <= SPARE_BYTES && k < TT_LEN(order->spare); k++) {
+        struct tt_work *none = NULL;
+        if (atomic_load_explicit(&order->spare[k], memory_order_relaxed)) continue;
+        if (atomic_compare_exchange_strong_explicit(&order->spare[k], &none, work,
+                                                    memory_order_release, memory_order_relaxed)) {
+            return;
+        }
+    }
+    free(work);
+}
+
+void tt_work_recycle(struct tt_work *work)
+{
+    if (work->captured || work->kept)
+        free(work);
+    else
+        keep_spare(work->order, work);
+}
+
+void tt_order_fini(struct tt_order *order)
+{
+    for (size_t k = 0; k < TT_LEN(order->spare); k++) {
+        free(atomic_exchange_explicit(&order->spare[k], NULL, memory_order_acquire));
+    }
+    if (order->staging) tuttiHostFree(order->staging);
+    order->staging = NULL;
+    order->staging_bytes = 0;
+}
+
+/* ---- binding ---- */
+
+static bool overlaps(const struct tt_frame *frame)
+{
+    const char *in = frame->in, *out = frame->out;
+    if (!in || !out) return false;
+    return in < out + frame->out_bytes && out < in + frame->in_bytes;
+}
+
+static bool reads_out(const struct tt_program *program)
+{
+    for (int pc = 0; pc < program->ninsns; pc++) {
+        for (int k = 0; k < program->insns[pc].nsrcs; k++) {
+            if (program->insns[pc].src[k].space == TT_SPACE_OUT) return true;
+        }
+    }
+    return false;
+}
+
+/* A slot may refer to IN when nothing writes IN, to OUT when what was written there stays. */
+static void allow_refs(struct tt_work *work)
+{
+    for (int k = 0; k < work->ncursors; k++) {
+        struct tt_cursor *cursor = &work->cursors[k];
+        cursor->ref_in = !overlaps(cursor->frame);
+        cursor->ref_out = !reads_out(cursor->frame->program);
+    }
+}
+
+static bool uses_slots(const struct tt_program *program)
+{
+    for (int pc = 0; pc < program->ninsns; pc++) {
+        const struct tt_insn *insn = &program->insns[pc];
+        for (int k = 0; k < insn->nsrcs; k++)
+            if (insn->src[k].space == TT_SPACE_SLOT) return true;
+        for (int k = 0; k < insn->ndsts; k++)
+            if (insn->dst[k].space == TT_SPACE_SLOT) return true;
+    }
+    return false;
+}
+
+static void look_at_frames(struct tt_work *work)
+{
+    size_t touched = 0;
+    work->nboarded = 0;
+    work->uses = false;
+    for (int f = 0; f < work->nframes; f++) {
+        const struct tt_frame *frame = &work->frames[f];
+        bool enters = has_enter(frame->program);
+        if (enters) work->nboarded++;
+        if (frame->conn == 0 && (enters || uses_slots(frame->program))) work->uses = true;
+        touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
+    }
+    work->stream = touched * (size_t)work->member->nranks > tt_cache_bytes();
+    work->user_in = work->frames[0].in;
+    work->user_out = work->frames[0].out;
+}
+
+static void fill(struct tt_work *work, const struct tt_work_spec *spec)
+{
+    work->item.step = tt_work_step;
+    work->member = spec->member;
+    work->transport = spec->transport;
+    work->order = spec->order;
+    work->events = spec->events;
+    work->graph_refs = spec->graph_refs;
+    work->crowded = spec->crowded;
+    work->captured = spec->captured;
+    work->kept = spec->kept;
+    work->phase = TT_WORK_IDLE;
+    work->rc = ncclSuccess;
+    work->wait_slot = -1;
+    work->polls = 0;
+    work->nstages = 0;
+    atomic_store_explicit(&work->in_flight, 0, memory_order_relaxed);
+    memcpy(work->frames, spec->frames, (size_t)spec->nframes * sizeof(struct tt_frame));
+    work->slice_bytes = work->transport ? tt_transport_slice(work->transport) : TT_LINE_BYTES;
+    work->polls_per_step = !spec->crowded && work->ncursors == 1 ? POLLS_ALONE : 1;
+    look_at_frames(work);
+    allow_refs(work);
+}
+
+ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out)
+{
+    assert(spec->nframes > 0 && spec->frames);
+    struct bump bump = {NULL, 0};
+    layout(&bump, NULL, spec);
+    bool reuse = !spec->captured && !spec->kept;
+    struct tt_work *work = reuse ? take_spare(spec->order, bump.bytes) : NULL;
+    if (!work) {
+        work = tt_calloc(1, bump.bytes);
+        if (!work) return tt_fail(ncclSystemError, "work of %zu bytes: out of memory", bump.bytes);
+        work->capacity_bytes = bump.bytes;
+    }
+    bump = (struct bump){(char *)work, 0};
+    layout(&bump, work, spec);
+    fill(work, spec);
+    if (work->captured && work->graph_refs) {
+        atomic_fetch_add_explicit(work->graph_refs, 1, memory_order_relaxed);
+    }
+    *work_out = work;
+    return ncclSuccess;
+}
+
+void tt_work_destroy(struct tt_work *work)
+{
+    if (!work) return;
+    /* pairs with the acquire load of who waits for the last graph to go */
+    if (work->captured && work->graph_refs) {
+        atomic_fetch_sub_explicit(work->graph_refs, 1, memory_order_release);
+    }
+    free(work);
+}
+
+bool tt_work_idle(const struct tt_work *work)
+{
+    /* pairs with the release store in tt_work_step() */
+    return atomic_load_explicit(&work->in_flight, memory_order_acquire) == 0;
+}
+
+void tt_work_rebind(struct tt_work *work, const void *in, void *out)
+{
+    work->user_in = in;
+    work->user_out = out;
+    for (int f = 0; f < work->nframes; f++) {
+        work->frames[f].in = in;
+        work->frames[f].out = out;
+    }
+    allow_refs(work);
+}
