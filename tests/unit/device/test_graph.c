@@ -1,0 +1,168 @@
+/* Capture and graphs: fork and join by events, errors of capture, replays, destruction while
+ * running. */
+#include "device/host/host_graph.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct adder {
+    struct tt_item item;
+    int *value, by, releases;
+};
+
+static enum tt_step adder_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct adder *adder = (struct adder *)item;
+    if (call == TT_ITEM_RELEASE) {
+        adder->releases++;
+        return TT_STEP_DONE;
+    }
+    *adder->value = *adder->value * 10 + adder->by;
+    return TT_STEP_DONE;
+}
+
+static void captured_items_run_at_launch(void **state)
+{
+    struct CUstream_st *stream = NULL;
+    struct CUgraph_st *graph = NULL;
+    struct CUgraphExec_st *exec = NULL;
+    int value = 0;
+    struct adder one = {{adder_step}, &value, 1, 0};
+    struct adder two = {{adder_step}, &value, 2, 0};
+    (void)state;
+    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream);
+    assert_int_equal(tuttiHostCaptureBegin(stream, 0), 0);
+    assert_int_equal(tuttiHostSubmit(stream, &one.item, true), 0);
+    assert_int_equal(tuttiHostSubmit(stream, &two.item, true), 0);
+    assert_int_equal(value, 0);
+    assert_int_equal(tuttiHostCaptureEnd(stream, &graph), 0);
+    assert_int_equal(tuttiHostGraphInstantiate(graph, &exec), 0);
+    assert_int_equal(tuttiHostGraphDestroy(graph), 0);
+    for (int i = 0; i < 3; i++) {
+        value = 0;
+        assert_int_equal(tuttiHostGraphLaunch(exec, stream), 0);
+        assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
+        assert_int_equal(value, 12);
+    }
+    assert_int_equal(one.releases, 0);
+    assert_int_equal(tuttiHostGraphExecDestroy(exec), 0);
+    assert_int_equal(one.releases, 1);
+    assert_int_equal(two.releases, 1);
+    tuttiHostStreamDestroy(stream);
+}
+
+static void fork_and_join(void **state)
+{
+    struct CUstream_st *main_stream = NULL;
+    struct CUstream_st *side = NULL;
+    struct CUevent_st *fork_event = NULL;
+    struct CUevent_st *join_event = NULL;
+    struct CUgraph_st *graph = NULL;
+    int value = 0;
+    struct adder adders[3] = {
+        {{adder_step}, &value, 1, 0}, {{adder_step}, &value, 2, 0}, {{adder_step}, &value, 3, 0}};
+    size_t count = 0;
+    (void)state;
+    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &main_stream);
+    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &side);
+    tuttiHostEventCreate(TT_EVENT_NO_TIMING, &fork_event);
+    tuttiHostEventCreate(TT_EVENT_NO_TIMING, &join_event);
+    for (int joined = 0; joined < 2; joined++) {
+        assert_int_equal(tuttiHostCaptureBegin(main_stream, 1), 0);
+        tuttiHostSubmit(main_stream, &adders[0].item, true);
+        assert_int_equal(tuttiHostEventRecord(fork_event, main_stream), 0);
+        assert_int_equal(tuttiHostStreamWaitEvent(side, fork_event), 0);
+        assert_int_equal(tuttiHostSubmit(side, &adders[1].item, true), 0);
+        assert_int_equal(tuttiHostEventRecord(join_event, side), 0);
+        assert_int_equal(tuttiHostCaptureEnd(side, &graph), 903);
+        if (joined) assert_int_equal(tuttiHostStreamWaitEvent(main_stream, join_event), 0);
+        tuttiHostSubmit(main_stream, &adders[2].item, true);
+        assert_int_equal(tuttiHostCaptureEnd(main_stream, &graph), joined ? 0 : 904);
+    }
+    assert_int_equal(tuttiHostGraphNodes(graph, NULL, &count), 0);
+    assert_int_equal(count, 3);
+    assert_int_equal(tuttiHostEventQuery(join_event), 907);
+    tuttiHostGraphDestroy(graph);
+    tuttiHostEventDestroy(fork_event);
+    tuttiHostEventDestroy(join_event);
+    tuttiHostStreamDestroy(main_stream);
+    tuttiHostStreamDestroy(side);
+}
+
+static void waiting_in_a_capture_invalidates(void **state)
+{
+    struct CUstream_st *stream = NULL;
+    struct CUgraph_st *graph = (struct CUgraph_st *)&stream;
+    (void)state;
+    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream);
+    assert_int_equal(tuttiHostCaptureBegin(NULL, 0), 900);
+    assert_int_equal(tuttiHostCaptureBegin(stream, 0), 0);
+    assert_int_equal(tuttiHostCaptureBegin(stream, 0), 1);
+    assert_int_equal(tuttiHostStreamSynchronize(stream), 900);
+    assert_int_equal(tuttiHostCaptureEnd(stream, &graph), 901);
+    assert_null(graph);
+    assert_int_equal(tuttiHostCaptureBegin(stream, 0), 0);
+    assert_int_equal(tuttiHostCaptureUnsafe(), 900);
+    assert_int_equal(tuttiHostCaptureEnd(stream, &graph), 901);
+    assert_int_equal(tuttiHostCaptureBegin(stream, 2), 0);
+    assert_int_equal(tuttiHostCaptureUnsafe(), 0);
+    assert_int_equal(tuttiHostCaptureEnd(stream, &graph), 0);
+    tuttiHostGraphDestroy(graph);
+    tuttiHostStreamDestroy(stream);
+}
+
+static void add_one(void *arg)
+{
+    atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+static void built_by_hand(void **state)
+{
+    struct CUstream_st *stream = NULL;
+    struct CUgraph_st *graph = NULL;
+    struct CUgraph_st *outer = NULL;
+    struct CUgraphExec_st *exec = NULL;
+    struct CUgraphNode_st *first = NULL;
+    struct CUgraphNode_st *second = NULL;
+    _Atomic int calls = 0;
+    struct tt_node node = {.kind = TT_NODE_HOST, .host = {add_one, &calls}};
+    (void)state;
+    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream);
+    assert_int_equal(tuttiHostGraphCreate(&graph), 0);
+    assert_int_equal(tuttiHostGraphAdd(graph, NULL, 0, &node, &first), 0);
+    assert_int_equal(tuttiHostGraphAdd(graph, &first, 1, &node, &second), 0);
+    assert_int_equal(tuttiHostGraphCreate(&outer), 0);
+    struct tt_node child = {.kind = TT_NODE_GRAPH, .graph = graph};
+    struct CUgraphNode_st *child_node = NULL;
+    assert_int_equal(tuttiHostGraphAdd(outer, NULL, 0, &child, &child_node), 0);
+    assert_int_equal(tuttiHostGraphInstantiate(outer, &exec), 0);
+    for (int i = 1; i <= 5; i++) {
+        assert_int_equal(tuttiHostGraphLaunch(exec, stream), 0);
+    }
+    assert_int_equal(tuttiHostGraphExecDestroy(exec), 0); /* while launches may still be queued */
+    assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
+    assert_int_equal(atomic_load(&calls), 10);
+    assert_int_equal(tuttiHostGraphAddEdge(graph, second, first), 0);
+    assert_int_equal(tuttiHostGraphInstantiate(graph, &exec), 1);
+    tuttiHostGraphDestroy(graph);
+    tuttiHostGraphDestroy(outer);
+    tuttiHostStreamDestroy(stream);
+}
+
+int main(void)
+{
+    setenv("TUTTI_DEVICES", "2", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(captured_items_run_at_launch),
+        cmocka_unit_test(fork_and_join),
+        cmocka_unit_test(waiting_in_a_capture_invalidates),
+        cmocka_unit_test(built_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
