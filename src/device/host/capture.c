@@ -23,7 +23,6 @@ struct host_capture_place {
 };
 
 static _Atomic uint64_t next_capture = 1;
-static _Atomic int global_captures; /* captures of mode global that are going on */
 
 static void capture_drop(struct host_capture *capture)
 {
@@ -77,7 +76,6 @@ int tuttiHostCaptureBegin(struct CUstream_st *handle, int mode)
     capture->mode = mode;
     capture->owner = pthread_self();
     capture->origin = stream;
-    if (mode == 0) atomic_fetch_add(&global_captures, 1);
     enter(stream, capture);
     return HOST_OK;
 }
@@ -142,7 +140,6 @@ int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_ou
         return HOST_CAPTURE_WRONG_THREAD;
     bool joined = all_joined(capture, stream);
     int rc = capture->invalid ? HOST_CAPTURE_INVALIDATED : joined ? HOST_OK : HOST_CAPTURE_UNJOINED;
-    if (capture->mode == 0) atomic_fetch_sub(&global_captures, 1);
     capture->ended = true;
     if (!rc && graph_out) {
         *graph_out = capture->graph;
