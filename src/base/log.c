@@ -7,12 +7,13 @@
  * line is wanted, which is all that the hot path ever does here.
  *
  * A process holds two copies of this room, one in libnccl and one in libtutti-host. They share the
- * destination by opening it for appending, and the device number by symbol interposition. */
+ * destination by opening it for appending, and the device number (log_device.c). */
 #include "base/log.h"
 
 #include "base/clock.h"
 #include "base/log_compat.h"
 #include "base/log_config.h"
+#include "base/log_device.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -36,10 +37,6 @@ static struct {
     pthread_mutex_t lock;                 /* taken to read the variables */
     int file_fd;                          /* the log file once there was one */
 } log_now = {.lock = PTHREAD_MUTEX_INITIALIZER, .file_fd = -1};
-
-/* Exported, so that the copies of this room in a process agree on it. */
-__attribute__((visibility("default"))) extern _Thread_local int tuttiLogDevice;
-_Thread_local int tuttiLogDevice;
 
 static uint32_t *expected_cell(void)
 {

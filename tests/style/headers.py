@@ -4,7 +4,7 @@ import os, shlex, style
 
 CC, CXX = shlex.split(os.environ.get("CC", "cc")), shlex.split(os.environ.get("CXX", "c++"))
 FLAGS = ["-fsyntax-only", "-D_GNU_SOURCE", "-Iinclude", "-Iinclude/hostcuda", "-Isrc", "-Wall", "-Wextra", "-Werror",
-         "-Wno-unused-function"]
+         "-Wno-unused-function", "-Wno-psabi"]
 style.need("cc")
 private = style.files(style.CODE, (".h",))
 public = [path for path in style.files(("include",), (".h",))]
