@@ -1,0 +1,273 @@
+/* Every generated program over every kind of edge, interleaved at random, checked element by
+ * element against what the operation means. */
+#include "../check.h"
+#include "base/mem.h"
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct combination {
+    enum tt_func func;
+    enum tt_algo algo;
+    enum tt_proto proto;
+};
+
+static const struct combination combinations[] = {
+    {TT_FUNC_ALLREDUCE, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, TT_PROTO_SIMPLE},
+    {TT_FUNC_BROADCAST, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_BROADCAST, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_BROADCAST, TT_ALGO_RING, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCE, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_REDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLGATHER, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_ALLGATHER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLGATHER, TT_ALGO_RING, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLTOALL, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_ALLTOALL, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_GATHER, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_GATHER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_SCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_SCATTER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+};
+
+struct trial {
+    struct combination what;
+    struct world *world;
+    size_t count;
+    int root;
+    bool in_place, foreign;
+    int32_t *in[WORLD_MAX], *out[WORLD_MAX];
+    int32_t *before[WORLD_MAX]; /* copy of IN */
+    size_t in_blocks, out_blocks;
+};
+
+/* Blocks of IN and OUT at a rank; 0: it has none. */
+static void blocks_of(const struct trial *trial, int rank, size_t *in, size_t *out)
+{
+    size_t n = (size_t)trial->world->n;
+    bool is_root = rank == trial->root;
+    *in = *out = 1;
+    switch (trial->what.func) {
+    case TT_FUNC_ALLGATHER: *out = n; break;
+    case TT_FUNC_REDUCESCATTER: *in = n; break;
+    case TT_FUNC_ALLTOALL: *in = *out = n; break;
+    case TT_FUNC_REDUCE: *out = is_root ? 1 : 0; break;
+    case TT_FUNC_BROADCAST: *in = is_root ? 1 : 0; break;
+    case TT_FUNC_GATHER: *out = is_root ? n : 0; break;
+    case TT_FUNC_SCATTER: *in = is_root ? n : 0; break;
+    default: break;
+    }
+}
+
+static bool has_in_place(const struct trial *trial)
+{
+    if (trial->what.func == TT_FUNC_ALLTOALL) return trial->what.algo == TT_ALGO_ONESHOT;
+    return true;
+}
+
+static int32_t input(int rank, size_t i)
+{
+    return (int32_t)((size_t)(rank + 1) * 1000003 + i * 7);
+}
+
+static void *some_memory(struct trial *trial, size_t bytes)
+{
+    if (!trial->foreign) return world_memory(trial->world, bytes, 4);
+    char *memory = malloc(bytes + 1);
+    assert_non_null(memory);
+    memset(memory, 0, bytes + 1);
+    return memory;
+}
+
+/* In place: the smaller buffer lies in the larger at the place of the own block. */
+static void place(struct trial *trial, int r, size_t in, size_t out)
+{
+    size_t block = trial->count, own = (size_t)r * block;
+    size_t most = tt_max_size(in, out) * block;
+    int32_t *memory = some_memory(trial, most * 4);
+    trial->in[r] = trial->out[r] = memory;
+    if (in > 1 && out == 1) trial->out[r] = memory + own;
+    if (out > 1 && in == 1) trial->in[r] = memory + own;
+}
+
+static void allocate(struct trial *trial, int r)
+{
+    size_t in, out;
+    blocks_of(trial, r, &in, &out);
+    if (trial->in_place && in && out) {
+        place(trial, r, in, out);
+    } else {
+        trial->in[r] = some_memory(trial, in * trial->count * 4);
+        trial->out[r] = some_memory(trial, out * trial->count * 4);
+    }
+    trial->before[r] = calloc(in * trial->count + 1, 4);
+    for (size_t i = 0; i < in * trial->count; i++) {
+        trial->in[r][i] = trial->before[r][i] = input(r, i);
+    }
+}
+
+static void release(struct trial *trial, int r)
+{
+    free(trial->before[r]);
+    if (!trial->foreign) return;
+    bool joined = trial->in_place;
+    size_t in, out;
+    blocks_of(trial, r, &in, &out);
+    joined = joined && in && out;
+    free(joined && trial->out[r] < trial->in[r] ? trial->out[r] : trial->in[r]);
+    if (!joined) free(trial->out[r]);
+}
+
+static int32_t sum_at(const struct trial *trial, size_t i)
+{
+    int32_t sum = 0;
+    for (int r = 0; r < trial->world->n; r++) sum += trial->before[r][i];
+    return sum;
+}
+
+static int32_t expected(const struct trial *trial, int rank, size_t i)
+{
+    size_t block = trial->count ? i / trial->count : 0, at = trial->count ? i % trial->count : 0;
+    size_t own = (size_t)rank * trial->count;
+    switch (trial->what.func) {
+    case TT_FUNC_ALLREDUCE:
+    case TT_FUNC_REDUCE: return sum_at(trial, i);
+    case TT_FUNC_BROADCAST: return trial->before[trial->root][i];
+    case TT_FUNC_ALLGATHER:
+    case TT_FUNC_GATHER: return trial->before[block][at];
+    case TT_FUNC_REDUCESCATTER: return sum_at(trial, own + i);
+    case TT_FUNC_ALLTOALL: return trial->before[block][own + at];
+    default: return trial->before[trial->root][own + i]; /* Scatter */
+    }
+}
+
+static void check(const struct trial *trial, int r)
+{
+    size_t in, out;
+    blocks_of(trial, r, &in, &out);
+    for (size_t i = 0; i < out * trial->count; i++) {
+        if (trial->out[r][i] == expected(trial, r, i)) continue;
+        fail_msg("%s %s n %d count %zu root %d kind %d %s%s: rank %d element %zu is %d, not %d",
+                 tt_func_name(trial->what.func), tt_algo_name(trial->what.algo), trial->world->n,
+                 trial->count, trial->root, (int)trial->world->kind,
+                 trial->in_place ? "in place " : "", trial->foreign ? "foreign" : "", r, i,
+                 trial->out[r][i], expected(trial, r, i));
+    }
+    if (trial->in_place) return;
+    for (size_t i = 0; i < in * trial->count; i++) {
+        assert_int_equal(trial->in[r][i], trial->before[r][i]);
+    }
+}
+
+static void run(struct trial *trial, unsigned seed)
+{
+    struct world *world = trial->world;
+    world_reset(world);
+    for (int r = 0; r < world->n; r++) allocate(trial, r);
+    for (int r = 0; r < world->n; r++) {
+        size_t in, out;
+        blocks_of(trial, r, &in, &out);
+        struct world_call call = {
+            .func = trial->what.func,
+            .algo = trial->what.algo,
+            .proto = trial->what.proto,
+            .root = trial->root,
+            .count = trial->count,
+            .chunk_limit = (trial->what.algo == TT_ALGO_ONESHOT ? 1 : 3) * world->slice_bytes / 4,
+            .type = ncclInt32,
+            .op = ncclSum,
+            .in = (const char *)trial->in[r],
+            .out = (char *)trial->out[r],
+            .in_bytes = in * trial->count * 4,
+            .out_bytes = out * trial->count * 4,
+            .fingerprint = 0xabcd,
+        };
+        world_submit(world, r, &call);
+    }
+    world_run(world, seed);
+    for (int r = 0; r < world->n; r++) {
+        assert_int_equal(atomic_load(&world->rank[r].member.abort), 0);
+        check(trial, r);
+    }
+    for (int r = 0; r < world->n; r++) release(trial, r);
+}
+
+static void run_sizes(struct world *world, const struct combination *what)
+{
+    static const size_t counts[] = {0, 1, 7, 8, 33, 1000, 4099, 20001};
+    static unsigned seed = 1;
+    struct trial trial = {.what = *what, .world = world};
+    for (size_t c = 0; c < TT_LEN(counts); c++) {
+        for (int variant = 0; variant < 4; variant++) {
+            trial.count = counts[c];
+            trial.in_place = variant & 1;
+            trial.foreign = variant & 2;
+            trial.root = (int)c % world->n;
+            if (trial.in_place && !has_in_place(&trial)) continue;
+            run(&trial, seed++);
+        }
+    }
+}
+
+static void run_world(int n, enum world_kind kind)
+{
+    struct world *world = world_create(n, kind, 4096);
+    for (size_t c = 0; c < TT_LEN(combinations); c++) {
+        bool board = combinations[c].algo == TT_ALGO_DIRECT;
+        if (board && !tt_transport_all_direct(world->rank[0].transport)) continue;
+        run_sizes(world, &combinations[c]);
+    }
+    world_destroy(world);
+}
+
+static void in_one_process(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= WORLD_MAX; n++) run_world(n, WORLD_PROCESS);
+}
+
+static void over_mappings(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= WORLD_MAX; n++) run_world(n, WORLD_MAPPED);
+}
+
+static void through_slots_alone(void **state)
+{
+    (void)state;
+    for (int n = 2; n <= WORLD_MAX; n++) run_world(n, WORLD_SHM);
+}
+
+/* Slots large enough for references, several operations queued per rank. */
+static void large_slices_back_to_back(void **state)
+{
+    (void)state;
+    struct world *world = world_create(3, WORLD_MAPPED, 65536);
+    for (size_t c = 0; c < TT_LEN(combinations); c++) {
+        struct trial trial = {.what = combinations[c], .world = world, .count = 150001, .root = 1};
+        run(&trial, (unsigned)c);
+        trial.in_place = has_in_place(&trial);
+        run(&trial, (unsigned)c + 100);
+    }
+    world_destroy(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_one_process),
+        cmocka_unit_test(over_mappings),
+        cmocka_unit_test(through_slots_alone),
+        cmocka_unit_test(large_slices_back_to_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/* See world.h. */
+#include "world.h"
+
+#include "../check.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define RANGE_BYTES ((size_t)256 << 20)
+#define STAGE_BYTES ((size_t)64 << 20)
+
+static void map_twice(struct world *world)
+{
+    world->bytes = RANGE_BYTES;
+    int fd = memfd_create("tt-test-world", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)world->bytes), 0);
+    world->own = mmap(NULL, world->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    world->alias = mmap(NULL, world->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(world->own != MAP_FAILED && world->alias != MAP_FAILED);
+    close(fd);
+}
+
+static void tree_place(int rank, int n, struct tt_tree_place *place)
+{
+    *place = (struct tt_tree_place){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
+    for (int k = 0; k < 2; k++) {
+        if (2 * rank + 1 + k < n) place->child[k] = 2 * rank + 1 + k;
+    }
+}
+
+static void create_rank(struct world *world, int r, uint64_t inbox_offset, size_t inbox_bytes)
+{
+    struct world_rank *rank = &world->rank[r];
+    rank->member.rank = r;
+    rank->member.nranks = world->n;
+    rank->member.name = "";
+    for (int p = 0; p < world->n; p++) {
+        bool process = world->kind == WORLD_PROCESS || p == r;
+        rank->peers[p] = (struct tt_peer_reach){
+            .reach = process ? TT_REACH_PROCESS : TT_REACH_MAPPED,
+            .range_base = process ? world->own : world->alias,
+            .range_bytes = world->bytes,
+            .inbox_offset = inbox_offset + (uint64_t)p * inbox_bytes,
+            .device = p,
+        };
+    }
+    struct tt_transport_config config = {
+        .member = &rank->member,
+        .peers = rank->peers,
+        .nchannels = world->nchannels,
+        .slice_bytes = world->slice_bytes,
+        .allow_direct = world->kind != WORLD_SHM,
+        .allow_shm = true,
+    };
+    char *inbox = world->own + inbox_offset + (size_t)r * inbox_bytes;
+    assert_int_equal(tt_transport_create(&config, inbox, &rank->transport), ncclSuccess);
+}
+
+struct world *world_create(int n, enum world_kind kind, size_t slice_bytes)
+{
+    struct world *world = tt_calloc(1, sizeof(*world));
+    assert_non_null(world);
+    world->n = n;
+    world->nchannels = 2;
+    world->kind = kind;
+    world->slice_bytes = slice_bytes;
+    map_twice(world);
+    fake_host_memory(world->own, STAGE_BYTES);
+    size_t inbox_bytes = tt_transport_inbox_bytes(n, world->nchannels, slice_bytes);
+    for (int r = 0; r < n; r++) create_rank(world, r, STAGE_BYTES, inbox_bytes);
+    /* a ring that is not the order of ranks: evens up, odds down */
+    int k = 0;
+    for (int r = 0; r < n; r += 2) world->ring[k++] = r;
+    for (int r = n % 2 ? n - 2 : n - 1; r > 0; r -= 2) world->ring[k++] = r;
+    world->used = STAGE_BYTES + (size_t)n * inbox_bytes;
+    world_reset(world);
+    return world;
+}
+
+void world_reset(struct world *world)
+{
+    size_t inbox_bytes =
+        tt_transport_inbox_bytes(world->n, world->nchannels, world->slice_bytes);
+    size_t first = STAGE_BYTES + (size_t)world->n * inbox_bytes;
+    if (world->used > first) memset(world->own + first, 0, world->used - first);
+    world->used = first;
+}
+
+void world_destroy(struct world *world)
+{
+    for (int r = 0; r < world->n; r++) {
+        tt_order_fini(&world->rank[r].order);
+        tt_transport_destroy(world->rank[r].transport);
+    }
+    munmap(world->own, world->bytes);
+    munmap(world->alias, world->bytes);
+    free(world);
+}
+
+char *world_memory(struct world *world, size_t bytes, size_t skew)
+{
+    char *memory = world->own + world->used + skew;
+    world->used += tt_round_up(bytes + skew, TT_LINE_BYTES) + TT_LINE_BYTES;
+    assert_true(world->used <= world->bytes);
+    return memory;
+}
+
+static void make_program(struct world *world, int r, const struct world_call *call)
+{
+    struct tt_shape shape = {.nranks = world->n, .rank = r, .ring_rank = world->ring};
+    for (int k = 0; k < world->n; k++) {
+        if (world->ring[k] == r) shape.ring_pos = k;
+    }
+    tree_place(r, world->n, &shape.tree);
+    assert_int_equal(tt_program_make(call->func, call->algo, call->proto, call->root, &shape,
+                                     &world->rank[r].program),
+                     ncclSuccess);
+}
+
+void world_frame(struct world *world, int r, const struct world_call *call, struct tt_frame *frame)
+{
+    struct world_rank *rank = &world->rank[r];
+    uint8_t links[WORLD_MAX];
+    make_program(world, r, call);
+    tt_program_links(&rank->program, links);
+    for (int p = 0; p < world->n; p++) {
+        struct tt_edge_key key = {.peer = p, .channel = 0, .conn = call->conn};
+        if (links[p] & TT_LINK_RECEIVES)
+            assert_int_equal(tt_transport_edge(rank->transport, &key, &rank->recv[p]), 0);
+        key.sending = true;
+        if (links[p] & TT_LINK_SENDS)
+            assert_int_equal(tt_transport_edge(rank->transport, &key, &rank->send[p]), 0);
+    }
+    *frame = (struct tt_frame){
+        .program = &rank->program,
+        .fold = {.type = call->type, .op = call->op},
+        .in = call->in,
+        .out = call->out,
+        .in_bytes = call->in_bytes,
+        .out_bytes = call->out_bytes,
+        .elem_bytes = tt_type_bytes(call->type),
+        .fingerprint = call->fingerprint,
+        .conn = call->conn,
+        .send_edges = rank->send,
+        .recv_edges = rank->recv,
+    };
+    size_t grain = tt_max_size(1, 16 / frame->elem_bytes);
+    tt_geometry_init(&frame->geometry, &rank->program, call->count, 0, call->count,
+                     call->chunk_limit, grain);
+}
+
+struct tt_work_spec world_spec(struct world *world, int r, struct tt_frame *frames, int nframes)
+{
+    struct world_rank *rank = &world->rank[r];
+    return (struct tt_work_spec){
+        .member = &rank->member,
+        .transport = rank->transport,
+        .order = &rank->order,
+        .frames = frames,
+        .nframes = nframes,
+        .crowded = true,
+    };
+}
+
+void world_submit(struct world *world, int r, const struct world_call *call)
+{
+    struct tt_frame frame;
+    struct tt_work *work;
+    world_frame(world, r, call, &frame);
+    struct tt_work_spec spec = world_spec(world, r, &frame, 1);
+    assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, false), ncclSuccess);
+}
+
+static bool all_idle(const struct world *world)
+{
+    for (int r = 0; r < world->n; r++) {
+        if (!fake_stream_idle(&world->rank[r].stream)) return false;
+    }
+    return true;
+}
+
+void world_run(struct world *world, unsigned seed)
+{
+    unsigned fruitless = 0;
+    while (!all_idle(world)) {
+        int r = rand_r(&seed) % world->n;
+        int times = 1 + rand_r(&seed) % 4;
+        for (int k = 0; k < times; k++) {
+            if (fake_stream_step(&world->rank[r].stream)) fruitless = 0;
+        }
+        assert_true(++fruitless < 1000000);
+    }
+}

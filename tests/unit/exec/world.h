@@ -1,0 +1,66 @@
+/* n ranks of one communicator inside a test: memory, edges and programs, without bootstrap.
+ * Ranks may be told that they are in one process (pointers), in several (the peers' memory is
+ * mapped a second time, at another address), or that only slots are allowed. */
+#pragma once
+
+#include "base/member.h"
+#include "exec/exec.h"
+#include "fake_host.h"
+#include "topo/topo.h"
+#include "transport/transport.h"
+
+#define WORLD_MAX 8
+
+enum world_kind { WORLD_PROCESS, WORLD_MAPPED, WORLD_SHM };
+
+struct world_rank {
+    struct tt_member member;
+    struct tt_peer_reach peers[WORLD_MAX];
+    struct tt_transport *transport;
+    struct tt_order order;
+    struct tt_program program;
+    struct tt_edge *send[WORLD_MAX], *recv[WORLD_MAX];
+    struct CUstream_st stream;
+};
+
+struct world {
+    int n, nchannels;
+    enum world_kind kind;
+    size_t slice_bytes;
+    char *own, *alias; /* the same memory twice */
+    size_t bytes, used;
+    int ring[WORLD_MAX];
+    struct world_rank rank[WORLD_MAX];
+};
+
+struct world *world_create(int n, enum world_kind kind, size_t slice_bytes);
+void world_destroy(struct world *world);
+/* Zeroed range memory, 64-byte aligned plus `skew` bytes. Valid until world_reset(). */
+char *world_memory(struct world *world, size_t bytes, size_t skew);
+void world_reset(struct world *world);
+
+struct world_call {
+    enum tt_func func;
+    enum tt_algo algo;
+    enum tt_proto proto;
+    int root;
+    size_t count;       /* per block where there are blocks */
+    size_t chunk_limit; /* elements */
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    const char *in;
+    char *out;
+    size_t in_bytes, out_bytes;
+    uint32_t fingerprint;
+    int conn;
+};
+/* Make the program of one rank and bind it. Fails the test on error. */
+void world_frame(struct world *world, int rank, const struct world_call *call,
+                 struct tt_frame *frame);
+/* The same, as a work on the rank's stream. */
+void world_submit(struct world *world, int rank, const struct world_call *call);
+struct tt_work_spec world_spec(struct world *world, int rank, struct tt_frame *frames, int nframes);
+
+/* Step ranks in random order until all streams are idle; fails the test when that takes for ever.
+ * `seed` decides the interleaving. */
+void world_run(struct world *world, unsigned seed);
