@@ -42,13 +42,17 @@ ncclResult_t tt_bootstrap_join(const struct tt_bootstrap_config *config,
 
 struct tt_bootstrap_child {
     struct tt_member *member; /* of the child; as above */
-    const int *parent_ranks;        /* parent rank of each child rank */
-    uint64_t salt[3];               /* kind, child counter, color: go into the child's secret */
+    const int *parent_ranks;  /* parent rank of each child rank */
+    uint64_t salt[3];         /* kind, child counter, color: go into the child's secret */
     const void *record;
 };
 /* A child of an existing membership; all its members call. The parent must stay alive meanwhile. */
 ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_bootstrap_child *child,
                                 struct tt_bootstrap **bootstrap_out, const void **records_out);
+
+/* Give control memory (tuttiHostControlAlloc) that peers write to into the membership's keeping: it
+ * is freed when all ranks have left, or 1 s after an error. */
+void tt_bootstrap_entrust(struct tt_bootstrap *bootstrap, void *memory, size_t bytes);
 
 /* Goodbye to the peers and free. Accepts NULL, half-built. Never blocks longer than 1 s. */
 void tt_bootstrap_leave(struct tt_bootstrap *bootstrap);
@@ -71,13 +75,18 @@ ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_
  * their next call and in tt_bootstrap_error). */
 void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
 
+/* Tell all ranks that this one has revoked the communicator: the abort flag of those that have not
+ * done so is raised with ncclRemoteError, exchanges go on working. */
+void tt_bootstrap_revoke(struct tt_bootstrap *bootstrap);
+
 /* ncclSuccess, or the first error known: a rank died, left with an error, or its connection broke;
  * the sentence names rank, host and pid. One relaxed load when all is well. */
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out);
 
-/* True when a rank's process exited without leaving the communicator (no error as long as nothing is
- * outstanding); the sentence says which. */
+/* True when a rank's process exited without leaving the communicator (no error as long as nothing
+ * is outstanding); the sentence says which. */
 bool tt_bootstrap_exited(struct tt_bootstrap *bootstrap, char *sentence, size_t sentence_bytes);
+bool tt_bootstrap_someone_exited(const struct tt_bootstrap *bootstrap); /* one load */
 
 /* Host and pid of a rank, for reports. Valid until leave. */
 const char *tt_bootstrap_peer(const struct tt_bootstrap *bootstrap, int rank, int *pid_out);
@@ -94,8 +103,8 @@ void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,
 struct tt_local_name {
     char name[40];
     unsigned char key[16]; /* proves to the server that the asker was given this record */
-    uint64_t process_id; /* random, unique */
-    uint64_t probe;      /* random word that lies at range offset probe_offset */
+    uint64_t process_id;   /* random, unique */
+    uint64_t probe;        /* random word that lies at range offset probe_offset */
     uint64_t probe_offset;
     uint64_t range_bytes;
 };

@@ -23,7 +23,7 @@ enum tt_conn_state {
 };
 
 struct tt_conn;
-struct tt_conn_ops { /* all required */
+struct tt_conn_ops {                      /* all required */
     void (*opened)(struct tt_conn *conn); /* client side only */
     void (*frame)(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len);
     void (*closed)(struct tt_conn *conn, const char *why); /* freed afterwards */

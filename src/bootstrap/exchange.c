@@ -93,7 +93,8 @@ static void send_up(struct tt_bootstrap *b)
     if (!x->entered || x->sent || !subtree_complete(b)) return;
     size_t len = UP_HEADER_BYTES + (size_t)b->subtree * x->bytes;
     size_t room = len;
-    for (int i = 0; i < b->nbranches; i++) room += b->branches[i].up_bytes;
+    for (int i = 0; i < b->nbranches; i++)
+        room += b->branches[i].up_bytes;
     unsigned char *frame = malloc(room);
     if (!frame) {
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
@@ -125,8 +126,8 @@ void tt_exchange_up(struct tt_bootstrap *b, struct tt_branch *branch, const unsi
     tt_wire_get32(&wire);
     unsigned char *copy = wire.bad || branch->up ? NULL : malloc(wire.left ? wire.left : 1);
     if (!copy) {
-        tt_tree_fail(b, b->rank, ncclInternalError, "a contribution to exchange %llu is out of turn",
-                     (unsigned long long)seq);
+        tt_tree_fail(b, b->rank, ncclInternalError,
+                     "a contribution to exchange %llu is out of turn", (unsigned long long)seq);
         return;
     }
     if (wire.left) memcpy(copy, wire.from, wire.left);
@@ -203,7 +204,8 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
     x->sent = x->arrived = false;
     x->entered = true;
     send_up(b);
-    while (!x->arrived && !rc) rc = tt_tree_wait(b, deadline);
+    while (!x->arrived && !rc)
+        rc = tt_tree_wait(b, deadline);
     if (x->arrived) {
         rc = ncclSuccess; /* an error that came later belongs to the next call */
         if (x->table_bytes) memcpy(all, x->table, x->table_bytes);

@@ -23,7 +23,7 @@
 struct join {
     const struct tt_bootstrap_config *config;
     struct tt_bootstrap *b;
-    struct tt_id_parts id;       /* of the root that places this rank */
+    struct tt_id_parts id; /* of the root that places this rank */
     unsigned char combined[TT_SECRET_BYTES];
     struct tt_join words;
     uint64_t deadline_nsec; /* 0: none */
@@ -109,7 +109,8 @@ static ncclResult_t pause_retry(struct tt_bootstrap *b, uint64_t *pause_nsec, ui
 {
     ncclResult_t rc = ncclSuccess;
     uint64_t until = tt_now_nsec() + *pause_nsec;
-    while (!rc && tt_now_nsec() < until) rc = tt_tree_wait(b, deadline);
+    while (!rc && tt_now_nsec() < until)
+        rc = tt_tree_wait(b, deadline);
     if (*pause_nsec < RETRY_LAST_NSEC) *pause_nsec *= 2;
     return rc;
 }
@@ -172,7 +173,8 @@ static ncclResult_t await_place(struct join *join)
     struct tt_bootstrap *b = join->b;
     uint64_t limit = join->deadline_nsec ? join->deadline_nsec + GRACE_NSEC : 0;
     ncclResult_t rc = ncclSuccess;
-    while (!rc && !b->placed && !join->code && b->root) rc = tt_tree_wait(b, limit);
+    while (!rc && !b->placed && !join->code && b->root)
+        rc = tt_tree_wait(b, limit);
     if (join->code) return root_refused(join);
     if (rc == ncclTimeout) {
         return tt_fail(rc, "rank %d: the root did not answer in time", b->rank);
@@ -223,9 +225,9 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
         if (!rc) rc = pause_retry(b, &pause_nsec, limit);
     }
     if (rc != ncclTimeout) return rc;
-    return tt_fail(ncclTimeout, "rank %d: no answer from rank %d on host %s (pid %d) at %s", b->rank,
-                   (b->rank - 1) / TT_ARITY, b->place.parent_host, (int)b->place.parent_pid,
-                   tt_addr_text(&b->place.parent, addr, sizeof(addr)));
+    return tt_fail(ncclTimeout, "rank %d: no answer from rank %d on host %s (pid %d) at %s",
+                   b->rank, (b->rank - 1) / TT_ARITY, b->place.parent_host,
+                   (int)b->place.parent_pid, tt_addr_text(&b->place.parent, addr, sizeof(addr)));
 }
 
 static void own_card(struct tt_card *card, const union tt_addr *addr)
@@ -426,7 +428,8 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
     unsigned char salt[sizeof(child->salt)];
     struct tt_wire wire;
     tt_wire_init(&wire, salt, sizeof(salt));
-    for (int i = 0; i < 3; i++) tt_wire_put64(&wire, child->salt[i]);
+    for (int i = 0; i < 3; i++)
+        tt_wire_put64(&wire, child->salt[i]);
     crypto_generichash(b->secret, TT_SECRET_BYTES, salt, sizeof(salt), parent->secret,
                        TT_SECRET_BYTES);
     const struct tt_card *above =

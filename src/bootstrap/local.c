@@ -175,8 +175,8 @@ static ncclResult_t local_start(void)
         if (rc) tt_service_release();
     }
     if (!rc) {
-        local.door = (struct tt_door){
-            .kind = TT_KEY_LOCAL, .admits = local_admits, .opened = local_opened};
+        local.door =
+            (struct tt_door){.kind = TT_KEY_LOCAL, .admits = local_admits, .opened = local_opened};
         local_key(&local.name, &local.door.key);
         tt_door_open(&local.door);
     }
@@ -219,6 +219,7 @@ void tt_local_unserve(void)
         tt_service_unlock();
     }
     pthread_mutex_unlock(&local.lock);
+    tt_service_settle();
 }
 
 /* ---- asking ---- */
@@ -318,8 +319,7 @@ static int fetch_range(const struct tt_local_name *peer, const char **why)
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (connect(fd, (struct sockaddr *)&addr, len)) {
         *why = strerror(errno);
-    } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) ||
-               cred.uid != geteuid()) {
+    } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) || cred.uid != geteuid()) {
         *why = "it belongs to another user";
     } else {
         range_fd = ask_range(fd, peer, &bytes);
@@ -346,8 +346,8 @@ static char *map_range(const struct tt_local_name *peer, const char **why)
     }
     int fd = fetch_range(peer, why);
     if (fd < 0) return NULL;
-    char *base = mmap(NULL, peer->range_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                      fd, 0);
+    char *base =
+        mmap(NULL, peer->range_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (base == MAP_FAILED) *why = strerror(errno);
     close(fd);
     if (base == MAP_FAILED) return NULL;
@@ -366,7 +366,8 @@ static char *map_range(const struct tt_local_name *peer, const char **why)
 static struct mapping *find_mapping(uint64_t process_id)
 {
     struct mapping *mapping = local.mappings;
-    while (mapping && mapping->process_id != process_id) mapping = mapping->next;
+    while (mapping && mapping->process_id != process_id)
+        mapping = mapping->next;
     return mapping;
 }
 
@@ -409,7 +410,8 @@ void tt_local_unmap(const struct tt_local_name *peer)
 {
     pthread_mutex_lock(&local.lock);
     struct mapping **link = &local.mappings;
-    while (*link && (*link)->process_id != peer->process_id) link = &(*link)->next;
+    while (*link && (*link)->process_id != peer->process_id)
+        link = &(*link)->next;
     struct mapping *mapping = *link;
     if (mapping && --mapping->users == 0) {
         *link = mapping->next;

@@ -49,7 +49,8 @@ struct tt_root {
 static void root_free(struct tt_root *root)
 {
     struct tt_root **link = &tt_service()->roots;
-    while (*link && *link != root) link = &(*link)->next;
+    while (*link && *link != root)
+        link = &(*link)->next;
     if (*link) *link = root->next;
     tt_door_close(&root->door);
     while (root->guests) {
@@ -107,10 +108,11 @@ static bool join_agrees(struct tt_root *root, const struct tt_join *join)
                   first->pid, first->nranks);
     } else if (join->nids != first->nids || join->index != first->index ||
                memcmp(join->digest, first->digest, sizeof(join->digest)) != 0) {
-        root_fail(root, ncclInvalidArgument,
-                  "rank %u on host %s (pid %d) and rank %u on host %s (pid %d) were given different "
-                  "unique ids",
-                  join->rank, join->host, join->pid, first->rank, first->host, first->pid);
+        root_fail(
+            root, ncclInvalidArgument,
+            "rank %u on host %s (pid %d) and rank %u on host %s (pid %d) were given different "
+            "unique ids",
+            join->rank, join->host, join->pid, first->rank, first->host, first->pid);
     }
     return root->state != ROOT_FAILED;
 }
@@ -283,7 +285,8 @@ static bool root_finished(const struct tt_root *root, uint64_t now)
     }
     if (!root->ranks || root->first.index == 0) return false;
     uint32_t others = root->first.nids - 1, expected = 0;
-    for (uint32_t r = 0; r < root->first.nranks; r++) expected += 1 + r % others == root->first.index;
+    for (uint32_t r = 0; r < root->first.nranks; r++)
+        expected += 1 + r % others == root->first.index;
     return quiet && root->nspoken >= expected;
 }
 
@@ -343,7 +346,8 @@ uint32_t tt_root_expected(void)
 
 void tt_root_orphan(void)
 {
-    while (tt_service()->roots) root_free(tt_service()->roots);
+    while (tt_service()->roots)
+        root_free(tt_service()->roots);
 }
 
 /* ---- opening ---- */

@@ -13,7 +13,7 @@
 #define TT_SENTENCE_BYTES 640
 #define TT_MAX_RANKS (1 << 20)
 
-enum tt_root_frame { /* on connections to a root */
+enum tt_root_frame {                    /* on connections to a root */
                      TT_FRAME_JOIN = 1, /* rank -> root: struct tt_join */
                      TT_FRAME_PLACE,    /* root -> rank: struct tt_place */
                      TT_FRAME_REFUSE,   /* either way: code, sentence */
@@ -34,7 +34,7 @@ struct tt_join { /* what a rank says first */
 void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES]);
 bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len);
 
-struct tt_place { /* what the root answers */
+struct tt_place {                         /* what the root answers */
     unsigned char nonce[TT_SECRET_BYTES]; /* goes into the communicator's secret */
     int32_t parent_pid;
     union tt_addr parent;

@@ -62,14 +62,16 @@ void tt_service_wake(void)
 static struct tt_conn *find_conn(uint64_t token)
 {
     struct tt_conn *conn = the_service.conns;
-    while (conn && conn->token != token) conn = conn->next;
+    while (conn && conn->token != token)
+        conn = conn->next;
     return conn;
 }
 
 static struct tt_listener *find_listener(uint64_t token)
 {
     struct tt_listener *listener = the_service.listeners;
-    while (listener && listener->token != token) listener = listener->next;
+    while (listener && listener->token != token)
+        listener = listener->next;
     return listener;
 }
 
@@ -119,9 +121,11 @@ static int serve_deadlines(void)
 
 static void close_all(void)
 {
-    while (the_service.conns) tt_conn_close(the_service.conns);
+    while (the_service.conns)
+        tt_conn_close(the_service.conns);
     bury();
-    while (the_service.listeners) tt_service_unlisten(the_service.listeners);
+    while (the_service.listeners)
+        tt_service_unlisten(the_service.listeners);
     the_service.main_listener = NULL;
     if (the_service.epoll_fd >= 0) close(the_service.epoll_fd);
     if (the_service.event_fd >= 0) close(the_service.event_fd);
@@ -140,7 +144,8 @@ static void *service_main(void *arg)
         tt_service_unlock();
         int n = epoll_wait(the_service.epoll_fd, events, EVENTS, timeout_msec);
         tt_service_lock();
-        for (int i = 0; i < n && !the_service.quit; i++) serve_event(&events[i]);
+        for (int i = 0; i < n && !the_service.quit; i++)
+            serve_event(&events[i]);
         bury();
     }
     close_all();
@@ -309,7 +314,8 @@ ncclResult_t tt_service_listen(int fd, bool local, struct tt_listener **listener
 void tt_service_unlisten(struct tt_listener *listener)
 {
     struct tt_listener **link = &the_service.listeners;
-    while (*link && *link != listener) link = &(*link)->next;
+    while (*link && *link != listener)
+        link = &(*link)->next;
     if (!*link) return;
     *link = listener->next;
     close(listener->fd);
@@ -338,8 +344,8 @@ ncclResult_t tt_service_main_listener(union tt_addr *addr_out)
 struct tt_door *tt_door_find(const struct tt_hello *hello, bool local)
 {
     for (struct tt_door *door = the_service.doors; door; door = door->next) {
-        bool ours = door->kind == TT_KEY_ROOT ? hello->wanted_rank < 0
-                                              : hello->wanted_rank == door->rank;
+        bool ours =
+            door->kind == TT_KEY_ROOT ? hello->wanted_rank < 0 : hello->wanted_rank == door->rank;
         if (!ours || door->kind != hello->kind || local != (door->kind == TT_KEY_LOCAL)) continue;
         if (memcmp(door->key.name, hello->key_name, TT_KEY_NAME_BYTES) != 0) continue;
         if (door->admits(door, hello)) return door;
@@ -361,7 +367,8 @@ void tt_door_open(struct tt_door *door)
 void tt_door_close(struct tt_door *door)
 {
     struct tt_door **link = &the_service.doors;
-    while (*link && *link != door) link = &(*link)->next;
+    while (*link && *link != door)
+        link = &(*link)->next;
     if (!*link) return;
     *link = door->next;
     struct tt_conn *next;

@@ -15,15 +15,17 @@ struct tt_conn;
 struct tt_root;
 struct tt_bootstrap;
 
-/* Who answers hellos of one key: a root, a member of a communicator, the local descriptor server. */
+/* Who answers hellos of one key: a root, a member of a communicator, the local descriptor server.
+ */
 struct tt_door {
     struct tt_door *next;
     struct tt_key key;
     enum tt_key_kind kind;
-    void *owner; /* borrowed; closes the door before it goes */
+    void *owner;  /* borrowed; closes the door before it goes */
     int32_t rank; /* TREE: own rank; LOCAL: 0; ROOT: not used, any negative wanted rank */
     bool (*admits)(struct tt_door *door, const struct tt_hello *hello);
-    void (*opened)(struct tt_door *door, struct tt_conn *conn); /* proof done: take the connection */
+    void (*opened)(struct tt_door *door,
+                   struct tt_conn *conn); /* proof done: take the connection */
 };
 
 struct tt_listener {
@@ -42,7 +44,7 @@ struct tt_service {
     pthread_t thread;
     enum tt_service_state state;
     int users;
-    bool quit; /* process exit: end whatever the users say */
+    bool quit;   /* process exit: end whatever the users say */
     bool hooked; /* fork and exit handlers are set */
     int epoll_fd, event_fd;
     uint64_t next_token;

@@ -47,7 +47,8 @@ void tt_tree_order(int rank, int nranks, int *order_out)
             continue;
         }
         /* next sibling of the nearest ancestor that has one */
-        while (at != rank && (at % TT_ARITY == 0 || at + 1 >= nranks)) at = (at - 1) / TT_ARITY;
+        while (at != rank && (at % TT_ARITY == 0 || at + 1 >= nranks))
+            at = (at - 1) / TT_ARITY;
         if (at == rank) return;
         at++;
     }
@@ -152,6 +153,20 @@ static void take_exit(struct tt_bootstrap *b, const char *sentence)
             b->member ? (unsigned long long)b->member->comm_id : 0ull, sentence);
 }
 
+/* A revoked communicator stays usable here (shrink goes through it): only operations stop. */
+static void take_revoke(struct tt_bootstrap *b, struct tt_conn *from, int rank,
+                        const char *sentence)
+{
+    uint32_t none = 0;
+    if (b->revoke_told) return;
+    b->revoke_told = true;
+    flood_fail(b, from, rank, ncclRemoteError, TT_FAIL_REVOKE, sentence);
+    if (b->revoked || !b->member) return;
+    atomic_compare_exchange_strong(&b->member->abort, &none, (uint32_t)ncclRemoteError);
+    tt_fail(ncclRemoteError, "comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id,
+            b->rank, sentence);
+}
+
 static void frame_fail(struct tt_bootstrap *b, struct tt_conn *conn, const unsigned char *bytes,
                        size_t len)
 {
@@ -163,7 +178,9 @@ static void frame_fail(struct tt_bootstrap *b, struct tt_conn *conn, const unsig
     uint32_t kind = tt_wire_get32(&wire);
     tt_wire_get_text(&wire, sentence, sizeof(sentence));
     if (wire.bad) return;
-    if (kind == TT_FAIL_EXIT) {
+    if (kind == TT_FAIL_REVOKE) {
+        take_revoke(b, conn, rank, sentence);
+    } else if (kind == TT_FAIL_EXIT) {
         bool known = b->someone_left;
         take_exit(b, sentence);
         if (!known) flood_fail(b, conn, rank, ncclRemoteError, TT_FAIL_EXIT, sentence);
@@ -178,6 +195,9 @@ static void peer_lost(struct tt_bootstrap *b, int peer, const char *why)
     if (b->cards) {
         tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
                      b->cards[peer].host, (int)b->cards[peer].pid, why);
+    } else if (peer < b->rank) {
+        tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
+                     b->place.parent_host, (int)b->place.parent_pid, why);
     } else {
         tt_tree_fail(b, peer, ncclRemoteError, "rank %d is gone: %s", peer, why);
     }
@@ -319,7 +339,8 @@ static void child_opened(struct tt_door *door, struct tt_conn *conn)
     conn->limit_bytes = tt_tree_limit(b);
     pthread_cond_broadcast(&b->changed);
     bool all = true;
-    for (int i = 0; i < b->nbranches; i++) all &= b->branches[i].came;
+    for (int i = 0; i < b->nbranches; i++)
+        all &= b->branches[i].came;
     if (all) {
         tt_door_close(door);
         b->door_is_open = false;
@@ -382,12 +403,14 @@ ncclResult_t tt_tree_create(struct tt_member *member, struct tt_bootstrap **boot
 
 static void tree_free(struct tt_bootstrap *b)
 {
-    for (int i = 0; i < TT_ARITY; i++) free(b->branches[i].up);
+    for (int i = 0; i < TT_ARITY; i++)
+        free(b->branches[i].up);
     free(b->exchange.table);
     tt_mailbox_fini(&b->mailbox);
     sodium_free(b->secret);
     free(b->cards);
     free(b->records);
+    if (b->memory) tuttiHostControlFree(b->memory, b->memory_bytes);
     pthread_cond_destroy(&b->changed);
     sodium_memzero(b, sizeof(*b));
     free(b);
@@ -396,15 +419,18 @@ static void tree_free(struct tt_bootstrap *b)
 void tt_tree_destroy(struct tt_bootstrap *b)
 {
     struct tt_bootstrap **link = &tt_service()->members;
-    while (*link && *link != b) link = &(*link)->next;
+    while (*link && *link != b)
+        link = &(*link)->next;
     if (*link) *link = b->next;
     if (b->door_is_open) tt_door_close(&b->door);
     tt_conn_finish(b->root);
     tt_conn_finish(b->check);
     tt_conn_finish(b->up);
-    for (int i = 0; i < b->nbranches; i++) tt_conn_finish(b->branches[i].conn);
+    for (int i = 0; i < b->nbranches; i++)
+        tt_conn_finish(b->branches[i].conn);
     tree_free(b);
     tt_service_release();
+    pthread_cond_broadcast(&tt_service()->ended); /* for await_family() */
 }
 
 struct tt_bootstrap *tt_tree_next(struct tt_bootstrap *b)
@@ -433,7 +459,7 @@ bool tt_tree_tick(uint64_t now_nsec)
     for (struct tt_bootstrap *b = tt_service()->members; b; b = next) {
         next = b->next;
         if (b->leaving && !b->finished && now_nsec >= b->linger_nsec) finish(b);
-        if (b->abandoned && b->finished) {
+        if (b->abandoned && b->finished && now_nsec >= b->hold_nsec) {
             tt_tree_destroy(b);
             continue;
         }
@@ -484,6 +510,26 @@ void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sent
     tt_service_unlock();
 }
 
+void tt_bootstrap_revoke(struct tt_bootstrap *b)
+{
+    char sentence[TT_SENTENCE_BYTES];
+    tt_service_lock();
+    if (b->epoch == tt_service()->epoch) {
+        b->revoked = true;
+        snprintf(sentence, sizeof(sentence), "rank %d revoked the communicator", b->rank);
+        take_revoke(b, NULL, b->rank, sentence);
+    }
+    tt_service_unlock();
+}
+
+void tt_bootstrap_entrust(struct tt_bootstrap *b, void *memory, size_t bytes)
+{
+    tt_service_lock();
+    b->memory = memory;
+    b->memory_bytes = bytes;
+    tt_service_unlock();
+}
+
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *b, const char **sentence_out)
 {
     /* pairs with the release store in take_error() */
@@ -492,8 +538,14 @@ ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *b, const char **sente
     return (ncclResult_t)error;
 }
 
+bool tt_bootstrap_someone_exited(const struct tt_bootstrap *b)
+{
+    return atomic_load_explicit(&b->someone_left, memory_order_relaxed);
+}
+
 bool tt_bootstrap_exited(struct tt_bootstrap *b, char *sentence, size_t sentence_bytes)
 {
+    if (!atomic_load_explicit(&b->someone_left, memory_order_relaxed)) return false;
     tt_service_lock();
     bool left = b->someone_left;
     if (left) snprintf(sentence, sentence_bytes, "%s", b->left_sentence);
@@ -513,17 +565,39 @@ void tt_bootstrap_key(const struct tt_bootstrap *b, const char *kind, unsigned c
                        TT_SECRET_BYTES);
 }
 
-/* Other ranks of this communicator in this process that have not left. */
-static bool last_here(const struct tt_bootstrap *b)
+/* Another rank of this communicator in this process, that has not left, or that is still here. */
+static bool others_here(const struct tt_bootstrap *self, const unsigned char *secret, bool staying)
 {
     for (struct tt_bootstrap *other = tt_service()->members; other; other = other->next) {
-        bool family = memcmp(other->secret, b->secret, TT_SECRET_BYTES) == 0;
-        if (other != b && family && !other->leaving) return false;
+        bool family = memcmp(other->secret, secret, TT_SECRET_BYTES) == 0;
+        if (other == self) continue;
+        if (family && !(staying && other->leaving)) return true;
     }
-    return true;
+    return false;
 }
 
 #define LEAVE_WAIT_NSEC 200000000ull
+#define HOLD_NSEC 1000000000ull
+
+/* After an error nobody says when the others have stopped writing here: give them a second. */
+static void hold_memory(struct tt_bootstrap *b)
+{
+    if (!b->memory || b->nranks == 1 || !atomic_load(&b->error)) return;
+    b->hold_nsec = tt_now_nsec() + HOLD_NSEC;
+}
+
+/* Those that left before are freed by the service thread when the goodbye reaches them. */
+static void await_family(const unsigned char *secret)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)LEAVE_WAIT_NSEC;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    while (others_here(NULL, secret, false)) {
+        if (pthread_cond_timedwait(&tt_service()->ended, &tt_service()->lock, &until)) return;
+    }
+}
 
 /* The last rank of this process waits a moment for the others, so that in the usual end (all leave
  * together) nothing is left when it returns; otherwise the service thread sees it through. */
@@ -533,6 +607,7 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
     tt_service_lock();
     if (b->epoch != tt_service()->epoch) { /* made before fork: its sockets are closed already */
         tt_service_unlock();
+        b->memory = NULL; /* the parent's */
         tree_free(b);
         return;
     }
@@ -544,16 +619,22 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
         finish(b);
     }
     leave_step(b);
-    bool last = last_here(b);
+    hold_memory(b);
+    bool last = !others_here(b, b->secret, true);
+    unsigned char secret[TT_SECRET_BYTES];
+    memcpy(secret, b->secret, sizeof(secret));
     uint64_t deadline = tt_now_nsec() + LEAVE_WAIT_NSEC;
     while (last && !b->finished && tt_tree_wait(b, deadline) == ncclSuccess) {
     }
-    if (b->finished) {
+    if (!b->finished) hold_memory(b);
+    if (b->finished && !b->hold_nsec) {
         tt_tree_destroy(b);
     } else {
         b->abandoned = true;
         tt_service_wake();
     }
+    if (last) await_family(secret);
+    sodium_memzero(secret, sizeof(secret));
     tt_service_unlock();
     tt_service_settle();
 }

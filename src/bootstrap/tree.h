@@ -22,7 +22,7 @@ enum tt_tree_frame {
     TT_FRAME_DONE,    /* up: my subtree has left */
     TT_FRAME_BYE,     /* down: everybody has left; or: I go now, without error */
 };
-enum tt_fail_kind { TT_FAIL_ERROR, TT_FAIL_EXIT };
+enum tt_fail_kind { TT_FAIL_ERROR, TT_FAIL_EXIT, TT_FAIL_REVOKE };
 
 struct tt_card { /* what the room itself must know of each rank */
     union tt_addr addr;
@@ -62,7 +62,7 @@ struct tt_branch { /* the way to a child */
 };
 
 struct tt_exchange { /* the all-gather that the caller is in */
-    uint64_t seq;      /* of the last one entered */
+    uint64_t seq;    /* of the last one entered */
     bool entered, sent, arrived;
     const void *mine; /* borrowed from the caller */
     size_t bytes;
@@ -92,12 +92,16 @@ struct tt_bootstrap {
     struct tt_mailbox mailbox;
     _Atomic int error;
     char sentence[TT_SENTENCE_BYTES];
-    bool told;   /* the error was logged */
-    int waiting; /* callers in tt_tree_wait */
-    bool someone_left;       /* a rank exited without goodbye to its communicator */
+    bool told;                 /* the error was logged */
+    int waiting;               /* callers in tt_tree_wait */
+    _Atomic bool someone_left; /* a rank exited without goodbye to its communicator */
     char left_sentence[TT_SENTENCE_BYTES];
     bool leaving, done_sent, finished, abandoned;
     uint64_t linger_nsec; /* leaving: give up waiting for the others then */
+    uint64_t hold_nsec;   /* leaving: keep `memory` until then */
+    void *memory;         /* owned control memory, freed when nobody can write there any more */
+    size_t memory_bytes;
+    bool revoked, revoke_told; /* own revocation; somebody's was passed on */
 };
 
 /* Number of ranks in the subtree of `rank`. */

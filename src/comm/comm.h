@@ -19,6 +19,7 @@ struct tt_profiler;
 struct tt_plan;
 struct tt_registry;
 struct tt_peer_reach;
+struct tt_watch;
 
 enum tt_comm_phase { /* api.md 4 */
                      TT_COMM_INIT,
@@ -36,17 +37,19 @@ enum tt_comm_phase { /* api.md 4 */
 struct tt_comm_record;
 
 struct tt_comm {
-    uint64_t magic; /* TT_COMM_MAGIC while alive */
+    uint64_t magic;   /* TT_COMM_MAGIC while alive */
+    const char *func; /* static: public function that made it, for logs */
     struct tt_member member;
-    ncclConfig_t config;         /* effective */
-    char *name;                  /* owned copy of config.commName */
-    _Atomic int state;           /* ncclResult_t seen by GetAsyncError */
-    _Atomic int phase;           /* enum tt_comm_phase */
-    struct tt_plan *plan;        /* owned; storage for plan/ (set by api right after alloc, freed
-                                    by api before tt_comm_free) */
+    ncclConfig_t config;          /* effective */
+    char *name;                   /* owned copy of config.commName */
+    char *net_name;               /* owned copy of config.netName */
+    _Atomic int state;            /* ncclResult_t seen by GetAsyncError */
+    _Atomic int phase;            /* enum tt_comm_phase */
+    struct tt_plan *plan;         /* owned; storage for plan/ (set by api right after alloc, freed
+                                     by api before tt_comm_free) */
     struct tt_registry *registry; /* owned; storage for api/ (buffers and windows); may be NULL */
-    struct tt_order order;       /* operations in issue order */
-    struct tt_order *order_used; /* own, or the parent's when resources are shared */
+    struct tt_order order;        /* operations in issue order */
+    struct tt_order *order_used;  /* own, or the parent's when resources are shared */
     struct tt_tune_env tune;
     struct tt_topo_plan topo;             /* owned */
     struct tt_tuner *tuner;               /* owned; NULL without plugin */
@@ -58,8 +61,11 @@ struct tt_comm {
     const struct tt_comm_record *records; /* borrowed from bootstrap */
     void *inbox;                          /* owned control memory */
     size_t inbox_bytes;
-    struct tt_comm *parent; /* borrowed; NULL unless split or shrunk */
-    uint64_t child_count;
+    bool serves_range;           /* counted in tt_local_serve() */
+    struct tt_watch *watch;      /* owned */
+    struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */
+    uint64_t child_count;        /* splits and shrinks so far, on all ranks alike */
+    int color, key;              /* as given to split */
     _Atomic uint32_t graph_refs; /* captured works alive */
     uint64_t func_seq[16];       /* operations per function, for profiler and reports */
     char last_error[1024];
@@ -92,15 +98,15 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
 /* Phases: alloc INIT, init READY (state ncclSuccess in both cases unless the request is
  * non-blocking: then the background group sets the state); api sets FINALIZING, finalize sets
  * FINALIZED, revoke REVOKED, free DESTROYED.
- * Split and shrink: the child was allocated by tt_comm_alloc() with nranks and rank of the parent as
- * placeholders (checked config, own device) and gets its own here; `child` is NULL for
+ * Split and shrink: the child was allocated by tt_comm_alloc() with nranks and rank of the parent
+ * as placeholders (checked config, own device) and gets its own here; `child` is NULL for
  * NCCL_SPLIT_NOCOLOR. */
 ncclResult_t tt_comm_finalize(struct tt_comm *comm); /* work was drained; must not wait for ranks
                                                         of this process: one thread may end all */
 /* Stop all operations (abort flag up, wait until quiet, flag down) and stay in REVOKED: only
  * queries, split, shrink, abort and destroy remain. Local. */
 ncclResult_t tt_comm_revoke(struct tt_comm *comm);
-void tt_comm_free(struct tt_comm *comm);             /* local; accepts NULL and half-built */
+void tt_comm_free(struct tt_comm *comm); /* local; accepts NULL and half-built */
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
 
 /* State for the API: ncclSuccess, ncclInProgress, or the error. Looks at abort, bootstrap, proxy.

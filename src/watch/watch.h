@@ -1,10 +1,22 @@
-/* Who waits for whom and why. Reads counters and the wait registry; moves nothing. */
+/* Who waits for whom and why. Reads counters and the wait registry; moves nothing but the abort
+ * flag of a communicator that is beyond hope. */
 #pragma once
 
 #include "nccl.h"
 
-struct tt_comm;
+struct tt_member;
+struct tt_order;
+struct tt_bootstrap;
+struct tt_watch; /* one watched communicator; opaque */
 
-/* Start and stop watching a communicator (TUTTI_WATCHDOG, TUTTI_TIMEOUT). */
-ncclResult_t tt_watch_add(struct tt_comm *comm);
-void tt_watch_remove(struct tt_comm *comm);
+struct tt_watch_subject { /* borrowed until tt_watch_remove() */
+    struct tt_member *member;
+    const struct tt_order *order;
+    struct tt_bootstrap *bootstrap;
+};
+
+/* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT; *watch_out NULL when both are off). One
+ * thread per process looks at all subjects while there are any. After tt_watch_remove() returned
+ * nothing of the subject is touched. remove accepts NULL. */
+ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out);
+void tt_watch_remove(struct tt_watch *watch);

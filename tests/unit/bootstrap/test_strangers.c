@@ -1,11 +1,14 @@
 /* Who does not know the secret has no effect: silent, noisy, many; and nothing is left behind by
  * memberships, good or failed. Descriptors between processes go only to who has the record. */
+#include "team.h"
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/device.h"
-#include "team.h"
 
+#include <arpa/inet.h>
 #include <dirent.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,9 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <arpa/inet.h>
 #include <cmocka.h>
-#include <netinet/in.h>
 
 #define STRANGERS 150
 
@@ -65,7 +66,8 @@ static void meet(const ncclUniqueId *id, int nranks)
 static void say(int fd, int kind)
 {
     unsigned char bytes[200];
-    for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (unsigned char)rand();
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char)rand();
     if (kind >= 2) memcpy(bytes, "TUTI\1\0\1\0", 8);
     if (kind == 3) {
         memset(bytes + 48, 0, 32);
@@ -99,7 +101,8 @@ static int count_entries(const char *path)
 {
     int count = 0;
     DIR *dir = opendir(path);
-    while (dir && readdir(dir)) count++;
+    while (dir && readdir(dir))
+        count++;
     if (dir) closedir(dir);
     return count;
 }
@@ -220,7 +223,8 @@ static void body_fixed(struct team_seat *seat)
     ncclUniqueId id;
     seat->report->rc = tt_id_create(&id);
     seat->ids = &id;
-    for (int round = 0; round < 3 && !seat->report->rc; round++) body_meet(seat);
+    for (int round = 0; round < 3 && !seat->report->rc; round++)
+        body_meet(seat);
     seat->ids = NULL;
 }
 

@@ -1,0 +1,219 @@
+/* Storage, state and end of a communicator. `phase` says where it is in its life, `member.abort`
+ * whether it is broken; both may be read by any thread. */
+#include "comm/comm.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/wait.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/init.h"
+#include "comm/reach.h"
+#include "device/device.h"
+#include "transport/transport.h"
+#include "watch/watch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REVOKE_NSEC 10000000000ull /* for work to notice the abort flag */
+
+static enum tt_comm_phase phase_of(const struct tt_comm *comm)
+{
+    return (enum tt_comm_phase)atomic_load_explicit(&comm->phase, memory_order_acquire);
+}
+
+/* ---- birth and death of the storage ---- */
+
+static ncclResult_t own_text(const char *text, char **copy_out)
+{
+    if (!text) return ncclSuccess;
+    *copy_out = strdup(text);
+    return *copy_out ? ncclSuccess : tt_fail(ncclSystemError, "communicator: out of memory");
+}
+
+ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm **comm_out)
+{
+    ncclConfig_t config;
+    ncclResult_t rc = tt_config_parse(request->config, request->inherit, &config);
+    if (rc) return rc;
+    struct tt_comm *comm = tt_calloc(1, sizeof(*comm));
+    if (!comm) return tt_fail(ncclSystemError, "%s: out of memory", request->func);
+    comm->magic = TT_COMM_MAGIC;
+    comm->func = request->func;
+    comm->config = config;
+    comm->order_used = &comm->order;
+    atomic_init(&comm->state, ncclSuccess);
+    atomic_init(&comm->phase, TT_COMM_INIT);
+    rc = own_text(config.commName, &comm->name);
+    if (!rc) rc = own_text(config.netName, &comm->net_name);
+    comm->config.commName = comm->name;
+    comm->config.netName = comm->net_name;
+    if (comm->config.maxP2pPeers == NCCL_CONFIG_UNDEF_INT ||
+        comm->config.maxP2pPeers > request->nranks) {
+        comm->config.maxP2pPeers = request->nranks;
+    }
+    comm->member.rank = request->rank;
+    comm->member.nranks = request->nranks;
+    comm->member.device = request->device;
+    comm->member.comm_id = request->ids ? tt_id_comm(request->ids, request->nids) : 0;
+    comm->member.name = comm->name ? comm->name : "";
+    if (rc) {
+        tt_comm_free(comm);
+        return rc;
+    }
+    *comm_out = comm;
+    return ncclSuccess;
+}
+
+void tt_comm_free(struct tt_comm *comm)
+{
+    if (!comm) return;
+    bool lived = phase_of(comm) != TT_COMM_INIT;
+    bool aborted = tt_member_aborted(&comm->member);
+    tt_watch_remove(comm->watch);
+    tt_transport_destroy(comm->transport);
+    tt_plugins_close(comm);
+    tt_reach_release(comm);
+    if (comm->bootstrap) {
+        tt_bootstrap_leave(comm->bootstrap); /* frees the inbox when all have left */
+    } else if (comm->inbox) {
+        tuttiHostControlFree(comm->inbox, comm->inbox_bytes);
+    }
+    if (comm->serves_range) tt_local_unserve();
+    tt_topo_plan_free(&comm->topo);
+    if (lived) tt_report_end(comm, aborted ? "Abort COMPLETE" : "Destroy COMPLETE");
+    free(comm->name);
+    free(comm->net_name);
+    memset(comm, 0, sizeof(*comm)); /* a stale handle meets no magic */
+    comm->member.rank = -1;
+    atomic_store(&comm->phase, TT_COMM_DESTROYED);
+    free(comm);
+}
+
+/* ---- ends ---- */
+
+ncclResult_t tt_comm_finalize(struct tt_comm *comm)
+{
+    ncclResult_t rc = tt_comm_state(comm);
+    if (rc) return rc;
+    atomic_store_explicit(&comm->phase, TT_COMM_FINALIZED, memory_order_release);
+    return ncclSuccess;
+}
+
+void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
+{
+    char sentence[128];
+    uint32_t none = 0;
+    atomic_compare_exchange_strong(&comm->member.abort, &none, (uint32_t)rc);
+    if (phase_of(comm) == TT_COMM_INIT) return; /* the thread in init sees the flag and says so */
+    tt_report_end(comm, "Abort START");
+    snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator", comm->member.rank);
+    tt_bootstrap_fail(comm->bootstrap, rc, sentence);
+}
+
+/* Wait until started work has seen the abort flag and ended. */
+static ncclResult_t await_quiet(struct tt_comm *comm)
+{
+    const struct tt_order *order = comm->order_used;
+    uint64_t deadline = tt_now_nsec() + REVOKE_NSEC;
+    uint32_t spins = 0;
+    while (atomic_load_explicit(&order->served, memory_order_acquire) !=
+           atomic_load_explicit(&order->issued, memory_order_acquire)) {
+        if (tt_now_nsec() > deadline) {
+            return tt_fail(ncclInternalError,
+                           "comm 0x%llx rank %d: operations did not end within "
+                           "10 s of the abort flag",
+                           (unsigned long long)comm->member.comm_id, comm->member.rank);
+        }
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t tt_comm_revoke(struct tt_comm *comm)
+{
+    char line[64];
+    uint32_t none = 0;
+    tt_report_end(comm, "Revoke START");
+    if (phase_of(comm) == TT_COMM_INIT) { /* ends the init; only destroy and abort are left */
+        tt_comm_abort(comm, ncclInvalidUsage);
+        return ncclSuccess;
+    }
+    tt_bootstrap_revoke(comm->bootstrap);
+    atomic_compare_exchange_strong(&comm->member.abort, &none, (uint32_t)ncclInvalidUsage);
+    ncclResult_t rc = await_quiet(comm);
+    atomic_store_explicit(&comm->phase, TT_COMM_REVOKED, memory_order_release);
+    atomic_store(&comm->state, ncclSuccess);
+    atomic_store(&comm->member.abort, 0u);
+    snprintf(line, sizeof(line), "Revoke COMPLETE, result %d", (int)rc);
+    tt_report_end(comm, line);
+    return rc;
+}
+
+/* ---- state ---- */
+
+ncclResult_t tt_comm_state(struct tt_comm *comm)
+{
+    ncclResult_t rc = (ncclResult_t)atomic_load_explicit(&comm->state, memory_order_acquire);
+    if (rc) return rc;
+    if (phase_of(comm) == TT_COMM_REVOKED) return ncclSuccess;
+    return (ncclResult_t)atomic_load_explicit(&comm->member.abort, memory_order_acquire);
+}
+
+static ncclResult_t not_ready(const struct tt_comm *comm, const char *func)
+{
+    switch (phase_of(comm)) {
+    case TT_COMM_INIT:
+        return tt_fail(ncclInvalidArgument,
+                       "%s: rank %d: the communicator is still being made; poll "
+                       "ncclCommGetAsyncError until it is done",
+                       func, comm->member.rank);
+    case TT_COMM_REVOKED:
+        return tt_fail(ncclInvalidUsage, "%s: rank %d: the communicator was revoked", func,
+                       comm->member.rank);
+    default:
+        return tt_fail(ncclInvalidUsage, "%s: rank %d: the communicator was finalized", func,
+                       comm->member.rank);
+    }
+}
+
+/* Slow half of tt_comm_check(): something is not as usual. */
+static ncclResult_t explain(struct tt_comm *comm, const char *func)
+{
+    char sentence[TT_RECORD_BYTES * 3];
+    const char *why = "";
+    ncclResult_t rc = tt_comm_state(comm);
+    if (rc == ncclInProgress) {
+        return tt_fail(ncclInvalidArgument,
+                       "%s: rank %d: an earlier call is still in progress; poll "
+                       "ncclCommGetAsyncError until it is done",
+                       func, comm->member.rank);
+    }
+    if (phase_of(comm) != TT_COMM_READY) return not_ready(comm, func);
+    if (rc) {
+        if (comm->bootstrap) tt_bootstrap_error(comm->bootstrap, &why);
+        return tt_fail(rc, "%s: rank %d: communicator 0x%llx is broken: %s", func,
+                       comm->member.rank, (unsigned long long)comm->member.comm_id,
+                       *why ? why : tt_result_text(rc));
+    }
+    if (tt_bootstrap_exited(comm->bootstrap, sentence, sizeof(sentence))) {
+        return tt_fail(ncclRemoteError, "%s: rank %d: %s", func, comm->member.rank, sentence);
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func) /* hot */
+{
+    if (!comm) return tt_fail(ncclInvalidArgument, "%s: comm is NULL", func);
+    if (comm->magic != TT_COMM_MAGIC) {
+        return tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func,
+                       (const void *)comm);
+    }
+    bool usual = phase_of(comm) == TT_COMM_READY && !tt_member_aborted(&comm->member) &&
+                 atomic_load_explicit(&comm->state, memory_order_relaxed) == ncclSuccess &&
+                 !tt_bootstrap_someone_exited(comm->bootstrap);
+    return usual ? ncclSuccess : explain(comm, func);
+}

@@ -1,0 +1,36 @@
+/* Birth of a communicator, shared by init, split and shrink. Private to comm/. */
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+#include "comm/comm.h"
+#include "comm/record.h"
+
+struct tt_birth { /* one birth under way */
+    struct tt_comm *comm;
+    /* how the ranks meet: through a root, or through the parent */
+    const ncclUniqueId *ids;
+    int nids;
+    struct tt_bootstrap *parent;
+    struct tt_bootstrap_child child; /* salt and parent_ranks; the rest is filled in */
+    /* seconds, for the log */
+    double alloc_sec, bootstrap_sec, allgathers_sec, topo_sec, connections_sec, total_sec;
+};
+
+/* Meet, agree, connect; comm becomes READY. Rank, nranks and comm_id are set. */
+ncclResult_t tt_birth_run(struct tt_birth *birth);
+
+/* plugins.c: network when some peer needs one, tuner, profiler. */
+ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net);
+void tt_plugins_close(struct tt_comm *comm);
+
+/* affinity.c: run init on the cores that belong to the device; put back afterwards. */
+struct tt_affinity;
+struct tt_affinity *tt_affinity_enter(int device);
+void tt_affinity_leave(struct tt_affinity *before);
+
+/* report.c: lines that users and tools know. */
+void tt_report_version(const struct tt_comm *comm);
+void tt_report_start(const struct tt_comm *comm);
+void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed);
+void tt_report_complete(const struct tt_birth *birth);
+void tt_report_end(const struct tt_comm *comm, const char *what);

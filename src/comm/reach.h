@@ -1,0 +1,16 @@
+/* Which peers' memory is mapped here, proved both ways. Private to comm/. */
+#pragma once
+
+#include "comm/comm.h"
+#include "comm/record.h"
+
+struct tt_reach_result {
+    bool any_net; /* some pair of ranks has only the network */
+};
+
+/* Map the ranges of this host's ranks, tell all what worked, keep what works in both directions.
+ * Fills comm->peers. Collective. */
+ncclResult_t tt_reach_probe(struct tt_comm *comm, const struct tt_agreement *agreed,
+                            struct tt_reach_result *result_out);
+/* Unmap all; accepts a communicator that never probed. */
+void tt_reach_release(struct tt_comm *comm);

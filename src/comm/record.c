@@ -1,0 +1,220 @@
+/* Records: who a rank is, where its memory lies, what it wants; and the checks and common values
+ * that every rank derives from all of them in the same way. */
+#include "comm/record.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "device/device.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull; /* FNV-1a */
+    return hash;
+}
+
+static uint64_t hash_namespace(uint64_t hash, const char *path)
+{
+    char text[32] = "";
+    struct stat stat_buf;
+    if (!stat(path, &stat_buf)) {
+        snprintf(text, sizeof(text), "/%llu", (unsigned long long)stat_buf.st_ino);
+    }
+    return hash_text(hash, text);
+}
+
+/* Ranks with equal identity are one host: same kernel and same network, or as the user says. */
+static uint64_t host_identity(void)
+{
+    const uint64_t start = 0xcbf29ce484222325ull;
+    const char *given = tt_param_str("NCCL_HOSTID");
+    char text[128] = "";
+    if (given && *given) return hash_text(start, given);
+    int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    if (fd >= 0) close(fd);
+    if (got <= 0) gethostname(text, sizeof(text) - 1);
+    return hash_namespace(hash_text(start, text), "/proc/self/ns/net");
+}
+
+static uint32_t own_flags(void)
+{
+    uint32_t flags = 0;
+    if (tt_param_bool("NCCL_P2P_DISABLE")) flags |= TT_RECORD_P2P_OFF;
+    if (tt_param_bool("NCCL_SHM_DISABLE")) flags |= TT_RECORD_SHM_OFF;
+    if (tt_param_bool("TUTTI_DETERMINISTIC")) flags |= TT_RECORD_DETERMINISTIC;
+    if (tt_param_bool("NCCL_MULTI_RANK_GPU_ENABLE")) flags |= TT_RECORD_SHARED_DEVICE_OK;
+    return flags;
+}
+
+const struct tt_comm_record *tt_record_of(const struct tt_comm *comm, int rank)
+{
+    const char *all = (const char *)comm->records;
+    return (const struct tt_comm_record *)(const void *)(all + (size_t)rank * TT_RECORD_BYTES);
+}
+
+ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *record_out)
+{
+    struct tt_device_card card;
+    const struct tt_range *range = tuttiHostRange();
+    memset(&card, 0, sizeof(card));
+    int error = tuttiHostDeviceCard(comm->member.device, &card);
+    if (error) {
+        return tt_fail(ncclUnhandledCudaError, "rank %d: device %d: error %d", comm->member.rank,
+                       comm->member.device, error);
+    }
+    struct tt_local_name local = record_out->local;
+    *record_out = (struct tt_comm_record){
+        .version = NCCL_VERSION_CODE,
+        .flags = own_flags(),
+        .host_id = host_identity(),
+        .pid = (int32_t)getpid(),
+        .device = comm->member.device,
+        .nvml_index = card.nvml_index,
+        .cores = tuttiHostCores(),
+        .local = local,
+        .inbox_offset = range ? (uint64_t)((const char *)comm->inbox - range->base) : 0,
+        .slice_bytes = (uint32_t)comm->tune.slice_bytes,
+        .nchannels = comm->tune.nchannels,
+    };
+    memcpy(record_out->bus_id, card.bus_id, sizeof(card.bus_id));
+    memcpy(record_out->uuid, card.uuid, sizeof(card.uuid));
+    return ncclSuccess;
+}
+
+/* ---- checks ---- */
+
+static ncclResult_t check_versions(const struct tt_comm *comm)
+{
+    const struct tt_comm_record *first = tt_record_of(comm, 0);
+    for (int r = 1; r < comm->member.nranks; r++) {
+        const struct tt_comm_record *other = tt_record_of(comm, r);
+        if (other->version == first->version) continue;
+        int pids[2];
+        const char *first_host = tt_bootstrap_peer(comm->bootstrap, 0, &pids[0]);
+        const char *host = tt_bootstrap_peer(comm->bootstrap, r, &pids[1]);
+        return tt_fail(ncclInvalidUsage,
+                       "rank 0 on host %s (pid %d) runs version %u, rank %d on host %s (pid %d) "
+                       "runs version %u",
+                       first_host, pids[0], first->version, r, host, pids[1], other->version);
+    }
+    return ncclSuccess;
+}
+
+struct place { /* a device of a host, for sorting */
+    uint64_t host_id;
+    char bus_id[16];
+    int rank;
+};
+
+static int compare_places(const void *left, const void *right)
+{
+    const struct place *a = left, *b = right;
+    if (a->host_id != b->host_id) return a->host_id < b->host_id ? -1 : 1;
+    int bus = memcmp(a->bus_id, b->bus_id, sizeof(a->bus_id));
+    return bus ? bus : a->rank - b->rank;
+}
+
+static ncclResult_t check_devices(const struct tt_comm *comm)
+{
+    int n = comm->member.nranks;
+    struct place *places = tt_calloc((size_t)n, sizeof(*places));
+    ncclResult_t rc = ncclSuccess;
+    if (!places) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    for (int r = 0; r < n; r++) {
+        const struct tt_comm_record *record = tt_record_of(comm, r);
+        places[r].host_id = record->host_id;
+        places[r].rank = r;
+        memcpy(places[r].bus_id, record->bus_id, sizeof(record->bus_id));
+    }
+    qsort(places, (size_t)n, sizeof(*places), compare_places);
+    for (int i = 1; i < n && !rc; i++) {
+        const struct place *a = &places[i - 1], *b = &places[i];
+        if (a->host_id != b->host_id) continue;
+        if (memcmp(a->bus_id, b->bus_id, sizeof(a->bus_id)) != 0) continue;
+        uint32_t both = tt_record_of(comm, a->rank)->flags & tt_record_of(comm, b->rank)->flags;
+        if (both & TT_RECORD_SHARED_DEVICE_OK) continue;
+        rc = tt_fail(ncclInvalidUsage,
+                     "ranks %d and %d both use device %.15s of one host; set "
+                     "NCCL_MULTI_RANK_GPU_ENABLE=1 to put several ranks on one device",
+                     a->rank, b->rank, a->bus_id);
+    }
+    free(places);
+    return rc;
+}
+
+ncclResult_t tt_record_check(const struct tt_comm *comm)
+{
+    ncclResult_t rc = check_versions(comm);
+    return rc ? rc : check_devices(comm);
+}
+
+/* ---- what all derive alike ---- */
+
+struct host { /* hash set of hosts by identity, in order of appearance */
+    uint64_t host_id;
+    int node, ranks, cores; /* node -1: free slot */
+};
+
+static struct host *find_host(struct host *hosts, size_t slots, uint64_t host_id)
+{
+    size_t at = (size_t)(host_id * 0x9e3779b97f4a7c15ull >> 20) % slots;
+    while (hosts[at].node >= 0 && hosts[at].host_id != host_id)
+        at = (at + 1) % slots;
+    return &hosts[at];
+}
+
+static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t slots,
+                        struct tt_agreement *agreed)
+{
+    uint64_t own = tt_record_of(comm, comm->member.rank)->host_id;
+    for (int r = 0; r < comm->member.nranks; r++) {
+        const struct tt_comm_record *record = tt_record_of(comm, r);
+        struct host *host = find_host(hosts, slots, record->host_id);
+        if (host->node < 0) {
+            *host = (struct host){
+                .host_id = record->host_id, .node = agreed->nnodes++, .cores = record->cores};
+        }
+        agreed->ranks[r].node = host->node;
+        agreed->ranks[r].local_rank = host->ranks++;
+        memcpy(agreed->ranks[r].bus_id, record->bus_id, sizeof(record->bus_id));
+        if (host->cores > record->cores) host->cores = record->cores;
+        if (host->ranks > agreed->most_local) agreed->most_local = host->ranks;
+        if (host->ranks > host->cores) agreed->crowded = true;
+        if (record->cores < agreed->cores) agreed->cores = record->cores;
+        if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
+        if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
+        agreed->flags |= record->flags;
+    }
+    agreed->local_rank = agreed->ranks[comm->member.rank].local_rank;
+    agreed->local_ranks = find_host(hosts, slots, own)->ranks;
+}
+
+ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *agreement_out)
+{
+    size_t n = comm->member.nranks > 0 ? (size_t)comm->member.nranks : 1;
+    const struct tt_comm_record *first = tt_record_of(comm, 0);
+    struct host *hosts = tt_calloc(2 * n, sizeof(*hosts));
+    struct tt_agreement agreed = {
+        .slice_bytes = first->slice_bytes, .nchannels = first->nchannels, .cores = first->cores};
+    agreed.ranks = tt_calloc(n, sizeof(*agreed.ranks));
+    if (!hosts || !agreed.ranks) {
+        free(hosts);
+        free(agreed.ranks);
+        return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    }
+    for (size_t i = 0; i < 2 * n; i++)
+        hosts[i].node = -1;
+    place_ranks(comm, hosts, 2 * n, &agreed);
+    free(hosts);
+    *agreement_out = agreed;
+    return ncclSuccess;
+}

@@ -1,0 +1,212 @@
+/* Lines of a communicator's life as NCCL's users and tools know them (shapes: debug_log 6 and 7).
+ * Fields keep their order and their separators; what is new stands in lines of its own. */
+#include "base/log.h"
+#include "comm/init.h"
+#include "device/device.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RING_LINE 127
+#define TREE_LINE 1023
+
+static pthread_once_t version_once = PTHREAD_ONCE_INIT; /* one version line per process */
+
+static void version_info(void)
+{
+    tt_log_line(TT_LOG_INFO, (uint32_t)TT_LOG_ALL, __FILE__, __LINE__, __func__,
+                "NCCL version %d.%d.%d%s+cuda%d.%d", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH,
+                NCCL_SUFFIX, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    tt_log_line(TT_LOG_INFO, (uint32_t)TT_LOG_ALL, __FILE__, __LINE__, __func__,
+                "Tutti version 0.1.0");
+    tt_info(TT_LOG_INIT, "cudaDriverVersion %d", CUDART_VERSION);
+}
+
+static void version_bare(void)
+{
+    tt_log_line(TT_LOG_VERSION, (uint32_t)TT_LOG_ALL, __FILE__, __LINE__, __func__,
+                "NCCL version %d.%d.%d%s+cuda%d.%d", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH,
+                NCCL_SUFFIX, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
+void tt_report_version(const struct tt_comm *comm)
+{
+    if (tt_log_on(TT_LOG_INFO, (uint32_t)TT_LOG_ALL)) {
+        pthread_once(&version_once, version_info);
+    } else if (comm->member.rank == 0) {
+        pthread_once(&version_once, version_bare);
+    }
+}
+
+/* "0000:07:00.0" -> 0x7000 */
+static int64_t bus_number(const char *bus_id)
+{
+    char digits[17];
+    int n = 0;
+    for (; *bus_id && n < 16; bus_id++) {
+        if (*bus_id != ':' && *bus_id != '.') digits[n++] = *bus_id;
+    }
+    digits[n] = 0;
+    return strtoll(digits, NULL, 16);
+}
+
+struct where {
+    int nvml_index;
+    int64_t bus;
+};
+
+static struct where where_is(const struct tt_comm *comm)
+{
+    struct tt_device_card card;
+    memset(&card, 0, sizeof(card));
+    if (tuttiHostDeviceCard(comm->member.device, &card)) return (struct where){0};
+    return (struct where){.nvml_index = card.nvml_index, .bus = bus_number(card.bus_id)};
+}
+
+void tt_report_start(const struct tt_comm *comm)
+{
+    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
+    struct where at = where_is(comm);
+    const struct tt_member *m = &comm->member;
+    if (comm->parent) {
+        tt_info(TT_LOG_INIT,
+                "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx parent %p "
+                "childCount %d color %d key %d- Init START",
+                comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
+                (unsigned long)at.bus, (const void *)comm->parent, (int)comm->parent->child_count,
+                comm->color, comm->key);
+        return;
+    }
+    tt_info(TT_LOG_INIT,
+            "[Rank %d] %s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx commId 0x%llx "
+            "- Init START",
+            m->rank, comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
+            (unsigned long)at.bus, (unsigned long long)m->comm_id);
+}
+
+static void report_timings(const struct tt_birth *birth)
+{
+    const struct tt_comm *comm = birth->comm;
+    double rest_sec = birth->total_sec - birth->alloc_sec - birth->bootstrap_sec -
+                      birth->allgathers_sec - birth->topo_sec - birth->connections_sec;
+    tt_info(TT_LOG_INIT,
+            "Init timings - %s: rank %d nranks %d total %.2f (kernels %.2f, alloc %.2f, bootstrap "
+            "%.2f, allgathers %.2f, topo %.2f, graphs %.2f, connections %.2f, rest %.2f)",
+            comm->func, comm->member.rank, comm->member.nranks, birth->total_sec, 0.0,
+            birth->alloc_sec, birth->bootstrap_sec, birth->allgathers_sec, birth->topo_sec, 0.0,
+            birth->connections_sec, rest_sec < 0 ? 0.0 : rest_sec);
+}
+
+void tt_report_complete(const struct tt_birth *birth)
+{
+    const struct tt_comm *comm = birth->comm;
+    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
+    struct where at = where_is(comm);
+    const struct tt_member *m = &comm->member;
+    if (comm->parent) {
+        tt_info(TT_LOG_INIT,
+                "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx parent %p "
+                "childCount %d color %d key %d - Init COMPLETE",
+                comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
+                (unsigned long)at.bus, (const void *)comm->parent, (int)comm->parent->child_count,
+                comm->color, comm->key);
+    } else {
+        tt_info(TT_LOG_INIT,
+                "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx commId 0x%llx - Init "
+                "COMPLETE",
+                comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
+                (unsigned long)at.bus, (unsigned long long)m->comm_id);
+    }
+    report_timings(birth);
+}
+
+void tt_report_end(const struct tt_comm *comm, const char *what)
+{
+    if (!tt_log_on(TT_LOG_INFO, TT_LOG_DESTROY)) return;
+    const struct tt_member *m = &comm->member;
+    tt_info(TT_LOG_DESTROY, "comm %p rank %d nranks %d cudaDev %d busId %lx - %s",
+            (const void *)comm, m->rank, m->nranks, m->device, (unsigned long)where_is(comm).bus,
+            what);
+}
+
+/* ---- channels ---- */
+
+static int digits_of(int number)
+{
+    int digits = 1;
+    while (number >= 10) {
+        number /= 10;
+        digits++;
+    }
+    return digits;
+}
+
+/* Ends in "..." when it does not fit. */
+static void report_ring(const struct tt_topo_plan *plan, int channel)
+{
+    char line[RING_LINE + 1];
+    int width = digits_of(plan->nranks - 1);
+    int used = snprintf(line, sizeof(line), "Channel %02d/%02d :", channel, plan->nchannels);
+    for (int k = 0; k < plan->nranks; k++) {
+        if (used + width + 1 > RING_LINE - 3) {
+            memcpy(line + RING_LINE - 3, "...", 4);
+            for (int fill = used; fill < RING_LINE - 3; fill++)
+                line[fill] = ' ';
+            break;
+        }
+        used += snprintf(line + used, sizeof(line) - (size_t)used, " %*d", width,
+                         plan->ring[channel][k]);
+    }
+    tt_info(TT_LOG_INIT, "%s", line);
+}
+
+static void report_trees(const struct tt_topo_plan *plan, int rank)
+{
+    char line[TREE_LINE + 1] = "";
+    size_t used = 0;
+    for (int c = 0; c < plan->nchannels && used < sizeof(line) - 1; c++) {
+        const struct tt_tree_place *at = &plan->tree[c % 2][rank];
+        int n = snprintf(line + used, sizeof(line) - used, " [%d] %d/%d/%d->%d->%d", c,
+                         at->child[0], at->child[1], at->child[2], rank, at->parent);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    tt_info(TT_LOG_INIT, "Trees%s", line);
+}
+
+static void report_neighbours(const struct tt_topo_plan *plan, int rank)
+{
+    int n = plan->nranks;
+    for (int c = 0; c < plan->nchannels; c++) {
+        int k = 0;
+        while (k < n - 1 && plan->ring[c][k] != rank)
+            k++;
+        tt_info(TT_LOG_GRAPH, "Ring %02d : %d -> %d -> %d", c, plan->ring[c][(k + n - 1) % n], rank,
+                plan->ring[c][(k + 1) % n]);
+        const struct tt_tree_place *at = &plan->tree[c % 2][rank];
+        tt_info(TT_LOG_GRAPH, "Tree %d : %d -> %d -> %d/%d/%d", c, at->parent, rank, at->child[0],
+                at->child[1], at->child[2]);
+    }
+}
+
+void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed)
+{
+    const struct tt_topo_plan *plan = &comm->topo;
+    const struct tt_member *m = &comm->member;
+    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT | TT_LOG_GRAPH)) return;
+    tt_info(TT_LOG_INIT, "comm %p rank %d nRanks %d nNodes %d localRanks %d localRank %d MNNVL 0",
+            (const void *)comm, m->rank, m->nranks, agreed->nnodes, agreed->local_ranks,
+            agreed->local_rank);
+    for (int c = 0; c < plan->nchannels && m->rank == 0; c++)
+        report_ring(plan, c);
+    report_trees(plan, m->rank);
+    if (tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) report_neighbours(plan, m->rank);
+    tt_info(TT_LOG_INIT, "threadThresholds 8/8/64 | %d/8/64 | 512 | 512", 8 * m->nranks);
+    tt_info(TT_LOG_INIT,
+            "%d coll channels, 0 collnet channels, 0 nvls channels, %d p2p channels, %d p2p "
+            "channels per peer",
+            plan->nchannels, plan->nchannels, 1);
+    tt_info(TT_LOG_INIT, "Connected all rings, use ring PXN 0 GDR 0");
+    tt_info(TT_LOG_INIT, "Connected all trees");
+}

@@ -1,0 +1,169 @@
+/* Children through a parent: split (all parent ranks call) and shrink (the survivors call).
+ * A child meets by the parent's addresses and a secret derived from the parent's. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/wait.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/init.h"
+#include "device/device.h"
+
+#include <stdlib.h>
+
+enum child_kind { CHILD_SPLIT = 1, CHILD_SHRINK = 2 };
+
+struct wish { /* what each rank says in a split */
+    int32_t color, key, rank;
+};
+
+static int compare_wishes(const void *left, const void *right)
+{
+    const struct wish *a = left, *b = right;
+    if (a->key != b->key) return a->key < b->key ? -1 : 1;
+    return a->rank - b->rank;
+}
+
+/* Same for all members of the child, different for all children of all communicators. */
+static uint64_t child_id(const struct tt_comm *parent, const uint64_t salt[3])
+{
+    uint64_t hash = parent->member.comm_id;
+    for (int i = 0; i < 3; i++) {
+        hash = (hash ^ salt[i]) * 0x9e3779b97f4a7c15ull;
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+/* `ranks`: parent ranks of the child's members in child order. */
+static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, const int *ranks,
+                              int nranks, const struct tt_birth *kind)
+{
+    struct tt_birth birth = *kind;
+    int rank = 0;
+    while (rank < nranks && ranks[rank] != parent->member.rank)
+        rank++;
+    child->member.rank = rank;
+    child->member.nranks = nranks;
+    child->member.comm_id = child_id(parent, birth.child.salt);
+    if (child->config.maxP2pPeers > nranks) child->config.maxP2pPeers = nranks;
+    child->parent = parent;
+    birth.comm = child;
+    birth.parent = parent->bootstrap;
+    birth.child.parent_ranks = ranks;
+    int before = tuttiHostGetDevice();
+    ncclResult_t rc = tt_birth_run(&birth);
+    tuttiHostSetDevice(before);
+    return rc;
+}
+
+/* Members of one color in child order; *count_out of them. */
+static int choose_members(struct wish *wishes, int n, int color)
+{
+    int count = 0;
+    for (int r = 0; r < n; r++) {
+        if (wishes[r].color == color) wishes[count++] = wishes[r];
+    }
+    qsort(wishes, (size_t)count, sizeof(*wishes), compare_wishes);
+    return count;
+}
+
+/* The family's operations take one ticket line, and an abort of one ends all. */
+static void share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
+{
+    if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED) return;
+    tt_info(TT_LOG_INIT, "comm %p: resources of comm %p are not shared; each has its own",
+            (const void *)child, (const void *)parent);
+}
+
+ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child,
+                           const ncclConfig_t *config)
+{
+    int n = parent->member.nranks;
+    struct wish mine = {.color = color, .key = key, .rank = parent->member.rank};
+    struct wish *wishes = tt_calloc((size_t)n, sizeof(*wishes));
+    int *ranks = tt_calloc((size_t)n, sizeof(*ranks));
+    ncclResult_t rc = ncclSuccess;
+    (void)config; /* the child was allocated with it */
+    parent->child_count++;
+    if (!wishes || !ranks) {
+        rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
+        goto out;
+    }
+    rc = tt_bootstrap_allgather(parent->bootstrap, &mine, sizeof(mine), wishes);
+    if (rc || !child) goto out;
+    int count = choose_members(wishes, n, color);
+    for (int i = 0; i < count; i++)
+        ranks[i] = wishes[i].rank;
+    child->color = color;
+    child->key = key;
+    share_parent(parent, child, parent->config.splitShare != 0);
+    const struct tt_birth kind = {
+        .child.salt = {CHILD_SPLIT, parent->child_count, (uint64_t)(uint32_t)color}};
+    rc = child_run(parent, child, ranks, count, &kind);
+out:
+    free(wishes);
+    free(ranks);
+    return rc;
+}
+
+/* ---- shrink ---- */
+
+static ncclResult_t survivors(const struct tt_comm *parent, const int *exclude, int nexclude,
+                              int *ranks, int *count_out)
+{
+    int n = parent->member.nranks, count = 0;
+    for (int r = 0; r < n; r++)
+        ranks[r] = 1;
+    for (int i = 0; i < nexclude; i++) {
+        if (exclude[i] < 0 || exclude[i] >= n || !ranks[exclude[i]]) {
+            return tt_fail(ncclInvalidArgument,
+                           "ncclCommShrink: excluded rank %d is outside 0..%d or listed twice",
+                           exclude[i], n - 1);
+        }
+        ranks[exclude[i]] = 0;
+    }
+    if (!ranks[parent->member.rank]) {
+        return tt_fail(ncclInvalidArgument, "ncclCommShrink: rank %d excludes itself",
+                       parent->member.rank);
+    }
+    for (int r = 0; r < n; r++) {
+        if (ranks[r]) ranks[count++] = r;
+    }
+    *count_out = count;
+    return ncclSuccess;
+}
+
+/* NCCL_SHRINK_ABORT: what still runs on the parent is given up; the flag goes down again. */
+static void stop_parent(struct tt_comm *parent)
+{
+    uint64_t deadline = tt_now_nsec() + 10000000000ull;
+    uint32_t spins = 0, none = 0;
+    const struct tt_order *order = parent->order_used;
+    bool raised =
+        atomic_compare_exchange_strong(&parent->member.abort, &none, (uint32_t)ncclInvalidUsage);
+    while (atomic_load_explicit(&order->served, memory_order_acquire) !=
+               atomic_load_explicit(&order->issued, memory_order_acquire) &&
+           tt_now_nsec() < deadline) {
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, parent->tune.crowded);
+    }
+    if (raised) atomic_store(&parent->member.abort, 0u);
+}
+
+ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
+                            struct tt_comm *child, const ncclConfig_t *config, int flags)
+{
+    int n = parent->member.nranks, count = 0;
+    int *ranks = tt_calloc((size_t)n, sizeof(*ranks));
+    (void)config; /* the child was allocated with it */
+    if (!ranks) return tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
+    if (flags & NCCL_SHRINK_ABORT) stop_parent(parent);
+    parent->child_count++;
+    ncclResult_t rc = survivors(parent, exclude, nexclude, ranks, &count);
+    if (!rc) {
+        const struct tt_birth kind = {.child.salt = {CHILD_SHRINK, parent->child_count, 0}};
+        rc = child_run(parent, child, ranks, count, &kind);
+    }
+    free(ranks);
+    return rc;
+}

@@ -1,0 +1,246 @@
+/* The watchdog: one thread that looks a few times a second whether operations are being finished.
+ * No progress for TUTTI_WATCHDOG seconds: one report. For TUTTI_TIMEOUT seconds: the communicator
+ * is aborted with ncclTimeout. A process that exited without goodbye while work waits:
+ * ncclRemoteError. Time in which this process itself was stopped does not count. */
+#include "watch/watch.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/member.h"
+#include "base/param.h"
+#include "base/wait.h"
+#include "bootstrap/bootstrap.h"
+#include "exec/exec.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define TICK_NSEC 250000000ull
+#define EXIT_PATIENCE_NSEC 500000000ull /* work may still end after a peer's clean exit */
+#define LISTED_WAITS 8
+#define NSEC 1000000000ull
+#define TT_WATCH_SENTENCE_BYTES 700
+
+struct tt_watch {
+    struct tt_watch *next;
+    struct tt_watch_subject subject;
+    uint64_t served;     /* as last seen */
+    uint64_t since_nsec; /* when it last changed, or work appeared */
+    bool told;
+};
+
+struct watch_room {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool running, joinable;
+    bool hooked; /* fork handlers are set */
+    struct tt_watch *subjects;
+    uint64_t report_nsec, abort_nsec; /* 0: off */
+};
+
+/* One thread watches all communicators of the process. */
+static struct watch_room room = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .changed = PTHREAD_COND_INITIALIZER,
+};
+
+static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sentence)
+{
+    struct tt_member *member = watch->subject.member;
+    uint32_t none = 0;
+    if (!atomic_compare_exchange_strong(&member->abort, &none, (uint32_t)rc)) return;
+    tt_fail(rc, "comm 0x%llx rank %d: %s", (unsigned long long)member->comm_id, member->rank,
+            sentence);
+    tt_bootstrap_fail(watch->subject.bootstrap, rc, sentence);
+}
+
+static void describe_wait(const struct tt_watch *watch, const struct tt_wait *wait, uint64_t now,
+                          char *text, size_t text_bytes)
+{
+    double age_sec = (double)(now - wait->since_nsec) * 1e-9;
+    if (wait->peer < 0) {
+        snprintf(text, text_bytes, "%s, for %.0f s", wait->what, age_sec);
+        return;
+    }
+    int pid;
+    const char *host = tt_bootstrap_peer(watch->subject.bootstrap, wait->peer, &pid);
+    snprintf(text, text_bytes, "%s rank %d on host %s (pid %d), for %.0f s", wait->what, wait->peer,
+             host, pid, age_sec);
+}
+
+/* The verdict on one line, then what each waiting step waits for. */
+static void report(struct tt_watch *watch, uint64_t issued, uint64_t now)
+{
+    const struct tt_member *member = watch->subject.member;
+    struct tt_wait waits[LISTED_WAITS];
+    char text[256];
+    int count = tt_wait_list(member, waits, LISTED_WAITS);
+    tt_warn("comm 0x%llx \"%s\" rank %d of %d: no operation was finished for %.0f s; operation "
+            "%llu of %llu issued is next; %d wait(s) known",
+            (unsigned long long)member->comm_id, member->name ? member->name : "", member->rank,
+            member->nranks, (double)(now - watch->since_nsec) * 1e-9,
+            (unsigned long long)watch->served + 1, (unsigned long long)issued, count);
+    for (int i = 0; i < count && i < LISTED_WAITS; i++) {
+        describe_wait(watch, &waits[i], now, text, sizeof(text));
+        tt_warn("comm 0x%llx rank %d waits: %s", (unsigned long long)member->comm_id, member->rank,
+                text);
+    }
+}
+
+static void look(struct tt_watch *watch, uint64_t now)
+{
+    char sentence[TT_WATCH_SENTENCE_BYTES];
+    const struct tt_order *order = watch->subject.order;
+    uint64_t served = atomic_load_explicit(&order->served, memory_order_acquire);
+    uint64_t issued = atomic_load_explicit(&order->issued, memory_order_acquire);
+    if (served != watch->served || issued == served) {
+        watch->served = served;
+        watch->since_nsec = now;
+        watch->told = false;
+        return;
+    }
+    uint64_t idle_nsec = now - watch->since_nsec;
+    if (tt_member_aborted(watch->subject.member)) return;
+    if (room.report_nsec && idle_nsec >= room.report_nsec && !watch->told) {
+        watch->told = true;
+        report(watch, issued, now);
+    }
+    if (room.abort_nsec && idle_nsec >= room.abort_nsec) {
+        snprintf(sentence, sizeof(sentence),
+                 "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next",
+                 (double)idle_nsec * 1e-9, (unsigned long long)served + 1);
+        raise_abort(watch, ncclTimeout, sentence);
+    } else if (idle_nsec >= EXIT_PATIENCE_NSEC &&
+               tt_bootstrap_exited(watch->subject.bootstrap, sentence, sizeof(sentence))) {
+        raise_abort(watch, ncclRemoteError, sentence);
+    }
+}
+
+static struct timespec in_a_tick(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_nsec += (long)TICK_NSEC;
+    if (at.tv_nsec >= (long)NSEC) {
+        at.tv_nsec -= (long)NSEC;
+        at.tv_sec++;
+    }
+    return at;
+}
+
+static void *watch_main(void *arg)
+{
+    uint64_t last = tt_now_nsec();
+    (void)arg;
+    pthread_mutex_lock(&room.lock);
+    while (room.subjects) {
+        struct timespec until = in_a_tick();
+        pthread_cond_timedwait(&room.changed, &room.lock, &until);
+        uint64_t now = tt_now_nsec();
+        uint64_t lost = now - last > 4 * TICK_NSEC ? now - last : 0; /* we were stopped */
+        last = now;
+        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next) {
+            watch->since_nsec += lost;
+            look(watch, now);
+        }
+    }
+    room.running = false;
+    pthread_cond_broadcast(&room.changed);
+    pthread_mutex_unlock(&room.lock);
+    return NULL;
+}
+
+/* ---- fork: the child has no watchdog and no subjects ---- */
+
+static void fork_prepare(void)
+{
+    pthread_mutex_lock(&room.lock);
+}
+
+static void fork_parent(void)
+{
+    pthread_mutex_unlock(&room.lock);
+}
+
+static void fork_child(void)
+{
+    pthread_mutex_init(&room.lock, NULL);
+    pthread_cond_init(&room.changed, NULL);
+    room.running = room.joinable = false;
+    room.subjects = NULL; /* each is freed when its communicator is */
+}
+
+/* ---- subjects ---- */
+
+static ncclResult_t thread_start(void)
+{
+    if (room.running) return ncclSuccess;
+    if (room.joinable) pthread_join(room.thread, NULL); /* it has left, or is about to */
+    room.joinable = false;
+    if (!room.hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
+    room.hooked = true;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&room.thread, NULL, watch_main, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (error) {
+        errno = error;
+        return tt_fail(ncclSystemError, "watchdog: cannot start its thread: %m");
+    }
+    pthread_setname_np(room.thread, "tutti-watch");
+    room.running = room.joinable = true;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out)
+{
+    int64_t report_sec = tt_param_int("TUTTI_WATCHDOG");
+    int64_t abort_sec = tt_param_int("TUTTI_TIMEOUT");
+    *watch_out = NULL;
+    if (report_sec <= 0 && abort_sec <= 0) return ncclSuccess;
+    struct tt_watch *watch = calloc(1, sizeof(*watch));
+    if (!watch) return tt_fail(ncclSystemError, "watchdog: out of memory");
+    watch->subject = *subject;
+    watch->since_nsec = tt_now_nsec();
+    pthread_mutex_lock(&room.lock);
+    room.report_nsec = report_sec > 0 ? (uint64_t)report_sec * NSEC : 0;
+    room.abort_nsec = abort_sec > 0 ? (uint64_t)abort_sec * NSEC : 0;
+    watch->next = room.subjects;
+    room.subjects = watch;
+    ncclResult_t rc = thread_start();
+    if (rc) room.subjects = watch->next;
+    pthread_mutex_unlock(&room.lock);
+    if (rc) {
+        free(watch);
+        return rc;
+    }
+    *watch_out = watch;
+    return ncclSuccess;
+}
+
+void tt_watch_remove(struct tt_watch *watch)
+{
+    if (!watch) return;
+    pthread_mutex_lock(&room.lock);
+    struct tt_watch **link = &room.subjects;
+    while (*link && *link != watch)
+        link = &(*link)->next;
+    if (*link) *link = watch->next;
+    while (!room.subjects && room.running) { /* or another communicator was added meanwhile */
+        pthread_cond_broadcast(&room.changed);
+        pthread_cond_wait(&room.changed, &room.lock);
+    }
+    bool join = !room.running && room.joinable;
+    pthread_t thread = room.thread;
+    if (join) room.joinable = false;
+    pthread_mutex_unlock(&room.lock);
+    if (join) pthread_join(thread, NULL);
+    free(watch);
+}

@@ -1,0 +1,304 @@
+/* Communicators as threads and as processes: birth, children, ends, errors. Transport and device
+ * are fakes that show whether memory is really shared. */
+#include "../bootstrap/team.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/comm.h"
+#include "comm/record.h"
+#include "device/device.h"
+#include "transport/transport.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static enum team_form form = TEAM_THREADS;
+
+static ncclResult_t make(struct team_seat *seat, int device, struct tt_comm **comm_out)
+{
+    struct tt_comm *comm = NULL;
+    const struct tt_comm_request request = {.func = "ncclCommInitRank",
+                                            .nranks = seat->nranks,
+                                            .rank = seat->rank,
+                                            .device = device,
+                                            .ids = seat->ids,
+                                            .nids = seat->nids};
+    ncclResult_t rc = tt_comm_alloc(&request, &comm);
+    if (!rc) rc = tt_comm_init(comm, &request);
+    seat->report->rc = rc;
+    if (rc) {
+        snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", tt_last_error());
+        tt_comm_free(comm);
+        return rc;
+    }
+    *comm_out = comm;
+    return ncclSuccess;
+}
+
+/* Every peer left its number in this rank's inbox. */
+static int inbox_wrong(const struct tt_comm *comm)
+{
+    int wrong = 0;
+    for (int r = 0; r < comm->member.nranks; r++) {
+        int value;
+        memcpy(&value, (const char *)comm->inbox + 64 * (size_t)r, sizeof(value));
+        wrong += value != r + 1;
+    }
+    return wrong;
+}
+
+static void body_birth(struct team_seat *seat)
+{
+    struct tt_comm *comm;
+    if (make(seat, seat->rank, &comm)) return;
+    seat->report->wrong += inbox_wrong(comm);
+    seat->report->wrong += tt_comm_check(comm, "test") != ncclSuccess;
+    seat->report->wrong += comm->tune.nranks != seat->nranks || comm->tune.nnodes != 1;
+    seat->report->wrong += !comm->tune.all_direct || comm->tune.ppn != seat->nranks;
+    seat->report->wrong += comm->tune.crowded != (seat->nranks > 2);
+    enum tt_reach want = form == TEAM_THREADS ? TT_REACH_PROCESS : TT_REACH_MAPPED;
+    for (int r = 0; r < seat->nranks; r++) {
+        if (r != seat->rank) seat->report->wrong += comm->peers[r].reach != want;
+    }
+    seat->report->rc = tt_comm_finalize(comm);
+    seat->report->wrong += tt_comm_check(comm, "test") != ncclInvalidUsage;
+    tt_comm_free(comm);
+}
+
+static void run(int nranks, team_body body, ncclResult_t rc, const char *words)
+{
+    ncclUniqueId id;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    struct team team = {.nranks = nranks, .ids = &id, .nids = 1, .timeout_sec = 30};
+    team_run(&team, form, body);
+    for (int r = 0; r < nranks; r++) {
+        if (team.reports[r].rc != rc || team.reports[r].wrong) {
+            print_message("rank %d: rc %d wrong %d %s\n", r, team.reports[r].rc,
+                          team.reports[r].wrong, team.reports[r].sentence);
+        }
+        assert_int_equal(team.reports[r].rc, rc);
+        assert_int_equal(team.reports[r].wrong, 0);
+        if (words) assert_non_null(strstr(team.reports[r].sentence, words));
+    }
+    team_fini(&team);
+}
+
+static void births(void **state)
+{
+    static const int sizes[] = {1, 2, 4, 8};
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        run(sizes[i], body_birth, ncclSuccess, NULL);
+    }
+}
+
+static void body_same_device(struct team_seat *seat)
+{
+    struct tt_comm *comm;
+    if (!make(seat, seat->rank / 2, &comm)) tt_comm_free(comm);
+}
+
+static void one_device_twice(void **state)
+{
+    (void)state;
+    run(3, body_same_device, ncclInvalidUsage, "NCCL_MULTI_RANK_GPU_ENABLE");
+}
+
+/* ---- split and shrink ---- */
+
+static ncclResult_t child_of(struct tt_comm *parent, const char *func, struct tt_comm **child_out)
+{
+    const struct tt_comm_request request = {.func = func,
+                                            .nranks = parent->member.nranks,
+                                            .rank = parent->member.rank,
+                                            .device = parent->member.device,
+                                            .inherit = &parent->config};
+    return tt_comm_alloc(&request, child_out);
+}
+
+static ncclResult_t split(struct tt_comm *parent, int color, int key, struct tt_comm **child_out)
+{
+    struct tt_comm *child = NULL;
+    ncclResult_t rc = ncclSuccess;
+    if (color != NCCL_SPLIT_NOCOLOR) rc = child_of(parent, "ncclCommSplit", &child);
+    if (!rc) rc = tt_comm_split(parent, color, key, child, NULL);
+    *child_out = child;
+    return rc;
+}
+
+/* Rank 0 has no colour; odd and even ranks form two children, in reverse order by key; then all
+ * again with equal keys. */
+static void body_split(struct team_seat *seat)
+{
+    struct tt_comm *comm, *child = NULL, *again = NULL;
+    if (make(seat, seat->rank, &comm)) return;
+    int color = seat->rank == 0 ? NCCL_SPLIT_NOCOLOR : seat->rank % 2;
+    seat->report->rc = split(comm, color, -seat->rank, &child);
+    if (!seat->report->rc) seat->report->rc = split(comm, 5, 0, &again);
+    seat->report->wrong += (child == NULL) != (seat->rank == 0);
+    if (child) {
+        int count = 0, above = 0;
+        for (int r = 1; r < seat->nranks; r++) {
+            if (r % 2 == color) count++;
+            if (r % 2 == color && r > seat->rank) above++;
+        }
+        seat->report->wrong += child->member.nranks != count || child->member.rank != above;
+        seat->report->wrong += child->member.comm_id == comm->member.comm_id;
+        seat->report->wrong += inbox_wrong(child);
+    }
+    if (again) {
+        seat->report->wrong += again->member.rank != seat->rank;
+        seat->report->wrong += again->member.nranks != seat->nranks;
+    }
+    tt_comm_free(child);
+    tt_comm_free(comm); /* before its child: each has its own connections */
+    if (again) seat->report->wrong += tt_bootstrap_barrier(again->bootstrap) != ncclSuccess;
+    tt_comm_free(again);
+}
+
+static void splits(void **state)
+{
+    (void)state;
+    run(7, body_split, ncclSuccess, NULL);
+}
+
+static void body_shrink(struct team_seat *seat)
+{
+    static const int gone[] = {3, 0};
+    struct tt_comm *comm, *child = NULL;
+    if (make(seat, seat->rank, &comm)) return;
+    if (seat->rank == 0 || seat->rank == 3) {
+        if (form == TEAM_PROCESSES) kill(getpid(), SIGKILL);
+        tt_comm_free(comm);
+        return;
+    }
+    while (form == TEAM_PROCESSES && !tt_comm_state(comm))
+        tt_sleep_usec(1000);
+    seat->report->rc = child_of(comm, "ncclCommShrink", &child);
+    if (!seat->report->rc) {
+        seat->report->rc = tt_comm_shrink(comm, gone, 2, child, NULL, NCCL_SHRINK_ABORT);
+    }
+    seat->report->wrong += child->member.nranks != seat->nranks - 2;
+    seat->report->wrong += child->member.rank != (seat->rank < 3 ? seat->rank - 1 : seat->rank - 2);
+    if (!seat->report->rc) seat->report->wrong += inbox_wrong(child);
+    tt_comm_free(comm);
+    tt_comm_free(child);
+}
+
+static void shrinks(void **state)
+{
+    (void)state;
+    run(6, body_shrink, ncclSuccess, NULL);
+}
+
+/* ---- errors ---- */
+
+static void body_abort(struct team_seat *seat)
+{
+    struct tt_comm *comm;
+    if (make(seat, seat->rank, &comm)) return;
+    if (seat->rank == 2) {
+        tt_comm_abort(comm, ncclInternalError);
+        seat->report->wrong += tt_comm_state(comm) != ncclInternalError;
+    } else {
+        while (!tt_comm_state(comm))
+            tt_sleep_usec(1000);
+        seat->report->wrong += tt_comm_state(comm) != ncclRemoteError;
+        seat->report->wrong += tt_comm_check(comm, "test") != ncclRemoteError;
+        seat->report->wrong += strstr(tt_last_error(), "rank 2 aborted") == NULL;
+    }
+    tt_comm_free(comm);
+}
+
+static void aborts(void **state)
+{
+    (void)state;
+    run(5, body_abort, ncclSuccess, NULL);
+}
+
+/* Rank 1 revokes first; the others notice, revoke too, and all go on in a child. */
+static void body_revoke(struct team_seat *seat)
+{
+    struct tt_comm *comm, *child = NULL;
+    if (make(seat, seat->rank, &comm)) return;
+    while (seat->rank != 1 && !tt_comm_state(comm))
+        tt_sleep_usec(1000);
+    seat->report->rc = tt_comm_revoke(comm);
+    seat->report->wrong += tt_comm_state(comm) != ncclSuccess;
+    seat->report->wrong += tt_comm_check(comm, "test") != ncclInvalidUsage;
+    if (!seat->report->rc) seat->report->rc = split(comm, 0, 0, &child);
+    seat->report->wrong += !child || tt_comm_check(child, "test") != ncclSuccess;
+    tt_comm_free(comm);
+    tt_comm_free(child);
+}
+
+static void revokes(void **state)
+{
+    (void)state;
+    run(4, body_revoke, ncclSuccess, NULL);
+}
+
+static void bad_handles(void **state)
+{
+    uint64_t junk[64] = {0};
+    (void)state;
+    assert_int_equal(tt_comm_check(NULL, "test"), ncclInvalidArgument);
+    assert_int_equal(tt_comm_check((struct tt_comm *)(void *)junk, "test"), ncclInvalidArgument);
+    tt_comm_free(NULL);
+    ncclUniqueId id;
+    struct tt_comm *comm;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    const struct tt_comm_request request = {
+        .func = "test", .nranks = 2, .rank = 0, .ids = &id, .nids = 1};
+    assert_int_equal(tt_comm_alloc(&request, &comm), ncclSuccess);
+    assert_int_equal(tt_comm_check(comm, "test"), ncclInvalidArgument); /* not made yet */
+    tt_comm_free(comm);
+}
+
+static int count_entries(const char *path)
+{
+    int count = 0;
+    DIR *dir = opendir(path);
+    while (dir && readdir(dir))
+        count++;
+    if (dir) closedir(dir);
+    return count;
+}
+
+static void nothing_is_left(void **state)
+{
+    int fds = 0, threads = 0;
+    (void)state;
+    if (form != TEAM_THREADS) return;
+    for (int round = 0; round < 25; round++) {
+        run(4, body_birth, ncclSuccess, NULL);
+        if (round == 10) {
+            fds = count_entries("/proc/self/fd");
+            threads = count_entries("/proc/self/task");
+        }
+    }
+    assert_int_equal(count_entries("/proc/self/fd"), fds);
+    assert_int_equal(count_entries("/proc/self/task"), threads);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_left),  cmocka_unit_test(births),
+        cmocka_unit_test(one_device_twice), cmocka_unit_test(splits),
+        cmocka_unit_test(shrinks),          cmocka_unit_test(aborts),
+        cmocka_unit_test(revokes),          cmocka_unit_test(bad_handles),
+    };
+    if (argc > 1 && !strcmp(argv[1], "processes")) form = TEAM_PROCESSES;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
