@@ -208,7 +208,7 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
         rc = tt_tree_wait(b, deadline);
     if (x->arrived) {
         rc = ncclSuccess; /* an error that came later belongs to the next call */
-        if (x->table_bytes) memcpy(all, x->table, x->table_bytes);
+        if (all && x->table_bytes) memcpy(all, x->table, x->table_bytes);
     } else if (rc == ncclTimeout && !atomic_load(&b->error)) {
         rc = overdue(b);
     }

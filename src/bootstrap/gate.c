@@ -14,6 +14,7 @@
 #define PENDING_LEAST 64
 #define LOG_EVERY_NSEC 10000000000ull
 #define ACCEPTS_PER_TURN 64
+#define EXHAUSTED_USEC 2000
 
 void tt_gate_stranger(const char *why)
 {
@@ -89,27 +90,46 @@ static bool same_user(int fd)
     return peer.uid == geteuid();
 }
 
+/* No descriptor for the newcomer: one that waits in vain gives its own; if there is none, breathe.
+ */
+static void out_of_descriptors(void)
+{
+    struct tt_conn *worst = least_wanted(NULL, false, true);
+    tt_gate_stranger("out of descriptors");
+    if (worst) {
+        tt_conn_close(worst);
+    } else {
+        tt_sleep_usec(EXHAUSTED_USEC);
+    }
+}
+
+/* One connection; false when there is none to take now. */
+static bool accept_one(const struct tt_listener *listener)
+{
+    union tt_addr from = {0};
+    socklen_t len = sizeof(from);
+    int fd = accept4(listener->fd, listener->local ? NULL : &from.sa, listener->local ? NULL : &len,
+                     SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) {
+        int error = errno;
+        if (error == EMFILE || error == ENFILE) out_of_descriptors();
+        return error == EINTR || error == ECONNABORTED;
+    }
+    if (listener->local && !same_user(fd)) {
+        tt_gate_stranger("another user");
+        close(fd);
+    } else if (!make_room(&from, listener->local)) {
+        tt_gate_stranger("too many at once");
+        close(fd);
+    } else {
+        tt_conn_serve(fd, listener->local, &from);
+    }
+    return true;
+}
+
 void tt_gate_accept(struct tt_listener *listener)
 {
-    uint64_t token = listener->token;
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
-        union tt_addr from = {0};
-        socklen_t len = sizeof(from);
-        int fd = accept4(listener->fd, listener->local ? NULL : &from.sa,
-                         listener->local ? NULL : &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0 && errno == EINTR) continue;
-        if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
-            struct tt_conn *worst = least_wanted(&from, false, true);
-            if (worst) tt_conn_close(worst);
-            tt_gate_stranger("out of descriptors");
-        }
-        if (fd < 0) return;
-        if ((listener->local && !same_user(fd)) || !make_room(&from, listener->local)) {
-            tt_gate_stranger(listener->local ? "another user" : "too many at once");
-            close(fd);
-            continue;
-        }
-        tt_conn_serve(fd, listener->local, &from);
-        if (listener->token != token) return;
+        if (!accept_one(listener)) return;
     }
 }

@@ -252,11 +252,13 @@ static ncclResult_t exchange_records(struct tt_bootstrap *b, const union tt_addr
     unsigned char *all = calloc(n, SHARE);
     struct tt_card *cards = calloc(n, sizeof(*cards));
     unsigned char *records = calloc(n, TT_RECORD_BYTES);
-    ncclResult_t rc = ncclSuccess;
     if (!all || !cards || !records) {
-        rc = tt_fail(ncclSystemError, "bootstrap: out of memory for %zu ranks", n);
+        free(all);
+        free(cards);
+        free(records);
+        return tt_fail(ncclSystemError, "bootstrap: out of memory for %zu ranks", n);
     }
-    if (!rc) rc = tt_bootstrap_allgather(b, mine, sizeof(mine), all);
+    ncclResult_t rc = tt_bootstrap_allgather(b, mine, sizeof(mine), all);
     for (size_t r = 0; !rc && r < n; r++) {
         tt_card_unpack(&cards[r], all + r * SHARE);
         memcpy(records + r * TT_RECORD_BYTES, all + r * SHARE + TT_CARD_BYTES, TT_RECORD_BYTES);
@@ -453,14 +455,14 @@ ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_boo
     tt_service_lock();
     ncclResult_t rc = child_start(parent, child, &b, &addr);
     tt_service_unlock();
+    if (!b) return rc;
     if (!rc) rc = exchange_records(b, &addr, child->record);
-    if (rc && b) {
+    if (rc) {
         tt_service_lock();
         tt_tree_destroy(b);
         tt_service_unlock();
         return rc;
     }
-    if (rc) return rc;
     *bootstrap_out = b;
     *records_out = b->records;
     return ncclSuccess;

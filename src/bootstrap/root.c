@@ -128,7 +128,7 @@ static void root_first(struct tt_root *root, const struct tt_join *join)
 {
     uint64_t now = tt_now_nsec();
     root->first = *join;
-    root->ranks = calloc(join->nranks, sizeof(*root->ranks));
+    root->ranks = calloc(join->nranks, sizeof(struct root_guest *));
     if (!root->ranks) {
         root_fail(root, ncclSystemError, "the root has no memory for %u ranks", join->nranks);
         return;

@@ -17,7 +17,9 @@ struct tt_wire {
 
 static inline void tt_wire_init(struct tt_wire *wire, unsigned char *bytes, size_t len_bytes)
 {
-    *wire = (struct tt_wire){.at = bytes, .left = len_bytes};
+    memset(wire, 0, sizeof(*wire));
+    wire->at = bytes;
+    wire->left = len_bytes;
 }
 
 static inline void tt_wire_read(struct tt_wire *wire, const unsigned char *bytes, size_t len_bytes)

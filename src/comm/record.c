@@ -7,6 +7,7 @@
 #include "base/param.h"
 #include "device/device.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,7 @@ struct host { /* hash set of hosts by identity, in order of appearance */
 
 static struct host *find_host(struct host *hosts, size_t slots, uint64_t host_id)
 {
+    assert(slots > 0);
     size_t at = (size_t)(host_id * 0x9e3779b97f4a7c15ull >> 20) % slots;
     while (hosts[at].node >= 0 && hosts[at].host_id != host_id)
         at = (at + 1) % slots;
@@ -200,9 +202,10 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
 
 ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *agreement_out)
 {
-    size_t n = comm->member.nranks > 0 ? (size_t)comm->member.nranks : 1;
+    size_t n = (size_t)comm->member.nranks;
     const struct tt_comm_record *first = tt_record_of(comm, 0);
-    struct host *hosts = tt_calloc(2 * n, sizeof(*hosts));
+    const size_t slots = 2 * n + 1;
+    struct host *hosts = tt_calloc(slots, sizeof(*hosts));
     struct tt_agreement agreed = {
         .slice_bytes = first->slice_bytes, .nchannels = first->nchannels, .cores = first->cores};
     agreed.ranks = tt_calloc(n, sizeof(*agreed.ranks));
@@ -211,9 +214,9 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
         free(agreed.ranks);
         return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
     }
-    for (size_t i = 0; i < 2 * n; i++)
+    for (size_t i = 0; i < slots; i++)
         hosts[i].node = -1;
-    place_ranks(comm, hosts, 2 * n, &agreed);
+    place_ranks(comm, hosts, slots, &agreed);
     free(hosts);
     *agreement_out = agreed;
     return ncclSuccess;
