@@ -64,7 +64,9 @@ enum tt_memory_kind {
 struct tt_pointer {
     enum tt_memory_kind kind;
     int device;
-    char *base; /* start and size of the live allocation that holds it; NULL when freed or none */
+    /* Start and size of the live allocation that holds it; NULL when freed or none. Foreign memory:
+     * of the registered range (cudaHostRegister) that holds it. */
+    char *base;
     size_t bytes;
 };
 int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out);
@@ -118,6 +120,10 @@ bool tuttiHostHelp(void);
 
 /* Number of threads that may run at once (cores this process may use). */
 int tuttiHostCores(void);
+
+/* Say how many ranks share this host's cores, in all processes; 0 forgets. Waits of this process
+ * then give the core away at once when there are more ranks than cores. */
+void tuttiHostCrowd(int local_ranks);
 
 /* The marker that tells our faces from NVIDIA's: version text. */
 extern const char tuttiHostcuda[];

@@ -9,25 +9,35 @@
 
 struct CUevent_st;
 
+/* ---- streams ---- */
 enum { TT_STREAM_NON_BLOCKING = 1 };
+/* On the current device. 1 for unknown flags; the priority is clamped to -5..0. */
 int tuttiHostStreamCreate(unsigned flags, int priority, struct CUstream_st **stream_out);
-int tuttiHostStreamDestroy(
-    struct CUstream_st *stream);                      /* returns at once; queued work still runs */
-int tuttiHostStreamQuery(struct CUstream_st *stream); /* 0, 600; does a slice of work */
+/* Return at once; queued work still runs. 400 for the default streams. A capture of which it is
+ * part becomes invalid. */
+int tuttiHostStreamDestroy(struct CUstream_st *stream);
+/* 0 idle, 600 busy; does a slice of work. 900 in capture, which becomes invalid; 906 for the
+ * legacy stream while a blocking stream of its device captures. So does synchronize. */
+int tuttiHostStreamQuery(struct CUstream_st *stream);
 int tuttiHostStreamFlags(struct CUstream_st *stream, unsigned *flags);
 int tuttiHostStreamPriority(struct CUstream_st *stream, int *priority);
+/* Wait for the present work of all streams of the device; 900 when a capture forbids it. */
 int tuttiHostDeviceSynchronize(int device);
-/* Wait for everything, then forget streams' and allocations' contents of the device. */
+/* Wait, then free all device memory of the device and destroy its streams and events. */
 int tuttiHostDeviceReset(int device);
 
 /* ---- work that every program enqueues ---- */
-/* height 1: plain copy of width bytes. Runs now when the stream is idle. */
+/* height 0 or 1: plain copy of width bytes; depth 0 or 1: one slice. Runs now when the stream is
+ * idle and it is not large. Foreign (pageable) source: read before the call returns; foreign
+ * destination: written before the call returns. */
 struct tt_copy {
     void *dst;
     const void *src;
-    size_t dst_pitch, src_pitch, width, height;
+    size_t dst_pitch, src_pitch, width, height; /* bytes from row to row; bytes; rows */
+    size_t dst_slice, src_slice, depth;         /* bytes from slice to slice; slices */
 };
 int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy);
+/* Rows of `width` elements of 1, 2 or 4 bytes, pitch bytes apart. */
 int tuttiHostSet(struct CUstream_st *stream, void *ptr, unsigned value, unsigned elem_bytes,
                  size_t pitch, size_t width, size_t height);
 /* Runs in stream order on a waiter or a worker, never inside this call. */
@@ -35,12 +45,22 @@ int tuttiHostCall(struct CUstream_st *stream, void (*fn)(void *), void *arg);
 
 /* ---- events ---- */
 enum { TT_EVENT_BLOCKING = 1, TT_EVENT_NO_TIMING = 2, TT_EVENT_INTERPROCESS = 4 };
+/* On the current device. 1 for unknown flags, or interprocess with timing. */
 int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out);
-int tuttiHostEventDestroy(struct CUevent_st *event);
+int tuttiHostEventDestroy(struct CUevent_st *event); /* waits that were enqueued still hold */
+/* 400 when event and stream are of different devices. In capture the event becomes a captured one.
+ */
 int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *stream);
+/* 0 reached or never recorded, 600, 907 captured (the capture becomes invalid). */
 int tuttiHostEventQuery(struct CUevent_st *event);
 int tuttiHostEventSynchronize(struct CUevent_st *event);
+/* 400 without timing or never recorded, 600 not reached. */
 int tuttiHostEventElapsed(float *msec, struct CUevent_st *start, struct CUevent_st *end);
+/* The wait is for the latest record at the time of this call; never recorded: no wait. */
 int tuttiHostStreamWaitEvent(struct CUstream_st *stream, struct CUevent_st *event);
+/* In capture: a node that records or waits at each launch (cudaEventRecordExternal,
+ * cudaEventWaitExternal). 1 outside of a capture. */
+int tuttiHostEventRecordExternal(struct CUevent_st *event, struct CUstream_st *stream);
+int tuttiHostStreamWaitExternal(struct CUstream_st *stream, struct CUevent_st *event);
 
 #pragma GCC visibility pop
