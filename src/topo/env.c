@@ -1,0 +1,63 @@
+/* NCCL's variables that decide about paths. */
+#include "system.h"
+
+#include "base/error.h"
+#include "base/param.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A path type as word ("PXB", "PATH_PXB") or digit. */
+static ncclResult_t read_level(const char *variable, int *level_out)
+{
+    static const enum tt_topo_way digits[] = {TT_WAY_LOC, TT_WAY_PIX, TT_WAY_PXB, TT_WAY_PHB,
+                                              TT_WAY_SYS};
+    const char *text = tt_param_str(variable);
+    *level_out = -1;
+    if (!text || !text[0]) return ncclSuccess;
+    const char *word = strncmp(text, "PATH_", 5) == 0 ? text + 5 : text;
+    for (int way = TT_WAY_LOC; way <= TT_WAY_SYS; way++) {
+        if (strcmp(word, tt_topo_way_name((enum tt_topo_way)way)) != 0) continue;
+        *level_out = way;
+        return ncclSuccess;
+    }
+    char *end;
+    long digit = strtol(text, &end, 10);
+    if (end == text || *end || digit < 0) {
+        return tt_fail(ncclInvalidUsage,
+                       "%s: unknown level '%s' (accepted: LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, "
+                       "PHB, SYS, or 0 to 4)",
+                       variable, text);
+    }
+    *level_out = (int)digits[digit > 4 ? 4 : digit];
+    return ncclSuccess;
+}
+
+static int netdevs_policy(const char *text)
+{
+    if (!text || strcmp(text, "AUTO") == 0) return 0;
+    if (strcmp(text, "ALL") == 0) return -1;
+    if (strncmp(text, "MAX:", 4) == 0) {
+        long most = strtol(text + 4, NULL, 10);
+        return most > 0 && most < TT_TOPO_NODES ? (int)most : 0;
+    }
+    return 0;
+}
+
+ncclResult_t tt_topo_env_read(struct tt_topo_env *env)
+{
+    *env = (struct tt_topo_env){
+        .net_gdr_read = (int)tt_param_int("NCCL_NET_GDR_READ"),
+        .nvb_disable = tt_param_bool("NCCL_NVB_DISABLE"),
+        .pxn_disable = tt_param_bool("NCCL_PXN_DISABLE"),
+        .pxn_c2c = tt_param_bool("NCCL_PXN_C2C"),
+        .net_gdr_c2c = tt_param_bool("NCCL_NET_GDR_C2C"),
+        .net_disable_intra = tt_param_bool("NCCL_NET_DISABLE_INTRA"),
+        .shm_disable = tt_param_bool("NCCL_SHM_DISABLE"),
+        .netdevs_policy = netdevs_policy(tt_param_str("NCCL_NETDEVS_POLICY")),
+    };
+    ncclResult_t rc = read_level("NCCL_P2P_LEVEL", &env->p2p_level);
+    if (rc) return rc;
+    if (tt_param_bool("NCCL_P2P_DISABLE")) env->p2p_level = TT_WAY_LOC;
+    return read_level("NCCL_NET_GDR_LEVEL", &env->net_gdr_level);
+}

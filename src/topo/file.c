@@ -1,0 +1,104 @@
+/* Machine files as a whole: read, check, print; and the element order of a running communicator. */
+#include "file.h"
+
+#include "words.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t tt_topo_int(const struct tt_xml_node *node, const char *key, int64_t fallback)
+{
+    const char *text = tt_xml_get(node, key);
+    int64_t value = fallback;
+    if (text && text[0]) (void)tt_word_int(text, &value);
+    return value;
+}
+
+uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key)
+{
+    const char *text = tt_xml_get(node, key);
+    uint64_t busid = 0;
+    if (text) (void)tt_word_busid(text, &busid);
+    return busid;
+}
+
+ncclResult_t tt_topo_file_parse(const char *name, const char *text, size_t text_bytes,
+                                struct tt_topo_file **file_out)
+{
+    struct tt_topo_file *file = calloc(1, sizeof(*file));
+    ncclResult_t rc = ncclSuccess;
+    if (!file) return tt_fail(ncclSystemError, "%s: out of memory", name);
+    file->name = strdup(name);
+    if (!file->name) {
+        rc = tt_fail(ncclSystemError, "%s: out of memory", name);
+        goto out;
+    }
+    rc = tt_xml_parse(name, text, text_bytes, &file->notes, &file->root);
+    if (rc) goto out;
+    rc = tt_topo_file_check(file);
+    if (rc) goto out;
+    *file_out = file;
+    file = NULL;
+out:
+    tt_topo_file_free(file);
+    return rc;
+}
+
+/* Whole content; *text_out is the caller's. */
+static ncclResult_t read_all(const char *path, char **text_out, size_t *bytes_out)
+{
+    ncclResult_t rc = ncclSuccess;
+    char *text = malloc((size_t)TT_XML_FILE_BYTES + 1);
+    FILE *in = fopen(path, "rb");
+    if (!in) {
+        rc = tt_fail(ncclSystemError, "%s: cannot be opened: %m", path);
+        goto out;
+    }
+    if (!text) {
+        rc = tt_fail(ncclSystemError, "%s: out of memory", path);
+        goto out;
+    }
+    *bytes_out = fread(text, 1, (size_t)TT_XML_FILE_BYTES + 1, in);
+    if (ferror(in)) {
+        rc = tt_fail(ncclSystemError, "%s: cannot be read: %m", path);
+        goto out;
+    }
+    *text_out = text;
+    text = NULL;
+out:
+    if (in) (void)fclose(in);
+    free(text);
+    return rc;
+}
+
+ncclResult_t tt_topo_file_read(const char *path, struct tt_topo_file **file_out)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    ncclResult_t rc = read_all(path, &text, &bytes);
+    if (!rc) rc = tt_topo_file_parse(path, text, bytes, file_out);
+    free(text);
+    return rc;
+}
+
+void tt_topo_file_free(struct tt_topo_file *file)
+{
+    if (!file) return;
+    tt_xml_free(file->root);
+    tt_topo_notes_fini(&file->notes);
+    free(file->name);
+    free(file);
+}
+
+const char *tt_topo_file_warnings(const struct tt_topo_file *file)
+{
+    return file->notes.text ? file->notes.text : "";
+}
+
+char *tt_topo_file_print(const struct tt_topo_file *file)
+{
+    return tt_xml_print(file->root);
+}

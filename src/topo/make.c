@@ -1,0 +1,110 @@
+/* From a machine file to a graph with paths: copies of the machine for an NVLink domain, the order
+ * of a running communicator if asked, then nodes, then paths. */
+#include "file.h"
+#include "system.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int64_t count_gpus(const struct tt_xml_node *node)
+{
+    int64_t count = strcmp(node->name, "gpu") == 0 && tt_xml_get(node, "rank") ? 1 : 0;
+    for (int k = 0; k < node->nchildren; k++)
+        count += count_gpus(node->children[k]);
+    return count;
+}
+
+static bool set_number(struct tt_xml_node *node, const char *key, const char *format,
+                       uint64_t value)
+{
+    char text[32];
+    if (strcmp(format, "hex") == 0)
+        (void)snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
+    else
+        (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    return tt_xml_set(node, key, text);
+}
+
+struct copy { /* one host of a domain */
+    uint64_t host;
+    int64_t gpus_before;
+};
+
+/* Ranks, guids and host hash of one more host. */
+static bool renumber(struct tt_xml_node *node, const struct copy *copy)
+{
+    bool done = true;
+    if (strcmp(node->name, "cpu") == 0) {
+        done = set_number(node, "host_hash", "hex", copy->host + 1);
+    } else if (strcmp(node->name, "gpu") == 0 && tt_xml_get(node, "rank")) {
+        int64_t rank = tt_topo_int(node, "rank", 0) + copy->gpus_before;
+        done = set_number(node, "rank", "decimal", (uint64_t)rank);
+    } else if (strcmp(node->name, "net") == 0 && tt_xml_get(node, "guid")) {
+        uint64_t guid = 0;
+        (void)tt_word_hex(tt_xml_get(node, "guid"), &guid);
+        done = set_number(node, "guid", "hex", guid + (copy->host << 56));
+    }
+    for (int k = 0; k < node->nchildren && done; k++)
+        done = renumber(node->children[k], copy);
+    return done;
+}
+
+static bool append_host(struct tt_xml_node *all, const struct tt_xml_node *one,
+                        const struct copy *copy)
+{
+    for (int k = 0; k < one->nchildren; k++) {
+        struct tt_xml_node *child = tt_xml_copy(one->children[k]);
+        bool added = child && renumber(child, copy) && tt_xml_adopt(all, child);
+        if (added) continue;
+        tt_xml_free(child);
+        return false;
+    }
+    return true;
+}
+
+/* The elements to build from; NULL when memory is short. */
+static struct tt_xml_node *elements(const struct tt_xml_node *root,
+                                    const struct tt_topo_options *options)
+{
+    struct tt_xml_node *one = options->fused ? tt_topo_fuse(root) : tt_xml_copy(root);
+    if (!one || options->hosts <= 1) return one;
+    struct tt_xml_node *all = tt_xml_add(NULL, "system");
+    int64_t gpus = count_gpus(root);
+    bool complete = all != NULL;
+    for (int host = 0; host < options->hosts && complete; host++) {
+        struct copy copy = {(uint64_t)host, host * gpus};
+        complete = append_host(all, one, &copy);
+    }
+    tt_xml_free(one);
+    if (complete) return all;
+    tt_xml_free(all);
+    return NULL;
+}
+
+ncclResult_t tt_topo_system_make(const struct tt_topo_file *file,
+                                 const struct tt_topo_options *options,
+                                 struct tt_topo_system **system_out)
+{
+    struct tt_topo_system *system = calloc(1, sizeof(*system));
+    struct tt_xml_node *root = elements(file->root, options);
+    ncclResult_t rc = ncclSuccess;
+    if (!system || !root) {
+        rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
+        goto out;
+    }
+    rc = tt_topo_env_read(&system->env);
+    if (rc) goto out;
+    rc = tt_topo_build(system, root);
+    if (rc) goto out;
+    rc = tt_topo_paths_make(system);
+    if (rc) goto out;
+    *system_out = system;
+    system = NULL;
+out:
+    tt_xml_free(root);
+    tt_topo_system_free(system);
+    return rc;
+}

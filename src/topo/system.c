@@ -1,0 +1,130 @@
+/* Nodes and links. A node's links stay sorted by falling bandwidth, ties in order of arrival, and
+ * nodes never move in memory: paths point to links once the graph is complete. */
+#include "system.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const type_names[TT_NODE_COUNT_] = {"GPU", "PCI", "NVS", "CPU", "NIC",
+                                                       "NET", "GIN", "RMA", "DEV", "CXB"};
+static const char *const way_names[TT_WAY_COUNT_] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                                     "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+
+const char *tt_topo_type_name(enum tt_topo_type type)
+{
+    return type_names[type];
+}
+
+const char *tt_topo_way_name(enum tt_topo_way way)
+{
+    return way_names[way];
+}
+
+static bool list_grow(struct tt_topo_list *list)
+{
+    if (list->count < list->capacity) return true;
+    int capacity = list->capacity ? 2 * list->capacity : 8;
+    struct tt_topo_node **grown =
+        realloc(list->node, (size_t)capacity * sizeof(struct tt_topo_node *));
+    if (!grown) return false;
+    list->node = grown;
+    list->capacity = capacity;
+    return true;
+}
+
+struct tt_topo_node *tt_topo_node_new(struct tt_topo_system *system, enum tt_topo_type type,
+                                      uint64_t id)
+{
+    struct tt_topo_list *list = &system->list[type];
+    if (list->count >= TT_TOPO_NODES || !list_grow(list)) return NULL;
+    struct tt_topo_node *node = calloc(1, sizeof(*node));
+    if (!node) return NULL;
+    node->type = type;
+    node->id = id;
+    node->index = list->count;
+    list->node[list->count++] = node;
+    return node;
+}
+
+struct tt_topo_node *tt_topo_node_find(const struct tt_topo_system *system, enum tt_topo_type type,
+                                       uint64_t id)
+{
+    const struct tt_topo_list *list = &system->list[type];
+    for (int k = 0; k < list->count; k++) {
+        if (list->node[k]->id == id) return list->node[k];
+    }
+    return NULL;
+}
+
+static void node_free(struct tt_topo_node *node)
+{
+    free(node->links);
+    free(node);
+}
+
+void tt_topo_node_drop(struct tt_topo_system *system, struct tt_topo_node *node)
+{
+    struct tt_topo_list *list = &system->list[node->type];
+    list->count--;
+    for (int k = node->index; k < list->count; k++) {
+        list->node[k] = list->node[k + 1];
+        list->node[k]->index = k;
+    }
+    node_free(node);
+}
+
+/* Move link number k towards the front, past all links of strictly smaller bandwidth. */
+static void settle(struct tt_topo_node *node, int k)
+{
+    struct tt_topo_link moved = node->links[k];
+    while (k > 0 && node->links[k - 1].bw < moved.bw) {
+        node->links[k] = node->links[k - 1];
+        k--;
+    }
+    node->links[k] = moved;
+}
+
+bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum tt_topo_way type,
+                      float bw)
+{
+    int k = 0;
+    while (k < from->nlinks && !(from->links[k].peer == to && from->links[k].type == type)) {
+        k++;
+    }
+    if (k == TT_TOPO_LINKS) return false;
+    if (k == from->capacity) {
+        int capacity = from->capacity ? 2 * from->capacity : 8;
+        struct tt_topo_link *grown =
+            realloc(from->links, (size_t)capacity * sizeof(struct tt_topo_link));
+        if (!grown) return false;
+        from->links = grown;
+        from->capacity = capacity;
+    }
+    if (k == from->nlinks) {
+        from->links[k] = (struct tt_topo_link){.type = type, .peer = to};
+        from->nlinks++;
+    }
+    from->links[k].bw += bw;
+    settle(from, k);
+    return true;
+}
+
+bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_topo_way type,
+                       float bw)
+{
+    return tt_topo_link_add(a, b, type, bw) && tt_topo_link_add(b, a, type, bw);
+}
+
+void tt_topo_system_free(struct tt_topo_system *system)
+{
+    if (!system) return;
+    tt_topo_paths_drop(system);
+    for (int type = 0; type < TT_NODE_COUNT_; type++) {
+        for (int k = 0; k < system->list[type].count; k++)
+            node_free(system->list[type].node[k]);
+        free(system->list[type].node);
+    }
+    free(system);
+}

@@ -1,0 +1,181 @@
+/* The machine as a graph: nodes, links, and the best path between any two. Private to the room.
+ * Bandwidths are GB/s in float, because ties are decided by their exact value. */
+#pragma once
+
+#include "words.h"
+
+#include "topo.h"
+
+#include <stdint.h>
+
+enum tt_topo_type { /* NCCL's order; also the order of node lists in reports */
+                    TT_NODE_GPU,
+                    TT_NODE_PCI,
+                    TT_NODE_NVS,
+                    TT_NODE_CPU,
+                    TT_NODE_NIC,
+                    TT_NODE_NET,
+                    TT_NODE_GIN,
+                    TT_NODE_RMA,
+                    TT_NODE_DEV,
+                    TT_NODE_CXB,
+                    TT_NODE_COUNT_,
+};
+
+enum tt_topo_way { /* types of links and of paths; smaller is better */
+                   TT_WAY_LOC,
+                   TT_WAY_NVL,
+                   TT_WAY_NVB,
+                   TT_WAY_C2C,
+                   TT_WAY_PIX, /* as a link: PCI */
+                   TT_WAY_PXB,
+                   TT_WAY_P2C,
+                   TT_WAY_PXN,
+                   TT_WAY_PHB,
+                   TT_WAY_SYS,
+                   TT_WAY_NET,
+                   TT_WAY_DIS,
+                   TT_WAY_COUNT_,
+};
+
+#define TT_TOPO_NODES 640 /* of a type */
+#define TT_TOPO_LINKS 576 /* of a node */
+#define TT_TOPO_LOC_BW 5000.0f
+
+struct tt_topo_node;
+
+struct tt_topo_link {
+    enum tt_topo_way type; /* LOC, NVL, C2C, PIX (PCI), SYS, NET */
+    float bw;
+    struct tt_topo_node *peer;
+};
+
+struct tt_topo_path {
+    enum tt_topo_way type;
+    float bw;
+    int hops;
+    struct tt_topo_link **links; /* owned array of `hops` links, which belong to their nodes */
+};
+
+struct tt_topo_node {
+    enum tt_topo_type type;
+    uint64_t id;                /* host in the top 8 bits */
+    int index;                  /* among its type */
+    struct tt_topo_link *links; /* owned; in the order that all walks follow */
+    int nlinks, capacity;
+    struct tt_topo_path *paths[TT_NODE_COUNT_]; /* owned; to every node of a type; NULL: none */
+    uint32_t wave;                              /* of the search that saw it last */
+
+    struct tt_topo_node *dev;      /* GPU: the device it is on */
+    int rank, dev_number, cc, gdr; /* GPU; NET: dev_number, gdr */
+    int ngpus;                     /* DEV: ranks on it */
+    uint64_t pci_id;               /* PCI: vendor, device, subsystem vendor, subsystem device */
+    enum tt_topo_arch arch;        /* CPU */
+    enum tt_topo_vendor vendor;
+    enum tt_topo_model model;
+    float bw, latency; /* NET */
+    uint64_t guid, slot;
+    int port, coll, max_conn, rail, plane;
+    struct tt_topo_node *local_gpu; /* NET: the GPU it prefers; NULL: none */
+    uint32_t local_as_of;           /* NET: value of `changes` when that was found */
+};
+
+struct tt_topo_list {
+    struct tt_topo_node **node; /* owned, and so are the nodes */
+    int count, capacity;
+};
+
+struct tt_topo_env {   /* NCCL's variables that the graph obeys */
+    int p2p_level;     /* enum tt_topo_way; -1: own rule */
+    int net_gdr_level; /* likewise */
+    int net_gdr_read;  /* -2: by architecture */
+    bool nvb_disable, pxn_disable, pxn_c2c, net_gdr_c2c, net_disable_intra, shm_disable;
+    int netdevs_policy; /* 0: AUTO, -1: ALL, n: at most n */
+};
+
+struct tt_topo_system {
+    struct tt_topo_list list[TT_NODE_COUNT_];
+    struct tt_topo_env env;
+    uint32_t waves;      /* levels of all searches so far */
+    uint32_t changes;    /* of paths after the search, from 1 */
+    uint64_t hosts[256]; /* host hashes by host number */
+    int nhosts;
+};
+
+static inline int tt_topo_host(const struct tt_topo_node *node)
+{
+    return (int)(node->id >> 56);
+}
+static inline uint64_t tt_topo_id(int host, uint64_t local)
+{
+    return (uint64_t)host << 56 | (local & 0xffffffffffffffull);
+}
+
+/* ---- system.c: nodes and links ---- */
+
+/* NULL when there are too many or memory is short. */
+struct tt_topo_node *tt_topo_node_new(struct tt_topo_system *system, enum tt_topo_type type,
+                                      uint64_t id);
+struct tt_topo_node *tt_topo_node_find(const struct tt_topo_system *system, enum tt_topo_type type,
+                                       uint64_t id);
+/* Take a node out that nobody links to any more, and free it. */
+void tt_topo_node_drop(struct tt_topo_system *system, struct tt_topo_node *node);
+/* Add one direction; links of one type to one node are summed up. False: too many, or no memory. */
+bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum tt_topo_way type,
+                      float bw);
+bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_topo_way type,
+                       float bw);
+const char *tt_topo_type_name(enum tt_topo_type type);
+const char *tt_topo_way_name(enum tt_topo_way way);
+
+/* ---- build.c, switches.c: from elements to nodes ---- */
+
+struct tt_xml_node;
+ncclResult_t tt_topo_build(struct tt_topo_system *system, const struct tt_xml_node *root);
+/* Make one crossbar of switches that show two levels. False when memory is short. */
+bool tt_topo_flatten(struct tt_topo_system *system);
+
+/* ---- paths.c ---- */
+
+void tt_topo_paths_drop(struct tt_topo_system *system);
+/* All paths, diversions included. Errors: ncclInvalidUsage when there are too many. */
+ncclResult_t tt_topo_paths_make(struct tt_topo_system *system);
+
+static inline struct tt_topo_path *tt_topo_path(const struct tt_topo_node *from,
+                                                const struct tt_topo_node *to)
+{
+    return &from->paths[to->type][to->index];
+}
+
+/* ---- access.c: who may use what ---- */
+
+/* Nodes of a type with the largest bandwidth, among these the smallest path type. Returns how many;
+ * local has room for TT_TOPO_NODES. */
+int tt_topo_local(const struct tt_topo_system *system, const struct tt_topo_node *node,
+                  enum tt_topo_type type, struct tt_topo_node **local);
+struct tt_topo_node *tt_topo_local_cpu(const struct tt_topo_system *system,
+                                       const struct tt_topo_node *gpu);
+/* NIC of a GPU for a channel; NULL: none. */
+struct tt_topo_node *tt_topo_net_of(const struct tt_topo_system *system,
+                                    const struct tt_topo_node *gpu, int channel);
+struct tt_topo_node *tt_topo_gpu_of(const struct tt_topo_system *system,
+                                    const struct tt_topo_node *net);
+
+struct tt_topo_p2p {
+    bool allowed, read;
+    const struct tt_topo_node *relay; /* GPU in between; NULL: none */
+};
+struct tt_topo_p2p tt_topo_p2p_check(const struct tt_topo_system *system,
+                                     const struct tt_topo_node *from,
+                                     const struct tt_topo_node *to);
+bool tt_topo_prefers_net(const struct tt_topo_system *system, const struct tt_topo_node *a,
+                         const struct tt_topo_node *b);
+bool tt_topo_gdr_check(const struct tt_topo_system *system, const struct tt_topo_node *gpu,
+                       const struct tt_topo_node *net, bool sending);
+/* GPU whose proxy drives the NIC for this GPU: itself unless the path goes through another. */
+const struct tt_topo_node *tt_topo_relay_of(const struct tt_topo_system *system,
+                                            const struct tt_topo_node *gpu,
+                                            const struct tt_topo_node *net);
+
+/* ---- env.c ---- */
+ncclResult_t tt_topo_env_read(struct tt_topo_env *env);
