@@ -60,6 +60,10 @@ static ncclResult_t long_wait(struct tt_work *work)
 
 void tt_work_rewind(struct tt_work *work)
 {
+    if (work->shot) {
+        work->shot->at = work->shot->nsrcs = work->shot->nfull = 0;
+        return;
+    }
     for (int f = 0; f < work->nframes; f++) {
         work->frame_live[f] = work->frames[f].program->nthreads;
     }
@@ -83,6 +87,7 @@ static bool may_run(const struct tt_work *work, const struct tt_cursor *cursor)
 
 enum tt_run tt_work_run(struct tt_work *work)
 {
+    if (work->shot) return tt_shot_run(work);
     enum tt_run all = TT_RUN_WAIT;
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];

@@ -110,7 +110,13 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
     int *frame_live = take(bump, (size_t)spec->nframes, sizeof(int));
     struct tt_arrival *arrivals =
         take(bump, (size_t)arrival_count(spec), sizeof(struct tt_arrival));
+    struct tt_shot *shot = NULL;
+    if (ncursors == 1 && spec->member->nranks <= TT_SHOT_MAX_RANKS) {
+        shot = take(bump, 1, sizeof(*shot) +
+                                 tt_shot_op_limit(spec->member->nranks) * sizeof(struct tt_shot_op));
+    }
     if (bump->base) {
+        work->shot = shot;
         work->frames = frames;
         work->nframes = spec->nframes;
         work->cursors = cursors;
@@ -248,6 +254,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     work->polls_per_step = !spec->crowded && work->ncursors == 1 ? POLLS_ALONE : 1;
     look_at_frames(work);
     allow_refs(work);
+    if (work->shot && !tt_shot_compile(work)) work->shot = NULL;
 }
 
 ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out)

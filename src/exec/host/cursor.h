@@ -47,6 +47,31 @@ struct tt_cursor {
     _Alignas(64) char small[TT_SLOT_INLINE_BYTES];
 };
 
+/* A program of small messages, flattened: see shot.c. */
+enum tt_shot_kind {
+    TT_SHOT_SEND,   /* IN to a slot */
+    TT_SHOT_COPY,   /* IN to OUT */
+    TT_SHOT_TAKE,   /* a slot to OUT */
+    TT_SHOT_GATHER, /* a slot, or IN, becomes a source */
+    TT_SHOT_FOLD,   /* the sources to OUT */
+};
+struct tt_shot_op {
+    enum tt_shot_kind kind;
+    uint32_t bytes;
+    struct tt_edge *edge; /* borrowed; NULL: memory */
+    size_t in_at, out_at; /* bytes from the buffers' starts */
+};
+#define TT_SHOT_MAX_RANKS 32
+struct tt_shot {
+    int nops, at; /* `at`: the next one */
+    int nsrcs;
+    const void *srcs[TT_SHOT_MAX_RANKS];
+    struct tt_edge *full[TT_SHOT_MAX_RANKS]; /* gathered slots to give back */
+    int nfull;
+    void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: tt_fold_run */
+    struct tt_shot_op ops[]; /* at most tt_shot_op_limit() */
+};
+
 enum tt_work_phase { TT_WORK_IDLE, TT_WORK_TURN, TT_WORK_STAGE_IN, TT_WORK_RUN, TT_WORK_STAGE_OUT };
 
 struct tt_stage { /* one foreign buffer and its stand-in */
@@ -88,7 +113,8 @@ struct tt_work {
     /* parts of this allocation */
     size_t capacity_bytes;
     int nframes, ncursors;
-    int nlive;       /* cursors not done */
+    struct tt_shot *shot; /* NULL: the interpreter runs the program */
+    int nlive;            /* cursors not done */
     int *frame_live; /* the same per frame */
     struct tt_frame *frames;
     struct tt_cursor *cursors;
@@ -97,15 +123,33 @@ struct tt_work {
 /* Advance one cursor until it ends, waits, or has moved that many slices. */
 enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int slices);
 
+/* Look at an edge until its next slot is full or the step's patience is spent. */
+ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t stamp,
+                          const char **payload_out, size_t *bytes_out);
+/* Told: the slot has not the bytes that the program wants. */
+ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, size_t got,
+                            size_t want);
+
+/* Most operations that a program of n ranks flattens to. */
+static inline size_t tt_shot_op_limit(int nranks)
+{
+    return 2 * (size_t)nranks + 2;
+}
+/* Flatten the program of a work with one cursor into work->shot; false when it is none. */
+bool tt_shot_compile(struct tt_work *work);
+enum tt_run tt_shot_run(struct tt_work *work);
+
 /* Words of a mask over the sources of one move. */
 static inline size_t tt_mask_words(int nranks)
 {
     return ((size_t)nranks + TT_MAX_OPERANDS) / 64 + 1;
 }
 
-/* One MOVE: begin sets it up at pc, step moves the next slice. WAIT and PROGRESS as above; DONE
+/* One MOVE: begin sets it up at pc, advance goes to the next rank of a walk (false: no more), step
+ * moves the next slice. WAIT and PROGRESS as above; DONE
  * when the whole move is over. */
 void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn);
+bool tt_move_advance(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn);
 enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor,
                          const struct tt_insn *insn);
 

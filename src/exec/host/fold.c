@@ -149,6 +149,12 @@ static const struct tt_fold_level *best_level(void)
     return &levels[count - 1];
 }
 
+tt_fold_pair_fn tt_fold_native_pair(ncclDataType_t type, ncclRedOp_t op)
+{
+    const struct tt_fold_type *native = &best_level()->native[type];
+    return native->elem_bytes && (int)op < TT_FOLD_OPS ? native->pair[op] : NULL;
+}
+
 static bool is_copy(const struct tt_fold_job *job)
 {
     bool post = job->post && job->fold->post_div > 1;

@@ -49,6 +49,9 @@ void tt_string_copy(void *dst, const void *src, size_t bytes);
 /* Bytes of the last-level cache; a guess of 32 MiB where the system does not say. */
 size_t tt_cache_bytes(void);
 
+/* The kernel of a type that is its own accumulator, NULL for the others. */
+tt_fold_pair_fn tt_fold_native_pair(ncclDataType_t type, ncclRedOp_t op);
+
 struct tt_fold;
 struct tt_fold_job { /* arguments of tt_fold_run and how to store */
     const struct tt_fold *fold;

@@ -208,26 +208,24 @@ static enum tt_run failed(struct tt_work *work, ncclResult_t rc)
     return TT_RUN_FAILED;
 }
 
-static enum tt_run wrong_size(struct tt_work *work, struct tt_edge *edge, size_t got, size_t want)
+ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, size_t got,
+                            size_t want)
 {
     char name[64];
     tt_edge_name(edge, name, sizeof(name));
-    return failed(work, tt_fail(ncclInternalError,
-                                "rank %d: a slot from rank %d (%s) holds %zu bytes, expected %zu",
-                                work->member->rank, tt_edge_peer(edge), name, got, want));
+    return tt_fail(ncclInternalError,
+                   "rank %d: a slot from rank %d (%s) holds %zu bytes, expected %zu",
+                   work->member->rank, tt_edge_peer(edge), name, got, want);
 }
 
-static ncclResult_t peek(struct tt_work *work, struct tt_cursor *cursor, int k, size_t *got)
+ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t stamp,
+                          const char **payload_out, size_t *bytes_out)
 {
-    const char *payload = NULL;
-    ncclResult_t rc = ncclInProgress;
-    for (int polls = 0; polls < work->polls_per_step; polls++) {
-        rc = tt_edge_peek(cursor->src.edge[k], cursor->stamp, &payload, got);
-        if (rc != ncclInProgress) break;
+    for (int polls = 1;; polls++) {
+        ncclResult_t rc = tt_edge_peek(edge, stamp, payload_out, bytes_out);
+        if (rc != ncclInProgress || polls >= work->polls_per_step) return rc;
         if (polls >= POLLS_BARE) tt_cpu_pause();
     }
-    cursor->src.at[k] = (char *)(uintptr_t)payload;
-    return rc;
 }
 
 static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor, size_t bytes)
@@ -241,12 +239,14 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
             continue;
         }
         size_t got = 0;
-        ncclResult_t rc = peek(work, cursor, k, &got);
+        const char *payload = NULL;
+        ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->stamp, &payload, &got);
         if (rc == ncclInProgress) {
             return wait_for(cursor, tt_edge_peer(src->edge[k]), "data of");
         }
         if (rc) return failed(work, rc);
-        if (got != bytes) return wrong_size(work, src->edge[k], got, bytes);
+        if (got != bytes) return failed(work, tt_slot_misfit(work, src->edge[k], got, bytes));
+        src->at[k] = (char *)(uintptr_t)payload;
     }
     return TT_RUN_PROGRESS;
 }
@@ -379,16 +379,12 @@ static void move_slice(struct tt_work *work, struct tt_cursor *cursor, const str
     cursor->src.ready = cursor->dst.ready = 0;
 }
 
-/* All slices of this expansion are moved: the next rank of the walk, or the end. */
-static enum tt_run next_place(struct tt_work *work, struct tt_cursor *cursor,
-                              const struct tt_insn *insn)
+bool tt_move_advance(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn)
 {
-    if (cursor->done_count < cursor->total_count) return TT_RUN_PROGRESS;
-    if (!cursor->by_peer) return TT_RUN_DONE;
+    if (!cursor->by_peer || cursor->walk + 1 >= cursor->nwalk) return false;
     cursor->walk++;
-    if (cursor->walk >= cursor->nwalk) return TT_RUN_DONE;
     expand(work, cursor, insn, walk_rank(cursor));
-    return TT_RUN_PROGRESS;
+    return true;
 }
 
 enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn)
@@ -401,5 +397,6 @@ enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor, const s
     run = await_destinations(cursor, bytes <= TT_SLOT_INLINE_BYTES);
     if (run != TT_RUN_PROGRESS) return run;
     move_slice(work, cursor, insn, count);
-    return next_place(work, cursor, insn);
+    if (cursor->done_count < cursor->total_count) return TT_RUN_PROGRESS;
+    return tt_move_advance(work, cursor, insn) ? TT_RUN_PROGRESS : TT_RUN_DONE;
 }
