@@ -14,6 +14,7 @@
 #define PENDING_LEAST 64
 #define LOG_EVERY_NSEC 10000000000ull
 #define ACCEPTS_PER_TURN 64
+#define SILENT_NSEC 100000000ull
 #define EXHAUSTED_USEC 2000
 
 void tt_gate_stranger(const char *why)
@@ -29,14 +30,15 @@ void tt_gate_stranger(const char *why)
     service->strangers = 0;
 }
 
+/* Local connections come from our own user: they are not counted. */
 static bool pending(const struct tt_conn *conn)
 {
-    return conn->server && conn->state != TT_CONN_OPEN && conn->state != TT_CONN_DEAD;
+    return conn->server && !conn->local && conn->state != TT_CONN_OPEN &&
+           conn->state != TT_CONN_DEAD;
 }
 
-static bool same_source(const struct tt_conn *conn, const union tt_addr *from, bool local)
+static bool same_source(const struct tt_conn *conn, const union tt_addr *from)
 {
-    if (conn->local || local) return conn->local == local;
     if (conn->from.sa.sa_family != from->sa.sa_family) return false;
     if (from->sa.sa_family == AF_INET6) {
         return !memcmp(&conn->from.v6.sin6_addr, &from->v6.sin6_addr, sizeof(struct in6_addr));
@@ -44,15 +46,14 @@ static bool same_source(const struct tt_conn *conn, const union tt_addr *from, b
     return conn->from.v4.sin_addr.s_addr == from->v4.sin_addr.s_addr;
 }
 
-/* Oldest connection that has said nothing (else: that nobody answers to), of one source or of all.
- */
-static struct tt_conn *least_wanted(const union tt_addr *from, bool local, bool any_source)
+/* Oldest connection that has said nothing (else: that nobody answers to); of one source, or of all
+ * when `from` is NULL. */
+static struct tt_conn *least_wanted(const union tt_addr *from)
 {
     struct tt_conn *worst = NULL;
     for (struct tt_conn *conn = tt_service()->conns; conn; conn = conn->next) {
         bool idle = conn->state == TT_CONN_HELLO || conn->state == TT_CONN_PARKED;
-        if (!pending(conn) || !idle) continue;
-        if (!any_source && !same_source(conn, from, local)) continue;
+        if (!pending(conn) || !idle || (from && !same_source(conn, from))) continue;
         bool better = !worst || conn->state < worst->state ||
                       (conn->state == worst->state && conn->accepted_nsec < worst->accepted_nsec);
         if (better) worst = conn;
@@ -60,25 +61,33 @@ static struct tt_conn *least_wanted(const union tt_addr *from, bool local, bool 
     return worst;
 }
 
+static void push_out(struct tt_conn *conn)
+{
+    tt_gate_stranger("pushed out by newer ones");
+    tt_conn_close(conn);
+}
+
 /* Make room for one more. False: there is none, the newcomer has to go. */
-static bool make_room(const union tt_addr *from, bool local)
+static bool make_room(const union tt_addr *from)
 {
     uint32_t all = 0, source = 0;
     for (struct tt_conn *conn = tt_service()->conns; conn; conn = conn->next) {
-        if (!pending(conn)) continue;
-        all++;
-        source += same_source(conn, from, local);
+        all += pending(conn);
+        source += pending(conn) && same_source(conn, from);
     }
     uint32_t cap = 2 * tt_root_expected();
     if (cap < PENDING_LEAST) cap = PENDING_LEAST;
-    bool crowded = source >= cap / 4;
-    if (!crowded && all < cap) return true;
-    struct tt_conn *worst = least_wanted(from, local, !crowded);
-    /* a burst from one host is legitimate as long as it talks: only silence is evicted below cap */
-    if (crowded && all < cap && (!worst || worst->state != TT_CONN_HELLO)) return true;
-    if (!worst) return false;
-    tt_gate_stranger("pushed out by newer ones");
-    tt_conn_close(worst);
+    if (all >= cap) {
+        struct tt_conn *worst = least_wanted(source >= cap / 4 ? from : NULL);
+        if (worst) push_out(worst);
+        return worst != NULL;
+    }
+    if (source < cap / 4) return true;
+    /* many ranks of one host are legitimate as long as they talk */
+    struct tt_conn *worst = least_wanted(from);
+    bool silent = worst && worst->state == TT_CONN_HELLO &&
+                  tt_now_nsec() - worst->accepted_nsec > SILENT_NSEC;
+    if (silent) push_out(worst);
     return true;
 }
 
@@ -94,7 +103,7 @@ static bool same_user(int fd)
  */
 static void out_of_descriptors(void)
 {
-    struct tt_conn *worst = least_wanted(NULL, false, true);
+    struct tt_conn *worst = least_wanted(NULL);
     tt_gate_stranger("out of descriptors");
     if (worst) {
         tt_conn_close(worst);
@@ -118,7 +127,7 @@ static bool accept_one(const struct tt_listener *listener)
     if (listener->local && !same_user(fd)) {
         tt_gate_stranger("another user");
         close(fd);
-    } else if (!make_room(&from, listener->local)) {
+    } else if (!listener->local && !make_room(&from)) {
         tt_gate_stranger("too many at once");
         close(fd);
     } else {
