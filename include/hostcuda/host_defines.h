@@ -1,0 +1,56 @@
+/* Words that CUDA sources put before functions and variables. A host compiler has one kind of both,
+ * so most of them vanish; nvcc knows its own. */
+#ifndef TUTTI_HOST_DEFINES_H_
+#define TUTTI_HOST_DEFINES_H_
+
+#ifndef CUDARTAPI
+#define CUDARTAPI
+#endif
+#ifndef CUDART_CB
+#define CUDART_CB
+#endif
+
+#ifndef __CUDACC__
+#ifndef __host__
+#define __host__
+#endif
+#ifndef __device__
+#define __device__
+#endif
+#ifndef __global__
+#define __global__
+#endif
+#ifndef __shared__
+#define __shared__
+#endif
+#ifndef __constant__
+#define __constant__
+#endif
+#ifndef __managed__
+#define __managed__
+#endif
+#ifndef __grid_constant__
+#define __grid_constant__
+#endif
+#ifndef __launch_bounds__
+#define __launch_bounds__(...)
+#endif
+#ifndef __cluster_dims__
+#define __cluster_dims__(...)
+#endif
+/* C libraries use __noinline__ and __forceinline__-like words inside attributes; leave theirs. */
+#ifndef __forceinline__
+#define __forceinline__ __inline__ __attribute__((always_inline))
+#endif
+#ifndef __device_builtin__
+#define __device_builtin__
+#endif
+#ifndef __builtin_align__
+#define __builtin_align__(n) __attribute__((aligned(n)))
+#endif
+#ifndef __align__
+#define __align__(n) __attribute__((aligned(n)))
+#endif
+#endif
+
+#endif
