@@ -1,6 +1,15 @@
-/* CUDA's runtime API for machines without CUDA; placeholder until room hostcuda fills it. */
+/* CUDA's runtime API for machines without CUDA: what <cuda_runtime_api.h> has and, in C++, the typed
+ * overloads that CUDA programs use. They call the C functions and hold nothing. */
 #ifndef TUTTI_CUDA_RUNTIME_H_
 #define TUTTI_CUDA_RUNTIME_H_
-#define CUDART_VERSION 13000
-typedef struct CUstream_st *cudaStream_t;
+
+#include "channel_descriptor.h"
+#include "cuda_runtime_api.h"
+#include "driver_functions.h"
+#include "vector_functions.h"
+
+#ifdef __cplusplus
+#include "hostcuda/overloads.h"
+#endif
+
 #endif

@@ -3,29 +3,24 @@
 #define TUTTI_DRIVER_TYPES_H_
 
 #include "host_defines.h"
-#include "hostcuda/version.h"
-
-#include "hostcuda/errors.h"
-
-#include "hostcuda/enums.h"
-
 #include "hostcuda/device_attr.h"
-#include "hostcuda/flags.h"
-#include "hostcuda/handles.h"
-#include "library_types.h"
-#include "vector_types.h"
-
 #include "hostcuda/device_prop.h"
+#include "hostcuda/enums.h"
+#include "hostcuda/errors.h"
+#include "hostcuda/flags.h"
 #include "hostcuda/graph_types.h"
+#include "hostcuda/handles.h"
 #include "hostcuda/launch_types.h"
 #include "hostcuda/memory_types.h"
+#include "hostcuda/version.h"
+#include "library_types.h"
+#include "vector_types.h"
 
 /* The two default streams by name; handle 0 is one of them, see CUDA_API_PER_THREAD_DEFAULT_STREAM.
  */
 #define cudaStreamLegacy ((cudaStream_t)0x1)
 #define cudaStreamPerThread ((cudaStream_t)0x2)
 
-typedef void(CUDART_CB *cudaHostFn_t)(void *userData);
 typedef void(CUDART_CB *cudaStreamCallback_t)(cudaStream_t stream, cudaError_t status,
                                               void *userData);
 

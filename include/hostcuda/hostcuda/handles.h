@@ -34,5 +34,6 @@ typedef struct cudaMipmappedArray *cudaMipmappedArray_t;
 typedef unsigned long long cudaGraphConditionalHandle;
 typedef unsigned long long cudaTextureObject_t;
 typedef unsigned long long cudaSurfaceObject_t;
+typedef void (*cudaHostFn_t)(void *userData);
 
 #endif
