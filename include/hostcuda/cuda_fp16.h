@@ -99,11 +99,13 @@ static inline float __half2float(__half half)
 
 #endif
 
-typedef __half half;
 typedef __half nv_half;
 typedef __half __nv_half;
-typedef __half2 half2;
 typedef __half2 nv_half2;
+#ifdef __cplusplus /* too good a name for variables to take it from C */
+typedef __half half;
+typedef __half2 half2;
+#endif
 
 static inline __half __float2half_rn(float value)
 {
