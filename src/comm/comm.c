@@ -74,6 +74,7 @@ void tt_comm_free(struct tt_comm *comm)
     bool lived = phase_of(comm) != TT_COMM_INIT;
     bool aborted = tt_member_aborted(&comm->member);
     tt_watch_remove(comm->watch);
+    tt_plugins_stop(comm);
     tt_transport_destroy(comm->transport);
     tt_plugins_close(comm);
     tt_reach_release(comm);

@@ -56,7 +56,8 @@ struct tt_comm {
     struct tt_profiler *profiler;         /* owned; NULL without plugin */
     struct tt_transport *transport;       /* owned */
     struct tt_bootstrap *bootstrap;       /* owned */
-    struct tt_net *net;                   /* shared, counted */
+    struct tt_net *net;                   /* owned */
+    struct tt_proxy *proxy;               /* owned; NULL when no peer needs the network */
     struct tt_peer_reach *peers;          /* owned; nranks */
     const struct tt_comm_record *records; /* borrowed from bootstrap */
     void *inbox;                          /* owned control memory */

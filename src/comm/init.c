@@ -106,8 +106,10 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
     };
 }
 
-static bool needs_net(const struct tt_comm *comm)
+static bool needs_net(const struct tt_comm *comm, const struct tt_agreement *agreed)
 {
+    const uint32_t off = TT_RECORD_P2P_OFF | TT_RECORD_SHM_OFF;
+    if ((agreed->flags & off) == off) return comm->member.nranks > 1;
     for (int r = 0; r < comm->member.nranks; r++) {
         if (r != comm->member.rank && comm->peers[r].reach == TT_REACH_NET) return true;
     }
@@ -153,8 +155,10 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
     if (rc) return rc;
     fill_tune(comm, agreed, reached.any_net);
     rc = tt_tune_check();
-    if (!rc) rc = tt_plugins_open(comm, needs_net(comm));
+    bool net = needs_net(comm, agreed);
+    if (!rc) rc = tt_plugins_open(comm, net);
     if (!rc) rc = connect_peers(comm, agreed);
+    if (!rc) rc = tt_plugins_start(comm, net);
     birth->connections_sec = lap_sec(&clock);
     if (rc) return rc;
     tt_report_plan(comm, agreed);

@@ -21,6 +21,9 @@ ncclResult_t tt_birth_run(struct tt_birth *birth);
 
 /* plugins.c: network when some peer needs one, tuner, profiler. */
 ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net);
+/* After the transport was made and before it goes: the thread that moves the network. */
+ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net);
+void tt_plugins_stop(struct tt_comm *comm);
 void tt_plugins_close(struct tt_comm *comm);
 
 /* affinity.c: run init on the cores that belong to the device; put back afterwards. */

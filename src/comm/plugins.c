@@ -1,18 +1,59 @@
-/* Strangers' and built-in networks, tuners and profilers of one communicator: opened after the
- * meeting, closed before the end. */
+/* Strangers' and built-in networks and tuners of one communicator: opened after the meeting, closed
+ * before the end. Nets before tuners: a net plugin's init may set NCCL_TUNER_PLUGIN. */
 #include "base/error.h"
+#include "base/log.h"
+#include "base/param.h"
+#include "bootstrap/bootstrap.h"
 #include "comm/init.h"
+#include "plugin/plugin.h"
+#include "plugin/tuner.h"
+#include "proxy/proxy.h"
+
+#include <string.h>
+
+static ncclResult_t open_net(struct tt_comm *comm, bool needed)
+{
+    struct tt_net_request request = {.member = &comm->member, .traffic_class = -1};
+    const char *wish = tt_param_str("NCCL_NET");
+    request.wish = wish && *wish ? wish : comm->config.netName;
+    if (comm->config.trafficClass != NCCL_CONFIG_UNDEF_INT)
+        request.traffic_class = comm->config.trafficClass;
+    tt_bootstrap_key(comm->bootstrap, "net", request.key);
+    ncclResult_t rc = tt_net_open(&request, &comm->net);
+    memset(request.key, 0, sizeof(request.key));
+    if (!rc || needed || request.wish) return rc;
+    tt_info(TT_LOG_INIT | TT_LOG_NET, "rank %d: going on without a network, no rank needs one",
+            comm->member.rank);
+    return ncclSuccess;
+}
 
 ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net)
 {
-    if (!needs_net) return ncclSuccess;
-    return tt_fail(ncclSystemError,
-                   "rank %d: some ranks can only be reached over a network, and "
-                   "no network is built in",
-                   comm->member.rank);
+    ncclResult_t rc = open_net(comm, needs_net);
+    if (rc) return rc;
+    const struct tt_tuner_config config = {.comm_id = comm->member.comm_id,
+                                           .nranks = comm->member.nranks,
+                                           .nnodes = comm->tune.nnodes,
+                                           .ppn = comm->tune.ppn};
+    tt_tuner_open(&config, &comm->tuner);
+    return ncclSuccess;
+}
+
+ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net)
+{
+    return needs_net ? tt_proxy_create(&comm->member, comm->transport, &comm->proxy) : ncclSuccess;
+}
+
+void tt_plugins_stop(struct tt_comm *comm)
+{
+    tt_proxy_destroy(comm->proxy);
+    comm->proxy = NULL;
 }
 
 void tt_plugins_close(struct tt_comm *comm)
 {
-    (void)comm;
+    tt_tuner_close(comm->tuner);
+    tt_net_close(comm->net);
+    comm->tuner = NULL;
+    comm->net = NULL;
 }

@@ -3,18 +3,28 @@
 #pragma once
 
 #include "nccl.h"
+#include "nccl/net.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct tt_net; /* one network as used by communicators: table + context + devices; counted */
-
-struct tt_net_props { /* the part of the properties that the house uses */
+/* One network as a communicator uses it. Made by plugin/net.c, read by transport/. */
+struct tt_net {
+    const ncclNet_v12_t *table; /* borrowed from the built-in or the library */
+    void *ctx;                  /* of this communicator */
+    void *library;              /* owned; NULL for a built-in */
+    int ndevs;
+    int dev; /* the device that this communicator's edges use */
     char name[64];
-    int speed_mbps;
-    int port;
-    float lat_usec;
-    int max_comms, max_recvs;
-    bool device_memory; /* registers CUDA memory too */
-    const char *pci_path;
 };
+
+/* TCP over the interfaces that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose. Messages arrive
+ * whole, in order, up to 32 in flight per connection and direction; the caller's thread moves the
+ * bytes. */
+extern const ncclNet_v12_t tt_net_socket;
+
+#define TT_NET_KEY_BYTES 32
+
+/* Connections of this context prove that they hold the key (bytes from tt_bootstrap_key()); to be
+ * called between init and listen or connect. */
+void tt_net_socket_key(void *ctx, const unsigned char key[TT_NET_KEY_BYTES]);

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define TT_TUNER_ALGOS 7  /* NCCL's algorithm numbers 0..6 */
 #define TT_TUNER_PROTOS 3 /* NCCL's protocol numbers 0..2 */
@@ -24,3 +25,14 @@ struct tt_tuner_query { /* one operation, or a bundle of equal ones */
  * error it uses its own copy of the table, and it never takes an entry that was -1 before. */
 ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
                           float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out);
+
+struct tt_tuner_config {
+    uint64_t comm_id;
+    int nranks, nnodes, ppn;
+};
+
+/* Load the plugin of NCCL_TUNER_PLUGIN (or libnccl-tuner.so when there is one) and make this
+ * communicator's instance. *tuner_out NULL: none, or it failed (logged). */
+void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner_out);
+/* Logs how often it was asked and what that took (TUNING). Accepts NULL. */
+void tt_tuner_close(struct tt_tuner *tuner);

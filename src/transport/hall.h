@@ -9,6 +9,7 @@ struct tt_transport {
     void *inbox;             /* borrowed */
     struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
     bool all_direct, all_process;
+    struct tt_net_edges *net_edges; /* owned; NULL until the first network edge */
     uint64_t begun; /* collective operations begun; launch order, one thread at a time */
     /* board */
     struct tt_board **boards; /* owned array of borrowed boards; NULL for ranks out of reach */
@@ -16,3 +17,7 @@ struct tt_transport {
     uint64_t all_left; /* every rank was seen to have left that many board operations */
     uint32_t told;     /* a mismatch was told: later ones are returned in silence */
 };
+
+/* Close all network edges' table (transport.c); accepts NULL. The edges themselves are destroyed
+ * before. */
+void tt_net_edges_destroy(struct tt_net_edges *edges);

@@ -40,7 +40,7 @@ struct tt_ring_lines {
 struct tt_board_cell {
     _Atomic uint64_t seq; /* board operation number; stored last with release */
     uint64_t stamp;
-    uint64_t in, out; /* addresses in the writer's process */
+    uint64_t in, out;               /* addresses in the writer's process */
     uint64_t in_offset, out_offset; /* from its range base; TT_NO_OFFSET outside */
     uint64_t pad[2];
 };

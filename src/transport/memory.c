@@ -76,7 +76,8 @@ static void copy_small(char *dst, const char *src, size_t bytes)
         memcpy(dst, &c, 4);
         memcpy(dst + bytes - 4, &d, 4);
     } else {
-        for (size_t i = 0; i < bytes; i++) dst[i] = src[i];
+        for (size_t i = 0; i < bytes; i++)
+            dst[i] = src[i];
     }
 }
 
@@ -126,8 +127,8 @@ static bool memory_post_ref(struct tt_edge *base, uint64_t stamp, const void *pt
     line->stamp = stamp;
     line->bytes = (uint32_t)bytes;
     line->kind = edge->same_process ? TT_SLOT_POINTER : TT_SLOT_OFFSET;
-    line->ref = edge->same_process ? (uint64_t)(uintptr_t)ptr
-                                   : (uint64_t)((const char *)ptr - edge->base);
+    line->ref =
+        edge->same_process ? (uint64_t)(uintptr_t)ptr : (uint64_t)((const char *)ptr - edge->base);
     publish(edge, line);
     edge->last_ref = edge->next;
     return true;
@@ -273,8 +274,8 @@ static void tell(const struct tt_transport_config *config, const struct tt_edge 
         return;
     }
     tt_info(TT_LOG_INIT | TT_LOG_P2P, "Channel %02d/%d : %d[%d] -> %d[%d] via %s", key->channel,
-            key->conn, rank, config->peers[rank].device, key->peer,
-            config->peers[key->peer].device, name);
+            key->conn, rank, config->peers[rank].device, key->peer, config->peers[key->peer].device,
+            name);
 }
 
 static bool direct_can_connect(const struct tt_transport_config *config, int peer)

@@ -10,6 +10,7 @@
 static const struct tt_transport_ops *const transports[] = {
     &tt_transport_direct, /* best first: the first that can connect wins */
     &tt_transport_shm,
+    &tt_transport_net,
 };
 
 static ncclResult_t check_config(const struct tt_transport_config *config)
@@ -49,6 +50,7 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     struct tt_transport *transport = tt_calloc(1, sizeof(*transport));
     if (!transport) return tt_fail(ncclSystemError, "transport: out of memory");
     transport->config = *config;
+    transport->config.transport = transport;
     transport->inbox = inbox;
     transport->edges = tt_calloc(nranks, sizeof(struct tt_edge **));
     transport->boards = tt_calloc(nranks, sizeof(struct tt_board *));
@@ -83,6 +85,7 @@ void tt_transport_destroy(struct tt_transport *transport)
     for (int rank = 0; transport->edges && rank < transport->config.member->nranks; rank++) {
         destroy_edges(transport, transport->edges[rank]);
     }
+    tt_net_edges_destroy(transport->net_edges);
     free(transport->edges);
     free(transport->boards);
     free(transport);
@@ -152,11 +155,12 @@ ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t fou
     edge->failed = true;
     int rank = edge->config->member->rank;
     if (edge->key.conn == 1) {
-        return tt_fail(ncclInvalidUsage,
-                       "rank %d receives message %u of rank %d with %u bytes (mod 2^32), but it was "
-                       "sent as message %u with %u: send and receive do not match",
-                       rank, (uint32_t)(expected >> 32), edge->key.peer, (uint32_t)expected,
-                       (uint32_t)(found >> 32), (uint32_t)found);
+        return tt_fail(
+            ncclInvalidUsage,
+            "rank %d receives message %u of rank %d with %u bytes (mod 2^32), but it was "
+            "sent as message %u with %u: send and receive do not match",
+            rank, (uint32_t)(expected >> 32), edge->key.peer, (uint32_t)expected,
+            (uint32_t)(found >> 32), (uint32_t)found);
     }
     return tt_fail(ncclInvalidUsage,
                    "ranks called different operations: rank %d is in operation %u with fingerprint "

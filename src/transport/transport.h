@@ -38,6 +38,8 @@ struct tt_peer_reach {
 };
 
 struct tt_transport_config {
+    struct tt_transport
+        *transport; /* set by tt_transport_create(): what the configuration belongs to */
     const struct tt_member *member;    /* borrowed */
     const struct tt_peer_reach *peers; /* nranks; borrowed for the transport's life */
     struct tt_bootstrap *bootstrap;    /* borrowed; carries network handles */
@@ -118,6 +120,11 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
 /* ncclInvalidUsage (told, naming both) when `rank`, in reach of this host's memory, is in an
  * operation of the same number with another fingerprint; for those who wait long. */
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t stamp, int rank);
+
+/* Move network steps and connections of this communicator on; called by the proxy and by executors
+ * that wait. Never blocks; one thread works, others return at once. *moved_out true when something
+ * happened. Errors: the first failure of a network edge (told once). */
+ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out);
 
 /* ---- board: one cell per rank, readable by all; only when tt_transport_all_direct() ---- */
 
