@@ -11,7 +11,7 @@ for folder in include include/hostcuda; do
     [ -f "$root/$folder/$header" ] && found=$root/$folder/$header
 done
 [ -n "${found:-}" ] || { echo "skipped: there is no header $header"; exit 77; }
-flags="-fsyntax-only -I$root/include -I$root/include/hostcuda -Wall -Werror -Wno-invalid-offsetof"
+flags="-fsyntax-only -I$root/include -I$root/include/hostcuda -Wall -Werror"
 ${CC:-cc} -std=gnu11 $flags "-DABI_HEADER=\"$header\"" "$file" || exit 1
-${CXX:-c++} -std=c++17 $flags -x c++ "-DABI_HEADER=\"$header\"" "$file" || exit 1
+${CXX:-c++} -std=c++17 $flags -Wno-invalid-offsetof -x c++ "-DABI_HEADER=\"$header\"" "$file" || exit 1
 echo "$name agrees with $header"
