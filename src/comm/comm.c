@@ -73,6 +73,7 @@ void tt_comm_free(struct tt_comm *comm)
     if (!comm) return;
     bool lived = phase_of(comm) != TT_COMM_INIT;
     bool aborted = tt_member_aborted(&comm->member);
+    tt_family_hide(comm);
     tt_watch_remove(comm->watch);
     tt_plugins_stop(comm);
     tt_transport_destroy(comm->transport);
@@ -88,10 +89,7 @@ void tt_comm_free(struct tt_comm *comm)
     if (lived) tt_report_end(comm, aborted ? "Abort COMPLETE" : "Destroy COMPLETE");
     free(comm->name);
     free(comm->net_name);
-    memset(comm, 0, sizeof(*comm)); /* a stale handle meets no magic */
-    comm->member.rank = -1;
-    atomic_store(&comm->phase, TT_COMM_DESTROYED);
-    free(comm);
+    tt_family_free(comm);
 }
 
 /* ---- ends ---- */
@@ -106,13 +104,8 @@ ncclResult_t tt_comm_finalize(struct tt_comm *comm)
 
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
 {
-    char sentence[128];
-    uint32_t none = 0;
-    atomic_compare_exchange_strong(&comm->member.abort, &none, (uint32_t)rc);
-    if (phase_of(comm) == TT_COMM_INIT) return; /* the thread in init sees the flag and says so */
-    tt_report_end(comm, "Abort START");
-    snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator", comm->member.rank);
-    tt_bootstrap_fail(comm->bootstrap, rc, sentence);
+    if (phase_of(comm) != TT_COMM_INIT) tt_report_end(comm, "Abort START");
+    tt_family_abort(comm, rc); /* a thread in init sees the flag and tells the others */
 }
 
 /* Wait until started work has seen the abort flag and ended. */

@@ -62,6 +62,8 @@ struct tt_comm {
     const struct tt_comm_record *records; /* borrowed from bootstrap */
     void *inbox;                          /* owned control memory */
     size_t inbox_bytes;
+    struct tt_comm *family_head; /* owner of order_used when shared; NULL: this one */
+    struct tt_comm *family_next; /* head: the others of the family, linked through this */
     bool serves_range;           /* counted in tt_local_serve() */
     struct tt_watch *watch;      /* owned */
     struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */

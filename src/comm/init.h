@@ -31,6 +31,13 @@ struct tt_affinity;
 struct tt_affinity *tt_affinity_enter(int device);
 void tt_affinity_leave(struct tt_affinity *before);
 
+/* family.c: a child that shares its parent's resources. hide: abort leaves it alone from now on;
+ * free: its storage, now or with the last child. */
+ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child);
+void tt_family_abort(struct tt_comm *comm, ncclResult_t rc);
+void tt_family_hide(struct tt_comm *comm);
+void tt_family_free(struct tt_comm *comm);
+
 /* report.c: lines that users and tools know. */
 void tt_report_version(const struct tt_comm *comm);
 void tt_report_start(const struct tt_comm *comm);

@@ -2,7 +2,6 @@
  * A child meets by the parent's addresses and a secret derived from the parent's. */
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
@@ -68,12 +67,12 @@ static int choose_members(struct wish *wishes, int n, int color)
     return count;
 }
 
-/* The family's operations take one ticket line, and an abort of one ends all. */
-static void share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
+/* The family's operations take one ticket line, and an abort of one ends all. A revoked parent has
+ * nothing to share. */
+static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
 {
-    if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED) return;
-    tt_info(TT_LOG_INIT, "comm %p: resources of comm %p are not shared; each has its own",
-            (const void *)child, (const void *)parent);
+    if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED) return ncclSuccess;
+    return tt_family_join(parent, child);
 }
 
 ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child,
@@ -97,7 +96,8 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt
         ranks[i] = wishes[i].rank;
     child->color = color;
     child->key = key;
-    share_parent(parent, child, parent->config.splitShare != 0);
+    rc = share_parent(parent, child, parent->config.splitShare != 0);
+    if (rc) goto out;
     const struct tt_birth kind = {
         .child.salt = {CHILD_SPLIT, parent->child_count, (uint64_t)(uint32_t)color}};
     rc = child_run(parent, child, ranks, count, &kind);
@@ -160,6 +160,8 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
     if (flags & NCCL_SHRINK_ABORT) stop_parent(parent);
     parent->child_count++;
     ncclResult_t rc = survivors(parent, exclude, nexclude, ranks, &count);
+    bool share = parent->config.shrinkShare && !(flags & NCCL_SHRINK_ABORT);
+    if (!rc) rc = share_parent(parent, child, share);
     if (!rc) {
         const struct tt_birth kind = {.child.salt = {CHILD_SHRINK, parent->child_count, 0}};
         rc = child_run(parent, child, ranks, count, &kind);

@@ -195,6 +195,33 @@ static void body_shrink(struct team_seat *seat)
     tt_comm_free(child);
 }
 
+/* A family has one ticket line, whoever ends first, and one abort ends all of it. */
+static void body_family(struct team_seat *seat)
+{
+    struct tt_comm *comm, *child = NULL, *grandchild = NULL;
+    if (make(seat, seat->rank, &comm)) return;
+    comm->config.splitShare = 1;
+    seat->report->rc = split(comm, 0, 0, &child);
+    if (seat->report->rc) return;
+    child->config.splitShare = 1;
+    seat->report->rc = split(child, 0, 0, &grandchild);
+    if (seat->report->rc) return;
+    seat->report->wrong += child->order_used != &comm->order;
+    seat->report->wrong += grandchild->order_used != &comm->order;
+    tt_comm_free(comm);
+    tt_comm_abort(child, ncclInternalError);
+    seat->report->wrong += tt_comm_state(grandchild) != ncclInternalError;
+    seat->report->wrong += atomic_load(&grandchild->order_used->issued) != 0; /* still there */
+    tt_comm_free(child);
+    tt_comm_free(grandchild);
+}
+
+static void families(void **state)
+{
+    (void)state;
+    run(1, body_family, ncclSuccess, NULL);
+}
+
 static void shrinks(void **state)
 {
     (void)state;
@@ -296,8 +323,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_left),  cmocka_unit_test(births),
         cmocka_unit_test(one_device_twice), cmocka_unit_test(splits),
-        cmocka_unit_test(shrinks),          cmocka_unit_test(aborts),
-        cmocka_unit_test(revokes),          cmocka_unit_test(bad_handles),
+        cmocka_unit_test(families),         cmocka_unit_test(shrinks),
+        cmocka_unit_test(aborts),           cmocka_unit_test(revokes),
+        cmocka_unit_test(bad_handles),
     };
     if (argc > 1 && !strcmp(argv[1], "processes")) form = TEAM_PROCESSES;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,79 @@
+/* Communicators that share resources: children of splitShare or shrinkShare. The family's first
+ * ancestor owns the ticket line, so its storage outlives its own end until the last child has gone.
+ */
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "comm/init.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t family_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all family_* fields */
+
+ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
+{
+    const char *net = child->config.netName, *parent_net = parent->config.netName;
+    if (net && (!parent_net || strcmp(net, parent_net) != 0)) {
+        return tt_fail(ncclInvalidUsage,
+                       "%s: netName %s differs from the parent's (%s), with whom resources are to "
+                       "be shared",
+                       child->func, net, parent_net ? parent_net : "none");
+    }
+    pthread_mutex_lock(&family_lock);
+    struct tt_comm *head = parent->family_head ? parent->family_head : parent;
+    child->family_head = head;
+    child->order_used = &head->order;
+    child->family_next = head->family_next;
+    head->family_next = child;
+    pthread_mutex_unlock(&family_lock);
+    return ncclSuccess;
+}
+
+static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentence)
+{
+    uint32_t none = 0;
+    atomic_compare_exchange_strong(&comm->member.abort, &none, (uint32_t)rc);
+    int phase = atomic_load_explicit(&comm->phase, memory_order_acquire);
+    if (phase == TT_COMM_INIT || phase == TT_COMM_DESTROYED) return; /* init says so itself */
+    tt_bootstrap_fail(comm->bootstrap, rc, sentence);
+}
+
+void tt_family_abort(struct tt_comm *comm, ncclResult_t rc)
+{
+    char sentence[128];
+    snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator", comm->member.rank);
+    pthread_mutex_lock(&family_lock);
+    struct tt_comm *head = comm->family_head ? comm->family_head : comm;
+    for (struct tt_comm *kin = head; kin; kin = kin->family_next)
+        abort_one(kin, rc, sentence);
+    pthread_mutex_unlock(&family_lock);
+}
+
+void tt_family_hide(struct tt_comm *comm)
+{
+    pthread_mutex_lock(&family_lock);
+    atomic_store_explicit(&comm->phase, TT_COMM_DESTROYED, memory_order_release);
+    pthread_mutex_unlock(&family_lock);
+}
+
+void tt_family_free(struct tt_comm *comm)
+{
+    pthread_mutex_lock(&family_lock);
+    struct tt_comm *head = comm->family_head, *dead = NULL;
+    comm->magic = 0; /* a stale handle meets no magic */
+    comm->member.rank = -1;
+    if (head) {
+        struct tt_comm **link = &head->family_next;
+        while (*link && *link != comm)
+            link = &(*link)->family_next;
+        if (*link) *link = comm->family_next;
+        if (head->magic == 0 && !head->family_next) dead = head;
+        free(comm);
+    } else if (!comm->family_next) {
+        dead = comm;
+    }
+    pthread_mutex_unlock(&family_lock);
+    free(dead);
+}
