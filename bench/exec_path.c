@@ -260,8 +260,8 @@ static double best_of(void (*run)(char *dst, const char *src, size_t bytes), cha
                       const char *src, size_t bytes)
 {
     double best = 1e18;
-    int batch = (int)(((size_t)16 << 20) / bytes) + 1;
-    for (int k = 0; k < 9; k++) {
+    int batch = (int)(((size_t)256 << 10) / bytes) + 1;
+    for (int k = 0; k < (bytes > (size_t)1 << 20 ? 15 : 300); k++) {
         double start = now_nsec();
         for (int i = 0; i < batch; i++) run(dst, src, bytes);
         double nsec = (now_nsec() - start) / batch;

@@ -8,6 +8,7 @@
 #include TT_HALF_HEADER
 
 typedef uint16_t u16 __attribute__((aligned(1), may_alias));
+typedef uint32_t u32 __attribute__((aligned(1), may_alias)); /* two numbers */
 
 static inline float float_of(uint32_t bits)
 {
@@ -66,14 +67,30 @@ static void narrow_bf16(void *dst, const float *src, size_t count)
     for (size_t i = 0; i < count; i++) half[i] = round_bf16(src[i]);
 }
 
+/* Rounded, in place: the result is the upper half. */
+static inline uint32_t upper_bf16(float value)
+{
+    uint32_t bits = bits_of(value);
+    uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return value != value ? bits | 0x400000 : rounded;
+}
+
+/* Two numbers a word, in whatever order: the lower one shifted up, the upper one where it is, so nothing is packed. */
 static void sum_two_bf16(void *dst, const void *a, const void *b, size_t count)
 {
-    u16 *d = dst;
-    const u16 *x = a, *y = b;
-    _Pragma("GCC ivdep") for (size_t i = 0; i < count; i++)
+    u32 *d = dst;
+    const u32 *x = a, *y = b;
+    size_t nwords = count / 2;
+    _Pragma("GCC ivdep") for (size_t i = 0; i < nwords; i++)
     {
-        d[i] = round_bf16(float_of((uint32_t)x[i] << 16) + float_of((uint32_t)y[i] << 16));
+        float lower = float_of(x[i] << 16) + float_of(y[i] << 16);
+        float upper = float_of(x[i] & 0xffff0000) + float_of(y[i] & 0xffff0000);
+        d[i] = (upper_bf16(upper) & 0xffff0000) | upper_bf16(lower) >> 16;
     }
+    if (count % 2 == 0) return;
+    const u16 *xs = a, *ys = b;
+    float last = float_of((uint32_t)xs[count - 1] << 16) + float_of((uint32_t)ys[count - 1] << 16);
+    ((u16 *)dst)[count - 1] = round_bf16(last);
 }
 
 /* ---- fp8: e exponent bits with that bias, m mantissa bits ---- */
@@ -111,18 +128,30 @@ struct fp8 {
 static const struct fp8 e4m3 = {20, (127 - 7) << 3, 0x1p14f, 0x3c800000, 0x7e};
 static const struct fp8 e5m2 = {21, (127 - 15) << 2, 0x1p7f, 0x38800000, 0x7b};
 
-static inline void narrow_fp8(uint8_t *dst, const float *src, size_t count, const struct fp8 type)
+static inline uint32_t round_fp8(float number, const struct fp8 type)
 {
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits = bits_of(src[i]), magnitude = bits & 0x7fffffff;
-        uint32_t odd = magnitude >> type.shift & 1;
-        uint32_t half = ((uint32_t)1 << (type.shift - 1)) - 1 + odd;
-        uint32_t normal = ((magnitude + half) >> type.shift) - type.rebias;
-        uint32_t tiny = bits_of(float_of(magnitude) + type.magic) - bits_of(type.magic);
-        uint32_t value = magnitude < type.normal ? tiny : normal;
-        value = value > type.most ? type.most : value;
-        value = magnitude > 0x7f800000 ? 0x7f : value;
-        dst[i] = (uint8_t)(bits >> 24 & 0x80) | (uint8_t)value;
+    uint32_t bits = bits_of(number), magnitude = bits & 0x7fffffff;
+    uint32_t odd = magnitude >> type.shift & 1;
+    uint32_t half = ((uint32_t)1 << (type.shift - 1)) - 1 + odd;
+    uint32_t normal = ((magnitude + half) >> type.shift) - type.rebias;
+    uint32_t tiny = bits_of(float_of(magnitude) + type.magic) - bits_of(type.magic);
+    uint32_t value = magnitude < type.normal ? tiny : normal;
+    value = value > type.most ? type.most : value;
+    value = magnitude > 0x7f800000 ? 0x7f : value;
+    return (bits >> 24 & 0x80) | value;
+}
+
+#define FP8_BLOCK 64
+
+/* Round and pack in two loops: compilers vectorise either, not both in one. */
+static inline void narrow_fp8(uint8_t *restrict dst, const float *restrict src, size_t count,
+                              const struct fp8 type)
+{
+    uint32_t block[FP8_BLOCK];
+    for (size_t at = 0; at < count; at += FP8_BLOCK) {
+        size_t some = count - at < FP8_BLOCK ? count - at : FP8_BLOCK;
+        for (size_t i = 0; i < some; i++) block[i] = round_fp8(src[at + i], type);
+        for (size_t i = 0; i < some; i++) dst[at + i] = (uint8_t)block[i];
     }
 }
 
