@@ -70,6 +70,23 @@ bool tuttiHostHelp(void)
     return false;
 }
 
+/* Wanted by rooms that are linked but not entered here. */
+const struct tt_range *tuttiHostRange(void)
+{
+    return NULL;
+}
+
+int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
+{
+    return tuttiHostMalloc(0, bytes, ptr_out);
+}
+
+void tuttiHostControlFree(void *ptr, size_t bytes)
+{
+    (void)bytes;
+    free(ptr);
+}
+
 /* ---- two ranks ---- */
 
 struct pair {

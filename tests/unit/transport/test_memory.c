@@ -1,0 +1,252 @@
+/* Edges through memory and the board, two ranks in one test: lines, payloads, references, credits,
+ * stamps, damaged slots; both as one process and as two mappings. */
+#include "../check.h"
+#include "../exec/world.h"
+#include "base/mem.h"
+
+#include <string.h>
+
+static struct tt_edge *edge_of(struct world *world, int rank, int peer, bool sending, int conn)
+{
+    struct tt_edge_key key = {.peer = peer, .channel = 1, .conn = conn, .sending = sending};
+    struct tt_edge *edge = NULL;
+    assert_int_equal(tt_transport_edge(world->rank[rank].transport, &key, &edge), ncclSuccess);
+    return edge;
+}
+
+struct ends {
+    struct world *world;
+    struct tt_edge *send, *recv; /* rank 0 to rank 1 */
+};
+
+static struct ends open_ends(enum world_kind kind)
+{
+    struct world *world = world_create(2, kind, 8192);
+    return (struct ends){world, edge_of(world, 0, 1, true, 0), edge_of(world, 1, 0, false, 0)};
+}
+
+static void expect(struct tt_edge *edge, uint64_t stamp, const char *bytes, size_t len_bytes)
+{
+    const char *payload = NULL;
+    size_t got = 0;
+    assert_int_equal(tt_edge_peek(edge, stamp, &payload, &got), ncclSuccess);
+    assert_int_equal(got, len_bytes);
+    assert_memory_equal(payload, bytes, len_bytes);
+    tt_edge_release(edge);
+}
+
+static void bytes_arrive_in_order(void **state)
+{
+    (void)state;
+    char data[8192];
+    for (size_t i = 0; i < sizeof(data); i++) data[i] = (char)(i * 7);
+    for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
+        struct ends ends = open_ends((enum world_kind)kind);
+        const char *payload;
+        size_t got;
+        assert_int_equal(tt_edge_peek(ends.recv, 1, &payload, &got), ncclInProgress);
+        for (size_t bytes = 0; bytes <= sizeof(data); bytes = bytes < 70 ? bytes + 1 : bytes * 2) {
+            char *slot = tt_edge_acquire(ends.send);
+            assert_non_null(slot);
+            memcpy(slot, data, bytes);
+            tt_edge_post(ends.send, 1, bytes);
+            expect(ends.recv, 1, data, bytes);
+        }
+        for (size_t bytes = 0; bytes <= TT_SLOT_INLINE_BYTES; bytes++) {
+            assert_non_null(tt_edge_acquire(ends.send));
+            tt_edge_post_small(ends.send, 2, data, bytes);
+            expect(ends.recv, 2, data, bytes);
+        }
+        world_destroy(ends.world);
+    }
+}
+
+static void a_full_edge_has_no_slot(void **state)
+{
+    (void)state;
+    struct ends ends = open_ends(WORLD_MAPPED);
+    for (int round = 0; round < 5; round++) {
+        for (int k = 0; k < TT_SLOTS; k++) {
+            assert_non_null(tt_edge_acquire(ends.send));
+            tt_edge_post_small(ends.send, 3, &k, sizeof(k));
+        }
+        assert_null(tt_edge_acquire(ends.send));
+        int first = 0;
+        expect(ends.recv, 3, (const char *)&first, sizeof(first));
+        assert_non_null(tt_edge_acquire(ends.send));
+        for (int k = 1; k < TT_SLOTS; k++) expect(ends.recv, 3, (const char *)&k, sizeof(k));
+    }
+    world_destroy(ends.world);
+}
+
+static void references_drain(void **state)
+{
+    (void)state;
+    char stack[64] = "on the stack";
+    for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
+        struct ends ends = open_ends((enum world_kind)kind);
+        char *memory = world_memory(ends.world, 100000, 0);
+        strcpy(memory, "in the range");
+        assert_non_null(tt_edge_acquire(ends.send));
+        bool refers = tt_edge_post_ref(ends.send, 4, memory, 100000);
+        assert_int_equal(refers, kind != WORLD_SHM);
+        if (refers) {
+            assert_false(tt_edge_drained(ends.send));
+            expect(ends.recv, 4, memory, 100000);
+        }
+        assert_true(tt_edge_drained(ends.send));
+        assert_non_null(tt_edge_acquire(ends.send));
+        assert_int_equal(tt_edge_post_ref(ends.send, 4, stack, 64), kind == WORLD_PROCESS);
+        world_destroy(ends.world);
+    }
+}
+
+static void other_stamps_are_told_once(void **state)
+{
+    (void)state;
+    struct ends ends = open_ends(WORLD_MAPPED);
+    const char *payload;
+    size_t got;
+    assert_non_null(tt_edge_acquire(ends.send));
+    tt_edge_post_small(ends.send, (uint64_t)7 << 32 | 0xaa, "x", 1);
+    uint64_t mine = (uint64_t)7 << 32 | 0xbb;
+    assert_int_equal(tt_edge_peek(ends.recv, mine, &payload, &got), ncclInvalidUsage);
+    assert_int_equal(tt_edge_peek(ends.recv, mine, &payload, &got), ncclInvalidUsage);
+    world_destroy(ends.world);
+}
+
+static void names_are_nccls(void **state)
+{
+    static const struct {
+        enum world_kind kind;
+        const char *name;
+    } cases[] = {{WORLD_PROCESS, "P2P/direct pointer"},
+                 {WORLD_MAPPED, "P2P/CUMEM"},
+                 {WORLD_SHM, "SHM/direct"}};
+    (void)state;
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        struct ends ends = open_ends(cases[k].kind);
+        char name[64];
+        tt_edge_name(ends.send, name, sizeof(name));
+        assert_string_equal(name, cases[k].name);
+        world_destroy(ends.world);
+    }
+}
+
+static void bad_keys_are_refused(void **state)
+{
+    static const struct tt_edge_key keys[] = {
+        {.peer = 2}, {.peer = -1}, {.channel = 2}, {.channel = -1}, {.conn = 2}};
+    (void)state;
+    struct world *world = world_create(2, WORLD_MAPPED, 4096);
+    for (size_t k = 0; k < TT_LEN(keys); k++) {
+        struct tt_edge *edge = NULL;
+        assert_int_equal(tt_transport_edge(world->rank[0].transport, &keys[k], &edge),
+                         ncclInternalError);
+        assert_null(edge);
+    }
+    world_destroy(world);
+}
+
+static void messages_count_per_edge(void **state)
+{
+    (void)state;
+    struct world *world = world_create(2, WORLD_MAPPED, 4096);
+    struct tt_edge *send = edge_of(world, 0, 1, true, 1), *recv = edge_of(world, 0, 1, false, 1);
+    assert_int_equal(tt_edge_next_message(send), 0);
+    assert_int_equal(tt_edge_next_message(send), 1);
+    assert_int_equal(tt_edge_next_message(recv), 0);
+    world_destroy(world);
+}
+
+/* ---- board ---- */
+
+static void the_board_shows_buffers(void **state)
+{
+    (void)state;
+    for (int kind = WORLD_PROCESS; kind <= WORLD_MAPPED; kind++) {
+        struct world *world = world_create(2, (enum world_kind)kind, 4096);
+        struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
+        char *in = world_memory(world, 10, 0), *out = world_memory(world, 10, 0);
+        struct tt_arrival arrival;
+        for (uint64_t op = 1; op < 40; op++) {
+            in[3] = (char)op;
+            assert_int_equal(tt_board_enter(a, op, in, out), ncclSuccess);
+            assert_int_equal(tt_board_enter(b, op, NULL, NULL), ncclSuccess);
+            assert_int_equal(tt_board_arrived(b, op, 0, &arrival), ncclSuccess);
+            assert_int_equal(arrival.in[3], (char)op);
+            arrival.out[4] = (char)op;
+            assert_int_equal(out[4], (char)op);
+            assert_false(tt_board_left(b, 0));
+            tt_board_leave(a);
+            assert_true(tt_board_left(b, 0));
+            tt_board_leave(b);
+        }
+        world_destroy(world);
+    }
+}
+
+static void who_runs_ahead_waits_for_cells(void **state)
+{
+    (void)state;
+    struct world *world = world_create(2, WORLD_MAPPED, 4096);
+    struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
+    struct tt_arrival arrival;
+    for (uint64_t op = 1; op <= TT_SLOTS; op++) {
+        assert_int_equal(tt_board_enter(a, op, NULL, NULL), ncclSuccess);
+        tt_board_leave(a);
+    }
+    assert_int_equal(tt_board_enter(a, 9, NULL, NULL), ncclInProgress);
+    assert_int_equal(tt_board_enter(b, 1, NULL, NULL), ncclSuccess);
+    assert_int_equal(tt_board_arrived(b, 1, 0, &arrival), ncclSuccess);
+    tt_board_leave(b);
+    assert_int_equal(tt_board_enter(a, 9, NULL, NULL), ncclSuccess);
+    assert_int_equal(tt_board_enter(b, 5, NULL, NULL), ncclSuccess);
+    assert_int_equal(tt_board_arrived(b, 5, 0, &arrival), ncclInvalidUsage);
+    world_destroy(world);
+}
+
+static void begun_operations_are_compared(void **state)
+{
+    (void)state;
+    struct world *world = world_create(2, WORLD_MAPPED, 4096);
+    struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
+    uint64_t stamp = tt_transport_begin(a, 11) << 32 | 11;
+    assert_int_equal(tt_transport_compare(a, stamp, 1), ncclSuccess); /* not there yet */
+    tt_transport_begin(b, 12);
+    assert_int_equal(tt_transport_compare(a, stamp, 1), ncclInvalidUsage);
+    stamp = tt_transport_begin(a, 13) << 32 | 13;
+    tt_transport_begin(b, 13);
+    assert_int_equal(tt_transport_compare(a, stamp, 1), ncclSuccess);
+    world_destroy(world);
+}
+
+static void reach_of_memory(void **state)
+{
+    char stack[8];
+    (void)state;
+    for (int kind = WORLD_PROCESS; kind <= WORLD_MAPPED; kind++) {
+        struct world *world = world_create(2, (enum world_kind)kind, 4096);
+        const struct tt_transport *transport = world->rank[0].transport;
+        assert_true(tt_transport_reachable(transport, world_memory(world, 8, 0), 8));
+        assert_int_equal(tt_transport_reachable(transport, stack, 8), kind == WORLD_PROCESS);
+        assert_int_equal(tt_transport_reachable(transport, world->own + world->bytes - 4, 8),
+                         kind == WORLD_PROCESS);
+        assert_true(tt_transport_reachable(transport, NULL, 0));
+        world_destroy(world);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_arrive_in_order),   cmocka_unit_test(a_full_edge_has_no_slot),
+        cmocka_unit_test(references_drain),        cmocka_unit_test(other_stamps_are_told_once),
+        cmocka_unit_test(names_are_nccls),         cmocka_unit_test(bad_keys_are_refused),
+        cmocka_unit_test(messages_count_per_edge), cmocka_unit_test(the_board_shows_buffers),
+        cmocka_unit_test(who_runs_ahead_waits_for_cells),
+        cmocka_unit_test(begun_operations_are_compared),
+        cmocka_unit_test(reach_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
