@@ -159,6 +159,7 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
     if (!rc) rc = tt_plugins_open(comm, net);
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
+    if (!rc) tuttiHostCrowd(agreed->most_local);
     birth->connections_sec = lap_sec(&clock);
     if (rc) return rc;
     tt_report_plan(comm, agreed);

@@ -98,6 +98,12 @@ void host_wait_until(bool (*done)(void *arg), void *arg, struct CUstream_st *own
 /* Every live stream in turn; stops when visit answers true. */
 bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
 extern _Atomic uint32_t host_busy_streams; /* streams with something pending */
+extern _Atomic int host_crowds;            /* not 0: more ranks than cores, waits yield at once */
+
+static inline bool host_crowded(void)
+{
+    return atomic_load_explicit(&host_crowds, memory_order_relaxed) > 0;
+}
 
 /* Capture (capture.c): add a node behind the stream's tips. Takes what op refers to. */
 int host_capture_add(struct CUstream_st *stream, const struct host_op *op);

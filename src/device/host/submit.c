@@ -12,7 +12,7 @@ enum { INLINE_POLLS = 200, INLINE_TICKS = 6000 };
 static int run_inline(struct CUstream_st *stream, struct tt_item *item)
 {
     enum tt_step step = item->step(item, TT_ITEM_STEP);
-    if (step != TT_STEP_DONE) {
+    if (step != TT_STEP_DONE && !host_crowded()) {
         uint64_t until = tt_cpu_ticks() + INLINE_TICKS;
         for (int polls = 0; step != TT_STEP_DONE && polls < INLINE_POLLS; polls++) {
             step = item->step(item, TT_ITEM_STEP);

@@ -16,7 +16,7 @@
 
 enum {
     TICK_USEC = 100,
-    LINGER_TICKS = 50,
+    TICK_MOST_USEC = 3200,
     SPINS_POLL = 100,
     SPINS_PAUSE = 400,
     SPINS_YIELD = 20000
@@ -36,6 +36,7 @@ static struct workers workers = {.lock = PTHREAD_MUTEX_INITIALIZER,
 
 struct help {
     bool calls, did, worker;
+    bool unattended; /* seen: unfinished work that nobody waits for */
     const struct CUstream_st *except;
 };
 
@@ -47,48 +48,53 @@ static bool help_stream(struct CUstream_st *stream, void *arg)
     /* Its owner polls it: leave it alone, unless it is at a host function that only others may run.
      */
     if (help->worker && atomic_load_explicit(&stream->waiters, memory_order_relaxed)) return false;
+    help->unattended = true;
     if (host_stream_run(stream, help->calls) == TT_STEP_PROGRESS) help->did = true;
     return false;
 }
 
-static bool help_all(const struct CUstream_st *except, bool calls, bool worker)
+static void help_all(struct help *help)
 {
-    struct help help = {calls, false, worker, except};
-    if (!atomic_load_explicit(&host_busy_streams, memory_order_acquire)) return false;
-    host_streams_visit(help_stream, &help);
-    return help.did;
+    if (atomic_load_explicit(&host_busy_streams, memory_order_acquire))
+        host_streams_visit(help_stream, help);
 }
 
 bool tuttiHostHelp(void)
 {
-    return help_all(NULL, false, false);
+    struct help help = {.calls = false};
+    help_all(&help);
+    return help.did;
 }
 
 /* ---- workers ---- */
 
+static void sleep_until_armed(void)
+{
+    pthread_mutex_lock(&workers.lock);
+    atomic_fetch_sub(&workers.ticking, 1);
+    while (!atomic_load(&host_busy_streams)) {
+        pthread_cond_wait(&workers.wake, &workers.lock);
+    }
+    atomic_fetch_add(&workers.ticking, 1);
+    pthread_mutex_unlock(&workers.lock);
+}
+
 static void *worker_main(void *arg)
 {
-    int idle_ticks = 0;
+    uint64_t nap_usec = TICK_USEC;
     (void)arg;
     for (;;) {
+        struct help help = {.calls = true, .worker = true};
         atomic_fetch_add(&workers.inside, 1);
-        bool did = help_all(NULL, true, true);
+        help_all(&help);
         atomic_fetch_sub(&workers.inside, 1);
-        if (did) {
-            idle_ticks = 0;
-            continue;
-        }
-        if (atomic_load(&host_busy_streams)) idle_ticks = 0;
-        tt_sleep_usec(TICK_USEC);
-        if (++idle_ticks < LINGER_TICKS) continue;
-        pthread_mutex_lock(&workers.lock);
-        atomic_fetch_sub(&workers.ticking, 1);
-        while (!atomic_load(&host_busy_streams)) {
-            pthread_cond_wait(&workers.wake, &workers.lock);
-        }
-        atomic_fetch_add(&workers.ticking, 1);
-        pthread_mutex_unlock(&workers.lock);
-        idle_ticks = 0;
+        if (help.did || help.unattended) nap_usec = TICK_USEC;
+        if (help.did) continue;
+        tt_sleep_usec(nap_usec);
+        nap_usec *= 2;
+        if (nap_usec < TICK_MOST_USEC) continue;
+        nap_usec = TICK_MOST_USEC;
+        if (!atomic_load(&host_busy_streams)) sleep_until_armed();
     }
     return NULL;
 }
@@ -133,8 +139,20 @@ void host_worker_arm(void)
 
 /* ---- waiters ---- */
 
+_Atomic int host_crowds;
+
+void tuttiHostCrowd(int local_ranks)
+{
+    bool crowded = local_ranks > tuttiHostCores();
+    if (crowded || local_ranks == 0) atomic_store(&host_crowds, crowded);
+}
+
 static void relax(unsigned spins)
 {
+    if (host_crowded() && spins < SPINS_YIELD) {
+        sched_yield();
+        return;
+    }
     if (spins < SPINS_POLL) return;
     if (spins < SPINS_PAUSE) {
         tt_cpu_pause();
@@ -155,7 +173,11 @@ void host_wait_until(bool (*done)(void *arg), void *arg, struct CUstream_st *own
         bool did = own && host_stream_run(own, true) == TT_STEP_PROGRESS;
         /* Host functions of other streams are left to workers: one that waits for us would never
          * end. */
-        if (!did) did = help_all(own, false, false);
+        if (!did) {
+            struct help help = {.except = own};
+            help_all(&help);
+            did = help.did;
+        }
         if (did) {
             spins = 0;
         } else {

@@ -79,6 +79,11 @@ int tuttiHostSetDevice(int device)
     return 0;
 }
 
+void tuttiHostCrowd(int local_ranks)
+{
+    (void)local_ranks;
+}
+
 int tuttiHostCores(void)
 {
     return 2;
