@@ -211,8 +211,12 @@ static void at_process_exit(int code, void *arg)
         while (the_service.state == TT_SERVICE_RUNNING) {
             if (pthread_cond_timedwait(&the_service.ended, &the_service.lock, &until)) break;
         }
-        if (the_service.state == TT_SERVICE_ENDED) pthread_join(the_service.thread, NULL);
     }
+    if (the_service.state == TT_SERVICE_ENDED) {
+        pthread_join(the_service.thread, NULL);
+        the_service.state = TT_SERVICE_STOPPED;
+    }
+    the_service.quit = true;
     tt_service_unlock();
 }
 

@@ -1,0 +1,90 @@
+/* The watchdog ends what makes no progress, and leaves alone what does or has nothing to do. */
+#include "../bootstrap/team.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "exec/exec.h"
+#include "watch/watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct watched {
+    struct tt_member member;
+    struct tt_order order;
+    struct tt_bootstrap *bootstrap;
+    struct tt_watch *watch;
+};
+
+static void watched_init(struct watched *watched)
+{
+    ncclUniqueId id;
+    struct team_report report = {0};
+    struct team_seat seat = {.nranks = 1, .ids = &id, .nids = 1, .report = &report};
+    const void *records;
+    memset(watched, 0, sizeof(*watched));
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    assert_int_equal(team_join(&seat, &watched->member, &watched->bootstrap, &records),
+                     ncclSuccess);
+    const struct tt_watch_subject subject = {
+        .member = &watched->member, .order = &watched->order, .bootstrap = watched->bootstrap};
+    assert_int_equal(tt_watch_add(&subject, &watched->watch), ncclSuccess);
+    assert_non_null(watched->watch);
+}
+
+static void watched_fini(struct watched *watched)
+{
+    tt_watch_remove(watched->watch);
+    tt_bootstrap_leave(watched->bootstrap);
+}
+
+/* One is stuck, one works, one is idle; all three are watched at once. */
+static void only_the_stuck_one_ends(void **state)
+{
+    struct watched stuck, busy, idle;
+    (void)state;
+    watched_init(&stuck);
+    watched_init(&busy);
+    watched_init(&idle);
+    atomic_store(&stuck.order.issued, 1);
+    atomic_store(&busy.order.issued, UINT64_MAX);
+    while (!tt_member_aborted(&stuck.member)) {
+        atomic_fetch_add(&busy.order.served, 1);
+        tt_sleep_usec(1000);
+    }
+    assert_int_equal(atomic_load(&stuck.member.abort), ncclTimeout);
+    assert_non_null(strstr(tt_last_error(), "TUTTI_TIMEOUT"));
+    assert_false(tt_member_aborted(&busy.member));
+    assert_false(tt_member_aborted(&idle.member));
+    watched_fini(&busy);
+    watched_fini(&stuck);
+    watched_fini(&idle);
+    tt_watch_remove(NULL);
+}
+
+static void comes_and_goes(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        struct watched one, two;
+        watched_init(&one);
+        watched_init(&two);
+        watched_fini(&one);
+        watched_fini(&two);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_stuck_one_ends),
+        cmocka_unit_test(comes_and_goes),
+    };
+    setenv("TUTTI_TIMEOUT", "1", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
