@@ -113,7 +113,7 @@ static double expected(const struct one *c, int rank, int n, size_t index)
 }
 
 /* Where the rank's send and receive buffers lie; in place they overlap as the operation wants. */
-static void place(const struct one *c, int rank, int n, char **in, char **out)
+static void place(const struct one *c, int rank, char **in, char **out)
 {
     size_t block = c->count * value_bytes(c->type);
     *in = buffers[rank].in + GUARD_BYTES;
@@ -124,16 +124,15 @@ static void place(const struct one *c, int rank, int n, char **in, char **out)
         *out = *in + (size_t)rank * block; /* result within the input */
     } else if (c->func == ALL_GATHER || (c->func == GATHER && root)) {
         *in = *out + (size_t)rank * block;
-    } else if (c->func != SCATTER && c->func != GATHER) {
+    } else if (c->func == ALL_REDUCE || c->func == BROADCAST || (c->func == REDUCE && root)) {
         *in = *out;
     }
-    (void)n;
 }
 
 static void fill(const struct one *c, int rank, int n)
 {
     char *in, *out;
-    place(c, rank, n, &in, &out);
+    place(c, rank, &in, &out);
     size_t bytes = value_bytes(c->type);
     memset(buffers[rank].out, 0x5a, out_blocks(c, rank, n) * c->count * bytes + 2 * GUARD_BYTES);
     for (size_t i = 0; i < in_blocks(c, rank, n) * c->count; i++) {
@@ -152,7 +151,7 @@ static ncclResult_t send_recv(const struct one *c, const struct world_rank *own,
 static ncclResult_t call(const struct one *c, const struct world_rank *own, int n)
 {
     char *in, *out;
-    place(c, own->rank, n, &in, &out);
+    place(c, own->rank, &in, &out);
     ncclRedOp_t op = c->op == PRE_MUL ? buffers[own->rank].ops[c->type] : (ncclRedOp_t)c->op;
     ncclComm_t comm = own->comm;
     cudaStream_t s = own->stream;
@@ -187,7 +186,7 @@ static void describe(const struct one *c, int rank)
 static int check(const struct one *c, int rank, int n)
 {
     char *in, *out;
-    place(c, rank, n, &in, &out);
+    place(c, rank, &in, &out);
     size_t total = out_blocks(c, rank, n) * c->count;
     for (size_t i = 0; i < total; i++) {
         double found = value_get(out, i, c->type), wanted = expected(c, rank, n, i);
