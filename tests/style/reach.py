@@ -5,7 +5,9 @@ import style
 LIMIT, AIM = 30, 15
 memo, findings = {}, []
 sources = style.files(style.CODE, (".c",))
-counts = {path: len(style.reach(path, memo)) for path in sources}
+# CUDA cuts its runtime header into many: they are one to the reader.
+counts = {path: len({"hostcuda" if "include/hostcuda" in str(seen) else seen
+                     for seen in style.reach(path, memo)}) for path in sources}
 for path, count in counts.items():
     if count > LIMIT:
         findings.append((path, f"{path}: sees {count} project headers"))

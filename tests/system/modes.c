@@ -32,14 +32,14 @@ struct one {
     int root;
 };
 
-static const char *const func_names[] = {"AllReduce", "Reduce",   "ReduceScatter",
+static const char *const func_names[] = {"AllReduce", "Reduce",    "ReduceScatter",
                                          "Broadcast", "AllGather", "AlltoAll",
-                                         "Gather",    "Scatter",  "SendRecv"};
+                                         "Gather",    "Scatter",   "SendRecv"};
 static const size_t counts[] = {3, 1025, 70001};
 
 #define GUARD_BYTES 64
 
-struct buffers { /* of one rank */
+struct buffers {    /* of one rank */
     char *in, *out; /* on the device, with guards */
     size_t bytes;
     ncclRedOp_t ops[ncclNumTypes]; /* PRE_MUL per type */
@@ -86,10 +86,14 @@ static double reduced(const struct one *c, int n, size_t index)
     double result = c->op == ncclProd ? 1 : c->op == ncclMin ? 99 : 0;
     for (int r = 0; r < n; r++) {
         double value = input(c, r, index);
-        if (c->op == ncclProd) result *= value;
-        else if (c->op == ncclMax) result = value > result ? value : result;
-        else if (c->op == ncclMin) result = value < result ? value : result;
-        else result += c->op == PRE_MUL ? 2 * value : value;
+        if (c->op == ncclProd)
+            result *= value;
+        else if (c->op == ncclMax)
+            result = value > result ? value : result;
+        else if (c->op == ncclMin)
+            result = value < result ? value : result;
+        else
+            result += c->op == PRE_MUL ? 2 * value : value;
     }
     if (c->op != ncclAvg) return result;
     return c->type < ncclFloat16 ? (double)((long)result / n) : result / n;
@@ -196,8 +200,8 @@ static int check(const struct one *c, int rank, int n)
         return 1;
     }
     if (guards_hold(buffers[rank].out, total * value_bytes(c->type))) return 0;
-    bool elsewhere = c->in_place && (c->func == REDUCE_SCATTER ||
-                                     (c->func == SCATTER && rank == c->root));
+    bool elsewhere =
+        c->in_place && (c->func == REDUCE_SCATTER || (c->func == SCATTER && rank == c->root));
     if (elsewhere) return 0;
     describe(c, rank);
     printf(": bytes around the result were changed\n");
@@ -208,7 +212,8 @@ static int run_one(struct world_team *team, const struct one *c)
 {
     int n = team->nranks, wrong = 0;
     bool grouped = team->count > 1 || c->func == SEND_RECV;
-    for (int k = 0; k < team->count; k++) fill(c, team->ranks[k].rank, n);
+    for (int k = 0; k < team->count; k++)
+        fill(c, team->ranks[k].rank, n);
     if (grouped) world_check(ncclGroupStart(), "ncclGroupStart");
     for (int k = 0; k < team->count; k++) {
         world_check(call(c, &team->ranks[k], n), func_names[c->func]);

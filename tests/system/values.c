@@ -10,9 +10,9 @@ static const struct {
     int bytes;
     int mant, bias; /* of narrow floats */
 } types[] = {
-    {"int8", 1, 0, 0},    {"uint8", 1, 0, 0},   {"int32", 4, 0, 0},   {"uint32", 4, 0, 0},
-    {"int64", 8, 0, 0},   {"uint64", 8, 0, 0},  {"half", 2, 10, 15},  {"float", 4, 0, 0},
-    {"double", 8, 0, 0},  {"bf16", 2, 7, 127},  {"e4m3", 1, 3, 7},    {"e5m2", 1, 2, 15},
+    {"int8", 1, 0, 0},   {"uint8", 1, 0, 0},  {"int32", 4, 0, 0},  {"uint32", 4, 0, 0},
+    {"int64", 8, 0, 0},  {"uint64", 8, 0, 0}, {"half", 2, 10, 15}, {"float", 4, 0, 0},
+    {"double", 8, 0, 0}, {"bf16", 2, 7, 127}, {"e4m3", 1, 3, 7},   {"e5m2", 1, 2, 15},
 };
 
 size_t value_bytes(ncclDataType_t type)
@@ -80,7 +80,6 @@ double value_get(const void *buffer, size_t index, ncclDataType_t type)
     case ncclUint8:
     case ncclUint32:
     case ncclUint64: return (double)raw;
-    default:
-        return narrow_get((uint16_t)raw, types[type].mant, types[type].bias, (int)bytes * 8);
+    default: return narrow_get((uint16_t)raw, types[type].mant, types[type].bias, (int)bytes * 8);
     }
 }

@@ -1,4 +1,5 @@
-/* Small numbers that every element type holds exactly, so that results can be compared bit by bit. */
+/* Small numbers that every element type holds exactly, so that results can be compared bit by bit.
+ */
 #pragma once
 
 #include "nccl.h"

@@ -58,8 +58,7 @@ static void team_init(struct world_team *team, const ncclUniqueId *id)
     for (int k = 0; k < team->count; k++) {
         struct world_rank *own = &team->ranks[k];
         world_check_cuda(cudaSetDevice(own->device), "cudaSetDevice");
-        world_check(ncclCommInitRank(&own->comm, team->nranks, *id, own->rank),
-                    "ncclCommInitRank");
+        world_check(ncclCommInitRank(&own->comm, team->nranks, *id, own->rank), "ncclCommInitRank");
     }
     world_check(ncclGroupEnd(), "ncclGroupEnd of init");
     for (int k = 0; k < team->count; k++) {
@@ -144,7 +143,8 @@ static const ncclUniqueId *share_id(struct shared *shared, int process)
         world_check(ncclGetUniqueId(&shared->id), "ncclGetUniqueId");
         shared->ready = 1;
     }
-    while (!shared->ready) usleep(100); /* its maker may need a while; nothing else tells */
+    while (!shared->ready)
+        usleep(100); /* its maker may need a while; nothing else tells */
     return &shared->id;
 }
 
@@ -154,8 +154,8 @@ int world_run(const struct world_mode *mode, int nranks, int (*body)(struct worl
     int nprocesses = mode->processes ? mode->processes : nranks;
     struct thread_arg model = {.team = {.nranks = nranks, .arg = arg}, .body = body};
     pid_t pids[WORLD_MAX];
-    struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return 1;
     for (int p = 0; p < nprocesses; p++) {
         int first = p * nranks / nprocesses, count = (p + 1) * nranks / nprocesses - first;
