@@ -42,7 +42,8 @@ typedef struct ncclMultimemHandle {
     void *mcBasePtr;
 } ncclMultimemHandle_t;
 
-/* Some ranks of a communicator: team rank i is world rank `own world rank + (i - rank) * stride`. */
+/* Some ranks of a communicator: team rank i is world rank `own world rank + (i - rank) * stride`.
+ */
 typedef struct ncclTeam {
     int nRanks, rank, stride;
 } ncclTeam_t;

@@ -86,8 +86,8 @@ static ncclResult_t check_buffers(const struct tt_task *task, const char *name)
     if (!tt_mul_size(task->count, elem, &bytes) || !tt_mul_size(bytes, blocks, &all) ||
         all > PTRDIFF_MAX) {
         return tt_fail(ncclInvalidArgument,
-                       "nccl%s: count %zu of %zu bytes each on %zu ranks is beyond any memory", name,
-                       task->count, elem, blocks);
+                       "nccl%s: count %zu of %zu bytes each on %zu ranks is beyond any memory",
+                       name, task->count, elem, blocks);
     }
     if (task->count == 0) return ncclSuccess;
     size_t in_bytes, out_bytes;
@@ -101,8 +101,10 @@ static ncclResult_t check_buffers(const struct tt_task *task, const char *name)
                        task->count);
     }
     if (task->func == TT_FUNC_ALLTOALL && task->in == task->out && blocks > 1) {
-        return tt_fail(ncclInvalidArgument, "nccl%s: sendbuff and recvbuff are the same (%p), which "
-                       "this operation cannot do", name, task->in);
+        return tt_fail(ncclInvalidArgument,
+                       "nccl%s: sendbuff and recvbuff are the same (%p), which "
+                       "this operation cannot do",
+                       name, task->in);
     }
     if (!tt_plan_checks_pointers(task->comm->plan)) return ncclSuccess;
     ncclResult_t rc = in_bytes ? check_known(task, name, "sendbuff", task->in) : ncclSuccess;

@@ -36,8 +36,7 @@ ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
 }
 
 ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
-                            ncclDataType_t datatype, int root, ncclComm_t comm,
-                            cudaStream_t stream)
+                            ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
     const struct tt_task task = {.func = TT_FUNC_BROADCAST,
                                  .in = sendbuff,

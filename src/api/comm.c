@@ -1,5 +1,5 @@
-/* A communicator's later life: queries, split, shrink, and its ends. Each change is a job, so that it
- * may wait for GroupEnd or run in the background. */
+/* A communicator's later life: queries, split, shrink, and its ends. Each change is a job, so that
+ * it may wait for GroupEnd or run in the background. */
 #include "api/calls.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -155,8 +155,8 @@ static ncclResult_t split_run(struct tt_job *base)
 static ncclResult_t shrink_run(struct tt_job *base)
 {
     struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    ncclResult_t rc = tt_comm_shrink(base->comm, job->exclude, job->nexclude, job->child, NULL,
-                                     job->flags);
+    ncclResult_t rc =
+        tt_comm_shrink(base->comm, job->exclude, job->nexclude, job->child, NULL, job->flags);
     child_hand_out(job);
     return rc;
 }
@@ -244,7 +244,8 @@ static ncclResult_t check_excluded(const struct tt_comm *comm, const int *list, 
 static ncclResult_t check_shrink(struct tt_comm *own, const int *list, int count, int flags)
 {
     static const char func[] = "ncclCommShrink";
-    ncclResult_t rc = (flags & NCCL_SHRINK_ABORT) ? check_alive(own, func) : check_usable(own, func);
+    ncclResult_t rc =
+        (flags & NCCL_SHRINK_ABORT) ? check_alive(own, func) : check_usable(own, func);
     if (!rc) rc = tt_check_pointer(list, func, "excludeRanksList");
     if (!rc && count < 1) {
         rc = tt_fail(ncclInvalidArgument, "%s: excludeRanksCount %d is below 1", func, count);
@@ -310,8 +311,7 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm)
     ncclResult_t rc = check_usable(own, func);
     if (!rc && phase_of(own) != TT_COMM_READY) {
         rc = tt_fail(ncclInvalidArgument, "%s: rank %d: the communicator was %s before", func,
-                     own->member.rank,
-                     phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized");
+                     own->member.rank, phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized");
     }
     if (rc) return tt_group_error(rc);
     atomic_store_explicit(&own->phase, TT_COMM_FINALIZING, memory_order_release);

@@ -49,9 +49,8 @@ ncclTeam_t pncclTeamRail(ncclComm_t comm)
 {
     ncclTeam_t world = pncclTeamWorld(comm), lsa = pncclTeamLsa(comm);
     if (lsa.nRanks == 0) return world;
-    return (ncclTeam_t){.nRanks = world.nRanks / lsa.nRanks,
-                        .rank = world.rank / lsa.nRanks,
-                        .stride = lsa.nRanks};
+    return (ncclTeam_t){
+        .nRanks = world.nRanks / lsa.nRanks, .rank = world.rank / lsa.nRanks, .stride = lsa.nRanks};
 }
 
 int pncclTeamRankToWorld(ncclComm_t comm, ncclTeam_t team, int rank)
@@ -218,8 +217,7 @@ ncclResult_t ncclLsaBarrierCreateRequirement(ncclTeam_t team, int nBarriers, voi
 }
 
 ncclResult_t ncclGinBarrierCreateRequirement(ncclComm_t comm, ncclTeam_t team, int nBarriers,
-                                             void *outHandle,
-                                             ncclDevResourceRequirements_t *outReq)
+                                             void *outHandle, ncclDevResourceRequirements_t *outReq)
 {
     (void)comm, (void)team, (void)nBarriers, (void)outHandle, (void)outReq;
     return refuse("ncclGinBarrierCreateRequirement");

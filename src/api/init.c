@@ -17,8 +17,7 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
     ncclResult_t rc = tt_check_pointer(uniqueId, "GetUniqueId", "uniqueId");
     if (!rc) rc = tt_id_create(uniqueId);
     if (!rc && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
-        tt_trace(TT_LOG_CALL, "ncclGetUniqueId(0x%lx)",
-                 (unsigned long)tt_id_comm(uniqueId, 1));
+        tt_trace(TT_LOG_CALL, "ncclGetUniqueId(0x%lx)", (unsigned long)tt_id_comm(uniqueId, 1));
     }
     return rc;
 }
@@ -73,12 +72,13 @@ static void trace_init(const struct tt_comm *comm, const struct tt_comm_request 
 {
     if (!tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) return;
     tt_trace(TT_LOG_CALL, "ncclCommInitRank(%p, %d, 0x%lx, %d, %d)", (const void *)comm,
-             request->nranks, (unsigned long)tt_id_comm(request->ids, request->nids),
-             request->rank, request->device);
+             request->nranks, (unsigned long)tt_id_comm(request->ids, request->nids), request->rank,
+             request->device);
 }
 
 /* Make the communicator, then meet the others: now, in the group, or in the background. */
-static ncclResult_t init_start(ncclComm_t *out, const struct tt_comm_request *request, bool runs_now)
+static ncclResult_t init_start(ncclComm_t *out, const struct tt_comm_request *request,
+                               bool runs_now)
 {
     struct tt_comm *comm = NULL;
     struct init_job *job = NULL;
@@ -130,7 +130,8 @@ static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, 
     rc = tt_check_pointer(request->ids, request->func, "commIds");
     if (!rc) rc = tt_check_pointer(out, request->func, "comm");
     if (!rc) rc = check_rank(request->func, request->nranks, request->rank);
-    for (int k = 0; k < request->nids && !rc; k++) rc = tt_id_check(&request->ids[k]);
+    for (int k = 0; k < request->nids && !rc; k++)
+        rc = tt_id_check(&request->ids[k]);
     if (rc) return tt_group_error(rc);
     request->device = tuttiHostGetDevice();
     return tt_group_error(init_start(out, request, runs_now));
@@ -206,7 +207,8 @@ ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
     if (ndev < 0) {
         return tt_group_error(tt_fail(ncclInvalidArgument, "%s: ndev %d is negative", func, ndev));
     }
-    for (int k = 0; k < ndev; k++) comm[k] = NULL;
+    for (int k = 0; k < ndev; k++)
+        comm[k] = NULL;
     rc = check_devices(ndev, devlist);
     ncclUniqueId id;
     if (!rc && ndev > 0) rc = tt_id_create(&id);

@@ -27,8 +27,10 @@ ncclResult_t pncclMemAlloc(void **ptr, size_t size)
     int err = tuttiHostMalloc(device, tt_round_up(size, NCCL_WIN_REQUIRED_ALIGNMENT), ptr);
     if (err == 0) return ncclSuccess;
     *ptr = NULL;
-    return tt_fail(ncclUnhandledCudaError, "ncclMemAlloc: device %d gave no %zu bytes (CUDA error "
-                   "%d)", device, size, err);
+    return tt_fail(ncclUnhandledCudaError,
+                   "ncclMemAlloc: device %d gave no %zu bytes (CUDA error "
+                   "%d)",
+                   device, size, err);
 }
 
 ncclResult_t pncclMemFree(void *ptr)
@@ -37,8 +39,10 @@ ncclResult_t pncclMemFree(void *ptr)
     if (rc || !ptr) return rc;
     int err = tuttiHostFree(ptr);
     if (err == 0) return ncclSuccess;
-    return tt_fail(ncclUnhandledCudaError, "ncclMemFree: %p was not given out by a device (CUDA "
-                   "error %d)", ptr, err);
+    return tt_fail(ncclUnhandledCudaError,
+                   "ncclMemFree: %p was not given out by a device (CUDA "
+                   "error %d)",
+                   ptr, err);
 }
 
 /* ---- registrations ---- */
@@ -84,8 +88,8 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
     struct tt_comm *own = (struct tt_comm *)comm;
     ncclResult_t rc = tt_check_pointer(comm, func, "comm");
     if (!rc && own->magic != TT_COMM_MAGIC) {
-        rc = tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func,
-                     (void *)comm);
+        rc =
+            tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func, (void *)comm);
     }
     if (rc || !handle) return rc;
     struct tt_registry *registry = NULL;
@@ -120,9 +124,8 @@ static ncclResult_t window_note_fill(const struct window_job *job, struct window
 {
     struct tt_pointer place;
     const struct tt_range *range = tuttiHostRange();
-    *note = (struct window_note){.bytes = job->bytes,
-                                 .address = (uint64_t)(uintptr_t)job->buff,
-                                 .flags = job->flags};
+    *note = (struct window_note){
+        .bytes = job->bytes, .address = (uint64_t)(uintptr_t)job->buff, .flags = job->flags};
     if (!range || tuttiHostPointer(job->buff, &place) || place.kind == TT_MEMORY_FOREIGN ||
         !place.base) {
         return tt_fail(ncclUnhandledCudaError,
@@ -260,8 +263,8 @@ ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
     struct tt_comm *own = (struct tt_comm *)comm;
     ncclResult_t rc = tt_check_pointer(comm, func, "comm");
     if (!rc && own->magic != TT_COMM_MAGIC) {
-        rc = tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func,
-                     (void *)comm);
+        rc =
+            tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func, (void *)comm);
     }
     if (rc || !win) return rc;
     struct tt_window *window = NULL;

@@ -1,9 +1,10 @@
 /* Parameters by name: the library's variables as NCCL's parameter interface shows them. Numbers,
  * sizes and switches are natively int64_t, the rest strings; a getter of another type refuses. */
+#include "base/param.h"
+
 #include "api/calls.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/param.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -45,8 +46,8 @@ ncclResult_t pncclParamBind(ncclParamHandle_t *out, const char *key)
     return ncclSuccess;
 }
 
-static ncclResult_t get_checked(ncclParamHandle_t h, const void *out, const char *type, bool want_str,
-                                const struct tt_param **param_out)
+static ncclResult_t get_checked(ncclParamHandle_t h, const void *out, const char *type,
+                                bool want_str, const struct tt_param **param_out)
 {
     if (!h || !out) return tt_fail(ncclInvalidArgument, "ParamGet%s: NULL argument", type);
     const struct tt_param *param = row_of(h);
@@ -188,7 +189,8 @@ static void keys_make(void)
     size_t count;
     const struct tt_param *table = tt_param_table(&count);
     keys = tt_calloc(count, sizeof(*keys));
-    for (size_t k = 0; keys && k < count; k++) keys[k] = table[k].name;
+    for (size_t k = 0; keys && k < count; k++)
+        keys[k] = table[k].name;
 }
 
 ncclResult_t pncclParamGetAllParameterKeys(const char ***table, int *tableLen)
@@ -212,8 +214,8 @@ void pncclParamDumpAll(void)
     const struct tt_param *table = tt_param_table(&count);
     for (size_t k = 0; k < count; k++) {
         char text[32];
-        fprintf(stdout, "%s=%s (%s)\n", table[k].name,
-                value_text(&table[k], text, sizeof(text)), tt_param_origin(table[k].name));
+        fprintf(stdout, "%s=%s (%s)\n", table[k].name, value_text(&table[k], text, sizeof(text)),
+                tt_param_origin(table[k].name));
     }
 }
 

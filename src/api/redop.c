@@ -22,7 +22,8 @@ ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataTy
 ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
 {
     struct tt_comm *own = (struct tt_comm *)comm;
-    if ((int)op < 0) return tt_fail(ncclInvalidArgument, "RedOpDestroy: op %d is negative", (int)op);
+    if ((int)op < 0)
+        return tt_fail(ncclInvalidArgument, "RedOpDestroy: op %d is negative", (int)op);
     if (op < ncclNumOps) {
         return tt_fail(ncclInvalidArgument, "RedOpDestroy: op %d is built in", (int)op);
     }

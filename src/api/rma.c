@@ -101,15 +101,18 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
     if (own) rc = tt_comm_check(own, "CommGrow");
     if (rc) return tt_group_error(rc);
     if (own && nRanks <= own->member.nranks) {
-        return tt_fail(ncclInvalidArgument, "ncclCommGrow: nRanks %d does not exceed the present %d",
-                       nRanks, own->member.nranks);
+        return tt_fail(ncclInvalidArgument,
+                       "ncclCommGrow: nRanks %d does not exceed the present %d", nRanks,
+                       own->member.nranks);
     }
     if (own ? rank != -1 : (rank < 0 || rank >= nRanks)) {
-        return tt_group_error(tt_fail(ncclInvalidArgument, "ncclCommGrow: rank %d (an existing rank "
-                                      "passes -1, a new one 0..%d)", rank, nRanks - 1));
+        return tt_group_error(tt_fail(ncclInvalidArgument,
+                                      "ncclCommGrow: rank %d (an existing rank "
+                                      "passes -1, a new one 0..%d)",
+                                      rank, nRanks - 1));
     }
     return tt_group_error(tt_fail(ncclInvalidUsage, "ncclCommGrow: communicators cannot grow yet; "
-                                  "make a new one with ncclCommInitRank"));
+                                                    "make a new one with ncclCommInitRank"));
 }
 
 /* ---- the weak twins ---- */

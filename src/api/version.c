@@ -1,8 +1,9 @@
 /* Version, texts, and the log's reset. None of these fails or touches a device. */
+#include "tutti.h"
+
 #include "api/calls.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "tutti.h"
 
 const char *tuttiVersion(void)
 {

@@ -1,10 +1,9 @@
 /* Registrations of one communicator, keyed by address range, and its windows. All lists are short;
  * a lock guards them because lookups may come from any thread. */
-#include "mem/mem.h"
-
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
+#include "mem/mem.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -54,7 +53,8 @@ void tt_registry_destroy(struct tt_registry *registry)
     if (!registry) return;
     pthread_mutex_lock(&registries_lock);
     struct tt_registry **link = &registries;
-    while (*link && *link != registry) link = &(*link)->next;
+    while (*link && *link != registry)
+        link = &(*link)->next;
     if (*link) *link = registry->next;
     pthread_mutex_unlock(&registries_lock);
     while (registry->buffers) {
@@ -104,7 +104,8 @@ ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle)
 {
     pthread_mutex_lock(&registry->lock);
     struct registration **link = &registry->buffers;
-    while (*link && (void *)*link != handle) link = &(*link)->next;
+    while (*link && (void *)*link != handle)
+        link = &(*link)->next;
     struct registration *found = *link;
     bool last = found && --found->uses == 0;
     if (last) *link = found->next;
@@ -128,7 +129,8 @@ struct tt_window *tt_registry_window(struct tt_registry *registry, ncclWindow_t 
 {
     pthread_mutex_lock(&registry->lock);
     struct tt_window *window = registry->windows;
-    while (window && (void *)window != (void *)handle) window = window->next;
+    while (window && (void *)window != (void *)handle)
+        window = window->next;
     pthread_mutex_unlock(&registry->lock);
     return window;
 }
@@ -148,7 +150,8 @@ void tt_registry_window_remove(struct tt_registry *registry, struct tt_window *w
 {
     pthread_mutex_lock(&registry->lock);
     struct tt_window **link = &registry->windows;
-    while (*link && *link != window) link = &(*link)->next;
+    while (*link && *link != window)
+        link = &(*link)->next;
     if (*link) *link = window->next;
     pthread_mutex_unlock(&registry->lock);
     window_free(window);

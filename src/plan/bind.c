@@ -150,8 +150,7 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_node *node,
     size_t grain = tt_max_size(1, GRAIN_BYTES / elem);
     size_t limit = tt_max_size(grain, choice->chunk_bytes / elem / grain * grain);
     const struct tt_program *program;
-    ncclResult_t rc =
-        tt_program_get(plan, choice, task->func, task->root, part.channel, &program);
+    ncclResult_t rc = tt_program_get(plan, choice, task->func, task->root, part.channel, &program);
     if (rc) return rc;
     *frame = (struct tt_frame){.program = program,
                                .fold = node->fold,

@@ -77,8 +77,10 @@ static void jobs_in_threads(struct job_crew *crew, struct job_thread *threads, i
         int err = pthread_create(&threads[k].thread, NULL, job_main, &threads[k]);
         threads[k].started = err == 0;
         if (err == 0) continue;
-        threads[k].first->rc = tt_fail(ncclSystemError, "group: no thread for job %d of %d (error "
-                                       "%d)", k + 1, nthreads, err);
+        threads[k].first->rc = tt_fail(ncclSystemError,
+                                       "group: no thread for job %d of %d (error "
+                                       "%d)",
+                                       k + 1, nthreads, err);
         crew_failed(crew, threads[k].first);
     }
     for (k = 0; k < nthreads; k++) {
@@ -89,7 +91,8 @@ static void jobs_in_threads(struct job_crew *crew, struct job_thread *threads, i
 static ncclResult_t crew_run(struct job_crew *crew)
 {
     int nthreads = 0;
-    for (struct tt_job *job = crew->jobs; job; job = job->next) nthreads += job_leads(crew, job);
+    for (struct tt_job *job = crew->jobs; job; job = job->next)
+        nthreads += job_leads(crew, job);
     if (nthreads == 1) {
         jobs_run(crew, crew->jobs);
         return ncclSuccess;
@@ -110,7 +113,8 @@ ncclResult_t tt_flight_jobs(struct tt_group *group)
     ncclResult_t rc = crew_run(&crew);
     pthread_mutex_destroy(&crew.lock);
     tuttiHostSetDevice(device);
-    for (struct tt_job *job = group->jobs; job && !rc; job = job->next) rc = job->rc;
+    for (struct tt_job *job = group->jobs; job && !rc; job = job->next)
+        rc = job->rc;
     return rc;
 }
 
@@ -249,7 +253,8 @@ ncclResult_t tt_flight_start(struct tt_group *group)
     pthread_cond_init(&flight->landed, NULL);
     flight->group = group;
     flight->users = 1; /* this function's, until every communicator is attached */
-    for (struct tt_job *job = group->jobs; job; job = job->next) comm_attach(job->comm, flight);
+    for (struct tt_job *job = group->jobs; job; job = job->next)
+        comm_attach(job->comm, flight);
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
         comm_attach(plan->comm, flight);
     }
@@ -280,7 +285,8 @@ void tt_plan_settle(struct tt_plan *plan)
     struct tt_flight *flight = flight_acquire(plan);
     if (!flight) return;
     pthread_mutex_lock(&flight->lock);
-    while (!flight->done) pthread_cond_wait(&flight->landed, &flight->lock);
+    while (!flight->done)
+        pthread_cond_wait(&flight->landed, &flight->lock);
     pthread_mutex_unlock(&flight->lock);
     flight_detach(plan, flight);
     flight_release(flight);

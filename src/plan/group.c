@@ -204,8 +204,8 @@ ncclResult_t tt_group_job(struct tt_job *job)
     job->next = NULL;
     if (!job->must_block && group->depth > 1 &&
         (job->blocking ? group->any_background : group->any_blocking)) {
-        rc = tt_group_error(tt_fail(ncclInvalidArgument,
-                                    "a group must not mix blocking and non-blocking communicators"));
+        rc = tt_group_error(tt_fail(
+            ncclInvalidArgument, "a group must not mix blocking and non-blocking communicators"));
         job->destroy(job);
     } else {
         *group->jobs_tail = job;

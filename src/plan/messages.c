@@ -41,10 +41,8 @@ static ncclResult_t frame_begin(struct tt_plan *plan, size_t bytes, struct tt_fr
         return tt_fail(ncclInternalError, "messages: more frames than counted");
     }
     struct tt_frame *frame = &batch->frames[batch->nframes];
-    *frame = (struct tt_frame){.fold = {.type = ncclInt8, .op = ncclSum},
-                               .elem_bytes = 1,
-                               .channel = 0,
-                               .conn = 1};
+    *frame = (struct tt_frame){
+        .fold = {.type = ncclInt8, .op = ncclSum}, .elem_bytes = 1, .channel = 0, .conn = 1};
     const uint64_t words[] = {TT_FUNC_SEND, bytes};
     frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
     *frame_out = frame;
@@ -95,7 +93,8 @@ static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message
 
 static struct tt_node *next_own(struct tt_node *node, enum tt_func func, int rank)
 {
-    while (node && (node->task.func != func || node->task.root != rank)) node = node->next_message;
+    while (node && (node->task.func != func || node->task.root != rank))
+        node = node->next_message;
     return node;
 }
 

@@ -190,7 +190,8 @@ void tt_operator_adapt(struct tt_fold *fold, const struct tt_task *task, int nra
                        enum tt_algo algo)
 {
     bool one_move = algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT;
-    bool small = type_is_float(task->type) && task->type != ncclFloat32 && task->type != ncclFloat64;
+    bool small =
+        type_is_float(task->type) && task->type != ncclFloat32 && task->type != ncclFloat64;
     if (task->op != ncclAvg || !reduces(task->func) || !one_move || !small) return;
     /* All inputs meet in one fp32 sum: dividing it once is exact to one rounding, and fp32 cannot
      * overflow where the average fits. */

@@ -35,7 +35,8 @@ void tt_plan_destroy(struct tt_plan *plan)
 {
     if (!plan) return;
     tt_plan_settle(plan);
-    for (int k = 0; k < TT_MEMO_ENTRIES; k++) tt_bound_fini(&plan->memo[k]);
+    for (int k = 0; k < TT_MEMO_ENTRIES; k++)
+        tt_bound_fini(&plan->memo[k]);
     tt_bound_fini(&plan->batch);
     tt_program_cache_fini(plan);
     for (int conn = 0; conn < TT_CONNS; conn++) {

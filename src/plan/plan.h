@@ -53,9 +53,9 @@ struct tt_job {
     ncclResult_t (*run)(struct tt_job *job);
     void (*undo)(struct tt_job *job); /* another job of the group failed: may be NULL */
     void (*destroy)(struct tt_job *job);
-    bool blocking;      /* the communicator's mode; a group must not mix them */
-    bool must_block;    /* destroy and abort: the whole group runs in the caller */
-    ncclResult_t rc;    /* result of run(); set by the group */
+    bool blocking;   /* the communicator's mode; a group must not mix them */
+    bool must_block; /* destroy and abort: the whole group runs in the caller */
+    ncclResult_t rc; /* result of run(); set by the group */
 };
 
 /* True while a group of this communicator runs in the background. When it ended: joins its thread.

@@ -22,8 +22,9 @@ struct tt_group;
 /* One call that waits for GroupEnd. */
 struct tt_node {
     struct tt_task task;
-    struct tt_fold fold;  /* the operator as it was at the call: it may be destroyed before the end */
-    struct tt_node *next; /* next call on the same communicator; borrowed from the group */
+    struct tt_fold
+        fold; /* the operator as it was at the call: it may be destroyed before the end */
+    struct tt_node *next;         /* next call on the same communicator; borrowed from the group */
     struct tt_node *next_message; /* next call that is made of sends and receives */
     struct tt_node *next_owned;
     void *api_event; /* profiler's CollApi or P2pApi; NULL without */
@@ -74,7 +75,7 @@ struct tt_redop {
 #define TT_CONNS 2 /* 0 collectives, 1 send and receive */
 
 struct tt_plan {
-    struct tt_comm *comm; /* borrowed: owns the plan */
+    struct tt_comm *comm;    /* borrowed: owns the plan */
     _Atomic uint32_t inside; /* 1 while a thread launches or appends */
     bool asks_every_time;    /* a tuner or profiler plugin wants to see each operation */
     bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */

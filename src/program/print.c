@@ -34,10 +34,11 @@ static void put_chunk(struct page *page, const struct tt_operand *operand)
     }
     put(page, "[%s", operand->chunk_by == TT_CHUNK_RING ? "pos" : "ring");
     if (operand->chunk) put(page, "%+d", (int)operand->chunk);
-    if (operand->coef == 1 || operand->coef == -1)
+    if (operand->coef == 1 || operand->coef == -1) {
         put(page, "%ci", operand->coef > 0 ? '+' : '-');
-    else if (operand->coef)
+    } else if (operand->coef) {
         put(page, "%+d*i", operand->coef);
+    }
     put(page, "]");
 }
 
@@ -71,10 +72,11 @@ static void put_insn(struct page *page, const struct tt_insn *insn)
     switch ((enum tt_op)insn->op) {
     case TT_OP_END: put(page, "end"); break;
     case TT_OP_ENTER:
-        if (insn->arg < 0)
+        if (insn->arg < 0) {
             put(page, "enter, await all");
-        else
+        } else {
             put(page, "enter, await %d", (int)insn->arg);
+        }
         break;
     case TT_OP_LEAVE:
         put(page, "leave%s", insn->flags & TT_MOVE_ONE_WAY ? "" : ", await all");

@@ -67,10 +67,11 @@ static void begin_loop(struct tt_verify_cursor *cursor)
 static void next_round(struct tt_verify_cursor *cursor)
 {
     bool again = ++cursor->i < cursor->program->insns[cursor->loop_pc].arg;
-    if (again)
+    if (again) {
         cursor->pc = cursor->loop_pc;
-    else
+    } else {
         cursor->i = 0;
+    }
 }
 
 static void end_pass(struct tt_verify *verify, struct tt_verify_cursor *cursor)

@@ -115,12 +115,13 @@ static bool check_atom(struct tt_verify *verify, const struct unit *unit, int fr
     const struct tt_verify_cell *cell = tt_verify_cell(verify, &unit->place);
     struct tt_verify_atom have = tt_verify_atoms(verify, cell->value)[from];
     const char *wrong = NULL;
-    if (have.times != want.times)
+    if (have.times != want.times) {
         wrong = have.times ? "contains too much of" : "misses";
-    else if (have.times && have.unit != want.unit)
+    } else if (have.times && have.unit != want.unit) {
         wrong = "has another part of";
-    else if (have.times && have.pre != want.pre)
+    } else if (have.times && have.pre != want.pre) {
         wrong = "has the wrong pre-operation on";
+    }
     if (!wrong) return true;
     return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u %s rank %d's input",
                           unit->place.rank, unit->place.chunk, (unsigned int)unit->pass, wrong,

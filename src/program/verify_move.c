@@ -86,10 +86,11 @@ static void stand_at(const struct tt_verify_cursor *cursor, const struct tt_insn
         struct spot spot = spot_at(cursor, operand, at);
         if (operand->chunk_by == TT_CHUNK_PEER) spot.place.chunk = peer;
         if (operand->peer == TT_PEER_SELF) spot.place.rank = me;
-        if (k < insn->nsrcs)
+        if (k < insn->nsrcs) {
             step->src[k] = spot;
-        else
+        } else {
             step->dst[k - insn->nsrcs] = spot;
+        }
     }
 }
 

@@ -7,7 +7,7 @@ for file in "$@"; do
     case $file in
     *.c)
         clang-tidy --quiet --checks='-*,readability-braces-around-statements,readability-else-after-return' \
-            --warnings-as-errors= --fix "$file" -- -std=gnu17 -D_GNU_SOURCE -Iinclude -Iinclude/hostcuda -Isrc \
+            --warnings-as-errors= --fix "$file" -- -std=gnu17 -D_GNU_SOURCE -Iinclude -Iinclude/hostcuda -Isrc "-I$(dirname "$file")" \
             >/dev/null 2>&1 || echo "$file: clang-tidy could not read it"
         ;;
     esac

@@ -140,11 +140,23 @@ def report(rule, figure, findings):
     for path, count in sorted(forgiven.items()):
         if len(by_path[path]) < count:
             print(f"  baseline.txt forgives {count} in {path}, {len(by_path[path])} are left: lower it")
-    if os.environ.get("STYLE_BASELINE") == "write":  # for a rule that is new; review what it adds
-        with open(os.path.join(HERE, "baseline.txt"), "a") as file:
-            file.writelines(f"{rule} {path} {len(texts)}\n" for path, texts in sorted(by_path.items()) if texts)
+    if os.environ.get("STYLE_BASELINE") == "lower":
+        lower_baseline(rule, by_path)
     print(f"  {len(findings)} found, {len(findings) - bad} forgiven by the baseline, {bad} to mend")
     sys.exit(1 if bad else 0)
+
+
+def lower_baseline(rule, by_path):
+    """Rewrite the rule's lines of the baseline to what is left; never upwards."""
+    lines = []
+    for line in read("tests/style/baseline.txt").splitlines():
+        words = line.split()
+        if line.startswith(f"{rule} ") and len(words) == 3:
+            left = min(int(words[2]), len(by_path[words[1]]))
+            line = f"{rule} {words[1]} {left}" if left else None
+        lines += [line] if line is not None else []
+    with open(os.path.join(HERE, "baseline.txt"), "w") as file:
+        file.write("\n".join(lines) + "\n")
 
 
 def compile_flags():

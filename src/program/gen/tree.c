@@ -11,10 +11,11 @@ static void add_children(struct tt_insn *insn, const struct tt_tree_place *place
     for (int k = 0; k < 3; k++) {
         if (place->child[k] < 0) continue;
         struct tt_operand slot = tt_gen_at(TT_SPACE_SLOT, place->child[k], tt_gen_number(0));
-        if (as_source)
+        if (as_source) {
             tt_gen_src(insn, slot);
-        else
+        } else {
             tt_gen_dst(insn, slot);
+        }
     }
 }
 

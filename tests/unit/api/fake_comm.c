@@ -12,7 +12,8 @@
 
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func)
 {
-    if (!comm || comm->magic != TT_COMM_MAGIC) return tt_fail(ncclInvalidArgument, "%s: comm", func);
+    if (!comm || comm->magic != TT_COMM_MAGIC)
+        return tt_fail(ncclInvalidArgument, "%s: comm", func);
     return fake.state;
 }
 

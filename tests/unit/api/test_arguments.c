@@ -26,12 +26,10 @@ static ncclResult_t call(enum tt_func func, const struct tt_task *t)
         return ncclReduce(t->in, t->out, t->count, t->type, t->op, t->root, comm, t->stream);
     case TT_FUNC_BROADCAST:
         return ncclBroadcast(t->in, t->out, t->count, t->type, t->root, comm, t->stream);
-    case TT_FUNC_ALLGATHER:
-        return ncclAllGather(t->in, t->out, t->count, t->type, comm, t->stream);
+    case TT_FUNC_ALLGATHER: return ncclAllGather(t->in, t->out, t->count, t->type, comm, t->stream);
     case TT_FUNC_REDUCESCATTER:
         return ncclReduceScatter(t->in, t->out, t->count, t->type, t->op, comm, t->stream);
-    case TT_FUNC_ALLTOALL:
-        return ncclAlltoAll(t->in, t->out, t->count, t->type, comm, t->stream);
+    case TT_FUNC_ALLTOALL: return ncclAlltoAll(t->in, t->out, t->count, t->type, comm, t->stream);
     case TT_FUNC_GATHER:
         return ncclGather(t->in, t->out, t->count, t->type, t->root, comm, t->stream);
     case TT_FUNC_SCATTER:
@@ -42,8 +40,8 @@ static ncclResult_t call(enum tt_func func, const struct tt_task *t)
 }
 
 static const enum tt_func all_funcs[] = {
-    TT_FUNC_ALLREDUCE, TT_FUNC_REDUCE,  TT_FUNC_BROADCAST, TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER,
-    TT_FUNC_ALLTOALL,  TT_FUNC_GATHER,  TT_FUNC_SCATTER,   TT_FUNC_SEND,      TT_FUNC_RECV};
+    TT_FUNC_ALLREDUCE, TT_FUNC_REDUCE, TT_FUNC_BROADCAST, TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER,
+    TT_FUNC_ALLTOALL,  TT_FUNC_GATHER, TT_FUNC_SCATTER,   TT_FUNC_SEND,      TT_FUNC_RECV};
 
 static bool has_root(enum tt_func func)
 {
@@ -188,9 +186,8 @@ static void non_blocking_keeps_the_error(void **state)
     (void)state;
     fake_reset();
     comm->config.blocking = 0;
-    assert_int_equal(
-        ncclAllReduce(NULL, NULL, 4, ncclInt8, ncclSum, (ncclComm_t)comm, NULL),
-        ncclInvalidArgument);
+    assert_int_equal(ncclAllReduce(NULL, NULL, 4, ncclInt8, ncclSum, (ncclComm_t)comm, NULL),
+                     ncclInvalidArgument);
     assert_int_equal(ncclCommGetAsyncError((ncclComm_t)comm, &seen), ncclSuccess);
     assert_int_equal(seen, ncclInvalidArgument);
     fake_comm_free(comm);
@@ -233,7 +230,7 @@ static void init_checks(void **state)
         const char *name;
         int nranks, rank, nids;
     } cases[] = {
-        {"no ranks", 0, 0, 1}, {"negative rank", 2, -1, 1}, {"rank beyond", 2, 2, 1},
+        {"no ranks", 0, 0, 1}, {"negative rank", 2, -1, 1},      {"rank beyond", 2, 2, 1},
         {"no ids", 2, 0, 0},   {"more ids than ranks", 2, 0, 3},
     };
     (void)state;
@@ -327,9 +324,9 @@ static void shrink_checks(void **state)
         int count;
         ncclResult_t rc;
     } cases[] = {
-        {"nothing", {0}, 0, ncclInvalidArgument},     {"itself", {0, 1}, 2, ncclInvalidArgument},
+        {"nothing", {0}, 0, ncclInvalidArgument},      {"itself", {0, 1}, 2, ncclInvalidArgument},
         {"out of range", {4}, 1, ncclInvalidArgument}, {"negative", {-1}, 1, ncclInvalidArgument},
-        {"twice", {3, 3}, 2, ncclInvalidArgument},    {"unsorted", {3, 0}, 2, ncclSuccess},
+        {"twice", {3, 3}, 2, ncclInvalidArgument},     {"unsorted", {3, 0}, 2, ncclSuccess},
     };
     (void)state;
     fake_reset();
@@ -367,8 +364,7 @@ static void memory_checks(void **state)
     assert_int_equal(ncclCommWindowRegister(NULL, in_buffer, 8, &window, 0), ncclInvalidArgument);
     assert_int_equal(ncclCommWindowRegister(handle, in_buffer, 8, NULL, 0), ncclInvalidArgument);
     assert_int_equal(ncclCommWindowRegister(handle, NULL, 8, &window, 0), ncclInvalidArgument);
-    assert_int_equal(ncclCommWindowRegister(handle, in_buffer, 0, &window, 0),
-                     ncclInvalidArgument);
+    assert_int_equal(ncclCommWindowRegister(handle, in_buffer, 0, &window, 0), ncclInvalidArgument);
     assert_int_equal(ncclCommWindowRegister(handle, in_buffer, 8, &window, 0),
                      ncclUnhandledCudaError);
     assert_null(window);

@@ -88,7 +88,8 @@ static void more_calls_than_the_slab(void **state)
     (void)state;
     fake_reset();
     tt_group_start();
-    for (int k = 0; k < 3 * TT_GROUP_NODES; k++) add(comm, TT_FUNC_SEND, 2);
+    for (int k = 0; k < 3 * TT_GROUP_NODES; k++)
+        add(comm, TT_FUNC_SEND, 2);
     assert_int_equal(tt_group_end(), ncclSuccess);
     assert_int_equal(fake.nworks, 1);
     assert_int_equal(fake.works[0].spec.nframes, 3 * TT_GROUP_NODES);
@@ -134,8 +135,10 @@ static void own_messages(void **state)
         print_message("case: %s\n", cases[i].name);
         fake_reset();
         tt_group_start();
-        for (int k = 0; k < cases[i].sends; k++) add(comm, TT_FUNC_SEND, 1);
-        for (int k = 0; k < cases[i].recvs; k++) add(comm, TT_FUNC_RECV, 1);
+        for (int k = 0; k < cases[i].sends; k++)
+            add(comm, TT_FUNC_SEND, 1);
+        for (int k = 0; k < cases[i].recvs; k++)
+            add(comm, TT_FUNC_RECV, 1);
         assert_int_equal(tt_group_end(), cases[i].rc);
         assert_int_equal(fake.nworks, cases[i].frames ? 1 : 0);
         if (cases[i].frames) assert_int_equal(fake.works[0].spec.nframes, cases[i].frames);
@@ -180,7 +183,8 @@ static void memo_skips_the_choice(void **state)
     struct tt_comm *comm = fake_comm(4, 1, true);
     (void)state;
     fake_reset();
-    for (int k = 0; k < 5; k++) add(comm, TT_FUNC_ALLREDUCE, -1);
+    for (int k = 0; k < 5; k++)
+        add(comm, TT_FUNC_ALLREDUCE, -1);
     assert_int_equal(fake.nworks, 5);
     assert_int_equal(comm->plan->misses, 1);
     assert_true(fake.works[4].allow_inline);
@@ -296,7 +300,8 @@ static _Atomic int jobs_freed;
 static ncclResult_t job_run(struct tt_job *base)
 {
     struct test_job *job = tt_container_of(base, struct test_job, base);
-    while (job->wait_for && !*job->wait_for) continue;
+    while (job->wait_for && !*job->wait_for)
+        continue;
     if (job->counter && (*job->counter)++ != job->order) return ncclInternalError;
     return job->answer;
 }

@@ -30,10 +30,14 @@ static void average_of_floats_scales_first(void **state)
         int nranks;
         uint64_t bits;
     } cases[] = {
-        {"f16 1/2", ncclFloat16, 2, 0x3800},      {"f16 1/3", ncclFloat16, 3, 0x3555},
-        {"bf16 1/3", ncclBfloat16, 3, 0x3eab},    {"e4m3 1/2", ncclFloat8e4m3, 2, 0x30},
-        {"e4m3 1/3", ncclFloat8e4m3, 3, 0x2b},    {"e4m3 1/96", ncclFloat8e4m3, 96, 0x05},
-        {"e5m2 1/3", ncclFloat8e5m2, 3, 0x35},    {"f32 1/3", ncclFloat32, 3, 0x3eaaaaab},
+        {"f16 1/2", ncclFloat16, 2, 0x3800},
+        {"f16 1/3", ncclFloat16, 3, 0x3555},
+        {"bf16 1/3", ncclBfloat16, 3, 0x3eab},
+        {"e4m3 1/2", ncclFloat8e4m3, 2, 0x30},
+        {"e4m3 1/3", ncclFloat8e4m3, 3, 0x2b},
+        {"e4m3 1/96", ncclFloat8e4m3, 96, 0x05},
+        {"e5m2 1/3", ncclFloat8e5m2, 3, 0x35},
+        {"f32 1/3", ncclFloat32, 3, 0x3eaaaaab},
         {"f64 1/4", ncclFloat64, 4, 0x3fd0000000000000ull},
     };
     (void)state;
@@ -74,8 +78,8 @@ static void user_operators(void **state)
     double on_device = 3;
     ncclRedOp_t op, second;
     (void)state;
-    assert_int_equal(
-        tt_redop_create(comm, &scalar, ncclFloat32, ncclScalarHostImmediate, &op), ncclSuccess);
+    assert_int_equal(tt_redop_create(comm, &scalar, ncclFloat32, ncclScalarHostImmediate, &op),
+                     ncclSuccess);
     assert_int_equal(tt_redop_create(comm, &on_device, ncclFloat64, ncclScalarDevice, &second),
                      ncclSuccess);
     assert_true(op >= ncclNumOps && second >= ncclNumOps && op != second);
@@ -91,8 +95,9 @@ static void user_operators(void **state)
     assert_int_equal(tt_redop_destroy(comm, op), ncclSuccess);
     assert_int_equal(tt_redop_destroy(comm, op), ncclInvalidArgument);
     fold_of(comm, ncclFloat32, op, ncclInvalidArgument);
-    assert_int_equal(tt_redop_create(comm, &scalar, (ncclDataType_t)99, ncclScalarHostImmediate, &op),
-                     ncclInternalError);
+    assert_int_equal(
+        tt_redop_create(comm, &scalar, (ncclDataType_t)99, ncclScalarHostImmediate, &op),
+        ncclInternalError);
     fake_comm_free(comm);
     fake_comm_free(other);
 }
