@@ -35,8 +35,7 @@ const char *tt_last_error(void)
     return thread_text;
 }
 
-ncclResult_t tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func,
-                        const char *fmt, ...)
+void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, const char *fmt, ...)
 {
     const int saved_errno = errno;
     char text[TEXT_BYTES];
@@ -48,7 +47,7 @@ ncclResult_t tt_fail_at(ncclResult_t rc, const char *file, int line, const char 
     if (!tt_log_expected()) keep_text(text);
     tt_log_line(TT_LOG_WARN, TT_LOG_ALL, file, line, func, "%s", text);
     errno = saved_errno;
-    return tt_trail_at(rc, file, line, func);
+    tt_trail_at(rc, file, line, func);
 }
 
 ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char *func)

@@ -4,12 +4,17 @@
 
 #include "nccl.h"
 
-/* Record and log a failure, return `rc`.
+/* Record and log a failure, return `rc` (evaluated twice).
  * Logs one WARN "fmt..." (%m gives errno's text), keeps the text for ncclGetLastError
  * (process-wide, and for the thread), whatever the log level. Thread-safe, async-signal-unsafe. */
-#define tt_fail(rc, ...) tt_fail_at((rc), __FILE__, __LINE__, __func__, __VA_ARGS__)
-ncclResult_t tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func,
-                        const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+#define tt_fail(rc, ...)                                                                           \
+    (tt_fail_at((rc), __FILE__, __LINE__, __func__, __VA_ARGS__), tt_fail_code(rc))
+static inline ncclResult_t tt_fail_code(ncclResult_t rc) /* inline: analysers see it come back */
+{
+    return rc;
+}
+void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* Leave this caller's line of the trail that log parsers follow down to the first failure
  * ("file:line (function) -> code", INFO), return `rc`. Success and ncclInProgress leave none. */
