@@ -140,39 +140,68 @@ static ncclResult_t add_own(struct tt_plan *plan, struct tt_node *first)
 
 /* ---- exchanges ---- */
 
+/* What an exchange means for one rank: blocks of `bytes` for all, from all, or the root's. */
+struct exchange {
+    const char *in;
+    char *out;
+    size_t bytes;
+    bool to_all;
+    bool from_all;
+    int to_root;   /* the root when this rank sends to it alone, else -1 */
+    int from_root; /* likewise */
+};
+
+static struct exchange exchange_of(const struct tt_plan *plan, const struct tt_task *task)
+{
+    bool root = task->root == plan->comm->member.rank;
+    bool both = task->func == TT_FUNC_ALLTOALL;
+    bool gather = task->func == TT_FUNC_GATHER;
+    bool scatter = task->func == TT_FUNC_SCATTER;
+    return (struct exchange){
+        .in = task->in,
+        .out = task->out,
+        .bytes = task->count * tt_type_bytes(task->type),
+        .to_all = both || (scatter && root),
+        .from_all = both || (gather && root),
+        .to_root = gather ? task->root : -1,
+        .from_root = scatter ? task->root : -1,
+    };
+}
+
+static const char *block_for(const struct exchange *exchange, int peer)
+{
+    return exchange->in + (exchange->to_all ? (size_t)peer * exchange->bytes : 0);
+}
+
+static char *block_from(const struct exchange *exchange, int peer)
+{
+    return exchange->out + (exchange->from_all ? (size_t)peer * exchange->bytes : 0);
+}
+
 /* Own block first, then towards the next ranks and from the previous ones, so that no rank is
  * everybody's first. */
 static ncclResult_t add_exchange(struct tt_plan *plan, const struct tt_task *task)
 {
-    int n = plan->comm->member.nranks, me = plan->comm->member.rank;
-    bool root = task->root == me;
-    bool to_all = task->func == TT_FUNC_ALLTOALL || (task->func == TT_FUNC_SCATTER && root);
-    bool from_all = task->func == TT_FUNC_ALLTOALL || (task->func == TT_FUNC_GATHER && root);
-    size_t bytes = task->count * tt_type_bytes(task->type);
-    const char *in = task->in;
-    char *out = task->out;
+    const int n = plan->comm->member.nranks;
+    const int me = plan->comm->member.rank;
+    const struct exchange exchange = exchange_of(plan, task);
     ncclResult_t rc = ncclSuccess;
-    if (to_all || from_all) {
+    if (exchange.to_all || exchange.from_all) {
         const struct message own = {.peer = me,
-                                    .in = in + (to_all ? (size_t)me * bytes : 0),
-                                    .out = out + (from_all ? (size_t)me * bytes : 0),
-                                    .bytes = bytes};
+                                    .in = block_for(&exchange, me),
+                                    .out = block_from(&exchange, me),
+                                    .bytes = exchange.bytes};
         rc = add_copy(plan, &own);
     }
     for (int k = 1; k < n && !rc; k++) {
-        int to = (me + k) % n, from = (me - k + n) % n;
-        if (to_all || (task->func == TT_FUNC_GATHER && to == task->root)) {
-            const struct message message = {.sending = true,
-                                            .peer = to,
-                                            .in = in + (to_all ? (size_t)to * bytes : 0),
-                                            .bytes = bytes};
-            rc = add_message(plan, &message);
-        }
-        if (!rc && (from_all || (task->func == TT_FUNC_SCATTER && from == task->root))) {
-            const struct message message = {
-                .peer = from, .out = out + (from_all ? (size_t)from * bytes : 0), .bytes = bytes};
-            rc = add_message(plan, &message);
-        }
+        const int to = (me + k) % n;
+        const int from = (me - k + n) % n;
+        const struct message out = {
+            .sending = true, .peer = to, .in = block_for(&exchange, to), .bytes = exchange.bytes};
+        const struct message in = {
+            .peer = from, .out = block_from(&exchange, from), .bytes = exchange.bytes};
+        if (exchange.to_all || to == exchange.to_root) rc = add_message(plan, &out);
+        if (!rc && (exchange.from_all || from == exchange.from_root)) rc = add_message(plan, &in);
     }
     return rc;
 }

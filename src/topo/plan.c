@@ -73,24 +73,29 @@ static int head(const struct nodes *nodes, int node)
     return node < 0 ? -1 : nodes->member[nodes->first[node]];
 }
 
+/* The chain inside node `v`. */
+static void fill_chain(const struct nodes *nodes, int v, struct tt_tree_place *places)
+{
+    int end = nodes->first[v + 1];
+    for (int k = nodes->first[v]; k < end; k++) {
+        struct tt_tree_place *place = &places[nodes->member[k]];
+        *place = (struct tt_tree_place){.parent = -1, .child = {-1, -1, -1}};
+        if (k + 1 < end) place->child[0] = nodes->member[k + 1];
+        if (k > nodes->first[v]) place->parent = nodes->member[k - 1];
+    }
+}
+
 /* A chain inside each node; its head carries the edges of the node in the tree between nodes. */
 static void fill_tree(const struct nodes *nodes, int tree, struct tt_tree_place *places)
 {
     for (int v = 0; v < nodes->count; v++) {
-        int end = nodes->first[v + 1];
-        for (int k = nodes->first[v]; k < end; k++) {
-            struct tt_tree_place *place = &places[nodes->member[k]];
-            *place = (struct tt_tree_place){.parent = -1, .child = {-1, -1, -1}};
-            place->child[0] = k + 1 < end ? nodes->member[k + 1] : -1;
-            if (k > nodes->first[v]) {
-                place->parent = nodes->member[k - 1];
-                continue;
-            }
-            struct tt_tree_node node = tt_tree_node(tree, v, nodes->count);
-            place->parent = head(nodes, node.parent);
-            place->child[1] = head(nodes, node.child[0]);
-            place->child[2] = head(nodes, node.child[1]);
-        }
+        fill_chain(nodes, v, places);
+        if (nodes->first[v] == nodes->first[v + 1]) continue;
+        struct tt_tree_place *place = &places[head(nodes, v)];
+        struct tt_tree_node node = tt_tree_node(tree, v, nodes->count);
+        place->parent = head(nodes, node.parent);
+        place->child[1] = head(nodes, node.child[0]);
+        place->child[2] = head(nodes, node.child[1]);
     }
 }
 

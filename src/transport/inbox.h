@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct tt_slot_line) == TT_LINE_BYTES, "a slot header is o
 struct tt_ring_lines {
     struct tt_slot_line line[TT_SLOTS];
     _Atomic uint64_t head; /* slots consumed; the receiver's release pairs with acquire() */
-    char pad[2 * TT_LINE_BYTES - sizeof(uint64_t)];
+    char pad[sizeof(struct tt_slot_line) * 2 - sizeof(uint64_t)];
 };
 
 struct tt_board_cell {

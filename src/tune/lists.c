@@ -60,7 +60,7 @@ static int lookup(const struct word *words, size_t nwords, const char *text, siz
 
 static void set_row(const struct table *table, int func, const bool *listed, bool inverted)
 {
-    bool *row = table->allowed + func * table->width;
+    bool *row = table->allowed + (ptrdiff_t)func * table->width;
     for (int k = 0; k < table->width; k++)
         row[k] = listed[k] != inverted;
 }

@@ -78,7 +78,8 @@ static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_q
     int n = env->nranks;
     double bytes = (volume->slots * n + volume->slots_per_n) * (double)query->bytes;
     size_t edge_bytes = tt_max_size(payload(env, query), 1);
-    double passes = (double)(tt_round_up(edge_bytes, env->slice_bytes) / env->slice_bytes);
+    size_t whole_passes = tt_round_up(edge_bytes, env->slice_bytes) / env->slice_bytes;
+    double passes = (double)whole_passes;
     double phase = env->nnodes > 1 ? net_phase_usec + local_phase(env) : local_phase(env);
     double time = query->nops * passes * phase +
                   load_of(env) * (bytes / slot_bytes_usec + passes * more_peers(env) * touch_usec);
