@@ -17,10 +17,87 @@ extern "C" {
  * interface it has. Never NULL, never fails. */
 const char *tuttiVersion(void);
 
+/* ---- kernels ----
+ * On the host device a kernel is a function of the host that stands in for the compiled one. It is
+ * called once per block of the grid, in stream order, by whichever thread runs the stream's work;
+ * a loop over the block's threads is its own affair. Link with libtutti-host.so. */
+
+struct tuttiDim {
+    unsigned x, y, z;
+};
+
+struct tuttiBlock {
+    struct tuttiDim grid, block; /* as launched */
+    struct tuttiDim index;       /* of this block in the grid */
+    size_t shared_bytes;
+    void *shared; /* dynamic shared memory of the block, contents undefined; NULL for 0 bytes */
+};
+
+/* args[i] points to the i-th argument. Must not call the CUDA runtime. */
+typedef void (*tuttiKernelRun)(const struct tuttiBlock *block, void **args, void *context);
+
+struct tuttiKernel {
+    size_t size;          /* sizeof(struct tuttiKernel) */
+    const void *function; /* the kernel as host code names it, or NULL */
+    const char *name;     /* its name as compiled (mangled), or NULL; one of both is needed */
+    tuttiKernelRun run;
+    void *context;           /* handed to run */
+    size_t nargs;            /* at most 4096 */
+    const size_t *arg_bytes; /* size of each argument; copied */
+};
+
+/* Let launches of the kernel run `run`; a later registration replaces an earlier one. Any thread,
+ * any time. Returns 0, or 1 when a field is wrong, or 2 without memory. */
+int tuttiRegisterKernel(const struct tuttiKernel *kernel);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif
 #ifdef __cplusplus
+}
+
+/* The same in C++, sizes taken from the kernel's own type:
+ *     static void add_host(const tuttiBlock &b, float *x, int n) { ... }
+ *     tuttiRegisterKernel(add, add_host); */
+template <class... Args> struct tuttiKernelThunk {
+    typedef void (*Run)(const tuttiBlock &, Args...);
+    template <size_t... I> struct Places {
+    };
+    template <size_t N, size_t... I> struct Count : Count<N - 1, N - 1, I...> {
+    };
+    template <size_t... I> struct Count<0, I...> {
+        typedef Places<I...> Type;
+    };
+    template <class T> struct Plain {
+        typedef T Type;
+    };
+    template <class T> struct Plain<const T> {
+        typedef T Type;
+    };
+    template <size_t... I>
+    static void call(Run run, const tuttiBlock &block, void **args, Places<I...>)
+    {
+        (void)args;
+        run(block, *static_cast<typename Plain<Args>::Type *>(args[I])...);
+    }
+    static void enter(const tuttiBlock *block, void **args, void *context)
+    {
+        call(reinterpret_cast<Run>(context), *block, args, typename Count<sizeof...(Args)>::Type());
+    }
+};
+
+template <class... Args>
+inline int tuttiRegisterKernel(void (*kernel)(Args...), void (*run)(const tuttiBlock &, Args...))
+{
+    const size_t sizes[] = {sizeof(Args)..., 0};
+    tuttiKernel one = {};
+    one.size = sizeof(one);
+    one.function = reinterpret_cast<const void *>(kernel);
+    one.run = tuttiKernelThunk<Args...>::enter;
+    one.context = reinterpret_cast<void *>(run);
+    one.nargs = sizeof...(Args);
+    one.arg_bytes = sizes;
+    return tuttiRegisterKernel(&one);
 }
 #endif
 #endif

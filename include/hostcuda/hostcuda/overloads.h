@@ -4,6 +4,8 @@
 
 #include "../cuda_runtime_api.h"
 
+#ifdef __cplusplus
+
 #include <type_traits>
 #include <utility>
 
@@ -216,5 +218,7 @@ inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid_size, int *block
     *grid_size = blocks * sms;
     return cudaSuccess;
 }
+
+#endif
 
 #endif

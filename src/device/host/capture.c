@@ -12,7 +12,8 @@ struct host_capture {
     bool invalid, ended;
     pthread_t owner;
     struct CUstream_st *origin; /* borrowed */
-    struct CUgraph_st *graph;   /* owned until the end */
+    struct CUgraph_st *graph;   /* owned until the end, unless the program's */
+    bool into;                  /* the program's own graph is recorded into */
     int joined;                 /* streams beside the origin that are in it */
 };
 
@@ -27,7 +28,7 @@ static _Atomic uint64_t next_capture = 1;
 static void capture_drop(struct host_capture *capture)
 {
     if (atomic_fetch_sub(&capture->refs, 1) != 1) return;
-    host_graph_free(capture->graph);
+    if (!capture->into) host_graph_free(capture->graph);
     free(capture);
 }
 
@@ -39,6 +40,29 @@ static bool set_tips(struct CUstream_st *stream, struct CUgraphNode_st *const *t
     free(stream->tips);
     stream->tips = copy;
     stream->ntips = ntips;
+    return true;
+}
+
+static bool has_tip(const struct CUstream_st *stream, const struct CUgraphNode_st *tip)
+{
+    for (size_t i = 0; i < stream->ntips; i++) {
+        if (stream->tips[i] == tip) return true;
+    }
+    return false;
+}
+
+static bool add_tips(struct CUstream_st *stream, const struct host_capture_place *place)
+{
+    struct CUgraphNode_st **all = malloc((stream->ntips + place->ntips + 1) * sizeof(*all));
+    if (!all) return false;
+    size_t n = stream->ntips;
+    if (n) memcpy(all, stream->tips, n * sizeof(*all));
+    for (size_t i = 0; i < place->ntips; i++) {
+        if (!has_tip(stream, place->tips[i])) all[n++] = place->tips[i];
+    }
+    free(stream->tips);
+    stream->tips = all;
+    stream->ntips = n;
     return true;
 }
 
@@ -57,17 +81,24 @@ void host_capture_leave(struct CUstream_st *stream)
     if (capture) capture_drop(capture);
 }
 
-int tuttiHostCaptureBegin(struct CUstream_st *handle, int mode)
+static int check_begin(const struct CUstream_st *stream, int mode)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return HOST_BAD_HANDLE;
     if (stream->legacy) return HOST_CAPTURE_UNSUPPORTED;
-    if (mode < 0 || mode > 2 || atomic_load(&stream->capture)) return HOST_INVALID_VALUE;
+    if (mode < 0 || mode > 2) return HOST_INVALID_VALUE;
+    return atomic_load(&stream->capture) ? HOST_ILLEGAL_STATE : HOST_OK;
+}
+
+/* graph: NULL for a new one. */
+static int begin(struct CUstream_st *stream, struct CUgraph_st *graph,
+                 struct CUgraphNode_st *const *tips, size_t ntips, int mode)
+{
     struct host_capture *capture = calloc(1, sizeof(*capture));
     if (!capture) return HOST_OUT_OF_MEMORY;
-    capture->graph = host_graph_make();
-    if (!capture->graph || !set_tips(stream, NULL, 0)) {
-        host_graph_free(capture->graph);
+    capture->into = graph != NULL;
+    capture->graph = graph ? graph : host_graph_make();
+    if (!capture->graph || !set_tips(stream, tips, ntips)) {
+        if (!graph) host_graph_free(capture->graph);
         free(capture);
         return HOST_OUT_OF_MEMORY;
     }
@@ -78,6 +109,25 @@ int tuttiHostCaptureBegin(struct CUstream_st *handle, int mode)
     capture->origin = stream;
     enter(stream, capture);
     return HOST_OK;
+}
+
+int tuttiHostCaptureBegin(struct CUstream_st *handle, int mode)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    int rc = check_begin(stream, mode);
+    return rc ? rc : begin(stream, NULL, NULL, 0, mode);
+}
+
+int tuttiHostCaptureBeginInto(struct CUstream_st *handle, struct CUgraph_st *graph,
+                              struct CUgraphNode_st *const *deps, size_t ndeps, int mode)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    int rc = check_begin(stream, mode);
+    if (rc) return rc;
+    if (!host_graph_holds(graph) || graph->capturing || (ndeps && !deps) ||
+        !host_nodes_of(graph, deps, ndeps))
+        return HOST_INVALID_VALUE;
+    return begin(stream, graph, deps, ndeps, mode);
 }
 
 void host_capture_invalidate(struct CUstream_st *stream)
@@ -134,17 +184,18 @@ int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_ou
     if (graph_out) *graph_out = NULL;
     if (!stream) return HOST_BAD_HANDLE;
     struct host_capture *capture = atomic_load(&stream->capture);
-    if (!capture) return HOST_INVALID_VALUE;
+    if (!capture) return HOST_ILLEGAL_STATE;
     if (capture->origin != stream) return HOST_CAPTURE_UNMATCHED;
     if (capture->mode != 2 && !pthread_equal(capture->owner, pthread_self()))
         return HOST_CAPTURE_WRONG_THREAD;
     bool joined = all_joined(capture, stream);
     int rc = capture->invalid ? HOST_CAPTURE_INVALIDATED : joined ? HOST_OK : HOST_CAPTURE_UNJOINED;
     capture->ended = true;
+    if (capture->into) capture->graph->capturing = false;
     if (!rc && graph_out) {
         *graph_out = capture->graph;
         capture->graph->capturing = false;
-        capture->graph = NULL;
+        if (!capture->into) capture->graph = NULL;
     }
     host_capture_leave(stream);
     return rc;
@@ -162,6 +213,35 @@ int tuttiHostCaptureStatus(struct CUstream_st *handle, enum tt_capture_status *s
     *id = capture ? capture->id : 0;
     *graph = capture ? capture->graph : NULL;
     return HOST_OK;
+}
+
+int tuttiHostCaptureTips(struct CUstream_st *handle, struct CUgraphNode_st *const **tips,
+                         size_t *ntips)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return HOST_BAD_HANDLE;
+    *tips = stream->tips;
+    *ntips = stream->ntips;
+    return HOST_OK;
+}
+
+int tuttiHostCaptureSetTips(struct CUstream_st *handle, struct CUgraphNode_st *const *nodes,
+                            size_t count, bool replace)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return HOST_BAD_HANDLE;
+    const struct host_capture *capture = atomic_load(&stream->capture);
+    if (!capture) return HOST_ILLEGAL_STATE;
+    if ((count && !nodes) || !host_nodes_of(capture->graph, nodes, count))
+        return HOST_INVALID_VALUE;
+    if (replace) return set_tips(stream, nodes, count) ? HOST_OK : HOST_OUT_OF_MEMORY;
+    struct host_capture_place more = {NULL, NULL, count};
+    more.tips = malloc((count + 1) * sizeof(*more.tips));
+    if (!more.tips) return HOST_OUT_OF_MEMORY;
+    if (count) memcpy(more.tips, nodes, count * sizeof(*more.tips));
+    bool good = add_tips(stream, &more);
+    free(more.tips);
+    return good ? HOST_OK : HOST_OUT_OF_MEMORY;
 }
 
 int tuttiHostCaptureMode(int *mode)
@@ -242,14 +322,6 @@ void host_capture_place_drop(struct host_capture_place *place)
     free(place);
 }
 
-static bool has_tip(const struct CUstream_st *stream, const struct CUgraphNode_st *tip)
-{
-    for (size_t i = 0; i < stream->ntips; i++) {
-        if (stream->tips[i] == tip) return true;
-    }
-    return false;
-}
-
 int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place)
 {
     struct host_capture *capture = atomic_load(&stream->capture);
@@ -263,15 +335,5 @@ int host_capture_join(struct CUstream_st *stream, const struct host_capture_plac
         enter(stream, place->capture);
         return set_tips(stream, place->tips, place->ntips) ? HOST_OK : HOST_OUT_OF_MEMORY;
     }
-    struct CUgraphNode_st **all = malloc((stream->ntips + place->ntips + 1) * sizeof(*all));
-    if (!all) return HOST_OUT_OF_MEMORY;
-    size_t n = stream->ntips;
-    if (n) memcpy(all, stream->tips, n * sizeof(*all));
-    for (size_t i = 0; i < place->ntips; i++) {
-        if (!has_tip(stream, place->tips[i])) all[n++] = place->tips[i];
-    }
-    free(stream->tips);
-    stream->tips = all;
-    stream->ntips = n;
-    return HOST_OK;
+    return add_tips(stream, place) ? HOST_OK : HOST_OUT_OF_MEMORY;
 }

@@ -1,5 +1,6 @@
 /* Events. A record on an idle stream is a time and nothing else; on a busy one it is a mark in the
  * queue. */
+#include "graph.h"
 #include "slab.h"
 #include "stream.h"
 
@@ -178,4 +179,76 @@ int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *even
     rc = host_stream_append(stream, &op);
     if (rc) host_mark_drop(mark);
     return rc;
+}
+
+/* ---- events as items of graphs ---- */
+
+struct event_item {
+    struct tt_item item;
+    struct CUevent_st *event; /* borrowed; looked at only when it is alive */
+    bool wait;
+};
+
+static void reach_now(struct CUevent_st *event)
+{
+    pthread_mutex_lock(&event->lock);
+    forget_record(event);
+    event->recorded = true;
+    event->time_nsec = tt_now_nsec();
+    pthread_mutex_unlock(&event->lock);
+}
+
+static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct event_item *stands = (struct event_item *)item;
+    if (call == TT_ITEM_RELEASE) {
+        free(stands);
+        return TT_STEP_DONE;
+    }
+    if (!is_event(stands->event)) return TT_STEP_DONE;
+    if (stands->wait) return event_done(stands->event) ? TT_STEP_DONE : TT_STEP_WAIT;
+    reach_now(stands->event);
+    return TT_STEP_DONE;
+}
+
+bool host_event_alive(const struct CUevent_st *event)
+{
+    return is_event(event);
+}
+
+struct tt_item *host_event_item(struct CUevent_st *event, bool wait)
+{
+    struct event_item *stands = calloc(1, sizeof(*stands));
+    if (!stands) return NULL;
+    stands->item.step = event_step;
+    stands->event = event;
+    stands->wait = wait;
+    return &stands->item;
+}
+
+static int add_event_node(struct CUstream_st *handle, struct CUevent_st *event, bool wait)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!is_event(event) || !stream) return HOST_BAD_HANDLE;
+    if (!atomic_load_explicit(&stream->capture, memory_order_relaxed)) return HOST_INVALID_VALUE;
+    struct tt_item *item = host_event_item(event, wait);
+    if (!item) return HOST_OUT_OF_MEMORY;
+    int rc = host_capture_add(stream, &(struct host_op){.kind = HOST_OP_ITEM, .item = item});
+    if (rc) {
+        event_step(item, TT_ITEM_RELEASE);
+        return rc;
+    }
+    stream->tips[0]->kind = wait ? TT_NODE_WAIT : TT_NODE_RECORD;
+    stream->tips[0]->told = (struct tt_node){.kind = stream->tips[0]->kind, .event = event};
+    return HOST_OK;
+}
+
+int tuttiHostEventRecordExternal(struct CUevent_st *event, struct CUstream_st *stream)
+{
+    return add_event_node(stream, event, false);
+}
+
+int tuttiHostStreamWaitExternal(struct CUstream_st *stream, struct CUevent_st *event)
+{
+    return add_event_node(stream, event, true);
 }

@@ -1,28 +1,21 @@
-/* Graphs: nodes, copies, and the executable form: operations in an order that respects the edges,
- * of which any whose predecessors are done may advance. */
+/* Graphs and their nodes. Handles are checked as streams' are: objects lie in slabs, so a dead one
+ * is harmless to look at. What is launched is a sorted copy, see exec.c. */
 #include "graph.h"
+
+#include "host.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRAPH_MAGIC = 0x67726170, NODE_MAGIC = 0x6e6f6465, EXEC_MAGIC = 0x65786563 };
+enum { MAX_GRAPHS = 1 << 20, MAX_NODES = 1 << 23, GRAPH_PLACE = 64, NODE_PLACE = 512 };
 
-struct exec_op {
-    struct host_op op;
-    struct host_item_share *share; /* counted */
-    size_t *deps;                  /* owned: indices of earlier operations */
-    size_t ndeps;
-    bool done;
-};
-
-struct CUgraphExec_st {
-    uint32_t magic;
-    _Atomic int refs;      /* the handle, and queued launches */
-    void *_Atomic running; /* token of the launch that is under way; one at a time */
-    struct exec_op *ops;   /* owned */
-    size_t nops, ndone;
-    bool has_calls;
-};
+static struct host_slab graphs = {
+    PTHREAD_MUTEX_INITIALIZER, NULL, GRAPH_PLACE, MAX_GRAPHS, 0, NULL, 0};
+static struct host_slab nodes = {
+    PTHREAD_MUTEX_INITIALIZER, NULL, NODE_PLACE, MAX_NODES, 0, NULL, 0};
+static _Atomic uint64_t next_node = 1;
+_Static_assert(sizeof(struct CUgraph_st) <= GRAPH_PLACE, "a graph fits its place");
+_Static_assert(sizeof(struct CUgraphNode_st) <= NODE_PLACE, "a node fits its place");
 
 /* ---- shares ---- */
 
@@ -42,41 +35,80 @@ void host_share_drop(struct host_item_share *share)
     free(share);
 }
 
+/* ---- memory that belongs to graphs ---- */
+
+struct memory_item {
+    struct tt_item item;
+    void *ptr; /* owned; NULL for a free node, which has nothing to do */
+};
+
+static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct memory_item *memory = (struct memory_item *)item;
+    if (call == TT_ITEM_RELEASE) {
+        tuttiHostFree(memory->ptr); /* an error says that the program has freed it */
+        free(memory);
+    }
+    return TT_STEP_DONE;
+}
+
+struct tt_item *host_memory_item(void *ptr)
+{
+    struct memory_item *memory = calloc(1, sizeof(*memory));
+    if (!memory) return NULL;
+    memory->item.step = memory_step;
+    memory->ptr = ptr;
+    return &memory->item;
+}
+
 /* ---- graphs ---- */
 
 bool host_graph_holds(const struct CUgraph_st *graph)
 {
-    return graph && graph->magic == GRAPH_MAGIC;
+    return host_slab_holds(&graphs, graph, GRAPH_MAGIC);
+}
+
+bool host_node_holds(const struct CUgraphNode_st *node)
+{
+    return host_slab_holds(&nodes, node, NODE_MAGIC);
+}
+
+bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!host_node_holds(list[i]) || list[i]->graph != graph) return false;
+    }
+    return true;
 }
 
 struct CUgraph_st *host_graph_make(void)
 {
-    struct CUgraph_st *graph = calloc(1, sizeof(*graph));
+    struct CUgraph_st *graph = host_slab_take(&graphs);
     if (graph) graph->magic = GRAPH_MAGIC;
     return graph;
 }
 
-static void free_node(struct CUgraphNode_st *node)
+void host_node_free(struct CUgraphNode_st *node)
 {
     host_share_drop(node->share);
+    if (node->op.kind == HOST_OP_GRAPH) host_exec_drop(node->op.launch.exec);
     host_graph_free(node->child);
-    node->magic = 0;
     free(node->deps);
-    free(node);
+    host_slab_give(&nodes, node);
 }
 
 void host_graph_free(struct CUgraph_st *graph)
 {
     if (!graph) return;
     for (size_t i = 0; i < graph->nnodes; i++) {
-        free_node(graph->nodes[i]);
+        host_node_free(graph->nodes[i]);
     }
-    graph->magic = 0;
+    host_kept_free(graph->kept);
     free(graph->nodes);
-    free(graph);
+    host_slab_give(&graphs, graph);
 }
 
-static bool add_dep(struct CUgraphNode_st *node, struct CUgraphNode_st *dep)
+bool host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep)
 {
     struct CUgraphNode_st **deps = realloc(node->deps, (node->ndeps + 1) * sizeof(*deps));
     if (!deps) return false;
@@ -89,37 +121,38 @@ struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNo
                                       size_t ndeps, const struct host_op *op,
                                       struct host_item_share *share)
 {
-    static const enum tt_node_kind kinds[] = {[HOST_OP_ITEM] = TT_NODE_KERNEL,
-                                              [HOST_OP_COPY] = TT_NODE_COPY,
-                                              [HOST_OP_SET] = TT_NODE_SET,
-                                              [HOST_OP_CALL] = TT_NODE_HOST,
-                                              [HOST_OP_EMPTY] = TT_NODE_EMPTY};
+    static const enum tt_node_kind kinds[] = {
+        [HOST_OP_ITEM] = TT_NODE_KERNEL, [HOST_OP_COPY] = TT_NODE_COPY,
+        [HOST_OP_SET] = TT_NODE_SET,     [HOST_OP_CALL] = TT_NODE_HOST,
+        [HOST_OP_GRAPH] = TT_NODE_GRAPH, [HOST_OP_EMPTY] = TT_NODE_EMPTY};
     if (graph->nnodes == graph->room) {
         size_t room = graph->room ? graph->room * 2 : 16;
-        struct CUgraphNode_st **nodes = realloc(graph->nodes, room * sizeof(*nodes));
-        if (!nodes) return NULL;
-        graph->nodes = nodes;
+        struct CUgraphNode_st **list = realloc(graph->nodes, room * sizeof(*list));
+        if (!list) return NULL;
+        graph->nodes = list;
         graph->room = room;
     }
-    struct CUgraphNode_st *node = calloc(1, sizeof(*node));
+    struct CUgraphNode_st *node = host_slab_take(&nodes);
     bool good = node != NULL;
     for (size_t i = 0; good && i < ndeps; i++) {
-        good = add_dep(node, deps[i]);
+        good = host_node_depend(node, deps[i]);
     }
     if (!good) {
         if (node) free(node->deps);
-        free(node);
+        if (node) host_slab_give(&nodes, node);
         return NULL;
     }
-    node->magic = NODE_MAGIC;
     node->graph = graph;
+    node->id = node->origin = atomic_fetch_add(&next_node, 1);
     node->op = *op;
     node->op.next = NULL;
     node->kind = kinds[op->kind];
     node->share = share;
     if (share) atomic_fetch_add(&share->refs, 1);
+    if (op->kind == HOST_OP_GRAPH) host_exec_hold(op->launch.exec);
     node->index = graph->nnodes;
     graph->nodes[graph->nnodes++] = node;
+    node->magic = NODE_MAGIC;
     return node;
 }
 
@@ -145,6 +178,8 @@ int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
         struct CUgraphNode_st *node = host_graph_add(copy, NULL, 0, &from->op, from->share);
         bool good = node != NULL;
         if (good) node->kind = from->kind;
+        if (good) node->origin = from->id;
+        if (good) node->told = from->told;
         if (good && from->child) good = tuttiHostGraphClone(&node->child, from->child) == HOST_OK;
         if (!good) {
             host_graph_free(copy);
@@ -154,21 +189,36 @@ int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
     for (size_t i = 0; copy && i < graph->nnodes;
          i++) { /* edges last: a node may depend on a later one */
         for (size_t d = 0; d < graph->nodes[i]->ndeps; d++) {
-            add_dep(copy->nodes[i], copy->nodes[graph->nodes[i]->deps[d]->index]);
+            host_node_depend(copy->nodes[i], copy->nodes[graph->nodes[i]->deps[d]->index]);
         }
     }
+    if (copy) copy->kept = host_kept_copy(graph->kept);
     *graph_out = copy;
     return copy ? HOST_OK : HOST_OUT_OF_MEMORY;
 }
 
-static bool op_of_node(const struct tt_node *node, struct host_op *op)
+static int item_of_node(const struct tt_node *node, struct host_op *op)
+{
+    bool event = node->kind == TT_NODE_WAIT || node->kind == TT_NODE_RECORD;
+    op->kind = HOST_OP_ITEM;
+    if (node->kind == TT_NODE_KERNEL) {
+        op->item = node->item;
+        return node->item ? HOST_OK : HOST_INVALID_VALUE;
+    }
+    if (event && !host_event_alive(node->event)) return HOST_BAD_HANDLE;
+    op->item = event ? host_event_item(node->event, node->kind == TT_NODE_WAIT)
+                     : host_memory_item(node->kind == TT_NODE_ALLOC ? node->ptr : NULL);
+    return op->item ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int host_op_of_node(const struct tt_node *node, struct host_op *op)
 {
     memset(op, 0, sizeof(*op));
     switch (node->kind) {
     case TT_NODE_COPY:
         op->kind = HOST_OP_COPY;
         op->copy = node->copy;
-        return true;
+        return HOST_OK;
     case TT_NODE_SET:
         op->kind = HOST_OP_SET;
         op->set.ptr = node->set.ptr;
@@ -177,27 +227,37 @@ static bool op_of_node(const struct tt_node *node, struct host_op *op)
         op->set.pitch = node->set.pitch;
         op->set.width = node->set.width;
         op->set.height = node->set.height;
-        return true;
+        return HOST_OK;
     case TT_NODE_HOST:
         op->kind = HOST_OP_CALL;
         op->call.fn = node->host.fn;
         op->call.arg = node->host.arg;
-        return true;
+        return node->host.fn ? HOST_OK : HOST_INVALID_VALUE;
     case TT_NODE_KERNEL:
-        op->kind = HOST_OP_ITEM;
-        op->item = node->item;
-        return node->item != NULL;
-    default: op->kind = HOST_OP_EMPTY; return true;
+    case TT_NODE_WAIT:
+    case TT_NODE_RECORD:
+    case TT_NODE_ALLOC:
+    case TT_NODE_FREE: return item_of_node(node, op);
+    case TT_NODE_GRAPH:
+    case TT_NODE_EMPTY: op->kind = HOST_OP_EMPTY; return HOST_OK;
     }
+    return HOST_INVALID_VALUE;
 }
 
-static bool are_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const *nodes,
-                         size_t count)
+void host_op_unmake(const struct tt_node *node, const struct host_op *op)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (!nodes[i] || nodes[i]->magic != NODE_MAGIC || nodes[i]->graph != graph) return false;
-    }
-    return true;
+    if (op->kind == HOST_OP_ITEM && node->kind != TT_NODE_KERNEL)
+        op->item->step(op->item, TT_ITEM_RELEASE);
+}
+
+static int check_add(const struct CUgraph_st *graph, struct CUgraphNode_st *const *deps,
+                     size_t ndeps, const struct tt_node *node)
+{
+    if (!host_graph_holds(graph) || (ndeps && !deps) || !host_nodes_of(graph, deps, ndeps))
+        return HOST_INVALID_VALUE;
+    bool child = node->kind == TT_NODE_GRAPH;
+    return child && (!host_graph_holds(node->graph) || node->graph == graph) ? HOST_INVALID_VALUE
+                                                                             : HOST_OK;
 }
 
 int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *deps, size_t ndeps,
@@ -205,215 +265,84 @@ int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *de
 {
     struct host_op op;
     struct host_item_share *share = NULL;
-    if (!host_graph_holds(graph) || (ndeps && !deps) || !are_nodes_of(graph, deps, ndeps))
-        return HOST_INVALID_VALUE;
-    if (!op_of_node(node, &op)) return HOST_INVALID_VALUE;
+    struct CUgraphNode_st *made = NULL;
+    struct tt_node told = *node;
+    int rc = check_add(graph, deps, ndeps, node);
+    if (!rc && node->kind == TT_NODE_ALLOC)
+        rc = tuttiHostMalloc(node->device, node->bytes, &told.ptr);
+    if (!rc) rc = host_op_of_node(&told, &op);
+    if (rc) return rc;
     if (op.kind == HOST_OP_ITEM) share = host_share_make(op.item);
-    struct CUgraphNode_st *made = host_graph_add(graph, deps, ndeps, &op, share);
-    if (!made) return HOST_OUT_OF_MEMORY;
+    if (share || op.kind != HOST_OP_ITEM) made = host_graph_add(graph, deps, ndeps, &op, share);
+    if (!made) {
+        host_op_unmake(node, &op);
+        free(share);
+        return HOST_OUT_OF_MEMORY;
+    }
     if (share) atomic_fetch_sub(&share->refs, 1);
     made->kind = node->kind;
-    if (node->kind == TT_NODE_GRAPH && tuttiHostGraphClone(&made->child, node->graph))
-        return HOST_INVALID_VALUE;
+    made->told = told;
     *node_out = made;
-    return HOST_OK;
+    if (node->kind != TT_NODE_GRAPH) return HOST_OK;
+    rc = tuttiHostGraphClone(&made->child, node->graph);
+    if (rc) tuttiHostNodeDestroy(made);
+    return rc;
 }
 
 int tuttiHostGraphAddEdge(struct CUgraph_st *graph, struct CUgraphNode_st *from,
                           struct CUgraphNode_st *to)
 {
     struct CUgraphNode_st *both[] = {from, to};
-    if (!host_graph_holds(graph) || !are_nodes_of(graph, both, 2) || from == to)
+    if (!host_graph_holds(graph) || !host_nodes_of(graph, both, 2) || from == to)
         return HOST_INVALID_VALUE;
-    return add_dep(to, from) ? HOST_OK : HOST_OUT_OF_MEMORY;
+    for (size_t i = 0; i < to->ndeps; i++) {
+        if (to->deps[i] == from) return HOST_INVALID_VALUE;
+    }
+    return host_node_depend(to, from) ? HOST_OK : HOST_OUT_OF_MEMORY;
 }
 
-int tuttiHostGraphNodes(struct CUgraph_st *graph, struct CUgraphNode_st **nodes, size_t *count)
+int tuttiHostGraphNodes(struct CUgraph_st *graph, struct CUgraphNode_st **list, size_t *count)
 {
     if (!host_graph_holds(graph)) return HOST_INVALID_VALUE;
-    for (size_t i = 0; nodes && i < *count && i < graph->nnodes; i++) {
-        nodes[i] = graph->nodes[i];
+    for (size_t i = 0; list && i < *count && i < graph->nnodes; i++) {
+        list[i] = graph->nodes[i];
     }
     *count = graph->nnodes;
     return HOST_OK;
 }
 
-int tuttiHostNodeKind(struct CUgraphNode_st *node, enum tt_node_kind *kind)
+int tuttiHostGraphRoots(struct CUgraph_st *graph, struct CUgraphNode_st **list, size_t *count)
 {
-    if (!node || node->magic != NODE_MAGIC) return HOST_INVALID_VALUE;
-    *kind = node->kind;
+    size_t found = 0;
+    if (!host_graph_holds(graph)) return HOST_INVALID_VALUE;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        if (graph->nodes[i]->ndeps) continue;
+        if (list && found < *count) list[found] = graph->nodes[i];
+        found++;
+    }
+    *count = found;
     return HOST_OK;
 }
 
-/* ---- executable graphs ---- */
-
-static void free_exec(struct CUgraphExec_st *exec)
+int tuttiHostGraphEdges(struct CUgraph_st *graph, struct CUgraphNode_st **from,
+                        struct CUgraphNode_st **to, size_t *count)
 {
-    for (size_t i = 0; exec->ops && i < exec->nops; i++) {
-        host_share_drop(exec->ops[i].share);
-        if (exec->ops[i].op.kind == HOST_OP_GRAPH) host_exec_drop(exec->ops[i].op.launch.exec);
-        free(exec->ops[i].deps);
-    }
-    exec->magic = 0;
-    free(exec->ops);
-    free(exec);
-}
-
-void host_exec_drop(struct CUgraphExec_st *exec)
-{
-    if (atomic_fetch_sub(&exec->refs, 1) == 1) free_exec(exec);
-}
-
-/* Position of every node in an order that respects the edges; false on a cycle. */
-static bool sort_nodes(const struct CUgraph_st *graph, size_t *position)
-{
-    size_t placed = 0;
-    bool moved = true;
+    size_t found = 0, room = *count;
+    if (!host_graph_holds(graph)) return HOST_INVALID_VALUE;
     for (size_t i = 0; i < graph->nnodes; i++) {
-        position[i] = SIZE_MAX;
-    }
-    while (placed < graph->nnodes && moved) {
-        moved = false;
-        for (size_t i = 0; i < graph->nnodes; i++) {
-            const struct CUgraphNode_st *node = graph->nodes[i];
-            bool ready = position[i] == SIZE_MAX;
-            for (size_t d = 0; ready && d < node->ndeps; d++) {
-                ready = position[node->deps[d]->index] != SIZE_MAX;
-            }
-            if (!ready) continue;
-            position[i] = placed++;
-            moved = true;
+        struct CUgraphNode_st *node = graph->nodes[i];
+        for (size_t d = 0; d < node->ndeps; d++, found++) {
+            if (from && to && found < room) from[found] = node->deps[d];
+            if (from && to && found < room) to[found] = node;
         }
     }
-    return placed == graph->nnodes;
-}
-
-static int fill_op(struct CUgraphExec_st *exec, const struct CUgraphNode_st *node,
-                   const size_t *position)
-{
-    struct exec_op *op = &exec->ops[position[node->index]];
-    op->op = node->op;
-    op->share = node->share;
-    if (op->share) atomic_fetch_add(&op->share->refs, 1);
-    op->deps = malloc((node->ndeps + 1) * sizeof(*op->deps));
-    if (!op->deps) return HOST_OUT_OF_MEMORY;
-    for (size_t d = 0; d < node->ndeps; d++) {
-        op->deps[op->ndeps++] = position[node->deps[d]->index];
-    }
-    if (op->op.kind == HOST_OP_CALL) exec->has_calls = true;
-    if (!node->child) return HOST_OK;
-    struct CUgraphExec_st *child = NULL;
-    int rc = tuttiHostGraphInstantiate(node->child, &child);
-    if (rc) return rc;
-    op->op.kind = HOST_OP_GRAPH;
-    op->op.launch.exec = child;
-    op->op.launch.token = op;
-    exec->has_calls = exec->has_calls || child->has_calls;
+    *count = found;
     return HOST_OK;
 }
 
-int tuttiHostGraphInstantiate(struct CUgraph_st *graph, struct CUgraphExec_st **exec_out)
+int tuttiHostNodeKind(struct CUgraphNode_st *node, enum tt_node_kind *kind)
 {
-    int rc = HOST_OK;
-    if (!host_graph_holds(graph) || graph->capturing) return HOST_INVALID_VALUE;
-    struct CUgraphExec_st *exec = calloc(1, sizeof(*exec));
-    size_t *position = calloc(graph->nnodes + 1, sizeof(*position));
-    if (exec) {
-        atomic_store(&exec->refs, 1);
-        exec->nops = graph->nnodes;
-        exec->ops = calloc(exec->nops + 1, sizeof(*exec->ops));
-    }
-    if (!exec || !position || !exec->ops) {
-        rc = HOST_OUT_OF_MEMORY;
-    } else if (!sort_nodes(graph, position)) {
-        exec->nops = 0;
-        rc = HOST_INVALID_VALUE;
-    }
-    for (size_t i = 0; !rc && i < graph->nnodes; i++) {
-        rc = fill_op(exec, graph->nodes[i], position);
-    }
-    free(position);
-    if (rc && exec) free_exec(exec);
-    if (rc) return rc;
-    exec->magic = EXEC_MAGIC;
-    *exec_out = exec;
-    return HOST_OK;
-}
-
-static bool deps_done(const struct CUgraphExec_st *exec, const struct exec_op *op)
-{
-    for (size_t d = 0; d < op->ndeps; d++) {
-        if (!exec->ops[op->deps[d]].done) return false;
-    }
-    return true;
-}
-
-static bool start_launch(struct CUgraphExec_st *exec, void *token)
-{
-    void *idle = NULL;
-    if (atomic_load(&exec->running) == token) return true;
-    if (!atomic_compare_exchange_strong(&exec->running, &idle, token)) return false;
-    for (size_t i = 0; i < exec->nops; i++) {
-        exec->ops[i].done = false;
-    }
-    exec->ndone = 0;
-    return true;
-}
-
-/* Launches of one exec follow each other: a stream in front holds `running`, so others' launches
- * wait. */
-enum tt_step host_exec_step(struct CUgraphExec_st *exec, void *token, bool calls)
-{
-    bool progress = false;
-    if (!start_launch(exec, token)) return TT_STEP_WAIT;
-    for (size_t i = 0; i < exec->nops; i++) {
-        struct exec_op *op = &exec->ops[i];
-        if (op->done || !deps_done(exec, op)) continue;
-        enum tt_step step = host_op_step(&op->op, calls);
-        if (step != TT_STEP_WAIT) progress = true;
-        if (step != TT_STEP_DONE) continue;
-        op->done = true;
-        exec->ndone++;
-    }
-    if (exec->ndone < exec->nops) return progress ? TT_STEP_PROGRESS : TT_STEP_WAIT;
-    atomic_store(&exec->running, NULL);
-    return TT_STEP_DONE;
-}
-
-static int launch_inline(struct CUgraphExec_st *exec, struct CUstream_st *stream,
-                         const struct host_op *op)
-{
-    enum tt_step step = TT_STEP_PROGRESS;
-    for (int polls = 0; step != TT_STEP_DONE && polls < 100; polls++) {
-        step = host_exec_step(exec, stream, false);
-    }
-    if (step != TT_STEP_DONE) return host_stream_park(stream, op);
-    host_stream_release(stream);
-    host_exec_drop(exec);
-    return HOST_OK;
-}
-
-int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle)
-{
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!exec || exec->magic != EXEC_MAGIC) return HOST_INVALID_VALUE;
-    if (!stream) return HOST_BAD_HANDLE;
-    if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
-        return HOST_CAPTURE_UNSUPPORTED;
-    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec, stream}};
-    atomic_fetch_add(&exec->refs, 1);
-    if (!exec->has_calls && !atomic_load(&exec->running) && host_stream_claim_idle(stream)) {
-        return launch_inline(exec, stream, &op);
-    }
-    int rc = host_stream_append(stream, &op);
-    if (rc) host_exec_drop(exec);
-    return rc;
-}
-
-int tuttiHostGraphExecDestroy(struct CUgraphExec_st *exec)
-{
-    if (!exec || exec->magic != EXEC_MAGIC) return HOST_INVALID_VALUE;
-    exec->magic = 0;
-    host_exec_drop(exec);
+    if (!host_node_holds(node)) return HOST_INVALID_VALUE;
+    *kind = node->kind;
     return HOST_OK;
 }

@@ -109,6 +109,10 @@ int tuttiHostGraphExecDestroy(struct CUgraphExec_st *exec); /* while running: at
 /* Replace what the executable does in place of `node` of the graph that it was made from. */
 int tuttiHostExecNodeSet(struct CUgraphExec_st *exec, struct CUgraphNode_st *node,
                          const struct tt_node *what);
+/* Leave a copy, set or kernel out of later launches, or take it in again. */
+int tuttiHostExecNodeEnable(struct CUgraphExec_st *exec, struct CUgraphNode_st *node, bool enabled);
+int tuttiHostExecNodeEnabled(struct CUgraphExec_st *exec, struct CUgraphNode_st *node,
+                             bool *enabled);
 enum tt_update { /* CUDA's numbers of update results */
                  TT_UPDATE_OK = 0,
                  TT_UPDATE_ERROR = 1,

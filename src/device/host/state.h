@@ -17,6 +17,7 @@ enum { /* CUDA's numbers, as many as the room returns */
        HOST_NO_DEVICE = 100,
        HOST_INVALID_DEVICE = 101,
        HOST_BAD_HANDLE = 400,
+       HOST_ILLEGAL_STATE = 401,
        HOST_NOT_READY = 600,
        HOST_NOT_SUPPORTED = 801,
        HOST_CAPTURE_UNSUPPORTED = 900,

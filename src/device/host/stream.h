@@ -9,6 +9,8 @@
 #include "host_stream.h"
 #include "state.h"
 
+struct host_exec;
+
 struct host_mark { /* a place in a stream; reached once */
     _Atomic int refs;
     _Atomic bool reached;
@@ -43,8 +45,8 @@ struct host_op {
         } call;
         struct host_mark *mark; /* counted */
         struct {
-            struct CUgraphExec_st *exec; /* counted */
-            void *token; /* names the launch: its stream, or its place in a parent */
+            struct host_exec *exec; /* counted */
+            void *token;            /* names the launch: its stream, or its place in a parent */
         } launch;
     };
 };
@@ -114,6 +116,7 @@ struct host_capture_place *host_capture_place(struct CUstream_st *stream);
 void host_capture_place_drop(struct host_capture_place *place);
 int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place);
 
-/* Graphs (graph.c). */
-enum tt_step host_exec_step(struct CUgraphExec_st *exec, void *token, bool calls);
-void host_exec_drop(struct CUgraphExec_st *exec);
+/* Executable graphs (exec.c). */
+enum tt_step host_exec_step(struct host_exec *exec, void *token, bool calls);
+void host_exec_hold(struct host_exec *exec);
+void host_exec_drop(struct host_exec *exec);

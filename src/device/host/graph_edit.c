@@ -1,0 +1,132 @@
+/* Questions about nodes and changes of graphs. */
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int tuttiHostNodeGet(struct CUgraphNode_st *node, struct tt_node *node_out)
+{
+    if (!host_node_holds(node)) return HOST_INVALID_VALUE;
+    memset(node_out, 0, sizeof(*node_out));
+    node_out->kind = node->kind;
+    switch (node->kind) {
+    case TT_NODE_COPY: node_out->copy = node->op.copy; break;
+    case TT_NODE_SET:
+        node_out->set.ptr = node->op.set.ptr;
+        node_out->set.value = node->op.set.value;
+        node_out->set.elem_bytes = node->op.set.elem_bytes;
+        node_out->set.pitch = node->op.set.pitch;
+        node_out->set.width = node->op.set.width;
+        node_out->set.height = node->op.set.height;
+        break;
+    case TT_NODE_HOST:
+        node_out->host.fn = node->op.call.fn;
+        node_out->host.arg = node->op.call.arg;
+        break;
+    case TT_NODE_KERNEL: node_out->item = node->share ? node->share->item : NULL; break;
+    case TT_NODE_GRAPH: node_out->graph = node->child; break;
+    default: *node_out = node->told; break;
+    }
+    return HOST_OK;
+}
+
+int tuttiHostNodeSet(struct CUgraphNode_st *node, const struct tt_node *params)
+{
+    struct host_op op;
+    struct host_item_share *share = NULL;
+    if (!host_node_holds(node) || params->kind != node->kind || node->kind == TT_NODE_GRAPH)
+        return HOST_INVALID_VALUE;
+    if (node->kind == TT_NODE_ALLOC) return HOST_INVALID_VALUE;
+    int rc = host_op_of_node(params, &op);
+    if (rc) return rc;
+    if (op.kind == HOST_OP_ITEM) {
+        share = host_share_make(op.item);
+        if (!share) host_op_unmake(params, &op);
+        if (!share) return HOST_OUT_OF_MEMORY;
+        host_share_drop(node->share);
+    }
+    node->op = op;
+    node->share = share;
+    node->told = *params;
+    return HOST_OK;
+}
+
+/* ---- edges ---- */
+
+int tuttiHostNodeBefore(struct CUgraphNode_st *node, struct CUgraphNode_st **list, size_t *count)
+{
+    if (!host_node_holds(node)) return HOST_INVALID_VALUE;
+    for (size_t i = 0; list && i < *count && i < node->ndeps; i++) {
+        list[i] = node->deps[i];
+    }
+    *count = node->ndeps;
+    return HOST_OK;
+}
+
+static size_t find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep)
+{
+    size_t at = 0;
+    while (at < node->ndeps && node->deps[at] != dep) {
+        at++;
+    }
+    return at;
+}
+
+int tuttiHostNodeAfter(struct CUgraphNode_st *node, struct CUgraphNode_st **list, size_t *count)
+{
+    size_t found = 0;
+    if (!host_node_holds(node)) return HOST_INVALID_VALUE;
+    for (size_t i = 0; i < node->graph->nnodes; i++) {
+        struct CUgraphNode_st *other = node->graph->nodes[i];
+        if (find_dep(other, node) == other->ndeps) continue;
+        if (list && found < *count) list[found] = other;
+        found++;
+    }
+    *count = found;
+    return HOST_OK;
+}
+
+static bool drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st *dep)
+{
+    size_t at = find_dep(node, dep);
+    if (at == node->ndeps) return false;
+    node->ndeps--;
+    memmove(node->deps + at, node->deps + at + 1, (node->ndeps - at) * sizeof(*node->deps));
+    return true;
+}
+
+int tuttiHostGraphRemoveEdge(struct CUgraph_st *graph, struct CUgraphNode_st *from,
+                             struct CUgraphNode_st *to)
+{
+    struct CUgraphNode_st *both[] = {from, to};
+    if (!host_graph_holds(graph) || !host_nodes_of(graph, both, 2)) return HOST_INVALID_VALUE;
+    return drop_dep(to, from) ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostNodeDestroy(struct CUgraphNode_st *node)
+{
+    if (!host_node_holds(node) || node->graph->capturing) return HOST_INVALID_VALUE;
+    struct CUgraph_st *graph = node->graph;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        drop_dep(graph->nodes[i], node);
+    }
+    graph->nnodes--;
+    for (size_t i = node->index; i < graph->nnodes; i++) {
+        graph->nodes[i] = graph->nodes[i + 1];
+        graph->nodes[i]->index = i;
+    }
+    host_node_free(node);
+    return HOST_OK;
+}
+
+int tuttiHostNodeInClone(struct CUgraphNode_st *node, struct CUgraph_st *clone,
+                         struct CUgraphNode_st **node_out)
+{
+    if (!host_graph_holds(clone) || !host_node_holds(node)) return HOST_INVALID_VALUE;
+    for (size_t i = 0; i < clone->nnodes; i++) {
+        if (clone->nodes[i]->origin != node->id) continue;
+        *node_out = clone->nodes[i];
+        return HOST_OK;
+    }
+    return HOST_INVALID_VALUE;
+}

@@ -1,0 +1,23 @@
+/* State that only the CUDA faces use and that all of them share: settings per
+ * device, and what was already said. Results are CUDA's numbers. Any thread. */
+#pragma once
+
+#include "device/device.h"
+
+#pragma GCC visibility push(default)
+
+/* Says once per `name` (a literal, kept) that the function is not supported; returns 801. */
+int tuttiHostUnsupported(const char *name);
+
+/* One line to the log, or to stderr when the log is off: what a user must see to go on. */
+void tuttiHostTell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Scheduling flags of a device: 1 on unknown bits, 101 on a bad ordinal. */
+int tuttiHostFlagsSet(int device, unsigned flags);
+int tuttiHostFlagsGet(int device, unsigned *flags);
+
+enum { TT_LIMIT_CACHE_CONFIG = 7, TT_LIMIT_COUNT_ }; /* 0 to 6: enum cudaLimit */
+int tuttiHostLimitSet(int device, int limit, size_t value);
+int tuttiHostLimitGet(int device, int limit, size_t *value);
+
+#pragma GCC visibility pop

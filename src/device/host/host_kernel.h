@@ -1,0 +1,40 @@
+/* Kernels and device variables that compiled programs register, and the host implementations that
+ * stand in for kernels. Results are CUDA's numbers. Any thread; registration may come before main()
+ * and starts nothing. */
+#pragma once
+
+#include "device/device.h"
+
+#pragma GCC visibility push(default)
+
+struct tt_kernel; /* a registered kernel: its address is CUDA's function and kernel handle */
+
+/* A module is what one translation unit registers; *module_out is freed by Close with all its
+ * entries. NULL when out of memory. */
+void *tuttiHostModuleOpen(void);
+void tuttiHostModuleClose(void *module); /* accepts what is no module */
+/* `function` is the host stub, `name` the mangled name (copied). */
+void tuttiHostKernelAdd(void *module, const void *function, const char *name);
+/* `shadow` is the host variable that stands for the device's; it is the storage. */
+void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes);
+bool tuttiHostVariable(const void *shadow, size_t *bytes);
+
+/* The kernel behind a host stub or a handle, or NULL. */
+const struct tt_kernel *tuttiHostKernelFind(const void *function);
+const char *tuttiHostKernelName(const struct tt_kernel *kernel);
+const void *tuttiHostKernelFunction(const struct tt_kernel *kernel);
+
+struct tt_launch {
+    const void *function; /* stub or handle */
+    unsigned grid[3], block[3];
+    size_t shared_bytes;
+    void **args; /* addresses of the arguments, read during the call */
+};
+/* An item that runs the kernel's host implementation over the grid. Errors: 9 (grid or block), 98
+ * (not registered, or without implementation: said once per kernel), 2. */
+int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_out);
+/* The item's launch, arguments as the item keeps them; false for other items. */
+bool tuttiHostKernelOf(const struct tt_item *item, struct tt_launch *launch_out);
+int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch);
+
+#pragma GCC visibility pop

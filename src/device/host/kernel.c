@@ -1,0 +1,379 @@
+/* Kernels by their host stub or name, and launches as work items: the host implementation is called
+ * once per block of the grid, in stream order, some blocks per slice. An entry lives until its
+ * module closes; an item keeps what it needs of it. */
+#include "host_face.h"
+#include "host_kernel.h"
+#include "state.h"
+#include "tutti.h"
+
+#include "base/arch/arch.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOST_INVALID_CONFIGURATION = 9,
+    HOST_INVALID_FUNCTION = 98,
+    SLICE_TICKS = 150000, /* about 50 us */
+};
+
+struct implementation { /* what tuttiRegisterKernel() was given */
+    struct implementation *next;
+    const void *function; /* NULL: by name alone */
+    char *name;           /* owned; NULL: by function alone */
+    tuttiKernelRun run;
+    void *context;
+    size_t nargs, arg_bytes_all;
+    size_t *arg_bytes; /* owned */
+};
+
+struct tt_kernel {
+    struct tt_kernel *next;
+    const void *module, *function;
+    char *name; /* owned */
+    _Atomic bool told;
+};
+
+struct variable {
+    struct variable *next;
+    const void *module, *shadow;
+    char *name; /* owned */
+    size_t bytes;
+};
+
+struct module {
+    struct module *next;
+};
+
+struct registry {
+    pthread_mutex_t lock;
+    struct implementation *implementations;
+    struct tt_kernel *kernels;
+    struct variable *variables;
+    struct module *modules;
+};
+
+static struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- modules ---- */
+
+void *tuttiHostModuleOpen(void)
+{
+    struct module *module = calloc(1, sizeof(*module));
+    if (!module) return NULL;
+    pthread_mutex_lock(&registry.lock);
+    module->next = registry.modules;
+    registry.modules = module;
+    pthread_mutex_unlock(&registry.lock);
+    return module;
+}
+
+static void drop_kernels(const void *module)
+{
+    struct tt_kernel **link = &registry.kernels;
+    while (*link) {
+        struct tt_kernel *kernel = *link;
+        if (kernel->module != module) {
+            link = &kernel->next;
+            continue;
+        }
+        *link = kernel->next;
+        free(kernel->name);
+        free(kernel);
+    }
+}
+
+static void drop_variables(const void *module)
+{
+    struct variable **link = &registry.variables;
+    while (*link) {
+        struct variable *variable = *link;
+        if (variable->module != module) {
+            link = &variable->next;
+            continue;
+        }
+        *link = variable->next;
+        free(variable->name);
+        free(variable);
+    }
+}
+
+void tuttiHostModuleClose(void *handle)
+{
+    pthread_mutex_lock(&registry.lock);
+    struct module **link = &registry.modules;
+    while (*link && *link != handle) {
+        link = &(*link)->next;
+    }
+    struct module *module = *link;
+    if (module) {
+        *link = module->next;
+        drop_kernels(module);
+        drop_variables(module);
+        free(module);
+    }
+    pthread_mutex_unlock(&registry.lock);
+}
+
+void tuttiHostKernelAdd(void *module, const void *function, const char *name)
+{
+    struct tt_kernel *kernel = calloc(1, sizeof(*kernel));
+    if (!kernel) return;
+    kernel->module = module;
+    kernel->function = function;
+    kernel->name = strdup(name ? name : "?");
+    pthread_mutex_lock(&registry.lock);
+    kernel->next = registry.kernels;
+    registry.kernels = kernel;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes)
+{
+    struct variable *variable = calloc(1, sizeof(*variable));
+    if (!variable) return;
+    variable->module = module;
+    variable->shadow = shadow;
+    variable->bytes = bytes;
+    variable->name = strdup(name ? name : "?");
+    pthread_mutex_lock(&registry.lock);
+    variable->next = registry.variables;
+    registry.variables = variable;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+bool tuttiHostVariable(const void *shadow, size_t *bytes)
+{
+    pthread_mutex_lock(&registry.lock);
+    const struct variable *variable = registry.variables;
+    while (variable && variable->shadow != shadow) {
+        variable = variable->next;
+    }
+    if (variable) *bytes = variable->bytes;
+    pthread_mutex_unlock(&registry.lock);
+    return variable != NULL;
+}
+
+/* ---- look-up ---- */
+
+/* Lock held. */
+static struct tt_kernel *find_kernel(const void *function)
+{
+    struct tt_kernel *kernel = registry.kernels;
+    while (kernel && kernel->function != function && kernel != function) {
+        kernel = kernel->next;
+    }
+    return kernel;
+}
+
+const struct tt_kernel *tuttiHostKernelFind(const void *function)
+{
+    pthread_mutex_lock(&registry.lock);
+    const struct tt_kernel *kernel = function ? find_kernel(function) : NULL;
+    pthread_mutex_unlock(&registry.lock);
+    return kernel;
+}
+
+const char *tuttiHostKernelName(const struct tt_kernel *kernel)
+{
+    return kernel->name;
+}
+
+const void *tuttiHostKernelFunction(const struct tt_kernel *kernel)
+{
+    return kernel->function;
+}
+
+/* Lock held. The latest registration wins. */
+static const struct implementation *find_implementation(const struct tt_kernel *kernel,
+                                                        const void *function)
+{
+    const void *stub = kernel ? kernel->function : function;
+    for (const struct implementation *one = registry.implementations; one; one = one->next) {
+        if (one->function && one->function == stub) return one;
+        if (one->name && kernel && kernel->name && !strcmp(one->name, kernel->name)) return one;
+    }
+    return NULL;
+}
+
+static void free_implementation(struct implementation *one)
+{
+    if (!one) return;
+    free(one->name);
+    free(one->arg_bytes);
+    free(one);
+}
+
+static size_t arg_room(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+static struct implementation *copy_implementation(const struct tuttiKernel *kernel)
+{
+    struct implementation *one = calloc(1, sizeof(*one));
+    if (!one) return NULL;
+    one->function = kernel->function;
+    one->run = kernel->run;
+    one->context = kernel->context;
+    one->nargs = kernel->nargs;
+    one->name = kernel->name ? strdup(kernel->name) : NULL;
+    one->arg_bytes = calloc(kernel->nargs + 1, sizeof(*one->arg_bytes));
+    if (!one->arg_bytes || (kernel->name && !one->name)) {
+        free_implementation(one);
+        return NULL;
+    }
+    for (size_t i = 0; i < kernel->nargs; i++) {
+        one->arg_bytes[i] = kernel->arg_bytes[i];
+        one->arg_bytes_all += arg_room(kernel->arg_bytes[i]);
+    }
+    return one;
+}
+
+int tuttiRegisterKernel(const struct tuttiKernel *kernel)
+{
+    if (!kernel || kernel->size < sizeof(*kernel) || !kernel->run) return HOST_INVALID_VALUE;
+    if ((!kernel->function && !kernel->name) || (kernel->nargs && !kernel->arg_bytes))
+        return HOST_INVALID_VALUE;
+    if (kernel->nargs > 4096) return HOST_INVALID_VALUE;
+    struct implementation *one = copy_implementation(kernel);
+    if (!one) return HOST_OUT_OF_MEMORY;
+    pthread_mutex_lock(&registry.lock);
+    one->next = registry.implementations; /* an older one stays: items in flight may use it */
+    registry.implementations = one;
+    pthread_mutex_unlock(&registry.lock);
+    return HOST_OK;
+}
+
+/* ---- launches ---- */
+
+struct kernel_item {
+    struct tt_item item;
+    const struct implementation *one; /* borrowed; lives as long as the process */
+    struct tt_launch launch;          /* args: inside `bytes` */
+    struct tuttiBlock block;
+    uint64_t next, count; /* blocks */
+    char *shared;         /* owned */
+    char bytes[];         /* arguments, then their addresses */
+};
+
+static void run_block(struct kernel_item *kernel)
+{
+    uint64_t index = kernel->next++;
+    kernel->block.index.x = (unsigned)(index % kernel->launch.grid[0]);
+    index /= kernel->launch.grid[0];
+    kernel->block.index.y = (unsigned)(index % kernel->launch.grid[1]);
+    kernel->block.index.z = (unsigned)(index / kernel->launch.grid[1]);
+    kernel->one->run(&kernel->block, kernel->launch.args, kernel->one->context);
+}
+
+static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct kernel_item *kernel = (struct kernel_item *)item;
+    if (call == TT_ITEM_RELEASE) {
+        free(kernel->shared);
+        free(kernel);
+        return TT_STEP_DONE;
+    }
+    uint64_t start = tt_cpu_ticks();
+    while (kernel->next < kernel->count) {
+        run_block(kernel);
+        if (tt_cpu_ticks() - start > SLICE_TICKS) break;
+    }
+    if (kernel->next < kernel->count) return TT_STEP_PROGRESS;
+    kernel->next = 0; /* a graph may run it again */
+    return TT_STEP_DONE;
+}
+
+bool tuttiHostKernelOf(const struct tt_item *item, struct tt_launch *launch_out)
+{
+    if (!item || item->step != kernel_step) return false;
+    *launch_out = ((const struct kernel_item *)item)->launch;
+    return true;
+}
+
+static bool fits(const struct tt_launch *launch)
+{
+    const unsigned *grid = launch->grid, *block = launch->block;
+    bool some = grid[0] && grid[1] && grid[2] && block[0] && block[1] && block[2];
+    return some && grid[0] <= 2147483647U && grid[1] <= 65535 && grid[2] <= 65535 &&
+           block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&
+           (uint64_t)block[0] * block[1] * block[2] <= 1024 && launch->shared_bytes <= 232448;
+}
+
+/* Name what cannot run, once. Lock not held. */
+static int refuse(const void *function, struct tt_kernel *kernel)
+{
+    Dl_info info;
+    if (kernel) {
+        if (!atomic_exchange(&kernel->told, true))
+            tuttiHostTell("tutti: kernel %s has no host implementation: give it one with "
+                          "tuttiRegisterKernel() (docs/hostcuda.md)",
+                          kernel->name);
+        return HOST_INVALID_FUNCTION;
+    }
+    bool named = function && dladdr(function, &info) && info.dli_sname;
+    tuttiHostTell("tutti: launch of %s (%p), which no module registered as a kernel",
+                  named ? info.dli_sname : "a function", function);
+    return HOST_INVALID_FUNCTION;
+}
+
+static struct kernel_item *make_item(const struct implementation *one,
+                                     const struct tt_launch *launch)
+{
+    size_t table = (one->nargs + 1) * sizeof(void *);
+    struct kernel_item *kernel = calloc(1, sizeof(*kernel) + one->arg_bytes_all + 16 + table);
+    if (!kernel) return NULL;
+    kernel->item.step = kernel_step;
+    kernel->one = one;
+    kernel->launch = *launch;
+    kernel->count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    kernel->block.grid = (struct tuttiDim){launch->grid[0], launch->grid[1], launch->grid[2]};
+    kernel->block.block = (struct tuttiDim){launch->block[0], launch->block[1], launch->block[2]};
+    kernel->block.shared_bytes = launch->shared_bytes;
+    if (launch->shared_bytes) {
+        kernel->shared = aligned_alloc(128, (launch->shared_bytes + 127) / 128 * 128);
+        if (!kernel->shared) {
+            free(kernel);
+            return NULL;
+        }
+    }
+    kernel->block.shared = kernel->shared;
+    char *place = (char *)(((uintptr_t)kernel->bytes + 15) / 16 * 16);
+    void **args = (void **)(void *)(place + one->arg_bytes_all);
+    for (size_t i = 0; i < one->nargs; i++) {
+        memcpy(place, launch->args[i], one->arg_bytes[i]);
+        args[i] = place;
+        place += arg_room(one->arg_bytes[i]);
+    }
+    kernel->launch.args = args;
+    return kernel;
+}
+
+int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_out)
+{
+    if (!fits(launch)) return HOST_INVALID_CONFIGURATION;
+    pthread_mutex_lock(&registry.lock);
+    struct tt_kernel *kernel = launch->function ? find_kernel(launch->function) : NULL;
+    const struct implementation *one =
+        launch->function ? find_implementation(kernel, launch->function) : NULL;
+    pthread_mutex_unlock(&registry.lock);
+    if (!one) return refuse(launch->function, kernel);
+    if (one->nargs && !launch->args) return HOST_INVALID_VALUE;
+    struct kernel_item *item = make_item(one, launch);
+    if (!item) return HOST_OUT_OF_MEMORY;
+    if (kernel) item->launch.function = kernel->function;
+    *item_out = &item->item;
+    return HOST_OK;
+}
+
+int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch)
+{
+    struct tt_item *item = NULL;
+    int rc = tuttiHostKernelItem(launch, &item);
+    if (rc) return rc;
+    rc = tuttiHostSubmit(stream, item, true);
+    if (rc) item->step(item, TT_ITEM_RELEASE);
+    return rc;
+}

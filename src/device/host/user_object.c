@@ -1,0 +1,130 @@
+/* Counted objects of the program that graphs keep alive. The last reference runs the destructor in
+ * the thread that drops it. */
+#include "graph.h"
+
+#include <stdlib.h>
+
+enum { OBJECT_MAGIC = 0x75736572, MAX_OBJECTS = 1 << 16 };
+
+struct CUuserObject_st {
+    uint32_t magic;
+    _Atomic uint64_t refs;
+    void (*destroy)(void *);
+    void *arg;
+};
+
+static struct host_slab objects = {PTHREAD_MUTEX_INITIALIZER, NULL, 64, MAX_OBJECTS, 0, NULL, 0};
+_Static_assert(sizeof(struct CUuserObject_st) <= 64, "an object fits its place");
+
+static bool is_object(const struct CUuserObject_st *object)
+{
+    return host_slab_holds(&objects, object, OBJECT_MAGIC);
+}
+
+int tuttiHostUserCreate(void (*fn)(void *), void *arg, unsigned count,
+                        struct CUuserObject_st **object_out)
+{
+    if (!fn || count == 0) return HOST_INVALID_VALUE;
+    struct CUuserObject_st *object = host_slab_take(&objects);
+    if (!object) return HOST_OUT_OF_MEMORY;
+    object->destroy = fn;
+    object->arg = arg;
+    atomic_store(&object->refs, count);
+    object->magic = OBJECT_MAGIC;
+    *object_out = object;
+    return HOST_OK;
+}
+
+int tuttiHostUserRetain(struct CUuserObject_st *object, unsigned count)
+{
+    if (!is_object(object) || count == 0) return HOST_INVALID_VALUE;
+    atomic_fetch_add(&object->refs, count);
+    return HOST_OK;
+}
+
+int tuttiHostUserRelease(struct CUuserObject_st *object, unsigned count)
+{
+    if (!is_object(object) || count == 0) return HOST_INVALID_VALUE;
+    uint64_t before = atomic_load(&object->refs);
+    do {
+        if (before < count) return HOST_INVALID_VALUE;
+    } while (!atomic_compare_exchange_weak(&object->refs, &before, before - count));
+    if (before != count) return HOST_OK;
+    object->magic = 0;
+    object->destroy(object->arg);
+    host_slab_give(&objects, object);
+    return HOST_OK;
+}
+
+/* ---- what graphs keep ---- */
+
+int tuttiHostGraphRetainUser(struct CUgraph_st *graph, struct CUuserObject_st *object,
+                             unsigned count, bool move)
+{
+    if (!host_graph_holds(graph) || !is_object(object) || count == 0) return HOST_INVALID_VALUE;
+    struct host_kept *kept = calloc(1, sizeof(*kept));
+    if (!kept) return HOST_OUT_OF_MEMORY;
+    if (!move) tuttiHostUserRetain(object, count);
+    kept->object = object;
+    kept->count = count;
+    kept->next = graph->kept;
+    graph->kept = kept;
+    return HOST_OK;
+}
+
+static unsigned count_kept(const struct host_kept *kept, const struct CUuserObject_st *object)
+{
+    unsigned count = 0;
+    for (; kept; kept = kept->next) {
+        if (kept->object == object) count += kept->count;
+    }
+    return count;
+}
+
+int tuttiHostGraphReleaseUser(struct CUgraph_st *graph, struct CUuserObject_st *object,
+                              unsigned count)
+{
+    unsigned left = count;
+    if (!host_graph_holds(graph) || count == 0 || count_kept(graph->kept, object) < count)
+        return HOST_INVALID_VALUE;
+    for (struct host_kept **link = &graph->kept; left && *link;) {
+        struct host_kept *kept = *link;
+        if (kept->object == object) {
+            unsigned taken = kept->count < left ? kept->count : left;
+            kept->count -= taken;
+            left -= taken;
+        }
+        if (kept->count) {
+            link = &kept->next;
+            continue;
+        }
+        *link = kept->next;
+        free(kept);
+    }
+    return tuttiHostUserRelease(object, count);
+}
+
+struct host_kept *host_kept_copy(const struct host_kept *from)
+{
+    struct host_kept *first = NULL;
+    for (; from; from = from->next) {
+        struct host_kept *kept = calloc(1, sizeof(*kept));
+        if (!kept) break;
+        kept->object = from->object;
+        kept->count = 1;
+        tuttiHostUserRetain(kept->object, 1);
+        kept->next = first;
+        first = kept;
+    }
+    return first;
+}
+
+void host_kept_free(struct host_kept *kept)
+{
+    while (kept) {
+        struct host_kept *next = kept->next;
+        tuttiHostUserRelease(kept->object, kept->count);
+        free(kept);
+        kept = next;
+    }
+}
