@@ -97,7 +97,7 @@ void tt_comm_free(struct tt_comm *comm)
 ncclResult_t tt_comm_finalize(struct tt_comm *comm)
 {
     ncclResult_t rc = tt_comm_state(comm);
-    if (rc) return rc;
+    if (rc && rc != ncclInProgress) return rc; /* in progress: this very call, in the background */
     atomic_store_explicit(&comm->phase, TT_COMM_FINALIZED, memory_order_release);
     return ncclSuccess;
 }
