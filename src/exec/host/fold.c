@@ -210,6 +210,7 @@ void tt_fold_run(const struct tt_fold *fold, void *const *dsts, int ndsts, const
 
 void tt_copy_job_run(void *dst, const void *src, size_t bytes, bool stream)
 {
+    if (bytes == 0) return; /* the pointers may be NULL then */
     if (stream && bytes >= TILE_BYTES) {
         tt_stream_copy(dst, src, bytes);
         tt_stream_fence();
