@@ -77,10 +77,10 @@ ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *orde
         if (!tt_member_aborted(member)) continue;
         if (!aborted_nsec) aborted_nsec = tt_now_nsec();
         if (tt_now_nsec() - aborted_nsec < ABORT_GRACE_NSEC) continue;
-        return tt_fail(ncclInternalError,
-                       "rank %d: aborted, and %llu operations are still on streams that nobody runs",
-                       member->rank,
-                       (unsigned long long)(issued - atomic_load(&order->served)));
+        return tt_fail(
+            ncclInternalError,
+            "rank %d: aborted, and %llu operations are still on streams that nobody runs",
+            member->rank, (unsigned long long)(issued - atomic_load(&order->served)));
     }
     return abort_code(member);
 }

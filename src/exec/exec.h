@@ -29,17 +29,24 @@ struct tt_fold {
     uint64_t scalar_bits; /* the scalar, in the first bytes, when not on the device */
 };
 
-/* Fold nsrcs sources of count elements in listed order and store to ndsts destinations.
+/* One fold: nsrcs sources of count elements in listed order, stored to ndsts destinations.
  * 16- and 8-bit floats are folded in fp32 and rounded once at the end; others in their own type.
- * pre_mask: bit k set: multiply source k by the scalar first. nsrcs 1 copies (scaling if asked).
- * Destinations may equal a source exactly; other overlap is forbidden. Any alignment to the
- * element. */
-void tt_fold_run(const struct tt_fold *fold, void *const *dsts, int ndsts, const void *const *srcs,
-                 int nsrcs, const uint64_t *pre_mask, bool post, size_t count);
+ * One source is copied (scaled if asked). Destinations may equal a source exactly; other overlap is
+ * forbidden. Any alignment. */
+struct tt_fold_job {
+    const struct tt_fold *fold;
+    void *const *dsts;
+    const void *const *srcs;
+    const uint64_t *pre_mask; /* bit k: multiply source k by the scalar first; NULL: none */
+    size_t count;
+    int ndsts, nsrcs;
+    bool post;
+    bool stream; /* the operation as a whole exceeds the cache: stores go around it */
+};
+void tt_fold_run(const struct tt_fold_job *job);
 
-/* Copy with the instruction mix that suits the size (streaming stores above the last-level cache).
- */
-void tt_copy_run(void *dst, const void *src, size_t bytes);
+/* Copy with the instruction mix that suits the size; `stream` as above. */
+void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream);
 
 /* One program of an operation, bound. Everything a cursor needs; plan/ fills it. */
 struct tt_frame {
@@ -62,11 +69,11 @@ struct tt_frame {
 /* Ticket line of a communicator: its operations run one after the other in issue order, whatever
  * streams they are on. One per communicator, shared by a family that shares resources. */
 struct tt_order {
-    _Atomic uint64_t issued;         /* tickets handed out */
-    _Atomic uint64_t served;         /* tickets finished */
+    _Atomic uint64_t issued;          /* tickets handed out */
+    _Atomic uint64_t served;          /* tickets finished */
     struct tt_work *_Atomic spare[4]; /* owned: works to use again */
-    char *staging;                   /* owned: range memory for buffers out of the peers' reach; */
-    size_t staging_bytes;            /* used by the work whose turn it is */
+    char *staging;                    /* owned: range memory for buffers out of the peers' reach; */
+    size_t staging_bytes;             /* used by the work whose turn it is */
 };
 
 /* Free what the order keeps; zeroed storage is a valid order. After tt_exec_drain(). */

@@ -1,12 +1,12 @@
 /* Work items: programs bound to buffers and edges, in one allocation, used again by the order that
- * they ran in. Making one touches no lock; a spare of the order is taken when it is large enough. */
+ * they ran in. Making one touches no lock; a spare of the order is taken when it is large enough.
+ */
+#include "base/error.h"
+#include "base/mem.h"
 #include "exec/exec.h"
 #include "exec/host/cursor.h"
 #include "exec/host/fold.h"
 #include "exec/step.h"
-
-#include "base/error.h"
-#include "base/mem.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -88,7 +88,8 @@ static void bind_cursors(struct bump *bump, struct tt_work *work, const struct t
 static int cursor_count(const struct tt_work_spec *spec)
 {
     int count = 0;
-    for (int f = 0; f < spec->nframes; f++) count += spec->frames[f].program->nthreads;
+    for (int f = 0; f < spec->nframes; f++)
+        count += spec->frames[f].program->nthreads;
     return count;
 }
 
@@ -112,8 +113,9 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
         take(bump, (size_t)arrival_count(spec), sizeof(struct tt_arrival));
     struct tt_shot *shot = NULL;
     if (ncursors == 1 && spec->member->nranks <= TT_SHOT_MAX_RANKS) {
-        shot = take(bump, 1, sizeof(*shot) +
-                                 tt_shot_op_limit(spec->member->nranks) * sizeof(struct tt_shot_op));
+        shot = take(bump, 1,
+                    sizeof(*shot) +
+                        tt_shot_op_limit(spec->member->nranks) * sizeof(struct tt_shot_op));
     }
     if (bump->base) {
         work->shot = shot;

@@ -31,13 +31,13 @@ struct tt_cursor {
     int32_t i;     /* its register */
     uint32_t pass;
     bool done;
-    bool moving;   /* the move at pc is under way */
-    bool draining; /* all passes done; the peers still read references */
-    bool leaving;  /* counted as being at its LEAVE */
+    bool moving;                      /* the move at pc is under way */
+    bool draining;                    /* all passes done; the peers still read references */
+    bool leaving;                     /* counted as being at its LEAVE */
     bool ref_in, ref_out, ref_posted; /* slots may refer to IN, to OUT; some do */
     /* the move at pc */
-    bool by_peer;      /* one copy per rank */
-    int walk, nwalk; /* step of that walk, its end */
+    bool by_peer;                                /* one copy per rank */
+    int walk, nwalk;                             /* step of that walk, its end */
     size_t done_count, total_count, slice_count; /* elements */
     struct tt_places src, dst;
     uint64_t *pre_mask; /* sources that get the pre-operation */
@@ -49,11 +49,11 @@ struct tt_cursor {
 
 /* A program of small messages, flattened: see shot.c. */
 enum tt_shot_kind {
-    TT_SHOT_SEND,   /* IN to a slot */
-    TT_SHOT_COPY,   /* IN to OUT */
-    TT_SHOT_TAKE,   /* a slot to OUT */
-    TT_SHOT_GATHER, /* a slot, or IN, becomes a source */
-    TT_SHOT_FOLD,   /* the sources to OUT */
+    TT_SHOT_SEND, /* IN to a slot */
+    TT_SHOT_COPY, /* IN to OUT */
+    TT_SHOT_TAKE, /* a slot to OUT */
+    TT_SHOT_PICK, /* a slot, or IN, becomes a source */
+    TT_SHOT_FOLD, /* the sources to OUT */
 };
 struct tt_shot_op {
     enum tt_shot_kind kind;
@@ -66,7 +66,7 @@ struct tt_shot {
     int nops, at; /* `at`: the next one */
     int nsrcs;
     const void *srcs[TT_SHOT_MAX_RANKS];
-    struct tt_edge *full[TT_SHOT_MAX_RANKS]; /* gathered slots to give back */
+    struct tt_edge *full[TT_SHOT_MAX_RANKS]; /* picked slots to give back */
     int nfull;
     void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: tt_fold_run */
     struct tt_shot_op ops[]; /* at most tt_shot_op_limit() */
@@ -93,8 +93,8 @@ struct tt_work {
     size_t slice_bytes; /* of the transport's slots */
     int polls_per_step; /* looks at a slot before a step gives up */
     bool crowded, captured, kept;
-    bool stream;  /* stores go around the cache */
-    bool uses;    /* uses the transport: conn 0 */
+    bool stream; /* stores go around the cache */
+    bool uses;   /* uses the transport: conn 0 */
     /* board */
     uint64_t stamp; /* of frame 0 */
     int nboarded;   /* frames with ENTER */
@@ -115,7 +115,7 @@ struct tt_work {
     int nframes, ncursors;
     struct tt_shot *shot; /* NULL: the interpreter runs the program */
     int nlive;            /* cursors not done */
-    int *frame_live; /* the same per frame */
+    int *frame_live;      /* the same per frame */
     struct tt_frame *frames;
     struct tt_cursor *cursors;
 };

@@ -100,7 +100,8 @@ static void scale_narrow(const struct tt_fold_type *type, const struct tt_fold *
     uint16_t rounded[TILE_BYTES / sizeof(float)];
     float by;
     type->widen(&by, scalar_of(fold), 1);
-    for (size_t i = 0; i < count; i++) wide[i] *= by;
+    for (size_t i = 0; i < count; i++)
+        wide[i] *= by;
     type->narrow(rounded, wide, count); /* the product is a number of the type */
     type->widen(wide, rounded, count);
 }
@@ -161,17 +162,16 @@ static bool is_copy(const struct tt_fold_job *job)
     return job->nsrcs == 1 && !post && !scaled(job, 0);
 }
 
-void tt_fold_job_run(const struct tt_fold_job *job)
+void tt_fold_run_at(const struct tt_fold_level *level, const struct tt_fold_job *job)
 {
     if (is_copy(job)) {
         size_t bytes = job->count * tt_type_bytes(type_of(job));
         for (int k = 0; k < job->ndsts; k++) {
             if (job->dsts[k] == job->srcs[0]) continue;
-            tt_copy_job_run(job->dsts[k], job->srcs[0], bytes, job->stream);
+            tt_copy_run(job->dsts[k], job->srcs[0], bytes, job->stream);
         }
         return;
     }
-    const struct tt_fold_level *level = job->level ? job->level : best_level();
     const struct tt_fold_type *type = &level->native[type_of(job)];
     tile_fn run = native_tile;
     size_t per_tile = TILE_BYTES / sizeof(float);
@@ -188,27 +188,17 @@ void tt_fold_job_run(const struct tt_fold_job *job)
     if (job->stream) tt_stream_fence();
 }
 
-void tt_fold_run(const struct tt_fold *fold, void *const *dsts, int ndsts, const void *const *srcs,
-                 int nsrcs, const uint64_t *pre_mask, bool post, size_t count)
+void tt_fold_run(const struct tt_fold_job *job)
 {
-    size_t bytes = count * tt_type_bytes(fold->type) * (size_t)(nsrcs + ndsts);
-    struct tt_fold_job job = {.fold = fold,
-                              .dsts = dsts,
-                              .ndsts = ndsts,
-                              .srcs = srcs,
-                              .nsrcs = nsrcs,
-                              .pre_mask = pre_mask,
-                              .post = post,
-                              .count = count,
-                              .stream = bytes > tt_cache_bytes()};
-    tt_fold_job_run(&job);
+    tt_fold_run_at(best_level(), job);
 }
 
 /* ---- copies ---- */
 
-#define STRING_COPY_BYTES ((size_t)1 << 20) /* from here on the string move wins (bench/exec_path) */
+#define STRING_COPY_BYTES                                                                          \
+    ((size_t)1 << 20) /* from here on the string move wins (bench/exec_path) */
 
-void tt_copy_job_run(void *dst, const void *src, size_t bytes, bool stream)
+void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream)
 {
     if (bytes == 0) return; /* the pointers may be NULL then */
     if (stream && bytes >= TILE_BYTES) {
@@ -219,11 +209,6 @@ void tt_copy_job_run(void *dst, const void *src, size_t bytes, bool stream)
     } else {
         memcpy(dst, src, bytes);
     }
-}
-
-void tt_copy_run(void *dst, const void *src, size_t bytes)
-{
-    tt_copy_job_run(dst, src, bytes, 2 * bytes > tt_cache_bytes());
 }
 
 size_t tt_cache_bytes(void)

@@ -52,18 +52,6 @@ size_t tt_cache_bytes(void);
 /* The kernel of a type that is its own accumulator, NULL for the others. */
 tt_fold_pair_fn tt_fold_native_pair(ncclDataType_t type, ncclRedOp_t op);
 
-struct tt_fold;
-struct tt_fold_job { /* arguments of tt_fold_run and how to store */
-    const struct tt_fold *fold;
-    void *const *dsts;
-    const void *const *srcs;
-    const uint64_t *pre_mask; /* NULL: no source is scaled */
-    size_t count;
-    int ndsts, nsrcs;
-    bool post;
-    const struct tt_fold_level *level; /* NULL: the best */
-    bool stream; /* the operation as a whole exceeds the cache: stores go around it */
-};
-void tt_fold_job_run(const struct tt_fold_job *job);
-/* Copy; stream as above. */
-void tt_copy_job_run(void *dst, const void *src, size_t bytes, bool stream);
+/* tt_fold_run() at one level, for tests. */
+struct tt_fold_job;
+void tt_fold_run_at(const struct tt_fold_level *level, const struct tt_fold_job *job);

@@ -35,7 +35,7 @@ static inline uint32_t bits_of(float value)
         _Pragma("GCC ivdep") for (size_t i = 0; i < count; i++) d[i] = (expression);               \
     }
 PAIR(sum, x[i] + y[i])
-PAIR(prod, x[i] *y[i])
+PAIR(prod, x[i] * y[i])
 PAIR(max, (x[i] > y[i]) | (y[i] != y[i]) ? x[i] : y[i])
 PAIR(min, (x[i] < y[i]) | (y[i] != y[i]) ? x[i] : y[i])
 #undef PAIR
@@ -43,7 +43,8 @@ PAIR(min, (x[i] < y[i]) | (y[i] != y[i]) ? x[i] : y[i])
 static void divide(void *acc, int divisor, size_t count)
 {
     float *value = acc;
-    for (size_t i = 0; i < count; i++) value[i] = value[i] / (float)divisor;
+    for (size_t i = 0; i < count; i++)
+        value[i] = value[i] / (float)divisor;
 }
 
 /* ---- bfloat16: the upper half of an fp32 ---- */
@@ -58,13 +59,15 @@ static inline uint16_t round_bf16(float value)
 static void widen_bf16(float *dst, const void *src, size_t count)
 {
     const u16 *half = src;
-    for (size_t i = 0; i < count; i++) dst[i] = float_of((uint32_t)half[i] << 16);
+    for (size_t i = 0; i < count; i++)
+        dst[i] = float_of((uint32_t)half[i] << 16);
 }
 
 static void narrow_bf16(void *dst, const float *src, size_t count)
 {
     u16 *half = dst;
-    for (size_t i = 0; i < count; i++) half[i] = round_bf16(src[i]);
+    for (size_t i = 0; i < count; i++)
+        half[i] = round_bf16(src[i]);
 }
 
 /* Rounded, in place: the result is the upper half. */
@@ -75,7 +78,8 @@ static inline uint32_t upper_bf16(float value)
     return value != value ? bits | 0x400000 : rounded;
 }
 
-/* Two numbers a word, in whatever order: the lower one shifted up, the upper one where it is, so nothing is packed. */
+/* Two numbers a word, in whatever order: the lower one shifted up, the upper one where it is, so
+ * nothing is packed. */
 static void sum_two_bf16(void *dst, const void *a, const void *b, size_t count)
 {
     u32 *d = dst;
@@ -150,8 +154,10 @@ static inline void narrow_fp8(uint8_t *restrict dst, const float *restrict src, 
     uint32_t block[FP8_BLOCK];
     for (size_t at = 0; at < count; at += FP8_BLOCK) {
         size_t some = count - at < FP8_BLOCK ? count - at : FP8_BLOCK;
-        for (size_t i = 0; i < some; i++) block[i] = round_fp8(src[at + i], type);
-        for (size_t i = 0; i < some; i++) dst[at + i] = (uint8_t)block[i];
+        for (size_t i = 0; i < some; i++)
+            block[i] = round_fp8(src[at + i], type);
+        for (size_t i = 0; i < some; i++)
+            dst[at + i] = (uint8_t)block[i];
     }
 }
 
@@ -165,7 +171,10 @@ static void narrow_e5m2(void *dst, const float *src, size_t count)
     narrow_fp8(dst, src, count, e5m2);
 }
 
-#define FP32_PAIRS {sum, prod, max, min}
+#define FP32_PAIRS                                                                                 \
+    {                                                                                              \
+        sum, prod, max, min                                                                        \
+    }
 const struct tt_fold_type tt_fold_narrow[ncclNumTypes] = {
     [ncclFloat16] = {.elem_bytes = 2,
                      .pair = FP32_PAIRS,

@@ -20,7 +20,8 @@ static void tt_half_widen(float *dst, const void *src, size_t count)
 {
     const char *from = src;
     size_t i = 0;
-    for (; i + 8 <= count; i += 8) _mm256_storeu_ps(dst + i, tt_half_load(from + 2 * i));
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(dst + i, tt_half_load(from + 2 * i));
     char rest[16] = {0};
     float wide[8];
     memcpy(rest, from + 2 * i, 2 * (count - i));
@@ -32,7 +33,8 @@ static void tt_half_narrow(void *dst, const float *src, size_t count)
 {
     char *to = dst;
     size_t i = 0;
-    for (; i + 8 <= count; i += 8) tt_half_store(to + 2 * i, _mm256_loadu_ps(src + i));
+    for (; i + 8 <= count; i += 8)
+        tt_half_store(to + 2 * i, _mm256_loadu_ps(src + i));
     float wide[8] = {0};
     char rest[16];
     memcpy(wide, src + i, sizeof(float) * (count - i));

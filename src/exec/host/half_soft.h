@@ -41,13 +41,15 @@ static inline uint16_t tt_half_round(float value)
 static void tt_half_widen(float *dst, const void *src, size_t count)
 {
     const tt_half_bits *half = src;
-    for (size_t i = 0; i < count; i++) dst[i] = tt_half_float(half[i]);
+    for (size_t i = 0; i < count; i++)
+        dst[i] = tt_half_float(half[i]);
 }
 
 static void tt_half_narrow(void *dst, const float *src, size_t count)
 {
     tt_half_bits *half = dst;
-    for (size_t i = 0; i < count; i++) half[i] = tt_half_round(src[i]);
+    for (size_t i = 0; i < count; i++)
+        half[i] = tt_half_round(src[i]);
 }
 
 static void tt_half_sum(void *dst, const void *a, const void *b, size_t count)

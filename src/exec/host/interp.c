@@ -14,8 +14,7 @@ static enum tt_run wait_rank(struct tt_cursor *cursor, int rank, const char *wha
 
 static enum tt_run arrived(struct tt_work *work, struct tt_cursor *cursor, int rank)
 {
-    ncclResult_t rc =
-        tt_board_arrived(work->transport, work->stamp, rank, &work->arrivals[rank]);
+    ncclResult_t rc = tt_board_arrived(work->transport, work->stamp, rank, &work->arrivals[rank]);
     if (rc == ncclInProgress) return wait_rank(cursor, rank, "arrival of");
     if (rc == ncclSuccess) return TT_RUN_DONE;
     work->rc = rc;
@@ -70,7 +69,8 @@ static void step_loop(struct tt_cursor *cursor, const struct tt_insn *insns)
     cursor->i = 0;
     cursor->loop_pc = cursor->pc;
     if (insns[cursor->pc].arg > 0) return;
-    while (insns[cursor->pc].op != TT_OP_NEXT) cursor->pc++;
+    while (insns[cursor->pc].op != TT_OP_NEXT)
+        cursor->pc++;
 }
 
 static void step_next(struct tt_cursor *cursor, const struct tt_insn *insns)

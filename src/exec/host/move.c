@@ -3,13 +3,13 @@
  * A slice waits until all its source slots are full and all its destination slots are free; then
  * data moves, destinations are posted, sources are given back. Copies that walk over ranks (each
  * its own source and destination) are taken rank by rank. Memory that outlives the operation's
- * reads is posted as a reference where the edge can carry one: the cursor then drains at its end. */
-#include "exec/host/cursor.h"
-#include "exec/host/fold.h"
-
+ * reads is posted as a reference where the edge can carry one: the cursor then drains at its end.
+ */
 #include "base/arch/arch.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "exec/host/cursor.h"
+#include "exec/host/fold.h"
 
 #include <string.h>
 
@@ -32,8 +32,10 @@ static int chunk_of(const struct tt_cursor *cursor, const struct tt_operand *ope
     if (operand->chunk_by == TT_CHUNK_ME) return program->rank;
     if (operand->chunk_by == TT_CHUNK_PEER) return peer;
     int position = program->ring_pos + operand->chunk + operand->coef * cursor->i;
-    while (position < 0) position += n;
-    while (position >= n) position -= n;
+    while (position < 0)
+        position += n;
+    while (position >= n)
+        position -= n;
     if (operand->chunk_by == TT_CHUNK_RING) return position;
     return program->ring_rank[position];
 }
@@ -51,8 +53,8 @@ static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_
 {
     const struct tt_frame *frame = cursor->frame;
     int rank = rank_of(cursor, operand, peer), own = frame->program->rank;
-    struct tt_extent extent = tt_geometry_extent(&frame->geometry, cursor->pass,
-                                                 chunk_of(cursor, operand, peer));
+    struct tt_extent extent =
+        tt_geometry_extent(&frame->geometry, cursor->pass, chunk_of(cursor, operand, peer));
     size_t byte = extent.first * frame->elem_bytes;
     int k = places->count++;
     cursor->total_count = extent.count;
@@ -75,7 +77,8 @@ static void add_operand(struct tt_work *work, struct tt_cursor *cursor, struct t
 {
     int n = cursor->frame->program->nranks, own = cursor->frame->program->rank;
     if (operand->peer == TT_PEER_EACH) {
-        for (int rank = 0; rank < n; rank++) add_place(work, cursor, places, operand, rank);
+        for (int rank = 0; rank < n; rank++)
+            add_place(work, cursor, places, operand, rank);
     } else if (operand->peer == TT_PEER_OTHERS && places == &cursor->dst) {
         for (int k = 1; k < n; k++) {
             add_place(work, cursor, places, operand, own + k < n ? own + k : own + k - n);
@@ -301,7 +304,7 @@ static void send_result(struct tt_cursor *cursor, const char *result, const char
             cursor->ref_posted = true;
             continue;
         }
-        if (!small && dst->at[k] != result) tt_copy_job_run(dst->at[k], result, bytes, false);
+        if (!small && dst->at[k] != result) tt_copy_run(dst->at[k], result, bytes, false);
         post(cursor, k, small ? result : NULL, bytes);
     }
 }
@@ -312,7 +315,7 @@ static void copy_slice(struct tt_work *work, struct tt_cursor *cursor, size_t by
     const char *src = cursor->src.at[0];
     for (int k = 0; k < dst->count; k++) {
         if (dst->edge[k] || dst->at[k] == src) continue;
-        tt_copy_job_run(dst->at[k], src, bytes, work->stream);
+        tt_copy_run(dst->at[k], src, bytes, work->stream);
     }
     send_result(cursor, src, referable(cursor, bytes), bytes);
 }
@@ -337,7 +340,7 @@ static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, const str
     };
     const char *result = NULL;
     if (!has_slots(dst)) {
-        tt_fold_job_run(&job);
+        tt_fold_run(&job);
         return;
     }
     job.stream = false;
@@ -348,7 +351,7 @@ static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, const str
     void *const into = (void *)(uintptr_t)result;
     job.dsts = &into;
     job.ndsts = 1;
-    tt_fold_job_run(&job);
+    tt_fold_run(&job);
     for (int k = 0; k < dst->count; k++) {
         if (!dst->edge[k] && dst->at[k] != result) memcpy(dst->at[k], result, bytes);
     }
@@ -366,8 +369,8 @@ static void move_slice(struct tt_work *work, struct tt_cursor *cursor, const str
                        size_t count)
 {
     size_t bytes = count * cursor->frame->elem_bytes;
-    bool scales = cursor->any_pre || ((insn->flags & TT_MOVE_POST) &&
-                                      cursor->frame->fold.post_div > 1);
+    bool scales =
+        cursor->any_pre || ((insn->flags & TT_MOVE_POST) && cursor->frame->fold.post_div > 1);
     if (cursor->src.count == 0)
         send_result(cursor, cursor->small, NULL, 0);
     else if (cursor->dst.count > 0 && (cursor->src.count > 1 || scales))

@@ -5,10 +5,9 @@
  * stops where a slot is missing and goes on from there.
  *
  * Slots of a fold are kept until it is done, since the sources lie in them. */
+#include "base/mem.h"
 #include "exec/host/cursor.h"
 #include "exec/host/fold.h"
-
-#include "base/mem.h"
 
 #include <string.h>
 
@@ -32,8 +31,7 @@ static bool add_fold(struct tt_work *work, const struct tt_cursor *cursor, uint3
     if (cursor->dst.count != 1 || cursor->dst.edge[0]) return false;
     if (cursor->src.count > TT_SHOT_MAX_RANKS) return false;
     for (int k = 0; k < cursor->src.count; k++) {
-        struct tt_shot_op op = {
-            .kind = TT_SHOT_GATHER, .bytes = bytes, .edge = cursor->src.edge[k]};
+        struct tt_shot_op op = {.kind = TT_SHOT_PICK, .bytes = bytes, .edge = cursor->src.edge[k]};
         if (!op.edge) op.in_at = from_start(cursor->src.base[k], frame->in);
         if (!add(work, op)) return false;
     }
@@ -145,7 +143,7 @@ static enum tt_run await(struct tt_work *work, const struct tt_shot_op *op, cons
     return rc ? TT_RUN_FAILED : TT_RUN_DONE;
 }
 
-static enum tt_run gather(struct tt_work *work, const struct tt_shot_op *op, const char *in)
+static enum tt_run pick(struct tt_work *work, const struct tt_shot_op *op, const char *in)
 {
     struct tt_shot *shot = work->shot;
     const char *payload = in + op->in_at;
@@ -162,14 +160,21 @@ static void fold(struct tt_work *work, const struct tt_shot_op *op, char *out)
 {
     struct tt_shot *shot = work->shot;
     const struct tt_frame *frame = &work->frames[0];
-    void *dst = out + op->out_at;
+    void *const dst = out + op->out_at;
     size_t count = op->bytes / frame->elem_bytes;
     if (shot->pair && shot->nsrcs == 2) {
         shot->pair(dst, shot->srcs[0], shot->srcs[1], count);
     } else {
-        tt_fold_run(&frame->fold, &dst, 1, shot->srcs, shot->nsrcs, NULL, false, count);
+        struct tt_fold_job job = {.fold = &frame->fold,
+                                  .dsts = &dst,
+                                  .ndsts = 1,
+                                  .srcs = shot->srcs,
+                                  .nsrcs = shot->nsrcs,
+                                  .count = count};
+        tt_fold_run(&job);
     }
-    for (int k = 0; k < shot->nfull; k++) tt_edge_release(shot->full[k]);
+    for (int k = 0; k < shot->nfull; k++)
+        tt_edge_release(shot->full[k]);
     shot->nsrcs = shot->nfull = 0;
 }
 
@@ -190,7 +195,7 @@ static enum tt_run run_op(struct tt_work *work, const struct tt_shot_op *op)
     switch (op->kind) {
     case TT_SHOT_SEND: return send(work, op, in);
     case TT_SHOT_TAKE: return take(work, op, out);
-    case TT_SHOT_GATHER: return gather(work, op, in);
+    case TT_SHOT_PICK: return pick(work, op, in);
     case TT_SHOT_FOLD: fold(work, op, out); break;
     case TT_SHOT_COPY:
         if (out + op->out_at != in + op->in_at) memcpy(out + op->out_at, in + op->in_at, op->bytes);

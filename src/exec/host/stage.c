@@ -2,11 +2,10 @@
  * where they lie; a buffer that peers cannot address (malloc, stack) is copied into range memory
  * first and copied back at the end. The order keeps that memory: only the work whose turn it is
  * uses it. */
-#include "exec/host/cursor.h"
-#include "exec/host/fold.h"
-
 #include "base/error.h"
 #include "base/mem.h"
+#include "exec/host/cursor.h"
+#include "exec/host/fold.h"
 
 #define STAGE_SLICE_BYTES ((size_t)1 << 20)
 #define STAGE_GRAIN_BYTES ((size_t)2 << 20)
@@ -113,7 +112,7 @@ bool tt_stage_copy(struct tt_work *work, bool in)
         }
         size_t bytes = tt_min_size(part.bytes - skip, STAGE_SLICE_BYTES);
         char *user = part.user + skip, *range = part.range + skip;
-        tt_copy_job_run(in ? range : user, in ? user : range, bytes, false);
+        tt_copy_run(in ? range : user, in ? user : range, bytes, false);
         work->staged_bytes += bytes;
         return false;
     }

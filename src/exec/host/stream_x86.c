@@ -30,7 +30,8 @@ void tt_stream_copy(void *dst, const void *src, size_t bytes)
     }
     memcpy(to, from, head);
     size_t at = head;
-    for (; at + LINE <= bytes; at += LINE) stream_line(to + at, from + at);
+    for (; at + LINE <= bytes; at += LINE)
+        stream_line(to + at, from + at);
     memcpy(to + at, from + at, bytes - at);
 }
 

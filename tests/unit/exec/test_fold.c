@@ -1,6 +1,7 @@
 /* Folds against a model: every type, operator, level, odd counts, unaligned pointers, scaling and
  * division. Sums are exact where the inputs allow it, and bounded elsewhere. */
 #include "../check.h"
+
 #include "base/mem.h"
 #include "exec/exec.h"
 #include "exec/host/fold.h"
@@ -127,16 +128,20 @@ static char *destinations[2];
 static int make_buffers(void **state)
 {
     (void)state;
-    for (int k = 0; k < MAX_SRCS; k++) sources[k] = malloc(MAX_COUNT * 8 + 64);
-    for (int k = 0; k < 2; k++) destinations[k] = malloc(MAX_COUNT * 8 + 64);
+    for (int k = 0; k < MAX_SRCS; k++)
+        sources[k] = malloc(MAX_COUNT * 8 + 64);
+    for (int k = 0; k < 2; k++)
+        destinations[k] = malloc(MAX_COUNT * 8 + 64);
     return 0;
 }
 
 static int free_buffers(void **state)
 {
     (void)state;
-    for (int k = 0; k < MAX_SRCS; k++) free(sources[k]);
-    for (int k = 0; k < 2; k++) free(destinations[k]);
+    for (int k = 0; k < MAX_SRCS; k++)
+        free(sources[k]);
+    for (int k = 0; k < 2; k++)
+        free(destinations[k]);
     return 0;
 }
 
@@ -183,7 +188,8 @@ static void run_case(const struct fold_case *what)
             want[i] = k == 0 ? value : model_op(what->op, want[i], value);
         }
     }
-    for (int k = 0; k < what->ndsts; k++) dsts[k] = destinations[k] + what->skew;
+    for (int k = 0; k < what->ndsts; k++)
+        dsts[k] = destinations[k] + what->skew;
     if (what->in_place) dsts[0] = sources[what->nsrcs - 1] + what->skew;
     struct tt_fold_job job = {.fold = &fold,
                               .srcs = srcs,
@@ -191,9 +197,8 @@ static void run_case(const struct fold_case *what)
                               .dsts = dsts,
                               .ndsts = what->ndsts,
                               .count = what->count,
-                              .level = what->level,
                               .stream = what->stream};
-    tt_fold_job_run(&job);
+    tt_fold_run_at(what->level, &job);
     for (int k = 0; k < what->ndsts; k++) {
         for (size_t i = 0; i < what->count; i++) {
             double got = get(what->type, (const char *)dsts[k] + i * elem);
@@ -231,10 +236,48 @@ static void small_numbers_are_exact(void **state)
     (void)state;
     int nlevels;
     const struct tt_fold_level *levels = tt_fold_levels(&nlevels);
-    for (int k = 0; k < nlevels; k++) run_level(&levels[k]);
+    for (int k = 0; k < nlevels; k++)
+        run_level(&levels[k]);
 }
 
 /* ---- every bit pattern of the narrow types, against the model ---- */
+
+static void narrow_case(ncclDataType_t type, ncclRedOp_t op, const struct tt_fold_level *level,
+                        size_t count)
+{
+    size_t elem = tt_type_bytes(type);
+    struct tt_fold fold = {.type = type, .op = op};
+    const void *srcs[] = {sources[0], sources[1]};
+    void *dsts[] = {destinations[0]};
+    struct tt_fold_job job = {
+        .fold = &fold, .srcs = srcs, .nsrcs = 2, .dsts = dsts, .ndsts = 1, .count = count};
+    tt_fold_run_at(level, &job);
+    for (size_t i = 0; i < count; i++) {
+        double x = get(type, sources[0] + i * elem), y = get(type, sources[1] + i * elem);
+        double want = (double)(float)model_op(op, x, y);
+        double got = get(type, destinations[0] + i * elem);
+        if (matches(type, got, want)) continue;
+        fail_msg("%s type %d op %d: %g and %g give %g, not %g", level->name, type, op, x, y, got,
+                 want);
+    }
+}
+
+/* Each bit pattern with a partner that runs through all of them too. */
+static void narrow_patterns(ncclDataType_t type, const struct tt_fold_level *level)
+{
+    size_t elem = tt_type_bytes(type);
+    uint32_t patterns = elem == 1 ? 256 : 65536;
+    size_t count = tt_min_size(4096, patterns);
+    for (uint32_t base = 0; base < patterns; base += 4096) {
+        for (size_t i = 0; i < count; i++) {
+            uint32_t a = (base + (uint32_t)i) % patterns, b = a * 40503u % patterns;
+            memcpy(sources[0] + i * elem, &a, elem);
+            memcpy(sources[1] + i * elem, &b, elem);
+        }
+        for (int op = 0; op < TT_FOLD_OPS; op++)
+            narrow_case(type, (ncclRedOp_t)op, level, count);
+    }
+}
 
 static void narrow_sums_round_once(void **state)
 {
@@ -244,42 +287,33 @@ static void narrow_sums_round_once(void **state)
     int nlevels;
     const struct tt_fold_level *levels = tt_fold_levels(&nlevels);
     for (size_t t = 0; t < TT_LEN(types); t++) {
-        size_t elem = tt_type_bytes(types[t]);
-        uint32_t patterns = elem == 1 ? 256 : 65536;
-        for (uint32_t base = 0; base < patterns; base += 4096) {
-            size_t count = tt_min_size(4096, patterns);
-            for (size_t i = 0; i < count; i++) {
-                uint32_t a = (base + (uint32_t)i) % patterns, b = a * 40503u % patterns;
-                memcpy(sources[0] + i * elem, &a, elem);
-                memcpy(sources[1] + i * elem, &b, elem);
-            }
-            for (int k = 0; k < nlevels * TT_FOLD_OPS; k++) {
-                struct tt_fold fold = {.type = types[t], .op = (ncclRedOp_t)(k % TT_FOLD_OPS)};
-                const void *srcs[] = {sources[0], sources[1]};
-                void *dsts[] = {destinations[0]};
-                struct tt_fold_job job = {.fold = &fold,
-                                          .srcs = srcs,
-                                          .nsrcs = 2,
-                                          .dsts = dsts,
-                                          .ndsts = 1,
-                                          .count = count,
-                                          .level = &levels[k / TT_FOLD_OPS]};
-                tt_fold_job_run(&job);
-                for (size_t i = 0; i < count; i++) {
-                    double x = get(types[t], sources[0] + i * elem);
-                    double y = get(types[t], sources[1] + i * elem);
-                    double want = (double)(float)model_op(fold.op, x, y);
-                    double got = get(types[t], destinations[0] + i * elem);
-                    if (matches(types[t], got, want)) continue;
-                    fail_msg("%s type %d op %d: %g and %g give %g, not %g", job.level->name,
-                             types[t], fold.op, x, y, got, want);
-                }
-            }
-        }
+        for (int k = 0; k < nlevels; k++)
+            narrow_patterns(types[t], &levels[k]);
     }
 }
 
 /* ---- pre- and post-operations ---- */
+
+struct simple {
+    int nsrcs;
+    const uint64_t *mask;
+    bool post;
+    size_t count;
+};
+
+static void run_fold(const struct tt_fold *fold, void *const *dsts, const void *const *srcs,
+                     struct simple what)
+{
+    struct tt_fold_job job = {.fold = fold,
+                              .dsts = dsts,
+                              .ndsts = 1,
+                              .srcs = srcs,
+                              .nsrcs = what.nsrcs,
+                              .pre_mask = what.mask,
+                              .post = what.post,
+                              .count = what.count};
+    tt_fold_run(&job);
+}
 
 static void scaling_and_division(void **state)
 {
@@ -297,7 +331,7 @@ static void scaling_and_division(void **state)
                 put_small(fold.type, sources[k] + i * elem, small_value(fold.type, k, i));
             }
         }
-        tt_fold_run(&fold, dsts, 1, srcs, 3, &mask, true, count);
+        run_fold(&fold, dsts, srcs, (struct simple){3, &mask, true, count});
         for (size_t i = 0; i < count; i++) {
             double sum = small_value(fold.type, 0, i) * 3 + small_value(fold.type, 1, i) +
                          small_value(fold.type, 2, i) * 3;
@@ -318,7 +352,7 @@ static void integers_wrap(void **state)
     const void *srcs[] = {a, b};
     void *dsts[] = {got};
     struct tt_fold fold = {.type = ncclInt8, .op = ncclSum};
-    tt_fold_run(&fold, dsts, 1, srcs, 2, NULL, false, 3);
+    run_fold(&fold, dsts, srcs, (struct simple){2, NULL, false, 3});
     assert_int_equal(got[0], -128);
     assert_int_equal(got[1], 127);
     assert_int_equal(got[2], -56);
@@ -331,10 +365,10 @@ static void numbers_win_against_nan(void **state)
     const void *srcs[] = {a, b};
     void *dsts[] = {got};
     struct tt_fold fold = {.type = ncclFloat32, .op = ncclMax};
-    tt_fold_run(&fold, dsts, 1, srcs, 2, NULL, false, 4);
+    run_fold(&fold, dsts, srcs, (struct simple){2, NULL, false, 4});
     assert_true(got[0] == 3 && got[1] == 1 && isnan(got[2]) && got[3] == 2);
     fold.op = ncclMin;
-    tt_fold_run(&fold, dsts, 1, srcs, 2, NULL, false, 4);
+    run_fold(&fold, dsts, srcs, (struct simple){2, NULL, false, 4});
     assert_true(got[0] == 3 && got[1] == 1 && isnan(got[2]) && got[3] == -2);
 }
 
@@ -343,11 +377,12 @@ static void copies_of_all_sizes(void **state)
     (void)state;
     size_t most = ((size_t)3 << 20) + 77;
     char *from = malloc(most), *to = malloc(most);
-    for (size_t i = 0; i < most; i++) from[i] = (char)(i * 31);
+    for (size_t i = 0; i < most; i++)
+        from[i] = (char)(i * 31);
     for (size_t bytes = 1; bytes < most; bytes = bytes * 3 + 1) {
         for (int stream = 0; stream < 2; stream++) {
             memset(to, 0, bytes + 1);
-            tt_copy_job_run(to + 1, from + 3, bytes - 1, stream);
+            tt_copy_run(to + 1, from + 3, bytes - 1, stream);
             assert_memory_equal(to + 1, from + 3, bytes - 1);
             assert_int_equal(to[0], 0);
             assert_int_equal(to[bytes], 0);

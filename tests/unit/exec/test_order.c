@@ -1,8 +1,9 @@
 /* Tickets, captured and kept works, refusal, abort in the middle, mismatched operations, messages
  * that follow each other, and works dropped by their stream. */
 #include "../check.h"
-#include "base/mem.h"
 #include "world.h"
+
+#include "base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@ static struct world_call allreduce(struct world *world, enum tt_algo algo, size_
     };
     call.in = world_memory(world, count * 4, 0);
     call.out = world_memory(world, count * 4, 0);
-    for (size_t i = 0; i < count; i++) ((int32_t *)(void *)(uintptr_t)call.in)[i] = (int32_t)i;
+    for (size_t i = 0; i < count; i++)
+        ((int32_t *)(void *)(uintptr_t)call.in)[i] = (int32_t)i;
     return call;
 }
 
@@ -61,7 +63,8 @@ static void turns_follow_tickets(void **state)
     struct tt_work_spec spec = world_spec(world, 0, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
     assert_int_equal(tt_exec_submit(work, &second, true), ncclSuccess);
-    for (int k = 0; k < 10; k++) assert_false(fake_stream_step(&second));
+    for (int k = 0; k < 10; k++)
+        assert_false(fake_stream_step(&second));
     world_submit(world, 1, &a[1]);
     world_run(world, 3);
     world_submit(world, 1, &b[1]);
@@ -104,9 +107,11 @@ static void kept_works_run_again(void **state)
                 assert_false(tt_work_idle(work[r]));
             }
             world_run(world, round);
-            for (int r = 0; r < 3; r++) check_sum(world, &call[r]);
+            for (int r = 0; r < 3; r++)
+                check_sum(world, &call[r]);
         }
-        for (int r = 0; r < 3; r++) tt_work_destroy(work[r]);
+        for (int r = 0; r < 3; r++)
+            tt_work_destroy(work[r]);
         world_destroy(world);
     }
 }
@@ -162,9 +167,11 @@ static void a_refused_work_gives_its_ticket_back(void **state)
     world->rank[0].stream.refuse = 400;
     assert_int_equal(tt_exec_submit(work, &world->rank[0].stream, true), ncclUnhandledCudaError);
     world->rank[0].stream.refuse = 0;
-    for (int r = 0; r < 2; r++) world_submit(world, r, &call[r]);
+    for (int r = 0; r < 2; r++)
+        world_submit(world, r, &call[r]);
     world_run(world, 1);
-    for (int r = 0; r < 2; r++) check_sum(world, &call[r]);
+    for (int r = 0; r < 2; r++)
+        check_sum(world, &call[r]);
     world_destroy(world);
 }
 
@@ -180,7 +187,8 @@ static void abort_ends_all_works(void **state)
             struct world_call call = allreduce(world, algos[k], 50000);
             world_submit(world, 0, &call);
         }
-        for (int i = 0; i < 1000; i++) fake_stream_step(&world->rank[0].stream);
+        for (int i = 0; i < 1000; i++)
+            fake_stream_step(&world->rank[0].stream);
         assert_false(fake_stream_idle(&world->rank[0].stream));
         atomic_store(&world->rank[0].member.abort, ncclRemoteError);
         fake_host_help(&world->rank[0].stream);
@@ -210,9 +218,11 @@ static void mismatch(enum tt_algo one, enum tt_algo other)
     }
     assert_true(told[0] && told[1]);
     for (int i = 0; i < 4; i++) {
-        for (int r = 0; r < 2; r++) fake_stream_step(&world->rank[r].stream);
+        for (int r = 0; r < 2; r++)
+            fake_stream_step(&world->rank[r].stream);
     }
-    for (int r = 0; r < 2; r++) assert_true(fake_stream_idle(&world->rank[r].stream));
+    for (int r = 0; r < 2; r++)
+        assert_true(fake_stream_idle(&world->rank[r].stream));
     world_destroy(world);
 }
 
@@ -227,9 +237,20 @@ static void different_operations_are_told(void **state)
 
 /* ---- messages ---- */
 
-static void message(struct world *world, int rank, int peer, bool sending, char *buffer,
-                    size_t bytes, struct tt_program *program, struct tt_frame *frame)
+struct part {
+    bool sending;
+    char *buffer;
+    size_t bytes;
+};
+
+/* The frame of a message between the two ranks of a world. */
+static void message(struct world *world, int rank, struct part part, struct tt_program *program,
+                    struct tt_frame *frame)
 {
+    bool sending = part.sending;
+    char *buffer = part.buffer;
+    size_t bytes = part.bytes;
+    int peer = !rank;
     struct world_call call = {.func = sending ? TT_FUNC_SEND : TT_FUNC_RECV,
                               .algo = TT_ALGO_P2P,
                               .proto = TT_PROTO_SIMPLE,
@@ -263,7 +284,8 @@ static void messages_keep_their_order(void **state)
                 size_t bytes = sizes[(k % 2 + (int)seed) % 4];
                 buffer[r][k] = world_memory(world, bytes, 1);
                 if (sending) memset(buffer[r][k], 16 * r + k + 1, bytes);
-                message(world, r, !r, sending, buffer[r][k], bytes, &program[r][k], &frames[k]);
+                message(world, r, (struct part){sending, buffer[r][k], bytes}, &program[r][k],
+                        &frames[k]);
                 frames[k].after = k % 2 ? k : 0;
             }
             struct tt_work_spec spec = world_spec(world, r, frames, 4);
@@ -294,7 +316,8 @@ static void wrong_sizes_are_told(void **state)
         struct tt_frame frame;
         struct tt_work *work;
         size_t bytes = r ? 100 : 96;
-        message(world, r, !r, r == 0, world_memory(world, bytes, 0), bytes, &program[r], &frame);
+        message(world, r, (struct part){r == 0, world_memory(world, bytes, 0), bytes}, &program[r],
+                &frame);
         struct tt_work_spec spec = world_spec(world, r, &frame, 1);
         assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
         assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, false), ncclSuccess);

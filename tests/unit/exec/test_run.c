@@ -1,8 +1,9 @@
 /* Every generated program over every kind of edge, interleaved at random, checked element by
  * element against what the operation means. */
 #include "../check.h"
-#include "base/mem.h"
 #include "world.h"
+
+#include "base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +131,8 @@ static void release(struct trial *trial, int r)
 static int32_t sum_at(const struct trial *trial, size_t i)
 {
     int32_t sum = 0;
-    for (int r = 0; r < trial->world->n; r++) sum += trial->before[r][i];
+    for (int r = 0; r < trial->world->n; r++)
+        sum += trial->before[r][i];
     return sum;
 }
 
@@ -172,7 +174,8 @@ static void run(struct trial *trial, unsigned seed)
 {
     struct world *world = trial->world;
     world_reset(world);
-    for (int r = 0; r < world->n; r++) allocate(trial, r);
+    for (int r = 0; r < world->n; r++)
+        allocate(trial, r);
     for (int r = 0; r < world->n; r++) {
         size_t in, out;
         blocks_of(trial, r, &in, &out);
@@ -198,7 +201,8 @@ static void run(struct trial *trial, unsigned seed)
         assert_int_equal(atomic_load(&world->rank[r].member.abort), 0);
         check(trial, r);
     }
-    for (int r = 0; r < world->n; r++) release(trial, r);
+    for (int r = 0; r < world->n; r++)
+        release(trial, r);
 }
 
 static void run_sizes(struct world *world, const struct combination *what)
@@ -232,19 +236,22 @@ static void run_world(int n, enum world_kind kind)
 static void in_one_process(void **state)
 {
     (void)state;
-    for (int n = 2; n <= WORLD_MAX; n++) run_world(n, WORLD_PROCESS);
+    for (int n = 2; n <= WORLD_MAX; n++)
+        run_world(n, WORLD_PROCESS);
 }
 
 static void over_mappings(void **state)
 {
     (void)state;
-    for (int n = 2; n <= WORLD_MAX; n++) run_world(n, WORLD_MAPPED);
+    for (int n = 2; n <= WORLD_MAX; n++)
+        run_world(n, WORLD_MAPPED);
 }
 
 static void through_slots_alone(void **state)
 {
     (void)state;
-    for (int n = 2; n <= WORLD_MAX; n++) run_world(n, WORLD_SHM);
+    for (int n = 2; n <= WORLD_MAX; n++)
+        run_world(n, WORLD_SHM);
 }
 
 /* Slots large enough for references, several operations queued per rank. */

@@ -1,8 +1,9 @@
 /* Ranks as threads: every shared line of slots, board and order is also seen by the thread
  * sanitizer. Many operations in a row, so that rings and cells wrap. */
 #include "../check.h"
-#include "base/mem.h"
 #include "world.h"
+
+#include "base/mem.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -47,7 +48,8 @@ static void *run_lane(void *arg)
     call.in = (const char *)in;
     call.out = (char *)out;
     for (int round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < lane->count; i++) in[i] = (int32_t)i + round * (lane->rank + 1);
+        for (size_t i = 0; i < lane->count; i++)
+            in[i] = (int32_t)i + round * (lane->rank + 1);
         world_submit(lane->world, lane->rank, &call);
         while (!fake_stream_idle(stream)) {
             if (!fake_stream_step(stream)) sched_yield();

@@ -2,6 +2,7 @@
 #include "world.h"
 
 #include "../check.h"
+
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -71,11 +72,14 @@ struct world *world_create(int n, enum world_kind kind, size_t slice_bytes)
     map_twice(world);
     fake_host_memory(world->own, STAGE_BYTES);
     size_t inbox_bytes = tt_transport_inbox_bytes(n, world->nchannels, slice_bytes);
-    for (int r = 0; r < n; r++) create_rank(world, r, STAGE_BYTES, inbox_bytes);
+    for (int r = 0; r < n; r++)
+        create_rank(world, r, STAGE_BYTES, inbox_bytes);
     /* a ring that is not the order of ranks: evens up, odds down */
     int k = 0;
-    for (int r = 0; r < n; r += 2) world->ring[k++] = r;
-    for (int r = n % 2 ? n - 2 : n - 1; r > 0; r -= 2) world->ring[k++] = r;
+    for (int r = 0; r < n; r += 2)
+        world->ring[k++] = r;
+    for (int r = n % 2 ? n - 2 : n - 1; r > 0; r -= 2)
+        world->ring[k++] = r;
     world->used = STAGE_BYTES + (size_t)n * inbox_bytes;
     world_reset(world);
     return world;
@@ -83,8 +87,7 @@ struct world *world_create(int n, enum world_kind kind, size_t slice_bytes)
 
 void world_reset(struct world *world)
 {
-    size_t inbox_bytes =
-        tt_transport_inbox_bytes(world->n, world->nchannels, world->slice_bytes);
+    size_t inbox_bytes = tt_transport_inbox_bytes(world->n, world->nchannels, world->slice_bytes);
     size_t first = STAGE_BYTES + (size_t)world->n * inbox_bytes;
     if (world->used > first) memset(world->own + first, 0, world->used - first);
     world->used = first;

@@ -3,9 +3,10 @@
  * mapped a second time, at another address), or that only slots are allowed. */
 #pragma once
 
+#include "fake_host.h"
+
 #include "base/member.h"
 #include "exec/exec.h"
-#include "fake_host.h"
 #include "topo/topo.h"
 #include "transport/transport.h"
 

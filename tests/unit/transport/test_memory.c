@@ -2,6 +2,7 @@
  * stamps, damaged slots; both as one process and as two mappings. */
 #include "../check.h"
 #include "../exec/world.h"
+
 #include "base/mem.h"
 
 #include <string.h>
@@ -39,7 +40,8 @@ static void bytes_arrive_in_order(void **state)
 {
     (void)state;
     char data[8192];
-    for (size_t i = 0; i < sizeof(data); i++) data[i] = (char)(i * 7);
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (char)(i * 7);
     for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
         struct ends ends = open_ends((enum world_kind)kind);
         const char *payload;
@@ -74,7 +76,8 @@ static void a_full_edge_has_no_slot(void **state)
         int first = 0;
         expect(ends.recv, 3, (const char *)&first, sizeof(first));
         assert_non_null(tt_edge_acquire(ends.send));
-        for (int k = 1; k < TT_SLOTS; k++) expect(ends.recv, 3, (const char *)&k, sizeof(k));
+        for (int k = 1; k < TT_SLOTS; k++)
+            expect(ends.recv, 3, (const char *)&k, sizeof(k));
     }
     world_destroy(ends.world);
 }
@@ -240,10 +243,14 @@ static void reach_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_arrive_in_order),   cmocka_unit_test(a_full_edge_has_no_slot),
-        cmocka_unit_test(references_drain),        cmocka_unit_test(other_stamps_are_told_once),
-        cmocka_unit_test(names_are_nccls),         cmocka_unit_test(bad_keys_are_refused),
-        cmocka_unit_test(messages_count_per_edge), cmocka_unit_test(the_board_shows_buffers),
+        cmocka_unit_test(bytes_arrive_in_order),
+        cmocka_unit_test(a_full_edge_has_no_slot),
+        cmocka_unit_test(references_drain),
+        cmocka_unit_test(other_stamps_are_told_once),
+        cmocka_unit_test(names_are_nccls),
+        cmocka_unit_test(bad_keys_are_refused),
+        cmocka_unit_test(messages_count_per_edge),
+        cmocka_unit_test(the_board_shows_buffers),
         cmocka_unit_test(who_runs_ahead_waits_for_cells),
         cmocka_unit_test(begun_operations_are_compared),
         cmocka_unit_test(reach_of_memory),

@@ -1,6 +1,6 @@
 /* What the machine hall alone costs: an 8-byte one-shot operation between two pinned processes,
  * from tt_exec_submit to its end, and the rates of folds and copies. No device, no plan, no group:
- * what those add is the difference to bench/path. Prints one line per figure. */
+ * what those add is the difference to a whole call. Prints one line per figure. */
 #include "base/mem.h"
 #include "base/member.h"
 #include "device/device.h"
@@ -48,7 +48,8 @@ int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow
         stream->item = item;
         return 0;
     }
-    while (item->step(item, TT_ITEM_STEP) != TT_STEP_DONE) continue;
+    while (item->step(item, TT_ITEM_STEP) != TT_STEP_DONE)
+        continue;
     item->step(item, TT_ITEM_RELEASE);
     return 0;
 }
@@ -147,7 +148,8 @@ static struct tt_work *bind(struct pair *pair, enum tt_algo algo, enum tt_proto 
                              .fingerprint = 7,
                              .send_edges = pair->send,
                              .recv_edges = pair->recv};
-    for (size_t i = 0; i < count; i++) ((float *)(void *)in)[i] = (float)(pair->rank + 1);
+    for (size_t i = 0; i < count; i++)
+        ((float *)(void *)in)[i] = (float)(pair->rank + 1);
     tt_geometry_init(&frame.geometry, &pair->program, count, 0, count, SLICE_BYTES / sizeof(float),
                      16);
     struct tt_work_spec spec = {.member = &pair->member,
@@ -175,7 +177,8 @@ static void measure(struct pair *pair, struct tt_work *work, const char *what, s
     int batch = bytes <= 4096 ? 500 : bytes <= 65536 ? 100 : bytes <= ((size_t)1 << 20) ? 10 : 1;
     for (size_t k = 0; k < TT_LEN(times); k++) {
         double start = now_nsec();
-        for (int i = 0; i < batch; i++) tt_exec_submit(work, NULL, true);
+        for (int i = 0; i < batch; i++)
+            tt_exec_submit(work, NULL, true);
         times[k] = (now_nsec() - start) / batch;
     }
     qsort(times, TT_LEN(times), sizeof(double), by_value);
@@ -216,10 +219,12 @@ static void one_thread(void)
     for (int k = 0; k < 2000; k++) { /* short batches: some are undisturbed on a busy machine */
         double start = now_nsec();
         for (int i = 0; i < 200; i++) {
-            for (int r = 0; r < 2; r++) tt_exec_submit(work[r], &stream[r], true);
+            for (int r = 0; r < 2; r++)
+                tt_exec_submit(work[r], &stream[r], true);
             stream[0].item->step(stream[0].item, TT_ITEM_STEP);
             for (int r = 1; r >= 0; r--) {
-                while (stream[r].item->step(stream[r].item, TT_ITEM_STEP) != TT_STEP_DONE) continue;
+                while (stream[r].item->step(stream[r].item, TT_ITEM_STEP) != TT_STEP_DONE)
+                    continue;
                 stream[r].item->step(stream[r].item, TT_ITEM_RELEASE);
             }
         }
@@ -237,12 +242,14 @@ static void one_thread(void)
 static void run_rank(char *range, int rank)
 {
     static const size_t sizes[] = {8, 32, 64, 1024, 16384, 65536};
-    static const size_t large[] = {1024, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
+    static const size_t large[] = {1024,    16384,   65536,    262144,
+                                   1 << 20, 4 << 20, 16 << 20, 64 << 20};
     struct pair pair;
     pin(rank);
     join(&pair, range, rank);
     for (size_t k = 0; k < TT_LEN(sizes); k++) {
-        measure(&pair, bind(&pair, TT_ALGO_ONESHOT, TT_PROTO_LL, sizes[k] / 4), "oneshot", sizes[k]);
+        measure(&pair, bind(&pair, TT_ALGO_ONESHOT, TT_PROTO_LL, sizes[k] / 4), "oneshot",
+                sizes[k]);
     }
     for (size_t k = 0; k < TT_LEN(large); k++) {
         measure(&pair, bind(&pair, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, large[k] / 4), "direct",
@@ -280,7 +287,8 @@ static double best_of(void (*run)(char *dst, const char *src, size_t bytes), cha
     int batch = (int)(((size_t)256 << 10) / bytes) + 1;
     for (int k = 0; k < (bytes > (size_t)1 << 20 ? 15 : 300); k++) {
         double start = now_nsec();
-        for (int i = 0; i < batch; i++) run(dst, src, bytes);
+        for (int i = 0; i < batch; i++)
+            run(dst, src, bytes);
         double nsec = (now_nsec() - start) / batch;
         best = nsec < best ? nsec : best;
     }
@@ -318,14 +326,16 @@ static void fold_two(char *dst, const char *src, size_t bytes)
                               .ndsts = 1,
                               .count = bytes / tt_type_bytes(fold_type),
                               .stream = fold_streams};
-    tt_fold_job_run(&job);
+    tt_fold_run(&job);
 }
 
 static void rates(void)
 {
-    static const size_t sizes[] = {4096, 16384, 65536, 262144, 1 << 20, 4 << 20, 16 << 20, 64 << 20};
-    static const char *const names[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
-                                        "float16", "float32", "float64", "bfloat16", "e4m3", "e5m2"};
+    static const size_t sizes[] = {4096,    16384,   65536,    262144,
+                                   1 << 20, 4 << 20, 16 << 20, 64 << 20};
+    static const char *const names[] = {"int8",    "uint8",    "int32",   "uint32",
+                                        "int64",   "uint64",   "float16", "float32",
+                                        "float64", "bfloat16", "e4m3",    "e5m2"};
     size_t most = (size_t)64 << 20;
     char *src = malloc(2 * most), *dst = malloc(most);
     memset(src, 0, 2 * most);
