@@ -33,9 +33,10 @@ __nv_cvt_float_to_fp8(const float value, const __nv_saturation_t saturate,
     uint32_t above = format == __NV_E4M3 ? 0x7fU : 0x7cU; /* NaN, infinity */
     uint32_t result = 0xffffffffU;
     if (magnitude > 0x7f800000U) return 0x7f;
-    if (magnitude < 0x7f800000U)
+    if (magnitude < 0x7f800000U) {
         result = format == __NV_E4M3 ? tutti_round_bits(magnitude, 3, 7)
                                      : tutti_round_bits(magnitude, 2, 15);
+}
     if (result > largest) result = saturate == __NV_SATFINITE ? largest : above;
     return (__nv_fp8_storage_t)(sign | result);
 }

@@ -308,10 +308,11 @@ static void add_nvlink(struct builder *builder, const struct tt_xml_node *row,
     /* One switch stands for all, also of several hosts: that is how NVLink spans them. */
     struct tt_topo_node *nvs = tt_topo_node_find(builder->system, TT_NODE_NVS, 0);
     if (!nvs) nvs = tt_topo_node_new(builder->system, TT_NODE_NVS, 0);
-    if (nvs)
+    if (nvs) {
         join(builder, dev, nvs, TT_WAY_NVL, bw);
-    else
+    } else {
         builder->full = true;
+    }
 }
 
 static void add_c2c(struct builder *builder, const struct tt_xml_node *row,
@@ -332,10 +333,11 @@ static void walk_gpu(struct builder *builder, const struct tt_xml_node *pci, con
     for (int k = 0; gpu && dev && k < gpu->nchildren; k++) {
         const struct tt_xml_node *row = gpu->children[k];
         if (!is(row, name)) continue;
-        if (is(row, "nvlink"))
+        if (is(row, "nvlink")) {
             add_nvlink(builder, row, dev);
-        else
+        } else {
             add_c2c(builder, row, dev);
+        }
     }
 }
 
@@ -356,10 +358,11 @@ static void walk_rows(struct builder *builder, const struct tt_xml_node *node, c
     for (int k = 0; k < node->nchildren && !builder->full; k++) {
         const struct tt_xml_node *child = node->children[k];
         if (!is(child, "pci")) continue;
-        if (is(child, "pci") && strcmp(name, "pcilink") == 0)
+        if (is(child, "pci") && strcmp(name, "pcilink") == 0) {
             walk_switch(builder, child);
-        else
+        } else {
             walk_gpu(builder, child, name);
+        }
         walk_rows(builder, child, name);
     }
 }

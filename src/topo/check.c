@@ -11,10 +11,12 @@
 
 /* ---- elements and attributes ---- */
 
-static const struct place {
+struct place {
     const char *element;
     const char *parents[2];
-} places[] = {
+};
+
+static const struct place places[] = {
     {"cpu", {"system", NULL}}, {"pci", {"cpu", "pci"}},    {"gpu", {"pci", NULL}},
     {"nvlink", {"gpu", NULL}}, {"c2c", {"gpu", NULL}},     {"nic", {"pci", "cpu"}},
     {"net", {"nic", NULL}},    {"pcilink", {"pci", NULL}},
@@ -24,12 +26,14 @@ enum kind { KIND_TEXT, KIND_INT, KIND_INT_OR_EMPTY, KIND_BUSID, KIND_HEX, KIND_F
 
 #define MOST INT32_MAX
 
-static const struct rule {
+struct rule {
     const char *element, *attr;
     enum kind kind;
     bool required;
     int64_t min, max;
-} rules[] = {
+};
+
+static const struct rule rules[] = {
     {"cpu", "numaid", KIND_INT, true, -1, MOST},
     {"cpu", "host_hash", KIND_HEX, false, 0, 0},
     {"cpu", "arch", KIND_TEXT, true, 0, 0},
@@ -335,10 +339,11 @@ static bool known_device(const struct entries *devices, uint64_t host, uint64_t 
     size_t high = devices->count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (compare_entries(&devices->all[middle], &wanted) < 0)
+        if (compare_entries(&devices->all[middle], &wanted) < 0) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return low > 0 && devices->all[low - 1].host == host && devices->all[low - 1].key == busid;
 }

@@ -40,10 +40,11 @@ static void trim(struct tt_xml_node *node)
     if (node->kept) return; /* with all that is below */
     for (int k = node->nchildren - 1; k >= 0; k--) {
         struct tt_xml_node *child = node->children[k];
-        if (prunable(child) && !holds_kept(child))
+        if (prunable(child) && !holds_kept(child)) {
             tt_xml_drop(node, k);
-        else
+        } else {
             trim(child);
+        }
     }
 }
 

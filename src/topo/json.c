@@ -80,10 +80,11 @@ static void put_nets(const struct page *page)
                       "\"max_conn\": %d, \"local_gpu_rank\": ",
                       k, net->dev_number, tt_topo_host(net), (double)net->bw, (double)net->latency,
                       net->port, (unsigned long long)net->guid, net->gdr, net->coll, net->max_conn);
-        if (net->local_gpu)
+        if (net->local_gpu) {
             (void)fprintf(page->out, "%d}", net->local_gpu->rank);
-        else
+        } else {
             (void)fputs("null}", page->out);
+        }
     }
     (void)fputs("],\n", page->out);
 }
@@ -93,21 +94,25 @@ static const char *link_name(enum tt_topo_way way)
     return way == TT_WAY_PIX ? "PCI" : tt_topo_way_name(way);
 }
 
+static void put_node_links(const struct page *page, const struct tt_topo_node *node, int *count)
+{
+    for (int l = 0; l < node->nlinks; l++) {
+        const struct tt_topo_link *link = &node->links[l];
+        comma(page, (*count)++);
+        (void)fprintf(page->out, "[\"%s/%d\", \"%s/%d\", \"%s\", %.7g]",
+                      tt_topo_type_name(node->type), node->index,
+                      tt_topo_type_name(link->peer->type), link->peer->index, link_name(link->type),
+                      (double)link->bw);
+    }
+}
+
 static void put_links(const struct page *page)
 {
     int count = 0;
     (void)fputs("\"links\": [", page->out);
     for (int type = 0; type < TT_NODE_COUNT_; type++) {
         for (int k = 0; k < page->system->list[type].count; k++) {
-            const struct tt_topo_node *node = page->system->list[type].node[k];
-            for (int l = 0; l < node->nlinks; l++) {
-                const struct tt_topo_link *link = &node->links[l];
-                comma(page, count++);
-                (void)fprintf(page->out, "[\"%s/%d\", \"%s/%d\", \"%s\", %.7g]",
-                              tt_topo_type_name(node->type), node->index,
-                              tt_topo_type_name(link->peer->type), link->peer->index,
-                              link_name(link->type), (double)link->bw);
-            }
+            put_node_links(page, page->system->list[type].node[k], &count);
         }
     }
     (void)fputs("]", page->out);

@@ -21,10 +21,11 @@ static bool set_number(struct tt_xml_node *node, const char *key, const char *fo
                        uint64_t value)
 {
     char text[32];
-    if (strcmp(format, "hex") == 0)
+    if (strcmp(format, "hex") == 0) {
         (void)snprintf(text, sizeof(text), "0x%llx", (unsigned long long)value);
-    else
+    } else {
         (void)snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    }
     return tt_xml_set(node, key, text);
 }
 

@@ -15,22 +15,23 @@ static const enum tt_topo_type bases[] = {TT_NODE_CPU, TT_NODE_DEV, TT_NODE_GPU,
 
 /* ---- storage ---- */
 
-static void paths_free(struct tt_topo_node *node, int type, int count)
+static void node_drop_paths(const struct tt_topo_system *system, struct tt_topo_node *node)
 {
-    for (int k = 0; node->paths[type] && k < count; k++)
-        free(node->paths[type][k].links);
-    free(node->paths[type]);
-    node->paths[type] = NULL;
+    for (int to = 0; to < TT_NODE_COUNT_; to++) {
+        int count = node->paths[to] ? system->list[to].count : 0;
+        for (int k = 0; k < count; k++)
+            free(node->paths[to][k].links);
+        free(node->paths[to]);
+        node->paths[to] = NULL;
+    }
 }
 
 void tt_topo_paths_drop(struct tt_topo_system *system)
 {
     for (int type = 0; type < TT_NODE_COUNT_; type++) {
-        for (int k = 0; k < system->list[type].count; k++) {
-            for (int to = 0; to < TT_NODE_COUNT_; to++) {
-                paths_free(system->list[type].node[k], to, system->list[to].count);
-            }
-        }
+        const struct tt_topo_list *list = &system->list[type];
+        for (int k = 0; k < list->count; k++)
+            node_drop_paths(system, list->node[k]);
     }
 }
 
@@ -106,10 +107,11 @@ static enum tt_topo_way step_type(const struct spread *spread, const struct tt_t
     int most = spread->base->type == TT_NODE_GPU ? 2 : 1;
     enum tt_topo_way type = link->type == TT_WAY_NET ? TT_WAY_LOC : link->type;
     bool cpu = node->type == TT_NODE_CPU || peer->type == TT_NODE_CPU;
-    if (node->type == TT_NODE_PCI && peer->type == TT_NODE_PCI)
+    if (node->type == TT_NODE_PCI && peer->type == TT_NODE_PCI) {
         type = TT_WAY_PXB;
-    else if (link->type == TT_WAY_PIX && cpu)
+    } else if (link->type == TT_WAY_PIX && cpu) {
         type = TT_WAY_PHB;
+    }
     bool second = node->type == TT_NODE_DEV && path->type == TT_WAY_NVL && path->hops == most;
     if (second && type == TT_WAY_NVL) type = TT_WAY_NVB;
     return type > path->type ? type : path->type;
@@ -174,6 +176,12 @@ static int count_nodes(const struct tt_topo_system *system)
     return count;
 }
 
+static void run_node(struct spread *spread, struct tt_topo_node *node)
+{
+    for (int l = 0; l < node->nlinks && !spread->rc; l++)
+        try_link(spread, node, &node->links[l]);
+}
+
 static void run_waves(struct spread *spread)
 {
     spread->now.node[0] = spread->base;
@@ -181,12 +189,8 @@ static void run_waves(struct spread *spread)
     while (spread->now.count && !spread->rc) {
         spread->next.count = 0;
         spread->system->waves++;
-        for (int k = 0; k < spread->now.count; k++) {
-            struct tt_topo_node *node = spread->now.node[k];
-            for (int l = 0; l < node->nlinks && !spread->rc; l++) {
-                try_link(spread, node, &node->links[l]);
-            }
-        }
+        for (int k = 0; k < spread->now.count; k++)
+            run_node(spread, spread->now.node[k]);
         struct wave done = spread->now;
         spread->now = spread->next;
         spread->next = done;

@@ -4,9 +4,11 @@
 
 #include <string.h>
 
-static const struct family {
+struct family {
     uint64_t upper, lower; /* PCI ids without their low 12 bits */
-} families[] = {
+};
+
+static const struct family families[] = {
     {0x1000c0101000a000ull, 0x1000c0101000a000ull},
     {0x1000c03010000000ull, 0x1000c03010001000ull},
 };
@@ -58,10 +60,11 @@ static int take_lower(struct tt_topo_node *upper, const struct family *family,
     for (int k = 0; k < upper->nlinks; k++) {
         struct tt_topo_node *peer = upper->links[k].peer;
         bool below = peer->type == TT_NODE_PCI && peer != upper && family_of(peer, false) == family;
-        if (below)
+        if (below) {
             lower[taken++] = peer;
-        else
+        } else {
             upper->links[kept++] = upper->links[k];
+        }
     }
     upper->nlinks = kept;
     return taken;

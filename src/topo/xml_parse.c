@@ -175,9 +175,10 @@ ncclResult_t tt_xml_parse(const char *name, const char *text, size_t text_bytes,
     enum XML_Status status = XML_Parse(reader.parser, text, (int)text_bytes, XML_TRUE);
     if (!reader.rc && status != XML_STATUS_OK) reader.rc = explain(&reader);
     XML_ParserFree(reader.parser);
-    if (reader.rc)
+    if (reader.rc) {
         tt_xml_free(reader.root);
-    else
+    } else {
         *root_out = reader.root;
+    }
     return reader.rc;
 }

@@ -111,7 +111,7 @@ static void chunks_cover_every_part_once(void **state)
     static const size_t grains[] = {1, 4, 16, 5};
     struct tt_program programs[] = {split(2, false), split(7, false), split(7, true), blocks(5)};
     for (size_t count = 1; count < 90; count++) {
-        for (size_t k = 0; k < 4 * 7 * 4; k++) {
+        for (size_t k = 0; k < 112; k++) {
             const struct tt_program *program = &programs[k % 4];
             size_t lo = program->whole_window ? 0 : count / 3;
             struct tt_geometry geometry;

@@ -70,18 +70,22 @@ static void verify_sizes(const struct program_case *what, int root, int nranks, 
     }
 }
 
+static void verify_roots(const struct program_case *what, int n)
+{
+    int nroots = what->rooted ? n : 1;
+    for (int root = 0; root < nroots; root++) {
+        verify_sizes(what, root, n, root % 3 == 0 || n < 6 ? 1 : 4);
+    }
+}
+
 static void all_programs_are_right(void **state)
 {
     (void)state;
     int ncases;
     const struct program_case *cases = program_cases(&ncases);
     for (int k = 0; k < ncases; k++) {
-        for (int n = 2; n <= 17; n++) {
-            int nroots = cases[k].rooted ? n : 1;
-            for (int root = 0; root < nroots; root++) {
-                verify_sizes(&cases[k], root, n, root % 3 == 0 || n < 6 ? 1 : 4);
-            }
-        }
+        for (int n = 2; n <= 17; n++)
+            verify_roots(&cases[k], n);
     }
 }
 
@@ -229,28 +233,36 @@ static const struct mutation mutations[] = {
     {"longer loop", longer_loop},
 };
 
-static int try_mutations(const struct program_case *what, int nranks)
+/* Every mutation of one instruction; how many there were. */
+static int mutate_insn(const struct program_case *what, struct program_set *set, int rank, int insn)
 {
     struct tt_verify_options options = {.count = 40, .chunk_limit = 8, .grain = 4, .nslots = 8};
     if (what->algo == TT_ALGO_DIRECT) options.chunk_limit = SIZE_MAX;
+    struct tt_program right = set->programs[rank];
     char fault[256];
+    int tried = 0;
+    for (size_t m = 0; m < sizeof(mutations) / sizeof(mutations[0]); m++) {
+        set->programs[rank] = right;
+        if (!mutations[m].apply(&set->programs[rank], insn)) continue;
+        ncclResult_t rc =
+            tt_program_verify(set->programs, set->nranks, &options, fault, sizeof(fault));
+        tried++;
+        if (rc != ncclSuccess && fault[0]) continue;
+        fail_msg("%s %s: rank %d insn %d: '%s' went unnoticed", tt_func_name(what->func),
+                 tt_algo_name(what->algo), rank, insn, mutations[m].name);
+    }
+    set->programs[rank] = right;
+    return tried;
+}
+
+static int try_mutations(const struct program_case *what, int nranks)
+{
     int tried = 0;
     struct program_set set = program_set_make(what, 1, nranks, 3, 0);
     for (int rank = 0; rank < nranks; rank++) {
-        struct tt_program right = set.programs[rank];
-        for (int insn = 0; insn < right.ninsns; insn++) {
-            for (size_t m = 0; m < sizeof(mutations) / sizeof(mutations[0]); m++) {
-                set.programs[rank] = right;
-                if (!mutations[m].apply(&set.programs[rank], insn)) continue;
-                ncclResult_t rc =
-                    tt_program_verify(set.programs, nranks, &options, fault, sizeof(fault));
-                tried++;
-                if (rc != ncclSuccess && fault[0]) continue;
-                fail_msg("%s %s: rank %d insn %d: '%s' went unnoticed", tt_func_name(what->func),
-                         tt_algo_name(what->algo), rank, insn, mutations[m].name);
-            }
-        }
-        set.programs[rank] = right;
+        int ninsns = set.programs[rank].ninsns;
+        for (int insn = 0; insn < ninsns; insn++)
+            tried += mutate_insn(what, &set, rank, insn);
     }
     program_set_free(&set);
     return tried;

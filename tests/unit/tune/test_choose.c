@@ -66,16 +66,19 @@ static struct tt_tune_query query_of(enum tt_func func, size_t bytes)
         .func = func, .type = ncclFloat32, .op = ncclSum, .bytes = bytes, .nops = 1};
 }
 
+static void set_variable(const char *name, const char *value)
+{
+    if (value) {
+        setenv(name, value, 1);
+    } else {
+        unsetenv(name);
+    }
+}
+
 static void set_lists(const char *algo, const char *proto)
 {
-    if (algo)
-        setenv("NCCL_ALGO", algo, 1);
-    else
-        unsetenv("NCCL_ALGO");
-    if (proto)
-        setenv("NCCL_PROTO", proto, 1);
-    else
-        unsetenv("NCCL_PROTO");
+    set_variable("NCCL_ALGO", algo);
+    set_variable("NCCL_PROTO", proto);
     tt_param_forget();
 }
 
