@@ -64,9 +64,7 @@ enum tt_memory_kind {
 struct tt_pointer {
     enum tt_memory_kind kind;
     int device;
-    /* Start and size of the live allocation that holds it; NULL when freed or none. Foreign memory:
-     * of the registered range (cudaHostRegister) that holds it. */
-    char *base;
+    char *base; /* start and size of the live allocation that holds it; NULL when freed or none */
     size_t bytes;
 };
 int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out);

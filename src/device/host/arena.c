@@ -1,143 +1,363 @@
-/* First fit over the gaps between live allocations. Low addresses are reused first, so that pages
- * that were touched once serve again; lookups are a binary search under a read lock. */
+/* Segregated fits: free runs of grains hang in bins by size (a power of two and eight steps above
+ * it), found by two bit scans; neighbours are joined at once by tags at both ends of a run.
+ *
+ * A tag is not zero for the first grain of a live block, and for the first and the last grain of a
+ * free run: so whoever frees a block reads the tags before and behind it. Tags lie outside of the
+ * memory they speak of, which therefore stays sparse and cannot be broken by its users.
+ *
+ *     live   | 1 | 0 |  --  | flags 8 | kind 3 | slack 12 | grains 30 |
+ *     free   | 0 | 1 |  --  | warm 30 | grains 30 |      (last grain: the same with warm 0)
+ *
+ * Warm grains of a run are those that still hold pages; taken to be the first ones of it. */
 #include "arena.h"
 
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { GRAIN = 512, PAGE = 4096, FIRST_ROOM = 64 };
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, NIL = -1, LOOK = 8, LOOK_HARD = 4096 };
+enum { WARM_SHIFT = 30, SLACK_SHIFT = 30, KIND_SHIFT = 42, FLAGS_SHIFT = 45 };
+static const uint64_t grains_mask = (UINT64_C(1) << 30) - 1;
+static const uint64_t is_live = UINT64_C(1) << 63;
+static const uint64_t is_free = UINT64_C(1) << 62;
 
-void host_arena_init(struct host_arena *arena, char *base, size_t bytes, int fd, size_t fd_offset,
-                     size_t pool_bytes)
+struct run { /* free grains that hang in no bin */
+    size_t first, count, warm;
+};
+
+static uint64_t tag_of(const struct host_arena *arena, size_t grain)
+{
+    return atomic_load_explicit(&arena->tags[grain].what, memory_order_relaxed);
+}
+
+static void set_tag(struct host_arena *arena, size_t grain, uint64_t what)
+{
+    atomic_store_explicit(&arena->tags[grain].what, what, memory_order_release);
+}
+
+/* ---- bins ---- */
+
+struct bin {
+    unsigned row, column;
+};
+
+static struct bin bin_of(size_t count)
+{
+    if (count < HOST_BIN_COLUMNS) return (struct bin){0, (unsigned)count};
+    unsigned power = 63 - (unsigned)__builtin_clzll(count);
+    return (struct bin){power - 2, (unsigned)(count >> (power - 3)) & 7};
+}
+
+static void insert(struct host_arena *arena, const struct run *run)
+{
+    if (!run->count) return;
+    struct bin bin = bin_of(run->count);
+    uint32_t *head = &arena->bins[bin.row][bin.column];
+    struct host_tag *tag = &arena->tags[run->first];
+    set_tag(arena, run->first + run->count - 1, is_free | run->count);
+    set_tag(arena, run->first, is_free | (uint64_t)run->warm << WARM_SHIFT | run->count);
+    tag->next = *head;
+    tag->prev = (uint32_t)NIL;
+    if (*head != (uint32_t)NIL) arena->tags[*head].prev = (uint32_t)run->first;
+    *head = (uint32_t)run->first;
+    arena->columns[bin.row] |= (uint8_t)(1u << bin.column);
+    arena->rows |= 1u << bin.row;
+    arena->warm += run->warm;
+}
+
+static struct run remove_run(struct host_arena *arena, size_t first)
+{
+    struct host_tag *tag = &arena->tags[first];
+    uint64_t what = tag_of(arena, first);
+    struct run run = {first, what & grains_mask, what >> WARM_SHIFT & grains_mask};
+    struct bin bin = bin_of(run.count);
+    if (tag->next != (uint32_t)NIL) arena->tags[tag->next].prev = tag->prev;
+    if (tag->prev != (uint32_t)NIL) {
+        arena->tags[tag->prev].next = tag->next;
+    } else {
+        arena->bins[bin.row][bin.column] = tag->next;
+        if (tag->next == (uint32_t)NIL) arena->columns[bin.row] &= (uint8_t) ~(1u << bin.column);
+        if (!arena->columns[bin.row]) arena->rows &= ~(1u << bin.row);
+    }
+    set_tag(arena, run.first + run.count - 1, 0);
+    set_tag(arena, run.first, 0);
+    arena->warm -= run.warm;
+    return run;
+}
+
+/* The run grown by its free neighbours. */
+static struct run join(struct host_arena *arena, struct run run)
+{
+    uint64_t before = run.first ? tag_of(arena, run.first - 1) : 0;
+    size_t end = run.first + run.count;
+    if (end < arena->limit && tag_of(arena, end) & is_free) {
+        struct run behind = remove_run(arena, end);
+        run.count += behind.count;
+        run.warm += behind.warm;
+    }
+    if (before & is_free) {
+        struct run front = remove_run(arena, run.first - (before & grains_mask));
+        run.first = front.first;
+        run.count += front.count;
+        run.warm += front.warm;
+    }
+    return run;
+}
+
+/* ---- making ---- */
+
+static size_t tag_bytes(const struct host_arena *arena)
+{
+    size_t tags = arena->limit * sizeof(struct host_tag);
+    return tags + host_bitset_bytes(arena->limit);
+}
+
+bool host_arena_init(struct host_arena *arena, const struct host_arena_place *place)
 {
     memset(arena, 0, sizeof(*arena));
-    pthread_rwlock_init(&arena->lock, NULL);
-    arena->base = base;
-    arena->bytes = bytes;
-    arena->fd = fd;
-    arena->fd_offset = fd_offset;
-    arena->pool_bytes = pool_bytes;
-}
-
-/* First block whose base is above ptr. */
-static size_t upper(const struct host_arena *arena, const char *ptr)
-{
-    size_t low = 0;
-    size_t high = arena->nblocks;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        if (arena->blocks[mid].base <= ptr) {
-            low = mid + 1;
-        } else {
-            high = mid;
-        }
-    }
-    return low;
-}
-
-static bool make_room(struct host_arena *arena)
-{
-    if (arena->nblocks < arena->room) return true;
-    size_t room = arena->room ? arena->room * 2 : FIRST_ROOM;
-    struct host_block *blocks = realloc(arena->blocks, room * sizeof(*blocks));
-    if (!blocks) return false;
-    arena->blocks = blocks;
-    arena->room = room;
+    pthread_mutex_init(&arena->lock, NULL);
+    arena->base = place->base;
+    arena->bytes = place->bytes;
+    arena->grain = place->grain;
+    arena->limit = place->bytes / place->grain;
+    arena->fd = place->fd;
+    arena->fd_offset = place->fd_offset;
+    arena->warm_most = place->pool_bytes / place->grain;
+    memset(arena->bins, 0xff, sizeof(arena->bins)); /* NIL */
+    void *tags = mmap(NULL, tag_bytes(arena), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (tags == MAP_FAILED) return false;
+    madvise(tags, tag_bytes(arena), MADV_DONTDUMP);
+    arena->tags = tags;
+    host_bitset_init(&arena->starts, arena->tags + arena->limit, arena->limit);
+    insert(arena, &(struct run){0, arena->limit, 0});
     return true;
 }
 
-static char *align_up(char *ptr, size_t grain)
+void host_arena_fini(struct host_arena *arena)
 {
-    return (char *)(((uintptr_t)ptr + grain - 1) / grain * grain);
+    if (arena->tags) munmap(arena->tags, tag_bytes(arena));
+    arena->tags = NULL;
 }
 
-static bool place(struct host_arena *arena, size_t bytes, size_t grain, size_t *index, char **base)
+/* ---- allocation ---- */
+
+struct ask {
+    size_t count, align; /* grains */
+};
+
+static size_t up(size_t value, size_t align)
 {
-    char *from = arena->base;
-    for (size_t i = 0; i <= arena->nblocks; i++) {
-        char *to = i < arena->nblocks ? arena->blocks[i].base : arena->base + arena->bytes;
-        char *start = align_up(from, grain);
-        if (start <= to && (size_t)(to - start) >= bytes) {
-            *index = i;
-            *base = start;
-            return true;
+    return (value + align - 1) & ~(align - 1);
+}
+
+static bool fits(const struct host_arena *arena, size_t first, const struct ask *ask)
+{
+    size_t count = tag_of(arena, first) & grains_mask;
+    return up(first, ask->align) + ask->count <= first + count;
+}
+
+/* A run of the bin that fits, among its first `look` ones; SIZE_MAX when there is none. */
+static size_t look_in(const struct host_arena *arena, struct bin bin, const struct ask *ask,
+                      int look)
+{
+    uint32_t first = arena->bins[bin.row][bin.column];
+    for (; first != (uint32_t)NIL && look > 0; first = arena->tags[first].next, look--) {
+        if (fits(arena, first, ask)) return first;
+    }
+    return SIZE_MAX;
+}
+
+/* The first run of the lowest bin from `bin` on that is not empty. */
+static size_t lowest(const struct host_arena *arena, struct bin bin)
+{
+    unsigned columns = arena->columns[bin.row] & (0xffu << bin.column);
+    if (!columns) {
+        uint32_t rows = arena->rows & (UINT32_MAX << bin.row) & ~(1u << bin.row);
+        if (!rows) return SIZE_MAX;
+        bin.row = (unsigned)__builtin_ctz(rows);
+        columns = arena->columns[bin.row];
+    }
+    return arena->bins[bin.row][__builtin_ctz(columns)];
+}
+
+/* Nearly full: look into every run that may be large enough. */
+static size_t look_hard(const struct host_arena *arena, const struct ask *ask)
+{
+    struct bin bin = bin_of(ask->count);
+    size_t found = SIZE_MAX;
+    while (found == SIZE_MAX && bin.row < HOST_BIN_ROWS) {
+        found = look_in(arena, bin, ask, LOOK_HARD);
+        bin.column = (bin.column + 1) % HOST_BIN_COLUMNS;
+        if (!bin.column) bin.row++;
+    }
+    return found;
+}
+
+static size_t search(const struct host_arena *arena, const struct ask *ask)
+{
+    size_t found = look_in(arena, bin_of(ask->count), ask, LOOK); /* what was freed comes back */
+    if (found != SIZE_MAX) return found;
+    size_t most = ask->count + ask->align - 1;
+    if (most >= HOST_BIN_COLUMNS) { /* so that every run of the bin is large enough */
+        most += (UINT64_C(1) << (60 - __builtin_clzll(most))) - 1;
+    }
+    if (most <= grains_mask) found = lowest(arena, bin_of(most));
+    return found != SIZE_MAX ? found : look_hard(arena, ask);
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Cut the asked grains out of a run; what is left goes back. Returns the first grain. */
+static size_t carve(struct host_arena *arena, size_t found, const struct ask *ask)
+{
+    struct run run = remove_run(arena, found);
+    size_t first = up(run.first, ask->align);
+    struct run front = {run.first, first - run.first, least(run.warm, first - run.first)};
+    size_t warm = least(run.warm - front.warm, ask->count);
+    struct run back = {first + ask->count, run.count - front.count - ask->count,
+                       run.warm - front.warm - warm};
+    insert(arena, &front);
+    insert(arena, &back);
+    return first;
+}
+
+static struct ask ask_for(const struct host_arena *arena, size_t bytes)
+{
+    size_t align = bytes >= HUGE_PAGE ? HUGE_PAGE : bytes >= PAGE ? PAGE : arena->grain;
+    size_t round = bytes >= PAGE ? PAGE : arena->grain;
+    return (struct ask){up(bytes, round) / arena->grain, align / arena->grain};
+}
+
+bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, void **ptr_out)
+{
+    if (want->bytes == 0 || want->bytes > arena->bytes) return false;
+    struct ask ask = ask_for(arena, want->bytes);
+    size_t slack = ask.count * arena->grain - want->bytes;
+    pthread_mutex_lock(&arena->lock);
+    size_t found = search(arena, &ask);
+    if (found == SIZE_MAX && ask.align > PAGE / arena->grain) {
+        ask.align = PAGE / arena->grain;
+        found = search(arena, &ask);
+    }
+    if (found != SIZE_MAX) {
+        size_t first = carve(arena, found, &ask);
+        atomic_store_explicit(&arena->tags[first].id, ++arena->next_id, memory_order_relaxed);
+        set_tag(arena, first,
+                is_live | (uint64_t)want->flags << FLAGS_SHIFT |
+                    (uint64_t)want->kind << KIND_SHIFT | (uint64_t)slack << SLACK_SHIFT |
+                    ask.count);
+        host_bitset_add(&arena->starts, first);
+        atomic_fetch_add_explicit(&arena->used_bytes, ask.count * arena->grain,
+                                  memory_order_relaxed);
+        *ptr_out = arena->base + first * arena->grain;
+    }
+    pthread_mutex_unlock(&arena->lock);
+    return found != SIZE_MAX;
+}
+
+/* ---- freeing ---- */
+
+/* The pages of a run beyond its first `keep` grains go back. Not under the lock: it takes long. */
+static void punch(const struct host_arena *arena, const struct run *run, size_t keep)
+{
+    size_t from = up((run->first + keep) * arena->grain, PAGE);
+    size_t to = (run->first + run->count) * arena->grain / PAGE * PAGE;
+    if (from >= to) return;
+    if (fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                  (off_t)(arena->fd_offset + from), (off_t)(to - from))) {
+        memset(arena->base + from, 0,
+               to - from); /* no holes here: at least nothing of it is seen */
+    }
+}
+
+/* Put a free run back, with no more warm grains than may be kept. Called and left with the lock. */
+static void settle(struct host_arena *arena, struct run run, size_t warm_most)
+{
+    run = join(arena, run);
+    size_t keep = arena->warm < warm_most ? warm_most - arena->warm : 0;
+    bool pages = run.count * arena->grain >= 2 * PAGE || arena->grain == PAGE;
+    if (run.warm > keep && pages) {
+        arena->warm += keep; /* promised */
+        pthread_mutex_unlock(&arena->lock);
+        punch(arena, &run, keep);
+        pthread_mutex_lock(&arena->lock);
+        arena->warm -= keep;
+        run.warm = keep;
+        run = join(arena, run);
+    }
+    insert(arena, &run);
+}
+
+static struct run take_live(struct host_arena *arena, size_t first)
+{
+    struct run run = {first, tag_of(arena, first) & grains_mask, 0};
+    run.warm = run.count;
+    host_bitset_remove(&arena->starts, first);
+    set_tag(arena, first, 0);
+    atomic_fetch_sub_explicit(&arena->used_bytes, run.count * arena->grain, memory_order_relaxed);
+    return run;
+}
+
+bool host_arena_free(struct host_arena *arena, const void *ptr)
+{
+    size_t offset = (size_t)((const char *)ptr - arena->base);
+    if (offset >= arena->bytes || offset % arena->grain) return false;
+    pthread_mutex_lock(&arena->lock);
+    bool live = tag_of(arena, offset / arena->grain) & is_live;
+    if (live) settle(arena, take_live(arena, offset / arena->grain), arena->warm_most);
+    pthread_mutex_unlock(&arena->lock);
+    return live;
+}
+
+void host_arena_clear(struct host_arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+    for (size_t first; (first = host_bitset_floor(&arena->starts, arena->limit - 1)) != SIZE_MAX;) {
+        settle(arena, take_live(arena, first), arena->warm_most);
+    }
+    pthread_mutex_unlock(&arena->lock);
+}
+
+void host_arena_trim(struct host_arena *arena, size_t keep_bytes)
+{
+    pthread_mutex_lock(&arena->lock);
+    for (unsigned row = 0; row < HOST_BIN_ROWS; row++) {
+        for (unsigned column = 0; column < HOST_BIN_COLUMNS; column++) {
+            uint32_t first = arena->bins[row][column];
+            bool warm = first != (uint32_t)NIL && tag_of(arena, first) >> WARM_SHIFT & grains_mask;
+            if (warm && arena->warm * arena->grain > keep_bytes)
+                settle(arena, remove_run(arena, first), keep_bytes / arena->grain);
         }
-        if (i < arena->nblocks) from = arena->blocks[i].base + arena->blocks[i].bytes;
     }
-    return false;
+    pthread_mutex_unlock(&arena->lock);
 }
 
-bool host_arena_alloc(struct host_arena *arena, size_t bytes, unsigned kind, unsigned flags,
-                      void **ptr_out)
-{
-    size_t grain = bytes >= PAGE ? PAGE : GRAIN;
-    size_t index = 0;
-    char *base = NULL;
-    if (bytes == 0 || bytes > arena->bytes) return false;
-    size_t rounded = (bytes + grain - 1) / grain * grain;
-    pthread_rwlock_wrlock(&arena->lock);
-    bool good = make_room(arena) && place(arena, rounded, grain, &index, &base);
-    if (good) {
-        memmove(&arena->blocks[index + 1], &arena->blocks[index],
-                (arena->nblocks - index) * sizeof(arena->blocks[0]));
-        arena->blocks[index] = (struct host_block){base, rounded, bytes, kind, flags};
-        arena->nblocks++;
-        arena->used_bytes += rounded;
-        arena->warm_bytes -= rounded < arena->warm_bytes ? rounded : arena->warm_bytes;
-        *ptr_out = base;
-    }
-    pthread_rwlock_unlock(&arena->lock);
-    return good;
-}
+/* ---- looking up ---- */
 
-/* Give whole pages of a freed block back unless they fit into the pool. */
-static void give_back(struct host_arena *arena, const struct host_block *block)
+bool host_arena_find(const struct host_arena *arena, const void *ptr, struct host_block *block_out)
 {
-    if (arena->warm_bytes + block->bytes <= arena->pool_bytes) {
-        arena->warm_bytes += block->bytes;
-        return;
-    }
-    char *from = align_up(block->base, PAGE);
-    char *to = block->base + block->bytes;
-    size_t whole = to > from ? (size_t)(to - from) / PAGE * PAGE : 0;
-    off_t offset = (off_t)(arena->fd_offset + (size_t)(from - arena->base));
-    if (whole &&
-        fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, (off_t)whole)) {
-        memset(from, 0, whole); /* no holes here: at least nothing of it is seen again */
-    }
-}
-
-bool host_arena_free(struct host_arena *arena, void *ptr)
-{
-    pthread_rwlock_wrlock(&arena->lock);
-    size_t above = upper(arena, ptr);
-    bool good = above > 0 && arena->blocks[above - 1].base == (char *)ptr;
-    if (good) {
-        struct host_block block = arena->blocks[above - 1];
-        memmove(&arena->blocks[above - 1], &arena->blocks[above],
-                (arena->nblocks - above) * sizeof(arena->blocks[0]));
-        arena->nblocks--;
-        arena->used_bytes -= block.bytes;
-        give_back(arena, &block);
-    }
-    pthread_rwlock_unlock(&arena->lock);
-    return good;
-}
-
-bool host_arena_find(struct host_arena *arena, const void *ptr, struct host_block *block_out)
-{
-    pthread_rwlock_rdlock(&arena->lock);
-    size_t above = upper(arena, ptr);
-    bool good = false;
-    if (above > 0) {
-        const struct host_block *block = &arena->blocks[above - 1];
-        good = (const char *)ptr < block->base + block->bytes;
-        if (good) *block_out = *block;
-    }
-    pthread_rwlock_unlock(&arena->lock);
-    return good;
+    size_t offset = (size_t)((const char *)ptr - arena->base);
+    if (offset >= arena->bytes) return false;
+    size_t grain = offset / arena->grain;
+    size_t first = host_bitset_floor(&arena->starts, grain);
+    if (first == SIZE_MAX) return false;
+    uint64_t what = atomic_load_explicit(&arena->tags[first].what, memory_order_acquire);
+    size_t count = what & grains_mask;
+    if (!(what & is_live) || grain >= first + count) return false;
+    size_t bytes = count * arena->grain;
+    *block_out = (struct host_block){
+        .base = arena->base + first * arena->grain,
+        .bytes = bytes,
+        .asked = bytes - (what >> SLACK_SHIFT & 0xfff),
+        .kind = (unsigned)(what >> KIND_SHIFT & 7),
+        .flags = (unsigned)(what >> FLAGS_SHIFT & 0xff),
+        .id = atomic_load_explicit(&arena->tags[first].id, memory_order_relaxed),
+    };
+    return true;
 }

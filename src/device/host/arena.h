@@ -1,36 +1,76 @@
-/* One arena: a part of the range with its live allocations in address order. */
+/* One arena: a part of the range, cut into grains, and who has them. Looking an address up takes no
+ * lock; what is known of a block is one word. */
 #pragma once
+
+#include "bitset.h"
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-struct host_block {
+struct host_block { /* a live allocation */
     char *base;
     size_t bytes;  /* as rounded up */
     size_t asked;  /* as the caller asked */
     unsigned kind; /* enum tt_memory_kind */
     unsigned flags;
+    uint64_t id; /* unique in the arena */
+};
+
+enum { HOST_BIN_ROWS = 28, HOST_BIN_COLUMNS = 8 };
+
+struct host_tag { /* of a grain: what begins (or ends) there */
+    _Atomic uint64_t what;
+    union {
+        struct {
+            uint32_t next, prev; /* of a free run in its bin */
+        };
+        _Atomic uint64_t id; /* of a live block */
+    };
 };
 
 struct host_arena {
-    pthread_rwlock_t lock;
+    pthread_mutex_t lock;
     char *base;
-    size_t bytes, used_bytes, warm_bytes;
-    struct host_block *blocks; /* owned; sorted by base */
-    size_t nblocks, room;
+    size_t bytes, grain, limit; /* limit: grains */
+    _Atomic size_t used_bytes;
+    size_t warm, warm_most; /* grains: free ones that hold pages; how many are kept */
+    struct host_tag *tags;  /* owned; one per grain, sparse */
+    struct host_bitset starts;
+    uint32_t rows;
+    uint8_t columns[HOST_BIN_ROWS];
+    uint32_t bins[HOST_BIN_ROWS][HOST_BIN_COLUMNS];
+    uint64_t next_id;
+    int fd;
+    size_t fd_offset;
+};
+
+struct host_arena_place { /* what an arena is made over */
+    char *base;
+    size_t bytes, grain; /* grain: 512 or 4096 */
     int fd;
     size_t fd_offset;
     size_t pool_bytes; /* freed pages kept; what exceeds it goes back to the system */
 };
 
-void host_arena_init(struct host_arena *arena, char *base, size_t bytes, int fd, size_t fd_offset,
-                     size_t pool_bytes);
+/* False when there is no address space for its tags. */
+bool host_arena_init(struct host_arena *arena, const struct host_arena_place *place);
+void host_arena_fini(struct host_arena *arena);
 
-/* 512-aligned (4096 from a page on). False when no gap is large enough. Thread-safe. */
-bool host_arena_alloc(struct host_arena *arena, size_t bytes, unsigned kind, unsigned flags,
-                      void **ptr_out);
+struct host_want {
+    size_t bytes;
+    unsigned kind, flags;
+};
+/* Aligned to 512, 4096 from a page on, 2 MiB from there on. False when no gap is large enough.
+ * Thread-safe, as all below. */
+bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, void **ptr_out);
 /* False when ptr is not the base of a live allocation. */
-bool host_arena_free(struct host_arena *arena, void *ptr);
-/* The live allocation that holds ptr. */
-bool host_arena_find(struct host_arena *arena, const void *ptr, struct host_block *block_out);
+bool host_arena_free(struct host_arena *arena, const void *ptr);
+/* The live allocation that holds ptr. Takes no lock.                                          hot
+ */
+bool host_arena_find(const struct host_arena *arena, const void *ptr, struct host_block *block_out);
+/* Free everything that is live. */
+void host_arena_clear(struct host_arena *arena);
+/* Give back free pages until at most keep_bytes of them are left. */
+void host_arena_trim(struct host_arena *arena, size_t keep_bytes);

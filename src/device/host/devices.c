@@ -23,8 +23,10 @@ struct machine {
 
 static struct machine machine;
 static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
+_Atomic bool host_is_child;
 
-enum { FILE_MAX_BYTES = 16 << 20, DEFAULT_SMS = 132 };
+enum { FILE_MAX_BYTES = 16 << 20, DEFAULT_SMS = 132, USUAL_CC = 90 };
+static const char usual_name[] = "Tutti Host Device";
 
 static uint64_t mix(uint64_t x)
 {
@@ -101,8 +103,13 @@ static void on_start(void *arg, const char *element, const char **attrs)
     }
     if (strcmp(element, "gpu")) return;
     const char *sm = attribute(attrs, "sm");
-    int cc = sm ? atoi(sm) : 90;
-    add_card(reading->bus_id[depth], "Tutti Host Device", cc > 0 && cc < 1000 ? cc : 90);
+    const char *name = attribute(attrs, "name");
+    const char *dev = attribute(attrs, "dev");
+    int cc = sm ? atoi(sm) : USUAL_CC;
+    int index = dev ? atoi(dev) : -1;
+    struct tt_device_card *card = add_card(reading->bus_id[depth], name ? name : usual_name,
+                                           cc > 0 && cc < 1000 ? cc : USUAL_CC);
+    if (card && index >= 0) card->nvml_index = index;
 }
 
 static void on_end(void *arg, const char *element)
@@ -112,14 +119,13 @@ static void on_end(void *arg, const char *element)
     reading->depth--;
 }
 
-/* Entities are how a small file becomes a large one; machine files need none. */
-static void on_entity(void *arg, const XML_Char *name, int parameter, const XML_Char *value,
-                      int len, const XML_Char *base, const XML_Char *system,
-                      const XML_Char *public_id, const XML_Char *notation)
+/* Entities are how a small file becomes a large one, and come with a document type; machine files
+ * need neither. */
+static void on_doctype(void *arg, const XML_Char *name, const XML_Char *system,
+                       const XML_Char *public_id, int internal)
 {
     struct reading *reading = arg;
-    (void)name, (void)parameter, (void)value, (void)len, (void)base, (void)system, (void)public_id,
-        (void)notation;
+    (void)name, (void)system, (void)public_id, (void)internal;
     XML_StopParser(reading->parser, XML_FALSE);
 }
 
@@ -134,7 +140,7 @@ static bool parse_file(const char *path, FILE *file)
         reading->parser = parser;
         XML_SetUserData(parser, reading);
         XML_SetElementHandler(parser, on_start, on_end);
-        XML_SetEntityDeclHandler(parser, on_entity);
+        XML_SetStartDoctypeDeclHandler(parser, on_doctype);
     }
     while (good) {
         size_t n = fread(block, 1, sizeof(block), file);
@@ -149,13 +155,20 @@ static bool parse_file(const char *path, FILE *file)
     }
     if (parser) XML_ParserFree(parser);
     free(reading);
-    return good && machine.ncards > 0;
+    return good;
+}
+
+static int by_index(const void *left, const void *right)
+{
+    const struct tt_device_card *a = left;
+    const struct tt_device_card *b = right;
+    return a->nvml_index - b->nvml_index;
 }
 
 static bool read_machine_file(void)
 {
     const char *path = tt_param_str("NCCL_TOPO_FILE");
-    if (!path || !*path || tt_param_is_set("TUTTI_DEVICES")) return false;
+    if (!path || !*path) return false;
     FILE *file = fopen(path, "re");
     if (!file) {
         tt_info(TT_LOG_INIT | TT_LOG_GRAPH, "could not open machine file %s: %m", path);
@@ -163,8 +176,9 @@ static bool read_machine_file(void)
     }
     bool good = parse_file(path, file);
     if (!good) machine.ncards = 0;
+    qsort(machine.cards, (size_t)machine.ncards, sizeof(machine.cards[0]), by_index);
     fclose(file);
-    return good;
+    return machine.ncards > 0;
 }
 
 /* ---- visibility ---- */
@@ -233,21 +247,45 @@ static size_t device_memory(void)
     return tt_max_size(own / (2 << 20) * (2 << 20), 2 << 20);
 }
 
+static bool has_bus_id(const char *bus_id)
+{
+    for (int i = 0; i < machine.ncards; i++) {
+        if (!strcmp(machine.cards[i].bus_id, bus_id)) return true;
+    }
+    return false;
+}
+
+/* As many as asked: the machine file's first ones, then made up ones. */
+static void fill_cards(int count)
+{
+    char bus[16];
+    if (machine.ncards > count) machine.ncards = count;
+    for (unsigned n = 1; machine.ncards < count; n++) {
+        snprintf(bus, sizeof(bus), "%04x:%02x:00.0", n / 201, n % 201);
+        if (n % 201 && !has_bus_id(bus)) {
+            struct tt_device_card *card = add_card(bus, usual_name, USUAL_CC);
+            card->nvml_index = machine.ncards - 1;
+        }
+    }
+}
+
+static void in_child(void)
+{
+    atomic_store_explicit(&host_is_child, true, memory_order_relaxed);
+}
+
 static void discover(void)
 {
-    if (!read_machine_file()) {
+    bool from_file = read_machine_file();
+    if (!from_file || tt_param_is_set("TUTTI_DEVICES")) {
         int64_t count = tt_param_int("TUTTI_DEVICES");
-        for (int64_t i = 0; i < count && i < HOST_MAX_DEVICES; i++) {
-            char bus[16];
-            snprintf(bus, sizeof(bus), "%04x:%02x:00.0", (unsigned)(i / 200),
-                     (unsigned)(i % 200 + 1));
-            add_card(bus, "Tutti Host Device", 90);
-        }
+        fill_cards(count < 0 ? 0 : count > HOST_MAX_DEVICES ? HOST_MAX_DEVICES : (int)count);
     }
     choose_visible();
     for (int i = 0; i < machine.ncards; i++) {
         machine.cards[i].memory_bytes = device_memory();
     }
+    pthread_atfork(NULL, NULL, in_child);
 }
 
 int host_device_count(void)
@@ -264,7 +302,46 @@ const struct tt_device_card *host_device_card(int device)
 
 int tuttiHostDeviceCount(void)
 {
-    return host_device_count();
+    return host_forked() ? 0 : host_device_count();
+}
+
+int tuttiHostReady(void)
+{
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    return host_device_count() ? HOST_OK : HOST_NO_DEVICE;
+}
+
+/* Three or two numbers in hexadecimal: domain (may be missing), bus, device; then ".0". */
+static bool parse_bus_id(const char *text, unsigned long parts[3])
+{
+    char *end = NULL;
+    int count = 0;
+    for (; count < 3; count++) {
+        parts[count] = strtoul(text, &end, 16);
+        if (end == text) return false;
+        text = end + 1;
+        if (*end != ':') break;
+    }
+    if (count == 1) {
+        parts[2] = parts[1];
+        parts[1] = parts[0];
+        parts[0] = 0;
+    }
+    return (count == 1 || count == 2) && (*end == 0 || !strcmp(end, ".0"));
+}
+
+int tuttiHostDeviceByBusId(const char *bus_id, int *device_out)
+{
+    unsigned long want[3];
+    unsigned long have[3];
+    if (!bus_id || !parse_bus_id(bus_id, want)) return HOST_INVALID_VALUE;
+    for (int i = 0; i < host_device_count(); i++) {
+        if (!parse_bus_id(host_device_card(i)->bus_id, have) || memcmp(want, have, sizeof(want)))
+            continue;
+        *device_out = i;
+        return HOST_OK;
+    }
+    return HOST_INVALID_VALUE;
 }
 
 int tuttiHostDeviceCard(int device, struct tt_device_card *card)

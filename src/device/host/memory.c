@@ -1,13 +1,13 @@
 /* The range: [control | pinned and managed | device 0 | device 1 | ...] in one sparse memfd, and
- * what is handed out of it. Freed pages above 64 MiB per device go back to the system. */
-#include "arena.h"
+ * what is handed out of it. Device parts have a power of two of address space each, so a shift
+ * finds the device of an address. Freed pages above 64 MiB per device go back to the system. */
+#include "memory.h"
+
 #include "host.h"
-#include "state.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,65 +15,103 @@
 
 static const size_t pool_bytes = (size_t)64 << 20;
 
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512 };
+
 struct memory {
     struct tt_range range;
     struct host_arena control, host;
     struct host_arena *devices; /* owned; by device number */
     int ndevices;
     char *devices_base;
-    size_t stride;
+    unsigned shift;
 };
 
 static struct memory memory;
 static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
 
+struct layout {
+    size_t control, host, device; /* bytes */
+    unsigned shift;
+};
+
+static void unmap(void)
+{
+    host_arena_fini(&memory.control);
+    host_arena_fini(&memory.host);
+    for (int d = 0; d < memory.ndevices; d++) {
+        host_arena_fini(&memory.devices[d]);
+    }
+    if (memory.range.base) munmap(memory.range.base, memory.range.bytes);
+    if (memory.range.memfd >= 0) close(memory.range.memfd);
+    memory.range = (struct tt_range){NULL, 0, -1};
+}
+
 static bool map_range(size_t bytes)
 {
-    int fd = memfd_create("tutti-range", MFD_CLOEXEC);
-    if (fd < 0) return false;
-    char *base = MAP_FAILED;
-    if (!ftruncate(fd, (off_t)bytes)) {
-        base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    }
-    if (base == MAP_FAILED) {
-        close(fd);
+    memory.range = (struct tt_range){NULL, bytes, memfd_create("tutti-range", MFD_CLOEXEC)};
+    if (memory.range.memfd < 0 || ftruncate(memory.range.memfd, (off_t)bytes)) return false;
+    /* aligned to a huge page, or the kernel gives none */
+    char *free_space = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (free_space == MAP_FAILED) return false;
+    char *base = (char *)tt_round_up((uintptr_t)free_space, HUGE_PAGE);
+    if (base > free_space) munmap(free_space, (size_t)(base - free_space));
+    munmap(base + bytes, HUGE_PAGE - (size_t)(base - free_space));
+    if (mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
+             memory.range.memfd, 0) == MAP_FAILED) {
+        munmap(base, bytes);
         return false;
     }
+    memory.range.base = base;
     madvise(base, bytes, MADV_DONTDUMP);
-    memory.range = (struct tt_range){base, bytes, fd};
     return true;
 }
 
-static void lay_out(size_t control, size_t host)
+static bool make_arena(struct host_arena *arena, size_t offset, size_t bytes, size_t grain,
+                       size_t pool)
 {
-    char *base = memory.range.base;
-    int fd = memory.range.memfd;
-    host_arena_init(&memory.control, base, control, fd, 0, 0);
-    host_arena_init(&memory.host, base + control, host, fd, control, pool_bytes);
-    memory.devices_base = base + control + host;
-    for (int d = 0; d < memory.ndevices; d++) {
-        size_t offset = control + host + (size_t)d * memory.stride;
-        host_arena_init(&memory.devices[d], base + offset, memory.stride, fd, offset, pool_bytes);
+    const struct host_arena_place place = {memory.range.base + offset, bytes,  grain,
+                                           memory.range.memfd,         offset, pool};
+    return host_arena_init(arena, &place);
+}
+
+static bool lay_out(const struct layout *layout)
+{
+    size_t offset = layout->control + layout->host;
+    size_t devices = (size_t)memory.ndevices << layout->shift;
+    if (!map_range(offset + devices)) return false;
+    memory.devices_base = memory.range.base + offset;
+    memory.shift = layout->shift;
+    if (devices) madvise(memory.devices_base, devices, MADV_HUGEPAGE);
+    bool good = make_arena(&memory.control, 0, layout->control, PAGE, 0) &&
+                make_arena(&memory.host, layout->control, layout->host, PAGE, pool_bytes);
+    for (int d = 0; good && d < memory.ndevices; d++) {
+        good = make_arena(&memory.devices[d], offset, layout->device, GRAIN, pool_bytes);
+        offset += (size_t)1 << layout->shift;
     }
-    madvise(memory.devices_base, (size_t)memory.ndevices * memory.stride, MADV_HUGEPAGE);
+    return good;
+}
+
+static unsigned shift_for(size_t bytes)
+{
+    return bytes > HUGE_PAGE ? 64 - (unsigned)__builtin_clzll(bytes - 1) : 21;
 }
 
 /* As generous as the system allows: halve until it maps. */
 static void reserve(void)
 {
-    size_t control = (size_t)256 << 30;
-    size_t host = (size_t)64 << 30;
+    struct layout layout = {(size_t)64 << 30, (size_t)64 << 30, HUGE_PAGE, 21};
     memory.ndevices = host_device_count();
-    memory.stride = memory.ndevices ? host_device_card(0)->memory_bytes : 0;
+    if (memory.ndevices) layout.device = host_device_card(0)->memory_bytes;
     memory.devices = tt_calloc((size_t)memory.ndevices + 1, sizeof(*memory.devices));
-    while (memory.devices && control >= (size_t)64 << 20) {
-        if (map_range(control + host + (size_t)memory.ndevices * memory.stride)) {
-            lay_out(control, host);
-            return;
-        }
-        control /= 2;
-        host /= 2;
-        if (control < (size_t)4 << 30) memory.stride = memory.stride / 2 / (2 << 20) * (2 << 20);
+    while (memory.devices && layout.control >= (size_t)32 << 20) {
+        layout.shift = shift_for(layout.device);
+        if (lay_out(&layout)) return;
+        unmap();
+        layout.control /= 2;
+        layout.host /= 2;
+        if (layout.control < (size_t)4 << 30)
+            layout.device = tt_max_size(layout.device / 2 / HUGE_PAGE * HUGE_PAGE, HUGE_PAGE);
     }
     tt_warn("host device: no address range for device memory: %m");
     memory.ndevices = 0;
@@ -81,8 +119,14 @@ static void reserve(void)
 
 static bool ready(void)
 {
+    if (host_forked()) return false;
     pthread_once(&memory_once, reserve);
     return memory.range.base != NULL;
+}
+
+static int not_ready(void)
+{
+    return host_forked() ? HOST_NOT_INITIALIZED : HOST_OUT_OF_MEMORY;
 }
 
 const struct tt_range *tuttiHostRange(void)
@@ -90,89 +134,110 @@ const struct tt_range *tuttiHostRange(void)
     return ready() ? &memory.range : NULL;
 }
 
-static struct host_arena *arena_of(const void *ptr, int *device, enum tt_memory_kind *kind)
+struct host_arena *host_arena_of(const void *ptr, int *device, enum tt_memory_kind *kind)
 {
-    const char *p = ptr;
+    size_t offset = (size_t)((const char *)ptr - memory.range.base);
     *device = 0;
     *kind = TT_MEMORY_FOREIGN;
-    if (!ready() || p < memory.range.base || p >= memory.range.base + memory.range.bytes)
-        return NULL;
-    if (p >= memory.devices_base) {
-        *device = (int)((size_t)(p - memory.devices_base) / memory.stride);
+    if (!ready() || offset >= memory.range.bytes) return NULL;
+    if ((const char *)ptr >= memory.devices_base) {
+        *device = (int)((size_t)((const char *)ptr - memory.devices_base) >> memory.shift);
         *kind = TT_MEMORY_DEVICE;
         return &memory.devices[*device];
     }
-    *kind = p >= memory.host.base ? TT_MEMORY_PINNED : TT_MEMORY_CONTROL;
-    return p >= memory.host.base ? &memory.host : &memory.control;
+    *kind = (const char *)ptr >= memory.host.base ? TT_MEMORY_PINNED : TT_MEMORY_CONTROL;
+    return *kind == TT_MEMORY_PINNED ? &memory.host : &memory.control;
+}
+
+struct host_arena *host_arena_device(int device)
+{
+    return ready() && device >= 0 && device < memory.ndevices ? &memory.devices[device] : NULL;
+}
+
+static int take(struct host_arena *arena, const struct host_want *want, void **ptr_out)
+{
+    return host_arena_alloc(arena, want, ptr_out) ? HOST_OK : HOST_OUT_OF_MEMORY;
 }
 
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
 {
-    if (!ready()) return HOST_OUT_OF_MEMORY;
-    size_t whole = tt_round_up(bytes ? bytes : 1, 4096);
-    return host_arena_alloc(&memory.control, whole, TT_MEMORY_CONTROL, 0, ptr_out)
-               ? HOST_OK
-               : HOST_OUT_OF_MEMORY;
+    struct host_want want = {.bytes = bytes ? bytes : 1, .kind = TT_MEMORY_CONTROL};
+    if (!ready()) return not_ready();
+    return take(&memory.control, &want, ptr_out);
 }
 
 void tuttiHostControlFree(void *ptr, size_t bytes)
 {
     (void)bytes;
-    if (ptr) host_arena_free(&memory.control, ptr);
+    if (ptr && ready()) host_arena_free(&memory.control, ptr);
 }
 
 int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
 {
+    struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_DEVICE};
     *ptr_out = NULL;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (device < 0 || device >= host_device_count()) return HOST_INVALID_DEVICE;
     if (bytes == 0) return HOST_OK;
     if (!ready()) return HOST_OUT_OF_MEMORY;
-    if (device < 0 || device >= memory.ndevices) return HOST_INVALID_DEVICE;
-    return host_arena_alloc(&memory.devices[device], bytes, TT_MEMORY_DEVICE, 0, ptr_out)
-               ? HOST_OK
-               : HOST_OUT_OF_MEMORY;
+    return take(&memory.devices[device], &want, ptr_out);
+}
+
+bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out)
+{
+    enum tt_memory_kind kind;
+    const struct host_arena *arena = host_arena_of(ptr, device_out, &kind);
+    if (!arena || !host_arena_find(arena, ptr, block_out)) return false;
+    return block_out->kind == TT_MEMORY_DEVICE || block_out->kind == TT_MEMORY_MANAGED;
+}
+
+int host_memory_free(void *ptr)
+{
+    struct host_block block;
+    enum tt_memory_kind kind;
+    int device;
+    if (!host_memory_find(ptr, &block, &device) || block.base != ptr) return HOST_INVALID_VALUE;
+    struct host_arena *arena = host_arena_of(ptr, &device, &kind);
+    if (!host_arena_free(arena, ptr)) return HOST_INVALID_VALUE; /* another thread was faster */
+    return HOST_OK;
 }
 
 int tuttiHostFree(void *ptr)
 {
-    int device;
-    enum tt_memory_kind kind;
-    struct host_block block;
-    if (!ptr) return HOST_OK;
-    struct host_arena *arena = arena_of(ptr, &device, &kind);
-    if (!arena || !host_arena_find(arena, ptr, &block) || block.base != ptr)
-        return HOST_INVALID_VALUE;
-    if (block.kind != TT_MEMORY_DEVICE && block.kind != TT_MEMORY_MANAGED)
-        return HOST_INVALID_VALUE;
-    return host_arena_free(arena, ptr) ? HOST_OK : HOST_INVALID_VALUE;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    return ptr ? host_memory_free(ptr) : HOST_OK;
 }
 
 int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_out)
 {
+    struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_PINNED, .flags = flags & 0xff};
     *ptr_out = NULL;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
     if (bytes == 0) return managed ? HOST_INVALID_VALUE : HOST_OK;
     if (!ready()) return HOST_OUT_OF_MEMORY;
-    unsigned kind = managed ? TT_MEMORY_MANAGED : TT_MEMORY_PINNED;
-    size_t whole = tt_max_size(bytes, 4096);
-    return host_arena_alloc(&memory.host, whole, kind, flags, ptr_out) ? HOST_OK
-                                                                       : HOST_OUT_OF_MEMORY;
+    if (managed) want.kind = TT_MEMORY_MANAGED;
+    return take(&memory.host, &want, ptr_out);
+}
+
+static bool find_pinned(const void *ptr, struct host_block *block_out)
+{
+    return ready() && host_arena_find(&memory.host, ptr, block_out) &&
+           block_out->kind == TT_MEMORY_PINNED;
 }
 
 int tuttiHostFreeHost(void *ptr)
 {
     struct host_block block;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!ptr) return HOST_OK;
-    if (!ready() || !host_arena_find(&memory.host, ptr, &block) || block.base != ptr ||
-        block.kind != TT_MEMORY_PINNED) {
-        return HOST_INVALID_VALUE;
-    }
+    if (!find_pinned(ptr, &block) || block.base != ptr) return HOST_INVALID_VALUE;
     return host_arena_free(&memory.host, ptr) ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostHostFlags(const void *ptr, unsigned *flags)
 {
     struct host_block block;
-    if (!ready() || !host_arena_find(&memory.host, ptr, &block) || block.kind != TT_MEMORY_PINNED)
-        return HOST_INVALID_VALUE;
+    if (!find_pinned(ptr, &block)) return HOST_INVALID_VALUE;
     *flags = block.flags;
     return HOST_OK;
 }
@@ -180,10 +245,9 @@ int tuttiHostHostFlags(const void *ptr, unsigned *flags)
 int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
 {
     struct host_block block;
-    memset(pointer_out, 0, sizeof(*pointer_out));
-    struct host_arena *arena = arena_of(ptr, &pointer_out->device, &pointer_out->kind);
-    if (!arena) return HOST_OK;
-    if (host_arena_find(arena, ptr, &block)) {
+    *pointer_out = (struct tt_pointer){.kind = TT_MEMORY_FOREIGN};
+    const struct host_arena *arena = host_arena_of(ptr, &pointer_out->device, &pointer_out->kind);
+    if (arena && host_arena_find(arena, ptr, &block)) {
         pointer_out->kind = (enum tt_memory_kind)block.kind;
         pointer_out->base = block.base;
         pointer_out->bytes = block.asked;
@@ -191,13 +255,24 @@ int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
     return HOST_OK;
 }
 
+int tuttiHostPointerId(const void *ptr, uint64_t *id_out)
+{
+    struct host_block block;
+    enum tt_memory_kind kind;
+    int device;
+    const struct host_arena *arena = host_arena_of(ptr, &device, &kind);
+    if (!arena || !host_arena_find(arena, ptr, &block)) return HOST_INVALID_VALUE;
+    uint64_t part = kind == TT_MEMORY_DEVICE ? (uint64_t)device + 2 : kind == TT_MEMORY_PINNED;
+    *id_out = part << 48 | block.id;
+    return HOST_OK;
+}
+
 int tuttiHostMemInfo(int device, size_t *free_bytes, size_t *total_bytes)
 {
-    if (!ready() || device < 0 || device >= memory.ndevices) return HOST_INVALID_DEVICE;
-    struct host_arena *arena = &memory.devices[device];
-    pthread_rwlock_rdlock(&arena->lock);
+    struct host_arena *arena = host_arena_device(device);
+    if (!arena) return host_forked() ? HOST_NOT_INITIALIZED : HOST_INVALID_DEVICE;
+    size_t used = atomic_load_explicit(&arena->used_bytes, memory_order_relaxed);
     *total_bytes = arena->bytes;
-    *free_bytes = arena->bytes - arena->used_bytes;
-    pthread_rwlock_unlock(&arena->lock);
+    *free_bytes = used < arena->bytes ? arena->bytes - used : 0;
     return HOST_OK;
 }

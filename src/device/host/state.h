@@ -1,4 +1,4 @@
-/* The one state of the process: devices, range, streams, workers. Private to the room. */
+/* What every file of the room shares: result codes, the thread's state, devices, forks. */
 #pragma once
 
 #include "device/device.h"
@@ -16,9 +16,11 @@ enum { /* CUDA's numbers, as many as the room returns */
        HOST_NOT_INITIALIZED = 3,
        HOST_NO_DEVICE = 100,
        HOST_INVALID_DEVICE = 101,
+       HOST_DEVICE_UNINITIALIZED = 201,
        HOST_BAD_HANDLE = 400,
        HOST_ILLEGAL_STATE = 401,
        HOST_NOT_READY = 600,
+       HOST_NOT_PERMITTED = 800,
        HOST_NOT_SUPPORTED = 801,
        HOST_CAPTURE_UNSUPPORTED = 900,
        HOST_CAPTURE_INVALIDATED = 901,
@@ -29,6 +31,7 @@ enum { /* CUDA's numbers, as many as the room returns */
        HOST_CAPTURE_IMPLICIT = 906,
        HOST_CAPTURED_EVENT = 907,
        HOST_CAPTURE_WRONG_THREAD = 908,
+       HOST_UPDATE_FAILURE = 910,
 };
 
 #define HOST_MAX_DEVICES 1024
@@ -36,12 +39,26 @@ enum { /* CUDA's numbers, as many as the room returns */
 struct host_thread { /* per thread; initial-exec so that faces pay one load */
     int device;
     int last_error;
-    int sticky;
     int capture_mode; /* exchanged by cudaThreadExchangeStreamCaptureMode; 0 global */
     int in_host_fn;
+    uint64_t own_default; /* not 0: the thread has default streams (stream.c) */
 };
 extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
 
 /* Devices, discovered once (pthread_once inside). */
 const struct tt_device_card *host_device_card(int device); /* NULL when out of range */
 int host_device_count(void);
+
+/* True in a child that was forked after devices were discovered: its threads and its memory are
+ * the parent's, so every call answers 3. */
+extern _Atomic bool host_is_child;
+static inline bool host_forked(void)
+{
+    return atomic_load_explicit(&host_is_child, memory_order_relaxed);
+}
+
+/* What a handle that is not ours gets. */
+static inline int host_bad_handle(void)
+{
+    return host_forked() ? HOST_NOT_INITIALIZED : HOST_BAD_HANDLE;
+}

@@ -15,6 +15,7 @@ int tuttiHostGetDevice(void)
 
 int tuttiHostSetDevice(int device)
 {
+    if (host_forked()) return HOST_NOT_INITIALIZED;
     if (device < 0 || device >= host_device_count()) {
         return host_device_count() ? HOST_INVALID_DEVICE : HOST_NO_DEVICE;
     }

@@ -2,12 +2,14 @@
  */
 #include "device/host/host.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -88,6 +90,128 @@ static void random_blocks_stay_apart(void **state)
     }
 }
 
+struct own { /* what one thread has */
+    char *base;
+    size_t bytes;
+};
+
+static void check_own(const struct own *own, unsigned *seed)
+{
+    struct tt_pointer found;
+    size_t at = (size_t)rand_r(seed) % own->bytes;
+    tuttiHostPointer(own->base + at, &found);
+    assert_ptr_equal(found.base, own->base);
+    assert_int_equal(found.bytes, own->bytes);
+    assert_int_equal(found.kind, TT_MEMORY_DEVICE);
+    assert_int_equal(found.device, 1);
+}
+
+/* Blocks of all sizes come and go; every address inside of a live one finds it meanwhile. */
+static void *churn(void *arg)
+{
+    enum { SLOTS = 32, TURNS = 4000 };
+    struct own owns[SLOTS] = {{NULL, 0}};
+    unsigned seed = *(unsigned *)arg;
+    for (int turn = 0; turn < TURNS; turn++) {
+        struct own *own = &owns[rand_r(&seed) % SLOTS];
+        if (own->base) {
+            check_own(own, &seed);
+            assert_int_equal(tuttiHostFree(own->base), 0);
+            own->base = NULL;
+            continue;
+        }
+        own->bytes = ((size_t)1 << rand_r(&seed) % 21) + (size_t)(rand_r(&seed) % 1000);
+        assert_int_equal(tuttiHostMalloc(1, own->bytes, (void **)&own->base), 0);
+        own->base[0] = own->base[own->bytes - 1] = 1;
+    }
+    for (int i = 0; i < SLOTS; i++) {
+        assert_int_equal(tuttiHostFree(owns[i].base), 0);
+    }
+    return NULL;
+}
+
+static void many_threads_find_their_blocks(void **state)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    unsigned seeds[THREADS];
+    size_t free_bytes = 0;
+    size_t total = 0;
+    void *whole = NULL;
+    (void)state;
+    for (unsigned t = 0; t < THREADS; t++) {
+        seeds[t] = t + 1;
+        assert_int_equal(pthread_create(&threads[t], NULL, churn, &seeds[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+    }
+    tuttiHostMemInfo(1, &free_bytes, &total);
+    assert_int_equal(free_bytes, total);
+    assert_int_equal(tuttiHostMalloc(1, total, &whole), 0); /* all gaps were joined again */
+    assert_int_equal(tuttiHostFree(whole), 0);
+}
+
+static size_t held_bytes(void)
+{
+    struct stat status;
+    assert_int_equal(fstat(tuttiHostRange()->memfd, &status), 0);
+    return (size_t)status.st_blocks * 512;
+}
+
+/* Freed pages above 64 MiB of a device go back, also when they were freed bit by bit. */
+static void freed_pages_go_back(void **state)
+{
+    enum { PIECES = 1024, PIECE_BYTES = 128 << 10, SLACK_BYTES = 4 << 20 };
+    const size_t pool = (size_t)64 << 20;
+    static void *pieces[PIECES];
+    void *large = NULL;
+    size_t before = held_bytes();
+    (void)state;
+    assert_int_equal(tuttiHostMalloc(0, (size_t)128 << 20, &large), 0);
+    memset(large, 1, (size_t)128 << 20);
+    assert_true(held_bytes() >= before + ((size_t)128 << 20) - pool);
+    assert_int_equal(tuttiHostFree(large), 0);
+    assert_true(held_bytes() <= before + pool + SLACK_BYTES);
+    for (int i = 0; i < PIECES; i++) {
+        assert_int_equal(tuttiHostMalloc(0, PIECE_BYTES, &pieces[i]), 0);
+        memset(pieces[i], 1, PIECE_BYTES);
+    }
+    for (int i = 0; i < PIECES; i++) {
+        assert_int_equal(tuttiHostFree(pieces[i * 7 % PIECES]), 0);
+    }
+    assert_true(held_bytes() <= before + pool + SLACK_BYTES);
+}
+
+static void *use_a_block(void *arg)
+{
+    void **ptr = arg;
+    *ptr = tuttiHostFree(*ptr) == 0 ? *ptr : NULL;
+    return NULL;
+}
+
+/* Of several threads that free the same block one is right. */
+static void double_free_by_threads(void **state)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    void *ptrs[THREADS];
+    int right = 0;
+    (void)state;
+    assert_int_equal(tuttiHostMalloc(0, 1000, &ptrs[0]), 0);
+    for (int t = 0; t < THREADS; t++) {
+        ptrs[t] = ptrs[0];
+    }
+    for (int t = 0; t < THREADS; t++) {
+        assert_int_equal(pthread_create(&threads[t], NULL, use_a_block, &ptrs[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        pthread_join(threads[t], NULL);
+        right += ptrs[t] != NULL;
+    }
+    assert_int_equal(right, 1);
+}
+
 static void pinned_and_managed(void **state)
 {
     void *pinned = NULL;
@@ -144,6 +268,9 @@ int main(void)
         cmocka_unit_test(odd_requests),
         cmocka_unit_test(fills_the_device),
         cmocka_unit_test(random_blocks_stay_apart),
+        cmocka_unit_test(many_threads_find_their_blocks),
+        cmocka_unit_test(freed_pages_go_back),
+        cmocka_unit_test(double_free_by_threads),
         cmocka_unit_test(pinned_and_managed),
         cmocka_unit_test(control_is_zero_again),
     };

@@ -1,0 +1,26 @@
+/* A set of small numbers that answers "the largest member not above n" without a lock: one bit per
+ * number and, above every 64 words, a word that says which of them are not empty. Writers hold a
+ * lock of their own; readers may look at any time and see every member that stays. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { HOST_BITSET_LEVELS = 6 }; /* 64^6 numbers */
+
+struct host_bitset {
+    _Atomic uint64_t *words[HOST_BITSET_LEVELS]; /* borrowed: in the caller's zeroed memory */
+    int levels;
+};
+
+/* Bytes of zeroed memory that a set of numbers below `limit` needs, and its layout over them. */
+size_t host_bitset_bytes(size_t limit);
+void host_bitset_init(struct host_bitset *set, void *zeroed, size_t limit);
+
+void host_bitset_add(struct host_bitset *set, size_t n);
+void host_bitset_remove(struct host_bitset *set, size_t n);
+
+/* Largest member <= n; SIZE_MAX when there is none. n below the limit. */
+size_t host_bitset_floor(const struct host_bitset *set, size_t n);
