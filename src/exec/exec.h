@@ -15,7 +15,7 @@
 struct tt_member;
 struct tt_transport;
 struct tt_edge;
-struct tt_lane;
+struct tt_profiler;
 
 /* What the fold does: type, operator and scalars. */
 struct tt_fold {
@@ -60,8 +60,9 @@ struct tt_frame {
     uint32_t fingerprint; /* of the operation, equal on all ranks; on conn 1 exec puts the bytes in
                              its place, and counts messages per edge in place of operations */
     int channel, conn;
-    int after; /* 0, or 1 + index of the frame of this work that must end before this one starts:
-                  messages to one peer share an edge and keep their order */
+    int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
+                    messages to one peer share an edge and keep their order */
+    void *event; /* parent of this frame's profiler events (its own P2p); NULL: the work's */
     struct tt_edge **send_edges; /* by peer rank; NULL where the program has none; borrowed */
     struct tt_edge **recv_edges;
 };
@@ -79,10 +80,11 @@ struct tt_order {
 /* Free what the order keeps; zeroed storage is a valid order. After tt_exec_drain(). */
 void tt_order_fini(struct tt_order *order);
 
-struct tt_work_events { /* what the profiler seam needs; handles are opaque to exec */
-    void *parent;       /* Coll or P2p event; NULL when there is no profiler */
-    void *profiler;     /* context */
-    bool channel_times; /* emit KernelCh */
+struct tt_work_events {           /* what the profiler seam needs */
+    struct tt_profiler *profiler; /* borrowed; NULL: none */
+    void *parent;                 /* Coll or P2p event; NULL: not tracked */
+    uint32_t mask;                /* sampled when the call was made */
+    bool channel_times;           /* emit KernelCh */
 };
 
 /* A frame whose program has no SLOT operand and no ENTER uses no edges and no transport: a copy or

@@ -5,9 +5,9 @@
 #include "base/member.h"
 #include "transport/transport.h"
 
-/* Slots of one edge. All callbacks are required and never block (contracts: tt_edge_* in
- * transport.h). Sending edges get acquire, post, post_small, post_ref, drained; receiving edges get
- * peek and release. */
+/* Slots of one edge. All callbacks but `track` are required and none blocks (contracts: tt_edge_*
+ * in transport.h). Sending edges get acquire, post, post_small, post_ref, drained; receiving edges
+ * get peek and release. */
 struct tt_edge_ops {
     char *(*acquire)(struct tt_edge *edge);
     void (*post)(struct tt_edge *edge, uint64_t stamp, size_t bytes);
@@ -17,6 +17,8 @@ struct tt_edge_ops {
     ncclResult_t (*peek)(struct tt_edge *edge, uint64_t stamp, const char **payload_out,
                          size_t *bytes_out);
     void (*release)(struct tt_edge *edge);
+    /* NULL: has nothing to tell a profiler (off the hot path). */
+    void (*track)(struct tt_edge *edge, const struct tt_edge_track *track);
     void (*name)(const struct tt_edge *edge, char *text, size_t text_bytes);
     void (*destroy)(struct tt_edge *edge); /* frees the edge itself */
 };

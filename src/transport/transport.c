@@ -217,6 +217,11 @@ void tt_edge_release(struct tt_edge *edge)
     edge->ops->release(edge);
 }
 
+void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track)
+{
+    if (edge->ops->track) edge->ops->track(edge, track);
+}
+
 uint32_t tt_edge_next_message(struct tt_edge *edge)
 {
     return edge->count++;

@@ -16,6 +16,7 @@
 struct tt_member;
 struct tt_bootstrap;
 struct tt_net;
+struct tt_profiler;
 struct tt_transport; /* all edges of one communicator; opaque */
 struct tt_edge;
 
@@ -109,6 +110,16 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t stamp, const char **pay
                           size_t *bytes_out); /* hot */
 /* Give the peeked slot back. */
 void tt_edge_release(struct tt_edge *edge); /* hot */
+
+struct tt_edge_track { /* what the profiler wants to know of an operation's use of an edge */
+    struct tt_profiler *profiler; /* borrowed */
+    void *parent;                 /* Coll or P2p event */
+    uint32_t mask;                /* sampled with the operation */
+    int nsteps;                   /* slots that will be moved; 0 unknown */
+};
+/* The operation that begins (NULL: ends) to use the edge. Only with a profiler; memory edges have
+ * nothing to tell. */
+void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
 
 /* conn 1: number of the next message over this end, counted from 0. The k-th send of a pair meets
  * its k-th receive, so both ends count alike. */
