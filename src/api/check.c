@@ -132,14 +132,17 @@ static void log_call(const struct tt_task *task, const char *name)
     }
 }
 
-ncclResult_t tt_call(const struct tt_task *task, const char *name)
+ncclResult_t tt_call(struct tt_task *task, const char *name)
 {
     ncclResult_t rc = tt_comm_check(task->comm, name);
     if (rc) return tt_group_error(rc);
-    rc = check_scalars(task, name);
-    if (!rc) rc = check_buffers(task, name);
-    if (rc) return tt_call_failed(task->comm, rc);
-    log_call(task, name);
+    if (!tt_plan_known(task)) {
+        rc = check_scalars(task, name);
+        if (!rc) rc = check_buffers(task, name);
+        if (rc) return tt_call_failed(task->comm, rc);
+    }
+    task->logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
+    if (task->logged) log_call(task, name);
     if (task->count == 0 && !is_message(task->func)) return ncclSuccess;
     rc = tt_plan_add(task);
     return rc ? tt_call_failed(task->comm, rc) : ncclSuccess;

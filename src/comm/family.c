@@ -75,5 +75,7 @@ void tt_family_free(struct tt_comm *comm)
         dead = comm;
     }
     pthread_mutex_unlock(&family_lock);
+    if (!dead) return;
+    tt_order_fini(&dead->order);
     free(dead);
 }

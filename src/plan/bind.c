@@ -75,8 +75,19 @@ ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes)
     return ncclSuccess;
 }
 
+void tt_bound_place(struct tt_bound *bound, const struct tt_task *task)
+{
+    for (int k = 0; k < bound->nframes; k++) {
+        bound->frames[k].in = task->in;
+        bound->frames[k].out = task->out;
+    }
+}
+
 void tt_bound_fini(struct tt_bound *bound)
 {
+    /* A work that an abort left on a stream that nobody runs still refers to itself. */
+    if (bound->work && tt_work_idle(bound->work)) tt_work_destroy(bound->work);
+    bound->work = NULL;
     free(bound->frames);
     bound->frames = NULL;
     bound->capacity = 0;

@@ -137,6 +137,8 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
     struct tt_node *node = node_take(group);
     if (!node) return tt_fail(ncclSystemError, "ncclGroup: out of memory for a call");
     node->task = *task;
+    node->bound = plan->hit;
+    plan->hit = NULL;
     rc = tt_operator_fold(plan, task, &node->fold);
     if (rc) return rc;
     if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth, node);

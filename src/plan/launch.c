@@ -27,19 +27,25 @@ static bool stream_is_default(struct CUstream_st *stream)
     return (uintptr_t)stream <= 2;
 }
 
-ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
-                              struct CUstream_st *stream, bool allow_inline)
+/* The default streams are those of the communicator's device, whatever the thread's is. */
+static ncclResult_t submit_work(struct tt_plan *plan, struct tt_work *work,
+                                struct CUstream_st *stream, bool allow_inline)
 {
-    struct tt_work *work;
-    ncclResult_t rc = tt_work_create(spec, &work);
-    if (rc) return rc;
     if (!stream_is_default(stream)) return tt_exec_submit(work, stream, allow_inline);
     int device = tuttiHostGetDevice();
     if (device == plan->comm->member.device) return tt_exec_submit(work, stream, allow_inline);
     tuttiHostSetDevice(plan->comm->member.device);
-    rc = tt_exec_submit(work, stream, allow_inline);
+    ncclResult_t rc = tt_exec_submit(work, stream, allow_inline);
     tuttiHostSetDevice(device);
     return rc;
+}
+
+ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
+                              struct CUstream_st *stream, bool allow_inline)
+{
+    struct tt_work *work = NULL;
+    ncclResult_t rc = tt_work_create(spec, &work);
+    return rc ? rc : submit_work(plan, work, stream, allow_inline);
 }
 
 static ncclResult_t stream_card(struct tt_plan *plan, struct CUstream_st *stream,
@@ -83,25 +89,51 @@ static struct tt_bound *memo_entry(struct tt_plan *plan, const struct tt_memo_ke
     return &plan->memo[hash >> 58];
 }
 
-static void bound_place(struct tt_bound *bound, const struct tt_task *task)
+static bool bound_serves(const struct tt_bound *bound, const struct tt_memo_key *key)
 {
-    for (int k = 0; k < bound->nframes; k++) {
-        bound->frames[k].in = task->in;
-        bound->frames[k].out = task->out;
+    return bound->valid && memo_key_equal(&bound->key, key);
+}
+
+static struct tt_bound *memo_hit(struct tt_plan *plan, const struct tt_memo_key *key)
+{
+    struct tt_bound *bound = memo_entry(plan, key);
+    bool hit = bound_serves(bound, key) && !plan->asks_every_time && key->op < ncclNumOps;
+    return hit ? bound : NULL;
+}
+
+bool tt_plan_known(const struct tt_task *task)
+{
+    struct tt_plan *plan = task->comm->plan;
+    const struct tt_memo_key key = memo_key(task);
+    const struct tt_bound *bound = plan->hit = memo_hit(plan, &key);
+    if (!bound || plan->checks_pointers) return false;
+    const struct tt_frame *frame = &bound->frames[0];
+    return (task->in || !frame->in_bytes) && (task->out || !frame->out_bytes) &&
+           (task->func != TT_FUNC_ALLTOALL || task->in != task->out);
+}
+
+/* The bound work with these buffers: the memo's own when it is idle, else another. */
+static ncclResult_t launch_bound(struct tt_plan *plan, struct tt_bound *bound,
+                                 const struct tt_task *task, struct CUstream_st *stream,
+                                 bool allow_inline)
+{
+    if (bound->work && tt_work_idle(bound->work)) {
+        tt_work_rebind(bound->work, task->in, task->out);
+        return submit_work(plan, bound->work, stream, allow_inline);
     }
+    tt_bound_place(bound, task);
+    return tt_launch_submit(plan, &bound->spec, stream, allow_inline);
 }
 
 ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task)
 {
-    const struct tt_memo_key key = memo_key(task);
-    struct tt_bound *bound = memo_entry(plan, &key);
-    if (!bound->valid || !memo_key_equal(&bound->key, &key)) return ncclInProgress;
-    if (plan->asks_every_time || task->op >= ncclNumOps) return ncclInProgress;
+    struct tt_bound *bound = plan->hit;
     struct tt_stream_card card;
-    if (tuttiHostStreamCard(task->stream, &card) || card.capturing) return ncclInProgress;
-    bound_place(bound, task);
+    plan->hit = NULL;
+    if (!bound || task->logged || tuttiHostStreamCard(task->stream, &card) || card.capturing)
+        return ncclInProgress;
     plan->comm->func_seq[task->func]++;
-    return tt_launch_submit(plan, &bound->spec, task->stream, true);
+    return launch_bound(plan, bound, task, task->stream, true);
 }
 
 /* ---- the long way ---- */
@@ -121,7 +153,7 @@ static ncclResult_t choose(struct tt_plan *plan, const struct tt_task *task, int
 static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
                        const struct tt_bound *bound)
 {
-    if (plan->comm->member.rank != 0 || !tt_log_on(TT_LOG_INFO, TT_LOG_TUNING)) return;
+    if (!task->logged || plan->comm->member.rank != 0) return;
     tt_info(TT_LOG_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}",
             tt_func_name(task->func), tt_operation_bytes(task), tt_algo_name(bound->choice.algo),
             tt_proto_name(bound->choice.proto), bound->nframes - 1);
@@ -155,46 +187,74 @@ static ncclResult_t check_buffers(const struct tt_task *task)
     return rc ? rc : check_extent(task, "recvbuff", task->out, out_bytes);
 }
 
-/* Choose and bind a collective into its memo entry. */
+/* Captured, or seen by a profiler: a work of its own. */
+static ncclResult_t launch_watched(struct tt_plan *plan, struct tt_node *node,
+                                   struct tt_bound *bound, const struct tt_launch *launch)
+{
+    struct tt_work_spec spec = bound->spec;
+    struct tt_op_events events = {0};
+    tt_bound_place(bound, &node->task);
+    spec.captured = launch->captured;
+    if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
+    if (plan->comm->profiler) tt_events_collective(plan, node, bound, &events);
+    spec.events = events.work;
+    ncclResult_t rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+    if (plan->comm->profiler) tt_events_launched(&events);
+    return rc;
+}
+
+/* Where the call may be bound: its memo entry, or a spare one while the entry's work still runs. */
+static struct tt_bound *vacant_entry(struct tt_plan *plan, const struct tt_memo_key *key)
+{
+    struct tt_bound *bound = memo_entry(plan, key);
+    if (bound->work && !tt_work_idle(bound->work)) return &plan->overflow;
+    tt_work_destroy(bound->work);
+    bound->work = NULL;
+    return bound;
+}
+
+/* Choose and bind a collective into a memo entry. */
 static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node, int nops,
                          struct tt_bound **bound_out)
 {
     const struct tt_memo_key key = memo_key(&node->task);
-    struct tt_bound *bound = memo_entry(plan, &key);
-    bool same = bound->valid && memo_key_equal(&bound->key, &key);
+    struct tt_bound *bound = node->bound;
+    if (!bound || !bound_serves(bound, &key)) bound = memo_hit(plan, &key);
     *bound_out = bound;
-    if (same && !plan->asks_every_time && key.op < ncclNumOps) return ncclSuccess;
+    if (bound) return ncclSuccess;
+    ncclResult_t rc = check_buffers(&node->task);
+    if (rc) return rc;
     plan->misses++;
+    bound = vacant_entry(plan, &key);
     bound->valid = false;
-    ncclResult_t rc = choose(plan, &node->task, nops, &bound->choice);
+    rc = choose(plan, &node->task, nops, &bound->choice);
     if (!rc) rc = tt_bind_collective(plan, node, bound);
     if (rc) return rc;
     tt_launch_spec(plan, &bound->spec);
     bound->spec.frames = bound->frames;
     bound->spec.nframes = bound->nframes;
     bound->key = key;
-    bound->valid = true;
-    return ncclSuccess;
+    bound->valid = bound != &plan->overflow;
+    *bound_out = bound;
+    if (!bound->valid || plan->asks_every_time || key.op >= ncclNumOps) return ncclSuccess;
+    struct tt_work_spec kept = bound->spec;
+    kept.kept = true;
+    return tt_work_create(&kept, &bound->work);
 }
 
 static ncclResult_t launch_collective(struct tt_plan *plan, struct tt_node *node,
                                       const struct tt_launch *launch)
 {
-    struct tt_task *task = &node->task;
-    struct tt_bound *bound;
-    ncclResult_t rc = check_buffers(task);
-    if (!rc) rc = bind(plan, node, launch->ncollectives, &bound);
+    const struct tt_task *task = &node->task;
+    struct tt_bound *bound = NULL;
+    ncclResult_t rc = bind(plan, node, launch->ncollectives, &bound);
     if (rc) return rc;
-    bound_place(bound, task);
     log_choice(plan, task, bound);
-    struct tt_work_spec spec = bound->spec;
-    spec.captured = launch->captured;
-    if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
-    struct tt_op_events events = {0};
-    if (plan->comm->profiler) tt_events_collective(plan, node, bound, &events);
-    spec.events = events.work;
-    rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
-    if (plan->comm->profiler) tt_events_launched(&events);
+    if (!launch->captured && !plan->comm->profiler) {
+        rc = launch_bound(plan, bound, task, launch->stream, launch->allow_inline);
+    } else {
+        rc = launch_watched(plan, node, bound, launch);
+    }
     plan->comm->func_seq[task->func]++;
     return rc;
 }
@@ -228,7 +288,6 @@ static ncclResult_t join_streams(struct tt_plan *plan, const struct tt_node *fir
 static ncclResult_t agree(struct tt_plan *plan, const struct tt_node *first,
                           struct tt_launch *launch)
 {
-    struct tt_stream_card card = {0};
     const struct tt_node *seen = NULL;
     for (const struct tt_node *node = first; node; node = node->next) {
         launch->stream = node->task.stream;
@@ -248,16 +307,15 @@ static ncclResult_t agree(struct tt_plan *plan, const struct tt_node *first,
         launch->several_streams |= seen != NULL;
         launch->capture_id = capture;
         launch->captured = own.capturing;
-        card = own;
         seen = node;
     }
-    (void)card;
     return ncclSuccess;
 }
 
 ncclResult_t tt_launch_agree(struct tt_plan *plans)
 {
     bool captured = false;
+    if (!plans || !plans->next_in_group) return ncclSuccess; /* checked at its launch */
     for (struct tt_plan *plan = plans; plan; plan = plan->next_in_group) {
         struct tt_launch launch = {0};
         ncclResult_t rc = agree(plan, plan->first, &launch);

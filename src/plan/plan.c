@@ -37,6 +37,7 @@ void tt_plan_destroy(struct tt_plan *plan)
     tt_plan_settle(plan);
     for (int k = 0; k < TT_MEMO_ENTRIES; k++)
         tt_bound_fini(&plan->memo[k]);
+    tt_bound_fini(&plan->overflow);
     tt_bound_fini(&plan->batch);
     tt_program_cache_fini(plan);
     for (int conn = 0; conn < TT_CONNS; conn++) {
@@ -52,20 +53,11 @@ void tt_plan_destroy(struct tt_plan *plan)
     free(plan);
 }
 
-ncclResult_t tt_plan_enter(struct tt_plan *plan)
+ncclResult_t tt_plan_contended(const struct tt_plan *plan)
 {
-    if (atomic_load_explicit(&plan->inside, memory_order_relaxed) != 0) {
-        return tt_fail(ncclInvalidUsage,
-                       "rank %d of communicator %#lx: two threads call it at the same time",
-                       plan->comm->member.rank, (unsigned long)plan->comm->member.comm_id);
-    }
-    atomic_store_explicit(&plan->inside, 1, memory_order_relaxed);
-    return ncclSuccess;
-}
-
-void tt_plan_exit(struct tt_plan *plan)
-{
-    atomic_store_explicit(&plan->inside, 0, memory_order_relaxed);
+    return tt_fail(ncclInvalidUsage,
+                   "rank %d of communicator %#lx: two threads call it at the same time",
+                   plan->comm->member.rank, (unsigned long)plan->comm->member.comm_id);
 }
 
 uint64_t tt_plan_op_count(const struct tt_plan *plan)

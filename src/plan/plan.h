@@ -21,6 +21,7 @@ struct tt_task { /* one checked call */
     struct tt_comm *comm;
     struct CUstream_st *stream;
     const void *caller; /* return address, for reports */
+    bool logged;        /* somebody reads the log lines of operations */
 };
 
 ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
@@ -34,6 +35,10 @@ void tt_buffer_bytes(const struct tt_task *task, size_t *in_bytes_out, size_t *o
 
 /* Operations that this communicator accepted so far. */
 uint64_t tt_plan_op_count(const struct tt_plan *plan);
+
+/* The same call (but for buffers that need no check) was made before: its arguments are right. hot
+ */
+bool tt_plan_known(const struct tt_task *task);
 
 /* Append to the thread's group; outside a group: launch at once (memo hit and idle stream: inline).
  * hot */

@@ -20,6 +20,8 @@ struct tt_flight;
 struct tt_group;
 
 /* One call that waits for GroupEnd. */
+struct tt_bound;
+
 struct tt_node {
     struct tt_task task;
     struct tt_fold
@@ -27,8 +29,9 @@ struct tt_node {
     struct tt_node *next;         /* next call on the same communicator; borrowed from the group */
     struct tt_node *next_message; /* next call that is made of sends and receives */
     struct tt_node *next_owned;
-    void *api_event; /* profiler's CollApi or P2pApi; NULL without */
-    int mask;        /* profiler's activation when the call came */
+    struct tt_bound *bound; /* where the call was found bound; may have changed since */
+    void *api_event;        /* profiler's CollApi or P2pApi; NULL without */
+    int mask;               /* profiler's activation when the call came */
 };
 
 /* What the choice depends on; buffers do not belong to it. */
@@ -41,11 +44,11 @@ struct tt_memo_key {
 struct tt_bound {
     struct tt_memo_key key;
     bool valid;
-    bool reach_checked;
     struct tt_tune_choice choice;
     struct tt_frame *frames; /* owned; capacity entries */
     int nframes, capacity;
     struct tt_work_spec spec; /* frames points to `frames` */
+    struct tt_work *work;     /* owned: kept, bound again at each hit; NULL: made for each call */
 };
 
 #define TT_MEMO_ENTRIES 64 /* power of two; direct-mapped */
@@ -87,8 +90,10 @@ struct tt_plan {
     struct tt_node *first, *last;
 
     struct tt_bound memo[TT_MEMO_ENTRIES];
-    uint64_t issued;                                      /* operations accepted, from 0 */
-    uint64_t misses;                                      /* calls that took the full path */
+    struct tt_bound *hit;     /* entry of the call that is being made; NULL: not known */
+    struct tt_bound overflow; /* for a call whose entry is in use by a running work */
+    uint64_t issued;          /* operations accepted, from 0 */
+    uint64_t misses;          /* calls that took the full path */
     struct tt_program_node *programs[TT_PROGRAM_BUCKETS]; /* owned lists */
     struct tt_program local;                              /* in to out within this rank */
     struct tt_edge_table *edges[TT_CONNS];                /* owned; [conn][channel] */
@@ -144,6 +149,8 @@ ncclResult_t tt_bind_edges(struct tt_plan *plan, const struct tt_program *progra
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords);
 /* Room for n frames. */
 ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes);
+/* Give all frames the call's buffers. */
+void tt_bound_place(struct tt_bound *bound, const struct tt_task *task);
 void tt_bound_fini(struct tt_bound *bound);
 
 /* ---- messages.c ---- */
@@ -179,9 +186,22 @@ ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *s
 
 /* Forget what the group collected. */
 void tt_group_clear(struct tt_group *group);
-/* Mark the plan as in use by this thread. Errors: ncclInvalidUsage when another thread is in it. */
-ncclResult_t tt_plan_enter(struct tt_plan *plan);
-void tt_plan_exit(struct tt_plan *plan);
+/* Errors: ncclInvalidUsage, because another thread is in the plan. */
+ncclResult_t tt_plan_contended(const struct tt_plan *plan);
+
+/* Mark the plan as in use by this thread. No lock: it only has to find a program that calls from
+ * two threads at once, and most of the time does. */
+static inline ncclResult_t tt_plan_enter(struct tt_plan *plan)
+{
+    if (atomic_load_explicit(&plan->inside, memory_order_relaxed)) return tt_plan_contended(plan);
+    atomic_store_explicit(&plan->inside, 1, memory_order_relaxed);
+    return ncclSuccess;
+}
+
+static inline void tt_plan_exit(struct tt_plan *plan)
+{
+    atomic_store_explicit(&plan->inside, 0, memory_order_relaxed);
+}
 
 /* ---- a thread's group ---- */
 
