@@ -1,11 +1,13 @@
-/* Strangers' and built-in networks and tuners of one communicator: opened after the meeting, closed
- * before the end. Nets before tuners: a net plugin's init may set NCCL_TUNER_PLUGIN. */
+/* Networks, tuner and profiler of one communicator: opened after the meeting, closed before the end.
+ * Networks first: a net plugin's init may set NCCL_TUNER_PLUGIN, and its library may hold the others.
+ * The profiler before the proxy, which emits events. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
 #include "plugin/plugin.h"
+#include "plugin/profiler.h"
 #include "plugin/tuner.h"
 #include "proxy/proxy.h"
 
@@ -34,14 +36,20 @@ ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net)
     const struct tt_tuner_config config = {.comm_id = comm->member.comm_id,
                                            .nranks = comm->member.nranks,
                                            .nnodes = comm->tune.nnodes,
-                                           .ppn = comm->tune.ppn};
+                                           .ppn = comm->tune.ppn,
+                                           .net_library = tt_net_library(comm->net)};
     tt_tuner_open(&config, &comm->tuner);
+    const struct tt_profiler_config watched = {.member = &comm->member,
+                                               .nnodes = comm->tune.nnodes,
+                                               .net_library = tt_net_library(comm->net)};
+    tt_profiler_open(&watched, &comm->profiler);
     return ncclSuccess;
 }
 
 ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net)
 {
-    return needs_net ? tt_proxy_create(&comm->member, comm->transport, &comm->proxy) : ncclSuccess;
+    if (!needs_net) return ncclSuccess;
+    return tt_proxy_create(&comm->member, comm->transport, comm->profiler, &comm->proxy);
 }
 
 void tt_plugins_stop(struct tt_comm *comm)
@@ -52,8 +60,10 @@ void tt_plugins_stop(struct tt_comm *comm)
 
 void tt_plugins_close(struct tt_comm *comm)
 {
+    tt_profiler_close(comm->profiler);
     tt_tuner_close(comm->tuner);
     tt_net_close(comm->net);
+    comm->profiler = NULL;
     comm->tuner = NULL;
     comm->net = NULL;
 }

@@ -12,7 +12,7 @@
 struct tt_net {
     const ncclNet_v12_t *table; /* borrowed from the built-in or the library */
     void *ctx;                  /* of this communicator */
-    void *library;              /* owned; NULL for a built-in */
+    void *source;               /* the candidate it came from: room plugin's */
     int ndevs;
     int dev; /* the device that this communicator's edges use */
     char name[64];
@@ -25,6 +25,10 @@ extern const ncclNet_v12_t tt_net_socket;
 
 #define TT_NET_KEY_BYTES 32
 
-/* Connections of this context prove that they hold the key (bytes from tt_bootstrap_key()); to be
- * called between init and listen or connect. */
-void tt_net_socket_key(void *ctx, const unsigned char key[TT_NET_KEY_BYTES]);
+/* What the built-in knows beyond the ABI: who it is, and how it proves that to its peers. */
+struct tt_net_trust {
+    unsigned char key[TT_NET_KEY_BYTES]; /* of tt_bootstrap_key(): the communicator's */
+    int rank;                            /* part of every proof, and named in messages */
+};
+/* Copies `trust` into a context of tt_net_socket; between init and the first listen or connect. */
+void tt_net_socket_entrust(void *ctx, const struct tt_net_trust *trust);

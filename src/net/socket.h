@@ -1,61 +1,130 @@
-/* Inside of the socket network: the handle, a connection and its requests. Private to the room. */
+/* Inside of the socket network. Private to the room.
+ *
+ * A connection is one-way and has 1 + n TCP lanes: lane 0 carries a 4-byte length per message and
+ * small messages, the others share the bytes of larger ones; with n = 0 lane 0 carries all. Both
+ * ends cut a message alike, so nothing is said about it on the wire. */
 #pragma once
 
 #include "base/socket.h"
 #include "net/net.h"
+#include "net/socket_shake.h"
 
-#include <stdatomic.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
-enum { SOCKET_REQUESTS = NCCL_NET_MAX_REQUESTS, SOCKET_PROOF_BYTES = 32, SOCKET_MAX_DEVS = 16 };
+enum {
+    SOCKET_REQUESTS = NCCL_NET_MAX_REQUESTS,
+    SOCKET_DATA_LANES = 64,
+    SOCKET_LANES = SOCKET_DATA_LANES + 1,
+    SOCKET_DEVICES = 16,
+};
+
+/* ---- one communicator's use of the network ---- */
 
 struct socket_context {
-    ncclDebugLogger_t log;
-    unsigned char key[TT_NET_KEY_BYTES];
+    struct tt_net_trust trust;
+    ncclProfilerCallback_t profiler;
+    pthread_mutex_t lock;                /* guards `connectors` */
+    struct socket_connector *connectors; /* owned: connections that are being made */
 };
 
-/* The 128 bytes that travel to the sender; its end is the connector's own state between calls. */
+/* What travels to the sender. Nothing in it is trusted before it is checked. */
 struct socket_handle {
     union tt_addr addr;
-    unsigned char cookie[16]; /* random; together with the key it makes the proof */
-    uint32_t state;           /* enum connect_state; 0 as received */
-    int32_t fd;
-    uint32_t proved_bytes;
+    unsigned char id[SOCKET_ID_BYTES]; /* of the listener, random */
+    int32_t rank;                      /* of the listener */
+    uint32_t nlanes;
 };
 _Static_assert(sizeof(struct socket_handle) <= NCCL_NET_HANDLE_MAXSIZE, "a handle holds it");
+
+/* socket_accept.c */
+ncclResult_t tt_socket_net_listen(struct socket_context *context, const struct tt_netif *netif,
+                                  void *opaque, void **listen_comm);
+ncclResult_t tt_socket_net_accept(void *listen_comm, void **recv_comm);
+ncclResult_t tt_socket_net_unlisten(void *listen_comm);
+/* socket_connect.c */
+ncclResult_t tt_socket_net_connect(struct socket_context *context, void *opaque, void **send_comm);
+void tt_socket_connectors_free(struct socket_context *context);
+
+/* ---- a connection ---- */
+
+struct socket_link;
 
 struct socket_request {
     struct socket_link *link; /* borrowed; NULL: free */
     char *bytes;
-    uint64_t size;   /* send: to send; receive: room, then what came */
-    uint64_t moved;  /* of header and payload together */
-    uint64_t header; /* payload size on the wire, host order */
-    bool done;
+    size_t size;     /* send: to send; receive: room, then what came */
+    uint32_t header; /* send: the length as it goes over lane 0 */
+    int parts;       /* pieces under way, and the header */
+    void *event;     /* profiler's NetPlugin event */
 };
 
-struct socket_link { /* one connection, one direction */
+struct socket_part { /* a piece of memory that a lane moves */
+    char *at;
+    size_t left;
+    struct socket_request *request;
+};
+
+struct socket_lane {
     int fd;
+    uint32_t first, last;                          /* parts under way: [first, last) */
+    struct socket_part parts[2 * SOCKET_REQUESTS]; /* ring */
+};
+
+#define SOCKET_AHEAD_BYTES 4096
+
+struct socket_link {
     bool sending;
-    ncclResult_t error;        /* first failure; sticky */
-    uint32_t posted, finished; /* requests in order: [finished, posted) are under way */
-    struct socket_request requests[SOCKET_REQUESTS];
+    int rank; /* the peer's */
     char peer[64];
+    ncclResult_t error; /* the first failure; sticky */
+    ncclProfilerCallback_t profiler;
+    size_t inline_bytes, least_slice;
+    uint32_t turn;           /* data lane of the next slice, less one */
+    uint32_t posted, headed; /* receiving: requests in order; the first `headed` know their size */
+    struct socket_request *order[SOCKET_REQUESTS];
+    struct socket_request requests[SOCKET_REQUESTS];
+    /* receiving: what lane 0 gave beyond the message it was asked for */
+    uint32_t ahead_first, ahead_last;
+    char ahead[SOCKET_AHEAD_BYTES];
+    int nlanes;
+    struct socket_lane lanes[]; /* 0: control */
 };
 
-struct socket_listener {
-    int fd;
-    int candidate; /* accepted, not yet proved; -1 */
-    uint32_t proved_bytes;
-    uint64_t candidate_nsec;
-    unsigned char expected[SOCKET_PROOF_BYTES];
-    unsigned char got[SOCKET_PROOF_BYTES];
+struct socket_ends { /* proved descriptors of a new connection, by lane */
+    int fds[SOCKET_LANES];
+    int nlanes;
+    int rank;
+    bool sending;
 };
 
-/* Move what can be moved for the requests under way. */
-ncclResult_t tt_socket_link_progress(struct socket_link *link);
-struct socket_link *tt_socket_link_create(int fd, bool sending);
+/* socket_link.c. Takes the descriptors over, on failure too. NULL: out of memory (told). */
+struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
+                                          ncclProfilerCallback_t profiler);
 void tt_socket_link_destroy(struct socket_link *link);
+/* *request_out NULL: all requests are in flight, ask again. */
+ncclResult_t tt_socket_link_post(struct socket_link *link, void *bytes, size_t size,
+                                 struct socket_request **request_out);
+/* Move what can be moved now. */
+ncclResult_t tt_socket_link_progress(struct socket_link *link);
 
-void tt_socket_proof(const struct socket_context *context, const unsigned char cookie[16],
-                     unsigned char proof[SOCKET_PROOF_BYTES]);
+/* socket_lane.c: the system calls. Never block; bytes moved, or the link's error. */
+void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part);
+ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane);
+ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane);
+ncclResult_t tt_socket_read(struct socket_link *link, int fd, struct iovec *pieces, int npieces,
+                            size_t *moved_out);
+/* Of one fixed-size message of the proof: ncclInProgress until all `len` bytes are moved,
+ * ncclRemoteError when the other end went away. Quiet: it may be anyone. */
+struct socket_transfer {
+    bool sending;
+    uint32_t done; /* 0 again at the end */
+};
+ncclResult_t tt_socket_transfer(int fd, struct socket_transfer *at, void *bytes, size_t len);
+/* Options of a fresh TCP socket: no delay, buffer sizes. */
+void tt_socket_tune(int fd);
+/* Told: the first failure of the link. */
+ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, const char *what);

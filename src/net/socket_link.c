@@ -1,109 +1,212 @@
-/* One TCP connection of the socket network: requests are served strictly in order, each an 8-byte
- * length and the payload, written and read together so that a small message is one system call. */
+/* A connection: requests become parts on its lanes, in the order in which they were posted.
+ *
+ * A receiver reads lane 0 ahead by up to 4 KiB, so the length and the bytes of a small message cost
+ * one system call; of larger messages the rest goes straight to where it belongs, and the same call
+ * reads ahead again. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/param.h"
 #include "net/socket.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-enum { HEADER_BYTES = 8 };
+enum { HEADER_BYTES = 4, INLINE_MOST = 1024 };
 
-struct socket_link *tt_socket_link_create(int fd, bool sending)
+static size_t param_between(const char *name, int64_t least, int64_t most)
 {
-    struct socket_link *link = tt_calloc(1, sizeof(*link));
+    int64_t value = tt_param_int(name);
+    return (size_t)(value < least ? least : value > most ? most : value);
+}
+
+struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
+                                          ncclProfilerCallback_t profiler)
+{
+    size_t bytes = sizeof(struct socket_link) + (size_t)ends->nlanes * sizeof(struct socket_lane);
+    struct socket_link *link = tt_calloc(1, bytes);
     union tt_addr addr;
     socklen_t len = sizeof(addr);
-    if (!link) return NULL;
-    link->fd = fd;
-    link->sending = sending;
-    if (!getpeername(fd, &addr.sa, &len)) tt_addr_text(&addr, link->peer, sizeof(link->peer));
+    if (!link) {
+        for (int i = 0; i < ends->nlanes; i++)
+            close(ends->fds[i]);
+        tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
+        return NULL;
+    }
+    link->sending = ends->sending;
+    link->rank = ends->rank;
+    link->profiler = profiler;
+    link->nlanes = ends->nlanes;
+    for (int i = 0; i < ends->nlanes; i++)
+        link->lanes[i].fd = ends->fds[i];
+    if (!getpeername(ends->fds[0], &addr.sa, &len))
+        tt_addr_text(&addr, link->peer, sizeof(link->peer));
+    link->inline_bytes = param_between("NCCL_SOCKET_INLINE", 0, INLINE_MOST);
+    link->least_slice = param_between("NCCL_SOCKET_MIN_TASKSIZE", 1, MAX_NET_SIZE);
     return link;
 }
 
 void tt_socket_link_destroy(struct socket_link *link)
 {
     if (!link) return;
-    if (link->fd >= 0) close(link->fd);
+    for (int i = 0; i < link->nlanes; i++)
+        close(link->lanes[i].fd);
     free(link);
 }
 
-static ncclResult_t broken(struct socket_link *link, ncclResult_t rc, const char *what)
+/* ---- posting ---- */
+
+/* The bytes of a message on the data lanes, in turn; both ends compute the same. */
+static void slice(struct socket_link *link, struct socket_request *request)
 {
-    link->error =
-        tt_fail(rc, "NET/Socket: %s %s: %s", link->sending ? "to" : "from", link->peer, what);
-    return link->error;
+    size_t ndata = (size_t)link->nlanes - 1;
+    size_t share = tt_max_size((request->size + ndata - 1) / ndata, link->least_slice);
+    for (size_t at = 0; at < request->size; at += share) {
+        struct socket_part part = {request->bytes + at, tt_min_size(share, request->size - at),
+                                   request};
+        tt_socket_lane_add(&link->lanes[1 + link->turn], part);
+        link->turn = (link->turn + 1) % (uint32_t)ndata;
+        request->parts++;
+    }
 }
 
-/* Header and payload of one request in one system call. Bytes moved, 0 when the socket is not
- * ready. */
-static ncclResult_t move(struct socket_link *link, struct socket_request *request, size_t limit,
-                         size_t *moved)
+static bool rides_on_control(const struct socket_link *link, size_t size)
 {
-    struct iovec parts[2];
-    int nparts = 0;
-    size_t at = request->moved;
-    *moved = 0;
-    if (at < HEADER_BYTES) {
-        parts[nparts++] = (struct iovec){(char *)&request->header + at, HEADER_BYTES - at};
-        at = HEADER_BYTES;
+    return size <= link->inline_bytes || link->nlanes == 1;
+}
+
+static void post_send(struct socket_link *link, struct socket_request *request)
+{
+    struct socket_lane *control = &link->lanes[0];
+    request->header = (uint32_t)request->size;
+    request->parts = 1;
+    tt_socket_lane_add(control,
+                       (struct socket_part){(char *)&request->header, HEADER_BYTES, request});
+    if (request->size == 0) return;
+    if (!rides_on_control(link, request->size)) {
+        slice(link, request);
+        return;
     }
-    if (limit > at)
-        parts[nparts++] = (struct iovec){request->bytes + (at - HEADER_BYTES), limit - at};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = (size_t)nparts};
-    ssize_t n;
-    do {
-        n = link->sending ? sendmsg(link->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT)
-                          : recvmsg(link->fd, &message, MSG_DONTWAIT);
-    } while (n < 0 && errno == EINTR);
-    if (n > 0) {
-        *moved = (size_t)n;
+    request->parts++;
+    tt_socket_lane_add(control, (struct socket_part){request->bytes, request->size, request});
+}
+
+ncclResult_t tt_socket_link_post(struct socket_link *link, void *bytes, size_t size,
+                                 struct socket_request **request_out)
+{
+    *request_out = NULL;
+    if (link->error) return link->error;
+    if (size > MAX_NET_SIZE) {
+        return tt_fail(ncclInternalError, "NET/Socket: a message of %zu bytes, at most %zu", size,
+                       (size_t)MAX_NET_SIZE);
+    }
+    for (int i = 0; i < SOCKET_REQUESTS; i++) {
+        struct socket_request *request = &link->requests[i];
+        if (request->link) continue;
+        *request = (struct socket_request){.link = link, .bytes = bytes, .size = size, .parts = 1};
+        link->order[link->posted++ % SOCKET_REQUESTS] = request;
+        if (link->sending) post_send(link, request);
+        *request_out = request;
         return ncclSuccess;
     }
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return ncclSuccess;
-    return broken(link, ncclRemoteError,
-                  n == 0 ? "the peer closed the connection" : strerror(errno));
+    return ncclSuccess;
 }
 
-/* A receiver knows the size after the header only: it reads the header alone first. */
-static size_t limit_of(const struct socket_link *link, const struct socket_request *request)
+/* ---- receiving on lane 0 ---- */
+
+static size_t take_ahead(struct socket_link *link, void *to, size_t most)
 {
-    if (link->sending) return HEADER_BYTES + request->size;
-    return request->moved < HEADER_BYTES ? HEADER_BYTES : HEADER_BYTES + request->header;
+    size_t n = tt_min_size(most, link->ahead_last - link->ahead_first);
+    memcpy(to, link->ahead + link->ahead_first, n);
+    link->ahead_first += (uint32_t)n;
+    if (link->ahead_first == link->ahead_last) link->ahead_first = link->ahead_last = 0;
+    return n;
 }
 
-static ncclResult_t serve(struct socket_link *link, struct socket_request *request)
+/* The length of the next message is here: its request learns it. */
+static ncclResult_t head(struct socket_link *link, uint32_t size)
 {
+    struct socket_request *request = link->order[link->headed % SOCKET_REQUESTS];
+    if (size > request->size) {
+        char what[160];
+        snprintf(what, sizeof(what),
+                 "message truncated: %u bytes were sent where %zu were asked for", size,
+                 request->size);
+        return tt_socket_link_broken(link, ncclInvalidUsage, what);
+    }
+    request->size = size;
+    request->parts = 0;
+    link->headed++;
+    if (size == 0) return ncclSuccess;
+    if (!rides_on_control(link, size)) {
+        slice(link, request);
+        return ncclSuccess;
+    }
+    size_t got = take_ahead(link, request->bytes, size);
+    if (got == size) return ncclSuccess;
+    request->parts = 1;
+    tt_socket_lane_add(&link->lanes[0],
+                       (struct socket_part){request->bytes + got, size - got, request});
+    return ncclSuccess;
+}
+
+/* Read into the part under way, and what comes after it into `ahead`. */
+static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
+{
+    struct socket_lane *control = &link->lanes[0];
+    struct socket_part *part = NULL;
+    struct iovec pieces[2];
+    int n = 0;
+    if (control->first != control->last) {
+        part = &control->parts[control->first % (2 * SOCKET_REQUESTS)];
+        pieces[n++] = (struct iovec){part->at, part->left};
+    }
+    uint32_t kept = link->ahead_last - link->ahead_first; /* less than a header */
+    memmove(link->ahead, link->ahead + link->ahead_first, kept);
+    link->ahead_first = 0;
+    link->ahead_last = kept;
+    pieces[n++] = (struct iovec){link->ahead + kept, sizeof(link->ahead) - kept};
+    ncclResult_t rc = tt_socket_read(link, control->fd, pieces, n, moved_out);
+    if (rc || *moved_out == 0) return rc;
+    size_t direct = part ? tt_min_size(part->left, *moved_out) : 0;
+    link->ahead_last += (uint32_t)(*moved_out - direct);
+    if (!part) return ncclSuccess;
+    part->at += direct;
+    part->left -= direct;
+    if (part->left) return ncclSuccess;
+    part->request->parts--;
+    control->first++;
+    return ncclSuccess;
+}
+
+static ncclResult_t receive_control(struct socket_link *link)
+{
+    const struct socket_lane *control = &link->lanes[0];
     for (;;) {
-        size_t limit = limit_of(link, request);
-        size_t moved = 0;
-        if (request->moved == limit && request->moved >= HEADER_BYTES) {
-            request->done = true;
-            if (!link->sending) request->size = request->header;
-            return ncclSuccess;
+        size_t moved = 1;
+        ncclResult_t rc = ncclSuccess;
+        bool body = control->first != control->last;
+        if (!body && link->headed == link->posted) return ncclSuccess; /* nobody asks for more */
+        if (!body && link->ahead_last - link->ahead_first >= HEADER_BYTES) {
+            uint32_t size;
+            take_ahead(link, &size, HEADER_BYTES);
+            rc = head(link, size);
+        } else {
+            rc = read_control(link, &moved);
         }
-        ncclResult_t rc = move(link, request, limit, &moved);
         if (rc || moved == 0) return rc;
-        request->moved += moved;
-        if (!link->sending && request->moved == HEADER_BYTES && request->header > request->size) {
-            return broken(link, ncclInvalidUsage,
-                          "message truncated: the peer sends more than was asked for");
-        }
     }
 }
 
 ncclResult_t tt_socket_link_progress(struct socket_link *link)
 {
-    while (!link->error && link->finished != link->posted) {
-        struct socket_request *request = &link->requests[link->finished % SOCKET_REQUESTS];
-        ncclResult_t rc = serve(link, request);
-        if (rc) return rc;
-        if (!request->done) return ncclSuccess;
-        link->finished++;
+    ncclResult_t rc = link->error;
+    if (!rc && !link->sending) rc = receive_control(link);
+    for (int i = link->sending ? 0 : 1; i < link->nlanes && !rc; i++) {
+        struct socket_lane *lane = &link->lanes[i];
+        if (lane->first == lane->last) continue;
+        rc = link->sending ? tt_socket_lane_send(link, lane) : tt_socket_lane_recv(link, lane);
     }
-    return link->error;
+    return rc;
 }

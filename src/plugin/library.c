@@ -1,5 +1,7 @@
-/* Opens plugin libraries as NCCL does: RTLD_NOW, local scope, names in NCCL's order. */
+/* Opens plugin libraries as NCCL does: RTLD_NOW, local scope, names in NCCL's order. A kind of
+ * which there is one library per process keeps it in a slot, counted; a failure is final. */
 #include "base/log.h"
+#include "base/param.h"
 #include "plugin/plugin.h"
 
 #include <dlfcn.h>
@@ -7,6 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+enum { NAME_MAX_BYTES = 254 };
+
+struct search { /* one walk over file names */
+    const char *kind;
+    uint32_t sub;
+    char missing[600];
+    struct tt_library *library;
+};
 
 static bool looks_complete(const char *name)
 {
@@ -16,53 +27,141 @@ static bool looks_complete(const char *name)
 }
 
 /* A missing file is collected for one line; any other reason is told at once. */
-static void *open_one(const char *kind, uint32_t sub, const char *path, char *missing,
-                      size_t missing_bytes)
+static bool try_file(struct search *search, const char *path)
 {
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle) return handle;
+    struct tt_library *library = search->library;
+    library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library->handle) {
+        snprintf(library->path, sizeof(library->path), "%s", path);
+        return true;
+    }
     const char *why = dlerror();
     if (why && strstr(why, path) && strstr(why, "No such file or directory")) {
-        size_t used = strlen(missing);
-        snprintf(missing + used, missing_bytes - used, " %s", path);
+        size_t used = strlen(search->missing);
+        snprintf(search->missing + used, sizeof(search->missing) - used, " %s", path);
     } else {
-        tt_info(sub, "%s/Plugin: %s: %s", kind, path, why ? why : "cannot be opened");
+        tt_info(search->sub, "%s/Plugin: %s: %s", search->kind, path,
+                why ? why : "cannot be opened");
     }
-    return NULL;
+    return false;
+}
+
+/* NCCL compares the length of the given name only: "static" means it too. */
+static bool means_static(const char *name)
+{
+    return *name && !strncasecmp("STATIC_PLUGIN", name, strlen(name));
+}
+
+static bool try_names(struct search *search, const char *prefix, const char *name)
+{
+    char path[sizeof(search->library->path)];
+    if (!name || !*name) {
+        snprintf(path, sizeof(path), "%s.so", prefix);
+        return try_file(search, path);
+    }
+    if (try_file(search, name)) return true;
+    if (looks_complete(name)) return false;
+    int len = snprintf(path, sizeof(path), "%s-%s.so", prefix, name);
+    return len > 0 && (size_t)len < sizeof(path) && try_file(search, path);
 }
 
 bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const char *name,
                      struct tt_library *library_out)
 {
-    char missing[600] = "";
-    char path[256];
+    struct search search = {.kind = kind, .sub = sub, .library = library_out};
     memset(library_out, 0, sizeof(*library_out));
     if (name && !strcasecmp(name, "none")) return false;
-    if (name && !strcasecmp(name, "STATIC_PLUGIN")) {
+    if (name && strlen(name) > NAME_MAX_BYTES) {
+        tt_info(sub, "%s/Plugin: a name of %zu characters is too long: %.60s...", kind,
+                strlen(name), name);
+        return false;
+    }
+    if (name && means_static(name)) {
         library_out->handle = dlopen(NULL, RTLD_NOW | RTLD_LOCAL);
         snprintf(library_out->path, sizeof(library_out->path), "STATIC_PLUGIN");
         return library_out->handle != NULL;
     }
-    if (name && *name) {
-        snprintf(path, sizeof(path), "%s", name);
-    } else {
-        snprintf(path, sizeof(path), "%s.so", prefix);
-    }
-    void *handle = open_one(kind, sub, path, missing, sizeof(missing));
-    if (!handle && name && *name && !looks_complete(name)) {
-        snprintf(path, sizeof(path), "%s-%.200s.so", prefix, name);
-        handle = open_one(kind, sub, path, missing, sizeof(missing));
-    }
-    if (!handle && missing[0]) tt_info(sub, "%s/Plugin: Could not find:%s", kind, missing);
-    library_out->handle = handle;
-    snprintf(library_out->path, sizeof(library_out->path), "%s", path);
-    return handle != NULL;
+    bool found = try_names(&search, prefix, name);
+    if (!found && search.missing[0])
+        tt_info(sub, "%s/Plugin: Could not find:%s", kind, search.missing);
+    return found;
 }
 
 void tt_library_close(struct tt_library *library)
 {
     if (library->handle) dlclose(library->handle);
     library->handle = NULL;
+}
+
+void *tt_plugin_newest(void *object)
+{
+    return object;
+}
+
+void *tt_library_adopt(const struct tt_library *library, const struct tt_plugin_abi *abis,
+                       size_t nabis, int *version_out)
+{
+    for (size_t i = 0; i < nabis; i++) {
+        void *object = dlsym(library->handle, abis[i].symbol);
+        if (!object) continue;
+        *version_out = abis[i].version;
+        return abis[i].adapt(object);
+    }
+    return NULL;
+}
+
+/* ---- one library per process ---- */
+
+static bool open_for(const struct tt_plugin_kind *kind, const char *net_library,
+                     struct tt_library *library)
+{
+    const char *name = tt_param_str(kind->variable);
+    if (name && !strcasecmp(name, "none")) return false;
+    if (tt_library_open(kind->label, kind->sub, kind->prefix, name, library)) return true;
+    return net_library &&
+           tt_library_open(kind->label, kind->sub, kind->prefix, net_library, library);
+}
+
+static void *load(const struct tt_plugin_kind *kind, struct tt_library *library,
+                  const char *net_library)
+{
+    int version = 0;
+    if (!open_for(kind, net_library, library)) return NULL;
+    void *table = tt_library_adopt(library, kind->abis, kind->nabis, &version);
+    bool tells = !net_library || strcmp(library->path, net_library) != 0;
+    if (table) {
+        /* every kind's table begins with the plugin's name */
+        tt_info(kind->sub, "%s/Plugin: %s %s (v%d)", kind->label, kind->loaded,
+                *(const char *const *)table, version);
+        tt_info(kind->sub, "Successfully loaded external %s plugin %s", kind->noun, library->path);
+        return table;
+    }
+    if (tells)
+        tt_info(kind->sub, "External %s plugin %s is unsupported: it has no %s", kind->noun,
+                library->path, kind->abis[0].symbol);
+    tt_library_close(library);
+    return NULL;
+}
+
+void *tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
+                        const char *net_library)
+{
+    pthread_mutex_lock(&slot->lock);
+    if (slot->users == 0 && !slot->failed) {
+        slot->table = load(kind, &slot->library, net_library);
+        slot->failed = !slot->table;
+    }
+    void *table = slot->failed ? NULL : slot->table;
+    if (table) slot->users++;
+    pthread_mutex_unlock(&slot->lock);
+    return table;
+}
+
+void tt_plugin_release(struct tt_plugin_slot *slot)
+{
+    pthread_mutex_lock(&slot->lock);
+    if (--slot->users == 0) tt_library_close(&slot->library);
+    pthread_mutex_unlock(&slot->lock);
 }
 
 void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,

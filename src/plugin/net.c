@@ -1,4 +1,6 @@
-/* Which network a communicator uses: external candidates first, then what is built in. */
+/* Which network a communicator uses: external candidates in the order of NCCL_NET_PLUGIN, then what
+ * is built in. Candidates are the process's; a context is the communicator's. One lock orders all
+ * of it, so a plugin's init and finalize never run twice at the same time. */
 #include "net/net.h"
 
 #include "base/error.h"
@@ -7,106 +9,204 @@
 #include "base/member.h"
 #include "base/param.h"
 #include "plugin/plugin.h"
+#include "plugin/profiler.h"
 
-#include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_CANDIDATES = 14 };
-
+enum {
+    MAX_BUILTIN = 2,
+    MAX_EXTERNAL = NCCL_NET_MAX_PLUGINS - MAX_BUILTIN,
+    NAME_BYTES = 255,
+};
 static const uint32_t net_sub = TT_LOG_INIT | TT_LOG_NET;
 
-/* Plugins may report events through this at any time; nothing listens yet. */
-static ncclResult_t ignore_event(void **handle, int type, void *parent, int64_t id, void *extra)
+static const struct tt_plugin_abi abis[] = {
+    {12, "ncclNetPlugin_v12", tt_plugin_newest},
+};
+
+struct candidate {
+    char name[NAME_BYTES];      /* as given; "" for the default name and for a built-in */
+    const ncclNet_v12_t *table; /* NULL: not loaded */
+    struct tt_library library;
+    int users;
+    bool builtin, disabled; /* disabled: never tried again in this process */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    bool listed;
+    int count;
+    struct candidate list[NCCL_NET_MAX_PLUGINS];
+} nets = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- the list ---- */
+
+static void list_external(const char *name, size_t len)
 {
-    (void)handle, (void)type, (void)parent, (void)id, (void)extra;
-    return ncclSuccess;
+    if (nets.count >= MAX_EXTERNAL || len >= NAME_BYTES) {
+        tt_info(net_sub, "NET/Plugin: %.*s is ignored: %s", (int)tt_min_size(len, 60), name,
+                len >= NAME_BYTES ? "the name is too long" : "there are too many candidates");
+        return;
+    }
+    struct candidate *candidate = &nets.list[nets.count++];
+    snprintf(candidate->name, sizeof(candidate->name), "%.*s", (int)len, name);
 }
 
-static bool usable(const ncclNet_v12_t *table)
+static void list_candidates(void)
 {
-    ncclNetProperties_v12_t props;
-    int ndevs = 0;
-    memset(&props, 0, sizeof(props));
-    if (table->devices(&ndevs) || ndevs < 1 || table->getProperties(0, &props)) return false;
-    return props.netDeviceType == NCCL_NET_DEVICE_HOST;
+    const char *names = tt_param_str("NCCL_NET_PLUGIN");
+    nets.listed = true;
+    if (!names) {
+        list_external("", 0);
+    } else if (strcasecmp(names, "none") != 0) {
+        for (const char *at = names; *at; at += strcspn(at, ",")) {
+            at += strspn(at, ",");
+            size_t len = strcspn(at, ",");
+            if (len) list_external(at, len);
+        }
+    }
+    nets.list[nets.count++] = (struct candidate){.table = &tt_net_socket, .builtin = true};
 }
 
-/* Initialise one candidate for this communicator; false: try the next. */
-static bool try_table(const struct tt_net_request *request, const ncclNet_v12_t *table,
-                      struct tt_net *net)
+/* ---- one candidate ---- */
+
+static bool load(struct candidate *candidate)
 {
-    ncclNetCommConfig_v12_t config = {.trafficClass = request->traffic_class};
-    if (request->wish && strcasecmp(request->wish, table->name)) return false;
-    if (table->init(&net->ctx, request->member->comm_id, &config, tt_plugin_log, ignore_event) ||
-        !usable(table)) {
-        tt_info(net_sub, "Failed to initialize NET plugin %s", table->name);
-        if (table->finalize && net->ctx) table->finalize(net->ctx);
-        net->ctx = NULL;
+    struct tt_library *library = &candidate->library;
+    int version = 0;
+    if (candidate->table) return true;
+    if (!tt_library_open("NET", net_sub, "libnccl-net", candidate->name[0] ? candidate->name : NULL,
+                         library))
+        return false;
+    candidate->table = tt_library_adopt(library, abis, TT_LEN(abis), &version);
+    if (!candidate->table) {
+        tt_info(net_sub, "External network plugin %s is unsupported", library->path);
+        tt_library_close(library);
         return false;
     }
-    net->table = table;
-    table->devices(&net->ndevs);
-    net->dev = request->member->device % net->ndevs;
-    snprintf(net->name, sizeof(net->name), "%s", table->name);
-    tt_info(net_sub, "Initialized NET plugin %s", net->name);
+    tt_info(net_sub, "NET/Plugin: Loaded net plugin %s (v%d)", candidate->table->name, version);
+    tt_info(net_sub, "Successfully loaded external network plugin %s", library->path);
+    if (tt_param_is_set("NCCL_NET_PLUGIN_REF_COUNT"))
+        candidate->users = (int)tt_param_int("NCCL_NET_PLUGIN_REF_COUNT");
     return true;
 }
 
-static bool try_external(const struct tt_net_request *request, const char *name, struct tt_net *net)
+static void unload(struct candidate *candidate)
 {
-    struct tt_library library;
-    if (!tt_library_open("NET", net_sub, "libnccl-net", name, &library)) return false;
-    const ncclNet_v12_t *table = dlsym(library.handle, "ncclNetPlugin_v12");
-    if (!table) {
-        tt_info(net_sub, "External network plugin %s is unsupported: it has no ncclNetPlugin_v12",
-                library.path);
-    } else {
-        tt_info(net_sub, "NET/Plugin: Loaded net plugin %s (v12)", table->name);
-        tt_info(net_sub, "Successfully loaded external network plugin %s", library.path);
-    }
-    if (table && try_table(request, table, net)) {
-        net->library = library.handle;
+    if (candidate->builtin || candidate->users > 0) return;
+    candidate->table = NULL;
+    tt_library_close(&candidate->library);
+}
+
+static bool has_devices(const ncclNet_v12_t *table, int *ndevs)
+{
+    ncclNetProperties_v12_t props;
+    memset(&props, 0, sizeof(props));
+    *ndevs = 0;
+    if (table->devices(ndevs) || *ndevs < 1 || table->getProperties(0, &props)) return false;
+    return props.netDeviceType == NCCL_NET_DEVICE_HOST; /* no code for others runs on hosts */
+}
+
+/* The table's functions may change during init: they are read anew for every call. */
+static bool start(struct candidate *candidate, const struct tt_net_request *request,
+                  struct tt_net *net)
+{
+    const ncclNet_v12_t *table = candidate->table;
+    ncclNetCommConfig_v12_t config = {.trafficClass = request->traffic_class};
+    ncclResult_t rc =
+        table->init(&net->ctx, request->member->comm_id, &config, tt_plugin_log, tt_prof_net_event);
+    if (!rc && has_devices(table, &net->ndevs)) {
+        tt_info(net_sub, "Initialized NET plugin %s", table->name);
         return true;
     }
-    tt_library_close(&library);
+    if (!rc && table->finalize) table->finalize(net->ctx);
+    net->ctx = NULL;
+    tt_info(net_sub, "Failed to initialize NET plugin %s", table->name);
     return false;
 }
 
-static bool try_all_external(const struct tt_net_request *request, struct tt_net *net)
+static bool try_candidate(struct candidate *candidate, const struct tt_net_request *request,
+                          struct tt_net *net)
 {
-    const char *list = tt_param_str("NCCL_NET_PLUGIN");
-    char copy[4096];
-    char *save = NULL;
-    int tried = 0;
-    if (!list) return try_external(request, NULL, net);
-    if (!*list || !strcasecmp(list, "none")) return false;
-    snprintf(copy, sizeof(copy), "%s", list);
-    for (char *name = strtok_r(copy, ",", &save); name && tried < MAX_CANDIDATES;
-         name = strtok_r(NULL, ",", &save)) {
-        tried++;
-        if (try_external(request, name, net)) return true;
+    if (candidate->disabled) return false;
+    if (!load(candidate)) {
+        candidate->disabled = true;
+        return false;
     }
+    bool wished = !request->wish || !strcasecmp(request->wish, candidate->table->name);
+    if (wished && start(candidate, request, net)) {
+        candidate->users++;
+        return true;
+    }
+    candidate->disabled |= wished && !candidate->builtin;
+    unload(candidate);
     return false;
+}
+
+/* Once an external network is taken, the other external ones are out for the process. */
+static void disable_others(const struct candidate *taken)
+{
+    if (taken->builtin) return;
+    for (int i = 0; i < nets.count; i++) {
+        struct candidate *other = &nets.list[i];
+        if (!other->builtin && other != taken) other->disabled = true;
+    }
+}
+
+static struct candidate *choose(const struct tt_net_request *request, struct tt_net *net)
+{
+    if (!nets.listed) list_candidates();
+    for (int i = 0; i < nets.count; i++) {
+        if (!try_candidate(&nets.list[i], request, net)) continue;
+        disable_others(&nets.list[i]);
+        return &nets.list[i];
+    }
+    return NULL;
+}
+
+/* ---- for communicators ---- */
+
+static ncclResult_t none_fits(const struct tt_net_request *request)
+{
+    if (!request->wish) {
+        return tt_fail(ncclSystemError,
+                       "rank %d: no network works, neither a plugin nor the "
+                       "built-in Socket",
+                       request->member->rank);
+    }
+    return tt_fail(ncclInvalidUsage,
+                   "rank %d: no network is called %s: neither a plugin nor the built-in Socket has "
+                   "the name that NCCL_NET or netName asks for and works",
+                   request->member->rank, request->wish);
 }
 
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out)
 {
     struct tt_net *net = tt_calloc(1, sizeof(*net));
     if (!net) return tt_fail(ncclSystemError, "net: out of memory");
-    if (!try_all_external(request, net)) {
-        if (!try_table(request, &tt_net_socket, net)) {
-            free(net);
-            return tt_fail(
-                ncclInvalidUsage,
-                "no network %s: neither a plugin nor the built-in Socket matches NCCL_NET "
-                "or netName and has a device",
-                request->wish ? request->wish : "is usable");
-        }
-        tt_net_socket_key(net->ctx, request->key);
+    pthread_mutex_lock(&nets.lock);
+    struct candidate *taken = choose(request, net);
+    pthread_mutex_unlock(&nets.lock);
+    if (!taken) {
+        free(net);
+        return none_fits(request);
     }
+    if (taken->builtin) {
+        struct tt_net_trust trust = {.rank = request->member->rank};
+        memcpy(trust.key, request->key, sizeof(trust.key));
+        tt_net_socket_entrust(net->ctx, &trust);
+        explicit_bzero(&trust, sizeof(trust));
+    }
+    /* strangers spread over their devices; of the interfaces the first is the one that the ranks
+     * met over, so it is known to reach them */
+    net->dev = taken->builtin ? 0 : request->member->device % net->ndevs;
+    net->source = taken;
+    net->table = taken->table;
+    snprintf(net->name, sizeof(net->name), "%s", taken->table->name);
     tt_info(net_sub, "Assigned NET plugin %s to comm", net->name);
     tt_info(TT_LOG_INIT, "Using network %s", net->name);
     *net_out = net;
@@ -116,7 +216,17 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
 void tt_net_close(struct tt_net *net)
 {
     if (!net) return;
-    if (net->table->finalize && net->ctx) net->table->finalize(net->ctx);
-    if (net->library) dlclose(net->library);
+    struct candidate *candidate = net->source;
+    pthread_mutex_lock(&nets.lock);
+    if (candidate->table->finalize) candidate->table->finalize(net->ctx);
+    candidate->users--;
+    unload(candidate);
+    pthread_mutex_unlock(&nets.lock);
     free(net);
+}
+
+const char *tt_net_library(const struct tt_net *net)
+{
+    const struct candidate *candidate = net ? net->source : NULL;
+    return candidate && !candidate->builtin ? candidate->library.path : NULL;
 }

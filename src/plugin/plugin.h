@@ -1,10 +1,13 @@
-/* Strangers' libraries: found by NCCL's rules, opened, closed. One file per kind stands on this. */
+/* Strangers' libraries: found by NCCL's rules, opened, counted, closed. One file per kind stands on
+ * this. */
 #pragma once
 
 #include "nccl.h"
 #include "nccl/common.h"
 
+#include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct tt_member;
@@ -22,6 +25,44 @@ bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const c
                      struct tt_library *library_out);
 void tt_library_close(struct tt_library *library);
 
+/* One version of a kind's ABI. `adapt` turns the library's object into the newest table; what an
+ * older version needs beyond that lives with the table, not in the file. */
+struct tt_plugin_abi {
+    int version;
+    const char *symbol;
+    void *(*adapt)(void *object); /* NULL: out of memory (told) */
+};
+/* The newest version that the library exports, as the newest table; NULL when it has none. */
+void *tt_library_adopt(const struct tt_library *library, const struct tt_plugin_abi *abis,
+                       size_t nabis, int *version_out);
+/* `adapt` of the newest version: the object is the table. */
+void *tt_plugin_newest(void *object);
+
+/* A kind of which a process has one library, shared by its communicators. Static storage. */
+struct tt_plugin_kind {
+    const char *label;                /* "TUNER": log lines begin with TUNER/Plugin: */
+    const char *noun;                 /* "tuner" */
+    const char *loaded;               /* "Using", "Loaded": what the log says of its name */
+    const char *variable;             /* NCCL_TUNER_PLUGIN */
+    const char *prefix;               /* "libnccl-tuner" */
+    uint32_t sub;                     /* subsystems of its log lines */
+    const struct tt_plugin_abi *abis; /* newest first */
+    size_t nabis;
+};
+struct tt_plugin_slot {
+    pthread_mutex_t lock;
+    int users;
+    bool failed; /* for good: nobody tries again */
+    struct tt_library library;
+    void *table; /* borrowed from the library */
+};
+/* The newest table of the kind's library, loaded at the first use; one user more. The net library
+ * (a path, NULL: none) is searched when the kind has no file of its own. NULL: there is none. */
+void *tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
+                        const char *net_library);
+/* One user less; the last one closes the library. */
+void tt_plugin_release(struct tt_plugin_slot *slot);
+
 /* The logger that every plugin gets: one line of the debug log, never a format of the plugin's
  * data. */
 void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
@@ -36,6 +77,9 @@ struct tt_net_request {
 
 /* Choose a network for a communicator: external plugins of NCCL_NET_PLUGIN in order, then the
  * built-in Socket; the first that initialises and has a device. Logs NCCL's lines. Errors:
- * ncclInvalidUsage when the wished name matches none. */
+ * ncclInvalidUsage when the wished name matches none, ncclSystemError when none works. */
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out);
+/* All connections are closed by now. Accepts NULL. */
 void tt_net_close(struct tt_net *net);
+/* File of the library behind the network; NULL for a built-in and for NULL. */
+const char *tt_net_library(const struct tt_net *net);

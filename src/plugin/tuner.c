@@ -5,17 +5,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/param.h"
 #include "nccl/tuner.h"
 #include "plugin/plugin.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 struct tt_tuner {
-    struct tt_library library;
     const ncclTuner_v6_t *table; /* borrowed from the library */
     void *ctx;
     ncclTunerConstants_v6_t constants; /* the plugin may keep the pointer */
@@ -24,7 +19,20 @@ struct tt_tuner {
     bool told;
 };
 
-static const uint32_t tuner_sub = TT_LOG_INIT | TT_LOG_TUNING;
+static const struct tt_plugin_abi abis[] = {
+    {6, "ncclTunerPlugin_v6", tt_plugin_newest},
+};
+static const struct tt_plugin_kind kind = {
+    .label = "TUNER",
+    .noun = "tuner",
+    .loaded = "Using",
+    .variable = "NCCL_TUNER_PLUGIN",
+    .prefix = "libnccl-tuner",
+    .sub = TT_LOG_INIT | TT_LOG_TUNING,
+    .abis = abis,
+    .nabis = TT_LEN(abis),
+};
+static struct tt_plugin_slot tuner_slot = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 {
@@ -33,31 +41,40 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
                                          (size_t)config->nnodes, tt_plugin_log, &tuner->domains,
                                          &tuner->constants);
     if (rc)
-        tt_info(tuner_sub, "TUNER/Plugin: %s: init returned %d; going on without it",
+        tt_info(kind.sub, "TUNER/Plugin: %s: init returned %d; going on without it",
                 tuner->table->name, (int)rc);
     return rc == ncclSuccess;
 }
 
 void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner_out)
 {
-    struct tt_tuner *tuner = tt_calloc(1, sizeof(*tuner));
     *tuner_out = NULL;
-    if (!tuner) return;
-    const char *name = tt_param_str("NCCL_TUNER_PLUGIN");
-    bool good = tt_library_open("TUNER", tuner_sub, "libnccl-tuner", name, &tuner->library);
-    if (good) tuner->table = dlsym(tuner->library.handle, "ncclTunerPlugin_v6");
-    if (good && !tuner->table)
-        tt_info(tuner_sub, "TUNER/Plugin: %s has no ncclTunerPlugin_v6", tuner->library.path);
-    if (tuner->table) {
-        tt_info(tuner_sub, "TUNER/Plugin: Using %s (v6)", tuner->table->name);
-        tt_info(tuner_sub, "Successfully loaded external tuner plugin %s", tuner->library.path);
+    const ncclTuner_v6_t *table = tt_plugin_acquire(&kind, &tuner_slot, config->net_library);
+    if (!table) return;
+    struct tt_tuner *tuner = tt_calloc(1, sizeof(*tuner));
+    if (tuner) {
+        tuner->table = table;
+        if (start(tuner, config)) {
+            *tuner_out = tuner;
+            return;
+        }
     }
-    if (tuner->table && start(tuner, config)) {
-        *tuner_out = tuner;
-        return;
-    }
-    tt_library_close(&tuner->library);
     free(tuner);
+    tt_plugin_release(&tuner_slot);
+}
+
+/* Count a call into the plugin and tell its first failure. */
+static void account(struct tt_tuner *tuner, const char *function, uint64_t start_nsec,
+                    ncclResult_t rc)
+{
+    uint64_t took = tt_now_nsec() - start_nsec;
+    tuner->asked++;
+    tuner->spent_nsec += took;
+    if (took > tuner->most_nsec) tuner->most_nsec = took;
+    if (!rc || tuner->told) return;
+    tuner->told = true;
+    tt_info(TT_LOG_TUNING, "TUNER/Plugin: %s: %s returned %d; the built-in choice is used",
+            tuner->table->name, function, (int)rc);
 }
 
 ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
@@ -65,20 +82,25 @@ ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *q
 {
     uint64_t start_nsec = tt_now_nsec();
     *nchannels_out = 0;
+    if (!tuner->table->getCollInfo) return ncclInternalError;
     ncclResult_t rc = tuner->table->getCollInfo(
         tuner->ctx, (ncclFunc_t)query->func, query->bytes, query->nops, (float **)(void *)table,
         TT_TUNER_ALGOS, TT_TUNER_PROTOS, query->registered, nchannels_out);
-    uint64_t took = tt_now_nsec() - start_nsec;
-    tuner->asked++;
-    tuner->spent_nsec += took;
-    if (took > tuner->most_nsec) tuner->most_nsec = took;
-    if (rc && !tuner->told) {
-        tuner->told = true;
-        tt_info(TT_LOG_TUNING,
-                "TUNER/Plugin: %s: getCollInfo returned %d; the built-in choice is used",
-                tuner->table->name, (int)rc);
-    }
+    account(tuner, "getCollInfo", start_nsec, rc);
     return rc;
+}
+
+size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query,
+                      const struct tt_tuner_layout *layout, size_t chunk_bytes)
+{
+    size_t wish = chunk_bytes;
+    if (!tuner->table->getChunkSize) return chunk_bytes;
+    uint64_t start_nsec = tt_now_nsec();
+    ncclResult_t rc =
+        tuner->table->getChunkSize(tuner->ctx, (ncclFunc_t)query->func, query->bytes, layout->algo,
+                                   layout->proto, layout->nchannels, &wish);
+    account(tuner, "getChunkSize", start_nsec, rc);
+    return rc || wish == 0 ? chunk_bytes : wish;
 }
 
 void tt_tuner_close(struct tt_tuner *tuner)
@@ -88,6 +110,6 @@ void tt_tuner_close(struct tt_tuner *tuner)
             tuner->table->name, (unsigned long long)tuner->asked, (double)tuner->spent_nsec * 1e-3,
             (double)tuner->most_nsec * 1e-3);
     if (tuner->table->finalize) tuner->table->finalize(tuner->ctx);
-    tt_library_close(&tuner->library);
     free(tuner);
+    tt_plugin_release(&tuner_slot);
 }

@@ -26,13 +26,22 @@ struct tt_tuner_query { /* one operation, or a bundle of equal ones */
 ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
                           float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out);
 
+struct tt_tuner_layout { /* what was chosen for a query; NCCL's numbers */
+    int algo, proto, nchannels;
+};
+/* The plugin's wish for the chunk, given ours in bytes; ours when it has no wish, fails or wishes
+ * for 0. The caller caps it. */
+size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query,
+                      const struct tt_tuner_layout *layout, size_t chunk_bytes);
+
 struct tt_tuner_config {
     uint64_t comm_id;
     int nranks, nnodes, ppn;
+    const char *net_library; /* tt_net_library(), or NULL: searched when there is no own file */
 };
 
-/* Load the plugin of NCCL_TUNER_PLUGIN (or libnccl-tuner.so when there is one) and make this
- * communicator's instance. *tuner_out NULL: none, or it failed (logged). */
+/* Load the plugin of NCCL_TUNER_PLUGIN (or libnccl-tuner.so when there is one; once per process)
+ * and make this communicator's instance. *tuner_out NULL: none, or it failed (logged). */
 void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner_out);
 /* Logs how often it was asked and what that took (TUNING). Accepts NULL. */
 void tt_tuner_close(struct tt_tuner *tuner);

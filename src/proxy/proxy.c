@@ -1,48 +1,156 @@
-/* Moves network steps in the background. While steps move it goes on at once; otherwise it naps,
- * longer and longer up to 1 ms: executors that wait move the network themselves, so the nap costs
- * nobody latency. */
+/* Serves network edges in the background. While slots move it goes on at once; while something is
+ * under way it naps, briefly when it is alone and longer when waiting threads move the network
+ * themselves; with nothing to do it sleeps until rung. */
 #include "proxy/proxy.h"
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
-#include "transport/transport.h"
+#include "base/param.h"
+#include "plugin/profiler.h"
+#include "transport/serve.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 
-enum { NAP_LEAST_USEC = 50, NAP_MOST_USEC = 1000 };
+#define NAP_LEAST_USEC 50u
+#define NAP_MOST_USEC 1000u
+#define PATIENCE_NSEC 10000000000ull /* at the end, without any movement */
 
 struct tt_proxy {
     struct tt_member *member;       /* borrowed */
     struct tt_transport *transport; /* borrowed */
+    struct tt_profiler *profiler;   /* borrowed; NULL: none */
     pthread_t thread;
     _Atomic bool stop;
+    uint64_t nap_usec, drives;
+    bool active; /* last state told to the profiler */
 };
+
+/* ---- events ---- */
+
+static void *control_start(struct tt_proxy *proxy, ncclProfilerEventState_v6_t state)
+{
+    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileProxyCtrl};
+    void *event = tt_prof_start(proxy->profiler, tt_prof_mask(proxy->profiler), &descr);
+    tt_prof_state(proxy->profiler, event, state, NULL);
+    return event;
+}
+
+static void control_mark(struct tt_proxy *proxy, bool active)
+{
+    if (!proxy->profiler || proxy->active == active) return;
+    proxy->active = active;
+    tt_prof_stop(proxy->profiler, control_start(proxy, active ? ncclProfilerProxyCtrlActive
+                                                              : ncclProfilerProxyCtrlIdle));
+}
+
+/* ---- the thread ---- */
+
+static void sleep_until_rung(struct tt_proxy *proxy)
+{
+    control_mark(proxy, false);
+    void *event = control_start(proxy, ncclProfilerProxyCtrlSleep);
+    tt_transport_sleep(proxy->transport, 0);
+    tt_prof_state(proxy->profiler, event, ncclProfilerProxyCtrlWakeup, NULL);
+    tt_prof_stop(proxy->profiler, event);
+    proxy->nap_usec = NAP_LEAST_USEC;
+}
+
+static void nap(struct tt_proxy *proxy)
+{
+    uint64_t drives = tt_transport_drives(proxy->transport);
+    bool alone = drives == proxy->drives;
+    proxy->drives = drives;
+    tt_transport_sleep(proxy->transport, alone ? NAP_LEAST_USEC : proxy->nap_usec);
+    if (proxy->nap_usec < NAP_MOST_USEC) proxy->nap_usec *= 2;
+}
+
+static void spread(struct tt_proxy *proxy, ncclResult_t rc)
+{
+    uint32_t none = 0; /* the first error wins */
+    if (!rc) return;
+    atomic_compare_exchange_strong_explicit(&proxy->member->abort, &none, (uint32_t)rc,
+                                            memory_order_relaxed, memory_order_relaxed);
+}
+
+/* Posted slots leave before the connections close. */
+static void flush(struct tt_proxy *proxy)
+{
+    uint64_t since = tt_now_nsec();
+    ncclResult_t rc = ncclSuccess;
+    while (tt_transport_pending(proxy->transport)) {
+        enum tt_net_state state = tt_transport_serve(proxy->transport, &rc);
+        if (rc || tt_member_aborted(proxy->member)) return;
+        if (state == TT_NET_MOVED) {
+            since = tt_now_nsec();
+            continue;
+        }
+        if (tt_now_nsec() - since > PATIENCE_NSEC) {
+            tt_warn("rank %d: peers do not take what was sent to them; it is dropped",
+                    proxy->member->rank);
+            return;
+        }
+        tt_sleep_usec(NAP_LEAST_USEC);
+    }
+}
 
 static void *proxy_main(void *arg)
 {
     struct tt_proxy *proxy = arg;
-    uint64_t nap_usec = NAP_LEAST_USEC;
+    pthread_setname_np(pthread_self(), "tutti-proxy");
+    tt_log_set_device(proxy->member->device);
     while (!atomic_load_explicit(&proxy->stop, memory_order_acquire)) {
-        bool moved = false;
-        ncclResult_t rc = tt_transport_progress(proxy->transport, &moved);
-        uint32_t none = 0;
-        if (rc) atomic_compare_exchange_strong(&proxy->member->abort, &none, (uint32_t)rc);
-        if (moved) {
-            nap_usec = NAP_LEAST_USEC;
+        ncclResult_t rc = ncclSuccess;
+        enum tt_net_state state = tt_transport_serve(proxy->transport, &rc);
+        spread(proxy, rc);
+        if (state == TT_NET_IDLE) {
+            sleep_until_rung(proxy);
             continue;
         }
-        tt_sleep_usec(nap_usec);
-        nap_usec = nap_usec * 2 < NAP_MOST_USEC ? nap_usec * 2 : NAP_MOST_USEC;
+        control_mark(proxy, true);
+        if (state == TT_NET_BUSY) nap(proxy);
     }
+    flush(proxy);
     return NULL;
 }
 
+/* ---- life ---- */
+
+/* NCCL_PROXY_CPUSET: "0-3,8". What cannot be read or set is told and ignored. */
+static void place(pthread_t thread)
+{
+    const char *list = tt_param_str("NCCL_PROXY_CPUSET");
+    cpu_set_t set;
+    bool good = true;
+    if (!list || !*list) return;
+    CPU_ZERO(&set);
+    for (const char *at = list; *at && good;) {
+        char *end = NULL;
+        unsigned long first = strtoul(at, &end, 10);
+        good = end != at;
+        unsigned long last = first;
+        if (good && *end == '-') {
+            at = end + 1;
+            last = strtoul(at, &end, 10);
+            good = end != at;
+        }
+        good = good && last < CPU_SETSIZE && (*end == ',' || *end == '\0');
+        for (unsigned long cpu = first; good && cpu <= last; cpu++)
+            CPU_SET(cpu, &set);
+        at = *end ? end + 1 : end;
+    }
+    if (good && !pthread_setaffinity_np(thread, sizeof(set), &set)) return;
+    tt_warn("NCCL_PROXY_CPUSET %s: not a list of cores that this process may use; ignored", list);
+}
+
 ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *transport,
-                             struct tt_proxy **proxy_out)
+                             struct tt_profiler *profiler, struct tt_proxy **proxy_out)
 {
     sigset_t all;
     sigset_t before;
@@ -50,6 +158,8 @@ ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *tran
     if (!proxy) return tt_fail(ncclSystemError, "proxy: out of memory");
     proxy->member = member;
     proxy->transport = transport;
+    proxy->profiler = profiler;
+    proxy->nap_usec = NAP_LEAST_USEC;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(&proxy->thread, NULL, proxy_main, proxy);
@@ -59,6 +169,7 @@ ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *tran
         return tt_fail(ncclSystemError, "rank %d: the proxy thread does not start (error %d)",
                        member->rank, err);
     }
+    place(proxy->thread);
     *proxy_out = proxy;
     return ncclSuccess;
 }
@@ -67,6 +178,7 @@ void tt_proxy_destroy(struct tt_proxy *proxy)
 {
     if (!proxy) return;
     atomic_store_explicit(&proxy->stop, true, memory_order_release);
+    tt_transport_ring(proxy->transport);
     pthread_join(proxy->thread, NULL);
     free(proxy);
 }

@@ -9,7 +9,7 @@ struct tt_transport {
     void *inbox;             /* borrowed */
     struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
     bool all_direct, all_process;
-    struct tt_net_edges *net_edges; /* owned; NULL until the first network edge */
+    struct tt_net_edges *net_edges; /* owned; NULL without a network */
     uint64_t begun; /* collective operations begun; launch order, one thread at a time */
     /* board */
     struct tt_board **boards; /* owned array of borrowed boards; NULL for ranks out of reach */
@@ -18,6 +18,7 @@ struct tt_transport {
     uint32_t told;     /* a mismatch was told: later ones are returned in silence */
 };
 
-/* Close all network edges' table (transport.c); accepts NULL. The edges themselves are destroyed
- * before. */
+/* What all network edges share (net_step.c): NULL when out of memory. Destroyed after the edges;
+ * accepts NULL. */
+struct tt_net_edges *tt_net_edges_create(void);
 void tt_net_edges_destroy(struct tt_net_edges *edges);

@@ -1,6 +1,5 @@
-/* Network edges, executor's side: slots are filled and emptied in memory that the network plugin
- * has registered; nothing here waits. An executor that finds no slot ready moves the network
- * itself. */
+/* Network edges, executor's side: slots are filled and emptied in memory that the network has
+ * registered; nothing here waits. An executor that finds no slot ready moves the network itself. */
 #include "transport/net.h"
 
 #include "base/error.h"
@@ -10,53 +9,61 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static struct net_edge *own(struct tt_edge *edge)
 {
     return tt_container_of(edge, struct net_edge, edge);
 }
 
-static void move_network(struct net_edge *edge)
+static char *payload_of(struct net_slot *slot)
 {
-    bool moved;
-    tt_transport_progress(edge->transport, &moved);
+    return (char *)(slot + 1);
+}
+
+/* ---- sending ---- */
+
+static bool has_free_slot(const struct net_edge *edge, uint64_t filled)
+{
+    /* pairs with the release store in test_step() */
+    return filled - atomic_load_explicit(&edge->emptied, memory_order_acquire) < TT_SLOTS;
 }
 
 static char *net_acquire(struct tt_edge *base)
 {
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
-    /* pairs with the release store of the mover */
-    if (filled - atomic_load_explicit(&edge->emptied, memory_order_acquire) >= TT_SLOTS) {
-        move_network(edge);
-        if (filled - atomic_load_explicit(&edge->emptied, memory_order_acquire) >= TT_SLOTS)
-            return NULL;
+    if (!has_free_slot(edge, filled)) {
+        tt_net_drive(edge->transport);
+        if (!has_free_slot(edge, filled)) return NULL;
     }
-    return net_slot_at(edge, filled) + sizeof(struct net_slot);
+    return payload_of(net_slot_at(edge, filled));
 }
 
 static void net_post(struct tt_edge *base, uint64_t stamp, size_t bytes)
 {
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
-    struct net_slot header = {stamp, bytes};
-    memcpy(net_slot_at(edge, filled), &header, sizeof(header));
+    *net_slot_at(edge, filled) = (struct net_slot){stamp, (uint32_t)bytes, 0};
+    tt_net_watch_start(edge, filled, ncclProfilerProxyStepSendGPUWait);
+    /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->filled, filled + 1, memory_order_release);
-    move_network(edge);
+    tt_net_drive_posted(edge->transport);
 }
 
 static void net_post_small(struct tt_edge *base, uint64_t stamp, const void *bytes,
                            size_t len_bytes)
 {
-    char *payload = net_acquire(base); /* the caller holds a free slot: this only finds it again */
-    memcpy(payload, bytes, len_bytes);
+    struct net_edge *edge = own(base);
+    uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
+    if (len_bytes) memcpy(payload_of(net_slot_at(edge, filled)), bytes, len_bytes);
     net_post(base, stamp, len_bytes);
 }
 
 static bool net_post_ref(struct tt_edge *base, uint64_t stamp, const void *ptr, size_t bytes)
 {
     (void)base, (void)stamp, (void)ptr, (void)bytes;
-    return false;
+    return false; /* only the slots are registered */
 }
 
 static bool net_drained(struct tt_edge *base)
@@ -64,8 +71,29 @@ static bool net_drained(struct tt_edge *base)
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     if (atomic_load_explicit(&edge->emptied, memory_order_acquire) == filled) return true;
-    move_network(edge);
+    tt_net_drive(edge->transport);
     return atomic_load_explicit(&edge->emptied, memory_order_acquire) == filled;
+}
+
+/* ---- receiving ---- */
+
+static bool has_full_slot(const struct net_edge *edge, uint64_t emptied)
+{
+    /* pairs with the release store in test_step() */
+    return atomic_load_explicit(&edge->filled, memory_order_acquire) != emptied;
+}
+
+/* Receives are posted for messages that somebody waits for, or that are known to come: so none is
+ * outstanding when the communicator ends. */
+static ncclResult_t await_slot(struct net_edge *edge, uint64_t emptied)
+{
+    if (has_full_slot(edge, emptied)) return ncclSuccess;
+    /* pairs with the acquire load in issue_step() */
+    atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
+    tt_net_drive(edge->transport);
+    if (has_full_slot(edge, emptied)) return ncclSuccess;
+    int error = atomic_load_explicit(&edge->error, memory_order_relaxed);
+    return error ? (ncclResult_t)error : ncclInProgress;
 }
 
 static ncclResult_t net_peek(struct tt_edge *base, uint64_t stamp, const char **payload_out,
@@ -73,28 +101,12 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t stamp, const char **
 {
     struct net_edge *edge = own(base);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
-    struct net_slot header;
-    if (atomic_load_explicit(&edge->filled, memory_order_acquire) == emptied) {
-        atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
-        move_network(edge);
-        int error = atomic_load_explicit(&edge->error, memory_order_relaxed);
-        if (error) return (ncclResult_t)error;
-        if (atomic_load_explicit(&edge->filled, memory_order_acquire) == emptied)
-            return ncclInProgress;
-    }
-    const char *slot = net_slot_at(edge, emptied);
-    memcpy(&header, slot, sizeof(header));
-    if (header.bytes > base->config->slice_bytes) {
-        return tt_fail(ncclRemoteError, "rank %d: rank %d sent a slot of %llu bytes, more than %zu",
-                       base->config->member->rank, base->key.peer, (unsigned long long)header.bytes,
-                       base->config->slice_bytes);
-    }
-    if (header.stamp != stamp) {
-        ncclResult_t rc = tt_edge_check(base, stamp, header.stamp);
-        if (rc) return rc;
-    }
-    *payload_out = slot + sizeof(header);
-    *bytes_out = (size_t)header.bytes;
+    ncclResult_t rc = await_slot(edge, emptied);
+    if (rc) return rc;
+    struct net_slot *slot = net_slot_at(edge, emptied);
+    if (slot->stamp != stamp) return tt_edge_check(base, stamp, slot->stamp);
+    *payload_out = payload_of(slot);
+    *bytes_out = slot->bytes;
     return ncclSuccess;
 }
 
@@ -102,7 +114,22 @@ static void net_release(struct tt_edge *base)
 {
     struct net_edge *edge = own(base);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
+    tt_net_watch_stop(edge, emptied);
+    /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->emptied, emptied + 1, memory_order_release);
+}
+
+/* ---- both ---- */
+
+/* The lock: the mover of a receiving edge takes uses of the operation. */
+static void net_track(struct tt_edge *base, const struct tt_edge_track *track)
+{
+    struct net_edge *edge = own(base);
+    struct net_op *op = track ? tt_net_op_create(edge, track) : NULL;
+    pthread_mutex_lock(&edge->transport->net_edges->lock);
+    struct net_op *before = atomic_exchange_explicit(&edge->op, op, memory_order_acq_rel);
+    pthread_mutex_unlock(&edge->transport->net_edges->lock);
+    tt_net_op_release(before);
 }
 
 static void net_name(const struct tt_edge *base, char *text, size_t text_bytes)
@@ -110,12 +137,21 @@ static void net_name(const struct tt_edge *base, char *text, size_t text_bytes)
     snprintf(text, text_bytes, "NET/%s/%d", base->config->net->name, base->config->net->dev);
 }
 
+static void edge_free(struct net_edge *edge)
+{
+    if (!edge) return;
+    for (int i = 0; i < TT_SLOTS; i++)
+        tt_net_op_release(edge->steps[i].op);
+    tt_net_op_release(atomic_load_explicit(&edge->op, memory_order_relaxed));
+    if (edge->fifo) munmap(edge->fifo, edge->fifo_bytes);
+    free(edge);
+}
+
 static void net_destroy(struct tt_edge *base)
 {
     struct net_edge *edge = own(base);
     tt_net_close_edge(edge);
-    free(edge->fifo);
-    free(edge);
+    edge_free(edge);
 }
 
 static const struct tt_edge_ops net_ops = {
@@ -126,23 +162,17 @@ static const struct tt_edge_ops net_ops = {
     .drained = net_drained,
     .peek = net_peek,
     .release = net_release,
+    .track = net_track,
     .name = net_name,
     .destroy = net_destroy,
 };
+
+/* ---- making ---- */
 
 static bool net_can_connect(const struct tt_transport_config *config, int peer)
 {
     (void)peer;
     return config->net != NULL;
-}
-
-static struct tt_net_edges *edges_of(struct tt_transport *transport)
-{
-    if (!transport->net_edges) {
-        transport->net_edges = tt_calloc(1, sizeof(*transport->net_edges));
-        if (transport->net_edges) pthread_mutex_init(&transport->net_edges->lock, NULL);
-    }
-    return transport->net_edges;
 }
 
 static void log_edge(const struct tt_transport_config *config, const struct tt_edge_key *key)
@@ -155,32 +185,46 @@ static void log_edge(const struct tt_transport_config *config, const struct tt_e
             key->sending ? "send" : "receive", config->net->name, config->net->dev);
 }
 
-static ncclResult_t net_connect(const struct tt_transport_config *config, void *inbox,
-                                const struct tt_edge_key *key, struct tt_edge **edge_out)
+/* Pages of the slots exist once they are used. */
+static ncclResult_t map_slots(struct net_edge *edge, size_t slice_bytes)
 {
-    struct tt_transport *transport = config->transport;
-    struct tt_net_edges *edges = edges_of(transport);
-    struct net_edge *edge = tt_calloc(1, sizeof(*edge));
-    (void)inbox;
-    if (edge) {
-        edge->stride = tt_round_up(sizeof(struct net_slot) + config->slice_bytes, TT_LINE_BYTES);
-        edge->fifo = tt_calloc(TT_SLOTS, edge->stride);
-    }
-    if (!edges || !edge || !edge->fifo) {
-        if (edge) free(edge->fifo);
-        free(edge);
-        return tt_fail(ncclSystemError, "network edge to rank %d: out of memory", key->peer);
-    }
-    edge->edge = (struct tt_edge){.ops = &net_ops, .config = config, .key = *key};
-    edge->transport = transport;
-    edge->phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
-    log_edge(config, key);
+    edge->stride = TT_LINE_BYTES + tt_round_up(slice_bytes, TT_LINE_BYTES);
+    edge->fifo_bytes = TT_SLOTS * edge->stride;
+    char *fifo =
+        mmap(NULL, edge->fifo_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (fifo == MAP_FAILED)
+        return tt_fail(ncclSystemError, "slots of %zu bytes: %m", edge->fifo_bytes);
+    edge->fifo = fifo;
+    return ncclSuccess;
+}
+
+static void enlist(struct tt_net_edges *edges, struct net_edge *edge)
+{
     pthread_mutex_lock(&edges->lock);
     edge->next = edges->first;
     edges->first = edge;
     pthread_mutex_unlock(&edges->lock);
+    tt_net_ring(edges); /* the proxy connects it */
+}
+
+static ncclResult_t net_connect(const struct tt_transport_config *config, void *inbox,
+                                const struct tt_edge_key *key, struct tt_edge **edge_out)
+{
+    struct net_edge *edge = tt_calloc(1, sizeof(*edge));
+    (void)inbox;
+    if (!edge) return tt_fail(ncclSystemError, "edge to rank %d: out of memory", key->peer);
+    edge->edge = (struct tt_edge){.ops = &net_ops, .config = config, .key = *key};
+    edge->transport = config->transport;
+    edge->phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
+    ncclResult_t rc = map_slots(edge, config->slice_bytes);
+    if (rc) goto out;
+    log_edge(config, key);
+    enlist(edge->transport->net_edges, edge);
     *edge_out = &edge->edge;
-    return ncclSuccess;
+    edge = NULL;
+out:
+    edge_free(edge);
+    return rc;
 }
 
 const struct tt_transport_ops tt_transport_net = {

@@ -1,9 +1,13 @@
 /* Network edges: a ring of slots that the network moves. Private to the room; net.c is the
- * executor's side, net_step.c the side of whoever moves the network. The two meet in the atomic
- * counters alone. */
+ * executor's side, net_step.c the side of whoever moves the network, net_join.c the proxy's. They
+ * meet in the atomic counters alone.
+ *
+ * A slot is 48 B unused | 16 B header | payload, so that the payload lies on a cache line and
+ * header and payload travel as one message. */
 #pragma once
 
 #include "net/net.h"
+#include "plugin/profiler.h"
 #include "transport/hall.h"
 
 #include <pthread.h>
@@ -18,41 +22,95 @@ enum net_phase {
     NET_BROKEN
 };
 
-struct net_slot { /* what travels: header, then payload */
+struct net_slot { /* what travels before the payload */
     uint64_t stamp;
-    uint64_t bytes;
+    uint32_t bytes;
+    uint32_t more; /* slots that were full behind this one when it left: they will come for sure */
+};
+_Static_assert(sizeof(struct net_slot) == 16, "fixed by the wire");
+
+/* One operation over one edge, for the profiler. Ends with its last use. */
+struct net_op {
+    struct tt_profiler *profiler; /* borrowed */
+    uint32_t mask;
+    void *event; /* ProxyOp */
+    _Atomic bool begun;
+    _Atomic int uses;   /* the executor's, and one per step under way */
+    _Atomic int nsteps; /* numbered so far */
+};
+
+struct net_step {      /* of one slot */
+    struct net_op *op; /* one use; NULL: nobody watches */
+    struct tt_prof_step seen;
+    void *request;
 };
 
 struct net_edge {
     struct tt_edge edge;
     struct net_edge *next;
     struct tt_transport *transport; /* borrowed */
-    char *fifo;                     /* owned: TT_SLOTS places of stride bytes */
-    size_t stride;
-    uint64_t acquired; /* executor: slots taken */
+    char *fifo;                     /* owned mapping: TT_SLOTS slots of `stride` bytes */
+    size_t stride, fifo_bytes;
     /* Sending: filled by the executor, emptied by the network. Receiving: the other way round. */
     _Atomic uint64_t filled, emptied;
-    _Atomic uint64_t wanted; /* receiving: messages that the executor has asked for */
-    _Atomic int error;       /* ncclResult_t; set once */
+    _Atomic uint64_t wanted;     /* receiving: messages that the executor has asked for */
+    _Atomic int error;           /* ncclResult_t; set once */
+    _Atomic(struct net_op *) op; /* of the slots to come */
     /* the mover's, under the lock of struct tt_net_edges */
     enum net_phase phase;
     void *listen_comm, *comm, *mhandle;
     char handle[NCCL_NET_HANDLE_MAXSIZE];
-    uint64_t issued, tested;
-    void *requests[TT_SLOTS];
+    uint64_t issued, tested, consumed; /* consumed: the network knows that we are done with them */
+    uint64_t promised;                 /* receiving: messages that will come for sure */
+    struct net_step steps[TT_SLOTS];
 };
 
+/* All network edges of a transport, and the bell that wakes its proxy. */
 struct tt_net_edges {
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; /* the mover's: only ever tried, but for adding and removing edges */
     struct net_edge *first;
-    ncclResult_t error;
+    _Atomic int error;       /* of the first edge that broke; told */
+    _Atomic uint64_t knocks; /* posts whose poster found the lock taken */
+    _Atomic uint64_t drives; /* runs by others than the proxy */
+    pthread_mutex_t bell_lock;
+    pthread_cond_t bell;
+    _Atomic bool asleep; /* the proxy sleeps until rung */
+    bool rung;           /* under bell_lock */
 };
 
-static inline char *net_slot_at(const struct net_edge *edge, uint64_t number)
+static inline struct net_slot *net_slot_at(const struct net_edge *edge, uint64_t number)
 {
-    return edge->fifo + number % TT_SLOTS * edge->stride;
+    char *slot = edge->fifo + number % TT_SLOTS * edge->stride;
+    return (struct net_slot *)(void *)(slot + TT_LINE_BYTES - sizeof(struct net_slot));
 }
 
-/* Advance one edge; lock held. True when something happened. */
+static inline struct net_step *net_step_at(struct net_edge *edge, uint64_t number)
+{
+    return &edge->steps[number % TT_SLOTS];
+}
+
+/* Issue and test the slots of a READY edge; lock held. True when something moved. */
 bool tt_net_step(struct net_edge *edge);
+/* Slots were posted that the network has not taken over yet. */
+bool tt_net_step_pending(const struct net_edge *edge);
+/* Advance an edge towards READY; lock held, the proxy's thread. True when something happened. */
+bool tt_net_join(struct net_edge *edge);
 void tt_net_close_edge(struct net_edge *edge);
+/* The edge failed: its first error is told, and the transport's. */
+void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
+
+/* net_watch.c: what the profiler is told. All accept NULL. */
+struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);
+void tt_net_op_release(struct net_op *op);
+/* A slot comes into use by the operation; `state` is what it waits for. */
+void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v6_t state);
+void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v6_t state,
+                        size_t bytes);
+void tt_net_watch_stop(struct net_edge *edge, uint64_t number);
+
+/* Drive as a waiting thread does. */
+void tt_net_drive(struct tt_transport *transport);
+/* The same after a post: the proxy is woken when something is left to do and nobody else does it.
+ */
+void tt_net_drive_posted(struct tt_transport *transport);
+void tt_net_ring(struct tt_net_edges *edges);

@@ -1,206 +1,338 @@
-/* Network edges, mover's side: connections are made and slots handed to the network step by step,
- * by whichever thread comes along (the proxy, or an executor that waits); one at a time. */
+/* Network edges, mover's side: slots are handed to the network step by step, by whichever thread
+ * comes along (the proxy, or an executor that waits); one at a time, the others go away at once. */
 #include "base/error.h"
-#include "bootstrap/bootstrap.h"
+#include "base/mem.h"
 #include "transport/net.h"
+#include "transport/serve.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-/* Handles travel from the receiver to the sender under a tag of their own per edge. */
-static uint32_t handle_tag(const struct tt_edge_key *key)
-{
-    return 0x4e000000u | (uint32_t)key->channel << 1 | (uint32_t)key->conn;
-}
-
-static void broke(struct net_edge *edge, ncclResult_t rc, const char *what)
+void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
 {
     const struct tt_transport_config *config = edge->edge.config;
+    struct tt_net_edges *edges = edge->transport->net_edges;
     edge->phase = NET_BROKEN;
-    atomic_store(&edge->error, (int)rc);
-    if (!edge->transport->net_edges->error) {
-        edge->transport->net_edges->error =
-            tt_fail(rc, "rank %d: %s %s rank %d over NET/%s: %s", config->member->rank, what,
-                    edge->edge.key.sending ? "to" : "from", edge->edge.key.peer, config->net->name,
-                    tt_result_text(rc));
-    }
+    atomic_store_explicit(&edge->error, (int)rc, memory_order_relaxed);
+    if (atomic_load_explicit(&edges->error, memory_order_relaxed)) return;
+    tt_fail(rc, "rank %d: %s %s rank %d over NET/%s failed: %s", config->member->rank, what,
+            edge->edge.key.sending ? "to" : "from", edge->edge.key.peer, config->net->name,
+            tt_result_text(rc));
+    atomic_store_explicit(&edges->error, (int)rc, memory_order_relaxed);
 }
 
-static bool listen_step(struct net_edge *edge)
+/* ---- one edge ---- */
+
+/* Full slots of the same operation behind the one to issue. */
+static uint32_t count_behind(const struct net_edge *edge)
 {
-    const struct tt_transport_config *config = edge->edge.config;
-    ncclResult_t rc = config->net->table->listen(config->net->ctx, config->net->dev, edge->handle,
-                                                 &edge->listen_comm);
-    if (!rc) {
-        rc = tt_bootstrap_send(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
-                               edge->handle, sizeof(edge->handle));
+    uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_acquire);
+    uint64_t stamp = net_slot_at(edge, edge->issued)->stamp;
+    uint32_t count = 0;
+    for (uint64_t k = edge->issued + 1; k < filled; k++, count++) {
+        if (net_slot_at(edge, k)->stamp != stamp) break;
     }
-    if (rc) {
-        broke(edge, rc, "listening for a connection");
-    } else {
-        edge->phase = NET_ACCEPTING;
-    }
-    return true;
+    return count;
 }
 
-static bool handle_step(struct net_edge *edge)
-{
-    const struct tt_transport_config *config = edge->edge.config;
-    size_t bytes = 0;
-    ncclResult_t rc =
-        tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
-                          edge->handle, sizeof(edge->handle), &bytes);
-    if (rc == ncclInProgress) return false;
-    if (rc || bytes != sizeof(edge->handle)) {
-        broke(edge, rc ? rc : ncclRemoteError, "waiting for the address of a connection");
-    } else {
-        edge->phase = NET_CONNECTING;
-    }
-    return true;
-}
-
-static bool ready_step(struct net_edge *edge)
-{
-    const struct tt_net *net = edge->edge.config->net;
-    ncclResult_t rc = net->table->regMr(edge->comm, edge->fifo, TT_SLOTS * edge->stride,
-                                        NCCL_PTR_HOST, &edge->mhandle);
-    if (rc) {
-        broke(edge, rc, "registering slots for the connection");
-    } else {
-        edge->phase = NET_READY;
-    }
-    return true;
-}
-
-/* connect and accept answer success with no connection for "again". */
-static bool connect_step(struct net_edge *edge)
-{
-    const struct tt_net *net = edge->edge.config->net;
-    ncclResult_t rc = net->table->connect(net->ctx, net->dev, edge->handle, &edge->comm, NULL);
-    if (rc) broke(edge, rc, "connecting");
-    if (rc || !edge->comm) return rc != ncclSuccess;
-    return ready_step(edge);
-}
-
-static bool accept_step(struct net_edge *edge)
-{
-    const struct tt_net *net = edge->edge.config->net;
-    ncclResult_t rc = net->table->accept(edge->listen_comm, &edge->comm, NULL);
-    if (rc) broke(edge, rc, "accepting a connection");
-    if (rc || !edge->comm) return rc != ncclSuccess;
-    net->table->closeListen(edge->listen_comm);
-    edge->listen_comm = NULL;
-    return ready_step(edge);
-}
-
-static ncclResult_t issue_send(struct net_edge *edge, void **request)
+static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 {
     const ncclNet_v12_t *table = edge->edge.config->net->table;
-    char *slot = net_slot_at(edge, edge->issued);
-    struct net_slot header;
-    memcpy(&header, slot, sizeof(header));
-    return table->isend(edge->comm, slot, sizeof(header) + header.bytes, 0, edge->mhandle, NULL,
-                        request);
+    struct net_slot *slot = net_slot_at(edge, edge->issued);
+    void *seen = step->seen.event ? &step->seen : NULL;
+    slot->more = count_behind(edge);
+    tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
+    ncclResult_t rc =
+        table->isend(edge->comm, slot, sizeof(*slot) + slot->bytes, edge->edge.config->member->rank,
+                     edge->mhandle, seen, &step->request);
+    if (!rc && step->request)
+        tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendWait, slot->bytes);
+    return rc;
 }
 
-static ncclResult_t issue_recv(struct net_edge *edge, void **request)
+static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
 {
     const ncclNet_v12_t *table = edge->edge.config->net->table;
     void *slot = net_slot_at(edge, edge->issued);
     size_t size = sizeof(struct net_slot) + edge->edge.config->slice_bytes;
-    int tag = 0;
-    void *phandle = NULL;
-    return table->irecv(edge->comm, 1, &slot, &size, &tag, &edge->mhandle, &phandle, request);
+    int tag = edge->edge.key.peer;
+    if (!step->op) tt_net_watch_start(edge, edge->issued, ncclProfilerProxyStepRecvWait);
+    void *seen = step->seen.event ? &step->seen : NULL;
+    return table->irecv(edge->comm, 1, &slot, &size, &tag, &edge->mhandle, &seen, &step->request);
 }
 
-/* Hand over what is ready. */
+/* How many messages may be under way by now. */
+static uint64_t issue_limit(const struct net_edge *edge)
+{
+    /* pair with the release stores in net.c */
+    if (edge->edge.key.sending) return atomic_load_explicit(&edge->filled, memory_order_acquire);
+    uint64_t limit = atomic_load_explicit(&edge->wanted, memory_order_acquire);
+    uint64_t room = atomic_load_explicit(&edge->emptied, memory_order_acquire) + TT_SLOTS;
+    if (limit < edge->promised) limit = edge->promised;
+    return limit < room ? limit : room;
+}
+
 static bool issue_step(struct net_edge *edge)
 {
     bool moved = false;
     bool sending = edge->edge.key.sending;
-    uint64_t until =
-        atomic_load_explicit(sending ? &edge->filled : &edge->wanted, memory_order_acquire);
-    while (edge->issued < until && edge->issued - edge->tested < TT_SLOTS) {
-        void *request = NULL;
-        ncclResult_t rc = sending ? issue_send(edge, &request) : issue_recv(edge, &request);
-        if (rc) broke(edge, rc, sending ? "sending" : "receiving");
-        if (rc || !request) return moved || rc != ncclSuccess;
-        edge->requests[edge->issued % TT_SLOTS] = request;
-        edge->issued++;
+    for (uint64_t limit = issue_limit(edge); edge->issued < limit; edge->issued++) {
+        struct net_step *step = net_step_at(edge, edge->issued);
+        step->request = NULL;
+        ncclResult_t rc = sending ? issue_send(edge, step) : issue_recv(edge, step);
+        if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
+        if (rc || !step->request) return moved || rc != ncclSuccess;
         moved = true;
     }
     return moved;
 }
 
-static bool test_step(struct net_edge *edge)
+/* A message came: look at its header before anybody else does. `size` < 0: the network said
+ * nothing. */
+static ncclResult_t check_slot(struct net_edge *edge, int size)
+{
+    const struct net_slot *slot = net_slot_at(edge, edge->tested);
+    const struct tt_transport_config *config = edge->edge.config;
+    bool fits = slot->bytes <= config->slice_bytes && slot->more < TT_SLOTS &&
+                (size < 0 || (size_t)size == sizeof(*slot) + slot->bytes);
+    if (fits) {
+        uint64_t promised = edge->tested + 1 + slot->more;
+        if (promised > edge->promised) edge->promised = promised;
+        return ncclSuccess;
+    }
+    return tt_fail(ncclRemoteError,
+                   "rank %d: message %llu from rank %d is damaged: %d bytes came, its header says "
+                   "%u and %u more messages",
+                   config->member->rank, (unsigned long long)edge->tested, edge->edge.key.peer,
+                   size, slot->bytes, slot->more);
+}
+
+static ncclResult_t test_one(struct net_edge *edge, bool *done_out)
 {
     const ncclNet_v12_t *table = edge->edge.config->net->table;
+    int done = 0;
+    int size = -1;
+    ncclResult_t rc = table->test(net_step_at(edge, edge->tested)->request, &done, &size);
+    *done_out = done != 0;
+    if (rc || !done) return rc;
+    if (edge->edge.key.sending) {
+        tt_net_watch_stop(edge, edge->tested);
+        return ncclSuccess;
+    }
+    rc = check_slot(edge, size);
+    size_t bytes = net_slot_at(edge, edge->tested)->bytes;
+    tt_net_watch_state(edge, edge->tested, ncclProfilerProxyStepRecvFlushWait, bytes);
+    tt_net_watch_state(edge, edge->tested, ncclProfilerProxyStepRecvGPUWait, bytes);
+    return rc;
+}
+
+static bool test_step(struct net_edge *edge)
+{
+    bool sending = edge->edge.key.sending;
     bool moved = false;
     while (edge->tested < edge->issued) {
-        int done = 0;
-        int size = 0;
-        ncclResult_t rc = table->test(edge->requests[edge->tested % TT_SLOTS], &done, &size);
-        if (rc) broke(edge, rc, edge->edge.key.sending ? "sending" : "receiving");
+        bool done = false;
+        ncclResult_t rc = test_one(edge, &done);
+        if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
         if (rc || !done) return moved || rc != ncclSuccess;
         edge->tested++;
         moved = true;
-        atomic_store_explicit(edge->edge.key.sending ? &edge->emptied : &edge->filled, edge->tested,
+        /* pairs with the acquire loads in net.c */
+        atomic_store_explicit(sending ? &edge->emptied : &edge->filled, edge->tested,
                               memory_order_release);
     }
     return moved;
 }
 
+/* Networks that ask for it learn which receives the executor is done with. */
+static void consume_step(struct net_edge *edge)
+{
+    const ncclNet_v12_t *table = edge->edge.config->net->table;
+    uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
+    for (; edge->consumed < emptied; edge->consumed++) {
+        if (!table->irecvConsumed) continue;
+        table->irecvConsumed(edge->comm, 1, net_step_at(edge, edge->consumed)->request);
+    }
+}
+
 bool tt_net_step(struct net_edge *edge)
 {
-    switch (edge->phase) {
-    case NET_LISTENING: return listen_step(edge);
-    case NET_WAITING_HANDLE: return handle_step(edge);
-    case NET_CONNECTING: return connect_step(edge);
-    case NET_ACCEPTING: return accept_step(edge);
-    case NET_READY: {
-        bool moved = issue_step(edge);
-        if (edge->phase == NET_READY) moved |= test_step(edge);
-        return moved;
+    if (!edge->edge.key.sending) consume_step(edge);
+    bool moved = issue_step(edge);
+    if (edge->phase == NET_READY && test_step(edge)) {
+        moved = true;
+        if (edge->phase == NET_READY)
+            issue_step(edge); /* what the test promised or made room for */
     }
-    case NET_BROKEN: break;
+    return moved;
+}
+
+bool tt_net_step_pending(const struct net_edge *edge)
+{
+    return edge->phase != NET_BROKEN && edge->edge.key.sending &&
+           edge->tested != atomic_load_explicit(&edge->filled, memory_order_acquire);
+}
+
+/* ---- all edges ---- */
+
+struct run { /* one look at all edges */
+    bool moved, pending, joining;
+};
+
+static struct run run_edges(struct tt_net_edges *edges, bool proxy)
+{
+    struct run run = {false, false, false};
+    for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
+        if (edge->phase == NET_READY) {
+            run.moved |= tt_net_step(edge);
+        } else if (edge->phase != NET_BROKEN && proxy) {
+            run.moved |= tt_net_join(edge);
+            run.joining |= edge->phase != NET_READY && edge->phase != NET_BROKEN;
+        }
+        run.pending |= tt_net_step_pending(edge);
     }
-    return false;
+    return run;
+}
+
+static ncclResult_t first_error(struct tt_net_edges *edges)
+{
+    return (ncclResult_t)atomic_load_explicit(&edges->error, memory_order_relaxed);
+}
+
+void tt_net_drive(struct tt_transport *transport)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    if (pthread_mutex_trylock(&edges->lock)) return;
+    run_edges(edges, false);
+    pthread_mutex_unlock(&edges->lock);
+    atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
+    bool asleep = atomic_load_explicit(&edges->asleep, memory_order_relaxed);
+    if (asleep && first_error(edges)) tt_net_ring(edges); /* the proxy spreads errors */
+}
+
+void tt_net_drive_posted(struct tt_transport *transport)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    bool left = true;
+    if (pthread_mutex_trylock(&edges->lock)) {
+        /* whoever holds it may have passed our edge; pairs with the loads in tt_transport_serve()
+         */
+        atomic_fetch_add_explicit(&edges->knocks, 1, memory_order_seq_cst);
+    } else {
+        left = run_edges(edges, false).pending;
+        pthread_mutex_unlock(&edges->lock);
+        atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
+    }
+    if ((left || first_error(edges)) && atomic_load_explicit(&edges->asleep, memory_order_seq_cst))
+        tt_net_ring(edges);
 }
 
 ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out)
 {
     struct tt_net_edges *edges = transport->net_edges;
     *moved_out = false;
-    if (!edges || pthread_mutex_trylock(&edges->lock)) return ncclSuccess;
-    for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
-        if (tt_net_step(edge)) *moved_out = true;
+    if (!edges) return ncclSuccess;
+    if (!pthread_mutex_trylock(&edges->lock)) {
+        *moved_out = run_edges(edges, false).moved;
+        pthread_mutex_unlock(&edges->lock);
     }
-    ncclResult_t rc = edges->error;
-    pthread_mutex_unlock(&edges->lock);
-    return rc;
+    return first_error(edges);
 }
 
-/* Take the edge out of the table and close what it has open. */
-void tt_net_close_edge(struct net_edge *edge)
+enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out)
 {
-    const ncclNet_v12_t *table = edge->edge.config->net->table;
-    struct tt_net_edges *edges = edge->transport->net_edges;
-    pthread_mutex_lock(&edges->lock);
-    for (struct net_edge **at = &edges->first; *at; at = &(*at)->next) {
-        if (*at != edge) continue;
-        *at = edge->next;
-        break;
+    struct tt_net_edges *edges = transport->net_edges;
+    uint64_t knocks = atomic_load_explicit(&edges->knocks, memory_order_seq_cst);
+    *rc_out = first_error(edges);
+    if (pthread_mutex_trylock(&edges->lock)) return TT_NET_BUSY;
+    struct run run = run_edges(edges, true);
+    bool idle = !run.moved && !run.pending && !run.joining;
+    if (idle) {
+        /* pairs with tt_net_drive_posted(): either it sees us asleep or we see its knock */
+        atomic_store_explicit(&edges->asleep, true, memory_order_seq_cst);
+        idle = atomic_load_explicit(&edges->knocks, memory_order_seq_cst) == knocks;
+        if (!idle) atomic_store_explicit(&edges->asleep, false, memory_order_relaxed);
     }
-    if (edge->phase == NET_READY) table->deregMr(edge->comm, edge->mhandle);
-    if (edge->comm && edge->edge.key.sending) table->closeSend(edge->comm);
-    if (edge->comm && !edge->edge.key.sending) table->closeRecv(edge->comm);
-    if (edge->listen_comm) table->closeListen(edge->listen_comm);
     pthread_mutex_unlock(&edges->lock);
+    *rc_out = first_error(edges);
+    if (idle) return TT_NET_IDLE;
+    return run.moved ? TT_NET_MOVED : TT_NET_BUSY;
+}
+
+bool tt_transport_pending(struct tt_transport *transport)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    bool pending = false;
+    pthread_mutex_lock(&edges->lock);
+    for (struct net_edge *edge = edges->first; edge && !pending; edge = edge->next) {
+        pending = tt_net_step_pending(edge);
+    }
+    pthread_mutex_unlock(&edges->lock);
+    return pending;
+}
+
+uint64_t tt_transport_drives(const struct tt_transport *transport)
+{
+    return atomic_load_explicit(&transport->net_edges->drives, memory_order_relaxed);
+}
+
+/* ---- the bell ---- */
+
+void tt_net_ring(struct tt_net_edges *edges)
+{
+    pthread_mutex_lock(&edges->bell_lock);
+    edges->rung = true;
+    atomic_store_explicit(&edges->asleep, false, memory_order_relaxed);
+    pthread_cond_signal(&edges->bell);
+    pthread_mutex_unlock(&edges->bell_lock);
+}
+
+void tt_transport_ring(struct tt_transport *transport)
+{
+    tt_net_ring(transport->net_edges);
+}
+
+void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t nsec = (uint64_t)until.tv_nsec + timeout_usec % 1000000 * 1000;
+    until.tv_sec += (time_t)(timeout_usec / 1000000 + nsec / 1000000000);
+    until.tv_nsec = (int64_t)(nsec % 1000000000);
+    pthread_mutex_lock(&edges->bell_lock);
+    int err = 0;
+    while (!edges->rung && !err) {
+        err = timeout_usec ? pthread_cond_timedwait(&edges->bell, &edges->bell_lock, &until)
+                           : pthread_cond_wait(&edges->bell, &edges->bell_lock);
+    }
+    edges->rung = false;
+    atomic_store_explicit(&edges->asleep, false, memory_order_relaxed);
+    pthread_mutex_unlock(&edges->bell_lock);
+}
+
+/* ---- the table ---- */
+
+struct tt_net_edges *tt_net_edges_create(void)
+{
+    struct tt_net_edges *edges = tt_calloc(1, sizeof(*edges));
+    pthread_condattr_t clock;
+    if (!edges) return NULL;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&edges->lock, NULL);
+    pthread_mutex_init(&edges->bell_lock, NULL);
+    pthread_cond_init(&edges->bell, &clock);
+    pthread_condattr_destroy(&clock);
+    return edges;
 }
 
 void tt_net_edges_destroy(struct tt_net_edges *edges)
 {
     if (!edges) return;
+    pthread_cond_destroy(&edges->bell);
+    pthread_mutex_destroy(&edges->bell_lock);
     pthread_mutex_destroy(&edges->lock);
     free(edges);
 }

@@ -54,7 +54,8 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     transport->inbox = inbox;
     transport->edges = tt_calloc(nranks, sizeof(struct tt_edge **));
     transport->boards = tt_calloc(nranks, sizeof(struct tt_board *));
-    if (!transport->edges || !transport->boards) {
+    if (config->net) transport->net_edges = tt_net_edges_create();
+    if (!transport->edges || !transport->boards || (config->net && !transport->net_edges)) {
         rc = tt_fail(ncclSystemError, "transport of %zu ranks: out of memory", nranks);
         goto out;
     }

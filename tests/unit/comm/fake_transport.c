@@ -3,12 +3,15 @@
 #include "base/member.h"
 #include "exec/exec.h"
 #include "plugin/tuner.h"
+#include "transport/serve.h"
 #include "transport/transport.h"
 
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct tt_transport {
+    sem_t bell;
     struct tt_transport_config config;
 };
 
@@ -24,6 +27,7 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     struct tt_transport *transport = calloc(1, sizeof(*transport));
     (void)inbox;
     transport->config = *config;
+    sem_init(&transport->bell, 0, 0);
     for (int r = 0; r < config->member->nranks; r++) {
         const struct tt_peer_reach *peer = &config->peers[r];
         int value = config->member->rank + 1;
@@ -40,12 +44,35 @@ void tt_transport_destroy(struct tt_transport *transport)
     free(transport);
 }
 
-/* No network edges: nothing moves. */
-ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out)
+/* No network edges: the proxy sleeps until its end. */
+enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out)
 {
     (void)transport;
-    *moved_out = false;
-    return ncclSuccess;
+    *rc_out = ncclSuccess;
+    return TT_NET_IDLE;
+}
+
+bool tt_transport_pending(struct tt_transport *transport)
+{
+    (void)transport;
+    return false;
+}
+
+uint64_t tt_transport_drives(const struct tt_transport *transport)
+{
+    (void)transport;
+    return 0;
+}
+
+void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec)
+{
+    (void)timeout_usec;
+    sem_wait(&transport->bell);
+}
+
+void tt_transport_ring(struct tt_transport *transport)
+{
+    sem_post(&transport->bell);
 }
 
 void tt_order_fini(struct tt_order *order)

@@ -1,0 +1,243 @@
+/* The connecting half: lanes are made and proved side by side, failed ones again later.
+ * The caller keeps the handle in one place between calls; that place names the connector. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "net/socket.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum joint_state {
+    JOINT_NEW,
+    JOINT_CONNECTING,
+    JOINT_HELLO,
+    JOINT_ANSWER,
+    JOINT_PROOF,
+    JOINT_DONE
+};
+
+struct joint { /* one lane being connected */
+    int fd;
+    enum joint_state state;
+    int tries;
+    uint64_t not_before_nsec;
+    struct socket_transfer at;
+    struct socket_shake shake;
+};
+
+struct socket_connector {
+    struct socket_connector *next;
+    const void *opaque; /* where the caller keeps the handle: names this connector */
+    struct socket_handle handle;
+    uint64_t connection;
+    int retries;
+    uint64_t nap_nsec;
+    struct joint joints[];
+};
+
+static void connector_free(struct socket_connector *connector)
+{
+    if (!connector) return;
+    for (uint32_t i = 0; i < connector->handle.nlanes; i++) {
+        if (connector->joints[i].fd >= 0) close(connector->joints[i].fd);
+    }
+    free(connector);
+}
+
+void tt_socket_connectors_free(struct socket_context *context)
+{
+    while (context->connectors) {
+        struct socket_connector *connector = context->connectors;
+        context->connectors = connector->next;
+        connector_free(connector);
+    }
+}
+
+static ncclResult_t connector_create(const void *opaque, const struct socket_handle *handle,
+                                     struct socket_connector **connector_out)
+{
+    int family = handle->addr.sa.sa_family;
+    if ((family != AF_INET && family != AF_INET6) || handle->nlanes < 1 ||
+        handle->nlanes > SOCKET_LANES) {
+        return tt_fail(ncclInvalidArgument,
+                       "NET/Socket: the handle is damaged: address family %d, %u lanes", family,
+                       handle->nlanes);
+    }
+    struct socket_connector *connector =
+        tt_calloc(1, sizeof(*connector) + handle->nlanes * sizeof(struct joint));
+    if (!connector) return tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
+    connector->opaque = opaque;
+    connector->handle = *handle;
+    connector->retries = (int)tt_param_int("NCCL_SOCKET_RETRY_CNT");
+    connector->nap_nsec = (uint64_t)tt_param_int("NCCL_SOCKET_RETRY_SLEEP_MSEC") * 1000000u;
+    randombytes_buf(&connector->connection, sizeof(connector->connection));
+    for (uint32_t i = 0; i < handle->nlanes; i++)
+        connector->joints[i].fd = -1;
+    *connector_out = connector;
+    return ncclSuccess;
+}
+
+/* The connector that this handle belongs to, taken out of the list. The buffer's address alone does
+ * not tell: it may have held another handle before. */
+static struct socket_connector *connector_take(struct socket_context *context, const void *opaque,
+                                               const struct socket_handle *handle)
+{
+    struct socket_connector *found = NULL;
+    pthread_mutex_lock(&context->lock);
+    for (struct socket_connector **at = &context->connectors; *at; at = &(*at)->next) {
+        if ((*at)->opaque != opaque) continue;
+        found = *at;
+        *at = found->next;
+        break;
+    }
+    pthread_mutex_unlock(&context->lock);
+    if (!found || !memcmp(found->handle.id, handle->id, sizeof(handle->id))) return found;
+    connector_free(found);
+    return NULL;
+}
+
+static void connector_keep(struct socket_context *context, struct socket_connector *connector)
+{
+    pthread_mutex_lock(&context->lock);
+    connector->next = context->connectors;
+    context->connectors = connector;
+    pthread_mutex_unlock(&context->lock);
+}
+
+static ncclResult_t give_up(const struct socket_connector *connector, ncclResult_t rc,
+                            const char *why)
+{
+    char addr[64];
+    return tt_fail(rc, "NET/Socket: connection to rank %d at %s: %s", connector->handle.rank,
+                   tt_addr_text(&connector->handle.addr, addr, sizeof(addr)), why);
+}
+
+/* The listener may not be there yet, or may have taken us for a stranger: try again, later each
+ * time. */
+static ncclResult_t retry(struct socket_connector *connector, struct joint *joint, int err,
+                          const char *why)
+{
+    if (joint->fd >= 0) close(joint->fd);
+    joint->fd = -1;
+    joint->state = JOINT_NEW;
+    bool passing = err == 0 || err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH ||
+                   err == EAGAIN || err == ECONNRESET;
+    if (!passing || joint->tries >= connector->retries)
+        return give_up(connector, passing ? ncclRemoteError : ncclSystemError,
+                       err ? strerror(err) : why);
+    joint->tries++;
+    joint->not_before_nsec = tt_now_nsec() + (uint64_t)joint->tries * connector->nap_nsec;
+    return ncclInProgress;
+}
+
+/* connect(2) again tells how the first one went. */
+static ncclResult_t start_tcp(struct socket_connector *connector, struct joint *joint)
+{
+    const union tt_addr *addr = &connector->handle.addr;
+    if (joint->state == JOINT_NEW) {
+        if (tt_now_nsec() < joint->not_before_nsec) return ncclInProgress;
+        joint->fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (joint->fd < 0) return give_up(connector, ncclSystemError, strerror(errno));
+        tt_socket_tune(joint->fd);
+        joint->state = JOINT_CONNECTING;
+    }
+    if (connect(joint->fd, &addr->sa, tt_addr_len(addr)) == 0 || errno == EISCONN)
+        return ncclSuccess;
+    if (errno == EINPROGRESS || errno == EALREADY || errno == EINTR) return ncclInProgress;
+    return retry(connector, joint, errno, "");
+}
+
+static void say_hello(const struct socket_context *context,
+                      const struct socket_connector *connector, struct joint *joint)
+{
+    struct socket_hello hello = {.connection = connector->connection,
+                                 .lane = (uint32_t)(joint - connector->joints),
+                                 .own_rank = context->trust.rank,
+                                 .wanted_rank = connector->handle.rank};
+    memcpy(hello.listener, connector->handle.id, sizeof(hello.listener));
+    tt_shake_hello(&joint->shake, &hello);
+}
+
+/* Steps of one lane until it is proved (ncclSuccess) or must wait (ncclInProgress). */
+static ncclResult_t join_lane(const struct socket_context *context,
+                              struct socket_connector *connector, struct joint *joint)
+{
+    struct socket_shake *shake = &joint->shake;
+    ncclResult_t rc = ncclSuccess;
+    if (joint->state <= JOINT_CONNECTING) {
+        rc = start_tcp(connector, joint);
+        if (rc) return rc;
+        say_hello(context, connector, joint);
+        joint->state = JOINT_HELLO;
+        joint->at = (struct socket_transfer){.sending = true};
+    }
+    if (joint->state == JOINT_HELLO) {
+        rc = tt_socket_transfer(joint->fd, &joint->at, shake->hello, SHAKE_HELLO_BYTES);
+        if (!rc) joint->state = JOINT_ANSWER;
+        joint->at.sending = rc != ncclSuccess;
+    }
+    if (!rc && joint->state == JOINT_ANSWER) {
+        rc = tt_socket_transfer(joint->fd, &joint->at, shake->answer, SHAKE_ANSWER_BYTES);
+        if (!rc && !tt_shake_prove(shake, &context->trust))
+            return give_up(connector, ncclRemoteError, "the other end is not of this communicator");
+        if (!rc) joint->state = JOINT_PROOF;
+        joint->at.sending = rc == ncclSuccess;
+    }
+    if (!rc && joint->state == JOINT_PROOF) {
+        rc = tt_socket_transfer(joint->fd, &joint->at, shake->proof, SHAKE_PROOF_BYTES);
+        if (!rc) joint->state = JOINT_DONE;
+    }
+    if (rc == ncclRemoteError)
+        return retry(connector, joint, 0, "it closes connections before they are proved");
+    return rc;
+}
+
+static ncclResult_t join_all(const struct socket_context *context,
+                             struct socket_connector *connector)
+{
+    ncclResult_t all = ncclSuccess;
+    for (uint32_t i = 0; i < connector->handle.nlanes; i++) {
+        struct joint *joint = &connector->joints[i];
+        ncclResult_t rc =
+            joint->state == JOINT_DONE ? ncclSuccess : join_lane(context, connector, joint);
+        if (rc == ncclInProgress)
+            all = rc;
+        else if (rc)
+            return rc;
+    }
+    return all;
+}
+
+ncclResult_t tt_socket_net_connect(struct socket_context *context, void *opaque, void **send_comm)
+{
+    struct socket_handle handle;
+    struct socket_ends ends = {.sending = true};
+    *send_comm = NULL;
+    memcpy(&handle, opaque, sizeof(handle));
+    struct socket_connector *connector = connector_take(context, opaque, &handle);
+    ncclResult_t rc = connector ? ncclSuccess : connector_create(opaque, &handle, &connector);
+    if (!rc) rc = join_all(context, connector);
+    if (rc == ncclInProgress) {
+        connector_keep(context, connector);
+        return ncclSuccess;
+    }
+    if (rc) {
+        connector_free(connector);
+        return rc;
+    }
+    ends.nlanes = (int)handle.nlanes;
+    ends.rank = handle.rank;
+    for (int i = 0; i < ends.nlanes; i++) {
+        ends.fds[i] = connector->joints[i].fd;
+        connector->joints[i].fd = -1;
+    }
+    connector_free(connector);
+    *send_comm = tt_socket_link_create(&ends, context->profiler);
+    return *send_comm ? ncclSuccess : ncclSystemError;
+}

@@ -1,0 +1,133 @@
+/* One TCP lane of a connection: parts of memory in order, moved with as few system calls as the
+ * socket allows. */
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "net/socket.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { LANE_PARTS = 2 * SOCKET_REQUESTS, PIECES = 16 };
+
+ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, const char *what)
+{
+    if (link->error) return link->error;
+    link->error = tt_fail(rc, "NET/Socket: connection %s rank %d at %s: %s",
+                          link->sending ? "to" : "from", link->rank, link->peer, what);
+    return link->error;
+}
+
+static ncclResult_t call_failed(struct socket_link *link)
+{
+    bool gone = errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT ||
+                errno == EHOSTUNREACH || errno == ENETUNREACH;
+    return tt_socket_link_broken(link, gone ? ncclRemoteError : ncclSystemError, strerror(errno));
+}
+
+void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part)
+{
+    assert(lane->last - lane->first < LANE_PARTS);
+    lane->parts[lane->last++ % LANE_PARTS] = part;
+}
+
+static int collect_parts(struct socket_lane *lane, struct iovec pieces[PIECES])
+{
+    int n = 0;
+    for (uint32_t i = lane->first; i != lane->last && n < PIECES; i++) {
+        struct socket_part *part = &lane->parts[i % LANE_PARTS];
+        pieces[n++] = (struct iovec){part->at, part->left};
+    }
+    return n;
+}
+
+/* Strike off what was moved; a finished part counts for its request. */
+static void advance(struct socket_lane *lane, size_t moved)
+{
+    while (lane->first != lane->last) {
+        struct socket_part *part = &lane->parts[lane->first % LANE_PARTS];
+        size_t step = part->left < moved ? part->left : moved;
+        part->at += step;
+        part->left -= step;
+        moved -= step;
+        if (part->left) return;
+        part->request->parts--;
+        lane->first++;
+    }
+}
+
+ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane)
+{
+    while (lane->first != lane->last) {
+        struct iovec pieces[PIECES];
+        struct msghdr message = {.msg_iov = pieces};
+        message.msg_iovlen = (size_t)collect_parts(lane, pieces);
+        ssize_t n = sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return ncclSuccess;
+        if (n < 0) return call_failed(link);
+        advance(lane, (size_t)n);
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t tt_socket_read(struct socket_link *link, int fd, struct iovec *pieces, int npieces,
+                            size_t *moved_out)
+{
+    struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)npieces};
+    ssize_t n;
+    *moved_out = 0;
+    do {
+        n = recvmsg(fd, &message, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return tt_socket_link_broken(link, ncclRemoteError, "the peer closed the connection");
+    if (n > 0) *moved_out = (size_t)n;
+    if (n > 0 || errno == EAGAIN || errno == EWOULDBLOCK) return ncclSuccess;
+    return call_failed(link);
+}
+
+ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane)
+{
+    while (lane->first != lane->last) {
+        struct iovec pieces[PIECES];
+        size_t moved = 0;
+        int n = collect_parts(lane, pieces);
+        ncclResult_t rc = tt_socket_read(link, lane->fd, pieces, n, &moved);
+        if (rc || moved == 0) return rc;
+        advance(lane, moved);
+    }
+    return ncclSuccess;
+}
+
+/* ---- before there is a connection ---- */
+
+ncclResult_t tt_socket_transfer(int fd, struct socket_transfer *at, void *bytes, size_t len)
+{
+    char *from = (char *)bytes + at->done;
+    ssize_t n = at->sending ? send(fd, from, len - at->done, MSG_NOSIGNAL | MSG_DONTWAIT)
+                            : recv(fd, from, len - at->done, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return ncclInProgress;
+    if (n <= 0) return ncclRemoteError;
+    at->done += (uint32_t)n;
+    if (at->done < len) return ncclInProgress;
+    at->done = 0;
+    return ncclSuccess;
+}
+
+void tt_socket_tune(int fd)
+{
+    static const struct {
+        const char *name;
+        int option;
+    } sizes[] = {{"NCCL_SOCKET_SNDBUF", SO_SNDBUF}, {"NCCL_SOCKET_RCVBUF", SO_RCVBUF}};
+    int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    for (size_t i = 0; i < TT_LEN(sizes); i++) {
+        int bytes = (int)tt_param_int(sizes[i].name);
+        if (bytes > 0) setsockopt(fd, SOL_SOCKET, sizes[i].option, &bytes, sizeof(bytes));
+    }
+}

@@ -1,0 +1,95 @@
+/* The three messages. The role, both ranks and the listener's id are inside every MAC, so none can
+ * be reflected, replayed or led to another listener.
+ *
+ *   C -> S  84 B  magic 8 | kind 4 | version 2 | zero 2 | listener 16 | connection 8 | lane 4 |
+ *                 own rank 4 | wanted rank 4 | nonce 32
+ *   S -> C  64 B  nonce 32 | MAC(K, "S" | hello | nonce)
+ *   C -> S  32 B  MAC(K, "C" | hello | nonce)
+ */
+#include "net/socket_shake.h"
+
+#include "base/param.h"
+
+#include <sodium.h>
+#include <string.h>
+
+enum { KIND_NET_SOCKET = 3, VERSION = 1, NONCE_BYTES = 32, MAC_BYTES = 32 };
+
+struct hello_wire {
+    uint64_t magic;
+    uint32_t kind;
+    uint16_t version, zero;
+    unsigned char listener[SOCKET_ID_BYTES];
+    uint64_t connection;
+    uint32_t lane;
+    int32_t own_rank, wanted_rank;
+    unsigned char nonce[NONCE_BYTES];
+} __attribute__((packed));
+_Static_assert(sizeof(struct hello_wire) == SHAKE_HELLO_BYTES, "fixed by the wire");
+
+static uint64_t wire_magic(void)
+{
+    return (uint64_t)tt_param_int("NCCL_SOCKET_MAGIC");
+}
+
+void tt_shake_hello(struct socket_shake *shake, const struct socket_hello *hello)
+{
+    struct hello_wire wire = {.magic = wire_magic(),
+                              .kind = KIND_NET_SOCKET,
+                              .version = VERSION,
+                              .connection = hello->connection,
+                              .lane = hello->lane,
+                              .own_rank = hello->own_rank,
+                              .wanted_rank = hello->wanted_rank};
+    memcpy(wire.listener, hello->listener, sizeof(wire.listener));
+    randombytes_buf(wire.nonce, sizeof(wire.nonce));
+    memcpy(shake->hello, &wire, sizeof(wire));
+}
+
+bool tt_shake_read(const struct socket_shake *shake, struct socket_hello *hello_out)
+{
+    struct hello_wire wire;
+    memcpy(&wire, shake->hello, sizeof(wire));
+    if (wire.magic != wire_magic() || wire.kind != KIND_NET_SOCKET || wire.version != VERSION ||
+        wire.zero)
+        return false;
+    *hello_out = (struct socket_hello){.connection = wire.connection,
+                                       .lane = wire.lane,
+                                       .own_rank = wire.own_rank,
+                                       .wanted_rank = wire.wanted_rank};
+    memcpy(hello_out->listener, wire.listener, sizeof(wire.listener));
+    return true;
+}
+
+static void sign(const struct socket_shake *shake, const struct tt_net_trust *trust, char role,
+                 unsigned char mac[MAC_BYTES])
+{
+    crypto_generichash_state state;
+    crypto_generichash_init(&state, trust->key, sizeof(trust->key), MAC_BYTES);
+    crypto_generichash_update(&state, (const unsigned char *)&role, 1);
+    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
+    crypto_generichash_update(&state, shake->answer, NONCE_BYTES);
+    crypto_generichash_final(&state, mac, MAC_BYTES);
+}
+
+void tt_shake_answer(struct socket_shake *shake, const struct tt_net_trust *trust)
+{
+    randombytes_buf(shake->answer, NONCE_BYTES);
+    sign(shake, trust, 'S', shake->answer + NONCE_BYTES);
+}
+
+bool tt_shake_prove(struct socket_shake *shake, const struct tt_net_trust *trust)
+{
+    unsigned char mac[MAC_BYTES];
+    sign(shake, trust, 'S', mac);
+    if (sodium_memcmp(mac, shake->answer + NONCE_BYTES, MAC_BYTES) != 0) return false;
+    sign(shake, trust, 'C', shake->proof);
+    return true;
+}
+
+bool tt_shake_check(const struct socket_shake *shake, const struct tt_net_trust *trust)
+{
+    unsigned char mac[MAC_BYTES];
+    sign(shake, trust, 'C', mac);
+    return sodium_memcmp(mac, shake->proof, MAC_BYTES) == 0;
+}

@@ -1,0 +1,37 @@
+/* Proof of membership before any byte of a connection is interpreted: three fixed-size messages,
+ * keyed BLAKE2b over all that was said. Pure computation; sockets are in socket_join.c. */
+#pragma once
+
+#include "net/net.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SOCKET_ID_BYTES 16
+#define SHAKE_HELLO_BYTES 84
+#define SHAKE_ANSWER_BYTES 64
+#define SHAKE_PROOF_BYTES 32
+
+struct socket_hello { /* what a connector says of itself */
+    unsigned char listener[SOCKET_ID_BYTES];
+    uint64_t connection; /* random; the same on all lanes of one connection */
+    uint32_t lane;
+    int32_t own_rank, wanted_rank;
+};
+
+struct socket_shake { /* the messages as they went over the wire */
+    unsigned char hello[SHAKE_HELLO_BYTES];
+    unsigned char answer[SHAKE_ANSWER_BYTES];
+    unsigned char proof[SHAKE_PROOF_BYTES];
+};
+
+/* Connector: message 1. */
+void tt_shake_hello(struct socket_shake *shake, const struct socket_hello *hello);
+/* Acceptor: read message 1; false when it is not ours (magic, kind, version). */
+bool tt_shake_read(const struct socket_shake *shake, struct socket_hello *hello_out);
+/* Acceptor: message 2. */
+void tt_shake_answer(struct socket_shake *shake, const struct tt_net_trust *trust);
+/* Connector: check message 2 and make message 3; false: the other end does not hold the key. */
+bool tt_shake_prove(struct socket_shake *shake, const struct tt_net_trust *trust);
+/* Acceptor: check message 3. */
+bool tt_shake_check(const struct socket_shake *shake, const struct tt_net_trust *trust);

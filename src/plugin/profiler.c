@@ -1,0 +1,193 @@
+/* The profiler plugin: one library and one activation mask per process, one context per
+ * communicator. What the plugin returns is ignored, as NCCL does, but for init. */
+#include "plugin/profiler.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/member.h"
+#include "plugin/plugin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct tt_plugin_abi abis[] = {
+    {6, "ncclProfiler_v6", tt_plugin_newest},
+};
+static const struct tt_plugin_kind kind = {
+    .label = "PROFILER",
+    .noun = "profiler",
+    .loaded = "Loaded",
+    .variable = "NCCL_PROFILER_PLUGIN",
+    .prefix = "libnccl-profiler",
+    .sub = TT_LOG_INIT,
+    .abis = abis,
+    .nabis = TT_LEN(abis),
+};
+static struct tt_plugin_slot profiler_slot = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static int profiler_mask; /* atomics of the compiler: plugins write it as a plain int */
+
+/* ---- which events a mask asks for ---- */
+
+enum {
+    CE_BITS = ncclProfileCeColl | ncclProfileCeSync | ncclProfileCeBatch,
+    STEP_BITS = ncclProfileProxyStep | ncclProfileNetPlugin,
+    OP_BITS = STEP_BITS | ncclProfileProxyOp,
+    WORK_BITS = OP_BITS | ncclProfileKernelCh,
+    COLL_BITS = WORK_BITS | ncclProfileColl,
+    P2P_BITS = WORK_BITS | ncclProfileP2p,
+    GROUP_BITS = COLL_BITS | P2P_BITS | ncclProfileGroup,
+    ALL_BUT_CTRL = GROUP_BITS | CE_BITS | ncclProfileGroupApi | ncclProfileCollApi |
+                   ncclProfileP2pApi | ncclProfileKernelLaunch,
+};
+
+struct event_row { /* an event and the bits that cause it: its own and its descendants' */
+    uint32_t type, bits;
+    const char *name;
+};
+static const struct event_row events[] = {
+    {ncclProfileGroup, GROUP_BITS, "Group"},
+    {ncclProfileColl, COLL_BITS, "Coll"},
+    {ncclProfileP2p, P2P_BITS, "P2p"},
+    {ncclProfileProxyOp, OP_BITS, "ProxyOp"},
+    {ncclProfileProxyStep, STEP_BITS, "ProxyStep"},
+    {ncclProfileProxyCtrl, ncclProfileProxyCtrl, "ProxyCtrl"},
+    {ncclProfileKernelCh, ncclProfileKernelCh, "KernelCh"},
+    {ncclProfileNetPlugin, ncclProfileNetPlugin, "NetPlugin"},
+    {ncclProfileGroupApi, ALL_BUT_CTRL, "GroupApi"},
+    {ncclProfileCollApi, COLL_BITS | CE_BITS | ncclProfileCollApi, "CollApi"},
+    {ncclProfileP2pApi, P2P_BITS | ncclProfileP2pApi, "P2pApi"},
+    {ncclProfileKernelLaunch, ncclProfileKernelLaunch, "KernelLaunch"},
+    {ncclProfileCeColl, CE_BITS, "CeColl"},
+    {ncclProfileCeSync, ncclProfileCeSync, "CeSync"},
+    {ncclProfileCeBatch, ncclProfileCeBatch, "CeBatch"},
+};
+
+/* `events` lies in the order of the bits. */
+bool tt_prof_wants(uint32_t mask, uint64_t type)
+{
+    if (!mask || !type) return false;
+    size_t at = (size_t)__builtin_ctzll(type);
+    return at < TT_LEN(events) && (mask & events[at].bits) != 0;
+}
+
+static void tell_mask(void)
+{
+    char names[256] = "";
+    size_t used = 0;
+    int mask = __atomic_load_n(&profiler_mask, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < TT_LEN(events) && used < sizeof(names); i++) {
+        if (!((uint32_t)mask & events[i].type)) continue;
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? " " : "",
+                                 events[i].name);
+    }
+    tt_info(TT_LOG_INIT, "Profiler event mask: 0x%x (%d) - Enabled: %s", (unsigned int)mask, mask,
+            names);
+}
+
+/* ---- life ---- */
+
+void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out)
+{
+    const struct tt_member *member = config->member;
+    *profiler_out = NULL;
+    const ncclProfiler_v6_t *table = tt_plugin_acquire(&kind, &profiler_slot, config->net_library);
+    if (!table) return;
+    struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));
+    const char *name = member->name && *member->name ? member->name : NULL;
+    void *context = NULL;
+    ncclResult_t rc = ncclSystemError;
+    if (profiler) {
+        rc = table->init(&context, member->comm_id, &profiler_mask, name, config->nnodes,
+                         member->nranks, member->rank, tt_plugin_log);
+    }
+    if (rc || !context) { /* no context: the plugin does not want this communicator */
+        if (rc)
+            tt_info(TT_LOG_INIT, "PROFILER/Plugin: init returned %d; rank %d goes on without it",
+                    (int)rc, member->rank);
+        free(profiler);
+        tt_plugin_release(&profiler_slot);
+        return;
+    }
+    *profiler = (struct tt_profiler){table, context, member, &profiler_mask};
+    tell_mask();
+    *profiler_out = profiler;
+}
+
+void tt_profiler_close(struct tt_profiler *profiler)
+{
+    if (!profiler) return;
+    profiler->table->finalize(profiler->context);
+    free(profiler);
+    tt_plugin_release(&profiler_slot);
+}
+
+/* ---- events ---- */
+
+void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask, ncclProfilerEventDescr_v6_t *descr)
+{
+    void *handle = NULL;
+    if (!profiler || !tt_prof_wants(mask, descr->type)) return NULL;
+    profiler->table->startEvent(profiler->context, &handle, descr);
+    return handle;
+}
+
+void tt_prof_stop(struct tt_profiler *profiler, void *handle)
+{
+    if (handle) profiler->table->stopEvent(handle);
+}
+
+void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v6_t state,
+                   ncclProfilerEventStateArgs_v6_t *args)
+{
+    ncclProfilerEventStateArgs_v6_t none;
+    if (!handle) return;
+    memset(&none, 0, sizeof(none));
+    profiler->table->recordEventState(handle, state, args ? args : &none);
+}
+
+const char *tt_prof_type_name(ncclDataType_t type)
+{
+    switch (type) {
+    case ncclInt8: return "ncclInt8";
+    case ncclInt32: return "ncclInt32";
+    case ncclUint32: return "ncclUint32";
+    case ncclInt64: return "ncclInt64";
+    case ncclUint64: return "ncclUint64";
+    case ncclFloat16: return "ncclFloat16";
+    case ncclFloat32: return "ncclFloat32";
+    case ncclFloat64: return "ncclFloat64";
+    case ncclBfloat16: return "ncclBfloat16";
+    case ncclFloat8e4m3: return "ncclFloat8e4m3";
+    case ncclFloat8e5m2: return "ncclFloat8e5m2";
+    default: return "Unknown"; /* NCCL has no word for uint8 here */
+    }
+}
+
+/* A network's own event. Guarded where NCCL is not: no parent, no start; no handle, no stop; a stop
+ * clears the handle. Networks may leave `opaque` NULL but at the start. */
+ncclResult_t tt_prof_net_event(void **handle, int what, void *opaque, int64_t id, void *data)
+{
+    const struct tt_prof_step *step = opaque;
+    if (!handle) return ncclSuccess;
+    if (what == ncclProfilerNetEventStart) {
+        *handle = NULL;
+        if (!step || !step->event) return ncclSuccess;
+        ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileNetPlugin,
+                                             .parentObj = step->event,
+                                             .rank = step->rank,
+                                             .netPlugin = {.id = id, .data = data}};
+        *handle = tt_prof_start(step->profiler, step->mask, &descr);
+        return ncclSuccess;
+    }
+    const ncclProfiler_v6_t *table = profiler_slot.table; /* it has a user: the handle's owner */
+    if (!*handle || !table) return ncclSuccess;
+    ncclProfilerEventStateArgs_v6_t args = {.netPlugin = {.data = data}};
+    if (what == ncclProfilerNetEventUpdate || what == ncclProfilerNetEventUpdateAndStop)
+        table->recordEventState(*handle, ncclProfilerNetPluginUpdate, &args);
+    if (what == ncclProfilerNetEventStop || what == ncclProfilerNetEventUpdateAndStop) {
+        table->stopEvent(*handle);
+        *handle = NULL;
+    }
+    return ncclSuccess;
+}

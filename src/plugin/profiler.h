@@ -1,0 +1,69 @@
+/* The profiler seam: one plugin per process, one context per communicator. Whoever does a step
+ * emits its event: plan/ the calls and operations, exec/ the channels, transport/ the network
+ * steps, proxy/ its own states. Without a plugin an emitter pays one load and a branch.
+ *
+ * How to emit: sample the mask where NCCL does (when a call is appended; proxy control events when
+ * they happen), keep it with the operation, and pass it to every start. A handle of NULL is "not
+ * tracked": stop and state do nothing with it, and children get a NULL parent. */
+#pragma once
+
+#include "nccl/profiler.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tt_member;
+
+struct tt_profiler { /* fields are the plugin room's; read `mask` through tt_prof_mask() */
+    const ncclProfiler_v6_t *table;
+    void *context;
+    const struct tt_member *member; /* borrowed */
+    const int *mask; /* the process's activation mask; plugins change it at any time */
+};
+
+struct tt_profiler_config {
+    const struct tt_member *member; /* borrowed for the profiler's life */
+    int nnodes;
+    const char *net_library; /* tt_net_library(), or NULL */
+};
+
+/* Load the plugin that NCCL_PROFILER_PLUGIN names (once per process) and make a context for the
+ * communicator. *profiler_out is NULL when there is none, its init failed (said), or it gave no
+ * context: the communicator goes on without. Call before the proxy exists. */
+void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out);
+/* After the communicator's last event. Accepts NULL. */
+void tt_profiler_close(struct tt_profiler *profiler);
+
+/* The mask now; 0 without profiler.                                                          hot */
+static inline uint32_t tt_prof_mask(const struct tt_profiler *profiler)
+{
+    return profiler ? (uint32_t)__atomic_load_n(profiler->mask, __ATOMIC_RELAXED) : 0;
+}
+
+/* Is an event of that type (one ncclProfile* bit) emitted under that mask? True as well when the
+ * mask asks for a descendant of it: a child needs its parents.                               hot */
+bool tt_prof_wants(uint32_t mask, uint64_t type);
+
+/* Start an event if the mask wants it. `descr` is complete but for nothing: type, parentObj, rank
+ * (0 where NCCL leaves it 0) and the part of the union are the caller's. Returns the handle. */
+void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask,
+                    ncclProfilerEventDescr_v6_t *descr);
+void tt_prof_stop(struct tt_profiler *profiler, void *handle);
+/* `args` NULL: the state has none (the plugin gets a zeroed one). */
+void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v6_t state,
+                   ncclProfilerEventStateArgs_v6_t *args);
+
+/* What events call a data type: "ncclFloat32"; "Unknown" for those without a name there. */
+const char *tt_prof_type_name(ncclDataType_t type);
+
+/* A network step while the network may report events of its own under it; the address is what
+ * isend and irecv get as phandle. */
+struct tt_prof_step {
+    struct tt_profiler *profiler;
+    void *event; /* ProxyStep; NULL not tracked */
+    uint32_t mask;
+    int rank;
+};
+/* The one function ever handed to networks (ncclProfilerCallback_t). Any thread. */
+ncclResult_t tt_prof_net_event(void **handle, int what, void *step, int64_t id, void *data);

@@ -1,0 +1,78 @@
+/* What the profiler is told of network edges: a ProxyOp per operation and edge, a ProxyStep per
+ * slot. Without a profiler no operation is ever made and every function here is a test of NULL. */
+#include "base/mem.h"
+#include "base/member.h"
+#include "transport/net.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track)
+{
+    const struct tt_transport_config *config = edge->edge.config;
+    ncclProfilerEventDescr_v6_t descr = {
+        .type = ncclProfileProxyOp, .parentObj = track->parent, .rank = config->member->rank};
+    struct net_op *op = tt_calloc(1, sizeof(*op));
+    if (!op) return NULL; /* an event less */
+    descr.proxyOp.pid = getpid();
+    descr.proxyOp.channelId = (uint8_t)edge->edge.key.channel;
+    descr.proxyOp.peer = edge->edge.key.peer;
+    descr.proxyOp.nSteps = track->nsteps;
+    descr.proxyOp.chunkSize = (int)config->slice_bytes;
+    descr.proxyOp.isSend = edge->edge.key.sending;
+    op->profiler = track->profiler;
+    op->mask = track->mask;
+    atomic_store_explicit(&op->uses, 1, memory_order_relaxed);
+    op->event = tt_prof_start(op->profiler, op->mask, &descr);
+    if (op->event) return op;
+    free(op); /* not tracked: nor are its steps */
+    return NULL;
+}
+
+void tt_net_op_release(struct net_op *op)
+{
+    if (!op || atomic_fetch_sub_explicit(&op->uses, 1, memory_order_acq_rel) > 1) return;
+    tt_prof_stop(op->profiler, op->event);
+    free(op);
+}
+
+void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v6_t state)
+{
+    struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
+    struct net_step *step = net_step_at(edge, number);
+    if (!op) return;
+    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileProxyStep,
+                                         .parentObj = op->event,
+                                         .rank = edge->edge.config->member->rank};
+    atomic_fetch_add_explicit(&op->uses, 1, memory_order_relaxed);
+    if (!atomic_exchange_explicit(&op->begun, true, memory_order_relaxed))
+        tt_prof_state(op->profiler, op->event, ncclProfilerProxyOpInProgress_v4, NULL);
+    descr.proxyStep.step = atomic_fetch_add_explicit(&op->nsteps, 1, memory_order_relaxed);
+    step->op = op;
+    step->seen = (struct tt_prof_step){
+        .profiler = op->profiler, .mask = op->mask, .rank = edge->edge.config->member->rank};
+    step->seen.event = tt_prof_start(op->profiler, op->mask, &descr);
+    tt_prof_state(op->profiler, step->seen.event, state, NULL);
+}
+
+void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v6_t state,
+                        size_t bytes)
+{
+    struct net_step *step = net_step_at(edge, number);
+    ncclProfilerEventStateArgs_v6_t args;
+    if (!step->op) return;
+    memset(&args, 0, sizeof(args));
+    args.proxyStep.transSize = bytes;
+    tt_prof_state(step->op->profiler, step->seen.event, state, &args);
+}
+
+void tt_net_watch_stop(struct net_edge *edge, uint64_t number)
+{
+    struct net_step *step = net_step_at(edge, number);
+    if (!step->op) return;
+    tt_prof_stop(step->op->profiler, step->seen.event);
+    step->seen.event = NULL;
+    tt_net_op_release(step->op);
+    step->op = NULL;
+}

@@ -1,0 +1,30 @@
+/* What the proxy does with a transport: it serves the network edges, sleeps, and is rung. Only for
+ * transports with a network. */
+#pragma once
+
+#include "nccl.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tt_transport;
+
+enum tt_net_state {
+    TT_NET_MOVED, /* something moved: serve again */
+    TT_NET_BUSY,  /* something is under way, or somebody else is at it: come back soon */
+    TT_NET_IDLE,  /* nothing to do: tt_transport_sleep() until rung */
+};
+
+/* Connect edges and move slots, once. Always the same thread: some networks bind connections to the
+ * thread that makes them. Never blocks. *rc_out: the first error of an edge (told). */
+enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out);
+
+/* Slots were posted that the network has not taken over yet. Waits for whoever moves them now. */
+bool tt_transport_pending(struct tt_transport *transport);
+
+/* How often others moved the network; while it grows the proxy is not needed. */
+uint64_t tt_transport_drives(const struct tt_transport *transport);
+
+/* Until rung, or for `timeout_usec` (0: no limit). A ring since the last sleep is not lost. */
+void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec);
+void tt_transport_ring(struct tt_transport *transport);
