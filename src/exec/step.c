@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/wait.h"
+#include "exec/events.h"
 #include "exec/host/cursor.h"
 
 #include <assert.h>
@@ -96,8 +97,9 @@ enum tt_run tt_work_run(struct tt_work *work)
         if (run == TT_RUN_FAILED) return run;
         if (run != TT_RUN_WAIT) all = TT_RUN_PROGRESS;
         if (!cursor->done) continue;
-        work->frame_live[cursor->frame_index]--;
         work->nlive--;
+        bool frame_over = --work->frame_live[cursor->frame_index] == 0;
+        if (frame_over && work->events_open) tt_events_end(work, cursor->frame_index);
     }
     return work->nlive == 0 ? TT_RUN_DONE : all;
 }
@@ -133,6 +135,7 @@ static ncclResult_t begin(struct tt_work *work)
         cursor->stamp = cursor->frame->conn == 1 ? message_stamp(cursor->frame)
                                                  : number << 32 | cursor->frame->fingerprint;
     }
+    if (work->events.profiler) tt_events_begin(work);
     work->phase = TT_WORK_RUN;
     if (work->nboarded == 0) return ncclSuccess;
     for (int f = 0; f < work->nframes; f++) {
@@ -151,11 +154,21 @@ static void set_abort(struct tt_member *member, ncclResult_t rc)
                                             memory_order_relaxed, memory_order_relaxed);
 }
 
+/* Frames that did not end by themselves: the work was aborted, or ran as a list. */
+static void end_events(struct tt_work *work)
+{
+    work->events_open = false;
+    for (int f = 0; f < work->nframes; f++) {
+        if (work->shot || work->frame_live[f] > 0) tt_events_end(work, f);
+    }
+}
+
 /* Captured works serve their ticket here; others when the device releases them, because a served
  * order may be gone the moment after. */
 static enum tt_step end(struct tt_work *work, ncclResult_t rc)
 {
     leave_wait(work);
+    if (work->events_open) end_events(work);
     if (rc) set_abort(work->member, rc);
     work->phase = TT_WORK_IDLE;
     if (work->captured) {

@@ -111,6 +111,12 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
     int *frame_live = take(bump, (size_t)spec->nframes, sizeof(int));
     struct tt_arrival *arrivals =
         take(bump, (size_t)arrival_count(spec), sizeof(struct tt_arrival));
+    void **channel_events = NULL;
+    uint8_t *links = NULL;
+    if (spec->events.profiler) {
+        channel_events = take(bump, (size_t)spec->nframes, sizeof(void *));
+        links = take(bump, (size_t)spec->member->nranks, 1);
+    }
     struct tt_shot *shot = NULL;
     if (ncursors == 1 && spec->member->nranks <= TT_SHOT_MAX_RANKS) {
         shot = take(bump, 1,
@@ -118,6 +124,9 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
                         tt_shot_op_limit(spec->member->nranks) * sizeof(struct tt_shot_op));
     }
     if (bump->base) {
+        work->channel_events = channel_events;
+        work->links = links;
+        work->events_open = false;
         work->shot = shot;
         work->frames = frames;
         work->nframes = spec->nframes;

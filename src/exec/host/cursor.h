@@ -113,6 +113,9 @@ struct tt_work {
     /* parts of this allocation */
     size_t capacity_bytes;
     int nframes, ncursors;
+    void **channel_events; /* per frame; NULL without profiler, as are the links */
+    uint8_t *links;        /* per rank: for tt_program_links() */
+    bool events_open;
     struct tt_shot *shot; /* NULL: the interpreter runs the program */
     int nlive;            /* cursors not done */
     int *frame_live;      /* the same per frame */
