@@ -3,6 +3,7 @@
 #include "base/socket.h"
 
 #include "base/error.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <net/if.h>
@@ -189,4 +190,19 @@ ncclResult_t tt_socket_recv(int fd, void *bytes, size_t len_bytes, size_t *done_
     }
     *done_out = done;
     return ncclSuccess;
+}
+
+void tt_socket_guard(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {IPPROTO_TCP, TCP_NODELAY, 1},  {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, 5}, {IPPROTO_TCP, TCP_KEEPINTVL, 2},
+        {IPPROTO_TCP, TCP_KEEPCNT, 3},  {IPPROTO_TCP, TCP_USER_TIMEOUT, 10000},
+    };
+    for (size_t i = 0; i < TT_LEN(options); i++) { /* where one is unknown, the others still help */
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof(options[i].value));
+    }
 }

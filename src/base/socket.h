@@ -48,3 +48,7 @@ ncclResult_t tt_socket_connect(const union tt_addr *addr, int *fd_out);
  * no SIGPIPE. */
 ncclResult_t tt_socket_send(int fd, const void *bytes, size_t len_bytes, size_t *done_out);
 ncclResult_t tt_socket_recv(int fd, void *bytes, size_t len_bytes, size_t *done_out);
+
+/* Make a connected TCP socket send at once and fail when the peer's host has not answered for 10 s
+ * (its link is cut, it lost power): read and write then return an error. */
+void tt_socket_guard(int fd);

@@ -186,8 +186,7 @@ ncclResult_t tt_conn_serve(int fd, bool local, const union tt_addr *from)
         close(fd);
         return ncclSystemError;
     }
-    int one = 1;
-    if (!local) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    if (!local) tt_socket_guard(fd);
     conn->server = true;
     conn->local = local;
     conn->state = TT_CONN_HELLO;
@@ -199,10 +198,9 @@ ncclResult_t tt_conn_serve(int fd, bool local, const union tt_addr *from)
 
 ncclResult_t tt_conn_dial(const struct tt_conn_dial *dial, struct tt_conn **conn_out)
 {
-    int one = 1;
     int fd = socket(dial->addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return tt_fail(ncclSystemError, "bootstrap: socket: %m");
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    tt_socket_guard(fd);
     if (connect(fd, &dial->addr->sa, tt_addr_len(dial->addr)) && errno != EINPROGRESS &&
         errno != EINTR) {
         close(fd);

@@ -124,8 +124,7 @@ void tt_socket_tune(int fd)
         const char *name;
         int option;
     } sizes[] = {{"NCCL_SOCKET_SNDBUF", SO_SNDBUF}, {"NCCL_SOCKET_RCVBUF", SO_RCVBUF}};
-    int one = 1;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    tt_socket_guard(fd);
     for (size_t i = 0; i < TT_LEN(sizes); i++) {
         int bytes = (int)tt_param_int(sizes[i].name);
         if (bytes > 0) setsockopt(fd, SOL_SOCKET, sizes[i].option, &bytes, sizeof(bytes));
