@@ -93,8 +93,8 @@ static ncclResult_t init_start(ncclComm_t *out, const struct tt_comm_request *re
     job->base.blocking = comm->config.blocking != 0;
     trace_init(comm, request);
     if (!runs_now) {
-        *out = (ncclComm_t)
-            comm; /* NOLINT(clang-analyzer-core.NullDereference): init_call() checked it */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): init_call() checked it */
+        *out = (ncclComm_t)comm;
         return tt_group_job(&job->base);
     }
     rc = init_run(&job->base);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-enum { TABLE_MAX = 4096, ROUNDS = 20000, WRITERS = 3 };
+enum { TABLE_MAX = 4096, ROUNDS = 2000, WRITERS = 3 };
 
 static void waits_are_listed_by_owner(void **state)
 {
