@@ -39,7 +39,7 @@ int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out)
     event->flags = flags;
     event->device = host_thread.device;
     pthread_mutex_init(&event->lock, NULL);
-    event->magic = EVENT_MAGIC;
+    host_slab_enliven(event, EVENT_MAGIC);
     *event_out = event;
     return HOST_OK;
 }

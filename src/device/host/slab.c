@@ -13,7 +13,7 @@ static bool make_region(struct host_slab *slab)
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return false;
     slab->free_list = malloc(slab->limit * sizeof(slab->free_list[0]));
-    slab->base = slab->free_list ? base : NULL;
+    __atomic_store_n(&slab->base, slab->free_list ? base : NULL, __ATOMIC_RELEASE);
     return slab->base != NULL;
 }
 
@@ -26,17 +26,18 @@ void *host_slab_take(struct host_slab *slab)
             object = slab->base + slab->free_list[--slab->nfree] * slab->object_bytes;
         } else if (slab->made < slab->limit) {
             object = slab->base + slab->made * slab->object_bytes;
-            slab->made++;
+            __atomic_store_n(&slab->made, slab->made + 1, __ATOMIC_RELEASE);
         }
     }
     pthread_mutex_unlock(&slab->lock);
-    if (object) memset(object, 0, slab->object_bytes);
+    /* the word itself may be looked at meanwhile by holders of the old handle */
+    if (object) memset(object + sizeof(uint32_t), 0, slab->object_bytes - sizeof(uint32_t));
     return object;
 }
 
 void host_slab_give(struct host_slab *slab, void *object)
 {
-    *(volatile uint32_t *)object = 0;
+    host_slab_enliven(object, 0);
     pthread_mutex_lock(&slab->lock);
     slab->free_list[slab->nfree++] =
         (uint32_t)((size_t)((char *)object - slab->base) / slab->object_bytes);

@@ -16,15 +16,22 @@ struct host_slab {
     size_t nfree;
 };
 
-/* Zeroed object, or NULL. The caller sets the magic word (first 4 bytes) last. */
+/* Object whose bytes behind the magic word are zero, or NULL. The caller makes it alive last. */
 void *host_slab_take(struct host_slab *slab);
 void host_slab_give(struct host_slab *slab, void *object);
+
+/* Set the magic word (the object's first 4 bytes): from now on the handle is good. */
+static inline void host_slab_enliven(void *object, uint32_t magic)
+{
+    __atomic_store_n((uint32_t *)object, magic, __ATOMIC_RELEASE);
+}
 
 /* True when handle is an object of this slab that carries the magic word. */
 static inline bool host_slab_holds(const struct host_slab *slab, const void *handle, uint32_t magic)
 {
-    uintptr_t offset = (uintptr_t)handle - (uintptr_t)slab->base;
-    if (!slab->base || offset >= slab->made * slab->object_bytes || offset % slab->object_bytes)
-        return false;
-    return *(const volatile uint32_t *)handle == magic;
+    const char *base = __atomic_load_n(&slab->base, __ATOMIC_ACQUIRE);
+    uintptr_t offset = (uintptr_t)handle - (uintptr_t)base;
+    size_t made = __atomic_load_n(&slab->made, __ATOMIC_ACQUIRE);
+    if (!base || offset >= made * slab->object_bytes || offset % slab->object_bytes) return false;
+    return __atomic_load_n((const uint32_t *)handle, __ATOMIC_ACQUIRE) == magic;
 }

@@ -41,7 +41,7 @@ static struct CUstream_st *make(int device, unsigned flags, int priority)
     stream->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
     stream->id = atomic_fetch_add(&next_id, 1);
     pthread_mutex_init(&stream->lock, NULL);
-    stream->magic = STREAM_MAGIC;
+    host_slab_enliven(stream, STREAM_MAGIC);
     return stream;
 }
 
@@ -314,7 +314,7 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
     for (size_t i = 0; i < made; i++) {
         struct CUstream_st *stream =
             (struct CUstream_st *)(void *)(base + i * streams.object_bytes);
-        if (stream->magic == STREAM_MAGIC && visit(stream, arg)) return true;
+        if (host_slab_holds(&streams, stream, STREAM_MAGIC) && visit(stream, arg)) return true;
     }
     return false;
 }
