@@ -1,0 +1,371 @@
+/* A network plugin for tests: "TestNet", one TCP connection over loopback per comm. It is strict:
+ * what a host does against the contract of the ABI is an error with a sentence. It is also awkward,
+ * within the contract: its table is empty until init, connections and requests are refused at
+ * first, and handles of memory are checked. TESTNET_DEVICES: how many devices (default 1). */
+#include "nccl/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define REQUESTS 32
+#define HANDLE_MAGIC 0x74657374u
+
+extern ncclNet_v12_t ncclNetPlugin_v12;
+
+struct context {
+    ncclDebugLogger_t log;
+    ncclProfilerCallback_t profiler;
+    atomic_int users; /* listeners and comms */
+};
+
+struct handle { /* at most 128 bytes; `state` is the connector's */
+    uint32_t magic;
+    uint16_t port;
+    uint16_t tries;
+    int32_t fd; /* + 1; 0 none */
+    const void *place;
+};
+
+struct listener {
+    struct context *context;
+    int fd;
+};
+
+struct memory { /* a registration */
+    struct comm *comm;
+    char *base;
+    size_t size;
+};
+
+struct request {
+    struct comm *comm; /* NULL: free */
+    char *bytes;
+    uint64_t header, moved, room;
+    bool done;
+    void *event;
+};
+
+struct comm {
+    struct context *context;
+    int fd;
+    bool sending;
+    unsigned refused; /* every third post is refused once */
+    int nmemories, nconsumed, nreceived;
+    uint32_t posted, finished;
+    struct request requests[REQUESTS];
+};
+
+static ncclResult_t wrong(struct context *context, const char *what)
+{
+    context->log(NCCL_LOG_WARN, NCCL_ALL, __FILE__, __LINE__, "TestNet: the host is wrong: %s",
+                 what);
+    return ncclInternalError;
+}
+
+/* ---- set-up ---- */
+
+static ncclResult_t test_devices(int *ndev)
+{
+    const char *text = getenv("TESTNET_DEVICES");
+    *ndev = text ? atoi(text) : 1;
+    return ncclSuccess;
+}
+
+static ncclResult_t test_properties(int dev, ncclNetProperties_v12_t *props)
+{
+    static char names[4][8] = {"test0", "test1", "test2", "test3"};
+    if (dev < 0 || dev > 3) return ncclInvalidArgument;
+    memset(props, 0, sizeof(*props));
+    props->name = names[dev];
+    props->guid = (uint64_t)dev;
+    props->ptrSupport = NCCL_PTR_HOST;
+    props->speed = 10000;
+    props->maxComms = 1024;
+    props->maxRecvs = 1;
+    props->netDeviceType = NCCL_NET_DEVICE_HOST;
+    props->vProps.ndevs = 1;
+    props->vProps.devs[0] = dev;
+    props->maxP2pBytes = props->maxCollBytes = 1 << 30;
+    props->maxMultiRequestSize = 1;
+    props->railId = props->planeId = NCCL_NET_ID_UNDEF;
+    return ncclSuccess;
+}
+
+static ncclResult_t test_listen(void *ctx, int dev, void *opaque, void **listen_comm)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(addr);
+    struct handle handle = {.magic = HANDLE_MAGIC};
+    struct context *context = ctx;
+    struct listener *listener = calloc(1, sizeof(*listener));
+    (void)dev;
+    if (!listener) return ncclSystemError;
+    listener->context = context;
+    listener->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener->fd < 0 || bind(listener->fd, (struct sockaddr *)&addr, len) ||
+        listen(listener->fd, 16) || getsockname(listener->fd, (struct sockaddr *)&addr, &len)) {
+        if (listener->fd >= 0) close(listener->fd);
+        free(listener);
+        return ncclSystemError;
+    }
+    handle.port = addr.sin_port;
+    memset(opaque, 0, NCCL_NET_HANDLE_MAXSIZE);
+    memcpy(opaque, &handle, sizeof(handle));
+    atomic_fetch_add(&context->users, 1);
+    *listen_comm = listener;
+    return ncclSuccess;
+}
+
+static struct comm *comm_create(struct context *context, int fd, bool sending)
+{
+    int one = 1;
+    struct comm *comm = calloc(1, sizeof(*comm));
+    if (!comm) return NULL;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    comm->context = context;
+    comm->fd = fd;
+    comm->sending = sending;
+    atomic_fetch_add(&context->users, 1);
+    return comm;
+}
+
+/* The first call only notes where the handle lies: the state of a connector is in there. */
+static ncclResult_t test_connect(void *ctx, int dev, void *opaque, void **send_comm,
+                                 ncclNetDeviceHandle_v12_t **device)
+{
+    struct handle handle;
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    (void)dev, (void)device;
+    *send_comm = NULL;
+    memcpy(&handle, opaque, sizeof(handle));
+    if (handle.magic != HANDLE_MAGIC) return wrong(ctx, "not a handle");
+    if (handle.tries++ == 0) handle.place = opaque;
+    if (handle.place != opaque) return wrong(ctx, "the handle moved between calls of connect");
+    if (handle.tries == 3) {
+        handle.fd = 1 + socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (handle.fd <= 0) return ncclSystemError;
+    }
+    memcpy(opaque, &handle, sizeof(handle));
+    if (handle.tries < 3) return ncclSuccess;
+    addr.sin_port = handle.port;
+    if (connect(handle.fd - 1, (struct sockaddr *)&addr, sizeof(addr)) && errno != EISCONN)
+        return errno == EINPROGRESS || errno == EALREADY ? ncclSuccess : ncclRemoteError;
+    *send_comm = comm_create(ctx, handle.fd - 1, true);
+    return *send_comm ? ncclSuccess : ncclSystemError;
+}
+
+static ncclResult_t test_accept(void *listen_comm, void **recv_comm,
+                                ncclNetDeviceHandle_v12_t **device)
+{
+    struct listener *listener = listen_comm;
+    (void)device;
+    *recv_comm = NULL;
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return errno == EAGAIN ? ncclSuccess : ncclSystemError;
+    *recv_comm = comm_create(listener->context, fd, false);
+    return *recv_comm ? ncclSuccess : ncclSystemError;
+}
+
+static ncclResult_t test_close_listen(void *listen_comm)
+{
+    struct listener *listener = listen_comm;
+    atomic_fetch_sub(&listener->context->users, 1);
+    close(listener->fd);
+    free(listener);
+    return ncclSuccess;
+}
+
+static ncclResult_t test_reg(void *opaque, void *data, size_t size, int type, void **mhandle)
+{
+    struct comm *comm = opaque;
+    struct memory *memory = calloc(1, sizeof(*memory));
+    if (!memory || type != NCCL_PTR_HOST) return ncclSystemError;
+    *memory = (struct memory){comm, data, size};
+    comm->nmemories++;
+    *mhandle = memory;
+    return ncclSuccess;
+}
+
+static ncclResult_t test_dereg(void *opaque, void *mhandle)
+{
+    struct comm *comm = opaque;
+    struct memory *memory = mhandle;
+    if (!memory || memory->comm != comm) return wrong(comm->context, "deregMr of another comm");
+    comm->nmemories--;
+    free(memory);
+    return ncclSuccess;
+}
+
+static ncclResult_t test_close(void *opaque)
+{
+    struct comm *comm = opaque;
+    struct context *context = comm->context;
+    ncclResult_t rc = ncclSuccess;
+    if (comm->nmemories) rc = wrong(context, "closed with registered memory");
+    if (comm->nconsumed > comm->nreceived) rc = wrong(context, "consumed more than it received");
+    atomic_fetch_sub(&context->users, 1);
+    close(comm->fd);
+    free(comm);
+    return rc;
+}
+
+/* ---- requests ---- */
+
+static bool registered(const struct memory *memory, const struct comm *comm, const char *data,
+                       size_t size)
+{
+    return memory && memory->comm == comm && data >= memory->base &&
+           data + size <= memory->base + memory->size;
+}
+
+static void start_event(struct request *request, void *phandle)
+{
+    struct context *context = request->comm->context;
+    if (phandle) context->profiler(&request->event, 0, phandle, 1, NULL);
+}
+
+static ncclResult_t post(struct comm *comm, const struct memory *memory, void *data, size_t size,
+                         void *phandle, void **out)
+{
+    *out = NULL;
+    if (!registered(memory, comm, data, size))
+        return wrong(comm->context, "memory that is not registered");
+    if (++comm->refused % 3 == 0) return ncclSuccess;
+    struct request *request = &comm->requests[comm->posted % REQUESTS];
+    if (request->comm) return wrong(comm->context, "more than 32 requests in flight");
+    *request = (struct request){.comm = comm, .bytes = data, .room = size};
+    request->header = comm->sending ? size : 0;
+    comm->posted++;
+    start_event(request, phandle);
+    *out = request;
+    return ncclSuccess;
+}
+
+static ncclResult_t test_isend(void *opaque, void *data, size_t size, int tag, void *mhandle,
+                               void *phandle, void **out)
+{
+    (void)tag;
+    return post(opaque, mhandle, data, size, phandle, out);
+}
+
+static ncclResult_t test_irecv(void *opaque, int n, void **data, size_t *sizes, int *tags,
+                               void **mhandles, void **phandles, void **out)
+{
+    struct comm *comm = opaque;
+    (void)tags;
+    if (n != 1) return wrong(comm->context, "more receives than maxRecvs");
+    return post(comm, mhandles[0], data[0], sizes[0], phandles ? phandles[0] : NULL, out);
+}
+
+static ncclResult_t move(struct request *request)
+{
+    struct comm *comm = request->comm;
+    for (;;) {
+        uint64_t end = request->moved < 8 ? 8 : 8 + request->header;
+        bool in_header = request->moved < 8;
+        char *at = in_header ? (char *)&request->header + request->moved
+                             : request->bytes + (request->moved - 8);
+        if (request->moved == 8 + request->header && !in_header) {
+            request->done = true;
+            return ncclSuccess;
+        }
+        ssize_t n = comm->sending ? send(comm->fd, at, end - request->moved, MSG_NOSIGNAL)
+                                  : recv(comm->fd, at, end - request->moved, 0);
+        if (n < 0 && errno == EAGAIN) return ncclSuccess;
+        if (n <= 0) return ncclRemoteError;
+        request->moved += (uint64_t)n;
+        if (request->moved == 8 && request->header > request->room)
+            return wrong(comm->context, "a message larger than its receive");
+    }
+}
+
+static ncclResult_t test_test(void *opaque, int *done, int *sizes)
+{
+    struct request *request = opaque;
+    struct comm *comm = request->comm;
+    *done = 0;
+    if (!comm) return ncclInternalError;
+    while (comm->finished != comm->posted) {
+        struct request *oldest = &comm->requests[comm->finished % REQUESTS];
+        ncclResult_t rc = move(oldest);
+        if (rc) return rc;
+        if (!oldest->done) break;
+        comm->finished++;
+    }
+    if (!request->done) return ncclSuccess;
+    if (request->event) comm->context->profiler(&request->event, 1, NULL, 1, NULL);
+    if (sizes) *sizes = (int)request->header;
+    if (!comm->sending) comm->nreceived++;
+    request->comm = NULL;
+    *done = 1;
+    return ncclSuccess;
+}
+
+static ncclResult_t test_consumed(void *opaque, int n, void *request)
+{
+    struct comm *comm = opaque;
+    if (n != 1 || !request) return wrong(comm->context, "irecvConsumed without its request");
+    comm->nconsumed++;
+    return ncclSuccess;
+}
+
+static ncclResult_t test_flush(void *opaque, int n, void **data, int *sizes, void **mhandles,
+                               void **request)
+{
+    struct comm *comm = opaque;
+    (void)n, (void)data, (void)sizes, (void)mhandles, (void)request;
+    return wrong(comm->context, "flush of host memory");
+}
+
+static ncclResult_t test_finalize(void *ctx)
+{
+    struct context *context = ctx;
+    if (atomic_load(&context->users)) return wrong(context, "finalize before all is closed");
+    context->log(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, "TestNet: all is closed");
+    free(context);
+    return ncclSuccess;
+}
+
+static ncclResult_t test_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_v12_t *config,
+                              ncclDebugLogger_t log, ncclProfilerCallback_t profiler)
+{
+    struct context *context = calloc(1, sizeof(*context));
+    if (!context || !config || !log || !profiler) return ncclSystemError;
+    context->log = log;
+    context->profiler = profiler;
+    log(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, "TestNet: communicator %lx traffic class %d",
+        (unsigned long)comm_id, config->trafficClass);
+    ncclNetPlugin_v12 = (ncclNet_v12_t){.name = "TestNet",
+                                        .init = test_init,
+                                        .devices = test_devices,
+                                        .getProperties = test_properties,
+                                        .listen = test_listen,
+                                        .connect = test_connect,
+                                        .accept = test_accept,
+                                        .regMr = test_reg,
+                                        .deregMr = test_dereg,
+                                        .isend = test_isend,
+                                        .irecv = test_irecv,
+                                        .iflush = test_flush,
+                                        .test = test_test,
+                                        .closeSend = test_close,
+                                        .closeRecv = test_close,
+                                        .closeListen = test_close_listen,
+                                        .irecvConsumed = test_consumed,
+                                        .finalize = test_finalize};
+    *ctx = context;
+    return ncclSuccess;
+}
+
+__attribute__((visibility("default")))
+ncclNet_v12_t ncclNetPlugin_v12 = {.name = "TestNet", .init = test_init};

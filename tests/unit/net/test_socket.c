@@ -1,0 +1,227 @@
+/* The socket network end to end over loopback: sizes, order, lanes, bad ends. One argument: how
+ * many data lanes. */
+#include "../check.h"
+#include "pair.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fill(unsigned char *bytes, size_t size, unsigned int seed)
+{
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(seed * 131 + i * 7 + i / 251);
+}
+
+static void every_size_arrives(void **state)
+{
+    static const size_t sizes[] = {0,    1,    3,    8,     127,   128,    129,    1000,
+                                   4091, 4092, 4096, 65535, 65536, 200000, 262147, 3000001};
+    struct pair pair;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    for (size_t i = 0; i < TT_LEN(sizes); i++) {
+        unsigned char *sent = malloc(sizes[i] + 1);
+        unsigned char *got = calloc(1, sizes[i] + 8);
+        int size = -1;
+        print_message("size %zu\n", sizes[i]);
+        fill(sent, sizes[i], (unsigned int)i);
+        void *out = pair_send(&pair, sent, sizes[i]);
+        void *in = pair_recv(&pair, got, sizes[i] + 7);
+        int sent_done = 0;
+        int got_done = 0;
+        while (!sent_done || !got_done) { /* one thread at both ends: in turn */
+            if (!sent_done)
+                assert_int_equal(tt_net_socket.test(out, &sent_done, NULL), ncclSuccess);
+            if (!got_done) assert_int_equal(tt_net_socket.test(in, &got_done, &size), ncclSuccess);
+        }
+        assert_int_equal(size, sizes[i]);
+        assert_memory_equal(sent, got, sizes[i]);
+        assert_int_equal(got[sizes[i]], 0);
+        free(sent);
+        free(got);
+    }
+    pair_close(&pair);
+}
+
+enum { MANY = 300, MANY_MOST = 70000 };
+
+static size_t many_size(int k)
+{
+    return (size_t)k * 7919 % MANY_MOST / (k % 3 ? 1 : 500);
+}
+
+static void *send_many(void *arg)
+{
+    struct pair *pair = arg;
+    static unsigned char bytes[16][MANY_MOST];
+    void *requests[16];
+    for (int k = 0; k < MANY + 16; k++) {
+        if (k >= 16) {
+            int size;
+            if (pair_wait(requests[k % 16], &size)) return NULL;
+        }
+        if (k >= MANY) continue;
+        fill(bytes[k % 16], many_size(k), (unsigned int)k);
+        requests[k % 16] = pair_send(pair, bytes[k % 16], many_size(k));
+    }
+    return pair;
+}
+
+/* Two threads, 16 requests in flight at each end, sizes of all kinds in a row. */
+static void requests_stay_in_order(void **state)
+{
+    static unsigned char bytes[16][MANY_MOST];
+    static unsigned char expected[MANY_MOST];
+    struct pair pair;
+    void *requests[16];
+    pthread_t sender;
+    void *sender_result = NULL;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    assert_int_equal(pthread_create(&sender, NULL, send_many, &pair), 0);
+    for (int k = 0; k < MANY + 16; k++) {
+        if (k >= 16) {
+            int size = -1;
+            assert_int_equal(pair_wait(requests[k % 16], &size), ncclSuccess);
+            assert_int_equal(size, many_size(k - 16));
+            fill(expected, many_size(k - 16), (unsigned int)(k - 16));
+            assert_memory_equal(expected, bytes[k % 16], many_size(k - 16));
+        }
+        if (k < MANY) requests[k % 16] = pair_recv(&pair, bytes[k % 16], MANY_MOST);
+    }
+    assert_int_equal(pthread_join(sender, &sender_result), 0);
+    assert_non_null(sender_result);
+    pair_close(&pair);
+}
+
+static void more_than_32_are_put_off(void **state)
+{
+    struct pair pair;
+    char byte = 0;
+    void *request = NULL;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    for (int k = 0; k < NCCL_NET_MAX_REQUESTS; k++)
+        pair_recv(&pair, &byte, 1);
+    size_t room = 1;
+    void *data = &byte;
+    assert_int_equal(
+        tt_net_socket.irecv(pair.recv_comm, 1, &data, &room, NULL, NULL, NULL, &request),
+        ncclSuccess);
+    assert_null(request);
+    pair_close(&pair);
+}
+
+static void longer_than_asked_for_is_an_error(void **state)
+{
+    struct pair pair;
+    char sent[300] = "", got[10];
+    int size = 0;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    void *out = pair_send(&pair, sent, sizeof(sent));
+    void *in = pair_recv(&pair, got, sizeof(got));
+    assert_int_equal(pair_wait(out, &size), ncclSuccess);
+    assert_int_equal(pair_wait(in, &size), ncclInvalidUsage);
+    assert_non_null(strstr(tt_last_error(), "truncated"));
+    assert_non_null(strstr(tt_last_error(), "rank 0"));
+    pair_close(&pair);
+}
+
+static void a_dead_sender_is_named(void **state)
+{
+    struct pair pair;
+    char got[10];
+    int size = 0;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    void *in = pair_recv(&pair, got, sizeof(got));
+    tt_net_socket.closeSend(pair.send_comm);
+    pair.send_comm = NULL;
+    assert_int_equal(pair_wait(in, &size), ncclRemoteError);
+    assert_non_null(strstr(tt_last_error(), "rank 0"));
+    pair_close(&pair);
+}
+
+static void a_dead_receiver_is_named(void **state)
+{
+    struct pair pair;
+    static char sent[1 << 20];
+    ncclResult_t rc = ncclSuccess;
+    int size = 0;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    tt_net_socket.closeRecv(pair.recv_comm);
+    pair.recv_comm = NULL;
+    for (int k = 0; k < 100 && !rc; k++) {
+        void *request = NULL;
+        rc = tt_net_socket.isend(pair.send_comm, sent, sizeof(sent), 0, NULL, NULL, &request);
+        if (!rc) rc = pair_wait(request, &size);
+    }
+    assert_int_equal(rc, ncclRemoteError);
+    assert_non_null(strstr(tt_last_error(), "rank 1"));
+    pair_close(&pair);
+}
+
+static void only_host_memory_is_registered(void **state)
+{
+    struct pair pair;
+    char byte = 0;
+    void *mhandle = &byte;
+    (void)state;
+    pair_open(&pair);
+    pair_join(&pair);
+    assert_int_equal(tt_net_socket.regMr(pair.send_comm, &byte, 1, NCCL_PTR_HOST, &mhandle),
+                     ncclSuccess);
+    assert_int_equal(tt_net_socket.deregMr(pair.send_comm, mhandle), ncclSuccess);
+    assert_int_equal(tt_net_socket.regMr(pair.send_comm, &byte, 1, NCCL_PTR_CUDA, &mhandle),
+                     ncclInternalError);
+    pair_close(&pair);
+}
+
+static void devices_are_described(void **state)
+{
+    int ndevs = 0;
+    ncclNetProperties_v12_t props;
+    struct pair pair;
+    (void)state;
+    pair_open(&pair);
+    assert_int_equal(tt_net_socket.devices(&ndevs), ncclSuccess);
+    assert_true(ndevs >= 1);
+    assert_int_equal(tt_net_socket.getProperties(0, &props), ncclSuccess);
+    assert_string_equal(props.name, "lo");
+    assert_int_equal(props.netDeviceType, NCCL_NET_DEVICE_HOST);
+    assert_true(props.maxP2pBytes > 0 && props.maxP2pBytes <= NCCL_MAX_NET_SIZE_BYTES);
+    assert_int_equal(tt_net_socket.getProperties(ndevs, &props), ncclInvalidArgument);
+    assert_int_equal(tt_net_socket.getProperties(-1, &props), ncclInvalidArgument);
+    pair_close(&pair);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_size_arrives),
+        cmocka_unit_test(requests_stay_in_order),
+        cmocka_unit_test(more_than_32_are_put_off),
+        cmocka_unit_test(longer_than_asked_for_is_an_error),
+        cmocka_unit_test(a_dead_sender_is_named),
+        cmocka_unit_test(a_dead_receiver_is_named),
+        cmocka_unit_test(only_host_memory_is_registered),
+        cmocka_unit_test(devices_are_described),
+    };
+    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    setenv("NCCL_SOCKET_NTHREADS", argc > 1 ? argv[1] : "0", 1);
+    setenv("NCCL_NSOCKS_PERTHREAD", "2", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

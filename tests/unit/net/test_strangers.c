@@ -1,0 +1,148 @@
+/* Connections of the socket network that are not what they should be: strangers, other keys, late
+ * listeners, damaged handles. */
+#include "../check.h"
+#include "pair.h"
+
+#include "base/error.h"
+#include "base/socket.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static union tt_addr address_in(const char handle[NCCL_NET_HANDLE_MAXSIZE])
+{
+    union tt_addr addr;
+    memcpy(&addr, handle, sizeof(addr)); /* it comes first */
+    return addr;
+}
+
+static int knock(const struct pair *pair)
+{
+    union tt_addr addr = address_in(pair->handle);
+    int fd = socket(addr.sa.sa_family, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, &addr.sa, tt_addr_len(&addr)), 0);
+    return fd;
+}
+
+static void works(struct pair *pair)
+{
+    char got[6] = "";
+    int size = 0;
+    void *out = pair_send(pair, "hello", 6);
+    void *in = pair_recv(pair, got, sizeof(got));
+    assert_int_equal(pair_wait(out, &size), ncclSuccess);
+    assert_int_equal(pair_wait(in, &size), ncclSuccess);
+    assert_string_equal(got, "hello");
+}
+
+static void strangers_do_no_harm(void **state)
+{
+    struct pair pair;
+    char noise[4096];
+    int fds[100];
+    (void)state;
+    memset(noise, 0x5a, sizeof(noise));
+    pair_open(&pair);
+    for (int i = 0; i < 100; i++) {
+        fds[i] = knock(&pair);
+        if (i % 3 == 1) assert_true(send(fds[i], noise, sizeof(noise), MSG_NOSIGNAL) > 0);
+        if (i % 3 == 2) assert_true(send(fds[i], noise, 5, MSG_NOSIGNAL) == 5);
+    }
+    close(fds[0]);
+    pair_join(&pair);
+    works(&pair);
+    for (int i = 1; i < 100; i++)
+        close(fds[i]);
+    pair_close(&pair);
+}
+
+static void another_key_is_refused(void **state)
+{
+    struct pair pair;
+    ncclResult_t rc = ncclSuccess;
+    (void)state;
+    pair_open(&pair);
+    pair.from.trust.key[31] ^= 1;
+    tt_net_socket_entrust(pair.from.ctx, &pair.from.trust);
+    while (!rc && !pair.send_comm) {
+        rc = tt_net_socket.connect(pair.from.ctx, 0, pair.handle, &pair.send_comm, NULL);
+        assert_int_equal(tt_net_socket.accept(pair.listen_comm, &pair.recv_comm, NULL),
+                         ncclSuccess);
+        assert_null(pair.recv_comm);
+    }
+    assert_int_equal(rc, ncclRemoteError);
+    assert_null(pair.send_comm);
+    assert_non_null(strstr(tt_last_error(), "not of this communicator"));
+    /* the listener still waits for the right one */
+    pair.from.trust.key[31] ^= 1;
+    tt_net_socket_entrust(pair.from.ctx, &pair.from.trust);
+    pair_join(&pair);
+    works(&pair);
+    pair_close(&pair);
+}
+
+static void a_listener_that_is_gone_is_named(void **state)
+{
+    struct pair pair;
+    ncclResult_t rc = ncclSuccess;
+    (void)state;
+    pair_open(&pair);
+    tt_net_socket.closeListen(pair.listen_comm);
+    pair.listen_comm = NULL;
+    while (!rc) {
+        rc = tt_net_socket.connect(pair.from.ctx, 0, pair.handle, &pair.send_comm, NULL);
+        assert_null(pair.send_comm);
+        sched_yield();
+    }
+    assert_int_equal(rc, ncclRemoteError);
+    assert_non_null(strstr(tt_last_error(), "rank 1"));
+    pair_close(&pair);
+}
+
+static void damaged_handles_are_refused(void **state)
+{
+    struct pair pair;
+    (void)state;
+    pair_open(&pair);
+    for (int fill = 0; fill < 256; fill += 255) {
+        char handle[NCCL_NET_HANDLE_MAXSIZE];
+        memset(handle, fill, sizeof(handle));
+        assert_int_equal(tt_net_socket.connect(pair.from.ctx, 0, handle, &pair.send_comm, NULL),
+                         ncclInvalidArgument);
+        assert_null(pair.send_comm);
+    }
+    pair_close(&pair);
+}
+
+/* What is given up half-way is freed at the end (the leak sanitizer looks). */
+static void half_made_connections_are_freed(void **state)
+{
+    struct pair pair;
+    (void)state;
+    pair_open(&pair);
+    assert_int_equal(tt_net_socket.connect(pair.from.ctx, 0, pair.handle, &pair.send_comm, NULL),
+                     ncclSuccess);
+    assert_int_equal(tt_net_socket.accept(pair.listen_comm, &pair.recv_comm, NULL), ncclSuccess);
+    pair_close(&pair);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strangers_do_no_harm),
+        cmocka_unit_test(another_key_is_refused),
+        cmocka_unit_test(a_listener_that_is_gone_is_named),
+        cmocka_unit_test(damaged_handles_are_refused),
+        cmocka_unit_test(half_made_connections_are_freed),
+    };
+    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    setenv("NCCL_SOCKET_NTHREADS", "1", 1);
+    setenv("NCCL_NSOCKS_PERTHREAD", "2", 1);
+    setenv("NCCL_SOCKET_RETRY_CNT", "3", 1);
+    setenv("NCCL_SOCKET_RETRY_SLEEP_MSEC", "1", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

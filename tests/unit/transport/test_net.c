@@ -1,0 +1,317 @@
+/* Network edges between two ranks of one process: the built-in network over loopback, real proxies,
+ * a mailbox in place of the bootstrap. */
+#include "../check.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/member.h"
+#include "bootstrap/bootstrap.h"
+#include "net/net.h"
+#include "proxy/proxy.h"
+#include "transport/transport.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLICE 4096
+
+/* ---- a bootstrap of two mailboxes ---- */
+
+struct tt_bootstrap {
+    int rank;
+    pthread_mutex_t lock;
+    int nletters;
+    struct {
+        int from;
+        uint32_t tag;
+        size_t bytes;
+        char text[256];
+    } letters[16];
+};
+
+static struct tt_bootstrap boxes[2] = {{.rank = 0, .lock = PTHREAD_MUTEX_INITIALIZER},
+                                       {.rank = 1, .lock = PTHREAD_MUTEX_INITIALIZER}};
+
+ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
+                               const void *message, size_t bytes)
+{
+    struct tt_bootstrap *box = &boxes[peer];
+    pthread_mutex_lock(&box->lock);
+    assert_true(box->nletters < 16 && bytes <= sizeof(box->letters[0].text));
+    box->letters[box->nletters].from = bootstrap->rank;
+    box->letters[box->nletters].tag = tag;
+    box->letters[box->nletters].bytes = bytes;
+    memcpy(box->letters[box->nletters++].text, message, bytes);
+    pthread_mutex_unlock(&box->lock);
+    return ncclSuccess;
+}
+
+ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
+                               void *message, size_t max_bytes, size_t *bytes_out)
+{
+    ncclResult_t rc = ncclInProgress;
+    pthread_mutex_lock(&bootstrap->lock);
+    for (int i = 0; i < bootstrap->nletters; i++) {
+        if (bootstrap->letters[i].from != peer || bootstrap->letters[i].tag != tag) continue;
+        assert_true(bootstrap->letters[i].bytes <= max_bytes);
+        *bytes_out = bootstrap->letters[i].bytes;
+        memcpy(message, bootstrap->letters[i].text, *bytes_out);
+        bootstrap->letters[i] = bootstrap->letters[--bootstrap->nletters];
+        rc = ncclSuccess;
+        break;
+    }
+    pthread_mutex_unlock(&bootstrap->lock);
+    return rc;
+}
+
+/* ---- two ranks ---- */
+
+struct rank {
+    struct tt_member member;
+    struct tt_peer_reach peers[2];
+    struct tt_net net;
+    void *inbox;
+    struct tt_transport *transport;
+    struct tt_proxy *proxy;
+};
+
+static struct rank ranks[2];
+
+static ncclResult_t no_event(void **handle, int type, void *parent, int64_t id, void *extra)
+{
+    (void)handle, (void)type, (void)parent, (void)id, (void)extra;
+    return ncclSuccess;
+}
+
+static void rank_open(int r)
+{
+    struct rank *rank = &ranks[r];
+    ncclNetCommConfig_v12_t net_config = {.trafficClass = -1};
+    struct tt_net_trust trust = {.rank = r};
+    memset(rank, 0, sizeof(*rank));
+    boxes[r].nletters = 0;
+    rank->member.rank = r;
+    rank->member.nranks = 2;
+    rank->member.name = "";
+    rank->peers[0].reach = rank->peers[1].reach = TT_REACH_NET;
+    rank->net = (struct tt_net){.table = &tt_net_socket, .name = "Socket"};
+    assert_int_equal(tt_net_socket.init(&rank->net.ctx, 1, &net_config, NULL, no_event),
+                     ncclSuccess);
+    tt_net_socket_entrust(rank->net.ctx, &trust);
+    rank->inbox = tt_calloc(1, tt_transport_inbox_bytes(2, 1, SLICE));
+    struct tt_transport_config config = {.member = &rank->member,
+                                         .peers = rank->peers,
+                                         .bootstrap = &boxes[r],
+                                         .net = &rank->net,
+                                         .nchannels = 1,
+                                         .slice_bytes = SLICE,
+                                         .allow_direct = true,
+                                         .allow_shm = true};
+    assert_int_equal(tt_transport_create(&config, rank->inbox, &rank->transport), ncclSuccess);
+    assert_int_equal(tt_proxy_create(&rank->member, rank->transport, NULL, &rank->proxy),
+                     ncclSuccess);
+}
+
+static void rank_close(int r)
+{
+    struct rank *rank = &ranks[r];
+    tt_proxy_destroy(rank->proxy);
+    tt_transport_destroy(rank->transport);
+    if (rank->net.ctx) tt_net_socket.finalize(rank->net.ctx);
+    free(rank->inbox);
+    rank->proxy = NULL;
+    rank->transport = NULL;
+    rank->net.ctx = NULL;
+    rank->inbox = NULL;
+}
+
+static struct tt_edge *edge_of(int r, int conn, bool sending)
+{
+    struct tt_edge_key key = {.peer = 1 - r, .channel = 0, .conn = conn, .sending = sending};
+    struct tt_edge *edge = NULL;
+    assert_int_equal(tt_transport_edge(ranks[r].transport, &key, &edge), ncclSuccess);
+    return edge;
+}
+
+/* ---- moving ---- */
+
+static size_t bytes_of(int k)
+{
+    return (size_t)k * 1009 % (SLICE + 1);
+}
+
+static bool try_send(struct tt_edge *edge, int k)
+{
+    char *payload = tt_edge_acquire(edge);
+    if (!payload) return false;
+    if (bytes_of(k) <= TT_SLOT_INLINE_BYTES) {
+        char small[TT_SLOT_INLINE_BYTES];
+        memset(small, k, sizeof(small));
+        tt_edge_post_small(edge, 77, small, bytes_of(k));
+    } else {
+        memset(payload, k, bytes_of(k));
+        tt_edge_post(edge, 77, bytes_of(k));
+    }
+    return true;
+}
+
+static bool try_receive(struct tt_edge *edge, int k)
+{
+    const char *payload = NULL;
+    size_t bytes = 0;
+    ncclResult_t rc = tt_edge_peek(edge, 77, &payload, &bytes);
+    if (rc == ncclInProgress) return false;
+    assert_int_equal(rc, ncclSuccess);
+    assert_int_equal(bytes, bytes_of(k));
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal((unsigned char)payload[i], k % 256);
+    tt_edge_release(edge);
+    return true;
+}
+
+static void slots_arrive_in_order(void **state)
+{
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, 0, true);
+    struct tt_edge *in = edge_of(1, 0, false);
+    char name[64];
+    tt_edge_name(out, name, sizeof(name));
+    assert_string_equal(name, "NET/Socket/0");
+    for (int sent = 0, got = 0; got < 500;) {
+        bool moved = sent < 500 && try_send(out, sent);
+        sent += moved;
+        bool came = try_receive(in, got);
+        got += came;
+        if (!moved && !came) sched_yield();
+    }
+    assert_false(tt_edge_post_ref(out, 77, name, sizeof(name)));
+    rank_close(0);
+    rank_close(1);
+}
+
+static void *echo(void *arg)
+{
+    struct tt_edge *in = edge_of(1, 1, false);
+    struct tt_edge *out = edge_of(1, 1, true);
+    (void)arg;
+    for (int k = 0; k < 200; k++) {
+        while (!try_receive(in, k))
+            sched_yield();
+        while (!try_send(out, k))
+            sched_yield();
+    }
+    return NULL;
+}
+
+static void threads_play_ping_pong(void **state)
+{
+    pthread_t thread;
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, 1, true);
+    struct tt_edge *in = edge_of(0, 1, false);
+    assert_int_equal(pthread_create(&thread, NULL, echo, NULL), 0);
+    for (int k = 0; k < 200; k++) {
+        while (!try_send(out, k))
+            sched_yield();
+        while (!try_receive(in, k))
+            sched_yield();
+    }
+    pthread_join(thread, NULL);
+    rank_close(0);
+    rank_close(1);
+}
+
+/* Nobody waits: the proxy connects and sends; its end waits until all has left. */
+static void what_was_posted_leaves(void **state)
+{
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *in = edge_of(1, 0, false);
+    struct tt_edge *out = edge_of(0, 0, true);
+    for (int k = 0; k < TT_SLOTS; k++)
+        assert_true(try_send(out, k));
+    rank_close(0);
+    for (int k = 0; k < TT_SLOTS;) {
+        if (try_receive(in, k))
+            k++;
+        else
+            sched_yield();
+    }
+    rank_close(1);
+}
+
+static void another_operation_is_told(void **state)
+{
+    const char *payload = NULL;
+    size_t bytes = 0;
+    ncclResult_t rc;
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, 0, true);
+    struct tt_edge *in = edge_of(1, 0, false);
+    assert_true(try_send(out, 5));
+    while ((rc = tt_edge_peek(in, 78, &payload, &bytes)) == ncclInProgress)
+        sched_yield();
+    assert_int_equal(rc, ncclInvalidUsage);
+    rank_close(0);
+    rank_close(1);
+}
+
+static void a_dead_peer_ends_the_wait(void **state)
+{
+    const char *payload = NULL;
+    size_t bytes = 0;
+    ncclResult_t rc = ncclInProgress;
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, 0, true);
+    struct tt_edge *in = edge_of(1, 0, false);
+    assert_true(try_send(out, 3));
+    while (!try_receive(in, 3))
+        sched_yield();
+    rank_close(0);
+    while (rc == ncclInProgress) {
+        rc = tt_edge_peek(in, 77, &payload, &bytes);
+        sched_yield();
+    }
+    assert_int_equal(rc, ncclRemoteError);
+    assert_non_null(strstr(tt_last_error(), "rank 0"));
+    while (!tt_member_aborted(&ranks[1].member))
+        sched_yield(); /* the proxy spreads it */
+    rank_close(1);
+}
+
+/* An edge that is destroyed before its peer ever came. */
+static void nobody_comes(void **state)
+{
+    (void)state;
+    rank_open(0);
+    rank_open(1);
+    edge_of(0, 0, false);
+    struct tt_edge *out = edge_of(0, 1, true);
+    assert_true(try_send(out, 1));
+    ranks[0].member.abort = ncclRemoteError;
+    rank_close(0);
+    rank_close(1);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slots_arrive_in_order),     cmocka_unit_test(threads_play_ping_pong),
+        cmocka_unit_test(what_was_posted_leaves),    cmocka_unit_test(another_operation_is_told),
+        cmocka_unit_test(a_dead_peer_ends_the_wait), cmocka_unit_test(nobody_comes),
+    };
+    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
