@@ -4,6 +4,7 @@
 #define TUTTI_CUDA_H_
 
 #include "hostcuda/driver_enums.h"
+#include "hostcuda/driver_rename.h"
 #include "hostcuda/handles.h"
 #include "hostcuda/version.h"
 
@@ -112,35 +113,6 @@ typedef union CUstreamBatchMemOpParams_union {
     } flushRemoteWrites;
     cuuint64_t pad[6];
 } CUstreamBatchMemOpParams;
-
-/* What linked programs reach under a newer name. */
-#define cuGetProcAddress cuGetProcAddress_v2
-#define cuDeviceGetUuid cuDeviceGetUuid_v2
-#define cuDeviceTotalMem cuDeviceTotalMem_v2
-#define cuDevicePrimaryCtxRelease cuDevicePrimaryCtxRelease_v2
-#define cuMemGetAddressRange cuMemGetAddressRange_v2
-#define cuMemAlloc cuMemAlloc_v2
-#define cuMemFree cuMemFree_v2
-#define cuMemGetInfo cuMemGetInfo_v2
-#define cuMemHostGetDevicePointer cuMemHostGetDevicePointer_v2
-#define cuMemHostRegister cuMemHostRegister_v2
-#define cuMemAllocHost cuMemAllocHost_v2
-#define cuMemcpyHtoD cuMemcpyHtoD_v2
-#define cuMemcpyDtoH cuMemcpyDtoH_v2
-#define cuMemcpyDtoD cuMemcpyDtoD_v2
-#define cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
-#define cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
-#define cuMemcpyDtoDAsync cuMemcpyDtoDAsync_v2
-#define cuMemsetD8 cuMemsetD8_v2
-#define cuMemsetD32 cuMemsetD32_v2
-#define cuStreamDestroy cuStreamDestroy_v2
-#define cuEventDestroy cuEventDestroy_v2
-#define cuStreamWriteValue32 cuStreamWriteValue32_v2
-#define cuStreamWaitValue32 cuStreamWaitValue32_v2
-#define cuStreamWriteValue64 cuStreamWriteValue64_v2
-#define cuStreamWaitValue64 cuStreamWaitValue64_v2
-#define cuStreamBatchMemOp cuStreamBatchMemOp_v2
-#define cuStreamGetCaptureInfo cuStreamGetCaptureInfo_v3
 
 /* ---- start, errors, lookup ---- */
 CUresult cuInit(unsigned int flags);

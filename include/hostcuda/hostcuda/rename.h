@@ -12,6 +12,9 @@
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM /* handle 0 is the thread's own default stream */
 #if CUDART_VERSION < 13000
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v2_ptsz
+#define cudaStreamGetCaptureInfo_v3 cudaStreamGetCaptureInfo_v3_ptsz
+#define cudaStreamUpdateCaptureDependencies_v2 cudaStreamUpdateCaptureDependencies_v2_ptsz
+#define cudaMemPrefetchAsync_v2 cudaMemPrefetchAsync_v2_ptsz
 #else
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_ptsz
 #endif
@@ -66,6 +69,9 @@
 #define cudaStreamSynchronize cudaStreamSynchronize_ptsz
 #define cudaStreamUpdateCaptureDependencies cudaStreamUpdateCaptureDependencies_ptsz
 #define cudaStreamWaitEvent cudaStreamWaitEvent_ptsz
+#ifndef __CUDACC__
+#define __cudaLaunchKernel __cudaLaunchKernel_ptsz
+#endif
 #elif CUDART_VERSION < 13000
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v2
 #endif

@@ -1,0 +1,269 @@
+/* Copies and fills. Compiled twice, for the legacy and the per-thread default stream. What CUDA
+ * promises about pageable memory, tuttiHostCopy() does: such a source is read, such a destination
+ * written, before the call returns. */
+#include "face.h"
+
+#include "device/host/host_graph.h"
+#include "device/host/host_kernel.h"
+
+static struct tt_copy plain_copy(void *dst, const void *src, size_t len)
+{
+    return (struct tt_copy){
+        .dst = dst, .src = src, .dst_pitch = len, .src_pitch = len, .width = len, .height = 1};
+}
+
+static int check_copy(const struct tt_copy *copy, int kind)
+{
+    if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
+        return cudaErrorInvalidMemcpyDirection;
+    if (copy->width && copy->height && (!copy->dst || !copy->src)) return cudaErrorInvalidValue;
+    if (copy->height > 1 && (copy->width > copy->dst_pitch || copy->width > copy->src_pitch))
+        return cudaErrorInvalidPitchValue;
+    return cudaSuccess;
+}
+
+/* A call without a stream means the default one, and a capture of this thread forbids it. */
+static int default_stream(struct CUstream_st **stream)
+{
+    *stream = tt_face_stream(NULL);
+    return tuttiHostCaptureUnsafe() ? cudaErrorStreamCaptureImplicit
+                                    : tt_face_device(tuttiHostGetDevice());
+}
+
+static int copy_now(const struct tt_copy *copy, int kind)
+{
+    struct CUstream_st *stream;
+    int rc = check_copy(copy, kind);
+    if (!rc) rc = default_stream(&stream);
+    if (!rc) rc = tuttiHostCopy(stream, copy);
+    return rc ? rc : tuttiHostStreamSynchronize(stream);
+}
+
+static int copy_later(const struct tt_copy *copy, int kind, cudaStream_t stream)
+{
+    int rc = check_copy(copy, kind);
+    return rc ? rc : tuttiHostCopy(tt_face_stream(stream), copy);
+}
+
+/* hot */
+cudaError_t cudaMemcpy(void *dst, const void *src, size_t len, enum cudaMemcpyKind kind)
+{
+    struct tt_copy copy = plain_copy(dst, src, len);
+    return tt_face_done(copy_now(&copy, (int)kind));
+}
+
+/* hot */
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t len, enum cudaMemcpyKind kind,
+                            cudaStream_t stream)
+{
+    struct tt_copy copy = plain_copy(dst, src, len);
+    return tt_face_done(copy_later(&copy, (int)kind, stream));
+}
+
+cudaError_t cudaMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                         size_t width, size_t height, enum cudaMemcpyKind kind)
+{
+    struct tt_copy copy = {.dst = dst,
+                           .src = src,
+                           .dst_pitch = dst_pitch,
+                           .src_pitch = src_pitch,
+                           .width = width,
+                           .height = height};
+    if (width > dst_pitch || width > src_pitch) return tt_face_done(cudaErrorInvalidPitchValue);
+    return tt_face_done(copy_now(&copy, (int)kind));
+}
+
+cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                              size_t width, size_t height, enum cudaMemcpyKind kind,
+                              cudaStream_t stream)
+{
+    struct tt_copy copy = {.dst = dst,
+                           .src = src,
+                           .dst_pitch = dst_pitch,
+                           .src_pitch = src_pitch,
+                           .width = width,
+                           .height = height};
+    if (width > dst_pitch || width > src_pitch) return tt_face_done(cudaErrorInvalidPitchValue);
+    return tt_face_done(copy_later(&copy, (int)kind, stream));
+}
+
+/* ---- boxes ---- */
+
+static int copy_boxes(const struct cudaMemcpy3DParms *params, struct CUstream_st *stream)
+{
+    struct tt_copy copy;
+    int rc = tt_face_boxes(params, &copy);
+    return rc ? rc : tuttiHostCopy(stream, &copy);
+}
+
+cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *params)
+{
+    struct CUstream_st *stream;
+    int rc = params ? default_stream(&stream) : cudaErrorInvalidValue;
+    if (!rc) rc = copy_boxes(params, stream);
+    return tt_face_done(rc ? rc : tuttiHostStreamSynchronize(stream));
+}
+
+cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *params, cudaStream_t stream)
+{
+    if (!params) return tt_face_done(cudaErrorInvalidValue);
+    return tt_face_done(copy_boxes(params, tt_face_stream(stream)));
+}
+
+static struct cudaMemcpy3DParms without_devices(const struct cudaMemcpy3DPeerParms *peer)
+{
+    return (struct cudaMemcpy3DParms){.srcArray = peer->srcArray,
+                                      .srcPos = peer->srcPos,
+                                      .srcPtr = peer->srcPtr,
+                                      .dstArray = peer->dstArray,
+                                      .dstPos = peer->dstPos,
+                                      .dstPtr = peer->dstPtr,
+                                      .extent = peer->extent,
+                                      .kind = cudaMemcpyDefault};
+}
+
+static int check_peers(const struct cudaMemcpy3DPeerParms *peer)
+{
+    int rc = peer ? tt_face_device(peer->srcDevice) : cudaErrorInvalidValue;
+    return rc ? rc : tt_face_device(peer->dstDevice);
+}
+
+cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *peer)
+{
+    int rc = check_peers(peer);
+    if (rc) return tt_face_done(rc);
+    struct cudaMemcpy3DParms params = without_devices(peer);
+    return cudaMemcpy3D(&params);
+}
+
+cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *peer, cudaStream_t stream)
+{
+    int rc = check_peers(peer);
+    if (rc) return tt_face_done(rc);
+    struct cudaMemcpy3DParms params = without_devices(peer);
+    return cudaMemcpy3DAsync(&params, stream);
+}
+
+/* ---- fills ---- */
+
+struct fill {
+    void *ptr;
+    int value;
+    size_t pitch, width, height;
+};
+
+static int check_fill(const struct fill *fill)
+{
+    if (fill->width && fill->height && !fill->ptr) return cudaErrorInvalidValue;
+    return fill->height > 1 && fill->width > fill->pitch ? cudaErrorInvalidPitchValue
+                                                         : cudaSuccess;
+}
+
+static int fill_in_order(const struct fill *fill, struct CUstream_st *stream)
+{
+    int rc = check_fill(fill);
+    return rc ? rc
+              : tuttiHostSet(stream, fill->ptr, (unsigned)fill->value & 0xffU, 1, fill->pitch,
+                             fill->width, fill->height);
+}
+
+static cudaError_t fill_default(const struct fill *fill)
+{
+    struct CUstream_st *stream;
+    int rc = default_stream(&stream);
+    return tt_face_done(rc ? rc : fill_in_order(fill, stream));
+}
+
+static cudaError_t fill_later(const struct fill *fill, cudaStream_t stream)
+{
+    return tt_face_done(fill_in_order(fill, tt_face_stream(stream)));
+}
+
+cudaError_t cudaMemset(void *ptr, int value, size_t len)
+{
+    return fill_default(&(struct fill){ptr, value, len, len, 1});
+}
+
+cudaError_t cudaMemsetAsync(void *ptr, int value, size_t len, cudaStream_t stream)
+{
+    return fill_later(&(struct fill){ptr, value, len, len, 1}, stream);
+}
+
+cudaError_t cudaMemset2D(void *ptr, size_t pitch, int value, size_t width, size_t height)
+{
+    return fill_default(&(struct fill){ptr, value, pitch, width, height});
+}
+
+cudaError_t cudaMemset2DAsync(void *ptr, size_t pitch, int value, size_t width, size_t height,
+                              cudaStream_t stream)
+{
+    return fill_later(&(struct fill){ptr, value, pitch, width, height}, stream);
+}
+
+static int fill_box(struct cudaPitchedPtr ptr, int value, struct cudaExtent extent,
+                    struct CUstream_st *stream)
+{
+    struct fill fill = {ptr.ptr, value, ptr.pitch, extent.width, extent.height};
+    int rc = extent.height && extent.depth ? check_fill(&fill) : cudaSuccess;
+    for (size_t z = 0; !rc && z < extent.depth; z++) {
+        rc = fill_in_order(&fill, stream);
+        fill.ptr = (char *)fill.ptr + ptr.pitch * ptr.ysize;
+    }
+    return rc;
+}
+
+cudaError_t cudaMemset3D(struct cudaPitchedPtr ptr, int value, struct cudaExtent extent)
+{
+    struct CUstream_st *stream;
+    int rc = default_stream(&stream);
+    return tt_face_done(rc ? rc : fill_box(ptr, value, extent, stream));
+}
+
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr ptr, int value, struct cudaExtent extent,
+                              cudaStream_t stream)
+{
+    return tt_face_done(fill_box(ptr, value, extent, tt_face_stream(stream)));
+}
+
+/* ---- device variables: their host shadow is the storage ---- */
+
+static int variable_part(const void *symbol, size_t offset, size_t len, char **part)
+{
+    size_t bytes;
+    if (!tuttiHostVariable(symbol, &bytes)) return cudaErrorInvalidSymbol;
+    if (offset > bytes || len > bytes - offset) return cudaErrorInvalidValue;
+    *part = (char *)(uintptr_t)symbol + offset;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t len, size_t offset,
+                               enum cudaMemcpyKind kind)
+{
+    char *part;
+    int rc = variable_part(symbol, offset, len, &part);
+    return rc ? tt_face_done(rc) : cudaMemcpy(part, src, len, kind);
+}
+
+cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t len, size_t offset,
+                                 enum cudaMemcpyKind kind)
+{
+    char *part;
+    int rc = variable_part(symbol, offset, len, &part);
+    return rc ? tt_face_done(rc) : cudaMemcpy(dst, part, len, kind);
+}
+
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t len, size_t offset,
+                                    enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    char *part;
+    int rc = variable_part(symbol, offset, len, &part);
+    return rc ? tt_face_done(rc) : cudaMemcpyAsync(part, src, len, kind, stream);
+}
+
+cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t len, size_t offset,
+                                      enum cudaMemcpyKind kind, cudaStream_t stream)
+{
+    char *part;
+    int rc = variable_part(symbol, offset, len, &part);
+    return rc ? tt_face_done(rc) : cudaMemcpyAsync(dst, part, len, kind, stream);
+}

@@ -1,0 +1,216 @@
+/* The driver interface: memory that is handed out whole, and questions about addresses. */
+#include "driver.h"
+
+#include "device/host/host_graph.h"
+#include "device/host/host_vmm.h"
+
+#include <string.h>
+
+/* ---- questions ---- */
+
+struct whereabouts { /* what is known of an address */
+    bool known;      /* to the device room */
+    bool mapped;     /* by cuMemMap() */
+    unsigned type;   /* CU_MEMORYTYPE_HOST or CU_MEMORYTYPE_DEVICE */
+    bool managed;
+    int device;
+    char *base;
+    size_t bytes;
+    uint64_t id;
+    unsigned share;
+    int access;
+};
+
+static struct whereabouts find(CUdeviceptr ptr)
+{
+    struct whereabouts found = {.access = 3};
+    struct tt_pointer where;
+    struct tt_mapped mapped;
+    const void *address = tt_driver_ptr(ptr);
+    if (tuttiHostPointer(address, &where)) return found;
+    if (where.base && where.kind != TT_MEMORY_CONTROL) {
+        found.known = true;
+        found.managed = where.kind == TT_MEMORY_MANAGED;
+        found.type = where.kind == TT_MEMORY_DEVICE || found.managed ? CU_MEMORYTYPE_DEVICE
+                                                                    : CU_MEMORYTYPE_HOST;
+        found.device = where.device;
+        found.base = where.base;
+        found.bytes = where.bytes;
+        tuttiHostPointerId(address, &found.id);
+    } else if (tuttiHostMapped(address, &mapped)) {
+        found = (struct whereabouts){.known = true,
+                                     .mapped = true,
+                                     .type = CU_MEMORYTYPE_DEVICE,
+                                     .device = mapped.card.device,
+                                     .base = mapped.base,
+                                     .bytes = mapped.bytes,
+                                     .id = ((uint64_t)1 << 63) | mapped.block,
+                                     .share = mapped.card.share,
+                                     .access = mapped.access};
+    }
+    return found;
+}
+
+static int put(void *value, uint64_t number, size_t len)
+{
+    memcpy(value, &number, len); /* little endian: the low bytes */
+    return CUDA_SUCCESS;
+}
+
+/* Truth values are 4 bytes wide, as callers' variables are. */
+static int answer(const struct whereabouts *at, int attr, CUdeviceptr ptr, void *value)
+{
+    CUcontext context = NULL;
+    switch (attr) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        cuDevicePrimaryCtxRetain(&context, at->device);
+        return put(value, (uintptr_t)context, 8);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put(value, at->type, 4);
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(value, ptr, 8);
+    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+        if (at->type == CU_MEMORYTYPE_DEVICE && !at->managed) return CUDA_ERROR_INVALID_VALUE;
+        return put(value, ptr, 8);
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return put(value, 0, 4);
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID: return put(value, at->id, 8);
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(value, at->managed, 4);
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(value, (uint64_t)at->device, 4);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        return put(value, !at->mapped && !at->managed && at->type == CU_MEMORYTYPE_DEVICE, 4);
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(value, (uintptr_t)at->base, 8);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(value, at->bytes, 8);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return put(value, 1, 4);
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(value, at->share, 8);
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(value, (uint64_t)at->access, 4);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(value, 0, 8);
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(value, 0, 4);
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* Bytes that an attribute has, to clear them for an address that nobody knows. */
+static size_t width_of(int attr)
+{
+    switch (attr) {
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return 4;
+    default: return 8;
+    }
+}
+
+CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attr, CUdeviceptr ptr)
+{
+    struct whereabouts at = find(ptr);
+    if (!value || !at.known) return CUDA_ERROR_INVALID_VALUE;
+    return tt_driver_done(answer(&at, (int)attr, ptr, value));
+}
+
+CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attrs, void **values,
+                                CUdeviceptr ptr)
+{
+    struct whereabouts at = find(ptr);
+    if (!count || !attrs || !values) return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++) {
+        bool in_range = (int)attrs[i] >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+                        attrs[i] <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+        if (!values[i] || !in_range) return CUDA_ERROR_INVALID_VALUE;
+        if (at.known && answer(&at, (int)attrs[i], ptr, values[i]) == CUDA_SUCCESS) continue;
+        bool ordinal = attrs[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        put(values[i], ordinal ? (uint64_t)CU_DEVICE_INVALID : 0, width_of((int)attrs[i]));
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attr, CUdeviceptr ptr)
+{
+    if (!value || attr != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !find(ptr).known)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS; /* copies of memory in use are synchronous enough here */
+}
+
+CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *len, CUdeviceptr ptr)
+{
+    struct whereabouts at = find(ptr);
+    if (!at.known) return CUDA_ERROR_NOT_FOUND;
+    if (base) *base = (uintptr_t)at.base;
+    if (len) *len = at.bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+{
+    if (!free_bytes || !total_bytes) return CUDA_ERROR_INVALID_VALUE;
+    return tt_driver_done(tuttiHostMemInfo(tuttiHostGetDevice(), free_bytes, total_bytes));
+}
+
+/* ---- allocation ---- */
+
+CUresult cuMemAlloc(CUdeviceptr *ptr, size_t len)
+{
+    void *address = NULL;
+    int rc = ptr && len ? tuttiHostCaptureUnsafe() : (int)CUDA_ERROR_INVALID_VALUE;
+    if (!rc) rc = tuttiHostMalloc(tuttiHostGetDevice(), len, &address);
+    if (!rc) *ptr = (uintptr_t)address;
+    return tt_driver_done(rc);
+}
+
+CUresult cuMemFree(CUdeviceptr ptr)
+{
+    struct whereabouts at = find(ptr);
+    if (!ptr) return CUDA_SUCCESS;
+    int rc = tuttiHostCaptureUnsafe();
+    if (!rc && (!at.known || at.mapped)) rc = CUDA_ERROR_INVALID_VALUE;
+    if (!rc) rc = tuttiHostDeviceSynchronize(at.device);
+    return tt_driver_done(rc ? rc : tuttiHostFree(tt_driver_ptr(ptr)));
+}
+
+CUresult cuMemHostAlloc(void **ptr, size_t len, unsigned int flags)
+{
+    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
+                           CU_MEMHOSTALLOC_WRITECOMBINED;
+    if (!ptr || !len || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
+    return tt_driver_done(tuttiHostMallocHost(len, flags, false, ptr));
+}
+
+CUresult cuMemAllocHost(void **ptr, size_t len)
+{
+    return cuMemHostAlloc(ptr, len, 0);
+}
+
+CUresult cuMemFreeHost(void *ptr)
+{
+    return tt_driver_done(ptr ? tuttiHostFreeHost(ptr) : (int)CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult cuMemHostRegister(void *ptr, size_t len, unsigned int flags)
+{
+    const unsigned known = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                           CU_MEMHOSTREGISTER_IOMEMORY | 8; /* 8: read only */
+    if (flags & ~known) return CUDA_ERROR_INVALID_VALUE;
+    if (flags & CU_MEMHOSTREGISTER_IOMEMORY) return CUDA_ERROR_NOT_SUPPORTED;
+    return tt_driver_done(tuttiHostHostRegister(ptr, len, flags));
+}
+
+CUresult cuMemHostUnregister(void *ptr)
+{
+    return tt_driver_done(tuttiHostHostUnregister(ptr));
+}
+
+CUresult cuMemHostGetDevicePointer(CUdeviceptr *device_ptr, void *ptr, unsigned int flags)
+{
+    struct whereabouts at = find((uintptr_t)ptr);
+    bool host = at.known && (at.type == CU_MEMORYTYPE_HOST || at.managed);
+    if (!device_ptr || flags || !host) return CUDA_ERROR_INVALID_VALUE;
+    *device_ptr = (uintptr_t)ptr;
+    return CUDA_SUCCESS;
+}

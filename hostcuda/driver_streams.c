@@ -1,0 +1,286 @@
+/* The driver interface: what happens on a stream. Compiled twice, for the legacy and the per-thread
+ * default stream. */
+#include "driver.h"
+
+#include "device/host/host_graph.h"
+#include "shared.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    return tt_driver_done(tuttiHostStreamSynchronize(tt_driver_stream(stream)));
+}
+
+CUresult cuStreamQuery(CUstream stream)
+{
+    return tt_driver_done(tuttiHostStreamQuery(tt_driver_stream(stream)));
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
+    if (flags & ~1U) return CUDA_ERROR_INVALID_VALUE;
+    if (flags)
+        return tt_driver_done(tuttiHostStreamWaitExternal(tt_driver_stream(stream), event));
+    return tt_driver_done(tuttiHostStreamWaitEvent(tt_driver_stream(stream), event));
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    return tt_driver_done(tuttiHostEventRecord(event, tt_driver_stream(stream)));
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user_data)
+{
+    if (!fn) return CUDA_ERROR_INVALID_VALUE;
+    return tt_driver_done(tuttiHostCall(tt_driver_stream(stream), fn, user_data));
+}
+
+/* ---- copies and fills ---- */
+
+static int copy(CUstream stream, void *dst, const void *src, size_t len)
+{
+    struct tt_copy what = {.dst = dst, .src = src, .width = len, .height = 1};
+    if (len && (!dst || !src)) return CUDA_ERROR_INVALID_VALUE;
+    return tuttiHostCopy(tt_driver_stream(stream), &what);
+}
+
+static CUresult copy_now(void *dst, const void *src, size_t len)
+{
+    int rc = tuttiHostCaptureUnsafe() ? (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+    if (!rc) rc = copy(NULL, dst, src, len);
+    return tt_driver_done(rc ? rc : tuttiHostStreamSynchronize(tt_driver_stream(NULL)));
+}
+
+CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t len)
+{
+    return copy_now(tt_driver_ptr(dst), tt_driver_ptr(src), len);
+}
+
+CUresult cuMemcpyHtoD(CUdeviceptr dst, const void *src, size_t len)
+{
+    return copy_now(tt_driver_ptr(dst), src, len);
+}
+
+CUresult cuMemcpyDtoH(void *dst, CUdeviceptr src, size_t len)
+{
+    return copy_now(dst, tt_driver_ptr(src), len);
+}
+
+CUresult cuMemcpyDtoD(CUdeviceptr dst, CUdeviceptr src, size_t len)
+{
+    return copy_now(tt_driver_ptr(dst), tt_driver_ptr(src), len);
+}
+
+CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t len, CUstream stream)
+{
+    return tt_driver_done(copy(stream, tt_driver_ptr(dst), tt_driver_ptr(src), len));
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t len, CUstream stream)
+{
+    return tt_driver_done(copy(stream, tt_driver_ptr(dst), src, len));
+}
+
+CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t len, CUstream stream)
+{
+    return tt_driver_done(copy(stream, dst, tt_driver_ptr(src), len));
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t len, CUstream stream)
+{
+    return tt_driver_done(copy(stream, tt_driver_ptr(dst), tt_driver_ptr(src), len));
+}
+
+static int fill(CUstream stream, CUdeviceptr ptr, unsigned value, unsigned elem, size_t count)
+{
+    if (count && !ptr) return CUDA_ERROR_INVALID_VALUE;
+    return tuttiHostSet(tt_driver_stream(stream), tt_driver_ptr(ptr), value, elem, count * elem,
+                        count, 1);
+}
+
+CUresult cuMemsetD8(CUdeviceptr ptr, unsigned char value, size_t count)
+{
+    int rc = tuttiHostCaptureUnsafe() ? (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+    return tt_driver_done(rc ? rc : fill(NULL, ptr, value, 1, count));
+}
+
+CUresult cuMemsetD32(CUdeviceptr ptr, unsigned int value, size_t count)
+{
+    int rc = tuttiHostCaptureUnsafe() ? (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
+    return tt_driver_done(rc ? rc : fill(NULL, ptr, value, 4, count));
+}
+
+CUresult cuMemsetD8Async(CUdeviceptr ptr, unsigned char value, size_t count, CUstream stream)
+{
+    return tt_driver_done(fill(stream, ptr, value, 1, count));
+}
+
+CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned int value, size_t count, CUstream stream)
+{
+    return tt_driver_done(fill(stream, ptr, value, 4, count));
+}
+
+/* ---- words in memory: written and waited for in stream order ---- */
+
+enum word_kind { WORD_WRITE, WORD_WAIT };
+
+struct word {
+    struct tt_item item;
+    enum word_kind kind;
+    unsigned compare; /* CU_STREAM_WAIT_VALUE_* */
+    bool wide;        /* 64 bits */
+    void *address;
+    uint64_t value;
+};
+
+static bool word_holds(const struct word *word)
+{
+    uint64_t now = word->wide ? __atomic_load_n((const uint64_t *)word->address, __ATOMIC_ACQUIRE)
+                              : __atomic_load_n((const uint32_t *)word->address, __ATOMIC_ACQUIRE);
+    switch (word->compare) { /* >= goes round, as sequence numbers do */
+    case CU_STREAM_WAIT_VALUE_GEQ:
+        return word->wide ? (int64_t)(now - word->value) >= 0
+                          : (int32_t)((uint32_t)now - (uint32_t)word->value) >= 0;
+    case CU_STREAM_WAIT_VALUE_EQ: return now == word->value;
+    case CU_STREAM_WAIT_VALUE_AND: return (now & word->value) != 0;
+    default: {
+        uint64_t mask = word->wide ? UINT64_MAX : UINT32_MAX;
+        return (~(now | word->value) & mask) != 0;
+    }
+    }
+}
+
+static enum tt_step word_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct word *word = (struct word *)item;
+    if (call == TT_ITEM_RELEASE) {
+        free(word);
+        return TT_STEP_DONE;
+    }
+    if (word->kind == WORD_WAIT) return word_holds(word) ? TT_STEP_DONE : TT_STEP_WAIT;
+    if (word->wide) {
+        __atomic_store_n((uint64_t *)word->address, word->value, __ATOMIC_RELEASE);
+    } else {
+        __atomic_store_n((uint32_t *)word->address, (uint32_t)word->value, __ATOMIC_RELEASE);
+    }
+    return TT_STEP_DONE;
+}
+
+static int submit_word(CUstream stream, const struct word *what)
+{
+    size_t bytes = what->wide ? 8 : 4;
+    if (!what->address || (uintptr_t)what->address % bytes) return CUDA_ERROR_INVALID_VALUE;
+    struct word *word = malloc(sizeof(*word));
+    if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
+    *word = *what;
+    word->item.step = word_step;
+    int rc = tuttiHostSubmit(tt_driver_stream(stream), &word->item, true);
+    if (rc) free(word);
+    return rc;
+}
+
+static int write_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool wide, unsigned flags)
+{
+    if (flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) return CUDA_ERROR_INVALID_VALUE;
+    struct word word = {
+        .kind = WORD_WRITE, .wide = wide, .address = tt_driver_ptr(ptr), .value = value};
+    return submit_word(stream, &word);
+}
+
+static int wait_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool wide, unsigned flags)
+{
+    unsigned compare = flags & ~(unsigned)CU_STREAM_WAIT_VALUE_FLUSH;
+    if (compare > CU_STREAM_WAIT_VALUE_NOR) return CUDA_ERROR_INVALID_VALUE;
+    struct word word = {.kind = WORD_WAIT,
+                        .compare = compare,
+                        .wide = wide,
+                        .address = tt_driver_ptr(ptr),
+                        .value = value};
+    return submit_word(stream, &word);
+}
+
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value,
+                              unsigned int flags)
+{
+    return tt_driver_done(write_word(stream, ptr, value, false, flags));
+}
+
+CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value,
+                              unsigned int flags)
+{
+    return tt_driver_done(write_word(stream, ptr, value, true, flags));
+}
+
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value,
+                             unsigned int flags)
+{
+    return tt_driver_done(wait_word(stream, ptr, value, false, flags));
+}
+
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value,
+                             unsigned int flags)
+{
+    return tt_driver_done(wait_word(stream, ptr, value, true, flags));
+}
+
+static int batch_op(CUstream stream, const CUstreamBatchMemOpParams *op)
+{
+    switch (op->operation) {
+    case CU_STREAM_MEM_OP_WAIT_VALUE_32:
+        return wait_word(stream, op->waitValue.address, op->waitValue.value, false,
+                         op->waitValue.flags);
+    case CU_STREAM_MEM_OP_WAIT_VALUE_64:
+        return wait_word(stream, op->waitValue.address, op->waitValue.value64, true,
+                         op->waitValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_32:
+        return write_word(stream, op->writeValue.address, op->writeValue.value, false,
+                          op->writeValue.flags);
+    case CU_STREAM_MEM_OP_WRITE_VALUE_64:
+        return write_word(stream, op->writeValue.address, op->writeValue.value64, true,
+                          op->writeValue.flags);
+    case CU_STREAM_MEM_OP_BARRIER:
+    case CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES: return CUDA_SUCCESS; /* stores are ordered */
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuStreamBatchMemOp(CUstream stream, unsigned int count, CUstreamBatchMemOpParams *ops,
+                            unsigned int flags)
+{
+    int rc = ops && !flags && count <= 256 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; !rc && i < count; i++) {
+        rc = batch_op(stream, &ops[i]);
+    }
+    return tt_driver_done(rc);
+}
+
+/* ---- capture ---- */
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+    enum cudaStreamCaptureStatus found = cudaStreamCaptureStatusNone;
+    struct tt_face_capture out = {.status = &found};
+    int rc = status ? tt_face_capture_info(tt_driver_stream(stream), &out)
+                    : (int)CUDA_ERROR_INVALID_VALUE;
+    if (!rc) *status = (CUstreamCaptureStatus)found;
+    return tt_driver_done(rc);
+}
+
+CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+                                CUgraph *graph, const CUgraphNode **dependencies,
+                                const CUgraphEdgeData **edges, size_t *count)
+{
+    enum cudaStreamCaptureStatus found = cudaStreamCaptureStatusNone;
+    const cudaGraphEdgeData *data = NULL;
+    unsigned long long number = 0;
+    struct tt_face_capture out = {&found, &number, graph, dependencies, &data, count};
+    int rc = status ? tt_face_capture_info(tt_driver_stream(stream), &out)
+                    : (int)CUDA_ERROR_INVALID_VALUE;
+    if (rc) return tt_driver_done(rc);
+    *status = (CUstreamCaptureStatus)found;
+    if (id) *id = number;
+    if (edges) *edges = (const CUgraphEdgeData *)data;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,247 @@
+/* Functions of the driver interface by name and by the CUDA version that brought them. Rows of one
+ * name stand newest first; the first that is not newer than what is asked for is the answer. */
+#include <stddef.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "driver_find.h"
+
+typedef void driver_function(void);
+
+/* Addresses are all that matters here, so the types are not those of cuda.h. */
+#pragma GCC visibility push(default)
+driver_function cuCtxGetCurrent;
+driver_function cuCtxGetDevice;
+driver_function cuCtxPopCurrent_v2;
+driver_function cuCtxPushCurrent_v2;
+driver_function cuCtxSetCurrent;
+driver_function cuCtxSynchronize;
+driver_function cuDeviceCanAccessPeer;
+driver_function cuDeviceGet;
+driver_function cuDeviceGetAttribute;
+driver_function cuDeviceGetByPCIBusId;
+driver_function cuDeviceGetCount;
+driver_function cuDeviceGetName;
+driver_function cuDeviceGetPCIBusId;
+driver_function cuDeviceGetUuid_v2;
+driver_function cuDevicePrimaryCtxGetState;
+driver_function cuDevicePrimaryCtxRelease_v2;
+driver_function cuDevicePrimaryCtxRetain;
+driver_function cuDeviceTotalMem_v2;
+driver_function cuDriverGetVersion;
+driver_function cuEventCreate;
+driver_function cuEventDestroy_v2;
+driver_function cuEventElapsedTime;
+driver_function cuEventQuery;
+driver_function cuEventRecord;
+driver_function cuEventRecord_ptsz;
+driver_function cuEventSynchronize;
+driver_function cuFlushGPUDirectRDMAWrites;
+driver_function cuGetErrorName;
+driver_function cuGetErrorString;
+driver_function cuGetProcAddress;
+driver_function cuGetProcAddress_v2;
+driver_function cuInit;
+driver_function cuLaunchHostFunc;
+driver_function cuLaunchHostFunc_ptsz;
+driver_function cuMemAddressFree;
+driver_function cuMemAddressReserve;
+driver_function cuMemAllocHost_v2;
+driver_function cuMemAlloc_v2;
+driver_function cuMemCreate;
+driver_function cuMemExportToShareableHandle;
+driver_function cuMemFreeHost;
+driver_function cuMemFree_v2;
+driver_function cuMemGetAccess;
+driver_function cuMemGetAddressRange_v2;
+driver_function cuMemGetAllocationGranularity;
+driver_function cuMemGetAllocationPropertiesFromHandle;
+driver_function cuMemGetHandleForAddressRange;
+driver_function cuMemGetInfo_v2;
+driver_function cuMemHostAlloc;
+driver_function cuMemHostGetDevicePointer_v2;
+driver_function cuMemHostRegister_v2;
+driver_function cuMemHostUnregister;
+driver_function cuMemImportFromShareableHandle;
+driver_function cuMemMap;
+driver_function cuMemRelease;
+driver_function cuMemRetainAllocationHandle;
+driver_function cuMemSetAccess;
+driver_function cuMemUnmap;
+driver_function cuMemcpy;
+driver_function cuMemcpyAsync;
+driver_function cuMemcpyAsync_ptsz;
+driver_function cuMemcpyDtoDAsync_v2;
+driver_function cuMemcpyDtoDAsync_v2_ptsz;
+driver_function cuMemcpyDtoD_v2;
+driver_function cuMemcpyDtoD_v2_ptds;
+driver_function cuMemcpyDtoHAsync_v2;
+driver_function cuMemcpyDtoHAsync_v2_ptsz;
+driver_function cuMemcpyDtoH_v2;
+driver_function cuMemcpyDtoH_v2_ptds;
+driver_function cuMemcpyHtoDAsync_v2;
+driver_function cuMemcpyHtoDAsync_v2_ptsz;
+driver_function cuMemcpyHtoD_v2;
+driver_function cuMemcpyHtoD_v2_ptds;
+driver_function cuMemcpy_ptds;
+driver_function cuMemsetD32Async;
+driver_function cuMemsetD32Async_ptsz;
+driver_function cuMemsetD32_v2;
+driver_function cuMemsetD32_v2_ptds;
+driver_function cuMemsetD8Async;
+driver_function cuMemsetD8Async_ptsz;
+driver_function cuMemsetD8_v2;
+driver_function cuMemsetD8_v2_ptds;
+driver_function cuMulticastCreate;
+driver_function cuPointerGetAttribute;
+driver_function cuPointerGetAttributes;
+driver_function cuPointerSetAttribute;
+driver_function cuStreamBatchMemOp_v2;
+driver_function cuStreamBatchMemOp_v2_ptsz;
+driver_function cuStreamCreate;
+driver_function cuStreamCreateWithPriority;
+driver_function cuStreamDestroy_v2;
+driver_function cuStreamGetCaptureInfo;
+driver_function cuStreamGetCaptureInfo_ptsz;
+driver_function cuStreamGetCaptureInfo_v2;
+driver_function cuStreamGetCaptureInfo_v2_ptsz;
+driver_function cuStreamGetCaptureInfo_v3;
+driver_function cuStreamGetCaptureInfo_v3_ptsz;
+driver_function cuStreamIsCapturing;
+driver_function cuStreamIsCapturing_ptsz;
+driver_function cuStreamQuery;
+driver_function cuStreamQuery_ptsz;
+driver_function cuStreamSynchronize;
+driver_function cuStreamSynchronize_ptsz;
+driver_function cuStreamWaitEvent;
+driver_function cuStreamWaitEvent_ptsz;
+driver_function cuStreamWaitValue32_v2;
+driver_function cuStreamWaitValue32_v2_ptsz;
+driver_function cuStreamWaitValue64_v2;
+driver_function cuStreamWaitValue64_v2_ptsz;
+driver_function cuStreamWriteValue32_v2;
+driver_function cuStreamWriteValue32_v2_ptsz;
+driver_function cuStreamWriteValue64_v2;
+driver_function cuStreamWriteValue64_v2_ptsz;
+driver_function cuThreadExchangeStreamCaptureMode;
+#pragma GCC visibility pop
+
+struct driver_row {
+    const char *name;
+    int version;
+    driver_function *legacy, *per_thread;
+};
+
+static const struct driver_row rows[] = {
+    {"cuCtxGetCurrent", 2000, cuCtxGetCurrent, cuCtxGetCurrent},
+    {"cuCtxGetDevice", 2000, cuCtxGetDevice, cuCtxGetDevice},
+    {"cuCtxPopCurrent", 2000, cuCtxPopCurrent_v2, cuCtxPopCurrent_v2},
+    {"cuCtxPushCurrent", 2000, cuCtxPushCurrent_v2, cuCtxPushCurrent_v2},
+    {"cuCtxSetCurrent", 2000, cuCtxSetCurrent, cuCtxSetCurrent},
+    {"cuCtxSynchronize", 2000, cuCtxSynchronize, cuCtxSynchronize},
+    {"cuDeviceCanAccessPeer", 2000, cuDeviceCanAccessPeer, cuDeviceCanAccessPeer},
+    {"cuDeviceGet", 2000, cuDeviceGet, cuDeviceGet},
+    {"cuDeviceGetAttribute", 2000, cuDeviceGetAttribute, cuDeviceGetAttribute},
+    {"cuDeviceGetByPCIBusId", 2000, cuDeviceGetByPCIBusId, cuDeviceGetByPCIBusId},
+    {"cuDeviceGetCount", 2000, cuDeviceGetCount, cuDeviceGetCount},
+    {"cuDeviceGetName", 2000, cuDeviceGetName, cuDeviceGetName},
+    {"cuDeviceGetPCIBusId", 2000, cuDeviceGetPCIBusId, cuDeviceGetPCIBusId},
+    {"cuDeviceGetUuid", 11040, cuDeviceGetUuid_v2, cuDeviceGetUuid_v2},
+    {"cuDeviceGetUuid", 9020, cuDeviceGetUuid_v2, cuDeviceGetUuid_v2},
+    {"cuDevicePrimaryCtxGetState", 2000, cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState},
+    {"cuDevicePrimaryCtxRelease", 11000, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2},
+    {"cuDevicePrimaryCtxRelease", 7000, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2},
+    {"cuDevicePrimaryCtxRetain", 2000, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain},
+    {"cuDeviceTotalMem", 2000, cuDeviceTotalMem_v2, cuDeviceTotalMem_v2},
+    {"cuDriverGetVersion", 2000, cuDriverGetVersion, cuDriverGetVersion},
+    {"cuEventCreate", 2000, cuEventCreate, cuEventCreate},
+    {"cuEventDestroy", 2000, cuEventDestroy_v2, cuEventDestroy_v2},
+    {"cuEventElapsedTime", 2000, cuEventElapsedTime, cuEventElapsedTime},
+    {"cuEventQuery", 2000, cuEventQuery, cuEventQuery},
+    {"cuEventRecord", 2000, cuEventRecord, cuEventRecord_ptsz},
+    {"cuEventSynchronize", 2000, cuEventSynchronize, cuEventSynchronize},
+    {"cuFlushGPUDirectRDMAWrites", 11030, cuFlushGPUDirectRDMAWrites, cuFlushGPUDirectRDMAWrites},
+    {"cuGetErrorName", 2000, cuGetErrorName, cuGetErrorName},
+    {"cuGetErrorString", 2000, cuGetErrorString, cuGetErrorString},
+    {"cuGetProcAddress", 12000, cuGetProcAddress_v2, cuGetProcAddress_v2},
+    {"cuGetProcAddress", 11030, cuGetProcAddress, cuGetProcAddress},
+    {"cuInit", 2000, cuInit, cuInit},
+    {"cuLaunchHostFunc", 10000, cuLaunchHostFunc, cuLaunchHostFunc_ptsz},
+    {"cuMemAddressFree", 10020, cuMemAddressFree, cuMemAddressFree},
+    {"cuMemAddressReserve", 10020, cuMemAddressReserve, cuMemAddressReserve},
+    {"cuMemAlloc", 2000, cuMemAlloc_v2, cuMemAlloc_v2},
+    {"cuMemAllocHost", 2000, cuMemAllocHost_v2, cuMemAllocHost_v2},
+    {"cuMemCreate", 10020, cuMemCreate, cuMemCreate},
+    {"cuMemExportToShareableHandle", 10020, cuMemExportToShareableHandle, cuMemExportToShareableHandle},
+    {"cuMemFree", 2000, cuMemFree_v2, cuMemFree_v2},
+    {"cuMemFreeHost", 2000, cuMemFreeHost, cuMemFreeHost},
+    {"cuMemGetAccess", 10020, cuMemGetAccess, cuMemGetAccess},
+    {"cuMemGetAddressRange", 2000, cuMemGetAddressRange_v2, cuMemGetAddressRange_v2},
+    {"cuMemGetAllocationGranularity", 10020, cuMemGetAllocationGranularity, cuMemGetAllocationGranularity},
+    {"cuMemGetAllocationPropertiesFromHandle", 10020, cuMemGetAllocationPropertiesFromHandle, cuMemGetAllocationPropertiesFromHandle},
+    {"cuMemGetHandleForAddressRange", 11070, cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange},
+    {"cuMemGetInfo", 2000, cuMemGetInfo_v2, cuMemGetInfo_v2},
+    {"cuMemHostAlloc", 2000, cuMemHostAlloc, cuMemHostAlloc},
+    {"cuMemHostGetDevicePointer", 2000, cuMemHostGetDevicePointer_v2, cuMemHostGetDevicePointer_v2},
+    {"cuMemHostRegister", 2000, cuMemHostRegister_v2, cuMemHostRegister_v2},
+    {"cuMemHostUnregister", 2000, cuMemHostUnregister, cuMemHostUnregister},
+    {"cuMemImportFromShareableHandle", 10020, cuMemImportFromShareableHandle, cuMemImportFromShareableHandle},
+    {"cuMemMap", 10020, cuMemMap, cuMemMap},
+    {"cuMemRelease", 10020, cuMemRelease, cuMemRelease},
+    {"cuMemRetainAllocationHandle", 11000, cuMemRetainAllocationHandle, cuMemRetainAllocationHandle},
+    {"cuMemSetAccess", 10020, cuMemSetAccess, cuMemSetAccess},
+    {"cuMemUnmap", 10020, cuMemUnmap, cuMemUnmap},
+    {"cuMemcpy", 2000, cuMemcpy, cuMemcpy_ptds},
+    {"cuMemcpyAsync", 2000, cuMemcpyAsync, cuMemcpyAsync_ptsz},
+    {"cuMemcpyDtoD", 2000, cuMemcpyDtoD_v2, cuMemcpyDtoD_v2_ptds},
+    {"cuMemcpyDtoDAsync", 2000, cuMemcpyDtoDAsync_v2, cuMemcpyDtoDAsync_v2_ptsz},
+    {"cuMemcpyDtoH", 2000, cuMemcpyDtoH_v2, cuMemcpyDtoH_v2_ptds},
+    {"cuMemcpyDtoHAsync", 2000, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz},
+    {"cuMemcpyHtoD", 2000, cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds},
+    {"cuMemcpyHtoDAsync", 2000, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz},
+    {"cuMemsetD32", 2000, cuMemsetD32_v2, cuMemsetD32_v2_ptds},
+    {"cuMemsetD32Async", 2000, cuMemsetD32Async, cuMemsetD32Async_ptsz},
+    {"cuMemsetD8", 2000, cuMemsetD8_v2, cuMemsetD8_v2_ptds},
+    {"cuMemsetD8Async", 2000, cuMemsetD8Async, cuMemsetD8Async_ptsz},
+    {"cuMulticastCreate", 12010, cuMulticastCreate, cuMulticastCreate},
+    {"cuPointerGetAttribute", 2000, cuPointerGetAttribute, cuPointerGetAttribute},
+    {"cuPointerGetAttributes", 2000, cuPointerGetAttributes, cuPointerGetAttributes},
+    {"cuPointerSetAttribute", 2000, cuPointerSetAttribute, cuPointerSetAttribute},
+    {"cuStreamBatchMemOp", 11070, cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz},
+    {"cuStreamBatchMemOp", 8000, cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz},
+    {"cuStreamCreate", 2000, cuStreamCreate, cuStreamCreate},
+    {"cuStreamCreateWithPriority", 2000, cuStreamCreateWithPriority, cuStreamCreateWithPriority},
+    {"cuStreamDestroy", 2000, cuStreamDestroy_v2, cuStreamDestroy_v2},
+    {"cuStreamGetCaptureInfo", 12030, cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo_v3_ptsz},
+    {"cuStreamGetCaptureInfo", 11030, cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz},
+    {"cuStreamGetCaptureInfo", 10010, cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz},
+    {"cuStreamIsCapturing", 10000, cuStreamIsCapturing, cuStreamIsCapturing_ptsz},
+    {"cuStreamQuery", 2000, cuStreamQuery, cuStreamQuery_ptsz},
+    {"cuStreamSynchronize", 2000, cuStreamSynchronize, cuStreamSynchronize_ptsz},
+    {"cuStreamWaitEvent", 2000, cuStreamWaitEvent, cuStreamWaitEvent_ptsz},
+    {"cuStreamWaitValue32", 11070, cuStreamWaitValue32_v2, cuStreamWaitValue32_v2_ptsz},
+    {"cuStreamWaitValue32", 8000, cuStreamWaitValue32_v2, cuStreamWaitValue32_v2_ptsz},
+    {"cuStreamWaitValue64", 11070, cuStreamWaitValue64_v2, cuStreamWaitValue64_v2_ptsz},
+    {"cuStreamWaitValue64", 9000, cuStreamWaitValue64_v2, cuStreamWaitValue64_v2_ptsz},
+    {"cuStreamWriteValue32", 11070, cuStreamWriteValue32_v2, cuStreamWriteValue32_v2_ptsz},
+    {"cuStreamWriteValue32", 8000, cuStreamWriteValue32_v2, cuStreamWriteValue32_v2_ptsz},
+    {"cuStreamWriteValue64", 11070, cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz},
+    {"cuStreamWriteValue64", 9000, cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz},
+    {"cuThreadExchangeStreamCaptureMode", 10010, cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode},
+};
+
+enum tt_driver_found tt_driver_find(const char *name, int version, bool per_thread,
+                                    void **function)
+{
+    bool known = false;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (strcmp(rows[i].name, name) != 0) continue;
+        known = true;
+        if (version && rows[i].version > version) continue;
+        driver_function *found = per_thread ? rows[i].per_thread : rows[i].legacy;
+        memcpy(function, &found, sizeof(found));
+        return TT_DRIVER_FOUND;
+    }
+    *function = NULL;
+    return known ? TT_DRIVER_NEWER : TT_DRIVER_UNKNOWN;
+}

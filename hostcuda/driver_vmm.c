@@ -1,0 +1,167 @@
+/* The driver interface: memory in parts. What may be passed on leaves as a file descriptor. */
+#include "driver.h"
+
+#include "device/host/host_face.h"
+#include "device/host/host_vmm.h"
+
+#include <string.h>
+
+static int check_prop(const CUmemAllocationProp *prop)
+{
+    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
+    if (prop->requestedHandleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        return tt_driver_device(prop->location.id);
+    bool host = prop->location.type == CU_MEM_LOCATION_TYPE_HOST ||
+                prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+                prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
+                     const CUmemAllocationProp *prop, unsigned long long flags)
+{
+    uint64_t block = 0;
+    int rc = handle && !flags ? check_prop(prop) : (int)CUDA_ERROR_INVALID_VALUE;
+    if (rc) return tt_driver_done(rc);
+    struct tt_block_card card = {.device = tuttiHostGetDevice(),
+                                 .share = (unsigned)prop->requestedHandleTypes,
+                                 .bytes = len};
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) card.device = prop->location.id;
+    rc = tuttiHostBlockCreate(&card, &block);
+    if (!rc) *handle = block;
+    return tt_driver_done(rc);
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    return tt_driver_done(tuttiHostBlockRelease(handle));
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t len, size_t alignment, CUdeviceptr address,
+                             unsigned long long flags)
+{
+    void *base = NULL;
+    if (!ptr || flags) return CUDA_ERROR_INVALID_VALUE;
+    int rc = tuttiHostReserve(len, alignment, tt_driver_ptr(address), &base);
+    if (!rc) *ptr = (uintptr_t)base;
+    return tt_driver_done(rc);
+}
+
+CUresult cuMemAddressFree(CUdeviceptr ptr, size_t len)
+{
+    return tt_driver_done(tuttiHostUnreserve(tt_driver_ptr(ptr), len));
+}
+
+CUresult cuMemMap(CUdeviceptr ptr, size_t len, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    if (flags) return CUDA_ERROR_INVALID_VALUE;
+    return tt_driver_done(tuttiHostMap(tt_driver_ptr(ptr), len, offset, handle));
+}
+
+CUresult cuMemUnmap(CUdeviceptr ptr, size_t len)
+{
+    return tt_driver_done(tuttiHostUnmap(tt_driver_ptr(ptr), len));
+}
+
+/* All devices reach the same bytes, so the widest access that one of them gets holds. */
+CUresult cuMemSetAccess(CUdeviceptr ptr, size_t len, const CUmemAccessDesc *descs, size_t count)
+{
+    int access = 0;
+    if (!descs || !count) return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count; i++) {
+        if (descs[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+            int rc = tt_driver_device(descs[i].location.id);
+            if (rc) return tt_driver_done(rc);
+        }
+        access |= (int)descs[i].flags;
+    }
+    return tt_driver_done(tuttiHostMapAccess(tt_driver_ptr(ptr), len, access));
+}
+
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
+{
+    struct tt_mapped mapped;
+    if (!flags || !location || !tuttiHostMapped(tt_driver_ptr(ptr), &mapped))
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = (unsigned long long)mapped.access;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                       CUmemAllocationGranularity_flags option)
+{
+    int rc = granularity ? check_prop(prop) : (int)CUDA_ERROR_INVALID_VALUE;
+    if (!rc && option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+        option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (!rc) *granularity = TT_BLOCK_GRAIN;
+    return tt_driver_done(rc);
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                CUmemGenericAllocationHandle handle)
+{
+    struct tt_block_card card;
+    int rc = prop ? tuttiHostBlockCard(handle, &card) : (int)CUDA_ERROR_INVALID_VALUE;
+    if (rc) return tt_driver_done(rc);
+    memset(prop, 0, sizeof(*prop));
+    prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop->requestedHandleTypes = (CUmemAllocationHandleType)card.share;
+    prop->location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, card.device};
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    struct tt_mapped mapped;
+    if (!handle || !tuttiHostMapped(address, &mapped)) return CUDA_ERROR_INVALID_VALUE;
+    int rc = tuttiHostBlockRetain(mapped.block);
+    if (!rc) *handle = mapped.block;
+    return tt_driver_done(rc);
+}
+
+CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags)
+{
+    struct tt_block_card card;
+    int fd = -1;
+    if (!shareable || flags) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return tt_driver_done(tuttiHostUnsupported("export of memory as other than a descriptor"));
+    int rc = tuttiHostBlockCard(handle, &card);
+    if (!rc && !(card.share & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+        rc = CUDA_ERROR_INVALID_VALUE;
+    if (!rc) rc = tuttiHostBlockExport(handle, &fd);
+    if (!rc) memcpy(shareable, &fd, sizeof(fd));
+    return tt_driver_done(rc);
+}
+
+/* The descriptor travels in the pointer's own bits. */
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
+                                        CUmemAllocationHandleType type)
+{
+    uint64_t block = 0;
+    if (!handle) return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return tt_driver_done(tuttiHostUnsupported("import of memory as other than a descriptor"));
+    int rc = tuttiHostBlockImport((int)(intptr_t)shareable, &block);
+    if (!rc) *handle = block;
+    return tt_driver_done(rc);
+}
+
+CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t len,
+                                       CUmemRangeHandleType type, unsigned long long flags)
+{
+    (void)ptr, (void)len, (void)flags;
+    if (!handle || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD) return CUDA_ERROR_INVALID_VALUE;
+    return tt_driver_done(tuttiHostUnsupported("export of memory as DMA-BUF"));
+}
+
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop)
+{
+    (void)handle, (void)prop;
+    return tt_driver_done(tuttiHostUnsupported("cuMulticastCreate"));
+}

@@ -1,0 +1,235 @@
+/* Functions of the program's: registration by code from nvcc, what can be asked of them, the stack of
+ * launch configurations. Launches are in launches.c. */
+#include "face.h"
+
+#include "device/host/host_face.h"
+#include "device/host/host_kernel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#pragma GCC visibility push(default)
+void __cudaRegisterHostVar(void **handle, const char *name, char *host_var, size_t size);
+void __cudaRegisterUnifiedTable(void **handle);
+#pragma GCC visibility pop
+
+/* ---- registration; before main(), so nothing is started and nothing is said ---- */
+
+void **__cudaRegisterFatBinary(void *wrapper)
+{
+    (void)wrapper; /* device code; there is nothing here that runs it */
+    return tuttiHostModuleOpen();
+}
+
+void __cudaRegisterFatBinaryEnd(void **handle)
+{
+    (void)handle;
+}
+
+void __cudaUnregisterFatBinary(void **handle)
+{
+    tuttiHostModuleClose(handle);
+}
+
+void __cudaRegisterFunction(void **handle, const char *host_fun, char *device_fun,
+                            const char *device_name, int thread_limit, uint3 *tid, uint3 *bid,
+                            dim3 *block_dim, dim3 *grid_dim, int *warp_size)
+{
+    (void)thread_limit, (void)tid, (void)bid, (void)block_dim, (void)grid_dim, (void)warp_size;
+    tuttiHostKernelAdd(handle, host_fun, device_name ? device_name : device_fun);
+}
+
+void __cudaRegisterVar(void **handle, char *host_var, char *device_address,
+                       const char *device_name, int ext, size_t size, int constant, int global)
+{
+    (void)ext, (void)constant, (void)global;
+    tuttiHostVariableAdd(handle, host_var, device_name ? device_name : device_address, size);
+}
+
+/* Host code reads and writes the memory whose address it finds at *host_var_address. */
+void __cudaRegisterManagedVar(void **handle, void **host_var_address, char *device_address,
+                              const char *device_name, int ext, size_t size, int constant,
+                              int global)
+{
+    (void)ext, (void)constant, (void)global;
+    *host_var_address = calloc(1, size ? size : 1);
+    tuttiHostVariableAdd(handle, *host_var_address, device_name ? device_name : device_address,
+                         size);
+}
+
+char __cudaInitModule(void **handle)
+{
+    (void)handle;
+    return 1;
+}
+
+void __cudaRegisterHostVar(void **handle, const char *name, char *host_var, size_t size)
+{
+    (void)handle, (void)name, (void)host_var, (void)size;
+}
+
+void __cudaRegisterUnifiedTable(void **handle)
+{
+    (void)handle;
+}
+
+/* ---- the configuration between <<<>>> and the call of the stub ---- */
+
+enum { MAX_CONFIGURATIONS = 16 };
+
+struct configuration {
+    dim3 grid, block;
+    size_t shared_bytes;
+    struct CUstream_st *stream;
+};
+
+static _Thread_local struct {
+    struct configuration stack[MAX_CONFIGURATIONS];
+    int depth;
+} configurations;
+
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
+                                     struct CUstream_st *stream)
+{
+    if (configurations.depth == MAX_CONFIGURATIONS) {
+        tuttiHostErrorSet(cudaErrorLaunchOutOfResources);
+        return 1; /* the caller leaves the kernel out */
+    }
+    configurations.stack[configurations.depth++] =
+        (struct configuration){grid, block, shared_bytes, stream};
+    return 0;
+}
+
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream)
+{
+    if (configurations.depth == 0) return tt_face_done(cudaErrorMissingConfiguration);
+    const struct configuration *top = &configurations.stack[--configurations.depth];
+    if (grid) *grid = top->grid;
+    if (block) *block = top->block;
+    if (shared_bytes) *shared_bytes = top->shared_bytes;
+    if (stream) *(cudaStream_t *)stream = top->stream;
+    return cudaSuccess;
+}
+
+/* ---- handles ---- */
+
+/* A registered kernel, or 98. Its address is its handle. */
+static int find(const void *func, const struct tt_kernel **kernel)
+{
+    *kernel = tuttiHostKernelFind(func);
+    return *kernel ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+}
+
+static int find_handle(const void *func, const void **handle)
+{
+    const struct tt_kernel *kernel = NULL;
+    int rc = find(func, &kernel);
+    *handle = kernel;
+    return rc;
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *func)
+{
+    const void *handle = NULL;
+    int rc = find_handle(func, &handle);
+    *kernel = (cudaKernel_t)(uintptr_t)handle;
+    return tt_face_done(rc);
+}
+
+cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *func)
+{
+    return kernel ? __cudaGetKernel(kernel, func) : tt_face_done(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol)
+{
+    const void *handle = NULL;
+    if (!function) return tt_face_done(cudaErrorInvalidValue);
+    int rc = find_handle(symbol, &handle);
+    *function = (cudaFunction_t)(uintptr_t)handle;
+    return tt_face_done(rc);
+}
+
+cudaError_t cudaFuncGetName(const char **name, const void *func)
+{
+    const struct tt_kernel *kernel = NULL;
+    int rc = name ? find(func, &kernel) : (int)cudaErrorInvalidValue;
+    if (!rc) *name = tuttiHostKernelName(kernel);
+    return tt_face_done(rc);
+}
+
+/* ---- questions and wishes ---- */
+
+enum { THREADS_PER_BLOCK = 1024, BLOCKS_PER_SM = 32, THREADS_PER_SM = 2048, SHARED_OPTIN = 101376 };
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *func)
+{
+    const struct tt_kernel *kernel = NULL;
+    int rc = attributes ? find(func, &kernel) : (int)cudaErrorInvalidValue;
+    if (rc) return tt_face_done(rc);
+    memset(attributes, 0, sizeof(*attributes));
+    attributes->maxThreadsPerBlock = THREADS_PER_BLOCK;
+    attributes->numRegs = 32;
+    attributes->ptxVersion = 90;
+    attributes->binaryVersion = 90;
+    attributes->maxDynamicSharedSizeBytes = SHARED_OPTIN;
+    attributes->preferredShmemCarveout = -1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
+{
+    const struct tt_kernel *kernel = NULL;
+    int rc = find(func, &kernel);
+    bool known = attr >= cudaFuncAttributeMaxDynamicSharedMemorySize && attr < cudaFuncAttributeMax;
+    if (!rc && !known) rc = cudaErrorInvalidValue;
+    if (!rc && attr == cudaFuncAttributeMaxDynamicSharedMemorySize &&
+        (value < 0 || value > SHARED_OPTIN))
+        rc = cudaErrorInvalidValue;
+    if (!rc && attr == cudaFuncAttributePreferredSharedMemoryCarveout &&
+        (value < -1 || value > 100))
+        rc = cudaErrorInvalidValue;
+    return tt_face_done(rc);
+}
+
+cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache config)
+{
+    const struct tt_kernel *kernel = NULL;
+    int rc = find(func, &kernel);
+    if (!rc && ((int)config < 0 || config > cudaFuncCachePreferEqual)) rc = cudaErrorInvalidValue;
+    return tt_face_done(rc);
+}
+
+cudaError_t cudaFuncSetSharedMemConfig(const void *func, enum cudaSharedMemConfig config)
+{
+    const struct tt_kernel *kernel = NULL;
+    int rc = find(func, &kernel);
+    if (!rc && ((int)config < 0 || config > cudaSharedMemBankSizeEightByte))
+        rc = cudaErrorInvalidValue;
+    return tt_face_done(rc);
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *func,
+                                                                   int block_size,
+                                                                   size_t shared_bytes,
+                                                                   unsigned int flags)
+{
+    const struct tt_kernel *kernel = NULL;
+    int rc = find(func, &kernel);
+    bool good = blocks && block_size > 0 && !(flags & ~(unsigned)cudaOccupancyDisableCachingOverride);
+    if (!rc && !good) rc = cudaErrorInvalidValue;
+    if (rc) return tt_face_done(rc);
+    int found = THREADS_PER_SM / block_size;
+    if (block_size > THREADS_PER_BLOCK || shared_bytes > SHARED_OPTIN) found = 0;
+    if (shared_bytes && found > (int)(SHARED_OPTIN / shared_bytes))
+        found = (int)(SHARED_OPTIN / shared_bytes);
+    *blocks = found > BLOCKS_PER_SM ? BLOCKS_PER_SM : found;
+    return cudaSuccess;
+}
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *func,
+                                                          int block_size, size_t shared_bytes)
+{
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, func, block_size,
+                                                                  shared_bytes, 0);
+}

@@ -1,0 +1,200 @@
+/* What both versions do alike behind signatures or layouts that differ. */
+#include "shared.h"
+
+#include "device/host/host_vmm.h"
+
+#include <string.h>
+
+int tt_face_pointer(const void *ptr, struct tt_face_pointer *found)
+{
+    struct tt_pointer where;
+    void *address = (void *)(uintptr_t)ptr;
+    int rc = tuttiHostPointer(ptr, &where);
+    if (rc) return rc;
+    struct tt_mapped mapped;
+    *found = (struct tt_face_pointer){cudaMemoryTypeHost, where.device, address, address};
+    if (where.base == NULL && tuttiHostMapped(ptr, &mapped)) {
+        *found = (struct tt_face_pointer){cudaMemoryTypeDevice, mapped.card.device, address, NULL};
+    } else if (where.base == NULL || where.kind == TT_MEMORY_CONTROL) {
+        *found = (struct tt_face_pointer){cudaMemoryTypeUnregistered, cudaInvalidDeviceId, NULL,
+                                          address};
+    } else if (where.kind == TT_MEMORY_DEVICE) {
+        found->type = cudaMemoryTypeDevice;
+        found->host_pointer = NULL;
+    } else if (where.kind == TT_MEMORY_MANAGED) {
+        found->type = cudaMemoryTypeManaged;
+    }
+    return cudaSuccess;
+}
+
+/* ---- capture ---- */
+
+enum { MAX_PLAIN_EDGES = 4096 };
+static const cudaGraphEdgeData plain_edges[MAX_PLAIN_EDGES]; /* every edge is a plain one */
+
+int tt_face_capture_info(struct CUstream_st *stream, const struct tt_face_capture *out)
+{
+    enum tt_capture_status status = TT_CAPTURE_NONE;
+    struct CUgraphNode_st *const *tips = NULL;
+    struct CUgraph_st *graph = NULL;
+    size_t count = 0;
+    uint64_t id = 0;
+    if (!out->status) return cudaErrorInvalidValue;
+    int rc = tuttiHostCaptureStatus(stream, &status, &id, &graph);
+    if (!rc && status == TT_CAPTURE_ACTIVE) rc = tuttiHostCaptureTips(stream, &tips, &count);
+    if (rc) return rc;
+    *out->status = (enum cudaStreamCaptureStatus)status;
+    if (status != TT_CAPTURE_ACTIVE) return cudaSuccess;
+    if (out->id) *out->id = id;
+    if (out->graph) *out->graph = graph;
+    if (out->tips) *out->tips = tips;
+    if (out->edges) *out->edges = count <= MAX_PLAIN_EDGES ? plain_edges : NULL;
+    if (out->count) *out->count = count;
+    return cudaSuccess;
+}
+
+/* ---- hints about managed memory: checked, without effect ---- */
+
+int tt_face_place(const struct cudaMemLocation *location)
+{
+    switch (location->type) {
+    case cudaMemLocationTypeDevice: return location->id;
+    case cudaMemLocationTypeHost:
+    case cudaMemLocationTypeHostNuma:
+    case cudaMemLocationTypeHostNumaCurrent: return cudaCpuDeviceId;
+    default: return cudaInvalidDeviceId;
+    }
+}
+
+static int check_managed(const void *ptr, size_t len, int device)
+{
+    struct tt_pointer found;
+    int rc = device == cudaCpuDeviceId ? cudaSuccess : (cudaError_t)tt_face_device(device);
+    if (!rc) rc = tuttiHostPointer(ptr, &found);
+    if (rc) return rc;
+    bool good = found.kind == TT_MEMORY_MANAGED && found.base && len &&
+                len <= found.bytes - (size_t)((const char *)ptr - found.base);
+    return good ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+int tt_face_prefetch(struct CUstream_st *stream, const void *ptr, size_t len, int device)
+{
+    struct tt_stream_card card;
+    int rc = check_managed(ptr, len, device);
+    return rc ? rc : tuttiHostStreamCard(stream, &card);
+}
+
+int tt_face_advise(const void *ptr, size_t len, int advice, int device)
+{
+    if (advice < cudaMemAdviseSetReadMostly || advice > cudaMemAdviseUnsetAccessedBy)
+        return cudaErrorInvalidValue;
+    bool about_device = advice == cudaMemAdviseSetPreferredLocation ||
+                        advice == cudaMemAdviseSetAccessedBy ||
+                        advice == cudaMemAdviseUnsetAccessedBy;
+    return check_managed(ptr, len, about_device ? device : cudaCpuDeviceId);
+}
+
+/* No advice was kept, so nothing is preferred anywhere. */
+static int range_attribute(int attr, int *values, size_t count)
+{
+    switch (attr) {
+    case cudaMemRangeAttributeReadMostly: values[0] = 0; return cudaSuccess;
+    case cudaMemRangeAttributePreferredLocation:
+    case cudaMemRangeAttributeLastPrefetchLocation: values[0] = cudaInvalidDeviceId; return 0;
+    case cudaMemRangeAttributePreferredLocationType:
+    case cudaMemRangeAttributeLastPrefetchLocationType:
+    case cudaMemRangeAttributePreferredLocationId:
+    case cudaMemRangeAttributeLastPrefetchLocationId: values[0] = 0; return cudaSuccess;
+    case cudaMemRangeAttributeAccessedBy:
+        for (size_t i = 0; i < count; i++) {
+            values[i] = cudaInvalidDeviceId;
+        }
+        return cudaSuccess;
+    default: return cudaErrorInvalidValue;
+    }
+}
+
+cudaError_t cudaMemRangeGetAttribute(void *value, size_t value_len, enum cudaMemRangeAttribute attr,
+                                     const void *ptr, size_t len)
+{
+    bool fits = value_len && value_len % sizeof(int) == 0 &&
+                (attr == cudaMemRangeAttributeAccessedBy || value_len == sizeof(int));
+    if (!value || !fits) return tt_face_done(cudaErrorInvalidValue);
+    int rc = check_managed(ptr, len, cudaCpuDeviceId);
+    return tt_face_done(rc ? rc : range_attribute((int)attr, value, value_len / sizeof(int)));
+}
+
+/* ---- edges ---- */
+
+static void finish_list(cudaGraphNode_t *nodes, cudaGraphEdgeData *edges, size_t room,
+                        size_t *count)
+{
+    for (size_t i = *count; nodes && i < room; i++) {
+        nodes[i] = NULL;
+    }
+    if (edges && nodes) memset(edges, 0, room * sizeof(*edges));
+    if (nodes && *count > room) *count = room;
+}
+
+int tt_face_neighbours(cudaGraphNode_t node, enum tt_face_side side, cudaGraphNode_t *nodes,
+                       cudaGraphEdgeData *edges, size_t *count)
+{
+    size_t room = count ? *count : 0;
+    if (!count || (edges && !nodes)) return cudaErrorInvalidValue;
+    int rc = side == TT_FACE_BEFORE ? tuttiHostNodeBefore(node, nodes, count)
+                                    : tuttiHostNodeAfter(node, nodes, count);
+    if (!rc) finish_list(nodes, edges, room, count);
+    return rc;
+}
+
+int tt_face_edges(cudaGraph_t graph, cudaGraphNode_t *from, cudaGraphNode_t *to,
+                  cudaGraphEdgeData *edges, size_t *count)
+{
+    size_t room = count ? *count : 0;
+    if (!count || (from == NULL) != (to == NULL)) return cudaErrorInvalidValue;
+    int rc = tuttiHostGraphEdges(graph, from, to, count);
+    if (rc) return rc;
+    size_t found = *count;
+    finish_list(from, edges, room, &found);
+    finish_list(to, NULL, room, count);
+    return cudaSuccess;
+}
+
+int tt_face_edges_add(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                      size_t count)
+{
+    int rc = count && (!from || !to) ? cudaErrorInvalidValue : cudaSuccess;
+    for (size_t i = 0; !rc && i < count; i++) {
+        rc = tuttiHostGraphAddEdge(graph, from[i], to[i]);
+    }
+    return rc;
+}
+
+int tt_face_edges_remove(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
+                         size_t count)
+{
+    int rc = count && (!from || !to) ? cudaErrorInvalidValue : cudaSuccess;
+    for (size_t i = 0; !rc && i < count; i++) {
+        rc = tuttiHostGraphRemoveEdge(graph, from[i], to[i]);
+    }
+    return rc;
+}
+
+/* ---- copies in a list ---- */
+
+int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *batch,
+                       size_t *failed)
+{
+    int rc = cudaSuccess;
+    *failed = SIZE_MAX;
+    if (!stream || stream == cudaStreamLegacy) return cudaErrorInvalidValue;
+    if (!batch->count || !batch->dsts || !batch->srcs || !batch->lens) return cudaErrorInvalidValue;
+    for (size_t i = 0; !rc && i < batch->count; i++) {
+        struct tt_copy copy = {
+            .dst = batch->dsts[i], .src = batch->srcs[i], .width = batch->lens[i], .height = 1};
+        if (!copy.dst || !copy.src || !copy.width) rc = cudaErrorInvalidValue;
+        if (!rc) rc = tuttiHostCopy(stream, &copy);
+        if (rc) *failed = i;
+    }
+    return rc;
+}

@@ -1,0 +1,159 @@
+/* What happens on a stream: waiting, host functions, event records, questions. Compiled twice, for
+ * the legacy and the per-thread default stream. */
+#include "face.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* hot */
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    return tt_face_done(tuttiHostStreamSynchronize(tt_face_stream(stream)));
+}
+
+/* hot */
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return tt_face_done(tuttiHostStreamQuery(tt_face_stream(stream)));
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
+{
+    if (flags & ~(unsigned)cudaEventWaitExternal) return tt_face_done(cudaErrorInvalidValue);
+    if (flags & cudaEventWaitExternal)
+        return tt_face_done(tuttiHostStreamWaitExternal(tt_face_stream(stream), event));
+    return tt_face_done(tuttiHostStreamWaitEvent(tt_face_stream(stream), event));
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *user_data)
+{
+    if (!fn) return tt_face_done(cudaErrorInvalidValue);
+    return tt_face_done(tuttiHostCall(tt_face_stream(stream), fn, user_data));
+}
+
+struct callback {
+    cudaStreamCallback_t fn;
+    cudaStream_t stream;
+    void *user_data;
+};
+
+static void run_callback(void *arg)
+{
+    struct callback *callback = arg;
+    callback->fn(callback->stream, cudaSuccess, callback->user_data);
+    free(callback);
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t fn, void *user_data,
+                                  unsigned int flags)
+{
+    struct tt_stream_card card;
+    if (!fn || flags) return tt_face_done(cudaErrorInvalidValue);
+    int rc = tuttiHostStreamCard(tt_face_stream(stream), &card);
+    if (!rc && card.capturing) rc = tuttiHostStreamQuery(tt_face_stream(stream)); /* refuses */
+    if (rc) return tt_face_done(rc);
+    struct callback *callback = malloc(sizeof(*callback));
+    if (!callback) return tt_face_done(cudaErrorMemoryAllocation);
+    *callback = (struct callback){fn, stream, user_data};
+    rc = tuttiHostCall(tt_face_stream(stream), run_callback, callback);
+    if (rc) free(callback);
+    return tt_face_done(rc);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    return tt_face_done(tuttiHostEventRecord(event, tt_face_stream(stream)));
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int flags)
+{
+    if (flags & ~(unsigned)cudaEventRecordExternal) return tt_face_done(cudaErrorInvalidValue);
+    if (flags & cudaEventRecordExternal)
+        return tt_face_done(tuttiHostEventRecordExternal(event, tt_face_stream(stream)));
+    return tt_face_done(tuttiHostEventRecord(event, tt_face_stream(stream)));
+}
+
+/* ---- questions ---- */
+
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned int *flags)
+{
+    if (!flags) return tt_face_done(cudaErrorInvalidValue);
+    return tt_face_done(tuttiHostStreamFlags(tt_face_stream(stream), flags));
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
+{
+    if (!priority) return tt_face_done(cudaErrorInvalidValue);
+    return tt_face_done(tuttiHostStreamPriority(tt_face_stream(stream), priority));
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
+{
+    struct tt_stream_card card;
+    int rc = id ? tuttiHostStreamCard(tt_face_stream(stream), &card) : cudaErrorInvalidValue;
+    if (!rc) *id = card.stream_id;
+    return tt_face_done(rc);
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
+{
+    struct tt_stream_card card;
+    int rc = device ? tuttiHostStreamCard(tt_face_stream(stream), &card) : cudaErrorInvalidValue;
+    if (!rc) *device = card.device;
+    return tt_face_done(rc);
+}
+
+/* Attributes that are hints are checked and not kept, so their defaults are what is read back. */
+cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
+                                   cudaLaunchAttributeValue *value)
+{
+    struct tt_stream_card card;
+    int rc = value ? tuttiHostStreamCard(tt_face_stream(stream), &card) : cudaErrorInvalidValue;
+    if (rc) return tt_face_done(rc);
+    memset(value, 0, sizeof(*value));
+    switch (attr) {
+    case cudaLaunchAttributeSynchronizationPolicy: value->syncPolicy = cudaSyncPolicyAuto; break;
+    case cudaLaunchAttributePriority:
+        rc = tuttiHostStreamPriority(tt_face_stream(stream), &value->priority);
+        break;
+    case cudaLaunchAttributeMemSyncDomainMap: value->memSyncDomainMap.remote = 1; break;
+    case cudaLaunchAttributeAccessPolicyWindow:
+    case cudaLaunchAttributeMemSyncDomain: break;
+    default: rc = cudaErrorInvalidValue; break;
+    }
+    return tt_face_done(rc);
+}
+
+cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
+                                   const cudaLaunchAttributeValue *value)
+{
+    struct tt_stream_card card;
+    int rc = value ? tuttiHostStreamCard(tt_face_stream(stream), &card) : cudaErrorInvalidValue;
+    bool known =
+        attr == cudaLaunchAttributeSynchronizationPolicy || attr == cudaLaunchAttributePriority ||
+        attr == cudaLaunchAttributeAccessPolicyWindow ||
+        attr == cudaLaunchAttributeMemSyncDomainMap || attr == cudaLaunchAttributeMemSyncDomain;
+    return tt_face_done(!rc && !known ? (int)cudaErrorInvalidValue : rc);
+}
+
+cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
+{
+    struct tt_stream_card card;
+    int rc = tuttiHostStreamCard(tt_face_stream(dst), &card);
+    return tt_face_done(rc ? rc : tuttiHostStreamCard(tt_face_stream(src), &card));
+}
+
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *ptr, size_t len, unsigned int flags)
+{
+    struct tt_stream_card card;
+    struct tt_pointer found;
+    int rc = tuttiHostStreamCard(tt_face_stream(stream), &card);
+    if (!rc && card.capturing) rc = cudaErrorStreamCaptureUnsupported;
+    if (!rc) rc = tuttiHostPointer(ptr, &found);
+    bool whole = found.kind == TT_MEMORY_MANAGED && found.base == ptr &&
+                 (len == 0 || len == found.bytes);
+    bool known = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost ||
+                 flags == cudaMemAttachSingle;
+    if (!rc && (!whole || !known)) rc = cudaErrorInvalidValue;
+    return tt_face_done(rc);
+}

@@ -1,0 +1,43 @@
+/* Memory in parts, as CUDA's driver interface has it: blocks of memory without address (each a memfd
+ * of its own), reserved addresses without memory, and mappings between them. Results are CUDA's
+ * numbers. Any thread. Mapped blocks are device memory to the faces and foreign memory to the rest. */
+#pragma once
+
+#include "device/device.h"
+
+#pragma GCC visibility push(default)
+
+enum { TT_BLOCK_GRAIN = 2 << 20 }; /* sizes and addresses are multiples of it */
+
+struct tt_block_card {
+    int device;
+    unsigned share; /* enum CUmemAllocationHandleType bits */
+    size_t bytes;
+};
+
+/* 1: size not a multiple of the grain, or 0. */
+int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out);
+int tuttiHostBlockRelease(uint64_t block); /* its memory lives while it is mapped */
+int tuttiHostBlockCard(uint64_t block, struct tt_block_card *card_out);
+int tuttiHostBlockExport(uint64_t block, int *fd_out); /* a duplicate, the caller's */
+int tuttiHostBlockImport(int fd, uint64_t *block_out); /* the descriptor stays the caller's */
+
+int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out); /* no access */
+int tuttiHostUnreserve(void *ptr, size_t bytes); /* 1: not a whole reservation, or mapped */
+int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t block); /* no access yet */
+int tuttiHostUnmap(void *ptr, size_t bytes);
+/* access: 0 none, 1 read, 3 read and write; whole mappings only. */
+int tuttiHostMapAccess(void *ptr, size_t bytes, int access);
+
+struct tt_mapped {
+    char *base;
+    size_t bytes;
+    int access;
+    uint64_t block;
+    struct tt_block_card card;
+};
+/* The mapping around ptr, or false. One load when there is none at all. */
+bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out);
+int tuttiHostBlockRetain(uint64_t block); /* one more tuttiHostBlockRelease() is due */
+
+#pragma GCC visibility pop

@@ -1,0 +1,340 @@
+/* Blocks, reservations and mappings. One lock guards the three lists; none of this is near a hot
+ * path. A block dies when its handles are released and nothing maps it. */
+#include "host_vmm.h"
+
+#include "state.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HOST_MAP_FAILED = 205, HOST_OPERATING_SYSTEM = 304 };
+
+struct block {
+    struct block *next;
+    uint64_t id;
+    int fd; /* owned */
+    unsigned handles, mappings;
+    struct tt_block_card card;
+};
+
+struct reservation {
+    struct reservation *next;
+    char *base;
+    size_t bytes;
+};
+
+struct mapping {
+    struct mapping *next;
+    struct block *block; /* counted by block->mappings */
+    char *base;
+    size_t bytes;
+    int access;
+};
+
+struct vmm {
+    pthread_mutex_t lock;
+    struct block *blocks;
+    struct reservation *reservations;
+    struct mapping *mappings;
+    _Atomic size_t nmappings;
+    uint64_t next_id;
+};
+
+static struct vmm vmm = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_id = 1};
+
+/* ---- blocks; lock held ---- */
+
+static struct block *find_block(uint64_t id)
+{
+    struct block *block = vmm.blocks;
+    while (block && (block->id != id || block->handles == 0)) {
+        block = block->next;
+    }
+    return block;
+}
+
+static void settle_block(struct block *block)
+{
+    if (block->handles || block->mappings) return;
+    struct block **link = &vmm.blocks;
+    while (*link != block) {
+        link = &(*link)->next;
+    }
+    *link = block->next;
+    close(block->fd);
+    free(block);
+}
+
+/* Takes the descriptor on success. */
+static int add_block(int fd, const struct tt_block_card *card, uint64_t *block_out)
+{
+    struct block *block = calloc(1, sizeof(*block));
+    if (!block) return HOST_OUT_OF_MEMORY;
+    block->fd = fd;
+    block->card = *card;
+    block->handles = 1;
+    pthread_mutex_lock(&vmm.lock);
+    block->id = vmm.next_id++;
+    block->next = vmm.blocks;
+    vmm.blocks = block;
+    *block_out = block->id;
+    pthread_mutex_unlock(&vmm.lock);
+    return HOST_OK;
+}
+
+int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out)
+{
+    struct tt_device_card device;
+    if (card->bytes == 0 || card->bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
+    int rc = tuttiHostDeviceCard(card->device, &device);
+    if (rc) return rc;
+    if (card->bytes > device.memory_bytes) return HOST_OUT_OF_MEMORY;
+    int fd = memfd_create("tutti-block", MFD_CLOEXEC);
+    if (fd < 0) return HOST_OPERATING_SYSTEM;
+    rc = ftruncate(fd, (off_t)card->bytes) ? HOST_OUT_OF_MEMORY : HOST_OK;
+    if (!rc) rc = add_block(fd, card, block_out);
+    if (rc) close(fd);
+    return rc;
+}
+
+int tuttiHostBlockRelease(uint64_t id)
+{
+    pthread_mutex_lock(&vmm.lock);
+    struct block *block = find_block(id);
+    if (block) {
+        block->handles--;
+        settle_block(block);
+    }
+    pthread_mutex_unlock(&vmm.lock);
+    return block ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostBlockRetain(uint64_t id)
+{
+    pthread_mutex_lock(&vmm.lock);
+    struct block *block = vmm.blocks; /* a mapped block may have no handle left */
+    while (block && block->id != id) {
+        block = block->next;
+    }
+    if (block) block->handles++;
+    pthread_mutex_unlock(&vmm.lock);
+    return block ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostBlockCard(uint64_t id, struct tt_block_card *card_out)
+{
+    pthread_mutex_lock(&vmm.lock);
+    const struct block *block = find_block(id);
+    if (block) *card_out = block->card;
+    pthread_mutex_unlock(&vmm.lock);
+    return block ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostBlockExport(uint64_t id, int *fd_out)
+{
+    int fd = -1;
+    pthread_mutex_lock(&vmm.lock);
+    const struct block *block = find_block(id);
+    if (block) fd = dup(block->fd);
+    pthread_mutex_unlock(&vmm.lock);
+    if (!block) return HOST_INVALID_VALUE;
+    if (fd < 0) return HOST_OPERATING_SYSTEM;
+    *fd_out = fd;
+    return HOST_OK;
+}
+
+int tuttiHostBlockImport(int fd, uint64_t *block_out)
+{
+    struct stat facts;
+    struct tt_block_card card = {.device = tuttiHostGetDevice(), .share = 1};
+    if (fstat(fd, &facts) || !S_ISREG(facts.st_mode)) return HOST_INVALID_VALUE;
+    card.bytes = (size_t)facts.st_size;
+    if (card.bytes == 0 || card.bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
+    int own = dup(fd);
+    if (own < 0) return HOST_OPERATING_SYSTEM;
+    int rc = add_block(own, &card, block_out);
+    if (rc) close(own);
+    return rc;
+}
+
+/* ---- addresses ---- */
+
+/* Map more than asked for and give back what is not aligned. */
+static char *map_aligned(size_t bytes, size_t align, void *hint)
+{
+    size_t whole;
+    if (__builtin_add_overflow(bytes, align, &whole)) return NULL;
+    char *base = mmap(hint, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return NULL;
+    char *start = (char *)(((uintptr_t)base + align - 1) / align * align);
+    if (start > base) munmap(base, (size_t)(start - base));
+    size_t rest = whole - (size_t)(start - base) - bytes;
+    if (rest) munmap(start + bytes, rest);
+    return start;
+}
+
+int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
+{
+    if (align == 0) align = TT_BLOCK_GRAIN;
+    if (bytes == 0 || bytes % TT_BLOCK_GRAIN || (align & (align - 1))) return HOST_INVALID_VALUE;
+    if (align < TT_BLOCK_GRAIN) align = TT_BLOCK_GRAIN;
+    struct reservation *reservation = calloc(1, sizeof(*reservation));
+    char *base = reservation ? map_aligned(bytes, align, hint) : NULL;
+    if (!base) {
+        free(reservation);
+        return HOST_OUT_OF_MEMORY;
+    }
+    reservation->base = base;
+    reservation->bytes = bytes;
+    pthread_mutex_lock(&vmm.lock);
+    reservation->next = vmm.reservations;
+    vmm.reservations = reservation;
+    pthread_mutex_unlock(&vmm.lock);
+    *ptr_out = base;
+    return HOST_OK;
+}
+
+/* Lock held. */
+static bool overlaps_mapping(const char *base, size_t bytes)
+{
+    for (const struct mapping *one = vmm.mappings; one; one = one->next) {
+        if (one->base < base + bytes && base < one->base + one->bytes) return true;
+    }
+    return false;
+}
+
+int tuttiHostUnreserve(void *ptr, size_t bytes)
+{
+    pthread_mutex_lock(&vmm.lock);
+    struct reservation **link = &vmm.reservations;
+    while (*link && ((*link)->base != ptr || (*link)->bytes != bytes)) {
+        link = &(*link)->next;
+    }
+    struct reservation *found = *link;
+    if (found && overlaps_mapping(ptr, bytes)) found = NULL;
+    if (found) *link = found->next;
+    pthread_mutex_unlock(&vmm.lock);
+    if (!found) return HOST_INVALID_VALUE;
+    munmap(ptr, bytes);
+    free(found);
+    return HOST_OK;
+}
+
+/* ---- mappings ---- */
+
+/* Lock held. */
+static bool is_reserved(const char *base, size_t bytes)
+{
+    for (const struct reservation *one = vmm.reservations; one; one = one->next) {
+        if (base >= one->base && bytes <= one->bytes &&
+            (size_t)(base - one->base) <= one->bytes - bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Lock held. */
+static int check_map(const char *base, size_t bytes, size_t offset, const struct block *block)
+{
+    if (!block || bytes == 0 || bytes % TT_BLOCK_GRAIN || offset % TT_BLOCK_GRAIN)
+        return HOST_INVALID_VALUE;
+    if (offset > block->card.bytes || bytes > block->card.bytes - offset) return HOST_INVALID_VALUE;
+    if ((uintptr_t)base % TT_BLOCK_GRAIN || !is_reserved(base, bytes)) return HOST_INVALID_VALUE;
+    return overlaps_mapping(base, bytes) ? HOST_INVALID_VALUE : HOST_OK;
+}
+
+int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
+{
+    struct mapping *mapping = calloc(1, sizeof(*mapping));
+    if (!mapping) return HOST_OUT_OF_MEMORY;
+    pthread_mutex_lock(&vmm.lock);
+    struct block *block = find_block(id);
+    int rc = check_map(ptr, bytes, offset, block);
+    if (!rc && mmap(ptr, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, block->fd,
+                    (off_t)offset) == MAP_FAILED)
+        rc = HOST_MAP_FAILED;
+    if (!rc) {
+        *mapping = (struct mapping){vmm.mappings, block, ptr, bytes, 0};
+        vmm.mappings = mapping;
+        vmm.nmappings++;
+        block->mappings++;
+        mapping = NULL;
+    }
+    pthread_mutex_unlock(&vmm.lock);
+    free(mapping);
+    return rc;
+}
+
+/* Exactly the mappings that fill the range; lock held. */
+static bool fills_range(const char *base, size_t bytes)
+{
+    size_t covered = 0;
+    for (const struct mapping *one = vmm.mappings; one; one = one->next) {
+        bool inside = one->base >= base && one->base + one->bytes <= base + bytes;
+        bool touches = one->base < base + bytes && base < one->base + one->bytes;
+        if (touches && !inside) return false;
+        if (inside) covered += one->bytes;
+    }
+    return bytes && covered == bytes;
+}
+
+int tuttiHostUnmap(void *ptr, size_t bytes)
+{
+    char *base = ptr;
+    pthread_mutex_lock(&vmm.lock);
+    bool good = fills_range(base, bytes);
+    if (good)
+        good = mmap(ptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+                    -1, 0) != MAP_FAILED;
+    for (struct mapping **link = &vmm.mappings; good && *link;) {
+        struct mapping *one = *link;
+        if (one->base < base || one->base >= base + bytes) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        vmm.nmappings--;
+        one->block->mappings--;
+        settle_block(one->block);
+        free(one);
+    }
+    pthread_mutex_unlock(&vmm.lock);
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostMapAccess(void *ptr, size_t bytes, int access)
+{
+    char *base = ptr;
+    if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
+    int protection = access == 3 ? PROT_READ | PROT_WRITE : access == 1 ? PROT_READ : PROT_NONE;
+    pthread_mutex_lock(&vmm.lock);
+    int rc = fills_range(base, bytes) ? HOST_OK : HOST_INVALID_VALUE;
+    if (!rc && mprotect(ptr, bytes, protection)) rc = HOST_OPERATING_SYSTEM;
+    for (struct mapping *one = vmm.mappings; !rc && one; one = one->next) {
+        if (one->base >= base && one->base < base + bytes) one->access = access;
+    }
+    pthread_mutex_unlock(&vmm.lock);
+    return rc;
+}
+
+bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
+{
+    const char *p = ptr;
+    if (atomic_load_explicit(&vmm.nmappings, memory_order_relaxed) == 0) return false;
+    pthread_mutex_lock(&vmm.lock);
+    const struct mapping *one = vmm.mappings;
+    while (one && (p < one->base || p >= one->base + one->bytes)) {
+        one = one->next;
+    }
+    if (one)
+        *mapped_out =
+            (struct tt_mapped){one->base, one->bytes, one->access, one->block->id, one->block->card};
+    pthread_mutex_unlock(&vmm.lock);
+    return one != NULL;
+}
