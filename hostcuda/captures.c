@@ -15,8 +15,8 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
                                           enum cudaStreamCaptureMode mode)
 {
     (void)edges; /* ports and types say when device code may go on; here an edge is an edge */
-    return tt_face_done(tuttiHostCaptureBeginInto(tt_face_stream(stream), graph, dependencies,
-                                                  count, (int)mode));
+    return tt_face_done(
+        tuttiHostCaptureBeginInto(tt_face_stream(stream), graph, dependencies, count, (int)mode));
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)

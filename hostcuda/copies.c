@@ -155,8 +155,7 @@ struct fill {
 static int check_fill(const struct fill *fill)
 {
     if (fill->width && fill->height && !fill->ptr) return cudaErrorInvalidValue;
-    return fill->height > 1 && fill->width > fill->pitch ? cudaErrorInvalidPitchValue
-                                                         : cudaSuccess;
+    return fill->height > 1 && fill->width > fill->pitch ? cudaErrorInvalidPitchValue : cudaSuccess;
 }
 
 static int fill_in_order(const struct fill *fill, struct CUstream_st *stream)

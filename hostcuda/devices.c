@@ -1,5 +1,5 @@
-/* Devices: which there are, which one a thread uses, what can be set for them. What a device says of
- * itself is in device_facts.c. */
+/* Devices: which there are, which one a thread uses, what can be set for them. What a device says
+ * of itself is in device_facts.c. */
 #include "face.h"
 
 #include "device/host/host_face.h"
@@ -116,9 +116,8 @@ cudaError_t cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr attr, i
     return tt_face_done(cudaErrorInvalidValue);
 }
 
-cudaError_t
-cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
-                                   enum cudaFlushGPUDirectRDMAWritesScope scope)
+cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+                                               enum cudaFlushGPUDirectRDMAWritesScope scope)
 {
     if (target != cudaFlushGPUDirectRDMAWritesTargetCurrentDevice ||
         (scope != cudaFlushGPUDirectRDMAWritesToOwner &&

@@ -2,8 +2,9 @@
  * addresses, one per device: it is never made and never goes. */
 #include "driver.h"
 
-#include "device/host/host_face.h"
 #include "face.h"
+
+#include "device/host/host_face.h"
 
 #include <stdio.h>
 #include <string.h>

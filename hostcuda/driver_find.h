@@ -5,7 +5,7 @@
 
 enum tt_driver_found { TT_DRIVER_FOUND = 0, TT_DRIVER_UNKNOWN = 1, TT_DRIVER_NEWER = 2 };
 
-/* A function by its plain name, as of a CUDA version (12020 for 12.2; 0: any). *function is NULL when
- * there is none. */
+/* A function by its plain name, as of a CUDA version (12020 for 12.2; 0: any). *function is NULL
+ * when there is none. */
 enum tt_driver_found tt_driver_find(const char *name, int version, bool per_thread,
                                     void **function);

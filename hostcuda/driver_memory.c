@@ -1,7 +1,9 @@
 /* The driver interface: memory that is handed out whole, and questions about addresses. */
 #include "driver.h"
 
+#include "device/host/host_face.h"
 #include "device/host/host_graph.h"
+#include "device/host/host_pool.h"
 #include "device/host/host_vmm.h"
 
 #include <string.h>
@@ -26,13 +28,14 @@ static struct whereabouts find(CUdeviceptr ptr)
     struct whereabouts found = {.access = 3};
     struct tt_pointer where;
     struct tt_mapped mapped;
+    struct tt_registered registered;
     const void *address = tt_driver_ptr(ptr);
     if (tuttiHostPointer(address, &where)) return found;
     if (where.base && where.kind != TT_MEMORY_CONTROL) {
         found.known = true;
         found.managed = where.kind == TT_MEMORY_MANAGED;
         found.type = where.kind == TT_MEMORY_DEVICE || found.managed ? CU_MEMORYTYPE_DEVICE
-                                                                    : CU_MEMORYTYPE_HOST;
+                                                                     : CU_MEMORYTYPE_HOST;
         found.device = where.device;
         found.base = where.base;
         found.bytes = where.bytes;
@@ -47,6 +50,12 @@ static struct whereabouts find(CUdeviceptr ptr)
                                      .id = ((uint64_t)1 << 63) | mapped.block,
                                      .share = mapped.card.share,
                                      .access = mapped.access};
+    } else if (tuttiHostRegistered(address, &registered)) {
+        found.known = true;
+        found.type = CU_MEMORYTYPE_HOST;
+        found.base = registered.base;
+        found.bytes = registered.bytes;
+        found.id = ((uint64_t)1 << 62) | (uintptr_t)registered.base;
     }
     return found;
 }
@@ -171,13 +180,14 @@ CUresult cuMemFree(CUdeviceptr ptr)
     int rc = tuttiHostCaptureUnsafe();
     if (!rc && (!at.known || at.mapped)) rc = CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = tuttiHostDeviceSynchronize(at.device);
+    if (!rc && tuttiHostPoolFree(tt_driver_ptr(ptr))) return CUDA_SUCCESS;
     return tt_driver_done(rc ? rc : tuttiHostFree(tt_driver_ptr(ptr)));
 }
 
 CUresult cuMemHostAlloc(void **ptr, size_t len, unsigned int flags)
 {
-    const unsigned known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP |
-                           CU_MEMHOSTALLOC_WRITECOMBINED;
+    const unsigned known =
+        CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED;
     if (!ptr || !len || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(tuttiHostMallocHost(len, flags, false, ptr));
 }

@@ -29,9 +29,8 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     const cuuint64_t known =
         CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     if (!symbol || !function || (flags & ~known)) return CUDA_ERROR_INVALID_VALUE;
-    enum tt_driver_found found =
-        tt_driver_find(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
-                       function);
+    enum tt_driver_found found = tt_driver_find(
+        symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, function);
     if (status) *status = (CUdriverProcAddressQueryResult)found;
     if (found == TT_DRIVER_FOUND || status) return CUDA_SUCCESS;
     return CUDA_ERROR_NOT_FOUND;

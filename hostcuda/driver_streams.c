@@ -1,9 +1,9 @@
 /* The driver interface: what happens on a stream. Compiled twice, for the legacy and the per-thread
  * default stream. */
 #include "driver.h"
+#include "shared.h"
 
 #include "device/host/host_graph.h"
-#include "shared.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,8 +21,7 @@ CUresult cuStreamQuery(CUstream stream)
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
     if (flags & ~1U) return CUDA_ERROR_INVALID_VALUE;
-    if (flags)
-        return tt_driver_done(tuttiHostStreamWaitExternal(tt_driver_stream(stream), event));
+    if (flags) return tt_driver_done(tuttiHostStreamWaitExternal(tt_driver_stream(stream), event));
     return tt_driver_done(tuttiHostStreamWaitEvent(tt_driver_stream(stream), event));
 }
 
@@ -213,14 +212,12 @@ CUresult cuStreamWriteValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value
     return tt_driver_done(write_word(stream, ptr, value, true, flags));
 }
 
-CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value,
-                             unsigned int flags)
+CUresult cuStreamWaitValue32(CUstream stream, CUdeviceptr ptr, cuuint32_t value, unsigned int flags)
 {
     return tt_driver_done(wait_word(stream, ptr, value, false, flags));
 }
 
-CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value,
-                             unsigned int flags)
+CUresult cuStreamWaitValue64(CUstream stream, CUdeviceptr ptr, cuuint64_t value, unsigned int flags)
 {
     return tt_driver_done(wait_word(stream, ptr, value, true, flags));
 }

@@ -1,10 +1,10 @@
 /* Functions of the driver interface by name and by the CUDA version that brought them. Rows of one
  * name stand newest first; the first that is not newer than what is asked for is the answer. */
-#include <stddef.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "driver_find.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
 
 typedef void driver_function(void);
 
@@ -149,7 +149,8 @@ static const struct driver_row rows[] = {
     {"cuDeviceGetUuid", 11040, cuDeviceGetUuid_v2, cuDeviceGetUuid_v2},
     {"cuDeviceGetUuid", 9020, cuDeviceGetUuid_v2, cuDeviceGetUuid_v2},
     {"cuDevicePrimaryCtxGetState", 2000, cuDevicePrimaryCtxGetState, cuDevicePrimaryCtxGetState},
-    {"cuDevicePrimaryCtxRelease", 11000, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2},
+    {"cuDevicePrimaryCtxRelease", 11000, cuDevicePrimaryCtxRelease_v2,
+     cuDevicePrimaryCtxRelease_v2},
     {"cuDevicePrimaryCtxRelease", 7000, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease_v2},
     {"cuDevicePrimaryCtxRetain", 2000, cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain},
     {"cuDeviceTotalMem", 2000, cuDeviceTotalMem_v2, cuDeviceTotalMem_v2},
@@ -172,23 +173,29 @@ static const struct driver_row rows[] = {
     {"cuMemAlloc", 2000, cuMemAlloc_v2, cuMemAlloc_v2},
     {"cuMemAllocHost", 2000, cuMemAllocHost_v2, cuMemAllocHost_v2},
     {"cuMemCreate", 10020, cuMemCreate, cuMemCreate},
-    {"cuMemExportToShareableHandle", 10020, cuMemExportToShareableHandle, cuMemExportToShareableHandle},
+    {"cuMemExportToShareableHandle", 10020, cuMemExportToShareableHandle,
+     cuMemExportToShareableHandle},
     {"cuMemFree", 2000, cuMemFree_v2, cuMemFree_v2},
     {"cuMemFreeHost", 2000, cuMemFreeHost, cuMemFreeHost},
     {"cuMemGetAccess", 10020, cuMemGetAccess, cuMemGetAccess},
     {"cuMemGetAddressRange", 2000, cuMemGetAddressRange_v2, cuMemGetAddressRange_v2},
-    {"cuMemGetAllocationGranularity", 10020, cuMemGetAllocationGranularity, cuMemGetAllocationGranularity},
-    {"cuMemGetAllocationPropertiesFromHandle", 10020, cuMemGetAllocationPropertiesFromHandle, cuMemGetAllocationPropertiesFromHandle},
-    {"cuMemGetHandleForAddressRange", 11070, cuMemGetHandleForAddressRange, cuMemGetHandleForAddressRange},
+    {"cuMemGetAllocationGranularity", 10020, cuMemGetAllocationGranularity,
+     cuMemGetAllocationGranularity},
+    {"cuMemGetAllocationPropertiesFromHandle", 10020, cuMemGetAllocationPropertiesFromHandle,
+     cuMemGetAllocationPropertiesFromHandle},
+    {"cuMemGetHandleForAddressRange", 11070, cuMemGetHandleForAddressRange,
+     cuMemGetHandleForAddressRange},
     {"cuMemGetInfo", 2000, cuMemGetInfo_v2, cuMemGetInfo_v2},
     {"cuMemHostAlloc", 2000, cuMemHostAlloc, cuMemHostAlloc},
     {"cuMemHostGetDevicePointer", 2000, cuMemHostGetDevicePointer_v2, cuMemHostGetDevicePointer_v2},
     {"cuMemHostRegister", 2000, cuMemHostRegister_v2, cuMemHostRegister_v2},
     {"cuMemHostUnregister", 2000, cuMemHostUnregister, cuMemHostUnregister},
-    {"cuMemImportFromShareableHandle", 10020, cuMemImportFromShareableHandle, cuMemImportFromShareableHandle},
+    {"cuMemImportFromShareableHandle", 10020, cuMemImportFromShareableHandle,
+     cuMemImportFromShareableHandle},
     {"cuMemMap", 10020, cuMemMap, cuMemMap},
     {"cuMemRelease", 10020, cuMemRelease, cuMemRelease},
-    {"cuMemRetainAllocationHandle", 11000, cuMemRetainAllocationHandle, cuMemRetainAllocationHandle},
+    {"cuMemRetainAllocationHandle", 11000, cuMemRetainAllocationHandle,
+     cuMemRetainAllocationHandle},
     {"cuMemSetAccess", 10020, cuMemSetAccess, cuMemSetAccess},
     {"cuMemUnmap", 10020, cuMemUnmap, cuMemUnmap},
     {"cuMemcpy", 2000, cuMemcpy, cuMemcpy_ptds},
@@ -227,11 +234,11 @@ static const struct driver_row rows[] = {
     {"cuStreamWriteValue32", 8000, cuStreamWriteValue32_v2, cuStreamWriteValue32_v2_ptsz},
     {"cuStreamWriteValue64", 11070, cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz},
     {"cuStreamWriteValue64", 9000, cuStreamWriteValue64_v2, cuStreamWriteValue64_v2_ptsz},
-    {"cuThreadExchangeStreamCaptureMode", 10010, cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode},
+    {"cuThreadExchangeStreamCaptureMode", 10010, cuThreadExchangeStreamCaptureMode,
+     cuThreadExchangeStreamCaptureMode},
 };
 
-enum tt_driver_found tt_driver_find(const char *name, int version, bool per_thread,
-                                    void **function)
+enum tt_driver_found tt_driver_find(const char *name, int version, bool per_thread, void **function)
 {
     bool known = false;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

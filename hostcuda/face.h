@@ -1,5 +1,5 @@
-/* What the faces share: CUDA's declarations as exported symbols, and the one way a result leaves: it
- * is kept as the thread's last error unless it is success. */
+/* What the faces share: CUDA's declarations as exported symbols, and the one way a result leaves:
+ * it is kept as the thread's last error unless it is success. */
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -17,8 +17,8 @@ static inline cudaError_t tt_face_done(int rc)
     return (cudaError_t)(rc ? tuttiHostErrorSet(rc) : 0);
 }
 
-/* The stream that a caller means by its handle. Files with functions that have a per-thread twin are
- * compiled twice, and this is where the twins differ. */
+/* The stream that a caller means by its handle. Files with functions that have a per-thread twin
+ * are compiled twice, and this is where the twins differ. */
 static inline struct CUstream_st *tt_face_stream(cudaStream_t stream)
 {
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM

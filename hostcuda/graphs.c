@@ -1,4 +1,5 @@
-/* Graphs as a whole: made, copied, instantiated, updated, printed; lists of nodes; counted objects. */
+/* Graphs as a whole: made, copied, instantiated, updated, printed; lists of nodes; counted objects.
+ */
 #include "face.h"
 
 #include "device/host/host_face.h"
@@ -97,8 +98,8 @@ cudaError_t cudaGraphGetRootNodes(cudaGraph_t graph, cudaGraphNode_t *nodes, siz
 
 static const char *kind_name(cudaGraphNode_t node)
 {
-    static const char *const names[] = {"kernel", "memcpy", "memset", "host",   "graph", "empty",
-                                        "wait",   "record", "?",      "?",      "alloc", "free"};
+    static const char *const names[] = {"kernel", "memcpy", "memset", "host", "graph", "empty",
+                                        "wait",   "record", "?",      "?",    "alloc", "free"};
     enum tt_node_kind kind = TT_NODE_EMPTY;
     if (tuttiHostNodeKind(node, &kind)) return "?";
     return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";

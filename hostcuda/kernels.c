@@ -1,5 +1,5 @@
-/* Functions of the program's: registration by code from nvcc, what can be asked of them, the stack of
- * launch configurations. Launches are in launches.c. */
+/* Functions of the program's: registration by code from nvcc, what can be asked of them, the stack
+ * of launch configurations. Launches are in launches.c. */
 #include "face.h"
 
 #include "device/host/host_face.h"
@@ -39,8 +39,8 @@ void __cudaRegisterFunction(void **handle, const char *host_fun, char *device_fu
     tuttiHostKernelAdd(handle, host_fun, device_name ? device_name : device_fun);
 }
 
-void __cudaRegisterVar(void **handle, char *host_var, char *device_address,
-                       const char *device_name, int ext, size_t size, int constant, int global)
+void __cudaRegisterVar(void **handle, char *host_var, char *device_address, const char *device_name,
+                       int ext, size_t size, int constant, int global)
 {
     (void)ext, (void)constant, (void)global;
     tuttiHostVariableAdd(handle, host_var, device_name ? device_name : device_address, size);
@@ -216,7 +216,8 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
 {
     const struct tt_kernel *kernel = NULL;
     int rc = find(func, &kernel);
-    bool good = blocks && block_size > 0 && !(flags & ~(unsigned)cudaOccupancyDisableCachingOverride);
+    bool good =
+        blocks && block_size > 0 && !(flags & ~(unsigned)cudaOccupancyDisableCachingOverride);
     if (!rc && !good) rc = cudaErrorInvalidValue;
     if (rc) return tt_face_done(rc);
     int found = THREADS_PER_SM / block_size;

@@ -1,9 +1,11 @@
-/* Memory that is handed out and taken back at once, host memory that programs bring, and what can be
- * asked of an address. Copies are in copies.c, pools in pools.c. */
+/* Memory that is handed out and taken back at once, host memory that programs bring, and what can
+ * be asked of an address. Copies are in copies.c, pools in pools.c. */
 #include "face.h"
 
+#include "device/host/host_face.h"
 #include "device/host/host_graph.h"
 #include "device/host/host_kernel.h"
+#include "device/host/host_pool.h"
 
 enum { PITCH_BYTES = 512 };
 
@@ -29,7 +31,7 @@ cudaError_t cudaFree(void *ptr)
     if (!rc && found.base != ptr) rc = cudaErrorInvalidValue;
     if (!rc) rc = tuttiHostDeviceSynchronize(found.device); /* its work may use the memory */
     if (rc) return tt_face_done(rc);
-    return tt_face_done(tuttiHostFree(ptr));
+    return tt_face_done(tuttiHostPoolFree(ptr) ? cudaSuccess : (cudaError_t)tuttiHostFree(ptr));
 }
 
 static size_t pitch_of(size_t width)
@@ -94,8 +96,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 
 cudaError_t cudaHostAlloc(void **ptr, size_t len, unsigned int flags)
 {
-    const unsigned known =
-        cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
+    const unsigned known = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
     int rc = tuttiHostCaptureUnsafe();
     if (!rc && (!ptr || (flags & ~known))) rc = cudaErrorInvalidValue;
     if (!rc) rc = tt_face_device(tuttiHostGetDevice());
@@ -124,16 +125,23 @@ cudaError_t cudaFreeHost(void *ptr)
 
 cudaError_t cudaHostGetFlags(unsigned int *flags, void *ptr)
 {
-    int rc = flags ? tuttiHostHostFlags(ptr, flags) : cudaErrorInvalidValue;
+    struct tt_registered range;
+    int rc = flags ? tuttiHostHostFlags(ptr, flags) : (int)cudaErrorInvalidValue;
+    if (rc && flags && tuttiHostRegistered(ptr, &range)) {
+        *flags = range.flags & cudaHostAllocPortable;
+        rc = cudaSuccess;
+    }
     if (!rc) *flags |= cudaHostAllocMapped;
     return tt_face_done(rc);
 }
 
 cudaError_t cudaHostGetDevicePointer(void **device_ptr, void *host_ptr, unsigned int flags)
 {
+    struct tt_registered range;
     struct tt_pointer found;
-    int rc = device_ptr && !flags ? tuttiHostPointer(host_ptr, &found) : cudaErrorInvalidValue;
-    bool known = !rc && found.base != NULL && found.kind != TT_MEMORY_DEVICE;
+    int rc = device_ptr && !flags ? tuttiHostPointer(host_ptr, &found) : (int)cudaErrorInvalidValue;
+    bool known = !rc && ((found.base != NULL && found.kind != TT_MEMORY_DEVICE) ||
+                         tuttiHostRegistered(host_ptr, &range));
     if (!rc && !known) rc = cudaErrorInvalidValue;
     if (!rc) *device_ptr = host_ptr;
     return tt_face_done(rc);

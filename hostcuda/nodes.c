@@ -12,11 +12,12 @@ int tt_face_node_kernel(struct tt_node *node, const struct cudaKernelNodeParams 
 {
     *node = (struct tt_node){.kind = TT_NODE_KERNEL};
     if (!params || (params->extra && !params->kernelParams)) return cudaErrorInvalidValue;
-    struct tt_launch launch = {.function = params->func,
-                               .grid = {params->gridDim.x, params->gridDim.y, params->gridDim.z},
-                               .block = {params->blockDim.x, params->blockDim.y, params->blockDim.z},
-                               .shared_bytes = params->sharedMemBytes,
-                               .args = params->kernelParams};
+    struct tt_launch launch = {
+        .function = params->func,
+        .grid = {params->gridDim.x, params->gridDim.y, params->gridDim.z},
+        .block = {params->blockDim.x, params->blockDim.y, params->blockDim.z},
+        .shared_bytes = params->sharedMemBytes,
+        .args = params->kernelParams};
     return tuttiHostKernelItem(&launch, &node->item);
 }
 
@@ -58,9 +59,8 @@ static int node_event(struct tt_node *node, cudaEvent_t event, enum tt_node_kind
 
 static int node_alloc(struct tt_node *node, const struct cudaMemAllocNodeParams *params)
 {
-    *node = (struct tt_node){.kind = TT_NODE_ALLOC,
-                             .bytes = params->bytesize,
-                             .device = params->poolProps.location.id};
+    *node = (struct tt_node){
+        .kind = TT_NODE_ALLOC, .bytes = params->bytesize, .device = params->poolProps.location.id};
     bool good = params->bytesize && params->poolProps.allocType == cudaMemAllocationTypePinned &&
                 params->poolProps.location.type == cudaMemLocationTypeDevice;
     return good ? tt_face_device(node->device) : (int)cudaErrorInvalidValue;
@@ -92,8 +92,7 @@ int tt_face_node_any(struct tt_node *node, const struct cudaGraphNodeParams *par
         *node = (struct tt_node){.kind = TT_NODE_GRAPH, .graph = params->graph.graph};
         return cudaSuccess;
     case cudaGraphNodeTypeEmpty: return cudaSuccess;
-    case cudaGraphNodeTypeWaitEvent:
-        return node_event(node, params->eventWait.event, TT_NODE_WAIT);
+    case cudaGraphNodeTypeWaitEvent: return node_event(node, params->eventWait.event, TT_NODE_WAIT);
     case cudaGraphNodeTypeEventRecord:
         return node_event(node, params->eventRecord.event, TT_NODE_RECORD);
     case cudaGraphNodeTypeMemAlloc:

@@ -1,6 +1,8 @@
 /* Allocation in stream order. Compiled twice, for the legacy and the per-thread default stream. */
 #include "face.h"
 
+#include "device/host/host_pool.h"
+
 static int allocate(struct CUmemPoolHandle_st *pool, void **ptr, size_t len, cudaStream_t stream)
 {
     if (!ptr) return cudaErrorInvalidValue;

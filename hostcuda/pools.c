@@ -1,6 +1,7 @@
-/* Memory pools as objects, and memory or events that other processes opened. Allocation in stream
- * order is in pool_calls.c. */
+/* Memory pools as objects. Allocation in stream order is in pool_calls.c. */
 #include "face.h"
+
+#include "device/host/host_pool.h"
 
 #include <string.h>
 
@@ -106,36 +107,4 @@ cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t p
     if (!rc) rc = tuttiHostPoolAccessGet(pool, location->id, &access);
     if (!rc) *flags = (enum cudaMemAccessFlags)access;
     return tt_face_done(rc);
-}
-
-/* ---- between processes ---- */
-
-cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t *handle, void *ptr)
-{
-    if (!handle || !ptr) return tt_face_done(cudaErrorInvalidValue);
-    return tt_face_done(tuttiHostIpcGet(ptr, (unsigned char *)handle->reserved));
-}
-
-cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned int flags)
-{
-    if (!ptr || flags != cudaIpcMemLazyEnablePeerAccess) return tt_face_done(cudaErrorInvalidValue);
-    int rc = tt_face_device(tuttiHostGetDevice());
-    return tt_face_done(rc ? rc : tuttiHostIpcOpen((unsigned char *)handle.reserved, ptr));
-}
-
-cudaError_t cudaIpcCloseMemHandle(void *ptr)
-{
-    return tt_face_done(ptr ? tuttiHostIpcClose(ptr) : cudaErrorInvalidValue);
-}
-
-cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)
-{
-    if (!handle) return tt_face_done(cudaErrorInvalidValue);
-    return tt_face_done(tuttiHostIpcEventGet(event, (unsigned char *)handle->reserved));
-}
-
-cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle)
-{
-    if (!event) return tt_face_done(cudaErrorInvalidValue);
-    return tt_face_done(tuttiHostIpcEventOpen((unsigned char *)handle.reserved, event));
 }

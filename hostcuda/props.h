@@ -1,5 +1,5 @@
-/* Properties of a device in the layout of the CUDA version that a file is compiled for; each face has
- * one such function. */
+/* Properties of a device in the layout of the CUDA version that a file is compiled for; each face
+ * has one such function. */
 #pragma once
 
 #include "face.h"

@@ -1,6 +1,7 @@
 /* What both versions do alike behind signatures or layouts that differ. */
 #include "shared.h"
 
+#include "device/host/host_face.h"
 #include "device/host/host_vmm.h"
 
 #include <string.h>
@@ -12,9 +13,12 @@ int tt_face_pointer(const void *ptr, struct tt_face_pointer *found)
     int rc = tuttiHostPointer(ptr, &where);
     if (rc) return rc;
     struct tt_mapped mapped;
+    struct tt_registered registered;
     *found = (struct tt_face_pointer){cudaMemoryTypeHost, where.device, address, address};
     if (where.base == NULL && tuttiHostMapped(ptr, &mapped)) {
         *found = (struct tt_face_pointer){cudaMemoryTypeDevice, mapped.card.device, address, NULL};
+    } else if (where.base == NULL && tuttiHostRegistered(ptr, &registered)) {
+        found->device = 0; /* host memory, as set above */
     } else if (where.base == NULL || where.kind == TT_MEMORY_CONTROL) {
         *found = (struct tt_face_pointer){cudaMemoryTypeUnregistered, cudaInvalidDeviceId, NULL,
                                           address};

@@ -150,10 +150,10 @@ cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *ptr, size_t len,
     int rc = tuttiHostStreamCard(tt_face_stream(stream), &card);
     if (!rc && card.capturing) rc = cudaErrorStreamCaptureUnsupported;
     if (!rc) rc = tuttiHostPointer(ptr, &found);
-    bool whole = found.kind == TT_MEMORY_MANAGED && found.base == ptr &&
-                 (len == 0 || len == found.bytes);
-    bool known = flags == cudaMemAttachGlobal || flags == cudaMemAttachHost ||
-                 flags == cudaMemAttachSingle;
+    bool whole =
+        found.kind == TT_MEMORY_MANAGED && found.base == ptr && (len == 0 || len == found.bytes);
+    bool known =
+        flags == cudaMemAttachGlobal || flags == cudaMemAttachHost || flags == cudaMemAttachSingle;
     if (!rc && (!whole || !known)) rc = cudaErrorInvalidValue;
     return tt_face_done(rc);
 }

@@ -154,9 +154,8 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
 }
 
 cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t *node, cudaGraph_t graph,
-                                const cudaGraphNode_t *dependencies,
-                                const cudaGraphEdgeData *edges, size_t count,
-                                struct cudaGraphNodeParams *params)
+                                const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *edges,
+                                size_t count, struct cudaGraphNodeParams *params)
 {
     (void)edges;
     return cudaGraphAddNode(node, graph, dependencies, count, params);

@@ -1,7 +1,8 @@
 /* Symbols of libcudart.so.12 that programs built before CUDA 12 ask for, with the layouts and
  * arguments of then. No header declares them any more, so this file sees types only. */
-#include "device/host/host.h"
 #include "driver_types.h"
+
+#include "device/host/host.h"
 
 #include <string.h>
 

@@ -15,12 +15,15 @@
 enum {
     KNOWN_FLAGS = 0xff,
     MAX_NOTICES = 1024,
+    HOST_PEER_ENABLED = 704,
+    HOST_PEER_NOT_ENABLED = 705,
 };
 
 struct settings {
     _Atomic unsigned flags;
     _Atomic size_t limits[TT_LIMIT_COUNT_];
     _Atomic bool was_set[TT_LIMIT_COUNT_];
+    _Atomic uint64_t peers[HOST_MAX_DEVICES / 64];
 };
 
 struct notices {
@@ -117,4 +120,27 @@ int tuttiHostLimitGet(int device, int limit, size_t *value)
                  ? atomic_load(&settings[device].limits[limit])
                  : usual[limit];
     return HOST_OK;
+}
+
+static int set_peer(int device, int peer, bool allowed)
+{
+    int rc = check(device);
+    if (!rc) rc = check(peer);
+    if (!rc && device == peer) rc = HOST_INVALID_DEVICE;
+    if (rc) return rc;
+    uint64_t bit = (uint64_t)1 << (peer % 64);
+    _Atomic uint64_t *word = &settings[device].peers[peer / 64];
+    uint64_t before = allowed ? atomic_fetch_or(word, bit) : atomic_fetch_and(word, ~bit);
+    if (((before & bit) != 0) != allowed) return HOST_OK;
+    return allowed ? HOST_PEER_ENABLED : HOST_PEER_NOT_ENABLED;
+}
+
+int tuttiHostPeerEnable(int device, int peer)
+{
+    return set_peer(device, peer, true);
+}
+
+int tuttiHostPeerDisable(int device, int peer)
+{
+    return set_peer(device, peer, false);
 }

@@ -20,4 +20,21 @@ enum { TT_LIMIT_CACHE_CONFIG = 7, TT_LIMIT_COUNT_ }; /* 0 to 6: enum cudaLimit *
 int tuttiHostLimitSet(int device, int limit, size_t value);
 int tuttiHostLimitGet(int device, int limit, size_t *value);
 
+/* Permission of `device` to reach `peer`. 101 bad or equal ordinals, 704 enabled twice, 705 not
+ * enabled. Nothing depends on it: all memory is reachable. */
+int tuttiHostPeerEnable(int device, int peer);
+int tuttiHostPeerDisable(int device, int peer);
+
+/* ---- host memory that the program brought: pinned to the faces ---- */
+struct tt_registered {
+    char *base;
+    size_t bytes;
+    unsigned flags;
+};
+/* 712 when it overlaps a registered range, 1 for memory of ours. */
+int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags);
+int tuttiHostHostUnregister(void *ptr); /* 713 when ptr is not the base of a registered range */
+/* The registered range around ptr, or false. One load when nothing is registered. */
+bool tuttiHostRegistered(const void *ptr, struct tt_registered *range_out);
+
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
-/* Memory in parts, as CUDA's driver interface has it: blocks of memory without address (each a memfd
- * of its own), reserved addresses without memory, and mappings between them. Results are CUDA's
- * numbers. Any thread. Mapped blocks are device memory to the faces and foreign memory to the rest. */
+/* Memory in parts, as CUDA's driver interface has it: blocks of memory without address (each a
+ * memfd of its own), reserved addresses without memory, and mappings between them. Results are
+ * CUDA's numbers. Any thread. Mapped blocks are device memory to the faces and foreign memory to
+ * the rest. */
 #pragma once
 
 #include "device/device.h"

@@ -1,7 +1,6 @@
 /* Blocks, reservations and mappings. One lock guards the three lists; none of this is near a hot
  * path. A block dies when its handles are released and nothing maps it. */
 #include "host_vmm.h"
-
 #include "state.h"
 
 #include "base/mem.h"
@@ -333,8 +332,8 @@ bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
         one = one->next;
     }
     if (one)
-        *mapped_out =
-            (struct tt_mapped){one->base, one->bytes, one->access, one->block->id, one->block->card};
+        *mapped_out = (struct tt_mapped){one->base, one->bytes, one->access, one->block->id,
+                                         one->block->card};
     pthread_mutex_unlock(&vmm.lock);
     return one != NULL;
 }

@@ -1,0 +1,399 @@
+/* Memory pools: an account over the device's arena, which itself keeps freed pages warm. A block is
+ * listed from its allocation to its free; a free in stream order marks it first, so that a second
+ * one is refused. One lock guards all pools. */
+#include "graph.h"
+#include "host_face.h"
+#include "host_graph.h"
+#include "host_pool.h"
+#include "slab.h"
+#include "state.h"
+#include "stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    POOL_MAGIC = 0x706f6f6c,
+    POOL_PLACE = 2048,
+    MAX_POOLS = 1 << 14,
+    BUCKETS = 4096,
+    ATTRIBUTES = 9,
+    ATTR_RELEASE = 4,
+    ATTR_RESERVED = 5,
+    ATTR_RESERVED_HIGH = 6,
+    ATTR_USED = 7,
+    ATTR_USED_HIGH = 8,
+};
+
+struct CUmemPoolHandle_st {
+    uint32_t magic;
+    int device;
+    bool own, dying; /* own: the device's; dying: destroyed, but memory of it lives */
+    size_t max_bytes, nblocks;
+    uint64_t values[ATTRIBUTES];            /* by attribute number */
+    unsigned char access[HOST_MAX_DEVICES]; /* of other devices; 0: none */
+};
+
+struct block {
+    struct block *next;
+    void *ptr;
+    size_t bytes;
+    struct CUmemPoolHandle_st *pool; /* NULL: of tuttiHostMalloc(), on its way out */
+    bool leaving;
+};
+
+struct pools {
+    pthread_mutex_t lock;
+    struct block *buckets[BUCKETS];
+    struct CUmemPoolHandle_st *defaults[HOST_MAX_DEVICES], *current[HOST_MAX_DEVICES];
+};
+
+static struct host_slab pool_places = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .object_bytes = POOL_PLACE, .limit = MAX_POOLS};
+static struct pools pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
+_Static_assert(sizeof(struct CUmemPoolHandle_st) <= POOL_PLACE, "a pool fits its place");
+
+static bool is_pool(const struct CUmemPoolHandle_st *pool)
+{
+    return host_slab_holds(&pool_places, pool, POOL_MAGIC) && !pool->dying;
+}
+
+/* ---- blocks; lock held ---- */
+
+static struct block **find_block(const void *ptr)
+{
+    struct block **link = &pools.buckets[((uintptr_t)ptr >> 9) % BUCKETS];
+    while (*link && (*link)->ptr != ptr) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+static void add_block(struct block *block)
+{
+    struct block **bucket = &pools.buckets[((uintptr_t)block->ptr >> 9) % BUCKETS];
+    block->next = *bucket;
+    *bucket = block;
+}
+
+static void account(struct CUmemPoolHandle_st *pool, size_t bytes)
+{
+    pool->nblocks++;
+    pool->values[ATTR_USED] += bytes;
+    pool->values[ATTR_RESERVED] = pool->values[ATTR_USED];
+    if (pool->values[ATTR_USED] > pool->values[ATTR_USED_HIGH])
+        pool->values[ATTR_USED_HIGH] = pool->values[ATTR_USED];
+    if (pool->values[ATTR_RESERVED] > pool->values[ATTR_RESERVED_HIGH])
+        pool->values[ATTR_RESERVED_HIGH] = pool->values[ATTR_RESERVED];
+}
+
+static void settle(struct CUmemPoolHandle_st *pool, size_t bytes)
+{
+    pool->nblocks--;
+    pool->values[ATTR_USED] -= bytes;
+    pool->values[ATTR_RESERVED] = pool->values[ATTR_USED];
+    if (pool->dying && pool->nblocks == 0) host_slab_give(&pool_places, pool);
+}
+
+/* ---- pools ---- */
+
+/* Lock held. */
+static struct CUmemPoolHandle_st *make_pool(int device, size_t max_bytes)
+{
+    struct CUmemPoolHandle_st *pool = host_slab_take(&pool_places);
+    if (!pool) return NULL;
+    pool->device = device;
+    pool->max_bytes = max_bytes;
+    for (int switches = 1; switches <= 3; switches++) {
+        pool->values[switches] = 1;
+    }
+    pool->magic = POOL_MAGIC;
+    return pool;
+}
+
+/* Lock held. */
+static struct CUmemPoolHandle_st *default_of(int device)
+{
+    if (!pools.defaults[device]) {
+        pools.defaults[device] = make_pool(device, 0);
+        if (pools.defaults[device]) pools.defaults[device]->own = true;
+    }
+    return pools.defaults[device];
+}
+
+/* Lock held. */
+static struct CUmemPoolHandle_st *current_of(int device)
+{
+    return pools.current[device] ? pools.current[device] : default_of(device);
+}
+
+int tuttiHostPoolCreate(int device, unsigned share, size_t max_bytes,
+                        struct CUmemPoolHandle_st **pool_out)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (share) return tuttiHostUnsupported("memory pools that other processes may open");
+    pthread_mutex_lock(&pools.lock);
+    struct CUmemPoolHandle_st *pool = make_pool(device, max_bytes);
+    pthread_mutex_unlock(&pools.lock);
+    if (!pool) return HOST_OUT_OF_MEMORY;
+    *pool_out = pool;
+    return HOST_OK;
+}
+
+int tuttiHostPoolDestroy(struct CUmemPoolHandle_st *pool)
+{
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool) && !pool->own;
+    if (good) {
+        if (pools.current[pool->device] == pool) pools.current[pool->device] = NULL;
+        pool->dying = true;
+        if (pool->nblocks == 0) host_slab_give(&pool_places, pool);
+    }
+    pthread_mutex_unlock(&pools.lock);
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostPoolDefault(int device, struct CUmemPoolHandle_st **pool_out)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&pools.lock);
+    struct CUmemPoolHandle_st *pool = default_of(device);
+    pthread_mutex_unlock(&pools.lock);
+    if (!pool) return HOST_OUT_OF_MEMORY;
+    *pool_out = pool;
+    return HOST_OK;
+}
+
+int tuttiHostPoolCurrent(int device, struct CUmemPoolHandle_st **pool_out)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&pools.lock);
+    struct CUmemPoolHandle_st *pool = current_of(device);
+    pthread_mutex_unlock(&pools.lock);
+    if (!pool) return HOST_OUT_OF_MEMORY;
+    *pool_out = pool;
+    return HOST_OK;
+}
+
+int tuttiHostPoolChoose(int device, struct CUmemPoolHandle_st *pool)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool) && pool->device == device;
+    if (good) pools.current[device] = pool;
+    pthread_mutex_unlock(&pools.lock);
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+/* Freed memory is the arena's at once, so there is nothing to give back. */
+int tuttiHostPoolTrim(struct CUmemPoolHandle_st *pool, size_t keep_bytes)
+{
+    (void)keep_bytes;
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool);
+    pthread_mutex_unlock(&pools.lock);
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostPoolGet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t *value_out)
+{
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool) && attribute >= 1 && attribute < ATTRIBUTES;
+    if (good) *value_out = pool->values[attribute];
+    pthread_mutex_unlock(&pools.lock);
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostPoolSet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t value)
+{
+    bool mark = attribute == ATTR_RESERVED_HIGH || attribute == ATTR_USED_HIGH;
+    bool settable = (attribute >= 1 && attribute <= ATTR_RELEASE) || (mark && value == 0);
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool) && settable;
+    if (good) pool->values[attribute] = mark ? pool->values[attribute - 1] : value;
+    pthread_mutex_unlock(&pools.lock);
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, int device, int access)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool) && (pool->device != device || access == 3);
+    if (good) pool->access[device] = (unsigned char)access;
+    pthread_mutex_unlock(&pools.lock);
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostPoolAccessGet(struct CUmemPoolHandle_st *pool, int device, int *access_out)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool);
+    if (good) *access_out = pool->device == device ? 3 : pool->access[device];
+    pthread_mutex_unlock(&pools.lock);
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+/* ---- allocation ---- */
+
+static bool has_room(const struct CUmemPoolHandle_st *pool, size_t bytes)
+{
+    return !pool->max_bytes ||
+           (bytes <= pool->max_bytes && pool->values[ATTR_USED] <= pool->max_bytes - bytes);
+}
+
+static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, void **ptr_out)
+{
+    struct block *block = calloc(1, sizeof(*block));
+    if (!block) return HOST_OUT_OF_MEMORY;
+    pthread_mutex_lock(&pools.lock);
+    if (!pool) pool = current_of(device);
+    int rc = pool && is_pool(pool) ? HOST_OK : HOST_INVALID_VALUE;
+    if (!rc && !has_room(pool, bytes)) rc = HOST_OUT_OF_MEMORY;
+    if (!rc) rc = tuttiHostMalloc(pool->device, bytes, &block->ptr);
+    if (!rc) {
+        block->bytes = bytes;
+        block->pool = pool;
+        account(pool, bytes);
+        add_block(block);
+        *ptr_out = block->ptr;
+        block = NULL;
+    }
+    pthread_mutex_unlock(&pools.lock);
+    free(block);
+    return rc;
+}
+
+/* Give the memory of a listed block back, or only forget it when somebody else frees it. */
+static bool release(void *ptr)
+{
+    pthread_mutex_lock(&pools.lock);
+    struct block **link = find_block(ptr);
+    struct block *block = *link;
+    if (block) *link = block->next;
+    if (block && block->pool) settle(block->pool, block->bytes);
+    pthread_mutex_unlock(&pools.lock);
+    if (!block) return false;
+    tuttiHostFree(ptr);
+    free(block);
+    return true;
+}
+
+bool tuttiHostPoolFree(void *ptr)
+{
+    return release(ptr);
+}
+
+/* ---- in capture: a node whose item owns the memory, and one that does nothing ---- */
+
+static int add_node(struct CUstream_st *stream, const struct tt_node *told)
+{
+    struct tt_item *item = host_memory_item(told->kind == TT_NODE_ALLOC ? told->ptr : NULL);
+    if (!item) return HOST_OUT_OF_MEMORY;
+    int rc = host_capture_add(stream, &(struct host_op){.kind = HOST_OP_ITEM, .item = item});
+    if (rc) {
+        item->step(item, TT_ITEM_RELEASE);
+        return rc;
+    }
+    stream->tips[0]->kind = told->kind;
+    stream->tips[0]->told = *told;
+    return HOST_OK;
+}
+
+static bool is_capturing(const struct CUstream_st *stream)
+{
+    return atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+}
+
+int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream_st *handle,
+                         void **ptr_out)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    void *ptr = NULL;
+    if (!stream) return HOST_BAD_HANDLE;
+    if (bytes == 0) return HOST_INVALID_VALUE;
+    if (!is_capturing(stream)) return allocate(pool, bytes, stream->device, ptr_out);
+    int rc = tuttiHostMalloc(stream->device, bytes, &ptr);
+    if (rc) return rc;
+    struct tt_node told = {
+        .kind = TT_NODE_ALLOC, .ptr = ptr, .bytes = bytes, .device = stream->device};
+    rc = add_node(stream, &told); /* the memory went with the item */
+    if (!rc) *ptr_out = ptr;
+    return rc;
+}
+
+/* ---- frees in stream order ---- */
+
+struct free_item {
+    struct tt_item item;
+    void *ptr;
+};
+
+static enum tt_step free_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct free_item *freeing = (struct free_item *)item;
+    if (call == TT_ITEM_STEP) {
+        release(freeing->ptr);
+    } else {
+        free(freeing);
+    }
+    return TT_STEP_DONE;
+}
+
+/* List what is to be freed, or mark it; 1 when it is no live allocation or on its way already. */
+static int announce(void *ptr)
+{
+    struct tt_pointer where;
+    int rc = tuttiHostPointer(ptr, &where);
+    bool good = !rc && where.base == ptr &&
+                (where.kind == TT_MEMORY_DEVICE || where.kind == TT_MEMORY_MANAGED);
+    struct block *fresh = good ? calloc(1, sizeof(*fresh)) : NULL;
+    if (!fresh) return good ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
+    pthread_mutex_lock(&pools.lock);
+    struct block *block = *find_block(ptr);
+    if (block && block->leaving) rc = HOST_INVALID_VALUE;
+    if (!block) {
+        fresh->ptr = ptr;
+        add_block(fresh);
+        block = fresh;
+        fresh = NULL;
+    }
+    block->leaving = true;
+    pthread_mutex_unlock(&pools.lock);
+    free(fresh);
+    return rc;
+}
+
+static void take_back(void *ptr)
+{
+    pthread_mutex_lock(&pools.lock);
+    struct block **link = find_block(ptr);
+    struct block *block = *link;
+    if (block) block->leaving = false;
+    if (block && !block->pool) *link = block->next;
+    bool gone = block && !block->pool;
+    pthread_mutex_unlock(&pools.lock);
+    if (gone) free(block);
+}
+
+int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return HOST_BAD_HANDLE;
+    if (!ptr) return HOST_INVALID_VALUE;
+    if (is_capturing(stream))
+        return add_node(stream, &(struct tt_node){.kind = TT_NODE_FREE, .ptr = ptr});
+    struct free_item *freeing = calloc(1, sizeof(*freeing));
+    if (!freeing) return HOST_OUT_OF_MEMORY;
+    freeing->item.step = free_step;
+    freeing->ptr = ptr;
+    int rc = announce(ptr);
+    if (!rc) {
+        rc = tuttiHostSubmit(handle, &freeing->item, true);
+        if (rc) take_back(ptr);
+    }
+    if (rc) free(freeing);
+    return rc;
+}
