@@ -89,6 +89,7 @@ void tt_comm_free(struct tt_comm *comm)
     if (lived) tt_report_end(comm, aborted ? "Abort COMPLETE" : "Destroy COMPLETE");
     free(comm->name);
     free(comm->net_name);
+    tt_shrinks_free(comm);
     tt_family_free(comm);
 }
 

@@ -20,6 +20,7 @@ struct tt_plan;
 struct tt_registry;
 struct tt_peer_reach;
 struct tt_watch;
+struct tt_shrinks;
 
 enum tt_comm_phase { /* api.md 4 */
                      TT_COMM_INIT,
@@ -67,7 +68,8 @@ struct tt_comm {
     bool serves_range;           /* counted in tt_local_serve() */
     struct tt_watch *watch;      /* owned */
     struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */
-    uint64_t child_count;        /* splits and shrinks so far, on all ranks alike */
+    uint64_t child_count;        /* splits so far, on all ranks alike */
+    struct tt_shrinks *shrinks;  /* owned list: shrinks so far by their survivors, who alone count */
     int color, key;              /* as given to split */
     _Atomic uint32_t graph_refs; /* captured works alive */
     uint64_t func_seq[16];       /* operations per function, for profiler and reports */

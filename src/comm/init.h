@@ -31,6 +31,9 @@ struct tt_affinity;
 struct tt_affinity *tt_affinity_enter(int device);
 void tt_affinity_leave(struct tt_affinity *before);
 
+/* Free what tt_comm_shrink() counts on a parent. */
+void tt_shrinks_free(struct tt_comm *comm);
+
 /* family.c: a child that shares its parent's resources. hide: abort leaves it alone from now on;
  * free: its storage, now or with the last child. */
 ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child);

@@ -150,6 +150,46 @@ static void stop_parent(struct tt_comm *parent)
     if (raised) atomic_store(&parent->member.abort, 0u);
 }
 
+struct tt_shrinks {
+    struct tt_shrinks *next;
+    uint64_t members; /* hash of the survivors' ranks */
+    uint64_t count;
+};
+
+/* How often these survivors have shrunk the parent, this time included: equal on all of them, and
+ * the others need not know. 0 when memory is short. */
+static uint64_t shrink_number(struct tt_comm *parent, uint64_t members)
+{
+    struct tt_shrinks *own = parent->shrinks;
+    while (own && own->members != members)
+        own = own->next;
+    if (!own) {
+        own = tt_calloc(1, sizeof(*own));
+        if (!own) return 0;
+        own->members = members;
+        own->next = parent->shrinks;
+        parent->shrinks = own;
+    }
+    return ++own->count;
+}
+
+void tt_shrinks_free(struct tt_comm *comm)
+{
+    while (comm->shrinks) {
+        struct tt_shrinks *own = comm->shrinks;
+        comm->shrinks = own->next;
+        free(own);
+    }
+}
+
+static uint64_t members_hash(const int *ranks, int count)
+{
+    uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a over whole numbers */
+    for (int i = 0; i < count; i++)
+        hash = (hash ^ (uint64_t)ranks[i]) * 0x100000001b3ull;
+    return hash;
+}
+
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
                             struct tt_comm *child, const ncclConfig_t *config, int flags)
 {
@@ -158,13 +198,14 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
     (void)config; /* the child was allocated with it */
     if (!ranks) return tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
     if (flags & NCCL_SHRINK_ABORT) stop_parent(parent);
-    parent->child_count++;
     ncclResult_t rc = survivors(parent, exclude, nexclude, ranks, &count);
     bool share = parent->config.shrinkShare && !(flags & NCCL_SHRINK_ABORT);
     if (!rc) rc = share_parent(parent, child, share);
     if (!rc) {
-        const struct tt_birth kind = {.child.salt = {CHILD_SHRINK, parent->child_count, 0}};
-        rc = child_run(parent, child, ranks, count, &kind);
+        uint64_t members = members_hash(ranks, count), number = shrink_number(parent, members);
+        const struct tt_birth kind = {.child.salt = {CHILD_SHRINK, number, members}};
+        if (!number) rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
+        if (!rc) rc = child_run(parent, child, ranks, count, &kind);
     }
     free(ranks);
     return rc;
