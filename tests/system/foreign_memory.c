@@ -1,0 +1,84 @@
+/* Collectives on any memory, mixed among the ranks: malloc, mmap, static, the stack of no one, and
+ * another device's. usage: foreign_memory MODE [RANKS] */
+#include "checked.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { BYTES = 1 << 20, KINDS = 5 };
+
+static char static_memory[WORLD_MAX][2][BYTES];
+
+static void *memory_of(int kind, const struct world_rank *own, int which, int nranks)
+{
+    void *ptr = NULL;
+    switch (kind) {
+    case 0: return malloc(BYTES);
+    case 1:
+        ptr = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return ptr == MAP_FAILED ? NULL : ptr;
+    case 2: return static_memory[own->rank][which];
+    case 3: world_check_cuda(cudaSetDevice((own->device + 1) % nranks), "cudaSetDevice"); break;
+    default: world_check_cuda(cudaSetDevice(own->device), "cudaSetDevice"); break;
+    }
+    world_check_cuda(cudaMalloc(&ptr, BYTES), "cudaMalloc");
+    world_check_cuda(cudaSetDevice(own->device), "cudaSetDevice");
+    return ptr;
+}
+
+static void memory_free(int kind, void *ptr)
+{
+    if (kind == 0) free(ptr);
+    if (kind == 1) munmap(ptr, BYTES);
+    if (kind > 2) world_check_cuda(cudaFree(ptr), "cudaFree");
+}
+
+static int run_all(struct world_team *team, void *const *in, void *const *out)
+{
+    static const size_t counts[] = {1, 1000, 60000};
+    int failures = 0;
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        failures += checked_allreduce(team, in, out, counts[c]);
+        failures += checked_allreduce(team, in, in, 1); /* whatever follows an in-place call */
+        failures += checked_alltoall(team, in, out, counts[c] / (size_t)team->nranks + 1);
+        failures += checked_broadcast(team, in, out, counts[c], team->nranks - 1);
+        failures += checked_ring(team, in, out, counts[c]);
+    }
+    return failures;
+}
+
+static int body(struct world_team *team)
+{
+    int failures = 0;
+    for (int round = 0; round < 2 * KINDS; round++) {
+        void *in[WORLD_MAX], *out[WORLD_MAX];
+        int kinds[WORLD_MAX];
+        for (int k = 0; k < team->count; k++) {
+            const struct world_rank *own = &team->ranks[k];
+            /* first all alike, then all different */
+            kinds[k] = round < KINDS ? round : (round + own->rank) % KINDS;
+            in[k] = memory_of(kinds[k], own, 0, team->nranks);
+            out[k] = memory_of((kinds[k] + round / KINDS) % KINDS, own, 1, team->nranks);
+            if (!in[k] || !out[k]) return 1;
+        }
+        failures += run_all(team, in, out);
+        for (int k = 0; k < team->count; k++) {
+            memory_free(kinds[k], in[k]);
+            memory_free((kinds[k] + round / KINDS) % KINDS, out[k]);
+        }
+    }
+    if (team->ranks[0].rank == 0) printf("%d rounds, %d wrong\n", 2 * KINDS, failures);
+    return failures;
+}
+
+int main(int argc, char **argv)
+{
+    const struct world_mode *mode = argc > 1 ? world_mode(argv[1]) : NULL;
+    int nranks = argc > 2 ? atoi(argv[2]) : 4;
+    if (!mode || nranks < 2 || nranks > 8) {
+        fprintf(stderr, "usage: foreign_memory one-thread|threads|processes|mixed [2..8]\n");
+        return 2;
+    }
+    return world_run(mode, nranks, body, NULL) ? 1 : 0;
+}
