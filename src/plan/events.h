@@ -8,19 +8,19 @@
 #include <stdbool.h>
 
 struct tt_plan;
+struct tt_profiler;
 struct tt_node;
 struct tt_bound;
 
-struct tt_group_events { /* GroupApi of the open group */
-    void *profiler;      /* borrowed: context of the first call's communicator; NULL: none */
+struct tt_group_events {          /* GroupApi of the open group */
+    struct tt_profiler *profiler; /* borrowed: of the first call's communicator; NULL: none */
     void *group_api;
 };
 
 struct tt_op_events { /* of one work, from before its launch until after it */
     struct tt_work_events work;
-    void *profiler;
     void *launch, *group;
-    struct tt_node *first; /* calls whose Coll or P2p is open */
+    struct tt_node *first; /* calls whose Coll or P2p is open, by next_message */
 };
 
 /* A call was appended: GroupApi at the first of the group, CollApi or P2pApi around the call. */

@@ -96,7 +96,7 @@ static struct tt_node *node_take(struct tt_group *group)
     if (group->nnodes < TT_GROUP_NODES) {
         struct tt_node *node = &group->nodes[group->nnodes++];
         node->next = node->next_message = NULL;
-        node->api_event = NULL;
+        node->group_api = node->api_event = node->op_event = NULL;
         node->mask = 0;
         return node;
     }
@@ -141,7 +141,7 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
     plan->hit = NULL;
     rc = tt_operator_fold(plan, task, &node->fold);
     if (rc) return rc;
-    if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth, node);
+    if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth + 1, node);
     if (plan->last) {
         plan->last->next = node;
     } else {

@@ -236,6 +236,7 @@ static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node, int n
     bound->key = key;
     bound->valid = bound != &plan->overflow;
     *bound_out = bound;
+    plan->asks_every_time = plan->comm->tuner || plan->comm->profiler;
     if (!bound->valid || plan->asks_every_time || key.op >= ncclNumOps) return ncclSuccess;
     struct tt_work_spec kept = bound->spec;
     kept.kept = true;

@@ -242,8 +242,10 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
                                 const struct tt_launch *launch)
 {
     ncclResult_t rc = batch_begin(plan, first);
-    for (const struct tt_node *node = first; node && !rc; node = node->next_message) {
+    for (struct tt_node *node = first; node && !rc; node = node->next_message) {
+        node->first_frame = plan->batch.nframes;
         rc = add_call(plan, node);
+        node->nframes = plan->batch.nframes - node->first_frame;
         plan->comm->func_seq[node->task.func]++;
     }
     if (!rc) rc = add_own(plan, first);

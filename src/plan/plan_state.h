@@ -30,8 +30,10 @@ struct tt_node {
     struct tt_node *next_message; /* next call that is made of sends and receives */
     struct tt_node *next_owned;
     struct tt_bound *bound; /* where the call was found bound; may have changed since */
-    void *api_event;        /* profiler's CollApi or P2pApi; NULL without */
-    int mask;               /* profiler's activation when the call came */
+    /* the profiler's; zero without one */
+    void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
+    uint32_t mask;                          /* activation when the call came */
+    int first_frame, nframes;               /* of a batch of messages */
 };
 
 /* What the choice depends on; buffers do not belong to it. */
