@@ -1,0 +1,99 @@
+/* `tutti perf`: starts the measuring program as ranks; its options are described by the program
+ * itself. */
+#include "launch.h"
+#include "tutti.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The measuring program lies beside the libraries, or in the build tree beside us. */
+static bool find_program(char *path, size_t path_bytes)
+{
+    static const char *const places[] = {"../lib/tutti/tutti-perf", "tutti-perf"};
+    char folder[PATH_MAX / 2];
+    ssize_t n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
+    if (n <= 0) return false;
+    folder[n] = 0;
+    *strrchr(folder, '/') = 0;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        int len = snprintf(path, path_bytes, "%s/%s", folder, places[i]);
+        if (len > 0 && (size_t)len < path_bytes && !access(path, X_OK)) return true;
+    }
+    fprintf(stderr, "tutti perf: tutti-perf is not installed beside this program\n");
+    return false;
+}
+
+/* Ranks asked for: --ranks N, --ranks=N. 0: not a number. */
+static int ranks_of(int argc, char **argv)
+{
+    long ranks = 4;
+    for (int i = 1; i < argc; i++) {
+        const char *text = NULL;
+        if (!strcmp(argv[i], "--ranks") && i + 1 < argc) text = argv[i + 1];
+        if (!strncmp(argv[i], "--ranks=", 8)) text = argv[i] + 8;
+        if (text && !tutti_parse_int(text, 1, 4096, &ranks)) return 0;
+    }
+    return (int)ranks;
+}
+
+/* How many devices a process drives: -t and -g, in any of their spellings. */
+static int devices_per_process(int argc, char **argv)
+{
+    long product = 1;
+    for (int i = 1; i < argc; i++) {
+        long value = 1;
+        const char *text = NULL;
+        const char *a = argv[i];
+        bool apart = !strcmp(a, "-t") || !strcmp(a, "-g") || !strcmp(a, "--nthreads") ||
+                     !strcmp(a, "--ngpus");
+        if (apart && i + 1 < argc) text = argv[i + 1];
+        if (!strncmp(a, "--nthreads=", 11)) text = a + 11;
+        if (!strncmp(a, "--ngpus=", 8)) text = a + 8;
+        if (!apart && (!strncmp(a, "-t", 2) || !strncmp(a, "-g", 2)) && a[2]) text = a + 2;
+        if (text && tutti_parse_int(text, 1, 512, &value)) product *= value;
+    }
+    return (int)product;
+}
+
+static bool asks_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) return true;
+    }
+    return false;
+}
+
+int cmd_perf(int argc, char **argv)
+{
+    char program[PATH_MAX];
+    struct launch_options *options = calloc(1, sizeof(*options));
+    char **args = calloc((size_t)argc + 1, sizeof(*args));
+    int status = 2;
+    if (!options || !args || !find_program(program, sizeof(program))) goto out;
+    options->nranks = asks_help(argc, argv) ? 1 : ranks_of(argc, argv);
+    if (options->nranks == 0) {
+        status = tutti_usage_error("perf", "--ranks takes a number from 1 to 4096");
+        goto out;
+    }
+    int devices = options->nranks * devices_per_process(argc, argv);
+    if (devices > 8 && !getenv("TUTTI_DEVICES") && !getenv("NCCL_TOPO_FILE")) {
+        char text[16];
+        snprintf(text, sizeof(text), "%d", devices);
+        setenv("TUTTI_DEVICES", text, 1);
+    }
+    args[0] = program;
+    for (int i = 1; i < argc; i++) {
+        args[i] = argv[i];
+    }
+    options->program = args;
+    options->direct_rank0 = true;
+    options->prefix = true;
+    status = launch_run(options);
+out:
+    free(args);
+    free(options);
+    return status;
+}

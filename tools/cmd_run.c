@@ -1,0 +1,120 @@
+/* `tutti run`: start a program as several ranks. */
+#include "launch.h"
+#include "tutti.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void help(FILE *out)
+{
+    fprintf(
+        out,
+        "usage: tutti run --ranks N [OPTIONS] PROGRAM [ARGUMENTS...]\n\n"
+        "Starts N processes of PROGRAM with our libraries in the library path. Each finds in its\n"
+        "environment RANK, SIZE, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, "
+        "MASTER_PORT\n"
+        "and NCCL_COMM_ID (so ncclGetUniqueId gives every rank the same id). When a rank fails, "
+        "all\n"
+        "others are ended within two seconds; the exit status is that of the first that failed\n"
+        "(128 + signal).\n\n"
+        "  -n, --ranks N       number of processes (default 1)\n"
+        "      --hosts LIST    host[:slots],...: fill the hosts in order, started with $TUTTI_RSH\n"
+        "                      (default ssh) HOST sh\n"
+        "      --master ADDR   address of the first host that the others can reach\n"
+        "      --no-prefix     do not put \"[rank] \" before lines\n"
+        "      --device D      host, cuda or auto (default): which device libnccl takes\n"
+        "  -h, --help          this text\n\n"
+        "examples:\n"
+        "  tutti run -n 4 ./allreduce\n"
+        "  NCCL_DEBUG=INFO tutti run --ranks 8 ./train --steps 10\n"
+        "  tutti run -n 4 --hosts node1:2,node2:2 --master 10.0.0.1 ./allreduce\n");
+}
+
+static bool parse_hosts(const char *text, struct launch_options *options)
+{
+    char copy[8192];
+    snprintf(copy, sizeof(copy), "%s", text);
+    char *save = NULL;
+    for (char *word = strtok_r(copy, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        if (options->nhosts == LAUNCH_MAX_HOSTS) return false;
+        struct launch_host *host = &options->hosts[options->nhosts++];
+        long slots = 1;
+        char *colon = strrchr(word, ':');
+        if (colon) {
+            *colon = 0;
+            if (!tutti_parse_int(colon + 1, 1, 65536, &slots)) return false;
+        }
+        if (!*word || strlen(word) >= sizeof(host->name)) return false;
+        snprintf(host->name, sizeof(host->name), "%s", word);
+        host->slots = (int)slots;
+    }
+    return options->nhosts > 0;
+}
+
+static bool known_device(const char *name)
+{
+    return !strcmp(name, "host") || !strcmp(name, "cuda") || !strcmp(name, "auto");
+}
+
+static const struct option long_options[] = {
+    {"ranks", required_argument, NULL, 'n'},
+    {"hosts", required_argument, NULL, 'H'},
+    {"master", required_argument, NULL, 'M'},
+    {"no-prefix", no_argument, NULL, 'P'},
+    {"device", required_argument, NULL, 'D'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+/* -1: go on; otherwise the exit status. */
+static int parse(int argc, char **argv, struct launch_options *options)
+{
+    long number = 0;
+    int letter;
+    optind = 0;
+    while ((letter = getopt_long(argc, argv, "+n:h", long_options, NULL)) != -1) {
+        switch (letter) {
+        case 'n':
+            if (!tutti_parse_int(optarg, 1, 4096, &number)) {
+                return tutti_usage_error("run", "--ranks %s is no number from 1 to 4096", optarg);
+            }
+            options->nranks = (int)number;
+            break;
+        case 'H':
+            if (!parse_hosts(optarg, options)) {
+                return tutti_usage_error("run", "--hosts %s is no list host[:slots],...", optarg);
+            }
+            break;
+        case 'M': options->master = optarg; break;
+        case 'P': options->prefix = false; break;
+        case 'D':
+            if (!known_device(optarg))
+                return tutti_usage_error("run", "--device %s is not host, cuda or auto", optarg);
+            options->device = optarg;
+            break;
+        case 'h': help(stdout); return 0;
+        default: return tutti_usage_error("run", "bad option");
+        }
+    }
+    if (optind >= argc) return tutti_usage_error("run", "no program given");
+    options->program = argv + optind;
+    return -1;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct launch_options *options = calloc(1, sizeof(*options));
+    if (!options) return 2;
+    options->nranks = 1;
+    options->prefix = true;
+    int status = parse(argc, argv, options);
+    if (status < 0) {
+        if (options->device) setenv("TUTTI_DEVICE", options->device, 1);
+        status = launch_run(options);
+    }
+    free(options);
+    return status;
+}

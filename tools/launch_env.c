@@ -1,0 +1,177 @@
+/* Makes the ranks' environment. The secret lives in a file of mode 0600, never on a command line.
+ */
+#include "launch_env.h"
+
+#include "tutti.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A port that nobody uses now; rank 0 opens it with address reuse a moment later. */
+static int free_port(void)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
+    socklen_t len = sizeof(addr);
+    int port = -1;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    if (!bind(fd, (struct sockaddr *)&addr, len) &&
+        !getsockname(fd, (struct sockaddr *)&addr, &len)) {
+        port = ntohs(addr.sin_port);
+    }
+    close(fd);
+    return port;
+}
+
+static bool make_secret(struct launch_env *env)
+{
+    unsigned char bytes[32];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) return false;
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        snprintf(env->secret + 2 * i, 3, "%02x", bytes[i]);
+    }
+    const char *folder = getenv("TMPDIR");
+    int n = snprintf(env->secret_file, sizeof(env->secret_file), "%s/tutti-secret-XXXXXX",
+                     folder && strlen(folder) < 32 ? folder : "/tmp");
+    if (n <= 0) return false;
+    int fd = mkostemp(env->secret_file, O_CLOEXEC);
+    if (fd < 0) return false;
+    bool ok = write(fd, env->secret, 64) == 64;
+    close(fd);
+    return ok;
+}
+
+bool launch_env_init(struct launch_env *env, const struct launch_options *options)
+{
+    memset(env, 0, sizeof(*env));
+    char ours[6000];
+    if (!tutti_library_path(ours, sizeof(ours))) return false;
+    const char *theirs = getenv("LD_LIBRARY_PATH");
+    snprintf(env->libraries, sizeof(env->libraries), "%s%s%s", ours, theirs && *theirs ? ":" : "",
+             theirs ? theirs : "");
+    const char *master = options->master       ? options->master
+                         : options->nhosts > 0 ? options->hosts[0].name
+                                               : "127.0.0.1";
+    snprintf(env->master, sizeof(env->master), "%s", master);
+    env->port = free_port();
+    if (env->port < 0 || !make_secret(env)) {
+        fprintf(stderr, "tutti run: no port or no temporary file for the secret: %m\n");
+        return false;
+    }
+    return true;
+}
+
+void launch_env_fini(struct launch_env *env)
+{
+    if (env->secret_file[0]) unlink(env->secret_file);
+    explicit_bzero(env->secret, sizeof(env->secret));
+}
+
+struct writer {
+    char *at, *end;
+    char **texts;
+    int count;
+};
+
+static void add(struct writer *writer, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct writer *writer, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(writer->at, (size_t)(writer->end - writer->at), fmt, args);
+    va_end(args);
+    if (n < 0 || n >= writer->end - writer->at || writer->count >= LAUNCH_MAX_VARS) return;
+    writer->texts[writer->count++] = writer->at;
+    writer->at += n + 1;
+}
+
+int launch_env_vars(const struct launch_env *env, const struct launch_place *place, char *buffer,
+                    size_t buffer_bytes, char *texts[LAUNCH_MAX_VARS])
+{
+    struct writer w = {buffer, buffer + buffer_bytes, texts, 0};
+    bool v6 = strchr(env->master, ':') != NULL;
+    add(&w, "RANK=%d", place->rank);
+    add(&w, "SIZE=%d", place->nranks);
+    add(&w, "WORLD_SIZE=%d", place->nranks);
+    add(&w, "LOCAL_RANK=%d", place->local_rank);
+    add(&w, "LOCAL_WORLD_SIZE=%d", place->local_size);
+    add(&w, "MASTER_ADDR=%s", env->master);
+    add(&w, "MASTER_PORT=%d", env->port);
+    if (!getenv("NCCL_COMM_ID")) {
+        add(&w, v6 ? "NCCL_COMM_ID=[%s]:%d" : "NCCL_COMM_ID=%s:%d", env->master, env->port);
+        if (place->host < 0) add(&w, "TUTTI_SECRET_FILE=%s", env->secret_file);
+    }
+    add(&w, "LD_LIBRARY_PATH=%s", env->libraries);
+    if (!getenv("TUTTI_DEVICES") && place->local_size > 8 && !getenv("NCCL_TOPO_FILE")) {
+        add(&w, "TUTTI_DEVICES=%d", place->local_size);
+    }
+    return w.count;
+}
+
+/* One argument inside single quotes for sh. */
+static void quote(FILE *out, const char *text)
+{
+    fputc('\'', out);
+    for (const char *c = text; *c; c++) {
+        if (*c == '\'') {
+            fputs("'\\''", out);
+        } else {
+            fputc(*c, out);
+        }
+    }
+    fputs("' ", out);
+}
+
+/* Variables of ours that a user set here must reach the other hosts too. */
+static void export_ours(FILE *out)
+{
+    extern char **environ;
+    for (char **var = environ; *var; var++) {
+        if (strncmp(*var, "NCCL_", 5) && strncmp(*var, "TUTTI_", 6)) continue;
+        fputs("export ", out);
+        quote(out, *var);
+        fputc('\n', out);
+    }
+}
+
+char *launch_env_script(const struct launch_env *env, const struct launch_place *place,
+                        char *const *program)
+{
+    char buffer[12288];
+    char *texts[LAUNCH_MAX_VARS];
+    char *script = NULL;
+    size_t script_bytes = 0;
+    FILE *out = open_memstream(&script, &script_bytes);
+    if (!out) return NULL;
+    int count = launch_env_vars(env, place, buffer, sizeof(buffer), texts);
+    export_ours(out);
+    for (int i = 0; i < count; i++) {
+        fputs("export ", out);
+        quote(out, texts[i]);
+        fputc('\n', out);
+    }
+    fprintf(out,
+            "umask 077; s=$(mktemp) || exit 2; printf %%s '%s' >\"$s\"; export "
+            "TUTTI_SECRET_FILE=\"$s\"\n"
+            "cd ",
+            env->secret);
+    char folder[4096];
+    quote(out, getcwd(folder, sizeof(folder)) ? folder : "/");
+    fputs("2>/dev/null\n", out);
+    for (char *const *arg = program; *arg; arg++) {
+        quote(out, *arg);
+    }
+    fputs("</dev/null & p=$!\ntrap 'kill -TERM $p 2>/dev/null' TERM HUP INT\nwait $p; k=$?\n"
+          "rm -f \"$s\"; exit $k\n",
+          out);
+    fclose(out);
+    return script;
+}

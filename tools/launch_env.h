@@ -1,0 +1,37 @@
+/* The environment that every rank gets: who it is, where rank 0 listens, the shared secret, our
+ * libraries. */
+#pragma once
+
+#include "launch.h"
+
+#include <stddef.h>
+
+#define LAUNCH_MAX_VARS 24
+
+struct launch_env { /* of the whole job; rank variables are made per rank */
+    char master[160];
+    int port;
+    char secret_file[64]; /* mode 0600, removed by launch_env_fini() */
+    char secret[65];
+    char libraries[8192]; /* value of LD_LIBRARY_PATH */
+    int local_max;        /* most ranks on one host */
+};
+
+/* False when something could not be made (said on stderr). */
+bool launch_env_init(struct launch_env *env, const struct launch_options *options);
+void launch_env_fini(struct launch_env *env);
+
+struct launch_place {
+    int rank, nranks;
+    int local_rank, local_size;
+    int host; /* index into options->hosts; -1: here */
+};
+
+/* NAME=VALUE texts for one rank; returns how many. texts[i] are written into `buffer`. */
+int launch_env_vars(const struct launch_env *env, const struct launch_place *place, char *buffer,
+                    size_t buffer_bytes, char *texts[LAUNCH_MAX_VARS]);
+
+/* Shell script that sets the variables, runs the program and keeps its exit status; for a remote
+ * shell's standard input, so that no secret stands in a process list. Caller frees. */
+char *launch_env_script(const struct launch_env *env, const struct launch_place *place,
+                        char *const *program);

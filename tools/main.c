@@ -1,0 +1,42 @@
+/* The command `tutti`: one row a subcommand, one file cmd_<name>.c each. */
+#include "tutti.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct tutti_command commands[] = {
+    {"run", "start a program as several ranks on this machine or on hosts", cmd_run},
+    {"perf", "measure and check collectives", cmd_perf},
+    {"env", "list every variable with value and origin, or print what to eval", cmd_env},
+    {"version", "print versions", cmd_version},
+};
+
+static int help(void)
+{
+    printf("tutti: collectives with NCCL's interfaces, on any machine\n\n"
+           "usage: tutti COMMAND [OPTIONS]     tutti COMMAND --help\n\ncommands:\n");
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    }
+    printf("\nexamples:\n"
+           "  tutti perf --ranks 4 allreduce       four processes on this machine's CPU\n"
+           "  tutti run -n 8 ./my_nccl_program     eight ranks of your own program\n"
+           "  eval \"$(tutti env --shell)\"          let the shell find headers and libraries\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help();
+        return 2;
+    }
+    const char *name = argv[1];
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) return help();
+    if (!strcmp(name, "--version")) name = "version";
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (!strcmp(name, commands[i].name)) return commands[i].run(argc - 1, argv + 1);
+    }
+    fprintf(stderr, "tutti: no command '%s'; `tutti help` lists them\n", name);
+    return 2;
+}

@@ -1,0 +1,144 @@
+/* The measuring program: one process of a job, started by `tutti perf` (or mpirun, srun). Walks
+ * over operations, types, operators, roots and sizes; rank 0's process prints. */
+#include "perf.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct walk {
+    struct perf_job *job;
+    FILE *json;
+    bool json_first;
+    double bus_sum;
+    int nrows;
+    int64_t wrong;
+    bool failed;
+};
+
+/* Elements per call for a size of the table; like nccl-tests, block operations round down to whole
+ * blocks. */
+static size_t count_of(const struct perf_case *pc, size_t bytes, int nranks)
+{
+    size_t elems = bytes / perf_type_bytes(pc->type);
+    size_t count = pc->operation->size_is_total ? elems / (size_t)nranks : elems;
+    return count == 0 && bytes > 0 ? 1 : count; /* a line about nothing helps nobody */
+}
+
+static void progress(const struct walk *walk, const struct perf_case *pc)
+{
+    if (walk->job->proc != 0 || !isatty(STDERR_FILENO)) return;
+    fprintf(stderr, "\r  %s %zu bytes %s ...\033[K\r", pc->operation->title, pc->bytes,
+            perf_type_name(pc->type));
+}
+
+static void one_line(struct walk *walk, struct perf_case *pc, size_t bytes)
+{
+    struct perf_job *job = walk->job;
+    struct perf_result results[2] = {{.usec = -1}, {.usec = -1}};
+    pc->count = count_of(pc, bytes, job->nranks);
+    pc->bytes = pc->count * perf_type_bytes(pc->type) *
+                (size_t)(pc->operation->size_is_total ? job->nranks : 1);
+    progress(walk, pc);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        bool possible = !in_place || (strcmp(pc->operation->name, "alltoall") &&
+                                      strcmp(pc->operation->name, "sendrecv"));
+        pc->in_place = in_place;
+        if (!possible) continue;
+        if (!perf_job_measure(job, pc, &results[in_place])) {
+            walk->failed = true;
+            return;
+        }
+        walk->bus_sum += results[in_place].busbw;
+        walk->nrows++;
+        if (results[in_place].wrong > 0) walk->wrong += results[in_place].wrong;
+    }
+    if (job->proc != 0) return;
+    if (!job->options.json) perf_table_row(job, pc, results);
+    if (walk->json) perf_json_row(walk->json, job, pc, results, walk->json_first);
+    walk->json_first = false;
+}
+
+static void all_sizes(struct walk *walk, struct perf_case *pc)
+{
+    const struct perf_options *o = &walk->job->options;
+    size_t bytes = o->min_bytes;
+    while (bytes <= o->max_bytes && !walk->failed) {
+        one_line(walk, pc, bytes);
+        size_t next =
+            o->step_factor > 0 ? (size_t)((double)bytes * o->step_factor) : bytes + o->step_bytes;
+        if (next <= bytes) break;
+        bytes = next;
+    }
+}
+
+static void all_roots(struct walk *walk, struct perf_case *pc)
+{
+    const struct perf_options *o = &walk->job->options;
+    int first = pc->operation->rooted && o->root < 0 ? 0 : o->root < 0 ? 0 : o->root;
+    int last = pc->operation->rooted && o->root < 0 ? walk->job->nranks - 1 : first;
+    for (pc->root = first; pc->root <= last && !walk->failed; pc->root++) {
+        all_sizes(walk, pc);
+    }
+}
+
+static void one_operation(struct walk *walk, const struct perf_operation *operation)
+{
+    const struct perf_options *o = &walk->job->options;
+    if (walk->job->proc == 0 && !o->json) perf_table_head(walk->job, operation);
+    for (int t = 0; t < o->ntypes && !walk->failed; t++) {
+        for (int k = 0; k < (operation->reduces ? o->nops : 1) && !walk->failed; k++) {
+            struct perf_case pc = {.operation = operation, .type = o->types[t], .op = o->ops[k]};
+            all_roots(walk, &pc);
+        }
+    }
+}
+
+static void report_memory(const struct perf_job *job)
+{
+    struct rusage usage;
+    if (job->proc != 0 || !job->options.memory_report || getrusage(RUSAGE_SELF, &usage)) return;
+    printf("# Peak memory of process 0: %ld KiB\n", usage.ru_maxrss);
+}
+
+static void run_tables(struct walk *walk)
+{
+    const struct perf_options *o = &walk->job->options;
+    for (int cycle = 0; (cycle < o->run_cycles || !o->run_cycles) && !walk->failed; cycle++) {
+        for (int i = 0; i < o->noperations && !walk->failed; i++) {
+            one_operation(walk, perf_operation_find(o->operations[i]));
+        }
+    }
+    if (walk->failed || walk->job->proc != 0) return;
+    if (walk->json) fprintf(walk->json, "\n]\n");
+    if (!o->json) perf_table_foot(walk->job, walk->bus_sum, walk->nrows, walk->wrong);
+}
+
+int main(int argc, char **argv)
+{
+    struct perf_job job;
+    struct walk walk = {.job = &job, .json_first = true};
+    memset(&job, 0, sizeof(job));
+    int status = perf_options_parse(argc, argv, &job.options);
+    if (status >= 0) return status;
+    if (!perf_job_open(&job)) return 1;
+    if (job.options.pairs) {
+        status = perf_pairs_run(&job) ? 0 : 1;
+        perf_job_close(&job);
+        return status;
+    }
+    if (job.proc == 0 && job.options.json) walk.json = stdout;
+    if (job.proc == 0 && job.options.output_file) walk.json = fopen(job.options.output_file, "we");
+    if (job.proc == 0 && job.options.output_file && !walk.json) {
+        fprintf(stderr, "tutti perf: %s: %m\n", job.options.output_file);
+        return 1;
+    }
+    if (walk.json) fprintf(walk.json, "[");
+    run_tables(&walk);
+    if (walk.json && walk.json != stdout) fclose(walk.json);
+    if (walk.failed) return 1;
+    report_memory(&job);
+    perf_job_close(&job);
+    return walk.wrong ? 1 : 0;
+}

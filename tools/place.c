@@ -1,0 +1,83 @@
+/* Finds our own files from the place of the running program: installed, or in the build tree. */
+#include "tutti.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool own_folder(char *folder, size_t folder_bytes)
+{
+    ssize_t n = readlink("/proc/self/exe", folder, folder_bytes - 1);
+    if (n <= 0) return false;
+    folder[n] = 0;
+    char *slash = strrchr(folder, '/');
+    if (!slash) return false;
+    *slash = 0;
+    return true;
+}
+
+static bool file_exists(const char *folder, const char *rest)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/%s", folder, rest);
+    return n > 0 && (size_t)n < sizeof(path) && access(path, R_OK) == 0;
+}
+
+bool tutti_library_path(char *path, size_t path_bytes)
+{
+    char folder[PATH_MAX / 2];
+    if (own_folder(folder, sizeof(folder))) {
+        if (file_exists(folder, "../lib/tutti/libnccl.so.2")) {
+            snprintf(path, path_bytes, "%s/../lib/tutti", folder);
+            return true;
+        }
+        if (file_exists(folder, "libnccl.so.2")) { /* helper programs lie beside the libraries */
+            snprintf(path, path_bytes, "%s", folder);
+            return true;
+        }
+        if (file_exists(folder, "../src/libnccl.so.2")) {
+            snprintf(path, path_bytes, "%s/../src:%s/../hostcuda", folder, folder);
+            return true;
+        }
+    }
+    fprintf(stderr,
+            "tutti: no libnccl.so.2 beside this program (looked in ../lib/tutti and ../src); "
+            "install Tutti or build it with ./run\n");
+    return false;
+}
+
+void tutti_prefix(char *path, size_t path_bytes)
+{
+    char folder[PATH_MAX / 2];
+    char joined[PATH_MAX];
+    path[0] = 0;
+    if (!own_folder(folder, sizeof(folder))) return;
+    if (!file_exists(folder, "../lib/tutti/libnccl.so.2")) return;
+    snprintf(joined, sizeof(joined), "%s/..", folder);
+    char *real = realpath(joined, NULL);
+    if (real) snprintf(path, path_bytes, "%s", real);
+    free(real);
+}
+
+int tutti_usage_error(const char *command, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fprintf(stderr, "tutti %s: ", command);
+    vfprintf(stderr, fmt, args);
+    fprintf(stderr, "; `tutti %s --help` shows the usage\n", command);
+    va_end(args);
+    return 2;
+}
+
+bool tutti_parse_int(const char *text, long low, long high, long *value_out)
+{
+    char *end = NULL;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || value < low || value > high) return false;
+    *value_out = value;
+    return true;
+}

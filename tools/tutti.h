@@ -1,0 +1,30 @@
+/* What the subcommands of `tutti` share: the command table's row and small helpers on options. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct tutti_command {
+    const char *name;
+    const char *summary;               /* one line for `tutti help` */
+    int (*run)(int argc, char **argv); /* exit status: 0 done, 1 the answer is no, 2 usage */
+};
+
+int cmd_run(int argc, char **argv);
+int cmd_perf(int argc, char **argv);
+int cmd_env(int argc, char **argv);
+int cmd_version(int argc, char **argv);
+
+/* Where our libraries lie: "<prefix>/lib/tutti", or the build tree's folders joined by ':'.
+ * From the place of this program; false when no libnccl.so.2 is found there (said on stderr). */
+bool tutti_library_path(char *path, size_t path_bytes);
+
+/* Folder of include files and of pkg-config for `tutti env --shell`; "" in a build tree without. */
+void tutti_prefix(char *path, size_t path_bytes);
+
+/* "tutti <command>: <text>" on stderr; returns 2 so that `return usage_error(...)` reads well. */
+int tutti_usage_error(const char *command, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Whole decimal number in [low, high]; false otherwise. */
+bool tutti_parse_int(const char *text, long low, long high, long *value_out);
