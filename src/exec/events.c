@@ -25,6 +25,7 @@ static void track_edges(const struct tt_work *work, const struct tt_frame *frame
                         const struct tt_edge_track *track)
 {
     uint8_t *links = work->links;
+    if (!frame->send_edges) return; /* within one rank */
     tt_program_links(frame->program, links);
     for (int rank = 0; rank < work->member->nranks; rank++) {
         if (links[rank] & TT_LINK_SENDS) tt_edge_track(frame->send_edges[rank], track);

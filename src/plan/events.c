@@ -169,7 +169,7 @@ static void start_message(struct tt_plan *plan, struct tt_node *node,
 {
     static const struct tt_tune_choice by_messages = {.algo = TT_ALGO_P2P,
                                                       .proto = TT_PROTO_SIMPLE};
-    struct tt_bound bound = {.nframes = 1};
+    struct tt_bound bound = {.nframes = node->nframes < UINT8_MAX ? node->nframes : UINT8_MAX};
     bound.choice = by_messages;
     node->op_event = is_message(&node->task) ? start_p2p(plan, node, events->group)
                                              : start_coll(plan, node, &bound, events->group);

@@ -18,7 +18,7 @@ struct context {
     uint64_t comm_id;
 };
 
-struct event { /* never freed: handles stay parents after their stop */
+struct event { /* freed with the last context: handles stay parents after their stop */
     uint64_t magic;
     unsigned long number;
     uint64_t type;
@@ -29,6 +29,7 @@ struct event { /* never freed: handles stay parents after their stop */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct event *all;
 static unsigned long count;
+static int contexts;
 
 static void note(const char *line)
 {
@@ -66,6 +67,9 @@ static ncclResult_t json_init(void **context_out, uint64_t comm_id, int *mask,
              (int)getpid(), (unsigned long)comm_id, comm_name ? comm_name : "", nnodes, nranks,
              rank);
     note(line);
+    pthread_mutex_lock(&lock);
+    contexts++;
+    pthread_mutex_unlock(&lock);
     log(NCCL_LOG_INFO, NCCL_INIT, __FILE__, __LINE__, "TestProfiler: rank %d", rank);
     *context_out = context;
     return ncclSuccess;
@@ -173,6 +177,13 @@ static ncclResult_t json_finalize(void *opaque)
              context->rank);
     note(line);
     free(opaque);
+    pthread_mutex_lock(&lock);
+    for (contexts--; contexts == 0 && all;) {
+        struct event *event = all;
+        all = event->next;
+        free(event);
+    }
+    pthread_mutex_unlock(&lock);
     return ncclSuccess;
 }
 

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""The three seams under a whole program over sockets only: strangers' network, tuner and profiler do what they are
+asked, and the profiler's events have the right parents, order and ends. usage: seams.py KIND PROGRAM PLUGINS MODE"""
+import collections, json, os, subprocess, sys, tempfile
+
+kind, program, plugins, mode = sys.argv[1:5]
+RANKS = 2
+NAMES = {1: "Group", 2: "Coll", 4: "P2p", 8: "ProxyOp", 16: "ProxyStep", 32: "ProxyCtrl", 64: "KernelCh",
+         128: "NetPlugin", 256: "GroupApi", 512: "CollApi", 1024: "P2pApi", 2048: "KernelLaunch"}
+PARENTS = {"Group": {None}, "GroupApi": {None}, "ProxyCtrl": {None}, "CollApi": {"GroupApi"}, "P2pApi": {"GroupApi"},
+           "KernelLaunch": {"GroupApi"}, "Coll": {"CollApi"}, "P2p": {"P2pApi"}, "ProxyOp": {"Coll", "P2p"},
+           "KernelCh": {"Coll", "P2p"}, "ProxyStep": {"ProxyOp"}, "NetPlugin": {"ProxyStep"}}
+SEND_STATES, RECV_STATES = [8, 20, 9], [10, 11, 12]
+
+
+def check(good, what):
+    if not good:
+        sys.exit(f"wrong: {what}")
+
+
+def run(folder, **more):
+    """The program's log; it must end well."""
+    log = os.path.join(folder, "log.%p")
+    env = dict(os.environ, NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="ALL",
+               NCCL_DEBUG_FILE=log, **more)
+    done = subprocess.run([program, mode, str(RANKS)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=100, text=True)
+    check(done.returncode == 0, f"the program ends with {done.returncode}: {done.stdout[-2000:]}")
+    return "".join(open(os.path.join(folder, n)).read() for n in os.listdir(folder) if n.startswith("log."))
+
+
+def net(folder):
+    log = run(folder, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", NCCL_NET="TestNet")
+    check("via NET/TestNet/0" in log, "edges over the plugin")
+    check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
+    check(log.count("TestNet: all is closed") >= RANKS, "finalize after everything is closed")
+
+
+def tuner(folder):
+    asked = os.path.join(folder, "asked")
+    log = run(folder, NCCL_TUNER_PLUGIN=f"{plugins}/libnccl-tuner_force.so", TUNER_LOG=asked, TUNER_FORCE="0,2,1")
+    lines = open(asked).read().splitlines()
+    check(sum(l.startswith("init ") for l in lines) == sum(l == "finalize" for l in lines) >= RANKS, "init and finalize")
+    asks = collections.Counter(l for l in lines if l.startswith("ask 4"))
+    check(asks and all(n % RANKS == 0 for n in asks.values()), "all ranks ask the same")
+    check("-> Algo TREE proto SIMPLE channel{Lo..Hi}={0..0}" in log, "the forced choice")
+    log = run(folder, NCCL_TUNER_PLUGIN=f"{plugins}/libnccl-tuner_force.so", TUNER_FAIL="ask")
+    check("the built-in choice is used" in log, "a failing tuner")
+
+
+def read_events(path):
+    events, lives = {}, collections.Counter()
+    for line in open(path):
+        call = json.loads(line)
+        at = (call["pid"], call.get("event"))
+        if call["call"] == "start":
+            call.update(name=NAMES[call["type"]], states=[], stops=0, children=[])
+            parent = events.get((call["pid"], call["parent"]))
+            check(parent or not call["parent"], f"a child before its parent: {line}")
+            call["above"] = parent
+            if parent:
+                parent["children"].append(call)
+            events[at] = call
+        elif call["call"] == "stop":
+            events[at]["stops"] += 1
+        elif call["call"] == "state":
+            check(not events[at]["stops"], f"a state after the stop: {line}")
+            events[at]["states"].append(call["state"])
+        else:
+            lives[call["call"]] += 1
+    return list(events.values()), lives
+
+
+def check_event(event):
+    name, above = event["name"], event["above"]
+    check(event["stops"] == 1, f"{name} is stopped {event['stops']} times: {event}")
+    check((above["name"] if above else None) in PARENTS[name], f"parent of {name}")
+    if name == "ProxyStep":
+        states = [s for k, s in enumerate(event["states"]) if k == 0 or s != event["states"][k - 1]]
+        check(states == (SEND_STATES if above["send"] else RECV_STATES), f"states of a step: {states}")
+    if name == "ProxyOp":
+        check(event["pid_of_op"] == event["pid"], "process of a ProxyOp")
+        check([s["step"] for s in event["children"]] == list(range(len(event["children"]))), "steps are numbered")
+    if name == "GroupApi":
+        check(event["states"] == [23, 24], f"states of GroupApi: {event['states']}")
+    if name == "KernelCh":
+        check(event["states"] == [22], "states of KernelCh")
+    if name == "Coll":
+        kernels = [c for c in event["children"] if c["name"] == "KernelCh"]
+        check(len(kernels) == event["channels"], f"KernelCh per channel: {event}")
+
+
+def profiler(folder):
+    path = os.path.join(folder, "events")
+    run(folder, NCCL_PROFILER_PLUGIN=f"{plugins}/libnccl-profiler_json.so", PROFILER_LOG=path, PROFILER_MASK="4095")
+    events, lives = read_events(path)
+    check(lives["init"] == lives["finalize"] >= RANKS, "init and finalize")
+    for event in events:
+        check_event(event)
+    seen = collections.Counter(e["name"] for e in events)
+    check(set(seen) >= set(PARENTS) - {"P2p", "P2pApi"}, f"kinds of events: {dict(seen)}")
+    series = collections.defaultdict(list)
+    for event in events:
+        if event["name"] == "Coll":
+            series[event["pid"], event["rank"], event["func"]].append(event["seq"])
+    check(all(s == sorted(set(s)) for s in series.values()), "sequence numbers")
+    os.unlink(path)
+    run(folder, NCCL_PROFILER_PLUGIN=f"{plugins}/libnccl-profiler_json.so", PROFILER_LOG=path, PROFILER_MASK="2")
+    kinds = {e["name"] for e in read_events(path)[0]}
+    check(kinds == {"GroupApi", "CollApi", "Group", "Coll"}, f"mask 2 gives {kinds}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    {"net": net, "tuner": tuner, "profiler": profiler}[kind](folder)
