@@ -281,7 +281,7 @@ static void settle(struct host_arena *arena, struct run run, size_t warm_most)
 {
     run = join(arena, run);
     size_t keep = arena->warm < warm_most ? warm_most - arena->warm : 0;
-    bool pages = run.count * arena->grain >= 2 * PAGE || arena->grain == PAGE;
+    bool pages = run.count * arena->grain >= (size_t)2 * PAGE || arena->grain == PAGE;
     if (run.warm > keep && pages) {
         arena->warm += keep; /* promised */
         pthread_mutex_unlock(&arena->lock);

@@ -322,6 +322,11 @@ void host_capture_place_drop(struct host_capture_place *place)
     free(place);
 }
 
+void host_capture_place_spoil(const struct host_capture_place *place)
+{
+    if (!place->capture->ended) place->capture->invalid = true;
+}
+
 int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place)
 {
     struct host_capture *capture = atomic_load(&stream->capture);

@@ -24,6 +24,8 @@ struct machine {
 static struct machine machine;
 static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
 _Atomic bool host_is_child;
+_Atomic int host_known_devices;
+static _Atomic int cores; /* 0: not asked yet */
 
 enum { FILE_MAX_BYTES = 16 << 20, DEFAULT_SMS = 132, USUAL_CC = 90 };
 static const char usual_name[] = "Tutti Host Device";
@@ -101,15 +103,15 @@ static void on_start(void *arg, const char *element, const char **attrs)
     if (!strcmp(element, "pci") && bus) {
         snprintf(reading->bus_id[depth], sizeof(reading->bus_id[depth]), "%s", bus);
     }
-    if (strcmp(element, "gpu")) return;
+    if (strcmp(element, "gpu") != 0) return;
     const char *sm = attribute(attrs, "sm");
     const char *name = attribute(attrs, "name");
     const char *dev = attribute(attrs, "dev");
-    int cc = sm ? atoi(sm) : USUAL_CC;
-    int index = dev ? atoi(dev) : -1;
+    long cc = sm ? strtol(sm, NULL, 10) : USUAL_CC;
+    long index = dev ? strtol(dev, NULL, 10) : -1;
     struct tt_device_card *card = add_card(reading->bus_id[depth], name ? name : usual_name,
-                                           cc > 0 && cc < 1000 ? cc : USUAL_CC);
-    if (card && index >= 0) card->nvml_index = index;
+                                           cc > 0 && cc < 1000 ? (int)cc : USUAL_CC);
+    if (card && index >= 0 && index < HOST_MAX_DEVICES) card->nvml_index = (int)index;
 }
 
 static void on_end(void *arg, const char *element)
@@ -286,9 +288,10 @@ static void discover(void)
         machine.cards[i].memory_bytes = device_memory();
     }
     pthread_atfork(NULL, NULL, in_child);
+    atomic_store_explicit(&host_known_devices, machine.nvisible + 1, memory_order_release);
 }
 
-int host_device_count(void)
+int host_device_count_slow(void)
 {
     pthread_once(&machine_once, discover);
     return machine.nvisible;
@@ -336,7 +339,8 @@ int tuttiHostDeviceByBusId(const char *bus_id, int *device_out)
     unsigned long have[3];
     if (!bus_id || !parse_bus_id(bus_id, want)) return HOST_INVALID_VALUE;
     for (int i = 0; i < host_device_count(); i++) {
-        if (!parse_bus_id(host_device_card(i)->bus_id, have) || memcmp(want, have, sizeof(want)))
+        if (!parse_bus_id(host_device_card(i)->bus_id, have) ||
+            memcmp(want, have, sizeof(want)) != 0)
             continue;
         *device_out = i;
         return HOST_OK;
@@ -355,7 +359,9 @@ int tuttiHostDeviceCard(int device, struct tt_device_card *card)
 int tuttiHostCores(void)
 {
     cpu_set_t set;
-    if (sched_getaffinity(0, sizeof(set), &set)) return 1;
-    int count = CPU_COUNT(&set);
+    int count = atomic_load_explicit(&cores, memory_order_relaxed);
+    if (count) return count;
+    count = sched_getaffinity(getpid(), sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+    atomic_store_explicit(&cores, count > 0 ? count : 1, memory_order_relaxed);
     return count > 0 ? count : 1;
 }

@@ -1,6 +1,7 @@
-/* Events. A record on an idle stream is a time and nothing else; on a busy one it is a mark in the
- * queue. */
+/* Events. A record is a place in a stream; with timing also a moment, which a busy stream notes
+ * when it gets there. Nothing is allocated, except by captures. */
 #include "graph.h"
+#include "host.h"
 #include "slab.h"
 #include "stream.h"
 
@@ -10,14 +11,15 @@
 
 enum { EVENT_MAGIC = 0x6576656e, MAX_EVENTS = 1 << 20 };
 
-struct CUevent_st {
-    uint32_t magic;
+struct CUevent_st { /* a dead one keeps its lock: queued records of it may still come */
+    _Atomic uint32_t magic;
     unsigned flags;
     int device;
+    bool recorded, has_lock;
     pthread_mutex_t lock;
-    bool recorded;
-    uint64_t time_nsec;                  /* of a record that was reached at once */
-    struct host_mark *mark;              /* counted; NULL: reached */
+    struct host_place place;             /* of the latest record */
+    uint64_t time_nsec;                  /* of it, once reached */
+    uint64_t number;                     /* of it: a queued record may come when another was made */
     struct host_capture_place *captured; /* owned; latest record was captured */
 };
 
@@ -34,70 +36,97 @@ int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out)
     const unsigned known = TT_EVENT_BLOCKING | TT_EVENT_NO_TIMING | TT_EVENT_INTERPROCESS;
     if (flags & ~known) return HOST_INVALID_VALUE;
     if ((flags & TT_EVENT_INTERPROCESS) && !(flags & TT_EVENT_NO_TIMING)) return HOST_INVALID_VALUE;
-    struct CUevent_st *event = host_slab_take(&events);
+    int rc = tuttiHostReady();
+    if (rc) return rc;
+    struct CUevent_st *event = host_slab_take_used(&events);
     if (!event) return HOST_OUT_OF_MEMORY;
+    if (!event->has_lock) pthread_mutex_init(&event->lock, NULL);
+    event->has_lock = true;
+    pthread_mutex_lock(&event->lock);
     event->flags = flags;
     event->device = host_thread.device;
-    pthread_mutex_init(&event->lock, NULL);
-    host_slab_enliven(event, EVENT_MAGIC);
+    event->recorded = false;
+    event->place = (struct host_place){NULL, 0};
+    event->number++;
+    pthread_mutex_unlock(&event->lock);
+    atomic_store_explicit(&event->magic, EVENT_MAGIC, memory_order_release);
     *event_out = event;
     return HOST_OK;
 }
 
-static void forget_record(struct CUevent_st *event)
+/* Lock held. */
+static void forget_captured(struct CUevent_st *event)
 {
-    host_mark_drop(event->mark);
-    host_capture_place_drop(event->captured);
-    event->mark = NULL;
+    if (event->captured) host_capture_place_drop(event->captured);
     event->captured = NULL;
 }
 
 int tuttiHostEventDestroy(struct CUevent_st *event)
 {
-    if (!is_event(event)) return HOST_BAD_HANDLE;
-    forget_record(event);
-    pthread_mutex_destroy(&event->lock);
+    uint32_t alive = EVENT_MAGIC;
+    if (host_forked() || !is_event(event) ||
+        !atomic_compare_exchange_strong(&event->magic, &alive, 0))
+        return host_bad_handle();
+    pthread_mutex_lock(&event->lock);
+    forget_captured(event);
+    event->number++;
+    pthread_mutex_unlock(&event->lock);
     host_slab_give(&events, event);
     return HOST_OK;
 }
 
+void host_events_reset(int device)
+{
+    size_t made = atomic_load_explicit(&events.made, memory_order_acquire);
+    for (size_t i = 0; i < made; i++) {
+        struct CUevent_st *event = host_slab_object(&events, i);
+        if (is_event(event) && event->device == device) tuttiHostEventDestroy(event);
+    }
+}
+
+/* ---- recording ---- */
+
 static int record_captured(struct CUevent_st *event, struct CUstream_st *stream)
 {
     struct host_capture_place *place = host_capture_place(stream);
-    if (!place) return HOST_CAPTURE_INVALIDATED;
-    forget_record(event);
+    if (!place) return HOST_OUT_OF_MEMORY;
+    forget_captured(event);
     event->captured = place;
     event->recorded = true;
     return HOST_OK;
 }
 
+/* The moment is now when the stream is idle, else it is noted in stream order. */
+static int record_timed(struct CUevent_st *event, struct CUstream_st *stream,
+                        struct host_place *place)
+{
+    int rc = host_stream_end(stream, place);
+    if (rc) return rc;
+    if (host_place_reached(place)) {
+        event->time_nsec = tt_now_nsec();
+        return HOST_OK;
+    }
+    struct host_op op = {.kind = HOST_OP_RECORD, .record = {event, event->number}};
+    return host_stream_append_at(stream, &op, place);
+}
+
 static int record_live(struct CUevent_st *event, struct CUstream_st *stream)
 {
-    struct host_mark *mark = NULL;
-    bool now = host_stream_claim_idle(stream);
-    if (now) {
-        host_stream_release(stream);
-    } else {
-        mark = host_mark_create(2);
-        struct host_op op = {.kind = HOST_OP_MARK, .mark = mark};
-        if (!mark) return HOST_OUT_OF_MEMORY;
-        int rc = host_stream_append(stream, &op);
-        if (rc) {
-            free(mark);
-            return rc;
-        }
-    }
-    forget_record(event);
-    event->mark = mark;
+    struct host_place place;
+    event->number++;
+    int rc = event->flags & TT_EVENT_NO_TIMING ? host_stream_end(stream, &place)
+                                               : record_timed(event, stream, &place);
+    if (rc) return rc;
+    forget_captured(event);
+    event->place = place;
     event->recorded = true;
-    if (now && !(event->flags & TT_EVENT_NO_TIMING)) event->time_nsec = tt_now_nsec();
     return HOST_OK;
 }
 
 int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    if (!is_event(event) || !stream) return HOST_BAD_HANDLE;
+    if (!stream || !is_event(event)) return host_bad_handle();
     if (stream->device != event->device) return HOST_BAD_HANDLE;
     pthread_mutex_lock(&event->lock);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
@@ -106,79 +135,99 @@ int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *handle)
     return rc;
 }
 
-/* Drops a mark that was reached, so that later looks are cheap. Lock held. */
-static bool reached(struct CUevent_st *event)
-{
-    if (!event->mark) return true;
-    if (!atomic_load_explicit(&event->mark->reached, memory_order_acquire)) return false;
-    event->time_nsec = event->mark->time_nsec;
-    host_mark_drop(event->mark);
-    event->mark = NULL;
-    return true;
-}
-
-static int state_of(struct CUevent_st *event)
+void host_event_reached(struct CUevent_st *event, uint64_t number)
 {
     pthread_mutex_lock(&event->lock);
-    int rc = event->captured ? HOST_CAPTURED_EVENT : reached(event) ? HOST_OK : HOST_NOT_READY;
+    if (event->number == number) event->time_nsec = tt_now_nsec();
+    pthread_mutex_unlock(&event->lock);
+}
+
+/* ---- asking and waiting ---- */
+
+/* 0: *place_out is that of the latest record; 907 captured. */
+static int place_of(struct CUevent_st *event, struct host_place *place_out)
+{
+    pthread_mutex_lock(&event->lock);
+    int rc = event->captured ? HOST_CAPTURED_EVENT : HOST_OK;
+    if (rc) host_capture_place_spoil(event->captured);
+    *place_out = event->place;
     pthread_mutex_unlock(&event->lock);
     return rc;
 }
 
 int tuttiHostEventQuery(struct CUevent_st *event)
 {
-    if (!is_event(event)) return HOST_BAD_HANDLE;
-    int rc = state_of(event);
-    if (rc != HOST_NOT_READY) return rc;
-    tuttiHostHelp();
-    return state_of(event);
-}
-
-static bool event_done(void *arg)
-{
-    return state_of(arg) != HOST_NOT_READY;
+    struct host_place place;
+    struct host_place blocker = {NULL, 0};
+    if (host_forked() || !is_event(event)) return host_bad_handle();
+    int rc = place_of(event, &place);
+    if (rc || host_place_reached(&place)) return rc;
+    host_stream_run(place.stream, 0, &blocker);
+    if (!host_place_reached(&place)) host_help(place.stream);
+    return host_place_reached(&place) ? HOST_OK : HOST_NOT_READY;
 }
 
 int tuttiHostEventSynchronize(struct CUevent_st *event)
 {
-    if (!is_event(event)) return HOST_BAD_HANDLE;
-    if (state_of(event) == HOST_NOT_READY) host_wait_until(event_done, event, NULL);
-    return state_of(event);
+    struct host_place place;
+    if (host_forked() || !is_event(event)) return host_bad_handle();
+    int rc = place_of(event, &place);
+    if (!rc && host_thread.in_host_fn) return HOST_NOT_PERMITTED;
+    if (!rc) host_wait_place(&place);
+    return rc;
+}
+
+/* 0: *nsec_out is when it was reached; 400, 600, 907. */
+static int time_of(struct CUevent_st *event, uint64_t *nsec_out)
+{
+    int rc = HOST_OK;
+    if (!is_event(event) || (event->flags & TT_EVENT_NO_TIMING)) return host_bad_handle();
+    pthread_mutex_lock(&event->lock);
+    if (!event->recorded) {
+        rc = HOST_BAD_HANDLE;
+    } else if (event->captured) {
+        rc = HOST_CAPTURED_EVENT;
+    } else if (!host_place_reached(&event->place)) {
+        rc = HOST_NOT_READY;
+    }
+    *nsec_out = event->time_nsec;
+    pthread_mutex_unlock(&event->lock);
+    return rc;
 }
 
 int tuttiHostEventElapsed(float *msec, struct CUevent_st *start, struct CUevent_st *end)
 {
-    if (!is_event(start) || !is_event(end)) return HOST_BAD_HANDLE;
-    if ((start->flags | end->flags) & TT_EVENT_NO_TIMING) return HOST_BAD_HANDLE;
-    if (!start->recorded || !end->recorded) return HOST_BAD_HANDLE;
-    int rc = state_of(start);
-    if (!rc) rc = state_of(end);
-    if (rc) return rc;
-    *msec = (float)((double)((int64_t)end->time_nsec - (int64_t)start->time_nsec) * 1e-6);
-    return HOST_OK;
+    uint64_t from = 0;
+    uint64_t to = 0;
+    if (!is_event(start) || !is_event(end)) return host_bad_handle();
+    int rc = time_of(start, &from);
+    if (!rc || rc == HOST_NOT_READY) {
+        int other = time_of(end, &to);
+        if (other && !(rc && other == HOST_NOT_READY)) rc = other;
+    }
+    if (!rc) *msec = (float)((double)((int64_t)to - (int64_t)from) * 1e-6);
+    return rc;
 }
 
 int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *event)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    struct host_mark *mark = NULL;
+    struct host_op op = {.kind = HOST_OP_WAIT};
+    bool capturing;
     int rc = HOST_OK;
-    if (!is_event(event) || !stream) return HOST_BAD_HANDLE;
+    if (!stream || !is_event(event)) return host_bad_handle();
     pthread_mutex_lock(&event->lock);
-    if (event->captured) {
-        rc = host_capture_join(stream, event->captured);
-    } else if (atomic_load_explicit(&stream->capture, memory_order_relaxed)) {
-        if (event->recorded && !reached(event)) rc = HOST_CAPTURE_ISOLATION;
-    } else if (!reached(event)) {
-        mark = event->mark;
-        atomic_fetch_add(&mark->refs, 1);
-    }
+    capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+    op.place = event->place;
+    if (event->captured) rc = host_capture_join(stream, event->captured);
+    bool captured = event->captured != NULL;
     pthread_mutex_unlock(&event->lock);
-    if (!mark) return rc;
-    struct host_op op = {.kind = HOST_OP_WAIT, .mark = mark};
-    rc = host_stream_append(stream, &op);
-    if (rc) host_mark_drop(mark);
-    return rc;
+    if (captured || host_place_reached(&op.place)) return rc;
+    if (capturing) { /* a graph cannot depend on work outside of it */
+        host_capture_invalidate(stream);
+        return HOST_CAPTURE_ISOLATION;
+    }
+    return host_stream_append(stream, &op);
 }
 
 /* ---- events as items of graphs ---- */
@@ -192,10 +241,20 @@ struct event_item {
 static void reach_now(struct CUevent_st *event)
 {
     pthread_mutex_lock(&event->lock);
-    forget_record(event);
+    forget_captured(event);
     event->recorded = true;
+    event->number++;
+    event->place = (struct host_place){NULL, 0};
     event->time_nsec = tt_now_nsec();
     pthread_mutex_unlock(&event->lock);
+}
+
+static bool is_reached(struct CUevent_st *event)
+{
+    pthread_mutex_lock(&event->lock);
+    bool reached = event->captured || host_place_reached(&event->place);
+    pthread_mutex_unlock(&event->lock);
+    return reached;
 }
 
 static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
@@ -206,7 +265,7 @@ static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
         return TT_STEP_DONE;
     }
     if (!is_event(stands->event)) return TT_STEP_DONE;
-    if (stands->wait) return event_done(stands->event) ? TT_STEP_DONE : TT_STEP_WAIT;
+    if (stands->wait) return is_reached(stands->event) ? TT_STEP_DONE : TT_STEP_WAIT;
     reach_now(stands->event);
     return TT_STEP_DONE;
 }

@@ -145,7 +145,6 @@ struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNo
     node->graph = graph;
     node->id = node->origin = atomic_fetch_add(&next_node, 1);
     node->op = *op;
-    node->op.next = NULL;
     node->kind = kinds[op->kind];
     node->share = share;
     if (share) atomic_fetch_add(&share->refs, 1);

@@ -1,36 +1,43 @@
 /* One step of each kind of operation. Nothing blocks but a host function, which is why those only
- * run where the caller allows it. */
+ * run where the caller allows it. Large copies go slice by slice, so that others get their turn. */
 #include "stream.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct host_mark *host_mark_create(int refs)
-{
-    struct host_mark *mark = calloc(1, sizeof(*mark));
-    if (mark) atomic_store_explicit(&mark->refs, refs, memory_order_relaxed);
-    return mark;
-}
+/* Slices are large enough for the C library to choose streaming stores by itself. */
+static const size_t slice_bytes = (size_t)32 << 20;
 
-void host_mark_drop(struct host_mark *mark)
+static void copy_rows(const struct tt_copy *copy, size_t slice)
 {
-    if (mark && atomic_fetch_sub(&mark->refs, 1) == 1) free(mark);
-}
-
-static void run_copy(const struct tt_copy *copy)
-{
-    if (copy->dst == copy->src) return;
-    if (copy->height == 1 || (copy->dst_pitch == copy->width && copy->src_pitch == copy->width)) {
-        memmove(copy->dst, copy->src, copy->width * copy->height);
-        return;
-    }
+    char *dst = (char *)copy->dst + slice * copy->dst_slice;
+    const char *src = (const char *)copy->src + slice * copy->src_slice;
     for (size_t row = 0; row < copy->height; row++) {
-        memmove((char *)copy->dst + row * copy->dst_pitch,
-                (const char *)copy->src + row * copy->src_pitch, copy->width);
+        memmove(dst + row * copy->dst_pitch, src + row * copy->src_pitch, copy->width);
     }
+}
+
+static enum tt_step run_copy(struct host_op *op)
+{
+    const struct tt_copy *copy = &op->copy;
+    if (copy->height > 1 || copy->depth > 1) {
+        for (size_t slice = 0; slice < copy->depth || slice == 0; slice++) {
+            copy_rows(copy, slice);
+        }
+        return TT_STEP_DONE;
+    }
+    size_t bytes = tt_min_size(copy->width - op->moved, slice_bytes);
+    /* overlapping ranges must not be cut: memmove looks at the whole */
+    size_t apart = (size_t)llabs((char *)copy->dst - (const char *)copy->src);
+    if (apart < copy->width) bytes = copy->width;
+    if (copy->dst != copy->src)
+        memmove((char *)copy->dst + op->moved, (const char *)copy->src + op->moved, bytes);
+    op->moved += bytes;
+    if (op->moved < copy->width) return TT_STEP_PROGRESS;
+    op->moved = 0; /* in a graph it runs again */
+    return TT_STEP_DONE;
 }
 
 static void set_row(void *ptr, unsigned value, unsigned elem_bytes, size_t count)
@@ -55,17 +62,11 @@ static void run_set(const struct host_op *op)
 static enum tt_step run_call(const struct host_op *op, bool calls)
 {
     if (!calls) return TT_STEP_WAIT;
-    host_worker_arm(); /* it may wait for other work: somebody else must be awake */
+    host_worker_enter();
     host_thread.in_host_fn++;
     op->call.fn(op->call.arg);
     host_thread.in_host_fn--;
-    return TT_STEP_DONE;
-}
-
-static enum tt_step reach(struct host_mark *mark)
-{
-    mark->time_nsec = tt_now_nsec();
-    atomic_store_explicit(&mark->reached, true, memory_order_release);
+    host_worker_leave();
     return TT_STEP_DONE;
 }
 
@@ -73,13 +74,11 @@ enum tt_step host_op_step(struct host_op *op, bool calls)
 {
     switch (op->kind) {
     case HOST_OP_ITEM: return op->item->step(op->item, TT_ITEM_STEP);
-    case HOST_OP_COPY: run_copy(&op->copy); return TT_STEP_DONE;
-    case HOST_OP_SET: run_set(op); return TT_STEP_DONE;
+    case HOST_OP_COPY: return run_copy(op);
+    case HOST_OP_SET: run_set(op); break;
     case HOST_OP_CALL: return run_call(op, calls);
-    case HOST_OP_MARK: return reach(op->mark);
-    case HOST_OP_WAIT:
-        return atomic_load_explicit(&op->mark->reached, memory_order_acquire) ? TT_STEP_DONE
-                                                                              : TT_STEP_WAIT;
+    case HOST_OP_WAIT: return host_place_reached(&op->place) ? TT_STEP_DONE : TT_STEP_WAIT;
+    case HOST_OP_RECORD: host_event_reached(op->record.event, op->record.number); break;
     case HOST_OP_GRAPH: return host_exec_step(op->launch.exec, op->launch.token, calls);
     case HOST_OP_EMPTY: break;
     }
@@ -90,8 +89,7 @@ void host_op_drop(struct host_op *op)
 {
     switch (op->kind) {
     case HOST_OP_ITEM: op->item->step(op->item, TT_ITEM_RELEASE); break;
-    case HOST_OP_MARK:
-    case HOST_OP_WAIT: host_mark_drop(op->mark); break;
+    case HOST_OP_COPY: free(op->staging); break;
     case HOST_OP_GRAPH: host_exec_drop(op->launch.exec); break;
     default: break;
     }

@@ -5,33 +5,55 @@
 #include <string.h>
 #include <sys/mman.h>
 
+static size_t power_of_two(size_t bytes)
+{
+    size_t power = 64;
+    while (power < bytes) {
+        power *= 2;
+    }
+    return power;
+}
+
 static bool make_region(struct host_slab *slab)
 {
-    if (slab->base) return true;
-    size_t bytes = slab->object_bytes * slab->limit;
-    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+    if (atomic_load_explicit(&slab->base, memory_order_relaxed)) return true;
+    slab->object_bytes = power_of_two(slab->object_bytes);
+    void *base = mmap(NULL, slab->object_bytes * slab->limit, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return false;
     slab->free_list = malloc(slab->limit * sizeof(slab->free_list[0]));
-    __atomic_store_n(&slab->base, slab->free_list ? base : NULL, __ATOMIC_RELEASE);
-    return slab->base != NULL;
+    if (!slab->free_list) {
+        munmap(base, slab->object_bytes * slab->limit);
+        return false;
+    }
+    madvise(base, slab->object_bytes * slab->limit, MADV_NOHUGEPAGE);
+    atomic_store_explicit(&slab->base, base, memory_order_release);
+    return true;
+}
+
+void *host_slab_take_used(struct host_slab *slab)
+{
+    void *object = NULL;
+    pthread_mutex_lock(&slab->lock);
+    if (make_region(slab)) {
+        size_t made = atomic_load_explicit(&slab->made, memory_order_relaxed);
+        if (slab->nfree) {
+            object = host_slab_object(slab, slab->free_list[--slab->nfree]);
+        } else if (made < slab->limit) {
+            object = host_slab_object(slab, made);
+            atomic_store_explicit(&slab->made, made + 1, memory_order_release);
+        }
+    }
+    pthread_mutex_unlock(&slab->lock);
+    return object;
 }
 
 void *host_slab_take(struct host_slab *slab)
 {
-    char *object = NULL;
-    pthread_mutex_lock(&slab->lock);
-    if (make_region(slab)) {
-        if (slab->nfree) {
-            object = slab->base + slab->free_list[--slab->nfree] * slab->object_bytes;
-        } else if (slab->made < slab->limit) {
-            object = slab->base + slab->made * slab->object_bytes;
-            __atomic_store_n(&slab->made, slab->made + 1, __ATOMIC_RELEASE);
-        }
-    }
-    pthread_mutex_unlock(&slab->lock);
+    void *object = host_slab_take_used(slab);
     /* the word itself may be looked at meanwhile by holders of the old handle */
-    if (object) memset(object + sizeof(uint32_t), 0, slab->object_bytes - sizeof(uint32_t));
+    if (object)
+        memset((char *)object + sizeof(uint32_t), 0, slab->object_bytes - sizeof(uint32_t));
     return object;
 }
 
@@ -39,7 +61,6 @@ void host_slab_give(struct host_slab *slab, void *object)
 {
     host_slab_enliven(object, 0);
     pthread_mutex_lock(&slab->lock);
-    slab->free_list[slab->nfree++] =
-        (uint32_t)((size_t)((char *)object - slab->base) / slab->object_bytes);
+    slab->free_list[slab->nfree++] = (uint32_t)host_slab_number(slab, object);
     pthread_mutex_unlock(&slab->lock);
 }

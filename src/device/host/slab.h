@@ -3,22 +3,37 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct host_slab {
     pthread_mutex_t lock;
-    char *base;
-    size_t object_bytes, limit; /* limit: objects */
-    size_t made;
-    uint32_t *free_list; /* owned */
+    char *_Atomic base;         /* set once */
+    size_t object_bytes, limit; /* limit: objects; bytes become a power of two at first use */
+    _Atomic size_t made;        /* objects that were ever handed out */
+    uint32_t *free_list;        /* owned */
     size_t nfree;
 };
 
 /* Object whose bytes behind the magic word are zero, or NULL. The caller makes it alive last. */
 void *host_slab_take(struct host_slab *slab);
+/* The same as it was left by its last owner; all zero when it is new. */
+void *host_slab_take_used(struct host_slab *slab);
 void host_slab_give(struct host_slab *slab, void *object);
+
+static inline void *host_slab_object(struct host_slab *slab, size_t number)
+{
+    char *base = atomic_load_explicit(&slab->base, memory_order_acquire);
+    return base + number * slab->object_bytes;
+}
+
+static inline size_t host_slab_number(struct host_slab *slab, const void *object)
+{
+    char *base = atomic_load_explicit(&slab->base, memory_order_relaxed);
+    return (size_t)((const char *)object - base) >> __builtin_ctzll(slab->object_bytes);
+}
 
 /* Set the magic word (the object's first 4 bytes): from now on the handle is good. */
 static inline void host_slab_enliven(void *object, uint32_t magic)
@@ -26,12 +41,14 @@ static inline void host_slab_enliven(void *object, uint32_t magic)
     __atomic_store_n((uint32_t *)object, magic, __ATOMIC_RELEASE);
 }
 
-/* True when handle is an object of this slab that carries the magic word. */
-static inline bool host_slab_holds(const struct host_slab *slab, const void *handle, uint32_t magic)
+/* True when handle is an object of this slab that carries the magic word.                     hot
+ */
+static inline bool host_slab_holds(struct host_slab *slab, const void *handle, uint32_t magic)
 {
-    const char *base = __atomic_load_n(&slab->base, __ATOMIC_ACQUIRE);
-    uintptr_t offset = (uintptr_t)handle - (uintptr_t)base;
-    size_t made = __atomic_load_n(&slab->made, __ATOMIC_ACQUIRE);
-    if (!base || offset >= made * slab->object_bytes || offset % slab->object_bytes) return false;
+    const char *base = atomic_load_explicit(&slab->base, memory_order_acquire);
+    size_t offset = (size_t)((uintptr_t)handle - (uintptr_t)base);
+    size_t made = atomic_load_explicit(&slab->made, memory_order_acquire);
+    if (!base || offset >= made * slab->object_bytes || (offset & (slab->object_bytes - 1)))
+        return false;
     return __atomic_load_n((const uint32_t *)handle, __ATOMIC_ACQUIRE) == magic;
 }

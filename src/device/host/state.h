@@ -47,7 +47,13 @@ extern __thread struct host_thread host_thread __attribute__((tls_model("initial
 
 /* Devices, discovered once (pthread_once inside). */
 const struct tt_device_card *host_device_card(int device); /* NULL when out of range */
-int host_device_count(void);
+extern _Atomic int host_known_devices; /* one more than there are; 0: not discovered yet */
+int host_device_count_slow(void);
+static inline int host_device_count(void)
+{
+    int known = atomic_load_explicit(&host_known_devices, memory_order_acquire);
+    return known ? known - 1 : host_device_count_slow();
+}
 
 /* True in a child that was forked after devices were discovered: its threads and its memory are
  * the parent's, so every call answers 3. */

@@ -1,322 +1,220 @@
-/* Streams: creation, claim, queue, and CUDA's order between the legacy default stream and blocking
- * streams. */
+/* Streams: handles, creation, the default ones, the end. A dead stream keeps its tickets and its
+ * place in its device's list, so whoever still looks at it sees an idle stream. */
 #include "stream.h"
 
+#include "host.h"
 #include "slab.h"
-
-#include "base/arch/arch.h"
-
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { STREAM_MAGIC = 0x73747265, MAX_STREAMS = 65536 };
 
-static struct host_slab streams = {PTHREAD_MUTEX_INITIALIZER,
-                                   NULL,
-                                   (sizeof(struct CUstream_st) + 63) / 64 * 64,
-                                   MAX_STREAMS,
-                                   0,
-                                   NULL,
-                                   0};
+static struct host_slab streams = {
+    PTHREAD_MUTEX_INITIALIZER, NULL, sizeof(struct CUstream_st), MAX_STREAMS, 0, NULL, 0};
 static _Atomic uint64_t next_id = 1;
-_Atomic uint32_t host_busy_streams;
 
-struct defaults {
-    struct CUstream_st *_Atomic legacy[HOST_MAX_DEVICES];
-    pthread_mutex_t lock;
+struct device_streams {
+    struct CUstream_st *_Atomic legacy;
+    struct CUstream_st *_Atomic ordered; /* grows at its head, never shrinks */
+    struct CUstream_st *dead_ordered;    /* of them: free for reuse */
+    pthread_mutex_t order;               /* whoever queues behind other streams */
 };
-static struct defaults defaults = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static __thread struct CUstream_st *own_default; /* of this thread and its device at first use */
+struct device_table {
+    pthread_mutex_t lock; /* creation and burial */
+    struct CUstream_st *dead;
+    struct device_streams devices[HOST_MAX_DEVICES];
+};
+static struct device_table table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static __thread struct CUstream_st *own_streams; /* the thread's default ones, one per device */
+static pthread_key_t own_key;
+static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
 /* ---- creation ---- */
 
-static struct CUstream_st *make(int device, unsigned flags, int priority)
+enum kind { KIND_FREE, KIND_ORDERED, KIND_LEGACY };
+
+static struct CUstream_st *take(int device, enum kind kind)
 {
-    struct CUstream_st *stream = host_slab_take(&streams);
+    struct device_streams *own = &table.devices[device];
+    struct CUstream_st **dead = kind == KIND_ORDERED ? &own->dead_ordered : &table.dead;
+    struct CUstream_st *stream = kind == KIND_LEGACY ? NULL : *dead;
+    if (stream) {
+        *dead = stream->next;
+        return stream;
+    }
+    stream = host_slab_take_used(&streams);
+    if (!stream) return NULL;
+    pthread_mutex_init(&stream->lock, NULL);
+    stream->device = device;
+    stream->ordered = kind != KIND_FREE;
+    stream->legacy = kind == KIND_LEGACY;
+    if (kind == KIND_ORDERED) {
+        stream->next_ordered = atomic_load_explicit(&own->ordered, memory_order_relaxed);
+        atomic_store_explicit(&own->ordered, stream, memory_order_seq_cst);
+    }
+    return stream;
+}
+
+static struct CUstream_st *make(int device, unsigned flags, int priority, enum kind kind)
+{
+    pthread_mutex_lock(&table.lock);
+    struct CUstream_st *stream = take(device, kind);
+    pthread_mutex_unlock(&table.lock);
     if (!stream) return NULL;
     stream->device = device;
     stream->flags = flags;
     stream->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
-    stream->id = atomic_fetch_add(&next_id, 1);
-    pthread_mutex_init(&stream->lock, NULL);
-    host_slab_enliven(stream, STREAM_MAGIC);
+    stream->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
+    stream->next = NULL;
+    stream->is_own = false;
+    atomic_store_explicit(&stream->life, HOST_LIFE_USED, memory_order_relaxed);
+    atomic_store_explicit(&stream->magic, STREAM_MAGIC, memory_order_release);
     return stream;
+}
+
+static void make_order_locks(void)
+{
+    for (int d = 0; d < HOST_MAX_DEVICES; d++) {
+        pthread_mutex_init(&table.devices[d].order, NULL);
+    }
+}
+
+static void end_own(void *arg)
+{
+    struct CUstream_st *stream = arg;
+    own_streams = NULL;
+    while (stream) {
+        struct CUstream_st *next = stream->next;
+        tuttiHostStreamDestroy(stream);
+        stream = next;
+    }
+}
+
+static void make_own_key(void)
+{
+    pthread_key_create(&own_key, end_own);
+    make_order_locks();
+}
+
+pthread_mutex_t *host_order_lock(int device)
+{
+    pthread_once(&own_once, make_own_key);
+    return &table.devices[device].order;
+}
+
+/* ---- handles ---- */
+
+struct CUstream_st *host_legacy_stream(int device)
+{
+    return atomic_load_explicit(&table.devices[device].legacy, memory_order_seq_cst);
+}
+
+struct CUstream_st *host_ordered_streams(int device)
+{
+    return atomic_load_explicit(&table.devices[device].ordered, memory_order_seq_cst);
 }
 
 static struct CUstream_st *legacy_of(int device)
 {
-    struct CUstream_st *stream =
-        atomic_load_explicit(&defaults.legacy[device], memory_order_acquire);
+    struct device_streams *own = &table.devices[device];
+    struct CUstream_st *stream = atomic_load_explicit(&own->legacy, memory_order_acquire);
     if (stream) return stream;
-    pthread_mutex_lock(&defaults.lock);
-    stream = atomic_load_explicit(&defaults.legacy[device], memory_order_acquire);
-    if (!stream) {
-        stream = make(device, 0, 0);
-        if (stream) stream->legacy = true;
-        atomic_store_explicit(&defaults.legacy[device], stream, memory_order_release);
+    struct CUstream_st *fresh = make(device, 0, 0, KIND_LEGACY);
+    if (!fresh) return NULL;
+    if (atomic_compare_exchange_strong(&own->legacy, &stream, fresh)) return fresh;
+    atomic_store(&fresh->magic,
+                 0); /* another thread was faster; never reused: it is no ordered one */
+    return stream;
+}
+
+static struct CUstream_st *own_of(int device)
+{
+    for (struct CUstream_st *stream = own_streams; stream; stream = stream->next) {
+        if (stream->device == device) return stream;
     }
-    pthread_mutex_unlock(&defaults.lock);
+    pthread_once(&own_once, make_own_key);
+    struct CUstream_st *stream = make(device, 0, 0, KIND_ORDERED);
+    if (!stream) return NULL;
+    stream->is_own = true;
+    stream->next = own_streams;
+    own_streams = stream;
+    pthread_setspecific(own_key, stream);
     return stream;
 }
 
 struct CUstream_st *host_stream_find(struct CUstream_st *handle)
 {
     uintptr_t number = (uintptr_t)handle;
+    if (host_forked()) return NULL;
     if (number > 2) return host_slab_holds(&streams, handle, STREAM_MAGIC) ? handle : NULL;
     if (host_thread.device >= host_device_count()) return NULL;
-    if (number < 2) return legacy_of(host_thread.device);
-    if (!own_default || own_default->device != host_thread.device)
-        own_default = make(host_thread.device, 0, 0);
-    return own_default;
+    return number < 2 ? legacy_of(host_thread.device) : own_of(host_thread.device);
+}
+
+size_t host_stream_number(const struct CUstream_st *stream)
+{
+    return host_slab_number(&streams, stream);
+}
+
+struct CUstream_st *host_stream_numbered(size_t number)
+{
+    return host_slab_object(&streams, number);
+}
+
+bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg)
+{
+    size_t made = atomic_load_explicit(&streams.made, memory_order_acquire);
+    for (size_t i = 0; i < made; i++) {
+        struct CUstream_st *stream = host_stream_numbered(i);
+        if (atomic_load_explicit(&stream->magic, memory_order_acquire) == STREAM_MAGIC &&
+            visit(stream, arg))
+            return true;
+    }
+    return false;
 }
 
 int tuttiHostStreamCreate(unsigned flags, int priority, struct CUstream_st **stream_out)
 {
     if (flags & ~(unsigned)TT_STREAM_NON_BLOCKING) return HOST_INVALID_VALUE;
-    if (!host_device_count()) return HOST_NO_DEVICE;
-    *stream_out = make(host_thread.device, flags, priority);
-    return *stream_out ? HOST_OK : HOST_OUT_OF_MEMORY;
+    int rc = tuttiHostReady();
+    if (rc) return rc;
+    enum kind kind = flags & TT_STREAM_NON_BLOCKING ? KIND_FREE : KIND_ORDERED;
+    struct CUstream_st *stream = make(host_thread.device, flags, priority, kind);
+    if (!stream) return HOST_OUT_OF_MEMORY;
+    *stream_out = stream;
+    return HOST_OK;
 }
 
-static void bury(struct CUstream_st *stream)
+/* ---- the end ---- */
+
+void host_stream_bury(struct CUstream_st *stream)
 {
-    host_capture_leave(stream);
-    pthread_mutex_destroy(&stream->lock);
-    host_slab_give(&streams, stream);
+    uint32_t dying = HOST_LIFE_DYING;
+    if (!host_stream_idle(stream)) return;
+    if (!atomic_compare_exchange_strong(&stream->life, &dying, HOST_LIFE_DEAD)) return;
+    pthread_mutex_lock(&table.lock);
+    struct CUstream_st **dead =
+        stream->ordered ? &table.devices[stream->device].dead_ordered : &table.dead;
+    stream->next = *dead;
+    *dead = stream;
+    pthread_mutex_unlock(&table.lock);
 }
 
 int tuttiHostStreamDestroy(struct CUstream_st *handle)
 {
-    if ((uintptr_t)handle <= 2) return HOST_BAD_HANDLE;
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream || stream->dying) return HOST_BAD_HANDLE;
-    if (atomic_load(&stream->capture)) host_capture_invalidate(stream);
-    pthread_mutex_lock(&stream->lock);
-    stream->dying = true;
-    bool working = stream->head != NULL; /* whoever runs the last operation buries it */
-    pthread_mutex_unlock(&stream->lock);
-    if (working) return HOST_OK;
-    while (!host_stream_claim(stream)) {
-        sched_yield(); /* its last user is about to let go */
+    uint32_t alive = STREAM_MAGIC;
+    if ((uintptr_t)handle <= 2 || !host_stream_find(handle)) return host_bad_handle();
+    if (handle->legacy || !atomic_compare_exchange_strong(&handle->magic, &alive, 0))
+        return HOST_BAD_HANDLE;
+    if (atomic_load(&handle->capture)) {
+        host_capture_invalidate(handle);
+        host_capture_leave(handle);
     }
-    bury(stream);
+    atomic_store(&handle->life, HOST_LIFE_DYING);
+    host_stream_bury(handle);
+    /* else whoever finishes its last operation does, or a worker that finds it idle */
+    if (atomic_load(&handle->life) == HOST_LIFE_DYING) host_runnable_set(handle);
     return HOST_OK;
-}
-
-/* ---- claim ---- */
-
-bool host_stream_claim(struct CUstream_st *stream)
-{
-    uint32_t idle = 0;
-    return atomic_compare_exchange_strong_explicit(&stream->claimed, &idle, 1, memory_order_acquire,
-                                                   memory_order_relaxed);
-}
-
-void host_stream_release(struct CUstream_st *stream)
-{
-    atomic_store_explicit(&stream->claimed, 0, memory_order_release);
-}
-
-bool host_stream_idle(const struct CUstream_st *stream)
-{
-    return atomic_load_explicit(&stream->pending, memory_order_acquire) == 0 &&
-           atomic_load_explicit(&stream->claimed, memory_order_acquire) == 0;
-}
-
-static bool is_blocking(const struct CUstream_st *stream)
-{
-    return !(stream->flags & TT_STREAM_NON_BLOCKING);
-}
-
-struct legacy_question {
-    const struct CUstream_st *asker;
-    bool busy;
-};
-
-static bool blocking_busy(struct CUstream_st *stream, void *arg)
-{
-    struct legacy_question *question = arg;
-    bool same = stream != question->asker && stream->device == question->asker->device &&
-                is_blocking(stream);
-    question->busy = question->busy || (same && !host_stream_idle(stream));
-    return question->busy;
-}
-
-/* Does an operation of this stream have to wait for another stream by the legacy rules? */
-static bool legacy_conflict(struct CUstream_st *stream)
-{
-    if (!is_blocking(stream) || !atomic_load_explicit(&host_busy_streams, memory_order_relaxed))
-        return false;
-    struct legacy_question question = {stream, false};
-    if (stream->legacy) {
-        host_streams_visit(blocking_busy, &question);
-        return question.busy;
-    }
-    struct CUstream_st *legacy =
-        atomic_load_explicit(&defaults.legacy[stream->device], memory_order_acquire);
-    return legacy && legacy != stream && !host_stream_idle(legacy);
-}
-
-bool host_stream_claim_idle(struct CUstream_st *stream)
-{
-    if (atomic_load_explicit(&stream->pending, memory_order_relaxed) || !host_stream_claim(stream))
-        return false;
-    if (!atomic_load_explicit(&stream->pending, memory_order_acquire) && !legacy_conflict(stream))
-        return true;
-    host_stream_release(stream);
-    return false;
-}
-
-/* ---- queue ---- */
-
-static void count_up(struct CUstream_st *stream)
-{
-    if (atomic_fetch_add(&stream->pending, 1) == 0) atomic_fetch_add(&host_busy_streams, 1);
-}
-
-static void count_down(struct CUstream_st *stream)
-{
-    if (atomic_fetch_sub(&stream->pending, 1) == 1) atomic_fetch_sub(&host_busy_streams, 1);
-}
-
-static int push(struct CUstream_st *stream, const struct host_op *op, bool at_head)
-{
-    struct host_op *copy = malloc(sizeof(*copy));
-    if (!copy) return HOST_OUT_OF_MEMORY;
-    *copy = *op;
-    pthread_mutex_lock(&stream->lock);
-    copy->next = at_head ? stream->head : NULL;
-    if (at_head) {
-        stream->head = copy;
-        if (!stream->tail) stream->tail = copy;
-    } else {
-        if (stream->tail) stream->tail->next = copy;
-        if (!stream->head) stream->head = copy;
-        stream->tail = copy;
-    }
-    count_up(stream);
-    pthread_mutex_unlock(&stream->lock);
-    return HOST_OK;
-}
-
-int host_stream_mark(struct CUstream_st *stream, struct host_mark **mark_out)
-{
-    *mark_out = NULL;
-    if (host_stream_idle(stream)) return HOST_OK;
-    struct host_mark *mark = host_mark_create(2);
-    if (!mark) return HOST_OUT_OF_MEMORY;
-    struct host_op op = {.kind = HOST_OP_MARK, .mark = mark};
-    if (push(stream, &op, false)) {
-        free(mark);
-        return HOST_OUT_OF_MEMORY;
-    }
-    *mark_out = mark;
-    return HOST_OK;
-}
-
-struct legacy_order {
-    struct CUstream_st *waiter;
-    int rc;
-};
-
-static bool wait_for(struct CUstream_st *stream, void *arg)
-{
-    struct legacy_order *order = arg;
-    struct host_mark *mark = NULL;
-    if (stream == order->waiter || stream->device != order->waiter->device || !is_blocking(stream))
-        return false;
-    order->rc = host_stream_mark(stream, &mark);
-    if (mark && !order->rc) {
-        struct host_op op = {.kind = HOST_OP_WAIT, .mark = mark};
-        order->rc = push(order->waiter, &op, false);
-        if (order->rc) host_mark_drop(mark);
-    }
-    return order->rc != HOST_OK;
-}
-
-static int order_by_legacy(struct CUstream_st *stream)
-{
-    struct legacy_order order = {stream, HOST_OK};
-    if (!legacy_conflict(stream)) return HOST_OK;
-    if (stream->legacy) {
-        host_streams_visit(wait_for, &order);
-    } else {
-        wait_for(atomic_load(&defaults.legacy[stream->device]), &order);
-    }
-    return order.rc;
-}
-
-int host_stream_append(struct CUstream_st *stream, const struct host_op *op)
-{
-    int rc = order_by_legacy(stream);
-    if (!rc) rc = push(stream, op, false);
-    if (!rc) host_worker_arm();
-    return rc;
-}
-
-int host_stream_park(struct CUstream_st *stream, const struct host_op *op)
-{
-    int rc = push(stream, op, true);
-    host_stream_release(stream);
-    host_worker_arm();
-    return rc;
-}
-
-static struct host_op *head_of(struct CUstream_st *stream)
-{
-    pthread_mutex_lock(&stream->lock);
-    struct host_op *op = stream->head;
-    pthread_mutex_unlock(&stream->lock);
-    return op;
-}
-
-/* The head is done: take it out. True when the stream was destroyed and this was its last
- * operation. */
-static bool finish_head(struct CUstream_st *stream, struct host_op *op)
-{
-    pthread_mutex_lock(&stream->lock);
-    stream->head = op->next;
-    if (!stream->head) stream->tail = NULL;
-    bool last = stream->dying && !stream->head;
-    pthread_mutex_unlock(&stream->lock);
-    host_op_drop(op);
-    free(op);
-    count_down(stream);
-    return last;
-}
-
-enum tt_step host_stream_run(struct CUstream_st *stream, bool calls)
-{
-    bool progress = false;
-    if (!atomic_load_explicit(&stream->pending, memory_order_relaxed) || !host_stream_claim(stream))
-        return TT_STEP_WAIT;
-    for (struct host_op *op = head_of(stream); op; op = head_of(stream)) {
-        enum tt_step step = host_op_step(op, calls);
-        if (step != TT_STEP_WAIT) progress = true;
-        if (step != TT_STEP_DONE) break;
-        if (finish_head(stream, op)) {
-            bury(stream);
-            return TT_STEP_PROGRESS;
-        }
-    }
-    host_stream_release(stream);
-    return progress ? TT_STEP_PROGRESS : TT_STEP_WAIT;
-}
-
-bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg)
-{
-    pthread_mutex_lock(&streams.lock);
-    size_t made = streams.made;
-    char *base = streams.base;
-    pthread_mutex_unlock(&streams.lock);
-    for (size_t i = 0; i < made; i++) {
-        struct CUstream_st *stream =
-            (struct CUstream_st *)(void *)(base + i * streams.object_bytes);
-        if (host_slab_holds(&streams, stream, STREAM_MAGIC) && visit(stream, arg)) return true;
-    }
-    return false;
 }
 
 /* ---- facts ---- */
@@ -324,7 +222,7 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
 int tuttiHostStreamFlags(struct CUstream_st *handle, unsigned *flags)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
+    if (!stream) return host_bad_handle();
     *flags = stream->flags;
     return HOST_OK;
 }
@@ -332,7 +230,7 @@ int tuttiHostStreamFlags(struct CUstream_st *handle, unsigned *flags)
 int tuttiHostStreamPriority(struct CUstream_st *handle, int *priority)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
+    if (!stream) return host_bad_handle();
     *priority = stream->priority;
     return HOST_OK;
 }

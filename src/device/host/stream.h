@@ -1,8 +1,14 @@
-/* Inside of streams: queue, claim, operations. Private to the room.
+/* Inside of streams: tickets, queue, operations. Private to the room.
  *
- * A stream is a queue of operations with one claim word: whoever swaps it from 0 to 1 may run the
- * head, nobody else. Appending needs the lock, running only the claim; an idle stream (nothing
- * pending) is run by the submitting thread without touching the queue at all. */
+ * Every operation of a stream has a ticket: 1, 2, 3 ... `tail` is the last one given, `done` the
+ * last one finished; equal means idle. Who swaps tail from done to done + 1 has found the stream
+ * idle and holds the only unfinished ticket: he runs his operation here and now and touches no
+ * queue. Everybody else takes the next ticket and queues. Only the operation with ticket done + 1
+ * may run, and only who finishes it writes `done`.
+ *
+ * So a place in a stream is the pair (stream, ticket), reached when done >= ticket. Streams are
+ * type-stable and tickets go on when a stream is reused, hence a place is valid for ever: events,
+ * waits and joins allocate nothing and count nothing. */
 #pragma once
 
 #include "host_graph.h"
@@ -11,29 +17,36 @@
 
 struct host_exec;
 
-struct host_mark { /* a place in a stream; reached once */
-    _Atomic int refs;
-    _Atomic bool reached;
-    uint64_t time_nsec; /* valid once reached */
+struct host_place {
+    struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
+    uint64_t ticket;
+};
+
+struct host_places { /* what an operation waits for by the legacy rules */
+    size_t count;
+    struct host_place places[];
 };
 
 enum host_op_kind {
+    HOST_OP_EMPTY,
     HOST_OP_ITEM,
     HOST_OP_COPY,
     HOST_OP_SET,
     HOST_OP_CALL,
-    HOST_OP_MARK,
-    HOST_OP_WAIT,
+    HOST_OP_WAIT,   /* for a place */
+    HOST_OP_RECORD, /* the time of an event's record */
     HOST_OP_GRAPH,
-    HOST_OP_EMPTY
 };
 
 struct host_op {
-    struct host_op *next;
     enum host_op_kind kind;
     union {
         struct tt_item *item;
-        struct tt_copy copy;
+        struct {
+            struct tt_copy copy;
+            size_t moved;  /* bytes of a plain copy that are done */
+            void *staging; /* owned; NULL: none */
+        };
         struct {
             void *ptr;
             unsigned value, elem_bytes;
@@ -43,7 +56,11 @@ struct host_op {
             void (*fn)(void *);
             void *arg;
         } call;
-        struct host_mark *mark; /* counted */
+        struct host_place place;
+        struct {
+            struct CUevent_st *event; /* borrowed: type-stable */
+            uint64_t number;          /* which of its records */
+        } record;
         struct {
             struct host_exec *exec; /* counted */
             void *token;            /* names the launch: its stream, or its place in a parent */
@@ -51,72 +68,130 @@ struct host_op {
     };
 };
 
+struct host_slot {             /* an operation in a queue */
+    _Atomic uint64_t ticket;   /* published last; 0: empty */
+    struct host_places *after; /* owned; NULL: nothing */
+    struct host_op op;
+};
+
 struct host_capture;
+struct host_chunk;
+enum host_life { HOST_LIFE_NEW, HOST_LIFE_USED, HOST_LIFE_DYING, HOST_LIFE_DEAD };
 
 struct CUstream_st {
-    uint32_t magic;
-    int device;
+    _Atomic uint32_t magic;
     unsigned flags;
+    int device;
+    bool ordered, legacy, is_own; /* ordered: the legacy rules hold; own: a thread's default */
+    struct host_capture *_Atomic capture; /* counted; NULL when not capturing */
+    _Atomic uint64_t tail;
+    _Atomic uint64_t done;
+    _Atomic uint32_t running;  /* somebody is at the queue's head */
+    _Atomic uint32_t waiters;  /* threads that run it themselves: workers stay away */
+    _Atomic uint32_t sleepers; /* threads that sleep until `done` moves ... */
+    _Atomic uint32_t bell;     /* ... on this word */
+    /* ---- the queue ---- */
+    pthread_mutex_t lock;            /* for appending */
+    struct host_chunk *_Atomic head; /* owned; the next ones hang on it */
+    struct host_chunk *tail_chunk;
+    struct host_chunk *_Atomic spare; /* owned */
+    unsigned head_index, tail_index;
+    struct host_slot parked; /* begun inside a call, unfinished */
+    /* ---- seldom ---- */
+    _Atomic uint32_t life; /* enum host_life */
     int priority;
     uint64_t id;
-    bool legacy, dying;
-    _Atomic uint32_t claimed, pending, waiters;
-    pthread_mutex_t lock;
-    struct host_op *head, *tail;
-    struct host_capture *_Atomic capture; /* borrowed; NULL when not capturing */
-    struct CUgraphNode_st **tips;         /* owned; capture: what the next node depends on */
+    struct CUstream_st *next_ordered; /* of the device, dead or alive; set once */
+    struct CUstream_st *next;         /* in a list of dead ones, or of a thread's own ones */
+    struct CUgraphNode_st **tips;     /* owned; capture: what the next node depends on */
     size_t ntips;
 };
 
-/* The stream behind a handle, or NULL. */
-struct CUstream_st *host_stream_find(struct CUstream_st *handle);
-
-bool host_stream_claim(struct CUstream_st *stream);
-void host_stream_release(struct CUstream_st *stream);
-/* True when an operation may run here and now: nothing queued, no legacy ordering in the way,
- * claimed. */
-bool host_stream_claim_idle(struct CUstream_st *stream);
-/* Copy of *op at the end, behind what the legacy rules demand; arms the worker. 2 when out of
- * memory. */
-int host_stream_append(struct CUstream_st *stream, const struct host_op *op);
-/* The unfinished operation of a claimed stream goes to the head of the queue; releases the claim.
+/* ---- stream.c ---- */
+/* The stream behind a handle, or NULL.                                                        hot
  */
-int host_stream_park(struct CUstream_st *stream, const struct host_op *op);
-/* Run what can be run. calls: host functions allowed. */
-enum tt_step host_stream_run(struct CUstream_st *stream, bool calls);
-/* A mark at the present end of the stream; NULL when everything there is done. */
-int host_stream_mark(struct CUstream_st *stream, struct host_mark **mark_out);
-bool host_stream_idle(const struct CUstream_st *stream);
-
-enum tt_step host_op_step(struct host_op *op, bool calls);
-void host_op_drop(struct host_op *op); /* give back what it refers to */
-
-struct host_mark *host_mark_create(int refs);
-void host_mark_drop(struct host_mark *mark);
-
-/* Worker and waiters (worker.c). */
-void host_worker_arm(void);
-void host_wait_until(bool (*done)(void *arg), void *arg, struct CUstream_st *own);
+struct CUstream_st *host_stream_find(struct CUstream_st *handle);
+struct CUstream_st *host_legacy_stream(int device); /* NULL when never used */
+/* First of the blocking streams of the device but for the legacy one; then by next_ordered. */
+struct CUstream_st *host_ordered_streams(int device);
+pthread_mutex_t *host_order_lock(int device);
+size_t host_stream_number(const struct CUstream_st *stream);
+struct CUstream_st *host_stream_numbered(size_t number);
 /* Every live stream in turn; stops when visit answers true. */
 bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
-extern _Atomic uint32_t host_busy_streams; /* streams with something pending */
-extern _Atomic int host_crowds;            /* not 0: more ranks than cores, waits yield at once */
+/* A destroyed stream that has nothing left to do becomes free for reuse. */
+void host_stream_bury(struct CUstream_st *stream);
 
-static inline bool host_crowded(void)
+static inline bool host_place_reached(const struct host_place *place)
 {
-    return atomic_load_explicit(&host_crowds, memory_order_relaxed) > 0;
+    return !place->stream ||
+           atomic_load_explicit(&place->stream->done, memory_order_acquire) >= place->ticket;
 }
 
-/* Capture (capture.c): add a node behind the stream's tips. Takes what op refers to. */
+static inline bool host_stream_idle(const struct CUstream_st *stream)
+{
+    uint64_t done = atomic_load_explicit(&stream->done, memory_order_acquire);
+    return atomic_load_explicit(&stream->tail, memory_order_seq_cst) == done;
+}
+
+/* ---- queue.c ---- */
+/* True when an operation may run here and now: idle, no legacy ordering in the way; the caller then
+ * holds its only ticket until release or park.                                               hot */
+bool host_stream_claim_idle(struct CUstream_st *stream);
+void host_stream_release(struct CUstream_st *stream);
+/* The unfinished operation of a claimed stream is left to waiters and workers. Returns 0. */
+int host_stream_park(struct CUstream_st *stream, const struct host_op *op);
+/* Queue a copy of *op behind what the legacy rules demand; place_out, unless NULL, names it. 2 when
+ * out of memory, 906: nothing of op was taken. */
+int host_stream_append_at(struct CUstream_st *stream, const struct host_op *op,
+                          struct host_place *place_out);
+static inline int host_stream_append(struct CUstream_st *stream, const struct host_op *op)
+{
+    return host_stream_append_at(stream, op, NULL);
+}
+/* The present end of the stream, as an operation put there now would see it. */
+int host_stream_end(struct CUstream_st *stream, struct host_place *place_out);
+/* Run what can be run, host functions up to a ticket. True when something was done; *blocker_out is
+ * what its head waits for, if that is a place. */
+bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
+                     struct host_place *blocker_out);
+
+/* ---- op.c ---- */
+enum tt_step host_op_step(struct host_op *op, bool calls); /* calls: host functions may run */
+void host_op_drop(struct host_op *op);                     /* give back what it refers to */
+
+/* ---- worker.c ---- */
+/* The stream has something queued; arms a worker unless one is awake. */
+void host_runnable_set(struct CUstream_st *stream);
+/* Before and after a host function, which may block. */
+void host_worker_enter(void);
+void host_worker_leave(void);
+void host_worker_ring(void); /* ends long naps */
+/* Run a slice of everything runnable but `except`; host functions of other streams are left to
+ * workers: one that waits for the caller would never end. */
+bool host_help(const struct CUstream_st *except);
+
+/* ---- wait.c ---- */
+void host_wait_place(const struct host_place *place); /* works meanwhile */
+void host_wake(struct CUstream_st *stream);           /* `done` moved and somebody sleeps */
+bool host_crowded(void); /* more ranks than cores: waits yield at once */
+
+/* ---- event.c ---- */
+void host_event_reached(struct CUevent_st *event, uint64_t number);
+void host_events_reset(int device);
+
+/* ---- capture.c ---- */
+/* Add a node behind the stream's tips. Takes what op refers to. */
 int host_capture_add(struct CUstream_st *stream, const struct host_op *op);
 void host_capture_invalidate(struct CUstream_st *stream);
 void host_capture_leave(struct CUstream_st *stream);
 struct host_capture_place; /* where in a capture an event was recorded */
 struct host_capture_place *host_capture_place(struct CUstream_st *stream);
 void host_capture_place_drop(struct host_capture_place *place);
+void host_capture_place_spoil(const struct host_capture_place *place); /* its capture is invalid */
 int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place);
 
-/* Executable graphs (exec.c). */
+/* ---- exec.c ---- */
 enum tt_step host_exec_step(struct host_exec *exec, void *token, bool calls);
 void host_exec_hold(struct host_exec *exec);
 void host_exec_drop(struct host_exec *exec);

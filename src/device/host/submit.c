@@ -3,25 +3,37 @@
 #include "stream.h"
 
 #include "base/arch/arch.h"
+#include "base/mem.h"
 
-#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* Polls that an inline item may wait, and ticks (about 2 us at 3 GHz) that it may work. */
-enum { INLINE_POLLS = 200, INLINE_TICKS = 6000 };
+enum {
+    POLLS_BLIND = 32,      /* of an inline item before the first look at the clock */
+    POLLS_MOST = 400,      /* where there is no clock */
+    INLINE_TICKS = 6000,   /* about 2 us at 3 GHz */
+    INLINE_BYTES = 1 << 20 /* larger copies are left to waiters and workers */
+};
+
+/* Work of one call on an idle stream: polls within the budget, or one pass when cores are short. */
+static bool finishes_inline(struct tt_item *item)
+{
+    uint64_t until = 0;
+    for (int polls = 0; polls < POLLS_MOST; polls++) {
+        if (item->step(item, TT_ITEM_STEP) == TT_STEP_DONE) return true;
+        if (polls == 0 && host_crowded()) return false;
+        if (polls < POLLS_BLIND) continue;
+        if (polls == POLLS_BLIND) until = tt_cpu_ticks() + INLINE_TICKS;
+        if (tt_cpu_ticks() > until) return false;
+    }
+    return false;
+}
 
 static int run_inline(struct CUstream_st *stream, struct tt_item *item)
 {
-    enum tt_step step = item->step(item, TT_ITEM_STEP);
-    if (step != TT_STEP_DONE && !host_crowded()) {
-        uint64_t until = tt_cpu_ticks() + INLINE_TICKS;
-        for (int polls = 0; step != TT_STEP_DONE && polls < INLINE_POLLS; polls++) {
-            step = item->step(item, TT_ITEM_STEP);
-            if (tt_cpu_ticks() > until) break;
-        }
-    }
-    if (step == TT_STEP_DONE) {
-        host_stream_release(stream);
+    if (finishes_inline(item)) {
         item->step(item, TT_ITEM_RELEASE);
+        host_stream_release(stream);
         return HOST_OK;
     }
     struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
@@ -31,7 +43,7 @@ static int run_inline(struct CUstream_st *stream, struct tt_item *item)
 int tuttiHostSubmit(struct CUstream_st *handle, struct tt_item *item, bool allow_inline)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
+    if (!stream) return host_bad_handle();
     struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
     if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
         return host_capture_add(stream, &op);
@@ -39,49 +51,108 @@ int tuttiHostSubmit(struct CUstream_st *handle, struct tt_item *item, bool allow
     return host_stream_append(stream, &op);
 }
 
-/* An operation that ends in one step. */
-static int submit_op(struct CUstream_st *handle, struct host_op *op)
+/* An operation that ends in one step when it is run here. */
+static int submit_op(struct CUstream_st *stream, struct host_op *op, bool allow_inline)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
     if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
         return host_capture_add(stream, op);
-    if (op->kind != HOST_OP_CALL && host_stream_claim_idle(stream)) {
+    if (allow_inline && host_stream_claim_idle(stream)) {
         host_op_step(op, false);
+        host_op_drop(op);
         host_stream_release(stream);
         return HOST_OK;
     }
     return host_stream_append(stream, op);
 }
 
-int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy)
+/* ---- copies ---- */
+
+static bool is_foreign(const void *ptr)
 {
-    struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
-    if (!copy->width || !copy->height) return HOST_OK;
-    return submit_op(stream, &op);
+    const struct tt_range *range = tuttiHostRange();
+    return !range || (size_t)((const char *)ptr - range->base) >= range->bytes;
 }
 
-int tuttiHostSet(struct CUstream_st *stream, void *ptr, unsigned value, unsigned elem_bytes,
+/* The bytes of a pageable source are read before the call returns. */
+static int stage(struct host_op *op)
+{
+    struct tt_copy *copy = &op->copy;
+    size_t rows = copy->height * copy->depth;
+    size_t bytes = 0;
+    if (!tt_mul_size(copy->width, rows, &bytes)) return HOST_INVALID_VALUE;
+    char *staging = malloc(bytes);
+    if (!staging) return HOST_OUT_OF_MEMORY;
+    for (size_t row = 0; row < rows; row++) {
+        const char *from = (const char *)copy->src + row / copy->height * copy->src_slice;
+        memcpy(staging + row * copy->width, from + row % copy->height * copy->src_pitch,
+               copy->width);
+    }
+    copy->src = op->staging = staging;
+    copy->src_pitch = copy->width;
+    copy->src_slice = copy->width * copy->height;
+    return HOST_OK;
+}
+
+/* A copy that cannot run at once: what pageable memory needs is done before the call returns. */
+static int queue_copy(struct CUstream_st *stream, struct host_op *op)
+{
+    struct host_place place;
+    bool settled = is_foreign(op->copy.dst);
+    int rc = is_foreign(op->copy.src) && !settled ? stage(op) : HOST_OK;
+    if (!rc) rc = host_stream_append_at(stream, op, &place);
+    if (rc) free(op->staging);
+    if (!rc && settled) host_wait_place(&place);
+    return rc;
+}
+
+int tuttiHostCopy(struct CUstream_st *handle, const struct tt_copy *copy)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
+    if (!stream) return host_bad_handle();
+    if (!op.copy.height) op.copy.height = 1;
+    if (!op.copy.depth) op.copy.depth = 1;
+    if (!copy->width) return HOST_OK;
+    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+    bool small = copy->width <= INLINE_BYTES / op.copy.height / op.copy.depth;
+    if (capturing) return host_capture_add(stream, &op);
+    if (small && host_stream_claim_idle(stream)) {
+        host_op_step(&op, false);
+        host_stream_release(stream);
+        return HOST_OK;
+    }
+    return queue_copy(stream, &op);
+}
+
+int tuttiHostSet(struct CUstream_st *handle, void *ptr, unsigned value, unsigned elem_bytes,
                  size_t pitch, size_t width, size_t height)
 {
+    struct CUstream_st *stream = host_stream_find(handle);
     struct host_op op = {.kind = HOST_OP_SET,
                          .set = {ptr, value, elem_bytes, pitch, width, height}};
+    if (!stream) return host_bad_handle();
+    if (elem_bytes != 1 && elem_bytes != 2 && elem_bytes != 4) return HOST_INVALID_VALUE;
     if (!width || !height) return HOST_OK;
-    return submit_op(stream, &op);
+    return submit_op(stream, &op, width <= INLINE_BYTES / elem_bytes / height);
 }
 
-int tuttiHostCall(struct CUstream_st *stream, void (*fn)(void *), void *arg)
+int tuttiHostCall(struct CUstream_st *handle, void (*fn)(void *), void *arg)
 {
+    struct CUstream_st *stream = host_stream_find(handle);
     struct host_op op = {.kind = HOST_OP_CALL, .call = {fn, arg}};
-    return submit_op(stream, &op);
+    if (!stream) return host_bad_handle();
+    if (!fn) return HOST_INVALID_VALUE;
+    return submit_op(stream, &op, false);
 }
+
+/* ---- streams among each other ---- */
 
 int tuttiHostStreamCard(struct CUstream_st *handle, struct tt_stream_card *card)
 {
     struct CUstream_st *stream = host_stream_find(handle);
     enum tt_capture_status status;
     struct CUgraph_st *graph;
-    if (!stream) return HOST_BAD_HANDLE;
+    if (!stream) return host_bad_handle();
     *card = (struct tt_stream_card){.device = stream->device, .stream_id = stream->id};
     if (!atomic_load_explicit(&stream->capture, memory_order_relaxed)) return HOST_OK;
     tuttiHostCaptureStatus(handle, &status, &card->capture_id, &graph);
@@ -89,90 +160,92 @@ int tuttiHostStreamCard(struct CUstream_st *handle, struct tt_stream_card *card)
     return HOST_OK;
 }
 
-int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before)
+static int join_captured(struct CUstream_st *after, struct CUstream_st *before)
 {
     struct CUevent_st *event = NULL;
+    int device = host_thread.device;
+    host_thread.device = before->device; /* events belong to a device */
     int rc = tuttiHostEventCreate(TT_EVENT_NO_TIMING, &event);
+    host_thread.device = device;
     if (!rc) rc = tuttiHostEventRecord(event, before);
     if (!rc) rc = tuttiHostStreamWaitEvent(after, event);
     if (event) tuttiHostEventDestroy(event);
     return rc;
 }
 
+int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before)
+{
+    struct CUstream_st *waiter = host_stream_find(after);
+    struct CUstream_st *first = host_stream_find(before);
+    struct host_op op = {.kind = HOST_OP_WAIT};
+    if (!waiter || !first) return host_bad_handle();
+    if (waiter == first) return HOST_OK;
+    if (atomic_load_explicit(&waiter->capture, memory_order_relaxed) ||
+        atomic_load_explicit(&first->capture, memory_order_relaxed))
+        return join_captured(waiter, first);
+    int rc = host_stream_end(first, &op.place);
+    if (rc || host_place_reached(&op.place)) return rc;
+    return host_stream_append(waiter, &op);
+}
+
 /* ---- waiting ---- */
 
-static bool stream_done(void *arg)
+/* What forbids waiting for a stream: 900 capture (now invalid), 800 inside a host function. */
+static int check_wait(struct CUstream_st *stream)
 {
-    return host_stream_idle(arg);
+    if (atomic_load_explicit(&stream->capture, memory_order_relaxed)) {
+        host_capture_invalidate(stream);
+        return HOST_CAPTURE_UNSUPPORTED;
+    }
+    return host_thread.in_host_fn ? HOST_NOT_PERMITTED : HOST_OK;
 }
 
-static bool device_idle(struct CUstream_st *stream, void *arg)
+/* Where a wait for the stream ends: for the legacy one also behind what it would wait for. */
+static int end_of(struct CUstream_st *stream, struct host_place *place_out)
 {
-    return stream->device == *(const int *)arg &&
-           !host_stream_idle(stream); /* found a busy one: stop */
-}
-
-static bool device_done(void *arg)
-{
-    return !host_streams_visit(device_idle, arg);
-}
-
-struct legacy_wait {
-    int device;
-};
-
-static bool blocking_busy(struct CUstream_st *stream, void *arg)
-{
-    const struct legacy_wait *wait = arg;
-    bool counts = stream->device == wait->device && !(stream->flags & TT_STREAM_NON_BLOCKING);
-    return counts && !host_stream_idle(stream);
-}
-
-static bool legacy_done(void *arg)
-{
-    return !host_streams_visit(blocking_busy, arg);
+    if (stream->legacy) return host_stream_end(stream, place_out);
+    uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
+    *place_out = (struct host_place){stream, tail};
+    return HOST_OK;
 }
 
 int tuttiHostStreamSynchronize(struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
-    if (atomic_load_explicit(&stream->capture, memory_order_relaxed)) {
-        host_capture_invalidate(stream);
-        return HOST_CAPTURE_UNSUPPORTED;
-    }
-    if (stream->legacy && atomic_load_explicit(&host_busy_streams, memory_order_acquire)) {
-        struct legacy_wait wait = {stream->device};
-        host_wait_until(legacy_done, &wait, stream);
-        return HOST_OK;
-    }
-    if (!host_stream_idle(stream)) host_wait_until(stream_done, stream, stream);
-    return HOST_OK;
+    struct host_place place;
+    if (!stream) return host_bad_handle();
+    int rc = check_wait(stream);
+    if (!rc) rc = end_of(stream, &place);
+    if (!rc && !host_place_reached(&place)) host_wait_place(&place);
+    return rc;
 }
 
 int tuttiHostStreamQuery(struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
-    if (atomic_load_explicit(&stream->capture, memory_order_relaxed)) {
-        host_capture_invalidate(stream);
-        return HOST_CAPTURE_UNSUPPORTED;
-    }
-    if (host_stream_idle(stream)) return HOST_OK;
-    host_stream_run(stream, false);
-    tuttiHostHelp();
-    return host_stream_idle(stream) ? HOST_OK : HOST_NOT_READY;
+    struct host_place place;
+    struct host_place blocker = {NULL, 0};
+    if (!stream) return host_bad_handle();
+    int rc = check_wait(stream);
+    if (!rc) rc = end_of(stream, &place);
+    if (rc || host_place_reached(&place)) return rc;
+    host_stream_run(stream, 0, &blocker);
+    if (!host_place_reached(&place)) host_help(stream);
+    return host_place_reached(&place) ? HOST_OK : HOST_NOT_READY;
+}
+
+static bool wait_for_stream(struct CUstream_st *stream, void *arg)
+{
+    struct host_place end = {stream, atomic_load(&stream->tail)};
+    if (stream->device == *(const int *)arg && !host_place_reached(&end)) host_wait_place(&end);
+    return false;
 }
 
 int tuttiHostDeviceSynchronize(int device)
 {
+    if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
-    if (atomic_load_explicit(&host_busy_streams, memory_order_acquire))
-        host_wait_until(device_done, &device, NULL);
+    if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
+    host_streams_visit(wait_for_stream, &device);
     return HOST_OK;
-}
-
-int tuttiHostDeviceReset(int device)
-{
-    return tuttiHostDeviceSynchronize(device);
 }

@@ -1,104 +1,201 @@
-/* Whoever waits, works; background workers take what nobody waits for.
+/* Which streams have something queued, and the background threads that take what nobody waits for.
  *
- * A worker is started on first need. While anything is unfinished it ticks: runs what is runnable,
- * sleeps 100 us when nothing was. Some milliseconds after the last work it sleeps for good, until
- * armed. While a worker is inside a host function another one stands in for it, up to one per core.
- */
+ * A bit per stream says "may have something to run"; it is set by whoever queues and cleared by
+ * whoever finds the stream idle, so work that is waited for at once costs no more than a look at
+ * the bit. While any bit is set a worker is awake: it runs what is runnable and naps between its
+ * rounds, longer when every stream has a waiter of its own. It sleeps for good when no bit is set.
+ * A host function may block; before a worker enters one it sees to it that another is awake. */
 #include "stream.h"
 
-#include "base/arch/arch.h"
-#include "base/clock.h"
-
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
-    TICK_USEC = 100,
-    TICK_MOST_USEC = 3200,
-    SPINS_POLL = 100,
-    SPINS_PAUSE = 400,
-    SPINS_YIELD = 20000
+    WORDS = 1024,
+    SUMMARY = WORDS / 64,
+    NAP_NSEC = 80000,
+    NAP_MOST_NSEC = 3200000,
+    THREADS_MOST = 64, /* with those that are stuck in host functions */
+};
+
+struct runnable {
+    _Atomic uint64_t words[WORDS];
+    _Atomic uint64_t summary[SUMMARY];
 };
 
 struct workers {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    _Atomic int ticking; /* awake workers */
-    _Atomic int inside;  /* of them: inside an operation */
-    int started;
-    pid_t pid;
+    _Atomic int awake;  /* not asleep for good */
+    _Atomic int inside; /* of them: in a host function */
+    _Atomic int dozing; /* of them: in a long nap */
+    int started, rung;  /* rung: a nap is to end */
 };
 
-static struct workers workers = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                                 .wake = PTHREAD_COND_INITIALIZER};
+static struct runnable runnable;
+static struct workers workers = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static pthread_once_t workers_once = PTHREAD_ONCE_INIT;
+static __thread bool is_worker;
 
-struct help {
-    bool calls, did, worker;
-    bool unattended; /* seen: unfinished work that nobody waits for */
-    const struct CUstream_st *except;
-};
+/* ---- what is runnable ---- */
 
-static bool help_stream(struct CUstream_st *stream, void *arg)
+static bool any_runnable(void)
 {
-    struct help *help = arg;
-    if (stream == help->except || !atomic_load_explicit(&stream->pending, memory_order_relaxed))
-        return false;
-    /* Its owner polls it: leave it alone, unless it is at a host function that only others may run.
-     */
-    if (help->worker && atomic_load_explicit(&stream->waiters, memory_order_relaxed)) return false;
-    help->unattended = true;
-    if (host_stream_run(stream, help->calls) == TT_STEP_PROGRESS) help->did = true;
+    for (int i = 0; i < SUMMARY; i++) {
+        if (atomic_load_explicit(&runnable.summary[i], memory_order_seq_cst)) return true;
+    }
     return false;
 }
 
-static void help_all(struct help *help)
+/* More streams than one? */
+static bool several_runnable(void)
 {
-    if (atomic_load_explicit(&host_busy_streams, memory_order_acquire))
-        host_streams_visit(help_stream, help);
+    int count = 0;
+    for (int i = 0; i < WORDS && count < 2; i++) {
+        bool skip =
+            i % 64 == 0 && !atomic_load_explicit(&runnable.summary[i / 64], memory_order_seq_cst);
+        uint64_t bits = atomic_load_explicit(&runnable.words[i], memory_order_seq_cst);
+        count += __builtin_popcountll(bits);
+        if (skip) i += 63;
+    }
+    return count > 1;
+}
+
+static void clear_summary(size_t word)
+{
+    uint64_t bit = UINT64_C(1) << word % 64;
+    atomic_fetch_and_explicit(&runnable.summary[word / 64], ~bit, memory_order_seq_cst);
+    if (atomic_load_explicit(&runnable.words[word], memory_order_seq_cst))
+        atomic_fetch_or_explicit(&runnable.summary[word / 64], bit, memory_order_seq_cst);
+}
+
+static bool set_bit(size_t number)
+{
+    _Atomic uint64_t *word = &runnable.words[number / 64];
+    uint64_t bit = UINT64_C(1) << number % 64;
+    if (atomic_load_explicit(word, memory_order_seq_cst) & bit) return false;
+    if (atomic_fetch_or_explicit(word, bit, memory_order_seq_cst) & bit) return false;
+    atomic_fetch_or_explicit(&runnable.summary[number / 4096], UINT64_C(1) << number / 64 % 64,
+                             memory_order_seq_cst);
+    return true;
+}
+
+/* The stream was seen idle. Who queues takes a ticket first and looks at the bit then. */
+static void clear_bit(struct CUstream_st *stream, size_t number)
+{
+    uint64_t bit = UINT64_C(1) << number % 64;
+    uint64_t left =
+        atomic_fetch_and_explicit(&runnable.words[number / 64], ~bit, memory_order_seq_cst) & ~bit;
+    if (!host_stream_idle(stream)) {
+        set_bit(number);
+    } else if (!left) {
+        clear_summary(number / 64);
+    }
+}
+
+struct round {
+    const struct CUstream_st *except;
+    uint64_t calls_upto;
+    bool did;
+    int unattended; /* streams that nobody waits for */
+};
+
+static void visit(struct round *round, size_t number)
+{
+    struct CUstream_st *stream = host_stream_numbered(number);
+    struct host_place blocker = {NULL, 0};
+    if (stream == round->except) return;
+    if (host_stream_idle(stream)) {
+        clear_bit(stream, number);
+        if (atomic_load_explicit(&stream->life, memory_order_relaxed) == HOST_LIFE_DYING)
+            host_stream_bury(stream);
+        return;
+    }
+    /* Its waiter polls it: a worker leaves it alone. */
+    if (round->calls_upto && atomic_load_explicit(&stream->waiters, memory_order_relaxed)) return;
+    round->unattended++;
+    if (host_stream_run(stream, round->calls_upto, &blocker)) round->did = true;
+}
+
+static void visit_word(struct round *round, size_t word)
+{
+    uint64_t bits = atomic_load_explicit(&runnable.words[word], memory_order_acquire);
+    for (; bits; bits &= bits - 1) {
+        visit(round, word * 64 + (size_t)__builtin_ctzll(bits));
+    }
+}
+
+static void visit_all(struct round *round)
+{
+    for (size_t i = 0; i < SUMMARY; i++) {
+        uint64_t words = atomic_load_explicit(&runnable.summary[i], memory_order_acquire);
+        for (; words; words &= words - 1) {
+            visit_word(round, i * 64 + (size_t)__builtin_ctzll(words));
+        }
+    }
+}
+
+bool host_help(const struct CUstream_st *except)
+{
+    struct round round = {.except = except};
+    visit_all(&round);
+    return round.did;
 }
 
 bool tuttiHostHelp(void)
 {
-    struct help help = {.calls = false};
-    help_all(&help);
-    return help.did;
+    return !host_forked() && host_help(NULL);
 }
 
 /* ---- workers ---- */
 
+static void make_condition(void)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&workers.wake, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 static void sleep_until_armed(void)
 {
     pthread_mutex_lock(&workers.lock);
-    atomic_fetch_sub(&workers.ticking, 1);
-    while (!atomic_load(&host_busy_streams)) {
+    atomic_fetch_sub(&workers.awake, 1);
+    while (!any_runnable()) {
         pthread_cond_wait(&workers.wake, &workers.lock);
     }
-    atomic_fetch_add(&workers.ticking, 1);
+    atomic_fetch_add(&workers.awake, 1);
     pthread_mutex_unlock(&workers.lock);
 }
 
-static void *worker_main(void *arg)
+static void nap(long nsec)
 {
-    uint64_t nap_usec = TICK_USEC;
-    (void)arg;
-    for (;;) {
-        struct help help = {.calls = true, .worker = true};
-        atomic_fetch_add(&workers.inside, 1);
-        help_all(&help);
-        atomic_fetch_sub(&workers.inside, 1);
-        if (help.did || help.unattended) nap_usec = TICK_USEC;
-        if (help.did) continue;
-        tt_sleep_usec(nap_usec);
-        nap_usec *= 2;
-        if (nap_usec < TICK_MOST_USEC) continue;
-        nap_usec = TICK_MOST_USEC;
-        if (!atomic_load(&host_busy_streams)) sleep_until_armed();
+    struct timespec until = {.tv_nsec = nsec};
+    if (nsec <= 2L * NAP_NSEC) {
+        nanosleep(&until, NULL);
+        return;
     }
-    return NULL;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += nsec;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&workers.lock);
+    atomic_fetch_add(&workers.dozing, 1);
+    int rung = workers.rung;
+    while (workers.rung == rung &&
+           pthread_cond_timedwait(&workers.wake, &workers.lock, &until) == 0) {
+    }
+    atomic_fetch_sub(&workers.dozing, 1);
+    pthread_mutex_unlock(&workers.lock);
 }
 
+static void *worker_main(void *arg);
+
+/* The lock is held. */
 static void start_worker(void)
 {
     sigset_t all;
@@ -111,78 +208,92 @@ static void start_worker(void)
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (!pthread_create(&thread, &attr, worker_main, NULL)) {
         workers.started++;
-        atomic_fetch_add(&workers.ticking, 1);
+        atomic_fetch_add(&workers.awake, 1);
     }
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void host_worker_arm(void)
+/* More streams than free workers: one more may run, up to one per core. */
+static void share_work(int streams)
 {
-    /* Someone is awake and not stuck in a host function: it will see the work at its next tick. */
-    if (atomic_load(&workers.ticking) > atomic_load(&workers.inside)) return;
-    pthread_mutex_lock(&workers.lock);
-    if (workers.pid != getpid()) { /* first use, or a forked child: threads did not come along */
-        workers.pid = getpid();
-        workers.started = 0;
-        atomic_store(&workers.ticking, 0);
-        atomic_store(&workers.inside, 0);
-    }
     int cores = tuttiHostCores();
-    if (workers.started > atomic_load(&workers.ticking)) {
+    int most = streams < cores ? streams : cores;
+    if (atomic_load(&workers.awake) - atomic_load(&workers.inside) >= most) return;
+    pthread_mutex_lock(&workers.lock);
+    int stuck = atomic_load(&workers.inside);
+    if (workers.started > atomic_load(&workers.awake)) {
         pthread_cond_signal(&workers.wake);
-    } else if (workers.started < (cores > 1 ? cores : 2)) {
+    } else if (workers.started < THREADS_MOST && workers.started - stuck < most) {
         start_worker();
     }
     pthread_mutex_unlock(&workers.lock);
 }
 
-/* ---- waiters ---- */
-
-_Atomic int host_crowds;
-
-void tuttiHostCrowd(int local_ranks)
+static void *worker_main(void *arg)
 {
-    bool crowded = local_ranks > tuttiHostCores();
-    if (crowded || local_ranks == 0) atomic_store(&host_crowds, crowded);
-}
-
-static void relax(unsigned spins)
-{
-    if (host_crowded() && spins < SPINS_YIELD) {
-        sched_yield();
-        return;
-    }
-    if (spins < SPINS_POLL) return;
-    if (spins < SPINS_PAUSE) {
-        tt_cpu_pause();
-        return;
-    }
-    if (spins < SPINS_YIELD) {
-        sched_yield();
-        return;
-    }
-    tt_sleep_usec(50);
-}
-
-void host_wait_until(bool (*done)(void *arg), void *arg, struct CUstream_st *own)
-{
-    unsigned spins = 0;
-    if (own) atomic_fetch_add(&own->waiters, 1);
-    while (!done(arg)) {
-        bool did = own && host_stream_run(own, true) == TT_STEP_PROGRESS;
-        /* Host functions of other streams are left to workers: one that waits for us would never
-         * end. */
-        if (!did) {
-            struct help help = {.except = own};
-            help_all(&help);
-            did = help.did;
-        }
-        if (did) {
-            spins = 0;
-        } else {
-            relax(spins++);
+    long nap_nsec = NAP_NSEC;
+    (void)arg;
+    is_worker = true;
+    prctl(PR_SET_NAME, "tutti-worker");
+    prctl(PR_SET_TIMERSLACK, 1000);
+    for (;;) {
+        struct round round = {.calls_upto = UINT64_MAX};
+        visit_all(&round);
+        if (round.did || round.unattended) nap_nsec = NAP_NSEC;
+        if (round.unattended > 1) share_work(round.unattended);
+        if (round.did) continue;
+        nap(nap_nsec);
+        if (nap_nsec < NAP_MOST_NSEC) {
+            nap_nsec *= 2;
+        } else if (!any_runnable()) {
+            sleep_until_armed();
+            nap_nsec = NAP_NSEC;
         }
     }
-    if (own) atomic_fetch_sub(&own->waiters, 1);
+    return NULL;
+}
+
+/* Somebody must be awake who is not stuck. */
+static void need_worker(void)
+{
+    if (atomic_load(&workers.awake) > atomic_load(&workers.inside)) {
+        if (atomic_load(&workers.dozing)) host_worker_ring();
+        return;
+    }
+    pthread_once(&workers_once, make_condition);
+    pthread_mutex_lock(&workers.lock);
+    int stuck = atomic_load(&workers.inside);
+    if (workers.started > atomic_load(&workers.awake)) {
+        pthread_cond_broadcast(&workers.wake);
+    } else if (workers.started < THREADS_MOST && workers.started <= stuck) {
+        start_worker();
+    }
+    pthread_mutex_unlock(&workers.lock);
+}
+
+void host_runnable_set(struct CUstream_st *stream)
+{
+    if (set_bit(host_stream_number(stream))) need_worker();
+}
+
+void host_worker_ring(void)
+{
+    if (!atomic_load_explicit(&workers.dozing, memory_order_relaxed)) return;
+    pthread_mutex_lock(&workers.lock);
+    workers.rung++;
+    pthread_cond_broadcast(&workers.wake);
+    pthread_mutex_unlock(&workers.lock);
+}
+
+void host_worker_enter(void)
+{
+    if (!is_worker) return;
+    atomic_fetch_add(&workers.inside, 1);
+    if (several_runnable()) need_worker();
+}
+
+void host_worker_leave(void)
+{
+    if (is_worker) atomic_fetch_sub(&workers.inside, 1);
 }

@@ -39,6 +39,14 @@ static void gate_init(struct gate *gate, bool open)
     atomic_store(&gate->open, open);
 }
 
+static int *device_int(int value)
+{
+    int *ptr = NULL;
+    assert_int_equal(tuttiHostMalloc(0, sizeof(*ptr), (void **)&ptr), 0);
+    *ptr = value;
+    return ptr;
+}
+
 static void idle_stream_runs_inline(void **state)
 {
     struct CUstream_st *stream = NULL;
@@ -60,20 +68,22 @@ static void later_work_waits(void **state)
 {
     struct CUstream_st *stream = NULL;
     struct gate gate;
-    int from = 5;
-    int to = 0;
+    int *from = device_int(5);
+    int *to = device_int(0);
     (void)state;
     gate_init(&gate, false);
     tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream);
     assert_int_equal(tuttiHostSubmit(stream, &gate.item, true), 0);
-    struct tt_copy copy = {.dst = &to, .src = &from, .width = sizeof(to), .height = 1};
+    struct tt_copy copy = {.dst = to, .src = from, .width = sizeof(*to), .height = 1};
     assert_int_equal(tuttiHostCopy(stream, &copy), 0);
     assert_int_equal(tuttiHostStreamQuery(stream), 600);
-    assert_int_equal(to, 0);
+    assert_int_equal(*to, 0);
     atomic_store(&gate.open, 1);
     assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
-    assert_int_equal(to, 5);
+    assert_int_equal(*to, 5);
     tuttiHostStreamDestroy(stream);
+    tuttiHostFree(from);
+    tuttiHostFree(to);
 }
 
 static void legacy_order(void **state)
@@ -81,25 +91,28 @@ static void legacy_order(void **state)
     struct CUstream_st *blocking = NULL;
     struct CUstream_st *free_running = NULL;
     struct gate gate;
-    int one = 1;
-    int legacy_saw = 0;
-    int other_saw = 0;
+    int *one = device_int(1);
+    int *legacy_saw = device_int(0);
+    int *other_saw = device_int(0);
     (void)state;
     gate_init(&gate, false);
     tuttiHostStreamCreate(0, 0, &blocking);
     tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &free_running);
     tuttiHostSubmit(blocking, &gate.item, true);
-    struct tt_copy copy = {.dst = &legacy_saw, .src = &one, .width = sizeof(one), .height = 1};
+    struct tt_copy copy = {.dst = legacy_saw, .src = one, .width = sizeof(*one), .height = 1};
     assert_int_equal(tuttiHostCopy(NULL, &copy), 0);
-    copy.dst = &other_saw;
+    copy.dst = other_saw;
     assert_int_equal(tuttiHostCopy(free_running, &copy), 0);
-    assert_int_equal(other_saw, 1);
-    assert_int_equal(legacy_saw, 0);
+    assert_int_equal(*other_saw, 1);
+    assert_int_equal(*legacy_saw, 0);
     atomic_store(&gate.open, 1);
     assert_int_equal(tuttiHostStreamSynchronize(NULL), 0);
-    assert_int_equal(legacy_saw, 1);
+    assert_int_equal(*legacy_saw, 1);
     tuttiHostStreamDestroy(blocking);
     tuttiHostStreamDestroy(free_running);
+    tuttiHostFree(one);
+    tuttiHostFree(legacy_saw);
+    tuttiHostFree(other_saw);
 }
 
 static void events_order_streams(void **state)
@@ -109,8 +122,8 @@ static void events_order_streams(void **state)
     struct CUevent_st *event = NULL;
     struct CUevent_st *early = NULL;
     struct gate gate;
-    int one = 1;
-    int saw = 0;
+    int *one = device_int(1);
+    int *saw = device_int(0);
     float msec = -1;
     (void)state;
     gate_init(&gate, false);
@@ -125,18 +138,20 @@ static void events_order_streams(void **state)
     assert_int_equal(tuttiHostEventQuery(event), 600);
     assert_int_equal(tuttiHostEventElapsed(&msec, early, event), 600);
     assert_int_equal(tuttiHostStreamWaitEvent(second, event), 0);
-    struct tt_copy copy = {.dst = &saw, .src = &one, .width = sizeof(one), .height = 1};
+    struct tt_copy copy = {.dst = saw, .src = one, .width = sizeof(*one), .height = 1};
     tuttiHostCopy(second, &copy);
     assert_int_equal(tuttiHostStreamQuery(second), 600);
     atomic_store(&gate.open, 1);
     assert_int_equal(tuttiHostEventSynchronize(event), 0);
     assert_int_equal(tuttiHostStreamSynchronize(second), 0);
-    assert_int_equal(saw, 1);
+    assert_int_equal(*saw, 1);
     assert_int_equal(tuttiHostEventElapsed(&msec, early, event), 0);
     assert_true(msec >= 0);
     assert_int_equal(tuttiHostEventDestroy(event), 0);
     assert_int_equal(tuttiHostEventDestroy(event), 400);
     tuttiHostEventDestroy(early);
+    tuttiHostFree(one);
+    tuttiHostFree(saw);
     tuttiHostStreamDestroy(first);
     tuttiHostStreamDestroy(second);
 }

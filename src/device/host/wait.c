@@ -1,0 +1,124 @@
+/* Waiting is working: a waiter runs what it waits for, what that waits for, and then anything else
+ * that can run. When nothing can, it polls, pauses, yields and at last sleeps for short times; at
+ * once when ranks or waiting threads outnumber the cores. */
+#include "stream.h"
+
+#include "base/arch/arch.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SPINS_ALONE = 16, /* before others' work is looked at */
+    SPINS_POLL = 100,
+    SPINS_PAUSE = 300, /* of about 25 ns */
+    SPINS_YIELD = 4000,
+    SLEEP_NSEC = 50000,
+    SLEEP_MOST_NSEC = 400000,
+    DEPTH_MOST = 8,
+};
+
+static _Atomic int crowds;  /* not 0: more ranks than cores */
+static _Atomic int waiting; /* threads that wait for longer */
+
+void tuttiHostCrowd(int local_ranks)
+{
+    bool crowded = local_ranks > tuttiHostCores();
+    if (crowded || local_ranks == 0) atomic_store(&crowds, crowded);
+}
+
+bool host_crowded(void)
+{
+    return atomic_load_explicit(&crowds, memory_order_relaxed) > 0;
+}
+
+void host_wake(struct CUstream_st *stream)
+{
+    atomic_fetch_add_explicit(&stream->bell, 1, memory_order_release);
+    syscall(SYS_futex, &stream->bell, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void sleep_at(struct CUstream_st *stream, const struct host_place *place, long nsec)
+{
+    const struct timespec timeout = {.tv_nsec = nsec};
+    if (!stream) {
+        nanosleep(&timeout, NULL);
+        return;
+    }
+    atomic_fetch_add(&stream->sleepers, 1);
+    uint32_t bell = atomic_load_explicit(&stream->bell, memory_order_acquire);
+    /* A finish that saw no sleeper yet rings for nobody: the timeout is what bounds that. */
+    if (!host_place_reached(place))
+        syscall(SYS_futex, &stream->bell, FUTEX_WAIT_PRIVATE, bell, &timeout, NULL, 0);
+    atomic_fetch_sub(&stream->sleepers, 1);
+}
+
+/* Give the core away the way a wait of this length needs it. */
+static void relax(uint32_t spins, const struct host_place *place)
+{
+    bool crowded =
+        host_crowded() || atomic_load_explicit(&waiting, memory_order_relaxed) > tuttiHostCores();
+    if (spins >= SPINS_YIELD) {
+        long nsec = SLEEP_NSEC * (long)(1 + (spins - SPINS_YIELD) / 64);
+        sleep_at(place->stream, place, nsec < SLEEP_MOST_NSEC ? nsec : SLEEP_MOST_NSEC);
+    } else if (crowded || spins >= SPINS_PAUSE) {
+        sched_yield();
+    } else if (spins >= SPINS_POLL) {
+        tt_cpu_pause();
+    }
+}
+
+/* Run the stream of a place, or what keeps it from going on. */
+static bool run_for(const struct host_place *place)
+{
+    struct host_place at = *place;
+    for (int depth = 0; depth < DEPTH_MOST && at.stream; depth++) {
+        struct host_place blocker = {NULL, 0};
+        if (host_stream_run(at.stream, at.ticket, &blocker)) return true;
+        at = blocker;
+    }
+    return false;
+}
+
+struct attendance { /* a wait that is known to workers and other waiters */
+    struct CUstream_st *stream;
+    bool entered;
+};
+
+static void attend(struct attendance *attendance)
+{
+    attendance->entered = true;
+    atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
+    if (attendance->stream)
+        atomic_fetch_add_explicit(&attendance->stream->waiters, 1, memory_order_relaxed);
+}
+
+static void leave(const struct attendance *attendance)
+{
+    struct CUstream_st *stream = attendance->stream;
+    if (!attendance->entered) return;
+    atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+    if (!stream) return;
+    atomic_fetch_sub_explicit(&stream->waiters, 1, memory_order_relaxed);
+    if (!host_stream_idle(stream)) host_worker_ring(); /* nobody attends to it now */
+}
+
+void host_wait_place(const struct host_place *place)
+{
+    struct attendance attendance = {place->stream, false};
+    for (uint32_t spins = 0; !host_place_reached(place); spins++) {
+        bool did = run_for(place);
+        if (!did && spins == SPINS_ALONE) attend(&attendance);
+        if (!did && spins >= SPINS_ALONE) did = host_help(place->stream);
+        if (did) {
+            spins = attendance.entered ? SPINS_ALONE : 0;
+        } else {
+            relax(spins, place);
+        }
+    }
+    leave(&attendance);
+}
