@@ -195,8 +195,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
                                         CUmemAllocationHandleType type);
 CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr ptr, size_t len,
                                        CUmemRangeHandleType type, unsigned long long flags);
-CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle,
-                           const CUmulticastObjectProp *prop);
+CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmulticastObjectProp *prop);
 
 /* ---- streams and events ---- */
 CUresult cuStreamCreate(CUstream *stream, unsigned int flags);

@@ -1,5 +1,5 @@
-/* Half precision (5 exponent bits, 10 mantissa bits) on the host: storage, conversions that round to
- * nearest even, and in C++ arithmetic through float, which is exact enough to round once. */
+/* Half precision (5 exponent bits, 10 mantissa bits) on the host: storage, conversions that round
+ * to nearest even, and in C++ arithmetic through float, which is exact enough to round once. */
 #ifndef TUTTI_CUDA_FP16_H_
 #define TUTTI_CUDA_FP16_H_
 

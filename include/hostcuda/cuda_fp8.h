@@ -24,9 +24,9 @@ typedef enum __nv_fp8_interpretation_t {
     __NV_E5M2,
 } __nv_fp8_interpretation_t;
 
-static inline __nv_fp8_storage_t
-__nv_cvt_float_to_fp8(const float value, const __nv_saturation_t saturate,
-                      const __nv_fp8_interpretation_t format)
+static inline __nv_fp8_storage_t __nv_cvt_float_to_fp8(const float value,
+                                                       const __nv_saturation_t saturate,
+                                                       const __nv_fp8_interpretation_t format)
 {
     uint32_t bits = tutti_float_bits(value), magnitude = bits & 0x7fffffffU;
     uint32_t sign = (bits >> 24) & 0x80U, largest = format == __NV_E4M3 ? 0x7eU : 0x7bU;
@@ -36,14 +36,14 @@ __nv_cvt_float_to_fp8(const float value, const __nv_saturation_t saturate,
     if (magnitude < 0x7f800000U) {
         result = format == __NV_E4M3 ? tutti_round_bits(magnitude, 3, 7)
                                      : tutti_round_bits(magnitude, 2, 15);
-}
+    }
     if (result > largest) result = saturate == __NV_SATFINITE ? largest : above;
     return (__nv_fp8_storage_t)(sign | result);
 }
 
-static inline __nv_fp8_storage_t
-__nv_cvt_double_to_fp8(const double value, const __nv_saturation_t saturate,
-                       const __nv_fp8_interpretation_t format)
+static inline __nv_fp8_storage_t __nv_cvt_double_to_fp8(const double value,
+                                                        const __nv_saturation_t saturate,
+                                                        const __nv_fp8_interpretation_t format)
 {
     if (value != value) { /* here NaN keeps its sign, and e5m2 has another NaN than from float */
         uint32_t sign = (tutti_float_bits((float)value) >> 24) & 0x80U;
@@ -52,16 +52,16 @@ __nv_cvt_double_to_fp8(const double value, const __nv_saturation_t saturate,
     return __nv_cvt_float_to_fp8(tutti_double_odd(value), saturate, format);
 }
 
-static inline __nv_fp8_storage_t
-__nv_cvt_halfraw_to_fp8(const __half_raw half, const __nv_saturation_t saturate,
-                        const __nv_fp8_interpretation_t format)
+static inline __nv_fp8_storage_t __nv_cvt_halfraw_to_fp8(const __half_raw half,
+                                                         const __nv_saturation_t saturate,
+                                                         const __nv_fp8_interpretation_t format)
 {
     return __nv_cvt_float_to_fp8(tutti_half_to_float(half.x), saturate, format);
 }
 
-static inline __nv_fp8_storage_t
-__nv_cvt_bfloat16raw_to_fp8(const __nv_bfloat16_raw bf16, const __nv_saturation_t saturate,
-                            const __nv_fp8_interpretation_t format)
+static inline __nv_fp8_storage_t __nv_cvt_bfloat16raw_to_fp8(const __nv_bfloat16_raw bf16,
+                                                             const __nv_saturation_t saturate,
+                                                             const __nv_fp8_interpretation_t format)
 {
     return __nv_cvt_float_to_fp8(tutti_bf16_to_float(bf16.x), saturate, format);
 }
@@ -71,8 +71,8 @@ static inline float tutti_fp8_to_float(__nv_fp8_storage_t fp8, __nv_fp8_interpre
     uint32_t magnitude = fp8 & 0x7fU, sign = (uint32_t)(fp8 & 0x80U) << 24;
     float value;
     if (format == __NV_E4M3) {
-        value = magnitude == 0x7fU ? tutti_bits_float(0x7fffffffU)
-                                   : tutti_short_value(magnitude, 3, 7);
+        value =
+            magnitude == 0x7fU ? tutti_bits_float(0x7fffffffU) : tutti_short_value(magnitude, 3, 7);
     } else if (magnitude > 0x7cU) {
         value = tutti_bits_float(0x7fffffffU);
     } else {
@@ -138,9 +138,7 @@ template <__nv_fp8_interpretation_t Format> struct tutti_fp8 {
 
     tutti_fp8() = default;
     explicit tutti_fp8(float value) : __x(__nv_cvt_float_to_fp8(value, __NV_SATFINITE, Format)) {}
-    explicit tutti_fp8(double value) : __x(__nv_cvt_double_to_fp8(value, __NV_SATFINITE, Format))
-    {
-    }
+    explicit tutti_fp8(double value) : __x(__nv_cvt_double_to_fp8(value, __NV_SATFINITE, Format)) {}
     explicit tutti_fp8(const __half &value) : tutti_fp8(static_cast<float>(value)) {}
     explicit tutti_fp8(const __nv_bfloat16 &value) : tutti_fp8(static_cast<float>(value)) {}
     template <class T, class = typename std::enable_if<std::is_integral<T>::value>::type>

@@ -1,5 +1,5 @@
-/* CUDA's runtime API for machines without CUDA: what <cuda_runtime_api.h> has and, in C++, the typed
- * overloads that CUDA programs use. They call the C functions and hold nothing. */
+/* CUDA's runtime API for machines without CUDA: what <cuda_runtime_api.h> has and, in C++, the
+ * typed overloads that CUDA programs use. They call the C functions and hold nothing. */
 #ifndef TUTTI_CUDA_RUNTIME_H_
 #define TUTTI_CUDA_RUNTIME_H_
 

@@ -7,12 +7,8 @@
 #include "driver_types.h"
 #include "hostcuda/rename.h"
 
-/* Default arguments, in C++ alone. */
 #ifdef __cplusplus
-#define TUTTI_CUDA_DEFAULT(v) = v
 extern "C" {
-#else
-#define TUTTI_CUDA_DEFAULT(v)
 #endif
 
 /* ---- devices ---- */
@@ -41,9 +37,8 @@ cudaError_t cudaDeviceSetSharedMemConfig(enum cudaSharedMemConfig config);
 cudaError_t cudaSetDeviceFlags(unsigned int flags);
 cudaError_t cudaGetDeviceFlags(unsigned int *flags);
 cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int flags);
-cudaError_t
-cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
-                                   enum cudaFlushGPUDirectRDMAWritesScope scope);
+cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWritesTarget target,
+                                               enum cudaFlushGPUDirectRDMAWritesScope scope);
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device);
 cudaError_t cudaDeviceGetMemPool(cudaMemPool_t *pool, int device);
 cudaError_t cudaDeviceSetMemPool(int device, cudaMemPool_t pool);
@@ -163,14 +158,13 @@ cudaError_t cudaMemAdvise(const void *ptr, size_t len, enum cudaMemoryAdvise adv
 cudaError_t cudaMemAdvise_v2(const void *ptr, size_t len, enum cudaMemoryAdvise advice,
                              struct cudaMemLocation location);
 #endif
-cudaError_t cudaMemRangeGetAttribute(void *value, size_t value_len,
-                                     enum cudaMemRangeAttribute attr, const void *ptr, size_t len);
+cudaError_t cudaMemRangeGetAttribute(void *value, size_t value_len, enum cudaMemRangeAttribute attr,
+                                     const void *ptr, size_t len);
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t len,
                                size_t offset TUTTI_CUDA_DEFAULT(0),
                                enum cudaMemcpyKind kind TUTTI_CUDA_DEFAULT(cudaMemcpyHostToDevice));
 cudaError_t
-cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t len,
-                     size_t offset TUTTI_CUDA_DEFAULT(0),
+cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t len, size_t offset TUTTI_CUDA_DEFAULT(0),
                      enum cudaMemcpyKind kind TUTTI_CUDA_DEFAULT(cudaMemcpyDeviceToHost));
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t len, size_t offset,
                                     enum cudaMemcpyKind kind,
@@ -215,9 +209,9 @@ cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t even
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t *event, cudaIpcEventHandle_t handle);
 
 /* ---- the driver behind it ---- */
-cudaError_t cudaGetDriverEntryPoint(
-    const char *symbol, void **function, unsigned long long flags,
-    enum cudaDriverEntryPointQueryResult *status TUTTI_CUDA_DEFAULT(NULL));
+cudaError_t
+cudaGetDriverEntryPoint(const char *symbol, void **function, unsigned long long flags,
+                        enum cudaDriverEntryPointQueryResult *status TUTTI_CUDA_DEFAULT(NULL));
 cudaError_t cudaGetDriverEntryPointByVersion(
     const char *symbol, void **function, unsigned int version, unsigned long long flags,
     enum cudaDriverEntryPointQueryResult *status TUTTI_CUDA_DEFAULT(NULL));

@@ -46,7 +46,8 @@ static inline struct uchar3 make_uchar3(unsigned char x, unsigned char y, unsign
     return v;
 }
 
-static inline struct uchar4 make_uchar4(unsigned char x, unsigned char y, unsigned char z, unsigned char w)
+static inline struct uchar4 make_uchar4(unsigned char x, unsigned char y, unsigned char z,
+                                        unsigned char w)
 {
     struct uchar4 v = {x, y, z, w};
     return v;
@@ -94,7 +95,8 @@ static inline struct ushort3 make_ushort3(unsigned short x, unsigned short y, un
     return v;
 }
 
-static inline struct ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z, unsigned short w)
+static inline struct ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z,
+                                          unsigned short w)
 {
     struct ushort4 v = {x, y, z, w};
     return v;
@@ -142,7 +144,8 @@ static inline struct uint3 make_uint3(unsigned int x, unsigned int y, unsigned i
     return v;
 }
 
-static inline struct uint4 make_uint4(unsigned int x, unsigned int y, unsigned int z, unsigned int w)
+static inline struct uint4 make_uint4(unsigned int x, unsigned int y, unsigned int z,
+                                      unsigned int w)
 {
     struct uint4 v = {x, y, z, w};
     return v;
@@ -184,13 +187,15 @@ static inline struct ulong2 make_ulong2(unsigned long int x, unsigned long int y
     return v;
 }
 
-static inline struct ulong3 make_ulong3(unsigned long int x, unsigned long int y, unsigned long int z)
+static inline struct ulong3 make_ulong3(unsigned long int x, unsigned long int y,
+                                        unsigned long int z)
 {
     struct ulong3 v = {x, y, z};
     return v;
 }
 
-static inline struct ulong4 make_ulong4(unsigned long int x, unsigned long int y, unsigned long int z, unsigned long int w)
+static inline struct ulong4 make_ulong4(unsigned long int x, unsigned long int y,
+                                        unsigned long int z, unsigned long int w)
 {
     struct ulong4 v = {x, y, z, w};
     return v;
@@ -214,7 +219,8 @@ static inline struct longlong3 make_longlong3(long long int x, long long int y, 
     return v;
 }
 
-static inline struct longlong4 make_longlong4(long long int x, long long int y, long long int z, long long int w)
+static inline struct longlong4 make_longlong4(long long int x, long long int y, long long int z,
+                                              long long int w)
 {
     struct longlong4 v = {x, y, z, w};
     return v;
@@ -232,13 +238,15 @@ static inline struct ulonglong2 make_ulonglong2(unsigned long long int x, unsign
     return v;
 }
 
-static inline struct ulonglong3 make_ulonglong3(unsigned long long int x, unsigned long long int y, unsigned long long int z)
+static inline struct ulonglong3 make_ulonglong3(unsigned long long int x, unsigned long long int y,
+                                                unsigned long long int z)
 {
     struct ulonglong3 v = {x, y, z};
     return v;
 }
 
-static inline struct ulonglong4 make_ulonglong4(unsigned long long int x, unsigned long long int y, unsigned long long int z, unsigned long long int w)
+static inline struct ulonglong4 make_ulonglong4(unsigned long long int x, unsigned long long int y,
+                                                unsigned long long int z, unsigned long long int w)
 {
     struct ulonglong4 v = {x, y, z, w};
     return v;

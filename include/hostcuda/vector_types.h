@@ -207,7 +207,10 @@ struct dim3 {
     {
     }
     constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
-    constexpr operator uint3() const { return uint3{x, y, z}; }
+    constexpr operator uint3() const
+    {
+        return uint3{x, y, z};
+    }
 #endif
 };
 typedef struct dim3 dim3;

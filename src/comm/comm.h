@@ -69,8 +69,8 @@ struct tt_comm {
     struct tt_watch *watch;      /* owned */
     struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */
     uint64_t child_count;        /* splits so far, on all ranks alike */
-    struct tt_shrinks *shrinks;  /* owned list: shrinks so far by their survivors, who alone count */
-    int color, key;              /* as given to split */
+    struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
+    int color, key;             /* as given to split */
     _Atomic uint32_t graph_refs; /* captured works alive */
     uint64_t func_seq[16];       /* operations per function, for profiler and reports */
     char last_error[1024];

@@ -5,6 +5,7 @@
 
 #include "handles.h"
 #include "version.h"
+
 #include <stddef.h>
 
 #if CUDART_VERSION < 13000

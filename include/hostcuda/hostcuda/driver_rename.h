@@ -1,5 +1,5 @@
-/* Calls that reach another symbol than their name: the newer form of a function, and the one for the
- * per-thread default stream. */
+/* Calls that reach another symbol than their name: the newer form of a function, and the one for
+ * the per-thread default stream. */
 #ifndef TUTTI_HOSTCUDA_DRIVER_RENAME_H_
 #define TUTTI_HOSTCUDA_DRIVER_RENAME_H_
 

@@ -3,7 +3,8 @@
 #ifndef TUTTI_HOSTCUDA_GRAPH_API_H_
 #define TUTTI_HOSTCUDA_GRAPH_API_H_
 
-#include "../cuda_runtime_api.h"
+#include "../driver_types.h"
+#include "rename.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,10 +45,10 @@ cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *s
 cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t stream, cudaGraphNode_t *dependencies,
                                                 size_t count,
                                                 unsigned int flags TUTTI_CUDA_DEFAULT(0));
-cudaError_t
-cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream, cudaGraphNode_t *dependencies,
-                                       const cudaGraphEdgeData *edges, size_t count,
-                                       unsigned int flags TUTTI_CUDA_DEFAULT(0));
+cudaError_t cudaStreamUpdateCaptureDependencies_v2(cudaStream_t stream,
+                                                   cudaGraphNode_t *dependencies,
+                                                   const cudaGraphEdgeData *edges, size_t count,
+                                                   unsigned int flags TUTTI_CUDA_DEFAULT(0));
 #endif
 
 /* ---- graphs ---- */
@@ -122,9 +123,8 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
                              const cudaGraphNode_t *dependencies, size_t count,
                              struct cudaGraphNodeParams *params);
 cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t *node, cudaGraph_t graph,
-                                const cudaGraphNode_t *dependencies,
-                                const cudaGraphEdgeData *edges, size_t count,
-                                struct cudaGraphNodeParams *params);
+                                const cudaGraphNode_t *dependencies, const cudaGraphEdgeData *edges,
+                                size_t count, struct cudaGraphNodeParams *params);
 #endif
 cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodeParams *params);
 cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,

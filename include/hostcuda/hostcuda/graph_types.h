@@ -2,11 +2,12 @@
 #ifndef TUTTI_HOSTCUDA_GRAPH_TYPES_H_
 #define TUTTI_HOSTCUDA_GRAPH_TYPES_H_
 
+#include "../vector_types.h"
 #include "enums.h"
 #include "handles.h"
-#include "memory_types.h"
 #include "version.h"
-#include "../vector_types.h"
+
+#include "memory_types.h"
 
 struct cudaKernelNodeParams {
     void *func;

@@ -3,7 +3,8 @@
 #ifndef TUTTI_HOSTCUDA_LAUNCH_API_H_
 #define TUTTI_HOSTCUDA_LAUNCH_API_H_
 
-#include "../cuda_runtime_api.h"
+#include "../driver_types.h"
+#include "rename.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,16 +36,15 @@ void __cudaUnregisterFatBinary(void **handle);
 void __cudaRegisterFunction(void **handle, const char *host_fun, char *device_fun,
                             const char *device_name, int thread_limit, uint3 *tid, uint3 *bid,
                             dim3 *block_dim, dim3 *grid_dim, int *warp_size);
-void __cudaRegisterVar(void **handle, char *host_var, char *device_address,
-                       const char *device_name, int ext, size_t size, int constant, int global);
+void __cudaRegisterVar(void **handle, char *host_var, char *device_address, const char *device_name,
+                       int ext, size_t size, int constant, int global);
 void __cudaRegisterManagedVar(void **handle, void **host_var_address, char *device_address,
                               const char *device_name, int ext, size_t size, int constant,
                               int global);
 char __cudaInitModule(void **handle);
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
                                      struct CUstream_st *stream);
-cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes,
-                                       void *stream);
+cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *func);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
                                size_t shared_bytes, cudaStream_t stream);

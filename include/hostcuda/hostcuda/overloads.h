@@ -145,7 +145,8 @@ inline cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*f
                                       Given &&...given)
 {
     return [&](Expected... values) {
-        void *args[] = {const_cast<void *>(static_cast<const volatile void *>(&values))..., nullptr};
+        void *args[] = {const_cast<void *>(static_cast<const volatile void *>(&values))...,
+                        nullptr};
         return ::cudaLaunchKernelExC(config, reinterpret_cast<const void *>(func), args);
     }(std::forward<Given>(given)...);
 }

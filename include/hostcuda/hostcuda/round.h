@@ -1,8 +1,9 @@
 /* Conversions between float and shorter floating formats by their bits: exact, round to nearest
  * even, no floating-point environment needed. Shared by cuda_fp16.h, cuda_bf16.h and cuda_fp8.h.
  *
- * A short format is described by its mantissa bits and its exponent bias. Numbers below the smallest
- * normal one share its exponent and lose leading bits instead, which the shift below covers. */
+ * A short format is described by its mantissa bits and its exponent bias. Numbers below the
+ * smallest normal one share its exponent and lose leading bits instead, which the shift below
+ * covers. */
 #ifndef TUTTI_HOSTCUDA_ROUND_H_
 #define TUTTI_HOSTCUDA_ROUND_H_
 
@@ -37,8 +38,8 @@ static inline uint32_t tutti_round_bits(uint32_t magnitude, int mantissa_bits, i
     }
     if (exponent < lowest) shift += lowest - exponent;
     if (shift > 25) return 0;
-    uint32_t kept = mantissa >> shift, rest = mantissa & ((1U << shift) - 1), half = 1U
-                                                                                  << (shift - 1);
+    uint32_t kept = mantissa >> shift, rest = mantissa & ((1U << shift) - 1),
+             half = 1U << (shift - 1);
     if (rest > half || (rest == half && (kept & 1))) kept++;
     if (exponent < lowest) return kept;
     /* A format with float's own range has subnormals where float has; there is no leading bit. */
