@@ -15,6 +15,8 @@
 void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
 {
     struct tt_comm *comm = plan->comm;
+    plan->local.nranks = comm->member.nranks; /* a child learns its place after its plan was made */
+    plan->local.rank = comm->member.rank;
     *spec = (struct tt_work_spec){.member = &comm->member,
                                   .transport = comm->transport,
                                   .order = comm->order_used,

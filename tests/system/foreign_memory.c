@@ -1,5 +1,5 @@
-/* Collectives on any memory, mixed among the ranks: malloc, mmap, static, the stack of no one, and
- * another device's. usage: foreign_memory MODE [RANKS] */
+/* Collectives on any memory, mixed among the ranks: malloc, mmap, static, and another device's.
+ * usage: foreign_memory MODE [RANKS] */
 #include "checked.h"
 
 #include <stdio.h>
@@ -48,26 +48,40 @@ static int run_all(struct world_team *team, void *const *in, void *const *out)
     return failures;
 }
 
+/* All memory of a team, made before and freed after everything: cudaFree() waits for the memory's
+ * device, which may be a peer's that waits for us. */
+struct pool {
+    void *in[WORLD_MAX][KINDS], *out[WORLD_MAX][KINDS];
+};
+
 static int body(struct world_team *team)
 {
     int failures = 0;
-    for (int round = 0; round < 2 * KINDS; round++) {
-        void *in[WORLD_MAX], *out[WORLD_MAX];
-        int kinds[WORLD_MAX];
-        for (int k = 0; k < team->count; k++) {
-            const struct world_rank *own = &team->ranks[k];
-            /* first all alike, then all different */
-            kinds[k] = round < KINDS ? round : (round + own->rank) % KINDS;
-            in[k] = memory_of(kinds[k], own, 0, team->nranks);
-            out[k] = memory_of((kinds[k] + round / KINDS) % KINDS, own, 1, team->nranks);
-            if (!in[k] || !out[k]) return 1;
-        }
-        failures += run_all(team, in, out);
-        for (int k = 0; k < team->count; k++) {
-            memory_free(kinds[k], in[k]);
-            memory_free((kinds[k] + round / KINDS) % KINDS, out[k]);
+    struct pool *pool = calloc(1, sizeof(*pool));
+    for (int k = 0; k < team->count; k++) {
+        for (int kind = 0; kind < KINDS; kind++) {
+            pool->in[k][kind] = memory_of(kind, &team->ranks[k], 0, team->nranks);
+            pool->out[k][kind] = memory_of(kind, &team->ranks[k], 1, team->nranks);
+            if (!pool->in[k][kind] || !pool->out[k][kind]) return 1;
         }
     }
+    for (int round = 0; round < 2 * KINDS; round++) {
+        void *in[WORLD_MAX], *out[WORLD_MAX];
+        for (int k = 0; k < team->count; k++) {
+            /* first all alike, then all different */
+            int kind = round < KINDS ? round : (round + team->ranks[k].rank) % KINDS;
+            in[k] = pool->in[k][kind];
+            out[k] = pool->out[k][(kind + round / KINDS) % KINDS];
+        }
+        failures += run_all(team, in, out);
+    }
+    for (int k = 0; k < team->count; k++) {
+        for (int kind = 0; kind < KINDS; kind++) {
+            memory_free(kind, pool->in[k][kind]);
+            memory_free(kind, pool->out[k][kind]);
+        }
+    }
+    free(pool);
     if (team->ranks[0].rank == 0) printf("%d rounds, %d wrong\n", 2 * KINDS, failures);
     return failures;
 }

@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "device/device.h"
 #include "plan/plan.h"
-#include "plugin/tuner.h"
 #include "topo/topo.h"
 #include "transport/transport.h"
 
@@ -168,13 +167,4 @@ int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
     (void)ptr;
     *pointer_out = (struct tt_pointer){.kind = TT_MEMORY_FOREIGN};
     return 0;
-}
-
-/* ---- plugin ---- */
-
-ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
-                          float table[TT_TUNER_ALGOS][TT_TUNER_PROTOS], int *nchannels_out)
-{
-    (void)tuner, (void)query, (void)table, (void)nchannels_out;
-    return ncclSuccess;
 }
