@@ -52,8 +52,7 @@ void *host_slab_take(struct host_slab *slab)
 {
     void *object = host_slab_take_used(slab);
     /* the word itself may be looked at meanwhile by holders of the old handle */
-    if (object)
-        memset((char *)object + sizeof(uint32_t), 0, slab->object_bytes - sizeof(uint32_t));
+    if (object) memset((char *)object + sizeof(uint32_t), 0, slab->object_bytes - sizeof(uint32_t));
     return object;
 }
 
