@@ -99,6 +99,7 @@ struct CUstream_st {
     struct host_slot parked; /* begun inside a call, unfinished */
     /* ---- seldom ---- */
     _Atomic uint32_t life; /* enum host_life */
+    _Atomic uint64_t seen; /* `done` at a worker's last visit when idle */
     int priority;
     uint64_t id;
     struct CUstream_st *next_ordered; /* of the device, dead or alive; set once */

@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
-    SPINS_ALONE = 16, /* before others' work is looked at */
+    SPINS_ALONE = 16, /* before others see the wait and it sees their work */
     SPINS_POLL = 100,
     SPINS_PAUSE = 300, /* of about 25 ns */
     SPINS_YIELD = 4000,
@@ -25,9 +27,38 @@ enum {
 static _Atomic int crowds;  /* not 0: more ranks than cores */
 static _Atomic int waiting; /* threads that wait for longer */
 
+/* "0-3,8" names five; 0 when there is no such file. */
+static int count_listed(const char *path)
+{
+    char text[4096] = "";
+    int count = 0;
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    const char *at = fgets(text, sizeof(text), file);
+    while (at && *at >= '0' && *at <= '9') {
+        char *end = NULL;
+        long first = strtol(at, &end, 10);
+        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (last >= first) count += (int)(last - first + 1);
+        at = *end == ',' ? end + 1 : end;
+    }
+    fclose(file);
+    return count;
+}
+
+/* Cores that all processes here may use together. A process's own affinity says nothing of that:
+ * ranks are often bound to a core each. */
+static int shared_cores(void)
+{
+    int listed = count_listed("/sys/fs/cgroup/cpuset.cpus.effective");
+    if (!listed) listed = count_listed("/sys/fs/cgroup/cpuset/cpuset.effective_cpus");
+    int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return listed > 0 && listed < online ? listed : online;
+}
+
 void tuttiHostCrowd(int local_ranks)
 {
-    bool crowded = local_ranks > tuttiHostCores();
+    bool crowded = local_ranks > shared_cores();
     if (crowded || local_ranks == 0) atomic_store(&crowds, crowded);
 }
 
@@ -110,12 +141,14 @@ static void leave(const struct attendance *attendance)
 void host_wait_place(const struct host_place *place)
 {
     struct attendance attendance = {place->stream, false};
+    const uint32_t alone = host_crowded() ? 0 : SPINS_ALONE; /* a yield there takes long */
     for (uint32_t spins = 0; !host_place_reached(place); spins++) {
         bool did = run_for(place);
-        if (!did && spins == SPINS_ALONE) attend(&attendance);
-        if (!did && spins >= SPINS_ALONE) did = host_help(place->stream);
-        if (did) {
-            spins = attendance.entered ? SPINS_ALONE : 0;
+        if (did) spins = 0;
+        if (did || spins < alone) continue;
+        if (!attendance.entered) attend(&attendance);
+        if (host_help(place->stream)) {
+            spins = alone;
         } else {
             relax(spins, place);
         }

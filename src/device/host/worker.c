@@ -1,10 +1,11 @@
 /* Which streams have something queued, and the background threads that take what nobody waits for.
  *
  * A bit per stream says "may have something to run"; it is set by whoever queues and cleared by
- * whoever finds the stream idle, so work that is waited for at once costs no more than a look at
- * the bit. While any bit is set a worker is awake: it runs what is runnable and naps between its
- * rounds, longer when every stream has a waiter of its own. It sleeps for good when no bit is set.
- * A host function may block; before a worker enters one it sees to it that another is awake. */
+ * a worker that finds the stream idle twice, so work that is waited for at once costs no more than
+ * a look at the bit. While any bit is set a worker is awake: it runs what is runnable and naps
+ * between its rounds, longer when every stream has a waiter of its own. It sleeps for good when no
+ * bit is set. A host function may block; before a worker enters one it sees to it that another is
+ * awake. */
 #include "stream.h"
 
 #include <limits.h>
@@ -103,15 +104,25 @@ struct round {
     int unattended; /* streams that nobody waits for */
 };
 
+/* A stream that is used again and again keeps its bit, so that its users need not wake anybody; one
+ * at which nothing happened since a worker's last visit loses it. */
+static void forget_idle(struct CUstream_st *stream, size_t number)
+{
+    uint64_t done = atomic_load_explicit(&stream->done, memory_order_relaxed);
+    bool dying = atomic_load_explicit(&stream->life, memory_order_relaxed) == HOST_LIFE_DYING;
+    if (dying || atomic_load_explicit(&stream->seen, memory_order_relaxed) == done)
+        clear_bit(stream, number);
+    atomic_store_explicit(&stream->seen, done, memory_order_relaxed);
+    if (dying) host_stream_bury(stream);
+}
+
 static void visit(struct round *round, size_t number)
 {
     struct CUstream_st *stream = host_stream_numbered(number);
     struct host_place blocker = {NULL, 0};
     if (stream == round->except) return;
     if (host_stream_idle(stream)) {
-        clear_bit(stream, number);
-        if (atomic_load_explicit(&stream->life, memory_order_relaxed) == HOST_LIFE_DYING)
-            host_stream_bury(stream);
+        if (round->calls_upto) forget_idle(stream, number);
         return;
     }
     /* Its waiter polls it: a worker leaves it alone. */
