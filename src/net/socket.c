@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/param.h"
 #include "nccl/profiler.h"
 
 #include <sodium.h>
@@ -81,6 +82,11 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
     (void)comm_id, (void)config, (void)log;
     pthread_once(&found_once, find_devices);
     if (found.rc) return found.rc;
+    if (tt_param_bool("TUTTI_NET_ENCRYPT")) {
+        return tt_fail(ncclInvalidUsage, "NET/Socket: TUTTI_NET_ENCRYPT asks for encryption, which "
+                                         "this network does not have; unset it, or use another "
+                                         "network or a tunnel");
+    }
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "NET/Socket: libsodium does not start");
     struct socket_context *context = tt_calloc(1, sizeof(*context));
     if (!context) return tt_fail(ncclSystemError, "NET/Socket: out of memory");

@@ -122,6 +122,7 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
 
 /* ---- layout ---- */
 
+enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
 enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 
 /* One channel per 64 KiB; direct, one-shot and messages run on one. */
@@ -150,6 +151,23 @@ static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_qu
     return tt_min_size(tt_max_size(stage, PIPELINE_BYTES), env->slice_bytes);
 }
 
+/* The plugin may wish for another chunk where chunks are passed on; at most half of an edge's
+ * slots, so that a rank that sends before it receives never waits for itself. */
+static size_t wished_chunk(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                           struct tt_tuner *tuner, const struct tt_tune_choice *choice)
+{
+    const struct tt_tuner_query question = {.func = (int)query->func,
+                                            .bytes = query->bytes,
+                                            .nops = query->nops,
+                                            .registered = query->registered};
+    const struct tt_tuner_layout layout = {(int)choice->algo, (int)choice->proto,
+                                           choice->nchannels};
+    if (choice->algo != TT_ALGO_RING && choice->algo != TT_ALGO_TREE) return choice->chunk_bytes;
+    size_t most = env->slice_bytes * CHUNK_SLICES;
+    size_t wish = tt_tuner_chunk(tuner, &question, &layout, choice->chunk_bytes);
+    return tt_max_size(tt_min_size(wish, most) / CHUNK_GRAIN * CHUNK_GRAIN, CHUNK_GRAIN);
+}
+
 ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
                             struct tt_tuner *tuner, struct tt_tune_choice *choice_out)
 {
@@ -166,6 +184,7 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     if (!pick(&costs, &choice)) return nothing_left(env, query, &lists);
     choice.nchannels = channel_count(env, &asked, choice.algo, wish);
     choice.chunk_bytes = chunk_bytes(env, &asked, &choice);
+    if (tuner && tuned) choice.chunk_bytes = wished_chunk(env, &asked, tuner, &choice);
     *choice_out = choice;
     return ncclSuccess;
 }

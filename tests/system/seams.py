@@ -38,7 +38,7 @@ def net(folder):
 
 def tuner(folder):
     asked = os.path.join(folder, "asked")
-    log = run(folder, NCCL_TUNER_PLUGIN=f"{plugins}/libnccl-tuner_force.so", TUNER_LOG=asked, TUNER_FORCE="0,2,1")
+    log = run(folder, NCCL_TUNER_PLUGIN=f"{plugins}/libnccl-tuner_force.so", TUNER_LOG=asked, TUNER_FORCE="0,2,1,8192")
     lines = open(asked).read().splitlines()
     check(sum(l.startswith("init ") for l in lines) == sum(l == "finalize" for l in lines) >= RANKS, "init and finalize")
     asks = collections.Counter(l for l in lines if l.startswith("ask 4"))
