@@ -190,6 +190,7 @@ static ncclResult_t socket_isend(void *comm, void *data, size_t size, int tag, v
     return post(comm, data, size, phandle, request);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the net ABI */
 static ncclResult_t socket_irecv(void *comm, int n, void **data, size_t *sizes, int *tags,
                                  void **mhandles, void **phandles, void **request)
 {
@@ -199,6 +200,7 @@ static ncclResult_t socket_irecv(void *comm, int n, void **data, size_t *sizes, 
 }
 
 /* Host memory needs none, and no other memory can be registered. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the net ABI */
 static ncclResult_t socket_flush(void *comm, int n, void **data, int *sizes, void **mhandles,
                                  void **request)
 {
@@ -217,9 +219,10 @@ static ncclResult_t socket_test(void *opaque, int *done, int *size)
     ncclResult_t rc = request->parts ? tt_socket_link_progress(link) : ncclSuccess;
     if (rc || request->parts) return rc;
     if (size) *size = (int)request->size;
-    if (request->event)
+    if (request->event) {
         link->profiler(&request->event, ncclProfilerNetEventStop, NULL,
                        NCCL_PROFILER_NET_TYPE_SOCK | NCCL_PROFILER_NET_SOCKET_VER, NULL);
+    }
     request->link = NULL;
     *done = 1;
     return ncclSuccess;

@@ -77,7 +77,7 @@ ncclResult_t tt_socket_net_unlisten(void *listen_comm)
 {
     struct socket_listener *listener = listen_comm;
     if (!listener) return ncclSuccess;
-    for (size_t i = 0; i < listener->ncandidates; i++)
+    for (size_t i = 0; listener->candidates && i < listener->ncandidates; i++)
         close(listener->candidates[i].fd);
     for (int i = 0; i < listener->nlanes; i++) {
         if (listener->ends.fds[i] >= 0) close(listener->ends.fds[i]);
@@ -207,10 +207,11 @@ static void seat(struct socket_listener *listener, const struct candidate *candi
         listener->connection = candidate->hello.connection;
     }
     int *place = &ends->fds[candidate->hello.lane];
-    if (*place >= 0)
+    if (*place >= 0) {
         close(*place);
-    else
+    } else {
         listener->nproved++;
+    }
     *place = candidate->fd;
     ends->rank = candidate->hello.own_rank;
     tt_socket_tune(candidate->fd);

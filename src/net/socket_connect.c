@@ -128,9 +128,10 @@ static ncclResult_t retry(struct socket_connector *connector, struct joint *join
     joint->state = JOINT_NEW;
     bool passing = err == 0 || err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH ||
                    err == EAGAIN || err == ECONNRESET;
-    if (!passing || joint->tries >= connector->retries)
+    if (!passing || joint->tries >= connector->retries) {
         return give_up(connector, passing ? ncclRemoteError : ncclSystemError,
                        err ? strerror(err) : why);
+    }
     joint->tries++;
     joint->not_before_nsec = tt_now_nsec() + (uint64_t)joint->tries * connector->nap_nsec;
     return ncclInProgress;
@@ -206,10 +207,11 @@ static ncclResult_t join_all(const struct socket_context *context,
         struct joint *joint = &connector->joints[i];
         ncclResult_t rc =
             joint->state == JOINT_DONE ? ncclSuccess : join_lane(context, connector, joint);
-        if (rc == ncclInProgress)
+        if (rc == ncclInProgress) {
             all = rc;
-        else if (rc)
+        } else if (rc) {
             return rc;
+        }
     }
     return all;
 }

@@ -65,10 +65,11 @@ void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int de
     if (!events->profiler) start_group(profiler, events, depth, node);
     node->group_api = events->group_api;
     memset(&descr, 0, sizeof(descr));
-    if (is_message(&node->task))
+    if (is_message(&node->task)) {
         fill_p2p_api(&node->task, &descr);
-    else
+    } else {
         fill_coll_api(&node->task, &descr);
+    }
     descr.parentObj = node->group_api;
     node->api_event = tt_prof_start(profiler, node->mask, &descr);
     tt_prof_stop(profiler, node->api_event);

@@ -136,9 +136,10 @@ static void *load(const struct tt_plugin_kind *kind, struct tt_library *library,
         tt_info(kind->sub, "Successfully loaded external %s plugin %s", kind->noun, library->path);
         return table;
     }
-    if (tells)
+    if (tells) {
         tt_info(kind->sub, "External %s plugin %s is unsupported: it has no %s", kind->noun,
                 library->path, kind->abis[0].symbol);
+    }
     tt_library_close(library);
     return NULL;
 }
@@ -170,6 +171,7 @@ void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *fil
     char text[1024];
     va_list args;
     va_start(args, fmt);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     tt_log_plugin((int)level, flags, file, line, "%s", text);

@@ -102,9 +102,10 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
                          member->nranks, member->rank, tt_plugin_log);
     }
     if (rc || !context) { /* no context: the plugin does not want this communicator */
-        if (rc)
+        if (rc) {
             tt_info(TT_LOG_INIT, "PROFILER/Plugin: init returned %d; rank %d goes on without it",
                     (int)rc, member->rank);
+        }
         free(profiler);
         tt_plugin_release(&profiler_slot);
         return;

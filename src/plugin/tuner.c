@@ -40,9 +40,10 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
     ncclResult_t rc = tuner->table->init(&tuner->ctx, config->comm_id, (size_t)config->nranks,
                                          (size_t)config->nnodes, tt_plugin_log, &tuner->domains,
                                          &tuner->constants);
-    if (rc)
+    if (rc) {
         tt_info(kind.sub, "TUNER/Plugin: %s: init returned %d; going on without it",
                 tuner->table->name, (int)rc);
+    }
     return rc == ncclSuccess;
 }
 

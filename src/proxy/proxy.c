@@ -122,6 +122,26 @@ static void *proxy_main(void *arg)
 
 /* ---- life ---- */
 
+/* "3" or "0-3" at *at, which moves behind it and its comma. */
+static bool parse_cores(const char **at, cpu_set_t *set)
+{
+    char *end = NULL;
+    unsigned long first = strtoul(*at, &end, 10);
+    unsigned long last = first;
+    if (end == *at) return false;
+    if (*end == '-') {
+        *at = end + 1;
+        last = strtoul(*at, &end, 10);
+        if (end == *at) return false;
+    }
+    if (last >= CPU_SETSIZE || (*end != ',' && *end != '\0')) return false;
+    for (unsigned long cpu = first; cpu <= last; cpu++) {
+        CPU_SET(cpu, set);
+    }
+    *at = *end ? end + 1 : end;
+    return true;
+}
+
 /* NCCL_PROXY_CPUSET: "0-3,8". What cannot be read or set is told and ignored. */
 static void place(pthread_t thread)
 {
@@ -131,19 +151,7 @@ static void place(pthread_t thread)
     if (!list || !*list) return;
     CPU_ZERO(&set);
     for (const char *at = list; *at && good;) {
-        char *end = NULL;
-        unsigned long first = strtoul(at, &end, 10);
-        good = end != at;
-        unsigned long last = first;
-        if (good && *end == '-') {
-            at = end + 1;
-            last = strtoul(at, &end, 10);
-            good = end != at;
-        }
-        good = good && last < CPU_SETSIZE && (*end == ',' || *end == '\0');
-        for (unsigned long cpu = first; good && cpu <= last; cpu++)
-            CPU_SET(cpu, &set);
-        at = *end ? end + 1 : end;
+        good = parse_cores(&at, &set);
     }
     if (good && !pthread_setaffinity_np(thread, sizeof(set), &set)) return;
     tt_warn("NCCL_PROXY_CPUSET %s: not a list of cores that this process may use; ignored", list);
