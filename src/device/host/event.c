@@ -2,6 +2,7 @@
  * when it gets there. Nothing is allocated, except by captures. */
 #include "graph.h"
 #include "host.h"
+#include "ipc.h"
 #include "slab.h"
 #include "stream.h"
 
@@ -9,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { EVENT_MAGIC = 0x6576656e, MAX_EVENTS = 1 << 20 };
+enum { EVENT_MAGIC = 0x6576656e, MAX_EVENTS = 1 << 20, PLACE_BYTES = 128 };
 
 struct CUevent_st { /* a dead one keeps its lock: queued records of it may still come */
     _Atomic uint32_t magic;
@@ -21,25 +22,24 @@ struct CUevent_st { /* a dead one keeps its lock: queued records of it may still
     uint64_t time_nsec;                  /* of it, once reached */
     uint64_t number;                     /* of it: a queued record may come when another was made */
     struct host_capture_place *captured; /* owned; latest record was captured */
+    struct host_cell *cell;              /* interprocess: tells of the records of all processes */
+    bool imported;                       /* cell is another process's */
 };
 
-static struct host_slab events = {PTHREAD_MUTEX_INITIALIZER, NULL, 128, MAX_EVENTS, 0, NULL, 0};
-_Static_assert(sizeof(struct CUevent_st) <= 128, "an event fits its place");
+static struct host_slab events = {
+    PTHREAD_MUTEX_INITIALIZER, NULL, PLACE_BYTES, MAX_EVENTS, 0, NULL, 0};
+_Static_assert(sizeof(struct CUevent_st) <= PLACE_BYTES, "an event fits its place");
 
 static bool is_event(const struct CUevent_st *event)
 {
     return host_slab_holds(&events, event, EVENT_MAGIC);
 }
 
-int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out)
+/* cell: NULL, or what makes it an interprocess event; the event's then. */
+static struct CUevent_st *make(unsigned flags, struct host_cell *cell, bool imported)
 {
-    const unsigned known = TT_EVENT_BLOCKING | TT_EVENT_NO_TIMING | TT_EVENT_INTERPROCESS;
-    if (flags & ~known) return HOST_INVALID_VALUE;
-    if ((flags & TT_EVENT_INTERPROCESS) && !(flags & TT_EVENT_NO_TIMING)) return HOST_INVALID_VALUE;
-    int rc = tuttiHostReady();
-    if (rc) return rc;
     struct CUevent_st *event = host_slab_take_used(&events);
-    if (!event) return HOST_OUT_OF_MEMORY;
+    if (!event) return NULL;
     if (!event->has_lock) pthread_mutex_init(&event->lock, NULL);
     event->has_lock = true;
     pthread_mutex_lock(&event->lock);
@@ -48,8 +48,28 @@ int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out)
     event->recorded = false;
     event->place = (struct host_place){NULL, 0};
     event->number++;
+    event->cell = cell;
+    event->imported = imported;
     pthread_mutex_unlock(&event->lock);
     atomic_store_explicit(&event->magic, EVENT_MAGIC, memory_order_release);
+    return event;
+}
+
+int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out)
+{
+    const unsigned known = TT_EVENT_BLOCKING | TT_EVENT_NO_TIMING | TT_EVENT_INTERPROCESS;
+    bool shared = flags & TT_EVENT_INTERPROCESS;
+    if (flags & ~known) return HOST_INVALID_VALUE;
+    if (shared && !(flags & TT_EVENT_NO_TIMING)) return HOST_INVALID_VALUE;
+    int rc = tuttiHostReady();
+    if (rc) return rc;
+    struct host_cell *cell = shared ? host_cell_take() : NULL;
+    if (shared && !cell) return HOST_OUT_OF_MEMORY;
+    struct CUevent_st *event = make(flags, cell, false);
+    if (!event) {
+        if (cell) host_cell_give(cell);
+        return HOST_OUT_OF_MEMORY;
+    }
     *event_out = event;
     return HOST_OK;
 }
@@ -70,7 +90,10 @@ int tuttiHostEventDestroy(struct CUevent_st *event)
     pthread_mutex_lock(&event->lock);
     forget_captured(event);
     event->number++;
+    struct host_cell *cell = event->imported ? NULL : event->cell;
+    event->cell = NULL;
     pthread_mutex_unlock(&event->lock);
+    if (cell) host_cell_give(cell);
     host_slab_give(&events, event);
     return HOST_OK;
 }
@@ -110,12 +133,35 @@ static int record_timed(struct CUevent_st *event, struct CUstream_st *stream,
     return host_stream_append_at(stream, &op, place);
 }
 
+/* Other processes see the record by its number in the cell. */
+static int record_shared(struct CUevent_st *event, struct CUstream_st *stream,
+                         struct host_place *place)
+{
+    int rc = host_stream_end(stream, place);
+    if (rc) return rc;
+    uint64_t number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
+    if (host_place_reached(place)) {
+        host_cell_reach(event->cell, number);
+        return HOST_OK;
+    }
+    struct host_op op = {.kind = HOST_OP_REACH, .reach = {event->cell, number}};
+    rc = host_stream_append_at(stream, &op, place);
+    if (rc) host_cell_reach(event->cell, number);
+    return rc;
+}
+
 static int record_live(struct CUevent_st *event, struct CUstream_st *stream)
 {
     struct host_place place;
+    int rc;
     event->number++;
-    int rc = event->flags & TT_EVENT_NO_TIMING ? host_stream_end(stream, &place)
-                                               : record_timed(event, stream, &place);
+    if (event->cell) {
+        rc = record_shared(event, stream, &place);
+    } else if (event->flags & TT_EVENT_NO_TIMING) {
+        rc = host_stream_end(stream, &place);
+    } else {
+        rc = record_timed(event, stream, &place);
+    }
     if (rc) return rc;
     forget_captured(event);
     event->place = place;
@@ -144,13 +190,26 @@ void host_event_reached(struct CUevent_st *event, uint64_t number)
 
 /* ---- asking and waiting ---- */
 
-/* 0: *place_out is that of the latest record; 907 captured. */
-static int place_of(struct CUevent_st *event, struct host_place *place_out)
+struct shared_place {       /* of an interprocess event's latest record anywhere */
+    struct host_cell *cell; /* NULL: not such an event */
+    uint64_t number;
+};
+
+static bool is_shared_reached(const struct shared_place *shared)
+{
+    return !shared->cell || host_cell_reached(shared->cell, shared->number);
+}
+
+/* 0: *place_out and *shared_out are those of the latest record; 907 captured. */
+static int place_of(struct CUevent_st *event, struct host_place *place_out,
+                    struct shared_place *shared_out)
 {
     pthread_mutex_lock(&event->lock);
     int rc = event->captured ? HOST_CAPTURED_EVENT : HOST_OK;
     if (rc) host_capture_place_spoil(event->captured);
     *place_out = event->place;
+    shared_out->cell = event->cell;
+    shared_out->number = event->cell ? atomic_load(&event->cell->recorded) : 0;
     pthread_mutex_unlock(&event->lock);
     return rc;
 }
@@ -158,23 +217,30 @@ static int place_of(struct CUevent_st *event, struct host_place *place_out)
 int tuttiHostEventQuery(struct CUevent_st *event)
 {
     struct host_place place;
+    struct shared_place shared;
     struct host_place blocker = {NULL, 0};
     if (host_forked() || !is_event(event)) return host_bad_handle();
-    int rc = place_of(event, &place);
-    if (rc || host_place_reached(&place)) return rc;
-    host_stream_run(place.stream, 0, &blocker);
-    if (!host_place_reached(&place)) host_help(place.stream);
-    return host_place_reached(&place) ? HOST_OK : HOST_NOT_READY;
+    int rc = place_of(event, &place, &shared);
+    if (rc) return rc;
+    if (!host_place_reached(&place)) host_stream_run(place.stream, 0, &blocker);
+    bool reached = host_place_reached(&place) && is_shared_reached(&shared);
+    if (reached) return HOST_OK;
+    host_help(place.stream);
+    reached = host_place_reached(&place) && is_shared_reached(&shared);
+    return reached ? HOST_OK : HOST_NOT_READY;
 }
 
 int tuttiHostEventSynchronize(struct CUevent_st *event)
 {
     struct host_place place;
+    struct shared_place shared;
     if (host_forked() || !is_event(event)) return host_bad_handle();
-    int rc = place_of(event, &place);
+    int rc = place_of(event, &place, &shared);
     if (!rc && host_thread.in_host_fn) return HOST_NOT_PERMITTED;
-    if (!rc) host_wait_place(&place);
-    return rc;
+    if (rc) return rc;
+    host_wait_place(&place);
+    if (!is_shared_reached(&shared)) host_wait_cell(shared.cell, shared.number);
+    return HOST_OK;
 }
 
 /* 0: *nsec_out is when it was reached; 400, 600, 907. */
@@ -213,21 +279,50 @@ int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *even
 {
     struct CUstream_st *stream = host_stream_find(handle);
     struct host_op op = {.kind = HOST_OP_WAIT};
+    struct shared_place shared = {NULL, 0};
     bool capturing;
     int rc = HOST_OK;
     if (!stream || !is_event(event)) return host_bad_handle();
     pthread_mutex_lock(&event->lock);
     capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     op.place = event->place;
+    if (event->cell) shared = (struct shared_place){event->cell, event->cell->recorded};
     if (event->captured) rc = host_capture_join(stream, event->captured);
     bool captured = event->captured != NULL;
     pthread_mutex_unlock(&event->lock);
-    if (captured || host_place_reached(&op.place)) return rc;
+    bool elsewhere = host_place_reached(&op.place) && !is_shared_reached(&shared);
+    if (captured || (host_place_reached(&op.place) && !elsewhere)) return rc;
+    if (elsewhere) {
+        op.kind = HOST_OP_CELL;
+        op.cell.cell = shared.cell;
+        op.cell.number = shared.number;
+    }
     if (capturing) { /* a graph cannot depend on work outside of it */
         host_capture_invalidate(stream);
         return HOST_CAPTURE_ISOLATION;
     }
     return host_stream_append(stream, &op);
+}
+
+/* ---- other processes ---- */
+
+int tuttiHostIpcEventGet(struct CUevent_st *event, unsigned char token[TT_IPC_BYTES])
+{
+    if (host_forked() || !is_event(event) || !event->cell || event->imported)
+        return host_bad_handle();
+    return host_cell_export(event->cell, token);
+}
+
+int tuttiHostIpcEventOpen(const unsigned char token[TT_IPC_BYTES], struct CUevent_st **event_out)
+{
+    struct host_cell *cell = NULL;
+    int rc = tuttiHostReady();
+    if (!rc) rc = host_cell_import(token, &cell);
+    if (rc) return rc;
+    struct CUevent_st *event = make(TT_EVENT_INTERPROCESS | TT_EVENT_NO_TIMING, cell, true);
+    if (!event) return HOST_OUT_OF_MEMORY;
+    *event_out = event;
+    return HOST_OK;
 }
 
 /* ---- events as items of graphs ---- */

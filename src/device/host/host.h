@@ -41,6 +41,9 @@ int tuttiHostIpcGet(const void *ptr, unsigned char token[TT_IPC_BYTES]);
  * this process, 1 for bytes that are no token or whose process is gone. */
 int tuttiHostIpcOpen(const unsigned char token[TT_IPC_BYTES], void **ptr_out);
 int tuttiHostIpcClose(void *ptr);
+/* The opened memory around ptr, as device memory (to tuttiHostPointer() it is foreign), or false.
+ * One load when nothing is open. */
+bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out);
 /* Only events made with TT_EVENT_INTERPROCESS; else 400. */
 int tuttiHostIpcEventGet(struct CUevent_st *event, unsigned char token[TT_IPC_BYTES]);
 int tuttiHostIpcEventOpen(const unsigned char token[TT_IPC_BYTES], struct CUevent_st **event_out);

@@ -1,5 +1,6 @@
 /* One step of each kind of operation. Nothing blocks but a host function, which is why those only
  * run where the caller allows it. Large copies go slice by slice, so that others get their turn. */
+#include "ipc.h"
 #include "stream.h"
 
 #include "base/mem.h"
@@ -78,6 +79,9 @@ enum tt_step host_op_step(struct host_op *op, bool calls)
     case HOST_OP_SET: run_set(op); break;
     case HOST_OP_CALL: return run_call(op, calls);
     case HOST_OP_WAIT: return host_place_reached(&op->place) ? TT_STEP_DONE : TT_STEP_WAIT;
+    case HOST_OP_REACH: host_cell_reach(op->reach.cell, op->reach.number); break;
+    case HOST_OP_CELL:
+        return host_cell_reached(op->cell.cell, op->cell.number) ? TT_STEP_DONE : TT_STEP_WAIT;
     case HOST_OP_RECORD: host_event_reached(op->record.event, op->record.number); break;
     case HOST_OP_GRAPH: return host_exec_step(op->launch.exec, op->launch.token, calls);
     case HOST_OP_EMPTY: break;

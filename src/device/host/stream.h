@@ -15,6 +15,7 @@
 #include "host_stream.h"
 #include "state.h"
 
+struct host_cell;
 struct host_exec;
 
 struct host_place {
@@ -34,7 +35,9 @@ enum host_op_kind {
     HOST_OP_SET,
     HOST_OP_CALL,
     HOST_OP_WAIT,   /* for a place */
-    HOST_OP_RECORD, /* the time of an event's record */
+    HOST_OP_RECORD, /* what an event notes of its record */
+    HOST_OP_REACH,  /* of an interprocess event's record */
+    HOST_OP_CELL,   /* wait for an interprocess event's record */
     HOST_OP_GRAPH,
 };
 
@@ -61,6 +64,14 @@ struct host_op {
             struct CUevent_st *event; /* borrowed: type-stable */
             uint64_t number;          /* which of its records */
         } record;
+        struct {
+            struct host_cell *cell; /* borrowed: type-stable */
+            uint64_t number;
+        } reach;
+        struct {
+            const struct host_cell *cell; /* borrowed: type-stable */
+            uint64_t number;
+        } cell;
         struct {
             struct host_exec *exec; /* counted */
             void *token;            /* names the launch: its stream, or its place in a parent */
@@ -174,8 +185,9 @@ bool host_help(const struct CUstream_st *except);
 
 /* ---- wait.c ---- */
 void host_wait_place(const struct host_place *place); /* works meanwhile */
-void host_wake(struct CUstream_st *stream);           /* `done` moved and somebody sleeps */
-bool host_crowded(void); /* more ranks than cores: waits yield at once */
+void host_wait_cell(const struct host_cell *cell, uint64_t number);
+void host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps */
+bool host_crowded(void);                    /* more ranks than cores: waits yield at once */
 
 /* ---- event.c ---- */
 void host_event_reached(struct CUevent_st *event, uint64_t number);

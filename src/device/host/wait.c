@@ -1,6 +1,7 @@
 /* Waiting is working: a waiter runs what it waits for, what that waits for, and then anything else
  * that can run. When nothing can, it polls, pauses, yields and at last sleeps for short times; at
  * once when ranks or waiting threads outnumber the cores. */
+#include "ipc.h"
 #include "stream.h"
 
 #include "base/arch/arch.h"
@@ -151,6 +152,21 @@ void host_wait_place(const struct host_place *place)
             spins = alone;
         } else {
             relax(spins, place);
+        }
+    }
+    leave(&attendance);
+}
+
+void host_wait_cell(const struct host_cell *cell, uint64_t number)
+{
+    struct attendance attendance = {NULL, false};
+    const struct host_place nowhere = {NULL, 0};
+    attend(&attendance);
+    for (uint32_t spins = 0; !host_cell_reached(cell, number); spins++) {
+        if (host_help(NULL)) {
+            spins = 0;
+        } else {
+            relax(spins, &nowhere);
         }
     }
     leave(&attendance);

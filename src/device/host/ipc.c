@@ -1,0 +1,306 @@
+/* Tokens that name memory and events for other processes, and what was opened of theirs.
+ *
+ * A token says where the owner's range is (process, descriptor), what it is (device and inode of
+ * its memfd, so that a reused process number opens nothing wrong) and which bytes are meant. Memory
+ * is mapped once per allocation and counted; cells of events are mapped once per page and stay. */
+#include "ipc.h"
+
+#include "host.h"
+
+#include "base/mem.h"
+#include "memory.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, TOKEN_MEMORY = 0x6d747474, TOKEN_EVENT = 0x65747474 };
+enum { CELL_BYTES = TT_LINE_BYTES, CELLS = PAGE / CELL_BYTES };
+
+struct token {
+    uint32_t magic;
+    int32_t pid;
+    int32_t fd;
+    uint32_t reserved;
+    uint64_t device, inode;
+    uint64_t offset, bytes;
+};
+_Static_assert(sizeof(struct token) <= TT_IPC_BYTES, "a token fits CUDA's handles");
+
+struct opened {
+    struct opened *next;
+    struct token token;
+    char *map; /* owned, unless of a cell's page */
+    size_t map_bytes;
+    char *base;
+    unsigned count;
+};
+
+struct cell_page {
+    struct cell_page *next;
+    char *base;    /* control memory */
+    uint64_t free; /* bit per cell */
+};
+
+struct sharing {
+    pthread_mutex_t lock;
+    struct opened *memory; /* owned */
+    struct opened *pages;  /* owned; of cells, for ever */
+    struct cell_page *own; /* owned */
+    _Atomic int nmemory;   /* 0 spares readers the lock */
+};
+static struct sharing sharing = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- tokens ---- */
+
+static int make_token(uint32_t magic, const void *ptr, size_t bytes, struct token *token)
+{
+    const struct tt_range *range = tuttiHostRange();
+    struct stat status;
+    if (!range || fstat(range->memfd, &status)) return HOST_INVALID_VALUE;
+    *token = (struct token){
+        .magic = magic,
+        .pid = getpid(),
+        .fd = range->memfd,
+        .device = status.st_dev,
+        .inode = status.st_ino,
+        .offset = (uint64_t)((const char *)ptr - range->base),
+        .bytes = bytes,
+    };
+    return HOST_OK;
+}
+
+static int read_token(uint32_t magic, const unsigned char *bytes, struct token *token)
+{
+    struct token own;
+    memcpy(token, bytes, sizeof(*token));
+    if (token->magic != magic || !token->bytes || token->bytes > SIZE_MAX / 2 ||
+        token->offset > SIZE_MAX / 2)
+        return HOST_INVALID_VALUE;
+    int rc = make_token(magic, tuttiHostRange() ? tuttiHostRange()->base : NULL, 1, &own);
+    if (rc) return rc;
+    bool mine = own.inode == token->inode && own.device == token->device;
+    return mine ? HOST_DEVICE_UNINITIALIZED : HOST_OK;
+}
+
+/* The owner's memfd, or -1. */
+static int open_range(const struct token *token)
+{
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", token->pid, token->fd);
+    if (stat(path, &status) || status.st_ino != token->inode || status.st_dev != token->device)
+        return -1;
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) return -1;
+    bool same = !fstat(fd, &status) && status.st_ino == token->inode &&
+                status.st_dev == token->device &&
+                token->offset + token->bytes <= (uint64_t)status.st_size;
+    if (same) return fd;
+    close(fd);
+    return -1;
+}
+
+static struct opened *map_token(const struct token *token)
+{
+    size_t from = token->offset / PAGE * PAGE;
+    size_t bytes = tt_round_up(token->offset - from + token->bytes, PAGE);
+    struct opened *opened = tt_calloc(1, sizeof(*opened));
+    int fd = open_range(token);
+    void *map = MAP_FAILED;
+    if (opened && fd >= 0)
+        map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
+    if (fd >= 0) close(fd);
+    if (map == MAP_FAILED) {
+        free(opened);
+        return NULL;
+    }
+    madvise(map, bytes, MADV_DONTDUMP);
+    opened->token = *token;
+    opened->map = map;
+    opened->map_bytes = bytes;
+    opened->base = opened->map + (token->offset - from);
+    return opened;
+}
+
+static struct opened *find_opened(struct opened *list, const struct token *token)
+{
+    for (; list; list = list->next) {
+        const struct token *other = &list->token;
+        if (other->inode == token->inode && other->device == token->device &&
+            other->offset == token->offset)
+            return list;
+    }
+    return NULL;
+}
+
+/* ---- memory ---- */
+
+int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+{
+    struct host_block block;
+    struct token token;
+    int device;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (!host_memory_find(ptr, &block, &device) || block.kind != TT_MEMORY_DEVICE)
+        return HOST_INVALID_VALUE;
+    int rc = make_token(TOKEN_MEMORY, block.base, block.asked, &token);
+    if (rc) return rc;
+    memset(token_out, 0, TT_IPC_BYTES);
+    memcpy(token_out, &token, sizeof(token));
+    return HOST_OK;
+}
+
+int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
+{
+    struct token token;
+    int rc = host_forked() ? HOST_NOT_INITIALIZED : read_token(TOKEN_MEMORY, token_bytes, &token);
+    if (rc) return rc;
+    pthread_mutex_lock(&sharing.lock);
+    struct opened *opened = find_opened(sharing.memory, &token);
+    if (opened && opened->token.bytes != token.bytes) {
+        rc =
+            HOST_INVALID_VALUE; /* the owner freed it and allocated anew: close the old one first */
+    } else if (!opened) {
+        opened = map_token(&token);
+        rc = opened ? HOST_OK : HOST_INVALID_VALUE;
+        if (opened) {
+            opened->next = sharing.memory;
+            sharing.memory = opened;
+            atomic_fetch_add_explicit(&sharing.nmemory, 1, memory_order_release);
+        }
+    }
+    if (!rc) {
+        opened->count++;
+        *ptr_out = opened->base;
+    }
+    pthread_mutex_unlock(&sharing.lock);
+    return rc;
+}
+
+int tuttiHostIpcClose(void *ptr)
+{
+    struct opened **link = &sharing.memory;
+    struct opened *last = NULL;
+    pthread_mutex_lock(&sharing.lock);
+    while (*link && (*link)->base != ptr) {
+        link = &(*link)->next;
+    }
+    int rc = *link ? HOST_OK : HOST_INVALID_VALUE;
+    if (*link && --(*link)->count == 0) {
+        last = *link;
+        *link = last->next;
+        atomic_fetch_sub_explicit(&sharing.nmemory, 1, memory_order_release);
+    }
+    pthread_mutex_unlock(&sharing.lock);
+    if (last) munmap(last->map, last->map_bytes);
+    free(last);
+    return rc;
+}
+
+bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
+{
+    bool found = false;
+    if (!atomic_load_explicit(&sharing.nmemory, memory_order_acquire)) return false;
+    pthread_mutex_lock(&sharing.lock);
+    for (const struct opened *opened = sharing.memory; opened && !found; opened = opened->next) {
+        found = (size_t)((const char *)ptr - opened->base) < opened->token.bytes;
+        if (found)
+            *pointer_out = (struct tt_pointer){TT_MEMORY_DEVICE, tuttiHostGetDevice(), opened->base,
+                                               opened->token.bytes};
+    }
+    pthread_mutex_unlock(&sharing.lock);
+    return found;
+}
+
+/* ---- cells of events ---- */
+
+static struct cell_page *new_cells(void)
+{
+    void *base = NULL;
+    struct cell_page *page = tt_calloc(1, sizeof(*page));
+    if (!page || tuttiHostControlAlloc(PAGE, &base)) {
+        free(page);
+        return NULL;
+    }
+    page->base = base;
+    page->free = UINT64_MAX >> (64 - CELLS);
+    page->next = sharing.own;
+    sharing.own = page;
+    return page;
+}
+
+struct host_cell *host_cell_take(void)
+{
+    struct host_cell *cell = NULL;
+    pthread_mutex_lock(&sharing.lock);
+    struct cell_page *page = sharing.own;
+    while (page && !page->free) {
+        page = page->next;
+    }
+    if (!page) page = new_cells();
+    if (page) {
+        int i = __builtin_ctzll(page->free);
+        page->free &= page->free - 1;
+        cell = (struct host_cell *)(void *)(page->base + (size_t)i * CELL_BYTES);
+    }
+    pthread_mutex_unlock(&sharing.lock);
+    return cell;
+}
+
+/* Its numbers go on: another process may still wait for one of them. */
+void host_cell_give(struct host_cell *cell)
+{
+    host_cell_reach(cell, atomic_load(&cell->recorded)); /* nobody waits for a dead event */
+    pthread_mutex_lock(&sharing.lock);
+    for (struct cell_page *page = sharing.own; page; page = page->next) {
+        size_t offset = (size_t)((char *)cell - page->base);
+        if (offset < PAGE) page->free |= UINT64_C(1) << offset / CELL_BYTES;
+    }
+    pthread_mutex_unlock(&sharing.lock);
+}
+
+void host_cell_reach(struct host_cell *cell, uint64_t number)
+{
+    uint64_t before = atomic_load_explicit(&cell->reached, memory_order_relaxed);
+    while (before < number &&
+           !atomic_compare_exchange_weak_explicit(&cell->reached, &before, number,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+int host_cell_export(const struct host_cell *cell, unsigned char token_out[TT_IPC_BYTES])
+{
+    struct token token;
+    int rc = make_token(TOKEN_EVENT, cell, sizeof(*cell), &token);
+    if (rc) return rc;
+    memset(token_out, 0, TT_IPC_BYTES);
+    memcpy(token_out, &token, sizeof(token));
+    return HOST_OK;
+}
+
+int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_cell **cell_out)
+{
+    struct token token;
+    int rc = read_token(TOKEN_EVENT, token_bytes, &token);
+    size_t within = token.offset % PAGE;
+    if (rc) return rc;
+    if (within % CELL_BYTES || token.bytes != sizeof(struct host_cell)) return HOST_INVALID_VALUE;
+    token.offset -= within;
+    token.bytes = PAGE;
+    pthread_mutex_lock(&sharing.lock);
+    struct opened *page = find_opened(sharing.pages, &token);
+    if (!page) {
+        page = map_token(&token);
+        if (page) page->next = sharing.pages;
+        if (page) sharing.pages = page;
+    }
+    pthread_mutex_unlock(&sharing.lock);
+    if (!page) return HOST_INVALID_VALUE;
+    *cell_out = (struct host_cell *)(void *)(page->base + within);
+    return HOST_OK;
+}

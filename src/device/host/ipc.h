@@ -1,0 +1,28 @@
+/* What processes share of each other: ranges of memory and cells of events. Private to the room. */
+#pragma once
+
+#include "host.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How far the records of an interprocess event have come, for all processes. Numbers only grow. */
+struct host_cell {
+    _Atomic uint64_t recorded; /* the number of the latest record */
+    _Atomic uint64_t reached;  /* the largest number that was reached */
+};
+
+static inline bool host_cell_reached(const struct host_cell *cell, uint64_t number)
+{
+    return atomic_load_explicit(&cell->reached, memory_order_acquire) >= number;
+}
+
+/* Zeroed, in control memory; NULL when that is exhausted. */
+struct host_cell *host_cell_take(void);
+void host_cell_give(struct host_cell *cell);
+void host_cell_reach(struct host_cell *cell, uint64_t number);
+
+/* A token for a cell of ours; the cell behind another process's token, mapped for ever. */
+int host_cell_export(const struct host_cell *cell, unsigned char token_out[TT_IPC_BYTES]);
+int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_cell **cell_out);
