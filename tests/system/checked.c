@@ -33,13 +33,40 @@ static int wrong(const char *what, int rank, size_t index)
     return 1;
 }
 
+static float term(int rank, size_t index)
+{
+    return (float)((index + (size_t)rank) % 64);
+}
+
+static float sum_at(size_t index, int nranks)
+{
+    float sum = 0;
+    for (int r = 0; r < nranks; r++) {
+        sum += term(r, index);
+    }
+    return sum;
+}
+
+static int check_sums(const struct world_team *team, void *const *out, size_t count)
+{
+    int failures = 0;
+    for (int k = 0; k < team->count; k++) {
+        const float *own = out[k];
+        for (size_t i = 0; i < count; i++) {
+            if (own[i] == sum_at(i, team->nranks)) continue;
+            failures += wrong("AllReduce", team->ranks[k].rank, i);
+            break;
+        }
+    }
+    return failures;
+}
+
 int checked_allreduce(struct world_team *team, void *const *in, void *const *out, size_t count)
 {
-    int failures = 0, n = team->nranks;
     for (int k = 0; k < team->count; k++) {
         float *own = in[k];
         for (size_t i = 0; i < count; i++) {
-            own[i] = (float)((i + (size_t)team->ranks[k].rank) % 64);
+            own[i] = term(team->ranks[k].rank, i);
         }
     }
     world_check(ncclGroupStart(), "ncclGroupStart");
@@ -50,19 +77,7 @@ int checked_allreduce(struct world_team *team, void *const *in, void *const *out
             "ncclAllReduce");
     }
     finish(team);
-    for (int k = 0; k < team->count; k++) {
-        const float *own = out[k];
-        for (size_t i = 0; i < count; i++) {
-            float sum = 0;
-            for (int r = 0; r < n; r++) {
-                sum += (float)((i + (size_t)r) % 64);
-            }
-            if (own[i] == sum) continue;
-            failures += wrong("AllReduce", team->ranks[k].rank, i);
-            break;
-        }
-    }
-    return failures;
+    return check_sums(team, out, count);
 }
 
 int checked_alltoall(struct world_team *team, void *const *in, void *const *out, size_t count)

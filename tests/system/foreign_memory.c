@@ -57,7 +57,8 @@ struct pool {
 static int body(struct world_team *team)
 {
     int failures = 0;
-    struct pool *pool = calloc(1, sizeof(*pool));
+    static struct pool pools[WORLD_MAX]; /* by the team's first rank */
+    struct pool *pool = &pools[team->ranks[0].rank];
     for (int k = 0; k < team->count; k++) {
         for (int kind = 0; kind < KINDS; kind++) {
             pool->in[k][kind] = memory_of(kind, &team->ranks[k], 0, team->nranks);
@@ -81,7 +82,6 @@ static int body(struct world_team *team)
             memory_free(kind, pool->out[k][kind]);
         }
     }
-    free(pool);
     if (team->ranks[0].rank == 0) printf("%d rounds, %d wrong\n", 2 * KINDS, failures);
     return failures;
 }
@@ -89,8 +89,8 @@ static int body(struct world_team *team)
 int main(int argc, char **argv)
 {
     const struct world_mode *mode = argc > 1 ? world_mode(argv[1]) : NULL;
-    int nranks = argc > 2 ? atoi(argv[2]) : 4;
-    if (!mode || nranks < 2 || nranks > 8) {
+    int nranks = world_ranks(argc > 2 ? argv[2] : NULL, 4, 8);
+    if (!mode || !nranks) {
         fprintf(stderr, "usage: foreign_memory one-thread|threads|processes|mixed [2..8]\n");
         return 2;
     }

@@ -3,17 +3,21 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const size_t count = ((size_t)1 << 31) + 5;
 
 static size_t available_bytes(void)
 {
+    static const char key[] = "MemAvailable:";
     char line[128];
     unsigned long kib = 0;
     FILE *info = fopen("/proc/meminfo", "r");
     while (info && fgets(line, sizeof(line), info)) {
-        if (sscanf(line, "MemAvailable: %lu", &kib) == 1) break;
+        if (strncmp(line, key, strlen(key)) != 0) continue;
+        kib = strtoul(line + strlen(key), NULL, 10);
+        break;
     }
     if (info) fclose(info);
     return (size_t)kib * 1024;

@@ -5,9 +5,12 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { RANKS = 4, LIVES = 200, SETTLED = 10, COUNT = 20000 };
+
+static const size_t buffer_bytes = (size_t)COUNT * 4;
 
 struct holdings {
     long descriptors, threads, mappings, resident_kib;
@@ -29,14 +32,14 @@ static struct holdings look(void)
     struct holdings now = {.descriptors = entries("/proc/self/fd"),
                            .threads = entries("/proc/self/task")};
     char line[512];
-    long pages = 0, resident = 0;
+    long resident = 0;
     FILE *maps = fopen("/proc/self/maps", "r");
     while (maps && fgets(line, sizeof(line), maps))
         now.mappings++;
     if (maps) fclose(maps);
     FILE *statm = fopen("/proc/self/statm", "r");
     if (statm) {
-        if (fscanf(statm, "%ld %ld", &pages, &resident) != 2) resident = 0;
+        if (fgets(line, sizeof(line), statm)) resident = strtol(strchr(line, ' '), NULL, 10);
         fclose(statm);
     }
     now.resident_kib = resident * (sysconf(_SC_PAGESIZE) / 1024);
@@ -54,8 +57,8 @@ static int live(void)
         ranks[k] = (struct world_rank){.rank = k, .device = k, .comm = comms[k]};
         world_check_cuda(cudaSetDevice(k), "cudaSetDevice");
         world_check_cuda(cudaStreamCreate(&ranks[k].stream), "cudaStreamCreate");
-        world_check_cuda(cudaMalloc(&in[k], COUNT * 4), "cudaMalloc");
-        world_check_cuda(cudaMalloc(&out[k], COUNT * 4), "cudaMalloc");
+        world_check_cuda(cudaMalloc(&in[k], buffer_bytes), "cudaMalloc");
+        world_check_cuda(cudaMalloc(&out[k], buffer_bytes), "cudaMalloc");
     }
     struct world_team team = {.nranks = RANKS, .count = RANKS, .ranks = ranks};
     failures += checked_allreduce(&team, in, out, COUNT);

@@ -16,8 +16,8 @@ static int use(struct world_team *team, int k, ncclComm_t comm, int nranks)
     int rank, wrong = 0;
     world_check(ncclCommUserRank(comm, &rank), "ncclCommUserRank");
     world_check_cuda(cudaSetDevice(own.device), "cudaSetDevice");
-    world_check_cuda(cudaMalloc(&in, COUNT * 4), "cudaMalloc");
-    world_check_cuda(cudaMalloc(&out, COUNT * 4), "cudaMalloc");
+    world_check_cuda(cudaMalloc(&in, (size_t)COUNT * 4), "cudaMalloc");
+    world_check_cuda(cudaMalloc(&out, (size_t)COUNT * 4), "cudaMalloc");
     for (int i = 0; i < COUNT; i++) {
         ((float *)in)[i] = (float)(rank + 1);
     }

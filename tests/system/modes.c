@@ -4,6 +4,7 @@
 #include "values.h"
 #include "world.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static const char *const func_names[] = {"AllReduce", "Reduce",    "ReduceScatte
                                          "Gather",    "Scatter",   "SendRecv"};
 static const size_t counts[] = {3, 1025, 70001};
 
-#define GUARD_BYTES 64
+#define GUARD_BYTES ((size_t)64)
 
 struct buffers {    /* of one rank */
     char *in, *out; /* on the device, with guards */
@@ -81,22 +82,25 @@ static double input(const struct one *c, int rank, size_t index)
     return (double)(mix % 3);
 }
 
+static double fold(const struct one *c, double sofar, double value)
+{
+    switch (c->op) {
+    case ncclProd: return sofar * value;
+    case ncclMax: return value > sofar ? value : sofar;
+    case ncclMin: return value < sofar ? value : sofar;
+    case PRE_MUL: return sofar + 2 * value;
+    default: return sofar + value;
+    }
+}
+
 static double reduced(const struct one *c, int n, size_t index)
 {
     double result = c->op == ncclProd ? 1 : c->op == ncclMin ? 99 : 0;
     for (int r = 0; r < n; r++) {
-        double value = input(c, r, index);
-        if (c->op == ncclProd)
-            result *= value;
-        else if (c->op == ncclMax)
-            result = value > result ? value : result;
-        else if (c->op == ncclMin)
-            result = value < result ? value : result;
-        else
-            result += c->op == PRE_MUL ? 2 * value : value;
+        result = fold(c, result, input(c, r, index));
     }
     if (c->op != ncclAvg) return result;
-    return c->type < ncclFloat16 ? (double)((long)result / n) : result / n;
+    return c->type < ncclFloat16 ? trunc(result / n) : result / n;
 }
 
 /* What element `index` of the rank's receive buffer must be. */
@@ -246,18 +250,24 @@ static int run_places(struct world_team *team, struct one c, int *cases)
     return wrong;
 }
 
+static int run_op(struct world_team *team, struct one c, int *cases)
+{
+    int wrong = 0;
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        c.count = counts[k];
+        wrong += run_places(team, c, cases);
+    }
+    return wrong;
+}
+
 static int run_type(struct world_team *team, ncclDataType_t type, int *cases)
 {
     int wrong = 0;
     for (int func = 0; func < FUNC_COUNT_; func++) {
         int nops = reduces((enum func)func) ? PRE_MUL + 1 : 1;
-        for (int op = 0; op < nops; op++) {
-            for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-                const struct one c = {
-                    .func = (enum func)func, .type = type, .op = op, .count = counts[k]};
-                wrong += run_places(team, c, cases);
-                if (wrong > 20) return wrong;
-            }
+        for (int op = 0; op < nops && wrong <= 20; op++) {
+            const struct one c = {.func = (enum func)func, .type = type, .op = op};
+            wrong += run_op(team, c, cases);
         }
     }
     return wrong;
@@ -306,8 +316,8 @@ static int body(struct world_team *team)
 int main(int argc, char **argv)
 {
     const struct world_mode *mode = argc > 1 ? world_mode(argv[1]) : NULL;
-    int nranks = argc > 2 ? atoi(argv[2]) : 4;
-    if (!mode || nranks < 2 || nranks > 8) {
+    int nranks = world_ranks(argc > 2 ? argv[2] : NULL, 4, 8);
+    if (!mode || !nranks) {
         fprintf(stderr, "usage: modes one-thread|threads|processes|mixed [2..8]\n");
         return 2;
     }

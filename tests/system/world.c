@@ -25,6 +25,14 @@ const struct world_mode *world_mode(const char *name)
     return NULL;
 }
 
+int world_ranks(const char *text, int fallback, int most)
+{
+    if (!text) return fallback;
+    char *end;
+    long value = strtol(text, &end, 10);
+    return *end == 0 && value >= 2 && value <= most ? (int)value : 0;
+}
+
 void world_check(ncclResult_t rc, const char *what)
 {
     if (rc == ncclSuccess) return;
@@ -112,24 +120,30 @@ static int process_run(struct thread_arg *model, int first, int count, int nthre
     return failures;
 }
 
+/* Wait for any child; its number of failures, 1 when a signal ended it. */
+static int wait_one(pid_t *pids, int count, bool quiet)
+{
+    int status;
+    pid_t pid = wait(&status);
+    for (int k = 0; k < count; k++) {
+        if (pids[k] == pid) pids[k] = 0;
+    }
+    int own = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    if (own && !quiet) {
+        bool exited = WIFEXITED(status);
+        fprintf(stderr, "process %d ended with %s %d\n", (int)pid, exited ? "status" : "signal",
+                exited ? own : WTERMSIG(status));
+    }
+    return own;
+}
+
 static int wait_all(pid_t *pids, int count)
 {
     int failures = 0;
     for (int done = 0; done < count; done++) {
-        int status;
-        pid_t pid = wait(&status);
-        int own = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-        for (int k = 0; k < count; k++) {
-            if (pids[k] == pid) pids[k] = 0;
-        }
-        if (own == 0) continue;
-        if (failures == 0) {
-            fprintf(stderr, "process %d ended with %s %d\n", (int)pid,
-                    WIFEXITED(status) ? "status" : "signal",
-                    WIFEXITED(status) ? own : WTERMSIG(status));
-        }
+        int own = wait_one(pids, count, failures > 0);
         failures += own;
-        for (int k = 0; k < count; k++) {
+        for (int k = 0; own && k < count; k++) {
             if (pids[k]) kill(pids[k], SIGTERM);
         }
     }

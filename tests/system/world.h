@@ -37,6 +37,10 @@ const struct world_mode *world_mode(const char *name);
 int world_run(const struct world_mode *mode, int nranks, int (*body)(struct world_team *team),
               void *arg);
 
+/* Number of ranks from a program's argument: 2 to `most`, or `fallback` without one; 0 when wrong.
+ */
+int world_ranks(const char *text, int fallback, int most);
+
 /* Say what failed and end the process: a test's peers would wait for ever otherwise. */
 void world_check(ncclResult_t rc, const char *what);
 void world_check_cuda(cudaError_t err, const char *what);
