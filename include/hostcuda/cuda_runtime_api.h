@@ -1,10 +1,13 @@
 /* The functions of the CUDA runtime, for C and C++: devices, errors, streams, events, memory.
- * Graphs and launches are in hostcuda/graph_api.h and hostcuda/launch_api.h, included at the end.
+ * Graphs and launches are in hostcuda/graph_api.h and hostcuda/launch_api.h, which it includes.
  * What each does, and what answers cudaErrorNotSupported: docs/hostcuda.md. */
 #ifndef TUTTI_CUDA_RUNTIME_API_H_
 #define TUTTI_CUDA_RUNTIME_API_H_
 
 #include "driver_types.h"
+#include "hostcuda/defaults.h"
+#include "hostcuda/graph_api.h"
+#include "hostcuda/launch_api.h"
 #include "hostcuda/rename.h"
 
 #ifdef __cplusplus
@@ -220,8 +223,5 @@ cudaError_t cudaGetExportTable(const void **table, const cudaUUID_t *id);
 #ifdef __cplusplus
 }
 #endif
-
-#include "hostcuda/graph_api.h"
-#include "hostcuda/launch_api.h"
 
 #endif

@@ -4,6 +4,7 @@
 #define TUTTI_HOSTCUDA_GRAPH_API_H_
 
 #include "../driver_types.h"
+#include "defaults.h"
 #include "rename.h"
 
 #ifdef __cplusplus

@@ -76,11 +76,4 @@
 #define cudaStreamGetCaptureInfo cudaStreamGetCaptureInfo_v2
 #endif
 
-/* Default arguments, in C++ alone. */
-#ifdef __cplusplus
-#define TUTTI_CUDA_DEFAULT(v) = v
-#else
-#define TUTTI_CUDA_DEFAULT(v)
-#endif
-
 #endif

@@ -1,0 +1,2 @@
+// The same checks through C++, where calls meet the typed overloads.
+#include "graphs.c"

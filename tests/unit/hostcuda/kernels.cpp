@@ -1,0 +1,191 @@
+// Kernels as compiled programs have them, by hand: registration, launch configuration, launch.
+// First without a host implementation (a clear error), then with one, by function and by name.
+#include "conform.h"
+#include "tutti.h"
+
+static void **module;
+
+// What nvcc makes of a __global__ function: a host function that launches the kernel.
+static void scale(float *x, float factor, int n)
+{
+    void *args[] = {&x, &factor, &n};
+    dim3 grid, block;
+    size_t shared_bytes;
+    cudaStream_t stream;
+    if (__cudaPopCallConfiguration(&grid, &block, &shared_bytes, &stream)) return;
+    cudaLaunchKernel(reinterpret_cast<const void *>(scale), grid, block, args, shared_bytes,
+                     stream);
+}
+
+static void named(int *count)
+{
+    (void)count;
+}
+
+static int table[4];
+
+static void scale_host(const tuttiBlock &b, float *x, float factor, int n)
+{
+    for (unsigned t = 0; t < b.block.x; t++) {
+        int i = static_cast<int>(b.index.x * b.block.x + t);
+        if (i < n) x[i] *= factor;
+    }
+}
+
+static void named_host(const struct tuttiBlock *b, void **args, void *context)
+{
+    static_cast<char *>(b->shared)[b->shared_bytes - 1] = 1;
+    **static_cast<int **>(args[0]) += *static_cast<int *>(context);
+}
+
+static void unregistered()
+{
+    struct cudaFuncAttributes attributes;
+    cudaFunction_t function = nullptr;
+    const void *stub = reinterpret_cast<const void *>(named_host);
+    ANSWERS(cudaErrorInvalidDeviceFunction,
+            cudaLaunchKernel(stub, dim3(1), dim3(1), nullptr, 0, nullptr));
+    ANSWERS(cudaErrorInvalidDeviceFunction, cudaFuncGetAttributes(&attributes, stub));
+    ANSWERS(cudaErrorInvalidDeviceFunction, cudaGetFuncBySymbol(&function, stub));
+    HOLDS(function == nullptr);
+    ANSWERS(cudaErrorMissingConfiguration,
+            __cudaPopCallConfiguration(nullptr, nullptr, nullptr, nullptr));
+}
+
+static void without_implementation()
+{
+    const void *stub = reinterpret_cast<const void *>(scale);
+    struct cudaFuncAttributes attributes;
+    cudaKernel_t kernel = nullptr;
+    const char *name = nullptr;
+    int blocks = 0;
+    WORKS(cudaFuncGetAttributes(&attributes, stub));
+    HOLDS(attributes.maxThreadsPerBlock == 1024);
+    WORKS(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, stub, 256, 0));
+    HOLDS(blocks > 0);
+    WORKS(__cudaGetKernel(&kernel, stub));
+    HOLDS(kernel != nullptr);
+    WORKS(cudaFuncGetName(&name, stub));
+    HOLDS(!strcmp(name, "_Z5scalePffi"));
+    HOLDS(__cudaPushCallConfiguration(dim3(2), dim3(64), 0, nullptr) == 0);
+    cudaGetLastError();
+    scale(nullptr, 1, 0);
+    HOLDS(cudaGetLastError() == cudaErrorInvalidDeviceFunction);
+    ANSWERS(cudaErrorInvalidDeviceFunction,
+            __cudaLaunchKernel(kernel, dim3(1), dim3(1), nullptr, 0, nullptr));
+    ANSWERS(cudaErrorInvalidDeviceFunction,
+            __cudaLaunchKernel(nullptr, dim3(1), dim3(1), nullptr, 0, nullptr));
+}
+
+static void with_implementation()
+{
+    float *x = nullptr, back[1000];
+    cudaStream_t stream = nullptr;
+    HOLDS(tuttiRegisterKernel(scale, scale_host) == 0);
+    for (float &value : back) {
+        value = 2;
+    }
+    WORKS(cudaStreamCreate(&stream));
+    WORKS(cudaMalloc(&x, sizeof(back)));
+    WORKS(cudaMemcpyAsync(x, back, sizeof(back), cudaMemcpyHostToDevice, stream));
+    HOLDS(__cudaPushCallConfiguration(dim3(16), dim3(64), 0, stream) == 0);
+    scale(x, 3, 999);
+    WORKS(cudaMemcpyAsync(back, x, sizeof(back), cudaMemcpyDeviceToHost, stream));
+    WORKS(cudaStreamSynchronize(stream));
+    HOLDS(back[0] == 6 && back[998] == 6 && back[999] == 2);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3(16);
+    config.blockDim = dim3(64);
+    config.stream = stream;
+    WORKS(cudaLaunchKernelEx(&config, scale, x, 0.5f, 10));
+    WORKS(cudaStreamSynchronize(stream));
+    HOLDS(x[9] == 3 && x[10] == 6);
+    config.blockDim = dim3(2048);
+    ANSWERS(cudaErrorInvalidConfiguration, cudaLaunchKernelEx(&config, scale, x, 0.5f, 10));
+    WORKS(cudaFree(x));
+    WORKS(cudaStreamDestroy(stream));
+}
+
+static void in_graphs()
+{
+    static int step = 5;
+    const size_t sizes[] = {sizeof(int *)};
+    struct tuttiKernel wrong = {}, kernel = {};
+    HOLDS(tuttiRegisterKernel(nullptr) == 1);
+    HOLDS(tuttiRegisterKernel(&wrong) == 1);
+    kernel.size = sizeof(kernel);
+    kernel.name = "_Z5namedPi";
+    kernel.run = named_host;
+    kernel.context = &step;
+    kernel.nargs = 1;
+    kernel.arg_bytes = sizes;
+    HOLDS(tuttiRegisterKernel(&kernel) == 0);
+    int *count = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    cudaGraphNode_t node = nullptr;
+    WORKS(cudaMallocManaged(&count, sizeof(*count)));
+    *count = 0;
+    void *args[] = {&count};
+    struct cudaKernelNodeParams params = {}, found = {};
+    params.func = reinterpret_cast<void *>(named);
+    params.gridDim = dim3(3, 2);
+    params.blockDim = dim3(32);
+    params.sharedMemBytes = 100;
+    params.kernelParams = args;
+    WORKS(cudaGraphCreate(&graph, 0));
+    WORKS(cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params));
+    WORKS(cudaGraphKernelNodeGetParams(node, &found));
+    HOLDS(found.func == params.func && found.gridDim.y == 2 && found.sharedMemBytes == 100);
+    WORKS(cudaGraphInstantiate(&exec, graph, 0));
+    WORKS(cudaGraphLaunch(exec, nullptr));
+    WORKS(cudaGraphLaunch(exec, nullptr));
+    WORKS(cudaDeviceSynchronize());
+    HOLDS(*count == 2 * 6 * 5);
+    params.func = reinterpret_cast<void *>(in_graphs);
+    ANSWERS(cudaErrorInvalidDeviceFunction,
+            cudaGraphAddKernelNode(&node, graph, nullptr, 0, &params));
+    WORKS(cudaGraphExecDestroy(exec));
+    WORKS(cudaGraphDestroy(graph));
+    WORKS(cudaFree(count));
+}
+
+static void variables()
+{
+    int values[4] = {1, 2, 3, 4}, back[4] = {};
+    size_t size = 0;
+    void *address = nullptr;
+    WORKS(cudaMemcpyToSymbol(table, values, sizeof(values)));
+    WORKS(cudaMemcpyFromSymbol(back, table, 8, 8));
+    HOLDS(back[0] == 3 && back[1] == 4);
+    WORKS(cudaGetSymbolSize(&size, table));
+    HOLDS(size == sizeof(table));
+    WORKS(cudaGetSymbolAddress(&address, table));
+    ANSWERS(cudaErrorInvalidSymbol, cudaMemcpyToSymbol(values, back, 4));
+    ANSWERS(cudaErrorInvalidValue, cudaMemcpyToSymbol(table, values, 16, 4));
+}
+
+int main()
+{
+    static int wrapper[6];
+    unregistered();
+    module = __cudaRegisterFatBinary(wrapper);
+    char name[] = "_Z5scalePffi", other[] = "_Z5namedPi";
+    __cudaRegisterFunction(module, reinterpret_cast<const char *>(scale), name, name, -1, nullptr,
+                           nullptr, nullptr, nullptr, nullptr);
+    __cudaRegisterFunction(module, reinterpret_cast<const char *>(named), other, other, -1, nullptr,
+                           nullptr, nullptr, nullptr, nullptr);
+    __cudaRegisterVar(module, reinterpret_cast<char *>(table), nullptr, "table", 0, sizeof(table),
+                      0, 0);
+    __cudaRegisterFatBinaryEnd(module);
+    without_implementation();
+    with_implementation();
+    in_graphs();
+    variables();
+    __cudaUnregisterFatBinary(module);
+    ANSWERS(cudaErrorInvalidDeviceFunction,
+            cudaLaunchKernel(reinterpret_cast<const void *>(named), dim3(1), dim3(1), nullptr, 0,
+                             nullptr));
+    __cudaUnregisterFatBinary(module); /* again, as after our own end: nothing happens */
+    return finish("kernels");
+}
