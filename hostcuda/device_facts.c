@@ -2,7 +2,7 @@
  * is filled from the same answers (props.c), so the two cannot disagree. */
 #include "face.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 
 struct fact {
     int attr, value;
@@ -71,12 +71,16 @@ int tt_face_device(int device)
     return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
+/* Of "0000:07:00.0", domain, bus and device in this order. */
 static int bus_number(const struct tt_device_card *card, int attr)
 {
-    unsigned domain = 0, bus = 0, device = 0;
-    sscanf(card->bus_id, "%x:%x:%x", &domain, &bus, &device);
-    if (attr == cudaDevAttrPciDomainId) return (int)domain;
-    return (int)(attr == cudaDevAttrPciBusId ? bus : device);
+    char *rest = NULL;
+    unsigned long numbers[3] = {strtoul(card->bus_id, &rest, 16), 0, 0};
+    for (int i = 1; i < 3 && *rest == ':'; i++) {
+        numbers[i] = strtoul(rest + 1, &rest, 16);
+    }
+    if (attr == cudaDevAttrPciDomainId) return (int)numbers[0];
+    return (int)numbers[attr == cudaDevAttrPciBusId ? 1 : 2];
 }
 
 bool tt_face_attribute(int device, int attr, int *value)

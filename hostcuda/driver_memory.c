@@ -31,6 +31,7 @@ static struct whereabouts find(CUdeviceptr ptr)
     struct tt_registered registered;
     const void *address = tt_driver_ptr(ptr);
     if (tuttiHostPointer(address, &where)) return found;
+    if (where.base == NULL) tuttiHostIpcMapped(address, &where);
     if (where.base && where.kind != TT_MEMORY_CONTROL) {
         found.known = true;
         found.managed = where.kind == TT_MEMORY_MANAGED;

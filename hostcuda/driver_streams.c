@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NOLINTBEGIN(readability-non-const-parameter): the parameters are as CUDA has them */
+
 CUresult cuStreamSynchronize(CUstream stream)
 {
     return tt_driver_done(tuttiHostStreamSynchronize(tt_driver_stream(stream)));
@@ -281,3 +283,4 @@ CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, 
     if (edges) *edges = (const CUgraphEdgeData *)data;
     return CUDA_SUCCESS;
 }
+/* NOLINTEND(readability-non-const-parameter): as above */

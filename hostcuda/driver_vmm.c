@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+/* NOLINTBEGIN(readability-non-const-parameter): the parameters are as CUDA has them */
+
 static int check_prop(const CUmemAllocationProp *prop)
 {
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
@@ -165,3 +167,4 @@ CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const CUmultica
     (void)handle, (void)prop;
     return tt_driver_done(tuttiHostUnsupported("cuMulticastCreate"));
 }
+/* NOLINTEND(readability-non-const-parameter): as above */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NOLINTBEGIN(readability-non-const-parameter,bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp):
+ * nvcc's */
 #pragma GCC visibility push(default)
 void __cudaRegisterHostVar(void **handle, const char *name, char *host_var, size_t size);
 void __cudaRegisterUnifiedTable(void **handle);
@@ -72,6 +74,8 @@ void __cudaRegisterUnifiedTable(void **handle)
 {
     (void)handle;
 }
+/* NOLINTEND(readability-non-const-parameter,bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp):
+ * as above */
 
 /* ---- the configuration between <<<>>> and the call of the stub ---- */
 

@@ -31,7 +31,8 @@ cudaError_t cudaFree(void *ptr)
     if (!rc && found.base != ptr) rc = cudaErrorInvalidValue;
     if (!rc) rc = tuttiHostDeviceSynchronize(found.device); /* its work may use the memory */
     if (rc) return tt_face_done(rc);
-    return tt_face_done(tuttiHostPoolFree(ptr) ? cudaSuccess : (cudaError_t)tuttiHostFree(ptr));
+    if (tuttiHostPoolFree(ptr)) return cudaSuccess;
+    return tt_face_done(tuttiHostFree(ptr));
 }
 
 static size_t pitch_of(size_t width)
@@ -86,10 +87,9 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
 {
     size_t unused;
     int rc = tt_face_device(tuttiHostGetDevice());
-    if (!rc)
-        rc = tuttiHostMemInfo(tuttiHostGetDevice(), free_bytes ? free_bytes : &unused,
-                              total_bytes ? total_bytes : &unused);
-    return tt_face_done(rc);
+    if (rc) return tt_face_done(rc);
+    return tt_face_done(tuttiHostMemInfo(tuttiHostGetDevice(), free_bytes ? free_bytes : &unused,
+                                         total_bytes ? total_bytes : &unused));
 }
 
 /* ---- host memory ---- */

@@ -107,10 +107,9 @@ int tt_face_node_any(struct tt_node *node, const struct cudaGraphNodeParams *par
 
 cudaError_t tt_face_node_add(const struct tt_node_place *place, struct tt_node *node, int rc)
 {
-    if (!rc && !place->node_out) rc = cudaErrorInvalidValue;
-    if (!rc)
-        rc = tuttiHostGraphAdd(place->graph, place->dependencies, place->count, node,
-                               place->node_out);
+    const struct tt_node_place *to = place;
+    if (!rc && !to->node_out) rc = cudaErrorInvalidValue;
+    if (!rc) rc = tuttiHostGraphAdd(to->graph, to->dependencies, to->count, node, to->node_out);
     if (rc) tt_face_node_drop(node);
     return tt_face_done(rc);
 }
@@ -421,7 +420,8 @@ cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
     int rc = params ? node_alloc(&what, params) : (int)cudaErrorInvalidValue;
     cudaError_t added =
         tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
-    if (added == cudaSuccess && tuttiHostNodeGet(*node, &what) == 0) params->dptr = what.ptr;
+    if (added == cudaSuccess && params && tuttiHostNodeGet(*node, &what) == 0)
+        params->dptr = what.ptr;
     return added;
 }
 

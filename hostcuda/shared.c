@@ -12,6 +12,7 @@ int tt_face_pointer(const void *ptr, struct tt_face_pointer *found)
     void *address = (void *)(uintptr_t)ptr;
     int rc = tuttiHostPointer(ptr, &where);
     if (rc) return rc;
+    if (where.base == NULL) tuttiHostIpcMapped(ptr, &where);
     struct tt_mapped mapped;
     struct tt_registered registered;
     *found = (struct tt_face_pointer){cudaMemoryTypeHost, where.device, address, address};
@@ -73,7 +74,7 @@ int tt_face_place(const struct cudaMemLocation *location)
 static int check_managed(const void *ptr, size_t len, int device)
 {
     struct tt_pointer found;
-    int rc = device == cudaCpuDeviceId ? cudaSuccess : (cudaError_t)tt_face_device(device);
+    int rc = device == cudaCpuDeviceId ? 0 : tt_face_device(device);
     if (!rc) rc = tuttiHostPointer(ptr, &found);
     if (rc) return rc;
     bool good = found.kind == TT_MEMORY_MANAGED && found.base && len &&

@@ -146,7 +146,7 @@ cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *ptr, size_t len, unsigned int flags)
 {
     struct tt_stream_card card;
-    struct tt_pointer found;
+    struct tt_pointer found = {.kind = TT_MEMORY_FOREIGN};
     int rc = tuttiHostStreamCard(tt_face_stream(stream), &card);
     if (!rc && card.capturing) rc = cudaErrorStreamCaptureUnsupported;
     if (!rc) rc = tuttiHostPointer(ptr, &found);

@@ -2,6 +2,8 @@
  * per-thread default stream. */
 #include "shared.h"
 
+/* NOLINTBEGIN(readability-non-const-parameter): the parameters are as CUDA has them */
+
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
                                      unsigned long long *id, cudaGraph_t *graph,
                                      const cudaGraphNode_t **dependencies, size_t *count)
@@ -67,3 +69,4 @@ cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *lens, size_t 
     if (fail_index) *fail_index = failed;
     return tt_face_done(rc);
 }
+/* NOLINTEND(readability-non-const-parameter): as above */

@@ -2,6 +2,8 @@
  * per-thread default stream. */
 #include "shared.h"
 
+/* NOLINTBEGIN(readability-non-const-parameter): the parameters are as CUDA has them */
+
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status,
                                      unsigned long long *id, cudaGraph_t *graph,
                                      const cudaGraphNode_t **dependencies,
@@ -39,3 +41,4 @@ cudaError_t cudaMemcpyBatchAsync(void *const *dsts, const void *const *srcs, con
     struct tt_face_batch batch = {dsts, srcs, lens, count};
     return tt_face_done(tt_face_copy_batch(tt_face_stream(stream), &batch, &failed));
 }
+/* NOLINTEND(readability-non-const-parameter): as above */

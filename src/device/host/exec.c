@@ -83,6 +83,14 @@ static struct host_exec *make_body(size_t nops)
     free(exec);
     return NULL;
 }
+static bool deps_placed(const struct CUgraphNode_st *node, const size_t *position)
+{
+    for (size_t d = 0; d < node->ndeps; d++) {
+        if (position[node->deps[d]->index] == SIZE_MAX) return false;
+    }
+    return true;
+}
+
 /* Position of every node in an order that respects the edges; false on a cycle. */
 static bool sort_nodes(const struct CUgraph_st *graph, size_t *position)
 {
@@ -94,12 +102,7 @@ static bool sort_nodes(const struct CUgraph_st *graph, size_t *position)
     while (placed < graph->nnodes && moved) {
         moved = false;
         for (size_t i = 0; i < graph->nnodes; i++) {
-            const struct CUgraphNode_st *node = graph->nodes[i];
-            bool ready = position[i] == SIZE_MAX;
-            for (size_t d = 0; ready && d < node->ndeps; d++) {
-                ready = position[node->deps[d]->index] != SIZE_MAX;
-            }
-            if (!ready) continue;
+            if (position[i] != SIZE_MAX || !deps_placed(graph->nodes[i], position)) continue;
             position[i] = placed++;
             moved = true;
         }
@@ -386,8 +389,9 @@ static const void *function_of(const struct exec_op *op)
 static enum tt_update compare_ops(const struct exec_op *old, const struct exec_op *fresh)
 {
     if (old->ndeps != fresh->ndeps) return TT_UPDATE_TOPOLOGY;
-    if (memcmp(old->deps, fresh->deps, old->ndeps * sizeof(*old->deps)) != 0)
-        return TT_UPDATE_TOPOLOGY;
+    for (size_t d = 0; d < old->ndeps; d++) {
+        if (old->deps[d] != fresh->deps[d]) return TT_UPDATE_TOPOLOGY;
+    }
     if (old->op.kind != fresh->op.kind) return TT_UPDATE_KIND;
     return function_of(old) != function_of(fresh) ? TT_UPDATE_PARAMETERS : TT_UPDATE_OK;
 }

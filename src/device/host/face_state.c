@@ -67,10 +67,10 @@ static bool is_news(const char *name)
 
 int tuttiHostUnsupported(const char *name)
 {
-    if (is_news(name))
-        tuttiHostTell("tutti: %s is not supported on the host device (error 801; "
-                      "docs/hostcuda.md lists what is)",
-                      name);
+    if (!is_news(name)) return HOST_NOT_SUPPORTED;
+    tuttiHostTell("tutti: %s is not supported on the host device (error 801; "
+                  "docs/hostcuda.md lists what is)",
+                  name);
     return HOST_NOT_SUPPORTED;
 }
 

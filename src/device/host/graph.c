@@ -278,6 +278,7 @@ int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *de
         free(share);
         return HOST_OUT_OF_MEMORY;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the node holds the share now */
     if (share) atomic_fetch_sub(&share->refs, 1);
     made->kind = node->kind;
     made->told = told;

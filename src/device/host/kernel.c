@@ -307,10 +307,10 @@ static int refuse(const void *function, struct tt_kernel *kernel)
 {
     Dl_info info;
     if (kernel) {
-        if (!atomic_exchange(&kernel->told, true))
-            tuttiHostTell("tutti: kernel %s has no host implementation: give it one with "
-                          "tuttiRegisterKernel() (docs/hostcuda.md)",
-                          kernel->name);
+        if (atomic_exchange(&kernel->told, true)) return HOST_INVALID_FUNCTION;
+        tuttiHostTell("tutti: kernel %s has no host implementation: give it one with "
+                      "tuttiRegisterKernel() (docs/hostcuda.md)",
+                      kernel->name);
         return HOST_INVALID_FUNCTION;
     }
     bool named = function && dladdr(function, &info) && info.dli_sname;

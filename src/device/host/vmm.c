@@ -255,8 +255,8 @@ int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
     pthread_mutex_lock(&vmm.lock);
     struct block *block = find_block(id);
     int rc = check_map(ptr, bytes, offset, block);
-    if (!rc && mmap(ptr, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, block->fd,
-                    (off_t)offset) == MAP_FAILED)
+    const int how = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
+    if (!rc && mmap(ptr, bytes, PROT_NONE, how, block->fd, (off_t)offset) == MAP_FAILED)
         rc = HOST_MAP_FAILED;
     if (!rc) {
         *mapping = (struct mapping){vmm.mappings, block, ptr, bytes, 0};
@@ -288,9 +288,8 @@ int tuttiHostUnmap(void *ptr, size_t bytes)
     char *base = ptr;
     pthread_mutex_lock(&vmm.lock);
     bool good = fills_range(base, bytes);
-    if (good)
-        good = mmap(ptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
-                    -1, 0) != MAP_FAILED;
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    good = good && mmap(ptr, bytes, PROT_NONE, how, -1, 0) != MAP_FAILED;
     for (struct mapping **link = &vmm.mappings; good && *link;) {
         struct mapping *one = *link;
         if (one->base < base || one->base >= base + bytes) {
@@ -331,9 +330,10 @@ bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
     while (one && (p < one->base || p >= one->base + one->bytes)) {
         one = one->next;
     }
-    if (one)
+    if (one) {
         *mapped_out = (struct tt_mapped){one->base, one->bytes, one->access, one->block->id,
                                          one->block->card};
+    }
     pthread_mutex_unlock(&vmm.lock);
     return one != NULL;
 }

@@ -200,6 +200,10 @@ static void pointers(void)
     ANSWERS(cudaErrorInvalidValue, cudaHostGetDevicePointer((void **)&address, foreign, 0));
     WORKS(cudaHostGetFlags(&flags, pinned));
     ANSWERS(cudaErrorInvalidValue, cudaHostGetFlags(&flags, foreign));
+    WORKS(cudaStreamAttachMemAsync(NULL, managed, 0, cudaMemAttachGlobal));
+    ANSWERS(cudaErrorInvalidValue, cudaStreamAttachMemAsync(NULL, device, 0, cudaMemAttachGlobal));
+    ANSWERS(cudaErrorInvalidResourceHandle,
+            cudaStreamAttachMemAsync((cudaStream_t)foreign, managed, 0, cudaMemAttachGlobal));
     WORKS(cudaFree(device));
     WORKS(cudaFree(managed));
     WORKS(cudaFreeHost(pinned));

@@ -1,0 +1,2 @@
+// The same checks through C++.
+#include "ipc.c"
