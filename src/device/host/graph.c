@@ -266,19 +266,21 @@ int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *de
     struct host_item_share *share = NULL;
     struct CUgraphNode_st *made = NULL;
     struct tt_node told = *node;
+    if (node->kind == TT_NODE_ALLOC) told.ptr = NULL;
     int rc = check_add(graph, deps, ndeps, node);
     if (!rc && node->kind == TT_NODE_ALLOC)
         rc = tuttiHostMalloc(node->device, node->bytes, &told.ptr);
     if (!rc) rc = host_op_of_node(&told, &op);
+    if (rc && node->kind == TT_NODE_ALLOC) tuttiHostFree(told.ptr);
     if (rc) return rc;
     if (op.kind == HOST_OP_ITEM) share = host_share_make(op.item);
     if (share || op.kind != HOST_OP_ITEM) made = host_graph_add(graph, deps, ndeps, &op, share);
     if (!made) {
         host_op_unmake(node, &op);
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the item frees itself when unmade */
         free(share);
         return HOST_OUT_OF_MEMORY;
     }
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the node holds the share now */
     if (share) atomic_fetch_sub(&share->refs, 1);
     made->kind = node->kind;
     made->told = told;
