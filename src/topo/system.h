@@ -22,22 +22,6 @@ enum tt_topo_type { /* NCCL's order; also the order of node lists in reports */
                     TT_NODE_COUNT_,
 };
 
-enum tt_topo_way { /* types of links and of paths; smaller is better */
-                   TT_WAY_LOC,
-                   TT_WAY_NVL,
-                   TT_WAY_NVB,
-                   TT_WAY_C2C,
-                   TT_WAY_PIX, /* as a link: PCI */
-                   TT_WAY_PXB,
-                   TT_WAY_P2C,
-                   TT_WAY_PXN,
-                   TT_WAY_PHB,
-                   TT_WAY_SYS,
-                   TT_WAY_NET,
-                   TT_WAY_DIS,
-                   TT_WAY_COUNT_,
-};
-
 #define TT_TOPO_NODES 640 /* of a type */
 #define TT_TOPO_LINKS 576 /* of a node */
 #define TT_TOPO_LOC_BW 5000.0f
@@ -126,7 +110,6 @@ bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum t
 bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_topo_way type,
                        float bw);
 const char *tt_topo_type_name(enum tt_topo_type type);
-const char *tt_topo_way_name(enum tt_topo_way way);
 
 /* ---- build.c, switches.c: from elements to nodes ---- */
 

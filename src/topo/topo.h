@@ -1,11 +1,12 @@
 /* The machine as a graph, and what follows from it: device list, nodes, rings, trees, channels.
- * Until the search lands: one flat host per node. Pure but for detect_*.c. */
+ * Pure but for detect_*.c. */
 #pragma once
 
 #include "nccl.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define TT_MAX_CHANNELS 64
 
@@ -73,3 +74,129 @@ void tt_topo_system_free(struct tt_topo_system *system); /* accepts NULL */
 /* The members "system", "paths" and "access" of a machine report, as JSON text without the
  * enclosing braces. Caller frees; NULL when memory is short. */
 char *tt_topo_system_json(const struct tt_topo_system *system);
+
+/* ---- channel graphs of a node ---- */
+
+enum tt_topo_way { /* types of links and of paths; smaller is better */
+                   TT_WAY_LOC,
+                   TT_WAY_NVL,
+                   TT_WAY_NVB,
+                   TT_WAY_C2C,
+                   TT_WAY_PIX, /* as a link: PCI */
+                   TT_WAY_PXB,
+                   TT_WAY_P2C,
+                   TT_WAY_PXN,
+                   TT_WAY_PHB,
+                   TT_WAY_SYS,
+                   TT_WAY_NET,
+                   TT_WAY_DIS,
+                   TT_WAY_COUNT_,
+};
+const char *tt_topo_way_name(enum tt_topo_way way);
+
+enum tt_graph_kind { /* NCCL's graph ids */
+                     TT_GRAPH_RING,
+                     TT_GRAPH_TREE,
+                     TT_GRAPH_CHAIN, /* collnet chain */
+                     TT_GRAPH_NVLS,
+                     TT_GRAPH_DIRECT, /* collnet direct */
+                     TT_GRAPH_COUNT_,
+};
+
+enum tt_graph_pattern { /* NCCL's numbers */
+                        TT_PATTERN_BALANCED = 1,
+                        TT_PATTERN_SPLIT,
+                        TT_PATTERN_TREE,
+                        TT_PATTERN_RING,
+                        TT_PATTERN_NVLS,
+                        TT_PATTERN_DIRECT,
+};
+const char *tt_graph_kind_name(enum tt_graph_kind kind);          /* "ring" */
+const char *tt_graph_pattern_name(enum tt_graph_pattern pattern); /* "balanced_tree" */
+
+#define TT_NET_NONE UINT64_MAX
+
+struct tt_topo_graph { /* channels of one kind; nchannels 0: none */
+    enum tt_graph_kind kind;
+    enum tt_graph_pattern pattern;
+    int nchannels, ngpus;
+    int same_channels, cross_nic, hops;
+    float bw_intra, bw_inter; /* GB/s of a channel inside the node, and to others */
+    float latency_inter;      /* us */
+    enum tt_topo_way type_intra, type_inter;
+    int *intra;      /* owned; rank at position p of channel c: intra[c * ngpus + p]; NVLS: p = 0 */
+    uint64_t *inter; /* owned; first and last NIC of channel c: inter[2 * c], inter[2 * c + 1];
+                      * host << 56 | dev; TT_NET_NONE: none */
+};
+
+enum tt_topo_arch { TT_ARCH_NONE, TT_ARCH_X86, TT_ARCH_POWER, TT_ARCH_ARM, TT_ARCH_MIXED };
+enum tt_topo_vendor {
+    TT_VENDOR_NONE,
+    TT_VENDOR_INTEL,
+    TT_VENDOR_AMD,
+    TT_VENDOR_ZHAOXIN,
+    TT_VENDOR_MIXED,
+};
+
+struct tt_topo_domain { /* GPUs that stay together: a node, as algorithms see it */
+    int nranks;
+    int *rank;              /* owned; in node order */
+    bool inter;             /* the communicator is larger */
+    float max_bw, total_bw; /* GB/s: limits of the search */
+    bool nvswitch;
+    int cc_least, cc_most;  /* compute capabilities of its GPUs */
+    enum tt_topo_arch arch; /* of its first CPU */
+    enum tt_topo_vendor vendor;
+    int p2p_channels; /* per peer; least over its ranks */
+    float net_bw;     /* GB/s to the NICs of a rank; least over its ranks; 0: none */
+    struct tt_topo_graph graph[TT_GRAPH_COUNT_];
+};
+
+/* ---- a communicator over nodes ---- */
+
+struct tt_topo_node_place {              /* a node of a communicator */
+    const struct tt_topo_domain *domain; /* borrowed */
+    int rank_offset;                     /* added to the ranks of the domain */
+};
+
+struct tt_nvls_place { /* a rank's place among multicast heads; -1: none */
+    int head;          /* own number as a head */
+    int parent;        /* tree between nodes */
+    int child[3];      /* nranks + 1 + h: the multicast of head h */
+};
+
+/* What all ranks agree upon. Channels name graphs by number: `ring[ring_of[c]]`. */
+struct tt_topo_layout {
+    int nranks, nnodes;
+    int *node_of;                /* owned, nranks */
+    int least_local, most_local; /* ranks of a node */
+    int cc_least, cc_most;
+    enum tt_topo_arch arch; /* TT_ARCH_MIXED when nodes differ */
+    enum tt_topo_vendor vendor;
+    bool nvswitch, collnet;                      /* on every node; in use */
+    struct tt_topo_graph graph[TT_GRAPH_COUNT_]; /* values agreed upon; no channel lists */
+    enum tt_graph_pattern tree_pattern;          /* the largest over the nodes */
+    int nchannels;
+    int nvls_channels, nvls_heads, nvls_chunk_bytes, nvls_tree_chunk_bytes;
+    int p2p_channels, p2p_per_peer;
+    int tree_depth;
+    int nrings, ntrees;
+    int ring_of[TT_MAX_CHANNELS], tree_of[TT_MAX_CHANNELS];
+    int *ring[TT_MAX_CHANNELS];                  /* owned; ranks in order, from rank 0 */
+    struct tt_tree_place *tree[TT_MAX_CHANNELS]; /* owned; place of every rank */
+    struct tt_nvls_place *nvls[2]; /* owned; of every rank, on even and odd channels; NULL: off */
+};
+
+/* Domains of one machine in a communicator over `nmachines` equal ones: usually one, more where the
+ * network is faster than the ways between GPUs. Caller frees with tt_topo_domains_free().
+ * Errors: ncclInvalidUsage naming a variable or the machine without GPUs; ncclSystemError. */
+ncclResult_t tt_topo_domains_make(const struct tt_topo_file *file,
+                                  const struct tt_topo_options *options, int nmachines,
+                                  struct tt_topo_domain **domains_out, int *ndomains_out);
+void tt_topo_domains_free(struct tt_topo_domain *domains, int ndomains);
+
+/* Join nodes to a communicator: agreement, rings and trees over nodes, channels. The ranks of all
+ * places together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument. */
+ncclResult_t tt_topo_layout_make(const struct tt_topo_node_place *places, int nplaces,
+                                 struct tt_topo_layout **layout_out);
+void tt_topo_layout_free(struct tt_topo_layout *layout); /* accepts NULL */

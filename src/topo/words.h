@@ -2,6 +2,8 @@
  * Source of the tables: spec topology, section 1.3. */
 #pragma once
 
+#include "topo.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,8 +22,6 @@ enum tt_topo_role tt_word_role(const char *device_class, bool *known_out);
 /* Units of 0.1 Gb/s per lane; unknown texts count as Gen3. */
 int tt_word_link_units(const char *link_speed, bool *known_out);
 
-enum tt_topo_arch { TT_ARCH_NONE, TT_ARCH_X86, TT_ARCH_POWER, TT_ARCH_ARM };
-enum tt_topo_vendor { TT_VENDOR_NONE, TT_VENDOR_INTEL, TT_VENDOR_AMD, TT_VENDOR_ZHAOXIN };
 enum tt_topo_model { /* of an Intel or Zhaoxin CPU */
                      TT_MODEL_NONE,
                      TT_MODEL_INTEL_BDW,
