@@ -47,6 +47,12 @@ struct tt_topo_file; /* a checked machine file; opaque */
 ncclResult_t tt_topo_file_parse(const char *name, const char *text, size_t text_bytes,
                                 struct tt_topo_file **file_out);
 ncclResult_t tt_topo_file_read(const char *path, struct tt_topo_file **file_out);
+/* The machine that this runs on: NUMA domains with CPUs by hwloc, GPUs and NVLinks by NVML where it
+ * can be loaded, InfiniBand ports or else network interfaces that are up, and the PCI elements
+ * above them. Missing rights or files leave something out and are no error. Takes milliseconds (the
+ * GPUs some tens more): once per host, not per rank. Any thread. HWLOC_FSROOT reads a recorded
+ * tree. Errors: ncclSystemError when not even the CPUs can be read or memory is short. */
+ncclResult_t tt_topo_detect(struct tt_topo_file **file_out);
 void tt_topo_file_free(struct tt_topo_file *file); /* accepts NULL */
 
 /* What is odd but accepted: lines "NAME:LINE: warning: ...", "" when nothing. Lives as the file. */

@@ -1,0 +1,21 @@
+/* GPUs as NVIDIA's management library tells of them. It is loaded when asked for and never linked;
+ * where it is not there, there are no GPUs. Private to the room. */
+#pragma once
+
+#include <stdbool.h>
+
+enum { TT_NVML_LINKS = 36, TT_NVML_BUSID = 32 };
+
+struct tt_nvml_gpu {
+    char busid[TT_NVML_BUSID];                 /* lower case, "0000:07:00.0" */
+    int sm;                                    /* compute capability times ten */
+    int link_generation, link_width;           /* PCI, as it runs now; 0 unknown */
+    char nvlink[TT_NVML_LINKS][TT_NVML_BUSID]; /* far end of each active link */
+    int nnvlinks;
+    int c2c_count, c2c_mbps; /* links to the CPU, MB/s of each; 0 none */
+};
+
+/* Call for every GPU in NVML's order; returns how many, 0 without the library or without rights.
+ * A GPU that does not answer (lost, no rights) is left out and counted in *silent_out. */
+int tt_nvml_each(void (*call)(void *context, int index, const struct tt_nvml_gpu *gpu),
+                 void *context, int *silent_out);
