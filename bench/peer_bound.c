@@ -89,7 +89,7 @@ static int call(const struct bench_peer *peer, const struct bench_point *point)
     size_t n = (size_t)peer->nranks;
     size_t me = (size_t)peer->rank;
     size_t count = point->bytes / 4;
-    size_t slice = (count / n + 15) / 16 * 16;
+    size_t slice = ((count + n - 1) / n + 15) / 16 * 16;
     size_t first = me * slice < count ? me * slice : count;
     size_t last = first + slice < count ? first + slice : count;
     size_t block = point->bytes / n;

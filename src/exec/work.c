@@ -238,7 +238,7 @@ static void look_at_frames(struct tt_work *work)
         if (frame->conn == 0 && (enters || uses_slots(frame->program))) work->uses = true;
         touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
     }
-    work->stream = touched * (size_t)work->member->nranks > tt_cache_bytes();
+    work->stream = touched * (size_t)work->member->nranks > tt_cache_bytes() / 4 * 3;
     work->user_in = work->frames[0].in;
     work->user_out = work->frames[0].out;
 }

@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TILE_BYTES 4096 /* of accumulators; two of them and a tile per stream fit 32 KiB */
 
@@ -42,13 +41,19 @@ static const char *source_at(const struct tt_fold_job *job, int k, size_t byte)
 
 static void store(const struct tt_fold_job *job, size_t byte, const void *tile, size_t bytes)
 {
+    if (job->stream) {
+        tt_stream_tile(&(struct tt_stream_tile){.from = tile,
+                                                .at = byte,
+                                                .bytes = bytes,
+                                                .dsts = job->dsts,
+                                                .srcs = job->srcs,
+                                                .ndsts = job->ndsts,
+                                                .nsrcs = job->nsrcs});
+        return;
+    }
     for (int k = 0; k < job->ndsts; k++) {
         char *dst = (char *)job->dsts[k] + byte;
-        if (dst == tile) continue;
-        if (job->stream)
-            tt_stream_copy(dst, tile, bytes);
-        else
-            memcpy(dst, tile, bytes);
+        if (dst != tile) memcpy(dst, tile, bytes);
     }
 }
 
@@ -181,6 +186,7 @@ void tt_fold_run_at(const struct tt_fold_level *level, const struct tt_fold_job 
         type = &level->narrow[type_of(job)];
         run = is_plain_sum_of_two(job, type) ? sum_two_tile : narrow_tile;
     }
+    if (job->stream) per_tile /= 2; /* what is asked for ahead must still be there */
     struct tile tile;
     for (size_t at = 0; at < job->count; at += per_tile) {
         run(job, type, at, tt_min_size(per_tile, job->count - at), &tile);
@@ -195,29 +201,13 @@ void tt_fold_run(const struct tt_fold_job *job)
 
 /* ---- copies ---- */
 
-#define STRING_COPY_BYTES                                                                          \
-    ((size_t)1 << 20) /* from here on the string move wins (bench/exec_path) */
-
 void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream)
 {
     if (bytes == 0) return; /* the pointers may be NULL then */
     if (stream && bytes >= TILE_BYTES) {
         tt_stream_copy(dst, src, bytes);
         tt_stream_fence();
-    } else if (bytes >= STRING_COPY_BYTES) {
-        tt_string_copy(dst, src, bytes);
     } else {
         memcpy(dst, src, bytes);
     }
-}
-
-size_t tt_cache_bytes(void)
-{
-    static _Atomic size_t cached; /* asked once: the answer does not change */
-    size_t bytes = atomic_load_explicit(&cached, memory_order_relaxed);
-    if (bytes) return bytes;
-    intmax_t level3 = sysconf(_SC_LEVEL3_CACHE_SIZE), level2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    bytes = level3 > 0 ? (size_t)level3 : level2 > 0 ? (size_t)level2 : (size_t)32 << 20;
-    atomic_store_explicit(&cached, bytes, memory_order_relaxed);
-    return bytes;
 }

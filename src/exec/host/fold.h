@@ -42,11 +42,20 @@ const struct tt_fold_level *tt_fold_levels(int *count_out);
 /* Streaming copy: dst is not read into the cache. Not ordered by a release store: tt_stream_fence()
  * must follow before anybody is told. */
 void tt_stream_copy(void *dst, const void *src, size_t bytes);
+/* Stream one tile of results to every destination, and ask for the next tile of the sources
+ * meanwhile: memory is read while it is written. */
+struct tt_stream_tile {
+    const char *from; /* the tile */
+    size_t at, bytes; /* where it begins in sources and destinations, its size */
+    void *const *dsts;
+    const void *const *srcs;
+    int ndsts, nsrcs;
+};
+void tt_stream_tile(const struct tt_stream_tile *tile);
 void tt_stream_fence(void);
-/* `rep movsb` where it exists, memcpy elsewhere. */
-void tt_string_copy(void *dst, const void *src, size_t bytes);
 
-/* Bytes of the last-level cache; a guess of 32 MiB where the system does not say. */
+/* Bytes of the last-level cache that this processor's cores share; a guess of 32 MiB where the
+ * system does not say. */
 size_t tt_cache_bytes(void);
 
 /* The kernel of a type that is its own accumulator, NULL for the others. */

@@ -8,9 +8,10 @@ void tt_stream_copy(void *dst, const void *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
-void tt_stream_fence(void) {}
-
-void tt_string_copy(void *dst, const void *src, size_t bytes)
+void tt_stream_tile(const struct tt_stream_tile *tile)
 {
-    memcpy(dst, src, bytes);
+    for (int k = 0; k < tile->ndsts; k++)
+        memcpy((char *)tile->dsts[k] + tile->at, tile->from, tile->bytes);
 }
+
+void tt_stream_fence(void) {}

@@ -300,11 +300,6 @@ static void copy_libc(char *dst, const char *src, size_t bytes)
     memcpy(dst, src, bytes);
 }
 
-static void copy_string(char *dst, const char *src, size_t bytes)
-{
-    tt_string_copy(dst, src, bytes);
-}
-
 static void copy_stream(char *dst, const char *src, size_t bytes)
 {
     tt_stream_copy(dst, src, bytes);
@@ -342,7 +337,6 @@ static void rates(void)
     memset(dst, 0, most);
     for (size_t k = 0; k < TT_LEN(sizes); k++) {
         rate("copy libc", sizes[k], best_of(copy_libc, dst, src, sizes[k]));
-        rate("copy string", sizes[k], best_of(copy_string, dst, src, sizes[k]));
         rate("copy stream", sizes[k], best_of(copy_stream, dst, src, sizes[k]));
     }
     for (int type = 0; type < ncclNumTypes; type++) {
