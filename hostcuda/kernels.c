@@ -79,7 +79,7 @@ void __cudaRegisterUnifiedTable(void **handle)
 
 /* ---- the configuration between <<<>>> and the call of the stub ---- */
 
-enum { MAX_CONFIGURATIONS = 16 };
+enum { MAX_CONFIGURATIONS = 4 }; /* thread-local memory is scarce in programs that load us late */
 
 struct configuration {
     dim3 grid, block;

@@ -16,6 +16,8 @@ enum { TEXT_BYTES = 1024 };
 
 static struct {
     pthread_mutex_t lock;
+    bool keyed;
+    pthread_key_t copies; /* a copy per thread, on the heap: thread-local memory is scarce */
     char text[TEXT_BYTES];
 } last = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -26,13 +28,27 @@ static void keep_text(const char *text)
     pthread_mutex_unlock(&last.lock);
 }
 
+/* The thread's place for its copy; lock held. NULL when memory is short. */
+static char *own_copy(void)
+{
+    if (!last.keyed) last.keyed = pthread_key_create(&last.copies, free) == 0;
+    char *copy = last.keyed ? pthread_getspecific(last.copies) : NULL;
+    if (copy || !last.keyed) return copy;
+    copy = malloc(TEXT_BYTES);
+    if (copy && pthread_setspecific(last.copies, copy)) {
+        free(copy);
+        copy = NULL;
+    }
+    return copy;
+}
+
 const char *tt_last_error(void)
 {
-    static _Thread_local char thread_text[TEXT_BYTES];
     pthread_mutex_lock(&last.lock);
-    memcpy(thread_text, last.text, sizeof(thread_text));
+    char *copy = own_copy();
+    if (copy) memcpy(copy, last.text, TEXT_BYTES);
     pthread_mutex_unlock(&last.lock);
-    return thread_text;
+    return copy ? copy : "out of memory";
 }
 
 void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, const char *fmt, ...)
