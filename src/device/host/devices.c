@@ -276,11 +276,27 @@ static void in_child(void)
     atomic_store_explicit(&host_is_child, true, memory_order_relaxed);
 }
 
+/* Ranks on this host as the launcher tells, 0 when none does. Each wants a device of its own. */
+static int64_t launched_ranks(void)
+{
+    static const char *const names[] = {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                        "MPI_LOCALNRANKS", "SLURM_TASKS_PER_NODE"};
+    int64_t most = 0;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *text = getenv(names[i]);
+        int64_t ranks = text ? strtoll(text, NULL, 10) : 0; /* Slurm: "16(x2),8" */
+        if (ranks > most) most = ranks;
+    }
+    return most;
+}
+
 static void discover(void)
 {
     bool from_file = read_machine_file();
-    if (!from_file || tt_param_is_set("TUTTI_DEVICES")) {
+    bool told = tt_param_is_set("TUTTI_DEVICES");
+    if (!from_file || told) {
         int64_t count = tt_param_int("TUTTI_DEVICES");
+        if (!told && launched_ranks() > count) count = launched_ranks();
         fill_cards(count < 0 ? 0 : count > HOST_MAX_DEVICES ? HOST_MAX_DEVICES : (int)count);
     }
     choose_visible();

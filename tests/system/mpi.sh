@@ -1,0 +1,21 @@
+#!/bin/sh
+# mpi.sh openmpi|mpich PROGRAM.c SOURCE BUILD: compiles an MPI program against our libraries and starts it, also with
+# more ranks than the usual number of devices. Skipped (77) where that MPI is not installed.
+set -eu
+mpi=$1 program=$2 source=$3 build=$4
+compiler=mpicc.$mpi launcher=mpirun.$mpi
+if ! command -v "$compiler" >/dev/null || ! command -v "$launcher" >/dev/null; then
+    echo "$compiler and $launcher are not installed"
+    exit 77
+fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+libraries=$build/src:$build/hostcuda
+$compiler -o "$folder/program" "$program" -I"$source/include" -I"$source/include/hostcuda" -L"$build/src" -L"$build/hostcuda" \
+    -lnccl -lcudart
+options=
+[ "$mpi" = mpich ] || options="--allow-run-as-root --oversubscribe"
+for ranks in 1 3 10; do
+    # shellcheck disable=SC2086
+    LD_LIBRARY_PATH=$libraries timeout 60 "$launcher" $options -n $ranks "$folder/program"
+done
