@@ -7,6 +7,7 @@
 static const struct tutti_command commands[] = {
     {"run", "start a program as several ranks on this machine or on hosts", cmd_run},
     {"perf", "measure and check collectives", cmd_perf},
+    {"topo", "show, explain and compare machines, and what follows from them", cmd_topo},
     {"env", "list every variable with value and origin, or print what to eval", cmd_env},
     {"version", "print versions", cmd_version},
 };
@@ -21,6 +22,7 @@ static int help(void)
     printf("\nexamples:\n"
            "  tutti perf --ranks 4 allreduce       four processes on this machine's CPU\n"
            "  tutti run -n 8 ./my_nccl_program     eight ranks of your own program\n"
+           "  tutti topo show box.xml              a machine file as a picture of text\n"
            "  eval \"$(tutti env --shell)\"          let the shell find headers and libraries\n");
     return 0;
 }

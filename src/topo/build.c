@@ -280,8 +280,7 @@ static void join_cpus(struct builder *builder)
 
 /* ---- rows that join what the tree does not ---- */
 
-/* GB/s of one NVLink, by compute capability. */
-static float nvlink_bw(int cc)
+float tt_topo_nvlink_bw(int cc)
 {
     if (cc >= 100) return 40.1f;
     if (cc >= 90) return 20.6f;
@@ -294,7 +293,7 @@ static float nvlink_bw(int cc)
 static void add_nvlink(struct builder *builder, const struct tt_xml_node *row,
                        struct tt_topo_node *dev)
 {
-    float bw = (float)tt_topo_int(row, "count", 0) * nvlink_bw(dev->cc);
+    float bw = (float)tt_topo_int(row, "count", 0) * tt_topo_nvlink_bw(dev->cc);
     enum tt_topo_role role = tt_word_role(tt_xml_get(row, "tclass"), NULL);
     if (role == TT_ROLE_GPU) {
         struct tt_topo_node *to = find(builder, TT_NODE_DEV, tt_topo_busid(row, "target"));

@@ -54,6 +54,9 @@ ncclResult_t tt_topo_env_read(struct tt_topo_env *env)
         .net_gdr_c2c = tt_param_bool("NCCL_NET_GDR_C2C"),
         .net_disable_intra = tt_param_bool("NCCL_NET_DISABLE_INTRA"),
         .shm_disable = tt_param_bool("NCCL_SHM_DISABLE"),
+        .cross_nic = (int)tt_param_int("NCCL_CROSS_NIC"),
+        .scatter_nets = tt_param_bool("NCCL_MNNVL_SCATTER_NETS_ENABLE"),
+        .rail_per_host = tt_param_bool("NCCL_MNNVL_RAIL_PER_HOST"),
         .netdevs_policy = netdevs_policy(tt_param_str("NCCL_NETDEVS_POLICY")),
     };
     ncclResult_t rc = read_level("NCCL_P2P_LEVEL", &env->p2p_level);

@@ -117,16 +117,6 @@ static enum tt_topo_way step_type(const struct spread *spread, const struct tt_t
     return type > path->type ? type : path->type;
 }
 
-static struct tt_topo_link *way_back(const struct tt_topo_node *node,
-                                     const struct tt_topo_link *link)
-{
-    for (int k = 0; k < link->peer->nlinks; k++) {
-        struct tt_topo_link *back = &link->peer->links[k];
-        if (back->peer == node && back->type == link->type) return back;
-    }
-    return NULL;
-}
-
 static bool is_better(const struct tt_topo_path *old, const struct tt_topo_path *new)
 {
     if (new->type != old->type) return new->type < old->type;
@@ -147,7 +137,7 @@ static void try_link(struct spread *spread, struct tt_topo_node *node,
     struct tt_topo_node *peer = link->peer;
     const struct tt_topo_path *path = tt_topo_path(node, spread->base);
     if (!may_cross(spread, node, link, path->hops)) return;
-    struct tt_topo_link *back = way_back(node, link);
+    struct tt_topo_link *back = tt_topo_link_back(node, link);
     if (!back) {
         spread->rc = tt_fail(ncclInvalidUsage, "topology: %s link from %s %d to %s %d: no way back",
                              tt_topo_way_name(link->type), tt_topo_type_name(node->type),

@@ -94,8 +94,9 @@ static void fill_tree(const struct nodes *nodes, int tree, struct tt_tree_place 
         struct tt_tree_place *place = &places[head(nodes, v)];
         struct tt_tree_node node = tt_tree_node(tree, v, nodes->count);
         place->parent = head(nodes, node.parent);
-        place->child[1] = head(nodes, node.child[0]);
-        place->child[2] = head(nodes, node.child[1]);
+        bool only_second = node.child[0] < 0; /* of the root */
+        place->child[1] = head(nodes, node.child[only_second ? 1 : 0]);
+        place->child[2] = head(nodes, only_second ? -1 : node.child[1]);
     }
 }
 

@@ -75,6 +75,28 @@ void tt_topo_node_drop(struct tt_topo_system *system, struct tt_topo_node *node)
     node_free(node);
 }
 
+void tt_topo_gpu_drop(struct tt_topo_system *system, struct tt_topo_node *gpu)
+{
+    struct tt_topo_node *dev = gpu->dev;
+    tt_topo_paths_drop(system);
+    int kept = 0;
+    for (int k = 0; k < dev->nlinks; k++) {
+        if (dev->links[k].peer != gpu) dev->links[kept++] = dev->links[k];
+    }
+    dev->nlinks = kept;
+    tt_topo_node_drop(system, gpu);
+}
+
+struct tt_topo_link *tt_topo_link_back(const struct tt_topo_node *node,
+                                       const struct tt_topo_link *link)
+{
+    for (int k = 0; k < link->peer->nlinks; k++) {
+        struct tt_topo_link *back = &link->peer->links[k];
+        if (back->peer == node && back->type == link->type) return back;
+    }
+    return NULL;
+}
+
 /* Move link number k towards the front, past all links of strictly smaller bandwidth. */
 static void settle(struct tt_topo_node *node, int k)
 {

@@ -31,6 +31,7 @@ struct tt_topo_node;
 struct tt_topo_link {
     enum tt_topo_way type; /* LOC, NVL, C2C, PIX (PCI), SYS, NET */
     float bw;
+    float budget; /* what a search has not yet given to channels */
     struct tt_topo_node *peer;
 };
 
@@ -57,7 +58,7 @@ struct tt_topo_node {
     enum tt_topo_arch arch;        /* CPU */
     enum tt_topo_vendor vendor;
     enum tt_topo_model model;
-    float bw, latency; /* NET */
+    float bw, budget, latency; /* NET */
     uint64_t guid, slot;
     int port, coll, max_conn, rail, plane;
     struct tt_topo_node *local_gpu; /* NET: the GPU it prefers; NULL: none */
@@ -75,6 +76,8 @@ struct tt_topo_env {   /* NCCL's variables that the graph obeys */
     int net_gdr_read;  /* -2: by architecture */
     bool nvb_disable, pxn_disable, pxn_c2c, net_gdr_c2c, net_disable_intra, shm_disable;
     int netdevs_policy; /* 0: AUTO, -1: ALL, n: at most n */
+    int cross_nic;
+    bool scatter_nets, rail_per_host; /* in an NVLink domain of several hosts */
 };
 
 struct tt_topo_system {
@@ -102,6 +105,8 @@ struct tt_topo_node *tt_topo_node_new(struct tt_topo_system *system, enum tt_top
                                       uint64_t id);
 struct tt_topo_node *tt_topo_node_find(const struct tt_topo_system *system, enum tt_topo_type type,
                                        uint64_t id);
+/* Take a rank's GPU out; its device stays. Paths are to be made anew. */
+void tt_topo_gpu_drop(struct tt_topo_system *system, struct tt_topo_node *gpu);
 /* Take a node out that nobody links to any more, and free it. */
 void tt_topo_node_drop(struct tt_topo_system *system, struct tt_topo_node *node);
 /* Add one direction; links of one type to one node are summed up. False: too many, or no memory. */
@@ -109,11 +114,16 @@ bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum t
                       float bw);
 bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_topo_way type,
                        float bw);
+/* The link from a link's far end back to `node`; NULL: none. */
+struct tt_topo_link *tt_topo_link_back(const struct tt_topo_node *node,
+                                       const struct tt_topo_link *link);
 const char *tt_topo_type_name(enum tt_topo_type type);
 
 /* ---- build.c, switches.c: from elements to nodes ---- */
 
 struct tt_xml_node;
+/* GB/s of one NVLink, by compute capability. */
+float tt_topo_nvlink_bw(int cc);
 ncclResult_t tt_topo_build(struct tt_topo_system *system, const struct tt_xml_node *root);
 /* Make one crossbar of switches that show two levels. False when memory is short. */
 bool tt_topo_flatten(struct tt_topo_system *system);

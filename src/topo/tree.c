@@ -9,6 +9,7 @@ static struct tt_tree_node below_zero(int v, int low, int n)
 {
     struct tt_tree_node place = {.parent = (v ^ low) | (low << 1), .child = {-1, -1}};
     if (place.parent >= n) place.parent = v ^ low;
+    place.which = v < place.parent ? 0 : 1;
     if (low == 1) return place;
     place.child[0] = v - low / 2;
     int step = low / 2;
@@ -27,7 +28,7 @@ static struct tt_tree_node first_tree(int v, int n)
     while (top * 2 < n) {
         top *= 2;
     }
-    if (n > 1) root.child[0] = top;
+    if (n > 1) root.child[1] = top;
     return root;
 }
 

@@ -1,5 +1,6 @@
-/* Graphs, paths and access of all golden machines equal the reference, link order included; bad
- * files get the answer that their table says. The first argument is the folder. */
+/* Graphs, paths, access, channels and layouts of all golden machines equal the reference, orders
+ * included; bad files get the answer that their table says. The first argument is the folder. */
+#include "tools/topo/machine.h"
 #include "unit/check.h"
 
 #include "base/error.h"
@@ -107,6 +108,55 @@ static json_t *answer(const char *topology, const struct tt_topo_options *option
     return have;
 }
 
+/* One machine in a communicator of `nodes` of them. */
+static json_t *scenario(const char *topology, const struct tt_topo_options *options, int nodes)
+{
+    char path[512];
+    struct tt_topo_file *file = NULL;
+    struct tt_topo_domain *domains = NULL;
+    struct tt_topo_layout *layout = NULL;
+    struct tt_topo_node_place places[64];
+    int ndomains = 0;
+    join_path(path, sizeof(path), folder, topology);
+    assert_int_equal(tt_topo_file_read(path, &file), ncclSuccess);
+    assert_int_equal(tt_topo_domains_make(file, options, nodes, &domains, &ndomains), ncclSuccess);
+    int nplaces = nodes * ndomains;
+    int ranks = 0;
+    json_t *list = json_array();
+    for (int d = 0; d < ndomains; d++) {
+        ranks += domains[d].nranks;
+        json_array_append_new(list, topo_domain_json(&domains[d]));
+    }
+    assert_in_range(nplaces, 1, 64);
+    for (int p = 0; p < nplaces; p++) {
+        places[p].domain = &domains[p % ndomains];
+        places[p].rank_offset = p / ndomains * ranks;
+    }
+    assert_int_equal(tt_topo_layout_make(places, nplaces, &layout), ncclSuccess);
+    json_t *have = json_pack("{s:i, s:i, s:o, s:o}", "nodes", nodes, "ranks", layout->nranks,
+                             "domains", list, "layout", topo_layout_json(layout));
+    tt_topo_layout_free(layout);
+    tt_topo_domains_free(domains, ndomains);
+    tt_topo_file_free(file);
+    return have;
+}
+
+static void check_scenarios(json_t *want, const struct tt_topo_options *options)
+{
+    json_t *scenarios = json_object_get(want, "scenarios");
+    const char *topology = json_string_value(json_object_get(want, "topology"));
+    assert_true(json_array_size(scenarios) >= 3);
+    for (size_t k = 0; k < json_array_size(scenarios); k++) {
+        char where[64];
+        json_t *one = json_array_get(scenarios, k);
+        int nodes = (int)json_integer_value(json_object_get(one, "nodes"));
+        (void)snprintf(where, sizeof(where), "%d nodes", nodes);
+        json_t *have = scenario(topology, options, nodes);
+        compare(one, have, where);
+        json_decref(have);
+    }
+}
+
 static void check_machine(const char *name)
 {
     char path[512];
@@ -122,6 +172,7 @@ static void check_machine(const char *name)
     };
     set_words(words, true);
     json_t *have = answer(json_string_value(json_object_get(want, "topology")), &options);
+    check_scenarios(want, &options);
     set_words(words, false);
     static const char *const parts[] = {"system", "paths", "access"};
     for (int k = 0; k < 3; k++) {

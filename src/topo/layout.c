@@ -1,0 +1,192 @@
+/* From nodes to a communicator: what all agree upon, then rings, trees, multicast and channels.
+ * Every rank computes all of it alone from the same input. Source: spec topology, section 8. */
+#include "layout.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/param.h"
+
+#include <stdlib.h>
+
+/* ---- nodes ---- */
+
+static int first_rank(const struct tt_topo_node_place *place)
+{
+    int first = place->domain->rank[0];
+    for (int k = 1; k < place->domain->nranks; k++) {
+        if (place->domain->rank[k] < first) first = place->domain->rank[k];
+    }
+    return first + place->rank_offset;
+}
+
+static ncclResult_t claim(struct tt_topo_layout *layout, const struct tt_topo_node_place *place,
+                          int number)
+{
+    for (int k = 0; k < place->domain->nranks; k++) {
+        int rank = place->domain->rank[k] + place->rank_offset;
+        if (rank < 0 || rank >= layout->nranks || layout->node_of[rank] >= 0) {
+            return tt_fail(ncclInvalidArgument,
+                           "topology: rank %d of %d is out of range or on two nodes", rank,
+                           layout->nranks);
+        }
+        layout->node_of[rank] = number;
+    }
+    return ncclSuccess;
+}
+
+/* Every rank's place first, then numbers by the first rank. */
+static ncclResult_t order_nodes(struct tt_topo_layout *layout,
+                                const struct tt_topo_node_place *places,
+                                struct tt_layout_nodes *nodes)
+{
+    for (int r = 0; r < layout->nranks; r++)
+        layout->node_of[r] = -1;
+    for (int p = 0; p < layout->nnodes; p++) {
+        ncclResult_t rc = claim(layout, &places[p], p);
+        if (rc) return rc;
+    }
+    for (int r = 0; r < layout->nranks; r++) {
+        const struct tt_topo_node_place *place = &places[layout->node_of[r]];
+        if (first_rank(place) == r) nodes->place[nodes->count++] = place;
+    }
+    for (int v = 0; v < nodes->count; v++) {
+        const struct tt_topo_node_place *place = nodes->place[v];
+        for (int k = 0; k < place->domain->nranks; k++)
+            layout->node_of[place->domain->rank[k] + place->rank_offset] = v;
+    }
+    return ncclSuccess;
+}
+
+/* ---- agreement ---- */
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+static int most(int a, int b)
+{
+    return a > b ? a : b;
+}
+
+static void agree_on_graph(struct tt_topo_graph *all, const struct tt_topo_graph *one)
+{
+    all->nchannels = least(all->nchannels, one->nchannels);
+    all->same_channels = least(all->same_channels, one->same_channels);
+    if (one->bw_intra < all->bw_intra) all->bw_intra = one->bw_intra;
+    if (one->bw_inter < all->bw_inter) all->bw_inter = one->bw_inter;
+    if (one->type_intra > all->type_intra) all->type_intra = one->type_intra;
+    if (one->type_inter > all->type_inter) all->type_inter = one->type_inter;
+    all->cross_nic = most(all->cross_nic, one->cross_nic);
+}
+
+static void agree_on_facts(struct tt_topo_layout *layout, const struct tt_topo_domain *domain)
+{
+    layout->least_local = least(layout->least_local, domain->nranks);
+    layout->most_local = most(layout->most_local, domain->nranks);
+    layout->cc_least = least(layout->cc_least, domain->cc_least);
+    layout->cc_most = most(layout->cc_most, domain->cc_most);
+    layout->nvswitch = layout->nvswitch && domain->nvswitch;
+    if (layout->arch != domain->arch) layout->arch = TT_ARCH_MIXED;
+    if (layout->vendor != domain->vendor) layout->vendor = TT_VENDOR_MIXED;
+    enum tt_graph_pattern pattern = domain->graph[TT_GRAPH_TREE].pattern;
+    if (pattern > layout->tree_pattern) layout->tree_pattern = pattern;
+    for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++)
+        agree_on_graph(&layout->graph[kind], &domain->graph[kind]);
+}
+
+static void agree(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes)
+{
+    const struct tt_topo_domain *first = nodes->place[0]->domain;
+    layout->least_local = layout->most_local = first->nranks;
+    layout->cc_least = first->cc_least;
+    layout->cc_most = first->cc_most;
+    layout->arch = first->arch;
+    layout->vendor = first->vendor;
+    layout->nvswitch = first->nvswitch;
+    for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++) {
+        layout->graph[kind] = first->graph[kind];
+        layout->graph[kind].intra = NULL; /* channel lists stay with the nodes */
+        layout->graph[kind].inter = NULL;
+    }
+    for (int v = 0; v < nodes->count; v++)
+        agree_on_facts(layout, nodes->place[v]->domain);
+    bool enough = layout->nnodes >= tt_param_int("NCCL_COLLNET_NODE_THRESHOLD");
+    layout->collnet = layout->graph[TT_GRAPH_CHAIN].nchannels > 0 && enough;
+}
+
+/* ---- making ---- */
+
+void tt_topo_layout_free(struct tt_topo_layout *layout)
+{
+    if (!layout) return;
+    for (int c = 0; c < TT_MAX_CHANNELS; c++) {
+        free(layout->ring[c]);
+        free(layout->tree[c]);
+    }
+    free(layout->nvls[0]);
+    free(layout->nvls[1]);
+    free(layout->node_of);
+    free(layout);
+}
+
+static int log2_floor(int value)
+{
+    int log = 0;
+    while (value >> (log + 1)) {
+        log++;
+    }
+    return log;
+}
+
+static ncclResult_t join(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes)
+{
+    int base =
+        least(layout->graph[TT_GRAPH_RING].nchannels, layout->graph[TT_GRAPH_TREE].nchannels);
+    layout->graph[TT_GRAPH_RING].nchannels = base;
+    layout->graph[TT_GRAPH_TREE].nchannels = base;
+    layout->tree_depth = layout->nranks / layout->nnodes - 1 + log2_floor(layout->nnodes);
+    ncclResult_t rc = tt_layout_rings(layout, nodes, base);
+    if (rc) return rc;
+    rc = tt_layout_trees(layout, nodes, base);
+    if (rc) return rc;
+    int per_peer = TT_MAX_CHANNELS;
+    float net_bw = nodes->place[0]->domain->net_bw;
+    for (int v = 0; v < nodes->count; v++) {
+        const struct tt_topo_domain *domain = nodes->place[v]->domain;
+        per_peer = least(per_peer, domain->p2p_channels);
+        if (domain->net_bw < net_bw) net_bw = domain->net_bw;
+    }
+    tt_layout_channels(layout, base);
+    tt_layout_p2p_channels(layout, per_peer);
+    return tt_layout_nvls(layout, nodes, net_bw);
+}
+
+ncclResult_t tt_topo_layout_make(const struct tt_topo_node_place *places, int nplaces,
+                                 struct tt_topo_layout **layout_out)
+{
+    struct tt_topo_layout *layout = tt_calloc(1, sizeof(*layout));
+    struct tt_layout_nodes nodes = {.place = tt_calloc((size_t)nplaces, sizeof(*nodes.place))};
+    ncclResult_t rc = ncclSuccess;
+    size_t nranks = 0;
+    for (int p = 0; p < nplaces; p++)
+        nranks += (size_t)places[p].domain->nranks;
+    if (layout) layout->node_of = tt_calloc(nranks, sizeof(int));
+    if (!layout || !layout->node_of || !nodes.place || nranks > 1 << 24) {
+        rc = tt_fail(ncclSystemError, "topology: out of memory for %zu ranks", nranks);
+        goto out;
+    }
+    layout->nranks = (int)nranks;
+    layout->nnodes = nplaces;
+    rc = order_nodes(layout, places, &nodes);
+    if (rc) goto out;
+    agree(layout, &nodes);
+    rc = join(layout, &nodes);
+    if (rc) goto out;
+    *layout_out = layout;
+    layout = NULL;
+out:
+    free(nodes.place);
+    tt_topo_layout_free(layout);
+    return rc;
+}

@@ -1,0 +1,83 @@
+/* Trees over nodes: a chain inside each node, and between nodes a double binary tree whose edges
+ * end at the GPUs that the node's pattern names: its first for the parent, its first or second for
+ * the children. Channel c uses the first tree, channel c + nchannels the second. */
+#include "layout.h"
+#include "tree.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Rank of a node that talks to its child number `which` (0, 1), or to its parent (-1). */
+static int speaker(const struct tt_topo_node_place *place, int channel, int which)
+{
+    enum tt_graph_pattern pattern = place->domain->graph[TT_GRAPH_TREE].pattern;
+    bool second =
+        (which == 0 && pattern != TT_PATTERN_TREE) || (which == 1 && pattern == TT_PATTERN_SPLIT);
+    if (place->domain->nranks < 2) second = false;
+    return tt_layout_rank(place, TT_GRAPH_TREE, channel, second ? 1 : 0);
+}
+
+static void add_child(struct tt_tree_place *place, int child)
+{
+    int slot = 0;
+    while (slot < 2 && place->child[slot] >= 0) {
+        slot++;
+    }
+    place->child[slot] = child;
+}
+
+static void fill_chain(const struct tt_topo_node_place *node, int channel,
+                       struct tt_tree_place *tree)
+{
+    int n = node->domain->nranks;
+    for (int k = 0; k < n; k++) {
+        struct tt_tree_place *place = &tree[tt_layout_rank(node, TT_GRAPH_TREE, channel, k)];
+        *place = (struct tt_tree_place){.parent = -1, .child = {-1, -1, -1}};
+        if (k > 0) place->parent = tt_layout_rank(node, TT_GRAPH_TREE, channel, k - 1);
+        if (k + 1 < n) place->child[0] = tt_layout_rank(node, TT_GRAPH_TREE, channel, k + 1);
+    }
+}
+
+static void fill_tree(const struct tt_layout_nodes *nodes, int which, int channel,
+                      struct tt_tree_place *tree)
+{
+    for (int v = 0; v < nodes->count; v++)
+        fill_chain(nodes->place[v], channel, tree);
+    for (int v = 0; v < nodes->count; v++) {
+        struct tt_tree_node place = tt_tree_node(which, v, nodes->count);
+        int up = speaker(nodes->place[v], channel, -1);
+        if (place.parent >= 0) {
+            tree[up].parent = speaker(nodes->place[place.parent], channel, place.which);
+        }
+        for (int k = 0; k < 2; k++) {
+            if (place.child[k] < 0) continue;
+            add_child(&tree[speaker(nodes->place[v], channel, k)],
+                      speaker(nodes->place[place.child[k]], channel, -1));
+        }
+    }
+}
+
+ncclResult_t tt_layout_trees(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
+                             int nchannels)
+{
+    size_t bytes = (size_t)layout->nranks * sizeof(struct tt_tree_place);
+    for (int c = 0; c < 2 * nchannels && c < TT_MAX_CHANNELS; c++) {
+        struct tt_tree_place *tree = tt_calloc((size_t)layout->nranks, sizeof(*tree));
+        if (!tree) return tt_fail(ncclSystemError, "topology: out of memory for trees");
+        fill_tree(nodes, c / nchannels, c % nchannels, tree);
+        int same = 0;
+        while (same < layout->ntrees && memcmp(layout->tree[same], tree, bytes) != 0) {
+            same++;
+        }
+        layout->tree_of[c] = same;
+        if (same < layout->ntrees) {
+            free(tree);
+        } else {
+            layout->tree[layout->ntrees++] = tree;
+        }
+    }
+    return ncclSuccess;
+}

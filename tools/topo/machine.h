@@ -1,0 +1,53 @@
+/* What the subcommands of `tutti topo` share: options, the machine at hand, and JSON of graphs. */
+#pragma once
+
+#include "topo/topo.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+enum { TOPO_MOST_COUNTS = 16 };
+
+struct topo_options {
+    const char *paths[2]; /* machine files */
+    int npaths;
+    int nodes[TOPO_MOST_COUNTS]; /* numbers of equal machines */
+    int ncounts;
+    struct tt_topo_options look;
+    bool json, svg, time, p2p;
+};
+
+/* Options of any subcommand; says on stderr what is wrong and returns 2, else 0. `help` runs
+ * on --help, which returns -1. */
+int topo_options_read(struct topo_options *options, int argc, char **argv, void (*help)(void));
+/* What failed last, on stderr. */
+void topo_tell(void);
+/* Read a machine file and print its warnings on stderr; says what is wrong. */
+struct tt_topo_file *topo_open(const char *path);
+
+/* A machine in a communicator of `nodes` of them. */
+struct topo_scenario {
+    int nodes, ndomains;
+    struct tt_topo_domain *domains; /* owned */
+    struct tt_topo_layout *layout;  /* owned */
+};
+/* False after saying what is wrong. */
+bool topo_scenario_make(const struct tt_topo_file *file, const struct tt_topo_options *look,
+                        int nodes, struct topo_scenario *scenario);
+void topo_scenario_free(struct topo_scenario *scenario);
+
+/* The objects "system", "paths" and "access" of a machine; NULL after saying what is wrong. */
+json_t *topo_system(const struct tt_topo_file *file, const struct tt_topo_options *look);
+json_t *topo_domain_json(const struct tt_topo_domain *domain);
+json_t *topo_layout_json(const struct tt_topo_layout *layout);
+json_t *topo_scenario_json(const struct topo_scenario *scenario);
+/* A number with the seven digits that single precision holds. */
+json_t *topo_number(double value);
+/* One object on standard output, and its end of line. */
+void topo_print(const json_t *object);
+
+/* Model, thresholds and choices for a layout; NULL: none. */
+json_t *export_tuning(const struct tt_topo_layout *layout);
+
+int topo_export(const struct topo_options *options);
+int topo_check(const struct topo_options *options);

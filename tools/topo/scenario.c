@@ -1,0 +1,64 @@
+/* Scenarios: a machine file as one or more equal nodes of a communicator, made and as JSON. */
+#include "machine.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- making ---- */
+
+void topo_scenario_free(struct topo_scenario *scenario)
+{
+    tt_topo_layout_free(scenario->layout);
+    tt_topo_domains_free(scenario->domains, scenario->ndomains);
+    *scenario = (struct topo_scenario){0};
+}
+
+static bool join(struct topo_scenario *scenario)
+{
+    size_t count = (size_t)scenario->nodes * (size_t)scenario->ndomains;
+    struct tt_topo_node_place *places = calloc(count, sizeof(*places));
+    if (!places) {
+        (void)tt_fail(ncclSystemError, "tutti topo: out of memory for %zu nodes", count);
+        return false;
+    }
+    int ranks = 0; /* of a machine */
+    for (int d = 0; d < scenario->ndomains; d++)
+        ranks += scenario->domains[d].nranks;
+    for (size_t p = 0; p < count; p++) {
+        int machine = (int)p / scenario->ndomains;
+        places[p].domain = &scenario->domains[(int)p % scenario->ndomains];
+        places[p].rank_offset = machine * ranks;
+    }
+    ncclResult_t rc = tt_topo_layout_make(places, (int)count, &scenario->layout);
+    free(places);
+    return rc == ncclSuccess;
+}
+
+bool topo_scenario_make(const struct tt_topo_file *file, const struct tt_topo_options *look,
+                        int nodes, struct topo_scenario *scenario)
+{
+    *scenario = (struct topo_scenario){.nodes = nodes};
+    ncclResult_t rc =
+        tt_topo_domains_make(file, look, nodes, &scenario->domains, &scenario->ndomains);
+    if (!rc && join(scenario)) return true;
+    topo_tell();
+    topo_scenario_free(scenario);
+    return false;
+}
+
+/* ---- as JSON ---- */
+
+json_t *topo_scenario_json(const struct topo_scenario *scenario)
+{
+    json_t *domains = json_array();
+    for (int d = 0; d < scenario->ndomains; d++)
+        json_array_append_new(domains, topo_domain_json(&scenario->domains[d]));
+    json_t *object = json_pack("{s:i, s:i, s:o, s:o}", "nodes", scenario->nodes, "ranks",
+                               scenario->layout->nranks, "domains", domains, "layout",
+                               topo_layout_json(scenario->layout));
+    json_t *tuning = export_tuning(scenario->layout);
+    if (tuning) json_object_set_new(object, "tuning", tuning);
+    return object;
+}
