@@ -314,5 +314,5 @@ void tt_work_rebind(struct tt_work *work, const void *in, void *out)
         work->frames[f].in = in;
         work->frames[f].out = out;
     }
-    allow_refs(work);
+    if (!work->shot) allow_refs(work);
 }

@@ -155,7 +155,7 @@ static ncclResult_t choose(struct tt_plan *plan, const struct tt_task *task, int
 static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
                        const struct tt_bound *bound)
 {
-    if (!task->logged || plan->comm->member.rank != 0) return;
+    if (plan->comm->member.rank != 0) return;
     tt_info(TT_LOG_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}",
             tt_func_name(task->func), tt_operation_bytes(task), tt_algo_name(bound->choice.algo),
             tt_proto_name(bound->choice.proto), bound->nframes - 1);
@@ -215,7 +215,18 @@ static struct tt_bound *vacant_entry(struct tt_plan *plan, const struct tt_memo_
     return bound;
 }
 
-/* Choose and bind a collective into a memo entry. */
+/* What all ranks choose alike, and this rank's part of it. A message has nothing to choose. */
+static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_node *node, int nops,
+                              struct tt_bound *bound)
+{
+    const struct tt_task *task = &node->task;
+    if (tt_messages_single(plan, task)) return tt_messages_bind(plan, task, bound);
+    ncclResult_t rc = check_buffers(task);
+    if (!rc) rc = choose(plan, task, nops, &bound->choice);
+    return rc ? rc : tt_bind_collective(plan, node, bound);
+}
+
+/* Choose and bind a call into a memo entry. */
 static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node, int nops,
                          struct tt_bound **bound_out)
 {
@@ -224,13 +235,10 @@ static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node, int n
     if (!bound || !bound_serves(bound, &key)) bound = memo_hit(plan, &key);
     *bound_out = bound;
     if (bound) return ncclSuccess;
-    ncclResult_t rc = check_buffers(&node->task);
-    if (rc) return rc;
     plan->misses++;
     bound = vacant_entry(plan, &key);
     bound->valid = false;
-    rc = choose(plan, &node->task, nops, &bound->choice);
-    if (!rc) rc = tt_bind_collective(plan, node, bound);
+    ncclResult_t rc = bind_call(plan, node, nops, bound);
     if (rc) return rc;
     tt_launch_spec(plan, &bound->spec);
     bound->spec.frames = bound->frames;
@@ -245,14 +253,14 @@ static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node, int n
     return tt_work_create(&kept, &bound->work);
 }
 
-static ncclResult_t launch_collective(struct tt_plan *plan, struct tt_node *node,
+static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_node *node,
                                       const struct tt_launch *launch)
 {
     const struct tt_task *task = &node->task;
     struct tt_bound *bound = NULL;
     ncclResult_t rc = bind(plan, node, launch->ncollectives, &bound);
     if (rc) return rc;
-    log_choice(plan, task, bound);
+    if (task->logged && !tt_messages_single(plan, task)) log_choice(plan, task, bound);
     if (!launch->captured && !plan->comm->profiler) {
         rc = launch_bound(plan, bound, task, launch->stream, launch->allow_inline);
     } else {
@@ -333,6 +341,14 @@ ncclResult_t tt_launch_agree(struct tt_plan *plans)
     return ncclSuccess;
 }
 
+/* The memo serves a message that nobody watches and that shares its work with no other. */
+static bool is_lone_message(const struct tt_plan *plan, const struct tt_node *first,
+                            const struct tt_launch *launch)
+{
+    return !first->next && tt_messages_single(plan, &first->task) && !launch->captured &&
+           !plan->comm->profiler;
+}
+
 ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline)
 {
     struct tt_launch launch = {.allow_inline = allow_inline};
@@ -346,8 +362,10 @@ ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool a
     if (!rc && messages) rc = tt_messages_check(plan, messages);
     if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, true);
     for (struct tt_node *node = first; node && !rc; node = node->next) {
-        if (!tt_messages_expand(plan, node->task.func)) rc = launch_collective(plan, node, &launch);
+        if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, &launch);
     }
+    if (!rc && is_lone_message(plan, first, &launch))
+        return launch_bound_call(plan, first, &launch);
     if (!rc && messages) rc = tt_messages_launch(plan, messages, &launch);
     if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, false);
     return rc;

@@ -34,9 +34,9 @@ bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func)
 
 /* ---- frames ---- */
 
-static ncclResult_t frame_begin(struct tt_plan *plan, size_t bytes, struct tt_frame **frame_out)
+static ncclResult_t frame_begin(struct tt_plan *plan, struct tt_bound *batch, size_t bytes,
+                                struct tt_frame **frame_out)
 {
-    struct tt_bound *batch = &plan->batch;
     if (batch->nframes >= batch->capacity) {
         return tt_fail(ncclInternalError, "messages: more frames than counted");
     }
@@ -49,10 +49,12 @@ static ncclResult_t frame_begin(struct tt_plan *plan, size_t bytes, struct tt_fr
     return ncclSuccess;
 }
 
-static ncclResult_t add_message(struct tt_plan *plan, const struct message *message)
+/* A frame of `batch` for the message, not yet counted. */
+static ncclResult_t bind_message(struct tt_plan *plan, struct tt_bound *batch,
+                                 const struct message *message, struct tt_frame **frame_out)
 {
     struct tt_frame *frame = NULL;
-    ncclResult_t rc = frame_begin(plan, message->bytes, &frame);
+    ncclResult_t rc = frame_begin(plan, batch, message->bytes, &frame);
     if (rc) return rc;
     const struct tt_tune_choice choice = {.algo = TT_ALGO_P2P, .proto = TT_PROTO_SIMPLE};
     rc = tt_program_get(plan, &choice, message->sending ? TT_FUNC_SEND : TT_FUNC_RECV,
@@ -65,7 +67,14 @@ static ncclResult_t add_message(struct tt_plan *plan, const struct message *mess
     size_t limit = tt_max_size(plan->comm->tune.slice_bytes, 64) * (TT_SLOTS / 2);
     tt_geometry_init(&frame->geometry, frame->program, message->bytes, 0, message->bytes, limit,
                      64);
-    rc = tt_bind_edges(plan, frame->program, frame);
+    *frame_out = frame;
+    return tt_bind_edges(plan, frame->program, frame);
+}
+
+static ncclResult_t add_message(struct tt_plan *plan, const struct message *message)
+{
+    struct tt_frame *frame = NULL;
+    ncclResult_t rc = bind_message(plan, &plan->batch, message, &frame);
     if (rc) return rc;
     int *last = &plan->chain[2 * message->peer + message->sending];
     frame->after = *last;
@@ -77,7 +86,7 @@ static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message
 {
     if (message->in == message->out || message->bytes == 0) return ncclSuccess;
     struct tt_frame *frame = NULL;
-    ncclResult_t rc = frame_begin(plan, message->bytes, &frame);
+    ncclResult_t rc = frame_begin(plan, &plan->batch, message->bytes, &frame);
     if (rc) return rc;
     frame->program = &plan->local;
     frame->in = message->in;
@@ -206,17 +215,40 @@ static ncclResult_t add_exchange(struct tt_plan *plan, const struct tt_task *tas
     return rc;
 }
 
+static struct message message_of(const struct tt_task *task)
+{
+    return (struct message){.sending = task->func == TT_FUNC_SEND,
+                            .peer = task->root,
+                            .in = task->in,
+                            .out = task->out,
+                            .bytes = task->count * tt_type_bytes(task->type)};
+}
+
 static ncclResult_t add_call(struct tt_plan *plan, const struct tt_node *node)
 {
     const struct tt_task *task = &node->task;
     if (task->func != TT_FUNC_SEND && task->func != TT_FUNC_RECV) return add_exchange(plan, task);
     if (task->root == plan->comm->member.rank) return ncclSuccess; /* add_own() */
-    const struct message message = {.sending = task->func == TT_FUNC_SEND,
-                                    .peer = task->root,
-                                    .in = task->in,
-                                    .out = task->out,
-                                    .bytes = task->count * tt_type_bytes(task->type)};
+    const struct message message = message_of(task);
     return add_message(plan, &message);
+}
+
+bool tt_messages_single(const struct tt_plan *plan, const struct tt_task *task)
+{
+    bool message = task->func == TT_FUNC_SEND || task->func == TT_FUNC_RECV;
+    return message && task->root != plan->comm->member.rank;
+}
+
+ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
+                              struct tt_bound *bound)
+{
+    const struct message message = message_of(task);
+    struct tt_frame *frame = NULL;
+    bound->nframes = 0;
+    ncclResult_t rc = tt_bound_reserve(bound, 1);
+    if (!rc) rc = bind_message(plan, bound, &message, &frame);
+    if (!rc) bound->nframes = 1;
+    return rc;
 }
 
 /* ---- the batch ---- */

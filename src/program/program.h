@@ -20,7 +20,7 @@
  *         with a peer set or TT_CHUNK_PEER stands at that p. Any order, any interleaving by slices.
  *   no source: drain nothing, post the destinations empty. No destination: sources are consumed.
  * A copy whose source and destination are the same address moves nothing.
- * A chunk that goes through slots has at most TT_SLOTS-1 slices (all ranks send before they
+ * A chunk that goes through slots has at most TT_SLOTS/2 slices (all ranks send before they
  * receive); chunk limits see to that (tune/). */
 #pragma once
 

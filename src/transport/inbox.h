@@ -3,7 +3,7 @@
  * possible edges and stays sparse.
  *
  *   board    64 B numbers of the last 8 operations | 64 B operations left | 8 cells of 64 B
- *   lines    per ring (sending peer, channel, conn): 8 slot headers of 64 B, head, pad
+ *   lines    per ring (sending peer, channel, conn): 8 slot headers of 128 B, head, pad
  *   payloads per ring: 8 * slice_bytes, page-aligned
  *
  * The sender writes headers and payloads, the receiver writes `head`. */
@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 enum tt_slot_kind {
-    TT_SLOT_INLINE,  /* bytes lie in the header line */
+    TT_SLOT_INLINE,  /* bytes lie in the header */
     TT_SLOT_PAYLOAD, /* bytes lie in the slot's payload */
     TT_SLOT_OFFSET,  /* `ref` is an offset into the sender's range */
     TT_SLOT_POINTER, /* `ref` is an address of this process */
@@ -29,12 +29,12 @@ struct tt_slot_line {
     uint64_t ref;
     char inline_bytes[TT_SLOT_INLINE_BYTES];
 };
-_Static_assert(sizeof(struct tt_slot_line) == TT_LINE_BYTES, "a slot header is one line");
+_Static_assert(sizeof(struct tt_slot_line) == 2 * TT_LINE_BYTES, "a slot header is two lines");
 
 struct tt_ring_lines {
     struct tt_slot_line line[TT_SLOTS];
     _Atomic uint64_t head; /* slots consumed; the receiver's release pairs with acquire() */
-    char pad[sizeof(struct tt_slot_line) * 2 - sizeof(uint64_t)];
+    char pad[sizeof(struct tt_slot_line) - sizeof(uint64_t)];
 };
 
 struct tt_board_cell {

@@ -21,7 +21,7 @@ struct tt_transport; /* all edges of one communicator; opaque */
 struct tt_edge;
 
 #define TT_SLOTS 8
-#define TT_SLOT_INLINE_BYTES 32 /* payload that rides in a slot's header line */
+#define TT_SLOT_INLINE_BYTES 96 /* payload that rides with a slot's header */
 
 enum tt_reach {                   /* what a probe proved about a peer */
                 TT_REACH_PROCESS, /* same process: every pointer is good */
@@ -92,7 +92,7 @@ char *tt_edge_acquire(struct tt_edge *edge); /* hot */
 /* Hand the acquired slot over with that many bytes (0 is a message too). */
 void tt_edge_post(struct tt_edge *edge, uint64_t stamp, size_t bytes); /* hot */
 /* The same with `len_bytes` <= TT_SLOT_INLINE_BYTES copied from `bytes` (not from the acquired
- * payload): one cache line in memory edges. Needs a prior acquire. */
+ * payload): one cache line in memory edges up to 32 bytes, else two. Needs a prior acquire. */
 void tt_edge_post_small(struct tt_edge *edge, uint64_t stamp, const void *bytes,
                         size_t len_bytes); /* hot */
 /* Hand a free slot over that refers to `bytes` at `ptr` in this rank's memory; false when the edge
@@ -108,7 +108,8 @@ bool tt_edge_drained(struct tt_edge *edge);
  * the connection broke. */
 ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t stamp, const char **payload_out,
                           size_t *bytes_out); /* hot */
-/* Give the peeked slot back. */
+/* Give the peeked slot back. The sender may learn of up to 3 small ones later: half of the slots
+ * are always to be had once the receiver has taken everything. */
 void tt_edge_release(struct tt_edge *edge); /* hot */
 
 struct tt_edge_track { /* what the profiler wants to know of an operation's use of an edge */

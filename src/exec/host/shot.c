@@ -1,5 +1,5 @@
-/* Small messages in one go. A program whose messages all ride in slot lines (one pass, one thread,
- * no loop, nothing to scale) is flattened once, when its work is made, into a list: send these
+/* Small messages in one go. A program whose messages take one slot each (one pass, one thread, no
+ * loop, nothing to scale) is flattened once, when its work is made, into a list: send these
  * bytes there, take those from there, fold. Running it then costs a few nanoseconds beyond the
  * lines that travel (spec: hotpath, rule 7). The list keeps the program's order and meaning; it
  * stops where a slot is missing and goes on from there.
@@ -10,6 +10,8 @@
 #include "exec/host/fold.h"
 
 #include <string.h>
+
+#define SHOT_BYTES ((size_t)8 << 10) /* larger ones are referred to or folded by tiles: move.c */
 
 /* ---- flattening ---- */
 
@@ -80,7 +82,7 @@ static bool flatten_move(struct tt_work *work, struct tt_cursor *cursor, const s
     if (cursor->by_peer && cursor->walk >= cursor->nwalk) return true;
     do {
         size_t bytes = cursor->total_count * cursor->frame->elem_bytes;
-        if (bytes > TT_SLOT_INLINE_BYTES) return false;
+        if (bytes > tt_min_size(SHOT_BYTES, work->slice_bytes)) return false;
         bool fold = insn->flags & TT_MOVE_FOLD;
         bool fits = fold ? add_fold(work, cursor, (uint32_t)bytes)
                          : add_copy(work, cursor, (uint32_t)bytes);
@@ -126,8 +128,14 @@ static enum tt_run wait_edge(struct tt_work *work, const struct tt_edge *edge, c
 
 static enum tt_run send(struct tt_work *work, const struct tt_shot_op *op, const char *in)
 {
-    if (!tt_edge_acquire(op->edge)) return wait_edge(work, op->edge, "free slot of");
-    tt_edge_post_small(op->edge, work->cursors[0].stamp, in + op->in_at, op->bytes);
+    char *payload = tt_edge_acquire(op->edge);
+    if (!payload) return wait_edge(work, op->edge, "free slot of");
+    if (op->bytes <= TT_SLOT_INLINE_BYTES) {
+        tt_edge_post_small(op->edge, work->cursors[0].stamp, in + op->in_at, op->bytes);
+        return TT_RUN_DONE;
+    }
+    memcpy(payload, in + op->in_at, op->bytes);
+    tt_edge_post(op->edge, work->cursors[0].stamp, op->bytes);
     return TT_RUN_DONE;
 }
 
