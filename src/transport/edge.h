@@ -9,7 +9,7 @@
  * in transport.h). Sending edges get acquire, post, post_small, post_ref, drained; receiving edges
  * get peek and release. */
 struct tt_edge_ops {
-    char *(*acquire)(struct tt_edge *edge);
+    char *(*acquire)(struct tt_edge *edge, size_t bytes);
     void (*post)(struct tt_edge *edge, uint64_t stamp, size_t bytes);
     void (*post_small)(struct tt_edge *edge, uint64_t stamp, const void *bytes, size_t len_bytes);
     bool (*post_ref)(struct tt_edge *edge, uint64_t stamp, const void *ptr, size_t bytes);

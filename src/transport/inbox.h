@@ -3,8 +3,8 @@
  * possible edges and stays sparse.
  *
  *   board    64 B numbers of the last 8 operations | 64 B operations left | 8 cells of 64 B
- *   lines    per ring (sending peer, channel, conn): 8 slot headers of 128 B, head, pad
- *   payloads per ring: 8 * slice_bytes, page-aligned
+ *   lines    per ring (sending peer, channel, conn): 32 slot headers of 128 B, head, pad
+ *   payloads per ring: 8 * slice_bytes, page-aligned; taken in turn by the messages that need one
  *
  * The sender writes headers and payloads, the receiver writes `head`. */
 #pragma once
@@ -22,7 +22,7 @@ enum tt_slot_kind {
 };
 
 struct tt_slot_line {
-    _Atomic uint64_t seq; /* slot number + 1; stored last with release, read with acquire */
+    _Atomic uint64_t seq; /* message number + 1; stored last with release, read with acquire */
     uint64_t stamp;
     uint32_t bytes;
     uint32_t kind; /* enum tt_slot_kind */
@@ -31,8 +31,10 @@ struct tt_slot_line {
 };
 _Static_assert(sizeof(struct tt_slot_line) == 2 * TT_LINE_BYTES, "a slot header is two lines");
 
+#define TT_LINES 32 /* slots of a ring; a power of two. Small messages need no more than these */
+
 struct tt_ring_lines {
-    struct tt_slot_line line[TT_SLOTS];
+    struct tt_slot_line line[TT_LINES];
     _Atomic uint64_t head; /* slots consumed; the receiver's release pairs with acquire() */
     char pad[sizeof(struct tt_slot_line) - sizeof(uint64_t)];
 };

@@ -19,10 +19,12 @@ struct memory_edge {
     struct tt_ring_lines *lines; /* borrowed: the receiver's inbox */
     char *payload;
     size_t slot_bytes;
-    uint64_t next;     /* number of the next slot */
-    uint64_t credit;   /* sender: last `head` seen */
-    uint64_t last_ref; /* sender: slots up to the last reference; 0 none */
-    char *base;        /* sender: own range, receiver: the sender's range as mapped here */
+    uint64_t next;           /* number of the next message */
+    uint64_t credit;         /* sender: last `head` seen */
+    uint64_t npayloads;      /* messages with a payload so far: they take the payloads in turn */
+    uint64_t user[TT_SLOTS]; /* sender: number + 1 of a payload's last message */
+    uint64_t last_ref;       /* sender: messages up to the last reference; 0 none */
+    char *base;              /* sender: own range, receiver: the sender's range as mapped here */
     size_t base_bytes;
     bool same_process;
     bool refs; /* references allowed */
@@ -33,20 +35,31 @@ static struct memory_edge *memory_of(struct tt_edge *edge)
     return tt_container_of(edge, struct memory_edge, edge);
 }
 
-static char *memory_acquire(struct tt_edge *base)
+static char *next_payload(const struct memory_edge *edge)
+{
+    return edge->payload + edge->npayloads % TT_SLOTS * edge->slot_bytes;
+}
+
+static bool has_room(const struct memory_edge *edge, size_t bytes)
+{
+    if (edge->next - edge->credit >= TT_LINES) return false;
+    return bytes <= TT_SLOT_INLINE_BYTES || edge->user[edge->npayloads % TT_SLOTS] <= edge->credit;
+}
+
+static char *memory_acquire(struct tt_edge *base, size_t bytes)
 {
     struct memory_edge *edge = memory_of(base);
-    if (edge->next - edge->credit >= TT_SLOTS) {
+    if (!has_room(edge, bytes)) {
         /* pairs with the release store in memory_release() */
         edge->credit = atomic_load_explicit(&edge->lines->head, memory_order_acquire);
-        if (edge->next - edge->credit >= TT_SLOTS) return NULL;
+        if (!has_room(edge, bytes)) return NULL;
     }
-    return edge->payload + edge->next % TT_SLOTS * edge->slot_bytes;
+    return next_payload(edge);
 }
 
 static struct tt_slot_line *next_line(struct memory_edge *edge)
 {
-    return &edge->lines->line[edge->next % TT_SLOTS];
+    return &edge->lines->line[edge->next % TT_LINES];
 }
 
 static void publish(struct memory_edge *edge, struct tt_slot_line *line)
@@ -56,7 +69,7 @@ static void publish(struct memory_edge *edge, struct tt_slot_line *line)
     atomic_store_explicit(&line->seq, edge->next, memory_order_release);
 }
 
-#define CREDIT_STEP 4 /* small messages given back at once; a power of two, below TT_SLOTS */
+#define CREDIT_STEP 4 /* small messages given back at once; TT_LINES is a multiple */
 
 /* At most 96 bytes by overlapping words: no call, no loop. */
 static void copy_small(char *dst, const char *src, size_t bytes)
@@ -107,8 +120,7 @@ static void memory_post(struct tt_edge *base, uint64_t stamp, size_t bytes)
 {
     struct memory_edge *edge = memory_of(base);
     if (bytes <= TT_SLOT_INLINE_BYTES) {
-        memory_post_small(base, stamp, edge->payload + edge->next % TT_SLOTS * edge->slot_bytes,
-                          bytes);
+        memory_post_small(base, stamp, next_payload(edge), bytes);
         return;
     }
     struct tt_slot_line *line = next_line(edge);
@@ -116,6 +128,7 @@ static void memory_post(struct tt_edge *base, uint64_t stamp, size_t bytes)
     line->stamp = stamp;
     line->bytes = (uint32_t)bytes;
     line->kind = TT_SLOT_PAYLOAD;
+    edge->user[edge->npayloads++ % TT_SLOTS] = edge->next + 1;
     publish(edge, line);
 }
 
@@ -187,7 +200,7 @@ static ncclResult_t memory_peek(struct tt_edge *base, uint64_t stamp, const char
     const char *payload = line->inline_bytes;
     size_t limit = TT_SLOT_INLINE_BYTES;
     if (line->kind == TT_SLOT_PAYLOAD) {
-        payload = edge->payload + edge->next % TT_SLOTS * edge->slot_bytes;
+        payload = next_payload(edge);
         limit = edge->slot_bytes;
     } else if (line->kind != TT_SLOT_INLINE) {
         payload = referred(edge, line);
@@ -202,10 +215,11 @@ static ncclResult_t memory_peek(struct tt_edge *base, uint64_t stamp, const char
 static void memory_release(struct tt_edge *base)
 {
     struct memory_edge *edge = memory_of(base);
-    bool now = next_line(edge)->kind != TT_SLOT_INLINE;
+    uint32_t kind = next_line(edge)->kind;
+    if (kind == TT_SLOT_PAYLOAD) edge->npayloads++;
     edge->next++;
     __builtin_prefetch(next_line(edge)); /* a sender that runs ahead has filled it */
-    if (!now && edge->next % CREDIT_STEP) return;
+    if (kind == TT_SLOT_INLINE && edge->next % CREDIT_STEP) return;
     /* pairs with the acquire loads in memory_acquire() and memory_drained() */
     atomic_store_explicit(&edge->lines->head, edge->next, memory_order_release);
 }

@@ -29,8 +29,9 @@ static bool has_free_slot(const struct net_edge *edge, uint64_t filled)
     return filled - atomic_load_explicit(&edge->emptied, memory_order_acquire) < TT_SLOTS;
 }
 
-static char *net_acquire(struct tt_edge *base)
+static char *net_acquire(struct tt_edge *base, size_t bytes)
 {
+    (void)bytes;
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     if (!has_free_slot(edge, filled)) {

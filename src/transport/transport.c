@@ -182,9 +182,9 @@ int tt_edge_peer(const struct tt_edge *edge)
     return edge->key.peer;
 }
 
-char *tt_edge_acquire(struct tt_edge *edge)
+char *tt_edge_acquire(struct tt_edge *edge, size_t bytes)
 {
-    return edge->ops->acquire(edge);
+    return edge->ops->acquire(edge, bytes);
 }
 
 void tt_edge_post(struct tt_edge *edge, uint64_t stamp, size_t bytes)

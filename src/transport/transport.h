@@ -20,7 +20,7 @@ struct tt_profiler;
 struct tt_transport; /* all edges of one communicator; opaque */
 struct tt_edge;
 
-#define TT_SLOTS 8
+#define TT_SLOTS 8              /* messages under way per edge; memory edges take more small ones */
 #define TT_SLOT_INLINE_BYTES 96 /* payload that rides with a slot's header */
 
 enum tt_reach {                   /* what a probe proved about a peer */
@@ -87,8 +87,10 @@ int tt_edge_peer(const struct tt_edge *edge);
  * stamp: (operation number << 32) | fingerprint; differs at the two ends only when the ranks called
  * different operations. */
 
-/* Payload of the next free slot (slice_bytes large), or NULL when none is free yet. */
-char *tt_edge_acquire(struct tt_edge *edge); /* hot */
+/* Payload of the next free slot for a message of that many bytes (slice_bytes at most), or NULL
+ * when none is free yet. Up to TT_SLOT_INLINE_BYTES only tt_edge_post_small() may follow, and the
+ * payload must not be written: more small messages may be under way than there are payloads. */
+char *tt_edge_acquire(struct tt_edge *edge, size_t bytes); /* hot */
 /* Hand the acquired slot over with that many bytes (0 is a message too). */
 void tt_edge_post(struct tt_edge *edge, uint64_t stamp, size_t bytes); /* hot */
 /* The same with `len_bytes` <= TT_SLOT_INLINE_BYTES copied from `bytes` (not from the acquired
@@ -108,8 +110,7 @@ bool tt_edge_drained(struct tt_edge *edge);
  * the connection broke. */
 ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t stamp, const char **payload_out,
                           size_t *bytes_out); /* hot */
-/* Give the peeked slot back. The sender may learn of up to 3 small ones later: half of the slots
- * are always to be had once the receiver has taken everything. */
+/* Give the peeked slot back. */
 void tt_edge_release(struct tt_edge *edge); /* hot */
 
 struct tt_edge_track { /* what the profiler wants to know of an operation's use of an edge */

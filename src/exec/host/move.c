@@ -254,8 +254,9 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
     return TT_RUN_PROGRESS;
 }
 
-static enum tt_run await_destinations(struct tt_cursor *cursor, bool small)
+static enum tt_run await_destinations(struct tt_cursor *cursor, size_t bytes)
 {
+    bool small = bytes <= TT_SLOT_INLINE_BYTES;
     struct tt_places *dst = &cursor->dst;
     size_t skip = cursor->done_count * cursor->frame->elem_bytes;
     for (; dst->ready < dst->count; dst->ready++) {
@@ -264,7 +265,7 @@ static enum tt_run await_destinations(struct tt_cursor *cursor, bool small)
             dst->at[k] = dst->base[k] + skip;
             continue;
         }
-        char *payload = tt_edge_acquire(dst->edge[k]);
+        char *payload = tt_edge_acquire(dst->edge[k], bytes);
         if (!payload) return wait_for(cursor, tt_edge_peer(dst->edge[k]), "free slot of");
         dst->at[k] = small ? cursor->small : payload;
     }
@@ -397,7 +398,7 @@ enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor, const s
     size_t bytes = count * cursor->frame->elem_bytes;
     enum tt_run run = await_sources(work, cursor, bytes);
     if (run != TT_RUN_PROGRESS) return run;
-    run = await_destinations(cursor, bytes <= TT_SLOT_INLINE_BYTES);
+    run = await_destinations(cursor, bytes);
     if (run != TT_RUN_PROGRESS) return run;
     move_slice(work, cursor, insn, count);
     if (cursor->done_count < cursor->total_count) return TT_RUN_PROGRESS;

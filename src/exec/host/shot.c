@@ -128,7 +128,7 @@ static enum tt_run wait_edge(struct tt_work *work, const struct tt_edge *edge, c
 
 static enum tt_run send(struct tt_work *work, const struct tt_shot_op *op, const char *in)
 {
-    char *payload = tt_edge_acquire(op->edge);
+    char *payload = tt_edge_acquire(op->edge, op->bytes);
     if (!payload) return wait_edge(work, op->edge, "free slot of");
     if (op->bytes <= TT_SLOT_INLINE_BYTES) {
         tt_edge_post_small(op->edge, work->cursors[0].stamp, in + op->in_at, op->bytes);

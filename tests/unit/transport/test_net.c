@@ -145,7 +145,7 @@ static size_t bytes_of(int k)
 
 static bool try_send(struct tt_edge *edge, int k)
 {
-    char *payload = tt_edge_acquire(edge);
+    char *payload = tt_edge_acquire(edge, bytes_of(k));
     if (!payload) return false;
     if (bytes_of(k) <= TT_SLOT_INLINE_BYTES) {
         char small[TT_SLOT_INLINE_BYTES];
