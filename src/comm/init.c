@@ -19,6 +19,7 @@
 #define SLICE_LEAST 4096
 #define SLICE_MOST (1 << 20)
 #define OWN_CHANNELS 2 /* one for each tree of the double tree */
+#define MACHINE_INBOX_BYTES ((size_t)1 << 30)
 
 /* ---- before the meeting ---- */
 
@@ -38,10 +39,28 @@ static int channels_wish(const ncclConfig_t *config)
     return wish > config->maxCTAs ? config->maxCTAs : wish;
 }
 
-static ncclResult_t prepare(struct tt_comm *comm, struct tt_comm_record *record)
+/* Room for the channels of a machine: as many as there may be, and slices that the control memory
+ * has room for. What is not used is never touched. */
+static void make_room(struct tt_comm *comm)
 {
-    comm->tune.nchannels = channels_wish(&comm->config);
+    int most = comm->config.maxCTAs < TT_MAX_CHANNELS ? comm->config.maxCTAs : TT_MAX_CHANNELS;
+    struct tt_tune_env *tune = &comm->tune;
+    int n = comm->member.nranks;
+    tune->nchannels = most;
+    while (tt_transport_inbox_bytes(n, most, tune->slice_bytes) > MACHINE_INBOX_BYTES &&
+           tune->slice_bytes > SLICE_LEAST)
+        tune->slice_bytes /= 2;
+}
+
+static ncclResult_t prepare(struct tt_birth *birth, struct tt_comm_record *record)
+{
+    struct tt_comm *comm = birth->comm;
+    uint64_t machine = 0;
+    ncclResult_t rc = tt_machine_read(birth, &machine);
+    if (rc) return rc;
+    birth->flat_channels = comm->tune.nchannels = channels_wish(&comm->config);
     comm->tune.slice_bytes = slice_wish();
+    if (birth->machine) make_room(comm);
     comm->inbox_bytes =
         tt_transport_inbox_bytes(comm->member.nranks, comm->tune.nchannels, comm->tune.slice_bytes);
     int error = tuttiHostControlAlloc(comm->inbox_bytes, &comm->inbox);
@@ -53,10 +72,12 @@ static ncclResult_t prepare(struct tt_comm *comm, struct tt_comm_record *record)
                        comm->member.rank, comm->inbox_bytes, comm->member.nranks,
                        comm->tune.nchannels, error);
     }
-    ncclResult_t rc = tt_local_serve(&record->local);
+    rc = tt_local_serve(&record->local);
     if (rc) return rc;
     comm->serves_range = true;
-    return tt_record_fill(comm, record);
+    rc = tt_record_fill(comm, record);
+    record->machine = machine;
+    return rc;
 }
 
 /* ---- the meeting ---- */
@@ -99,6 +120,7 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
         .nchannels = comm->topo.nchannels,
         .ncores = agreed->cores,
         .all_direct = !any_net && !(agreed->flags & TT_RECORD_P2P_OFF),
+        .modelled = comm->topo.machine,
         .crowded = agreed->crowded,
         .deterministic = (agreed->flags & TT_RECORD_DETERMINISTIC) != 0,
         .slice_bytes = agreed->slice_bytes,
@@ -148,9 +170,7 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
     uint64_t clock = tt_now_nsec();
     ncclResult_t rc = tt_reach_probe(comm, agreed, &reached);
     birth->allgathers_sec = lap_sec(&clock);
-    if (!rc) {
-        rc = tt_topo_plan_make(agreed->ranks, comm->member.nranks, agreed->nchannels, &comm->topo);
-    }
+    if (!rc) rc = tt_machine_plan(birth, agreed);
     birth->topo_sec = lap_sec(&clock);
     if (rc) return rc;
     fill_tune(comm, agreed, reached.any_net);
@@ -180,7 +200,7 @@ static ncclResult_t birth_steps(struct tt_birth *birth)
     struct tt_agreement agreed = {0};
     uint64_t clock = tt_now_nsec();
     memset(&record, 0, sizeof(record));
-    ncclResult_t rc = prepare(comm, &record);
+    ncclResult_t rc = prepare(birth, &record);
     birth->alloc_sec = lap_sec(&clock);
     if (!rc) rc = meet(birth, &record);
     birth->bootstrap_sec = lap_sec(&clock);
@@ -191,6 +211,8 @@ static ncclResult_t birth_steps(struct tt_birth *birth)
     if (!rc) rc = start_watch(comm);
     if (rc) tt_bootstrap_fail(comm->bootstrap, rc, tt_last_error());
     free(agreed.ranks);
+    tt_topo_file_free(birth->machine);
+    birth->machine = NULL;
     return rc;
 }
 

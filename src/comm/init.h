@@ -12,12 +12,20 @@ struct tt_birth { /* one birth under way */
     int nids;
     struct tt_bootstrap *parent;
     struct tt_bootstrap_child child; /* salt and parent_ranks; the rest is filled in */
+    struct tt_topo_file *machine;    /* owned; NULL: the devices play none */
+    int flat_channels;               /* without a machine */
     /* seconds, for the log */
     double alloc_sec, bootstrap_sec, allgathers_sec, topo_sec, connections_sec, total_sec;
 };
 
 /* Meet, agree, connect; comm becomes READY. Rank, nranks and comm_id are set. */
 ncclResult_t tt_birth_run(struct tt_birth *birth);
+
+/* machine.c: the file that NCCL_TOPO_FILE names, with a hash of it (0: none), before the meeting;
+ * the plan that follows from it, or that of flat hosts, after it. Collective.
+ * Errors: ncclInvalidUsage with file and line; ranks that found different plans. */
+ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out);
+ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed);
 
 /* plugins.c: network when some peer needs one, tuner, profiler. */
 ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net);

@@ -194,6 +194,7 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
         if (record->cores < agreed->cores) agreed->cores = record->cores;
         if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
         if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
+        if (record->machine != tt_record_of(comm, 0)->machine) agreed->same_machine = false;
         agreed->flags |= record->flags;
     }
     agreed->local_rank = agreed->ranks[comm->member.rank].local_rank;
@@ -206,8 +207,10 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
     const struct tt_comm_record *first = tt_record_of(comm, 0);
     const size_t slots = 2 * n + 1;
     struct host *hosts = tt_calloc(slots, sizeof(*hosts));
-    struct tt_agreement agreed = {
-        .slice_bytes = first->slice_bytes, .nchannels = first->nchannels, .cores = first->cores};
+    struct tt_agreement agreed = {.slice_bytes = first->slice_bytes,
+                                  .nchannels = first->nchannels,
+                                  .cores = first->cores,
+                                  .same_machine = first->machine != 0};
     agreed.ranks = tt_calloc(n, sizeof(*agreed.ranks));
     if (!hosts || !agreed.ranks) {
         free(hosts);

@@ -23,8 +23,9 @@ struct tt_comm_record {
     unsigned char uuid[16];
     struct tt_local_name local; /* process_id tells ranks of one process */
     uint64_t inbox_offset;
+    uint64_t machine; /* hash of the machine file; 0: none */
     uint32_t slice_bytes;
-    int32_t nchannels;
+    int32_t nchannels; /* the most this rank has room for */
 };
 _Static_assert(sizeof(struct tt_comm_record) <= TT_RECORD_BYTES, "a record must fit its frame");
 
@@ -45,6 +46,7 @@ struct tt_agreement { /* what all ranks derive alike */
     int nnodes, most_local; /* hosts; ranks on the fullest one */
     int local_rank, local_ranks;
     bool crowded;
+    bool same_machine;          /* all ranks have read the same machine file */
     struct tt_topo_rank *ranks; /* owned; free() */
 };
 ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *agreement_out);

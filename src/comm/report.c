@@ -157,7 +157,7 @@ static void report_ring(const struct tt_topo_plan *plan, int channel)
             break;
         }
         used += snprintf(line + used, sizeof(line) - (size_t)used, " %*d", width,
-                         plan->ring[channel][k]);
+                         tt_topo_ring(plan, channel)[k]);
     }
     tt_info(TT_LOG_INIT, "%s", line);
 }
@@ -167,7 +167,7 @@ static void report_trees(const struct tt_topo_plan *plan, int rank)
     char line[TREE_LINE + 1] = "";
     size_t used = 0;
     for (int c = 0; c < plan->nchannels && used < sizeof(line) - 1; c++) {
-        const struct tt_tree_place *at = &plan->tree[c % 2][rank];
+        const struct tt_tree_place *at = &tt_topo_tree(plan, c)[rank];
         int n = snprintf(line + used, sizeof(line) - used, " [%d] %d/%d/%d->%d->%d", c,
                          at->child[0], at->child[1], at->child[2], rank, at->parent);
         used += n > 0 ? (size_t)n : 0;
@@ -179,12 +179,13 @@ static void report_neighbours(const struct tt_topo_plan *plan, int rank)
 {
     int n = plan->nranks;
     for (int c = 0; c < plan->nchannels; c++) {
+        const int *ring = tt_topo_ring(plan, c);
         int k = 0;
-        while (k < n - 1 && plan->ring[c][k] != rank)
+        while (k < n - 1 && ring[k] != rank)
             k++;
-        tt_info(TT_LOG_GRAPH, "Ring %02d : %d -> %d -> %d", c, plan->ring[c][(k + n - 1) % n], rank,
-                plan->ring[c][(k + 1) % n]);
-        const struct tt_tree_place *at = &plan->tree[c % 2][rank];
+        tt_info(TT_LOG_GRAPH, "Ring %02d : %d -> %d -> %d", c, ring[(k + n - 1) % n], rank,
+                ring[(k + 1) % n]);
+        const struct tt_tree_place *at = &tt_topo_tree(plan, c)[rank];
         tt_info(TT_LOG_GRAPH, "Tree %d : %d -> %d -> %d/%d/%d", c, at->parent, rank, at->child[0],
                 at->child[1], at->child[2]);
     }
@@ -204,9 +205,9 @@ void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agree
     if (tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) report_neighbours(plan, m->rank);
     tt_info(TT_LOG_INIT, "threadThresholds 8/8/64 | %d/8/64 | 512 | 512", 8 * m->nranks);
     tt_info(TT_LOG_INIT,
-            "%d coll channels, 0 collnet channels, 0 nvls channels, %d p2p channels, %d p2p "
+            "%d coll channels, 0 collnet channels, %d nvls channels, %d p2p channels, %d p2p "
             "channels per peer",
-            plan->nchannels, plan->nchannels, 1);
+            plan->nchannels, plan->nvls_channels, plan->p2p_channels, plan->p2p_per_peer);
     tt_info(TT_LOG_INIT, "Connected all rings, use ring PXN 0 GDR 0");
     tt_info(TT_LOG_INIT, "Connected all trees");
 }

@@ -6,11 +6,11 @@
 
 #include <stdlib.h>
 
-/* Rings differ by channel, trees by half of the channels, the rest not at all. */
+/* Channels share rings and trees; the rest does not depend on the channel. */
 static int shape_variant(const struct tt_plan *plan, enum tt_algo algo, int channel)
 {
-    if (algo == TT_ALGO_RING) return channel;
-    if (algo == TT_ALGO_TREE) return channel * 2 >= plan->comm->topo.nchannels && channel > 0;
+    if (algo == TT_ALGO_RING) return plan->comm->topo.ring_of[channel];
+    if (algo == TT_ALGO_TREE) return plan->comm->topo.tree_of[channel];
     return 0;
 }
 

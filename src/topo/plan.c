@@ -104,11 +104,15 @@ static ncclResult_t allocate(struct tt_topo_plan *plan)
 {
     size_t n = (size_t)plan->nranks;
     bool complete = true;
+    plan->nrings = plan->nchannels;
+    plan->ntrees = 2;
     for (int c = 0; c < plan->nchannels; c++) {
+        plan->ring_of[c] = c;
+        plan->tree_of[c] = c > 0 && c * 2 >= plan->nchannels; /* a tree for each half */
         plan->ring[c] = tt_calloc(n, sizeof(int));
         complete = complete && plan->ring[c];
     }
-    for (int t = 0; t < 2; t++) {
+    for (int t = 0; t < plan->ntrees; t++) {
         plan->tree[t] = tt_calloc(n, sizeof(struct tt_tree_place));
         complete = complete && plan->tree[t];
     }
@@ -133,9 +137,11 @@ ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks, int
     rc = allocate(&plan);
     if (rc) goto out;
     plan.nnodes = nodes.count;
+    plan.p2p_channels = plan.nchannels;
+    plan.p2p_per_peer = 1;
     for (int c = 0; c < plan.nchannels; c++)
         fill_ring(&nodes, c, plan.ring[c]);
-    for (int t = 0; t < 2; t++)
+    for (int t = 0; t < plan.ntrees; t++)
         fill_tree(&nodes, t, plan.tree[t]);
     *plan_out = plan;
     plan = (struct tt_topo_plan){0};
@@ -147,9 +153,9 @@ out:
 
 void tt_topo_plan_free(struct tt_topo_plan *plan)
 {
-    for (int c = 0; c < TT_MAX_CHANNELS; c++)
+    for (int c = 0; c < TT_MAX_CHANNELS; c++) {
         free(plan->ring[c]);
-    free(plan->tree[0]);
-    free(plan->tree[1]);
+        free(plan->tree[c]);
+    }
     *plan = (struct tt_topo_plan){0};
 }

@@ -24,9 +24,23 @@ struct tt_tree_place { /* a rank's place in one tree; -1: none */
 
 struct tt_topo_plan { /* owned by the caller of tt_topo_plan_make; free with tt_topo_plan_free */
     int nranks, nnodes, nchannels;
-    int *ring[TT_MAX_CHANNELS];    /* ring[c][k] = rank at position k, nranks entries */
-    struct tt_tree_place *tree[2]; /* double binary tree over ranks: place of every rank */
+    int p2p_channels, p2p_per_peer, nvls_channels; /* as the machine would have them; for logs */
+    bool machine;                                  /* found by search in a machine file */
+    int nrings, ntrees;                            /* distinct ones */
+    int ring_of[TT_MAX_CHANNELS];                  /* number of a channel's ring */
+    int tree_of[TT_MAX_CHANNELS];                  /* number of a channel's tree */
+    int *ring[TT_MAX_CHANNELS]; /* ring[i][k] = rank at position k, nranks entries */
+    struct tt_tree_place *tree[TT_MAX_CHANNELS]; /* place of every rank */
 };
+
+static inline const int *tt_topo_ring(const struct tt_topo_plan *plan, int channel)
+{
+    return plan->ring[plan->ring_of[channel]];
+}
+static inline const struct tt_tree_place *tt_topo_tree(const struct tt_topo_plan *plan, int channel)
+{
+    return plan->tree[plan->tree_of[channel]];
+}
 
 /* Rings and trees of a communicator; deterministic, equal on all ranks.
  * nchannels_wish  1..TT_MAX_CHANNELS (beyond: cut down); 0: own rule (two: one for each tree)
@@ -200,6 +214,17 @@ ncclResult_t tt_topo_domains_make(const struct tt_topo_file *file,
                                   const struct tt_topo_options *options, int nmachines,
                                   struct tt_topo_domain **domains_out, int *ndomains_out);
 void tt_topo_domains_free(struct tt_topo_domain *domains, int ndomains);
+
+/* Rings and trees that NCCL would use if the ranks' devices were the machine's, found by search.
+ * file           the machine of every host; a rank's GPU is the one with its bus id
+ * nchannels_most further channels are left out
+ * plan_out       filled only on success
+ * Cost: one search per distinct set of devices of a host, not per host.
+ * Errors: ncclInvalidUsage naming a rank whose device the file does not have; else as
+ * tt_topo_domains_make() and tt_topo_layout_make(). */
+ncclResult_t tt_topo_plan_from_file(const struct tt_topo_file *file,
+                                    const struct tt_topo_rank *ranks, int nranks,
+                                    int nchannels_most, struct tt_topo_plan *plan_out);
 
 /* Join nodes to a communicator: agreement, rings and trees over nodes, channels. The ranks of all
  * places together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument. */

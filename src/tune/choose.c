@@ -48,11 +48,20 @@ static bool too_coarse(const struct tt_tune_env *env, const struct tt_tune_query
     return narrow && is_reduction(query->func) && env->nranks > 8;
 }
 
+/* Programs that NCCL does not have. */
+static bool own_program(enum tt_algo algo)
+{
+    return algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT;
+}
+
 static double cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
                    const struct tt_tune_lists *lists, enum tt_algo algo, enum tt_proto proto)
 {
     bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE;
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
+    if (env->modelled && own_program(algo) && query->func <= TT_FUNC_ALLREDUCE &&
+        !lists->algo_text)
+        return -1;
     if (shaped && env->deterministic && order_shows(query)) return -1;
     double time = tt_model_time(env, query, algo, proto);
     return time > 0 && algo == TT_ALGO_RING && too_coarse(env, query) ? time * 1024 : time;

@@ -15,6 +15,7 @@ struct tt_tune_env { /* what the choice may depend on; equal on all ranks */
     int nchannels;
     int ncores;      /* cores that the ranks of a host share; 0: unknown */
     bool all_direct; /* every rank can address every other's range */
+    bool modelled;   /* the devices play another machine: its rings and trees only */
     bool crowded;    /* ranks per host exceed its cores */
     bool deterministic;
     size_t slice_bytes;

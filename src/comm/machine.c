@@ -1,0 +1,94 @@
+/* A machine that the devices play (NCCL_TOPO_FILE): its file is read before the meeting; when all
+ * ranks read the same, rings and trees come from the search in it. */
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "comm/init.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    for (const unsigned char *at = bytes; count; at++, count--)
+        hash = (hash ^ *at) * 0x100000001b3ull; /* FNV-1a */
+    return hash;
+}
+
+static const uint64_t start = 0xcbf29ce484222325ull;
+
+/* A file that cannot be opened is a line in the log, as in NCCL; one that makes no sense is an
+ * error. */
+ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out)
+{
+    const char *path = tt_param_str("NCCL_TOPO_FILE");
+    *hash_out = 0;
+    if (!path || !*path) return ncclSuccess;
+    if (access(path, R_OK)) {
+        tt_info(TT_LOG_INIT | TT_LOG_GRAPH,
+                "NCCL_TOPO_FILE %s cannot be opened: going on without it", path);
+        return ncclSuccess;
+    }
+    ncclResult_t rc = tt_topo_file_read(path, &birth->machine);
+    if (rc) return rc;
+    char *text = tt_topo_file_print(birth->machine);
+    if (!text) return tt_fail(ncclSystemError, "NCCL_TOPO_FILE %s: out of memory", path);
+    *hash_out = hash_bytes(start, text, strlen(text));
+    free(text);
+    return ncclSuccess;
+}
+
+static uint64_t plan_hash(const struct tt_topo_plan *plan)
+{
+    size_t n = (size_t)plan->nranks;
+    uint64_t hash = hash_bytes(start, &plan->nchannels, sizeof(plan->nchannels));
+    for (int c = 0; c < plan->nchannels; c++) {
+        hash = hash_bytes(hash, tt_topo_ring(plan, c), n * sizeof(int));
+        hash = hash_bytes(hash, tt_topo_tree(plan, c), n * sizeof(struct tt_tree_place));
+    }
+    return hash;
+}
+
+/* The search obeys variables, which a rank may have for itself. */
+static ncclResult_t compare_plans(struct tt_comm *comm, const struct tt_topo_plan *plan)
+{
+    int n = comm->member.nranks;
+    uint64_t own = plan_hash(plan);
+    uint64_t *all = tt_calloc((size_t)n, sizeof(*all));
+    if (!all) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    ncclResult_t rc = tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), all);
+    for (int r = 1; r < n && !rc; r++) {
+        if (all[r] != all[0])
+            rc = tt_fail(ncclInvalidUsage,
+                         "ranks 0 and %d found different rings in one machine file: their NCCL_ "
+                         "variables differ",
+                         r);
+    }
+    free(all);
+    return rc;
+}
+
+ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed)
+{
+    struct tt_comm *comm = birth->comm;
+    struct tt_topo_plan *plan = &comm->topo;
+    int n = comm->member.nranks;
+    ncclResult_t rc = ncclInvalidUsage;
+    if (birth->machine && agreed->same_machine) {
+        uint32_t before = tt_log_expect(TT_LOG_GRAPH);
+        rc = tt_topo_plan_from_file(birth->machine, agreed->ranks, n, agreed->nchannels, plan);
+        (void)tt_log_expect(before);
+        if (!rc) return compare_plans(comm, plan);
+        tt_info(
+            TT_LOG_INIT | TT_LOG_GRAPH,
+            "NCCL_TOPO_FILE does not describe the devices of this communicator: rings and trees "
+            "over flat hosts");
+    } else if (birth->machine) {
+        tt_info(TT_LOG_INIT | TT_LOG_GRAPH,
+                "NCCL_TOPO_FILE is not the same for all ranks: rings and trees over flat hosts");
+    }
+    int own = agreed->nchannels < birth->flat_channels ? agreed->nchannels : birth->flat_channels;
+    return tt_topo_plan_make(agreed->ranks, n, own, plan);
+}

@@ -1,0 +1,189 @@
+/* The plan of a communicator whose devices are those of a machine file: each host's part of the
+ * file, its channel graphs, and all hosts joined. Hosts that use the same devices for the same
+ * ranks (counted from their first) share one search. */
+#include "file.h"
+#include "words.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct host {
+    const int *rank; /* borrowed, ascending */
+    int count;
+};
+
+struct join { /* hosts on their way to places */
+    const struct tt_topo_file *file;
+    const struct tt_topo_rank *ranks;
+    int nhosts, nplaces;
+    int *member, *first;               /* owned; ranks by host; host h's begin at first[h] */
+    struct tt_topo_domain **domains;   /* owned, of every host that searched; else NULL */
+    int *ndomains, *same;              /* owned; same[h]: the host whose domains h shares */
+    struct tt_topo_node_place *places; /* owned */
+};
+
+static struct host host_of(const struct join *join, int h)
+{
+    return (struct host){join->member + join->first[h], join->first[h + 1] - join->first[h]};
+}
+
+static void join_fini(struct join *join)
+{
+    for (int h = 0; h < join->nhosts && join->domains; h++)
+        if (join->domains[h]) tt_topo_domains_free(join->domains[h], join->ndomains[h]);
+    free(join->domains);
+    free(join->ndomains);
+    free(join->same);
+    free(join->member);
+    free(join->first);
+    free(join->places);
+}
+
+static ncclResult_t join_init(struct join *join, int nranks)
+{
+    for (int r = 0; r < nranks; r++)
+        if (join->ranks[r].node >= join->nhosts) join->nhosts = join->ranks[r].node + 1;
+    size_t hosts = (size_t)join->nhosts;
+    join->member = tt_calloc((size_t)nranks, sizeof(int));
+    join->first = tt_calloc(hosts + 2, sizeof(int));
+    join->domains = tt_calloc(hosts, sizeof(struct tt_topo_domain *));
+    join->ndomains = tt_calloc(hosts, sizeof(int));
+    join->same = tt_calloc(hosts, sizeof(int));
+    join->places = tt_calloc((size_t)nranks, sizeof(struct tt_topo_node_place));
+    if (!join->member || !join->first || !join->domains || !join->ndomains || !join->same ||
+        !join->places)
+        return tt_fail(ncclSystemError, "topology: out of memory for %d ranks", nranks);
+    for (int r = 0; r < nranks; r++)
+        join->first[join->ranks[r].node + 2]++;
+    for (int h = 0; h < join->nhosts; h++)
+        join->first[h + 2] += join->first[h + 1];
+    for (int r = 0; r < nranks; r++)
+        join->member[join->first[join->ranks[r].node + 1]++] = r;
+    return ncclSuccess;
+}
+
+/* ---- one host ---- */
+
+static bool alike(const struct join *join, int a, int b)
+{
+    struct host one = host_of(join, a), two = host_of(join, b);
+    if (one.count != two.count) return false;
+    for (int k = 0; k < one.count; k++) {
+        if (one.rank[k] - one.rank[0] != two.rank[k] - two.rank[0]) return false;
+        if (strcmp(join->ranks[one.rank[k]].bus_id, join->ranks[two.rank[k]].bus_id) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Index in the host of the rank with this device, -1: none. */
+static int find_rank(const struct join *join, const struct host *host, uint64_t busid)
+{
+    for (int k = 0; k < host->count; k++) {
+        uint64_t own = 0;
+        if (tt_word_busid(join->ranks[host->rank[k]].bus_id, &own) && own == busid) return k;
+    }
+    return -1;
+}
+
+/* Number the GPUs as the host's ranks, take the others out. Returns how many stay; -1: no memory.
+ */
+static int assign(const struct join *join, const struct host *host, struct tt_xml_node *node)
+{
+    int found = 0;
+    for (int k = node->nchildren - 1; k >= 0; k--) {
+        struct tt_xml_node *child = node->children[k];
+        if (strcmp(child->name, "gpu") != 0) {
+            int below = assign(join, host, child);
+            if (below < 0) return -1;
+            found += below;
+            continue;
+        }
+        int index = find_rank(join, host, tt_topo_busid(node, "busid"));
+        if (index < 0) {
+            tt_xml_drop(node, k);
+            continue;
+        }
+        char number[16];
+        (void)snprintf(number, sizeof(number), "%d", host->rank[index] - host->rank[0]);
+        if (!tt_xml_set(child, "rank", number)) return -1;
+        found++;
+    }
+    return found;
+}
+
+static ncclResult_t search_host(struct join *join, int h)
+{
+    struct host host = host_of(join, h);
+    struct tt_topo_file part = {.name = join->file->name, .root = tt_xml_copy(join->file->root)};
+    const struct tt_topo_options options = {.fused = true};
+    int found = part.root ? assign(join, &host, part.root) : -1;
+    ncclResult_t rc = ncclSuccess;
+    if (found < 0) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part.name);
+    if (found >= 0 && found != host.count)
+        rc = tt_fail(ncclInvalidUsage,
+                     "topology of %s: it has %d of the %d devices that ranks %d and on use",
+                     part.name, found, host.count, host.rank[0]);
+    if (!rc)
+        rc = tt_topo_domains_make(&part, &options, join->nhosts, &join->domains[h],
+                                  &join->ndomains[h]);
+    tt_xml_free(part.root);
+    return rc;
+}
+
+static ncclResult_t place_host(struct join *join, int h)
+{
+    int same = h;
+    for (int before = 0; before < h && same == h; before++)
+        if (join->same[before] == before && alike(join, before, h)) same = before;
+    join->same[h] = same;
+    ncclResult_t rc = same == h ? search_host(join, h) : ncclSuccess;
+    for (int d = 0; d < join->ndomains[same] && !rc; d++)
+        join->places[join->nplaces++] =
+            (struct tt_topo_node_place){&join->domains[same][d], host_of(join, h).rank[0]};
+    return rc;
+}
+
+/* ---- the plan ---- */
+
+/* The rings and trees of the first channels; takes them out of the layout. */
+static void take_over(struct tt_topo_layout *layout, int nchannels, struct tt_topo_plan *plan)
+{
+    *plan = (struct tt_topo_plan){
+        .nranks = layout->nranks,
+        .nnodes = layout->nnodes,
+        .nchannels = nchannels < layout->nchannels ? nchannels : layout->nchannels,
+        .p2p_channels = layout->p2p_channels,
+        .p2p_per_peer = layout->p2p_per_peer,
+        .nvls_channels = layout->nvls_channels,
+        .machine = true,
+        .nrings = layout->nrings,
+        .ntrees = layout->ntrees,
+    };
+    memcpy(plan->ring_of, layout->ring_of, sizeof(plan->ring_of));
+    memcpy(plan->tree_of, layout->tree_of, sizeof(plan->tree_of));
+    memcpy(plan->ring, layout->ring, sizeof(plan->ring));
+    memcpy(plan->tree, layout->tree, sizeof(plan->tree));
+    memset(layout->ring, 0, sizeof(layout->ring));
+    memset(layout->tree, 0, sizeof(layout->tree));
+}
+
+ncclResult_t tt_topo_plan_from_file(const struct tt_topo_file *file,
+                                    const struct tt_topo_rank *ranks, int nranks,
+                                    int nchannels_most, struct tt_topo_plan *plan_out)
+{
+    struct join join = {.file = file, .ranks = ranks};
+    struct tt_topo_layout *layout = NULL;
+    ncclResult_t rc = join_init(&join, nranks);
+    for (int h = 0; h < join.nhosts && !rc; h++)
+        rc = place_host(&join, h);
+    if (!rc) rc = tt_topo_layout_make(join.places, join.nplaces, &layout);
+    if (!rc) take_over(layout, nchannels_most, plan_out);
+    tt_topo_layout_free(layout);
+    join_fini(&join);
+    return rc;
+}

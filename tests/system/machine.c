@@ -1,0 +1,39 @@
+/* One rank of a communicator over several hosts of one machine file: rank r is device r % GPUS of
+ * host r / GPUS. Sums up once, and tells when a value is wrong. */
+#include <cuda_runtime.h>
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COUNT = 300007 };
+
+int main(int argc, char **argv)
+{
+    int gpus = argc > 1 ? atoi(argv[1]) : 1;
+    int rank = atoi(getenv("RANK")), nranks = atoi(getenv("WORLD_SIZE"));
+    char host[16];
+    ncclUniqueId id;
+    ncclComm_t comm = NULL;
+    float *values = NULL, *plain = malloc(COUNT * sizeof(float));
+    int wrong = 0;
+    (void)snprintf(host, sizeof(host), "host%d", rank / gpus);
+    setenv("NCCL_HOSTID", host, 1);
+    memset(&id, 0, sizeof(id));
+    for (int i = 0; i < COUNT; i++)
+        plain[i] = (float)(i % 1000 + rank);
+    int rc = (int)ncclGetUniqueId(&id); /* the same for all: NCCL_COMM_ID is set */
+    rc = rc ? rc : (int)cudaSetDevice(rank % gpus);
+    rc = rc ? rc : (int)ncclCommInitRank(&comm, nranks, id, rank);
+    rc = rc ? rc : (int)cudaMalloc((void **)&values, COUNT * sizeof(float));
+    rc = rc ? rc : (int)cudaMemcpy(values, plain, COUNT * sizeof(float), cudaMemcpyHostToDevice);
+    rc = rc ? rc : (int)ncclAllReduce(values, values, COUNT, ncclFloat, ncclSum, comm, NULL);
+    rc = rc ? rc : (int)cudaMemcpy(plain, values, COUNT * sizeof(float), cudaMemcpyDeviceToHost);
+    for (int i = 0; i < COUNT && !rc; i++)
+        wrong += plain[i] != (float)(nranks * (i % 1000) + nranks * (nranks - 1) / 2);
+    rc = rc ? rc : (int)ncclCommDestroy(comm);
+    if (rc) printf("rank %d: %d: %s\n", rank, rc, ncclGetLastError(NULL));
+    if (wrong) printf("rank %d: %d values are wrong\n", rank, wrong);
+    free(plain);
+    return rc || wrong;
+}

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""machine.py TUTTI PROGRAM MACHINES_FOLDER: the devices play a machine (NCCL_TOPO_FILE); the rings and trees that
+communicators log are those that `tutti topo export` finds, over one host and over two, and their sums are right."""
+import json, os, re, subprocess, sys, tempfile
+
+TUTTI, PROGRAM, FOLDER = sys.argv[1:4]
+
+
+def scenario(machine, nodes):
+    text = subprocess.run([TUTTI, "topo", "export", machine, "--json", "--nodes", str(nodes), "--load-order", "fused"],
+                          check=True, capture_output=True, text=True).stdout
+    export = json.loads(text)
+    return len(export["system"]["gpus"]), export["scenarios"][0]["layout"]
+
+
+def logs(machine, gpus, nodes, folder):
+    environment = dict(os.environ, NCCL_TOPO_FILE=machine, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH",
+                       NCCL_DEBUG_FILE=os.path.join(folder, "log.%p"))
+    command = [TUTTI, "run", "-n", str(gpus * nodes), PROGRAM, str(gpus)]
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    if result.returncode:
+        sys.exit(f"{' '.join(command)}: exit {result.returncode}\n{result.stdout}{result.stderr}")
+    text = "".join(open(os.path.join(folder, name)).read() for name in sorted(os.listdir(folder)))
+    rings = {int(c): (int(n), [int(r) for r in ranks.split()])
+             for c, n, ranks in re.findall(r"INFO Channel (\d+)/(\d+) :((?: +\d+)+)$", text, re.M)}
+    trees = {}
+    for line in re.findall(r"INFO Trees (.*)$", text, re.M):
+        for c, d0, d1, d2, me, up in re.findall(r"\[(\d+)\] (-?\d+)/(-?\d+)/(-?\d+)->(\d+)->(-?\d+)", line):
+            trees[int(c), int(me)] = [int(up), int(d0), int(d1), int(d2)]
+    p2p = re.search(r"(\d+) coll channels, 0 collnet channels, (\d+) nvls channels, (\d+) p2p channels, (\d+) p2p", text)
+    return rings, trees, tuple(map(int, p2p.groups()))
+
+
+def compare(name, nodes):
+    machine = os.path.join(FOLDER, name + ".xml")
+    gpus, layout = scenario(machine, nodes)
+    with tempfile.TemporaryDirectory() as folder:
+        rings, trees, counts = logs(machine, gpus, nodes, folder)
+    channels = layout["channels"]
+    wanted = (channels, layout["nvls_channels"], layout["p2p_channels"], layout["p2p_channels_per_peer"])
+    assert counts == wanted, f"{name}: channels {counts}, export says {wanted}"
+    assert sorted(rings) == list(range(channels)), f"{name}: rings of channels {sorted(rings)}"
+    for c in range(channels):
+        ring = layout["rings"][layout["ring_of_channel"][c]]
+        assert rings[c] == (channels, ring), f"{name}: channel {c} runs {rings[c]}, export says {ring}"
+        tree = layout["trees"][layout["tree_of_channel"][c]]
+        for rank in range(gpus * nodes):
+            if (c, rank) in trees:  # long lines are cut
+                assert trees[c, rank] == tree[4 * rank:4 * rank + 4], f"{name}: tree {c} rank {rank}: {trees[c, rank]}"
+    assert all((0, rank) in trees for rank in range(gpus * nodes))
+    print(f"{name}, {nodes} host(s): {channels} channels as exported")
+
+
+for name, nodes in (("c03-dgx1v", 1), ("c06-dgxh100", 1), ("simai-8a100-cx6", 1), ("ncclgp-5gpu-mixed", 1),
+                    ("c08-gb200-tray", 2), ("c03-dgx1v", 2)):
+    compare(name, nodes)
