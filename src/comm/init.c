@@ -32,18 +32,33 @@ static size_t slice_wish(void)
     return slice > SLICE_MOST ? SLICE_MOST : slice;
 }
 
+/* A limit on channels in the environment, by its name or the older one. */
+static int channels_limit(const char *name, const char *older, int fallback)
+{
+    int64_t value = tt_param_int(tt_param_is_set(name) ? name : older);
+    return value < 1 || value > TT_MAX_CHANNELS ? fallback : (int)value;
+}
+
+static int channels_most(const ncclConfig_t *config)
+{
+    int most = channels_limit("NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", TT_MAX_CHANNELS);
+    return most < config->maxCTAs ? most : config->maxCTAs;
+}
+
 static int channels_wish(const ncclConfig_t *config)
 {
-    int wish = OWN_CHANNELS;
+    int wish = OWN_CHANNELS, most = channels_most(config);
+    int least = channels_limit("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", 1);
+    if (wish < least) wish = least;
     if (wish < config->minCTAs) wish = config->minCTAs;
-    return wish > config->maxCTAs ? config->maxCTAs : wish;
+    return wish > most ? most : wish;
 }
 
 /* Room for the channels of a machine: as many as there may be, and slices that the control memory
  * has room for. What is not used is never touched. */
 static void make_room(struct tt_comm *comm)
 {
-    int most = comm->config.maxCTAs < TT_MAX_CHANNELS ? comm->config.maxCTAs : TT_MAX_CHANNELS;
+    int most = channels_most(&comm->config);
     struct tt_tune_env *tune = &comm->tune;
     int n = comm->member.nranks;
     tune->nchannels = most;

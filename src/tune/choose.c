@@ -59,8 +59,7 @@ static double cost(const struct tt_tune_env *env, const struct tt_tune_query *qu
 {
     bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE;
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
-    if (env->modelled && own_program(algo) && query->func <= TT_FUNC_ALLREDUCE &&
-        !lists->algo_text)
+    if (env->modelled && own_program(algo) && query->func <= TT_FUNC_ALLREDUCE && !lists->algo_text)
         return -1;
     if (shaped && env->deterministic && order_shows(query)) return -1;
     double time = tt_model_time(env, query, algo, proto);
