@@ -9,7 +9,7 @@ struct host_capture {
     _Atomic int refs; /* origin, joined streams, places */
     uint64_t id;
     int mode;
-    bool invalid, ended;
+    _Atomic bool invalid, ended; /* other threads' unsafe calls read and set them */
     pthread_t owner;
     struct CUstream_st *origin; /* borrowed */
     struct CUgraph_st *graph;   /* owned until the end, unless the program's */
@@ -23,7 +23,12 @@ struct host_capture_place {
     size_t ntips;
 };
 
-static _Atomic uint64_t next_capture = 1;
+/* A thread may look at the captures of others' streams: none is freed while `lock` is held. */
+static struct {
+    pthread_mutex_t lock;
+    _Atomic uint64_t begun;
+    _Atomic int streams; /* that are in a capture now */
+} captures = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void capture_drop(struct host_capture *capture)
 {
@@ -69,16 +74,21 @@ static bool add_tips(struct CUstream_st *stream, const struct host_capture_place
 static void enter(struct CUstream_st *stream, struct host_capture *capture)
 {
     atomic_fetch_add(&capture->refs, 1);
+    atomic_fetch_add(&captures.streams, 1);
     atomic_store(&stream->capture, capture);
 }
 
 void host_capture_leave(struct CUstream_st *stream)
 {
+    pthread_mutex_lock(&captures.lock);
     struct host_capture *capture = atomic_exchange(&stream->capture, NULL);
+    pthread_mutex_unlock(&captures.lock); /* whoever looked has done so */
     free(stream->tips);
     stream->tips = NULL;
     stream->ntips = 0;
-    if (capture) capture_drop(capture);
+    if (!capture) return;
+    atomic_fetch_sub(&captures.streams, 1);
+    capture_drop(capture);
 }
 
 static int check_begin(const struct CUstream_st *stream, int mode)
@@ -103,7 +113,7 @@ static int begin(struct CUstream_st *stream, struct CUgraph_st *graph,
         return HOST_OUT_OF_MEMORY;
     }
     capture->graph->capturing = true;
-    capture->id = atomic_fetch_add(&next_capture, 1);
+    capture->id = atomic_fetch_add(&captures.begun, 1) + 1;
     capture->mode = mode;
     capture->owner = pthread_self();
     capture->origin = stream;
@@ -132,8 +142,10 @@ int tuttiHostCaptureBeginInto(struct CUstream_st *handle, struct CUgraph_st *gra
 
 void host_capture_invalidate(struct CUstream_st *stream)
 {
+    pthread_mutex_lock(&captures.lock);
     struct host_capture *capture = atomic_load(&stream->capture);
     if (capture) capture->invalid = true;
+    pthread_mutex_unlock(&captures.lock);
 }
 
 /* Mark all that `node` depends on, in `seen` by index. */
@@ -273,10 +285,12 @@ static bool invalidate_mine(struct CUstream_st *stream, void *arg)
 int tuttiHostCaptureUnsafe(void)
 {
     struct unsafe_question question = {false};
-    if (atomic_load_explicit(&next_capture, memory_order_relaxed) == 1 ||
+    if (!atomic_load_explicit(&captures.streams, memory_order_relaxed) ||
         host_thread.capture_mode == 2)
         return HOST_OK;
+    pthread_mutex_lock(&captures.lock);
     host_streams_visit(invalidate_mine, &question);
+    pthread_mutex_unlock(&captures.lock);
     return question.hit ? HOST_CAPTURE_UNSUPPORTED : HOST_OK;
 }
 
