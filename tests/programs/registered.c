@@ -14,7 +14,6 @@ int main(void)
     cudaStream_t stream;
     void *memory;
     void *handle;
-    void *user = NULL;
     ncclWindow_t window;
     CUDA(cudaSetDevice(env_int("LOCAL_RANK", rank)));
     NCCL(ncclGetUniqueId(&id));
@@ -32,8 +31,11 @@ int main(void)
     NCCL(ncclCommWindowRegister(comm, memory, 2 * COUNT * sizeof(float), &window,
                                 NCCL_WIN_COLL_SYMMETRIC));
     if (!window) return 1;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 29, 2)
+    void *user = NULL;
     NCCL(ncclWinGetUserPtr(comm, window, &user));
     if (user != memory) return 1;
+#endif
     NCCL(ncclAllReduce(send, recv, COUNT, ncclFloat, ncclSum, comm, stream));
     CUDA(cudaStreamSynchronize(stream));
     expect(recv, COUNT, 2.0f * (float)size, "AllReduce in a window");
