@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Variables that the table calls obeyed are read somewhere: `tutti env` must not promise what nothing does."""
+import os, re, sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+def main():
+    named = set()
+    for folder in ("src", "hostcuda", "tools", "plugins"):
+        for where, _, names in os.walk(os.path.join(ROOT, folder)):
+            for name in names:
+                if name.endswith((".c", ".h", ".cpp")):
+                    text = open(os.path.join(where, name), errors="replace").read()
+                    named.update(re.findall(r'"((?:NCCL|TUTTI|CUDA)_[A-Z0-9_]+)"', text))
+    wrong = []
+    for line in open(os.path.join(ROOT, "src/base/variables.tsv")):
+        row = line.rstrip("\n").split("\t")
+        if not line.startswith("#") and len(row) > 6 and row[6] == "yes" and row[0] not in named:
+            wrong.append(row[0])
+    for name in wrong:
+        print(f"  src/base/variables.tsv: {name} is called obeyed, and nothing reads it")
+    print(f"variables: {len(named)} read, {len(wrong)} promised in vain")
+    sys.exit(bool(wrong))
+
+
+main()
