@@ -109,8 +109,9 @@ struct CUstream_st {
     unsigned head_index, tail_index;
     struct host_slot parked; /* begun inside a call, unfinished */
     /* ---- seldom ---- */
-    _Atomic uint32_t life; /* enum host_life */
-    _Atomic uint64_t seen; /* `done` at a worker's last visit when idle */
+    _Atomic uint32_t life;   /* enum host_life */
+    _Atomic uint64_t seen;   /* `done` at a worker's last visit when idle */
+    _Atomic uint64_t passed; /* the same while it was busy */
     int priority;
     uint64_t id;
     struct CUstream_st *next_ordered; /* of the device, dead or alive; set once */

@@ -116,6 +116,22 @@ static void forget_idle(struct CUstream_st *stream, size_t number)
     if (dying) host_stream_bury(stream);
 }
 
+/* Remember how far the stream has come. */
+static bool note_place(struct CUstream_st *stream)
+{
+    uint64_t done = atomic_load_explicit(&stream->done, memory_order_relaxed);
+    bool same = atomic_load_explicit(&stream->passed, memory_order_relaxed) == done;
+    atomic_store_explicit(&stream->passed, done, memory_order_relaxed);
+    return same;
+}
+
+/* Its waiter polls it, or it came on since the last look without us, as when every call is waited
+ * for: a worker leaves it alone. What others began must not be disturbed every few microseconds. */
+static bool is_attended(struct CUstream_st *stream)
+{
+    return !note_place(stream) || atomic_load_explicit(&stream->waiters, memory_order_relaxed);
+}
+
 static void visit(struct round *round, size_t number)
 {
     struct CUstream_st *stream = host_stream_numbered(number);
@@ -125,10 +141,10 @@ static void visit(struct round *round, size_t number)
         if (round->calls_upto) forget_idle(stream, number);
         return;
     }
-    /* Its waiter polls it: a worker leaves it alone. */
-    if (round->calls_upto && atomic_load_explicit(&stream->waiters, memory_order_relaxed)) return;
+    if (round->calls_upto && is_attended(stream)) return;
     round->unattended++;
     if (host_stream_run(stream, round->calls_upto, &blocker)) round->did = true;
+    if (round->calls_upto) note_place(stream);
 }
 
 static void visit_word(struct round *round, size_t word)
