@@ -70,6 +70,19 @@ static ncclResult_t compare_plans(struct tt_comm *comm, const struct tt_topo_pla
     return rc;
 }
 
+/* What the GRAPH log says of this rank's host. */
+static void report_machine(const struct tt_birth *birth, const struct tt_agreement *agreed)
+{
+    char *text = NULL, *save = NULL;
+    int n = birth->comm->member.nranks;
+    int node = agreed->ranks[birth->comm->member.rank].node;
+    if (!tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) return;
+    if (tt_topo_machine_text(birth->machine, agreed->ranks, n, node, &text)) return;
+    for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+        tt_info(TT_LOG_GRAPH, "%s", line);
+    free(text);
+}
+
 ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed)
 {
     struct tt_comm *comm = birth->comm;
@@ -80,6 +93,7 @@ ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *
         uint32_t before = tt_log_expect(TT_LOG_GRAPH);
         rc = tt_topo_plan_from_file(birth->machine, agreed->ranks, n, agreed->nchannels, plan);
         (void)tt_log_expect(before);
+        if (!rc) report_machine(birth, agreed);
         if (!rc) return compare_plans(comm, plan);
         tt_info(
             TT_LOG_INIT | TT_LOG_GRAPH,

@@ -2,7 +2,7 @@
  * file, its channel graphs, and all hosts joined. Hosts that use the same devices for the same
  * ranks (counted from their first) share one search. */
 #include "file.h"
-#include "words.h"
+#include "system.h"
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -116,20 +116,28 @@ static int assign(const struct join *join, const struct host *host, struct tt_xm
     return found;
 }
 
-static ncclResult_t search_host(struct join *join, int h)
+/* The part of the file that a host's ranks use. Free its root. */
+static ncclResult_t take_part(const struct join *join, int h, struct tt_topo_file *part)
 {
     struct host host = host_of(join, h);
-    struct tt_topo_file part = {.name = join->file->name, .root = tt_xml_copy(join->file->root)};
-    const struct tt_topo_options options = {.fused = true};
-    int found = part.root ? assign(join, &host, part.root) : -1;
-    ncclResult_t rc = ncclSuccess;
-    if (found < 0) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part.name);
-    if (found >= 0 && found != host.count)
-        rc = tt_fail(ncclInvalidUsage,
-                     "topology of %s: it has %d of the %d devices that ranks %d and on use",
-                     part.name, found, host.count, host.rank[0]);
+    *part = (struct tt_topo_file){.name = join->file->name, .root = tt_xml_copy(join->file->root)};
+    int found = part->root ? assign(join, &host, part->root) : -1;
+    if (found < 0) return tt_fail(ncclSystemError, "topology of %s: out of memory", part->name);
+    if (found != host.count)
+        return tt_fail(ncclInvalidUsage,
+                       "topology of %s: it has %d of the %d devices that ranks %d and on use",
+                       part->name, found, host.count, host.rank[0]);
+    return ncclSuccess;
+}
+
+static const struct tt_topo_options as_running = {.fused = true};
+
+static ncclResult_t search_host(struct join *join, int h)
+{
+    struct tt_topo_file part;
+    ncclResult_t rc = take_part(join, h, &part);
     if (!rc)
-        rc = tt_topo_domains_make(&part, &options, join->nhosts, &join->domains[h],
+        rc = tt_topo_domains_make(&part, &as_running, join->nhosts, &join->domains[h],
                                   &join->ndomains[h]);
     tt_xml_free(part.root);
     return rc;
@@ -184,6 +192,27 @@ ncclResult_t tt_topo_plan_from_file(const struct tt_topo_file *file,
     if (!rc) rc = tt_topo_layout_make(join.places, join.nplaces, &layout);
     if (!rc) take_over(layout, nchannels_most, plan_out);
     tt_topo_layout_free(layout);
+    join_fini(&join);
+    return rc;
+}
+
+ncclResult_t tt_topo_machine_text(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
+                                  int nranks, int node, char **text_out)
+{
+    struct join join = {.file = file, .ranks = ranks};
+    struct tt_topo_system *system = NULL;
+    struct tt_topo_file part = {0};
+    ncclResult_t rc = join_init(&join, nranks);
+    if (!rc) rc = take_part(&join, node, &part);
+    if (!rc) rc = tt_topo_system_make(&part, &as_running, &system);
+    if (!rc)
+        rc = tt_topo_domains_make(&part, &as_running, join.nhosts, &join.domains[node],
+                                  &join.ndomains[node]);
+    if (!rc) *text_out = tt_topo_describe(system, join.domains[node], join.ndomains[node]);
+    if (!rc && !*text_out)
+        rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
+    tt_xml_free(part.root);
+    tt_topo_system_free(system);
     join_fini(&join);
     return rc;
 }

@@ -170,5 +170,9 @@ const struct tt_topo_node *tt_topo_relay_of(const struct tt_topo_system *system,
                                             const struct tt_topo_node *gpu,
                                             const struct tt_topo_node *net);
 
+/* ---- describe.c: lines of NCCL's GRAPH log; the caller frees, NULL when memory is short ---- */
+char *tt_topo_describe(const struct tt_topo_system *system, const struct tt_topo_domain *domains,
+                       int ndomains);
+
 /* ---- env.c ---- */
 ncclResult_t tt_topo_env_read(struct tt_topo_env *env);

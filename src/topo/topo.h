@@ -226,6 +226,11 @@ ncclResult_t tt_topo_plan_from_file(const struct tt_topo_file *file,
                                     const struct tt_topo_rank *ranks, int nranks,
                                     int nchannels_most, struct tt_topo_plan *plan_out);
 
+/* What NCCL's GRAPH log says of the machine that host number `node` plays, as lines of text. Caller
+ * frees. Searches anew. Errors: as tt_topo_plan_from_file(). */
+ncclResult_t tt_topo_machine_text(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
+                                  int nranks, int node, char **text_out);
+
 /* Join nodes to a communicator: agreement, rings and trees over nodes, channels. The ranks of all
  * places together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument. */
 ncclResult_t tt_topo_layout_make(const struct tt_topo_node_place *places, int nplaces,

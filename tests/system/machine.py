@@ -10,7 +10,7 @@ def scenario(machine, nodes):
     text = subprocess.run([TUTTI, "topo", "export", machine, "--json", "--nodes", str(nodes), "--load-order", "fused"],
                           check=True, capture_output=True, text=True).stdout
     export = json.loads(text)
-    return len(export["system"]["gpus"]), export["scenarios"][0]["layout"]
+    return len(export["system"]["gpus"]), export["scenarios"][0]
 
 
 def logs(machine, gpus, nodes, folder):
@@ -28,14 +28,17 @@ def logs(machine, gpus, nodes, folder):
         for c, d0, d1, d2, me, up in re.findall(r"\[(\d+)\] (-?\d+)/(-?\d+)/(-?\d+)->(\d+)->(-?\d+)", line):
             trees[int(c), int(me)] = [int(up), int(d0), int(d1), int(d2)]
     p2p = re.search(r"(\d+) coll channels, 0 collnet channels, (\d+) nvls channels, (\d+) p2p channels, (\d+) p2p", text)
-    return rings, trees, tuple(map(int, p2p.groups()))
+    system = re.findall(r"=== System : maxBw ([\d.]+) totalBw ([\d.]+) ===", text)
+    patterns = re.findall(r"Pattern (\d+), crossNic (\d+), nChannels (\d+), bw [\d.]+/[\d.]+, type (\w+)/(\w+), sameChannels (\d)", text)
+    return rings, trees, tuple(map(int, p2p.groups())), system, patterns
 
 
 def compare(name, nodes):
     machine = os.path.join(FOLDER, name + ".xml")
-    gpus, layout = scenario(machine, nodes)
+    gpus, wished = scenario(machine, nodes)
+    layout, domain = wished["layout"], wished["domains"][0]
     with tempfile.TemporaryDirectory() as folder:
-        rings, trees, counts = logs(machine, gpus, nodes, folder)
+        rings, trees, counts, system, patterns = logs(machine, gpus, nodes, folder)
     channels = layout["channels"]
     wanted = (channels, layout["nvls_channels"], layout["p2p_channels"], layout["p2p_channels_per_peer"])
     assert counts == wanted, f"{name}: channels {counts}, export says {wanted}"
@@ -48,6 +51,11 @@ def compare(name, nodes):
             if (c, rank) in trees:  # long lines are cut
                 assert trees[c, rank] == tree[4 * rank:4 * rank + 4], f"{name}: tree {c} rank {rank}: {trees[c, rank]}"
     assert all((0, rank) in trees for rank in range(gpus * nodes))
+    assert set(system) == {(f"{domain['max_bw']:.1f}", f"{domain['total_bw']:.1f}")}, f"{name}: {set(system)}"
+    ring = domain["graphs"]["ring"]
+    line = (str(ring["pattern_id"]), str(ring["cross_nic"]), str(ring["channels"]), ring["type_intra"], ring["type_inter"],
+            str(ring["same_channels"]))
+    assert line in patterns, f"{name}: no {line} in {set(patterns)}"
     print(f"{name}, {nodes} host(s): {channels} channels as exported")
 
 
