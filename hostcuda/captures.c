@@ -45,7 +45,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
     struct tt_stream_card card;
-    if (!exec) return tt_face_done(cudaErrorInvalidValue);
+    if (!tuttiHostExecAlive(exec)) return tt_face_done(cudaErrorInvalidValue);
     return tt_face_done(tuttiHostStreamCard(tt_face_stream(stream), &card));
 }
 

@@ -57,6 +57,7 @@ static const struct fact facts[] = {
     {cudaDevAttrReservedSharedMemoryPerBlock, 1024},
     {cudaDevAttrHostRegisterReadOnlySupported, 1},
     {cudaDevAttrMemoryPoolsSupported, 1},
+    {cudaDevAttrMemoryPoolSupportedHandleTypes, cudaMemHandleTypePosixFileDescriptor},
     {cudaDevAttrGPUDirectRDMAFlushWritesOptions, cudaFlushGPUDirectRDMAWritesOptionHost},
     {cudaDevAttrGPUDirectRDMAWritesOrdering, cudaGPUDirectRDMAWritesOrderingAllDevices},
     {cudaDevAttrMemSyncDomainCount, 1},

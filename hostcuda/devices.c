@@ -131,6 +131,8 @@ cudaError_t cudaDeviceFlushGPUDirectRDMAWrites(enum cudaFlushGPUDirectRDMAWrites
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
 {
+    int rc = tt_face_device(tuttiHostGetDevice());
+    if (rc) return tt_face_done(rc);
     if (least) *least = 0;
     if (greatest) *greatest = -5;
     return cudaSuccess;

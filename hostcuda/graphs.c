@@ -146,15 +146,19 @@ cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char *path, unsigned
     return tt_face_done(rc);
 }
 
-/* ---- memory of graphs: it is allocated when a node is added, so there is no cache of it ---- */
+/* ---- memory of graphs: reserved while a graph owns it, so there is no cache of it ---- */
 
 cudaError_t cudaDeviceGetGraphMemAttribute(int device, enum cudaGraphMemAttributeType attr,
                                            void *value)
 {
+    uint64_t used = 0;
+    uint64_t high = 0;
     int rc = tt_face_device(device);
     bool known = (int)attr >= 0 && attr <= cudaGraphMemAttrReservedMemHigh;
+    bool mark = attr == cudaGraphMemAttrUsedMemHigh || attr == cudaGraphMemAttrReservedMemHigh;
     if (!rc && (!value || !known)) rc = cudaErrorInvalidValue;
-    if (!rc) *(uint64_t *)value = 0;
+    if (!rc) rc = tuttiHostGraphMemory(device, &used, &high);
+    if (!rc) *(uint64_t *)value = mark ? high : used;
     return tt_face_done(rc);
 }
 
@@ -164,7 +168,7 @@ cudaError_t cudaDeviceSetGraphMemAttribute(int device, enum cudaGraphMemAttribut
     int rc = tt_face_device(device);
     bool mark = attr == cudaGraphMemAttrUsedMemHigh || attr == cudaGraphMemAttrReservedMemHigh;
     if (!rc && (!value || !mark || *(const uint64_t *)value != 0)) rc = cudaErrorInvalidValue;
-    return tt_face_done(rc);
+    return tt_face_done(rc ? rc : tuttiHostGraphMemoryMark(device));
 }
 
 cudaError_t cudaDeviceGraphMemTrim(int device)

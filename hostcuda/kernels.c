@@ -5,7 +5,6 @@
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* NOLINTBEGIN(readability-non-const-parameter,bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp):
@@ -54,14 +53,12 @@ void __cudaRegisterManagedVar(void **handle, void **host_var_address, char *devi
                               int global)
 {
     (void)ext, (void)constant, (void)global;
-    *host_var_address = calloc(1, size ? size : 1);
-    tuttiHostVariableAdd(handle, *host_var_address, device_name ? device_name : device_address,
-                         size);
+    tuttiHostManagedAdd(handle, host_var_address, device_name ? device_name : device_address, size);
 }
 
 char __cudaInitModule(void **handle)
 {
-    (void)handle;
+    tuttiHostManagedInit(handle);
     return 1;
 }
 

@@ -28,6 +28,7 @@ cudaError_t cudaFree(void *ptr)
     if (!ptr) return tt_face_done(tt_face_device(tuttiHostGetDevice()));
     int rc = tuttiHostCaptureUnsafe();
     if (!rc) rc = tuttiHostPointer(ptr, &found);
+    if (!rc && !found.base) tuttiHostIpcMapped(ptr, &found); /* maybe of an imported pool */
     if (!rc && found.base != ptr) rc = cudaErrorInvalidValue;
     if (!rc) rc = tuttiHostDeviceSynchronize(found.device); /* its work may use the memory */
     if (rc) return tt_face_done(rc);

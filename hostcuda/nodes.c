@@ -240,33 +240,29 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
     return set_exec(exec, node, &what, rc);
 }
 
-/* Attributes say how a device schedules a kernel. They are checked, and read back as 0. */
+/* Attributes say how a device schedules a kernel: they are kept and change nothing. */
+static bool knows_attribute(cudaLaunchAttributeID attr)
+{
+    return (int)attr > 0 && attr <= cudaLaunchAttributeNvlinkUtilCentricScheduling;
+}
+
+_Static_assert(sizeof(cudaLaunchAttributeValue) == TT_ATTRIBUTE_BYTES, "a value is kept whole");
+
 cudaError_t cudaGraphKernelNodeGetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attr,
                                             cudaLaunchAttributeValue *value)
 {
-    struct tt_node found;
-    int rc = get_node(node, TT_NODE_KERNEL, value, &found);
-    if (!rc && ((int)attr <= 0 || attr > cudaLaunchAttributeNvlinkUtilCentricScheduling))
-        rc = cudaErrorInvalidValue;
-    if (!rc) memset(value, 0, sizeof(*value));
+    if (!value || !knows_attribute(attr)) return tt_face_done(cudaErrorInvalidValue);
+    cudaLaunchAttributeValue found = {0};
+    int rc = tuttiHostNodeAttributeGet(node, (int)attr, &found);
+    if (!rc) *value = found;
     return tt_face_done(rc);
 }
 
 cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttributeID attr,
                                             const cudaLaunchAttributeValue *value)
 {
-    struct tt_node found;
-    int rc = get_node(node, TT_NODE_KERNEL, value, &found);
-    if (!rc && ((int)attr <= 0 || attr > cudaLaunchAttributeNvlinkUtilCentricScheduling))
-        rc = cudaErrorInvalidValue;
-    return tt_face_done(rc);
-}
-
-cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t one, cudaGraphNode_t other)
-{
-    struct tt_node found;
-    int rc = get_node(one, TT_NODE_KERNEL, &found, &found);
-    return tt_face_done(rc ? rc : get_node(other, TT_NODE_KERNEL, &found, &found));
+    if (!value || !knows_attribute(attr)) return tt_face_done(cudaErrorInvalidValue);
+    return tt_face_done(tuttiHostNodeAttributeSet(node, (int)attr, value));
 }
 
 /* ---- copies and fills ---- */

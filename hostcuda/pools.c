@@ -108,3 +108,39 @@ cudaError_t cudaMemPoolGetAccess(enum cudaMemAccessFlags *flags, cudaMemPool_t p
     if (!rc) *flags = (enum cudaMemAccessFlags)access;
     return tt_face_done(rc);
 }
+
+/* ---- between processes ---- */
+
+cudaError_t cudaMemPoolExportToShareableHandle(void *handle, cudaMemPool_t pool,
+                                               enum cudaMemAllocationHandleType type,
+                                               unsigned int flags)
+{
+    int fd = -1;
+    bool good = handle && type == cudaMemHandleTypePosixFileDescriptor && !flags;
+    int rc = good ? tuttiHostPoolExport(pool, &fd) : (int)cudaErrorInvalidValue;
+    if (!rc) memcpy(handle, &fd, sizeof(fd));
+    return tt_face_done(rc);
+}
+
+/* The handle is the descriptor itself, in a pointer's clothes. */
+cudaError_t cudaMemPoolImportFromShareableHandle(cudaMemPool_t *pool, void *handle,
+                                                 enum cudaMemAllocationHandleType type,
+                                                 unsigned int flags)
+{
+    bool good = pool && type == cudaMemHandleTypePosixFileDescriptor && !flags;
+    int rc = good ? tt_face_device(tuttiHostGetDevice()) : (int)cudaErrorInvalidValue;
+    return tt_face_done(rc ? rc : tuttiHostPoolImport((int)(intptr_t)handle, pool));
+}
+
+cudaError_t cudaMemPoolExportPointer(struct cudaMemPoolPtrExportData *token, void *ptr)
+{
+    if (!token) return tt_face_done(cudaErrorInvalidValue);
+    return tt_face_done(tuttiHostPoolTokenGet(ptr, token->reserved));
+}
+
+cudaError_t cudaMemPoolImportPointer(void **ptr, cudaMemPool_t pool,
+                                     struct cudaMemPoolPtrExportData *token)
+{
+    if (!ptr || !token) return tt_face_done(cudaErrorInvalidValue);
+    return tt_face_done(tuttiHostPoolTokenOpen(pool, token->reserved, ptr));
+}

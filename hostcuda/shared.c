@@ -58,7 +58,7 @@ int tt_face_capture_info(struct CUstream_st *stream, const struct tt_face_captur
     return cudaSuccess;
 }
 
-/* ---- hints about managed memory: checked, without effect ---- */
+/* ---- hints about managed memory: checked and kept, without effect ---- */
 
 int tt_face_place(const struct cudaMemLocation *location)
 {
@@ -85,38 +85,88 @@ static int check_managed(const void *ptr, size_t len, int device)
 int tt_face_prefetch(struct CUstream_st *stream, const void *ptr, size_t len, int device)
 {
     struct tt_stream_card card;
+    struct tt_hints hints;
     int rc = check_managed(ptr, len, device);
-    return rc ? rc : tuttiHostStreamCard(stream, &card);
+    if (!rc) rc = tuttiHostStreamCard(stream, &card);
+    if (!rc) rc = tuttiHostHintsGet(ptr, &hints);
+    if (rc) return rc;
+    hints.prefetched = device;
+    return tuttiHostHintsSet(ptr, &hints);
+}
+
+static void set_access(struct tt_hints *hints, int device, bool accessed)
+{
+    if (device == cudaCpuDeviceId) {
+        hints->accessed_by_host = accessed;
+        return;
+    }
+    uint64_t bit = (uint64_t)1 << device % 64;
+    uint64_t *word = &hints->accessed_by[device / 64];
+    *word = accessed ? *word | bit : *word & ~bit;
 }
 
 int tt_face_advise(const void *ptr, size_t len, int advice, int device)
 {
-    if (advice < cudaMemAdviseSetReadMostly || advice > cudaMemAdviseUnsetAccessedBy)
-        return cudaErrorInvalidValue;
+    struct tt_hints hints;
     bool about_device = advice == cudaMemAdviseSetPreferredLocation ||
                         advice == cudaMemAdviseSetAccessedBy ||
                         advice == cudaMemAdviseUnsetAccessedBy;
-    return check_managed(ptr, len, about_device ? device : cudaCpuDeviceId);
-}
-
-/* No advice was kept, so nothing is preferred anywhere. */
-static int range_attribute(int attr, int *values, size_t count)
-{
-    switch (attr) {
-    case cudaMemRangeAttributeReadMostly: values[0] = 0; return cudaSuccess;
-    case cudaMemRangeAttributePreferredLocation:
-    case cudaMemRangeAttributeLastPrefetchLocation: values[0] = cudaInvalidDeviceId; return 0;
-    case cudaMemRangeAttributePreferredLocationType:
-    case cudaMemRangeAttributeLastPrefetchLocationType:
-    case cudaMemRangeAttributePreferredLocationId:
-    case cudaMemRangeAttributeLastPrefetchLocationId: values[0] = 0; return cudaSuccess;
-    case cudaMemRangeAttributeAccessedBy:
-        for (size_t i = 0; i < count; i++) {
-            values[i] = cudaInvalidDeviceId;
-        }
-        return cudaSuccess;
+    int rc = check_managed(ptr, len, about_device ? device : cudaCpuDeviceId);
+    if (!rc) rc = tuttiHostHintsGet(ptr, &hints);
+    if (rc) return rc;
+    switch (advice) {
+    case cudaMemAdviseSetReadMostly:
+    case cudaMemAdviseUnsetReadMostly:
+        hints.read_mostly = advice == cudaMemAdviseSetReadMostly;
+        break;
+    case cudaMemAdviseSetPreferredLocation: hints.preferred = device; break;
+    case cudaMemAdviseUnsetPreferredLocation: hints.preferred = cudaInvalidDeviceId; break;
+    case cudaMemAdviseSetAccessedBy:
+    case cudaMemAdviseUnsetAccessedBy:
+        set_access(&hints, device, advice == cudaMemAdviseSetAccessedBy);
+        break;
     default: return cudaErrorInvalidValue;
     }
+    return tuttiHostHintsSet(ptr, &hints);
+}
+
+/* Who was said to use it, then "nobody" up to the end of the list. */
+static void list_access(const struct tt_hints *hints, int *values, size_t count)
+{
+    size_t found = 0;
+    if (hints->accessed_by_host) values[found++] = cudaCpuDeviceId;
+    for (int d = 0; d < tuttiHostDeviceCount() && found < count; d++) {
+        if (hints->accessed_by[d / 64] >> d % 64 & 1) values[found++] = d;
+    }
+    while (found < count) {
+        values[found++] = cudaInvalidDeviceId;
+    }
+}
+
+static int type_of(int place)
+{
+    if (place == cudaInvalidDeviceId) return cudaMemLocationTypeInvalid;
+    return place == cudaCpuDeviceId ? cudaMemLocationTypeHost : cudaMemLocationTypeDevice;
+}
+
+static int range_attribute(const struct tt_hints *hints, int attr, int *values, size_t count)
+{
+    int preferred = hints->preferred;
+    int prefetched = hints->prefetched;
+    switch (attr) {
+    case cudaMemRangeAttributeReadMostly: values[0] = hints->read_mostly; break;
+    case cudaMemRangeAttributePreferredLocation: values[0] = preferred; break;
+    case cudaMemRangeAttributeLastPrefetchLocation: values[0] = prefetched; break;
+    case cudaMemRangeAttributePreferredLocationType: values[0] = type_of(preferred); break;
+    case cudaMemRangeAttributeLastPrefetchLocationType: values[0] = type_of(prefetched); break;
+    case cudaMemRangeAttributePreferredLocationId: values[0] = preferred > 0 ? preferred : 0; break;
+    case cudaMemRangeAttributeLastPrefetchLocationId:
+        values[0] = prefetched > 0 ? prefetched : 0;
+        break;
+    case cudaMemRangeAttributeAccessedBy: list_access(hints, values, count); break;
+    default: return cudaErrorInvalidValue;
+    }
+    return cudaSuccess;
 }
 
 cudaError_t cudaMemRangeGetAttribute(void *value, size_t value_len, enum cudaMemRangeAttribute attr,
@@ -125,8 +175,11 @@ cudaError_t cudaMemRangeGetAttribute(void *value, size_t value_len, enum cudaMem
     bool fits = value_len && value_len % sizeof(int) == 0 &&
                 (attr == cudaMemRangeAttributeAccessedBy || value_len == sizeof(int));
     if (!value || !fits) return tt_face_done(cudaErrorInvalidValue);
+    struct tt_hints hints;
     int rc = check_managed(ptr, len, cudaCpuDeviceId);
-    return tt_face_done(rc ? rc : range_attribute((int)attr, value, value_len / sizeof(int)));
+    if (!rc) rc = tuttiHostHintsGet(ptr, &hints);
+    return tt_face_done(rc ? rc
+                           : range_attribute(&hints, (int)attr, value, value_len / sizeof(int)));
 }
 
 /* ---- edges ---- */

@@ -103,44 +103,50 @@ cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
     return tt_face_done(rc);
 }
 
-/* Attributes that are hints are checked and not kept, so their defaults are what is read back. */
-cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
+/* ---- attributes: kept, and but for the priority they change nothing ---- */
+
+_Static_assert(sizeof(cudaLaunchAttributeValue) == TT_ATTRIBUTE_BYTES, "a value is kept whole");
+
+static bool of_streams(cudaLaunchAttributeID attr)
+{
+    return attr == cudaLaunchAttributeSynchronizationPolicy ||
+           attr == cudaLaunchAttributePriority || attr == cudaLaunchAttributeAccessPolicyWindow ||
+           attr == cudaLaunchAttributeMemSyncDomainMap || attr == cudaLaunchAttributeMemSyncDomain;
+}
+
+cudaError_t cudaStreamGetAttribute(cudaStream_t handle, cudaLaunchAttributeID attr,
                                    cudaLaunchAttributeValue *value)
 {
-    struct tt_stream_card card;
-    int rc = value ? tuttiHostStreamCard(tt_face_stream(stream), &card) : cudaErrorInvalidValue;
-    if (rc) return tt_face_done(rc);
-    memset(value, 0, sizeof(*value));
-    switch (attr) {
-    case cudaLaunchAttributeSynchronizationPolicy: value->syncPolicy = cudaSyncPolicyAuto; break;
-    case cudaLaunchAttributePriority:
-        rc = tuttiHostStreamPriority(tt_face_stream(stream), &value->priority);
-        break;
-    case cudaLaunchAttributeMemSyncDomainMap: value->memSyncDomainMap.remote = 1; break;
-    case cudaLaunchAttributeAccessPolicyWindow:
-    case cudaLaunchAttributeMemSyncDomain: break;
-    default: rc = cudaErrorInvalidValue; break;
-    }
+    struct CUstream_st *stream = tt_face_stream(handle);
+    cudaLaunchAttributeValue found = {0};
+    if (!value || !of_streams(attr)) return tt_face_done(cudaErrorInvalidValue);
+    if (attr == cudaLaunchAttributeSynchronizationPolicy) found.syncPolicy = cudaSyncPolicyAuto;
+    if (attr == cudaLaunchAttributeMemSyncDomainMap) found.memSyncDomainMap.remote = 1;
+    int rc = tuttiHostStreamAttributeGet(stream, (int)attr, &found);
+    if (!rc && attr == cudaLaunchAttributePriority)
+        rc = tuttiHostStreamPriority(stream, &found.priority);
+    if (!rc) *value = found;
     return tt_face_done(rc);
 }
 
-cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attr,
+cudaError_t cudaStreamSetAttribute(cudaStream_t handle, cudaLaunchAttributeID attr,
                                    const cudaLaunchAttributeValue *value)
 {
-    struct tt_stream_card card;
-    int rc = value ? tuttiHostStreamCard(tt_face_stream(stream), &card) : cudaErrorInvalidValue;
-    bool known =
-        attr == cudaLaunchAttributeSynchronizationPolicy || attr == cudaLaunchAttributePriority ||
-        attr == cudaLaunchAttributeAccessPolicyWindow ||
-        attr == cudaLaunchAttributeMemSyncDomainMap || attr == cudaLaunchAttributeMemSyncDomain;
-    return tt_face_done(!rc && !known ? (int)cudaErrorInvalidValue : rc);
+    struct CUstream_st *stream = tt_face_stream(handle);
+    if (!value || !of_streams(attr)) return tt_face_done(cudaErrorInvalidValue);
+    if (attr == cudaLaunchAttributePriority)
+        return tt_face_done(tuttiHostStreamPrioritySet(stream, value->priority));
+    return tt_face_done(tuttiHostStreamAttributeSet(stream, (int)attr, value));
 }
 
 cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
 {
-    struct tt_stream_card card;
-    int rc = tuttiHostStreamCard(tt_face_stream(dst), &card);
-    return tt_face_done(rc ? rc : tuttiHostStreamCard(tt_face_stream(src), &card));
+    struct CUstream_st *to = tt_face_stream(dst);
+    struct CUstream_st *from = tt_face_stream(src);
+    int priority = 0;
+    int rc = tuttiHostStreamPriority(from, &priority);
+    if (!rc) rc = tuttiHostStreamPrioritySet(to, priority);
+    return tt_face_done(rc ? rc : tuttiHostStreamAttributesCopy(to, from));
 }
 
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *ptr, size_t len, unsigned int flags)

@@ -160,3 +160,9 @@ cudaError_t cudaGraphAddNode_v2(cudaGraphNode_t *node, cudaGraph_t graph,
     (void)edges;
     return cudaGraphAddNode(node, graph, dependencies, count, params);
 }
+
+/* Source first, unlike the other version. */
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t from, cudaGraphNode_t to)
+{
+    return tt_face_done(tuttiHostNodeAttributesCopy(to, from));
+}

@@ -103,3 +103,9 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
         params->alloc.dptr = what.ptr;
     return added;
 }
+
+/* Destination first, unlike the other version. */
+cudaError_t cudaGraphKernelNodeCopyAttributes(cudaGraphNode_t to, cudaGraphNode_t from)
+{
+    return tt_face_done(tuttiHostNodeAttributesCopy(to, from));
+}

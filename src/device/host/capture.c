@@ -148,13 +148,19 @@ void host_capture_invalidate(struct CUstream_st *stream)
     pthread_mutex_unlock(&captures.lock);
 }
 
-/* Mark all that `node` depends on, in `seen` by index. */
-static void mark_ancestors(const struct CUgraphNode_st *node, bool *seen)
+/* Mark all that the tips depend on, in `seen` by index: nodes of a capture come behind what they
+ * depend on, so one pass from the last to the first does. */
+static void mark_ancestors(const struct CUgraph_st *graph, const struct CUstream_st *origin,
+                           bool *seen)
 {
-    if (seen[node->index]) return;
-    seen[node->index] = true;
-    for (size_t i = 0; i < node->ndeps; i++) {
-        mark_ancestors(node->deps[i], seen);
+    for (size_t i = 0; i < origin->ntips; i++) {
+        seen[origin->tips[i]->index] = true;
+    }
+    for (size_t i = graph->nnodes; i-- > 0;) {
+        const struct CUgraphNode_st *node = graph->nodes[i];
+        for (size_t d = 0; seen[i] && d < node->ndeps; d++) {
+            seen[node->deps[d]->index] = true;
+        }
     }
 }
 
@@ -181,9 +187,7 @@ static bool all_joined(struct host_capture *capture, const struct CUstream_st *o
 {
     bool *seen = calloc(capture->graph->nnodes + 1, sizeof(*seen));
     if (!seen) return false;
-    for (size_t i = 0; i < origin->ntips; i++) {
-        mark_ancestors(origin->tips[i], seen);
-    }
+    mark_ancestors(capture->graph, origin, seen);
     struct joined_question question = {capture, seen, true};
     host_streams_visit(check_joined, &question);
     free(seen);
@@ -213,11 +217,21 @@ int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_ou
     return rc;
 }
 
+static bool somebody_captures(int device)
+{
+    const struct CUstream_st *stream = host_ordered_streams(device);
+    while (stream && !atomic_load(&stream->capture)) {
+        stream = stream->next_ordered;
+    }
+    return stream != NULL;
+}
+
 int tuttiHostCaptureStatus(struct CUstream_st *handle, enum tt_capture_status *status, uint64_t *id,
                            struct CUgraph_st **graph)
 {
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return HOST_BAD_HANDLE;
+    if (stream->legacy && somebody_captures(stream->device)) return HOST_CAPTURE_IMPLICIT;
     struct host_capture *capture = atomic_load(&stream->capture);
     *status = !capture           ? TT_CAPTURE_NONE
               : capture->invalid ? TT_CAPTURE_INVALIDATED

@@ -42,6 +42,11 @@ static bool is_exec(const struct CUgraphExec_st *exec)
     return host_slab_holds(&execs, exec, EXEC_MAGIC);
 }
 
+bool tuttiHostExecAlive(const struct CUgraphExec_st *exec)
+{
+    return is_exec(exec);
+}
+
 /* ---- bodies ---- */
 
 static void clear_op(struct exec_op *op)

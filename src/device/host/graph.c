@@ -35,32 +35,6 @@ void host_share_drop(struct host_item_share *share)
     free(share);
 }
 
-/* ---- memory that belongs to graphs ---- */
-
-struct memory_item {
-    struct tt_item item;
-    void *ptr; /* owned; NULL for a free node, which has nothing to do */
-};
-
-static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
-{
-    struct memory_item *memory = (struct memory_item *)item;
-    if (call == TT_ITEM_RELEASE) {
-        tuttiHostFree(memory->ptr); /* an error says that the program has freed it */
-        free(memory);
-    }
-    return TT_STEP_DONE;
-}
-
-struct tt_item *host_memory_item(void *ptr)
-{
-    struct memory_item *memory = calloc(1, sizeof(*memory));
-    if (!memory) return NULL;
-    memory->item.step = memory_step;
-    memory->ptr = ptr;
-    return &memory->item;
-}
-
 /* ---- graphs ---- */
 
 bool host_graph_holds(const struct CUgraph_st *graph)
@@ -93,6 +67,7 @@ void host_node_free(struct CUgraphNode_st *node)
     host_share_drop(node->share);
     if (node->op.kind == HOST_OP_GRAPH) host_exec_drop(node->op.launch.exec);
     host_graph_free(node->child);
+    host_attributes_free(node->attributes);
     free(node->deps);
     host_slab_give(&nodes, node);
 }
@@ -179,6 +154,7 @@ int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
         if (good) node->kind = from->kind;
         if (good) node->origin = from->id;
         if (good) node->told = from->told;
+        if (good) good = host_attributes_copy(&node->attributes, from->attributes);
         if (good && from->child) good = tuttiHostGraphClone(&node->child, from->child) == HOST_OK;
         if (!good) {
             host_graph_free(copy);
@@ -198,15 +174,16 @@ int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
 
 static int item_of_node(const struct tt_node *node, struct host_op *op)
 {
-    bool event = node->kind == TT_NODE_WAIT || node->kind == TT_NODE_RECORD;
     op->kind = HOST_OP_ITEM;
     if (node->kind == TT_NODE_KERNEL) {
         op->item = node->item;
         return node->item ? HOST_OK : HOST_INVALID_VALUE;
     }
-    if (event && !host_event_alive(node->event)) return HOST_BAD_HANDLE;
-    op->item = event ? host_event_item(node->event, node->kind == TT_NODE_WAIT)
-                     : host_memory_item(node->kind == TT_NODE_ALLOC ? node->ptr : NULL);
+    if (node->kind == TT_NODE_ALLOC)
+        return host_memory_item(node->ptr, node->bytes, node->device, &op->item);
+    if (node->kind == TT_NODE_FREE) return host_memory_free_item(node->ptr, &op->item);
+    if (!host_event_alive(node->event)) return HOST_BAD_HANDLE;
+    op->item = host_event_item(node->event, node->kind == TT_NODE_WAIT);
     return op->item ? HOST_OK : HOST_OUT_OF_MEMORY;
 }
 

@@ -2,6 +2,7 @@
  * copy that launches share. */
 #pragma once
 
+#include "attributes.h"
 #include "slab.h"
 #include "stream.h"
 
@@ -25,8 +26,9 @@ struct CUgraphNode_st {
     struct host_item_share *share; /* counted; NULL for other kinds */
     struct CUgraph_st *child;      /* owned copy; NULL unless a graph node */
     enum tt_node_kind kind;
-    struct tt_node told;          /* WAIT, RECORD, ALLOC, FREE: what was asked for */
-    struct CUgraphNode_st **deps; /* owned array of borrowed nodes */
+    struct host_attribute *attributes; /* owned */
+    struct tt_node told;               /* WAIT, RECORD, ALLOC, FREE: what was asked for */
+    struct CUgraphNode_st **deps;      /* owned array of borrowed nodes */
     size_t ndeps;
 };
 
@@ -59,7 +61,11 @@ void host_op_unmake(const struct tt_node *node, const struct host_op *op);
 bool host_event_alive(const struct CUevent_st *event);
 /* Items that stand for events and memory in graphs. NULL when out of memory. */
 struct tt_item *host_event_item(struct CUevent_st *event, bool wait);
-struct tt_item *host_memory_item(void *ptr); /* frees it when the last graph is gone */
+/* Memory of graphs (graph_memory.c). The item owns the memory: freed when the last graph is gone.
+ */
+int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out);
+/* For a free node: 1 when no graph owns ptr, or another free node names it. */
+int host_memory_free_item(const void *ptr, struct tt_item **item_out);
 struct host_item_share *host_share_make(struct tt_item *item);
 void host_share_drop(struct host_item_share *share);
 

@@ -37,4 +37,16 @@ int tuttiHostHostUnregister(void *ptr); /* 713 when ptr is not the base of a reg
 /* The registered range around ptr, or false. One load when nothing is registered. */
 bool tuttiHostRegistered(const void *ptr, struct tt_registered *range_out);
 
+/* ---- hints about managed memory ---- */
+enum { TT_HINT_HOST = -1, TT_HINT_NOWHERE = -2 }; /* beside device numbers */
+struct tt_hints {
+    bool read_mostly;
+    int preferred, prefetched;
+    uint64_t accessed_by[1024 / 64]; /* bit per device */
+    bool accessed_by_host;
+};
+/* Of the managed allocation around ptr; 1 for other memory. */
+int tuttiHostHintsGet(const void *ptr, struct tt_hints *hints_out);
+int tuttiHostHintsSet(const void *ptr, const struct tt_hints *hints);
+
 #pragma GCC visibility pop

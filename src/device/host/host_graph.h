@@ -137,4 +137,15 @@ int tuttiHostGraphRetainUser(struct CUgraph_st *graph, struct CUuserObject_st *o
 int tuttiHostGraphReleaseUser(struct CUgraph_st *graph, struct CUuserObject_st *object,
                               unsigned count);
 
+/* ---- what is kept for whoever asks ---- */
+bool tuttiHostExecAlive(const struct CUgraphExec_st *exec);
+/* Launch attributes of kernel nodes, by number; 1 for other nodes. Get leaves *value alone when
+ * none was set. */
+int tuttiHostNodeAttributeSet(struct CUgraphNode_st *node, int id, const void *value);
+int tuttiHostNodeAttributeGet(struct CUgraphNode_st *node, int id, void *value);
+int tuttiHostNodeAttributesCopy(struct CUgraphNode_st *to, struct CUgraphNode_st *from);
+/* Bytes that graphs own on a device, and the most that they ever did since the mark was reset. */
+int tuttiHostGraphMemory(int device, uint64_t *used_out, uint64_t *high_out);
+int tuttiHostGraphMemoryMark(int device);
+
 #pragma GCC visibility pop

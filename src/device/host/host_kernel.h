@@ -17,6 +17,10 @@ void tuttiHostModuleClose(void *module); /* accepts what is no module */
 void tuttiHostKernelAdd(void *module, const void *function, const char *name);
 /* `shadow` is the host variable that stands for the device's; it is the storage. */
 void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes);
+/* A managed variable: *slot is where the program finds its memory. Memory of the program's own
+ * until tuttiHostManagedInit(), managed memory with the same bytes afterwards. */
+void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t bytes);
+void tuttiHostManagedInit(void *module);
 bool tuttiHostVariable(const void *shadow, size_t *bytes);
 
 /* The kernel behind a host stub or a handle, or NULL. */

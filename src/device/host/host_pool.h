@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/device.h"
+#include "device/host/host.h"
 
 #pragma GCC visibility push(default)
 
@@ -19,7 +20,8 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *stream);
 /* Free now; true when ptr was a pool's. */
 bool tuttiHostPoolFree(void *ptr);
 
-/* share: enum cudaMemAllocationHandleType (0 none; others 801). max_bytes 0: the device's. */
+enum { TT_POOL_SHARE_FD = 1 }; /* enum cudaMemAllocationHandleType: a file descriptor */
+/* share: 0 or TT_POOL_SHARE_FD (others 801). max_bytes 0: the device's. */
 int tuttiHostPoolCreate(int device, unsigned share, size_t max_bytes,
                         struct CUmemPoolHandle_st **pool_out);
 /* At once, or when its last allocation is freed. 1 for a device's own pool. */
@@ -35,5 +37,18 @@ int tuttiHostPoolSet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t va
 /* access: 0 none, 1 read, 3 read and write; 1 when it would take the owner's away. */
 int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, int device, int access);
 int tuttiHostPoolAccessGet(struct CUmemPoolHandle_st *pool, int device, int *access_out);
+
+/* ---- pools of several processes ---- */
+/* A descriptor that other processes import, the caller's to close. 1: not made to be shared. */
+int tuttiHostPoolExport(struct CUmemPoolHandle_st *pool, int *fd_out);
+/* A pool over another process's memory, on the thread's device; nothing can be allocated from it.
+ * The descriptor stays the caller's. 1: it is none of a pool. */
+int tuttiHostPoolImport(int fd, struct CUmemPoolHandle_st **pool_out);
+/* A token for an allocation of a shared pool; 1 for other memory. */
+int tuttiHostPoolTokenGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES]);
+/* Map it; each call maps anew, each address is freed by tuttiHostPoolFree() or in stream order. 1
+ * when the token is not of the pool's exporter. */
+int tuttiHostPoolTokenOpen(struct CUmemPoolHandle_st *pool, const unsigned char token[TT_IPC_BYTES],
+                           void **ptr_out);
 
 #pragma GCC visibility pop

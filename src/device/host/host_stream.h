@@ -21,6 +21,13 @@ int tuttiHostStreamDestroy(struct CUstream_st *stream);
 int tuttiHostStreamQuery(struct CUstream_st *stream);
 int tuttiHostStreamFlags(struct CUstream_st *stream, unsigned *flags);
 int tuttiHostStreamPriority(struct CUstream_st *stream, int *priority);
+int tuttiHostStreamPrioritySet(struct CUstream_st *stream, int priority); /* clamped */
+/* Attributes by number, TT_ATTRIBUTE_BYTES each, kept for whoever asks. Get leaves *value alone
+ * when none was set. */
+enum { TT_ATTRIBUTE_BYTES = 64 };
+int tuttiHostStreamAttributeSet(struct CUstream_st *stream, int id, const void *value);
+int tuttiHostStreamAttributeGet(struct CUstream_st *stream, int id, void *value);
+int tuttiHostStreamAttributesCopy(struct CUstream_st *to, struct CUstream_st *from);
 /* Wait for the present work of all streams of the device; 900 when a capture forbids it. */
 int tuttiHostDeviceSynchronize(int device);
 /* Wait, then free all device memory of the device and destroy its streams and events. */

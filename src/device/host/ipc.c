@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, TOKEN_MEMORY = 0x6d747474, TOKEN_EVENT = 0x65747474 };
+enum { PAGE = 4096, TOKEN_MEMORY = 0x6d747474, TOKEN_EVENT = 0x65747474, TOKEN_POOL = 0x70747474 };
 enum { CELL_BYTES = TT_LINE_BYTES, CELLS = PAGE / CELL_BYTES };
 
 struct token {
@@ -38,6 +38,7 @@ struct opened {
     size_t map_bytes;
     char *base;
     unsigned count;
+    bool pooled; /* a pool's: no matter of cudaIpcCloseMemHandle */
 };
 
 struct cell_page {
@@ -74,17 +75,29 @@ static int make_token(uint32_t magic, const void *ptr, size_t bytes, struct toke
     return HOST_OK;
 }
 
+static bool parse_token(uint32_t magic, const unsigned char *bytes, struct token *token)
+{
+    memcpy(token, bytes, sizeof(*token));
+    return token->magic == magic && token->bytes && token->bytes <= SIZE_MAX / 2 &&
+           token->offset <= SIZE_MAX / 2;
+}
+
 static int read_token(uint32_t magic, const unsigned char *bytes, struct token *token)
 {
     struct token own;
-    memcpy(token, bytes, sizeof(*token));
-    if (token->magic != magic || !token->bytes || token->bytes > SIZE_MAX / 2 ||
-        token->offset > SIZE_MAX / 2)
-        return HOST_INVALID_VALUE;
+    if (!parse_token(magic, bytes, token)) return HOST_INVALID_VALUE;
     int rc = make_token(magic, tuttiHostRange() ? tuttiHostRange()->base : NULL, 1, &own);
     if (rc) return rc;
     bool mine = own.inode == token->inode && own.device == token->device;
     return mine ? HOST_DEVICE_UNINITIALIZED : HOST_OK;
+}
+
+/* The range behind the descriptor is the one that the token speaks of. */
+static bool fits(int fd, const struct token *token)
+{
+    struct stat status;
+    return !fstat(fd, &status) && status.st_ino == token->inode && status.st_dev == token->device &&
+           token->offset + token->bytes <= (uint64_t)status.st_size;
 }
 
 /* The owner's memfd, or -1. */
@@ -96,25 +109,18 @@ static int open_range(const struct token *token)
     if (stat(path, &status) || status.st_ino != token->inode || status.st_dev != token->device)
         return -1;
     int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) return -1;
-    bool same = !fstat(fd, &status) && status.st_ino == token->inode &&
-                status.st_dev == token->device &&
-                token->offset + token->bytes <= (uint64_t)status.st_size;
-    if (same) return fd;
+    if (fd < 0 || fits(fd, token)) return fd;
     close(fd);
     return -1;
 }
 
-static struct opened *map_token(const struct token *token)
+static struct opened *map_part(int fd, const struct token *token)
 {
     size_t from = token->offset / PAGE * PAGE;
     size_t bytes = tt_round_up(token->offset - from + token->bytes, PAGE);
     struct opened *opened = tt_calloc(1, sizeof(*opened));
-    int fd = open_range(token);
     void *map = MAP_FAILED;
-    if (opened && fd >= 0)
-        map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
-    if (fd >= 0) close(fd);
+    if (opened) map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
     if (map == MAP_FAILED) {
         free(opened);
         return NULL;
@@ -127,11 +133,19 @@ static struct opened *map_token(const struct token *token)
     return opened;
 }
 
+static struct opened *map_token(const struct token *token)
+{
+    int fd = open_range(token);
+    struct opened *opened = fd < 0 ? NULL : map_part(fd, token);
+    if (fd >= 0) close(fd);
+    return opened;
+}
+
 static struct opened *find_opened(struct opened *list, const struct token *token)
 {
     for (; list; list = list->next) {
         const struct token *other = &list->token;
-        if (other->inode == token->inode && other->device == token->device &&
+        if (!list->pooled && other->inode == token->inode && other->device == token->device &&
             other->offset == token->offset)
             return list;
     }
@@ -140,19 +154,32 @@ static struct opened *find_opened(struct opened *list, const struct token *token
 
 /* ---- memory ---- */
 
-int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+static int write_token(uint32_t magic, const void *ptr, size_t bytes, unsigned char *token_out)
 {
-    struct host_block block;
     struct token token;
-    int device;
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (!host_memory_find(ptr, &block, &device) || block.kind != TT_MEMORY_DEVICE)
-        return HOST_INVALID_VALUE;
-    int rc = make_token(TOKEN_MEMORY, block.base, block.asked, &token);
+    int rc = make_token(magic, ptr, bytes, &token);
     if (rc) return rc;
     memset(token_out, 0, TT_IPC_BYTES);
     memcpy(token_out, &token, sizeof(token));
     return HOST_OK;
+}
+
+int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+{
+    struct host_block block;
+    int device;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (!host_memory_find(ptr, &block, &device) || block.kind != TT_MEMORY_DEVICE)
+        return HOST_INVALID_VALUE;
+    return write_token(TOKEN_MEMORY, block.base, block.asked, token_out);
+}
+
+/* Lock held. */
+static void list_memory(struct opened *opened)
+{
+    opened->next = sharing.memory;
+    sharing.memory = opened;
+    atomic_fetch_add_explicit(&sharing.nmemory, 1, memory_order_release);
 }
 
 int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
@@ -163,16 +190,11 @@ int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_o
     pthread_mutex_lock(&sharing.lock);
     struct opened *opened = find_opened(sharing.memory, &token);
     if (opened && opened->token.bytes != token.bytes) {
-        rc =
-            HOST_INVALID_VALUE; /* the owner freed it and allocated anew: close the old one first */
+        rc = HOST_INVALID_VALUE; /* freed and allocated anew over there: close the old one first */
     } else if (!opened) {
         opened = map_token(&token);
         rc = opened ? HOST_OK : HOST_INVALID_VALUE;
-        if (opened) {
-            opened->next = sharing.memory;
-            sharing.memory = opened;
-            atomic_fetch_add_explicit(&sharing.nmemory, 1, memory_order_release);
-        }
+        if (opened) list_memory(opened);
     }
     if (!rc) {
         opened->count++;
@@ -182,12 +204,12 @@ int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_o
     return rc;
 }
 
-int tuttiHostIpcClose(void *ptr)
+static int close_opened(void *ptr, bool pooled)
 {
     struct opened **link = &sharing.memory;
     struct opened *last = NULL;
     pthread_mutex_lock(&sharing.lock);
-    while (*link && (*link)->base != ptr) {
+    while (*link && ((*link)->base != ptr || (*link)->pooled != pooled)) {
         link = &(*link)->next;
     }
     int rc = *link ? HOST_OK : HOST_INVALID_VALUE;
@@ -200,6 +222,11 @@ int tuttiHostIpcClose(void *ptr)
     if (last) munmap(last->map, last->map_bytes);
     free(last);
     return rc;
+}
+
+int tuttiHostIpcClose(void *ptr)
+{
+    return close_opened(ptr, false);
 }
 
 bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
@@ -215,6 +242,53 @@ bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
     }
     pthread_mutex_unlock(&sharing.lock);
     return found;
+}
+
+/* ---- memory of pools ---- */
+
+int host_ipc_export(void)
+{
+    const struct tt_range *range = tuttiHostRange();
+    return range ? fcntl(range->memfd, F_DUPFD_CLOEXEC, 0) : -1;
+}
+
+bool host_ipc_exportable(int fd)
+{
+    const char wanted[] = "/memfd:tutti-range";
+    char path[64];
+    char target[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    ssize_t len = fd < 0 ? -1 : readlink(path, target, sizeof(target));
+    return len >= (ssize_t)sizeof(wanted) - 1 && !memcmp(target, wanted, sizeof(wanted) - 1);
+}
+
+int host_ipc_name(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+{
+    struct host_block block;
+    int device;
+    if (!host_memory_find(ptr, &block, &device) || block.base != ptr) return HOST_INVALID_VALUE;
+    return write_token(TOKEN_POOL, block.base, block.asked, token_out);
+}
+
+int host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
+{
+    struct token token;
+    if (!parse_token(TOKEN_POOL, token_bytes, &token) || !fits(fd, &token))
+        return HOST_INVALID_VALUE;
+    struct opened *opened = map_part(fd, &token);
+    if (!opened) return HOST_OUT_OF_MEMORY;
+    opened->count = 1;
+    opened->pooled = true;
+    pthread_mutex_lock(&sharing.lock);
+    list_memory(opened);
+    pthread_mutex_unlock(&sharing.lock);
+    *ptr_out = opened->base;
+    return HOST_OK;
+}
+
+void host_ipc_unmap(void *ptr)
+{
+    close_opened(ptr, true);
 }
 
 /* ---- cells of events ---- */
@@ -275,12 +349,7 @@ void host_cell_reach(struct host_cell *cell, uint64_t number)
 
 int host_cell_export(const struct host_cell *cell, unsigned char token_out[TT_IPC_BYTES])
 {
-    struct token token;
-    int rc = make_token(TOKEN_EVENT, cell, sizeof(*cell), &token);
-    if (rc) return rc;
-    memset(token_out, 0, TT_IPC_BYTES);
-    memcpy(token_out, &token, sizeof(token));
-    return HOST_OK;
+    return write_token(TOKEN_EVENT, cell, sizeof(*cell), token_out);
 }
 
 int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_cell **cell_out)

@@ -26,3 +26,16 @@ void host_cell_reach(struct host_cell *cell, uint64_t number);
 /* A token for a cell of ours; the cell behind another process's token, mapped for ever. */
 int host_cell_export(const struct host_cell *cell, unsigned char token_out[TT_IPC_BYTES]);
 int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_cell **cell_out);
+
+/* ---- memory of exportable pools: the descriptor passes between processes, tokens name bytes ----
+ */
+/* A descriptor of our whole range (the caller's to close), or -1. */
+int host_ipc_export(void);
+/* True when the descriptor is some process's range. */
+bool host_ipc_exportable(int fd);
+/* A token for the device allocation that begins at ptr; 1 when there is none. */
+int host_ipc_name(const void *ptr, unsigned char token_out[TT_IPC_BYTES]);
+/* Map what a token names through the descriptor that its owner passed on. 1 when they do not belong
+ * together. Each mapping is one of its own; host_ipc_unmap() takes its address. */
+int host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out);
+void host_ipc_unmap(void *ptr);

@@ -1,6 +1,7 @@
 /* Kernels by their host stub or name, and launches as work items: the host implementation is called
  * once per block of the grid, in stream order, some blocks per slice. An entry lives until its
  * module closes; an item keeps what it needs of it. */
+#include "host.h"
 #include "host_face.h"
 #include "host_kernel.h"
 #include "state.h"
@@ -40,6 +41,9 @@ struct variable {
     const void *module, *shadow;
     char *name; /* owned */
     size_t bytes;
+    void **slot;   /* managed: the program's pointer; NULL for others */
+    void *initial; /* owned: its memory until devices may start */
+    void *managed; /* owned: its memory from then on */
 };
 
 struct module {
@@ -94,6 +98,8 @@ static void drop_variables(const void *module)
             continue;
         }
         *link = variable->next;
+        tuttiHostFree(variable->managed);
+        free(variable->initial);
         free(variable->name);
         free(variable);
     }
@@ -131,7 +137,7 @@ void tuttiHostKernelAdd(void *module, const void *function, const char *name)
 
 void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes)
 {
-    struct variable *variable = calloc(1, sizeof(*variable));
+    struct variable *variable = shadow ? calloc(1, sizeof(*variable)) : NULL;
     if (!variable) return;
     variable->module = module;
     variable->shadow = shadow;
@@ -140,6 +146,43 @@ void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, si
     pthread_mutex_lock(&registry.lock);
     variable->next = registry.variables;
     registry.variables = variable;
+    pthread_mutex_unlock(&registry.lock);
+}
+
+void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t bytes)
+{
+    void *initial = slot ? calloc(1, bytes ? bytes : 1) : NULL;
+    if (!initial) return;
+    *slot = initial;
+    tuttiHostVariableAdd(module, initial, name, bytes);
+    pthread_mutex_lock(&registry.lock);
+    struct variable *variable = registry.variables;
+    while (variable && variable->shadow != initial) {
+        variable = variable->next;
+    }
+    if (variable) variable->slot = slot;
+    if (variable) variable->initial = initial;
+    pthread_mutex_unlock(&registry.lock);
+    if (!variable) free(initial);
+    if (!variable) *slot = NULL;
+}
+
+/* Lock held. Without devices or memory the variable stays where it is. */
+static void manage(struct variable *variable)
+{
+    void *managed = NULL;
+    if (tuttiHostMallocHost(variable->bytes, 1, true, &managed)) return;
+    memcpy(managed, variable->initial, variable->bytes);
+    variable->managed = managed;
+    variable->shadow = *variable->slot = managed;
+}
+
+void tuttiHostManagedInit(void *module)
+{
+    pthread_mutex_lock(&registry.lock);
+    for (struct variable *one = registry.variables; one; one = one->next) {
+        if (one->module == module && one->slot && !one->managed) manage(one);
+    }
     pthread_mutex_unlock(&registry.lock);
 }
 

@@ -5,12 +5,15 @@
 #include "host_face.h"
 #include "host_graph.h"
 #include "host_pool.h"
+#include "ipc.h"
 #include "slab.h"
 #include "state.h"
 #include "stream.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     POOL_MAGIC = 0x706f6f6c,
@@ -23,12 +26,15 @@ enum {
     ATTR_RESERVED_HIGH = 6,
     ATTR_USED = 7,
     ATTR_USED_HIGH = 8,
+    HOST_OPERATING_SYSTEM = 304,
 };
 
 struct CUmemPoolHandle_st {
     uint32_t magic;
     int device;
     bool own, dying; /* own: the device's; dying: destroyed, but memory of it lives */
+    bool shared;     /* others may import it */
+    int imported;    /* owned; descriptor of the exporter's memory, -1: our own pool */
     size_t max_bytes, nblocks;
     uint64_t values[ATTRIBUTES];            /* by attribute number */
     unsigned char access[HOST_MAX_DEVICES]; /* of other devices; 0: none */
@@ -87,12 +93,18 @@ static void account(struct CUmemPoolHandle_st *pool, size_t bytes)
         pool->values[ATTR_RESERVED_HIGH] = pool->values[ATTR_RESERVED];
 }
 
+static void give_pool(struct CUmemPoolHandle_st *pool)
+{
+    if (pool->imported >= 0) close(pool->imported);
+    host_slab_give(&pool_places, pool);
+}
+
 static void settle(struct CUmemPoolHandle_st *pool, size_t bytes)
 {
     pool->nblocks--;
     pool->values[ATTR_USED] -= bytes;
     pool->values[ATTR_RESERVED] = pool->values[ATTR_USED];
-    if (pool->dying && pool->nblocks == 0) host_slab_give(&pool_places, pool);
+    if (pool->dying && pool->nblocks == 0) give_pool(pool);
 }
 
 /* ---- pools ---- */
@@ -104,6 +116,7 @@ static struct CUmemPoolHandle_st *make_pool(int device, size_t max_bytes)
     if (!pool) return NULL;
     pool->device = device;
     pool->max_bytes = max_bytes;
+    pool->imported = -1;
     for (int switches = 1; switches <= 3; switches++) {
         pool->values[switches] = 1;
     }
@@ -131,9 +144,11 @@ int tuttiHostPoolCreate(int device, unsigned share, size_t max_bytes,
                         struct CUmemPoolHandle_st **pool_out)
 {
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
-    if (share) return tuttiHostUnsupported("memory pools that other processes may open");
+    if (share & ~(unsigned)TT_POOL_SHARE_FD)
+        return tuttiHostUnsupported("memory pools with handles other than file descriptors");
     pthread_mutex_lock(&pools.lock);
     struct CUmemPoolHandle_st *pool = make_pool(device, max_bytes);
+    if (pool) pool->shared = share != 0;
     pthread_mutex_unlock(&pools.lock);
     if (!pool) return HOST_OUT_OF_MEMORY;
     *pool_out = pool;
@@ -147,7 +162,7 @@ int tuttiHostPoolDestroy(struct CUmemPoolHandle_st *pool)
     if (good) {
         if (pools.current[pool->device] == pool) pools.current[pool->device] = NULL;
         pool->dying = true;
-        if (pool->nblocks == 0) host_slab_give(&pool_places, pool);
+        if (pool->nblocks == 0) give_pool(pool);
     }
     pthread_mutex_unlock(&pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
@@ -179,7 +194,7 @@ int tuttiHostPoolChoose(int device, struct CUmemPoolHandle_st *pool)
 {
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
     pthread_mutex_lock(&pools.lock);
-    bool good = is_pool(pool) && pool->device == device;
+    bool good = is_pool(pool) && pool->device == device && pool->imported < 0;
     if (good) pools.current[device] = pool;
     pthread_mutex_unlock(&pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
@@ -250,7 +265,7 @@ static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, v
     if (!block) return HOST_OUT_OF_MEMORY;
     pthread_mutex_lock(&pools.lock);
     if (!pool) pool = current_of(device);
-    int rc = pool && is_pool(pool) ? HOST_OK : HOST_INVALID_VALUE;
+    int rc = pool && is_pool(pool) && pool->imported < 0 ? HOST_OK : HOST_INVALID_VALUE;
     if (!rc && !has_room(pool, bytes)) rc = HOST_OUT_OF_MEMORY;
     if (!rc) rc = tuttiHostMalloc(pool->device, bytes, &block->ptr);
     if (!rc) {
@@ -273,10 +288,15 @@ static bool release(void *ptr)
     struct block **link = find_block(ptr);
     struct block *block = *link;
     if (block) *link = block->next;
+    bool imported = block && block->pool && block->pool->imported >= 0;
     if (block && block->pool) settle(block->pool, block->bytes);
     pthread_mutex_unlock(&pools.lock);
     if (!block) return false;
-    tuttiHostFree(ptr);
+    if (imported) {
+        host_ipc_unmap(ptr);
+    } else {
+        tuttiHostFree(ptr);
+    }
     free(block);
     return true;
 }
@@ -290,9 +310,13 @@ bool tuttiHostPoolFree(void *ptr)
 
 static int add_node(struct CUstream_st *stream, const struct tt_node *told)
 {
-    struct tt_item *item = host_memory_item(told->kind == TT_NODE_ALLOC ? told->ptr : NULL);
-    if (!item) return HOST_OUT_OF_MEMORY;
-    int rc = host_capture_add(stream, &(struct host_op){.kind = HOST_OP_ITEM, .item = item});
+    struct tt_item *item = NULL;
+    int rc = told->kind == TT_NODE_ALLOC
+                 ? host_memory_item(told->ptr, told->bytes, told->device, &item)
+                 : host_memory_free_item(told->ptr, &item);
+    if (rc && told->kind == TT_NODE_ALLOC) tuttiHostFree(told->ptr);
+    if (rc) return rc;
+    rc = host_capture_add(stream, &(struct host_op){.kind = HOST_OP_ITEM, .item = item});
     if (rc) {
         item->step(item, TT_ITEM_RELEASE);
         return rc;
@@ -342,25 +366,33 @@ static enum tt_step free_step(struct tt_item *item, enum tt_item_call call)
     return TT_STEP_DONE;
 }
 
+/* Memory of another process, but no pool's. */
+static bool is_opened(const void *ptr)
+{
+    struct tt_pointer where;
+    return tuttiHostIpcMapped(ptr, &where);
+}
+
 /* List what is to be freed, or mark it; 1 when it is no live allocation or on its way already. */
 static int announce(void *ptr)
 {
     struct tt_pointer where;
     int rc = tuttiHostPointer(ptr, &where);
+    if (!where.base) tuttiHostIpcMapped(ptr, &where);
     bool good = !rc && where.base == ptr &&
                 (where.kind == TT_MEMORY_DEVICE || where.kind == TT_MEMORY_MANAGED);
     struct block *fresh = good ? calloc(1, sizeof(*fresh)) : NULL;
     if (!fresh) return good ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
     pthread_mutex_lock(&pools.lock);
     struct block *block = *find_block(ptr);
-    if (block && block->leaving) rc = HOST_INVALID_VALUE;
-    if (!block) {
+    if (block ? block->leaving : is_opened(ptr)) rc = HOST_INVALID_VALUE;
+    if (!rc && !block) {
         fresh->ptr = ptr;
         add_block(fresh);
         block = fresh;
         fresh = NULL;
     }
-    block->leaving = true;
+    if (!rc) block->leaving = true;
     pthread_mutex_unlock(&pools.lock);
     free(fresh);
     return rc;
@@ -395,5 +427,66 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
         if (rc) take_back(ptr);
     }
     if (rc) free(freeing);
+    return rc;
+}
+
+/* ---- pools of several processes ---- */
+
+int tuttiHostPoolExport(struct CUmemPoolHandle_st *pool, int *fd_out)
+{
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool) && pool->shared;
+    pthread_mutex_unlock(&pools.lock);
+    if (!good) return HOST_INVALID_VALUE;
+    int fd = host_ipc_export();
+    if (fd < 0) return HOST_OPERATING_SYSTEM;
+    *fd_out = fd;
+    return HOST_OK;
+}
+
+int tuttiHostPoolImport(int fd, struct CUmemPoolHandle_st **pool_out)
+{
+    if (!host_ipc_exportable(fd)) return HOST_INVALID_VALUE;
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) return HOST_OPERATING_SYSTEM;
+    pthread_mutex_lock(&pools.lock);
+    struct CUmemPoolHandle_st *pool = make_pool(host_thread.device, 0);
+    if (pool) pool->imported = own;
+    pthread_mutex_unlock(&pools.lock);
+    if (!pool) {
+        close(own);
+        return HOST_OUT_OF_MEMORY;
+    }
+    *pool_out = pool;
+    return HOST_OK;
+}
+
+int tuttiHostPoolTokenGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+{
+    pthread_mutex_lock(&pools.lock);
+    const struct block *block = *find_block(ptr);
+    bool good = block && block->pool && block->pool->shared && !block->leaving;
+    int rc = good ? host_ipc_name(ptr, token_out) : HOST_INVALID_VALUE;
+    pthread_mutex_unlock(&pools.lock);
+    return rc;
+}
+
+int tuttiHostPoolTokenOpen(struct CUmemPoolHandle_st *pool, const unsigned char token[TT_IPC_BYTES],
+                           void **ptr_out)
+{
+    struct block *block = calloc(1, sizeof(*block));
+    if (!block) return HOST_OUT_OF_MEMORY;
+    pthread_mutex_lock(&pools.lock);
+    bool good = is_pool(pool) && pool->imported >= 0;
+    int rc = good ? host_ipc_map(pool->imported, token, &block->ptr) : HOST_INVALID_VALUE;
+    if (!rc) {
+        *ptr_out = block->ptr;
+        block->pool = pool;
+        account(pool, 0); /* the bytes are the exporter's */
+        add_block(block);
+        block = NULL;
+    }
+    pthread_mutex_unlock(&pools.lock);
+    free(block);
     return rc;
 }

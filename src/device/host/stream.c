@@ -2,6 +2,7 @@
  * place in its device's list, so whoever still looks at it sees an idle stream. */
 #include "stream.h"
 
+#include "attributes.h"
 #include "host.h"
 #include "slab.h"
 
@@ -192,6 +193,10 @@ void host_stream_bury(struct CUstream_st *stream)
     uint32_t dying = HOST_LIFE_DYING;
     if (!host_stream_idle(stream)) return;
     if (!atomic_compare_exchange_strong(&stream->life, &dying, HOST_LIFE_DEAD)) return;
+    pthread_mutex_lock(&stream->lock);
+    host_attributes_free(stream->attributes);
+    stream->attributes = NULL;
+    pthread_mutex_unlock(&stream->lock);
     pthread_mutex_lock(&table.lock);
     struct CUstream_st **dead =
         stream->ordered ? &table.devices[stream->device].dead_ordered : &table.dead;
@@ -232,5 +237,13 @@ int tuttiHostStreamPriority(struct CUstream_st *handle, int *priority)
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return host_bad_handle();
     *priority = stream->priority;
+    return HOST_OK;
+}
+
+int tuttiHostStreamPrioritySet(struct CUstream_st *handle, int priority)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    stream->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
     return HOST_OK;
 }

@@ -15,6 +15,7 @@
 #include "host_stream.h"
 #include "state.h"
 
+struct host_attribute;
 struct host_cell;
 struct host_exec;
 
@@ -118,6 +119,7 @@ struct CUstream_st {
     struct CUstream_st *next;         /* in a list of dead ones, or of a thread's own ones */
     struct CUgraphNode_st **tips;     /* owned; capture: what the next node depends on */
     size_t ntips;
+    struct host_attribute *attributes; /* owned; under the lock */
 };
 
 /* ---- stream.c ---- */

@@ -244,6 +244,7 @@ static bool wait_for_stream(struct CUstream_st *stream, void *arg)
 int tuttiHostDeviceSynchronize(int device)
 {
     if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (!host_device_count()) return HOST_NO_DEVICE;
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
     if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
     host_streams_visit(wait_for_stream, &device);

@@ -1,0 +1,124 @@
+/* Memory that belongs to graphs. It is allocated when its node is added and lives until the last
+ * graph that has the node is gone; free nodes only say where a program means it to end, once. */
+#include "graph.h"
+#include "host.h"
+
+#include <stdlib.h>
+
+struct memory_item {
+    struct tt_item item;
+    struct memory_item *next;
+    void *ptr; /* owned; NULL for a free node, which has nothing to do */
+    size_t bytes;
+    int device;
+    struct memory_item *freed; /* the memory that a free node names; borrowed while listed */
+    bool has_free;             /* a free node names it */
+};
+
+struct graph_memory {
+    pthread_mutex_t lock;
+    struct memory_item *items; /* those that own memory */
+    uint64_t used[HOST_MAX_DEVICES], high[HOST_MAX_DEVICES];
+};
+static struct graph_memory memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Lock held. */
+static struct memory_item **find(const void *ptr)
+{
+    struct memory_item **link = &memory.items;
+    while (*link && (*link)->ptr != ptr) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+/* Lock held. The memory behind a free node, if it is still there. */
+static struct memory_item *named_by(const struct memory_item *freeing)
+{
+    struct memory_item *item = memory.items;
+    while (item && item != freeing->freed) {
+        item = item->next;
+    }
+    return item;
+}
+
+static void leave(struct memory_item *item)
+{
+    pthread_mutex_lock(&memory.lock);
+    if (item->ptr) {
+        struct memory_item **link = find(item->ptr);
+        if (*link) *link = item->next;
+        memory.used[item->device] -= item->bytes;
+    } else {
+        struct memory_item *named = named_by(item);
+        if (named) named->has_free = false;
+    }
+    pthread_mutex_unlock(&memory.lock);
+}
+
+static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct memory_item *own = (struct memory_item *)item;
+    if (call == TT_ITEM_RELEASE) {
+        leave(own);
+        tuttiHostFree(own->ptr); /* an error says that the program has freed it */
+        free(own);
+    }
+    return TT_STEP_DONE;
+}
+
+int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out)
+{
+    struct memory_item *item = calloc(1, sizeof(*item));
+    if (!item) return HOST_OUT_OF_MEMORY;
+    *item = (struct memory_item){.item = {memory_step}, .ptr = ptr, .bytes = bytes};
+    item->device = device;
+    pthread_mutex_lock(&memory.lock);
+    item->next = memory.items;
+    memory.items = item;
+    memory.used[device] += bytes;
+    if (memory.high[device] < memory.used[device]) memory.high[device] = memory.used[device];
+    pthread_mutex_unlock(&memory.lock);
+    *item_out = &item->item;
+    return HOST_OK;
+}
+
+int host_memory_free_item(const void *ptr, struct tt_item **item_out)
+{
+    struct memory_item *item = ptr ? calloc(1, sizeof(*item)) : NULL;
+    if (!item) return ptr ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
+    item->item.step = memory_step;
+    pthread_mutex_lock(&memory.lock);
+    struct memory_item *named = *find(ptr);
+    bool good = named && !named->has_free;
+    if (good) named->has_free = true;
+    item->freed = named;
+    pthread_mutex_unlock(&memory.lock);
+    if (!good) {
+        free(item);
+        return HOST_INVALID_VALUE;
+    }
+    *item_out = &item->item;
+    return HOST_OK;
+}
+
+/* ---- what devices say of it ---- */
+
+int tuttiHostGraphMemory(int device, uint64_t *used_out, uint64_t *high_out)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&memory.lock);
+    *used_out = memory.used[device];
+    *high_out = memory.high[device];
+    pthread_mutex_unlock(&memory.lock);
+    return HOST_OK;
+}
+
+int tuttiHostGraphMemoryMark(int device)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&memory.lock);
+    memory.high[device] = memory.used[device];
+    pthread_mutex_unlock(&memory.lock);
+    return HOST_OK;
+}

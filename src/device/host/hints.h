@@ -1,0 +1,5 @@
+/* What the room does when managed memory is freed. Private to the room. */
+#pragma once
+
+/* Forget the hints of an allocation. One load when there are none. */
+void host_hints_forget(const void *base);
