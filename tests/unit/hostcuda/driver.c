@@ -1,29 +1,11 @@
 /* The driver interface as plugins reach it: libraries opened by name, functions looked up. Beside
  * that both runtimes in one process, which share the state of devices.
- * usage: driver LIBCUDA LIBCUDART12 LIBCUDART13 WANTED */
-#include <cuda.h>
+ * usage: driver LIBCUDA LIBCUDART12 LIBCUDART13 */
+#define CONFORM_DRIVER
+#include "conform.h"
+
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-static int failures, checks;
-
-static void conform(int good, int line, const char *text, int got)
-{
-    checks++;
-    if (good) return;
-    failures++;
-    printf("line %d: %s: got %d\n", line, text, got);
-}
-
-#define ANSWERS(code, call)                                                                        \
-    do {                                                                                           \
-        int got_ = (int)(call);                                                                    \
-        conform(got_ == (int)(code), __LINE__, #call, got_);                                       \
-    } while (0)
-#define HOLDS(value) conform((value) ? 1 : 0, __LINE__, #value, 0)
 
 static void *open_library(const char *path)
 {
@@ -31,28 +13,6 @@ static void *open_library(const char *path)
     if (!library) printf("%s\n", dlerror());
     if (!library) exit(1);
     return library;
-}
-
-/* Every name: driver functions by name and through cuGetProcAddress, the others in both runtimes.
- */
-static void all_wanted(const char *path, void *driver, void *runtime12, void *runtime13)
-{
-    char name[128];
-    FILE *file = fopen(path, "re");
-    if (!file) exit(1);
-    while (fscanf(file, "%127s", name) == 1) {
-        void *fn = NULL;
-        CUdriverProcAddressQueryResult status;
-        if (!strncmp(name, "cu", 2) && strncmp(name, "cuda", 4) != 0) {
-            conform(dlsym(driver, name) != NULL, __LINE__, name, 0);
-            cuGetProcAddress(name, &fn, 12080, CU_GET_PROC_ADDRESS_DEFAULT, &status);
-            conform(fn != NULL && status == CU_GET_PROC_ADDRESS_SUCCESS, __LINE__, name, 1);
-        } else {
-            conform(dlsym(runtime12, name) != NULL, __LINE__, name, 12);
-            conform(dlsym(runtime13, name) != NULL, __LINE__, name, 13);
-        }
-    }
-    fclose(file);
 }
 
 static void devices(void)
@@ -237,14 +197,12 @@ static void both_runtimes(void *runtime12, void *runtime13)
 
 int main(int argc, char **argv)
 {
-    if (argc != 5) return 2;
-    void *driver = open_library(argv[1]);
+    if (argc != 4) return 2;
+    open_library(argv[1]);
     void *runtime12 = open_library(argv[2]), *runtime13 = open_library(argv[3]);
-    all_wanted(argv[4], driver, runtime12, runtime13);
     devices();
     memory();
     parts();
     both_runtimes(runtime12, runtime13);
-    printf("driver: %d checks, %d failures\n", checks, failures);
-    return failures != 0;
+    return finish("driver");
 }

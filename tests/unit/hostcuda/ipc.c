@@ -5,12 +5,30 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+struct message {
+    cudaIpcMemHandle_t memory;
+    cudaIpcEventHandle_t event;
+};
+
+static void follow_event(cudaIpcEventHandle_t handle)
+{
+    cudaEvent_t event = NULL;
+    WORKS(cudaIpcOpenEventHandle(&event, handle));
+    WORKS(cudaEventSynchronize(event)); /* what the parent recorded */
+    WORKS(cudaStreamWaitEvent(NULL, event, 0));
+    ANSWERS(cudaErrorInvalidValue, cudaIpcOpenEventHandle(NULL, handle));
+    WORKS(cudaEventDestroy(event));
+}
+
 static int child(void)
 {
+    struct message message;
     cudaIpcMemHandle_t handle, wrong;
     struct cudaPointerAttributes found;
     char *ptr = NULL, *again = NULL, host[16] = "";
-    if (read(STDIN_FILENO, &handle, sizeof(handle)) != (ssize_t)sizeof(handle)) return 1;
+    if (read(STDIN_FILENO, &message, sizeof(message)) != (ssize_t)sizeof(message)) return 1;
+    handle = message.memory;
+    follow_event(message.event);
     WORKS(cudaIpcOpenMemHandle((void **)&ptr, handle, cudaIpcMemLazyEnablePeerAccess));
     WORKS(cudaIpcOpenMemHandle((void **)&again, handle, cudaIpcMemLazyEnablePeerAccess));
     HOLDS(ptr == again && ptr);
@@ -35,7 +53,7 @@ static int child(void)
 }
 
 /* Start the program again, its input a pipe that carries the handle. */
-static int ask_child(const char *program, const cudaIpcMemHandle_t *handle)
+static int ask_child(const char *program, const struct message *message)
 {
     int ends[2], status = 1;
     if (pipe(ends)) return 1;
@@ -48,15 +66,17 @@ static int ask_child(const char *program, const cudaIpcMemHandle_t *handle)
         _exit(127);
     }
     close(ends[0]);
-    ssize_t sent = write(ends[1], handle, sizeof(*handle));
+    ssize_t sent = write(ends[1], message, sizeof(*message));
     close(ends[1]);
     waitpid(pid, &status, 0);
-    return sent != (ssize_t)sizeof(*handle) || status;
+    return sent != (ssize_t)sizeof(*message) || status;
 }
 
 int main(int argc, char **argv)
 {
+    struct message message;
     cudaIpcMemHandle_t handle;
+    cudaEvent_t event = NULL;
     char *ptr = NULL, *pinned = NULL, host[16] = "";
     void *own = NULL;
     if (argc > 1) return child();
@@ -70,7 +90,12 @@ int main(int argc, char **argv)
     ANSWERS(cudaErrorDeviceUninitialized,
             cudaIpcOpenMemHandle(&own, handle, cudaIpcMemLazyEnablePeerAccess));
     ANSWERS(cudaErrorInvalidValue, cudaIpcCloseMemHandle(ptr));
-    HOLDS(ask_child(argv[0], &handle) == 0);
+    WORKS(cudaEventCreateWithFlags(&event, cudaEventDisableTiming | cudaEventInterprocess));
+    WORKS(cudaEventRecord(event, NULL));
+    message.memory = handle;
+    WORKS(cudaIpcGetEventHandle(&message.event, event));
+    HOLDS(ask_child(argv[0], &message) == 0);
+    WORKS(cudaEventDestroy(event));
     WORKS(cudaMemcpy(host, ptr + 200, 6, cudaMemcpyDeviceToHost));
     HOLDS(!strcmp(host, "child"));
     WORKS(cudaFreeHost(pinned));
