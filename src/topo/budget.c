@@ -1,6 +1,7 @@
 /* What links have left while channels are placed. All sums are rounded to a thousandth, as in the
  * reference: which channel still fits is decided by exact values.
  * Source: spec topology, section 6. */
+#include "search.h"
 #include "trial.h"
 
 /* To the nearest thousandth, halves away from zero. */
@@ -13,53 +14,63 @@ static float rounded(float value)
     return (float)(int)(thousands + half) / 1000.0f;
 }
 
-struct demand { /* GB/s on the links of a path */
-    float other, pci;
-};
-
 /* Between PCI devices, Intel's root complex gives less than its links promise. */
-static struct demand demand_of(const struct tt_topo_path *path, const struct tt_topo_node *from,
-                               float bw)
+static float pci_demand(const struct tt_topo_path *path, const struct tt_topo_node *from, float bw)
 {
-    struct demand demand = {bw, bw};
-    if (path->type != TT_WAY_PHB || from->type != TT_NODE_GPU) return demand;
+    if (path->type != TT_WAY_PHB || from->type != TT_NODE_GPU) return bw;
     for (int k = 0; k < path->hops; k++) {
-        const struct tt_topo_node *node = path->links[k]->peer;
-        bool intel = node->type == TT_NODE_CPU && node->arch == TT_ARCH_X86 &&
-                     node->vendor == TT_VENDOR_INTEL;
-        if (intel) demand.pci = bw * 6 / 5;
+        if (path->links[k]->intel) return bw * 6 / 5;
     }
-    return demand;
-}
-
-/* Acknowledgements cost the way back, too. */
-static float demand_back(const struct tt_topo_link *link, const struct tt_topo_node *from, float bw)
-{
-    const struct tt_topo_node *peer = link->peer;
-    float back = 0;
-    if (peer->type == TT_NODE_DEV && peer->cc < 80 && from->type != TT_NODE_GPU) back += bw / 8;
-    bool power = peer->type == TT_NODE_CPU && peer->arch == TT_ARCH_POWER;
-    if (power && link->type == TT_WAY_NVL) back += bw;
-    return back;
+    return bw;
 }
 
 /* Take from the first `count` links of a path; returns how many had enough. */
 static int walk(const struct tt_topo_path *path, const struct tt_topo_node *from, int count,
                 float bw)
 {
-    struct demand demand = demand_of(path, from, bw);
-    const struct tt_topo_node *node = from;
+    float pci = pci_demand(path, from, bw);
+    bool from_gpu = from->type == TT_NODE_GPU;
     for (int k = 0; k < count; k++) {
         struct tt_topo_link *link = path->links[k];
-        float there = link->type == TT_WAY_PIX ? demand.pci : demand.other;
-        float back = demand_back(link, from, there);
-        struct tt_topo_link *reverse = back != 0 ? tt_topo_link_back(node, link) : NULL;
-        if (link->budget < there || (reverse && reverse->budget < back)) return k;
+        struct tt_topo_link *reverse = link->back;
+        float there = link->type == TT_WAY_PIX ? pci : bw;
+        if (link->budget < there) return k;
+        if (reverse) {
+            float back = there * (from_gpu ? link->back_share : link->back_share_other);
+            if (back != 0 && reverse->budget < back) return k;
+            if (back != 0) reverse->budget = rounded(reverse->budget - back);
+        }
         link->budget = rounded(link->budget - there);
-        if (reverse) reverse->budget = rounded(reverse->budget - back);
-        node = link->peer;
     }
     return count;
+}
+
+/* What going over a link costs on the way back: acknowledgements of older GPUs, and the coherence
+ * of Power's NVLinks. */
+static void set_shares(const struct tt_topo_node *node, struct tt_topo_link *link)
+{
+    const struct tt_topo_node *peer = link->peer;
+    bool power = peer->type == TT_NODE_CPU && peer->arch == TT_ARCH_POWER;
+    bool old = peer->type == TT_NODE_DEV && peer->cc < 80;
+    link->back_share = power && link->type == TT_WAY_NVL ? 1 : 0;
+    link->back_share_other = link->back_share + (old ? 0.125f : 0);
+    bool costs = link->back_share > 0 || link->back_share_other > 0;
+    link->back = costs ? tt_topo_link_back(node, link) : NULL;
+    link->intel =
+        peer->type == TT_NODE_CPU && peer->arch == TT_ARCH_X86 && peer->vendor == TT_VENDOR_INTEL;
+    link->budget = link->bw;
+}
+
+void tt_search_budgets(struct tt_topo_system *system)
+{
+    for (int type = 0; type < TT_NODE_COUNT_; type++) {
+        for (int k = 0; k < system->list[type].count; k++) {
+            struct tt_topo_node *node = system->list[type].node[k];
+            node->budget = node->bw;
+            for (int l = 0; l < node->nlinks; l++)
+                set_shares(node, &node->links[l]);
+        }
+    }
 }
 
 static bool inside(const struct tt_topo_node *node)

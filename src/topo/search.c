@@ -17,6 +17,13 @@ enum {
     TOTAL_STEPS = 1 << 19, /* of all, once there is a solution */
 };
 
+struct vain { /* a trial without a result: what made it so, and the steps it left */
+    enum tt_graph_pattern pattern;
+    int same_channels, cross_nic, speed;
+    int intra, inter; /* widest types of paths that were allowed and exist */
+    int steps;
+};
+
 struct search {
     struct tt_topo_system *system;
     const struct tt_search_request *request;
@@ -29,6 +36,11 @@ struct search {
     int cross_nic, same_channels; /* values to begin with */
     enum tt_topo_way least_intra, most_intra, least_inter, most_inter;
     int steps; /* left of all */
+
+    bool seen_intra[TT_WAY_COUNT_]; /* types of paths that there are */
+    bool seen_inter[TT_WAY_COUNT_];
+    struct vain *vain; /* owned; trials that found nothing better than what there still is */
+    size_t nvain, vain_room;
 };
 
 /* ---- limits ---- */
@@ -72,18 +84,6 @@ struct tt_search_limits tt_search_limits(const struct tt_topo_system *system, bo
         limits.total_bw = larger(limits.total_bw, all_links(devs->node[k]));
     }
     return limits;
-}
-
-void tt_search_budgets(struct tt_topo_system *system)
-{
-    for (int type = 0; type < TT_NODE_COUNT_; type++) {
-        for (int k = 0; k < system->list[type].count; k++) {
-            struct tt_topo_node *node = system->list[type].node[k];
-            node->budget = node->bw;
-            for (int l = 0; l < node->nlinks; l++)
-                node->links[l].budget = node->links[l].bw;
-        }
-    }
 }
 
 /* ---- speeds ---- */
@@ -191,6 +191,16 @@ static void set_types(struct search *search)
     if (search->cc < 90) search->most_inter = TT_WAY_SYS;
 }
 
+static void see(const struct tt_topo_system *system, enum tt_topo_type from, enum tt_topo_type to,
+                bool *seen)
+{
+    for (int g = 0; g < system->list[from].count; g++) {
+        const struct tt_topo_path *paths = system->list[from].node[g]->paths[to];
+        for (int k = 0; k < system->list[to].count; k++)
+            seen[paths[k].type] = true;
+    }
+}
+
 struct bounds { /* of the number of channels */
     int least, most;
 };
@@ -243,6 +253,11 @@ static void set_up(struct search *search)
     search->cross_nic = choice ? system->env.cross_nic : 0;
     search->same_channels = request->kind != TT_GRAPH_NVLS;
     set_types(search);
+    see(system, TT_NODE_GPU, TT_NODE_GPU, search->seen_intra);
+    see(system, TT_NODE_GPU, TT_NODE_NVS, search->seen_intra);
+    see(system, TT_NODE_NVS, TT_NODE_GPU, search->seen_intra);
+    see(system, TT_NODE_GPU, TT_NODE_NET, search->seen_inter);
+    see(system, TT_NODE_NET, TT_NODE_GPU, search->seen_inter);
     best->cross_nic = search->cross_nic == 1;
     best->same_channels = search->same_channels;
     best->type_intra = search->least_intra;
@@ -369,11 +384,84 @@ static bool attempt(struct search *search)
     return search->trial.steps == -1 || (float)best->nchannels * best->bw_inter >= search->total_bw;
 }
 
+/* ---- trials in vain ---- */
+
+/* Raising a limit to a type of path that the machine does not have changes nothing: the trial
+ * would go as the one before it went. Many do, so what found nothing is remembered until something
+ * better is found. */
+
+static int widest(const bool *seen, enum tt_topo_way limit)
+{
+    int type = (int)limit;
+    while (type > 0 && !seen[type]) {
+        type--;
+    }
+    return type;
+}
+
+static struct vain key_of(const struct search *search)
+{
+    const struct tt_topo_graph *at = &search->trial.at;
+    return (struct vain){
+        .pattern = at->pattern,
+        .same_channels = at->same_channels,
+        .cross_nic = at->cross_nic,
+        .speed = search->speed,
+        .intra = widest(search->seen_intra, at->type_intra),
+        .inter = widest(search->seen_inter, at->type_inter),
+    };
+}
+
+static const struct vain *find_vain(const struct search *search, const struct vain *key)
+{
+    for (size_t k = 0; k < search->nvain; k++) {
+        const struct vain *vain = &search->vain[k];
+        bool same = vain->pattern == key->pattern && vain->speed == key->speed &&
+                    vain->same_channels == key->same_channels &&
+                    vain->cross_nic == key->cross_nic && vain->intra == key->intra &&
+                    vain->inter == key->inter;
+        if (same) return vain;
+    }
+    return NULL;
+}
+
+static void remember(struct search *search, struct vain vain)
+{
+    if (search->nvain == search->vain_room) {
+        size_t room = 2 * search->vain_room + 64;
+        struct vain *grown = realloc(search->vain, room * sizeof(*grown));
+        if (!grown) return; /* the trial is run again, then */
+        search->vain = grown;
+        search->vain_room = room;
+    }
+    search->vain[search->nvain++] = vain;
+}
+
+static bool attempt_once(struct search *search)
+{
+    struct vain key = key_of(search);
+    const struct vain *vain = find_vain(search, &key);
+    if (vain) {
+        search->steps -= search->trial.at.same_channels ? SAME_STEPS : FREE_STEPS;
+        search->trial.steps = vain->steps;
+        return false;
+    }
+    search->trial.improved = false;
+    bool done = attempt(search);
+    key.steps = search->trial.steps;
+    if (search->trial.improved) {
+        search->nvain = 0;
+    } else {
+        remember(search, key);
+    }
+    return done;
+}
+
 static void first_pass(struct search *search)
 {
-    bool done = attempt(search);
+    bool done = attempt_once(search);
     while (!done && vary(search)) {
-        done = attempt(search);
+        done = attempt_once(search);
     }
 }
 
@@ -485,6 +573,7 @@ ncclResult_t tt_search_run(struct tt_topo_system *system, const struct tt_search
     }
     bool failed = !ready || search.trial.out_of_memory;
     tt_trial_fini(&search.trial);
+    free(search.vain);
     if (failed) return tt_fail(ncclSystemError, "topology: out of memory for a search");
     bool needed = request->kind == TT_GRAPH_RING || request->kind == TT_GRAPH_TREE;
     if (graph->nchannels == 0 && needed) fall_back(&search);

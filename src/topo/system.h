@@ -28,11 +28,16 @@ enum tt_topo_type { /* NCCL's order; also the order of node lists in reports */
 
 struct tt_topo_node;
 
-struct tt_topo_link {
+struct tt_topo_link {      /* from `budget` on: for the search, set by tt_search_budgets() */
     enum tt_topo_way type; /* LOC, NVL, C2C, PIX (PCI), SYS, NET */
     float bw;
-    float budget; /* what a search has not yet given to channels */
     struct tt_topo_node *peer;
+
+    float budget;              /* what a search has not yet given to channels */
+    struct tt_topo_link *back; /* way back, if traffic here costs some there */
+    float back_share;          /* how much: from a GPU, and from elsewhere */
+    float back_share_other;
+    bool intel; /* leads to an Intel CPU */
 };
 
 struct tt_topo_path {

@@ -74,6 +74,7 @@ static void end_channel(struct tt_trial *trial)
     trial->at.nchannels++;
     if (is_better(trial)) {
         tt_graph_copy(trial->best, &trial->at);
+        trial->improved = true;
         if (trial->at.nchannels == trial->max_channels) trial->steps = -1;
     }
     if (trial->at.nchannels < trial->max_channels) begin_channel(trial);

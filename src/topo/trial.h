@@ -23,7 +23,8 @@ struct tt_trial {
     struct tt_topo_graph *best;    /* borrowed */
     int min_channels, max_channels;
     bool inter, collnet;
-    int steps; /* left; -1: nothing better is possible */
+    int steps;     /* left; -1: nothing better is possible */
+    bool improved; /* *best was replaced; cleared by the user */
 
     struct tt_net_lists nets;
     uint64_t *used;                              /* owned; per GPU, a bit for each channel */
