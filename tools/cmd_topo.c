@@ -16,6 +16,13 @@ struct topo_command {
 };
 
 static const struct topo_command commands[] = {
+    {"show", "FILE", "its parts as a tree, and who reaches whom how (--p2p: by direct access)", 1,
+     topo_show},
+    {"explain", "FILE", "why channels run where they do, what limits them, what would help", 1,
+     topo_explain},
+    {"search", "FILE", "its channels in a communicator of --nodes of them", 1, topo_search},
+    {"diff", "FILE FILE", "what two machines do not have in common (exit 1: something)", 2,
+     topo_diff},
     {"check", "FILE", "is the file sound? exit 0: yes, perhaps with warnings; 1: no", 1,
      topo_check},
     {"export", "FILE --json", "graph, paths, access, channels, layout as JSON", 1, topo_export},
@@ -26,9 +33,17 @@ static const char options_help[] =
     "  --nodes N[,N...]     that many equal machines in a communicator (default 1)\n"
     "  --clique N           N hosts in one NVLink domain are a node\n"
     "  --load-order fused   elements in the order of a running communicator (default: file)\n"
-    "  --json               JSON instead of text\n";
+    "  --json               JSON instead of text\n"
+    "  --svg                show, search: a picture instead of text\n"
+    "  --p2p                show: direct access between GPUs\n"
+    "  --time               search: how long it took, and memory per rank\n";
 
 static const char examples_help[] = "\nexamples:\n"
+                                    "  tutti topo show dgx.xml\n"
+                                    "  tutti topo show dgx.xml --svg > dgx.svg\n"
+                                    "  tutti topo explain dgx.xml --nodes 2\n"
+                                    "  tutti topo search dgx.xml --nodes 1,512 --time\n"
+                                    "  tutti topo diff bought.xml delivered.xml --nodes 1,2\n"
                                     "  tutti topo check dgx.xml\n"
                                     "  tutti topo export dgx.xml --json --nodes 1,2,16\n";
 

@@ -34,6 +34,10 @@ struct topo_scenario {
 /* False after saying what is wrong. */
 bool topo_scenario_make(const struct tt_topo_file *file, const struct tt_topo_options *look,
                         int nodes, struct topo_scenario *scenario);
+/* Its two steps: nodes with their graphs, and joining them. */
+bool topo_domains(const struct tt_topo_file *file, const struct tt_topo_options *look,
+                  struct topo_scenario *scenario);
+bool topo_join(struct topo_scenario *scenario);
 void topo_scenario_free(struct topo_scenario *scenario);
 
 /* The objects "system", "paths" and "access" of a machine; NULL after saying what is wrong. */
@@ -49,5 +53,14 @@ void topo_print(const json_t *object);
 /* Model, thresholds and choices for a layout; NULL: none. */
 json_t *export_tuning(const struct tt_topo_layout *layout);
 
+struct box;
+/* The picture of a machine on standard output; false when memory is short. */
+bool topo_show_svg(const struct box *box, const char *title);
+
+int topo_show(const struct topo_options *options);
+int topo_explain(const struct topo_options *options);
+int topo_search(const struct topo_options *options);
+int topo_search_svg(const struct topo_options *options);
+int topo_diff(const struct topo_options *options);
 int topo_export(const struct topo_options *options);
 int topo_check(const struct topo_options *options);

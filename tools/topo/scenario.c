@@ -1,8 +1,6 @@
 /* Scenarios: a machine file as one or more equal nodes of a communicator, made and as JSON. */
 #include "machine.h"
 
-#include "base/error.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,12 +13,12 @@ void topo_scenario_free(struct topo_scenario *scenario)
     *scenario = (struct topo_scenario){0};
 }
 
-static bool join(struct topo_scenario *scenario)
+bool topo_join(struct topo_scenario *scenario)
 {
     size_t count = (size_t)scenario->nodes * (size_t)scenario->ndomains;
     struct tt_topo_node_place *places = calloc(count, sizeof(*places));
     if (!places) {
-        (void)tt_fail(ncclSystemError, "tutti topo: out of memory for %zu nodes", count);
+        (void)fprintf(stderr, "tutti topo: out of memory for %zu nodes\n", count);
         return false;
     }
     int ranks = 0; /* of a machine */
@@ -33,6 +31,16 @@ static bool join(struct topo_scenario *scenario)
     }
     ncclResult_t rc = tt_topo_layout_make(places, (int)count, &scenario->layout);
     free(places);
+    if (rc) topo_tell();
+    return rc == ncclSuccess;
+}
+
+bool topo_domains(const struct tt_topo_file *file, const struct tt_topo_options *look,
+                  struct topo_scenario *scenario)
+{
+    ncclResult_t rc =
+        tt_topo_domains_make(file, look, scenario->nodes, &scenario->domains, &scenario->ndomains);
+    if (rc) topo_tell();
     return rc == ncclSuccess;
 }
 
@@ -40,10 +48,7 @@ bool topo_scenario_make(const struct tt_topo_file *file, const struct tt_topo_op
                         int nodes, struct topo_scenario *scenario)
 {
     *scenario = (struct topo_scenario){.nodes = nodes};
-    ncclResult_t rc =
-        tt_topo_domains_make(file, look, nodes, &scenario->domains, &scenario->ndomains);
-    if (!rc && join(scenario)) return true;
-    topo_tell();
+    if (topo_domains(file, look, scenario) && topo_join(scenario)) return true;
     topo_scenario_free(scenario);
     return false;
 }

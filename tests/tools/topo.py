@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""`tutti topo` as an operator uses it: every command on every golden machine, in text, JSON and pictures; malformed files;
+wrong usage.  topo.py TUTTI MACHINES
+
+In pictures no two texts may overlap (widths are estimated from above: 0.66 of the size for each character), and every text
+lies inside. Where TUTTI_SHARED (or a folder shared beside the tree) holds
+further results in the format of `tutti topo export`, these must be equal, too."""
+import glob, json, os, re, subprocess, sys
+import xml.etree.ElementTree as ET
+
+TUTTI, MACHINES = sys.argv[1], sys.argv[2]
+BESIDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../shared")
+SHARED = os.path.join(os.environ.get("TUTTI_SHARED", BESIDE), "topologies")
+faults = []
+
+
+def run(*arguments, env=None):
+    return subprocess.run([TUTTI, "topo", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          timeout=120, env={**os.environ, **(env or {})})
+
+
+def must(ok, what):
+    if not ok:
+        faults.append(what)
+
+
+def boxes(svg):
+    for text in svg.iter("{http://www.w3.org/2000/svg}text"):
+        size, words = float(text.get("font-size")), text.text or ""
+        width = 0.66 * size * len(words)
+        x, y = float(text.get("x")), float(text.get("y"))
+        left = x - {"start": 0, "middle": width / 2, "end": width}[text.get("text-anchor")]
+        yield words, left, y - 0.8 * size, left + width, y + 0.2 * size
+
+
+def check_picture(name, text):
+    svg = ET.fromstring(text)
+    width, height = float(svg.get("width")), float(svg.get("height"))
+    placed = list(boxes(svg))
+    must(len(placed) > 3, f"{name}: nothing is written in the picture")
+    for i, (words, a, b, c, d) in enumerate(placed):
+        must(a >= 0 and b >= 0 and c <= width and d <= height, f"{name}: '{words}' is outside")
+        for other, e, f, g, h in placed[:i]:
+            must(c <= e or g <= a or d <= f or h <= b, f"{name}: '{words}' and '{other}' overlap")
+
+
+def check_machine(path):
+    name = os.path.basename(path)
+    for command in (["show"], ["show", "--p2p"], ["explain"], ["explain", "--nodes", "2"], ["search", "--nodes", "1,2"],
+                    ["search", "--nodes", "2", "--time"], ["check"]):
+        p = run(command[0], path, *command[1:])
+        must(p.returncode == 0 and p.stdout.strip() and not p.stderr, f"{name} {command}: {p.returncode} {p.stderr}")
+    for command in (["show", "--json"], ["explain", "--json"], ["search", "--json", "--time"], ["check", "--json"],
+                    ["export", "--json"]):
+        p = run(command[0], path, *command[1:])
+        must(p.returncode == 0 and json.loads(p.stdout), f"{name} {command}")
+    for command in (["show", "--svg"], ["search", "--svg"], ["search", "--svg", "--nodes", "2"]):
+        check_picture(f"{name} {command}", run(command[0], path, *command[1:]).stdout)
+    p = run("diff", path, path, "--nodes", "1,2")
+    must(p.returncode == 0 and "same" in p.stdout, f"{name}: differs from itself: {p.stdout[:200]}")
+
+
+def check_differences():
+    a, b = os.path.join(MACHINES, "c05-dgxa100.xml"), os.path.join(MACHINES, "c06-dgxh100.xml")
+    p = run("diff", a, b, "--nodes", "2")
+    for words in ("gpus 0 cc: 80 | 90", "ring over 2 nodes"):
+        must(p.returncode == 1 and words in p.stdout, f"diff: no '{words}'")
+    p = run("diff", a, b, "--json")
+    must(p.returncode == 1 and any(r["what"] == "gpus 0 cc" for r in json.loads(p.stdout)), "diff --json")
+
+
+def check_bad():
+    for line in open(os.path.join(MACHINES, "bad", "ANSWERS.tsv")):
+        if line.startswith("#"):
+            continue
+        name, answer, words = line.rstrip("\n").split("\t")[:3]
+        for command in ("check", "show", "search"):
+            p = run(command, os.path.join(MACHINES, "bad", name))
+            must(p.returncode == (1 if answer == "refuse" else 0), f"{command} {name}: exit {p.returncode}")
+            must(answer == "accept" or words in p.stderr, f"{command} {name}: no '{words}' in {p.stderr}")
+
+
+def check_usage():
+    box = os.path.join(MACHINES, "c05-dgxa100.xml")
+    for arguments in ([], ["show"], ["nothing"], ["show", box, "--what"], ["show", box, box], ["diff", box],
+                      ["search", box, "--nodes"], ["search", box, "--nodes", "0"], ["search", box, "--nodes", "1,,2"],
+                      ["search", box, "--clique", "x"], ["export", box, "--load-order", "random"]):
+        p = run(*arguments)
+        must(p.returncode == 2, f"{arguments}: exit {p.returncode}")
+    must(run("--help").returncode == 0 and run("search", "--help").returncode == 0, "--help")
+    p = run("show", "/nonexistent.xml")
+    must(p.returncode == 1 and "nonexistent.xml" in p.stderr, "a file that is not there")
+
+
+def compare(want, have, where, out):
+    if isinstance(want, dict):
+        for key in want:
+            if key != "tuning":
+                compare(want[key], have.get(key) if isinstance(have, dict) else None, f"{where}.{key}", out)
+    elif isinstance(want, list):
+        if not isinstance(have, list) or len(want) != len(have):
+            out.append(f"{where}: {have!r:.80}")
+            return
+        for i, value in enumerate(want):
+            compare(value, have[i], f"{where}[{i}]", out)
+    elif isinstance(want, (int, float)) and isinstance(have, (int, float)):
+        if abs(want - have) > 1e-4 * max(1e-9, abs(want)):
+            out.append(f"{where}: {have}, reference {want}")
+    elif want != have:
+        out.append(f"{where}: {have!r}, reference {want!r}")
+
+
+def check_shared(path):
+    want = json.load(open(path))
+    command = ["export", os.path.join(SHARED, want["topology"]), "--json", "--nodes",
+               ",".join(str(s["nodes"]) for s in want["scenarios"])]
+    if want["hosts_in_clique"] > 1:
+        command += ["--clique", str(want["hosts_in_clique"])]
+    if want.get("load_order"):
+        command += ["--load-order", "fused"]
+    words = (w.split("=", 1) for w in str(want.get("environment") or "").split() if re.match(r"[A-Z][A-Z0-9_]*=", w))
+    have, out = json.loads(run(*command, env=dict(words)).stdout), []
+    for part in ("system", "paths", "access", "scenarios"):
+        compare(want[part], have.get(part), part, out)
+    # one field of these is a single rank's own value
+    out = [o for o in out if not ("gvisor" in path and "p2p_channels_per_peer" in o)]
+    must(not out, f"{os.path.basename(path)}: {out[:3]}")
+
+
+machines = sorted(glob.glob(os.path.join(MACHINES, "*.xml")))
+must(len(machines) >= 20, "machines are missing")
+for machine in machines:
+    check_machine(machine)
+check_differences()
+check_bad()
+check_usage()
+for result in sorted(glob.glob(os.path.join(SHARED, "*.expected.json"))):
+    check_shared(result)
+for fault in faults[:40]:
+    print(fault)
+print(f"{len(machines)} machines, {len(faults)} faults")
+sys.exit(1 if faults else 0)

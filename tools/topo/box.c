@@ -1,0 +1,163 @@
+/* From the report's list of links to a tree: breadth first from the CPUs along PCI links, then to
+ * the ports of NICs. */
+#include "box.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct box_link { /* ends by kind (-1: another) and index */
+    int from_kind, from, to_kind, to;
+    char type[8];
+    double bw;
+    bool to_switch, to_gpu;
+};
+
+/* The report has a device where a box has its GPU. */
+static const char *const link_types[BOX_KIND_COUNT_] = {"CPU", "PCI", "DEV", "NIC", "NET"};
+
+/* Kind and index of "PCI/3". */
+static int read_end(const char *word, int *index_out)
+{
+    const char *slash = strchr(word, '/');
+    *index_out = slash ? (int)strtol(slash + 1, NULL, 10) : -1;
+    for (int kind = 0; slash && kind < BOX_KIND_COUNT_; kind++) {
+        size_t length = strlen(link_types[kind]);
+        bool same = (size_t)(slash - word) == length && !strncmp(word, link_types[kind], length);
+        if (same) return kind;
+    }
+    return -1;
+}
+
+static struct box_link read_link(const json_t *row)
+{
+    struct box_link link = {.bw = json_number_value(json_array_get(row, 3))};
+    const char *from = json_string_value(json_array_get(row, 0));
+    const char *to = json_string_value(json_array_get(row, 1));
+    const char *type = json_string_value(json_array_get(row, 2));
+    link.from_kind = read_end(from ? from : "", &link.from);
+    link.to_kind = read_end(to ? to : "", &link.to);
+    link.to_switch = to && strncmp(to, "NVS/", 4) == 0;
+    link.to_gpu = to && strncmp(to, "GPU/", 4) == 0;
+    (void)snprintf(link.type, sizeof(link.type), "%s", type ? type : "");
+    return link;
+}
+
+int box_find(const struct box *box, enum box_kind kind, int index)
+{
+    for (int k = 0; k < box->count; k++) {
+        if (box->node[k].kind == kind && box->node[k].index == index) return k;
+    }
+    return -1;
+}
+
+struct links {
+    struct box_link *link; /* owned */
+    size_t count;
+};
+
+/* Append what hangs below node `top`; the links of a node stand in their order. */
+static void add_below(struct box *box, const struct links *links, int top)
+{
+    const struct box_node *node = &box->node[top];
+    for (size_t k = 0; k < links->count; k++) {
+        const struct box_link *link = &links->link[k];
+        bool ours = link->from_kind == (int)node->kind && link->from == node->index;
+        bool down = !strcmp(link->type, "PCI") || !strcmp(link->type, "NET");
+        if (!ours || !down || link->to_kind < 0) continue;
+        if (box_find(box, (enum box_kind)link->to_kind, link->to) >= 0) continue;
+        box->node[box->count++] = (struct box_node){
+            .kind = (enum box_kind)link->to_kind,
+            .index = link->to,
+            .gpu = -1,
+            .parent = top,
+            .depth = node->depth + 1,
+            .up_bw = link->bw,
+        };
+    }
+}
+
+/* What else leads away from a GPU. */
+static void add_other(struct box *box, const struct box_link *link)
+{
+    int gpu = link->from_kind == BOX_GPU ? box_find(box, BOX_GPU, link->from) : -1;
+    if (gpu < 0) return;
+    struct box_node *node = &box->node[gpu];
+    if (!strcmp(link->type, "NVL")) node->nvlink += link->bw;
+    if (!strcmp(link->type, "C2C")) node->c2c = link->bw;
+    if (link->to_switch) node->switched = true;
+    if (!link->to_gpu) return;
+    if (node->gpu < 0) node->gpu = link->to;
+    node->ranks++;
+}
+
+bool box_init(struct box *box, json_t *machine)
+{
+    json_t *system = json_object_get(machine, "system");
+    json_t *rows = json_object_get(system, "links");
+    json_t *cpus = json_object_get(system, "cpus");
+    struct links links = {.count = json_array_size(rows)};
+    *box = (struct box){.machine = machine};
+    links.link = calloc(links.count + 1, sizeof(*links.link));
+    box->node = calloc(links.count + json_array_size(cpus) + 1, sizeof(*box->node));
+    bool done = links.link && box->node;
+    for (size_t k = 0; done && k < links.count; k++)
+        links.link[k] = read_link(json_array_get(rows, k));
+    for (size_t k = 0; done && k < json_array_size(cpus); k++) {
+        box->node[box->count++] =
+            (struct box_node){.kind = BOX_CPU, .index = (int)k, .parent = -1, .gpu = -1};
+    }
+    for (int k = 0; k < box->count; k++)
+        add_below(box, &links, k);
+    for (size_t k = 0; done && k < links.count; k++)
+        add_other(box, &links.link[k]);
+    free(links.link);
+    return done;
+}
+
+void box_fini(struct box *box)
+{
+    free(box->node);
+    box->node = NULL;
+    box->count = 0;
+}
+
+json_t *box_row(const struct box *box, const char *list, int index)
+{
+    json_t *rows = json_object_get(json_object_get(box->machine, "system"), list);
+    return json_array_get(rows, (size_t)index);
+}
+
+int box_int(const struct box *box, const char *list, int index, const char *field)
+{
+    return (int)json_integer_value(json_object_get(box_row(box, list, index), field));
+}
+
+double box_real(const struct box *box, const char *list, int index, const char *field)
+{
+    return json_number_value(json_object_get(box_row(box, list, index), field));
+}
+
+const char *box_text(const struct box *box, const char *list, int index, const char *field)
+{
+    const char *text = json_string_value(json_object_get(box_row(box, list, index), field));
+    return text ? text : "";
+}
+
+static json_t *cell(const struct box *box, const char *matrix, const char *what, int from, int to)
+{
+    json_t *table = json_object_get(json_object_get(box->machine, "paths"), matrix);
+    json_t *row = json_array_get(json_object_get(table, what), (size_t)from);
+    return json_array_get(row, (size_t)to);
+}
+
+const char *box_way(const struct box *box, const char *matrix, int from, int to)
+{
+    const char *way = json_string_value(cell(box, matrix, "type", from, to));
+    return way ? way : "?";
+}
+
+double box_way_bw(const struct box *box, const char *matrix, int from, int to)
+{
+    return json_number_value(cell(box, matrix, "bw", from, to));
+}

@@ -1,0 +1,227 @@
+/* `tutti topo diff`: what two machines do not have in common, and what their channels make of it.
+ * Exit 0: nothing; 1: something. */
+#include "machine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct diff {
+    json_t *list; /* owned; rows {what, a, b} */
+};
+
+static char *as_text(const json_t *value)
+{
+    if (!value) return strdup("none");
+    if (json_is_string(value)) return strdup(json_string_value(value));
+    return json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(7));
+}
+
+static void add(struct diff *diff, const char *what, const json_t *a, const json_t *b)
+{
+    char *left = as_text(a);
+    char *right = as_text(b);
+    json_array_append_new(diff->list,
+                          json_pack("{s:s, s:s?, s:s?}", "what", what, "a", left, "b", right));
+    free(left);
+    free(right);
+}
+
+/* ---- lists of rows ---- */
+
+static void compare_row(struct diff *diff, const char *where, json_t *a, json_t *b)
+{
+    const char *key;
+    json_t *value;
+    json_object_foreach(a, key, value)
+    {
+        char what[128];
+        json_t *other = json_object_get(b, key);
+        if (json_equal(value, other)) continue;
+        (void)snprintf(what, sizeof(what), "%s %s", where, key);
+        add(diff, what, value, other);
+    }
+}
+
+static void compare_list(struct diff *diff, const char *list, json_t *a, json_t *b)
+{
+    json_t *left = json_object_get(json_object_get(a, "system"), list);
+    json_t *right = json_object_get(json_object_get(b, "system"), list);
+    size_t count = json_array_size(left);
+    char where[64];
+    if (count != json_array_size(right)) {
+        json_t *counts[] = {json_integer((json_int_t)count),
+                            json_integer((json_int_t)json_array_size(right))};
+        (void)snprintf(where, sizeof(where), "number of %s", list);
+        add(diff, where, counts[0], counts[1]);
+        json_decref(counts[0]);
+        json_decref(counts[1]);
+        if (json_array_size(right) < count) count = json_array_size(right);
+    }
+    for (size_t k = 0; k < count; k++) {
+        (void)snprintf(where, sizeof(where), "%s %zu", list, k);
+        compare_row(diff, where, json_array_get(left, k), json_array_get(right, k));
+    }
+}
+
+/* ---- links and paths ---- */
+
+static bool holds(json_t *links, json_t *link)
+{
+    size_t k;
+    json_t *other;
+    json_array_foreach(links, k, other)
+    {
+        if (json_equal(link, other)) return true;
+    }
+    return false;
+}
+
+static void compare_links(struct diff *diff, json_t *a, json_t *b)
+{
+    json_t *left = json_object_get(json_object_get(a, "system"), "links");
+    json_t *right = json_object_get(json_object_get(b, "system"), "links");
+    size_t k;
+    json_t *link;
+    json_array_foreach(left, k, link)
+    {
+        if (!holds(right, link)) add(diff, "link", link, NULL);
+    }
+    json_array_foreach(right, k, link)
+    {
+        if (!holds(left, link)) add(diff, "link", NULL, link);
+    }
+}
+
+static json_t *cell(json_t *machine, const char *matrix, const char *what, size_t from, size_t to)
+{
+    json_t *table = json_object_get(json_object_get(machine, "paths"), matrix);
+    return json_array_get(json_array_get(json_object_get(table, what), from), to);
+}
+
+static json_t *path_text(json_t *machine, const char *matrix, size_t from, size_t to)
+{
+    const char *type = json_string_value(cell(machine, matrix, "type", from, to));
+    char text[64];
+    if (!type) return NULL;
+    (void)snprintf(text, sizeof(text), "%s %.4g GB/s", type,
+                   json_number_value(cell(machine, matrix, "bw", from, to)));
+    return json_string(text);
+}
+
+static void compare_paths(struct diff *diff, json_t *a, json_t *b, const char *matrix)
+{
+    json_t *rows = json_object_get(json_object_get(json_object_get(a, "paths"), matrix), "type");
+    for (size_t from = 0; from < json_array_size(rows); from++) {
+        for (size_t to = 0; to < json_array_size(json_array_get(rows, from)); to++) {
+            char what[96];
+            json_t *left = path_text(a, matrix, from, to);
+            json_t *right = path_text(b, matrix, from, to);
+            (void)snprintf(what, sizeof(what), "path %s %zu to %zu", matrix, from, to);
+            if (right && !json_equal(left, right)) add(diff, what, left, right);
+            json_decref(left);
+            json_decref(right);
+        }
+    }
+}
+
+/* ---- channels ---- */
+
+static json_t *graph_text(const struct topo_scenario *scenario, int kind)
+{
+    const struct tt_topo_domain *domain = &scenario->domains[0];
+    const struct tt_topo_graph *graph = &domain->graph[kind];
+    char text[96];
+    if (!graph->pattern || graph->nchannels == 0) return json_string("none");
+    (void)snprintf(text, sizeof(text), "%d channels x %.4g GB/s (%s)", graph->nchannels,
+                   (double)(domain->inter ? graph->bw_inter : graph->bw_intra),
+                   tt_topo_way_name(graph->type_intra));
+    return json_string(text);
+}
+
+static void compare_graphs(struct diff *diff, const struct topo_scenario *scenarios)
+{
+    for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++) {
+        char what[64];
+        json_t *left = graph_text(&scenarios[0], kind);
+        json_t *right = graph_text(&scenarios[1], kind);
+        (void)snprintf(what, sizeof(what), "%s over %d nodes",
+                       tt_graph_kind_name((enum tt_graph_kind)kind), scenarios[0].nodes);
+        if (!json_equal(left, right)) add(diff, what, left, right);
+        json_decref(left);
+        json_decref(right);
+    }
+}
+
+/* ---- the command ---- */
+
+struct side {
+    struct tt_topo_file *file; /* owned */
+    json_t *machine;           /* owned */
+};
+
+static bool open_side(const struct topo_options *options, int which, struct side *side)
+{
+    side->file = topo_open(options->paths[which]);
+    if (side->file) side->machine = topo_system(side->file, &options->look);
+    return side->machine != NULL;
+}
+
+static bool compare_channels(struct diff *diff, const struct topo_options *options,
+                             const struct side *sides)
+{
+    bool done = true;
+    for (int k = 0; k < options->ncounts && done; k++) {
+        struct topo_scenario scenarios[2] = {{0}, {0}};
+        for (int s = 0; s < 2 && done; s++) {
+            done =
+                topo_scenario_make(sides[s].file, &options->look, options->nodes[k], &scenarios[s]);
+        }
+        if (done) compare_graphs(diff, scenarios);
+        topo_scenario_free(&scenarios[0]);
+        topo_scenario_free(&scenarios[1]);
+    }
+    return done;
+}
+
+static void print_list(const struct diff *diff, const struct topo_options *options)
+{
+    size_t k;
+    json_t *row;
+    if (options->json) {
+        topo_print(diff->list);
+        return;
+    }
+    json_array_foreach(diff->list, k, row)
+    {
+        printf("%s: %s | %s\n", json_string_value(json_object_get(row, "what")),
+               json_string_value(json_object_get(row, "a")),
+               json_string_value(json_object_get(row, "b")));
+    }
+    if (json_array_size(diff->list) == 0) printf("the same machine\n");
+}
+
+int topo_diff(const struct topo_options *options)
+{
+    struct side sides[2] = {{0}, {0}};
+    struct diff diff = {.list = json_array()};
+    bool done = open_side(options, 0, &sides[0]) && open_side(options, 1, &sides[1]);
+    if (done) {
+        static const char *const lists[] = {"cpus", "gpus", "nets"};
+        static const char *const matrices[] = {"gpu_gpu", "gpu_net"};
+        for (int k = 0; k < 3; k++)
+            compare_list(&diff, lists[k], sides[0].machine, sides[1].machine);
+        compare_links(&diff, sides[0].machine, sides[1].machine);
+        for (int k = 0; k < 2; k++)
+            compare_paths(&diff, sides[0].machine, sides[1].machine, matrices[k]);
+        done = compare_channels(&diff, options, sides);
+    }
+    if (done) print_list(&diff, options);
+    int status = done && json_array_size(diff.list) == 0 ? 0 : 1;
+    for (int s = 0; s < 2; s++) {
+        json_decref(sides[s].machine);
+        tt_topo_file_free(sides[s].file);
+    }
+    json_decref(diff.list);
+    return status;
+}

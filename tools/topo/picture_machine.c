@@ -1,0 +1,307 @@
+/* The machine itself in a picture: CPUs, switches, GPUs, ports, and links as thick as they are
+ * fast, with their GB/s. */
+#include "picture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICE_HEIGHT = 48, SWITCH_WIDTH = 60, SWITCH_HEIGHT = 22, BAR_Y = 112 };
+
+struct look {
+    const char *fill, *edge;
+};
+
+static const struct look looks[BOX_KIND_COUNT_] = {
+    [BOX_CPU] = {"#e0e7ff", "#4f46e5"}, [BOX_PCI] = {"#f3f4f6", "#6b7280"},
+    [BOX_GPU] = {"#dcfce7", "#15803d"}, [BOX_NIC] = {"#f3f4f6", "#6b7280"},
+    [BOX_NET] = {"#fef3c7", "#b45309"},
+};
+
+struct frame {
+    double x, y, width, height; /* x, y: centre of the upper edge */
+};
+
+static bool is_device(const struct box_node *node)
+{
+    return node->kind == BOX_GPU || node->kind == BOX_NET;
+}
+
+/* Over all that hangs below a CPU. */
+static struct frame over(const struct picture *picture, int k)
+{
+    double low = picture->x[k];
+    double high = low;
+    bool empty = true;
+    for (int other = k + 1; other < picture->box->count; other++) {
+        int top = other;
+        while (top > k) {
+            top = picture->box->node[top].parent;
+        }
+        if (top != k) continue;
+        if (empty || picture->x[other] < low) low = picture->x[other];
+        if (empty || picture->x[other] > high) high = picture->x[other];
+        empty = false;
+    }
+    return (struct frame){(low + high) / 2, picture->y_cpu - 20, high - low + PICTURE_COLUMN - 12,
+                          42};
+}
+
+static struct frame frame_of(const struct picture *picture, int k)
+{
+    const struct box_node *node = &picture->box->node[k];
+    double x = picture->x[k];
+    double level = picture->y_cpu + PICTURE_ROW * (double)node->depth;
+    if (is_device(node)) {
+        return (struct frame){x, picture->y_device, PICTURE_COLUMN - 12, DEVICE_HEIGHT};
+    }
+    if (node->kind == BOX_CPU) {
+        return over(picture, k);
+    }
+    return (struct frame){x, level, SWITCH_WIDTH, SWITCH_HEIGHT};
+}
+
+/* ---- links ---- */
+
+static double thickness(double bw)
+{
+    double width = 1 + bw / 40;
+    return width > 7 ? 7 : width;
+}
+
+/* Down from the parent, along, and down to the child; the number beside the end. */
+static void put_link(const struct picture *picture, int k)
+{
+    const struct box_node *node = &picture->box->node[k];
+    struct frame below = frame_of(picture, k);
+    struct frame above = frame_of(picture, node->parent);
+    double from = above.y + above.height;
+    double bend = picture->box->node[node->parent].kind == BOX_CPU
+                      ? from + 12
+                      : from + (PICTURE_ROW - SWITCH_HEIGHT) / 3.0;
+    double start = picture->box->node[node->parent].kind == BOX_CPU ? below.x : above.x;
+    (void)fprintf(picture->out,
+                  "<path d=\"M%.1f %.1fV%.1fH%.1fV%.1f\" fill=\"none\" stroke=\"#6b7280\" "
+                  "stroke-width=\"%.1f\"/>\n",
+                  start, from, bend, below.x, below.y, thickness(node->up_bw));
+    const struct picture_text number = {
+        .x = below.x + 5, .y = below.y - 6, .size = 11, .anchor = "start", .colour = "#6b7280"};
+    picture_print(picture, &number, "%.4g", node->up_bw);
+}
+
+static double sys_bw(const struct box *box)
+{
+    json_t *links = json_object_get(json_object_get(box->machine, "system"), "links");
+    size_t k;
+    json_t *link;
+    json_array_foreach(links, k, link)
+    {
+        const char *type = json_string_value(json_array_get(link, 2));
+        if (type && !strcmp(type, "SYS")) return json_number_value(json_array_get(link, 3));
+    }
+    return 0;
+}
+
+/* One bus over all CPUs of a host. */
+static void put_sys(const struct picture *picture, int host)
+{
+    const struct box *box = picture->box;
+    double low = picture->width;
+    double high = 0;
+    for (int k = 0; k < box->count; k++) {
+        if (box->node[k].kind != BOX_CPU) continue;
+        if (box_int(box, "cpus", box->node[k].index, "host") != host) continue;
+        double x = frame_of(picture, k).x;
+        if (x < low) low = x;
+        if (x > high) high = x;
+    }
+    double y = picture->y_cpu - 34;
+    if (high <= low || sys_bw(box) <= 0) return;
+    (void)fprintf(picture->out,
+                  "<path d=\"M%.1f %.1fV%.1fH%.1fV%.1f\" fill=\"none\" stroke=\"#4f46e5\" "
+                  "stroke-width=\"%.1f\"/>\n",
+                  low, picture->y_cpu - 20, y, high, picture->y_cpu - 20, thickness(sys_bw(box)));
+    const struct picture_text text = {
+        .x = (low + high) / 2, .y = y - 5, .size = 11, .colour = "#4f46e5"};
+    picture_print(picture, &text, "%s%.4g GB/s", high - low > 160 ? "between CPUs " : "",
+                  sys_bw(box));
+}
+
+/* ---- NVLink ---- */
+
+static void put_switch(const struct picture *picture)
+{
+    const struct box *box = picture->box;
+    double low = picture->width;
+    double high = 0;
+    double y = picture->y_device + BAR_Y;
+    for (int k = 0; k < box->count; k++) {
+        const struct box_node *node = &box->node[k];
+        double x = picture->x[k];
+        if (node->kind != BOX_GPU || !node->switched) continue;
+        if (x < low) low = x;
+        if (x > high) high = x;
+        const struct picture_text number = {.x = x + 7,
+                                            .y = picture->y_device + DEVICE_HEIGHT + 36,
+                                            .size = 11,
+                                            .anchor = "start",
+                                            .colour = "#15803d"};
+        (void)fprintf(picture->out,
+                      "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#22c55e\" stroke-width=\"%.1f\"/>\n", x,
+                      picture->y_device + DEVICE_HEIGHT, y, thickness(node->nvlink));
+        picture_print(picture, &number, "%.4g", node->nvlink);
+    }
+    if (high < low) return;
+    double width = high - low + PICTURE_COLUMN - 12;
+    (void)fprintf(picture->out,
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"28\" rx=\"6\" "
+                  "fill=\"#bbf7d0\" stroke=\"#15803d\"/>\n",
+                  (low + high - width) / 2, y, width);
+    const struct picture_text name = {.x = (low + high) / 2, .y = y + 19, .size = 13, .bold = true};
+    picture_print(picture, &name, width < 120 ? "NVS" : "NVSwitch");
+}
+
+/* Between devices directly: an arc below them, deeper the farther they are. */
+static void put_arc(const struct picture *picture, int from, int to, double bw)
+{
+    double a = picture->x[from];
+    double b = picture->x[to];
+    double y = picture->y_device + DEVICE_HEIGHT;
+    double distance = (b - a) / PICTURE_COLUMN;
+    double depth = 22 + 14 * distance;
+    if (depth > 150) depth = 150;
+    (void)fprintf(picture->out,
+                  "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" "
+                  "stroke=\"#22c55e\" stroke-opacity=\"0.75\" stroke-width=\"%.1f\">"
+                  "<title>NVLink %.4g GB/s</title></path>\n",
+                  a, y, a, y + depth, b, y + depth, b, y, thickness(bw), bw);
+}
+
+static void put_nvlinks(const struct picture *picture)
+{
+    const struct box *box = picture->box;
+    json_t *links = json_object_get(json_object_get(box->machine, "system"), "links");
+    size_t k;
+    json_t *link;
+    json_array_foreach(links, k, link)
+    {
+        const char *type = json_string_value(json_array_get(link, 2));
+        const char *from = json_string_value(json_array_get(link, 0));
+        const char *to = json_string_value(json_array_get(link, 1));
+        if (!type || strcmp(type, "NVL") != 0 || !from || !to) continue;
+        if (strncmp(from, "DEV/", 4) != 0 || strncmp(to, "DEV/", 4) != 0) continue;
+        int a = box_find(box, BOX_GPU, (int)strtol(from + 4, NULL, 10));
+        int b = box_find(box, BOX_GPU, (int)strtol(to + 4, NULL, 10));
+        if (a < 0 || b < 0 || picture->x[a] >= picture->x[b]) continue;
+        put_arc(picture, a, b, json_number_value(json_array_get(link, 3)));
+    }
+}
+
+/* To the CPU besides PCI. */
+static void put_c2c(const struct picture *picture, int k)
+{
+    const struct box_node *node = &picture->box->node[k];
+    int cpu = k;
+    while (picture->box->node[cpu].parent >= 0) {
+        cpu = picture->box->node[cpu].parent;
+    }
+    struct frame above = frame_of(picture, cpu);
+    double x = picture->x[k] - 28;
+    (void)fprintf(picture->out,
+                  "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#9333ea\" stroke-width=\"%.1f\" "
+                  "stroke-dasharray=\"8 3\"/>\n",
+                  x, above.y + above.height, picture->y_device, thickness(node->c2c));
+}
+
+/* ---- parts ---- */
+
+static void put_frame(const struct picture *picture, const struct frame *frame,
+                      const struct look *look)
+{
+    (void)fprintf(picture->out,
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"6\" "
+                  "fill=\"%s\" stroke=\"%s\"/>\n",
+                  frame->x - frame->width / 2, frame->y, frame->width, frame->height, look->fill,
+                  look->edge);
+}
+
+static void name_cpu(const struct picture *picture, const struct frame *frame, int index)
+{
+    const struct box *box = picture->box;
+    const char *vendor = box_text(box, "cpus", index, "vendor");
+    const char *model = box_text(box, "cpus", index, "model");
+    struct picture_text text = {.x = frame->x, .y = frame->y + 18, .size = 13, .bold = true};
+    picture_print(picture, &text, "CPU %d", index);
+    text = (struct picture_text){.x = frame->x, .y = frame->y + 34, .size = 11};
+    int host = box_int(box, "cpus", index, "host");
+    const char *words = *model ? model : vendor;
+    if (!*words) words = box_text(box, "cpus", index, "arch");
+    if (frame->width < 130) {
+        picture_print(picture, &text, host ? "h %d" : "NUMA %d",
+                      host ? host : box_int(box, "cpus", index, "numa"));
+    } else if (host) {
+        picture_print(picture, &text, "host %d, %s", host, words);
+    } else {
+        picture_print(picture, &text, "NUMA %d, %s", box_int(box, "cpus", index, "numa"), words);
+    }
+}
+
+static void name_gpu(const struct picture *picture, const struct frame *frame,
+                     const struct box_node *node)
+{
+    const struct box *box = picture->box;
+    struct picture_text text = {.x = frame->x, .y = frame->y + 20, .size = 13, .bold = true};
+    picture_print(picture, &text, "GPU %d", node->gpu);
+    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11};
+    if (node->c2c > 0) {
+        picture_print(picture, &text, "C2C %.4g", node->c2c);
+    } else {
+        picture_print(picture, &text, "sm_%d", box_int(box, "gpus", node->gpu, "cc"));
+    }
+}
+
+static void name_net(const struct picture *picture, const struct frame *frame, int index)
+{
+    const struct box *box = picture->box;
+    struct picture_text text = {.x = frame->x, .y = frame->y + 20, .size = 13, .bold = true};
+    picture_print(picture, &text, "NET %d", box_int(box, "nets", index, "dev"));
+    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11};
+    picture_print(picture, &text, "%.4g GB/s", box_real(box, "nets", index, "bw"));
+}
+
+static void put_node(const struct picture *picture, int k)
+{
+    const struct box_node *node = &picture->box->node[k];
+    struct frame frame = frame_of(picture, k);
+    struct picture_text text = {.x = frame.x, .y = frame.y + 15, .size = 11};
+    put_frame(picture, &frame, &looks[node->kind]);
+    switch (node->kind) {
+    case BOX_CPU: name_cpu(picture, &frame, node->index); break;
+    case BOX_GPU: name_gpu(picture, &frame, node); break;
+    case BOX_NET: name_net(picture, &frame, node->index); break;
+    case BOX_NIC: picture_print(picture, &text, "NIC %d", node->index); break;
+    default: picture_print(picture, &text, "PCI %d", node->index); break;
+    }
+}
+
+void picture_machine(const struct picture *picture)
+{
+    const struct box *box = picture->box;
+    int hosts = 0;
+    for (int k = 0; k < box->count; k++) {
+        if (box->node[k].kind != BOX_CPU) continue;
+        int host = box_int(box, "cpus", box->node[k].index, "host");
+        if (host >= hosts) hosts = host + 1;
+    }
+    for (int host = 0; host < hosts; host++)
+        put_sys(picture, host);
+    for (int k = 0; k < box->count; k++) {
+        if (box->node[k].kind == BOX_GPU && box->node[k].c2c > 0) put_c2c(picture, k);
+    }
+    for (int k = 0; k < box->count; k++) {
+        if (box->node[k].parent >= 0) put_link(picture, k);
+    }
+    put_nvlinks(picture);
+    put_switch(picture);
+    for (int k = 0; k < box->count; k++)
+        put_node(picture, k);
+}

@@ -1,0 +1,206 @@
+/* `tutti topo search`: the channels of a machine in a communicator, as text, with search times. */
+#include "machine.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+
+/* ---- channels as text ---- */
+
+static void put_net(char *text, size_t bytes, uint64_t net)
+{
+    int host = (int)(net >> 56);
+    int dev = (int)(net & 0xffffff);
+    if (net == TT_NET_NONE) {
+        (void)snprintf(text, bytes, "no NIC");
+    } else if (host) {
+        (void)snprintf(text, bytes, "NIC %d of host %d", dev, host);
+    } else {
+        (void)snprintf(text, bytes, "NIC %d", dev);
+    }
+}
+
+static bool same_channel(const struct tt_topo_graph *graph, int a, int b)
+{
+    int width = graph->kind == TT_GRAPH_NVLS ? 1 : graph->ngpus;
+    bool same = graph->inter[2 * a] == graph->inter[2 * b] &&
+                graph->inter[2 * a + 1] == graph->inter[2 * b + 1];
+    for (int p = 0; same && p < width; p++) {
+        same = graph->intra[(size_t)a * (size_t)graph->ngpus + (size_t)p] ==
+               graph->intra[(size_t)b * (size_t)graph->ngpus + (size_t)p];
+    }
+    return same;
+}
+
+static void print_numbers(const struct tt_topo_graph *graph, int first)
+{
+    int count = 0;
+    for (int c = first; c < graph->nchannels; c++) {
+        if (!same_channel(graph, first, c)) continue;
+        printf("%s%d", count++ ? "," : "  channel ", c);
+    }
+    printf(":");
+}
+
+static void print_channel(const struct tt_topo_graph *graph, int c, bool inter)
+{
+    char from[32];
+    char to[32];
+    bool nvls = graph->kind == TT_GRAPH_NVLS;
+    const int *gpus = graph->intra + (size_t)c * (size_t)graph->ngpus;
+    put_net(from, sizeof(from), graph->inter[2 * c]);
+    put_net(to, sizeof(to), graph->inter[2 * c + 1]);
+    if (inter) printf(" %s >", from);
+    for (int p = 0; p < (nvls ? 1 : graph->ngpus); p++)
+        printf(" %d", gpus[p]);
+    if (nvls) printf(" heads the multicast");
+    if (inter && !nvls) printf(" > %s", to);
+    printf("\n");
+}
+
+static void print_graph(const struct tt_topo_graph *graph, bool inter)
+{
+    if (graph->nchannels == 0) {
+        printf("%s: none\n", tt_graph_kind_name(graph->kind));
+        return;
+    }
+    printf("%s (%s): %d channels x %.7g GB/s inside", tt_graph_kind_name(graph->kind),
+           tt_graph_pattern_name(graph->pattern), graph->nchannels, (double)graph->bw_intra);
+    if (inter) printf(", %.7g GB/s between nodes", (double)graph->bw_inter);
+    printf("; paths up to %s", tt_topo_way_name(graph->type_intra));
+    if (inter) printf(", to NICs up to %s", tt_topo_way_name(graph->type_inter));
+    printf("; %d hops\n", graph->hops);
+    for (int c = 0; c < graph->nchannels; c++) {
+        bool shown = false;
+        for (int earlier = 0; earlier < c && !shown; earlier++)
+            shown = same_channel(graph, earlier, c);
+        if (shown) continue;
+        print_numbers(graph, c);
+        print_channel(graph, c, inter);
+    }
+}
+
+static void print_layout(const struct tt_topo_layout *layout)
+{
+    printf("together: %d ranks on %d nodes, %d channels over %d rings and %d trees of depth %d, ",
+           layout->nranks, layout->nnodes, layout->nchannels, layout->nrings, layout->ntrees,
+           layout->tree_depth);
+    if (layout->nvls[0]) {
+        printf("%d NVLS channels with %d heads, ", layout->nvls_channels, layout->nvls_heads);
+    }
+    printf("%d p2p channels (%d for a peer)\n", layout->p2p_channels, layout->p2p_per_peer);
+}
+
+static void print_scenario(const struct topo_scenario *scenario)
+{
+    for (int d = 0; d < scenario->ndomains; d++) {
+        const struct tt_topo_domain *domain = &scenario->domains[d];
+        if (scenario->ndomains > 1) {
+            printf("%sGPUs of rank", d ? "\n" : "");
+            for (int k = 0; k < domain->nranks; k++)
+                printf(" %d", domain->rank[k]);
+            printf(" (the network joins them to the others)\n");
+        }
+        for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++) {
+            if (!domain->graph[kind].pattern) continue;
+            print_graph(&domain->graph[kind], domain->inter);
+        }
+    }
+    print_layout(scenario->layout);
+}
+
+/* ---- times ---- */
+
+struct times { /* nsec */
+    uint64_t search, layout;
+};
+
+static size_t layout_bytes(const struct tt_topo_layout *layout)
+{
+    size_t rank = sizeof(int) + (size_t)layout->nrings * sizeof(int) +
+                  (size_t)layout->ntrees * sizeof(struct tt_tree_place);
+    if (layout->nvls[0]) rank += 2 * sizeof(struct tt_nvls_place);
+    return rank * (size_t)layout->nranks;
+}
+
+static bool make_timed(const struct tt_topo_file *file, const struct topo_options *options,
+                       int nodes, struct topo_scenario *scenario, struct times *times)
+{
+    uint64_t begin = tt_now_nsec();
+    *scenario = (struct topo_scenario){.nodes = nodes};
+    if (!topo_domains(file, &options->look, scenario)) return false;
+    uint64_t middle = tt_now_nsec();
+    if (!topo_join(scenario)) {
+        topo_scenario_free(scenario);
+        return false;
+    }
+    times->search = middle - begin;
+    times->layout = tt_now_nsec() - middle;
+    return true;
+}
+
+static json_t *times_json(const struct times *times, const struct tt_topo_layout *layout)
+{
+    return json_pack("{s:o, s:o, s:I, s:I}", "search_msec",
+                     topo_number((double)times->search / 1e6), "layout_msec",
+                     topo_number((double)times->layout / 1e6), "layout_bytes",
+                     (json_int_t)layout_bytes(layout), "layout_bytes_per_rank",
+                     (json_int_t)(layout_bytes(layout) / (size_t)layout->nranks));
+}
+
+static void print_times(const struct times *times, const struct tt_topo_layout *layout)
+{
+    printf("time: %.1f ms for graph, paths and search, %.1f ms to join %d nodes; every rank holds "
+           "%.1f MB, %zu bytes for each rank\n",
+           (double)times->search / 1e6, (double)times->layout / 1e6, layout->nnodes,
+           (double)layout_bytes(layout) / 1e6, layout_bytes(layout) / (size_t)layout->nranks);
+}
+
+/* ---- the command ---- */
+
+static json_t *answer_json(const struct topo_options *options, const struct topo_scenario *scenario,
+                           const struct times *times)
+{
+    bool brief =
+        options->time && scenario->layout->nranks > 4096; /* rings of megabytes help nobody */
+    json_t *answer =
+        brief ? json_pack("{s:i, s:i}", "nodes", scenario->nodes, "ranks", scenario->layout->nranks)
+              : topo_scenario_json(scenario);
+    if (options->time) {
+        json_object_set_new(answer, "time", times_json(times, scenario->layout));
+    }
+    return answer;
+}
+
+static bool search_one(const struct tt_topo_file *file, const struct topo_options *options,
+                       int nodes, json_t *list)
+{
+    struct topo_scenario scenario;
+    struct times times;
+    if (!make_timed(file, options, nodes, &scenario, &times)) return false;
+    if (list) {
+        json_array_append_new(list, answer_json(options, &scenario, &times));
+    } else {
+        printf("%d x %s\n", nodes, options->paths[0]);
+        if (!options->time || scenario.layout->nranks <= 4096) print_scenario(&scenario);
+        if (options->time) print_times(&times, scenario.layout);
+    }
+    topo_scenario_free(&scenario);
+    return true;
+}
+
+int topo_search(const struct topo_options *options)
+{
+    if (options->svg) return topo_search_svg(options);
+    struct tt_topo_file *file = topo_open(options->paths[0]);
+    json_t *list = options->json ? json_array() : NULL;
+    bool done = file != NULL;
+    for (int k = 0; done && k < options->ncounts; k++) {
+        if (k && !list) printf("\n");
+        done = search_one(file, options, options->nodes[k], list);
+    }
+    if (list && done) topo_print(list);
+    json_decref(list);
+    tt_topo_file_free(file);
+    return done ? 0 : 1;
+}
