@@ -11,13 +11,14 @@
 
 #include "base/mem.h"
 
-static const double phase_usec = 0.055;    /* a line to the other core and what is done with it */
-static const double switch_usec = 1.0;     /* hand the core to the next rank */
-static const double net_phase_usec = 15.0; /* one message between hosts, proxies included */
-static const double touch_usec = 0.03;     /* one slot filled or emptied */
-static const double direct_bytes_usec = 200e3; /* user buffers in a shared cache */
-static const double slot_bytes_usec = 85e3;    /* slots of another rank */
-static const double net_bytes_usec = 4e3;      /* one host's socket traffic */
+static const double phase_usec = 0.17;        /* calls around it and a line to the other core */
+static const double switch_usec = 1.5;        /* hand the core to the next rank */
+static const double net_phase_usec = 15.0;    /* one message between hosts, proxies included */
+static const double touch_usec = 0.03;        /* one slot filled or emptied */
+static const double direct_bytes_usec = 57e3; /* user buffers in a shared cache */
+static const double slot_bytes_usec = 50e3;   /* slots of another rank */
+static const double crowded_slot_bytes_usec = 20e3; /* the same when others used the core since */
+static const double net_bytes_usec = 4e3;           /* one host's socket traffic */
 
 /* Bytes that the busiest rank moves, in units of the query's bytes: fixed part, and part per rank.
  * Direct: user buffers only; one-shot: slots written and read. */
@@ -27,12 +28,12 @@ struct volume {
 };
 
 static const struct volume volumes[TT_FUNC_COUNT_] = {
-    [TT_FUNC_ALLREDUCE] = {2, 0, 2, -1}, /* a slice of n inputs in, n outputs out */
-    [TT_FUNC_REDUCE] = {1, 1, 1, 0},     /* root folds n slots */
-    [TT_FUNC_BROADCAST] = {2, 0, 1, 0},  /* root fills n - 1 slots */
-    [TT_FUNC_ALLGATHER] = {1, 1, 0, 3},  [TT_FUNC_REDUCESCATTER] = {1, 1, 0, 2},
-    [TT_FUNC_ALLTOALL] = {2, 0, 0, 4},   [TT_FUNC_GATHER] = {0, 2, 0, 2},
-    [TT_FUNC_SCATTER] = {0, 2, 0, 2},
+    [TT_FUNC_ALLREDUCE] = {2, 0, 2, -1},      /* a slice of n inputs in, n outputs out */
+    [TT_FUNC_REDUCE] = {1, 0.5, 0, 2},        /* senders go on when the slot is filled */
+    [TT_FUNC_BROADCAST] = {1.5, 0, 0.4, 1.5}, /* root fills n - 1 slots while others empty them */
+    [TT_FUNC_ALLGATHER] = {1.9, 0, 0, 3},     [TT_FUNC_REDUCESCATTER] = {1.45, 0, 0, 3},
+    [TT_FUNC_ALLTOALL] = {1.9, 0, 0, 3},      [TT_FUNC_GATHER] = {1, 1, 0, 2},
+    [TT_FUNC_SCATTER] = {1, 1, 0, 2},
 };
 
 static double load_of(const struct tt_tune_env *env)
@@ -47,6 +48,11 @@ static double local_phase(const struct tt_tune_env *env)
 {
     double load = load_of(env);
     return load > 1 ? load * switch_usec : phase_usec;
+}
+
+static double slot_rate(const struct tt_tune_env *env)
+{
+    return load_of(env) > 1 ? crowded_slot_bytes_usec : slot_bytes_usec;
 }
 
 /* Peers beyond the one whose line the phase has paid for. */
@@ -82,7 +88,7 @@ static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_q
     double passes = (double)whole_passes;
     double phase = env->nnodes > 1 ? net_phase_usec + local_phase(env) : local_phase(env);
     double time = query->nops * passes * phase +
-                  load_of(env) * (bytes / slot_bytes_usec + passes * more_peers(env) * touch_usec);
+                  load_of(env) * (bytes / slot_rate(env) + passes * more_peers(env) * touch_usec);
     /* Every remote rank gets its own copy: all of that passes the host's network. */
     if (env->nnodes > 1) time += (double)edge_bytes * (n - env->ppn) * env->ppn / net_bytes_usec;
     return time;
@@ -97,7 +103,7 @@ static double messages_time(const struct tt_tune_env *env, const struct tt_tune_
     one.bytes = tt_min_size(query->bytes, slots);
     double rest = (double)(query->bytes - one.bytes);
     return oneshot_time(env, &one) + query->nops * (env->nranks - 1) * 0.2 +
-           load_of(env) * 2 * rest / slot_bytes_usec;
+           load_of(env) * 2 * rest / slot_rate(env);
 }
 
 static double ring_hops(enum tt_func func, int n)
@@ -140,7 +146,7 @@ static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_qu
     bool tree = algo == TT_ALGO_TREE;
     double bytes = tree ? 2.0 * (double)query->bytes : ring_bytes(env, query);
     double latency = tree ? tree_latency(env) : ring_latency(env, query->func);
-    double bandwidth_time = load_of(env) * 3 * bytes / slot_bytes_usec;
+    double bandwidth_time = load_of(env) * 4 * bytes / slot_bytes_usec;
     if (env->nnodes > 1) bandwidth_time += bytes / net_bytes_usec;
     return query->nops * latency * latency_factor[proto] + bandwidth_time * wire_factor[proto];
 }

@@ -131,12 +131,12 @@ static void small_goes_through_slots(void **state)
 }
 
 /* Largest size, by powers of two, that still goes through slots. */
-static size_t threshold(int nranks)
+static size_t threshold(enum tt_func func, int nranks)
 {
     struct tt_tune_env env = one_host(nranks);
     size_t bytes = 8;
     for (;; bytes *= 2) {
-        struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, bytes);
+        struct tt_tune_query query = query_of(func, bytes);
         if (chosen(&env, &query, NULL).algo != TT_ALGO_ONESHOT) return bytes / 2;
     }
 }
@@ -144,9 +144,11 @@ static size_t threshold(int nranks)
 static void fewer_phases_win_longer_when_crowded(void **state)
 {
     (void)state;
-    assert_in_range(threshold(2), 1024, 8192);
-    assert_in_range(threshold(4), 4096, 32768);
-    assert_true(threshold(4) > threshold(2));
+    assert_in_range(threshold(TT_FUNC_ALLREDUCE, 2), 2048, 8192);
+    assert_in_range(threshold(TT_FUNC_ALLREDUCE, 4), 2048, 8192);
+    assert_in_range(threshold(TT_FUNC_ALLREDUCE, 8), 1024, 4096);
+    assert_true(threshold(TT_FUNC_ALLGATHER, 4) > threshold(TT_FUNC_ALLGATHER, 2));
+    assert_true(threshold(TT_FUNC_REDUCE, 4) > threshold(TT_FUNC_REDUCE, 2));
 }
 
 static void hosts_use_rings_and_trees(void **state)
