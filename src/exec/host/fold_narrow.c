@@ -36,8 +36,8 @@ static inline uint32_t bits_of(float value)
     }
 PAIR(sum, x[i] + y[i])
 PAIR(prod, x[i] * y[i])
-PAIR(max, (x[i] > y[i]) | (y[i] != y[i]) ? x[i] : y[i])
-PAIR(min, (x[i] < y[i]) | (y[i] != y[i]) ? x[i] : y[i])
+PAIR(max, ((x[i] > y[i]) | (y[i] != y[i])) ? x[i] : y[i])
+PAIR(min, ((x[i] < y[i]) | (y[i] != y[i])) ? x[i] : y[i])
 #undef PAIR
 
 static void divide(void *acc, int divisor, size_t count)

@@ -1,6 +1,15 @@
 /* Which instruction set levels an x86-64 processor has; best last. */
 #include "exec/host/fold.h"
 
+#include <cpuid.h>
+
+/* Not among the names that every compiler's __builtin_cpu_supports() takes. */
+static bool has_f16c(void)
+{
+    unsigned int a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
 extern const struct tt_fold_type tt_fold_native_avx2[ncclNumTypes];
 extern const struct tt_fold_type tt_fold_narrow_avx2[ncclNumTypes];
 extern const struct tt_fold_type tt_fold_native_avx512[ncclNumTypes];
@@ -14,7 +23,7 @@ static const struct tt_fold_level levels[] = {
 
 const struct tt_fold_level *tt_fold_levels(int *count_out)
 {
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    bool avx2 = __builtin_cpu_supports("avx2") && has_f16c();
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     *count_out = 1 + (avx2 ? 1 : 0) + (avx512 ? 1 : 0);
