@@ -3,10 +3,12 @@
 #include "launch.h"
 #include "tutti.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* The measuring program lies beside the libraries, or in the build tree beside us. */
@@ -66,11 +68,30 @@ static bool asks_help(int argc, char **argv)
     return false;
 }
 
+/* Let the measuring program itself check the options, once and before any rank starts: 0 when they
+ * are good, else its exit status. args has room for one more word. */
+static int check_options(char **args, int argc)
+{
+    static char dry_run[] = "--dry-run";
+    int status = 0;
+    pid_t pid = fork();
+    if (pid < 0) return 0; /* the ranks will tell */
+    if (pid == 0) {
+        memmove(args + 2, args + 1, (size_t)argc * sizeof(*args));
+        args[1] = dry_run;
+        execv(args[0], args);
+        _exit(127);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
 int cmd_perf(int argc, char **argv)
 {
     char program[PATH_MAX];
     struct launch_options *options = calloc(1, sizeof(*options));
-    char **args = calloc((size_t)argc + 1, sizeof(*args));
+    char **args = calloc((size_t)argc + 2, sizeof(*args));
     int status = 2;
     if (!options || !args || !find_program(program, sizeof(program))) goto out;
     options->nranks = asks_help(argc, argv) ? 1 : ranks_of(argc, argv);
@@ -78,19 +99,22 @@ int cmd_perf(int argc, char **argv)
         status = tutti_usage_error("perf", "--ranks takes a number from 1 to 4096");
         goto out;
     }
+    args[0] = program;
+    for (int i = 1; i < argc; i++) {
+        args[i] = argv[i];
+    }
     int devices = options->nranks * devices_per_process(argc, argv);
     if (devices > 8 && !getenv("TUTTI_DEVICES") && !getenv("NCCL_TOPO_FILE")) {
         char text[16];
         snprintf(text, sizeof(text), "%d", devices);
         setenv("TUTTI_DEVICES", text, 1);
     }
-    args[0] = program;
-    for (int i = 1; i < argc; i++) {
-        args[i] = argv[i];
-    }
     options->program = args;
     options->direct_rank0 = true;
     options->prefix = true;
+    options->name = "perf";
+    status = check_options(args, argc);
+    if (status || asks_help(argc, argv)) goto out;
     status = launch_run(options);
 out:
     free(args);

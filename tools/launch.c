@@ -194,7 +194,8 @@ static void reap(struct launch *launch)
         int status = signalled ? 128 + WTERMSIG(child->status) : WEXITSTATUS(child->status);
         if (!status) continue;
         if (!launch->ending) {
-            fprintf(stderr, "tutti run: rank %d %s %d; ending the others\n", r,
+            const char *name = launch->options->name ? launch->options->name : "run";
+            fprintf(stderr, "tutti %s: rank %d %s %d; ending the others\n", name, r,
                     signalled ? "was ended by signal" : "exited with",
                     signalled ? WTERMSIG(child->status) : status);
         }

@@ -12,6 +12,7 @@ struct launch_host {
 };
 
 struct launch_options {
+    const char *name; /* of the subcommand, for messages; NULL: run */
     int nranks;
     struct launch_host hosts[LAUNCH_MAX_HOSTS]; /* nhosts 0: this machine only */
     int nhosts;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { PERF_MAX_OPS = 6, PERF_MAX_LOCAL = 512 };
+enum { PERF_MAX_OPS = 6, PERF_MAX_LOCAL = 512, PERF_PLACE_BYTES = 192 };
 
 struct perf_options {                   /* nccl-tests' letters in the comments */
     int nprocs, nthreads, ngpus;        /* --ranks, -t, -g */
@@ -18,25 +18,27 @@ struct perf_options {                   /* nccl-tests' letters in the comments *
     int iters, warmup_iters, agg_iters; /* -n, -w, -m */
     int run_cycles;                     /* -N; 0: for ever */
     int average;                        /* -a: 0 rank 0, 1 average, 2 minimum, 3 maximum */
-    bool parallel_init;                 /* -p */
-    int check;                          /* -c: 0 off, k: every k-th iteration's data */
-    bool blocking;                      /* -z */
-    bool stream_null;                   /* -y */
+    int parallel_init;                  /* -p */
+    int check;                          /* -c: how many checked calls; 0: none */
+    int blocking;                       /* -z */
+    int stream_null;                    /* -y */
     double timeout_sec;                 /* -T */
     int graph_launches;                 /* -G */
-    bool cpu_time;                      /* -C */
+    int cpu_time;                       /* -C */
     int local_register;                 /* -R */
-    bool timestamps;                    /* -S */
+    int timestamps;                     /* -S */
     int cta_policy;                     /* -x */
-    bool memory_report;                 /* -M */
+    int memory_report;                  /* -M */
     int unalign;                        /* -u: elements of offset */
+    int device_implementation;          /* -D: 0, calls of the host */
+    int device_ctas;                    /* -V: of no effect without -D */
     const char *output_file;            /* -J */
     int types[12];                      /* -d; ntypes */
     int ntypes;
     int ops[PERF_MAX_OPS]; /* -o; 5 stands for mulsum */
     int nops;
     int root; /* -r; -1: all in turn */
-    bool json, pairs, quick;
+    bool json, pairs, dry_run, max_given;
     const char *operations[16];
     int noperations;
 };
@@ -61,6 +63,8 @@ struct perf_operation {
     bool size_is_total;           /* the size column counts all blocks */
     double (*bus_factor)(int nranks);
     ncclResult_t (*run)(const struct perf_call *call);
+    bool stepwise;  /* several groups one after the other: no group may stand around it */
+    bool unchecked; /* in place the result is not defined: only timed, as nccl-tests does */
 };
 const struct perf_operation *perf_operation_find(const char *name);
 const struct perf_operation *perf_operation_at(int index); /* NULL after the last */
@@ -115,9 +119,13 @@ struct perf_job {
     int proc, nprocs;   /* this process */
     int nlocal, nranks; /* ranks here, in all */
     struct perf_rank *ranks;
-    double *agree_send; /* one double of device memory per local rank */
+    double *agree_send; /* 64 bytes of device memory per local rank */
     double *agree_recv;
+    char (*places)[PERF_PLACE_BYTES]; /* one line per rank of the job: where it runs */
 };
+/* Processes of this job by the launcher's variables, else `otherwise`. */
+int perf_processes(int otherwise);
+int perf_rank_of_process(void);
 bool perf_job_open(struct perf_job *job);
 void perf_job_close(struct perf_job *job);
 /* op over all ranks of one number per process. */
@@ -125,13 +133,24 @@ double perf_job_agree(struct perf_job *job, double mine, ncclRedOp_t op);
 /* Run one case: warm up, measure, check. False on an error (said). */
 bool perf_job_measure(struct perf_job *job, const struct perf_case *pc, struct perf_result *result);
 
+struct perf_sums { /* over all lines so far */
+    double bus;
+    int lines;
+    int64_t wrong;
+};
+
 /* ---- table (perf_table.c), rank 0 only ---- */
+void perf_table_start(const struct perf_job *job);
 void perf_table_head(const struct perf_job *job, const struct perf_operation *operation);
 void perf_table_row(const struct perf_job *job, const struct perf_case *pc,
                     const struct perf_result results[2]);
-void perf_table_foot(const struct perf_job *job, double bus_sum, int nrows, int64_t wrong);
-void perf_json_row(FILE *out, const struct perf_job *job, const struct perf_case *pc,
-                   const struct perf_result results[2], bool first);
+void perf_table_foot(const struct perf_job *job, const struct perf_sums *sums);
+/* One JSON object: start, a row a line, end. `failed`: an error ended the run early. */
+void perf_json_start(FILE *out, const struct perf_job *job);
+void perf_json_row(FILE *out, const struct perf_case *pc, const struct perf_result results[2],
+                   bool first);
+void perf_json_end(FILE *out, const struct perf_job *job, const struct perf_sums *sums,
+                   bool failed);
 
 /* ---- pairs (perf_pairs.c) ---- */
 bool perf_pairs_run(struct perf_job *job);

@@ -32,16 +32,26 @@ static int from_env(const char *const *names, int otherwise)
 }
 
 /* Who this process is: our launcher's variables, then Open MPI's, MPICH's and Slurm's. */
-static void find_place(struct perf_job *job, int *local)
+int perf_processes(int otherwise)
+{
+    static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                                        "SLURM_NTASKS", NULL};
+    return from_env(sizes, otherwise);
+}
+
+int perf_rank_of_process(void)
 {
     static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID",
                                         NULL};
-    static const char *const sizes[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-                                        "SLURM_NTASKS", NULL};
+    return from_env(ranks, 0);
+}
+
+static void find_place(struct perf_job *job, int *local)
+{
     static const char *const locals[] = {"LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
                                          "MPI_LOCALRANKID", "SLURM_LOCALID", NULL};
-    job->proc = from_env(ranks, 0);
-    job->nprocs = from_env(sizes, 1);
+    job->proc = perf_rank_of_process();
+    job->nprocs = perf_processes(1);
     *local = from_env(locals, job->proc);
 }
 
@@ -150,6 +160,56 @@ static bool open_comms(struct perf_job *job)
     return !job->options.local_register || register_buffers(job);
 }
 
+static void describe_place(const struct perf_rank *r, char *line)
+{
+    char host[64] = "";
+    char bus[32] = "?";
+    struct cudaDeviceProp prop;
+    memset(&prop, 0, sizeof(prop));
+    gethostname(host, sizeof(host) - 1);
+    cudaGetDeviceProperties(&prop, r->device);
+    cudaDeviceGetPCIBusId(bus, sizeof(bus), r->device);
+    snprintf(line, PERF_PLACE_BYTES, "Rank %2d Group  0 Pid %6d on %10s device %2d [%s] %.64s",
+             r->rank, (int)getpid(), host, r->device, bus, prop.name);
+}
+
+/* Every rank's line to all, through the library that is measured. */
+static bool exchange_places(struct perf_job *job)
+{
+    size_t total = (size_t)job->nranks * PERF_PLACE_BYTES;
+    char **rooms = calloc((size_t)job->nlocal, sizeof(*rooms));
+    job->places = calloc((size_t)job->nranks, PERF_PLACE_BYTES);
+    bool ok = rooms && job->places;
+    for (int i = 0; ok && i < job->nlocal; i++) {
+        struct perf_rank *r = &job->ranks[i];
+        describe_place(r, job->places[r->rank]);
+        cudaSetDevice(r->device);
+        ok = !perf_cuda_failed(cudaMalloc((void **)&rooms[i], total), "cudaMalloc") &&
+             !perf_cuda_failed(cudaMemcpy(rooms[i] + (size_t)r->rank * PERF_PLACE_BYTES,
+                                          job->places[r->rank], PERF_PLACE_BYTES,
+                                          cudaMemcpyHostToDevice),
+                               "cudaMemcpy");
+    }
+    ncclResult_t rc = ncclGroupStart();
+    for (int i = 0; ok && !rc && i < job->nlocal; i++) {
+        struct perf_rank *r = &job->ranks[i];
+        rc = ncclAllGather(rooms[i] + (size_t)r->rank * PERF_PLACE_BYTES, rooms[i],
+                           PERF_PLACE_BYTES, ncclInt8, r->comm, r->stream);
+    }
+    ncclResult_t ended = ncclGroupEnd();
+    ok = ok && !perf_nccl_failed(rc ? rc : ended, "telling where ranks run");
+    for (int i = 0; ok && i < job->nlocal; i++) {
+        ok = !perf_cuda_failed(cudaStreamSynchronize(job->ranks[i].stream), "places");
+    }
+    ok = ok && !perf_cuda_failed(cudaMemcpy(job->places, rooms[0], total, cudaMemcpyDeviceToHost),
+                                 "cudaMemcpy");
+    for (int i = 0; rooms && i < job->nlocal; i++) {
+        cudaFree(rooms[i]);
+    }
+    free(rooms);
+    return ok;
+}
+
 bool perf_job_open(struct perf_job *job)
 {
     int local = 0;
@@ -172,7 +232,7 @@ bool perf_job_open(struct perf_job *job)
     if (perf_cuda_failed(cudaMalloc((void **)&job->agree_recv, (size_t)job->nlocal * 64),
                          "cudaMalloc"))
         return false;
-    return open_comms(job);
+    return open_comms(job) && exchange_places(job);
 }
 
 static void close_rank(struct perf_rank *r)
@@ -203,6 +263,7 @@ void perf_job_close(struct perf_job *job)
     }
     cudaFree(job->agree_send);
     cudaFree(job->agree_recv);
+    free(job->places);
     free(job->ranks);
     job->ranks = NULL;
 }

@@ -11,9 +11,7 @@ struct walk {
     struct perf_job *job;
     FILE *json;
     bool json_first;
-    double bus_sum;
-    int nrows;
-    int64_t wrong;
+    struct perf_sums sums;
     bool failed;
 };
 
@@ -42,21 +40,18 @@ static void one_line(struct walk *walk, struct perf_case *pc, size_t bytes)
                 (size_t)(pc->operation->size_is_total ? job->nranks : 1);
     progress(walk, pc);
     for (int in_place = 0; in_place < 2; in_place++) {
-        bool possible = !in_place || (strcmp(pc->operation->name, "alltoall") &&
-                                      strcmp(pc->operation->name, "sendrecv"));
         pc->in_place = in_place;
-        if (!possible) continue;
         if (!perf_job_measure(job, pc, &results[in_place])) {
             walk->failed = true;
             return;
         }
-        walk->bus_sum += results[in_place].busbw;
-        walk->nrows++;
-        if (results[in_place].wrong > 0) walk->wrong += results[in_place].wrong;
+        walk->sums.bus += results[in_place].busbw;
+        walk->sums.lines++;
+        if (results[in_place].wrong > 0) walk->sums.wrong += results[in_place].wrong;
     }
     if (job->proc != 0) return;
     if (!job->options.json) perf_table_row(job, pc, results);
-    if (walk->json) perf_json_row(walk->json, job, pc, results, walk->json_first);
+    if (walk->json) perf_json_row(walk->json, pc, results, walk->json_first);
     walk->json_first = false;
 }
 
@@ -68,6 +63,7 @@ static void all_sizes(struct walk *walk, struct perf_case *pc)
         one_line(walk, pc, bytes);
         size_t next =
             o->step_factor > 0 ? (size_t)((double)bytes * o->step_factor) : bytes + o->step_bytes;
+        if (!bytes && o->step_factor > 0) next = perf_type_bytes(pc->type);
         if (next <= bytes) break;
         bytes = next;
     }
@@ -99,20 +95,36 @@ static void report_memory(const struct perf_job *job)
 {
     struct rusage usage;
     if (job->proc != 0 || !job->options.memory_report || getrusage(RUSAGE_SELF, &usage)) return;
-    printf("# Peak memory of process 0: %ld KiB\n", usage.ru_maxrss);
+    fprintf(job->options.json ? stderr : stdout, "# Peak memory of process 0: %ld KiB\n",
+            usage.ru_maxrss);
 }
 
 static void run_tables(struct walk *walk)
 {
     const struct perf_options *o = &walk->job->options;
+    if (walk->job->proc == 0 && !o->json) perf_table_start(walk->job);
     for (int cycle = 0; (cycle < o->run_cycles || !o->run_cycles) && !walk->failed; cycle++) {
         for (int i = 0; i < o->noperations && !walk->failed; i++) {
             one_operation(walk, perf_operation_find(o->operations[i]));
         }
     }
-    if (walk->failed || walk->job->proc != 0) return;
-    if (walk->json) fprintf(walk->json, "\n]\n");
-    if (!o->json) perf_table_foot(walk->job, walk->bus_sum, walk->nrows, walk->wrong);
+    if (walk->job->proc == 0 && isatty(STDERR_FILENO)) fprintf(stderr, "\033[K");
+    if (walk->json) perf_json_end(walk->json, walk->job, &walk->sums, walk->failed);
+    if (walk->failed || walk->job->proc != 0 || o->json) return;
+    perf_table_foot(walk->job, &walk->sums);
+}
+
+/* Before any rank starts to wait for us. */
+static bool open_json(struct walk *walk)
+{
+    const struct perf_options *o = &walk->job->options;
+    int rank = perf_rank_of_process();
+    if (rank == 0 && o->json) walk->json = stdout;
+    if (rank != 0 || !o->output_file) return true;
+    walk->json = fopen(o->output_file, "we");
+    if (walk->json) return true;
+    fprintf(stderr, "tutti perf: -J %s: %m\n", o->output_file);
+    return false;
 }
 
 int main(int argc, char **argv)
@@ -122,23 +134,20 @@ int main(int argc, char **argv)
     memset(&job, 0, sizeof(job));
     int status = perf_options_parse(argc, argv, &job.options);
     if (status >= 0) return status;
+    if (!open_json(&walk)) return 2;
     if (!perf_job_open(&job)) return 1;
     if (job.options.pairs) {
         status = perf_pairs_run(&job) ? 0 : 1;
         perf_job_close(&job);
         return status;
     }
-    if (job.proc == 0 && job.options.json) walk.json = stdout;
-    if (job.proc == 0 && job.options.output_file) walk.json = fopen(job.options.output_file, "we");
-    if (job.proc == 0 && job.options.output_file && !walk.json) {
-        fprintf(stderr, "tutti perf: %s: %m\n", job.options.output_file);
-        return 1;
-    }
-    if (walk.json) fprintf(walk.json, "[");
+    if (walk.json) perf_json_start(walk.json, &job);
     run_tables(&walk);
+    bool written = !walk.json || (!ferror(walk.json) && !fflush(walk.json));
+    if (!written) fprintf(stderr, "tutti perf: writing the results: %m\n");
     if (walk.json && walk.json != stdout) fclose(walk.json);
     if (walk.failed) return 1;
     report_memory(&job);
     perf_job_close(&job);
-    return walk.wrong ? 1 : 0;
+    return walk.sums.wrong || !written ? 1 : 0;
 }

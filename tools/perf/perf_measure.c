@@ -12,6 +12,7 @@ struct lane { /* what one thread does */
     const struct perf_case *pc;
     pthread_barrier_t *barrier;
     int first, count;
+    int agg; /* calls per group */
     double usec, cpu_usec;
     int64_t wrong;
     bool failed;
@@ -71,9 +72,9 @@ static ncclRedOp_t op_of(const struct lane *lane, struct perf_rank *r)
 static bool call_once(const struct lane *lane)
 {
     const struct perf_case *pc = lane->pc;
-    bool group = lane->count > 1 || lane->job->options.agg_iters > 1;
+    bool group = (lane->count > 1 || lane->agg > 1) && !pc->operation->stepwise;
     ncclResult_t rc = group ? ncclGroupStart() : ncclSuccess;
-    for (int m = 0; m < lane->job->options.agg_iters; m++) {
+    for (int m = 0; m < lane->agg; m++) {
         for (int i = lane->first; !rc && i < lane->first + lane->count; i++) {
             struct perf_rank *r = &lane->job->ranks[i];
             char *send;
@@ -153,7 +154,7 @@ static bool meet(const struct lane *lane)
     return !perf_nccl_failed(rc ? rc : ended, "meeting") && wait_all(lane);
 }
 
-static bool capture(const struct lane *lane, cudaGraphExec_t *execs)
+static bool capture(const struct lane *lane, int ncalls, cudaGraphExec_t *execs)
 {
     bool ok = true;
     for (int i = 0; ok && i < lane->count; i++) {
@@ -162,7 +163,7 @@ static bool capture(const struct lane *lane, cudaGraphExec_t *execs)
                                                       cudaStreamCaptureModeThreadLocal),
                                "cudaStreamBeginCapture");
     }
-    ok = ok && calls(lane, lane->job->options.iters);
+    ok = ok && calls(lane, ncalls);
     for (int i = 0; ok && i < lane->count; i++) {
         cudaGraph_t graph = NULL;
         cudaSetDevice(lane->job->ranks[lane->first + i].device);
@@ -175,9 +176,9 @@ static bool capture(const struct lane *lane, cudaGraphExec_t *execs)
     return ok;
 }
 
-static bool launch_graphs(const struct lane *lane, cudaGraphExec_t *execs)
+static bool launch_graphs(const struct lane *lane, int launches, const cudaGraphExec_t *execs)
 {
-    for (int g = 0; g < lane->job->options.graph_launches; g++) {
+    for (int g = 0; g < launches; g++) {
         for (int i = 0; i < lane->count; i++) {
             cudaSetDevice(lane->job->ranks[lane->first + i].device);
             if (perf_cuda_failed(
@@ -189,34 +190,49 @@ static bool launch_graphs(const struct lane *lane, cudaGraphExec_t *execs)
     return true;
 }
 
+static void destroy_graphs(const struct lane *lane, const cudaGraphExec_t *execs)
+{
+    for (int i = 0; i < lane->count; i++) {
+        if (execs[i]) cudaGraphExecDestroy(execs[i]);
+    }
+}
+
 static bool timed(struct lane *lane)
 {
     const struct perf_options *o = &lane->job->options;
     cudaGraphExec_t execs[PERF_MAX_LOCAL] = {NULL};
     double ncalls = (double)o->iters * o->agg_iters * (o->graph_launches ? o->graph_launches : 1);
     bool ok = calls(lane, o->warmup_iters) && wait_all(lane);
-    if (ok && o->graph_launches) ok = capture(lane, execs);
+    if (ok && o->graph_launches) ok = capture(lane, o->iters, execs);
     ok = ok && meet(lane);
     double start = now_usec();
-    ok = ok && (o->graph_launches ? launch_graphs(lane, execs) : calls(lane, o->iters));
+    ok = ok && (o->graph_launches ? launch_graphs(lane, o->graph_launches, execs)
+                                  : calls(lane, o->iters));
     lane->cpu_usec = (now_usec() - start) / ncalls;
     ok = ok && wait_all(lane);
     lane->usec = (now_usec() - start) / ncalls;
-    for (int i = 0; i < lane->count; i++) {
-        if (execs[i]) cudaGraphExecDestroy(execs[i]);
-    }
+    destroy_graphs(lane, execs);
+    return ok;
+}
+
+/* One group of calls as they were timed: directly or from a graph. */
+static bool call_as_timed(const struct lane *lane)
+{
+    cudaGraphExec_t execs[PERF_MAX_LOCAL] = {NULL};
+    if (!lane->job->options.graph_launches) return call_once(lane) && wait_all(lane);
+    bool ok =
+        capture(lane, 1, execs) && meet(lane) && launch_graphs(lane, 1, execs) && wait_all(lane);
+    destroy_graphs(lane, execs);
     return ok;
 }
 
 static bool checked(struct lane *lane)
 {
     size_t elem = perf_type_bytes(lane->pc->type);
-    int agg = lane->job->options.agg_iters;
     bool ok = fill(lane) && meet(lane);
-    lane->job->options.agg_iters =
-        lane->pc->in_place ? 1 : agg; /* a second pass would change in-place data */
-    ok = ok && call_once(lane) && wait_all(lane);
-    lane->job->options.agg_iters = agg;
+    if (lane->pc->in_place) lane->agg = 1; /* a second pass would change in-place data */
+    ok = ok && call_as_timed(lane);
+    lane->agg = lane->job->options.agg_iters;
     for (int i = lane->first; ok && i < lane->first + lane->count; i++) {
         struct perf_rank *r = &lane->job->ranks[i];
         char *send;
@@ -258,13 +274,20 @@ static bool make_scalars(const struct lane *lane, bool make)
     return true;
 }
 
+static int checks_of(const struct perf_job *job, const struct perf_case *pc)
+{
+    return pc->in_place && pc->operation->unchecked ? 0 : job->options.check;
+}
+
 static void *run_lane(void *arg)
 {
     struct lane *lane = arg;
     bool ok = make_scalars(lane, true) && fill(lane);
     if (lane->barrier) pthread_barrier_wait(lane->barrier);
     ok = ok && timed(lane);
-    if (ok && lane->job->options.check) ok = checked(lane);
+    for (int k = 0; ok && k < checks_of(lane->job, lane->pc); k++) {
+        ok = checked(lane);
+    }
     ok = ok && make_scalars(lane, false);
     lane->failed = !ok;
     return NULL;
@@ -288,13 +311,28 @@ static void run_lanes(struct lane *lanes, int nlanes)
     }
 }
 
+/* One figure of this process's threads, of the kind that -a asks for. */
+static double combine(const struct perf_job *job, const struct lane *lanes, int nlanes)
+{
+    double figure = 0;
+    for (int t = 0; t < nlanes; t++) {
+        double own = job->options.cpu_time ? lanes[t].cpu_usec : lanes[t].usec;
+        switch (job->options.average) {
+        case 0: return job->proc == 0 ? own : 0;
+        case 1: figure += own / nlanes; break;
+        case 2: figure = t == 0 || own < figure ? own : figure; break;
+        default: figure = own > figure ? own : figure; break;
+        }
+    }
+    return figure;
+}
+
 bool perf_job_measure(struct perf_job *job, const struct perf_case *pc, struct perf_result *result)
 {
     struct lane lanes[PERF_MAX_LOCAL];
     pthread_barrier_t barrier;
     static const ncclRedOp_t averages[] = {ncclMax, ncclSum, ncclMin, ncclMax};
     int nlanes = job->options.nthreads;
-    double usec = 0;
     int64_t wrong = 0;
     pthread_barrier_init(&barrier, NULL, (unsigned)nlanes);
     for (int t = 0; t < nlanes; t++) {
@@ -302,20 +340,19 @@ bool perf_job_measure(struct perf_job *job, const struct perf_case *pc, struct p
                                  .pc = pc,
                                  .barrier = nlanes > 1 ? &barrier : NULL,
                                  .first = t * job->options.ngpus,
-                                 .count = job->options.ngpus};
+                                 .count = job->options.ngpus,
+                                 .agg = job->options.agg_iters};
     }
     run_lanes(lanes, nlanes);
     pthread_barrier_destroy(&barrier);
     for (int t = 0; t < nlanes; t++) {
         if (lanes[t].failed) return false;
-        usec += (job->options.cpu_time ? lanes[t].cpu_usec : lanes[t].usec) / nlanes;
         wrong += lanes[t].wrong;
     }
-    if (job->options.average == 0 && job->proc != 0) usec = 0;
-    usec = perf_job_agree(job, usec, averages[job->options.average]);
+    double usec = perf_job_agree(job, combine(job, lanes, nlanes), averages[job->options.average]);
     if (job->options.average == 1) usec /= job->nprocs;
     result->usec = usec;
-    result->wrong = job->options.check ? (int64_t)perf_job_agree(job, (double)wrong, ncclSum) : -1;
+    result->wrong = checks_of(job, pc) ? (int64_t)perf_job_agree(job, (double)wrong, ncclSum) : -1;
     result->algbw = usec > 0 ? (double)pc->bytes / usec * 1e-3 : 0;
     result->busbw = result->algbw * pc->operation->bus_factor(job->nranks);
     return true;

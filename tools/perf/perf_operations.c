@@ -1,6 +1,7 @@
 /* The operations that can be measured: one row each; bus factors as nccl-tests defines them. */
 #include "perf.h"
 
+#include <cuda_runtime.h>
 #include <string.h>
 
 static double bus_allreduce(int n)
@@ -75,16 +76,48 @@ static ncclResult_t run_sendrecv(const struct perf_call *c)
     return received ? received : rc;
 }
 
+/* AllGather by doubling: in step k a rank exchanges all it has with the rank that differs in bit k.
+ */
+static ncclResult_t run_hypercube(const struct perf_call *c)
+{
+    int rank = 0;
+    int nranks = 1;
+    ncclResult_t rc = ncclCommUserRank(c->comm, &rank);
+    if (!rc) rc = ncclCommCount(c->comm, &nranks);
+    size_t block = c->count * perf_type_bytes((int)c->type);
+    char *own = (char *)c->recv + (size_t)rank * block;
+    if (!rc && c->send != own &&
+        cudaMemcpyAsync(own, c->send, block, cudaMemcpyDeviceToDevice, c->stream))
+        return ncclUnhandledCudaError;
+    for (int bit = 1; !rc && bit < nranks; bit <<= 1) {
+        size_t have = (size_t)(rank & ~(bit - 1)) * block;
+        size_t lack = (size_t)((rank ^ bit) & ~(bit - 1)) * block;
+        size_t count = c->count * (size_t)bit;
+        rc = ncclGroupStart();
+        if (rc) return rc;
+        ncclResult_t sent =
+            ncclSend((char *)c->recv + have, count, c->type, rank ^ bit, c->comm, c->stream);
+        ncclResult_t received =
+            ncclRecv((char *)c->recv + lack, count, c->type, rank ^ bit, c->comm, c->stream);
+        rc = ncclGroupEnd();
+        if (sent || received) return sent ? sent : received;
+    }
+    return rc;
+}
+
 static const struct perf_operation operations[] = {
-    {"allreduce", "AllReduce", true, false, 1, 1, false, bus_allreduce, run_allreduce},
-    {"allgather", "AllGather", false, false, 1, -1, true, bus_blocks, run_allgather},
-    {"reducescatter", "ReduceScatter", true, false, -1, 1, true, bus_blocks, run_reducescatter},
-    {"broadcast", "Broadcast", false, true, 1, 1, false, bus_one, run_broadcast},
-    {"reduce", "Reduce", true, true, 1, 1, false, bus_one, run_reduce},
-    {"alltoall", "AlltoAll", false, false, -1, -1, true, bus_blocks, run_alltoall},
-    {"gather", "Gather", false, true, 1, -1, true, bus_blocks, run_gather},
-    {"scatter", "Scatter", false, true, -1, 1, true, bus_blocks, run_scatter},
-    {"sendrecv", "SendRecv", false, false, 1, 1, false, bus_one, run_sendrecv},
+    {"allreduce", "AllReduce", true, false, 1, 1, false, bus_allreduce, run_allreduce, false,
+     false},
+    {"allgather", "AllGather", false, false, 1, -1, true, bus_blocks, run_allgather, false, false},
+    {"reducescatter", "ReduceScatter", true, false, -1, 1, true, bus_blocks, run_reducescatter,
+     false, false},
+    {"broadcast", "Broadcast", false, true, 1, 1, false, bus_one, run_broadcast, false, false},
+    {"reduce", "Reduce", true, true, 1, 1, false, bus_one, run_reduce, false, false},
+    {"alltoall", "AlltoAll", false, false, -1, -1, true, bus_blocks, run_alltoall, false, true},
+    {"gather", "Gather", false, true, 1, -1, true, bus_blocks, run_gather, false, false},
+    {"scatter", "Scatter", false, true, -1, 1, true, bus_blocks, run_scatter, false, false},
+    {"sendrecv", "SendRecv", false, false, 1, 1, false, bus_one, run_sendrecv, false, true},
+    {"hypercube", "HyperCube", false, false, 1, -1, true, bus_blocks, run_hypercube, true, false},
 };
 
 const struct perf_operation *perf_operation_at(int index)

@@ -3,6 +3,7 @@
 
 #include <getopt.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,8 @@ static int usage(FILE *out)
         "usage: tutti perf [--ranks N] [OPTIONS] [OPERATION...]\n\n"
         "Measures and checks collectives between N processes (default 4) of this machine.\n"
         "OPERATION: allreduce allgather reducescatter broadcast reduce alltoall gather scatter\n"
-        "sendrecv; none or `all`: every one. Options are those of nccl-tests:\n\n"
+        "sendrecv; none or `all`: every one. And hypercube, for 2, 4, 8, ... ranks. Options are\n"
+        "those of nccl-tests:\n\n"
         "      --ranks N           processes (one rank each unless -t or -g say more)\n"
         "  -t, --nthreads N        threads per process (1)\n"
         "  -g, --ngpus N           devices per thread (1)\n"
@@ -44,31 +46,37 @@ static int usage(FILE *out)
         "  -m, --agg_iters N       calls per group (1)\n"
         "  -N, --run_cycles N      repeat the whole table N times, 0: for ever (1)\n"
         "  -a, --average N         time shown: 0 rank 0, 1 average, 2 minimum, 3 maximum (1)\n"
-        "  -p, --parallel_init N   threads make their communicators side by side (0)\n"
-        "  -c, --check N           check results, 0: do not (1)\n"
-        "  -z, --blocking N        wait after every call (0)\n"
-        "  -y, --stream_null N     use the default stream (0)\n"
+        "  -p, --parallel_init N   1: threads make their communicators side by side (0)\n"
+        "  -c, --check N           check the results of N calls a line, 0: of none (1)\n"
+        "  -z, --blocking N        1: wait after every call (0)\n"
+        "  -y, --stream_null N     1: use the default stream (0)\n"
         "  -T, --timeout SEC       give up after so long (0: never)\n"
         "  -G, --cudagraph N       capture the calls and launch the graph N times (0)\n"
-        "  -C, --report_cputime N  show the time the calls take on the CPU (0)\n"
+        "  -C, --report_cputime N  1: show the time the calls take on the CPU (0)\n"
         "  -R, --local_register N  1 register buffers, 2 register symmetric windows (0)\n"
-        "  -S, --report_timestamps N  a time stamp on every line (0)\n"
-        "  -J, --output_file FILE  write results as JSON\n"
+        "  -S, --report_timestamps N  1: a time stamp on every line (0)\n"
+        "  -J, --output_file FILE  write results as JSON, beside the table\n"
         "  -o, --op OP             sum prod max min avg mulsum all (sum)\n"
         "  -d, --datatype TYPE     int8 uint8 int32 uint32 int64 uint64 half float double "
         "bfloat16\n"
         "                          f8e4m3 f8e5m2 all (float)\n"
         "  -r, --root R            root rank, or all (0)\n"
-        "  -x, --cta_policy N      passed in the communicator's config\n"
-        "  -M, --memory_report N   memory used by the process at the end (0)\n"
+        "  -x, --cta_policy N      passed in the communicator's config, 0 to 3 (0)\n"
+        "  -D, --device_implementation N  0: calls of the host are all there is (0)\n"
+        "  -V, --device_cta_count N       thread blocks for -D (16)\n"
+        "  -M, --memory_report N   1: memory used by the process at the end (0)\n"
         "  -u, --unalign N         shift buffers by N elements (0)\n"
-        "      --pairs             latency and bandwidth between all pairs of ranks\n"
-        "      --json              results as JSON on standard output\n"
+        "      --pairs             latency and bandwidth between all pairs of ranks (of -e bytes)\n"
+        "      --json              results as JSON on standard output, instead of the table\n"
+        "      --dry-run           check the options, measure nothing\n"
         "  -h, --help              this text\n\n"
+        "Exit status: 0 all values right, 1 a wrong value or an error, 2 usage.\n\n"
         "examples:\n"
         "  tutti perf --ranks 8 -b 8 -e 64M -f 2 allreduce\n"
-        "  tutti perf --ranks 2 -d all -o all -c 1 reducescatter\n"
+        "  tutti perf --ranks 2 -d all -o all reducescatter\n"
+        "  tutti perf --ranks 2 -t 2 -g 2 -G 10 -R 2 -e 1M allgather\n"
         "  tutti perf --ranks 4 --pairs\n"
+        "  tutti perf --ranks 4 --json alltoall >alltoall.json\n"
         "  NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 tutti perf --ranks 2 sendrecv\n");
     return out == stdout ? 0 : 2;
 }
@@ -148,7 +156,7 @@ static bool parse_ops(const char *text, struct perf_options *o)
     return op >= 0;
 }
 
-enum { OPT_RANKS = 1000, OPT_PAIRS, OPT_JSON };
+enum { OPT_RANKS = 1000, OPT_PAIRS, OPT_JSON, OPT_DRY_RUN };
 
 static const struct option long_options[] = {
     {"ranks", 1, 0, OPT_RANKS},
@@ -177,83 +185,109 @@ static const struct option long_options[] = {
     {"datatype", 1, 0, 'd'},
     {"root", 1, 0, 'r'},
     {"cta_policy", 1, 0, 'x'},
+    {"device_implementation", 1, 0, 'D'},
+    {"device_cta_count", 1, 0, 'V'},
     {"memory_report", 1, 0, 'M'},
     {"unalign", 1, 0, 'u'},
     {"pairs", 0, 0, OPT_PAIRS},
     {"json", 0, 0, OPT_JSON},
+    {"dry-run", 0, 0, OPT_DRY_RUN},
     {"help", 0, 0, 'h'},
     {0, 0, 0, 0},
 };
 
-/* Whole-number options: letter, place, range. */
-static bool number_option(int letter, const char *text, struct perf_options *o, bool *known)
+/* Options that take a whole number: where it goes and what is allowed. */
+static const struct number_row {
+    int letter;
+    long low, high;
+    size_t at;
+} numbers[] = {
+    {OPT_RANKS, 1, 4096, offsetof(struct perf_options, nprocs)},
+    {'t', 1, PERF_MAX_LOCAL, offsetof(struct perf_options, nthreads)},
+    {'g', 1, PERF_MAX_LOCAL, offsetof(struct perf_options, ngpus)},
+    {'n', 1, 1000000000, offsetof(struct perf_options, iters)},
+    {'w', 0, 1000000000, offsetof(struct perf_options, warmup_iters)},
+    {'m', 1, 100000, offsetof(struct perf_options, agg_iters)},
+    {'N', 0, 1000000000, offsetof(struct perf_options, run_cycles)},
+    {'a', 0, 3, offsetof(struct perf_options, average)},
+    {'c', 0, 1000000000, offsetof(struct perf_options, check)},
+    {'G', 0, 1000000, offsetof(struct perf_options, graph_launches)},
+    {'R', 0, 2, offsetof(struct perf_options, local_register)},
+    {'x', 0, 3, offsetof(struct perf_options, cta_policy)},
+    {'u', 0, 4096, offsetof(struct perf_options, unalign)},
+    {'p', 0, 1, offsetof(struct perf_options, parallel_init)},
+    {'z', 0, 1, offsetof(struct perf_options, blocking)},
+    {'y', 0, 1, offsetof(struct perf_options, stream_null)},
+    {'C', 0, 1, offsetof(struct perf_options, cpu_time)},
+    {'S', 0, 1, offsetof(struct perf_options, timestamps)},
+    {'M', 0, 1, offsetof(struct perf_options, memory_report)},
+    {'D', 0, 0, offsetof(struct perf_options, device_implementation)},
+    {'V', 1, 1024, offsetof(struct perf_options, device_ctas)},
+};
+
+static const struct number_row *number_row(int letter)
 {
-    int flag = 0;
-    bool ok = false;
-    *known = true;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (numbers[i].letter == letter) return &numbers[i];
+    }
+    return NULL;
+}
+
+/* NULL when taken, else what the option wants. */
+static const char *other_option(int letter, const char *text, struct perf_options *o)
+{
+    char *end = NULL;
+    bool ok = true;
     switch (letter) {
-    case OPT_RANKS: return parse_int(text, 1, 4096, &o->nprocs);
-    case 't': return parse_int(text, 1, PERF_MAX_LOCAL, &o->nthreads);
-    case 'g': return parse_int(text, 1, PERF_MAX_LOCAL, &o->ngpus);
-    case 'n': return parse_int(text, 1, 1000000000, &o->iters);
-    case 'w': return parse_int(text, 0, 1000000000, &o->warmup_iters);
-    case 'm': return parse_int(text, 1, 100000, &o->agg_iters);
-    case 'N': return parse_int(text, 0, 1000000000, &o->run_cycles);
-    case 'a': return parse_int(text, 0, 3, &o->average);
-    case 'c': return parse_int(text, 0, 1000000000, &o->check);
-    case 'G': return parse_int(text, 0, 1000000, &o->graph_launches);
-    case 'R': return parse_int(text, 0, 2, &o->local_register);
-    case 'x': return parse_int(text, 0, 3, &o->cta_policy);
-    case 'u': return parse_int(text, 0, 4096, &o->unalign);
-    case 'p':
-        ok = parse_int(text, 0, 1, &flag);
-        o->parallel_init = flag;
-        return ok;
-    case 'z':
-        ok = parse_int(text, 0, 1, &flag);
-        o->blocking = flag;
-        return ok;
-    case 'y':
-        ok = parse_int(text, 0, 1, &flag);
-        o->stream_null = flag;
-        return ok;
-    case 'C':
-        ok = parse_int(text, 0, 1, &flag);
-        o->cpu_time = flag;
-        return ok;
-    case 'S':
-        ok = parse_int(text, 0, 1, &flag);
-        o->timestamps = flag;
-        return ok;
-    case 'M':
-        ok = parse_int(text, 0, 1, &flag);
-        o->memory_report = flag;
-        return ok;
-    default: *known = false; return false;
+    case 'b': return parse_size(text, &o->min_bytes) ? NULL : "wants a size such as 8, 64K, 1.5G";
+    case 'e':
+        o->max_given = true;
+        return parse_size(text, &o->max_bytes) ? NULL : "wants a size such as 8, 64K, 1.5G";
+    case 'i':
+        o->step_factor = 0;
+        ok = parse_size(text, &o->step_bytes) && o->step_bytes > 0;
+        return ok ? NULL : "wants a size above 0 such as 8, 64K";
+    case 'f':
+        o->step_factor = strtod(text, &end);
+        ok = end != text && !*end && o->step_factor > 1 && isfinite(o->step_factor);
+        return ok ? NULL : "wants a number above 1";
+    case 'T':
+        o->timeout_sec = strtod(text, &end);
+        ok = end != text && !*end && o->timeout_sec >= 0 && isfinite(o->timeout_sec);
+        return ok ? NULL : "wants a number of seconds, 0 for no limit";
+    case 'J': o->output_file = text; return NULL;
+    case 'o': return parse_ops(text, o) ? NULL : "is none of sum prod max min avg mulsum all";
+    case 'd':
+        return parse_types(text, o) ? NULL
+                                    : "is none of int8 uint8 int32 uint32 int64 uint64 half float "
+                                      "double bfloat16 f8e4m3 f8e5m2 all";
+    case 'r':
+        o->root = -1;
+        ok = !strcmp(text, "all") || parse_int(text, 0, 1 << 20, &o->root);
+        return ok ? NULL : "wants a rank or all";
+    case OPT_PAIRS: o->pairs = true; return NULL;
+    case OPT_JSON: o->json = true; return NULL;
+    default: o->dry_run = true; return NULL;
     }
 }
 
-static bool other_option(int letter, const char *text, struct perf_options *o)
+/* -1, or the exit status after a complaint. */
+static int take_option(int letter, const char *text, struct perf_options *o)
 {
-    char *end = NULL;
-    switch (letter) {
-    case 'b': return parse_size(text, &o->min_bytes);
-    case 'e': return parse_size(text, &o->max_bytes);
-    case 'i': o->step_factor = 0; return parse_size(text, &o->step_bytes) && o->step_bytes > 0;
-    case 'f':
-        o->step_factor = strtod(text, &end);
-        return end != text && !*end && o->step_factor > 1;
-    case 'T':
-        o->timeout_sec = strtod(text, &end);
-        return end != text && !*end && o->timeout_sec >= 0;
-    case 'J': o->output_file = text; return true;
-    case 'o': return parse_ops(text, o);
-    case 'd': return parse_types(text, o);
-    case 'r': o->root = -1; return !strcmp(text, "all") || parse_int(text, 0, 1 << 20, &o->root);
-    case OPT_PAIRS: o->pairs = true; return true;
-    case OPT_JSON: o->json = true; return true;
-    default: return false;
+    const struct number_row *row = number_row(letter);
+    char name[16];
+    char wanted[96];
+    snprintf(name, sizeof(name), letter < 256 ? "-%c" : "--ranks", letter);
+    if (row) {
+        if (parse_int(text, row->low, row->high, (int *)((char *)o + row->at))) return -1;
+        snprintf(wanted, sizeof(wanted), "wants a whole number from %ld to %ld", row->low,
+                 row->high);
+        if (letter == 'D')
+            snprintf(wanted, sizeof(wanted), "only 0, there are no kernels on the host device");
+        return complain(name, text, wanted);
     }
+    const char *complaint = other_option(letter, text, o);
+    return complaint ? complain(name, text ? text : "", complaint) : -1;
 }
 
 static void defaults(struct perf_options *o)
@@ -275,45 +309,76 @@ static void defaults(struct perf_options *o)
     o->types[0] = ncclFloat32;
     o->nops = 1;
     o->ops[0] = ncclSum;
+    o->device_ctas = 16;
 }
 
 static int take_operations(int argc, char **argv, struct perf_options *o)
 {
     for (int i = optind; i < argc; i++) {
         if (!strcmp(argv[i], "all")) continue;
-        if (!perf_operation_find(argv[i])) return complain("operation", argv[i], "unknown");
+        const struct perf_operation *found = perf_operation_find(argv[i]);
+        if (!found)
+            return complain("operation", argv[i],
+                            "is none of allreduce allgather reducescatter broadcast reduce "
+                            "alltoall gather scatter sendrecv hypercube all");
         if (o->noperations == 16) return complain("operation", argv[i], "too many");
-        o->operations[o->noperations++] = argv[i];
+        o->operations[o->noperations++] = found->name;
     }
-    for (int i = 0; !o->noperations && perf_operation_at(i); i++) {
-        o->operations[i] = perf_operation_at(i)->name;
-        if (!perf_operation_at(i + 1)) {
-            o->noperations = i + 1;
-        }
+    bool all = o->noperations == 0;
+    for (int i = 0; all && perf_operation_at(i); i++) {
+        if (perf_operation_at(i)->stepwise) continue;
+        o->operations[o->noperations++] = perf_operation_at(i)->name;
+    }
+    return -1;
+}
+
+/* What only all options together tell. */
+static int check_together(struct perf_options *o)
+{
+    char text[32];
+    int nranks = perf_processes(o->nprocs) * o->nthreads * o->ngpus;
+    if (o->max_given && o->max_bytes < o->min_bytes) {
+        snprintf(text, sizeof(text), "%zu", o->max_bytes);
+        return complain("-e", text, "is below the smallest size (-b)");
     }
     if (o->max_bytes < o->min_bytes) o->max_bytes = o->min_bytes;
-    if (o->root >= o->nprocs * o->nthreads * o->ngpus)
-        return complain("--root", "", "no such rank");
+    snprintf(text, sizeof(text), "%d", o->root);
+    if (o->root >= nranks) return complain("-r", text, "there are fewer ranks");
+    for (int i = 0; i < o->noperations; i++) {
+        if (!perf_operation_find(o->operations[i])->stepwise) continue;
+        if ((nranks & (nranks - 1)) || o->ngpus > 1 || o->agg_iters > 1)
+            return complain(
+                "operation", o->operations[i],
+                "takes 2, 4, 8, ... ranks, -g 1 and -m 1: its steps wait for each other");
+    }
+    if (o->nthreads * o->ngpus > PERF_MAX_LOCAL) {
+        return complain("-t and -g", "", "together more than 512 devices in a process");
+    }
+    if (o->output_file && o->pairs) return complain("-J", o->output_file, "--pairs has --json");
     return -1;
 }
 
 int perf_options_parse(int argc, char **argv, struct perf_options *options)
 {
+    static char own_name[] = "tutti perf"; /* getopt's messages begin with it */
     int letter;
+    int status = -1;
+    if (argc > 0) argv[0] = own_name;
     defaults(options);
     optind = 0;
-    while (
-        (letter = getopt_long(argc, argv, "t:g:b:e:i:f:n:w:m:N:a:p:c:z:y:T:G:C:R:S:J:o:d:r:x:M:u:h",
-                              long_options, NULL)) != -1) {
-        bool known = false;
+    while (status < 0 &&
+           (letter = getopt_long(argc, argv,
+                                 "t:g:b:e:i:f:n:w:m:N:a:p:c:z:y:T:G:C:R:S:J:o:d:r:x:D:V:M:u:h",
+                                 long_options, NULL)) != -1) {
         if (letter == 'h') return usage(stdout);
-        if (letter == '?') return usage(stderr);
-        if (number_option(letter, optarg, options, &known)) continue;
-        if (known || !other_option(letter, optarg, options)) {
-            char name[16];
-            snprintf(name, sizeof(name), letter < 256 ? "-%c" : "option", letter);
-            return complain(name, optarg ? optarg : "", "not a value that it takes");
+        if (letter == '?') {
+            fprintf(stderr, "`tutti perf --help` shows the usage\n");
+            return 2;
         }
+        status = take_option(letter, optarg, options);
     }
-    return take_operations(argc, argv, options);
+    if (status < 0) status = take_operations(argc, argv, options);
+    if (status < 0) status = check_together(options);
+    if (status < 0 && options->dry_run) return 0;
+    return status;
 }

@@ -6,45 +6,33 @@
 #include <time.h>
 #include <unistd.h>
 
-static void print_devices(const struct perf_job *job)
+void perf_table_start(const struct perf_job *job)
 {
-    char host[256] = "";
-    gethostname(host, sizeof(host) - 1);
+    const struct perf_options *o = &job->options;
+    int version = 0;
+    ncclGetVersion(&version);
+    printf("# tutti perf: %d ranks in %d processes, nccl interface %d\n", job->nranks, job->nprocs,
+           version);
+    printf("# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %g(%s) warmup iters: %d "
+           "iters: %d agg iters: %d validation: %d graph: %d\n#\n",
+           o->nthreads, o->ngpus, o->min_bytes, o->max_bytes,
+           o->step_factor > 0 ? o->step_factor : (double)o->step_bytes,
+           o->step_factor > 0 ? "factor" : "bytes", o->warmup_iters, o->iters, o->agg_iters,
+           o->check, o->graph_launches);
     printf("# Using devices\n");
-    for (int i = 0; i < job->nlocal; i++) {
-        struct cudaDeviceProp prop;
-        char bus[32] = "?";
-        memset(&prop, 0, sizeof(prop));
-        cudaGetDeviceProperties(&prop, job->ranks[i].device);
-        cudaDeviceGetPCIBusId(bus, sizeof(bus), job->ranks[i].device);
-        printf("#  Rank %2d Group  0 Pid %6d on %10s device %2d [%s] %s\n", job->ranks[i].rank,
-               (int)getpid(), host, job->ranks[i].device, bus, prop.name);
+    for (int r = 0; r < job->nranks; r++) {
+        printf("#  %s\n", job->places[r]);
     }
-    if (job->nprocs > 1) printf("#  ... and %d more processes\n", job->nprocs - 1);
     printf("#\n");
 }
 
 void perf_table_head(const struct perf_job *job, const struct perf_operation *operation)
 {
-    const struct perf_options *o = &job->options;
-    if (operation == perf_operation_find(o->operations[0])) {
-        int version = 0;
-        ncclGetVersion(&version);
-        printf("# tutti perf: %d ranks in %d processes, nccl interface %d\n", job->nranks,
-               job->nprocs, version);
-        printf("# nThread %d nGpus %d minBytes %zu maxBytes %zu step: %g(%s) warmup iters: %d "
-               "iters: %d agg iters: %d "
-               "validation: %d graph: %d\n#\n",
-               o->nthreads, o->ngpus, o->min_bytes, o->max_bytes,
-               o->step_factor > 0 ? o->step_factor : (double)o->step_bytes,
-               o->step_factor > 0 ? "factor" : "bytes", o->warmup_iters, o->iters, o->agg_iters,
-               o->check, o->graph_launches);
-        print_devices(job);
-    }
-    printf("# %s\n", operation->title);
+    const char *time = job->options.cpu_time ? "cputime" : "time";
+    printf("# Collective test starting: %s\n", operation->title);
     printf("#%*s %46s %38s\n", 55, "", "out-of-place", "in-place");
     printf("#%11s %13s %9s %8s %7s %10s %8s %8s %7s %10s %8s %8s %7s\n", "size", "count", "type",
-           "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
+           "redop", "root", time, "algbw", "busbw", "#wrong", time, "algbw", "busbw", "#wrong");
     printf("#%11s %13s %9s %8s %7s %10s %8s %8s %7s %10s %8s %8s %7s\n", "(B)", "(elements)", "",
            "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "");
     fflush(stdout);
@@ -83,44 +71,14 @@ void perf_table_row(const struct perf_job *job, const struct perf_case *pc,
     fflush(stdout);
 }
 
-void perf_table_foot(const struct perf_job *job, double bus_sum, int nrows, int64_t wrong)
+void perf_table_foot(const struct perf_job *job, const struct perf_sums *sums)
 {
     if (job->options.check) {
-        printf("# Out of bounds values : %lld %s\n", (long long)wrong, wrong ? "FAILED" : "OK");
+        printf("# Out of bounds values : %lld %s\n", (long long)sums->wrong,
+               sums->wrong ? "FAILED" : "OK");
     } else {
         printf("# Out of bounds values : not checked\n");
     }
-    printf("# Avg bus bandwidth    : %g\n", nrows ? bus_sum / nrows : 0.0);
+    printf("# Avg bus bandwidth    : %g\n", sums->lines ? sums->bus / sums->lines : 0.0);
     fflush(stdout);
-}
-
-static void json_result(FILE *out, const char *name, const struct perf_result *r)
-{
-    if (r->usec < 0) {
-        fprintf(out, "\"%s\": null", name);
-        return;
-    }
-    fprintf(out, "\"%s\": {\"usec\": %.3f, \"algbw_gbps\": %.4f, \"busbw_gbps\": %.4f, \"wrong\": ",
-            name, r->usec, r->algbw, r->busbw);
-    if (r->wrong < 0) {
-        fprintf(out, "null}");
-    } else {
-        fprintf(out, "%lld}", (long long)r->wrong);
-    }
-}
-
-void perf_json_row(FILE *out, const struct perf_job *job, const struct perf_case *pc,
-                   const struct perf_result results[2], bool first)
-{
-    fprintf(out,
-            "%s\n  {\"operation\": \"%s\", \"ranks\": %d, \"bytes\": %zu, \"count\": %zu, "
-            "\"type\": \"%s\", "
-            "\"op\": \"%s\", \"root\": %d, ",
-            first ? "" : ",", pc->operation->name, job->nranks, pc->bytes, pc->count,
-            perf_type_name(pc->type), pc->operation->reduces ? perf_op_name(pc->op) : "none",
-            pc->operation->rooted ? pc->root : -1);
-    json_result(out, "out_of_place", &results[0]);
-    fprintf(out, ", ");
-    json_result(out, "in_place", &results[1]);
-    fprintf(out, "}");
 }

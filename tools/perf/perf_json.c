@@ -1,0 +1,90 @@
+/* The results as one JSON object: what was asked, where it ran, every figure of the table, the
+ * closing lines. Valid also when an error ended the run early. Numbers are plain; text is escaped.
+ */
+#include "perf.h"
+
+#include <time.h>
+
+static void text(FILE *out, const char *value)
+{
+    fputc('"', out);
+    for (const char *c = value; *c; c++) {
+        if (*c == '"' || *c == '\\') {
+            fprintf(out, "\\%c", *c);
+        } else if ((unsigned char)*c < 0x20) {
+            fprintf(out, "\\u%04x", (unsigned)*c);
+        } else {
+            fputc(*c, out);
+        }
+    }
+    fputc('"', out);
+}
+
+void perf_json_start(FILE *out, const struct perf_job *job)
+{
+    const struct perf_options *o = &job->options;
+    int version = 0;
+    ncclGetVersion(&version);
+    fprintf(out, "{\"nccl\": %d, \"ranks\": %d, \"processes\": %d,\n", version, job->nranks,
+            job->nprocs);
+    fprintf(out,
+            " \"options\": {\"nthreads\": %d, \"ngpus\": %d, \"minbytes\": %zu, "
+            "\"maxbytes\": %zu, \"iters\": %d, \"warmup_iters\": %d, \"agg_iters\": %d, "
+            "\"check\": %d, \"cudagraph\": %d, \"local_register\": %d, \"blocking\": %d, "
+            "\"average\": %d, \"cputime\": %d},\n",
+            o->nthreads, o->ngpus, o->min_bytes, o->max_bytes, o->iters, o->warmup_iters,
+            o->agg_iters, o->check, o->graph_launches, o->local_register, o->blocking, o->average,
+            o->cpu_time);
+    fprintf(out, " \"devices\": [");
+    for (int r = 0; r < job->nranks; r++) {
+        fprintf(out, "%s\n  ", r ? "," : "");
+        text(out, job->places[r]);
+    }
+    fprintf(out, "],\n \"results\": [");
+}
+
+static void result(FILE *out, const char *name, const struct perf_result *r)
+{
+    if (r->usec < 0) {
+        fprintf(out, "\"%s\": null", name);
+        return;
+    }
+    fprintf(out, "\"%s\": {\"usec\": %.3f, \"algbw_gbps\": %.4f, \"busbw_gbps\": %.4f, \"wrong\": ",
+            name, r->usec, r->algbw, r->busbw);
+    if (r->wrong < 0) {
+        fprintf(out, "null}");
+    } else {
+        fprintf(out, "%lld}", (long long)r->wrong);
+    }
+}
+
+void perf_json_row(FILE *out, const struct perf_case *pc, const struct perf_result results[2],
+                   bool first)
+{
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm parts;
+    strftime(stamp, sizeof(stamp), "%FT%T", localtime_r(&now, &parts));
+    fprintf(out,
+            "%s\n  {\"operation\": \"%s\", \"bytes\": %zu, \"count\": %zu, \"type\": \"%s\", "
+            "\"op\": \"%s\", \"root\": %d, \"time\": \"%s\", ",
+            first ? "" : ",", pc->operation->name, pc->bytes, pc->count, perf_type_name(pc->type),
+            pc->operation->reduces ? perf_op_name(pc->op) : "none",
+            pc->operation->rooted ? pc->root : -1, stamp);
+    result(out, "out_of_place", &results[0]);
+    fprintf(out, ", ");
+    result(out, "in_place", &results[1]);
+    fprintf(out, "}");
+}
+
+void perf_json_end(FILE *out, const struct perf_job *job, const struct perf_sums *sums, bool failed)
+{
+    fprintf(out, "],\n \"wrong\": ");
+    if (job->options.check) {
+        fprintf(out, "%lld", (long long)sums->wrong);
+    } else {
+        fprintf(out, "null");
+    }
+    fprintf(out, ", \"average_busbw_gbps\": %g, \"complete\": %s}\n",
+            sums->lines ? sums->bus / sums->lines : 0.0, failed ? "false" : "true");
+}
