@@ -100,12 +100,6 @@ static ncclResult_t check_buffers(const struct tt_task *task, const char *name)
         return tt_fail(ncclInvalidArgument, "nccl%s: recvbuff is NULL, count %zu", name,
                        task->count);
     }
-    if (task->func == TT_FUNC_ALLTOALL && task->in == task->out && blocks > 1) {
-        return tt_fail(ncclInvalidArgument,
-                       "nccl%s: sendbuff and recvbuff are the same (%p), which "
-                       "this operation cannot do",
-                       name, task->in);
-    }
     if (!tt_plan_checks_pointers(task->comm->plan)) return ncclSuccess;
     ncclResult_t rc = in_bytes ? check_known(task, name, "sendbuff", task->in) : ncclSuccess;
     if (!rc && out_bytes) rc = check_known(task, name, "recvbuff", task->out);

@@ -107,11 +107,11 @@ bool tt_plan_known(const struct tt_task *task)
 {
     struct tt_plan *plan = task->comm->plan;
     const struct tt_memo_key key = memo_key(task);
-    const struct tt_bound *bound = plan->hit = memo_hit(plan, &key);
+    bool apart = task->func == TT_FUNC_ALLTOALL && task->in == task->out;
+    const struct tt_bound *bound = plan->hit = apart ? NULL : memo_hit(plan, &key);
     if (!bound || plan->checks_pointers) return false;
     const struct tt_frame *frame = &bound->frames[0];
-    return (task->in || !frame->in_bytes) && (task->out || !frame->out_bytes) &&
-           (task->func != TT_FUNC_ALLTOALL || task->in != task->out);
+    return (task->in || !frame->in_bytes) && (task->out || !frame->out_bytes);
 }
 
 /* The bound work with these buffers: the memo's own when it is idle, else another. */
@@ -361,6 +361,7 @@ ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool a
     ncclResult_t rc = agree(plan, first, &launch);
     if (!rc && messages) rc = tt_messages_check(plan, messages);
     if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, true);
+    if (!rc) rc = tt_apart_inputs(plan, first, &launch);
     for (struct tt_node *node = first; node && !rc; node = node->next) {
         if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, &launch);
     }

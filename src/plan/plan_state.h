@@ -102,8 +102,9 @@ struct tt_plan {
     uint8_t *links; /* owned scratch, nranks: what a program does with each peer */
 
     int *chain; /* owned; 2 * nranks: last frame of a group to and from each peer, plus 1 */
-    struct tt_bound batch;   /* frames of the messages of a group */
-    struct tt_redop *redops; /* owned */
+    struct tt_scratch *scratch; /* owned list, newest first: inputs of AlltoAlls in place */
+    struct tt_bound batch;      /* frames of the messages of a group */
+    struct tt_redop *redops;    /* owned */
     int nredops;
 
     pthread_mutex_t flight_lock; /* guards the pointer: any thread may ask for the state */
@@ -116,6 +117,14 @@ struct tt_launch { /* how one group of one communicator goes to the streams */
     bool captured, several_streams, allow_inline;
     int ncollectives;
 };
+
+/* ---- apart.c ---- */
+
+/* Copy the inputs of AlltoAlls in place into scratch memory, on the launch stream and in the
+ * communicator's order, and let the calls read from there. */
+ncclResult_t tt_apart_inputs(struct tt_plan *plan, struct tt_node *first,
+                             const struct tt_launch *launch);
+void tt_apart_fini(struct tt_plan *plan);
 
 /* ---- operator.c ---- */
 

@@ -132,7 +132,8 @@ static void place(const struct one *c, int rank, char **in, char **out)
         *out = *in + (size_t)rank * block; /* result within the input */
     } else if (c->func == ALL_GATHER || (c->func == GATHER && root)) {
         *in = *out + (size_t)rank * block;
-    } else if (c->func == ALL_REDUCE || c->func == BROADCAST || (c->func == REDUCE && root)) {
+    } else if (c->func == ALL_REDUCE || c->func == BROADCAST || c->func == ALL_TO_ALL ||
+               (c->func == REDUCE && root)) {
         *in = *out;
     }
 }
@@ -242,7 +243,7 @@ static int run_places(struct world_team *team, struct one c, int *cases)
     for (c.root = 0; c.root < nroots; c.root++) {
         for (int place = 0; place < 2; place++) {
             c.in_place = place == 1;
-            if (c.in_place && (c.func == ALL_TO_ALL || c.func == SEND_RECV)) continue;
+            if (c.in_place && c.func == SEND_RECV) continue;
             wrong += run_one(team, &c);
             (*cases)++;
         }

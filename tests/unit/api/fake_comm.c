@@ -115,19 +115,6 @@ const struct tt_range *tuttiHostRange(void)
     return NULL;
 }
 
-int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
-{
-    (void)device;
-    *ptr_out = bytes < (1ull << 40) ? malloc(bytes) : NULL;
-    return *ptr_out ? 0 : 2;
-}
-
-int tuttiHostFree(void *ptr)
-{
-    free(ptr);
-    return 0;
-}
-
 int tuttiHostDeviceCard(int device, struct tt_device_card *card)
 {
     card->nvml_index = device;

@@ -126,6 +126,19 @@ int tuttiHostDeviceCount(void)
     return 8;
 }
 
+int tuttiHostMalloc(int device, size_t bytes, void **ptr)
+{
+    (void)device;
+    *ptr = bytes < (1ull << 40) ? malloc(bytes) : NULL;
+    return *ptr ? 0 : 2;
+}
+
+int tuttiHostFree(void *ptr)
+{
+    free(ptr);
+    return 0;
+}
+
 int tuttiHostGetDevice(void)
 {
     return fake.device;

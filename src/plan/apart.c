@@ -1,0 +1,100 @@
+/* AlltoAll in place: peers still read blocks that others already write, so the input is copied into
+ * scratch memory first and the operation reads from there. The communicator's order runs the copy
+ * after whatever used the scratch before; blocks are kept until the end, for captured works. */
+#include "base/error.h"
+#include "base/mem.h"
+#include "comm/comm.h"
+#include "device/device.h"
+#include "plan/plan_state.h"
+
+#include <stdlib.h>
+
+#define SCRATCH_GRAIN_BYTES ((size_t)1 << 20)
+
+struct tt_scratch {
+    struct tt_scratch *older;
+    char *memory; /* owned, on the communicator's device: peers can address it */
+    size_t bytes;
+};
+
+static size_t apart_bytes(const struct tt_node *node)
+{
+    size_t in_bytes, out_bytes;
+    if (node->task.func != TT_FUNC_ALLTOALL || node->task.in != node->task.out) return 0;
+    tt_buffer_bytes(&node->task, &in_bytes, &out_bytes);
+    return tt_round_up(in_bytes, TT_LINE_BYTES);
+}
+
+/* The newest block when it is large enough, else a new one of at least twice its size. */
+static ncclResult_t reserve(struct tt_plan *plan, size_t bytes)
+{
+    struct tt_scratch *newest = plan->scratch;
+    if (newest && newest->bytes >= bytes) return ncclSuccess;
+    struct tt_scratch *block = tt_calloc(1, sizeof(*block));
+    if (!block) return tt_fail(ncclSystemError, "scratch: out of memory");
+    size_t twice = newest ? 2 * newest->bytes : 0;
+    block->bytes = tt_round_up(tt_max_size(bytes, twice), SCRATCH_GRAIN_BYTES);
+    void *memory = NULL;
+    int code = tuttiHostMalloc(plan->comm->member.device, block->bytes, &memory);
+    if (code) {
+        size_t wanted = block->bytes;
+        free(block);
+        return tt_fail(ncclUnhandledCudaError,
+                       "rank %d: no %zu bytes of device memory for an AlltoAll in place (code %d)",
+                       plan->comm->member.rank, wanted, code);
+    }
+    block->memory = memory;
+    block->older = newest;
+    plan->scratch = block;
+    return ncclSuccess;
+}
+
+static ncclResult_t copy_input(struct tt_plan *plan, struct tt_node *node, char *to,
+                               const struct tt_launch *launch)
+{
+    struct tt_frame frame = {.program = &plan->local,
+                             .fold = {.type = ncclInt8, .op = ncclSum},
+                             .in = node->task.in,
+                             .out = to,
+                             .elem_bytes = 1};
+    size_t out_bytes;
+    tt_buffer_bytes(&node->task, &frame.in_bytes, &out_bytes);
+    frame.out_bytes = frame.in_bytes;
+    tt_geometry_init(&frame.geometry, &plan->local, frame.in_bytes, 0, frame.in_bytes, SIZE_MAX, 1);
+    struct tt_work_spec spec;
+    tt_launch_spec(plan, &spec);
+    spec.frames = &frame;
+    spec.nframes = 1;
+    spec.captured = launch->captured;
+    if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
+    node->task.in = to;
+    return tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+}
+
+ncclResult_t tt_apart_inputs(struct tt_plan *plan, struct tt_node *first,
+                             const struct tt_launch *launch)
+{
+    size_t bytes = 0;
+    for (const struct tt_node *node = first; node; node = node->next) {
+        bytes += apart_bytes(node);
+    }
+    if (bytes == 0) return ncclSuccess;
+    ncclResult_t rc = reserve(plan, bytes);
+    char *to = rc ? NULL : plan->scratch->memory;
+    for (struct tt_node *node = first; node && !rc; node = node->next) {
+        size_t own = apart_bytes(node);
+        if (own) rc = copy_input(plan, node, to, launch);
+        to += own;
+    }
+    return rc;
+}
+
+void tt_apart_fini(struct tt_plan *plan)
+{
+    while (plan->scratch) {
+        struct tt_scratch *block = plan->scratch;
+        plan->scratch = block->older;
+        tuttiHostFree(block->memory);
+        free(block);
+    }
+}
