@@ -196,12 +196,14 @@ static const struct option long_options[] = {
     {0, 0, 0, 0},
 };
 
-/* Options that take a whole number: where it goes and what is allowed. */
-static const struct number_row {
+/* An option that takes a whole number: what is allowed and where it goes. */
+struct number_row {
     int letter;
     long low, high;
     size_t at;
-} numbers[] = {
+};
+
+static const struct number_row numbers[] = {
     {OPT_RANKS, 1, 4096, offsetof(struct perf_options, nprocs)},
     {'t', 1, PERF_MAX_LOCAL, offsetof(struct perf_options, nthreads)},
     {'g', 1, PERF_MAX_LOCAL, offsetof(struct perf_options, ngpus)},
