@@ -16,16 +16,16 @@ struct topo_command {
 };
 
 static const struct topo_command commands[] = {
-    {"show", "FILE", "its parts as a tree, and who reaches whom how (--p2p: by direct access)", 1,
+    {"show", "[FILE]", "its parts as a tree, and who reaches whom how (--p2p: by direct access)", 1,
      topo_show},
-    {"explain", "FILE", "why channels run where they do, what limits them, what would help", 1,
+    {"explain", "[FILE]", "why channels run where they do, what limits them, what would help", 1,
      topo_explain},
-    {"search", "FILE", "its channels in a communicator of --nodes of them", 1, topo_search},
+    {"search", "[FILE]", "its channels in a communicator of --nodes of them", 1, topo_search},
     {"diff", "FILE FILE", "what two machines do not have in common (exit 1: something)", 2,
      topo_diff},
-    {"check", "FILE", "is the file sound? exit 0: yes, perhaps with warnings; 1: no", 1,
+    {"check", "[FILE]", "is the file sound? exit 0: yes, perhaps with warnings; 1: no", 1,
      topo_check},
-    {"export", "FILE --json", "graph, paths, access, channels, layout as JSON", 1, topo_export},
+    {"export", "[FILE]", "graph, paths, access, channels, layout as JSON", 1, topo_export},
 };
 
 static const char options_help[] =
@@ -35,6 +35,7 @@ static const char options_help[] =
     "  --load-order fused   elements in the order of a running communicator (default: file)\n"
     "  --json               JSON instead of text\n"
     "  --svg                show, search: a picture instead of text\n"
+    "  --xml                show: a machine file; search: a graph file (NCCL_GRAPH_FILE)\n"
     "  --p2p                show: direct access between GPUs\n"
     "  --time               search: how long it took, and memory per rank\n";
 
@@ -45,12 +46,14 @@ static const char examples_help[] = "\nexamples:\n"
                                     "  tutti topo search dgx.xml --nodes 1,512 --time\n"
                                     "  tutti topo diff bought.xml delivered.xml --nodes 1,2\n"
                                     "  tutti topo check dgx.xml\n"
+                                    "  tutti topo show --xml > here.xml\n"
                                     "  tutti topo export dgx.xml --json --nodes 1,2,16\n";
 
 static void help(void)
 {
-    printf("usage: tutti topo COMMAND FILE [OPTIONS]\n\n"
-           "Reads machine files in NCCL's format (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE).\n\n"
+    printf("usage: tutti topo COMMAND [FILE] [OPTIONS]\n\n"
+           "Reads machine files in NCCL's format (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE); without\n"
+           "FILE, looks at this machine. Obeys NCCL's variables, NCCL_GRAPH_FILE too.\n\n"
            "commands:\n");
     for (size_t k = 0; k < sizeof(commands) / sizeof(commands[0]); k++) {
         printf("  %-8s %-12s %s\n", commands[k].name, commands[k].arguments, commands[k].summary);
@@ -63,7 +66,8 @@ static int run(const struct topo_command *command, int argc, char **argv)
     struct topo_options options;
     int status = topo_options_read(&options, argc, argv, help);
     if (status) return status < 0 ? 0 : status;
-    if (options.npaths != command->npaths) {
+    bool detect = options.npaths == 0 && command->npaths == 1; /* of this machine, then */
+    if (options.npaths != command->npaths && !detect) {
         return tutti_usage_error("topo", "usage: tutti topo %s %s", command->name,
                                  command->arguments);
     }

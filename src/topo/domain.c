@@ -3,6 +3,7 @@
  * Source: spec topology, sections 3.7, 5 and 9.1. */
 #include "file.h"
 #include "graph.h"
+#include "graph_file.h"
 #include "search.h"
 #include "system.h"
 
@@ -115,7 +116,9 @@ static void fill_facts(struct tt_topo_domain *domain, const struct tt_topo_syste
     domain->cc_least = domain->cc_most = gpus->node[0]->cc;
     for (int g = 0; g < gpus->count; g++) {
         int cc = gpus->node[g]->cc;
-        domain->rank[g] = gpus->node[g]->rank;
+        const struct tt_topo_node *gpu = gpus->node[g];
+        domain->rank[g] = gpu->rank;
+        domain->device[g] = tt_topo_id(tt_topo_host(gpu), (uint64_t)gpu->dev_number);
         domain->cc_least = least(domain->cc_least, cc);
         if (cc > domain->cc_most) domain->cc_most = cc;
     }
@@ -138,25 +141,51 @@ static bool is_wanted(const struct tt_topo_domain *domain, enum tt_graph_kind ki
     }
 }
 
+static ncclResult_t read_graph_file(struct tt_xml_node **root_out)
+{
+    const char *path = tt_param_str("NCCL_GRAPH_FILE");
+    char *text = NULL;
+    size_t bytes = 0;
+    *root_out = NULL;
+    if (!path || !*path) return ncclSuccess;
+    ncclResult_t rc = tt_topo_file_text(path, &text, &bytes);
+    if (!rc) rc = tt_graph_file_parse(path, text, bytes, root_out);
+    free(text);
+    return rc;
+}
+
+/* From the graph file if that has it, else by search. */
+static ncclResult_t fill_graph(struct tt_topo_system *system, const struct tt_xml_node *file,
+                               const struct tt_search_request *request, struct tt_topo_graph *graph)
+{
+    const char *path = tt_param_str("NCCL_GRAPH_FILE");
+    ncclResult_t rc = ncclSuccess;
+    if (file) rc = tt_graph_file_take(file, path, system, request->inter, graph);
+    return rc || graph->nchannels ? rc : tt_search_run(system, request, graph);
+}
+
 static ncclResult_t fill_graphs(struct tt_topo_domain *domain, struct tt_topo_system *system)
 {
     static const enum tt_graph_kind kinds[] = {TT_GRAPH_RING, TT_GRAPH_TREE, TT_GRAPH_CHAIN,
                                                TT_GRAPH_DIRECT, TT_GRAPH_NVLS};
     struct tt_search_request request = {.inter = domain->inter};
+    struct tt_xml_node *file = NULL;
     request.limits = (struct tt_search_limits){domain->max_bw, domain->total_bw};
-    ncclResult_t rc = ncclSuccess;
+    ncclResult_t rc = read_graph_file(&file);
     tt_search_budgets(system);
     for (size_t k = 0; k < TT_LEN(kinds) && !rc; k++) {
         struct tt_topo_graph *graph = &domain->graph[kinds[k]];
         graph->kind = kinds[k];
         if (!is_wanted(domain, kinds[k])) continue;
         if (!tt_graph_init(graph, kinds[k], domain->nranks)) {
-            return tt_fail(ncclSystemError, "topology: out of memory for a graph");
+            rc = tt_fail(ncclSystemError, "topology: out of memory for a graph");
+            continue;
         }
         request.kind = kinds[k];
-        rc = tt_search_run(system, &request, graph);
+        rc = fill_graph(system, file, &request, graph);
         if (kinds[k] == TT_GRAPH_RING) request.ring_channels = graph->nchannels;
     }
+    tt_xml_free(file);
     return rc;
 }
 
@@ -166,7 +195,9 @@ static ncclResult_t domain_init(struct tt_topo_domain *domain, struct tt_topo_sy
     domain->nranks = system->list[TT_NODE_GPU].count;
     domain->inter = inter;
     domain->rank = tt_calloc((size_t)domain->nranks, sizeof(int));
-    if (!domain->rank) return tt_fail(ncclSystemError, "topology: out of memory for a domain");
+    domain->device = tt_calloc((size_t)domain->nranks, sizeof(uint64_t));
+    if (!domain->rank || !domain->device)
+        return tt_fail(ncclSystemError, "topology: out of memory for a domain");
     fill_facts(domain, system);
     return fill_graphs(domain, system);
 }
@@ -179,6 +210,7 @@ void tt_topo_domains_free(struct tt_topo_domain *domains, int ndomains)
         for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++)
             tt_graph_fini(&domains[d].graph[kind]);
         free(domains[d].rank);
+        free(domains[d].device);
     }
     free(domains);
 }

@@ -47,8 +47,7 @@ out:
     return rc;
 }
 
-/* Whole content; *text_out is the caller's. */
-static ncclResult_t read_all(const char *path, char **text_out, size_t *bytes_out)
+ncclResult_t tt_topo_file_text(const char *path, char **text_out, size_t *bytes_out)
 {
     ncclResult_t rc = ncclSuccess;
     char *text = malloc((size_t)TT_XML_FILE_BYTES + 1);
@@ -78,7 +77,7 @@ ncclResult_t tt_topo_file_read(const char *path, struct tt_topo_file **file_out)
 {
     char *text = NULL;
     size_t bytes = 0;
-    ncclResult_t rc = read_all(path, &text, &bytes);
+    ncclResult_t rc = tt_topo_file_text(path, &text, &bytes);
     if (!rc) rc = tt_topo_file_parse(path, text, bytes, file_out);
     free(text);
     return rc;

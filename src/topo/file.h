@@ -18,6 +18,10 @@ struct tt_topo_file {
  * Errors: ncclInvalidUsage "NAME:LINE: ...". */
 ncclResult_t tt_topo_file_check(struct tt_topo_file *file);
 
+/* Whole content of a file, at most one byte more than a document may have; *text_out is the
+ * caller's. Errors: ncclSystemError naming the file. */
+ncclResult_t tt_topo_file_text(const char *path, char **text_out, size_t *bytes_out);
+
 /* Attribute as number; only for files that were checked. */
 int64_t tt_topo_int(const struct tt_xml_node *node, const char *key, int64_t fallback);
 uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key);

@@ -161,6 +161,7 @@ enum tt_topo_vendor {
 struct tt_topo_domain { /* GPUs that stay together: a node, as algorithms see it */
     int nranks;
     int *rank;              /* owned; in node order */
+    uint64_t *device;       /* owned; of each of them: host << 56 | dev */
     bool inter;             /* the communicator is larger */
     float max_bw, total_bw; /* GB/s: limits of the search */
     bool nvswitch;
@@ -208,11 +209,15 @@ struct tt_topo_layout {
 };
 
 /* Domains of one machine in a communicator over `nmachines` equal ones: usually one, more where the
- * network is faster than the ways between GPUs. Caller frees with tt_topo_domains_free().
+ * network is faster than the ways between GPUs. Graphs that NCCL_GRAPH_FILE has are taken from
+ * there. Caller frees with tt_topo_domains_free().
  * Errors: ncclInvalidUsage naming a variable or the machine without GPUs; ncclSystemError. */
 ncclResult_t tt_topo_domains_make(const struct tt_topo_file *file,
                                   const struct tt_topo_options *options, int nmachines,
                                   struct tt_topo_domain **domains_out, int *ndomains_out);
+/* Its graphs as a graph file (NCCL_GRAPH_FILE). Caller frees *text_out. Errors: ncclInvalidUsage
+ * when a type of path has no word in that format, ncclSystemError. */
+ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, char **text_out);
 void tt_topo_domains_free(struct tt_topo_domain *domains, int ndomains);
 
 /* Rings and trees that NCCL would use if the ranks' devices were the machine's, found by search.

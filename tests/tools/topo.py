@@ -5,7 +5,7 @@ wrong usage.  topo.py TUTTI MACHINES
 In pictures no two texts may overlap (widths are estimated from above: 0.66 of the size for each character), and every text
 lies inside. Where TUTTI_SHARED (or a folder shared beside the tree) holds
 further results in the format of `tutti topo export`, these must be equal, too."""
-import glob, json, os, re, subprocess, sys
+import glob, json, os, re, subprocess, sys, tempfile
 import xml.etree.ElementTree as ET
 
 TUTTI, MACHINES = sys.argv[1], sys.argv[2]
@@ -60,6 +60,31 @@ def check_machine(path):
     must(p.returncode == 0 and "same" in p.stdout, f"{name}: differs from itself: {p.stdout[:200]}")
 
 
+def check_files(path):
+    """What we print we read as the same; graphs that were written down are taken as they are."""
+    name = os.path.basename(path)
+    with tempfile.TemporaryDirectory() as folder:
+        copy, graphs = os.path.join(folder, "machine.xml"), os.path.join(folder, "graphs.xml")
+        open(copy, "w").write(run("show", path, "--xml").stdout)
+        must(run("show", copy, "--json").stdout == run("show", path, "--json").stdout, f"{name}: show --xml")
+        for nodes in ("1", "2"):
+            p = run("search", path, "--xml", "--nodes", nodes)
+            if p.returncode:
+                must("cannot be written" in p.stderr, f"{name}: search --xml: {p.stderr}")
+                continue
+            open(graphs, "w").write(p.stdout)
+            first = json.loads(run("search", path, "--json", "--nodes", nodes).stdout)
+            p = run("search", path, "--json", "--nodes", nodes, env={"NCCL_GRAPH_FILE": graphs})
+            if len(first[0]["domains"]) > 1:  # graphs of one node are not those of its neighbour
+                must(p.returncode == 1 and "a GPU of this node" in p.stderr, f"{name}: foreign graphs: {p.stderr}")
+                continue
+            again = json.loads(p.stdout)
+            for scenario in first + again:
+                for graph in scenario["domains"][0]["graphs"].values():
+                    graph["hops"] = 0  # the file has none
+            must(first == again, f"{name}: graphs read are not those written")
+
+
 def check_differences():
     a, b = os.path.join(MACHINES, "c05-dgxa100.xml"), os.path.join(MACHINES, "c06-dgxh100.xml")
     p = run("diff", a, b, "--nodes", "2")
@@ -82,7 +107,7 @@ def check_bad():
 
 def check_usage():
     box = os.path.join(MACHINES, "c05-dgxa100.xml")
-    for arguments in ([], ["show"], ["nothing"], ["show", box, "--what"], ["show", box, box], ["diff", box],
+    for arguments in ([], ["diff"], ["nothing"], ["show", box, "--what"], ["show", box, box], ["diff", box],
                       ["search", box, "--nodes"], ["search", box, "--nodes", "0"], ["search", box, "--nodes", "1,,2"],
                       ["search", box, "--clique", "x"], ["export", box, "--load-order", "random"]):
         p = run(*arguments)
@@ -131,6 +156,7 @@ machines = sorted(glob.glob(os.path.join(MACHINES, "*.xml")))
 must(len(machines) >= 20, "machines are missing")
 for machine in machines:
     check_machine(machine)
+    check_files(machine)
 check_differences()
 check_bad()
 check_usage()

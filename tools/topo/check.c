@@ -19,16 +19,16 @@ int topo_check(const struct topo_options *options)
     struct tt_topo_file *file = topo_open(options->paths[0]);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     if (machine && !options->json) {
-        printf("%s: sound; %zu GPUs, %zu NICs, %zu warnings\n", options->paths[0],
+        printf("%s: sound; %zu GPUs, %zu NICs, %zu warnings\n", topo_name(options->paths[0]),
                json_array_size(json_object_get(json_object_get(machine, "system"), "gpus")),
                json_array_size(json_object_get(json_object_get(machine, "system"), "nets")),
                count_lines(tt_topo_file_warnings(file)));
     }
     if (options->json) {
         const char *error = machine ? NULL : tt_last_error();
-        json_t *answer =
-            json_pack("{s:s, s:b, s:s?, s:s}", "file", options->paths[0], "sound", machine != NULL,
-                      "error", error, "warnings", file ? tt_topo_file_warnings(file) : "");
+        json_t *answer = json_pack("{s:s, s:b, s:s?, s:s}", "file", topo_name(options->paths[0]),
+                                   "sound", machine != NULL, "error", error, "warnings",
+                                   file ? tt_topo_file_warnings(file) : "");
         topo_print(answer);
         json_decref(answer);
     }

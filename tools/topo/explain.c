@@ -412,7 +412,7 @@ int topo_explain(const struct topo_options *options)
                 topo_scenario_make(file, &options->look, options->nodes[0], &scenario);
     if (done) {
         struct tale tale = {.box = &box, .findings = options->json ? json_array() : NULL};
-        tell(&tale, options->paths[0], &scenario);
+        tell(&tale, topo_name(options->paths[0]), &scenario);
         if (tale.findings) topo_print(tale.findings);
         json_decref(tale.findings);
     }

@@ -20,7 +20,7 @@ int topo_export(const struct topo_options *options)
     if (done) {
         int hosts = options->look.hosts > 1 ? options->look.hosts : 1;
         json_object_set_new(all, "schema", json_string("topo-expected/1"));
-        json_object_set_new(all, "topology", json_string(options->paths[0]));
+        json_object_set_new(all, "topology", json_string(topo_name(options->paths[0])));
         json_object_set_new(all, "hosts_in_clique", json_integer(hosts));
         json_object_set(all, "scenarios", scenarios);
         topo_print(all);

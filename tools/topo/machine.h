@@ -14,7 +14,7 @@ struct topo_options {
     int nodes[TOPO_MOST_COUNTS]; /* numbers of equal machines */
     int ncounts;
     struct tt_topo_options look;
-    bool json, svg, time, p2p;
+    bool json, svg, xml, time, p2p;
 };
 
 /* Options of any subcommand; says on stderr what is wrong and returns 2, else 0. `help` runs
@@ -22,8 +22,11 @@ struct topo_options {
 int topo_options_read(struct topo_options *options, int argc, char **argv, void (*help)(void));
 /* What failed last, on stderr. */
 void topo_tell(void);
-/* Read a machine file and print its warnings on stderr; says what is wrong. */
+/* Read a machine file and print its warnings on stderr; NULL: detect this machine. Says what is
+ * wrong. */
 struct tt_topo_file *topo_open(const char *path);
+/* How to call what topo_open() opened. */
+const char *topo_name(const char *path);
 
 /* A machine in a communicator of `nodes` of them. */
 struct topo_scenario {

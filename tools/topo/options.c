@@ -31,10 +31,8 @@ struct flag {
 static bool read_flag(struct topo_options *options, const char *text)
 {
     const struct flag flags[] = {
-        {"--json", &options->json},
-        {"--svg", &options->svg},
-        {"--time", &options->time},
-        {"--p2p", &options->p2p},
+        {"--json", &options->json}, {"--svg", &options->svg}, {"--xml", &options->xml},
+        {"--time", &options->time}, {"--p2p", &options->p2p},
     };
     for (size_t k = 0; k < sizeof(flags) / sizeof(flags[0]); k++) {
         if (strcmp(text, flags[k].name) != 0) continue;
@@ -108,12 +106,17 @@ void topo_tell(void)
 struct tt_topo_file *topo_open(const char *path)
 {
     struct tt_topo_file *file = NULL;
-    if (tt_topo_file_read(path, &file)) {
+    if (path ? tt_topo_file_read(path, &file) : tt_topo_detect(&file)) {
         topo_tell();
         return NULL;
     }
     (void)fputs(tt_topo_file_warnings(file), stderr);
     return file;
+}
+
+const char *topo_name(const char *path)
+{
+    return path ? path : "this machine";
 }
 
 json_t *topo_system(const struct tt_topo_file *file, const struct tt_topo_options *look)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 /* ---- channels as text ---- */
 
@@ -181,7 +182,7 @@ static bool search_one(const struct tt_topo_file *file, const struct topo_option
     if (list) {
         json_array_append_new(list, answer_json(options, &scenario, &times));
     } else {
-        printf("%d x %s\n", nodes, options->paths[0]);
+        printf("%d x %s\n", nodes, topo_name(options->paths[0]));
         if (!options->time || scenario.layout->nranks <= 4096) print_scenario(&scenario);
         if (options->time) print_times(&times, scenario.layout);
     }
@@ -189,8 +190,25 @@ static bool search_one(const struct tt_topo_file *file, const struct topo_option
     return true;
 }
 
+/* The first node's graphs, for NCCL_GRAPH_FILE. */
+static int search_xml(const struct topo_options *options)
+{
+    struct tt_topo_file *file = topo_open(options->paths[0]);
+    struct topo_scenario scenario = {.nodes = options->nodes[0]};
+    char *text = NULL;
+    bool done = file && topo_domains(file, &options->look, &scenario);
+    if (done && tt_topo_graphs_print(&scenario.domains[0], &text)) topo_tell();
+    if (text) (void)fputs(text, stdout);
+    topo_scenario_free(&scenario);
+    tt_topo_file_free(file);
+    int status = text ? 0 : 1;
+    free(text);
+    return status;
+}
+
 int topo_search(const struct topo_options *options)
 {
+    if (options->xml) return search_xml(options);
     if (options->svg) return topo_search_svg(options);
     struct tt_topo_file *file = topo_open(options->paths[0]);
     json_t *list = options->json ? json_array() : NULL;

@@ -278,7 +278,7 @@ int topo_search_svg(const struct topo_options *options)
                 topo_scenario_make(file, &options->look, options->nodes[0], &scenario);
     if (done) {
         json_t *graphs = topo_scenario_json(&scenario);
-        draw(&picture, options->paths[0], graphs);
+        draw(&picture, topo_name(options->paths[0]), graphs);
         json_decref(graphs);
     }
     topo_scenario_free(&scenario);

@@ -3,6 +3,7 @@
 #include "machine.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- tree ---- */
@@ -145,14 +146,24 @@ static void print_p2p(const struct box *box)
     printf("\nok direct access (read: the receiver reads); via N through rank N; - none\n");
 }
 
+static bool print_xml(const struct tt_topo_file *file)
+{
+    char *text = tt_topo_file_print(file);
+    if (text) (void)fputs(text, stdout);
+    free(text);
+    return text != NULL;
+}
+
 int topo_show(const struct topo_options *options)
 {
     struct tt_topo_file *file = topo_open(options->paths[0]);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     struct box box = {0};
     bool done = machine && box_init(&box, machine);
-    if (done && options->svg) {
-        done = topo_show_svg(&box, options->paths[0]);
+    if (done && options->xml) {
+        done = print_xml(file);
+    } else if (done && options->svg) {
+        done = topo_show_svg(&box, topo_name(options->paths[0]));
     } else if (done && options->json) {
         topo_print(machine);
     } else if (done && options->p2p) {
