@@ -46,6 +46,7 @@ struct table { /* one variable: its words, and where its answers go */
     const char *accepted;
     int width;     /* numbers a word can have; what has no word cannot be named, only left over */
     bool *allowed; /* [TT_FUNC_COUNT_][width], row by row; borrowed */
+    bool *named;   /* [TT_FUNC_COUNT_]; borrowed; may be NULL */
 };
 
 /* Number of the word text[0..len), -1 when nobody knows it. */
@@ -63,6 +64,7 @@ static void set_row(const struct table *table, int func, const bool *listed, boo
     bool *row = table->allowed + (ptrdiff_t)func * table->width;
     for (int k = 0; k < table->width; k++)
         row[k] = listed[k] != inverted;
+    if (table->named) table->named[func] = true;
 }
 
 /* "[^]word,word" of length len into the rows of one function, or of all tuned ones (func < 0). */
@@ -127,6 +129,7 @@ ncclResult_t tt_tune_lists_read(struct tt_tune_lists *lists)
     lists->proto_text = tt_param_str("NCCL_PROTO");
     memset(lists->algo, true, sizeof(lists->algo));
     memset(lists->proto, true, sizeof(lists->proto));
+    memset(lists->proto_named, false, sizeof(lists->proto_named));
     struct table algo = {.variable = "NCCL_ALGO",
                          .words = algos,
                          .nwords = (int)TT_LEN(algos),
@@ -141,6 +144,7 @@ ncclResult_t tt_tune_lists_read(struct tt_tune_lists *lists)
                           .nwords = (int)TT_LEN(protos),
                           .accepted = "LL, LL128, Simple",
                           .width = TT_PROTO_COUNT_,
-                          .allowed = &lists->proto[0][0]};
+                          .allowed = &lists->proto[0][0],
+                          .named = lists->proto_named};
     return read_variable(&proto, lists->proto_text);
 }

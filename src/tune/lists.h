@@ -9,6 +9,7 @@
 struct tt_tune_lists {
     bool algo[TT_FUNC_COUNT_][TT_ALGO_COUNT_];
     bool proto[TT_FUNC_COUNT_][TT_PROTO_COUNT_];
+    bool proto_named[TT_FUNC_COUNT_];   /* NCCL_PROTO says something of the function */
     const char *algo_text, *proto_text; /* the variables as set; NULL: unset */
 };
 
