@@ -64,8 +64,7 @@ static ncclResult_t bind_message(struct tt_plan *plan, struct tt_bound *batch,
     frame->out = message->out;
     frame->in_bytes = message->sending ? message->bytes : 0;
     frame->out_bytes = message->sending ? 0 : message->bytes;
-    size_t limit = tt_max_size(plan->comm->tune.slice_bytes, 64) * (TT_SLOTS / 2);
-    tt_geometry_init(&frame->geometry, frame->program, message->bytes, 0, message->bytes, limit,
+    tt_geometry_init(&frame->geometry, frame->program, message->bytes, 0, message->bytes, SIZE_MAX,
                      64);
     *frame_out = frame;
     return tt_bind_edges(plan, frame->program, frame);

@@ -39,6 +39,7 @@ struct tt_cursor {
     bool by_peer;                                /* one copy per rank */
     int walk, nwalk;                             /* step of that walk, its end */
     size_t done_count, total_count, slice_count; /* elements */
+    size_t slot_bytes, slot_done; /* of a source slot that holds several slices; 0: none does */
     struct tt_places src, dst;
     uint64_t *pre_mask; /* sources that get the pre-operation */
     bool any_pre;

@@ -153,6 +153,7 @@ static void expand(struct tt_work *work, struct tt_cursor *cursor, const struct 
     if (has_slots(&cursor->src) || has_slots(&cursor->dst)) slice = work->slice_bytes;
     cursor->slice_count = slice / cursor->frame->elem_bytes;
     cursor->done_count = 0;
+    cursor->slot_bytes = cursor->slot_done = 0;
 }
 
 /* ---- walking over ranks ---- */
@@ -231,6 +232,14 @@ ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint
     }
 }
 
+/* The only source of a message may be the rest of it in one slot: post_rest(). Its slices are taken
+ * from there one after the other. */
+static bool holds_slices(const struct tt_cursor *cursor, size_t got)
+{
+    size_t rest = (cursor->total_count - cursor->done_count) * cursor->frame->elem_bytes;
+    return cursor->frame->conn == 1 && cursor->src.count == 1 && got == rest + cursor->slot_done;
+}
+
 static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor, size_t bytes)
 {
     struct tt_places *src = &cursor->src;
@@ -248,8 +257,10 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
             return wait_for(cursor, tt_edge_peer(src->edge[k]), "data of");
         }
         if (rc) return failed(work, rc);
-        if (got != bytes) return failed(work, tt_slot_misfit(work, src->edge[k], got, bytes));
-        src->at[k] = (char *)(uintptr_t)payload;
+        if (got != bytes && !holds_slices(cursor, got))
+            return failed(work, tt_slot_misfit(work, src->edge[k], got, bytes));
+        cursor->slot_bytes = got == bytes ? 0 : got;
+        src->at[k] = (char *)(uintptr_t)payload + cursor->slot_done;
     }
     return TT_RUN_PROGRESS;
 }
@@ -359,8 +370,11 @@ static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, const str
     send_result(cursor, result, referable(cursor, bytes), bytes);
 }
 
-static void release_sources(struct tt_cursor *cursor)
+static void release_sources(struct tt_cursor *cursor, size_t bytes)
 {
+    cursor->slot_done += cursor->slot_bytes ? bytes : 0;
+    if (cursor->slot_done < cursor->slot_bytes) return;
+    cursor->slot_bytes = cursor->slot_done = 0;
     for (int k = 0; k < cursor->src.count; k++) {
         if (cursor->src.edge[k]) tt_edge_release(cursor->src.edge[k]);
     }
@@ -378,9 +392,24 @@ static void move_slice(struct tt_work *work, struct tt_cursor *cursor, const str
         fold_slice(work, cursor, insn, count);
     else if (cursor->dst.count > 0)
         copy_slice(work, cursor, bytes);
-    release_sources(cursor);
+    release_sources(cursor, bytes);
     cursor->done_count += count;
     cursor->src.ready = cursor->dst.ready = 0;
+}
+
+/* All that is left of a message, in one slot that refers to it: the receiver then needs this rank
+ * once, not for every slice. False: it goes slice by slice. */
+static bool post_rest(struct tt_cursor *cursor)
+{
+    size_t count = cursor->total_count - cursor->done_count;
+    size_t bytes = count * cursor->frame->elem_bytes;
+    bool message = cursor->frame->conn == 1 && cursor->src.count == 1 && cursor->dst.count == 1;
+    if (!message || !cursor->dst.edge[0] || count <= cursor->slice_count) return false;
+    const char *refer = referable(cursor, bytes);
+    if (!refer || !tt_edge_post_ref(cursor->dst.edge[0], cursor->stamp, refer, bytes)) return false;
+    cursor->ref_posted = true;
+    cursor->done_count = cursor->total_count;
+    return true;
 }
 
 bool tt_move_advance(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn)
@@ -400,7 +429,7 @@ enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor, const s
     if (run != TT_RUN_PROGRESS) return run;
     run = await_destinations(cursor, bytes);
     if (run != TT_RUN_PROGRESS) return run;
-    move_slice(work, cursor, insn, count);
+    if (!post_rest(cursor)) move_slice(work, cursor, insn, count);
     if (cursor->done_count < cursor->total_count) return TT_RUN_PROGRESS;
     return tt_move_advance(work, cursor, insn) ? TT_RUN_PROGRESS : TT_RUN_DONE;
 }

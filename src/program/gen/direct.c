@@ -85,6 +85,16 @@ void tt_gen_direct_alltoall(const struct tt_shape *shape, struct tt_program *pro
              tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
 }
 
+/* Everybody stores one slice to all: the root's input is read once, and no core is idle. Were each
+ * rank to fetch the whole, two ranks would use one core. */
+void tt_gen_direct_broadcast(const struct tt_shape *shape, struct tt_program *program)
+{
+    (void)shape;
+    split(program);
+    exchange(program, tt_gen_at(TT_SPACE_IN, program->root, tt_gen_me()),
+             tt_gen_set(TT_SPACE_OUT, TT_PEER_EACH, tt_gen_me()));
+}
+
 /* Only the root's buffers are touched by others: it publishes without waiting and waits in LEAVE;
  * the others wait for the root alone and leave at once. */
 static void with_root(struct tt_program *program, struct tt_operand src, struct tt_operand dst)
@@ -94,14 +104,6 @@ static void with_root(struct tt_program *program, struct tt_operand src, struct 
     tt_gen_copy(program, src, dst);
     tt_gen_leave(program, is_root ? 0 : TT_MOVE_ONE_WAY);
     tt_gen_end(program);
-}
-
-void tt_gen_direct_broadcast(const struct tt_shape *shape, struct tt_program *program)
-{
-    (void)shape;
-    blocks(program);
-    with_root(program, tt_gen_at(TT_SPACE_IN, program->root, tt_gen_number(0)),
-              tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
 }
 
 void tt_gen_direct_gather(const struct tt_shape *shape, struct tt_program *program)
