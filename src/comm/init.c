@@ -186,6 +186,7 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
     ncclResult_t rc = tt_reach_probe(comm, agreed, &reached);
     birth->allgathers_sec = lap_sec(&clock);
     if (!rc) rc = tt_machine_plan(birth, agreed);
+    if (!rc) tt_machine_dump(birth, agreed);
     birth->topo_sec = lap_sec(&clock);
     if (rc) return rc;
     fill_tune(comm, agreed, reached.any_net);

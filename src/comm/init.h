@@ -27,6 +27,9 @@ ncclResult_t tt_birth_run(struct tt_birth *birth);
 ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out);
 ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed);
 
+/* dump.c: machine and channels as files, when variables ask this rank for them. */
+void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *agreed);
+
 /* plugins.c: network when some peer needs one, tuner, profiler. */
 ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net);
 /* After the transport was made and before it goes: the thread that moves the network. */

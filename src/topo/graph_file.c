@@ -68,31 +68,40 @@ static bool add_net(struct tt_xml_node *channel, uint64_t id)
     return net && set_id(net, id);
 }
 
-static bool add_gpu(struct tt_xml_node *channel, const struct tt_topo_domain *domain, int rank)
+struct printer {
+    const struct tt_topo_domain *domain;
+    int first; /* added to ranks */
+};
+
+static bool add_gpu(struct tt_xml_node *channel, const struct printer *printer, int rank)
 {
     struct tt_xml_node *gpu = tt_xml_add(channel, "gpu");
+    const struct tt_topo_domain *domain = printer->domain;
     int place = 0;
     while (place + 1 < domain->nranks && domain->rank[place] != rank) {
         place++;
     }
-    return gpu && set_id(gpu, domain->device[place]) && set_integer(gpu, "rank", rank);
+    return gpu && set_id(gpu, domain->device[place]) &&
+           set_integer(gpu, "rank", rank + printer->first);
 }
 
-static bool add_channel(struct tt_xml_node *parent, const struct tt_topo_domain *domain,
+static bool add_channel(struct tt_xml_node *parent, const struct printer *printer,
                         const struct tt_topo_graph *graph, int c)
 {
     struct tt_xml_node *channel = tt_xml_add(parent, "channel");
     bool nvls = graph->kind == TT_GRAPH_NVLS;
     bool done = channel != NULL;
-    if (domain->inter) done = done && add_net(channel, graph->inter[2 * c]);
+    bool inter = printer->domain->inter;
+    if (inter) done = done && add_net(channel, graph->inter[2 * c]);
     for (int p = 0; p < (nvls ? 1 : graph->ngpus) && done; p++) {
-        done = add_gpu(channel, domain, graph->intra[(size_t)c * (size_t)graph->ngpus + (size_t)p]);
+        done =
+            add_gpu(channel, printer, graph->intra[(size_t)c * (size_t)graph->ngpus + (size_t)p]);
     }
-    if (domain->inter) done = done && add_net(channel, graph->inter[2 * c + (nvls ? 0 : 1)]);
+    if (inter) done = done && add_net(channel, graph->inter[2 * c + (nvls ? 0 : 1)]);
     return done;
 }
 
-static bool add_graph(struct tt_xml_node *root, const struct tt_topo_domain *domain,
+static bool add_graph(struct tt_xml_node *root, const struct printer *printer,
                       const struct tt_topo_graph *graph)
 {
     struct tt_xml_node *node = tt_xml_add(root, "graph");
@@ -107,12 +116,13 @@ static bool add_graph(struct tt_xml_node *root, const struct tt_topo_domain *dom
                 tt_xml_set(node, "typeinter", way_word(graph->type_inter)) &&
                 set_integer(node, "samechannels", graph->same_channels);
     for (int c = 0; c < graph->nchannels && done; c++)
-        done = add_channel(node, domain, graph, c);
+        done = add_channel(node, printer, graph, c);
     return done;
 }
 
-ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, char **text_out)
+ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, int first, char **text_out)
 {
+    const struct printer printer = {domain, first};
     static const enum tt_graph_kind order[] = {TT_GRAPH_RING, TT_GRAPH_TREE, TT_GRAPH_DIRECT,
                                                TT_GRAPH_CHAIN, TT_GRAPH_NVLS};
     struct tt_xml_node *root = tt_xml_add(NULL, "graphs");
@@ -128,7 +138,7 @@ ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, char **te
                          tt_topo_way_name(graph->type_intra), tt_topo_way_name(graph->type_inter),
                          tt_graph_kind_name(graph->kind));
         } else {
-            done = add_graph(root, domain, graph);
+            done = add_graph(root, &printer, graph);
         }
     }
     char *text = done && !rc ? tt_xml_print(root) : NULL;

@@ -216,3 +216,65 @@ ncclResult_t tt_topo_machine_text(const struct tt_topo_file *file, const struct 
     join_fini(&join);
     return rc;
 }
+
+/* ---- dumps ---- */
+
+/* From ranks counted from the host's first to ranks of the communicator. False: no memory. */
+static bool add_to_ranks(struct tt_xml_node *node, int first)
+{
+    bool done = true;
+    if (strcmp(node->name, "gpu") == 0) {
+        char number[16];
+        (void)snprintf(number, sizeof(number), "%d", (int)tt_topo_int(node, "rank", 0) + first);
+        done = tt_xml_set(node, "rank", number);
+    }
+    for (int k = 0; k < node->nchildren && done; k++)
+        done = add_to_ranks(node->children[k], first);
+    return done;
+}
+
+ncclResult_t tt_topo_machine_dump(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
+                                  int nranks, int node, char **machine_out)
+{
+    struct join join = {.file = file, .ranks = ranks};
+    struct tt_topo_file part = {0};
+    struct tt_xml_node *fused = NULL;
+    ncclResult_t rc = join_init(&join, nranks);
+    if (!rc) rc = take_part(&join, node, &part);
+    if (rc) goto out;
+    fused = tt_topo_fuse(part.root);
+    bool done = fused && add_to_ranks(fused, host_of(&join, node).rank[0]);
+    *machine_out = done ? tt_xml_print(fused) : NULL;
+    if (!*machine_out) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
+out:
+    tt_xml_free(fused);
+    tt_xml_free(part.root);
+    join_fini(&join);
+    return rc;
+}
+
+static const struct tt_topo_domain *domain_of(const struct join *join, int node, int rank)
+{
+    const struct tt_topo_domain *domains = join->domains[node];
+    int own = rank - host_of(join, node).rank[0];
+    for (int d = 0; d < join->ndomains[node]; d++)
+        for (int k = 0; k < domains[d].nranks; k++)
+            if (domains[d].rank[k] == own) return &domains[d];
+    return domains;
+}
+
+ncclResult_t tt_topo_machine_graphs(const struct tt_topo_file *file,
+                                    const struct tt_topo_rank *ranks, int nranks, int rank,
+                                    char **graphs_out)
+{
+    struct join join = {.file = file, .ranks = ranks};
+    int node = ranks[rank].node;
+    ncclResult_t rc = join_init(&join, nranks);
+    if (!rc) rc = search_host(&join, node);
+    if (!rc) {
+        rc = tt_topo_graphs_print(domain_of(&join, node, rank), host_of(&join, node).rank[0],
+                                  graphs_out);
+    }
+    join_fini(&join);
+    return rc;
+}

@@ -215,9 +215,9 @@ struct tt_topo_layout {
 ncclResult_t tt_topo_domains_make(const struct tt_topo_file *file,
                                   const struct tt_topo_options *options, int nmachines,
                                   struct tt_topo_domain **domains_out, int *ndomains_out);
-/* Its graphs as a graph file (NCCL_GRAPH_FILE). Caller frees *text_out. Errors: ncclInvalidUsage
- * when a type of path has no word in that format, ncclSystemError. */
-ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, char **text_out);
+/* Its graphs as a graph file (NCCL_GRAPH_FILE), ranks counted from `first`. Caller frees *text_out.
+ * Errors: ncclInvalidUsage when a type of path has no word in that format, ncclSystemError. */
+ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, int first, char **text_out);
 void tt_topo_domains_free(struct tt_topo_domain *domains, int ndomains);
 
 /* Rings and trees that NCCL would use if the ranks' devices were the machine's, found by search.
@@ -235,6 +235,13 @@ ncclResult_t tt_topo_plan_from_file(const struct tt_topo_file *file,
  * frees. Searches anew. Errors: as tt_topo_plan_from_file(). */
 ncclResult_t tt_topo_machine_text(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
                                   int nranks, int node, char **text_out);
+/* That host's machine file as its ranks see it; the graph file of a rank's node. Caller frees.
+ * Errors: as above, and as tt_topo_graphs_print(). */
+ncclResult_t tt_topo_machine_dump(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
+                                  int nranks, int node, char **machine_out);
+ncclResult_t tt_topo_machine_graphs(const struct tt_topo_file *file,
+                                    const struct tt_topo_rank *ranks, int nranks, int rank,
+                                    char **graphs_out);
 
 /* Join nodes to a communicator: agreement, rings and trees over nodes, channels. The ranks of all
  * places together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument. */

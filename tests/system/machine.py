@@ -62,3 +62,21 @@ def compare(name, nodes):
 for name, nodes in (("c03-dgx1v", 1), ("c06-dgxh100", 1), ("simai-8a100-cx6", 1), ("ncclgp-5gpu-mixed", 1),
                     ("c08-gb200-tray", 2), ("c03-dgx1v", 2)):
     compare(name, nodes)
+
+# what was written down is read again as the same machine and the same channels
+with tempfile.TemporaryDirectory() as folder:
+    topo, graphs, log = (os.path.join(folder, name) for name in ("topo.xml", "graphs.xml", "log"))
+    machine = os.path.join(FOLDER, "c03-dgx1v.xml")
+    environment = dict(os.environ, NCCL_TOPO_FILE=machine, NCCL_TOPO_DUMP_FILE=topo, NCCL_GRAPH_DUMP_FILE=graphs,
+                       NCCL_GRAPH_DUMP_FILE_RANK="3")
+    subprocess.run([TUTTI, "run", "-n", "8", PROGRAM, "8"], env=environment, check=True, timeout=240, capture_output=True)
+    export = [TUTTI, "topo", "export", "--json"]
+    wished = json.loads(subprocess.run([*export, machine, "--load-order", "fused"], check=True, capture_output=True).stdout)
+    again = json.loads(subprocess.run([*export, topo], check=True, capture_output=True,
+                                      env=dict(os.environ, NCCL_GRAPH_FILE=graphs)).stdout)
+    for answer in (wished, again):
+        for graph in answer["scenarios"][0]["domains"][0]["graphs"].values():
+            graph["hops"] = 0  # graph files have none
+    for part in ("system", "paths", "access", "scenarios"):
+        assert wished[part] == again[part], f"dump: {part} is another one"
+    print("dumps: read again as written")
