@@ -72,16 +72,29 @@ static bool wanted(const struct tt_param *param, char *const *names, int nnames,
     return nnames == 0;
 }
 
+static int tell_unknown(const struct tt_param *table, size_t count, char *const *names, int nnames)
+{
+    int status = 0;
+    for (int i = 0; i < nnames; i++) {
+        size_t k = 0;
+        while (k < count && strcmp(table[k].name, names[i])) {
+            k++;
+        }
+        if (k < count) continue;
+        fprintf(stderr, "tutti env: no variable %s is known; `tutti env` lists all\n", names[i]);
+        status = 1;
+    }
+    return status;
+}
+
 static int print_list(char *const *names, int nnames, bool only_set, bool json)
 {
     size_t count = 0;
     const struct tt_param *table = tt_param_table(&count);
     json_t *list = json ? json_array() : NULL;
-    int shown = 0;
     tt_param_load();
     for (size_t i = 0; i < count; i++) {
         if (!wanted(&table[i], names, nnames, only_set)) continue;
-        shown++;
         if (json) {
             json_array_append_new(list, as_json(&table[i]));
         } else {
@@ -93,9 +106,7 @@ static int print_list(char *const *names, int nnames, bool only_set, bool json)
         putchar('\n');
         json_decref(list);
     }
-    if (shown || !nnames) return 0;
-    fprintf(stderr, "tutti env: no variable %s is known; `tutti env` lists all\n", names[0]);
-    return 1;
+    return tell_unknown(table, count, names, nnames);
 }
 
 int cmd_env(int argc, char **argv)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +37,7 @@ struct launch {
     struct timespec ending_since;
     bool killed;
     int signal_fd;
+    int typed[2]; /* way of what is typed to rank 0; -1: it reads our standard input itself */
 };
 
 static long since_msec(const struct timespec *then)
@@ -74,7 +76,7 @@ static void become(const struct launch *launch, const struct launch_place *place
         }
         execvp(launch->options->program[0], launch->options->program);
         fprintf(stderr, "tutti run: %s: %m\n", launch->options->program[0]);
-        _exit(127);
+        _exit(errno == ENOENT ? 127 : 126);
     }
     const char *shell = getenv("TUTTI_RSH");
     char words[1024];
@@ -116,11 +118,34 @@ static int script_for(const struct launch *launch, const struct launch_place *pl
     return fd;
 }
 
-/* Only rank 0 may read what is typed. */
-static void silence_input(void)
+/* Only rank 0 reads standard input. What is typed at a terminal comes through a socket, because
+ * rank 0 is in a process group of its own and may not read from the terminal itself. */
+static void set_input(const struct launch *launch, int rank)
 {
-    int fd = open("/dev/null", O_RDONLY);
+    int fd = rank == 0 ? launch->typed[0] : open("/dev/null", O_RDONLY);
     if (fd >= 0) dup2(fd, STDIN_FILENO);
+}
+
+static bool open_typed(struct launch *launch)
+{
+    launch->typed[0] = launch->typed[1] = -1;
+    if (!isatty(STDIN_FILENO) || tcgetpgrp(STDIN_FILENO) != getpgrp()) return true;
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, launch->typed) == 0;
+}
+
+static void close_typed(struct launch *launch)
+{
+    if (launch->typed[1] >= 0) close(launch->typed[1]);
+    launch->typed[1] = -1;
+}
+
+/* A socket and not a pipe: rank 0 may have ended, and that must be no signal to us. */
+static void forward_typed(struct launch *launch)
+{
+    char text[4096];
+    ssize_t n = read(STDIN_FILENO, text, sizeof(text));
+    if (n < 0 && errno == EINTR) return;
+    if (n <= 0 || send(launch->typed[1], text, (size_t)n, MSG_NOSIGNAL) != n) close_typed(launch);
 }
 
 static bool start(struct launch *launch, int rank)
@@ -147,7 +172,7 @@ static bool start(struct launch *launch, int rank)
             dup2(out[1], STDOUT_FILENO);
             dup2(err[1], STDERR_FILENO);
         }
-        if (rank > 0) silence_input();
+        set_input(launch, rank);
         become(launch, &place, script);
     }
     close(out[1]);
@@ -226,10 +251,13 @@ static bool turn(struct launch *launch, struct pollfd *polls, struct launch_outp
     }
     if (!n && !launch->nalive) return false;
     polls[n] = (struct pollfd){.fd = launch->signal_fd, .events = POLLIN};
-    int ready = poll(polls, (nfds_t)n + 1, launch->ending ? 50 : -1);
+    bool typing = launch->typed[1] >= 0;
+    polls[n + 1] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
+    int ready = poll(polls, (nfds_t)n + 1 + typing, launch->ending ? 50 : -1);
     for (int i = 0; ready > 0 && i < n; i++) {
         if (polls[i].revents) launch_output_read(outputs[i]);
     }
+    if (ready > 0 && typing && polls[n + 1].revents) forward_typed(launch);
     read_signals(launch);
     if (launch->ending && !launch->killed && since_msec(&launch->ending_since) > KILL_AFTER_MSEC) {
         launch->killed = true;
@@ -244,7 +272,7 @@ static bool turn(struct launch *launch, struct pollfd *polls, struct launch_outp
 static void watch(struct launch *launch)
 {
     int n = launch->options->nranks;
-    struct pollfd *polls = calloc((size_t)n * 2 + 1, sizeof(*polls));
+    struct pollfd *polls = calloc((size_t)n * 2 + 2, sizeof(*polls));
     struct launch_output **outputs = calloc((size_t)n * 2, sizeof(*outputs));
     if (polls && outputs) {
         while (turn(launch, polls, outputs)) {
@@ -260,7 +288,8 @@ static void watch(struct launch *launch)
 
 int launch_run(const struct launch_options *options)
 {
-    struct launch launch = {.options = options, .first_status = -1, .signal_fd = -1};
+    struct launch launch = {
+        .options = options, .first_status = -1, .signal_fd = -1, .typed = {-1, -1}};
     sigset_t wanted;
     sigset_t before;
     sigemptyset(&wanted);
@@ -271,7 +300,8 @@ int launch_run(const struct launch_options *options)
     sigprocmask(SIG_BLOCK, &wanted, &before);
     launch.signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     launch.children = calloc((size_t)options->nranks, sizeof(*launch.children));
-    bool ready = launch.children && launch.signal_fd >= 0 && launch_env_init(&launch.env, options);
+    bool ready = launch.children && launch.signal_fd >= 0 &&
+                 launch_env_init(&launch.env, options) && open_typed(&launch);
     for (int r = 0; ready && r < options->nranks; r++) {
         launch.children[r].out.fd = -1;
         launch.children[r].err.fd = -1;
@@ -282,10 +312,12 @@ int launch_run(const struct launch_options *options)
             break;
         }
     }
+    if (launch.typed[0] >= 0) close(launch.typed[0]);
     if (ready) watch(&launch);
     launch_env_fini(&launch.env);
     free(launch.children);
     if (launch.signal_fd >= 0) close(launch.signal_fd);
+    close_typed(&launch);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (!ready) return 2;
     return launch.first_status < 0 ? 0 : launch.first_status;

@@ -96,6 +96,17 @@ static bool call_once(const struct lane *lane)
     return !perf_nccl_failed(rc ? rc : ended, pc->operation->title);
 }
 
+static bool late(const struct lane *lane, double since_usec)
+{
+    const struct perf_options *o = &lane->job->options;
+    if (!(o->timeout_sec > 0) || now_usec() - since_usec < o->timeout_sec * 1e6) return false;
+    fprintf(stderr,
+            "tutti perf: rank %d: %s of %zu bytes: the calls did not end within %g s (-T)\n",
+            lane->job->ranks[lane->first].rank, lane->pc->operation->title, lane->pc->bytes,
+            o->timeout_sec);
+    return true;
+}
+
 static bool wait_for_timeout(const struct lane *lane, struct perf_rank *r)
 {
     double until = now_usec() + lane->job->options.timeout_sec * 1e6;
@@ -134,8 +145,9 @@ static bool wait_all(const struct lane *lane)
 
 static bool calls(const struct lane *lane, int count)
 {
+    double since = lane->job->options.timeout_sec > 0 ? now_usec() : 0;
     for (int n = 0; n < count; n++) {
-        if (!call_once(lane)) return false;
+        if (!call_once(lane) || late(lane, since)) return false;
         if (lane->job->options.blocking && !wait_all(lane)) return false;
     }
     return true;

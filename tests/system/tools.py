@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""`tutti run`, `tutti perf`, `tutti env`, `tutti version` as a picky user tries them.
+usage: tools.py TUTTI SPY_LIBRARY SHARED_OR_EMPTY [run|perf|env]"""
+import collections, glob, json, os, pty, re, signal, subprocess, sys, tempfile, time
+import fcntl, termios
+
+TUTTI, SPY, SHARED, PART = sys.argv[1:5]
+failures = []
+
+
+def tutti(*args, env=None, **kw):
+    kw.setdefault("timeout", 100)
+    kw.setdefault("stdin", subprocess.DEVNULL if "input" not in kw else None)
+    if kw["stdin"] is None:
+        del kw["stdin"]
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "TUTTI_", "RANK", "WORLD_"))}
+    return subprocess.run([TUTTI, *args], env={**clean, **(env or {})}, capture_output=True, text=True, **kw)
+
+
+def check(what, good, seen=""):
+    if not good:
+        failures.append(what)
+        print(f"FAILED: {what}: {str(seen)[-1500:]}")
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# ---- run ----
+
+def output_and_place():
+    r = tutti("run", "-n", "3", "sh", "-c", "echo out $RANK; echo err $RANK >&2; printf tail")
+    check("prefixes", sorted(r.stdout.split("\n")) ==
+          sorted([""] + [f"[{k}] out {k}" for k in range(3)] + [f"[{k}] tail" for k in range(3)]), r.stdout)
+    check("prefixes of errors", sorted(r.stderr.split()) == sorted(sum(([f"[{k}]", "err", str(k)] for k in range(3)), [])),
+          r.stderr)
+    r = tutti("run", "-n", "2", "--no-prefix", "echo", "x")
+    check("no prefix", r.stdout == "x\nx\n", r.stdout)
+    r = tutti("run", "-n", "2", sys.executable, "-c", "print('a' * 300000)")
+    check("long lines", re.sub(r"\[\d\] |\n", "", r.stdout) == "a" * 600000, len(r.stdout))
+    names = "RANK SIZE WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT NCCL_COMM_ID TUTTI_SECRET_FILE LD_LIBRARY_PATH"
+    r = tutti("run", "-n", "2", "sh", "-c", "for v in " + names + "; do eval echo $v=\\$$v; done")
+    lines = [dict(l.split(" ", 1)[1].split("=", 1) for l in r.stdout.splitlines() if l.startswith(f"[{k}]")) for k in range(2)]
+    for k, v in enumerate(lines):
+        check("environment", all(v.get(n) for n in names.split()), v)
+        check("ranks", (v["RANK"], v["LOCAL_RANK"], v["SIZE"], v["WORLD_SIZE"], v["LOCAL_WORLD_SIZE"]) == (str(k), str(k), "2", "2", "2"), v)
+        check("one id", v["NCCL_COMM_ID"] == lines[0]["NCCL_COMM_ID"] == f"{v['MASTER_ADDR']}:{v['MASTER_PORT']}", v)
+    check("secret is removed", not os.path.exists(lines[0]["TUTTI_SECRET_FILE"]))
+    r = tutti("run", "-n", "100", "sh", "-c", "echo $RANK")
+    check("many ranks", sorted(r.stdout.splitlines()) == sorted(f"[{k}] {k}" for k in range(100)), r.stdout)
+
+
+def input_of_rank_0():
+    r = tutti("run", "-n", "3", "sh", "-c", "cat", input="one\ntwo\n")
+    check("standard input", r.stdout == "[0] one\n[0] two\n", r.stdout)
+    master, slave = pty.openpty()
+    p = subprocess.Popen([TUTTI, "run", "-n", "2", "sh", "-c", "read x; echo got $x; [ $RANK = 1 ] || kill -s TERM $$"],
+                         stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+                         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+    os.write(master, b"typed words\n")
+    out = p.communicate(timeout=60)[0]
+    check("typed input", "[0] got typed words\n" in out and p.returncode == 128 + signal.SIGTERM, out)
+
+
+def failing():
+    cases = [
+        ("exit code", "[ $RANK = 2 ] && exit 7; sleep 300", 7, "rank 2 exited with 7"),
+        ("killed", "[ $RANK = 1 ] && kill -KILL $$; sleep 300", 137, "rank 1 was ended by signal 9"),
+        ("crashed", "[ $RANK = 0 ] && kill -SEGV $$; sleep 300", 139, "rank 0 was ended by signal 11"),
+        ("deaf to TERM", "trap '' TERM; [ $RANK = 0 ] && exit 3; while :; do sleep 1; done", 3, "rank 0 exited with 3"),
+        ("grandchildren", "sleep 300 & echo $!; [ $RANK = 0 ] && { sleep 0.3; exit 4; }; wait", 4, "rank 0 exited with 4"),
+    ]
+    for name, script, code, sentence in cases:
+        r = tutti("run", "-n", "3", "sh", "-c", "echo $$; " + script, timeout=30)
+        check(name, r.returncode == code and sentence in r.stderr, (r.returncode, r.stderr))
+        for pid in re.findall(r"\] (\d+)$", r.stdout, re.M):
+            check(name + ": nothing is left", not alive(pid), pid)
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        p = subprocess.Popen([TUTTI, "run", "-n", "2", "sh", "-c", "echo $$; exec sleep 300"], stdout=subprocess.PIPE,
+                             stdin=subprocess.DEVNULL, text=True)
+        pids = [p.stdout.readline().split()[1] for _ in range(2)]
+        p.send_signal(sig)
+        check(f"signal {sig}", p.wait(timeout=30) == 128 + sig and not any(map(alive, pids)), (p.returncode, pids))
+        p.stdout.close()
+    r = tutti("run", "-n", "2", "/nonexistent/program")
+    check("no program", r.returncode == 127 and "/nonexistent/program" in r.stderr, r.stderr)
+    r = tutti("run", "-n", "2", "/etc/passwd")
+    check("no executable", r.returncode == 126 and "/etc/passwd" in r.stderr, r.stderr)
+
+
+def run_usage():
+    for args, word in ((["-n", "0", "true"], "--ranks 0"), (["-n", "x", "true"], "--ranks x"), (["-n", "2"], "no program"),
+                       (["--hosts", "", "true"], "--hosts"), (["--hosts", "a:0", "true"], "--hosts a:0"),
+                       (["--device", "tpu", "true"], "--device tpu"), (["--bogus", "true"], "bogus")):
+        r = tutti("run", *args)
+        check(f"run {args}", r.returncode == 2 and word in r.stderr and not r.stdout, (r.returncode, r.stderr))
+    r = tutti("run", "--help")
+    check("run --help", r.returncode == 0 and "examples:" in r.stdout and not r.stderr, r)
+
+
+def hosts():
+    with tempfile.TemporaryDirectory() as folder:
+        shell = os.path.join(folder, "rsh")
+        with open(shell, "w") as f:
+            f.write('#!/bin/sh\nexport ON_HOST=$1\nshift\nexec "$@"\n')
+        os.chmod(shell, 0o755)
+        r = tutti("run", "-n", "5", "--hosts", "alpha:2,beta:3", "--master", "127.0.0.1", sys.executable, "-c",
+                  "import os,sys; e=os.environ; print(e['ON_HOST'],e['LOCAL_RANK'],e['LOCAL_WORLD_SIZE'],e['NCCL_X'],sys.argv[1])",
+                  "it's \"two\" $words", env={"TUTTI_RSH": shell, "NCCL_X": "a b'c"})
+        want = [f"[{k}] {h} {l} {s} a b'c it's \"two\" $words" for k, (h, l, s) in
+                enumerate((("alpha", 0, 2), ("alpha", 1, 2), ("beta", 0, 3), ("beta", 1, 3), ("beta", 2, 3)))]
+        check("hosts", sorted(r.stdout.splitlines()) == want, r.stdout + r.stderr)
+        r = tutti("run", "-n", "4", "--hosts", "alpha:2,beta:2", "--master", "127.0.0.1", "sh", "-c",
+                  "echo $$; [ $RANK = 3 ] && exit 9; exec sleep 300", env={"TUTTI_RSH": shell}, timeout=30)
+        check("a failing rank on another host", r.returncode == 9, (r.returncode, r.stderr))
+        for pid in re.findall(r"\] (\d+)$", r.stdout, re.M):
+            check("nothing is left on hosts", not alive(pid), pid)
+        r = tutti("run", "-n", "1", "--hosts", "alpha", "true", env={"TUTTI_RSH": "/nonexistent/rsh"})
+        check("no remote shell", r.returncode in (126, 127) and "TUTTI_RSH" in r.stderr, (r.returncode, r.stderr))
+
+
+# ---- perf ----
+
+def rows(text):
+    return [line.split() for line in text.splitlines() if line and not line.startswith("#") and line.split()[0].isdigit()]
+
+
+def perf(*args, **kw):
+    return tutti("perf", *args, **kw)
+
+
+def spied(*args, ranks=2, **env):
+    """Calls per process (a Counter of lines) and the result."""
+    with tempfile.TemporaryDirectory() as folder:
+        r = perf("--ranks", str(ranks), *args, env={"LD_PRELOAD": SPY, "SPY_FOLDER": folder, **env})
+        logs = [collections.Counter(open(name).read().splitlines()) for name in sorted(glob.glob(folder + "/*"))]
+    check(f"{args}: every process was seen", len(logs) == ranks, r.stderr)
+    return r, logs
+
+
+def table():
+    r = perf("--ranks", "3", "-b", "8", "-e", "1K", "-f", "2", "-n", "2", "-w", "1")
+    titles = "AllReduce AllGather ReduceScatter Broadcast Reduce AlltoAll Gather Scatter SendRecv".split()
+    check("every operation", re.findall(r"starting: (\w+)", r.stdout) == titles and r.returncode == 0, r.stdout + r.stderr)
+    check("sizes by factor", [row[0] for row in rows(r.stdout)][:8] == [str(8 << k) for k in range(8)], r.stdout)
+    check("columns", all(len(row) == 13 for row in rows(r.stdout)), r.stdout)
+    check("all devices are told", re.findall(r"Rank +(\d+) Group +0 Pid +\d+ on +\S+ device +(\d+)", r.stdout) ==
+          [(str(k), str(k)) for k in range(3)], r.stdout)
+    check("closing lines", "# Out of bounds values : 0 OK" in r.stdout and "# Avg bus bandwidth    : " in r.stdout, r.stdout)
+    r = perf("--ranks", "2", "-b", "100", "-e", "200", "-i", "40", "allreduce")
+    check("sizes by steps", [row[0] for row in rows(r.stdout)] == ["100", "140", "180"], r.stdout)
+    r = perf("--ranks", "2", "-b", "0", "-e", "8", "-f", "2", "allreduce")
+    check("from zero", [row[0] for row in rows(r.stdout)] == ["0", "4", "8"], r.stdout)
+    r = perf("--ranks", "2", "-e", "64", "-C", "1", "-S", "1", "-M", "1", "-c", "0", "allreduce")
+    check("cputime, time stamps, memory, no check", "cputime" in r.stdout and "Peak memory" in r.stdout and
+          re.search(r"N/A +\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$", r.stdout, re.M) and "not checked" in r.stdout, r.stdout)
+    r = perf("--ranks", "2", "-t", "2", "-g", "2", "-N", "3", "-e", "8", "-a", "3", "-p", "1", "allreduce")
+    check("threads, devices, cycles", "8 ranks in 2 processes" in r.stdout and len(rows(r.stdout)) == 3, r.stdout)
+    r = perf("--ranks", "4", "-e", "4K", "-n", "2", "hypercube")
+    check("hypercube", r.returncode == 0 and "0 OK" in r.stdout, r.stdout + r.stderr)
+
+
+def effects():
+    shape = "allreduce count 256 type {} op {} offset {} stream {} captured {}".format
+    r, logs = spied("-b", "1K", "-e", "1K", "-n", "7", "-w", "3", "-m", "2", "-c", "4", "allreduce")
+    plain = shape(7, 0, 0, 1, 0)
+    # twice (out of place, in place) warm-up and timed, in groups of two; checked calls in place are single
+    check("-n -w -m -c", all(log[plain] == 2 * (7 + 3) * 2 + 4 * 2 + 4 for log in logs), logs)
+    r, logs = spied("-b", "1K", "-e", "1K", "-n", "5", "-w", "1", "-G", "3", "allreduce")
+    check("-G", all(log[shape(7, 0, 0, 1, 1)] == 2 * (5 + 1) and log[plain] == 2 for log in logs), logs)
+    r, logs = spied("-b", "1K", "-e", "1K", "-y", "1", "-d", "int32", "-o", "max", "-u", "3", "allreduce")
+    check("-y -d -o -u", all(log[shape(2, 2, 12, 0, 0)] == 2 * 26 for log in logs), logs)
+    r, logs = spied("-e", "8", "-R", "1", "-x", "2", "allreduce")
+    check("-R 1, -x", all(log["register"] == 2 and any("policy 2 main 1" in l for l in log) for log in logs), logs)
+    r, logs = spied("-e", "8", "-R", "2", "-t", "2", "-p", "1", "allreduce")
+    check("-R 2, -p", all(log["window flags 1"] == 4 and sum("main 0" in l for l in log) == 2 for log in logs), logs)
+    r, logs = spied("-e", "8", "-r", "all", "-n", "1", "-w", "0", "-c", "0", "broadcast", ranks=3)
+    check("-r all", all(log == collections.Counter({**{l: c for l, c in log.items() if l.startswith("init")},
+                                                    **{f"broadcast root {k}": 2 for k in range(3)}}) for log in logs), logs)
+    r, logs = spied("-e", "8", "-d", "all", "-o", "all", "-n", "1", "-w", "0", "allreduce")
+    check("-d all -o all", len(rows(r.stdout)) == 72 and r.returncode == 0, r.stdout + r.stderr)
+    r, logs = spied("-b", "1K", "-e", "1K", "allreduce", SPY_WRONG="1")
+    check("wrong values are counted", r.returncode == 1 and re.search(r"Out of bounds values : \d+ FAILED", r.stdout) and
+          [row[8] for row in rows(r.stdout)] == ["2"], r.stdout + r.stderr)
+    r = perf("--ranks", "2", "-T", "1", "-n", "1000000000", "-e", "8", "allreduce", timeout=90)
+    check("-T", r.returncode == 1 and "(-T)" in r.stderr, r.stderr)
+
+
+def as_json():
+    args = ("--ranks", "2", "-b", "64", "-e", "512", "-f", "8", "allreduce", "alltoall")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "out.json")
+        r = perf(*args, "-J", path)
+        told = json.load(open(path))
+        check("-J keeps the table", len(rows(r.stdout)) == 4, r.stdout)
+    for text in (told, json.loads(perf(*args, "--json").stdout)):
+        check("JSON", [(x["operation"], x["bytes"], x["count"]) for x in text["results"]] ==
+              [("allreduce", 64, 16), ("allreduce", 512, 128), ("alltoall", 64, 8), ("alltoall", 512, 64)] and
+              text["wrong"] == 0 and text["complete"] and len(text["devices"]) == 2 and
+              all(x["out_of_place"]["usec"] > 0 and x["out_of_place"]["wrong"] == 0 for x in text["results"]), text)
+    seen = [float(v) for row in rows(r.stdout)[:2] for v in row[5:8]]
+    want = [x["out_of_place"][k] for x in told["results"][:2] for k in ("usec", "algbw_gbps", "busbw_gbps")]
+    check("JSON tells the figures of the table", all(abs(a - b) < 0.006 for a, b in zip(seen, want)), (seen, want))
+    r = perf("--ranks", "3", "--pairs", "-e", "64K", "--json")
+    told = json.loads(r.stdout)
+    check("pairs as JSON", all(len(told[m]) == 3 and all(len(line) == 3 for line in told[m]) and
+                               all((told[m][a][b] > 0) == (a != b) for a in range(3) for b in range(3))
+                               for m in ("latency_usec", "bandwidth_gbps")), told)
+    r = perf("--ranks", "3", "--pairs", "-e", "64K")
+    check("pairs", r.stdout.count("-\n") + r.stdout.count(" - ") == 6 and r.returncode == 0, r.stdout)
+
+
+def perf_usage():
+    for args, word in (("-b abc", "-b abc"), ("-t 0", "-t 0: wants a whole number from 1"), ("-f 1", "-f 1"), ("-i 0", "-i 0"),
+                       ("-d foo", "bfloat16"), ("-o foo", "mulsum"), ("-r 9", "-r 9"), ("-D 3", "-D 3"), ("-R 3", "-R 3"),
+                       ("-T -1", "-T -1"), ("--bogus", "--bogus"), ("-n", "'n'"), ("nosuch", "nosuch"),
+                       ("-b 8 -e 4", "-e 4"), ("--ranks 3 hypercube", "hypercube"), ("--ranks 0", "--ranks"),
+                       ("-J /nonexistent/x allreduce", "/nonexistent/x")):
+        r = perf(*args.split())
+        check(f"perf {args}", r.returncode == 2 and word in r.stderr and not r.stdout and r.stderr.count("\n") <= 2,
+              (r.returncode, r.stdout, r.stderr))
+    r = perf("--help")
+    check("perf --help", r.returncode == 0 and "examples:" in r.stdout and not r.stderr, r)
+    r = perf("--dry-run", "-b", "8")
+    check("perf --dry-run", r.returncode == 0 and not r.stdout, r)
+
+
+def progress():
+    master, slave = pty.openpty()
+    p = subprocess.Popen([TUTTI, "perf", "--ranks", "2", "-e", "64", "allreduce"], stdout=subprocess.PIPE, stderr=slave,
+                         stdin=subprocess.DEVNULL, text=True)
+    out = p.communicate(timeout=60)[0]
+    os.close(slave)
+    shown = os.read(master, 65536).decode()
+    check("progress on a terminal", "AllReduce 64 bytes" in shown and "\r" not in out, shown)
+
+
+# ---- env, version, help ----
+
+def env_and_help():
+    told = {x["name"]: x for x in json.loads(tutti("env", "--json").stdout)}
+    for table in ("env.tsv", "env_tutti.tsv"):
+        path = os.path.join(SHARED, "spec", table)
+        if SHARED and os.path.exists(path):
+            names = [line.split("\t")[0] for line in open(path) if re.match(r"(NCCL|TUTTI)_[A-Z0-9_]+\t", line)]
+            check(f"{table} is known", names and not [n for n in names if n not in told], [n for n in names if n not in told])
+    with tempfile.TemporaryDirectory() as folder:
+        conf = os.path.join(folder, "nccl.conf")
+        with open(conf, "w") as f:
+            f.write("# ours\nNCCL_BUFFSIZE=1048576\nNCCL_DEBUG=INFO\n")
+        env = {"NCCL_CONF_FILE": conf, "NCCL_DEBUG": "WARN"}
+        told = {x["name"]: x for x in json.loads(tutti("env", "--json", env=env).stdout)}
+        check("value of a file", told["NCCL_BUFFSIZE"]["value"] == "1048576" and conf in told["NCCL_BUFFSIZE"]["origin"] or
+              told["NCCL_BUFFSIZE"]["origin"] == "file", told["NCCL_BUFFSIZE"])
+        check("the environment wins", told["NCCL_DEBUG"]["value"] == "WARN" and told["NCCL_DEBUG"]["origin"] == "environment",
+              told["NCCL_DEBUG"])
+        r = tutti("env", "--set", env=env)
+        check("env --set", {line.split()[0] for line in r.stdout.splitlines()} == {"NCCL_CONF_FILE", "NCCL_DEBUG", "NCCL_BUFFSIZE"},
+              r.stdout)
+    r = tutti("env", "NCCL_NOSUCH")
+    check("unknown variable", r.returncode == 1 and "NCCL_NOSUCH" in r.stderr, r)
+    r = tutti("env", "NCCL_DEBUG", "NCCL_NOSUCH")
+    check("one unknown among known", r.returncode == 1 and "NCCL_NOSUCH" in r.stderr and "NCCL_DEBUG" in r.stdout, r)
+    check("env --bogus", tutti("env", "--bogus").returncode == 2)
+    r = tutti("version", "--json")
+    check("version --json", json.loads(r.stdout)["nccl"] == "2.30.7", r.stdout)
+    check("version", "2.30.7" in tutti("version").stdout)
+    check("version --bogus", tutti("version", "--bogus").returncode == 2)
+    r = tutti("help")
+    check("help", r.returncode == 0 and "examples:" in r.stdout and tutti().returncode == 2, r)
+    for name in re.findall(r"^  (\w+) {2,}", r.stdout.split("commands:")[1].split("examples:")[0], re.M):
+        r = tutti(name, "--help")
+        check(f"{name} --help", r.returncode == 0 and "example" in r.stdout and not r.stderr, r)
+    r = tutti("prf")
+    check("no such command", r.returncode == 2 and "prf" in r.stderr, r)
+
+
+parts = {
+    "run": [output_and_place, input_of_rank_0, failing, run_usage, hosts],
+    "perf": [table, effects, as_json, perf_usage, progress],
+    "env": [env_and_help],
+}
+for part in parts[PART]:
+    print(f"{part.__name__} ...", flush=True)
+    part()
+print(f"tools {PART}: {len(failures)} failed")
+sys.exit(1 if failures else 0)
