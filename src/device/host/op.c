@@ -1,5 +1,6 @@
 /* One step of each kind of operation. Nothing blocks but a host function, which is why those only
  * run where the caller allows it. Large copies go slice by slice, so that others get their turn. */
+#include "bytes.h"
 #include "ipc.h"
 #include "stream.h"
 
@@ -8,15 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Slices are large enough for the C library to choose streaming stores by itself. */
-static const size_t slice_bytes = (size_t)32 << 20;
+/* The string instruction passes the caches by only when it is given more than they hold. */
+static const size_t slice_bytes = (size_t)64 << 20;
 
 static void copy_rows(const struct tt_copy *copy, size_t slice)
 {
     char *dst = (char *)copy->dst + slice * copy->dst_slice;
     const char *src = (const char *)copy->src + slice * copy->src_slice;
     for (size_t row = 0; row < copy->height; row++) {
-        memmove(dst + row * copy->dst_pitch, src + row * copy->src_pitch, copy->width);
+        host_bytes_copy(dst + row * copy->dst_pitch, src + row * copy->src_pitch, copy->width,
+                        copy->width);
     }
 }
 
@@ -34,7 +36,8 @@ static enum tt_step run_copy(struct host_op *op)
     size_t apart = (size_t)llabs((char *)copy->dst - (const char *)copy->src);
     if (apart < copy->width) bytes = copy->width;
     if (copy->dst != copy->src)
-        memmove((char *)copy->dst + op->moved, (const char *)copy->src + op->moved, bytes);
+        host_bytes_copy((char *)copy->dst + op->moved, (const char *)copy->src + op->moved, bytes,
+                        copy->width);
     op->moved += bytes;
     if (op->moved < copy->width) return TT_STEP_PROGRESS;
     op->moved = 0; /* in a graph it runs again */
@@ -47,8 +50,16 @@ static void set_row(void *ptr, unsigned value, unsigned elem_bytes, size_t count
         memset(ptr, (int)(value & 0xff), count);
         return;
     }
+    if (elem_bytes == 2) {
+        uint16_t *halves = ptr;
+        for (size_t i = 0; i < count; i++) {
+            halves[i] = (uint16_t)value;
+        }
+        return;
+    }
+    uint32_t *words = ptr;
     for (size_t i = 0; i < count; i++) {
-        memcpy((char *)ptr + i * elem_bytes, &value, elem_bytes); /* little endian: the low bytes */
+        words[i] = value;
     }
 }
 

@@ -250,7 +250,7 @@ bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
     for (int turn = 0; turn < TURNS; turn++) {
         enum tt_step step = run_head(stream, calls_upto, blocker_out);
         if (step != TT_STEP_WAIT) did = true;
-        if (step != TT_STEP_DONE) break;
+        if (step != TT_STEP_DONE || host_stream_idle(stream)) break;
     }
     atomic_store_explicit(&stream->running, 0, memory_order_release);
     if (atomic_load_explicit(&stream->life, memory_order_relaxed) == HOST_LIFE_DYING)

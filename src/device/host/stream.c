@@ -6,9 +6,9 @@
 #include "host.h"
 #include "slab.h"
 
-enum { STREAM_MAGIC = 0x73747265, MAX_STREAMS = 65536 };
+enum { MAX_STREAMS = 65536 };
 
-static struct host_slab streams = {
+struct host_slab host_streams = {
     PTHREAD_MUTEX_INITIALIZER, NULL, sizeof(struct CUstream_st), MAX_STREAMS, 0, NULL, 0};
 static _Atomic uint64_t next_id = 1;
 
@@ -43,7 +43,7 @@ static struct CUstream_st *take(int device, enum kind kind)
         *dead = stream->next;
         return stream;
     }
-    stream = host_slab_take_used(&streams);
+    stream = host_slab_take_used(&host_streams);
     if (!stream) return NULL;
     pthread_mutex_init(&stream->lock, NULL);
     stream->device = device;
@@ -69,7 +69,7 @@ static struct CUstream_st *make(int device, unsigned flags, int priority, enum k
     stream->next = NULL;
     stream->is_own = false;
     atomic_store_explicit(&stream->life, HOST_LIFE_USED, memory_order_relaxed);
-    atomic_store_explicit(&stream->magic, STREAM_MAGIC, memory_order_release);
+    atomic_store_explicit(&stream->magic, HOST_STREAM_MAGIC, memory_order_release);
     return stream;
 }
 
@@ -143,31 +143,29 @@ static struct CUstream_st *own_of(int device)
     return stream;
 }
 
-struct CUstream_st *host_stream_find(struct CUstream_st *handle)
+struct CUstream_st *host_stream_default(struct CUstream_st *handle)
 {
     uintptr_t number = (uintptr_t)handle;
-    if (host_forked()) return NULL;
-    if (number > 2) return host_slab_holds(&streams, handle, STREAM_MAGIC) ? handle : NULL;
     if (host_thread.device >= host_device_count()) return NULL;
     return number < 2 ? legacy_of(host_thread.device) : own_of(host_thread.device);
 }
 
 size_t host_stream_number(const struct CUstream_st *stream)
 {
-    return host_slab_number(&streams, stream);
+    return host_slab_number(&host_streams, stream);
 }
 
 struct CUstream_st *host_stream_numbered(size_t number)
 {
-    return host_slab_object(&streams, number);
+    return host_slab_object(&host_streams, number);
 }
 
 bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg)
 {
-    size_t made = atomic_load_explicit(&streams.made, memory_order_acquire);
+    size_t made = atomic_load_explicit(&host_streams.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
         struct CUstream_st *stream = host_stream_numbered(i);
-        if (atomic_load_explicit(&stream->magic, memory_order_acquire) == STREAM_MAGIC &&
+        if (atomic_load_explicit(&stream->magic, memory_order_acquire) == HOST_STREAM_MAGIC &&
             visit(stream, arg))
             return true;
     }
@@ -207,7 +205,7 @@ void host_stream_bury(struct CUstream_st *stream)
 
 int tuttiHostStreamDestroy(struct CUstream_st *handle)
 {
-    uint32_t alive = STREAM_MAGIC;
+    uint32_t alive = HOST_STREAM_MAGIC;
     if ((uintptr_t)handle <= 2 || !host_stream_find(handle)) return host_bad_handle();
     if (handle->legacy || !atomic_compare_exchange_strong(&handle->magic, &alive, 0))
         return HOST_BAD_HANDLE;

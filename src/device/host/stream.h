@@ -13,6 +13,7 @@
 
 #include "host_graph.h"
 #include "host_stream.h"
+#include "slab.h"
 #include "state.h"
 
 struct host_attribute;
@@ -123,9 +124,18 @@ struct CUstream_st {
 };
 
 /* ---- stream.c ---- */
+enum { HOST_STREAM_MAGIC = 0x73747265 };
+extern struct host_slab host_streams;
+struct CUstream_st *host_stream_default(struct CUstream_st *handle);
 /* The stream behind a handle, or NULL.                                                        hot
  */
-struct CUstream_st *host_stream_find(struct CUstream_st *handle);
+static inline struct CUstream_st *host_stream_find(struct CUstream_st *handle)
+{
+    if (host_forked()) return NULL;
+    if (__builtin_expect((uintptr_t)handle > 2, 1))
+        return host_slab_holds(&host_streams, handle, HOST_STREAM_MAGIC) ? handle : NULL;
+    return host_stream_default(handle);
+}
 struct CUstream_st *host_legacy_stream(int device); /* NULL when never used */
 /* First of the blocking streams of the device but for the legacy one; then by next_ordered. */
 struct CUstream_st *host_ordered_streams(int device);

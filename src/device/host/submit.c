@@ -1,5 +1,6 @@
 /* The doors into a stream: items, copies, sets, host functions; and waiting for a stream. An idle
  * stream runs the work inside the call; only what stays unfinished is queued. */
+#include "bytes.h"
 #include "stream.h"
 
 #include "base/arch/arch.h"
@@ -105,11 +106,9 @@ static int queue_copy(struct CUstream_st *stream, struct host_op *op)
     return rc;
 }
 
-int tuttiHostCopy(struct CUstream_st *handle, const struct tt_copy *copy)
+static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
     struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
-    if (!stream) return host_bad_handle();
     if (!op.copy.height) op.copy.height = 1;
     if (!op.copy.depth) op.copy.depth = 1;
     if (!copy->width) return HOST_OK;
@@ -124,6 +123,19 @@ int tuttiHostCopy(struct CUstream_st *handle, const struct tt_copy *copy)
     return queue_copy(stream, &op);
 }
 
+/* hot */
+int tuttiHostCopy(struct CUstream_st *handle, const struct tt_copy *copy)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    bool plain = copy->height <= 1 && copy->depth <= 1 && copy->width <= INLINE_BYTES &&
+                 !atomic_load_explicit(&stream->capture, memory_order_relaxed);
+    if (!plain || !host_stream_claim_idle(stream)) return copy_boxes(stream, copy);
+    host_bytes_copy(copy->dst, copy->src, copy->width, copy->width);
+    host_stream_release(stream);
+    return HOST_OK;
+}
+
 int tuttiHostSet(struct CUstream_st *handle, void *ptr, unsigned value, unsigned elem_bytes,
                  size_t pitch, size_t width, size_t height)
 {
@@ -136,13 +148,17 @@ int tuttiHostSet(struct CUstream_st *handle, void *ptr, unsigned value, unsigned
     return submit_op(stream, &op, width <= INLINE_BYTES / elem_bytes / height);
 }
 
+/* Never run here: it is left to waiters and workers, on an idle stream without the queue. */
 int tuttiHostCall(struct CUstream_st *handle, void (*fn)(void *), void *arg)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    struct host_op op = {.kind = HOST_OP_CALL, .call = {fn, arg}};
     if (!stream) return host_bad_handle();
     if (!fn) return HOST_INVALID_VALUE;
-    return submit_op(stream, &op, false);
+    struct host_op op = {.kind = HOST_OP_CALL, .call = {fn, arg}};
+    if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
+        return host_capture_add(stream, &op);
+    if (host_stream_claim_idle(stream)) return host_stream_park(stream, &op);
+    return host_stream_append(stream, &op);
 }
 
 /* ---- streams among each other ---- */
@@ -209,15 +225,28 @@ static int end_of(struct CUstream_st *stream, struct host_place *place_out)
     return HOST_OK;
 }
 
-int tuttiHostStreamSynchronize(struct CUstream_st *handle)
+/* Nothing to wait for, and nothing that forbids to ask. */
+static inline bool is_quiet(const struct CUstream_st *stream)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
+    return !stream->legacy && !atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
+           !host_thread.in_host_fn && host_stream_idle(stream);
+}
+
+static int synchronize(struct CUstream_st *stream)
+{
     struct host_place place;
-    if (!stream) return host_bad_handle();
     int rc = check_wait(stream);
     if (!rc) rc = end_of(stream, &place);
     if (!rc && !host_place_reached(&place)) host_wait_place(&place);
     return rc;
+}
+
+/* hot */
+int tuttiHostStreamSynchronize(struct CUstream_st *handle)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    return is_quiet(stream) ? HOST_OK : synchronize(stream);
 }
 
 int tuttiHostStreamQuery(struct CUstream_st *handle)
@@ -226,6 +255,7 @@ int tuttiHostStreamQuery(struct CUstream_st *handle)
     struct host_place place;
     struct host_place blocker = {NULL, 0};
     if (!stream) return host_bad_handle();
+    if (is_quiet(stream)) return HOST_OK;
     int rc = check_wait(stream);
     if (!rc) rc = end_of(stream, &place);
     if (rc || host_place_reached(&place)) return rc;

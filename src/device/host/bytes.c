@@ -1,0 +1,92 @@
+/* Which way to copy is best depends on the machine, the number of bytes and what else runs. From
+ * 16 KiB on it is learned from the copies themselves: of each class of sizes (a factor of four) the
+ * first copies go one way after the other with a look at the clock, and the later ones the way that
+ * was fastest, until some thousand copies later the lesson is repeated: what memory was cold or
+ * first touched then is warm now. Smaller ones are too short for the clock; what the processor says
+ * of itself decides. All ways give the same bytes. */
+#include "bytes.h"
+
+#include "base/arch/arch.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    CLASSES = 32,
+    SAMPLES = 8,            /* of each way in a lesson */
+    REPEAT = 4096,          /* copies from lesson to lesson; a power of two */
+    LEAST_BYTES = 16 << 10, /* smaller ones are not learned */
+    BETTER_PERCENT = 3      /* than the C library by so much, or it is kept */
+};
+
+struct lesson {
+    _Atomic uint32_t count; /* copies of this class; races lose some, which is harmless */
+    _Atomic uint32_t best;
+    _Atomic uint64_t least[HOST_COPY_WAYS]; /* ticks per KiB, scaled */
+};
+static struct lesson lessons[CLASSES];
+
+static unsigned class_of(size_t bytes)
+{
+    return (63U - (unsigned)__builtin_clzll(bytes)) / 2U;
+}
+
+static void conclude(struct lesson *lesson)
+{
+    uint32_t best = 0;
+    uint64_t least = atomic_load_explicit(&lesson->least[0], memory_order_relaxed);
+    least -= least * BETTER_PERCENT / 100;
+    for (uint32_t way = 1; way < HOST_COPY_WAYS; way++) {
+        uint64_t ticks = atomic_load_explicit(&lesson->least[way], memory_order_relaxed);
+        if (ticks >= least) continue;
+        least = ticks;
+        best = way;
+    }
+    atomic_store_explicit(&lesson->best, best, memory_order_relaxed);
+}
+
+/* The turn-th copy of a lesson. */
+static void learn(struct lesson *lesson, uint32_t turn, void *dst, const void *src, size_t bytes)
+{
+    uint32_t number = turn / SAMPLES; /* in a row: a way leaves the caches as it finds them best */
+    const struct host_copy_way *way = &host_copy_ways[number];
+    _Atomic uint64_t *least = &lesson->least[number];
+    bool fits = bytes >= way->least_bytes && way->is_here();
+    if (turn % SAMPLES == 0) atomic_store_explicit(least, UINT64_MAX, memory_order_relaxed);
+    uint64_t start = tt_cpu_ticks();
+    if (fits) {
+        way->copy(dst, src, bytes);
+        uint64_t ticks = ((tt_cpu_ticks() - start) << 16) / bytes;
+        if (ticks < atomic_load_explicit(least, memory_order_relaxed))
+            atomic_store_explicit(least, ticks, memory_order_relaxed);
+    } else {
+        memcpy(dst, src, bytes);
+    }
+    if (turn == SAMPLES * HOST_COPY_WAYS - 1) conclude(lesson);
+}
+
+void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
+{
+    uintptr_t apart = (uintptr_t)dst - (uintptr_t)src;
+    if (apart < bytes || 0 - apart < bytes) {
+        memmove(dst, src, bytes);
+        return;
+    }
+    if (bytes < LEAST_BYTES) {
+        host_copy_short(dst, src, bytes);
+        return;
+    }
+    struct lesson *lesson = &lessons[class_of(whole)];
+    uint32_t count = atomic_load_explicit(&lesson->count, memory_order_relaxed);
+    atomic_store_explicit(&lesson->count, count + 1, memory_order_relaxed);
+    uint32_t turn = count & (REPEAT - 1);
+    if (turn < SAMPLES * HOST_COPY_WAYS) {
+        learn(lesson, turn, dst, src, bytes);
+        return;
+    }
+    uint32_t best = atomic_load_explicit(&lesson->best, memory_order_relaxed);
+    const struct host_copy_way *way = &host_copy_ways[best];
+    if (bytes < way->least_bytes) way = &host_copy_ways[0];
+    way->copy(dst, src, bytes);
+}

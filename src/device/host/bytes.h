@@ -1,0 +1,19 @@
+/* Copying bytes the way that is fastest here for their number. Private to the room. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* As memmove(). whole: bytes of the copy of which this is a part.                            hot */
+void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole);
+
+struct host_copy_way {
+    void (*copy)(void *dst, const void *src, size_t bytes); /* ranges do not overlap */
+    size_t least_bytes;                                     /* smaller ones never go this way */
+    bool (*is_here)(void);                                  /* the processor has it */
+};
+/* Less than a few pages; ranges do not overlap.                                              hot */
+void host_copy_short(void *dst, const void *src, size_t bytes);
+enum { HOST_COPY_WAYS = 3 };
+/* The first one is everywhere. */
+extern const struct host_copy_way host_copy_ways[HOST_COPY_WAYS];

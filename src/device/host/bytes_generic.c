@@ -1,0 +1,27 @@
+/* The one way to copy that every machine has: the C library's. */
+#include "bytes.h"
+
+#include <string.h>
+
+static void copy_plain(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+void host_copy_short(void *dst, const void *src, size_t bytes)
+{
+    memcpy(dst, src, bytes);
+}
+
+static bool always(void)
+{
+    return true;
+}
+
+static bool never(void)
+{
+    return false;
+}
+
+const struct host_copy_way host_copy_ways[HOST_COPY_WAYS] = {
+    {copy_plain, 0, always}, {copy_plain, 0, never}, {copy_plain, 0, never}};
