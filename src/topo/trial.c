@@ -95,6 +95,24 @@ static int by_score(const void *left, const void *right)
     return a->order > b->order ? 1 : -1;
 }
 
+/* Most nodes have few GPUs, in nearly the right order. */
+static void sort(struct tt_score *scores, int count)
+{
+    if (count > 24) {
+        qsort(scores, (size_t)count, sizeof(*scores), by_score);
+        return;
+    }
+    for (int k = 1; k < count; k++) {
+        struct tt_score moved = scores[k];
+        int to = k;
+        while (to > 0 && by_score(&scores[to - 1], &moved) > 0) {
+            scores[to] = scores[to - 1];
+            to--;
+        }
+        scores[to] = moved;
+    }
+}
+
 /* Left on the device's PCI link, in the scarcer direction. */
 static float pci_left(const struct tt_topo_node *dev)
 {
@@ -138,7 +156,7 @@ static int candidates(struct tt_trial *trial, const struct place *place)
         if (place->back_net >= 0) score_net(trial, &scores[count]);
         count++;
     }
-    qsort(scores, (size_t)count, sizeof(*scores), by_score);
+    sort(scores, count);
     return count;
 }
 

@@ -94,6 +94,18 @@ def check_differences():
     must(p.returncode == 1 and any(r["what"] == "gpus 0 cc" for r in json.loads(p.stdout)), "diff --json")
 
 
+def check_documents():
+    """The pictures of docs/topology.md are what the tool draws."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/pictures")
+    pictures = {"gb200-tray": ["show", "c08-gb200-tray.xml"], "8x3090": ["show", "nccltests-8x3090.xml"],
+                "dgxh100-2": ["search", "c06-dgxh100.xml", "--nodes", "2"], "dgx1v-1": ["search", "c03-dgx1v.xml"],
+                "b200-vm-2": ["search", "gvisor-b200-vm.xml", "--nodes", "2"]}
+    for name, (command, machine, *more) in pictures.items():
+        drawn = run(command, os.path.join(MACHINES, machine), "--svg", *more).stdout
+        must(drawn == open(os.path.join(folder, name + ".svg")).read(),
+             f"docs/pictures/{name}.svg is not what `tutti topo {command} {machine} --svg {' '.join(more)}` draws")
+
+
 def check_bad():
     for line in open(os.path.join(MACHINES, "bad", "ANSWERS.tsv")):
         if line.startswith("#"):
@@ -158,6 +170,7 @@ for machine in machines:
     check_machine(machine)
     check_files(machine)
 check_differences()
+check_documents()
 check_bad()
 check_usage()
 for result in sorted(glob.glob(os.path.join(SHARED, "*.expected.json"))):

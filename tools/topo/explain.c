@@ -305,8 +305,9 @@ static void explain_graph(const struct tale *tale, const struct tt_topo_domain *
         say(tale, "graph", "%s: none was found.", name);
         return;
     }
-    say(tale, "graph", "%s: %d channels of %.4g GB/s, by paths up to %s (%s).", name,
-        graph->nchannels, (double)(domain->inter ? graph->bw_inter : graph->bw_intra),
+    say(tale, "graph", "%s: %d %s of %.4g GB/s, by paths up to %s (%s).", name, graph->nchannels,
+        graph->nchannels == 1 ? "channel" : "channels",
+        (double)(domain->inter ? graph->bw_inter : graph->bw_intra),
         tt_topo_way_name(graph->type_intra), meaning_of((int)graph->type_intra));
     explain_limit(tale, domain, graph);
     if (domain->inter) explain_ends(tale, graph);
@@ -354,7 +355,7 @@ static void advise_direct(const struct tale *tale)
             box_int(box, "nets", n, "dev"));
     }
     for (int n = 0; n < count_of(box, "nets"); n++) {
-        if (nearest(box, n) < TT_WAY_PHB) continue;
+        if (nearest(box, n) < TT_WAY_PHB || !box_int(box, "nets", n, "gdr")) continue;
         say(tale, "advice",
             "NET %d shares no PCI switch with any GPU: its data crosses a CPU. A "
             "slot below a GPU's switch would be faster.",
@@ -386,7 +387,7 @@ static void advise(const struct tale *tale, const struct topo_scenario *scenario
 
 static void tell(const struct tale *tale, const char *path, const struct topo_scenario *scenario)
 {
-    say(tale, "title", "%d x %s: %d GPUs, %d network ports, %d CPUs each", scenario->nodes, path,
+    say(tale, "title", "%d x %s: GPUs %d, network ports %d, CPUs %d", scenario->nodes, path,
         count_of(tale->box, "gpus"), count_of(tale->box, "nets"), count_of(tale->box, "cpus"));
     say(tale, "title", "ways");
     explain_pairs(tale);
