@@ -271,11 +271,14 @@ ncclResult_t ncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeR
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
                              ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags);
 
-/* Id for ranks that are to join `comm`. Not offered: ncclInvalidUsage. */
+/* Id for ranks that are to join `comm`, made by one of its ranks and good for its next child only.
+ * Errors: ncclInvalidUsage when NCCL_COMM_ID is set. */
 ncclResult_t ncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
 ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId);
 
-/* Add ranks to a communicator. Not offered: ncclInvalidUsage. */
+/* New communicator of `nRanks`: the ranks of `comm` under their numbers (rank -1; only the maker of
+ * the id need pass it) and new ones (comm NULL, id, a number from the old size up). `comm` lives
+ * on. */
 ncclResult_t ncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
                           ncclComm_t *newcomm, ncclConfig_t *config);
 ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,

@@ -19,6 +19,13 @@ ncclResult_t tt_call_failed(struct tt_comm *comm, ncclResult_t rc);
 /* Pointer arguments of queries. */
 ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *what);
 
+/* Alive and neither busy nor broken; any phase. */
+ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func);
+
+/* Allocate a child on the parent's device; it inherits the effective config unless one is given. */
+ncclResult_t tt_child_create(const struct tt_comm_request *request, struct tt_comm *parent,
+                             struct tt_comm **child_out);
+
 /* "this process has no device": ncclUnhandledCudaError, said. */
 ncclResult_t tt_check_device(const char *func);
 

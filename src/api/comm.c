@@ -22,8 +22,7 @@ static ncclResult_t check_alive(const struct tt_comm *comm, const char *func)
     return rc;
 }
 
-/* Alive and neither busy nor broken; any phase. */
-static ncclResult_t check_usable(struct tt_comm *comm, const char *func)
+ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
 {
     ncclResult_t rc = check_alive(comm, func);
     if (rc) return rc;
@@ -48,7 +47,7 @@ static ncclResult_t query(ncclComm_t comm, const void *out, const char *func)
     struct tt_comm *own = (struct tt_comm *)comm;
     ncclResult_t rc = check_alive(own, func);
     if (!rc) rc = tt_check_pointer(out, func, "the result pointer");
-    return rc ? rc : check_usable(own, func);
+    return rc ? rc : tt_check_usable(own, func);
 }
 
 ncclResult_t pncclCommCount(const ncclComm_t comm, int *count)
@@ -161,16 +160,13 @@ static ncclResult_t shrink_run(struct tt_job *base)
     return rc;
 }
 
-static ncclResult_t child_create(struct tt_comm *parent, const char *func,
-                                 const ncclConfig_t *config, struct tt_comm **child_out)
+ncclResult_t tt_child_create(const struct tt_comm_request *wish, struct tt_comm *parent,
+                             struct tt_comm **child_out)
 {
-    const struct tt_comm_request request = {.func = func,
-                                            .nranks = parent->member.nranks,
-                                            .rank = parent->member.rank,
-                                            .device = parent->member.device,
-                                            .config = config,
-                                            .inherit = config ? NULL : &parent->config};
+    struct tt_comm_request request = *wish;
     struct tt_comm *child = NULL;
+    request.device = parent->member.device;
+    request.inherit = wish->config ? NULL : &parent->config;
     ncclResult_t rc = tt_comm_alloc(&request, &child);
     if (!rc) rc = tt_plan_create(child, &child->plan);
     if (rc) {
@@ -179,6 +175,17 @@ static ncclResult_t child_create(struct tt_comm *parent, const char *func,
     }
     *child_out = child;
     return ncclSuccess;
+}
+
+/* Its rank and size are known later. */
+static ncclResult_t child_create(struct tt_comm *parent, const char *func,
+                                 const ncclConfig_t *config, struct tt_comm **child_out)
+{
+    const struct tt_comm_request request = {.func = func,
+                                            .nranks = parent->member.nranks,
+                                            .rank = parent->member.rank,
+                                            .config = config};
+    return tt_child_create(&request, parent, child_out);
 }
 
 /* The state of a split or shrink in progress is on the parent; the call itself says ok. */
@@ -198,7 +205,7 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *new
     if (newcomm) *newcomm = NULL;
     ncclResult_t rc = tt_check_device(func);
     if (!rc) rc = tt_check_pointer(newcomm, func, "newcomm");
-    if (!rc) rc = check_usable(own, func);
+    if (!rc) rc = tt_check_usable(own, func);
     if (rc) return tt_group_error(rc);
     if (color < NCCL_SPLIT_NOCOLOR) {
         return tt_call_failed(own, tt_fail(ncclInvalidArgument,
@@ -245,7 +252,7 @@ static ncclResult_t check_shrink(struct tt_comm *own, const int *list, int count
 {
     static const char func[] = "ncclCommShrink";
     ncclResult_t rc =
-        (flags & NCCL_SHRINK_ABORT) ? check_alive(own, func) : check_usable(own, func);
+        (flags & NCCL_SHRINK_ABORT) ? check_alive(own, func) : tt_check_usable(own, func);
     if (!rc) rc = tt_check_pointer(list, func, "excludeRanksList");
     if (!rc && count < 1) {
         rc = tt_fail(ncclInvalidArgument, "%s: excludeRanksCount %d is below 1", func, count);
@@ -308,7 +315,7 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm)
     static const char func[] = "ncclCommFinalize";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
-    ncclResult_t rc = check_usable(own, func);
+    ncclResult_t rc = tt_check_usable(own, func);
     if (!rc && phase_of(own) != TT_COMM_READY) {
         rc = tt_fail(ncclInvalidArgument, "%s: rank %d: the communicator was %s before", func,
                      own->member.rank, phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized");

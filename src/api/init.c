@@ -113,6 +113,15 @@ static ncclResult_t check_rank(const char *func, int nranks, int rank)
     return tt_fail(ncclInvalidArgument, "%s: rank %d is not in 0..%d", func, rank, nranks - 1);
 }
 
+static ncclResult_t check_id(const char *func, const ncclUniqueId *id)
+{
+    ncclResult_t rc = tt_id_check(id);
+    if (rc || tt_id_existing(id) == 0) return rc;
+    return tt_fail(ncclInvalidArgument,
+                   "%s: the unique id is from ncclCommGetUniqueId: only ncclCommGrow takes it",
+                   func);
+}
+
 /* The checks of all forms, in the order that callers can observe. */
 static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, bool runs_now)
 {
@@ -132,7 +141,7 @@ static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, 
     if (!rc) rc = tt_check_pointer(out, request->func, "comm");
     if (!rc) rc = check_rank(request->func, request->nranks, request->rank);
     for (int k = 0; k < request->nids && !rc; k++)
-        rc = tt_id_check(&request->ids[k]);
+        rc = check_id(request->func, &request->ids[k]);
     if (rc) return tt_group_error(rc);
     request->device = tuttiHostGetDevice();
     return tt_group_error(init_start(out, request, runs_now));

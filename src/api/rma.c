@@ -1,4 +1,4 @@
-/* One-sided operations, suspend and resume, growing: not offered. Their arguments are checked as
+/* One-sided operations, suspend and resume: not offered. Their arguments are checked as
  * those who offer them do, then a sentence says so. */
 #include "api/calls.h"
 #include "base/error.h"
@@ -78,43 +78,6 @@ ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t
     return tt_fail(ncclInvalidUsage, "ncclCommMemStats: the memory manager is off");
 }
 
-/* ---- growing ---- */
-
-ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
-{
-    ncclResult_t rc = tt_comm_check((struct tt_comm *)comm, "CommGetUniqueId");
-    if (!rc) rc = tt_check_pointer(uniqueId, "ncclCommGetUniqueId", "uniqueId");
-    if (rc) return rc;
-    return tt_fail(ncclInvalidUsage, "ncclCommGetUniqueId: communicators cannot grow yet; make a "
-                                     "new one with ncclGetUniqueId and ncclCommInitRank");
-}
-
-ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
-                           ncclComm_t *newcomm, ncclConfig_t *config)
-{
-    (void)uniqueId, (void)config;
-    struct tt_comm *own = (struct tt_comm *)comm;
-    ncclResult_t rc = tt_check_pointer(newcomm, "ncclCommGrow", "newcomm");
-    if (rc) return rc;
-    *newcomm = NULL;
-    if (nRanks <= 0) return tt_fail(ncclInvalidArgument, "ncclCommGrow: nRanks %d", nRanks);
-    if (own) rc = tt_comm_check(own, "CommGrow");
-    if (rc) return tt_group_error(rc);
-    if (own && nRanks <= own->member.nranks) {
-        return tt_fail(ncclInvalidArgument,
-                       "ncclCommGrow: nRanks %d does not exceed the present %d", nRanks,
-                       own->member.nranks);
-    }
-    if (own ? rank != -1 : (rank < 0 || rank >= nRanks)) {
-        return tt_group_error(tt_fail(ncclInvalidArgument,
-                                      "ncclCommGrow: rank %d (an existing rank "
-                                      "passes -1, a new one 0..%d)",
-                                      rank, nRanks - 1));
-    }
-    return tt_group_error(tt_fail(ncclInvalidUsage, "ncclCommGrow: communicators cannot grow yet; "
-                                                    "make a new one with ncclCommInitRank"));
-}
-
 /* ---- the weak twins ---- */
 
 __typeof__(pncclPutSignal) ncclPutSignal __attribute__((weak, alias("pncclPutSignal")));
@@ -123,6 +86,3 @@ __typeof__(pncclWaitSignal) ncclWaitSignal __attribute__((weak, alias("pncclWait
 __typeof__(pncclCommSuspend) ncclCommSuspend __attribute__((weak, alias("pncclCommSuspend")));
 __typeof__(pncclCommResume) ncclCommResume __attribute__((weak, alias("pncclCommResume")));
 __typeof__(pncclCommMemStats) ncclCommMemStats __attribute__((weak, alias("pncclCommMemStats")));
-__typeof__(pncclCommGetUniqueId) ncclCommGetUniqueId
-    __attribute__((weak, alias("pncclCommGetUniqueId")));
-__typeof__(pncclCommGrow) ncclCommGrow __attribute__((weak, alias("pncclCommGrow")));

@@ -23,6 +23,25 @@ ncclResult_t tt_id_check(const ncclUniqueId *id);
 /* Communicator id for logs and plugins: keyed hash, says nothing about the secret. */
 uint64_t tt_id_comm(const ncclUniqueId *ids, int nids);
 
+/* ---- ids by which a communicator grows ---- */
+
+/* Make the `number`-th grow's id of a membership: as tt_id_create(), but it also proves to the
+ * parent's ranks that it is theirs and of this grow, and says how many ranks there are already.
+ * Errors: ncclInvalidUsage when NCCL_COMM_ID is set. */
+ncclResult_t tt_id_create_grow(const struct tt_bootstrap *parent, uint64_t number,
+                               ncclUniqueId *id_out);
+/* Was it made by this membership for its `number`-th grow? */
+bool tt_id_is_grow(const struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
+/* Ranks that exist already; 0 for ids of new communicators. The id was checked. */
+int tt_id_existing(const ncclUniqueId *id);
+
+/* Tell the other ranks of a membership an id: n - 1 messages, sealed with the membership's secret.
+ * Local, never blocks. */
+ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
+/* The id that some rank handed out for the `number`-th grow: ncclInProgress until there is one.
+ * Errors: ncclInvalidArgument (its maker counts another number of grows), the membership's. */
+ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, ncclUniqueId *id_out);
+
 #define TT_RECORD_BYTES 256
 
 struct tt_bootstrap_config {
@@ -63,9 +82,10 @@ ncclResult_t tt_bootstrap_allgather(struct tt_bootstrap *bootstrap, const void *
                                     void *all_out);
 ncclResult_t tt_bootstrap_barrier(struct tt_bootstrap *bootstrap);
 
+#define TT_ANY_PEER (-1)
 /* Point to point, bytes <= 4096. send never blocks (queued). poll: ncclInProgress until a message
- * of that (peer, tag) is there; *bytes_out its size. Tags are the caller's; messages of one (peer,
- * tag) stay in order. */
+ * of that (peer, tag) is there; *bytes_out its size. Tags are the caller's, above 0xffff0000 the
+ * room's own; messages of one (peer, tag) stay in order. TT_ANY_PEER looks through all mail. */
 ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
                                const void *message, size_t bytes);
 ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,

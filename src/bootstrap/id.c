@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ID_EXISTING_AT 12
 #define ID_SECRET_AT 16
 #define ID_ADDR_AT 48
 #define ID_SCOPE_AT 105
@@ -82,19 +83,20 @@ void tt_addr_get(struct tt_wire *wire, union tt_addr *addr)
     addr_from_fields(addr, (unsigned char)(word & 0xff), (uint16_t)(word >> 16), ip, scope);
 }
 
-static void id_pack(ncclUniqueId *id, uint8_t flags, const unsigned char *secret,
-                    const union tt_addr *addr)
+void tt_id_pack(ncclUniqueId *id, const struct tt_id_parts *parts, uint32_t existing)
 {
     unsigned char *bytes = (unsigned char *)id->internal;
     unsigned char family, ip[16];
     uint16_t port;
     uint32_t scope;
     memset(id, 0, sizeof(*id));
-    addr_fields(addr, &family, &port, ip, &scope);
+    addr_fields(&parts->addr, &family, &port, ip, &scope);
     memcpy(bytes, id_magic, sizeof(id_magic));
-    bytes[8] = flags;
+    bytes[8] = parts->fixed_address ? ID_FLAG_FIXED : 0;
     bytes[9] = 1;
-    memcpy(bytes + ID_SECRET_AT, secret, TT_SECRET_BYTES);
+    existing = htole32(existing);
+    memcpy(bytes + ID_EXISTING_AT, &existing, sizeof(existing));
+    memcpy(bytes + ID_SECRET_AT, parts->secret, TT_SECRET_BYTES);
     bytes[ID_ADDR_AT] = family;
     bytes[ID_ADDR_AT + 1] = (unsigned char)(port & 0xff);
     bytes[ID_ADDR_AT + 2] = (unsigned char)(port >> 8);
@@ -137,6 +139,13 @@ ncclResult_t tt_id_check(const ncclUniqueId *id)
         return tt_fail(ncclInvalidArgument, "unique id: holds no address");
     }
     return ncclSuccess;
+}
+
+int tt_id_existing(const ncclUniqueId *id)
+{
+    uint32_t existing;
+    memcpy(&existing, id->internal + ID_EXISTING_AT, sizeof(existing));
+    return (int)(le32toh(existing) & INT32_MAX);
 }
 
 ncclResult_t tt_id_read(const ncclUniqueId *id, struct tt_id_parts *parts_out)
@@ -220,14 +229,14 @@ static ncclResult_t hash_secret_file(crypto_generichash_state *state, const char
 /* All processes must make the same id from NCCL_COMM_ID. */
 static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
 {
-    union tt_addr addr;
-    ncclResult_t rc = tt_addr_parse(text, &addr);
+    struct tt_id_parts parts = {.fixed_address = true};
+    ncclResult_t rc = tt_addr_parse(text, &parts.addr);
     if (rc) return tt_fail(ncclInvalidArgument, "NCCL_COMM_ID %s: not an address", text);
     const char *path = tt_param_str("TUTTI_SECRET_FILE");
-    unsigned char secret[TT_SECRET_BYTES], family, ip[16], wire_bytes[TT_ADDR_WIRE_BYTES];
+    unsigned char family, ip[16], wire_bytes[TT_ADDR_WIRE_BYTES];
     uint16_t port;
     uint32_t scope;
-    addr_fields(&addr, &family, &port, ip, &scope);
+    addr_fields(&parts.addr, &family, &port, ip, &scope);
     struct tt_wire wire;
     tt_wire_init(&wire, wire_bytes, sizeof(wire_bytes));
     tt_wire_put32(&wire, family | (uint32_t)port << 16);
@@ -235,18 +244,18 @@ static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
     tt_wire_put32(&wire, 0);
     crypto_generichash_state state;
     crypto_generichash_init(&state, (const unsigned char *)"tutti fixed address", 19,
-                            sizeof(secret));
+                            sizeof(parts.secret));
     crypto_generichash_update(&state, wire_bytes, sizeof(wire_bytes));
     if (path) rc = hash_secret_file(&state, path);
     if (rc) return rc;
-    crypto_generichash_final(&state, secret, sizeof(secret));
-    if (!path && !is_loopback(&addr)) {
+    crypto_generichash_final(&state, parts.secret, sizeof(parts.secret));
+    if (!path && !is_loopback(&parts.addr)) {
         tt_warn("NCCL_COMM_ID %s carries no secret: whoever reaches the address can join; set "
                 "TUTTI_SECRET_FILE",
                 text);
     }
-    id_pack(id_out, ID_FLAG_FIXED, secret, &addr);
-    sodium_memzero(secret, sizeof(secret));
+    tt_id_pack(id_out, &parts, 0);
+    sodium_memzero(&parts, sizeof(parts));
     return ncclSuccess;
 }
 
@@ -278,20 +287,15 @@ ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
 
 ncclResult_t tt_id_create(ncclUniqueId *id_out)
 {
-    union tt_addr addr;
-    ncclUniqueId id;
-    unsigned char secret[TT_SECRET_BYTES];
+    struct tt_id_parts parts = {.fixed_address = false};
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "libsodium: sodium_init failed");
     const char *fixed = tt_param_str("NCCL_COMM_ID");
-    ncclResult_t rc = tt_bootstrap_netif(&addr);
+    ncclResult_t rc = tt_bootstrap_netif(&parts.addr);
     if (rc) return rc;
     if (fixed) return id_from_address(fixed, id_out);
-    randombytes_buf(secret, sizeof(secret));
-    rc = tt_root_open(secret, NULL, &addr);
-    if (!rc) {
-        id_pack(&id, 0, secret, &addr);
-        *id_out = id;
-    }
-    sodium_memzero(secret, sizeof(secret));
+    randombytes_buf(parts.secret, sizeof(parts.secret));
+    rc = tt_root_open(parts.secret, NULL, &parts.addr);
+    if (!rc) tt_id_pack(id_out, &parts, 0);
+    sodium_memzero(&parts, sizeof(parts));
     return rc;
 }

@@ -16,6 +16,9 @@ struct tt_id_parts {
 /* Read a checked id. The caller wipes parts_out->secret. */
 ncclResult_t tt_id_read(const ncclUniqueId *id, struct tt_id_parts *parts_out);
 
+/* Put an id together; `existing` ranks of a communicator that grows, else 0. */
+void tt_id_pack(ncclUniqueId *id, const struct tt_id_parts *parts, uint32_t existing);
+
 /* Secret of a communicator before the root's nonce: all secrets in order. */
 ncclResult_t tt_id_combine(const ncclUniqueId *ids, int nids,
                            unsigned char secret_out[TT_SECRET_BYTES]);

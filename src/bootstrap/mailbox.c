@@ -31,12 +31,16 @@ bool tt_mailbox_put(struct tt_mailbox *mailbox, int peer, uint32_t tag, const vo
     return true;
 }
 
-struct tt_letter *tt_mailbox_take(struct tt_mailbox *mailbox, int peer, uint32_t tag)
+static bool is_wanted(const struct tt_letter *letter, int peer, uint32_t tag)
 {
-    size_t b = bucket_of(peer, tag);
+    return letter->tag == tag && (peer == TT_ANY_PEER || letter->peer == peer);
+}
+
+static struct tt_letter *take_from(struct tt_mailbox *mailbox, size_t b, int peer, uint32_t tag)
+{
     struct tt_letter *before = NULL;
     struct tt_letter *letter = mailbox->first[b];
-    while (letter && (letter->peer != peer || letter->tag != tag)) {
+    while (letter && !is_wanted(letter, peer, tag)) {
         before = letter;
         letter = letter->next;
     }
@@ -48,6 +52,15 @@ struct tt_letter *tt_mailbox_take(struct tt_mailbox *mailbox, int peer, uint32_t
     }
     if (mailbox->last[b] == letter) mailbox->last[b] = before;
     mailbox->bytes -= letter->bytes;
+    return letter;
+}
+
+struct tt_letter *tt_mailbox_take(struct tt_mailbox *mailbox, int peer, uint32_t tag)
+{
+    struct tt_letter *letter = NULL;
+    if (peer != TT_ANY_PEER) return take_from(mailbox, bucket_of(peer, tag), peer, tag);
+    for (size_t b = 0; b < TT_MAIL_BUCKETS && !letter; b++)
+        letter = take_from(mailbox, b, peer, tag);
     return letter;
 }
 

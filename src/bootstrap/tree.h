@@ -49,7 +49,8 @@ struct tt_mailbox {
 };
 bool tt_mailbox_put(struct tt_mailbox *mailbox, int peer, uint32_t tag, const void *text,
                     size_t bytes);
-/* The oldest of (peer, tag), taken out; NULL when there is none. Free with free(). */
+/* The oldest of (peer, tag), taken out; NULL when there is none. Free with free(). TT_ANY_PEER:
+ * some peer's. */
 struct tt_letter *tt_mailbox_take(struct tt_mailbox *mailbox, int peer, uint32_t tag);
 void tt_mailbox_fini(struct tt_mailbox *mailbox);
 

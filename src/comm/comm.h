@@ -69,6 +69,8 @@ struct tt_comm {
     struct tt_watch *watch;      /* owned */
     struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */
     uint64_t child_count;        /* splits so far, on all ranks alike */
+    bool grow_id_made;           /* by tt_comm_grow_id(), for the next child */
+    ncclUniqueId grow_id;
     struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
     int color, key;             /* as given to split */
     _Atomic uint32_t graph_refs; /* captured works alive */
@@ -99,6 +101,14 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt
                            const ncclConfig_t *config);
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
                             struct tt_comm *child, const ncclConfig_t *config, int flags);
+
+/* Id for new ranks of `comm`, also handed to the ranks that exist (n - 1 small messages). Local.
+ * Errors as tt_id_create_grow(). */
+ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out);
+/* Existing ranks: join `child` (allocated with the new size and the old rank) by the id: the given
+ * one, or (`id` NULL) the one that this rank made or another handed out; waits for it within
+ * TUTTI_INIT_TIMEOUT. All ranks meet as in tt_comm_init(). */
+ncclResult_t tt_comm_grow(struct tt_comm *parent, struct tt_comm *child, const ncclUniqueId *id);
 
 /* Phases: alloc INIT, init READY (state ncclSuccess in both cases unless the request is
  * non-blocking: then the background group sets the state); api sets FINALIZING, finalize sets

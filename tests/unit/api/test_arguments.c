@@ -346,6 +346,54 @@ static void shrink_checks(void **state)
     fake_comm_free(comm);
 }
 
+static void grow_checks(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true), *alone = fake_comm(1, 0, true);
+    ncclComm_t handle = (ncclComm_t)comm, child = NULL;
+    ncclUniqueId id, plain, damaged = {{0}};
+    (void)state;
+    fake_reset();
+    assert_int_equal(ncclGetUniqueId(&plain), ncclSuccess);
+    assert_int_equal(ncclCommGetUniqueId(NULL, &id), ncclInvalidArgument);
+    assert_int_equal(ncclCommGetUniqueId(handle, NULL), ncclInvalidArgument);
+    assert_int_equal(ncclCommGetUniqueId(handle, &id), ncclSuccess);
+    const struct {
+        const char *name;
+        struct tt_comm *comm;
+        int nranks, rank;
+        const ncclUniqueId *id;
+        ncclResult_t rc;
+    } cases[] = {
+        {"no ranks", comm, 0, -1, &id, ncclInvalidArgument},
+        {"no growth", comm, 2, -1, &id, ncclInvalidArgument},
+        {"an old rank with a number", comm, 3, 0, &id, ncclInvalidArgument},
+        {"a damaged id", comm, 3, -1, &damaged, ncclInvalidArgument},
+        {"an old rank without id", comm, 3, -1, NULL, ncclSuccess},
+        {"an old rank with the id", comm, 3, -1, &id, ncclSuccess},
+        {"a lone rank without any id", alone, 3, -1, NULL, ncclInvalidArgument},
+        {"a new rank without id", NULL, 3, 2, NULL, ncclInvalidArgument},
+        {"a negative new rank", NULL, 3, -1, &id, ncclInvalidArgument},
+        {"a new rank beyond", NULL, 3, 3, &id, ncclInvalidArgument},
+        {"a new rank that is taken", NULL, 3, 1, &id, ncclInvalidArgument},
+        {"an id of a new communicator", NULL, 3, 2, &plain, ncclInvalidArgument},
+        {"a new rank", NULL, 3, 2, &id, ncclSuccess},
+    };
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        print_message("case: %s\n", cases[k].name);
+        assert_int_equal(ncclCommGrow((ncclComm_t)cases[k].comm, cases[k].nranks, cases[k].id,
+                                      cases[k].rank, &child, NULL),
+                         cases[k].rc);
+        assert_int_equal(tt_group_depth(), 0);
+        assert_int_equal(child != NULL, cases[k].rc == ncclSuccess);
+        if (child) assert_int_equal(ncclCommAbort(child), ncclSuccess);
+    }
+    assert_int_equal(ncclCommGrow(handle, 3, &id, -1, NULL, NULL), ncclInvalidArgument);
+    assert_int_equal(ncclCommInitRank(&child, 3, id, 2), ncclInvalidArgument);
+    assert_null(child);
+    fake_comm_free(comm);
+    fake_comm_free(alone);
+}
+
 static void memory_checks(void **state)
 {
     struct tt_comm *comm = fake_comm(1, 0, true);
@@ -380,11 +428,10 @@ static void memory_checks(void **state)
 static void what_is_not_offered(void **state)
 {
     struct tt_comm *comm = fake_comm(2, 0, true);
-    ncclComm_t handle = (ncclComm_t)comm, child = NULL;
+    ncclComm_t handle = (ncclComm_t)comm;
     ncclDevCommRequirements_t needs = NCCL_DEV_COMM_REQUIREMENTS_INITIALIZER;
     ncclCommProperties_t props = NCCL_COMM_PROPERTIES_INITIALIZER;
     ncclDevComm_t device_comm;
-    ncclUniqueId id;
     uint64_t bytes;
     (void)state;
     fake_reset();
@@ -394,9 +441,6 @@ static void what_is_not_offered(void **state)
     assert_int_equal(ncclCommSuspend(handle, NCCL_SUSPEND_MEM), ncclInvalidUsage);
     assert_int_equal(ncclCommResume(handle), ncclInvalidUsage);
     assert_int_equal(ncclCommMemStats(handle, ncclStatGpuMemTotal, &bytes), ncclInvalidUsage);
-    assert_int_equal(ncclCommGetUniqueId(handle, &id), ncclInvalidUsage);
-    assert_int_equal(ncclCommGrow(handle, 2, &id, -1, &child, NULL), ncclInvalidArgument);
-    assert_int_equal(ncclCommGrow(handle, 3, &id, -1, &child, NULL), ncclInvalidUsage);
     assert_int_equal(ncclDevCommCreate(handle, NULL, &device_comm), ncclInvalidArgument);
     assert_int_equal(ncclDevCommCreate(handle, &needs, &device_comm), ncclInvalidUsage);
     assert_int_equal(ncclDevCommDestroy(handle, NULL), ncclInvalidArgument);
@@ -419,6 +463,7 @@ int main(void)
         cmocka_unit_test(init_all_checks),
         cmocka_unit_test(lifetime),
         cmocka_unit_test(shrink_checks),
+        cmocka_unit_test(grow_checks),
         cmocka_unit_test(memory_checks),
         cmocka_unit_test(what_is_not_offered),
     };
