@@ -17,6 +17,7 @@ struct tt_net;
 struct tt_proxy;
 struct tt_profiler;
 struct tt_plan;
+struct tt_gpu_model;
 struct tt_registry;
 struct tt_peer_reach;
 struct tt_watch;
@@ -53,6 +54,7 @@ struct tt_comm {
     struct tt_order *order_used;  /* own, or the parent's when resources are shared */
     struct tt_tune_env tune;
     struct tt_topo_plan topo;             /* owned */
+    struct tt_gpu_model *gpu;             /* owned; of the machine that the devices play; or NULL */
     struct tt_tuner *tuner;               /* owned; NULL without plugin */
     struct tt_profiler *profiler;         /* owned; NULL without plugin */
     struct tt_transport *transport;       /* owned */

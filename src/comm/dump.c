@@ -44,7 +44,7 @@ void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *ag
     const struct tt_comm *comm = birth->comm;
     int n = comm->member.nranks;
     int rank = comm->member.rank;
-    bool plays = comm->topo.machine;
+    bool plays = comm->topo.layout != NULL;
     char *text = NULL;
     if (is_asked(comm, "NCCL_TOPO_DUMP_FILE", "NCCL_TOPO_DUMP_FILE_RANK")) {
         int node = agreed->ranks[rank].node;

@@ -135,7 +135,7 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
         .nchannels = comm->topo.nchannels,
         .ncores = agreed->cores,
         .all_direct = !any_net && !(agreed->flags & TT_RECORD_P2P_OFF),
-        .modelled = comm->topo.machine,
+        .gpu = comm->gpu,
         .crowded = agreed->crowded,
         .deterministic = (agreed->flags & TT_RECORD_DETERMINISTIC) != 0,
         .slice_bytes = agreed->slice_bytes,

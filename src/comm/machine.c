@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/init.h"
+#include "tune/gpu_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,16 @@ static void report_machine(const struct tt_birth *birth, const struct tt_agreeme
     free(text);
 }
 
+/* What the machine's links would cost, for the choice of algorithms. */
+static ncclResult_t model_machine(struct tt_comm *comm)
+{
+    comm->gpu = tt_calloc(1, sizeof(*comm->gpu));
+    if (!comm->gpu) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    ncclResult_t rc = tt_gpu_model_make(comm->topo.layout, comm->gpu);
+    if (comm->gpu->nchannels > comm->topo.nchannels) comm->gpu->nchannels = comm->topo.nchannels;
+    return rc ? rc : compare_plans(comm, &comm->topo);
+}
+
 ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed)
 {
     struct tt_comm *comm = birth->comm;
@@ -94,7 +105,7 @@ ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *
         rc = tt_topo_plan_from_file(birth->machine, agreed->ranks, n, agreed->nchannels, plan);
         (void)tt_log_expect(before);
         if (!rc) report_machine(birth, agreed);
-        if (!rc) return compare_plans(comm, plan);
+        if (!rc) return n > 1 ? model_machine(comm) : ncclSuccess;
         tt_info(
             TT_LOG_INIT | TT_LOG_GRAPH,
             "NCCL_TOPO_FILE does not describe the devices of this communicator: rings and trees "

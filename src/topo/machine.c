@@ -158,7 +158,7 @@ static ncclResult_t place_host(struct join *join, int h)
 
 /* ---- the plan ---- */
 
-/* The rings and trees of the first channels; takes them out of the layout. */
+/* The rings and trees of the first channels move; the rest of the layout goes along. */
 static void take_over(struct tt_topo_layout *layout, int nchannels, struct tt_topo_plan *plan)
 {
     *plan = (struct tt_topo_plan){
@@ -168,7 +168,7 @@ static void take_over(struct tt_topo_layout *layout, int nchannels, struct tt_to
         .p2p_channels = layout->p2p_channels,
         .p2p_per_peer = layout->p2p_per_peer,
         .nvls_channels = layout->nvls_channels,
-        .machine = true,
+        .layout = layout,
         .nrings = layout->nrings,
         .ntrees = layout->ntrees,
     };
@@ -191,7 +191,6 @@ ncclResult_t tt_topo_plan_from_file(const struct tt_topo_file *file,
         rc = place_host(&join, h);
     if (!rc) rc = tt_topo_layout_make(join.places, join.nplaces, &layout);
     if (!rc) take_over(layout, nchannels_most, plan_out);
-    tt_topo_layout_free(layout);
     join_fini(&join);
     return rc;
 }

@@ -157,5 +157,6 @@ void tt_topo_plan_free(struct tt_topo_plan *plan)
         free(plan->ring[c]);
         free(plan->tree[c]);
     }
+    tt_topo_layout_free(plan->layout);
     *plan = (struct tt_topo_plan){0};
 }

@@ -4,6 +4,7 @@
  * behind it and it never sees them. A plugin that prefers an entry sets it to 0, which no
  * prediction of ours undercuts: its wish wins. What the user's lists forbid is -1 before the
  * plugin is asked, and stays so whatever it answers. */
+#include "gpu_model.h"
 #include "lists.h"
 #include "model.h"
 
@@ -41,17 +42,37 @@ static bool order_shows(const struct tt_tune_query *query)
     return is_reduction(query->func) && is_float(query->type) && !compares;
 }
 
+static bool narrow(const struct tt_tune_query *query)
+{
+    return query->type == ncclFloat8e4m3 || query->type == ncclFloat8e5m2;
+}
+
 /* Eight-bit floats are rounded at every hop of a ring: too coarse for long ones. */
 static bool too_coarse(const struct tt_tune_env *env, const struct tt_tune_query *query)
 {
-    bool narrow = query->type == ncclFloat8e4m3 || query->type == ncclFloat8e5m2;
-    return narrow && is_reduction(query->func) && env->nranks > 8;
+    return narrow(query) && is_reduction(query->func) && env->nranks > 8;
 }
 
-/* Programs that NCCL does not have. */
-static bool own_program(enum tt_algo algo)
+static struct tt_gpu_query gpu_query(const struct tt_tune_query *query)
 {
-    return algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT;
+    return (struct tt_gpu_query){
+        .func = query->func, .bytes = query->bytes, .nops = query->nops, .narrow = narrow(query)};
+}
+
+static bool models(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    return env->gpu && query->func <= TT_FUNC_ALLREDUCE;
+}
+
+/* As NCCL would have it on the machine that is played; multicast and the rest have no program. */
+static double gpu_cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                       enum tt_algo algo, enum tt_proto proto)
+{
+    const struct tt_gpu_query asked = gpu_query(query);
+    bool coarse = algo == TT_ALGO_RING && narrow(query) && env->nranks > 8;
+    if (algo >= TT_ALGO_NCCL_COUNT_ || !tt_program_exists(query->func, algo, proto)) return -1;
+    double time = (double)tt_gpu_time(env->gpu, &asked, algo, proto);
+    return coarse && time > 0 ? time * 1024 : time;
 }
 
 static double cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
@@ -59,9 +80,8 @@ static double cost(const struct tt_tune_env *env, const struct tt_tune_query *qu
 {
     bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE;
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
-    if (env->modelled && own_program(algo) && query->func <= TT_FUNC_ALLREDUCE && !lists->algo_text)
-        return -1;
     if (shaped && env->deterministic && order_shows(query)) return -1;
+    if (models(env, query)) return gpu_cost(env, query, algo, proto);
     double time = tt_model_time(env, query, algo, proto);
     return time > 0 && algo == TT_ALGO_RING && too_coarse(env, query) ? time * 1024 : time;
 }
@@ -135,10 +155,16 @@ enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 
 /* One channel per 64 KiB; direct, one-shot and messages run on one. */
 static int channel_count(const struct tt_tune_env *env, const struct tt_tune_query *query,
-                         enum tt_algo algo, int wish)
+                         const struct tt_tune_choice *choice, int wish)
 {
-    if (algo != TT_ALGO_RING && algo != TT_ALGO_TREE) return 1;
+    if (choice->algo != TT_ALGO_RING && choice->algo != TT_ALGO_TREE) return 1;
     size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
+    if (models(env, query)) {
+        const struct tt_gpu_query asked = gpu_query(query);
+        struct tt_gpu_choice spread = {.algo = choice->algo, .proto = choice->proto};
+        tt_gpu_spread(env->gpu, &asked, &spread);
+        own = (size_t)spread.nchannels;
+    }
     size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
     if (wish > 0) own = (size_t)wish;
     return (int)tt_min_size(tt_max_size(own, 1), most);
@@ -190,7 +216,7 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     bool tuned = (int)query->func <= (int)TT_FUNC_ALLREDUCE;
     int wish = tuner && tuned ? ask(tuner, &asked, &costs) : 0;
     if (!pick(&costs, &choice)) return nothing_left(env, query, &lists);
-    choice.nchannels = channel_count(env, &asked, choice.algo, wish);
+    choice.nchannels = channel_count(env, &asked, &choice, wish);
     choice.chunk_bytes = chunk_bytes(env, &asked, &choice);
     if (tuner && tuned) choice.chunk_bytes = wished_chunk(env, &asked, tuner, &choice);
     *choice_out = choice;

@@ -1,12 +1,14 @@
 /* One rank of a communicator over several hosts of one machine file: rank r is device r % GPUS of
- * host r / GPUS. Sums up once, and tells when a value is wrong. */
+ * host r / GPUS. Sums up once, and tells when a value is wrong;
+ * then calls of several sizes, for the log. */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT = 300007 };
+enum { COUNT = 300007, MOST_BYTES = 8 << 20 };
+static const size_t sizes[] = {8, 2048, 131072, 524288, 2097152, MOST_BYTES};
 
 int main(int argc, char **argv)
 {
@@ -25,10 +27,13 @@ int main(int argc, char **argv)
     int rc = (int)ncclGetUniqueId(&id); /* the same for all: NCCL_COMM_ID is set */
     rc = rc ? rc : (int)cudaSetDevice(rank % gpus);
     rc = rc ? rc : (int)ncclCommInitRank(&comm, nranks, id, rank);
-    rc = rc ? rc : (int)cudaMalloc((void **)&values, COUNT * sizeof(float));
+    rc = rc ? rc : (int)cudaMalloc((void **)&values, MOST_BYTES);
     rc = rc ? rc : (int)cudaMemcpy(values, plain, COUNT * sizeof(float), cudaMemcpyHostToDevice);
     rc = rc ? rc : (int)ncclAllReduce(values, values, COUNT, ncclFloat, ncclSum, comm, NULL);
     rc = rc ? rc : (int)cudaMemcpy(plain, values, COUNT * sizeof(float), cudaMemcpyDeviceToHost);
+    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]) && !rc; k++)
+        rc = (int)ncclAllReduce(values, values, sizes[k], ncclInt8, ncclMax, comm, NULL);
+    rc = rc ? rc : (int)cudaStreamSynchronize(NULL);
     for (int i = 0; i < COUNT && !rc; i++)
         wrong += plain[i] != (float)(nranks * (i % 1000) + nranks * (nranks - 1) / 2);
     rc = rc ? rc : (int)ncclCommDestroy(comm);

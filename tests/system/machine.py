@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """machine.py TUTTI PROGRAM MACHINES_FOLDER: the devices play a machine (NCCL_TOPO_FILE); the rings and trees that
-communicators log are those that `tutti topo export` finds, over one host and over two, and their sums are right."""
+communicators log are those that `tutti topo export` finds, over one host and over two, calls take the algorithms, protocols and
+channels that NCCL would take (of those that run on hosts: no multicast), and sums are right."""
 import json, os, re, subprocess, sys, tempfile
 
 TUTTI, PROGRAM, FOLDER = sys.argv[1:4]
+os.environ["NCCL_ALGO"] = "^NVLS,NVLSTree,PAT"
 
 
 def scenario(machine, nodes):
@@ -14,7 +16,7 @@ def scenario(machine, nodes):
 
 
 def logs(machine, gpus, nodes, folder):
-    environment = dict(os.environ, NCCL_TOPO_FILE=machine, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH",
+    environment = dict(os.environ, NCCL_TOPO_FILE=machine, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH,TUNING",
                        NCCL_DEBUG_FILE=os.path.join(folder, "log.%p"))
     command = [TUTTI, "run", "-n", str(gpus * nodes), PROGRAM, str(gpus)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
@@ -30,7 +32,9 @@ def logs(machine, gpus, nodes, folder):
     p2p = re.search(r"(\d+) coll channels, 0 collnet channels, (\d+) nvls channels, (\d+) p2p channels, (\d+) p2p", text)
     system = re.findall(r"=== System : maxBw ([\d.]+) totalBw ([\d.]+) ===", text)
     patterns = re.findall(r"Pattern (\d+), crossNic (\d+), nChannels (\d+), bw [\d.]+/[\d.]+, type (\w+)/(\w+), sameChannels (\d)", text)
-    return rings, trees, tuple(map(int, p2p.groups())), system, patterns
+    calls = {int(size): [algo, proto, int(last) + 1] for size, algo, proto, last in re.findall(
+        r"AllReduce: (\d+) Bytes -> Algo (\w+) proto (\w+) channel{Lo..Hi}={0..(\d+)}", text)}
+    return rings, trees, tuple(map(int, p2p.groups())), system, patterns, calls
 
 
 def compare(name, nodes):
@@ -38,7 +42,7 @@ def compare(name, nodes):
     gpus, wished = scenario(machine, nodes)
     layout, domain = wished["layout"], wished["domains"][0]
     with tempfile.TemporaryDirectory() as folder:
-        rings, trees, counts, system, patterns = logs(machine, gpus, nodes, folder)
+        rings, trees, counts, system, patterns, calls = logs(machine, gpus, nodes, folder)
     channels = layout["channels"]
     wanted = (channels, layout["nvls_channels"], layout["p2p_channels"], layout["p2p_channels_per_peer"])
     assert counts == wanted, f"{name}: channels {counts}, export says {wanted}"
@@ -52,6 +56,10 @@ def compare(name, nodes):
                 assert trees[c, rank] == tree[4 * rank:4 * rank + 4], f"{name}: tree {c} rank {rank}: {trees[c, rank]}"
     assert all((0, rank) in trees for rank in range(gpus * nodes))
     assert set(system) == {(f"{domain['max_bw']:.1f}", f"{domain['total_bw']:.1f}")}, f"{name}: {set(system)}"
+    for size, algo, proto, nchannels, _, _ in wished["tuning"]["choices"]["AllReduce"]:
+        if size in calls:
+            assert calls[size] == [algo.upper(), proto.upper(), nchannels], f"{name}: {size} bytes took {calls[size]}"
+    assert len(calls) >= 6, f"{name}: only {sorted(calls)} logged"
     ring = domain["graphs"]["ring"]
     line = (str(ring["pattern_id"]), str(ring["cross_nic"]), str(ring["channels"]), ring["type_intra"], ring["type_inter"],
             str(ring["same_channels"]))
