@@ -25,8 +25,7 @@ struct tt_tree_place { /* a rank's place in one tree; -1: none */
 struct tt_topo_plan { /* owned by the caller of tt_topo_plan_make; free with tt_topo_plan_free */
     int nranks, nnodes, nchannels;
     int p2p_channels, p2p_per_peer, nvls_channels; /* as the machine would have them; for logs */
-    struct tt_topo_layout *layout; /* owned; of a machine file, its rings and trees moved here;
-                                    * NULL: flat hosts */
+    struct tt_topo_layout *layout; /* owned; what else a machine file says; NULL: flat */
     int nrings, ntrees;            /* distinct ones */
     int ring_of[TT_MAX_CHANNELS];  /* number of a channel's ring */
     int tree_of[TT_MAX_CHANNELS];  /* number of a channel's tree */
