@@ -206,6 +206,7 @@ static void complain_first(const struct tt_log_config *config)
         .place = {__FILE__, __LINE__, __func__},
         .device = tuttiLogDevice,
     };
+    if (config->complaint_count && atomic_flag_test_and_set(&tuttiLogTold)) return;
     for (int i = 0; i < config->complaint_count; i++) {
         emit_text(&origin, "%s", config->complaints[i]);
     }
@@ -230,5 +231,6 @@ void tt_log_set_device(int device)
 
 void tt_log_reset(void)
 {
+    atomic_flag_clear(&tuttiLogTold);
     atomic_store_explicit(&log_now.word, 0, memory_order_release);
 }
