@@ -50,6 +50,21 @@ struct tuttiKernel {
  * any time. Returns 0, or 1 when a field is wrong, or 2 without memory. */
 int tuttiRegisterKernel(const struct tuttiKernel *kernel);
 
+/* ---- tuner plugins ---- */
+
+struct ncclComm;
+
+struct tuttiTunerUse { /* what the communicator's tuner plugin did on this rank so far */
+    size_t size;       /* sizeof(struct tuttiTunerUse), set by the caller */
+    unsigned long long asked;
+    double p50_usec, max_usec, sum_usec; /* time spent inside the plugin */
+    char name[64];                       /* "" without a plugin */
+};
+
+/* Fill *use. Returns 0, or the ncclResult_t: comm is no live communicator, use is NULL or its size
+ * is not one that this library knows. Not while another thread calls for this communicator. */
+int tuttiTunerUsed(struct ncclComm *comm, struct tuttiTunerUse *use);
+
 #if defined(__GNUC__)
 #pragma GCC visibility pop
 #endif

@@ -3,6 +3,7 @@
 #define TUTTI_NCCL_TUNER_H_
 
 #include "common.h"
+#include "tuner_v5.h"
 
 #include <stddef.h>
 
@@ -41,21 +42,8 @@
 #define NCCL_NUM_COMPCAPS_V5 4
 #define NCCL_NUM_TUNING_SCALES_V5 3
 
-typedef struct {
-    double baseLatencies[7][3];
-    double hwLatencies[3][7][3];
-    double llMaxBws[4][3];
-    double perChMaxRingLL128Bws[4][3];
-    double perChMaxTreeLL128Bws[4][3];
-    double perChMaxTreeBws[4][3];
-    double perChMaxNVLSTreeBws[4][3];
-} ncclTunerConstants_v6_t;
-
-typedef struct {
-    int nNvlDomains;
-    int minRanksPerNvlDomain;
-    int maxRanksPerNvlDomain;
-} ncclNvlDomainInfo_v6_t;
+typedef ncclTunerConstants_v5_t ncclTunerConstants_v6_t;
+typedef ncclNvlDomainInfo_v5_t ncclNvlDomainInfo_v6_t;
 
 typedef struct {
     const char *name;

@@ -1,12 +1,16 @@
 /* A communicator's later life: queries, split, shrink, and its ends. Each change is a job, so that
  * it may wait for GroupEnd or run in the background. */
+#include "tutti.h"
+
 #include "api/calls.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "mem/mem.h"
+#include "plugin/tuner.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +52,25 @@ static ncclResult_t query(ncclComm_t comm, const void *out, const char *func)
     ncclResult_t rc = check_alive(own, func);
     if (!rc) rc = tt_check_pointer(out, func, "the result pointer");
     return rc ? rc : tt_check_usable(own, func);
+}
+
+int tuttiTunerUsed(struct ncclComm *comm, struct tuttiTunerUse *use)
+{
+    struct tt_tuner_stats stats;
+    ncclResult_t rc = query(comm, use, "tuttiTunerUsed");
+    if (rc) return (int)rc;
+    if (use->size != sizeof(*use)) {
+        return (int)tt_fail(ncclInvalidArgument, "tuttiTunerUsed: size is %zu, not %zu", use->size,
+                            sizeof(*use));
+    }
+    tt_tuner_stats(((struct tt_comm *)comm)->tuner, &stats);
+    *use = (struct tuttiTunerUse){.size = sizeof(*use),
+                                  .asked = stats.asked,
+                                  .p50_usec = stats.p50_usec,
+                                  .max_usec = stats.max_usec,
+                                  .sum_usec = stats.sum_usec};
+    snprintf(use->name, sizeof(use->name), "%s", stats.name);
+    return 0;
 }
 
 ncclResult_t pncclCommCount(const ncclComm_t comm, int *count)

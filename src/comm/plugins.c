@@ -10,6 +10,7 @@
 #include "plugin/profiler.h"
 #include "plugin/tuner.h"
 #include "proxy/proxy.h"
+#include "tune/gpu_model.h"
 
 #include <string.h>
 
@@ -33,10 +34,13 @@ ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net)
 {
     ncclResult_t rc = open_net(comm, needs_net);
     if (rc) return rc;
+    ncclTunerConstants_v6_t constants;
+    tt_gpu_constants(&constants);
     const struct tt_tuner_config config = {.comm_id = comm->member.comm_id,
                                            .nranks = comm->member.nranks,
                                            .nnodes = comm->tune.nnodes,
                                            .ppn = comm->tune.ppn,
+                                           .constants = &constants,
                                            .net_library = tt_net_library(comm->net)};
     tt_tuner_open(&config, &comm->tuner);
     const struct tt_profiler_config watched = {.member = &comm->member,

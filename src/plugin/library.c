@@ -93,18 +93,18 @@ void tt_library_close(struct tt_library *library)
     library->handle = NULL;
 }
 
-void *tt_plugin_newest(void *object)
+const void *tt_plugin_newest(const void *object)
 {
     return object;
 }
 
-void *tt_library_adopt(const struct tt_library *library, const struct tt_plugin_abi *abis,
-                       size_t nabis, int *version_out)
+const void *tt_library_adopt(const struct tt_library *library, const struct tt_plugin_abi *abis,
+                             size_t nabis, struct tt_plugin_found *found_out)
 {
     for (size_t i = 0; i < nabis; i++) {
-        void *object = dlsym(library->handle, abis[i].symbol);
+        const void *object = dlsym(library->handle, abis[i].symbol);
         if (!object) continue;
-        *version_out = abis[i].version;
+        *found_out = (struct tt_plugin_found){abis[i].version, object};
         return abis[i].adapt(object);
     }
     return NULL;
@@ -118,21 +118,24 @@ static bool open_for(const struct tt_plugin_kind *kind, const char *net_library,
     const char *name = tt_param_str(kind->variable);
     if (name && !strcasecmp(name, "none")) return false;
     if (tt_library_open(kind->label, kind->sub, kind->prefix, name, library)) return true;
+    if (kind->other_prefix &&
+        tt_library_open(kind->label, kind->sub, kind->other_prefix, name, library))
+        return true;
     return net_library &&
            tt_library_open(kind->label, kind->sub, kind->prefix, net_library, library);
 }
 
-static void *load(const struct tt_plugin_kind *kind, struct tt_library *library,
-                  const char *net_library)
+static const void *load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
+                        const char *net_library)
 {
-    int version = 0;
+    struct tt_library *library = &slot->library;
     if (!open_for(kind, net_library, library)) return NULL;
-    void *table = tt_library_adopt(library, kind->abis, kind->nabis, &version);
+    const void *table = tt_library_adopt(library, kind->abis, kind->nabis, &slot->found);
     bool tells = !net_library || strcmp(library->path, net_library) != 0;
     if (table) {
-        /* every kind's table begins with the plugin's name */
+        const char *name = *(const char *const *)slot->found.object;
         tt_info(kind->sub, "%s/Plugin: %s %s (v%d)", kind->label, kind->loaded,
-                *(const char *const *)table, version);
+                name ? name : "without a name", slot->found.version);
         tt_info(kind->sub, "Successfully loaded external %s plugin %s", kind->noun, library->path);
         return table;
     }
@@ -144,15 +147,15 @@ static void *load(const struct tt_plugin_kind *kind, struct tt_library *library,
     return NULL;
 }
 
-void *tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
-                        const char *net_library)
+const void *tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
+                              const char *net_library)
 {
     pthread_mutex_lock(&slot->lock);
     if (slot->users == 0 && !slot->failed) {
-        slot->table = load(kind, &slot->library, net_library);
+        slot->table = load(kind, slot, net_library);
         slot->failed = !slot->table;
     }
-    void *table = slot->failed ? NULL : slot->table;
+    const void *table = slot->failed ? NULL : slot->table;
     if (table) slot->users++;
     pthread_mutex_unlock(&slot->lock);
     return table;

@@ -77,18 +77,19 @@ static void list_candidates(void)
 static bool load(struct candidate *candidate)
 {
     struct tt_library *library = &candidate->library;
-    int version = 0;
+    struct tt_plugin_found found;
     if (candidate->table) return true;
     if (!tt_library_open("NET", net_sub, "libnccl-net", candidate->name[0] ? candidate->name : NULL,
                          library))
         return false;
-    candidate->table = tt_library_adopt(library, abis, TT_LEN(abis), &version);
+    candidate->table = tt_library_adopt(library, abis, TT_LEN(abis), &found);
     if (!candidate->table) {
         tt_info(net_sub, "External network plugin %s is unsupported", library->path);
         tt_library_close(library);
         return false;
     }
-    tt_info(net_sub, "NET/Plugin: Loaded net plugin %s (v%d)", candidate->table->name, version);
+    tt_info(net_sub, "NET/Plugin: Loaded net plugin %s (v%d)", candidate->table->name,
+            found.version);
     tt_info(net_sub, "Successfully loaded external network plugin %s", library->path);
     if (tt_param_is_set("NCCL_NET_PLUGIN_REF_COUNT"))
         candidate->users = (int)tt_param_int("NCCL_NET_PLUGIN_REF_COUNT");

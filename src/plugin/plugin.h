@@ -30,13 +30,19 @@ void tt_library_close(struct tt_library *library);
 struct tt_plugin_abi {
     int version;
     const char *symbol;
-    void *(*adapt)(void *object); /* NULL: out of memory (told) */
+    /* NULL: out of memory (told) */
+    const void *(*adapt)(const void *object);
+};
+/* What a library was found to export. Every kind's object begins with the plugin's name. */
+struct tt_plugin_found {
+    int version;
+    const void *object; /* as exported; borrowed from the library */
 };
 /* The newest version that the library exports, as the newest table; NULL when it has none. */
-void *tt_library_adopt(const struct tt_library *library, const struct tt_plugin_abi *abis,
-                       size_t nabis, int *version_out);
+const void *tt_library_adopt(const struct tt_library *library, const struct tt_plugin_abi *abis,
+                             size_t nabis, struct tt_plugin_found *found_out);
 /* `adapt` of the newest version: the object is the table. */
-void *tt_plugin_newest(void *object);
+const void *tt_plugin_newest(const void *object);
 
 /* A kind of which a process has one library, shared by its communicators. Static storage. */
 struct tt_plugin_kind {
@@ -45,6 +51,7 @@ struct tt_plugin_kind {
     const char *loaded;               /* "Using", "Loaded": what the log says of its name */
     const char *variable;             /* NCCL_TUNER_PLUGIN */
     const char *prefix;               /* "libnccl-tuner" */
+    const char *other_prefix;         /* tried after it; NULL: none */
     uint32_t sub;                     /* subsystems of its log lines */
     const struct tt_plugin_abi *abis; /* newest first */
     size_t nabis;
@@ -54,12 +61,13 @@ struct tt_plugin_slot {
     int users;
     bool failed; /* for good: nobody tries again */
     struct tt_library library;
-    void *table; /* borrowed from the library */
+    struct tt_plugin_found found;
+    const void *table; /* borrowed from the library, or an adapter's */
 };
 /* The newest table of the kind's library, loaded at the first use; one user more. The net library
  * (a path, NULL: none) is searched when the kind has no file of its own. NULL: there is none. */
-void *tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
-                        const char *net_library);
+const void *tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
+                              const char *net_library);
 /* One user less; the last one closes the library. */
 void tt_plugin_release(struct tt_plugin_slot *slot);
 

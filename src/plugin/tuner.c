@@ -1,5 +1,5 @@
 /* A tuner plugin's instance. What it does wrong is said once; the caller then uses its own numbers.
- */
+ * Older versions of the table are seen through one adapter each (tuner_v<N>.c). */
 #include "plugin/tuner.h"
 
 #include "base/clock.h"
@@ -7,20 +7,58 @@
 #include "base/mem.h"
 #include "nccl/tuner.h"
 #include "plugin/plugin.h"
+#include "plugin/tuner_old.h"
 
 #include <stdlib.h>
 
+/* Durations by size: exact below 8 ns, then eight buckets for each power of two. */
+enum { SPAN_BUCKETS = 320, SPAN_SUB_BITS = 3 };
+
 struct tt_tuner {
-    const ncclTuner_v6_t *table; /* borrowed from the library */
+    const ncclTuner_v6_t *table; /* borrowed from the library, or an adapter's */
+    const char *name;            /* as it was after init; borrowed from the library */
     void *ctx;
     ncclTunerConstants_v6_t constants; /* the plugin may keep the pointer */
     ncclNvlDomainInfo_v6_t domains;
     uint64_t asked, spent_nsec, most_nsec;
+    uint32_t spans[SPAN_BUCKETS];
     bool told;
 };
 
+static const void *from_v5(const void *object)
+{
+    (void)object; /* an adapter's init gets it */
+    return &tt_tuner_from_v5;
+}
+
+static const void *from_v4(const void *object)
+{
+    (void)object;
+    return &tt_tuner_from_v4;
+}
+
+static const void *from_v3(const void *object)
+{
+    (void)object;
+    return &tt_tuner_from_v3;
+}
+
+static const void *from_v2(const void *object)
+{
+    (void)object;
+    return &tt_tuner_from_v2;
+}
+
+static const void *from_v1(const void *object)
+{
+    (void)object;
+    return &tt_tuner_from_v1;
+}
+
 static const struct tt_plugin_abi abis[] = {
-    {6, "ncclTunerPlugin_v6", tt_plugin_newest},
+    {6, "ncclTunerPlugin_v6", tt_plugin_newest}, {5, "ncclTunerPlugin_v5", from_v5},
+    {4, "ncclTunerPlugin_v4", from_v4},          {3, "ncclTunerPlugin_v3", from_v3},
+    {2, "ncclTunerPlugin_v2", from_v2},          {1, "ncclTunerPlugin_v1", from_v1},
 };
 static const struct tt_plugin_kind kind = {
     .label = "TUNER",
@@ -28,21 +66,41 @@ static const struct tt_plugin_kind kind = {
     .loaded = "Using",
     .variable = "NCCL_TUNER_PLUGIN",
     .prefix = "libnccl-tuner",
+    .other_prefix = "librccl-tuner",
     .sub = TT_LOG_INIT | TT_LOG_TUNING,
     .abis = abis,
     .nabis = TT_LEN(abis),
 };
-static struct tt_plugin_slot tuner_slot = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct tuner_slot {
+    struct tt_plugin_slot slot;
+    struct tt_tuner_lone lone; /* of a version 1 plugin */
+} tuner_slot = {.slot.lock = PTHREAD_MUTEX_INITIALIZER, .lone.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static const char *plugin_name(const void *object)
+{
+    const char *name = *(const char *const *)object;
+    return name ? name : "without a name";
+}
 
 static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 {
+    const void *object = tuner_slot.slot.found.object; /* its user is this instance */
+    struct tt_tuner_origin origin = {object, &tuner_slot.lone};
+    if (tuner->table != object) tuner->ctx = &origin;
+    tuner->name = plugin_name(object);
     tuner->domains = (ncclNvlDomainInfo_v6_t){config->nnodes, config->ppn, config->ppn};
+    if (config->constants) tuner->constants = *config->constants;
+    if (!tuner->table->init || !tuner->table->getCollInfo) {
+        tt_info(kind.sub, "TUNER/Plugin: %s has no init or getCollInfo; going on without it",
+                tuner->name);
+        return false;
+    }
     ncclResult_t rc = tuner->table->init(&tuner->ctx, config->comm_id, (size_t)config->nranks,
                                          (size_t)config->nnodes, tt_plugin_log, &tuner->domains,
                                          &tuner->constants);
     if (rc) {
-        tt_info(kind.sub, "TUNER/Plugin: %s: init returned %d; going on without it",
-                tuner->table->name, (int)rc);
+        tt_info(kind.sub, "TUNER/Plugin: %s: init returned %d; going on without it", tuner->name,
+                (int)rc);
     }
     return rc == ncclSuccess;
 }
@@ -50,7 +108,7 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner_out)
 {
     *tuner_out = NULL;
-    const ncclTuner_v6_t *table = tt_plugin_acquire(&kind, &tuner_slot, config->net_library);
+    const ncclTuner_v6_t *table = tt_plugin_acquire(&kind, &tuner_slot.slot, config->net_library);
     if (!table) return;
     struct tt_tuner *tuner = tt_calloc(1, sizeof(*tuner));
     if (tuner) {
@@ -61,7 +119,48 @@ void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner
         }
     }
     free(tuner);
-    tt_plugin_release(&tuner_slot);
+    tt_plugin_release(&tuner_slot.slot);
+}
+
+static size_t bucket_of(uint64_t nsec)
+{
+    if (nsec < 1U << SPAN_SUB_BITS) return (size_t)nsec;
+    unsigned power = 63U - (unsigned)__builtin_clzll(nsec);
+    size_t sub = (size_t)(nsec >> (power - SPAN_SUB_BITS)) & ((1U << SPAN_SUB_BITS) - 1);
+    size_t bucket = ((size_t)(power - SPAN_SUB_BITS + 1) << SPAN_SUB_BITS) + sub;
+    return tt_min_size(bucket, SPAN_BUCKETS - 1);
+}
+
+/* The least duration of a bucket. */
+static uint64_t bucket_nsec(size_t bucket)
+{
+    size_t octave = bucket >> SPAN_SUB_BITS;
+    uint64_t sub = bucket & ((1U << SPAN_SUB_BITS) - 1);
+    if (octave == 0) return sub;
+    return ((1U << SPAN_SUB_BITS) + sub) << (octave - 1);
+}
+
+static uint64_t median_nsec(const struct tt_tuner *tuner)
+{
+    uint64_t seen = 0;
+    for (size_t b = 0; b < SPAN_BUCKETS; b++) {
+        seen += tuner->spans[b];
+        if (seen * 2 >= tuner->asked && seen) return bucket_nsec(b);
+    }
+    return 0;
+}
+
+void tt_tuner_stats(const struct tt_tuner *tuner, struct tt_tuner_stats *stats_out)
+{
+    *stats_out = (struct tt_tuner_stats){.name = ""};
+    if (!tuner) return;
+    *stats_out = (struct tt_tuner_stats){
+        .name = tuner->name,
+        .asked = tuner->asked,
+        .p50_usec = (double)median_nsec(tuner) * 1e-3,
+        .max_usec = (double)tuner->most_nsec * 1e-3,
+        .sum_usec = (double)tuner->spent_nsec * 1e-3,
+    };
 }
 
 /* Count a call into the plugin and tell its first failure. */
@@ -70,12 +169,13 @@ static void account(struct tt_tuner *tuner, const char *function, uint64_t start
 {
     uint64_t took = tt_now_nsec() - start_nsec;
     tuner->asked++;
+    tuner->spans[bucket_of(took)]++;
     tuner->spent_nsec += took;
     if (took > tuner->most_nsec) tuner->most_nsec = took;
     if (!rc || tuner->told) return;
     tuner->told = true;
     tt_info(TT_LOG_TUNING, "TUNER/Plugin: %s: %s returned %d; the built-in choice is used",
-            tuner->table->name, function, (int)rc);
+            tuner->name, function, (int)rc);
 }
 
 ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *query,
@@ -83,7 +183,6 @@ ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *q
 {
     uint64_t start_nsec = tt_now_nsec();
     *nchannels_out = 0;
-    if (!tuner->table->getCollInfo) return ncclInternalError;
     ncclResult_t rc = tuner->table->getCollInfo(
         tuner->ctx, (ncclFunc_t)query->func, query->bytes, query->nops, (float **)(void *)table,
         TT_TUNER_ALGOS, TT_TUNER_PROTOS, query->registered, nchannels_out);
@@ -106,11 +205,14 @@ size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query
 
 void tt_tuner_close(struct tt_tuner *tuner)
 {
+    struct tt_tuner_stats stats;
     if (!tuner) return;
-    tt_info(TT_LOG_TUNING, "TUNER/Plugin: %s was asked %llu times, %.1f us in all, %.1f us at most",
-            tuner->table->name, (unsigned long long)tuner->asked, (double)tuner->spent_nsec * 1e-3,
-            (double)tuner->most_nsec * 1e-3);
+    tt_tuner_stats(tuner, &stats);
+    tt_info(TT_LOG_TUNING,
+            "TUNER/Plugin: %s was asked %llu times, p50 %.2f us, max %.2f us, %.1f us in all",
+            stats.name, (unsigned long long)stats.asked, stats.p50_usec, stats.max_usec,
+            stats.sum_usec);
     if (tuner->table->finalize) tuner->table->finalize(tuner->ctx);
     free(tuner);
-    tt_plugin_release(&tuner_slot);
+    tt_plugin_release(&tuner_slot.slot);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "nccl.h"
+#include "nccl/tuner.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,11 +38,20 @@ size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query
 struct tt_tuner_config {
     uint64_t comm_id;
     int nranks, nnodes, ppn;
+    const ncclTunerConstants_v6_t *constants; /* what versions 5 and 6 are shown; NULL: zeros */
     const char *net_library; /* tt_net_library(), or NULL: searched when there is no own file */
 };
 
 /* Load the plugin of NCCL_TUNER_PLUGIN (or libnccl-tuner.so when there is one; once per process)
  * and make this communicator's instance. *tuner_out NULL: none, or it failed (logged). */
 void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner_out);
+/* What the plugin's calls took; zeros and the name "" for NULL. The median is that of a bucket, at
+ * most an eighth below the true one. The name is valid until the tuner is closed. */
+struct tt_tuner_stats {
+    const char *name;
+    uint64_t asked;
+    double p50_usec, max_usec, sum_usec;
+};
+void tt_tuner_stats(const struct tt_tuner *tuner, struct tt_tuner_stats *stats_out);
 /* Logs how often it was asked and what that took (TUNING). Accepts NULL. */
 void tt_tuner_close(struct tt_tuner *tuner);

@@ -3,6 +3,7 @@
  * Source: spec tuning, sections 1 to 5. */
 #pragma once
 
+#include "nccl/tuner.h"
 #include "program/program.h"
 #include "topo/topo.h"
 
@@ -44,6 +45,9 @@ struct tt_gpu_choice {
  * NCCL_LL128_C2C, NCCL_NTHREADS, NCCL_LL128_NTHREADS and NCCL_THREAD_THRESHOLDS.
  * Errors: ncclInvalidUsage naming variable and word. */
 ncclResult_t tt_gpu_model_make(const struct tt_topo_layout *layout, struct tt_gpu_model *model_out);
+
+/* The model's figures as tuner plugins of versions 5 and 6 are shown them. */
+void tt_gpu_constants(ncclTunerConstants_v6_t *constants_out);
 
 /* Predicted microseconds; -1: impossible. */
 float tt_gpu_time(const struct tt_gpu_model *model, const struct tt_gpu_query *query,

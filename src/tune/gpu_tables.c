@@ -53,3 +53,23 @@ float tt_gpu_tree_share(enum tt_proto proto, int k)
 {
     return k >= 0 && k < TT_GPU_SIZES ? shares[proto][k] : 1;
 }
+
+static void widen(double *to, const float *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] = (double)from[i];
+    }
+}
+
+void tt_gpu_constants(ncclTunerConstants_v6_t *constants_out)
+{
+    const struct tt_gpu_tables *t = &tt_gpu_tables;
+    enum { BASE = TT_GPU_ALGOS * TT_PROTO_COUNT_, CLASSES = TT_GPU_CLASSES_ * 3 };
+    widen(&constants_out->baseLatencies[0][0], &t->base[0][0], BASE);
+    widen(&constants_out->hwLatencies[0][0][0], &t->hop[0][0][0], (size_t)TT_GPU_LINKS_ * BASE);
+    widen(&constants_out->llMaxBws[0][0], &t->ll[0][0], CLASSES);
+    widen(&constants_out->perChMaxRingLL128Bws[0][0], &t->ring_ll128[0][0], CLASSES);
+    widen(&constants_out->perChMaxTreeLL128Bws[0][0], &t->tree_ll128[0][0], CLASSES);
+    widen(&constants_out->perChMaxTreeBws[0][0], &t->tree[0][0], CLASSES);
+    widen(&constants_out->perChMaxNVLSTreeBws[0][0], &t->nvls_tree[0][0], CLASSES);
+}

@@ -2,6 +2,7 @@
  * closing lines. Valid also when an error ended the run early. Numbers are plain; text is escaped.
  */
 #include "perf.h"
+#include "tutti.h"
 
 #include <time.h>
 
@@ -77,9 +78,28 @@ void perf_json_row(FILE *out, const struct perf_case *pc, const struct perf_resu
     fprintf(out, "}");
 }
 
+/* Another libnccl may stand in for ours. */
+extern __typeof__(tuttiTunerUsed) tuttiTunerUsed __attribute__((weak));
+
+/* What rank 0's tuner plugin took; null without one. */
+static void tuner(FILE *out, const struct perf_job *job)
+{
+    struct tuttiTunerUse use = {.size = sizeof(use)};
+    if (!tuttiTunerUsed || tuttiTunerUsed(job->ranks[0].comm, &use) || !use.name[0]) {
+        fprintf(out, "null");
+        return;
+    }
+    fprintf(out, "{\"name\": ");
+    text(out, use.name);
+    fprintf(out, ", \"asked\": %llu, \"p50_usec\": %.3f, \"max_usec\": %.3f, \"sum_usec\": %.3f}",
+            use.asked, use.p50_usec, use.max_usec, use.sum_usec);
+}
+
 void perf_json_end(FILE *out, const struct perf_job *job, const struct perf_sums *sums, bool failed)
 {
-    fprintf(out, "],\n \"wrong\": ");
+    fprintf(out, "],\n \"tuner\": ");
+    tuner(out, job);
+    fprintf(out, ",\n \"wrong\": ");
     if (job->options.check) {
         fprintf(out, "%lld", (long long)sums->wrong);
     } else {
