@@ -68,7 +68,7 @@ static const struct fact facts[] = {
 int tt_face_device(int device)
 {
     int count = tuttiHostDeviceCount();
-    if (count == 0) return cudaErrorNoDevice;
+    if (count == 0) return tuttiHostReady(); /* none, or this is a forked child */
     return device >= 0 && device < count ? cudaSuccess : cudaErrorInvalidDevice;
 }
 

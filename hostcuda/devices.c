@@ -11,7 +11,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 {
     if (!count) return tt_face_done(cudaErrorInvalidValue);
     *count = tuttiHostDeviceCount();
-    return tt_face_done(*count ? cudaSuccess : cudaErrorNoDevice);
+    return tt_face_done(tuttiHostReady());
 }
 
 cudaError_t cudaSetDevice(int device)
@@ -22,7 +22,7 @@ cudaError_t cudaSetDevice(int device)
 cudaError_t cudaGetDevice(int *device)
 {
     if (!device) return tt_face_done(cudaErrorInvalidValue);
-    if (tuttiHostDeviceCount() == 0) return tt_face_done(cudaErrorNoDevice);
+    if (tuttiHostDeviceCount() == 0) return tt_face_done(tuttiHostReady());
     *device = tuttiHostGetDevice();
     return cudaSuccess;
 }

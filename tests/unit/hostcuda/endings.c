@@ -1,0 +1,282 @@
+/* How things end: host functions that wait for other streams' work, destruction of what still runs,
+ * memory that is exhausted, handles that are none, forks, and programs that exit in the middle. The
+ * program starts itself again for the last ones. Run with TUTTI_DEVICE_MEMORY=64M. */
+#include "conform.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static _Atomic int flag;
+
+static void set_flag(void *arg)
+{
+    atomic_store((_Atomic int *)arg, 1);
+}
+
+static void await_flag(void *arg)
+{
+    while (!atomic_load((_Atomic int *)arg)) {
+        sched_yield();
+    }
+}
+
+static void count_up(void *arg)
+{
+    atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+/* ---- host functions that block ---- */
+
+static void blocked_functions(void)
+{
+    cudaStream_t first = NULL, second = NULL, crowd[12];
+    _Atomic int count = 0;
+    WORKS(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+    WORKS(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+    atomic_store(&flag, 0);
+    WORKS(cudaLaunchHostFunc(first, await_flag, &flag));
+    WORKS(cudaLaunchHostFunc(second, set_flag, &flag));
+    WORKS(cudaStreamSynchronize(first)); /* who waits sits in the function himself */
+    WORKS(cudaStreamSynchronize(second));
+    atomic_store(&flag, 0);
+    for (int i = 0; i < 12; i++) { /* more than there are cores */
+        WORKS(cudaStreamCreateWithFlags(&crowd[i], cudaStreamNonBlocking));
+        WORKS(cudaLaunchHostFunc(crowd[i], await_flag, &flag));
+        WORKS(cudaLaunchHostFunc(crowd[i], count_up, &count));
+    }
+    WORKS(cudaLaunchHostFunc(second, set_flag, &flag));
+    WORKS(cudaDeviceSynchronize());
+    HOLDS(count == 12);
+    for (int i = 0; i < 12; i++) {
+        WORKS(cudaStreamDestroy(crowd[i]));
+    }
+    WORKS(cudaStreamDestroy(first));
+    WORKS(cudaStreamDestroy(second));
+}
+
+/* ---- destruction of what still runs ---- */
+
+static void destroyed_in_use(void)
+{
+    cudaStream_t stream = NULL, other = NULL;
+    cudaEvent_t event = NULL;
+    _Atomic int count = 0;
+    WORKS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    WORKS(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    WORKS(cudaEventCreate(&event));
+    atomic_store(&flag, 0);
+    WORKS(cudaLaunchHostFunc(stream, await_flag, &flag));
+    WORKS(cudaEventRecord(event, stream));
+    WORKS(cudaStreamWaitEvent(other, event, 0));
+    WORKS(cudaLaunchHostFunc(other, count_up, &count));
+    WORKS(cudaEventDestroy(event)); /* the wait holds */
+    WORKS(cudaStreamDestroy(stream));
+    HOLDS(cudaStreamQuery(other) == cudaErrorNotReady && count == 0);
+    cudaGetLastError();
+    ANSWERS(cudaErrorInvalidResourceHandle, cudaLaunchHostFunc(stream, count_up, &count));
+    ANSWERS(cudaErrorInvalidResourceHandle, cudaEventSynchronize(event));
+    atomic_store(&flag, 1);
+    WORKS(cudaStreamSynchronize(other));
+    HOLDS(count == 1);
+    WORKS(cudaStreamDestroy(other));
+}
+
+/* ---- memory ---- */
+
+static void exhausted(void)
+{
+    enum { MIB = 1 << 20, MOST = 200 };
+    void *blocks[MOST], *more = NULL;
+    size_t free_bytes = 0, total = 0;
+    int count = 0;
+    WORKS(cudaMemGetInfo(&free_bytes, &total));
+    HOLDS(total == (size_t)64 * MIB);
+    while (count < MOST && cudaMalloc(&blocks[count], MIB) == cudaSuccess) {
+        count++;
+    }
+    HOLDS(count > 56 && count <= 64);
+    HOLDS(cudaGetLastError() == cudaErrorMemoryAllocation);
+    ANSWERS(cudaErrorMemoryAllocation, cudaMalloc(&more, 8 * MIB));
+    ANSWERS(cudaErrorMemoryAllocation, cudaMallocAsync(&more, 8 * MIB, NULL));
+    WORKS(cudaMemGetInfo(&free_bytes, &total));
+    HOLDS(free_bytes < 8 * MIB);
+    for (int i = 0; i < count; i++) {
+        WORKS(cudaFree(blocks[i]));
+    }
+    WORKS(cudaMalloc(&more, (size_t)60 * MIB));
+    WORKS(cudaMemset(more, 1, (size_t)60 * MIB));
+    WORKS(cudaFree(more));
+    ANSWERS(cudaErrorMemoryAllocation, cudaMalloc(&more, SIZE_MAX));
+    ANSWERS(cudaErrorMemoryAllocation, cudaMalloc(&more, SIZE_MAX / 2 + 1));
+}
+
+/* ---- handles that are none ---- */
+
+static void bad_handles(void)
+{
+    char bytes[4096];
+    char *ptr = NULL;
+    cudaStream_t stream = NULL;
+    WORKS(cudaStreamCreate(&stream));
+    WORKS(cudaMalloc((void **)&ptr, 4096));
+    memset(bytes, 0x65, sizeof(bytes));
+    const void *const wrong[] = {bytes + 64, (char *)stream + 1, (char *)stream + 8,    ptr,
+                                 (void *)3,  (void *)-1,         (void *)0x123456789000};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        void *handle = (void *)(size_t)wrong[i];
+        ANSWERS(cudaErrorInvalidResourceHandle, cudaStreamSynchronize((cudaStream_t)handle));
+        ANSWERS(cudaErrorInvalidResourceHandle, cudaStreamDestroy((cudaStream_t)handle));
+        ANSWERS(cudaErrorInvalidResourceHandle, cudaEventRecord((cudaEvent_t)handle, NULL));
+        ANSWERS(cudaErrorInvalidResourceHandle, cudaEventDestroy((cudaEvent_t)handle));
+        ANSWERS(cudaErrorInvalidValue, cudaGraphDestroy((cudaGraph_t)handle));
+        ANSWERS(cudaErrorInvalidValue, cudaGraphExecDestroy((cudaGraphExec_t)handle));
+        ANSWERS(cudaErrorInvalidValue, cudaGraphDestroyNode((cudaGraphNode_t)handle));
+        ANSWERS(cudaErrorInvalidValue, cudaMemPoolDestroy((cudaMemPool_t)handle));
+    }
+    ANSWERS(cudaErrorInvalidResourceHandle, cudaEventRecord((cudaEvent_t)stream, NULL));
+    WORKS(cudaFree(ptr));
+    WORKS(cudaStreamDestroy(stream));
+}
+
+/* ---- capture modes ---- */
+
+struct elsewhere {
+    enum cudaStreamCaptureMode own;
+    cudaError_t rc;
+    cudaStream_t end; /* not NULL: end this capture instead of allocating */
+};
+
+static void *allocate_elsewhere(void *arg)
+{
+    struct elsewhere *what = (struct elsewhere *)arg;
+    enum cudaStreamCaptureMode mode = what->own;
+    cudaGraph_t graph = NULL;
+    void *ptr = NULL;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    what->rc = what->end ? cudaStreamEndCapture(what->end, &graph) : cudaMalloc(&ptr, 64);
+    if (ptr) cudaFree(ptr);
+    if (graph) cudaGraphDestroy(graph);
+    return NULL;
+}
+
+static cudaError_t elsewhere(enum cudaStreamCaptureMode own, cudaStream_t end)
+{
+    struct elsewhere what = {own, cudaSuccess, end};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, allocate_elsewhere, &what)) return cudaErrorUnknown;
+    pthread_join(thread, NULL);
+    return what.rc;
+}
+
+static void capture_modes(void)
+{
+    static const enum cudaStreamCaptureMode modes[] = {cudaStreamCaptureModeGlobal,
+                                                       cudaStreamCaptureModeThreadLocal,
+                                                       cudaStreamCaptureModeRelaxed};
+    cudaStream_t stream = NULL;
+    cudaGraph_t graph = NULL;
+    void *ptr = NULL;
+    WORKS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    for (int capture = 0; capture < 3; capture++) {
+        for (int own = 0; own < 3; own++) { /* of the other thread */
+            bool refused = capture == 0 && own == 0;
+            WORKS(cudaStreamBeginCapture(stream, modes[capture]));
+            HOLDS(elsewhere(modes[own], NULL) ==
+                  (refused ? cudaErrorStreamCaptureUnsupported : cudaSuccess));
+            ANSWERS(refused ? cudaErrorStreamCaptureInvalidated : cudaSuccess,
+                    cudaStreamEndCapture(stream, &graph));
+            if (graph) WORKS(cudaGraphDestroy(graph));
+        }
+        WORKS(cudaStreamBeginCapture(stream, modes[capture]));
+        ANSWERS(capture == 2 ? cudaSuccess : cudaErrorStreamCaptureUnsupported,
+                cudaMalloc(&ptr, 64));
+        if (capture == 2) WORKS(cudaFree(ptr));
+        ANSWERS(capture == 2 ? cudaSuccess : cudaErrorStreamCaptureInvalidated,
+                cudaStreamEndCapture(stream, &graph));
+        if (graph) WORKS(cudaGraphDestroy(graph));
+        WORKS(cudaStreamBeginCapture(stream, modes[capture]));
+        HOLDS(elsewhere(cudaStreamCaptureModeGlobal, stream) ==
+              (capture == 2 ? cudaSuccess : cudaErrorStreamCaptureWrongThread));
+        ANSWERS(capture == 2 ? cudaErrorIllegalState : cudaSuccess,
+                cudaStreamEndCapture(stream, &graph));
+        if (graph) WORKS(cudaGraphDestroy(graph));
+    }
+    WORKS(cudaStreamDestroy(stream));
+}
+
+/* ---- forks and exits ---- */
+
+static int in_fork(void)
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        void *ptr = NULL;
+        bool good = cudaMalloc(&ptr, 8) == cudaErrorInitializationError &&
+                    cudaStreamSynchronize(NULL) == cudaErrorInitializationError &&
+                    cudaDeviceSynchronize() == cudaErrorInitializationError;
+        _exit(good ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+/* With work under way, and another thread inside of the runtime. */
+static void *busy(void *arg)
+{
+    cudaStream_t stream = NULL;
+    cudaStreamCreate(&stream);
+    for (;;) {
+        cudaMemsetAsync(arg, 1, 4096, stream);
+        cudaLaunchHostFunc(stream, count_up, &flag);
+        cudaStreamSynchronize(stream);
+    }
+    return NULL;
+}
+
+static int exit_early(void)
+{
+    cudaStream_t stream = NULL;
+    pthread_t thread;
+    void *ptr = NULL;
+    if (cudaMalloc(&ptr, 4096) || pthread_create(&thread, NULL, busy, ptr)) return 1;
+    cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    while (atomic_load(&flag) < 100) {
+        sched_yield();
+    }
+    for (int i = 0; i < 1000; i++) {
+        cudaLaunchHostFunc(stream, count_up, &flag);
+    }
+    exit(0);
+}
+
+static int start_again(const char *program, const char *how)
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl(program, program, how, (char *)NULL);
+        _exit(127);
+    }
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc > 1) return exit_early();
+    blocked_functions();
+    destroyed_in_use();
+    exhausted();
+    bad_handles();
+    capture_modes();
+    HOLDS(in_fork() == 0);
+    for (int i = 0; i < 5; i++) {
+        HOLDS(start_again(argv[0], "exit") == 0);
+    }
+    return finish("endings");
+}
