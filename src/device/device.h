@@ -79,15 +79,19 @@ enum tt_step {
 enum tt_item_call {
     TT_ITEM_STEP,    /* do a slice of work, never block */
     TT_ITEM_RELEASE, /* no call will follow: free yourself */
+    TT_ITEM_ISSUE,   /* captured and `wants_issue`: a graph launch with this item was issued */
 };
 
 /* One unit of work in stream order. The only function pointer that crosses the house upward.
  * `step(item, TT_ITEM_STEP)` is called by one thread at a time (any thread: the submitter, a
  * waiter, a worker) until it answers TT_STEP_DONE; a captured item is run again at each graph
  * launch. `step(item, TT_ITEM_RELEASE)` comes exactly once: after DONE, or when the last graph that
- * holds the item is destroyed. */
+ * holds the item is destroyed. A captured item that wants it hears TT_ITEM_ISSUE once for each run
+ * to come, from the launching thread, in the order of the launches and of the graph's nodes; its
+ * steps may begin before and then answer TT_STEP_WAIT. */
 struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
+    bool wants_issue;
 };
 
 /* Put an item on a stream.                                                              hot

@@ -105,8 +105,7 @@ struct tt_work_spec {
     void (*settled)(void *arg, ncclResult_t rc); /* unused: NULL. Completion is read from `order` */
     void *settled_arg;
     bool crowded;
-    bool captured; /* kept after DONE, run again by graph launches; takes its ticket when a launch
-                      reaches it */
+    bool captured; /* kept after DONE, run again by graph launches; takes a ticket at each launch */
     _Atomic uint32_t *graph_refs; /* counts captured works alive; NULL when not captured */
     bool kept; /* the owner keeps the work and submits it again (a plan's memo): RELEASE makes it
                   idle, tt_work_destroy() frees it */

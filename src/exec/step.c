@@ -212,7 +212,7 @@ static enum tt_step step_run(struct tt_work *work)
 static enum tt_step step_turn(struct tt_work *work)
 {
     if (work->phase == TT_WORK_IDLE) { /* captured: a graph launch reached it */
-        work->ticket = atomic_fetch_add_explicit(&work->order->issued, 1, memory_order_relaxed);
+        if (!tt_tickets_take(&work->tickets, &work->ticket)) return TT_STEP_WAIT;
         work->phase = TT_WORK_TURN;
     }
     /* pairs with the release stores of whoever ended before */
@@ -224,12 +224,30 @@ static enum tt_step step_turn(struct tt_work *work)
     return rc ? end(work, rc) : step_run(work);
 }
 
+/* A graph launch was issued: its run's place in the order is now. */
+static void take_ticket(struct tt_work *work)
+{
+    uint64_t ticket = atomic_fetch_add_explicit(&work->order->issued, 1, memory_order_relaxed);
+    if (!tt_tickets_put(&work->tickets, ticket)) set_abort(work->member, ncclSystemError);
+}
+
+/* Launches that were issued and never ran (a device was reset) would block the order for ever. */
+static void forsake_tickets(struct tt_work *work)
+{
+    uint64_t ticket;
+    while (tt_tickets_take(&work->tickets, &ticket)) {
+        set_abort(work->member, ncclInternalError);
+        atomic_store_explicit(&work->order->served, ticket + 1, memory_order_release);
+    }
+}
+
 /* No call follows. A work that never got its turn would block the order for ever: abort it. */
 static void release(struct tt_work *work)
 {
     struct tt_order *order = work->order;
     uint64_t ticket = work->ticket;
     if (work->captured) {
+        forsake_tickets(work);
         tt_work_destroy(work);
         return;
     }
@@ -248,6 +266,10 @@ enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
     struct tt_work *work = tt_container_of(item, struct tt_work, item);
     if (call == TT_ITEM_RELEASE) {
         release(work);
+        return TT_STEP_DONE;
+    }
+    if (call == TT_ITEM_ISSUE) {
+        take_ticket(work);
         return TT_STEP_DONE;
     }
     if (work->phase == TT_WORK_IDLE || work->phase == TT_WORK_TURN) return step_turn(work);

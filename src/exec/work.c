@@ -246,6 +246,8 @@ static void look_at_frames(struct tt_work *work)
 static void fill(struct tt_work *work, const struct tt_work_spec *spec)
 {
     work->item.step = tt_work_step;
+    work->item.wants_issue = spec->captured;
+    if (spec->captured) tt_tickets_init(&work->tickets);
     work->member = spec->member;
     work->transport = spec->transport;
     work->order = spec->order;
@@ -297,6 +299,7 @@ void tt_work_destroy(struct tt_work *work)
     if (work->captured && work->graph_refs) {
         atomic_fetch_sub_explicit(work->graph_refs, 1, memory_order_release);
     }
+    if (work->captured) tt_tickets_fini(&work->tickets);
     free(work);
 }
 

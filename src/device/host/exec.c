@@ -208,6 +208,38 @@ static bool start_launch(struct host_exec *exec, void *token)
     return true;
 }
 
+/* Execs of one graph share its items: the launch that began an item ends it. */
+static enum tt_step step_item(struct host_exec *exec, struct exec_op *op)
+{
+    struct host_item_share *share = op->share;
+    const void *idle = NULL;
+    if (atomic_load_explicit(&share->runner, memory_order_relaxed) != exec &&
+        !atomic_compare_exchange_strong(&share->runner, &idle, exec))
+        return TT_STEP_WAIT;
+    enum tt_step step = share->item->step(share->item, TT_ITEM_STEP);
+    if (step == TT_STEP_DONE) atomic_store(&share->runner, NULL);
+    return step;
+}
+
+static enum tt_step step_op(struct host_exec *exec, struct exec_op *op, bool calls)
+{
+    if (op->disabled) return TT_STEP_DONE;
+    if (op->share && op->op.kind == HOST_OP_ITEM) return step_item(exec, op);
+    return host_op_step(&op->op, calls);
+}
+
+/* Tell the items in the order of the host's calls that a launch is under way. */
+static void issue(const struct host_exec *exec)
+{
+    for (size_t i = 0; i < exec->nops; i++) {
+        const struct exec_op *op = &exec->ops[i];
+        if (op->disabled) continue;
+        if (op->op.kind == HOST_OP_GRAPH) issue(op->op.launch.exec);
+        if (op->share && op->share->item->wants_issue)
+            op->share->item->step(op->share->item, TT_ITEM_ISSUE);
+    }
+}
+
 /* Launches of one exec follow each other: a stream in front holds `running`, so others' launches
  * wait. */
 enum tt_step host_exec_step(struct host_exec *exec, void *token, bool calls)
@@ -217,7 +249,7 @@ enum tt_step host_exec_step(struct host_exec *exec, void *token, bool calls)
     for (size_t i = 0; i < exec->nops; i++) {
         struct exec_op *op = &exec->ops[i];
         if (op->done || !deps_done(exec, op)) continue;
-        enum tt_step step = op->disabled ? TT_STEP_DONE : host_op_step(&op->op, calls);
+        enum tt_step step = step_op(exec, op, calls);
         if (step != TT_STEP_WAIT) progress = true;
         if (step != TT_STEP_DONE) continue;
         op->done = true;
@@ -232,6 +264,7 @@ static int launch_inline(struct host_exec *exec, struct CUstream_st *stream,
                          const struct host_op *op)
 {
     enum tt_step step = TT_STEP_PROGRESS;
+    issue(exec);
     for (int polls = 0; step != TT_STEP_DONE && polls < 100; polls++) {
         step = host_exec_step(exec, stream, false);
     }
@@ -265,8 +298,11 @@ int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle
     }
     if (!body->has_calls && !atomic_load(&body->running) && host_stream_claim_idle(stream))
         return launch_inline(body, stream, &op);
+    host_exec_hold(body); /* the launch may be over before its items are told */
     rc = host_stream_append(stream, &op);
+    if (!rc) issue(body);
     if (rc) host_exec_drop(body);
+    host_exec_drop(body);
     return rc;
 }
 

@@ -9,6 +9,7 @@
 struct host_item_share { /* one captured item, held by every graph and exec that has its node */
     _Atomic int refs;
     struct tt_item *item;
+    const void *_Atomic runner; /* the exec whose launch runs the item now; NULL: none */
 };
 
 struct host_kept { /* a counted object that a graph keeps alive */

@@ -4,6 +4,7 @@
 
 #include "base/member.h"
 #include "exec/exec.h"
+#include "exec/tickets.h"
 #include "transport/transport.h"
 
 enum tt_run { /* what a look at a cursor gave */
@@ -91,8 +92,9 @@ struct tt_work {
     enum tt_work_phase phase;
     ncclResult_t rc;
     uint64_t ticket;
-    size_t slice_bytes; /* of the transport's slots */
-    int polls_per_step; /* looks at a slot before a step gives up */
+    struct tt_tickets tickets; /* captured: of launches to come */
+    size_t slice_bytes;        /* of the transport's slots */
+    int polls_per_step;        /* looks at a slot before a step gives up */
     bool crowded, captured, kept;
     bool stream; /* stores go around the cache */
     bool uses;   /* uses the transport: conn 0 */

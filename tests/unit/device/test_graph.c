@@ -33,8 +33,8 @@ static void captured_items_run_at_launch(void **state)
     struct CUgraph_st *graph = NULL;
     struct CUgraphExec_st *exec = NULL;
     int value = 0;
-    struct adder one = {{adder_step}, &value, 1, 0};
-    struct adder two = {{adder_step}, &value, 2, 0};
+    struct adder one = {{.step = adder_step}, &value, 1, 0};
+    struct adder two = {{.step = adder_step}, &value, 2, 0};
     (void)state;
     tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream);
     assert_int_equal(tuttiHostCaptureBegin(stream, 0), 0);
@@ -65,8 +65,9 @@ static void fork_and_join(void **state)
     struct CUevent_st *join_event = NULL;
     struct CUgraph_st *graph = NULL;
     int value = 0;
-    struct adder adders[3] = {
-        {{adder_step}, &value, 1, 0}, {{adder_step}, &value, 2, 0}, {{adder_step}, &value, 3, 0}};
+    struct adder adders[3] = {{{.step = adder_step}, &value, 1, 0},
+                              {{.step = adder_step}, &value, 2, 0},
+                              {{.step = adder_step}, &value, 3, 0}};
     size_t count = 0;
     (void)state;
     tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &main_stream);

@@ -57,7 +57,7 @@ static void must(int bad, int line)
  * other one's record. */
 static void own(const struct link *link)
 {
-    struct gate gate = {{gate_step}, 0};
+    struct gate gate = {{.step = gate_step}, 0};
     struct CUstream_st *stream = NULL;
     struct CUevent_st *event = NULL;
     struct CUevent_st *plain = NULL;

@@ -62,7 +62,7 @@ static enum tt_step touch_step(struct tt_item *item, enum tt_item_call call)
 static void submit_touch(struct shared *shared, struct CUstream_st *stream, int who, unsigned *seed)
 {
     struct touch *touch = calloc(1, sizeof(*touch));
-    *touch = (struct touch){{touch_step}, shared, who, rand_r(seed) % 8 ? 1 : 600};
+    *touch = (struct touch){{.step = touch_step}, shared, who, rand_r(seed) % 8 ? 1 : 600};
     assert_int_equal(tuttiHostSubmit(stream, &touch->item, rand_r(seed) % 4 != 0), 0);
 }
 
@@ -141,8 +141,8 @@ static void *wait_thread(void *arg)
  * has returned. */
 static void a_wait_ends_with_present_work(void **state)
 {
-    struct gate early = {{gate_step}, 0};
-    struct gate late = {{gate_step}, 0};
+    struct gate early = {{.step = gate_step}, 0};
+    struct gate late = {{.step = gate_step}, 0};
     struct behind behind = {.late = &late};
     struct CUevent_st *event = NULL;
     pthread_t thread;
@@ -294,7 +294,7 @@ static void events_hand_over(void **state)
     for (int turn = 0; turn < 4 * TURNS; turn++) {
         int next = rand_r(&seed) % STREAMS;
         struct hop *hop = calloc(1, sizeof(*hop));
-        *hop = (struct hop){{hop_step}, &value, turn, &wrong};
+        *hop = (struct hop){{.step = hop_step}, &value, turn, &wrong};
         assert_int_equal(tuttiHostEventRecord(events[last % 2], streams[last]), 0);
         assert_int_equal(tuttiHostStreamWaitEvent(streams[next], events[last % 2]), 0);
         assert_int_equal(tuttiHostSubmit(streams[next], &hop->item, rand_r(&seed) % 2), 0);
@@ -314,7 +314,7 @@ static void events_hand_over(void **state)
 
 static void pageable_sources_are_read_at_once(void **state)
 {
-    struct gate gate = {{gate_step}, 0};
+    struct gate gate = {{.step = gate_step}, 0};
     struct CUstream_st *stream = NULL;
     char source[64];
     char *target = NULL;

@@ -1,0 +1,23 @@
+/* Tickets that graph launches took for a captured work and that its runs have not used yet, oldest
+ * first. The launching thread puts, whoever runs the work takes. */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tt_tickets {
+    pthread_mutex_t lock;
+    uint64_t *ring; /* owned; NULL until the first launch */
+    size_t first, count, capacity;
+};
+
+void tt_tickets_init(struct tt_tickets *tickets);
+void tt_tickets_fini(struct tt_tickets *tickets);
+
+/* False when out of memory. */
+bool tt_tickets_put(struct tt_tickets *tickets, uint64_t ticket);
+
+/* The oldest; false when there is none. */
+bool tt_tickets_take(struct tt_tickets *tickets, uint64_t *ticket_out);
