@@ -99,26 +99,39 @@ static void sum_two_bf16(void *dst, const void *a, const void *b, size_t count)
 
 /* ---- fp8: e exponent bits with that bias, m mantissa bits ---- */
 
-/* Moving the bits into an fp32's places and scaling by a power of two maps subnormals as well. */
+/* The bits move into an fp32's places. A subnormal is a number of the next exponent less that
+ * exponent's power: no subnormal fp32 is ever computed with, which some processors do slowly. */
+static inline float float_of_e4m3(uint32_t byte)
+{
+    uint32_t sign = (byte & 0x80) << 24, rest = byte & 0x7f;
+    uint32_t normal = (rest << 20) + (120 << 23);
+    uint32_t tiny = bits_of(float_of(normal + (1 << 23)) - 0x1p-6f);
+    uint32_t magnitude = rest < 8 ? tiny : normal;
+    return float_of(sign | (rest == 0x7f ? 0x7fc00000 : magnitude));
+}
+
+static inline float float_of_e5m2(uint32_t byte)
+{
+    uint32_t sign = (byte & 0x80) << 24, rest = byte & 0x7f;
+    uint32_t normal = (rest << 21) + (112 << 23);
+    uint32_t tiny = bits_of(float_of(normal + (1 << 23)) - 0x1p-14f);
+    uint32_t magnitude = rest < 4 ? tiny : normal;
+    uint32_t special = 0x7f800000 | (rest & 3) << 21;
+    return float_of(sign | (rest >= 0x7c ? special : magnitude));
+}
+
 static void widen_e4m3(float *dst, const void *src, size_t count)
 {
     const uint8_t *byte = src;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t sign = (uint32_t)(byte[i] & 0x80) << 24, rest = byte[i] & 0x7f;
-        uint32_t magnitude = bits_of(float_of(rest << 20) * 0x1p120f);
-        dst[i] = float_of(sign | (rest == 0x7f ? 0x7fc00000 : magnitude));
-    }
+    for (size_t i = 0; i < count; i++)
+        dst[i] = float_of_e4m3(byte[i]);
 }
 
 static void widen_e5m2(float *dst, const void *src, size_t count)
 {
     const uint8_t *byte = src;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t sign = (uint32_t)(byte[i] & 0x80) << 24, rest = byte[i] & 0x7f;
-        uint32_t magnitude = bits_of(float_of(rest << 21) * 0x1p112f);
-        uint32_t special = 0x7f800000 | (rest & 3) << 21;
-        dst[i] = float_of(sign | (rest >= 0x7c ? special : magnitude));
-    }
+    for (size_t i = 0; i < count; i++)
+        dst[i] = float_of_e5m2(byte[i]);
 }
 
 struct fp8 {
@@ -171,6 +184,40 @@ static void narrow_e5m2(void *dst, const float *src, size_t count)
     narrow_fp8(dst, src, count, e5m2);
 }
 
+/* Sums of blocks of a constant size stay in registers; the end goes one by one. A block is complete
+ * before it is stored, so dst may be a or b. */
+static void sum_two_e4m3(void *dst, const void *a, const void *b, size_t count)
+{
+    const uint8_t *x = a, *y = b;
+    uint8_t *d = dst;
+    uint32_t block[FP8_BLOCK];
+    size_t at = 0;
+    for (; at + FP8_BLOCK <= count; at += FP8_BLOCK) {
+        for (size_t i = 0; i < FP8_BLOCK; i++)
+            block[i] = round_fp8(float_of_e4m3(x[at + i]) + float_of_e4m3(y[at + i]), e4m3);
+        for (size_t i = 0; i < FP8_BLOCK; i++)
+            d[at + i] = (uint8_t)block[i];
+    }
+    for (; at < count; at++)
+        d[at] = (uint8_t)round_fp8(float_of_e4m3(x[at]) + float_of_e4m3(y[at]), e4m3);
+}
+
+static void sum_two_e5m2(void *dst, const void *a, const void *b, size_t count)
+{
+    const uint8_t *x = a, *y = b;
+    uint8_t *d = dst;
+    uint32_t block[FP8_BLOCK];
+    size_t at = 0;
+    for (; at + FP8_BLOCK <= count; at += FP8_BLOCK) {
+        for (size_t i = 0; i < FP8_BLOCK; i++)
+            block[i] = round_fp8(float_of_e5m2(x[at + i]) + float_of_e5m2(y[at + i]), e5m2);
+        for (size_t i = 0; i < FP8_BLOCK; i++)
+            d[at + i] = (uint8_t)block[i];
+    }
+    for (; at < count; at++)
+        d[at] = (uint8_t)round_fp8(float_of_e5m2(x[at]) + float_of_e5m2(y[at]), e5m2);
+}
+
 #define FP32_PAIRS                                                                                 \
     {                                                                                              \
         sum, prod, max, min                                                                        \
@@ -190,11 +237,13 @@ const struct tt_fold_type tt_fold_narrow[ncclNumTypes] = {
                       .divide = divide},
     [ncclFloat8e4m3] = {.elem_bytes = 1,
                         .pair = FP32_PAIRS,
+                        .sum_two = sum_two_e4m3,
                         .widen = widen_e4m3,
                         .narrow = narrow_e4m3,
                         .divide = divide},
     [ncclFloat8e5m2] = {.elem_bytes = 1,
                         .pair = FP32_PAIRS,
+                        .sum_two = sum_two_e5m2,
                         .widen = widen_e5m2,
                         .narrow = narrow_e5m2,
                         .divide = divide},
