@@ -1,0 +1,57 @@
+/* Fuzz target: any bytes as a machine file, then as a graph file for a machine. Nothing may crash,
+ * hang or allocate without bound; what is accepted is searched and joined. */
+#include "topo/topo.h"
+
+#include "fuzz/target.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void join(struct tt_topo_domain *domains, int ndomains)
+{
+    struct tt_topo_node_place places[64];
+    struct tt_topo_layout *layout = NULL;
+    int ranks = 0;
+    if (2 * ndomains > 64) return;
+    for (int d = 0; d < ndomains; d++)
+        ranks += domains[d].nranks;
+    for (int p = 0; p < 2 * ndomains; p++) {
+        places[p] = (struct tt_topo_node_place){&domains[p % ndomains], p / ndomains * ranks};
+    }
+    (void)tt_topo_layout_make(places, 2 * ndomains, &layout);
+    tt_topo_layout_free(layout);
+}
+
+static void search(const struct tt_topo_file *file)
+{
+    static const struct tt_topo_options options = {.fused = true};
+    struct tt_topo_domain *domains = NULL;
+    int ndomains = 0;
+    if (tt_topo_domains_make(file, &options, 2, &domains, &ndomains)) return;
+    char *graphs = NULL;
+    (void)tt_topo_graphs_print(&domains[0], 0, &graphs);
+    free(graphs);
+    join(domains, ndomains);
+    tt_topo_domains_free(domains, ndomains);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    struct tt_topo_file *file = NULL;
+    struct tt_topo_system *system = NULL;
+    static const struct tt_topo_options options = {0};
+    if (tt_topo_file_parse("fuzz", (const char *)bytes, count, &file)) return 0;
+    char *text = tt_topo_file_print(file);
+    struct tt_topo_file *again = NULL;
+    if (!text || tt_topo_file_parse("again", text, strlen(text), &again)) abort();
+    tt_topo_file_free(again);
+    free(text);
+    if (tt_topo_system_make(file, &options, &system) == ncclSuccess) {
+        char *json = tt_topo_system_json(system);
+        free(json);
+        search(file);
+    }
+    tt_topo_system_free(system);
+    tt_topo_file_free(file);
+    return 0;
+}
