@@ -4,6 +4,7 @@
 
 #include "launch_env.h"
 #include "launch_output.h"
+#include "linkage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -302,6 +303,8 @@ int launch_run(const struct launch_options *options)
     launch.children = calloc((size_t)options->nranks, sizeof(*launch.children));
     bool ready = launch.children && launch.signal_fd >= 0 &&
                  launch_env_init(&launch.env, options) && open_typed(&launch);
+    bool redirects = !options->device || strcmp(options->device, "cuda") != 0;
+    if (ready && redirects) linkage_check(options->program[0], launch.env.libraries);
     for (int r = 0; ready && r < options->nranks; r++) {
         launch.children[r].out.fd = -1;
         launch.children[r].err.fd = -1;
