@@ -188,7 +188,8 @@ static ncclResult_t await_place(struct join *join)
 
 /* ---- the place in the tree ---- */
 
-static void dial_up(struct tt_bootstrap *b, const union tt_addr *parent, uint64_t deadline)
+/* A refused connection is tried again; that this process can make none is an error. */
+static ncclResult_t dial_up(struct tt_bootstrap *b, const union tt_addr *parent, uint64_t deadline)
 {
     struct tt_key key;
     tt_key_derive(b->secret, TT_KEY_TREE, &key);
@@ -204,8 +205,10 @@ static void dial_up(struct tt_bootstrap *b, const union tt_addr *parent, uint64_
         .limit_bytes = tt_tree_limit(b),
         .deadline_nsec = sooner(tt_now_nsec() + ANSWER_NSEC, deadline),
     };
-    b->dialing = tt_conn_dial(&dial, &b->up) == ncclSuccess;
+    ncclResult_t rc = tt_conn_dial(&dial, &b->up);
+    b->dialing = rc == ncclSuccess;
     sodium_memzero(&key, sizeof(key));
+    return rc == ncclInProgress ? ncclSuccess : rc;
 }
 
 /* A failed attempt closes the connection and clears both `up` and `dialing`. */
@@ -217,7 +220,7 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
     ncclResult_t rc = ncclSuccess;
     if (b->rank == 0) return ncclSuccess;
     while (!rc) {
-        dial_up(b, &b->place.parent, deadline);
+        rc = dial_up(b, &b->place.parent, deadline);
         while (!rc && b->dialing) {
             rc = tt_tree_wait(b, limit);
         }

@@ -64,6 +64,7 @@ static void root_free(struct tt_root *root)
     sodium_memzero(root, sizeof(*root));
     free(root);
     tt_service_release();
+    pthread_cond_broadcast(&tt_service()->ended); /* for a process that exits */
 }
 
 static void guest_refuse(struct root_guest *guest)
@@ -333,6 +334,14 @@ bool tt_root_tick(uint64_t now_nsec)
         pending |= root_tick(root, now_nsec);
     }
     return pending;
+}
+
+bool tt_root_has_word(void)
+{
+    for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
+        if (root->state == ROOT_FAILED) return true;
+    }
+    return false;
 }
 
 uint32_t tt_root_expected(void)

@@ -58,5 +58,7 @@ ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
 bool tt_root_tick(uint64_t now_nsec);
 /* In a forked child: free what was inherited. */
 void tt_root_orphan(void);
+/* Some root has failed and may still have ranks to tell so. */
+bool tt_root_has_word(void);
 /* Ranks that may be about to connect. */
 uint32_t tt_root_expected(void);

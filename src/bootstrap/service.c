@@ -206,6 +206,9 @@ static void at_process_exit(int code, void *arg)
         for (struct tt_bootstrap *b = the_service.members; b; b = tt_tree_next(b)) {
             tt_tree_exit(b, code);
         }
+        while (tt_root_has_word()) { /* for ranks that come late to an id that failed */
+            if (pthread_cond_timedwait(&the_service.ended, &the_service.lock, &until)) break;
+        }
         the_service.quit = true;
         tt_service_wake();
         while (the_service.state == TT_SERVICE_RUNNING) {

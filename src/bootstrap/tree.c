@@ -118,12 +118,19 @@ static ncclResult_t tell_error(struct tt_bootstrap *b)
                    b->sentence);
 }
 
+static void take_words(struct tt_bootstrap *b, const char *sentence)
+{
+    if (atomic_load_explicit(&b->worded, memory_order_relaxed)) return;
+    snprintf(b->sentence, sizeof(b->sentence), "%s", sentence);
+    /* pairs with the acquire load in tt_bootstrap_error() */
+    atomic_store_explicit(&b->worded, true, memory_order_release);
+}
+
 /* Remember the first error, stop everything that waits. True when it is the first. */
 static bool take_error(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
 {
     if (atomic_load_explicit(&b->error, memory_order_relaxed)) return false;
-    snprintf(b->sentence, sizeof(b->sentence), "%s", sentence);
-    /* pairs with the acquire load in tt_bootstrap_error(): the sentence is there */
+    take_words(b, sentence);
     atomic_store_explicit(&b->error, (int)rc, memory_order_release);
     if (b->member) {
         uint32_t none = 0;
@@ -505,6 +512,7 @@ void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sent
 {
     tt_service_lock();
     if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
+        take_words(b, sentence);
         flood_fail(b, NULL, b->rank, rc, TT_FAIL_ERROR, sentence);
     }
     tt_service_unlock();
@@ -532,10 +540,10 @@ void tt_bootstrap_entrust(struct tt_bootstrap *b, void *memory, size_t bytes)
 
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *b, const char **sentence_out)
 {
-    /* pairs with the release store in take_error() */
-    int error = atomic_load_explicit(&b->error, memory_order_acquire);
-    if (sentence_out) *sentence_out = error ? b->sentence : "";
-    return (ncclResult_t)error;
+    /* pairs with the release store in take_words() */
+    bool worded = atomic_load_explicit(&b->worded, memory_order_acquire);
+    if (sentence_out) *sentence_out = worded ? b->sentence : "";
+    return (ncclResult_t)atomic_load_explicit(&b->error, memory_order_acquire);
 }
 
 bool tt_bootstrap_someone_exited(const struct tt_bootstrap *b)

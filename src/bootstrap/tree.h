@@ -92,6 +92,7 @@ struct tt_bootstrap {
     struct tt_exchange exchange;
     struct tt_mailbox mailbox;
     _Atomic int error;
+    _Atomic bool worded; /* `sentence` is there and stays: of the error, or of this rank's own */
     char sentence[TT_SENTENCE_BYTES];
     bool told;                 /* the error was logged */
     int waiting;               /* callers in tt_tree_wait */

@@ -190,7 +190,9 @@ static ncclResult_t explain(struct tt_comm *comm, const char *func)
     }
     if (phase_of(comm) != TT_COMM_READY) return not_ready(comm, func);
     if (rc) {
-        if (comm->bootstrap) tt_bootstrap_error(comm->bootstrap, &why);
+        tt_bootstrap_error(comm->bootstrap, &why);
+        if (!*why && tt_bootstrap_exited(comm->bootstrap, sentence, sizeof(sentence)))
+            why = sentence;
         return tt_fail(rc, "%s: rank %d: communicator 0x%llx is broken: %s", func,
                        comm->member.rank, (unsigned long long)comm->member.comm_id,
                        *why ? why : tt_result_text(rc));

@@ -2,9 +2,12 @@
  * comes along (the proxy, or an executor that waits); one at a time, the others go away at once. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/member.h"
+#include "bootstrap/bootstrap.h"
 #include "transport/net.h"
 #include "transport/serve.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,12 +16,16 @@ void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
 {
     const struct tt_transport_config *config = edge->edge.config;
     struct tt_net_edges *edges = edge->transport->net_edges;
+    char sentence[256];
     edge->phase = NET_BROKEN;
     atomic_store_explicit(&edge->error, (int)rc, memory_order_relaxed);
     if (atomic_load_explicit(&edges->error, memory_order_relaxed)) return;
-    tt_fail(rc, "rank %d: %s %s rank %d over NET/%s failed: %s", config->member->rank, what,
-            edge->edge.key.sending ? "to" : "from", edge->edge.key.peer, config->net->name,
-            tt_result_text(rc));
+    snprintf(sentence, sizeof(sentence), "rank %d: %s %s rank %d over NET/%.64s failed: %s",
+             config->member->rank, what, edge->edge.key.sending ? "to" : "from",
+             edge->edge.key.peer, config->net->name, tt_result_text(rc));
+    tt_fail(rc, "%s", sentence);
+    /* every rank hears the cause, not only that somebody gave up; after an abort it is none */
+    if (!tt_member_aborted(config->member)) tt_bootstrap_fail(config->bootstrap, rc, sentence);
     atomic_store_explicit(&edges->error, (int)rc, memory_order_relaxed);
 }
 

@@ -1,0 +1,421 @@
+/* What goes wrong with real processes: wrong ranks and ids, ranks that never come, die, leave or
+ * abort, at every stage of a communicator. Each survivor gets the code and the sentence, and no
+ * call hangs: a scene that is not over after LIMIT_SEC is killed and counts as wrong. usage: faults
+ */
+#include <cuda_runtime.h>
+#include <nccl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SEATS = 4, LIMIT_SEC = 30, COUNT = 100000 };
+
+struct seat { /* what a process found */
+    int rc;
+    char sentence[1024];
+};
+
+struct board { /* shared by all processes of a scene */
+    ncclUniqueId ids[2];
+    _Atomic int ids_made;
+    _Atomic int entered; /* ranks that are about to make the call that cannot end well */
+    struct seat seats[SEATS];
+};
+
+struct player {
+    struct board *board;
+    int place;        /* process number */
+    int rank, nranks; /* as this process believes */
+};
+
+struct scene {
+    const char *name;
+    int processes;
+    void (*play)(struct player *player);
+    int victim;        /* place that is not asked afterwards; -1: none */
+    ncclResult_t code; /* of every survivor; ncclSuccess: any error */
+    const char *words; /* in every survivor's sentence */
+    bool wired;        /* also over shared memory copies and sockets */
+};
+
+/* ---- steps ---- */
+
+static _Noreturn void leave(const struct player *p, ncclResult_t rc)
+{
+    struct seat *seat = &p->board->seats[p->place];
+    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    seat->rc = rc;
+    exit(0);
+}
+
+static const ncclUniqueId *share_id(const struct player *p, int maker)
+{
+    struct board *board = p->board;
+    if (p->place == maker) {
+        if (ncclGetUniqueId(&board->ids[0]) || ncclGetUniqueId(&board->ids[1])) _exit(3);
+        atomic_store(&board->ids_made, 1);
+    }
+    while (!atomic_load(&board->ids_made))
+        sched_yield();
+    return &board->ids[0];
+}
+
+static ncclResult_t init(const struct player *p, const ncclUniqueId *id, ncclComm_t *comm)
+{
+    cudaSetDevice(p->place);
+    return ncclCommInitRank(comm, p->nranks, *id, p->rank);
+}
+
+static ncclComm_t must_init(const struct player *p)
+{
+    ncclComm_t comm = NULL;
+    ncclResult_t rc = init(p, share_id(p, 0), &comm);
+    if (rc) leave(p, ncclSuccess); /* shows as "no error" */
+    return comm;
+}
+
+static void await_entered(const struct player *p, int count)
+{
+    while (atomic_load(&p->board->entered) < count)
+        sched_yield();
+}
+
+static ncclResult_t await_error(ncclComm_t comm)
+{
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess || state == ncclInProgress)
+        if (ncclCommGetAsyncError(comm, &state)) return ncclInternalError;
+    return state;
+}
+
+/* An operation that one rank will not take part in; the error it ends with. */
+static void stuck_operation(struct player *p, ncclComm_t comm)
+{
+    float *buffer;
+    cudaStream_t stream;
+    if (cudaMalloc((void **)&buffer, COUNT * sizeof(float))) leave(p, ncclSuccess);
+    if (cudaStreamCreate(&stream)) leave(p, ncclSuccess);
+    atomic_fetch_add(&p->board->entered, 1);
+    ncclAllReduce(buffer, buffer, COUNT, ncclFloat32, ncclSum, comm, stream);
+    ncclResult_t rc = await_error(comm);
+    /* the next call says why */
+    ncclResult_t next = ncclAllReduce(buffer, buffer, 1, ncclFloat32, ncclSum, comm, stream);
+    if (next != rc) rc = ncclSuccess;
+    struct seat *seat = &p->board->seats[p->place];
+    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    if (ncclCommAbort(comm)) rc = ncclSuccess;
+    cudaStreamSynchronize(stream);
+    seat->rc = rc;
+    exit(0);
+}
+
+static void one_good_operation(ncclComm_t comm)
+{
+    float *buffer;
+    cudaStream_t stream;
+    if (cudaMalloc((void **)&buffer, 1024) || cudaStreamCreate(&stream)) _exit(3);
+    if (ncclAllReduce(buffer, buffer, 256, ncclFloat32, ncclSum, comm, stream)) _exit(3);
+    cudaStreamSynchronize(stream);
+}
+
+/* ---- init ---- */
+
+static void join_and_leave(struct player *p)
+{
+    ncclComm_t comm = NULL;
+    leave(p, init(p, share_id(p, 0), &comm));
+}
+
+static void same_rank(struct player *p)
+{
+    if (p->place == 2) p->rank = 1;
+    join_and_leave(p);
+}
+
+static void other_count(struct player *p)
+{
+    if (p->place == 2) p->nranks = 4;
+    join_and_leave(p);
+}
+
+static void other_id(struct player *p)
+{
+    ncclComm_t comm = NULL;
+    const ncclUniqueId *ids = share_id(p, 0);
+    leave(p, init(p, &ids[p->place == 2], &comm));
+}
+
+static void never_comes(struct player *p)
+{
+    p->nranks = p->nranks + 1;
+    join_and_leave(p);
+}
+
+static void damaged_id(struct player *p)
+{
+    ncclComm_t comm = NULL;
+    ncclUniqueId id = *share_id(p, 0);
+    memset(id.internal + 20, 0, sizeof(id.internal) - 20); /* as a copy of text does it */
+    leave(p, init(p, &id, &comm));
+}
+
+/* One reaches the root, but has no descriptors for more. */
+static void fails_in_init(struct player *p)
+{
+    ncclComm_t comm = NULL;
+    const ncclUniqueId *id = share_id(p, 0);
+    if (p->place == 1) {
+        const struct rlimit few = {9, 9};
+        for (int fd = 3; fd < 9; fd++)
+            close(fd); /* of whoever started the test */
+        cudaSetDevice(1);
+        setrlimit(RLIMIT_NOFILE, &few);
+    }
+    leave(p, init(p, id, &comm));
+}
+
+static void abort_in_init(struct player *p)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    const ncclUniqueId *id = share_id(p, 0);
+    ncclComm_t comm = NULL;
+    if (p->place != 1) leave(p, init(p, id, &comm));
+    config.blocking = 0;
+    cudaSetDevice(1);
+    ncclCommInitRankConfig(&comm, p->nranks + 1, *id, 1, &config); /* cannot complete */
+    ncclResult_t rc = ncclCommAbort(comm);
+    leave(p, rc ? rc : ncclRemoteError);
+}
+
+static void killed_in_init(struct player *p)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm = NULL;
+    const ncclUniqueId *id = share_id(p, 0);
+    p->nranks++; /* one never comes: init lasts until somebody dies */
+    if (p->place != 1) {
+        atomic_fetch_add(&p->board->entered, 1);
+        leave(p, init(p, id, &comm));
+    }
+    await_entered(p, 2);
+    config.blocking = 0;
+    cudaSetDevice(1);
+    ncclCommInitRankConfig(&comm, p->nranks, *id, 1, &config);
+    struct pollfd none = {.fd = -1};
+    poll(&none, 1, 300); /* any moment will do; most likely it has been to the root by now */
+    raise(SIGKILL);
+}
+
+static void root_killed(struct player *p)
+{
+    ncclComm_t comm = NULL;
+    if (p->place == 0) {
+        share_id(p, 0);
+        await_entered(p, 2);
+        raise(SIGKILL);
+    }
+    const ncclUniqueId *id = share_id(p, 0);
+    atomic_fetch_add(&p->board->entered, 1);
+    leave(p, init(p, id, &comm));
+}
+
+/* ---- afterwards ---- */
+
+static void killed(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    one_good_operation(comm);
+    if (p->place != 1) stuck_operation(p, comm);
+    await_entered(p, 2);
+    raise(SIGKILL);
+}
+
+static void exits(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    one_good_operation(comm);
+    if (p->place != 1) stuck_operation(p, comm);
+    await_entered(p, 2);
+    exit(3);
+}
+
+static void aborts(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    one_good_operation(comm);
+    if (p->place != 1) stuck_operation(p, comm);
+    await_entered(p, 2);
+    leave(p, ncclCommAbort(comm) ? ncclSuccess : ncclRemoteError);
+}
+
+static void revokes(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    one_good_operation(comm);
+    if (p->place != 1) stuck_operation(p, comm);
+    await_entered(p, 2);
+    if (ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT)) leave(p, ncclSuccess);
+    leave(p, ncclCommDestroy(comm) ? ncclSuccess : ncclRemoteError);
+}
+
+static void killed_in_split(struct player *p)
+{
+    ncclComm_t comm = must_init(p), child = NULL;
+    if (p->place == 1) {
+        await_entered(p, 2);
+        raise(SIGKILL);
+    }
+    atomic_fetch_add(&p->board->entered, 1);
+    ncclResult_t rc = ncclCommSplit(comm, 0, 0, &child, NULL);
+    struct seat *seat = &p->board->seats[p->place];
+    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    ncclCommAbort(child);
+    ncclCommAbort(comm);
+    seat->rc = rc;
+    exit(0);
+}
+
+/* Destroy frees and comes back whatever happened to the others. */
+static void killed_in_destroy(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    one_good_operation(comm);
+    if (p->place == 1) {
+        await_entered(p, 2);
+        raise(SIGKILL);
+    }
+    atomic_fetch_add(&p->board->entered, 1);
+    ncclCommDestroy(comm);
+    leave(p, ncclRemoteError);
+}
+
+/* The survivors go on without the dead one. */
+static void recovers(struct player *p)
+{
+    ncclComm_t comm = must_init(p), child = NULL;
+    int dead = 1, count = 0;
+    one_good_operation(comm);
+    if (p->place == 1) raise(SIGKILL);
+    ncclResult_t rc = await_error(comm);
+    if (ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT)) leave(p, ncclSuccess);
+    if (ncclCommShrink(comm, &dead, 1, &child, NULL, NCCL_SHRINK_ABORT)) leave(p, ncclSuccess);
+    one_good_operation(child);
+    if (ncclCommCount(child, &count) || count != 2) leave(p, ncclSuccess);
+    if (ncclCommDestroy(child)) leave(p, ncclSuccess);
+    ncclCommDestroy(comm);
+    p->board->seats[p->place].rc = rc;
+    exit(0);
+}
+
+static const struct scene scenes[] = {
+    {"two processes with one rank", 3, same_rank, -1, ncclInvalidUsage, "already taken", false},
+    {"different numbers of ranks", 3, other_count, -1, ncclInvalidUsage, "says", false},
+    {"different ids", 3, other_id, -1, ncclTimeout, "missing", false},
+    {"a rank that never comes", 3, never_comes, -1, ncclTimeout, "missing 3", false},
+    {"a damaged id", 2, damaged_id, -1, ncclInvalidArgument, "damaged", false},
+    {"a rank without descriptors", 3, fails_in_init, 1, ncclRemoteError, "rank 1", false},
+    {"an abort in init", 3, abort_in_init, -1, ncclSuccess, "", false},
+    {"killed in init", 3, killed_in_init, 1, ncclSuccess, "1", false},
+    {"the root's process killed", 3, root_killed, 0, ncclRemoteError, "", false},
+    {"killed in an operation", 3, killed, 1, ncclRemoteError, "rank 1", true},
+    {"exit in an operation", 3, exits, 1, ncclRemoteError, "rank 1", true},
+    {"abort in an operation", 3, aborts, -1, ncclRemoteError, "", true},
+    {"revoke in an operation", 3, revokes, -1, ncclRemoteError, "", true},
+    {"killed in split", 3, killed_in_split, 1, ncclRemoteError, "rank 1", false},
+    {"killed in destroy", 3, killed_in_destroy, 1, ncclRemoteError, "", true},
+    {"on without the dead", 3, recovers, 1, ncclRemoteError, "", true},
+};
+
+/* ---- the stage ---- */
+
+static int judge(const struct scene *scene, const char *way, const struct board *board)
+{
+    int wrong = 0;
+    for (int i = 0; i < scene->processes; i++) {
+        const struct seat *seat = &board->seats[i];
+        if (i == scene->victim) continue;
+        bool code = scene->code ? seat->rc == (int)scene->code : seat->rc > 0;
+        if (code && strstr(seat->sentence, scene->words)) continue;
+        printf("wrong: %s (%s): process %d: code %d, \"%s\"\n", scene->name, way, i, seat->rc,
+               seat->sentence);
+        wrong++;
+    }
+    return wrong;
+}
+
+/* False when it hung. */
+static bool await_all(const pid_t *pids, int n)
+{
+    sigset_t child;
+    struct timespec limit = {.tv_sec = LIMIT_SEC};
+    int left = n;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    while (left > 0) {
+        while (left > 0 && waitpid(-1, NULL, WNOHANG) > 0)
+            left--;
+        if (left > 0 && sigtimedwait(&child, NULL, &limit) < 0) break;
+    }
+    if (left == 0) return true;
+    for (int i = 0; i < n; i++)
+        kill(pids[i], SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0) {
+    }
+    return false;
+}
+
+static int perform(const struct scene *scene, const char *way, struct board *board)
+{
+    pid_t pids[SEATS];
+    memset(board, 0, sizeof(*board));
+    for (int i = 0; i < scene->processes; i++) {
+        board->seats[i].rc = -1;
+        fflush(stdout);
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            struct player player = {
+                .board = board, .place = i, .rank = i, .nranks = scene->processes};
+            sigset_t none;
+            sigemptyset(&none);
+            sigprocmask(SIG_SETMASK, &none, NULL);
+            scene->play(&player);
+            _exit(4);
+        }
+    }
+    if (await_all(pids, scene->processes)) return judge(scene, way, board);
+    printf("wrong: %s (%s): hung\n", scene->name, way);
+    return 1;
+}
+
+int main(void)
+{
+    static const char *const ways[] = {"mapped memory", "shared memory", "sockets"};
+    int wrong = 0;
+    sigset_t child;
+    struct board *board =
+        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED) return 2;
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &child, NULL);
+    setenv("TUTTI_INIT_TIMEOUT", "3", 1);
+    setenv("TUTTI_DEVICES", "4", 1);
+    for (int way = 0; way < 3; way++) {
+        setenv("NCCL_P2P_DISABLE", way > 0 ? "1" : "0", 1);
+        setenv("NCCL_SHM_DISABLE", way > 1 ? "1" : "0", 1);
+        for (size_t k = 0; k < sizeof(scenes) / sizeof(scenes[0]); k++) {
+            if (way == 0 || scenes[k].wired) wrong += perform(&scenes[k], ways[way], board);
+        }
+    }
+    printf("faults: %d wrong\n", wrong);
+    return wrong ? 1 : 0;
+}
