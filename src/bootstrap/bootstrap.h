@@ -100,7 +100,8 @@ void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const ch
 void tt_bootstrap_revoke(struct tt_bootstrap *bootstrap);
 
 /* ncclSuccess, or the first error known: a rank died, left with an error, or its connection broke;
- * the sentence names rank, host and pid (or is what this rank itself said in tt_bootstrap_fail()). One relaxed load when all is well. */
+ * the sentence names rank, host and pid (or is what this rank itself said in tt_bootstrap_fail()).
+ * One relaxed load when all is well. */
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out);
 
 /* True when a rank's process exited without leaving the communicator (no error as long as nothing
