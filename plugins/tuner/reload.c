@@ -1,0 +1,243 @@
+/* Ranks that choose differently hang, so all ranks of a communicator must take new rules at the
+ * same call. They count their calls on a board in shared memory. Whoever sees that the file changed
+ * puts its text there, and the first call that no rank has made yet as the one from which it holds.
+ * Calls of one communicator come in the same order on all ranks, so that is the same call for all.
+ *
+ * A change is believed when two looks a second apart see the same file: half-written ones are not
+ * read. What is larger than the board holds for later communicators only. */
+#include "reload.h"
+
+#include "file.h"
+
+#include "tuner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BOARD_MAGIC = 0x74754e31, TEXT_MOST = 256 << 10 };
+
+struct stamp { /* tells one state of the file from another */
+    uint64_t inode, size, sec, nsec;
+};
+
+struct board { /* shared by the ranks; guarded by its lock once magic is set */
+    uint32_t magic;
+    pthread_mutex_t lock;
+    size_t attached, left;  /* ranks that ever came, and went */
+    uint64_t most_calls;    /* of the rank that is ahead */
+    uint64_t generation;    /* of the text; 0: there never was one */
+    uint64_t from_call;     /* the text holds from this one on */
+    size_t taken;           /* ranks that have the text */
+    struct stamp published; /* the newest state that somebody has dealt with */
+    size_t text_bytes;
+    char text[TEXT_MOST];
+};
+
+struct tuner_reload {
+    struct board *board; /* mapped */
+    char path[PATH_MAX];
+    char name[64]; /* of the shared memory */
+    size_t nranks;
+    uint64_t calls, generation;
+    time_t looked_sec;
+    struct stamp glimpse; /* at the last look */
+};
+
+static bool look(const char *path, struct stamp *stamp)
+{
+    struct stat st;
+    *stamp = (struct stamp){0, 0, 0, 0};
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) return false;
+    *stamp = (struct stamp){(uint64_t)st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                            (uint64_t)st.st_mtim.tv_nsec};
+    return true;
+}
+
+static bool same(const struct stamp *a, const struct stamp *b)
+{
+    return a->inode == b->inode && a->size == b->size && a->sec == b->sec && a->nsec == b->nsec;
+}
+
+static time_t now_sec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return now.tv_sec;
+}
+
+/* A rank that dies with the lock leaves counters behind that are at worst one call old. */
+static bool take_lock(struct board *board)
+{
+    int err = pthread_mutex_lock(&board->lock);
+    if (err == EOWNERDEAD) err = pthread_mutex_consistent(&board->lock);
+    return err == 0;
+}
+
+/* What the first rank reads holds for all: the file may change while they come. */
+static void first_text(struct board *board, const char *path)
+{
+    const char *reason;
+    size_t bytes = 0;
+    look(path, &board->published);
+    char *text = tuner_file_read(path, &bytes, &reason);
+    if (text && bytes <= TEXT_MOST) {
+        memcpy(board->text, text, bytes);
+        board->text_bytes = bytes;
+        board->generation = 1;
+    }
+    free(text);
+}
+
+static bool prepare(struct board *board, const char *path)
+{
+    pthread_mutexattr_t attr;
+    if (board->magic == BOARD_MAGIC) return true;
+    if (board->magic != 0 || pthread_mutexattr_init(&attr)) return false;
+    bool good = !pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED) &&
+                !pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST) &&
+                !pthread_mutex_init(&board->lock, &attr);
+    pthread_mutexattr_destroy(&attr);
+    if (!good) return false;
+    first_text(board, path);
+    board->magic = BOARD_MAGIC;
+    return true;
+}
+
+/* The lock is held. */
+static char *take(struct tuner_reload *reload, size_t *bytes_out)
+{
+    struct board *board = reload->board;
+    if (reload->generation == board->generation || reload->calls < board->from_call) return NULL;
+    char *text = malloc(board->text_bytes + 1);
+    reload->generation = board->generation;
+    board->taken++;
+    if (!text) return NULL;
+    memcpy(text, board->text, board->text_bytes);
+    text[board->text_bytes] = '\0';
+    *bytes_out = board->text_bytes;
+    return text;
+}
+
+/* The file lock orders those who come; the last one takes the name away. */
+static bool join(int fd, struct tuner_reload *reload)
+{
+    struct board *board = NULL;
+    if (flock(fd, LOCK_EX) || ftruncate(fd, sizeof(*board))) return false;
+    void *at = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) return false;
+    board = at;
+    if (!prepare(board, reload->path) || !take_lock(board)) {
+        munmap(board, sizeof(*board));
+        return false;
+    }
+    if (++board->attached == reload->nranks) shm_unlink(reload->name);
+    if (board->generation == 0) board->taken++; /* nothing to take */
+    pthread_mutex_unlock(&board->lock);
+    reload->board = board;
+    return true;
+}
+
+struct tuner_reload *tuner_reload_open(const char *path, unsigned long long comm_id,
+                                       const struct tuner_size *size)
+{
+    const char *wanted = getenv("TUTTI_TUNER_RELOAD");
+    if (comm_id == 0 || size->nnodes != 1 || (wanted && !strcmp(wanted, "0"))) return NULL;
+    struct tuner_reload *reload = calloc(1, sizeof(*reload));
+    if (!reload) return NULL;
+    snprintf(reload->path, sizeof(reload->path), "%s", path);
+    snprintf(reload->name, sizeof(reload->name), "/tutti-tuner-%u-%llx", (unsigned)getuid(),
+             comm_id);
+    reload->nranks = size->nranks;
+    reload->looked_sec = now_sec();
+    look(path, &reload->glimpse);
+    int fd = shm_open(reload->name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool joined = fd >= 0 && join(fd, reload);
+    if (fd >= 0) {
+        flock(fd, LOCK_UN); /* the mapping keeps the open file, and with it the lock */
+        close(fd);
+    }
+    if (joined) return reload;
+    free(reload);
+    return NULL;
+}
+
+/* The new text, when somebody should publish it now. */
+static char *news(struct tuner_reload *reload, struct stamp *stamp, size_t *bytes_out)
+{
+    const char *reason;
+    time_t now = now_sec();
+    if (now == reload->looked_sec) return NULL;
+    reload->looked_sec = now;
+    if (!look(reload->path, stamp)) return NULL;
+    bool settled = same(stamp, &reload->glimpse);
+    reload->glimpse = *stamp;
+    if (!settled || same(stamp, &reload->board->published)) return NULL;
+    return tuner_file_read(reload->path, bytes_out, &reason);
+}
+
+/* The lock is held. Every rank must be there and have the last text. */
+static void publish(const struct tuner_reload *reload, const struct stamp *stamp, const char *text,
+                    size_t bytes)
+{
+    struct board *board = reload->board;
+    bool ready = board->attached == reload->nranks && board->taken == reload->nranks;
+    if (!ready || board->left || same(stamp, &board->published)) return;
+    board->published = *stamp;
+    if (bytes > TEXT_MOST) return;
+    memcpy(board->text, text, bytes);
+    board->text_bytes = bytes;
+    board->generation++;
+    board->from_call = board->most_calls + 1;
+    board->taken = 0;
+}
+
+char *tuner_reload_first(struct tuner_reload *reload, size_t *bytes_out)
+{
+    if (!reload || !take_lock(reload->board)) return NULL;
+    char *text = take(reload, bytes_out);
+    pthread_mutex_unlock(&reload->board->lock);
+    return text;
+}
+
+char *tuner_reload_step(struct tuner_reload *reload, size_t *bytes_out)
+{
+    struct stamp stamp;
+    size_t bytes = 0;
+    if (!reload) return NULL;
+    char *fresh = news(reload, &stamp, &bytes);
+    char *text = NULL;
+    if (take_lock(reload->board)) {
+        reload->calls++;
+        if (reload->calls > reload->board->most_calls) reload->board->most_calls = reload->calls;
+        if (fresh) publish(reload, &stamp, fresh, bytes);
+        text = take(reload, bytes_out);
+        pthread_mutex_unlock(&reload->board->lock);
+    }
+    free(fresh);
+    return text;
+}
+
+void tuner_reload_close(struct tuner_reload *reload)
+{
+    if (!reload) return;
+    if (take_lock(reload->board)) {
+        bool lonely = reload->board->attached < reload->nranks;
+        reload->board->left++;
+        if (lonely) shm_unlink(reload->name);
+        pthread_mutex_unlock(&reload->board->lock);
+    }
+    munmap(reload->board, sizeof(*reload->board));
+    free(reload);
+}
