@@ -119,11 +119,17 @@ static socklen_t local_address(const char *name, struct sockaddr_un *addr)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
 }
 
+/* ncclInProgress: this process may have no local sockets; the network will do. */
 static ncclResult_t local_listen(const char *name)
 {
     struct sockaddr_un addr;
     socklen_t len = local_address(name, &addr);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 && (errno == EACCES || errno == EPERM || errno == EAFNOSUPPORT)) {
+        tt_info(TT_LOG_INIT | TT_LOG_P2P,
+                "local socket: %m; no memory is shared with other processes");
+        return ncclInProgress;
+    }
     if (fd < 0) return tt_fail(ncclSystemError, "local socket: %m");
     if (bind(fd, (struct sockaddr *)&addr, len) || listen(fd, 1024)) {
         ncclResult_t rc = tt_fail(ncclSystemError, "local socket @%s: %m", name);
@@ -198,9 +204,11 @@ ncclResult_t tt_local_serve(struct tt_local_name *name_out)
     } else {
         rc = local_name(range);
         if (!rc && local.users == 0) rc = local_start();
+        if (rc == ncclInProgress) rc = ncclSuccess;
         if (!rc) {
             local.users++;
             *name_out = local.name;
+            if (!local.listener) name_out->range_bytes = 0;
         }
     }
     pthread_mutex_unlock(&local.lock);

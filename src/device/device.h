@@ -41,7 +41,8 @@ int tuttiHostDeviceCard(int device, struct tt_device_card *card);
 struct tt_range {
     char *base;
     size_t bytes;
-    int memfd; /* owned by the device room; duplicate before handing out */
+    int memfd; /* owned by the device room; duplicate before handing out; -1 where the system has
+                  none: the memory cannot be shared then */
 };
 const struct tt_range *
 tuttiHostRange(void); /* NULL when the reservation failed (reason was logged) */

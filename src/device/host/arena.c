@@ -269,6 +269,7 @@ static void punch(const struct host_arena *arena, const struct run *run, size_t 
     size_t from = up((run->first + keep) * arena->grain, PAGE);
     size_t to = (run->first + run->count) * arena->grain / PAGE * PAGE;
     if (from >= to) return;
+    if (arena->fd < 0 && !madvise(arena->base + from, to - from, MADV_REMOVE)) return;
     if (fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                   (off_t)(arena->fd_offset + from), (off_t)(to - from))) {
         memset(arena->base + from, 0,

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -47,10 +48,14 @@ static void unmap(void)
     memory.range = (struct tt_range){NULL, 0, -1};
 }
 
+/* Where memfd_create() is forbidden (strict containers) the memory is this process's alone: peers
+ * then reach it over the network. */
 static bool map_range(size_t bytes)
 {
     memory.range = (struct tt_range){NULL, bytes, memfd_create("tutti-range", MFD_CLOEXEC)};
-    if (memory.range.memfd < 0 || ftruncate(memory.range.memfd, (off_t)bytes)) return false;
+    bool alone = memory.range.memfd < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
+    if (!alone && (memory.range.memfd < 0 || ftruncate(memory.range.memfd, (off_t)bytes)))
+        return false;
     /* aligned to a huge page, or the kernel gives none */
     char *free_space = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -58,8 +63,8 @@ static bool map_range(size_t bytes)
     char *base = (char *)tt_round_up((uintptr_t)free_space, HUGE_PAGE);
     if (base > free_space) munmap(free_space, (size_t)(base - free_space));
     munmap(base + bytes, HUGE_PAGE - (size_t)(base - free_space));
-    if (mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED,
-             memory.range.memfd, 0) == MAP_FAILED) {
+    int flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED | (alone ? MAP_ANONYMOUS : 0);
+    if (mmap(base, bytes, PROT_READ | PROT_WRITE, flags, memory.range.memfd, 0) == MAP_FAILED) {
         munmap(base, bytes);
         return false;
     }
