@@ -261,8 +261,14 @@ static void different_operations_are_told(void **state)
 struct part {
     bool sending;
     char *buffer;
-    size_t bytes;
+    size_t bytes, limit; /* of a chunk */
 };
+
+/* What the k-th message of a rank holds. */
+static char message_byte(int rank, int k, size_t i)
+{
+    return (char)(16 * rank + k + 1 + (int)(i / 61));
+}
 
 /* The frame of a message between the two ranks of a world. */
 static void message(struct world *world, int rank, struct part part, struct tt_program *program,
@@ -277,7 +283,7 @@ static void message(struct world *world, int rank, struct part part, struct tt_p
                               .proto = TT_PROTO_SIMPLE,
                               .root = peer,
                               .count = bytes,
-                              .chunk_limit = world->slice_bytes,
+                              .chunk_limit = part.limit,
                               .type = ncclInt8,
                               .in = sending ? buffer : NULL,
                               .out = sending ? NULL : buffer,
@@ -295,7 +301,9 @@ static void messages_keep_their_order(void **state)
     static const size_t sizes[] = {5, 20000, 0, 70000};
     (void)state;
     for (unsigned seed = 0; seed < 16; seed++) {
-        struct world *world = world_create(2, WORLD_MAPPED, 16384);
+        enum world_kind kind = seed % 4 == 3 ? WORLD_SHM : WORLD_MAPPED;
+        size_t limit = seed % 2 ? SIZE_MAX : 16384; /* in one piece where that can be referred to */
+        struct world *world = world_create(2, kind, 16384);
         struct tt_program program[2][4];
         char *buffer[2][4];
         for (int r = 0; r < 2; r++) {
@@ -304,9 +312,10 @@ static void messages_keep_their_order(void **state)
                 bool sending = k < 2;
                 size_t bytes = sizes[(k % 2 + (int)seed) % 4];
                 buffer[r][k] = world_memory(world, bytes, 1);
-                if (sending) memset(buffer[r][k], 16 * r + k + 1, bytes);
-                message(world, r, (struct part){sending, buffer[r][k], bytes}, &program[r][k],
-                        &frames[k]);
+                for (size_t i = 0; sending && i < bytes; i++)
+                    buffer[r][k][i] = message_byte(r, k, i);
+                message(world, r, (struct part){sending, buffer[r][k], bytes, limit},
+                        &program[r][k], &frames[k]);
                 frames[k].after = k % 2 ? k : 0;
             }
             struct tt_work_spec spec = world_spec(world, r, frames, 4);
@@ -320,7 +329,7 @@ static void messages_keep_their_order(void **state)
             for (int k = 2; k < 4; k++) {
                 size_t bytes = sizes[(k % 2 + (int)seed) % 4];
                 for (size_t i = 0; i < bytes; i++) {
-                    assert_int_equal(buffer[r][k][i], 16 * !r + k - 2 + 1);
+                    assert_int_equal(buffer[r][k][i], message_byte(!r, k - 2, i));
                 }
             }
         }
@@ -337,8 +346,9 @@ static void wrong_sizes_are_told(void **state)
         struct tt_frame frame;
         struct tt_work *work;
         size_t bytes = r ? 100 : 96;
-        message(world, r, (struct part){r == 0, world_memory(world, bytes, 0), bytes}, &program[r],
-                &frame);
+        message(world, r,
+                (struct part){r == 0, world_memory(world, bytes, 0), bytes, world->slice_bytes},
+                &program[r], &frame);
         struct tt_work_spec spec = world_spec(world, r, &frame, 1);
         assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
         assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, false), ncclSuccess);
