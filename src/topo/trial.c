@@ -266,7 +266,7 @@ static bool same_rail(const struct tt_trial *trial, const struct tt_topo_node *a
                       const struct tt_topo_node *b)
 {
     if (a->rail >= 0 && b->rail >= 0) return a->rail == b->rail;
-    if (tt_topo_host(a) != tt_topo_host(b) && !trial->system->env.rail_per_host) {
+    if (tt_topo_host(a) != tt_topo_host(b) && trial->system->env.rail_per_host) {
         return a->slot == b->slot && a->port == b->port;
     }
     return a->guid == b->guid && a->port == b->port;

@@ -7,6 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Every ring visits every rank once; parents and children of trees agree. */
+static void check(const struct tt_topo_layout *layout)
+{
+    char *seen = calloc((size_t)layout->nranks, 1);
+    if (!seen) abort();
+    for (int k = 0; k < layout->nrings; k++) {
+        for (int p = 0; p < layout->nranks; p++) {
+            if (seen[layout->ring[k][p]]++ != k) abort();
+        }
+    }
+    free(seen);
+    for (int k = 0; k < layout->ntrees; k++) {
+        for (int r = 0; r < layout->nranks; r++) {
+            const struct tt_tree_place *place = &layout->tree[k][r];
+            for (int c = 0; c < 3; c++) {
+                bool wrong = place->child[c] >= 0 && layout->tree[k][place->child[c]].parent != r;
+                if (wrong) abort();
+            }
+        }
+    }
+}
+
 static void join(struct tt_topo_domain *domains, int ndomains)
 {
     struct tt_topo_node_place places[64];
@@ -18,7 +40,7 @@ static void join(struct tt_topo_domain *domains, int ndomains)
     for (int p = 0; p < 2 * ndomains; p++) {
         places[p] = (struct tt_topo_node_place){&domains[p % ndomains], p / ndomains * ranks};
     }
-    (void)tt_topo_layout_make(places, 2 * ndomains, &layout);
+    if (tt_topo_layout_make(places, 2 * ndomains, &layout) == ncclSuccess) check(layout);
     tt_topo_layout_free(layout);
 }
 

@@ -125,6 +125,8 @@ def check_usage():
         p = run(*arguments)
         must(p.returncode == 2, f"{arguments}: exit {p.returncode}")
     must(run("--help").returncode == 0 and run("search", "--help").returncode == 0, "--help")
+    p = run("export", box, "--json", "--nodes", "65536")
+    must(p.returncode == 1 and "too many to print" in p.stderr, "more than can be printed")
     p = run("show", "/nonexistent.xml")
     must(p.returncode == 1 and "nonexistent.xml" in p.stderr, "a file that is not there")
 

@@ -14,7 +14,8 @@ int topo_export(const struct topo_options *options)
         struct topo_scenario scenario;
         done = topo_scenario_make(file, &options->look, options->nodes[k], &scenario);
         if (!done) break;
-        json_array_append_new(scenarios, topo_scenario_json(&scenario));
+        done = topo_is_printable(scenario.layout);
+        if (done) json_array_append_new(scenarios, topo_scenario_json(&scenario));
         topo_scenario_free(&scenario);
     }
     if (done) {

@@ -47,6 +47,8 @@ void topo_scenario_free(struct topo_scenario *scenario);
 json_t *topo_system(const struct tt_topo_file *file, const struct tt_topo_options *look);
 json_t *topo_domain_json(const struct tt_topo_domain *domain);
 json_t *topo_layout_json(const struct tt_topo_layout *layout);
+/* False, and said so, when the lists of a layout are too long for JSON. */
+bool topo_is_printable(const struct tt_topo_layout *layout);
 json_t *topo_scenario_json(const struct topo_scenario *scenario);
 /* A number with the seven digits that single precision holds. */
 json_t *topo_number(double value);

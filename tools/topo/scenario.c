@@ -55,6 +55,19 @@ bool topo_scenario_make(const struct tt_topo_file *file, const struct tt_topo_op
 
 /* ---- as JSON ---- */
 
+enum { MOST_NUMBERS = 20000000 }; /* some hundreds of megabytes */
+
+bool topo_is_printable(const struct tt_topo_layout *layout)
+{
+    double each = layout->nrings + 4.0 * layout->ntrees + (layout->nvls[0] ? 10 : 0);
+    if (each * layout->nranks <= MOST_NUMBERS) return true;
+    (void)fprintf(stderr,
+                  "tutti topo: the rings and trees of %d ranks are too many to print; `tutti topo "
+                  "search --time` sums them up\n",
+                  layout->nranks);
+    return false;
+}
+
 json_t *topo_scenario_json(const struct topo_scenario *scenario)
 {
     json_t *domains = json_array();

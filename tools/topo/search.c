@@ -179,15 +179,17 @@ static bool search_one(const struct tt_topo_file *file, const struct topo_option
     struct topo_scenario scenario;
     struct times times;
     if (!make_timed(file, options, nodes, &scenario, &times)) return false;
-    if (list) {
+    bool whole = !options->time || scenario.layout->nranks <= 4096;
+    bool done = !list || !whole || topo_is_printable(scenario.layout);
+    if (list && done) {
         json_array_append_new(list, answer_json(options, &scenario, &times));
-    } else {
+    } else if (done) {
         printf("%d x %s\n", nodes, topo_name(options->paths[0]));
-        if (!options->time || scenario.layout->nranks <= 4096) print_scenario(&scenario);
+        if (whole) print_scenario(&scenario);
         if (options->time) print_times(&times, scenario.layout);
     }
     topo_scenario_free(&scenario);
-    return true;
+    return done;
 }
 
 /* The first node's graphs, for NCCL_GRAPH_FILE. */
