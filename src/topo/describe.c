@@ -128,7 +128,7 @@ static void print_channel(FILE *out, const struct tt_topo_system *system,
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
     int length = graph->kind == TT_GRAPH_NVLS ? 1 : graph->ngpus;
     (void)fprintf(out, "%2d :", channel);
-    if (graph->inter) print_net(out, graph->inter[2 * channel]);
+    if (graph->inter) print_net(out, graph->inter[channel].first);
     for (int p = 0; p < length; p++) {
         int rank = graph->intra[channel * graph->ngpus + p];
         for (int g = 0; g < gpus->count; g++) {
@@ -137,7 +137,7 @@ static void print_channel(FILE *out, const struct tt_topo_system *system,
             print_name(out, gpus->node[g]);
         }
     }
-    if (graph->inter) print_net(out, graph->inter[2 * channel + 1]);
+    if (graph->inter) print_net(out, graph->inter[channel].last);
     (void)fputc('\n', out);
 }
 

@@ -10,7 +10,7 @@ bool tt_graph_init(struct tt_topo_graph *graph, enum tt_graph_kind kind, int ngp
 {
     *graph = (struct tt_topo_graph){.kind = kind, .ngpus = ngpus};
     graph->intra = tt_calloc((size_t)TT_MAX_CHANNELS * (size_t)ngpus, sizeof(int));
-    graph->inter = tt_calloc((size_t)2 * TT_MAX_CHANNELS, sizeof(uint64_t));
+    graph->inter = tt_calloc(TT_MAX_CHANNELS, sizeof(*graph->inter));
     return graph->intra && graph->inter;
 }
 
@@ -24,10 +24,10 @@ void tt_graph_fini(struct tt_topo_graph *graph)
 void tt_graph_copy(struct tt_topo_graph *into, const struct tt_topo_graph *from)
 {
     int *intra = into->intra;
-    uint64_t *inter = into->inter;
+    struct tt_topo_ends *inter = into->inter;
     size_t nchannels = (size_t)from->nchannels;
     memcpy(intra, from->intra, nchannels * (size_t)from->ngpus * sizeof(int));
-    memcpy(inter, from->inter, nchannels * 2 * sizeof(uint64_t));
+    memcpy(inter, from->inter, nchannels * sizeof(*inter));
     *into = *from;
     into->intra = intra;
     into->inter = inter;
@@ -37,8 +37,7 @@ void tt_graph_copy_channel(struct tt_topo_graph *graph, int to, int from)
 {
     size_t n = (size_t)graph->ngpus;
     memcpy(graph->intra + (size_t)to * n, graph->intra + (size_t)from * n, n * sizeof(int));
-    graph->inter[2 * to] = graph->inter[2 * from];
-    graph->inter[2 * to + 1] = graph->inter[2 * from + 1];
+    graph->inter[to] = graph->inter[from];
 }
 
 const char *tt_graph_kind_name(enum tt_graph_kind kind)

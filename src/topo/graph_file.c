@@ -92,12 +92,12 @@ static bool add_channel(struct tt_xml_node *parent, const struct printer *printe
     bool nvls = graph->kind == TT_GRAPH_NVLS;
     bool done = channel != NULL;
     bool inter = printer->domain->inter;
-    if (inter) done = done && add_net(channel, graph->inter[2 * c]);
+    if (inter) done = done && add_net(channel, graph->inter[c].first);
     for (int p = 0; p < (nvls ? 1 : graph->ngpus) && done; p++) {
         done =
             add_gpu(channel, printer, graph->intra[(size_t)c * (size_t)graph->ngpus + (size_t)p]);
     }
-    if (inter) done = done && add_net(channel, graph->inter[2 * c + (nvls ? 0 : 1)]);
+    if (inter) done = done && add_net(channel, nvls ? graph->inter[c].first : graph->inter[c].last);
     return done;
 }
 
@@ -266,7 +266,12 @@ static ncclResult_t take_net(struct reader *reader, const struct tt_xml_node *no
                  tt_topo_node_find(reader->system, TT_NODE_NET, id);
     if (!known) return refuse(reader, node, "its dev is no NIC of this node");
     if (at->nets == 2) return refuse(reader, node, "a third NIC");
-    reader->graph->inter[2 * at->channel + at->nets++] = id;
+    struct tt_topo_ends *ends = &reader->graph->inter[at->channel];
+    if (at->nets++ == 0) {
+        ends->first = id;
+    } else {
+        ends->last = id;
+    }
     return ncclSuccess;
 }
 

@@ -15,24 +15,43 @@ static int channel_on(const struct tt_topo_layout *layout, int nchannels, int no
     return paired && node % 2 == 1 ? channel ^ 1 : channel;
 }
 
-/* The ring from rank 0 on. */
-static void fill_ring(const struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
-                      int nchannels, int channel, int *ring)
+/* One node's part of the ring, from place `at` on; returns where the next begins. */
+static int fill_node(const struct tt_topo_node_place *node, int channel, int *ring, int at)
 {
-    int n = layout->nranks;
+    for (int k = 0; k < node->domain->nranks; k++)
+        ring[at++] = tt_layout_rank(node, TT_GRAPH_RING, channel, k);
+    return at;
+}
+
+/* Begin with rank 0. */
+static bool turn(int *ring, int nranks)
+{
     int zero = 0;
-    int at = 0;
-    for (int pass = 0; pass < 2; pass++) { /* first find rank 0, then write from there */
-        at = 0;
-        for (int v = 0; v < nodes->count; v++) {
-            int c = channel_on(layout, nchannels, v, channel);
-            for (int k = 0; k < nodes->place[v]->domain->nranks; k++, at++) {
-                int rank = tt_layout_rank(nodes->place[v], TT_GRAPH_RING, c, k);
-                if (pass == 0 && rank == 0) zero = at;
-                if (pass == 1) ring[(at - zero + n) % n] = rank;
-            }
-        }
+    while (ring[zero] != 0) {
+        zero++;
     }
+    int *before = tt_calloc((size_t)zero + 1, sizeof(int));
+    if (!before) return false;
+    memcpy(before, ring, (size_t)zero * sizeof(int));
+    memmove(ring, ring + zero, (size_t)(nranks - zero) * sizeof(int));
+    memcpy(ring + nranks - zero, before, (size_t)zero * sizeof(int));
+    free(before);
+    return true;
+}
+
+/* NULL when memory is short. */
+static int *make_ring(const struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
+                      int nchannels, int channel)
+{
+    int *ring = tt_calloc((size_t)layout->nranks, sizeof(int));
+    int at = 0;
+    for (int v = 0; v < nodes->count && ring; v++) {
+        int own = channel_on(layout, nchannels, v, channel);
+        at = fill_node(nodes->place[v], own, ring, at);
+    }
+    if (ring && turn(ring, layout->nranks)) return ring;
+    free(ring);
+    return NULL;
 }
 
 ncclResult_t tt_layout_rings(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
@@ -40,9 +59,8 @@ ncclResult_t tt_layout_rings(struct tt_topo_layout *layout, const struct tt_layo
 {
     size_t bytes = (size_t)layout->nranks * sizeof(int);
     for (int c = 0; c < nchannels; c++) {
-        int *ring = tt_calloc((size_t)layout->nranks, sizeof(int));
+        int *ring = make_ring(layout, nodes, nchannels, c);
         if (!ring) return tt_fail(ncclSystemError, "topology: out of memory for rings");
-        fill_ring(layout, nodes, nchannels, c, ring);
         int same = 0;
         while (same < layout->nrings && memcmp(layout->ring[same], ring, bytes) != 0) {
             same++;

@@ -477,9 +477,9 @@ static void duplicate(const struct search *search)
     int more = 2 * n < search->trial.max_channels ? 2 * n : search->trial.max_channels;
     for (int c = n; c < more; c++)
         tt_graph_copy_channel(best, c, c - n);
-    float parts = (float)((more + n - 1) / n);
-    best->bw_intra /= parts;
-    best->bw_inter /= parts;
+    int parts = (more + n - 1) / n;
+    best->bw_intra /= (float)parts;
+    best->bw_inter /= (float)parts;
     best->nchannels = more;
 }
 
@@ -538,8 +538,8 @@ static void fall_back(const struct search *search)
     bool nets = search->system->list[TT_NODE_NET].count > 0;
     for (int g = 0; g < gpus->count; g++)
         best->intra[g] = gpus->node[g]->rank;
-    best->inter[0] = net_id(search->system, gpus->node[0]);
-    best->inter[1] = net_id(search->system, gpus->node[gpus->count - 1]);
+    best->inter[0].first = net_id(search->system, gpus->node[0]);
+    best->inter[0].last = net_id(search->system, gpus->node[gpus->count - 1]);
     best->nchannels = 1;
     best->bw_intra = 0.1f;
     best->type_intra = TT_WAY_SYS;

@@ -144,9 +144,10 @@ struct tt_topo_graph { /* channels of one kind; nchannels 0: none */
     float bw_intra, bw_inter; /* GB/s of a channel inside the node, and to others */
     float latency_inter;      /* us */
     enum tt_topo_way type_intra, type_inter;
-    int *intra;      /* owned; rank at position p of channel c: intra[c * ngpus + p]; NVLS: p = 0 */
-    uint64_t *inter; /* owned; first and last NIC of channel c: inter[2 * c], inter[2 * c + 1];
-                      * host << 56 | dev; TT_NET_NONE: none */
+    int *intra; /* owned; rank at position p of channel c: intra[c * ngpus + p]; NVLS: p = 0 */
+    struct tt_topo_ends { /* host << 56 | dev; TT_NET_NONE: none */
+        uint64_t first, last;
+    } * inter; /* owned; NICs of each channel */
 };
 
 enum tt_topo_arch { TT_ARCH_NONE, TT_ARCH_X86, TT_ARCH_POWER, TT_ARCH_ARM, TT_ARCH_MIXED };
@@ -200,8 +201,7 @@ struct tt_topo_layout {
     int nchannels;
     int nvls_channels, nvls_heads, nvls_chunk_bytes, nvls_tree_chunk_bytes;
     int p2p_channels, p2p_per_peer;
-    int tree_depth;
-    int nrings, ntrees;
+    int tree_depth, nrings, ntrees;
     int ring_of[TT_MAX_CHANNELS], tree_of[TT_MAX_CHANNELS];
     int *ring[TT_MAX_CHANNELS];                  /* owned; ranks in order, from rank 0 */
     struct tt_tree_place *tree[TT_MAX_CHANNELS]; /* owned; place of every rank */

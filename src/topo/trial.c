@@ -281,11 +281,11 @@ static bool may_end_at(const struct tt_trial *trial, const struct place *place,
     if (net->plane >= 0 && start->plane >= 0 && net->plane != start->plane) return false;
     if (pattern == TT_PATTERN_TREE && net != start) return false;
     if (pattern == TT_PATTERN_RING && trial->at.cross_nic == 2) {
-        return c % 2 == 0 || net->id == trial->at.inter[2 * (c - 1)];
+        return c % 2 == 0 || net->id == trial->at.inter[c - 1].first;
     }
     if (trial->at.cross_nic == 0 && !same_rail(trial, start, net)) return false;
     bool second = pattern == TT_PATTERN_BALANCED && place->at > 0;
-    return !second || net->id == trial->at.inter[2 * c + 1];
+    return !second || net->id == trial->at.inter[c].last;
 }
 
 /* Balanced trees put half of what they send on each of their first two GPUs. */
@@ -306,7 +306,7 @@ static void leave_to_net(struct tt_trial *trial, const struct place *place)
     for (int k = 0; k < lists->count[row]; k++) {
         struct tt_topo_node *net = lists->net[(size_t)row * (size_t)lists->width + (size_t)k];
         if (!may_end_at(trial, place, net) || !take_to_net(trial, place, net, 1)) continue;
-        trial->at.inter[2 * trial->at.nchannels + 1] = net->id;
+        trial->at.inter[trial->at.nchannels].last = net->id;
         struct place next = *place;
         bool again = trial->at.pattern == TT_PATTERN_BALANCED && place->at == 0;
         next.back_net = again ? 1 : -1;
@@ -406,7 +406,7 @@ static void advance(struct tt_trial *trial, struct place place)
     int n = trial->at.ngpus;
     if (trial->steps <= 0) return;
     trial->steps--;
-    if (place.at == n) {
+    if (place.at == n || !place.gpu) {
         end_channel(trial);
         return;
     }
@@ -513,7 +513,7 @@ static bool may_begin_at(const struct tt_trial *trial, const struct tt_topo_node
     if (trial->collnet && !net->coll) return false;
     if (net->budget < bw) return false;
     bool paired = trial->at.pattern == TT_PATTERN_RING && trial->at.cross_nic == 2 && c % 2 == 1;
-    return !paired || net->id == trial->at.inter[2 * (c - 1) + 1];
+    return !paired || net->id == trial->at.inter[c - 1].last;
 }
 
 /* Take from a port: all NICs on it share its bandwidth. */
@@ -534,7 +534,7 @@ static bool begin_at(struct tt_trial *trial, struct tt_topo_node *net, int nnets
     float bw = (float)(int)trial->at.bw_inter;
     bool done = false;
     if (!may_begin_at(trial, net, bw)) return false;
-    trial->at.inter[2 * c] = net->id;
+    trial->at.inter[c].first = net->id;
     trial->start[c] = net;
     trial->at.latency_inter = net->latency;
     take_port(trial, net, bw);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every ring visits every rank once; parents and children of trees agree. */
-static void check(const struct tt_topo_layout *layout)
+/* Every ring visits every rank once. */
+static void check_rings(const struct tt_topo_layout *layout)
 {
     char *seen = calloc((size_t)layout->nranks, 1);
     if (!seen) abort();
@@ -18,15 +18,22 @@ static void check(const struct tt_topo_layout *layout)
         }
     }
     free(seen);
-    for (int k = 0; k < layout->ntrees; k++) {
-        for (int r = 0; r < layout->nranks; r++) {
-            const struct tt_tree_place *place = &layout->tree[k][r];
-            for (int c = 0; c < 3; c++) {
-                bool wrong = place->child[c] >= 0 && layout->tree[k][place->child[c]].parent != r;
-                if (wrong) abort();
-            }
-        }
+}
+
+/* Parents and children agree. */
+static void check_tree(const struct tt_tree_place *tree, int nranks)
+{
+    for (int k = 0; k < 3 * nranks; k++) {
+        int child = tree[k / 3].child[k % 3];
+        if (child >= 0 && tree[child].parent != k / 3) abort();
     }
+}
+
+static void check(const struct tt_topo_layout *layout)
+{
+    check_rings(layout);
+    for (int k = 0; k < layout->ntrees; k++)
+        check_tree(layout->tree[k], layout->nranks);
 }
 
 static void join(struct tt_topo_domain *domains, int ndomains)

@@ -107,7 +107,7 @@ bool box_init(struct box *box, json_t *machine)
         box->node[box->count++] =
             (struct box_node){.kind = BOX_CPU, .index = (int)k, .parent = -1, .gpu = -1};
     }
-    for (int k = 0; k < box->count; k++)
+    for (int k = 0; done && k < box->count; k++)
         add_below(box, &links, k);
     for (size_t k = 0; done && k < links.count; k++)
         add_other(box, &links.link[k]);

@@ -289,8 +289,8 @@ static bool is_repeat(const struct tt_topo_graph *graph, int c)
     for (int k = 0; k < c; k++) {
         const int *earlier = graph->intra + (size_t)k * (size_t)graph->ngpus;
         const int *own = graph->intra + (size_t)c * (size_t)graph->ngpus;
-        bool same = graph->inter[2 * k] == graph->inter[2 * c] &&
-                    graph->inter[2 * k + 1] == graph->inter[2 * c + 1];
+        bool same = graph->inter[k].first == graph->inter[c].first &&
+                    graph->inter[k].last == graph->inter[c].last;
         if (same && memcmp(earlier, own, bytes) == 0) return true;
     }
     return false;

@@ -44,9 +44,9 @@ static json_t *inter_json(const struct tt_topo_graph *graph)
     json_t *list = json_array();
     for (int c = 0; c < graph->nchannels; c++) {
         json_t *nets = json_array();
-        json_array_append_new(nets, net_name(graph->inter[2 * c]));
+        json_array_append_new(nets, net_name(graph->inter[c].first));
         if (graph->kind != TT_GRAPH_NVLS) {
-            json_array_append_new(nets, net_name(graph->inter[2 * c + 1]));
+            json_array_append_new(nets, net_name(graph->inter[c].last));
         }
         json_array_append_new(list, nets);
     }

@@ -24,8 +24,8 @@ static void put_net(char *text, size_t bytes, uint64_t net)
 static bool same_channel(const struct tt_topo_graph *graph, int a, int b)
 {
     int width = graph->kind == TT_GRAPH_NVLS ? 1 : graph->ngpus;
-    bool same = graph->inter[2 * a] == graph->inter[2 * b] &&
-                graph->inter[2 * a + 1] == graph->inter[2 * b + 1];
+    bool same = graph->inter[a].first == graph->inter[b].first &&
+                graph->inter[a].last == graph->inter[b].last;
     for (int p = 0; same && p < width; p++) {
         same = graph->intra[(size_t)a * (size_t)graph->ngpus + (size_t)p] ==
                graph->intra[(size_t)b * (size_t)graph->ngpus + (size_t)p];
@@ -49,8 +49,8 @@ static void print_channel(const struct tt_topo_graph *graph, int c, bool inter)
     char to[32];
     bool nvls = graph->kind == TT_GRAPH_NVLS;
     const int *gpus = graph->intra + (size_t)c * (size_t)graph->ngpus;
-    put_net(from, sizeof(from), graph->inter[2 * c]);
-    put_net(to, sizeof(to), graph->inter[2 * c + 1]);
+    put_net(from, sizeof(from), graph->inter[c].first);
+    put_net(to, sizeof(to), graph->inter[c].last);
     if (inter) printf(" %s >", from);
     for (int p = 0; p < (nvls ? 1 : graph->ngpus); p++)
         printf(" %d", gpus[p]);
