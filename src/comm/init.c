@@ -109,6 +109,7 @@ static ncclResult_t meet(struct tt_birth *birth, const struct tt_comm_record *re
         birth->child.member = &comm->member;
         birth->child.record = bytes;
         rc = tt_bootstrap_child(birth->parent, &birth->child, &bootstrap, &records);
+        birth->child.record = NULL; /* it ends with this function */
     } else {
         struct tt_bootstrap_config config = {.member = &comm->member,
                                              .ids = birth->ids,

@@ -61,11 +61,12 @@ static ncclResult_t compare_plans(struct tt_comm *comm, const struct tt_topo_pla
     if (!all) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
     ncclResult_t rc = tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), all);
     for (int r = 1; r < n && !rc; r++) {
-        if (all[r] != all[0])
+        if (all[r] != all[0]) {
             rc = tt_fail(ncclInvalidUsage,
                          "ranks 0 and %d found different rings in one machine file: their NCCL_ "
                          "variables differ",
                          r);
+        }
     }
     free(all);
     return rc;

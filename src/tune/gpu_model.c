@@ -121,7 +121,7 @@ static float nvls_channel(const struct facts *f, enum tt_func func, enum tt_algo
     float inside =
         graph->bw_intra * tt_gpu_tables.nvls_efficiency[f->class] * (channels - 1) / channels;
     inside *= func == TT_FUNC_ALLREDUCE ? 2 : (f->ppn - 1) / f->ppn;
-    float across = graph->bw_inter * (algo == TT_ALGO_NVLS_TREE && f->nodes <= 2 ? 2 : 1);
+    float across = graph->bw_inter * (algo == TT_ALGO_NVLS_TREE && f->nodes <= 2 ? 2.0f : 1.0f);
     float bw = smaller(inside, across);
     if (algo == TT_ALGO_NVLS_TREE) bw = smaller(bw, tt_gpu_tables.nvls_tree[f->class][f->column]);
     return bw;
@@ -132,9 +132,10 @@ static float tree_bw(const struct facts *f, enum tt_proto proto, float bw, float
     const struct tt_gpu_tables *t = &tt_gpu_tables;
     bw = smaller(bw * 0.92f, channels * t->tree[f->class][f->column]);
     if (proto == TT_PROTO_LL) bw = smaller(bw / 3.8f, f->ll_most);
-    if (proto == TT_PROTO_LL128)
+    if (proto == TT_PROTO_LL128) {
         bw = smaller(bw * (f->nodes == 1 ? 7.0f / 9.0f : 120.0f / 128.0f),
                      channels * t->tree_ll128[f->class][f->column]);
+    }
     return f->layout->tree_pattern == TT_PATTERN_TREE ? bw * 0.85f : bw;
 }
 
@@ -215,7 +216,7 @@ static float ring_latency(const struct facts *f, enum tt_func func, enum tt_prot
         return (float)f->n * hop(f, link, as, proto);
     }
     float intra = hops->intra;
-    float overhead = net_overhead(f) * (proto == TT_PROTO_SIMPLE ? 3 : 1);
+    float overhead = net_overhead(f) * (proto == TT_PROTO_SIMPLE ? 3.0f : 1.0f);
     if (f->nodes > 1 && intra < overhead) intra = overhead;
     int across = func == TT_FUNC_ALLREDUCE ? 2 * (f->nodes - 1) : f->nodes - 1;
     if (f->nodes == 1) across = 0;
@@ -231,7 +232,7 @@ static float latency(const struct facts *f, enum tt_func func, enum tt_algo algo
     int inside = f->n / f->nodes - 1, depth = log2_of(f->nodes);
     hops.intra = hop(f, hops.link, algo, proto);
     hops.inter = tt_gpu_tables.hop[TT_GPU_NET][f->ppn == 1 ? TT_ALGO_TREE : algo][proto] +
-                 graph->latency_inter * (proto == TT_PROTO_SIMPLE ? 2 : 1);
+                 graph->latency_inter * (proto == TT_PROTO_SIMPLE ? 2.0f : 1.0f);
     switch (algo) {
     case TT_ALGO_RING: return base + ring_latency(f, func, proto, &hops);
     case TT_ALGO_TREE: return base + 2 * ((float)inside * hops.intra + (float)depth * hops.inter);
@@ -316,18 +317,21 @@ static void fill_facts(struct facts *f, const struct tt_topo_layout *layout,
     f->ll_most = tt_gpu_tables.ll[row][f->column];
 }
 
+static void fill_pair(const struct facts *f, enum tt_func func, enum tt_algo algo,
+                      struct tt_gpu_model *model)
+{
+    for (int p = 0; p < TT_PROTO_COUNT_; p++) {
+        float bw = bandwidth(f, func, algo, (enum tt_proto)p);
+        model->bw_gbps[func][algo][p] = bw;
+        if (bw > 0) model->latency_usec[func][algo][p] = latency(f, func, algo, (enum tt_proto)p);
+    }
+}
+
 static void fill_model(const struct facts *f, struct tt_gpu_model *model)
 {
     for (int c = 0; c < TT_GPU_FUNCS; c++) {
-        for (int a = 0; a < TT_GPU_ALGOS; a++) {
-            for (int p = 0; p < TT_PROTO_COUNT_; p++) {
-                float bw = bandwidth(f, (enum tt_func)c, (enum tt_algo)a, (enum tt_proto)p);
-                model->bw_gbps[c][a][p] = bw;
-                if (bw > 0)
-                    model->latency_usec[c][a][p] =
-                        latency(f, (enum tt_func)c, (enum tt_algo)a, (enum tt_proto)p);
-            }
-        }
+        for (int a = 0; a < TT_GPU_ALGOS; a++)
+            fill_pair(f, (enum tt_func)c, (enum tt_algo)a, model);
     }
 }
 
