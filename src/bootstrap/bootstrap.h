@@ -128,6 +128,8 @@ struct tt_local_name {
     uint64_t probe;        /* random word that lies at range offset probe_offset */
     uint64_t probe_offset;
     uint64_t range_bytes;
+    uint64_t fs_device, inode; /* of the memfd: tells it from whatever else has its number */
+    int32_t pid, fd;           /* as the process itself sees them */
 };
 ncclResult_t tt_local_serve(struct tt_local_name *name_out); /* counted; range_bytes 0: nothing */
 void tt_local_unserve(void);

@@ -139,6 +139,7 @@ static int ask_parent(const struct tt_local_name *name, uint64_t offset)
     struct tt_local_name forged = *name;
     forged.process_id++;
     forged.key[0] ^= 1;
+    forged.pid = 0; /* its descriptor cannot be opened: it must be asked for */
     int wrong = tt_local_map(&forged, &base) != ncclSuccess || base != NULL;
     forged = *name;
     forged.process_id += 2;
@@ -148,6 +149,11 @@ static int ask_parent(const struct tt_local_name *name, uint64_t offset)
     forged.process_id += 3;
     forged.range_bytes *= 2;
     wrong += tt_local_map(&forged, &base) != ncclSuccess || base != NULL;
+    forged = *name; /* another file has the number: asked for as well, and handed over */
+    forged.process_id += 4;
+    forged.inode++;
+    wrong += tt_local_map(&forged, &base) != ncclSuccess || base == NULL;
+    tt_local_unmap(&forged);
     wrong += tt_local_map(name, &base) != ncclSuccess || base == NULL;
     if (!base) return wrong + 1;
     wrong += tt_local_map(name, &again) != ncclSuccess || again != base;
