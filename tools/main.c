@@ -8,6 +8,7 @@ static const struct tutti_command commands[] = {
     {"run", "start a program as several ranks on this machine or on hosts", cmd_run},
     {"perf", "measure and check collectives", cmd_perf},
     {"topo", "show, explain and compare machines, and what follows from them", cmd_topo},
+    {"tune", "measure this machine, so that the library chooses by its figures", cmd_tune},
     {"env", "list every variable with value and origin, or print what to eval", cmd_env},
     {"version", "print versions", cmd_version},
 };

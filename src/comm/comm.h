@@ -5,6 +5,7 @@
 #include "exec/exec.h"
 #include "nccl.h"
 #include "topo/topo.h"
+#include "tune/host.h"
 #include "tune/tune.h"
 
 #include <stdatomic.h>
@@ -53,6 +54,7 @@ struct tt_comm {
     struct tt_order order;        /* operations in issue order */
     struct tt_order *order_used;  /* own, or the parent's when resources are shared */
     struct tt_tune_env tune;
+    struct tt_tune_host host;             /* figures of the hosts, when tune.host points here */
     struct tt_topo_plan topo;             /* owned */
     struct tt_gpu_model *gpu;             /* owned; of the machine that the devices play; or NULL */
     struct tt_tuner *tuner;               /* owned; NULL without plugin */

@@ -92,6 +92,7 @@ static ncclResult_t prepare(struct tt_birth *birth, struct tt_comm_record *recor
     comm->serves_range = true;
     rc = tt_record_fill(comm, record);
     record->machine = machine;
+    tt_tune_host_load(&comm->host, &record->tune);
     return rc;
 }
 
@@ -137,6 +138,7 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
         .ncores = agreed->cores,
         .all_direct = !any_net && !(agreed->flags & TT_RECORD_P2P_OFF),
         .gpu = comm->gpu,
+        .host = agreed->same_tune ? &comm->host : NULL,
         .crowded = agreed->crowded,
         .deterministic = (agreed->flags & TT_RECORD_DETERMINISTIC) != 0,
         .slice_bytes = agreed->slice_bytes,

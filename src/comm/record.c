@@ -195,6 +195,7 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
         if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
         if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
         if (record->machine != tt_record_of(comm, 0)->machine) agreed->same_machine = false;
+        if (record->tune != tt_record_of(comm, 0)->tune) agreed->same_tune = false;
         agreed->flags |= record->flags;
     }
     agreed->local_rank = agreed->ranks[comm->member.rank].local_rank;
@@ -210,6 +211,7 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
     struct tt_agreement agreed = {.slice_bytes = first->slice_bytes,
                                   .nchannels = first->nchannels,
                                   .cores = first->cores,
+                                  .same_tune = first->tune != 0,
                                   .same_machine = first->machine != 0};
     agreed.ranks = tt_calloc(n, sizeof(*agreed.ranks));
     if (!hosts || !agreed.ranks) {

@@ -23,6 +23,7 @@ struct tt_comm_record {
     unsigned char uuid[16];
     struct tt_local_name local; /* process_id tells ranks of one process */
     uint64_t inbox_offset;
+    uint64_t tune;    /* hash of the measured figures; 0: none */
     uint64_t machine; /* hash of the machine file; 0: none */
     uint32_t slice_bytes;
     int32_t nchannels; /* the most this rank has room for */
@@ -46,6 +47,7 @@ struct tt_agreement { /* what all ranks derive alike */
     int nnodes, most_local; /* hosts; ranks on the fullest one */
     int local_rank, local_ranks;
     bool crowded;
+    bool same_tune;             /* all ranks have the same measured figures */
     bool same_machine;          /* all ranks have read the same machine file */
     struct tt_topo_rank *ranks; /* owned; free() */
 };

@@ -5,20 +5,19 @@
  * load is the number of ranks that share a core. While it is 1 a phase is the time that a cache
  * line takes to the other core; beyond, every phase costs a switch between all ranks of a core,
  * which is why the fewest phases win until the bytes weigh more. Between hosts phases and
- * bandwidth are those of a socket. The figures are measured on two cores of a server processor
- * (docs/rooms/tune.md); only their ratios matter for the choice. */
+ * bandwidth are those of a socket. The figures are this machine's where `tutti tune` measured them
+ * (host.h), else those of two cores of a server processor; only their ratios matter for the
+ * choice. */
 #include "model.h"
+
+#include "host.h"
 
 #include "base/mem.h"
 
-static const double phase_usec = 0.17;        /* calls around it and a line to the other core */
-static const double switch_usec = 1.5;        /* hand the core to the next rank */
-static const double net_phase_usec = 15.0;    /* one message between hosts, proxies included */
-static const double touch_usec = 0.03;        /* one slot filled or emptied */
-static const double direct_bytes_usec = 57e3; /* user buffers in a shared cache */
-static const double slot_bytes_usec = 50e3;   /* slots of another rank */
-static const double crowded_slot_bytes_usec = 20e3; /* the same when others used the core since */
-static const double net_bytes_usec = 4e3;           /* one host's socket traffic */
+static const struct tt_tune_host *host_of(const struct tt_tune_env *env)
+{
+    return env->host ? env->host : &tt_tune_host_default;
+}
 
 /* Bytes that the busiest rank moves, in units of the query's bytes: fixed part, and part per rank.
  * Direct: user buffers only; one-shot: slots written and read. */
@@ -47,12 +46,12 @@ static double load_of(const struct tt_tune_env *env)
 static double local_phase(const struct tt_tune_env *env)
 {
     double load = load_of(env);
-    return load > 1 ? load * switch_usec : phase_usec;
+    return load > 1 ? load * host_of(env)->switch_usec : host_of(env)->phase_usec;
 }
 
 static double slot_rate(const struct tt_tune_env *env)
 {
-    return load_of(env) > 1 ? crowded_slot_bytes_usec : slot_bytes_usec;
+    return load_of(env) > 1 ? host_of(env)->crowded_slot_bytes_usec : host_of(env)->slot_bytes_usec;
 }
 
 /* Peers beyond the one whose line the phase has paid for. */
@@ -65,9 +64,10 @@ static double direct_time(const struct tt_tune_env *env, const struct tt_tune_qu
 {
     const struct volume *volume = &volumes[query->func];
     double parts = volume->direct + volume->direct_per_n / env->nranks;
-    double cells = query->nops * 2 * more_peers(env) * touch_usec; /* arrivals and departures */
+    double cells =
+        query->nops * 2 * more_peers(env) * host_of(env)->touch_usec; /* arrivals and departures */
     return query->nops * 2 * local_phase(env) +
-           load_of(env) * (parts * (double)query->bytes / direct_bytes_usec + cells);
+           load_of(env) * (parts * (double)query->bytes / host_of(env)->direct_bytes_usec + cells);
 }
 
 /* Largest payload that one edge carries. */
@@ -86,11 +86,14 @@ static double oneshot_time(const struct tt_tune_env *env, const struct tt_tune_q
     size_t edge_bytes = tt_max_size(payload(env, query), 1);
     size_t whole_passes = tt_round_up(edge_bytes, env->slice_bytes) / env->slice_bytes;
     double passes = (double)whole_passes;
-    double phase = env->nnodes > 1 ? net_phase_usec + local_phase(env) : local_phase(env);
+    double phase =
+        env->nnodes > 1 ? host_of(env)->net_phase_usec + local_phase(env) : local_phase(env);
     double time = query->nops * passes * phase +
-                  load_of(env) * (bytes / slot_rate(env) + passes * more_peers(env) * touch_usec);
+                  load_of(env) * (bytes / slot_rate(env) +
+                                  passes * more_peers(env) * host_of(env)->touch_usec);
     /* Every remote rank gets its own copy: all of that passes the host's network. */
-    if (env->nnodes > 1) time += (double)edge_bytes * (n - env->ppn) * env->ppn / net_bytes_usec;
+    if (env->nnodes > 1)
+        time += (double)edge_bytes * (n - env->ppn) * env->ppn / host_of(env)->net_bytes_usec;
     return time;
 }
 
@@ -115,7 +118,8 @@ static double ring_latency(const struct tt_tune_env *env, enum tt_func func)
 {
     double hops = ring_hops(func, env->nranks);
     double remote = env->nnodes > 1 ? ring_hops(func, env->nnodes) : 0;
-    return (hops - remote) * (local_phase(env) + touch_usec) + remote * net_phase_usec;
+    return (hops - remote) * (local_phase(env) + host_of(env)->touch_usec) +
+           remote * host_of(env)->net_phase_usec;
 }
 
 /* A chunk that passes a rank is read and written, its own input read. */
@@ -133,7 +137,8 @@ static double tree_latency(const struct tt_tune_env *env)
     while ((1 << depth) < env->nnodes) {
         depth++;
     }
-    return 2 * (env->ppn - 1) * (local_phase(env) + touch_usec) + 2 * depth * net_phase_usec;
+    return 2 * (env->ppn - 1) * (local_phase(env) + host_of(env)->touch_usec) +
+           2 * depth * host_of(env)->net_phase_usec;
 }
 
 /* Slots carry the same bytes under every protocol here; the factors keep NCCL's habit of LL for
@@ -146,8 +151,8 @@ static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_qu
     bool tree = algo == TT_ALGO_TREE;
     double bytes = tree ? 2.0 * (double)query->bytes : ring_bytes(env, query);
     double latency = tree ? tree_latency(env) : ring_latency(env, query->func);
-    double bandwidth_time = load_of(env) * 4 * bytes / slot_bytes_usec;
-    if (env->nnodes > 1) bandwidth_time += bytes / net_bytes_usec;
+    double bandwidth_time = load_of(env) * 4 * bytes / host_of(env)->slot_bytes_usec;
+    if (env->nnodes > 1) bandwidth_time += bytes / host_of(env)->net_bytes_usec;
     return query->nops * latency * latency_factor[proto] + bandwidth_time * wire_factor[proto];
 }
 
@@ -159,7 +164,7 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
                      query->func == TT_FUNC_SCATTER;
     if (algo == TT_ALGO_P2P) {
         if (!message && !composite) return -1;
-        if (message) return (double)query->bytes / slot_bytes_usec + local_phase(env);
+        if (message) return (double)query->bytes / host_of(env)->slot_bytes_usec + local_phase(env);
         /* Ranks that can address each other never do worse with direct and one-shot programs. */
         if (proto != TT_PROTO_SIMPLE || env->all_direct) return -1;
         return messages_time(env, query);

@@ -9,16 +9,18 @@
 #include <stddef.h>
 
 struct tt_gpu_model;
+struct tt_tune_host;
 struct tt_tuner; /* a tuner plugin's instance (plugin/tuner.h); NULL when there is none */
 
 struct tt_tune_env { /* what the choice may depend on; equal on all ranks */
     int nranks, nnodes, ppn;
     int nchannels;
-    int ncores;                     /* cores that the ranks of a host share; 0: unknown */
-    bool all_direct;                /* every rank can address every other's range */
-    const struct tt_gpu_model *gpu; /* of the machine that the devices play: its rings and trees,
-                                     * chosen as NCCL does; borrowed; NULL: none */
-    bool crowded;                   /* ranks per host exceed its cores */
+    int ncores;                      /* cores that the ranks of a host share; 0: unknown */
+    bool all_direct;                 /* every rank can address every other's range */
+    const struct tt_gpu_model *gpu;  /* of the machine that the devices play: its rings and trees,
+                                      * chosen as NCCL does; borrowed; NULL: none */
+    const struct tt_tune_host *host; /* measured figures; borrowed; NULL: the built-in ones */
+    bool crowded;                    /* ranks per host exceed its cores */
     bool deterministic;
     size_t slice_bytes;
     size_t inline_bytes; /* payload that rides in one slot line */

@@ -1,0 +1,250 @@
+/* The file of one machine's figures:
+ *
+ *     tutti-tune 1
+ *     machine NAME
+ *     phase_usec 0.170            one line for each figure
+ *     time ...                    what was measured, for tuner plugins
+ */
+#include "tune/host.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { FILE_MOST = 4 << 20, LINE_BYTES = 256 };
+
+const struct tt_tune_host tt_tune_host_default = {
+    .phase_usec = 0.17,
+    .switch_usec = 1.5,
+    .net_phase_usec = 15.0,
+    .touch_usec = 0.03,
+    .direct_bytes_usec = 57e3,
+    .slot_bytes_usec = 50e3,
+    .crowded_slot_bytes_usec = 20e3,
+    .net_bytes_usec = 4e3,
+};
+
+struct figure {
+    const char *name;
+    size_t offset;
+    double least, most; /* beyond these no machine is */
+};
+
+static const struct figure figures[TT_TUNE_FIGURES] = {
+    {"phase_usec", offsetof(struct tt_tune_host, phase_usec), 1e-3, 1e4},
+    {"switch_usec", offsetof(struct tt_tune_host, switch_usec), 1e-3, 1e4},
+    {"net_phase_usec", offsetof(struct tt_tune_host, net_phase_usec), 1e-2, 1e6},
+    {"touch_usec", offsetof(struct tt_tune_host, touch_usec), 1e-4, 1e3},
+    {"direct_bytes_usec", offsetof(struct tt_tune_host, direct_bytes_usec), 1, 1e7},
+    {"slot_bytes_usec", offsetof(struct tt_tune_host, slot_bytes_usec), 1, 1e7},
+    {"crowded_slot_bytes_usec", offsetof(struct tt_tune_host, crowded_slot_bytes_usec), 1, 1e7},
+    {"net_bytes_usec", offsetof(struct tt_tune_host, net_bytes_usec), 1, 1e7},
+};
+
+const char *tt_tune_host_name(int figure)
+{
+    return figures[figure].name;
+}
+
+double *tt_tune_host_figure(struct tt_tune_host *host, int figure)
+{
+    return (double *)(void *)((char *)host + figures[figure].offset);
+}
+
+/* ---- the machine ---- */
+
+/* The processor as the kernel names it; its architecture where it does not. */
+static void processor_name(char *name, size_t name_bytes)
+{
+    char line[LINE_BYTES];
+    struct utsname names;
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    name[0] = '\0';
+    while (file && !name[0] && fgets(line, sizeof(line), file)) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon) continue;
+        colon += 1 + strspn(colon + 1, " \t");
+        snprintf(name, name_bytes, "%.*s", (int)strcspn(colon, "\n"), colon);
+    }
+    if (file) fclose(file);
+    if (!name[0] && !uname(&names)) snprintf(name, name_bytes, "%s", names.machine);
+}
+
+void tt_tune_machine_name(char name[TT_TUNE_MACHINE_BYTES])
+{
+    char processor[TT_TUNE_MACHINE_BYTES - 32];
+    processor_name(processor, sizeof(processor));
+    snprintf(name, TT_TUNE_MACHINE_BYTES, "%s, %ld cores", processor,
+             sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+/* ---- the file ---- */
+
+struct reading {
+    const char *machine;
+    struct tt_tune_host *host;
+    uint32_t seen; /* one bit per figure */
+    bool named;
+    char *reason;
+    size_t reason_bytes;
+};
+
+static bool read_figure(struct reading *reading, const char *word, const char *value, int number)
+{
+    for (int f = 0; f < TT_TUNE_FIGURES; f++) {
+        char *end = NULL;
+        if (strcmp(word, figures[f].name) != 0) continue;
+        double read = strtod(value, &end);
+        if (end == value || *end || !(read >= figures[f].least && read <= figures[f].most)) {
+            snprintf(reading->reason, reading->reason_bytes,
+                     "line %d: %s is %.40s, which is not between %g and %g", number, word, value,
+                     figures[f].least, figures[f].most);
+            return false;
+        }
+        *tt_tune_host_figure(reading->host, f) = read;
+        reading->seen |= 1U << f;
+        return true;
+    }
+    snprintf(reading->reason, reading->reason_bytes, "line %d: nobody knows '%.40s'", number, word);
+    return false;
+}
+
+static bool read_line(struct reading *reading, char *line, int number)
+{
+    if (!line[0] || line[0] == '#' || !strncmp(line, "time ", 5)) return true;
+    char *value = strchr(line, ' ');
+    if (value) *value++ = '\0';
+    if (number == 1) {
+        if (!strcmp(line, "tutti-tune") && value && !strcmp(value, "1")) return true;
+        snprintf(reading->reason, reading->reason_bytes,
+                 "line 1: it does not begin with 'tutti-tune 1'");
+        return false;
+    }
+    if (strcmp(line, "machine") != 0) return read_figure(reading, line, value ? value : "", number);
+    reading->named = true;
+    if (value && !strcmp(value, reading->machine)) return true;
+    snprintf(reading->reason, reading->reason_bytes, "it was measured on '%.*s', this is '%s'",
+             TT_TUNE_MACHINE_BYTES, value ? value : "", reading->machine);
+    return false;
+}
+
+/* What is still missing at the end. */
+static bool complete(struct reading *reading)
+{
+    if (!reading->named) {
+        snprintf(reading->reason, reading->reason_bytes, "it does not name its machine");
+        return false;
+    }
+    for (int f = 0; f < TT_TUNE_FIGURES; f++) {
+        if (reading->seen & (1U << f)) continue;
+        snprintf(reading->reason, reading->reason_bytes, "it has no %s", figures[f].name);
+        return false;
+    }
+    return true;
+}
+
+ncclResult_t tt_tune_host_parse(const char *text, const char *machine,
+                                struct tt_tune_host *host_out, char *reason, size_t reason_bytes)
+{
+    struct tt_tune_host host = tt_tune_host_default;
+    struct reading reading = {
+        .machine = machine, .host = &host, .reason = reason, .reason_bytes = reason_bytes};
+    int number = 0;
+    for (const char *at = text; *at || number == 0;) {
+        char line[LINE_BYTES];
+        size_t len = strcspn(at, "\r\n");
+        snprintf(line, sizeof(line), "%.*s", (int)tt_min_size(len, LINE_BYTES), at);
+        if (!read_line(&reading, line, ++number)) return ncclInvalidUsage;
+        at += len;
+        if (*at == '\r') at++;
+        if (*at == '\n') at++;
+    }
+    if (!complete(&reading)) return ncclInvalidUsage;
+    *host_out = host;
+    return ncclSuccess;
+}
+
+void tt_tune_host_print(FILE *out, const char *machine, const struct tt_tune_host *host)
+{
+    struct tt_tune_host copy = *host;
+    fprintf(out, "tutti-tune 1\nmachine %s\n", machine);
+    for (int f = 0; f < TT_TUNE_FIGURES; f++) {
+        fprintf(out, "%s %.6g\n", figures[f].name, *tt_tune_host_figure(&copy, f));
+    }
+}
+
+bool tt_tune_host_path(char *path, size_t path_bytes)
+{
+    const char *named = tt_param_str("TUTTI_TUNE_FILE");
+    const char *home = getenv("HOME");
+    if (named && !strcmp(named, "none")) return false;
+    if (named && *named) {
+        snprintf(path, path_bytes, "%s", named);
+        return true;
+    }
+    if (home && *home) snprintf(path, path_bytes, "%s/.config/tutti/machine.tune", home);
+    return home && *home;
+}
+
+/* Text of the file, owned; NULL with a reason, or without one when there is no file. */
+static char *read_text(const char *path, char *reason, size_t reason_bytes)
+{
+    struct stat st;
+    char *text = NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        if (errno != ENOENT) snprintf(reason, reason_bytes, "%s", strerror(errno));
+        return NULL;
+    }
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MOST) {
+        snprintf(reason, reason_bytes, "it is no regular file of at most 4 MiB");
+    } else {
+        text = tt_calloc(1, (size_t)st.st_size + 1);
+    }
+    if (text && read(fd, text, (size_t)st.st_size) != (ssize_t)st.st_size) {
+        snprintf(reason, reason_bytes, "it cannot be read whole");
+        free(text);
+        text = NULL;
+    }
+    close(fd);
+    return text;
+}
+
+static uint64_t hash_of(const struct tt_tune_host *host)
+{
+    uint64_t hash = 0xcbf29ce484222325ull;
+    const unsigned char *bytes = (const unsigned char *)host;
+    for (size_t i = 0; i < sizeof(*host); i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3ull; /* FNV-1a; the struct has no holes */
+    return hash ? hash : 1;
+}
+
+void tt_tune_host_load(struct tt_tune_host *host_out, uint64_t *hash_out)
+{
+    char path[4096], machine[TT_TUNE_MACHINE_BYTES], reason[512] = "";
+    *host_out = tt_tune_host_default;
+    *hash_out = 0;
+    if (!tt_tune_host_path(path, sizeof(path))) return;
+    char *text = read_text(path, reason, sizeof(reason));
+    if (text) {
+        tt_tune_machine_name(machine);
+        if (!tt_tune_host_parse(text, machine, host_out, reason, sizeof(reason))) {
+            *hash_out = hash_of(host_out);
+            tt_info(TT_LOG_TUNING, "figures of this machine are those of %s", path);
+        }
+    }
+    free(text);
+    if (reason[0]) {
+        tt_warn("%s is refused: %s; the built-in figures are used, `tutti tune` measures this "
+                "machine",
+                path, reason);
+    }
+}

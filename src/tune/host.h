@@ -1,0 +1,47 @@
+/* Figures of this host's model, and the file in which `tutti tune` keeps those of one machine. The
+ * file holds for the machine that it names, and for no other. */
+#pragma once
+
+#include "nccl.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct tt_tune_host {
+    double phase_usec;              /* calls around a phase, and a line to the other core */
+    double switch_usec;             /* hand the core to the next rank */
+    double net_phase_usec;          /* one message between hosts, proxies included */
+    double touch_usec;              /* one slot filled or emptied */
+    double direct_bytes_usec;       /* bytes per microsecond: user buffers in a shared cache */
+    double slot_bytes_usec;         /* slots of another rank */
+    double crowded_slot_bytes_usec; /* the same when others used the core since */
+    double net_bytes_usec;          /* one host's socket traffic */
+};
+/* Measured on two cores of a server processor: what holds without a file. */
+extern const struct tt_tune_host tt_tune_host_default;
+
+enum { TT_TUNE_FIGURES = 8 };
+/* The figures by the names that the file has. */
+const char *tt_tune_host_name(int figure);
+double *tt_tune_host_figure(struct tt_tune_host *host, int figure);
+
+enum { TT_TUNE_MACHINE_BYTES = 160 };
+/* One line that is equal on machines with the same processor and number of cores. */
+void tt_tune_machine_name(char name[TT_TUNE_MACHINE_BYTES]);
+
+/* Read figures written for `machine`. Lines that begin with "time" or # are others'.
+ * Errors: ncclInvalidUsage, *reason_out (of reason_bytes) says in a sentence what is wrong with the
+ * file: another machine's, a line that means nothing, a figure missing or absurd. */
+ncclResult_t tt_tune_host_parse(const char *text, const char *machine,
+                                struct tt_tune_host *host_out, char *reason, size_t reason_bytes);
+/* Head and figures of the file; what `tutti tune` adds comes behind. */
+void tt_tune_host_print(FILE *out, const char *machine, const struct tt_tune_host *host);
+
+/* Where the file is: TUTTI_TUNE_FILE, else ~/.config/tutti/machine.tune. False: there is no place,
+ * or TUTTI_TUNE_FILE is "none". */
+bool tt_tune_host_path(char *path, size_t path_bytes);
+/* Read this machine's file if there is one; else, or when it is refused (told), the default.
+ * *hash_out: equal for equal figures, 0 for the default. */
+void tt_tune_host_load(struct tt_tune_host *host_out, uint64_t *hash_out);

@@ -1,0 +1,133 @@
+/* Starts `tutti perf` with one algorithm and reads its JSON. */
+#include "tune.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ARGS_MOST = 32 };
+
+/* Only what is measured is forced: the program has collectives of its own. */
+static void force(const char *variable, const char *operation, const char *word)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%s:%s", operation, word);
+    setenv(variable, text, 1);
+}
+
+static void set_environment(const struct tune_run *run)
+{
+    static const char *const off[] = {"NCCL_DEBUG",       "NCCL_TOPO_FILE",  "NCCL_PROTO",
+                                      "NCCL_MIN_CTAS",    "NCCL_MAX_CTAS",   "NCCL_BUFFSIZE",
+                                      "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE"};
+    for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++)
+        unsetenv(off[i]);
+    bool one = !run->operations[1];
+    if (one) force("NCCL_ALGO", run->operations[0], run->algo);
+    if (one && run->proto) force("NCCL_PROTO", run->operations[0], run->proto);
+    if (!one) setenv("NCCL_ALGO", run->algo, 1);
+    if (!one && run->proto) setenv("NCCL_PROTO", run->proto, 1);
+    setenv("NCCL_TUNER_PLUGIN", "none", 1);
+    setenv("TUTTI_TUNE_FILE", "none", 1);
+    if (run->over_network) setenv("NCCL_P2P_DISABLE", "1", 1);
+    if (run->over_network) setenv("NCCL_SHM_DISABLE", "1", 1);
+}
+
+/* The child: never returns. */
+static void start_perf(const struct tune_run *run, int to)
+{
+    char ranks[16], repeats[16];
+    char *args[ARGS_MOST];
+    const char *const fixed[] = {"tutti", "perf", "--json",   "-c",      "0",      "-f",
+                                 "8",     "-n",   "10",       "-w",      "3",      "-a",
+                                 "2",     "-T",   "30",       "--ranks", ranks,    "-N",
+                                 repeats, "-b",   run->least, "-e",      run->most};
+    size_t n = 0;
+    snprintf(ranks, sizeof(ranks), "%d", run->nranks);
+    snprintf(repeats, sizeof(repeats), "%d", run->repeats);
+    set_environment(run);
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        args[n++] = strdup(fixed[i]);
+    for (size_t i = 0; run->operations[i]; i++)
+        args[n++] = strdup(run->operations[i]);
+    args[n] = NULL;
+    dup2(to, STDOUT_FILENO);
+    execv("/proc/self/exe", args);
+    _exit(127);
+}
+
+/* Least times over repeated rows; rows of one table come in the same order every time. */
+static void tell_rows(const json_t *rows, tune_seen seen, void *context)
+{
+    size_t index;
+    const json_t *row;
+    json_array_foreach(rows, index, row)
+    {
+        const char *operation = json_string_value(json_object_get(row, "operation"));
+        json_int_t bytes = json_integer_value(json_object_get(row, "bytes"));
+        double best = -1;
+        bool first = true;
+        size_t other;
+        const json_t *twin;
+        json_array_foreach(rows, other, twin)
+        {
+            const char *name = json_string_value(json_object_get(twin, "operation"));
+            if (json_integer_value(json_object_get(twin, "bytes")) != bytes) continue;
+            if (!operation || !name || strcmp(name, operation) != 0) continue;
+            if (other < index) first = false;
+            const json_t *timed = json_object_get(twin, "out_of_place");
+            double usec = json_number_value(json_object_get(timed, "usec"));
+            if (usec > 0 && (best < 0 || usec < best)) best = usec;
+        }
+        if (first && operation && bytes > 0 && best > 0)
+            seen(context, operation, (size_t)bytes, best);
+    }
+}
+
+static bool finish(pid_t pid)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool tune_run(const struct tune_run *run, tune_seen seen, void *context)
+{
+    int pipe_fds[2];
+    if (pipe2(pipe_fds, O_CLOEXEC)) return false;
+    pid_t pid = fork();
+    if (pid == 0) start_perf(run, pipe_fds[1]);
+    close(pipe_fds[1]);
+    if (pid < 0) {
+        close(pipe_fds[0]);
+        return false;
+    }
+    FILE *from = fdopen(pipe_fds[0], "r");
+    json_t *all = from ? json_loadf(from, 0, NULL) : NULL;
+    if (from) fclose(from);
+    bool good = finish(pid) && all;
+    if (good) tell_rows(json_object_get(all, "results"), seen, context);
+    if (!good) {
+        fprintf(stderr, "tutti tune: %s over %d ranks%s could not be measured\n", run->algo,
+                run->nranks, run->over_network ? " by sockets" : "");
+    }
+    json_decref(all);
+    return good;
+}
+
+static void keep_one(void *context, const char *operation, size_t bytes, double usec)
+{
+    (void)operation, (void)bytes;
+    *(double *)context = usec;
+}
+
+double tune_time(const struct tune_run *run)
+{
+    double usec = -1;
+    return tune_run(run, keep_one, &usec) ? usec : -1;
+}

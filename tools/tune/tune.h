@@ -1,0 +1,37 @@
+/* What the files of `tutti tune` share: a run of the measuring program, and what follows of it. */
+#pragma once
+
+#include "tune/host.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct tune_run {             /* one start of `tutti perf` */
+    const char *algo, *proto; /* NCCL_ALGO, NCCL_PROTO; proto NULL: any */
+    int nranks;
+    const char *least, *most;  /* sizes, as perf takes them; a factor of 8 from one to the next */
+    const char *operations[6]; /* ended by NULL */
+    int repeats;               /* of the whole table; the least disturbed time counts */
+    bool over_network;
+};
+/* Called for each size of each operation with the least time over the repeats. */
+typedef void (*tune_seen)(void *context, const char *operation, size_t bytes, double usec);
+/* False when it failed (said). */
+bool tune_run(const struct tune_run *run, tune_seen seen, void *context);
+/* The time of a run of one size; -1 when it failed (said). */
+double tune_time(const struct tune_run *run);
+
+/* Times in microseconds from which the figures follow; -1: not measured. AllReduce of floats. */
+struct tune_samples {
+    int cores;
+    double oneshot_8, oneshot_64k; /* 2 ranks, a core each */
+    double direct_1m;              /* 2 ranks */
+    double crowd2_8, crowd4_8;     /* one-shot, 2 and 4 ranks per core, 8 bytes */
+    double crowd2_64k;             /* one-shot, 2 ranks per core */
+    double net_8, net_1m;          /* ring, 2 ranks over sockets */
+};
+/* Solve the model (tune/model.c) for its figures. A figure that cannot be had of the samples keeps
+ * its built-in value, and its bit in *kept_out is set (by the number that tune/host.h gives it). */
+void tune_fit(const struct tune_samples *samples, struct tt_tune_host *host_out,
+              unsigned *kept_out);
