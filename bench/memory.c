@@ -17,7 +17,7 @@ static const char *const stage_names[STAGES] = {"after init", "with buffers", "a
 
 struct board { /* shared by all processes */
     _Atomic int ready, failed;
-    _Atomic int arrived[2 * STAGES];
+    _Atomic int arrived[STAGES][2];
     ncclUniqueId id;
     double pss_kib[STAGES][MAX_RANKS];
 };
@@ -28,7 +28,9 @@ static double pss_kib(void)
     double kib = -1;
     FILE *file = fopen("/proc/self/smaps_rollup", "re");
     while (file && fgets(line, sizeof(line), file)) {
-        if (sscanf(line, "Pss: %lf", &kib) == 1) break;
+        if (strncmp(line, "Pss:", 4) != 0) continue;
+        kib = strtod(line + 4, NULL);
+        break;
     }
     if (file) fclose(file);
     return kib;
@@ -44,9 +46,10 @@ static void meet(_Atomic int *arrived, int nranks)
 /* All measure while nobody changes anything. */
 static void weigh(struct board *board, int stage, int rank, int nranks)
 {
-    meet(&board->arrived[2 * stage], nranks);
+    _Atomic int *arrived = board->arrived[stage];
+    meet(&arrived[0], nranks);
     board->pss_kib[stage][rank] = pss_kib();
-    meet(&board->arrived[2 * stage + 1], nranks);
+    meet(&arrived[1], nranks);
 }
 
 static int rank_main(struct board *board, int nranks, int rank)
@@ -92,7 +95,7 @@ static void print(const struct board *board, int nranks)
 
 int main(int argc, char **argv)
 {
-    int nranks = argc > 1 ? atoi(argv[1]) : 8;
+    int nranks = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 8;
     struct board *board =
         mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (nranks < 1 || nranks > MAX_RANKS || board == MAP_FAILED) return 2;
