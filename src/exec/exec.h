@@ -37,7 +37,8 @@ struct tt_fold_job {
     const struct tt_fold *fold;
     void *const *dsts;
     const void *const *srcs;
-    const uint64_t *pre_mask; /* bit k: multiply source k by the scalar first; NULL: none */
+    const uint64_t *pre_mask;   /* bit k: multiply source k by its scalar first; NULL: none */
+    const void *const *scalars; /* per source, of the fold's type; NULL: the fold's for all */
     size_t count;
     int ndsts, nsrcs;
     bool post;

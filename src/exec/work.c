@@ -74,8 +74,11 @@ static void bind_cursors(struct bump *bump, struct tt_work *work, const struct t
             take_places(bump, cursor ? &cursor->src : &none, count);
             take_places(bump, cursor ? &cursor->dst : &none, count);
             uint64_t *mask = take(bump, tt_mask_words(program->nranks), sizeof(uint64_t));
+            bool pre = spec->frames[f].fold.pre_mul;
+            const void **scalars = take(bump, pre ? count : 0, sizeof(void *));
             if (!cursor) continue;
             cursor->pre_mask = mask;
+            cursor->scalars = pre ? scalars : NULL;
             cursor->frame = &work->frames[f];
             cursor->frame_index = f;
             cursor->first = program->thread_first[t];

@@ -32,18 +32,19 @@ static bool cell_is_free(struct tt_transport *transport, uint64_t seq)
     return seq <= least + TT_SLOTS;
 }
 
-ncclResult_t tt_board_enter(struct tt_transport *transport, uint64_t stamp, const void *in,
-                            void *out)
+ncclResult_t tt_board_enter(struct tt_transport *transport, uint64_t stamp,
+                            const struct tt_arrival *own)
 {
     uint64_t seq = transport->entered + 1;
     if (!cell_is_free(transport, seq)) return ncclInProgress;
     transport->entered = seq;
     struct tt_board_cell *cell = &own_board(transport)->cell[seq % TT_SLOTS];
     cell->stamp = stamp;
-    cell->in = (uint64_t)(uintptr_t)in;
-    cell->out = (uint64_t)(uintptr_t)out;
-    cell->in_offset = range_offset(transport, in);
-    cell->out_offset = range_offset(transport, out);
+    cell->in = (uint64_t)(uintptr_t)own->in;
+    cell->out = (uint64_t)(uintptr_t)own->out;
+    cell->in_offset = range_offset(transport, own->in);
+    cell->out_offset = range_offset(transport, own->out);
+    cell->word = own->word;
     /* pairs with the acquire load in tt_board_arrived() */
     atomic_store_explicit(&cell->seq, seq, memory_order_release);
     return ncclSuccess;
@@ -74,6 +75,7 @@ ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, in
     /* pairs with the release store in tt_board_enter() */
     if (atomic_load_explicit(&cell->seq, memory_order_acquire) != seq) return ncclInProgress;
     if (cell->stamp != stamp) return mismatch(transport, stamp, rank, cell->stamp);
+    arrival_out->word = cell->word;
     if (rank == transport->config.member->rank) {
         arrival_out->in = (const char *)(uintptr_t)cell->in;
         arrival_out->out = (char *)(uintptr_t)cell->out;

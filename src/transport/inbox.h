@@ -44,7 +44,8 @@ struct tt_board_cell {
     uint64_t stamp;
     uint64_t in, out;               /* addresses in the writer's process */
     uint64_t in_offset, out_offset; /* from its range base; TT_NO_OFFSET outside */
-    uint64_t pad[2];
+    uint64_t word;                  /* of the caller: a scalar */
+    uint64_t pad;
 };
 #define TT_NO_OFFSET UINT64_MAX
 

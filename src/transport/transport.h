@@ -144,13 +144,14 @@ ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_o
 struct tt_arrival { /* what a rank publishes when it enters an operation; addresses valid HERE */
     const char *in;
     char *out;
+    uint64_t word; /* the rank's own, unchanged */
 };
 
-/* Publish own buffers for the operation. in/out must be reachable by the peers (the caller stages
- * foreign memory). The board counts entered operations itself. ncclInProgress: a rank is still
- * TT_SLOTS operations behind, call again. */
-ncclResult_t tt_board_enter(struct tt_transport *transport, uint64_t stamp, const void *in,
-                            void *out);
+/* Publish own buffers and word for the operation. in/out must be reachable by the peers (the caller
+ * stages foreign memory). The board counts entered operations itself. ncclInProgress: a rank is
+ * still TT_SLOTS operations behind, call again. */
+ncclResult_t tt_board_enter(struct tt_transport *transport, uint64_t stamp,
+                            const struct tt_arrival *own);
 /* ncclSuccess when `rank` entered the same operation (own rank: always), ncclInProgress before,
  * ncclInvalidUsage when it entered another one. */
 ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, int rank,

@@ -42,7 +42,8 @@ struct tt_cursor {
     size_t done_count, total_count, slice_count; /* elements */
     size_t slot_bytes, slot_done; /* of a source slot that holds several slices; 0: none does */
     struct tt_places src, dst;
-    uint64_t *pre_mask; /* sources that get the pre-operation */
+    uint64_t *pre_mask;   /* sources that get the pre-operation */
+    const void **scalars; /* theirs: each rank multiplies by its own; NULL: no pre-operation */
     bool any_pre;
     int waits_for; /* rank; -1 several */
     const char *waits_what;

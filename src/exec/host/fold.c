@@ -30,9 +30,14 @@ static bool scaled(const struct tt_fold_job *job, int k)
     return job->fold->pre_mul && job->pre_mask && (job->pre_mask[k / 64] >> (k % 64) & 1);
 }
 
-static const void *scalar_of(const struct tt_fold *fold)
+const void *tt_fold_scalar(const struct tt_fold *fold)
 {
     return fold->scalar_on_device ? fold->scalar_ptr : (const void *)&fold->scalar_bits;
+}
+
+static const void *scalar_for(const struct tt_fold_job *job, int k)
+{
+    return job->scalars ? job->scalars[k] : tt_fold_scalar(job->fold);
 }
 
 static const char *source_at(const struct tt_fold_job *job, int k, size_t byte)
@@ -65,7 +70,7 @@ static const void *native_source(const struct tt_fold_job *job, const struct tt_
 {
     const char *src = source_at(job, k, at * type->elem_bytes);
     if (!scaled(job, k)) return src;
-    type->scale(tile->aux, src, scalar_of(job->fold), count);
+    type->scale(tile->aux, src, scalar_for(job, k), count);
     return tile->aux;
 }
 
@@ -87,7 +92,7 @@ static void native_tile(const struct tt_fold_job *job, const struct tt_fold_type
     void *acc = can_accumulate(job) ? (char *)job->dsts[0] + byte : tile->acc;
     const void *first = source_at(job, 0, byte);
     if (scaled(job, 0)) {
-        type->scale(tile->acc, first, scalar_of(job->fold), count);
+        type->scale(tile->acc, first, scalar_for(job, 0), count);
         first = tile->acc;
     }
     if (job->nsrcs == 1 && first != acc) memcpy(acc, first, bytes);
@@ -100,12 +105,12 @@ static void native_tile(const struct tt_fold_job *job, const struct tt_fold_type
 
 /* ---- narrow floats: fp32 accumulators ---- */
 
-static void scale_narrow(const struct tt_fold_type *type, const struct tt_fold *fold, float *wide,
+static void scale_narrow(const struct tt_fold_type *type, const void *scalar, float *wide,
                          size_t count)
 {
     uint16_t rounded[TILE_BYTES / sizeof(float)];
     float by;
-    type->widen(&by, scalar_of(fold), 1);
+    type->widen(&by, scalar, 1);
     for (size_t i = 0; i < count; i++)
         wide[i] *= by;
     type->narrow(rounded, wide, count); /* the product is a number of the type */
@@ -120,7 +125,7 @@ static void narrow_tile(const struct tt_fold_job *job, const struct tt_fold_type
     for (int k = 0; k < job->nsrcs; k++) {
         float *wide = k == 0 ? acc : aux;
         type->widen(wide, source_at(job, k, byte), count);
-        if (scaled(job, k)) scale_narrow(type, job->fold, wide, count);
+        if (scaled(job, k)) scale_narrow(type, scalar_for(job, k), wide, count);
         if (k > 0) type->pair[job->fold->op](acc, acc, aux, count);
     }
     if (job->post && job->fold->post_div > 1) type->divide(acc, job->fold->post_div, count);

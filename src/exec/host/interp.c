@@ -2,6 +2,9 @@
  * It never blocks: what cannot be done now is answered with WAIT, and the cursor stays where it
  * is. */
 #include "exec/host/cursor.h"
+#include "exec/host/fold.h"
+
+#include <string.h>
 
 static enum tt_run wait_rank(struct tt_cursor *cursor, int rank, const char *what)
 {
@@ -21,13 +24,22 @@ static enum tt_run arrived(struct tt_work *work, struct tt_cursor *cursor, int r
     return TT_RUN_FAILED;
 }
 
+/* The ranks that read our input multiply it by our scalar. */
+static uint64_t own_scalar(const struct tt_frame *frame)
+{
+    uint64_t bits = 0;
+    if (frame->fold.pre_mul) memcpy(&bits, tt_fold_scalar(&frame->fold), frame->elem_bytes);
+    return bits;
+}
+
 static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
                               const struct tt_insn *insn)
 {
     const struct tt_frame *frame = cursor->frame;
     if (cursor->pass > 0) return TT_RUN_DONE;
     if (!work->entered) {
-        ncclResult_t rc = tt_board_enter(work->transport, work->stamp, frame->in, frame->out);
+        const struct tt_arrival own = {frame->in, frame->out, own_scalar(frame)};
+        ncclResult_t rc = tt_board_enter(work->transport, work->stamp, &own);
         if (rc == ncclInProgress) return wait_rank(cursor, -1, "departure of");
         work->entered = true;
     }

@@ -57,6 +57,10 @@ static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_
         tt_geometry_extent(&frame->geometry, cursor->pass, chunk_of(cursor, operand, peer));
     size_t byte = extent.first * frame->elem_bytes;
     int k = places->count++;
+    if (cursor->scalars && places == &cursor->src)
+        cursor->scalars[k] = operand->space == TT_SPACE_IN && rank != own
+                                 ? (const void *)&work->arrivals[rank].word
+                                 : tt_fold_scalar(&frame->fold);
     cursor->total_count = extent.count;
     places->edge[k] = NULL;
     if (operand->space == TT_SPACE_SLOT && (rank != own || !is_set(operand))) {
@@ -344,6 +348,7 @@ static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, const str
         .srcs = (const void *const *)cursor->src.at,
         .nsrcs = cursor->src.count,
         .pre_mask = cursor->any_pre ? cursor->pre_mask : NULL,
+        .scalars = cursor->scalars,
         .dsts = dst->at,
         .ndsts = dst->count,
         .post = insn->flags & TT_MOVE_POST,

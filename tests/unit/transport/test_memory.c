@@ -188,8 +188,8 @@ static void the_board_shows_buffers(void **state)
         struct tt_arrival arrival;
         for (uint64_t op = 1; op < 40; op++) {
             in[3] = (char)op;
-            assert_int_equal(tt_board_enter(a, op, in, out), ncclSuccess);
-            assert_int_equal(tt_board_enter(b, op, NULL, NULL), ncclSuccess);
+            assert_int_equal(tt_board_enter(a, op, &(struct tt_arrival){in, out, op}), ncclSuccess);
+            assert_int_equal(tt_board_enter(b, op, &(struct tt_arrival){.word = 7}), ncclSuccess);
             assert_int_equal(tt_board_arrived(b, op, 0, &arrival), ncclSuccess);
             assert_int_equal(arrival.in[3], (char)op);
             arrival.out[4] = (char)op;
@@ -210,15 +210,15 @@ static void who_runs_ahead_waits_for_cells(void **state)
     struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
     struct tt_arrival arrival;
     for (uint64_t op = 1; op <= TT_SLOTS; op++) {
-        assert_int_equal(tt_board_enter(a, op, NULL, NULL), ncclSuccess);
+        assert_int_equal(tt_board_enter(a, op, &(struct tt_arrival){.word = 7}), ncclSuccess);
         tt_board_leave(a);
     }
-    assert_int_equal(tt_board_enter(a, 9, NULL, NULL), ncclInProgress);
-    assert_int_equal(tt_board_enter(b, 1, NULL, NULL), ncclSuccess);
+    assert_int_equal(tt_board_enter(a, 9, &(struct tt_arrival){.word = 7}), ncclInProgress);
+    assert_int_equal(tt_board_enter(b, 1, &(struct tt_arrival){.word = 7}), ncclSuccess);
     assert_int_equal(tt_board_arrived(b, 1, 0, &arrival), ncclSuccess);
     tt_board_leave(b);
-    assert_int_equal(tt_board_enter(a, 9, NULL, NULL), ncclSuccess);
-    assert_int_equal(tt_board_enter(b, 5, NULL, NULL), ncclSuccess);
+    assert_int_equal(tt_board_enter(a, 9, &(struct tt_arrival){.word = 7}), ncclSuccess);
+    assert_int_equal(tt_board_enter(b, 5, &(struct tt_arrival){.word = 7}), ncclSuccess);
     assert_int_equal(tt_board_arrived(b, 5, 0, &arrival), ncclInvalidUsage);
     world_destroy(world);
 }
