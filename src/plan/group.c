@@ -27,7 +27,6 @@ static struct tt_group *group_open(void)
     pthread_once(&group_once, group_key_make);
     pthread_setspecific(group_key, group);
     group->jobs_tail = &group->jobs;
-    group->plans_tail = &group->plans;
     own_group = group;
     return group;
 }
@@ -61,7 +60,6 @@ void tt_group_clear(struct tt_group *group)
     }
     group->plans = NULL;
     group->jobs_tail = &group->jobs;
-    group->plans_tail = &group->plans;
     group->nnodes = 0;
     group->error = ncclSuccess;
     group->any_blocking = group->any_background = group->must_block = false;
@@ -107,6 +105,9 @@ static struct tt_node *node_take(struct tt_group *group)
     return node;
 }
 
+/* Communicators of a group are launched in the order of their ids, which is the same on all ranks:
+ * with the order of the calls, two that share streams could wait for each other, as a rank without
+ * a message in the first of them meets that communicator later. */
 static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
 {
     if (plan->group == group) return ncclSuccess;
@@ -118,9 +119,12 @@ static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
     }
     plan->group = group;
     plan->first = plan->last = NULL;
-    plan->next_in_group = NULL;
-    *group->plans_tail = plan;
-    group->plans_tail = &plan->next_in_group;
+    struct tt_plan **at = &group->plans;
+    while (*at && (*at)->comm->member.comm_id <= plan->comm->member.comm_id) {
+        at = &(*at)->next_in_group;
+    }
+    plan->next_in_group = *at;
+    *at = plan;
     if (plan->comm->config.blocking == 0) {
         group->any_background = true;
     } else {

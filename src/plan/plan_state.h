@@ -227,7 +227,7 @@ struct tt_group {
     ncclResult_t error; /* of a call inside; the latest wins */
     bool any_blocking, any_background, must_block;
     struct tt_job *jobs, **jobs_tail; /* owned list */
-    struct tt_plan *plans, **plans_tail;
+    struct tt_plan *plans;            /* by communicator id */
     int nnodes;
     struct tt_node nodes[TT_GROUP_NODES];
     struct tt_node *overflow; /* owned list by next_owned */
