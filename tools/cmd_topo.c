@@ -84,5 +84,5 @@ int cmd_topo(int argc, char **argv)
     for (size_t k = 0; k < sizeof(commands) / sizeof(commands[0]); k++) {
         if (!strcmp(name, commands[k].name)) return run(&commands[k], argc - 1, argv + 1);
     }
-    return tutti_usage_error("topo", "no command '%s'; `tutti topo --help` lists them", name);
+    return tutti_usage_error("topo", "no command '%s'", name);
 }

@@ -102,9 +102,12 @@ ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *
     int n = comm->member.nranks;
     ncclResult_t rc = ncclInvalidUsage;
     if (birth->machine && agreed->same_machine) {
-        uint32_t before = tt_log_expect(TT_LOG_GRAPH);
+        const char *graphs = tt_param_str("NCCL_GRAPH_FILE");
+        bool given = graphs && *graphs; /* somebody's own channels: these or none */
+        uint32_t before = tt_log_expect(given ? 0 : TT_LOG_GRAPH);
         rc = tt_topo_plan_from_file(birth->machine, agreed->ranks, n, agreed->nchannels, plan);
         (void)tt_log_expect(before);
+        if (rc && given) return rc;
         if (!rc) report_machine(birth, agreed);
         if (!rc) return n > 1 ? model_machine(comm) : ncclSuccess;
         tt_info(

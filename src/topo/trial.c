@@ -37,12 +37,14 @@ static int *channel_of(const struct tt_trial *trial, int channel)
     return trial->at.intra + (size_t)channel * (size_t)trial->at.ngpus;
 }
 
+/* Of a rank that a channel holds, hence one of ours. */
 static struct tt_topo_node *gpu_of_rank(const struct tt_trial *trial, int rank)
 {
-    for (int g = 0; g < trial->at.ngpus; g++) {
-        if (gpu_at(trial, g)->rank == rank) return gpu_at(trial, g);
+    int g = 0;
+    while (g + 1 < trial->at.ngpus && gpu_at(trial, g)->rank != rank) {
+        g++;
     }
-    return NULL;
+    return gpu_at(trial, g);
 }
 
 /* What the channel before this one had at a position. */

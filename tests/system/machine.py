@@ -88,3 +88,8 @@ with tempfile.TemporaryDirectory() as folder:
     for part in ("system", "paths", "access", "scenarios"):
         assert wished[part] == again[part], f"dump: {part} is another one"
     print("dumps: read again as written")
+    open(graphs, "w").write("<graphs version='1'><graph id='9'/></graphs>")
+    failed = subprocess.run([TUTTI, "run", "-n", "8", PROGRAM, "8"], timeout=240, capture_output=True, text=True,
+                            env=dict(os.environ, NCCL_TOPO_FILE=machine, NCCL_GRAPH_FILE=graphs, NCCL_DEBUG="WARN"))
+    assert failed.returncode and "graphs.xml:1: <graph>: id is missing" in failed.stdout + failed.stderr, "bad graphs"
+    print("graphs that make no sense: refused")

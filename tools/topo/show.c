@@ -89,26 +89,28 @@ static void print_way(const char *way, double bw)
     printf("%-8s ", text);
 }
 
+static void print_row(const struct box *box, int g)
+{
+    printf("GPU%-5d", g);
+    for (int p = 0; p < count_of(box, "gpus"); p++) {
+        if (p == g) {
+            printf("%-8s ", "X");
+        } else {
+            print_way(box_way(box, "gpu_gpu", g, p), box_way_bw(box, "gpu_gpu", g, p));
+        }
+    }
+    for (int n = 0; n < count_of(box, "nets"); n++)
+        print_way(box_way(box, "gpu_net", g, n), box_way_bw(box, "gpu_net", g, n));
+    int cpu = box_int(box, "gpus", g, "local_cpu");
+    printf("%d\n", cpu < 0 ? -1 : box_int(box, "cpus", cpu, "numa"));
+}
+
 static void print_matrix(const struct box *box)
 {
-    int ngpus = count_of(box, "gpus");
-    int nnets = count_of(box, "nets");
     print_heads(box, true);
     printf("NUMA\n");
-    for (int g = 0; g < ngpus; g++) {
-        printf("GPU%-5d", g);
-        for (int p = 0; p < ngpus; p++) {
-            if (p == g) {
-                printf("%-8s ", "X");
-            } else {
-                print_way(box_way(box, "gpu_gpu", g, p), box_way_bw(box, "gpu_gpu", g, p));
-            }
-        }
-        for (int n = 0; n < nnets; n++)
-            print_way(box_way(box, "gpu_net", g, n), box_way_bw(box, "gpu_net", g, n));
-        int cpu = box_int(box, "gpus", g, "local_cpu");
-        printf("%d\n", cpu < 0 ? -1 : box_int(box, "cpus", cpu, "numa"));
-    }
+    for (int g = 0; g < count_of(box, "gpus"); g++)
+        print_row(box, g);
     printf("\npath/GB/s. NVL NVLink; NVB NVLink through a GPU; C2C chip to chip; PIX at most one\n"
            "PCI switch; PXB several; P2C C2C, then PCI; PXN through another GPU's NVLink; PHB\n"
            "through the CPU; SYS across CPUs; NET only by the network; DIS not at all\n");
@@ -121,26 +123,29 @@ static int access_cell(const struct box *box, const char *matrix, int from, int 
     return (int)json_integer_value(cell);
 }
 
+static void print_access(const struct box *box, int g, int p)
+{
+    int relay = access_cell(box, "p2p_intermediate_rank", g, p);
+    char text[16] = "-";
+    if (p == g) {
+        text[0] = 'X';
+    } else if (access_cell(box, "p2p", g, p) && relay >= 0) {
+        (void)snprintf(text, sizeof(text), "via %d", relay);
+    } else if (access_cell(box, "p2p", g, p)) {
+        bool reads = access_cell(box, "p2p_read", g, p);
+        (void)snprintf(text, sizeof(text), "ok%s", reads ? ",read" : "");
+    }
+    printf("%-8s ", text);
+}
+
 static void print_p2p(const struct box *box)
 {
-    int ngpus = count_of(box, "gpus");
     print_heads(box, false);
     printf("\n");
-    for (int g = 0; g < ngpus; g++) {
+    for (int g = 0; g < count_of(box, "gpus"); g++) {
         printf("GPU%-5d", g);
-        for (int p = 0; p < ngpus; p++) {
-            int relay = access_cell(box, "p2p_intermediate_rank", g, p);
-            char text[16] = "-";
-            if (p == g) {
-                text[0] = 'X';
-            } else if (access_cell(box, "p2p", g, p) && relay >= 0) {
-                (void)snprintf(text, sizeof(text), "via %d", relay);
-            } else if (access_cell(box, "p2p", g, p)) {
-                (void)snprintf(text, sizeof(text), "ok%s",
-                               access_cell(box, "p2p_read", g, p) ? ",read" : "");
-            }
-            printf("%-8s ", text);
-        }
+        for (int p = 0; p < count_of(box, "gpus"); p++)
+            print_access(box, g, p);
         printf("\n");
     }
     printf("\nok direct access (read: the receiver reads); via N through rank N; - none\n");
