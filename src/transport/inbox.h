@@ -29,7 +29,8 @@ struct tt_slot_line {
     uint64_t ref;
     char inline_bytes[TT_SLOT_INLINE_BYTES];
 };
-_Static_assert(sizeof(struct tt_slot_line) == 2 * TT_LINE_BYTES, "a slot header is two lines");
+_Static_assert(sizeof(struct tt_slot_line) == 2 * (size_t)TT_LINE_BYTES,
+               "a slot header is two lines");
 
 #define TT_LINES 32 /* slots of a ring; a power of two. Small messages need no more than these */
 

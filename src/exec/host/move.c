@@ -114,10 +114,11 @@ static void add_sources(struct tt_work *work, struct tt_cursor *cursor, const st
     bool pre = (insn->flags & TT_MOVE_PRE) && cursor->frame->fold.pre_mul;
     for (int k = 0; k < insn->nsrcs; k++) {
         int from = cursor->src.count;
-        if (peer >= 0)
+        if (peer >= 0) {
             add_place(work, cursor, &cursor->src, &insn->src[k], peer);
-        else
+        } else {
             add_operand(work, cursor, &cursor->src, &insn->src[k]);
+        }
         if (pre) mark_pre(cursor, &insn->src[k], from);
     }
 }
@@ -126,10 +127,11 @@ static void add_destinations(struct tt_work *work, struct tt_cursor *cursor,
                              const struct tt_insn *insn, int peer)
 {
     for (int k = 0; k < insn->ndsts; k++) {
-        if (peer >= 0)
+        if (peer >= 0) {
             add_place(work, cursor, &cursor->dst, &insn->dst[k], peer);
-        else
+        } else {
             add_operand(work, cursor, &cursor->dst, &insn->dst[k]);
+        }
     }
 }
 
