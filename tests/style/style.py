@@ -159,16 +159,20 @@ def lower_baseline(rule, by_path):
         file.write("\n".join(lines) + "\n")
 
 
-def compile_flags():
-    """Per source file the -I, -D and -std flags that the build uses; paths made absolute."""
+def compile_rows():
+    """The build's compile_commands.json."""
     build = os.environ.get("MESON_BUILD_ROOT", os.path.join(ROOT, "build"))
-    flags = {}
     try:
-        rows = json.load(open(os.path.join(build, "compile_commands.json")))
+        return json.load(open(os.path.join(build, "compile_commands.json")))
     except OSError:
         print(f"no compile_commands.json in {build}: configure the build first")
         sys.exit(SKIP)
-    for row in rows:
+
+
+def compile_flags():
+    """Per source file the -I, -D and -std flags that the build uses; paths made absolute."""
+    flags = {}
+    for row in compile_rows():
         path = os.path.relpath(os.path.realpath(os.path.join(row["directory"], row["file"])), ROOT)
         words = re.findall(r"(?:-[ID]|-std=)(?:'[^']*'|\"[^\"]*\"|\\.|\S)+", row["command"])
         words = [re.sub(r"\\(.)", r"\1", w).replace("'", "") for w in words]
@@ -177,16 +181,23 @@ def compile_flags():
     return flags
 
 
-def analyse(rule, paths, command, salt):
-    """Run command(path) -> argv on every file, in parallel; [(path, output lines)] of each. A file whose content,
-    headers, command and `salt` are as in an earlier run is not analysed again."""
-    folder = os.path.join(ROOT, ".cache", "style", rule)
+def cache_folder():
+    """Where what the analysers said is kept: outside the checkout, so that a new clone knows it too."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(home, "tutti", "style")
+
+
+def analyse(rule, paths, command, salt, file_of=lambda path: path):
+    """Run command(path) -> argv on every path (or unit, whose path is file_of(unit)), in parallel; [(path, output
+    lines)] of each. A file whose content, headers, command and `salt` are as in an earlier run of any checkout of this
+    user is not analysed again."""
+    folder = os.path.join(cache_folder(), rule)
     os.makedirs(folder, exist_ok=True)
     memo = {}
 
     def key_of(path, argv):
-        digest = hashlib.sha256(repr((salt, argv)).encode())
-        for name in [path] + sorted(reach(path, memo)):
+        digest = hashlib.sha256(repr((salt, [word.replace(ROOT, ".") for word in argv])).encode())
+        for name in [file_of(path)] + sorted(reach(file_of(path), memo)):
             digest.update(name.encode() + read(name).encode())
         return os.path.join(folder, digest.hexdigest())
 
