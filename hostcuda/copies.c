@@ -32,7 +32,7 @@ static int default_stream(struct CUstream_st **stream)
 
 static int copy_now(const struct tt_copy *copy, int kind)
 {
-    struct CUstream_st *stream;
+    struct CUstream_st *stream = NULL;
     int rc = check_copy(copy, kind);
     if (!rc) rc = default_stream(&stream);
     if (!rc) rc = tuttiHostCopy(stream, copy);

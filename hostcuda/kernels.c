@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* NOLINTBEGIN(readability-non-const-parameter,bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp):
- * nvcc's */
+/* NOLINTBEGIN(readability-non-const-parameter,bugprone-reserved-identifier,cert-*): nvcc's */
 #pragma GCC visibility push(default)
 void __cudaRegisterHostVar(void **handle, const char *name, char *host_var, size_t size);
 void __cudaRegisterUnifiedTable(void **handle);

@@ -24,7 +24,7 @@ cudaError_t cudaMalloc(void **ptr, size_t len)
 
 cudaError_t cudaFree(void *ptr)
 {
-    struct tt_pointer found;
+    struct tt_pointer found = {0};
     if (!ptr) return tt_face_done(tt_face_device(tuttiHostGetDevice()));
     int rc = tuttiHostCaptureUnsafe();
     if (!rc) rc = tuttiHostPointer(ptr, &found);

@@ -90,14 +90,13 @@ static int parse(int argc, char **argv, struct launch_options *options)
             break;
         case 'M': options->master = optarg; break;
         case 'P': options->prefix = false; break;
-        case 'D':
-            if (!known_device(optarg))
-                return tutti_usage_error("run", "--device %s is not host, cuda or auto", optarg);
-            options->device = optarg;
-            break;
+        case 'D': options->device = optarg; break;
         case 'h': help(stdout); return 0;
         default: return tutti_usage_error("run", "bad option");
         }
+    }
+    if (options->device && !known_device(options->device)) {
+        return tutti_usage_error("run", "--device %s is not host, cuda or auto", options->device);
     }
     if (optind >= argc) return tutti_usage_error("run", "no program given");
     options->program = argv + optind;

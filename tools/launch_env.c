@@ -133,9 +133,8 @@ static void quote(FILE *out, const char *text)
 /* Variables of ours that a user set here must reach the other hosts too. */
 static void export_ours(FILE *out)
 {
-    extern char **environ;
     for (char **var = environ; *var; var++) {
-        if (strncmp(*var, "NCCL_", 5) && strncmp(*var, "TUTTI_", 6)) continue;
+        if (strncmp(*var, "NCCL_", 5) != 0 && strncmp(*var, "TUTTI_", 6) != 0) continue;
         fputs("export ", out);
         quote(out, *var);
         fputc('\n', out);

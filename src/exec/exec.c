@@ -20,10 +20,11 @@ static void help_until_served(struct tt_order *order, uint64_t ticket)
 {
     uint32_t spins = 0;
     while (!is_served(order, ticket)) {
-        if (tuttiHostHelp())
+        if (tuttiHostHelp()) {
             spins = 0;
-        else
+        } else {
             tt_wait_relax(&spins, true);
+        }
     }
 }
 

@@ -252,10 +252,11 @@ static void release(struct tt_work *work)
         return;
     }
     if (work->phase != TT_WORK_IDLE) end(work, ncclInternalError);
-    if (work->kept)
+    if (work->kept) {
         atomic_store_explicit(&work->in_flight, 0, memory_order_release); /* tt_work_idle() */
-    else
+    } else {
         tt_work_recycle(work);
+    }
     if (atomic_load_explicit(&order->served, memory_order_relaxed) > ticket) return;
     /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
     atomic_store_explicit(&order->served, ticket + 1, memory_order_release);

@@ -172,10 +172,11 @@ static void keep_spare(struct tt_order *order, struct tt_work *work)
 
 void tt_work_recycle(struct tt_work *work)
 {
-    if (work->captured || work->kept)
+    if (work->captured || work->kept) {
         free(work);
-    else
+    } else {
         keep_spare(work->order, work);
+    }
 }
 
 void tt_order_fini(struct tt_order *order)

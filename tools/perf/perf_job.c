@@ -26,7 +26,7 @@ static int from_env(const char *const *names, int otherwise)
 {
     for (; *names; names++) {
         const char *text = getenv(*names);
-        if (text && *text) return atoi(text);
+        if (text && *text) return (int)strtol(text, NULL, 10);
     }
     return otherwise;
 }
@@ -133,9 +133,10 @@ static bool register_buffers(struct perf_job *job)
         } else {
             rc = ncclCommWindowRegister(r->comm, r->send, bytes, &r->windows[0],
                                         NCCL_WIN_COLL_SYMMETRIC);
-            if (!rc)
+            if (!rc) {
                 rc = ncclCommWindowRegister(r->comm, r->recv, bytes, &r->windows[1],
                                             NCCL_WIN_COLL_SYMMETRIC);
+            }
         }
     }
     ncclResult_t ended = ncclGroupEnd();

@@ -62,22 +62,20 @@ static double measure(struct perf_job *job, int a, int b, size_t bytes, int roun
     return ok ? usec : -1;
 }
 
-static void print_matrix(const struct perf_job *job, const double *cells, const char *title,
-                         bool json)
+static void print_json(const double *cells, int n, const char *title)
 {
-    int n = job->nranks;
-    if (json) {
-        printf("\"%s\": [", title);
-        for (int a = 0; a < n; a++) {
-            printf("%s[", a ? ", " : "");
-            for (int b = 0; b < n; b++) {
-                printf("%s%.3f", b ? ", " : "", cells[a * n + b]);
-            }
-            printf("]");
-        }
+    printf("\"%s\": [", title);
+    for (int a = 0; a < n; a++) {
+        printf("%s[", a ? ", " : "");
+        for (int b = 0; b < n; b++)
+            printf("%s%.3f", b ? ", " : "", cells[a * n + b]);
         printf("]");
-        return;
     }
+    printf("]");
+}
+
+static void print_matrix(const double *cells, int n, const char *title)
+{
     printf("# %s\n%8s", title, "");
     for (int b = 0; b < n; b++) {
         printf(" %9d", b);
@@ -94,6 +92,21 @@ static void print_matrix(const struct perf_job *job, const double *cells, const 
         }
         printf("\n");
     }
+}
+
+static void print_both(const double *lat, const double *bw, int n, bool json)
+{
+    if (json) {
+        printf("{\"ranks\": %d, ", n);
+        print_json(lat, n, "latency_usec");
+        printf(", ");
+        print_json(bw, n, "bandwidth_gbps");
+        printf("}\n");
+    } else {
+        print_matrix(lat, n, "latency of 8 bytes (us)");
+        print_matrix(bw, n, "bandwidth (GB/s)");
+    }
+    fflush(stdout);
 }
 
 bool perf_pairs_run(struct perf_job *job)
@@ -113,14 +126,7 @@ bool perf_pairs_run(struct perf_job *job)
         }
     }
     if (ok && job->proc == 0) {
-        if (job->options.json) printf("{\"ranks\": %d, ", n);
-        print_matrix(job, lat, job->options.json ? "latency_usec" : "latency of 8 bytes (us)",
-                     job->options.json);
-        if (job->options.json) printf(", ");
-        print_matrix(job, bw, job->options.json ? "bandwidth_gbps" : "bandwidth (GB/s)",
-                     job->options.json);
-        if (job->options.json) printf("}\n");
-        fflush(stdout);
+        print_both(lat, bw, n, job->options.json);
     }
     free(lat);
     free(bw);

@@ -236,9 +236,10 @@ bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
     pthread_mutex_lock(&sharing.lock);
     for (const struct opened *opened = sharing.memory; opened && !found; opened = opened->next) {
         found = (size_t)((const char *)ptr - opened->base) < opened->token.bytes;
-        if (found)
+        if (found) {
             *pointer_out = (struct tt_pointer){TT_MEMORY_DEVICE, tuttiHostGetDevice(), opened->base,
                                                opened->token.bytes};
+        }
     }
     pthread_mutex_unlock(&sharing.lock);
     return found;

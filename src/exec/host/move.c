@@ -291,10 +291,11 @@ static enum tt_run await_destinations(struct tt_cursor *cursor, size_t bytes)
 
 static void post(struct tt_cursor *cursor, int k, const void *small, size_t bytes)
 {
-    if (small)
+    if (small) {
         tt_edge_post_small(cursor->dst.edge[k], cursor->stamp, small, bytes);
-    else
+    } else {
         tt_edge_post(cursor->dst.edge[k], cursor->stamp, bytes);
+    }
 }
 
 /* The place whose bytes the destinations' slots may refer to, or NULL. */
@@ -393,12 +394,13 @@ static void move_slice(struct tt_work *work, struct tt_cursor *cursor, const str
     size_t bytes = count * cursor->frame->elem_bytes;
     bool scales =
         cursor->any_pre || ((insn->flags & TT_MOVE_POST) && cursor->frame->fold.post_div > 1);
-    if (cursor->src.count == 0)
+    if (cursor->src.count == 0) {
         send_result(cursor, cursor->small, NULL, 0);
-    else if (cursor->dst.count > 0 && (cursor->src.count > 1 || scales))
+    } else if (cursor->dst.count > 0 && (cursor->src.count > 1 || scales)) {
         fold_slice(work, cursor, insn, count);
-    else if (cursor->dst.count > 0)
+    } else if (cursor->dst.count > 0) {
         copy_slice(work, cursor, bytes);
+    }
     release_sources(cursor, bytes);
     cursor->done_count += count;
     cursor->src.ready = cursor->dst.ready = 0;
