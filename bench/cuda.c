@@ -301,7 +301,7 @@ static void print_copies(struct rig *rig)
 int main(int argc, char **argv)
 {
     const size_t most = (size_t)256 << 20;
-    struct rig rig = {NULL};
+    struct rig rig = {0};
     const char *only = argc > 1 ? argv[1] : "";
     must(cudaStreamCreateWithFlags(&rig.stream, cudaStreamNonBlocking), "stream");
     must(cudaEventCreate(&rig.timed), "event");

@@ -105,7 +105,8 @@ static void bury(void)
 static int serve_deadlines(void)
 {
     uint64_t now = tt_now_nsec();
-    bool pending = tt_root_tick(now) | tt_tree_tick(now);
+    bool root_pending = tt_root_tick(now);
+    bool pending = tt_tree_tick(now) || root_pending;
     struct tt_conn *next;
     for (struct tt_conn *conn = the_service.conns; conn; conn = next) {
         next = conn->next;

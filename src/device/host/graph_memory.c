@@ -71,7 +71,7 @@ int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_
 {
     struct memory_item *item = calloc(1, sizeof(*item));
     if (!item) return HOST_OUT_OF_MEMORY;
-    *item = (struct memory_item){.item = {memory_step}, .ptr = ptr, .bytes = bytes};
+    *item = (struct memory_item){.item = {.step = memory_step}, .ptr = ptr, .bytes = bytes};
     item->device = device;
     pthread_mutex_lock(&memory.lock);
     item->next = memory.items;

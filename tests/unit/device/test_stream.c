@@ -35,7 +35,7 @@ static enum tt_step gate_step(struct tt_item *item, enum tt_item_call call)
 
 static void gate_init(struct gate *gate, bool open)
 {
-    *gate = (struct gate){.item = {gate_step}};
+    *gate = (struct gate){.item = {.step = gate_step}};
     atomic_store(&gate->open, open);
 }
 

@@ -368,8 +368,8 @@ static int child_main(const char *name)
     for (size_t i = 0; i < TT_LEN(cases); i++) {
         if (!strcmp(cases[i].name, name)) now = &cases[i];
     }
-    const struct CMUnitTest test = {now->name, run_now, NULL, NULL, NULL};
-    return cmocka_run_group_tests_name(now->name, &test, NULL, NULL);
+    const struct CMUnitTest test[] = {{now->name, run_now, NULL, NULL, NULL}};
+    return cmocka_run_group_tests_name(now->name, test, NULL, NULL);
 }
 
 int main(int argc, char **argv)
