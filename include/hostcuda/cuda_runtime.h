@@ -8,6 +8,8 @@
 #include "driver_functions.h"
 #include "vector_functions.h"
 
+#include "device_launch_parameters.h"
+
 #ifdef __cplusplus
 #include "hostcuda/overloads.h"
 #endif

@@ -3,6 +3,15 @@
 #ifndef TUTTI_DEVICE_LAUNCH_PARAMETERS_H_
 #define TUTTI_DEVICE_LAUNCH_PARAMETERS_H_
 
+#include "host_defines.h"
 #include "vector_types.h"
+
+/* For clang, which reads kernels also when it makes host code alone. */
+#if defined(__clang__) && defined(__CUDA__)
+extern const __device__ uint3 threadIdx, blockIdx;
+extern const __device__ dim3 blockDim, gridDim;
+extern const __device__ int warpSize;
+__device__ void __syncthreads(void);
+#endif
 
 #endif

@@ -1,5 +1,5 @@
 /* Words that CUDA sources put before functions and variables. A host compiler has one kind of both,
- * so most of them vanish; nvcc knows its own. */
+ * so most of them vanish; nvcc knows its own, clang has attributes for them. */
 #ifndef TUTTI_HOST_DEFINES_H_
 #define TUTTI_HOST_DEFINES_H_
 
@@ -8,6 +8,18 @@
 #endif
 #ifndef CUDART_CB
 #define CUDART_CB
+#endif
+
+/* clang -x cuda --cuda-host-only -nocudainc -nocudalib: it knows kernels, but not by these words.
+ */
+#if defined(__clang__) && defined(__CUDA__)
+#define __host__ __attribute__((host))
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define __managed__ __attribute__((managed))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #endif
 
 #ifndef __CUDACC__

@@ -43,8 +43,9 @@ void __cudaRegisterManagedVar(void **handle, void **host_var_address, char *devi
                               const char *device_name, int ext, size_t size, int constant,
                               int global);
 char __cudaInitModule(void **handle);
-unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes,
-                                     struct CUstream_st *stream);
+unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block,
+                                     size_t shared_bytes TUTTI_CUDA_DEFAULT(0),
+                                     struct CUstream_st *stream TUTTI_CUDA_DEFAULT(0));
 cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared_bytes, void *stream);
 cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *func);
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,

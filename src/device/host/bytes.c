@@ -74,7 +74,7 @@ void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
         return;
     }
     if (bytes < LEAST_BYTES) {
-        host_copy_short(dst, src, bytes);
+        if (bytes) host_copy_short(dst, src, bytes);
         return;
     }
     struct lesson *lesson = &lessons[class_of(whole)];

@@ -73,6 +73,29 @@ void *tuttiHostModuleOpen(void)
     return module;
 }
 
+static void free_implementation(struct implementation *one)
+{
+    if (!one) return;
+    free(one->name);
+    free(one->arg_bytes);
+    free(one);
+}
+
+/* Code that goes with the module must not be called for what is loaded in its place. */
+static void drop_implementations(const void *function)
+{
+    struct implementation **link = &registry.implementations;
+    while (*link) {
+        struct implementation *one = *link;
+        if (!one->function || one->function != function) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        free_implementation(one);
+    }
+}
+
 static void drop_kernels(const void *module)
 {
     struct tt_kernel **link = &registry.kernels;
@@ -83,6 +106,7 @@ static void drop_kernels(const void *module)
             continue;
         }
         *link = kernel->next;
+        drop_implementations(kernel->function);
         free(kernel->name);
         free(kernel);
     }
@@ -238,14 +262,6 @@ static const struct implementation *find_implementation(const struct tt_kernel *
         if (one->name && kernel && kernel->name && !strcmp(one->name, kernel->name)) return one;
     }
     return NULL;
-}
-
-static void free_implementation(struct implementation *one)
-{
-    if (!one) return;
-    free(one->name);
-    free(one->arg_bytes);
-    free(one);
 }
 
 static size_t arg_room(size_t bytes)
