@@ -1,6 +1,6 @@
-// A program of several translation units and a module that is opened at run time, each with kernels,
-// two of them of one name. Compiled by nvcc or clang; run with our runtime.
-// usage: main MODULE
+// A program of several translation units and a module that is opened at run time, each with
+// kernels, two of them of one name. Compiled by nvcc or clang; run with our runtime. usage: main
+// MODULE
 #include "../conform.h"
 #include "tutti.h"
 
@@ -38,7 +38,8 @@ static void opened(const char *path, int *x)
     HOLDS(module != NULL);
     if (!module) return;
     launcher *launch = reinterpret_cast<launcher *>(dlsym(module, "launch_module"));
-    const void *(*kernel_of)() = reinterpret_cast<const void *(*)()>(dlsym(module, "module_kernel"));
+    const void *(*kernel_of)() =
+        reinterpret_cast<const void *(*)()>(dlsym(module, "module_kernel"));
     HOLDS(launch && kernel_of);
     if (!launch || !kernel_of) return;
     const void *kernel = kernel_of();
