@@ -205,23 +205,28 @@ static int complain(const struct image *image, const struct facts *facts, const 
     char folder[PATH_MAX];
     int count = 0;
     bool inside = facts->defines_runtime || facts->has_device_code;
-    if (inside && !facts->needs_runtime && ++count)
+    if (inside && !facts->needs_runtime) {
+        count++;
         fprintf(stderr,
                 "tutti: %s has NVIDIA's CUDA runtime inside (nvcc's default), which nothing can "
                 "redirect; link it with: nvcc -cudart shared (CMake: CUDA_RUNTIME_LIBRARY "
                 "Shared)\n",
                 image->path);
-    if (facts->defines_nccl && !facts->needs_nccl && ++count)
+    }
+    if (facts->defines_nccl && !facts->needs_nccl) {
+        count++;
         fprintf(stderr,
                 "tutti: %s has NCCL inside (libnccl_static.a), which nothing can redirect; link it "
                 "with -lnccl, the shared library\n",
                 image->path);
-    if (facts->rpath && hides(facts->rpath, image->path, libraries, folder, sizeof(folder)) &&
-        ++count)
+    }
+    if (facts->rpath && hides(facts->rpath, image->path, libraries, folder, sizeof(folder))) {
+        count++;
         fprintf(stderr,
                 "tutti: the DT_RPATH of %s finds the libraries in %s before ours; link it with "
                 "-Wl,--enable-new-dtags (DT_RUNPATH), or take it out: patchelf --remove-rpath\n",
                 image->path, folder);
+    }
     return count;
 }
 
