@@ -15,8 +15,10 @@
 void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
 {
     struct tt_comm *comm = plan->comm;
-    plan->local.nranks = comm->member.nranks; /* a child learns its place after its plan was made */
-    plan->local.rank = comm->member.rank;
+    if (plan->local.nranks != comm->member.nranks || plan->local.rank != comm->member.rank) {
+        plan->local.nranks = comm->member.nranks; /* a child learns its place after this was made */
+        plan->local.rank = comm->member.rank;     /* once: running works read them */
+    }
     *spec = (struct tt_work_spec){.member = &comm->member,
                                   .transport = comm->transport,
                                   .order = comm->order_used,

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,14 +50,14 @@ static struct play plays[SCRIPT_RANKS]; /* by the team's first rank */
 static const struct world_mode *mode;
 static uint64_t first_seed;
 static int nturns, nworld;
-static volatile uint64_t current_seed;
+static _Atomic uint64_t current_seed;
 
 static void stuck(int number)
 {
     char text[160];
     (void)number;
     int n = snprintf(text, sizeof(text), "stuck for %d s: random %s %d 1 %llu\n", STUCK_SEC,
-                     mode->name, nworld, (unsigned long long)current_seed);
+                     mode->name, nworld, (unsigned long long)atomic_load(&current_seed));
     ssize_t written = write(STDERR_FILENO, text, (size_t)n);
     (void)written;
     abort();
@@ -429,7 +430,7 @@ static cudaGraphExec_t join_streams(struct player *p)
 
 static int turn(struct play *play, uint64_t seed)
 {
-    current_seed = seed;
+    atomic_store(&current_seed, seed);
     alarm(STUCK_SEC);
     script_make(seed, play->comms, &play->script);
     for (int t = 0; t < play->team->count; t++) {
