@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -59,6 +60,7 @@ struct bad_call {
     bool (*applies)(enum tt_func func); /* NULL: to all */
     void (*spoil)(struct tt_task *task);
     ncclResult_t rc;
+    const char *words; /* in the message: the argument and its value */
 };
 
 static void no_comm(struct tt_task *task)
@@ -121,19 +123,27 @@ static void same_buffers(struct tt_task *task)
 }
 
 static const struct bad_call bad_calls[] = {
-    {"good", is_collective, nothing_wrong, ncclSuccess},
-    {"NULL communicator", NULL, no_comm, ncclInvalidArgument},
-    {"negative root", has_root, negative_root, ncclInvalidArgument},
-    {"root beyond", has_root, large_root, ncclInvalidArgument},
-    {"negative type", NULL, negative_type, ncclInvalidArgument},
-    {"type beyond", NULL, large_type, ncclInvalidArgument},
-    {"negative operator", has_op, negative_op, ncclInvalidArgument},
-    {"foreign operator", has_op, foreign_op, ncclInvalidArgument},
-    {"count overflows", NULL, huge_count, ncclInvalidArgument},
-    {"NULL buffers", NULL, null_buffers, ncclInvalidArgument},
-    {"zero count", is_collective, zero_count, ncclSuccess},
-    {"exchange in place", is_exchange, same_buffers, ncclSuccess},
+    {"good", is_collective, nothing_wrong, ncclSuccess, ""},
+    {"NULL communicator", NULL, no_comm, ncclInvalidArgument, "comm"},
+    {"negative root", has_root, negative_root, ncclInvalidArgument, " -1 is not in 0..1"},
+    {"root beyond", has_root, large_root, ncclInvalidArgument, " 2 is not in 0..1"},
+    {"negative type", NULL, negative_type, ncclInvalidArgument, "datatype -1"},
+    {"type beyond", NULL, large_type, ncclInvalidArgument, "datatype 12"},
+    {"negative operator", has_op, negative_op, ncclInvalidArgument, "op -1"},
+    {"foreign operator", has_op, foreign_op, ncclInvalidArgument, "op 12345"},
+    {"count overflows", NULL, huge_count, ncclInvalidArgument, "count 9223372036854775807"},
+    {"NULL buffers", NULL, null_buffers, ncclInvalidArgument, "buff is NULL, count 16"},
+    {"zero count", is_collective, zero_count, ncclSuccess, ""},
+    {"exchange in place", is_exchange, same_buffers, ncclSuccess, ""},
 };
+
+static void assert_says(const char *func, const char *words)
+{
+    const char *said = ncclGetLastError(NULL);
+    if (strstr(said, func) && strstr(said, words)) return;
+    print_message("said \"%s\"\n", said);
+    fail();
+}
 
 static void operations(void **state)
 {
@@ -155,6 +165,7 @@ static void operations(void **state)
             print_message("case: %s, %s\n", tt_func_name(all_funcs[f]), bad->name);
             assert_int_equal(call(all_funcs[f], &task), bad->rc);
             assert_int_equal(tt_group_depth(), 0);
+            if (bad->rc) assert_says(tt_func_name(all_funcs[f]), bad->words);
             ncclGroupStart();
             assert_int_equal(call(all_funcs[f], &task), bad->rc);
             assert_int_equal(ncclGroupEnd(), bad->rc);
@@ -229,9 +240,11 @@ static void init_checks(void **state)
     static const struct {
         const char *name;
         int nranks, rank, nids;
+        const char *words;
     } cases[] = {
-        {"no ranks", 0, 0, 1}, {"negative rank", 2, -1, 1},      {"rank beyond", 2, 2, 1},
-        {"no ids", 2, 0, 0},   {"more ids than ranks", 2, 0, 3},
+        {"no ranks", 0, 0, 1, "nranks 0"},         {"negative rank", 2, -1, 1, "rank -1"},
+        {"rank beyond", 2, 2, 1, "rank 2"},        {"no ids", 2, 0, 0, "nId 0"},
+        {"more ids than ranks", 2, 0, 3, "nId 3"},
     };
     (void)state;
     fake_reset();
@@ -246,6 +259,7 @@ static void init_checks(void **state)
                                                   cases[k].nids, ids, NULL),
                          ncclInvalidArgument);
         assert_null(comm);
+        assert_says("ncclCommInitRankScalable", cases[k].words);
     }
     ncclComm_t comm = (ncclComm_t)(uintptr_t)8;
     assert_int_equal(ncclCommInitRank(NULL, 2, id, 0), ncclInvalidArgument);
@@ -323,10 +337,14 @@ static void shrink_checks(void **state)
         int list[3];
         int count;
         ncclResult_t rc;
+        const char *words;
     } cases[] = {
-        {"nothing", {0}, 0, ncclInvalidArgument},      {"itself", {0, 1}, 2, ncclInvalidArgument},
-        {"out of range", {4}, 1, ncclInvalidArgument}, {"negative", {-1}, 1, ncclInvalidArgument},
-        {"twice", {3, 3}, 2, ncclInvalidArgument},     {"unsorted", {3, 0}, 2, ncclSuccess},
+        {"nothing", {0}, 0, ncclInvalidArgument, "excludeRanksCount 0"},
+        {"itself", {0, 1}, 2, ncclInvalidArgument, "excludeRanksList[1] is the calling rank 1"},
+        {"out of range", {4}, 1, ncclInvalidArgument, "excludeRanksList[0] 4 is not in 0..3"},
+        {"negative", {-1}, 1, ncclInvalidArgument, "excludeRanksList[0] -1"},
+        {"twice", {3, 3}, 2, ncclInvalidArgument, "rank 3"},
+        {"unsorted", {3, 0}, 2, ncclSuccess, ""},
     };
     (void)state;
     fake_reset();
@@ -336,6 +354,7 @@ static void shrink_checks(void **state)
         assert_int_equal(ncclCommShrink(handle, list, cases[k].count, &child, NULL, 0),
                          cases[k].rc);
         assert_int_equal(list[0], cases[k].list[0]); /* the caller's list stays as it was */
+        if (cases[k].rc) assert_says("ncclCommShrink", cases[k].words);
         if (cases[k].rc == ncclSuccess) assert_int_equal(ncclCommAbort(child), ncclSuccess);
     }
     assert_int_equal(ncclCommShrink(handle, NULL, 1, &child, NULL, 0), ncclInvalidArgument);
