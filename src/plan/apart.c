@@ -60,7 +60,8 @@ static ncclResult_t copy_input(struct tt_plan *plan, struct tt_node *node, char 
     size_t out_bytes;
     tt_buffer_bytes(&node->task, &frame.in_bytes, &out_bytes);
     frame.out_bytes = frame.in_bytes;
-    tt_geometry_init(&frame.geometry, &plan->local, frame.in_bytes, 0, frame.in_bytes, SIZE_MAX, 1);
+    tt_geometry_init(&frame.geometry, &plan->local, frame.in_bytes,
+                     (struct tt_extent){0, frame.in_bytes}, SIZE_MAX, 1);
     struct tt_work_spec spec;
     tt_launch_spec(plan, &spec);
     spec.frames = &frame;

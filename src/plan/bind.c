@@ -171,7 +171,8 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_node *node,
     tt_buffer_bytes(task, &frame->in_bytes, &frame->out_bytes);
     tt_operator_adapt(&frame->fold, task, plan->comm->member.nranks, choice->algo);
     if (program->whole_window) limit = SIZE_MAX;
-    tt_geometry_init(&frame->geometry, program, task->count, part.lo, part.hi, limit, grain);
+    tt_geometry_init(&frame->geometry, program, task->count,
+                     (struct tt_extent){part.lo, part.hi - part.lo}, limit, grain);
     const uint64_t words[] = {
         (uint64_t)task->func,
         task->count,

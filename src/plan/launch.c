@@ -394,7 +394,8 @@ ncclResult_t tt_launch_alone(struct tt_plan *plan, const struct tt_node *node)
                              .elem_bytes = elem,
                              .in_bytes = task->count * elem,
                              .out_bytes = task->count * elem};
-    tt_geometry_init(&frame.geometry, &plan->local, task->count, 0, task->count, SIZE_MAX, 1);
+    tt_geometry_init(&frame.geometry, &plan->local, task->count, (struct tt_extent){0, task->count},
+                     SIZE_MAX, 1);
     struct tt_work_spec spec;
     tt_launch_spec(plan, &spec);
     spec.frames = &frame;

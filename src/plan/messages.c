@@ -64,8 +64,8 @@ static ncclResult_t bind_message(struct tt_plan *plan, struct tt_bound *batch,
     frame->out = message->out;
     frame->in_bytes = message->sending ? message->bytes : 0;
     frame->out_bytes = message->sending ? 0 : message->bytes;
-    tt_geometry_init(&frame->geometry, frame->program, message->bytes, 0, message->bytes, SIZE_MAX,
-                     64);
+    tt_geometry_init(&frame->geometry, frame->program, message->bytes,
+                     (struct tt_extent){0, message->bytes}, SIZE_MAX, 64);
     *frame_out = frame;
     return tt_bind_edges(plan, frame->program, frame);
 }
@@ -91,8 +91,8 @@ static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message
     frame->in = message->in;
     frame->out = message->out;
     frame->in_bytes = frame->out_bytes = message->bytes;
-    tt_geometry_init(&frame->geometry, frame->program, message->bytes, 0, message->bytes, SIZE_MAX,
-                     64);
+    tt_geometry_init(&frame->geometry, frame->program, message->bytes,
+                     (struct tt_extent){0, message->bytes}, SIZE_MAX, 64);
     plan->batch.nframes++;
     return ncclSuccess;
 }

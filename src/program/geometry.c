@@ -45,14 +45,15 @@ static void blocks_init(struct tt_geometry *geometry, size_t limit)
 }
 
 void tt_geometry_init(struct tt_geometry *geometry, const struct tt_program *program, size_t count,
-                      size_t lo, size_t hi, size_t chunk_limit, size_t grain)
+                      struct tt_extent part, size_t chunk_limit, size_t grain)
 {
-    assert(lo <= hi && hi <= count && grain > 0 && program->nchunks > 0);
+    assert(part.first <= count && part.count <= count - part.first && grain > 0 &&
+           program->nchunks > 0);
     *geometry = (struct tt_geometry){
         .kind = program->geometry,
         .count = count,
-        .lo = lo,
-        .hi = hi,
+        .lo = part.first,
+        .hi = part.first + part.count,
         .block_stride = count,
         .grain = grain,
         .nchunks = program->nchunks,

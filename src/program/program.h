@@ -187,10 +187,10 @@ struct tt_geometry {
 };
 
 /* Bind. chunk_limit: largest chunk in elements (from tune), SPLIT rings and BLOCKS; direct programs
- * pass SIZE_MAX. [lo, hi): this channel's part. grain: elements, chunk boundaries are multiples of
- * it. */
+ * pass SIZE_MAX. part: this channel's, of [0, count). grain: elements, chunk boundaries are
+ * multiples of it. */
 void tt_geometry_init(struct tt_geometry *geometry, const struct tt_program *program, size_t count,
-                      size_t lo, size_t hi, size_t chunk_limit, size_t grain);
+                      struct tt_extent part, size_t chunk_limit, size_t grain);
 struct tt_extent tt_geometry_extent(const struct tt_geometry *geometry, uint32_t pass, int chunk);
 
 /* ---- making programs ---- */

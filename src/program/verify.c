@@ -134,8 +134,8 @@ static void measure(struct tt_verify *verify)
 {
     const struct tt_verify_options *options = verify->options;
     const struct tt_program *model = &verify->programs[0];
-    tt_geometry_init(&verify->geometry, model, options->count, 0, options->count,
-                     options->chunk_limit, options->grain);
+    tt_geometry_init(&verify->geometry, model, options->count,
+                     (struct tt_extent){0, options->count}, options->chunk_limit, options->grain);
     size_t chunk = tt_max_size(verify->geometry.chunk, verify->geometry.tail_chunk);
     verify->nchunks = model->nchunks > verify->nranks ? model->nchunks : verify->nranks;
     verify->slice = options->slice ? options->slice : tt_max_size(chunk, 1);

@@ -150,8 +150,8 @@ static struct tt_work *bind(struct pair *pair, enum tt_algo algo, enum tt_proto 
                              .recv_edges = pair->recv};
     for (size_t i = 0; i < count; i++)
         ((float *)(void *)in)[i] = (float)(pair->rank + 1);
-    tt_geometry_init(&frame.geometry, &pair->program, count, 0, count, SLICE_BYTES / sizeof(float),
-                     16);
+    tt_geometry_init(&frame.geometry, &pair->program, count, (struct tt_extent){0, count},
+                     SLICE_BYTES / sizeof(float), 16);
     struct tt_work_spec spec = {.member = &pair->member,
                                 .transport = pair->transport,
                                 .order = &pair->order,

@@ -152,8 +152,8 @@ void world_frame(struct world *world, int r, const struct world_call *call, stru
         .recv_edges = rank->recv,
     };
     size_t grain = tt_max_size(1, 16 / frame->elem_bytes);
-    tt_geometry_init(&frame->geometry, &rank->program, call->count, 0, call->count,
-                     call->chunk_limit, grain);
+    tt_geometry_init(&frame->geometry, &rank->program, call->count,
+                     (struct tt_extent){0, call->count}, call->chunk_limit, grain);
 }
 
 struct tt_work_spec world_spec(struct world *world, int r, struct tt_frame *frames, int nframes)

@@ -28,16 +28,16 @@ static void direct_is_one_window(void **state)
     (void)state;
     struct tt_program program = split(4, true);
     struct tt_geometry geometry;
-    tt_geometry_init(&geometry, &program, 100, 0, 100, SIZE_MAX, 16);
+    tt_geometry_init(&geometry, &program, 100, (struct tt_extent){0, 100}, SIZE_MAX, 16);
     assert_int_equal(geometry.npasses, 1);
     expect(&geometry, 0, 0, 0, 32);
     expect(&geometry, 0, 2, 64, 32);
     expect(&geometry, 0, 3, 96, 4);
-    tt_geometry_init(&geometry, &program, 1, 0, 1, SIZE_MAX, 16);
+    tt_geometry_init(&geometry, &program, 1, (struct tt_extent){0, 1}, SIZE_MAX, 16);
     expect(&geometry, 0, 0, 0, 1);
     expect(&geometry, 0, 1, 0, 0);
-    tt_geometry_init(&geometry, &program, ((size_t)1 << 40) + 3, 0, ((size_t)1 << 40) + 3, SIZE_MAX,
-                     1);
+    tt_geometry_init(&geometry, &program, ((size_t)1 << 40) + 3,
+                     (struct tt_extent){0, ((size_t)1 << 40) + 3}, SIZE_MAX, 1);
     expect(&geometry, 0, 3, 3 * (((size_t)1 << 38) + 1), ((size_t)1 << 38));
 }
 
@@ -46,7 +46,8 @@ static void ring_shrinks_its_last_window(void **state)
     (void)state;
     struct tt_program program = split(4, false);
     struct tt_geometry geometry;
-    tt_geometry_init(&geometry, &program, 100, 0, 100, 19, 4); /* limit cut to 16: window 64 */
+    /* limit cut to 16: window 64 */
+    tt_geometry_init(&geometry, &program, 100, (struct tt_extent){0, 100}, 19, 4);
     assert_int_equal(geometry.npasses, 2);
     expect(&geometry, 0, 3, 48, 16);
     expect(&geometry, 1, 0, 64, 12); /* 36 left: 9 rounded up to 12 */
@@ -59,7 +60,7 @@ static void small_counts_make_small_chunks(void **state)
     (void)state;
     struct tt_program program = split(4, false);
     struct tt_geometry geometry;
-    tt_geometry_init(&geometry, &program, 10, 0, 10, 1000, 4);
+    tt_geometry_init(&geometry, &program, 10, (struct tt_extent){0, 10}, 1000, 4);
     assert_int_equal(geometry.npasses, 1);
     expect(&geometry, 0, 0, 0, 4);
     expect(&geometry, 0, 2, 8, 2);
@@ -71,7 +72,8 @@ static void blocks_keep_their_stride(void **state)
     (void)state;
     struct tt_program program = blocks(3);
     struct tt_geometry geometry;
-    tt_geometry_init(&geometry, &program, 50, 20, 45, 8, 4); /* second part of a channel pair */
+    /* second part of a channel pair */
+    tt_geometry_init(&geometry, &program, 50, (struct tt_extent){20, 25}, 8, 4);
     assert_int_equal(geometry.npasses, 4);
     expect(&geometry, 0, 0, 20, 8);
     expect(&geometry, 0, 2, 120, 8);
@@ -84,7 +86,7 @@ static void an_empty_part_is_one_empty_pass(void **state)
     struct tt_program programs[] = {split(4, false), split(4, true), blocks(4)};
     for (int k = 0; k < 3; k++) {
         struct tt_geometry geometry;
-        tt_geometry_init(&geometry, &programs[k], 8, 8, 8, 16, 4);
+        tt_geometry_init(&geometry, &programs[k], 8, (struct tt_extent){8, 0}, 16, 4);
         assert_int_equal(geometry.npasses, 1);
         for (int c = 0; c < 4; c++)
             expect(&geometry, 0, c, 0, 0);
@@ -115,8 +117,8 @@ static void chunks_cover_every_part_once(void **state)
             const struct tt_program *program = &programs[k % 4];
             size_t lo = program->whole_window ? 0 : count / 3;
             struct tt_geometry geometry;
-            tt_geometry_init(&geometry, program, count, lo, count, limits[k / 4 % 7],
-                             grains[k / 28]);
+            tt_geometry_init(&geometry, program, count, (struct tt_extent){lo, count - lo},
+                             limits[k / 4 % 7], grains[k / 28]);
             bool one = program->geometry == TT_GEOMETRY_BLOCKS;
             assert_int_equal(covered(&geometry, one ? 1 : (size_t)program->nchunks), count);
         }
