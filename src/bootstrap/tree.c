@@ -577,8 +577,8 @@ void tt_bootstrap_key(const struct tt_bootstrap *b, const char *kind, unsigned c
 static bool others_here(const struct tt_bootstrap *self, const unsigned char *secret, bool staying)
 {
     for (struct tt_bootstrap *other = tt_service()->members; other; other = other->next) {
-        bool family = memcmp(other->secret, secret, TT_SECRET_BYTES) == 0;
         if (other == self) continue;
+        bool family = memcmp(other->secret, secret, TT_SECRET_BYTES) == 0;
         if (family && !(staying && other->leaving)) return true;
     }
     return false;

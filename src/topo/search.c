@@ -133,7 +133,7 @@ static int least_cc(const struct tt_topo_system *system)
 static bool two_islands(const struct tt_topo_system *system)
 {
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
-    int island[TT_TOPO_NODES];
+    int island[TT_TOPO_NODES] = {0};
     int members[TT_TOPO_NODES] = {0};
     int count = 0;
     for (int g = 0; g < gpus->count; g++)
