@@ -197,7 +197,7 @@ static struct timespec in_nsec(uint64_t nsec)
     return at;
 }
 
-/* Process exit: say goodbye for every live membership, stop the thread. At most 1 s. */
+/* Process exit: say goodbye for every live membership, stop the thread. At most 2 s. */
 static void at_process_exit(int code, void *arg)
 {
     (void)arg;
@@ -212,6 +212,7 @@ static void at_process_exit(int code, void *arg)
         }
         the_service.quit = true;
         tt_service_wake();
+        until = in_nsec(SETTLE_NSEC); /* the words may have used up the first second */
         while (the_service.state == TT_SERVICE_RUNNING) {
             if (pthread_cond_timedwait(&the_service.ended, &the_service.lock, &until)) break;
         }

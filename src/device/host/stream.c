@@ -41,6 +41,7 @@ static struct CUstream_st *take(int device, enum kind kind)
     struct CUstream_st *stream = kind == KIND_LEGACY ? NULL : *dead;
     if (stream) {
         *dead = stream->next;
+        stream->device = device;
         return stream;
     }
     stream = host_slab_take_used(&host_streams);
@@ -62,7 +63,6 @@ static struct CUstream_st *make(int device, unsigned flags, int priority, enum k
     struct CUstream_st *stream = take(device, kind);
     pthread_mutex_unlock(&table.lock);
     if (!stream) return NULL;
-    stream->device = device;
     stream->flags = flags;
     stream->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
     stream->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
@@ -170,6 +170,27 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
             return true;
     }
     return false;
+}
+
+/* A destroyed stream is of its device until what was put on it is done; buried under the lock. */
+static bool has_work_of(struct CUstream_st *stream, int device)
+{
+    if (host_stream_idle(stream)) return false;
+    pthread_mutex_lock(&table.lock);
+    bool has = stream->device == device;
+    pthread_mutex_unlock(&table.lock);
+    return has;
+}
+
+void host_streams_wait(int device)
+{
+    size_t made = atomic_load_explicit(&host_streams.made, memory_order_acquire);
+    for (size_t i = 0; i < made; i++) {
+        struct CUstream_st *stream = host_stream_numbered(i);
+        if (!has_work_of(stream, device)) continue;
+        struct host_place end = {stream, atomic_load(&stream->tail)};
+        host_wait_place(&end);
+    }
 }
 
 int tuttiHostStreamCreate(unsigned flags, int priority, struct CUstream_st **stream_out)

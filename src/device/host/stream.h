@@ -144,6 +144,8 @@ size_t host_stream_number(const struct CUstream_st *stream);
 struct CUstream_st *host_stream_numbered(size_t number);
 /* Every live stream in turn; stops when visit answers true. */
 bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
+/* Wait for all that was put on the device's streams up to now, also on destroyed ones. */
+void host_streams_wait(int device);
 /* A destroyed stream that has nothing left to do becomes free for reuse. */
 void host_stream_bury(struct CUstream_st *stream);
 

@@ -264,19 +264,12 @@ int tuttiHostStreamQuery(struct CUstream_st *handle)
     return host_place_reached(&place) ? HOST_OK : HOST_NOT_READY;
 }
 
-static bool wait_for_stream(struct CUstream_st *stream, void *arg)
-{
-    struct host_place end = {stream, atomic_load(&stream->tail)};
-    if (stream->device == *(const int *)arg && !host_place_reached(&end)) host_wait_place(&end);
-    return false;
-}
-
 int tuttiHostDeviceSynchronize(int device)
 {
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!host_device_count()) return HOST_NO_DEVICE;
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
     if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
-    host_streams_visit(wait_for_stream, &device);
+    host_streams_wait(device);
     return HOST_OK;
 }

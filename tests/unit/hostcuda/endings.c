@@ -85,6 +85,27 @@ static void destroyed_in_use(void)
     WORKS(cudaStreamDestroy(other));
 }
 
+static void nap_and_count(void *arg)
+{
+    usleep(20000);
+    count_up(arg);
+}
+
+/* The device's work is not done before that of its destroyed streams is. */
+static void destroyed_and_awaited(void)
+{
+    _Atomic int count = 0;
+    for (unsigned flags = cudaStreamDefault; flags <= cudaStreamNonBlocking; flags++) {
+        cudaStream_t stream = NULL;
+        WORKS(cudaStreamCreateWithFlags(&stream, flags));
+        WORKS(cudaLaunchHostFunc(stream, nap_and_count, &count));
+        WORKS(cudaLaunchHostFunc(stream, count_up, &count));
+        WORKS(cudaStreamDestroy(stream));
+        WORKS(cudaDeviceSynchronize());
+        HOLDS(count == 2 * (int)(flags + 1));
+    }
+}
+
 /* ---- memory ---- */
 
 static void exhausted(void)
@@ -271,6 +292,7 @@ int main(int argc, char **argv)
     if (argc > 1) return exit_early();
     blocked_functions();
     destroyed_in_use();
+    destroyed_and_awaited();
     exhausted();
     bad_handles();
     capture_modes();
