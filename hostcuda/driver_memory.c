@@ -44,7 +44,8 @@ static struct whereabouts find(CUdeviceptr ptr)
     } else if (tuttiHostMapped(address, &mapped)) {
         found = (struct whereabouts){.known = true,
                                      .mapped = true,
-                                     .type = CU_MEMORYTYPE_DEVICE,
+                                     .type = mapped.card.on_host ? CU_MEMORYTYPE_HOST
+                                                                 : CU_MEMORYTYPE_DEVICE,
                                      .device = mapped.card.device,
                                      .base = mapped.base,
                                      .bytes = mapped.bytes,

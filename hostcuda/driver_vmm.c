@@ -8,6 +8,13 @@
 
 /* NOLINTBEGIN(readability-non-const-parameter): the parameters are as CUDA has them */
 
+static bool is_host(const CUmemLocation *location)
+{
+    return location->type == CU_MEM_LOCATION_TYPE_HOST ||
+           location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+           location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
 static int check_prop(const CUmemAllocationProp *prop)
 {
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_INVALID_VALUE;
@@ -15,10 +22,7 @@ static int check_prop(const CUmemAllocationProp *prop)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         return tt_driver_device(prop->location.id);
-    bool host = prop->location.type == CU_MEM_LOCATION_TYPE_HOST ||
-                prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
-                prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
-    return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return is_host(&prop->location) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
@@ -28,9 +32,10 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
     int rc = handle && !flags ? check_prop(prop) : (int)CUDA_ERROR_INVALID_VALUE;
     if (rc) return tt_driver_done(rc);
     struct tt_block_card card = {.device = tuttiHostGetDevice(),
+                                 .on_host = is_host(&prop->location),
                                  .share = (unsigned)prop->requestedHandleTypes,
                                  .bytes = len};
-    if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE) card.device = prop->location.id;
+    if (!card.on_host) card.device = prop->location.id;
     rc = tuttiHostBlockCreate(&card, &block);
     if (!rc) *handle = block;
     return tt_driver_done(rc);
@@ -68,28 +73,36 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t len)
     return tt_driver_done(tuttiHostUnmap(tt_driver_ptr(ptr), len));
 }
 
-/* All devices reach the same bytes, so the widest access that one of them gets holds. */
+/* Whom a location means, as the device room numbers them. */
+static int check_location(const CUmemLocation *location, int *device_out)
+{
+    *device_out = location->type == CU_MEM_LOCATION_TYPE_DEVICE ? location->id : TT_MAP_HOST;
+    if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) return tt_driver_device(location->id);
+    return is_host(location) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t len, const CUmemAccessDesc *descs, size_t count)
 {
-    int access = 0;
-    if (!descs || !count) return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < count; i++) {
-        if (descs[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-            int rc = tt_driver_device(descs[i].location.id);
-            if (rc) return tt_driver_done(rc);
-        }
-        access |= (int)descs[i].flags;
+    int device = 0;
+    int rc = descs && count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; !rc && i < count; i++) {
+        rc = check_location(&descs[i].location, &device);
     }
-    return tt_driver_done(tuttiHostMapAccess(tt_driver_ptr(ptr), len, access));
+    for (size_t i = 0; !rc && i < count; i++) {
+        check_location(&descs[i].location, &device);
+        rc = tuttiHostMapAccess(tt_driver_ptr(ptr), len, device, (int)descs[i].flags);
+    }
+    return tt_driver_done(rc);
 }
 
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr ptr)
 {
-    struct tt_mapped mapped;
-    if (!flags || !location || !tuttiHostMapped(tt_driver_ptr(ptr), &mapped))
-        return CUDA_ERROR_INVALID_VALUE;
-    *flags = (unsigned long long)mapped.access;
-    return CUDA_SUCCESS;
+    int access = 0;
+    int device = 0;
+    int rc = flags && location ? check_location(location, &device) : (int)CUDA_ERROR_INVALID_VALUE;
+    if (!rc) rc = tuttiHostMapAccessGet(tt_driver_ptr(ptr), device, &access);
+    if (!rc) *flags = (unsigned long long)access;
+    return tt_driver_done(rc);
 }
 
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
@@ -112,7 +125,8 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     memset(prop, 0, sizeof(*prop));
     prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop->requestedHandleTypes = (CUmemAllocationHandleType)card.share;
-    prop->location = (CUmemLocation){CU_MEM_LOCATION_TYPE_DEVICE, card.device};
+    prop->location.type = card.on_host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+    prop->location.id = card.on_host ? 0 : card.device;
     return CUDA_SUCCESS;
 }
 

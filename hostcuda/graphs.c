@@ -40,13 +40,22 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
     if (!exec || (flags & ~known)) return tt_face_done(cudaErrorInvalidValue);
     if (flags & cudaGraphInstantiateFlagDeviceLaunch)
         return tt_face_done(tuttiHostUnsupported("launch of graphs from a device"));
-    return tt_face_done(tuttiHostGraphInstantiate(graph, exec));
+    unsigned kept = (unsigned)flags & ~(unsigned)cudaGraphInstantiateFlagUpload; /* done by now */
+    return tt_face_done(tuttiHostGraphInstantiate(graph, kept, exec));
 }
 
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *exec, cudaGraph_t graph,
                                           unsigned long long flags)
 {
     return cudaGraphInstantiate(exec, graph, flags);
+}
+
+cudaError_t cudaGraphExecGetFlags(cudaGraphExec_t exec, unsigned long long *flags)
+{
+    unsigned kept = 0;
+    int rc = flags ? tuttiHostExecFlags(exec, &kept) : (int)cudaErrorInvalidValue;
+    if (!rc) *flags = kept;
+    return tt_face_done(rc);
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)

@@ -1,4 +1,5 @@
-/* Nodes of graphs: added, asked and changed, one kind at a time. */
+/* Nodes of graphs: added, asked and changed, one kind at a time. Those that move memory are in
+ * node_copies.c, events and memory in node_events.c. */
 #include "nodes.h"
 
 #include "device/host/host_face.h"
@@ -57,7 +58,7 @@ static int node_event(struct tt_node *node, cudaEvent_t event, enum tt_node_kind
     return cudaSuccess;
 }
 
-static int node_alloc(struct tt_node *node, const struct cudaMemAllocNodeParams *params)
+int tt_face_node_alloc(struct tt_node *node, const struct cudaMemAllocNodeParams *params)
 {
     *node = (struct tt_node){
         .kind = TT_NODE_ALLOC, .bytes = params->bytesize, .device = params->poolProps.location.id};
@@ -97,7 +98,7 @@ int tt_face_node_any(struct tt_node *node, const struct cudaGraphNodeParams *par
         return node_event(node, params->eventRecord.event, TT_NODE_RECORD);
     case cudaGraphNodeTypeMemAlloc:
         memcpy(&alloc, &params->alloc, sizeof(alloc));
-        return node_alloc(node, &alloc);
+        return tt_face_node_alloc(node, &alloc);
     case cudaGraphNodeTypeMemFree:
         *node = (struct tt_node){.kind = TT_NODE_FREE, .ptr = params->free.dptr};
         return node->ptr ? cudaSuccess : cudaErrorInvalidValue;
@@ -114,24 +115,23 @@ cudaError_t tt_face_node_add(const struct tt_node_place *place, struct tt_node *
     return tt_face_done(rc);
 }
 
-static cudaError_t set_node(cudaGraphNode_t node, struct tt_node *what, int rc)
+cudaError_t tt_face_node_change(cudaGraphNode_t node, struct tt_node *what, int rc)
 {
     if (!rc) rc = tuttiHostNodeSet(node, what);
     if (rc) tt_face_node_drop(what);
     return tt_face_done(rc);
 }
 
-static cudaError_t set_exec(cudaGraphExec_t exec, cudaGraphNode_t node, struct tt_node *what,
-                            int rc)
+cudaError_t tt_face_exec_change(cudaGraphExec_t exec, cudaGraphNode_t node, struct tt_node *what,
+                                int rc)
 {
     if (!rc) rc = tuttiHostExecNodeSet(exec, node, what);
     if (rc) tt_face_node_drop(what);
     return tt_face_done(rc);
 }
 
-/* The node, when it is of the kind that is asked about. */
-static int get_node(cudaGraphNode_t node, enum tt_node_kind kind, const void *out,
-                    struct tt_node *found)
+int tt_face_node_get(cudaGraphNode_t node, enum tt_node_kind kind, const void *out,
+                     struct tt_node *found)
 {
     int rc = out ? tuttiHostNodeGet(node, found) : (int)cudaErrorInvalidValue;
     return !rc && found->kind != kind ? (int)cudaErrorInvalidValue : rc;
@@ -178,7 +178,7 @@ cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, struct cudaGraphNodePar
 {
     struct tt_node what;
     int rc = tt_face_node_any(&what, params);
-    return set_node(node, &what, rc);
+    return tt_face_node_change(node, &what, rc);
 }
 
 cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
@@ -186,7 +186,7 @@ cudaError_t cudaGraphExecNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t nod
 {
     struct tt_node what;
     int rc = tt_face_node_any(&what, params);
-    return set_exec(exec, node, &what, rc);
+    return tt_face_exec_change(exec, node, &what, rc);
 }
 
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph,
@@ -211,7 +211,7 @@ cudaError_t cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernel
 {
     struct tt_node found;
     struct tt_launch launch;
-    int rc = get_node(node, TT_NODE_KERNEL, params, &found);
+    int rc = tt_face_node_get(node, TT_NODE_KERNEL, params, &found);
     if (rc) return tt_face_done(rc);
     memset(params, 0, sizeof(*params));
     if (!tuttiHostKernelOf(found.item, &launch)) /* a library's work: no kernel of the program's */
@@ -229,7 +229,7 @@ cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node,
 {
     struct tt_node what;
     int rc = tt_face_node_kernel(&what, params);
-    return set_node(node, &what, rc);
+    return tt_face_node_change(node, &what, rc);
 }
 
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
@@ -237,7 +237,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
 {
     struct tt_node what;
     int rc = tt_face_node_kernel(&what, params);
-    return set_exec(exec, node, &what, rc);
+    return tt_face_exec_change(exec, node, &what, rc);
 }
 
 /* Attributes say how a device schedules a kernel: they are kept and change nothing. */
@@ -265,61 +265,6 @@ cudaError_t cudaGraphKernelNodeSetAttribute(cudaGraphNode_t node, cudaLaunchAttr
     return tt_face_done(tuttiHostNodeAttributeSet(node, (int)attr, value));
 }
 
-/* ---- copies and fills ---- */
-
-cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                   const cudaGraphNode_t *dependencies, size_t count,
-                                   const struct cudaMemcpy3DParms *params)
-{
-    struct tt_node what;
-    int rc = tt_face_node_copy(&what, params);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
-}
-
-static int plain(struct tt_node *node, void *dst, const void *src, size_t len,
-                 enum cudaMemcpyKind kind)
-{
-    *node = (struct tt_node){.kind = TT_NODE_COPY};
-    node->copy = (struct tt_copy){.dst = dst, .src = src, .width = len, .height = 1};
-    if ((int)kind < 0 || kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
-    return len && (!dst || !src) ? cudaErrorInvalidValue : cudaSuccess;
-}
-
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
-                                     const cudaGraphNode_t *dependencies, size_t count, void *dst,
-                                     const void *src, size_t len, enum cudaMemcpyKind kind)
-{
-    struct tt_node what;
-    int rc = plain(&what, dst, src, len, kind);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
-}
-
-cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node,
-                                               void *dst, const void *src, size_t len,
-                                               enum cudaMemcpyKind kind)
-{
-    struct tt_node what;
-    int rc = plain(&what, dst, src, len, kind);
-    return set_exec(exec, node, &what, rc);
-}
-
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                   const cudaGraphNode_t *dependencies, size_t count,
-                                   const struct cudaMemsetParams *params)
-{
-    struct tt_node what;
-    int rc = tt_face_node_set(&what, params);
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
-}
-
-cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
-                                             const struct cudaMemsetParams *params)
-{
-    struct tt_node what;
-    int rc = tt_face_node_set(&what, params);
-    return set_exec(exec, node, &what, rc);
-}
-
 /* ---- host functions ---- */
 
 cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
@@ -334,7 +279,7 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph,
 cudaError_t cudaGraphHostNodeGetParams(cudaGraphNode_t node, struct cudaHostNodeParams *params)
 {
     struct tt_node found;
-    int rc = get_node(node, TT_NODE_HOST, params, &found);
+    int rc = tt_face_node_get(node, TT_NODE_HOST, params, &found);
     if (!rc) *params = (struct cudaHostNodeParams){found.host.fn, found.host.arg};
     return tt_face_done(rc);
 }
@@ -344,7 +289,7 @@ cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node,
 {
     struct tt_node what = {.kind = TT_NODE_HOST};
     int rc = params ? node_host(&what, params->fn, params->userData) : (int)cudaErrorInvalidValue;
-    return set_node(node, &what, rc);
+    return tt_face_node_change(node, &what, rc);
 }
 
 cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
@@ -352,7 +297,7 @@ cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t
 {
     struct tt_node what = {.kind = TT_NODE_HOST};
     int rc = params ? node_host(&what, params->fn, params->userData) : (int)cudaErrorInvalidValue;
-    return set_exec(exec, node, &what, rc);
+    return tt_face_exec_change(exec, node, &what, rc);
 }
 
 /* ---- graphs in graphs ---- */
@@ -368,63 +313,15 @@ cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph,
 cudaError_t cudaGraphChildGraphNodeGetGraph(cudaGraphNode_t node, cudaGraph_t *graph)
 {
     struct tt_node found;
-    int rc = get_node(node, TT_NODE_GRAPH, graph, &found);
+    int rc = tt_face_node_get(node, TT_NODE_GRAPH, graph, &found);
     if (!rc && !found.graph) rc = cudaErrorInvalidValue; /* a captured launch has no graph */
     if (!rc) *graph = found.graph;
     return tt_face_done(rc);
 }
 
-/* ---- events ---- */
-
-cudaError_t cudaGraphAddEventRecordNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                        const cudaGraphNode_t *dependencies, size_t count,
-                                        cudaEvent_t event)
+cudaError_t cudaGraphExecChildGraphNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
+                                                 cudaGraph_t child)
 {
-    struct tt_node what = {.kind = TT_NODE_RECORD, .event = event};
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, 0);
-}
-
-cudaError_t cudaGraphAddEventWaitNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                      const cudaGraphNode_t *dependencies, size_t count,
-                                      cudaEvent_t event)
-{
-    struct tt_node what = {.kind = TT_NODE_WAIT, .event = event};
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, 0);
-}
-
-cudaError_t cudaGraphExecEventRecordNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
-                                                 cudaEvent_t event)
-{
-    struct tt_node what = {.kind = TT_NODE_RECORD, .event = event};
-    return set_exec(exec, node, &what, 0);
-}
-
-cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t exec, cudaGraphNode_t node,
-                                               cudaEvent_t event)
-{
-    struct tt_node what = {.kind = TT_NODE_WAIT, .event = event};
-    return set_exec(exec, node, &what, 0);
-}
-
-/* ---- memory ---- */
-
-cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                     const cudaGraphNode_t *dependencies, size_t count,
-                                     struct cudaMemAllocNodeParams *params)
-{
-    struct tt_node what = {.kind = TT_NODE_ALLOC};
-    int rc = params ? node_alloc(&what, params) : (int)cudaErrorInvalidValue;
-    cudaError_t added =
-        tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what, rc);
-    if (added == cudaSuccess && params && tuttiHostNodeGet(*node, &what) == 0)
-        params->dptr = what.ptr;
-    return added;
-}
-
-cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph,
-                                    const cudaGraphNode_t *dependencies, size_t count, void *ptr)
-{
-    struct tt_node what = {.kind = TT_NODE_FREE, .ptr = ptr};
-    return tt_face_node_add(&(struct tt_node_place){node, graph, dependencies, count}, &what,
-                            ptr ? cudaSuccess : cudaErrorInvalidValue);
+    struct tt_node what = {.kind = TT_NODE_GRAPH, .graph = child};
+    return tt_face_exec_change(exec, node, &what, 0);
 }

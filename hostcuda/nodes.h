@@ -9,6 +9,7 @@
 int tt_face_node_kernel(struct tt_node *node, const struct cudaKernelNodeParams *params);
 int tt_face_node_copy(struct tt_node *node, const struct cudaMemcpy3DParms *params);
 int tt_face_node_set(struct tt_node *node, const struct cudaMemsetParams *params);
+int tt_face_node_alloc(struct tt_node *node, const struct cudaMemAllocNodeParams *params);
 /* Any kind from CUDA's union; 801 for conditional nodes and semaphores. */
 int tt_face_node_any(struct tt_node *node, const struct cudaGraphNodeParams *params);
 /* Give back what the functions above made and nobody took. */
@@ -22,3 +23,10 @@ struct tt_node_place { /* where a node goes */
 };
 /* Add `node`, or drop it; rc is what making it said. */
 cudaError_t tt_face_node_add(const struct tt_node_place *place, struct tt_node *node, int rc);
+/* Let a node, or what was made of it, do what `what` says, or drop it; rc as above. */
+cudaError_t tt_face_node_change(cudaGraphNode_t node, struct tt_node *what, int rc);
+cudaError_t tt_face_exec_change(cudaGraphExec_t exec, cudaGraphNode_t node, struct tt_node *what,
+                                int rc);
+/* What the node does; 1 unless it is of the kind that is asked about, or without `out`. */
+int tt_face_node_get(cudaGraphNode_t node, enum tt_node_kind kind, const void *out,
+                     struct tt_node *found);

@@ -5,6 +5,7 @@
 #include "device/host/host_vmm.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 int tt_face_pointer(const void *ptr, struct tt_face_pointer *found)
 {
@@ -17,6 +18,7 @@ int tt_face_pointer(const void *ptr, struct tt_face_pointer *found)
     struct tt_registered registered;
     *found = (struct tt_face_pointer){cudaMemoryTypeHost, where.device, address, address};
     if (where.base == NULL && tuttiHostMapped(ptr, &mapped)) {
+        if (mapped.card.on_host) return cudaSuccess; /* as set above */
         *found = (struct tt_face_pointer){cudaMemoryTypeDevice, mapped.card.device, address, NULL};
     } else if (where.base == NULL && tuttiHostRegistered(ptr, &registered)) {
         found->device = 0; /* host memory, as set above */
@@ -58,7 +60,7 @@ int tt_face_capture_info(struct CUstream_st *stream, const struct tt_face_captur
     return cudaSuccess;
 }
 
-/* ---- hints about managed memory: checked and kept, without effect ---- */
+/* ---- hints about memory: checked and kept, without effect ---- */
 
 int tt_face_place(const struct cudaMemLocation *location)
 {
@@ -71,63 +73,64 @@ int tt_face_place(const struct cudaMemLocation *location)
     }
 }
 
-static int check_managed(const void *ptr, size_t len, int device)
+/* Pages of the program's own: as good as managed ones where devices reach pageable memory. */
+static bool is_pageable(const void *ptr, size_t len)
+{
+    enum { PAGE = 4096, PAGES = 1024 };
+    unsigned char there[PAGES];
+    uintptr_t from = (uintptr_t)ptr / PAGE * PAGE;
+    uintptr_t to;
+    if (__builtin_add_overflow((uintptr_t)ptr, len, &to)) return false;
+    for (; from < to; from += (uintptr_t)PAGE * PAGES) {
+        size_t part = to - from < (uintptr_t)PAGE * PAGES ? to - from : (size_t)PAGE * PAGES;
+        if (mincore((void *)from, part, there)) return false;
+    }
+    return true;
+}
+
+static int check_hinted(const void *ptr, size_t len, int device)
 {
     struct tt_pointer found;
+    struct tt_mapped mapped;
     int rc = device == cudaCpuDeviceId ? 0 : tt_face_device(device);
     if (!rc) rc = tuttiHostPointer(ptr, &found);
+    if (!rc && (!ptr || !len)) rc = cudaErrorInvalidValue;
     if (rc) return rc;
-    bool good = found.kind == TT_MEMORY_MANAGED && found.base && len &&
+    bool good = found.kind == TT_MEMORY_MANAGED && found.base &&
                 len <= found.bytes - (size_t)((const char *)ptr - found.base);
+    if (!good && found.kind == TT_MEMORY_FOREIGN)
+        good = !tuttiHostIpcMapped(ptr, &found) && !tuttiHostMapped(ptr, &mapped) &&
+               is_pageable(ptr, len);
     return good ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 int tt_face_prefetch(struct CUstream_st *stream, const void *ptr, size_t len, int device)
 {
-    struct tt_stream_card card;
-    struct tt_hints hints;
-    int rc = check_managed(ptr, len, device);
-    if (!rc) rc = tuttiHostStreamCard(stream, &card);
-    if (!rc) rc = tuttiHostHintsGet(ptr, &hints);
-    if (rc) return rc;
-    hints.prefetched = device;
-    return tuttiHostHintsSet(ptr, &hints);
-}
-
-static void set_access(struct tt_hints *hints, int device, bool accessed)
-{
-    if (device == cudaCpuDeviceId) {
-        hints->accessed_by_host = accessed;
-        return;
-    }
-    uint64_t bit = (uint64_t)1 << device % 64;
-    uint64_t *word = &hints->accessed_by[device / 64];
-    *word = accessed ? *word | bit : *word & ~bit;
+    const struct tt_hint hint = {TT_HINT_PREFETCHED, device, true};
+    int rc = check_hinted(ptr, len, device);
+    if (!rc) rc = tuttiHostStreamQuery(stream); /* 900 in a capture: graphs have no such node */
+    if (rc == cudaErrorNotReady) rc = cudaSuccess;
+    return rc ? rc : tuttiHostHint(ptr, len, &hint);
 }
 
 int tt_face_advise(const void *ptr, size_t len, int advice, int device)
 {
-    struct tt_hints hints;
+    struct tt_hint hint = {.place = device, .on = advice % 2 == 1}; /* the others take back */
     bool about_device = advice == cudaMemAdviseSetPreferredLocation ||
                         advice == cudaMemAdviseSetAccessedBy ||
                         advice == cudaMemAdviseUnsetAccessedBy;
-    int rc = check_managed(ptr, len, about_device ? device : cudaCpuDeviceId);
-    if (!rc) rc = tuttiHostHintsGet(ptr, &hints);
+    int rc = check_hinted(ptr, len, about_device ? device : cudaCpuDeviceId);
     if (rc) return rc;
     switch (advice) {
-    case cudaMemAdviseSetReadMostly:
     case cudaMemAdviseUnsetReadMostly:
-        hints.read_mostly = advice == cudaMemAdviseSetReadMostly;
-        break;
-    case cudaMemAdviseSetPreferredLocation: hints.preferred = device; break;
-    case cudaMemAdviseUnsetPreferredLocation: hints.preferred = cudaInvalidDeviceId; break;
-    case cudaMemAdviseSetAccessedBy:
+    case cudaMemAdviseSetReadMostly: hint.kind = TT_HINT_READ_MOSTLY; break;
+    case cudaMemAdviseUnsetPreferredLocation:
+    case cudaMemAdviseSetPreferredLocation: hint.kind = TT_HINT_PREFERRED; break;
     case cudaMemAdviseUnsetAccessedBy:
-        set_access(&hints, device, advice == cudaMemAdviseSetAccessedBy);
-        break;
+    case cudaMemAdviseSetAccessedBy: hint.kind = TT_HINT_ACCESSED_BY; break;
     default: return cudaErrorInvalidValue;
     }
-    return tuttiHostHintsSet(ptr, &hints);
+    return tuttiHostHint(ptr, len, &hint);
 }
 
 /* Who was said to use it, then "nobody" up to the end of the list. */
@@ -169,17 +172,37 @@ static int range_attribute(const struct tt_hints *hints, int attr, int *values, 
     return cudaSuccess;
 }
 
+static int range_get(void *value, size_t value_len, int attr, const struct tt_hints *hints)
+{
+    bool fits = value_len && value_len % sizeof(int) == 0 &&
+                (attr == (int)cudaMemRangeAttributeAccessedBy || value_len == sizeof(int));
+    if (!value || !fits) return cudaErrorInvalidValue;
+    return range_attribute(hints, attr, value, value_len / sizeof(int));
+}
+
 cudaError_t cudaMemRangeGetAttribute(void *value, size_t value_len, enum cudaMemRangeAttribute attr,
                                      const void *ptr, size_t len)
 {
-    bool fits = value_len && value_len % sizeof(int) == 0 &&
-                (attr == cudaMemRangeAttributeAccessedBy || value_len == sizeof(int));
-    if (!value || !fits) return tt_face_done(cudaErrorInvalidValue);
     struct tt_hints hints;
-    int rc = check_managed(ptr, len, cudaCpuDeviceId);
-    if (!rc) rc = tuttiHostHintsGet(ptr, &hints);
-    return tt_face_done(rc ? rc
-                           : range_attribute(&hints, (int)attr, value, value_len / sizeof(int)));
+    int rc = check_hinted(ptr, len, cudaCpuDeviceId);
+    if (rc) return tt_face_done(rc);
+    tuttiHostHints(ptr, len, &hints);
+    return tt_face_done(range_get(value, value_len, (int)attr, &hints));
+}
+
+cudaError_t cudaMemRangeGetAttributes(void **values, size_t *value_lens,
+                                      enum cudaMemRangeAttribute *attrs, size_t count,
+                                      const void *ptr, size_t len)
+{
+    struct tt_hints hints;
+    int rc = values && value_lens && attrs && count ? check_hinted(ptr, len, cudaCpuDeviceId)
+                                                    : (int)cudaErrorInvalidValue;
+    if (rc) return tt_face_done(rc);
+    tuttiHostHints(ptr, len, &hints);
+    for (size_t i = 0; !rc && i < count; i++) {
+        rc = range_get(values[i], value_lens[i], (int)attrs[i], &hints);
+    }
+    return tt_face_done(rc);
 }
 
 /* ---- edges ---- */

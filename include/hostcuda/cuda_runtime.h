@@ -12,6 +12,7 @@
 
 #ifdef __cplusplus
 #include "hostcuda/overloads.h"
+#include "hostcuda/overloads_graph.h"
 #endif
 
 #endif

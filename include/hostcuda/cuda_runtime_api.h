@@ -161,6 +161,9 @@ cudaError_t cudaMemAdvise(const void *ptr, size_t len, enum cudaMemoryAdvise adv
 cudaError_t cudaMemAdvise_v2(const void *ptr, size_t len, enum cudaMemoryAdvise advice,
                              struct cudaMemLocation location);
 #endif
+cudaError_t cudaMemRangeGetAttributes(void **values, size_t *value_lens,
+                                      enum cudaMemRangeAttribute *attrs, size_t count,
+                                      const void *ptr, size_t len);
 cudaError_t cudaMemRangeGetAttribute(void *value, size_t value_len, enum cudaMemRangeAttribute attr,
                                      const void *ptr, size_t len);
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t len,

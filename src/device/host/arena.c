@@ -234,14 +234,36 @@ static struct ask ask_for(const struct host_arena *arena, size_t bytes)
     return (struct ask){up(bytes, round) / arena->grain, align / arena->grain};
 }
 
+/* Lock held. */
+static bool has_room(const struct host_arena *arena, size_t bytes)
+{
+    size_t used = atomic_load_explicit(&arena->used_bytes, memory_order_relaxed);
+    return used <= arena->bytes && bytes <= arena->bytes - used;
+}
+
+bool host_arena_charge(struct host_arena *arena, size_t bytes)
+{
+    pthread_mutex_lock(&arena->lock);
+    bool good = has_room(arena, bytes);
+    if (good) atomic_fetch_add_explicit(&arena->used_bytes, bytes, memory_order_relaxed);
+    pthread_mutex_unlock(&arena->lock);
+    return good;
+}
+
+void host_arena_credit(struct host_arena *arena, size_t bytes)
+{
+    atomic_fetch_sub_explicit(&arena->used_bytes, bytes, memory_order_relaxed);
+}
+
 bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, void **ptr_out)
 {
     if (want->bytes == 0 || want->bytes > arena->bytes) return false;
     struct ask ask = ask_for(arena, want->bytes);
     size_t slack = ask.count * arena->grain - want->bytes;
     pthread_mutex_lock(&arena->lock);
-    size_t found = search(arena, &ask);
-    if (found == SIZE_MAX && ask.align > PAGE / arena->grain) {
+    bool room = has_room(arena, ask.count * arena->grain);
+    size_t found = room ? search(arena, &ask) : SIZE_MAX;
+    if (room && found == SIZE_MAX && ask.align > PAGE / arena->grain) {
         ask.align = PAGE / arena->grain;
         found = search(arena, &ask);
     }

@@ -34,9 +34,9 @@ struct host_arena {
     pthread_mutex_t lock;
     char *base;
     size_t bytes, grain, limit; /* limit: grains */
-    _Atomic size_t used_bytes;
-    size_t warm, warm_most; /* grains: free ones that hold pages; how many are kept */
-    struct host_tag *tags;  /* owned; one per grain, sparse */
+    _Atomic size_t used_bytes;  /* here, and what was charged */
+    size_t warm, warm_most;     /* grains: free ones that hold pages; how many are kept */
+    struct host_tag *tags;      /* owned; one per grain, sparse */
     struct host_bitset starts;
     uint32_t rows;
     uint8_t columns[HOST_BIN_ROWS];
@@ -65,6 +65,9 @@ struct host_want {
 /* Aligned to 512, 4096 from a page on, 2 MiB from there on. False when no gap is large enough.
  * Thread-safe, as all below. */
 bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, void **ptr_out);
+/* Count memory that lies elsewhere (parts, vmm.c) against the arena. False when it is exhausted. */
+bool host_arena_charge(struct host_arena *arena, size_t bytes);
+void host_arena_credit(struct host_arena *arena, size_t bytes);
 /* False when ptr is not the base of a live allocation. */
 bool host_arena_free(struct host_arena *arena, const void *ptr);
 /* The live allocation that holds ptr. Takes no lock.                                          hot

@@ -36,7 +36,7 @@ int tuttiHostNodeSet(struct CUgraphNode_st *node, const struct tt_node *params)
     struct host_item_share *share = NULL;
     if (!host_node_holds(node) || params->kind != node->kind || node->kind == TT_NODE_GRAPH)
         return HOST_INVALID_VALUE;
-    if (node->kind == TT_NODE_ALLOC) return HOST_INVALID_VALUE;
+    if (node->kind == TT_NODE_ALLOC || node->kind == TT_NODE_FREE) return HOST_INVALID_VALUE;
     int rc = host_op_of_node(params, &op);
     if (rc) return rc;
     if (op.kind == HOST_OP_ITEM) {

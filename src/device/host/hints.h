@@ -1,5 +1,7 @@
 /* What the room does when managed memory is freed. Private to the room. */
 #pragma once
 
+#include <stddef.h>
+
 /* Forget the hints of an allocation. One load when there are none. */
-void host_hints_forget(const void *base);
+void host_hints_forget(const void *base, size_t bytes);

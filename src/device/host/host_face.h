@@ -37,7 +37,7 @@ int tuttiHostHostUnregister(void *ptr); /* 713 when ptr is not the base of a reg
 /* The registered range around ptr, or false. One load when nothing is registered. */
 bool tuttiHostRegistered(const void *ptr, struct tt_registered *range_out);
 
-/* ---- hints about managed memory ---- */
+/* ---- hints about memory ---- */
 enum { TT_HINT_HOST = -1, TT_HINT_NOWHERE = -2 }; /* beside device numbers */
 struct tt_hints {
     bool read_mostly;
@@ -45,8 +45,14 @@ struct tt_hints {
     uint64_t accessed_by[1024 / 64]; /* bit per device */
     bool accessed_by_host;
 };
-/* Of the managed allocation around ptr; 1 for other memory. */
-int tuttiHostHintsGet(const void *ptr, struct tt_hints *hints_out);
-int tuttiHostHintsSet(const void *ptr, const struct tt_hints *hints);
+struct tt_hint {
+    enum { TT_HINT_READ_MOSTLY, TT_HINT_PREFERRED, TT_HINT_PREFETCHED, TT_HINT_ACCESSED_BY } kind;
+    int place;
+    bool on; /* else taken back */
+};
+/* For all pages that the range touches; 2. Managed memory loses its hints when it is freed. */
+int tuttiHostHint(const void *ptr, size_t bytes, const struct tt_hint *hint);
+/* What all of these pages have in common. */
+void tuttiHostHints(const void *ptr, size_t bytes, struct tt_hints *hints_out);
 
 #pragma GCC visibility pop

@@ -101,12 +101,15 @@ int tuttiHostNodeInClone(struct CUgraphNode_st *node, struct CUgraph_st *clone,
                          struct CUgraphNode_st **node_out);
 
 /* ---- executable graphs ---- */
-int tuttiHostGraphInstantiate(struct CUgraph_st *graph,
-                              struct CUgraphExec_st **exec_out); /* 1 on a cycle */
+/* 1 on a cycle. flags are kept for whoever asks. */
+int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
+                              struct CUgraphExec_st **exec_out);
+int tuttiHostExecFlags(const struct CUgraphExec_st *exec, unsigned *flags);
 /* One item in stream order; launches of one executable never overlap. In capture: a child graph. */
 int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *stream);
 int tuttiHostGraphExecDestroy(struct CUgraphExec_st *exec); /* while running: at its end */
-/* Replace what the executable does in place of `node` of the graph that it was made from. */
+/* Replace what the executable does in place of `node` of the graph that it was made from. 1 when
+ * CUDA forbids it: rows and slices, memory of another device, a child graph of another shape. */
 int tuttiHostExecNodeSet(struct CUgraphExec_st *exec, struct CUgraphNode_st *node,
                          const struct tt_node *what);
 /* Leave a copy, set or kernel out of later launches, or take it in again. */

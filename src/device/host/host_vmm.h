@@ -10,13 +10,16 @@
 
 enum { TT_BLOCK_GRAIN = 2 << 20 }; /* sizes and addresses are multiples of it */
 
+enum { TT_MAP_HOST = -1 }; /* beside device numbers, where access is meant */
+
 struct tt_block_card {
     int device;
+    bool on_host;   /* host memory: counts against no device */
     unsigned share; /* enum CUmemAllocationHandleType bits */
     size_t bytes;
 };
 
-/* 1: size not a multiple of the grain, or 0. */
+/* 1: size not a multiple of the grain, or 0. 2: the device's memory is exhausted. */
 int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out);
 int tuttiHostBlockRelease(uint64_t block); /* its memory lives while it is mapped */
 int tuttiHostBlockCard(uint64_t block, struct tt_block_card *card_out);
@@ -27,13 +30,16 @@ int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out); /*
 int tuttiHostUnreserve(void *ptr, size_t bytes); /* 1: not a whole reservation, or mapped */
 int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t block); /* no access yet */
 int tuttiHostUnmap(void *ptr, size_t bytes);
-/* access: 0 none, 1 read, 3 read and write; whole mappings only. */
-int tuttiHostMapAccess(void *ptr, size_t bytes, int access);
+/* access of a device, or TT_MAP_HOST: 0 none, 1 read, 3 read and write; whole mappings only. All
+ * are this process, so the pages allow what any of them may do. */
+int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access);
+/* 1: nothing is mapped there. */
+int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out);
 
 struct tt_mapped {
     char *base;
     size_t bytes;
-    int access;
+    int access; /* the widest that anybody has */
     uint64_t block;
     struct tt_block_card card;
 };

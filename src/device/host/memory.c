@@ -204,7 +204,7 @@ int host_memory_free(void *ptr)
     int device;
     if (!host_memory_find(ptr, &block, &device) || block.base != ptr) return HOST_INVALID_VALUE;
     struct host_arena *arena = host_arena_of(ptr, &device, &kind);
-    if (block.kind == TT_MEMORY_MANAGED) host_hints_forget(ptr);
+    if (block.kind == TT_MEMORY_MANAGED) host_hints_forget(ptr, block.bytes);
     if (!host_arena_free(arena, ptr)) return HOST_INVALID_VALUE; /* another thread was faster */
     return HOST_OK;
 }

@@ -1,9 +1,9 @@
 /* Blocks, reservations and mappings. One lock guards the three lists; none of this is near a hot
  * path. A block dies when its handles are released and nothing maps it. */
 #include "host_vmm.h"
-#include "state.h"
 
 #include "base/mem.h"
+#include "memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@ struct block {
     uint64_t id;
     int fd; /* owned */
     unsigned handles, mappings;
+    bool charged; /* to the device's arena */
     struct tt_block_card card;
 };
 
@@ -33,7 +34,8 @@ struct mapping {
     struct block *block; /* counted by block->mappings */
     char *base;
     size_t bytes;
-    int access;
+    int access;                             /* the widest of them */
+    unsigned char by[HOST_MAX_DEVICES + 1]; /* per device; the last one: the host */
 };
 
 struct vmm {
@@ -66,17 +68,19 @@ static void settle_block(struct block *block)
         link = &(*link)->next;
     }
     *link = block->next;
+    if (block->charged) host_arena_credit(host_arena_device(block->card.device), block->card.bytes);
     close(block->fd);
     free(block);
 }
 
 /* Takes the descriptor on success. */
-static int add_block(int fd, const struct tt_block_card *card, uint64_t *block_out)
+static int add_block(int fd, const struct tt_block_card *card, bool charged, uint64_t *block_out)
 {
     struct block *block = calloc(1, sizeof(*block));
     if (!block) return HOST_OUT_OF_MEMORY;
     block->fd = fd;
     block->card = *card;
+    block->charged = charged;
     block->handles = 1;
     pthread_mutex_lock(&vmm.lock);
     block->id = vmm.next_id++;
@@ -93,12 +97,15 @@ int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out)
     if (card->bytes == 0 || card->bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
     int rc = tuttiHostDeviceCard(card->device, &device);
     if (rc) return rc;
-    if (card->bytes > device.memory_bytes) return HOST_OUT_OF_MEMORY;
+    struct host_arena *arena = card->on_host ? NULL : host_arena_device(card->device);
+    if (!card->on_host && (!arena || !host_arena_charge(arena, card->bytes)))
+        return HOST_OUT_OF_MEMORY;
     int fd = memfd_create("tutti-block", MFD_CLOEXEC);
-    if (fd < 0) return HOST_OPERATING_SYSTEM;
-    rc = ftruncate(fd, (off_t)card->bytes) ? HOST_OUT_OF_MEMORY : HOST_OK;
-    if (!rc) rc = add_block(fd, card, block_out);
-    if (rc) close(fd);
+    if (fd < 0) rc = HOST_OPERATING_SYSTEM;
+    if (!rc && ftruncate(fd, (off_t)card->bytes)) rc = HOST_OUT_OF_MEMORY;
+    if (!rc) rc = add_block(fd, card, arena != NULL, block_out);
+    if (rc && fd >= 0) close(fd);
+    if (rc && arena) host_arena_credit(arena, card->bytes);
     return rc;
 }
 
@@ -157,7 +164,7 @@ int tuttiHostBlockImport(int fd, uint64_t *block_out)
     if (card.bytes == 0 || card.bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
     int own = dup(fd);
     if (own < 0) return HOST_OPERATING_SYSTEM;
-    int rc = add_block(own, &card, block_out);
+    int rc = add_block(own, &card, false, block_out); /* it counts where it was made */
     if (rc) close(own);
     return rc;
 }
@@ -259,7 +266,10 @@ int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
     if (!rc && mmap(ptr, bytes, PROT_NONE, how, block->fd, (off_t)offset) == MAP_FAILED)
         rc = HOST_MAP_FAILED;
     if (!rc) {
-        *mapping = (struct mapping){vmm.mappings, block, ptr, bytes, 0};
+        mapping->next = vmm.mappings;
+        mapping->block = block;
+        mapping->base = ptr;
+        mapping->bytes = bytes;
         vmm.mappings = mapping;
         vmm.nmappings++;
         block->mappings++;
@@ -306,30 +316,66 @@ int tuttiHostUnmap(void *ptr, size_t bytes)
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
-int tuttiHostMapAccess(void *ptr, size_t bytes, int access)
+/* Give the pages what the widest access allows; lock held. */
+static int protect(struct mapping *one)
+{
+    int widest = 0;
+    for (size_t i = 0; i < sizeof(one->by); i++) {
+        widest |= one->by[i];
+    }
+    int protection = widest == 3 ? PROT_READ | PROT_WRITE : widest ? PROT_READ : PROT_NONE;
+    if (widest != one->access && mprotect(one->base, one->bytes, protection))
+        return HOST_OPERATING_SYSTEM;
+    one->access = widest;
+    return HOST_OK;
+}
+
+static size_t index_of(int device)
+{
+    return device == TT_MAP_HOST ? HOST_MAX_DEVICES : (size_t)device;
+}
+
+int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access)
 {
     char *base = ptr;
     if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
-    int protection = access == 3 ? PROT_READ | PROT_WRITE : access == 1 ? PROT_READ : PROT_NONE;
+    if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
     pthread_mutex_lock(&vmm.lock);
     int rc = fills_range(base, bytes) ? HOST_OK : HOST_INVALID_VALUE;
-    if (!rc && mprotect(ptr, bytes, protection)) rc = HOST_OPERATING_SYSTEM;
     for (struct mapping *one = vmm.mappings; !rc && one; one = one->next) {
-        if (one->base >= base && one->base < base + bytes) one->access = access;
+        if (one->base < base || one->base >= base + bytes) continue;
+        one->by[index_of(device)] = (unsigned char)access;
+        rc = protect(one);
     }
     pthread_mutex_unlock(&vmm.lock);
     return rc;
 }
 
-bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
+/* Lock held. */
+static const struct mapping *find_mapping(const char *ptr)
 {
-    const char *p = ptr;
-    if (atomic_load_explicit(&vmm.nmappings, memory_order_relaxed) == 0) return false;
-    pthread_mutex_lock(&vmm.lock);
     const struct mapping *one = vmm.mappings;
-    while (one && (p < one->base || p >= one->base + one->bytes)) {
+    while (one && (ptr < one->base || ptr >= one->base + one->bytes)) {
         one = one->next;
     }
+    return one;
+}
+
+int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out)
+{
+    if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&vmm.lock);
+    const struct mapping *one = find_mapping(ptr);
+    if (one) *access_out = one->by[index_of(device)];
+    pthread_mutex_unlock(&vmm.lock);
+    return one ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
+{
+    if (atomic_load_explicit(&vmm.nmappings, memory_order_relaxed) == 0) return false;
+    pthread_mutex_lock(&vmm.lock);
+    const struct mapping *one = find_mapping(ptr);
     if (one) {
         *mapped_out = (struct tt_mapped){one->base, one->bytes, one->access, one->block->id,
                                          one->block->card};

@@ -42,7 +42,7 @@ static void captured_items_run_at_launch(void **state)
     assert_int_equal(tuttiHostSubmit(stream, &two.item, true), 0);
     assert_int_equal(value, 0);
     assert_int_equal(tuttiHostCaptureEnd(stream, &graph), 0);
-    assert_int_equal(tuttiHostGraphInstantiate(graph, &exec), 0);
+    assert_int_equal(tuttiHostGraphInstantiate(graph, 0, &exec), 0);
     assert_int_equal(tuttiHostGraphDestroy(graph), 0);
     for (int i = 0; i < 3; i++) {
         value = 0;
@@ -142,7 +142,7 @@ static void built_by_hand(void **state)
     struct tt_node child = {.kind = TT_NODE_GRAPH, .graph = graph};
     struct CUgraphNode_st *child_node = NULL;
     assert_int_equal(tuttiHostGraphAdd(outer, NULL, 0, &child, &child_node), 0);
-    assert_int_equal(tuttiHostGraphInstantiate(outer, &exec), 0);
+    assert_int_equal(tuttiHostGraphInstantiate(outer, 0, &exec), 0);
     for (int i = 1; i <= 5; i++) {
         assert_int_equal(tuttiHostGraphLaunch(exec, stream), 0);
     }
@@ -150,7 +150,7 @@ static void built_by_hand(void **state)
     assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
     assert_int_equal(atomic_load(&calls), 10);
     assert_int_equal(tuttiHostGraphAddEdge(graph, second, first), 0);
-    assert_int_equal(tuttiHostGraphInstantiate(graph, &exec), 1);
+    assert_int_equal(tuttiHostGraphInstantiate(graph, 0, &exec), 1);
     tuttiHostGraphDestroy(graph);
     tuttiHostGraphDestroy(outer);
     tuttiHostStreamDestroy(stream);

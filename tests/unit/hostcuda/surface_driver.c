@@ -126,6 +126,59 @@ static void blocks(void)
     ANSWERS(CUDA_ERROR_NOT_SUPPORTED, cuMulticastCreate(&handle, &group));
 }
 
+/* Parts, allocations and what is said to be free: one account. Who may do what: by device. */
+static void accounts(void)
+{
+    CUmemAllocationProp prop;
+    CUmemLocation second = {CU_MEM_LOCATION_TYPE_DEVICE, 1};
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemGenericAllocationHandle handle = 0, rest = 0, host = 0;
+    unsigned long long flags = 7;
+    CUdeviceptr where = 0, ptr = 0;
+    size_t before = 0, now = 0, total = 0;
+    const size_t grain = 2 << 20;
+    memset(&prop, 0, sizeof(prop));
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    WORKS(cuMemGetInfo(&before, &total));
+    WORKS(cuMemCreate(&handle, 2 * grain, &prop, 0));
+    WORKS(cuMemGetInfo(&now, &total));
+    HOLDS(before - now == 2 * grain);
+    ANSWERS(CUDA_ERROR_OUT_OF_MEMORY,
+            cuMemCreate(&rest, (now / grain + 1) * grain, &prop, 0)); /* more than is left */
+    WORKS(cuMemCreate(&rest, now / grain * grain, &prop, 0));
+    ANSWERS(CUDA_ERROR_OUT_OF_MEMORY, cuMemAlloc(&ptr, grain));
+    WORKS(cuMemRelease(rest));
+    WORKS(cuMemAlloc(&ptr, grain));
+    ANSWERS(CUDA_ERROR_OUT_OF_MEMORY, cuMemCreate(&rest, now / grain * grain, &prop, 0));
+    WORKS(cuMemFree(ptr));
+    prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    WORKS(cuMemCreate(&host, 2 * grain, &prop, 0)); /* counts against no device */
+    WORKS(cuMemGetInfo(&now, &total));
+    HOLDS(before - now == 2 * grain);
+    WORKS(cuMemRelease(host));
+    WORKS(cuMemAddressReserve(&where, 2 * grain, 0, 0, 0));
+    WORKS(cuMemMap(where, 2 * grain, 0, handle, 0));
+    WORKS(cuMemRelease(handle)); /* lives while it is mapped */
+    WORKS(cuMemSetAccess(where, 2 * grain, &access, 1));
+    WORKS(cuMemGetAccess(&flags, &second, where));
+    HOLDS(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    access.location = second;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+    WORKS(cuMemSetAccess(where, 2 * grain, &access, 1));
+    WORKS(cuMemGetAccess(&flags, &second, where));
+    HOLDS(flags == CU_MEM_ACCESS_FLAGS_PROT_READ);
+    memset((void *)(uintptr_t)where, 1, grain); /* the first device still may */
+    second.id = 9;
+    ANSWERS(CUDA_ERROR_INVALID_DEVICE, cuMemGetAccess(&flags, &second, where));
+    WORKS(cuMemGetInfo(&now, &total));
+    HOLDS(before - now == 2 * grain);
+    WORKS(cuMemUnmap(where, 2 * grain));
+    WORKS(cuMemGetInfo(&now, &total));
+    HOLDS(before == now);
+    WORKS(cuMemAddressFree(where, 2 * grain));
+}
+
 static void batch(CUstream stream, CUdeviceptr ptr, unsigned *words)
 {
     CUstreamBatchMemOpParams ops[2];
@@ -190,6 +243,7 @@ int main(void)
     lookups();
     pointers();
     blocks();
+    accounts();
     words();
     capture();
     return finish("surface of the driver");

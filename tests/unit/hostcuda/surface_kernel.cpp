@@ -101,6 +101,45 @@ static void symbol_copies()
             cudaMemcpyToSymbolAsync(unknown, values, 4, 0, cudaMemcpyHostToDevice, nullptr));
 }
 
+/* Copies to and from a variable, as nodes of a graph. */
+static void symbol_nodes()
+{
+    const enum cudaMemcpyKind in = cudaMemcpyHostToDevice, out = cudaMemcpyDeviceToHost;
+    int one[4] = {1, 2, 3, 4}, two[4] = {5, 6, 7, 8}, back[4] = {}, other[4] = {};
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t exec = nullptr;
+    cudaGraphNode_t to = nullptr, from = nullptr, no = nullptr;
+    WORKS(cudaGraphCreate(&graph, 0));
+    WORKS(cudaGraphAddMemcpyNodeToSymbol(&to, graph, nullptr, 0, table, one, 16, 0, in));
+    WORKS(cudaGraphAddMemcpyNodeFromSymbol(&from, graph, &to, 1, back, table, 16, 0, out));
+    ANSWERS(cudaErrorInvalidSymbol,
+            cudaGraphAddMemcpyNodeToSymbol(&no, graph, nullptr, 0, unknown, one, 4, 0, in));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphAddMemcpyNodeFromSymbol(&no, graph, nullptr, 0, back,
+                                                                    table, 16, sizeof(table), out));
+    ANSWERS(cudaErrorInvalidMemcpyDirection,
+            cudaGraphAddMemcpyNodeToSymbol(&no, graph, nullptr, 0, table, one, 4, 0, out));
+    WORKS(cudaGraphInstantiate(&exec, graph, 0));
+    WORKS(cudaGraphLaunch(exec, nullptr));
+    WORKS(cudaStreamSynchronize(nullptr));
+    HOLDS(back[0] == 1 && back[3] == 4);
+    WORKS(cudaGraphExecMemcpyNodeSetParamsToSymbol(exec, to, table, two, 16, 0, in));
+    WORKS(cudaGraphExecMemcpyNodeSetParamsFromSymbol(exec, from, other, table, 16, 0, out));
+    ANSWERS(cudaErrorInvalidSymbol,
+            cudaGraphExecMemcpyNodeSetParamsToSymbol(exec, to, unknown, two, 4, 0, in));
+    WORKS(cudaGraphLaunch(exec, nullptr));
+    WORKS(cudaStreamSynchronize(nullptr));
+    HOLDS(other[0] == 5 && other[3] == 8 && back[0] == 1);
+    WORKS(cudaGraphExecDestroy(exec));
+    WORKS(cudaGraphMemcpyNodeSetParamsToSymbol(to, table, two, 8, 8, in));
+    WORKS(cudaGraphMemcpyNodeSetParamsFromSymbol(from, back, table, 8, 8, out));
+    WORKS(cudaGraphInstantiate(&exec, graph, 0));
+    WORKS(cudaGraphLaunch(exec, nullptr));
+    WORKS(cudaStreamSynchronize(nullptr));
+    HOLDS(back[0] == 5 && back[1] == 6 && back[2] == 3);
+    WORKS(cudaGraphExecDestroy(exec));
+    WORKS(cudaGraphDestroy(graph));
+}
+
 static void questions()
 {
     cudaFunction_t function = nullptr;
@@ -249,6 +288,7 @@ int main()
     registration();
     registered();
     symbol_copies();
+    symbol_nodes();
     questions();
     launches();
     configurations();

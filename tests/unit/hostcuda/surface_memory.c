@@ -179,6 +179,55 @@ static void hints(void)
     WORKS(cudaFree(device));
 }
 
+/* One page of many, and a range that agrees in nothing. */
+static void hints_by_page(void)
+{
+    enum { PAGE = 4096 };
+    char *managed = NULL, *own = (char *)malloc(4 * PAGE);
+    enum cudaMemRangeAttribute attrs[2] = {cudaMemRangeAttributeReadMostly,
+                                           cudaMemRangeAttributePreferredLocation};
+    int read_mostly = -7, preferred = -7;
+    void *values[2] = {&read_mostly, &preferred};
+    size_t lens[2] = {sizeof(int), sizeof(int)};
+    WORKS(cudaMallocManaged((void **)&managed, 8 * PAGE, cudaMemAttachGlobal));
+    WORKS(cudaMemAdvise(managed + 2 * PAGE, PAGE, cudaMemAdviseSetReadMostly, PLACE(0)));
+    WORKS(cudaMemAdvise(managed + 3 * PAGE + 5, 1, cudaMemAdviseSetReadMostly, PLACE(0)));
+    HOLDS(hint(managed, cudaMemRangeAttributeReadMostly) == 0);
+    HOLDS(hint(managed + 2 * PAGE, cudaMemRangeAttributeReadMostly) == 1);
+    WORKS(cudaMemRangeGetAttributes(values, lens, attrs, 2, managed + 2 * PAGE, 2 * PAGE));
+    HOLDS(read_mostly == 1 && preferred == cudaInvalidDeviceId);
+    WORKS(cudaMemRangeGetAttributes(values, lens, attrs, 2, managed + 2 * PAGE, 3 * PAGE));
+    HOLDS(read_mostly == 0);
+    ANSWERS(cudaErrorInvalidValue, cudaMemRangeGetAttributes(values, lens, attrs, 0, managed, 1));
+    ANSWERS(cudaErrorInvalidValue,
+            cudaMemRangeGetAttributes(values, lens, attrs, 2, managed, 9 * PAGE));
+    lens[1] = 3;
+    ANSWERS(cudaErrorInvalidValue,
+            cudaMemRangeGetAttributes(values, lens, attrs, 2, managed, PAGE));
+    WORKS(cudaMemPrefetchAsync(managed, 4 * PAGE, DEVICE(1), NULL));
+    WORKS(cudaMemPrefetchAsync(managed + 4 * PAGE, 4 * PAGE, DEVICE(2), NULL));
+    HOLDS(hint(managed + PAGE, cudaMemRangeAttributeLastPrefetchLocation) == 1);
+    HOLDS(hint(managed + 4 * PAGE, cudaMemRangeAttributeLastPrefetchLocation) == 2);
+    WORKS(cudaMemRangeGetAttribute(&preferred, sizeof(int),
+                                   cudaMemRangeAttributeLastPrefetchLocation, managed, 8 * PAGE));
+    HOLDS(preferred == cudaInvalidDeviceId);
+    WORKS(cudaMemPrefetchAsync(managed, 8 * PAGE, DEVICE(3), NULL));
+    WORKS(cudaMemRangeGetAttribute(&preferred, sizeof(int),
+                                   cudaMemRangeAttributeLastPrefetchLocation, managed, 8 * PAGE));
+    HOLDS(preferred == 3);
+    HOLDS(hint(managed + 2 * PAGE, cudaMemRangeAttributeReadMostly) == 1);
+    WORKS(cudaMemAdvise(own, 4 * PAGE, cudaMemAdviseSetPreferredLocation, PLACE(2)));
+    HOLDS(hint(own, cudaMemRangeAttributePreferredLocation) == 2); /* pageable: reached as well */
+    WORKS(cudaMemAdvise(own, 4 * PAGE, cudaMemAdviseUnsetPreferredLocation, PLACE(2)));
+    HOLDS(hint(own, cudaMemRangeAttributePreferredLocation) == cudaInvalidDeviceId);
+    ANSWERS(cudaErrorInvalidValue,
+            cudaMemAdvise((void *)PAGE, PAGE, cudaMemAdviseSetReadMostly, PLACE(0)));
+    ANSWERS(cudaErrorInvalidValue,
+            cudaMemAdvise(managed, SIZE_MAX, cudaMemAdviseSetReadMostly, PLACE(0)));
+    WORKS(cudaFree(managed));
+    free(own);
+}
+
 static void pools(void)
 {
     struct cudaMemPoolProps props;
@@ -284,6 +333,7 @@ int main(void)
     refused_copies();
     batches();
     hints();
+    hints_by_page();
     pools();
     shared_pools();
     return finish("surface of memory");

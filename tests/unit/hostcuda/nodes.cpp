@@ -1,0 +1,2 @@
+/* nodes.c as C++. */
+#include "nodes.c"
