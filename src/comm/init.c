@@ -134,6 +134,7 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
         .nranks = comm->member.nranks,
         .nnodes = agreed->nnodes,
         .ppn = agreed->most_local,
+        .least_local = agreed->least_local,
         .nchannels = comm->topo.nchannels,
         .ncores = agreed->cores,
         .all_direct = !any_net && !(agreed->flags & TT_RECORD_P2P_OFF),

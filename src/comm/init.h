@@ -4,6 +4,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/comm.h"
 #include "comm/record.h"
+#include "nccl/tuner.h"
 
 struct tt_birth { /* one birth under way */
     struct tt_comm *comm;
@@ -26,6 +27,9 @@ ncclResult_t tt_birth_run(struct tt_birth *birth);
  * Errors: ncclInvalidUsage with file and line; ranks that found different plans. */
 ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out);
 ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed);
+/* Predict by the machine's links with what a tuner plugin left of the constants (NULL: untouched).
+ * Without a machine nothing happens. Errors: as tt_gpu_model_make(). */
+ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants);
 
 /* dump.c: machine and channels as files, when variables ask this rank for them. */
 void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *agreed);

@@ -90,9 +90,16 @@ static ncclResult_t model_machine(struct tt_comm *comm)
 {
     comm->gpu = tt_calloc(1, sizeof(*comm->gpu));
     if (!comm->gpu) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
-    ncclResult_t rc = tt_gpu_model_make(comm->topo.layout, comm->gpu);
-    if (comm->gpu->nchannels > comm->topo.nchannels) comm->gpu->nchannels = comm->topo.nchannels;
+    ncclResult_t rc = tt_machine_model(comm, NULL);
     return rc ? rc : compare_plans(comm, &comm->topo);
+}
+
+ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants)
+{
+    if (!comm->gpu) return ncclSuccess;
+    ncclResult_t rc = tt_gpu_model_make(comm->topo.layout, constants, comm->gpu);
+    if (comm->gpu->nchannels > comm->topo.nchannels) comm->gpu->nchannels = comm->topo.nchannels;
+    return rc;
 }
 
 ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed)

@@ -10,7 +10,7 @@
 #include "plugin/profiler.h"
 #include "plugin/tuner.h"
 #include "proxy/proxy.h"
-#include "tune/gpu_model.h"
+#include "tune/tune.h"
 
 #include <string.h>
 
@@ -30,24 +30,33 @@ static ncclResult_t open_net(struct tt_comm *comm, bool needed)
     return ncclSuccess;
 }
 
+/* The tuner may edit the figures of the model, which then predicts with what it left. */
+static ncclResult_t open_tuner(struct tt_comm *comm)
+{
+    ncclTunerConstants_v6_t constants;
+    tt_tune_constants(&comm->tune, &constants);
+    const struct tt_tuner_config config = {.comm_id = comm->member.comm_id,
+                                           .nranks = comm->member.nranks,
+                                           .nnodes = comm->tune.nnodes,
+                                           .least_local = comm->tune.least_local,
+                                           .most_local = comm->tune.ppn,
+                                           .constants = &constants,
+                                           .net_library = tt_net_library(comm->net)};
+    tt_tuner_open(&config, &comm->tuner);
+    comm->tune.constants = tt_tuner_constants(comm->tuner);
+    return comm->tune.constants ? tt_machine_model(comm, comm->tune.constants) : ncclSuccess;
+}
+
 ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net)
 {
     ncclResult_t rc = open_net(comm, needs_net);
     if (rc) return rc;
-    ncclTunerConstants_v6_t constants;
-    tt_gpu_constants(&constants);
-    const struct tt_tuner_config config = {.comm_id = comm->member.comm_id,
-                                           .nranks = comm->member.nranks,
-                                           .nnodes = comm->tune.nnodes,
-                                           .ppn = comm->tune.ppn,
-                                           .constants = &constants,
-                                           .net_library = tt_net_library(comm->net)};
-    tt_tuner_open(&config, &comm->tuner);
+    rc = open_tuner(comm);
     const struct tt_profiler_config watched = {.member = &comm->member,
                                                .nnodes = comm->tune.nnodes,
                                                .net_library = tt_net_library(comm->net)};
     tt_profiler_open(&watched, &comm->profiler);
-    return ncclSuccess;
+    return rc;
 }
 
 ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net)

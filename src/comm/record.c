@@ -200,6 +200,11 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
     }
     agreed->local_rank = agreed->ranks[comm->member.rank].local_rank;
     agreed->local_ranks = find_host(hosts, slots, own)->ranks;
+    agreed->least_local = agreed->most_local;
+    for (size_t h = 0; h < slots; h++) {
+        bool emptier = hosts[h].node >= 0 && hosts[h].ranks < agreed->least_local;
+        if (emptier) agreed->least_local = hosts[h].ranks;
+    }
 }
 
 ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *agreement_out)

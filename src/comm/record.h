@@ -44,7 +44,8 @@ struct tt_agreement { /* what all ranks derive alike */
     uint32_t flags;   /* any rank's */
     uint32_t slice_bytes;
     int nchannels, cores;
-    int nnodes, most_local; /* hosts; ranks on the fullest one */
+    int nnodes;                  /* hosts */
+    int least_local, most_local; /* ranks on the emptiest and the fullest one */
     int local_rank, local_ranks;
     bool crowded;
     bool same_tune;             /* all ranks have the same measured figures */

@@ -195,7 +195,7 @@ void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agree
 {
     const struct tt_topo_plan *plan = &comm->topo;
     const struct tt_member *m = &comm->member;
-    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT | TT_LOG_GRAPH)) return;
+    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT | TT_LOG_GRAPH | TT_LOG_TUNING | TT_LOG_ENV)) return;
     tt_info(TT_LOG_INIT, "comm %p rank %d nRanks %d nNodes %d localRanks %d localRank %d MNNVL 0",
             (const void *)comm, m->rank, m->nranks, agreed->nnodes, agreed->local_ranks,
             agreed->local_rank);
@@ -203,7 +203,7 @@ void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agree
         report_ring(plan, c);
     report_trees(plan, m->rank);
     if (tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) report_neighbours(plan, m->rank);
-    tt_info(TT_LOG_INIT, "threadThresholds 8/8/64 | %d/8/64 | 512 | 512", 8 * m->nranks);
+    tt_tune_report(&comm->tune, m->rank);
     tt_info(TT_LOG_INIT,
             "%d coll channels, 0 collnet channels, %d nvls channels, %d p2p channels, %d p2p "
             "channels per peer",

@@ -10,6 +10,9 @@
 #include "plugin/tuner_old.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#define CONSTANT_MOST 1e12 /* microseconds, GB/s: fits a float, and so do its sums */
 
 /* Durations by size: exact below 8 ns, then eight buckets for each power of two. */
 enum { SPAN_BUCKETS = 320, SPAN_SUB_BITS = 3 };
@@ -19,6 +22,8 @@ struct tt_tuner {
     const char *name;            /* as it was after init; borrowed from the library */
     void *ctx;
     ncclTunerConstants_v6_t constants; /* the plugin may keep the pointer */
+    ncclTunerConstants_v6_t edited;    /* as init left them */
+    bool has_edited;
     ncclNvlDomainInfo_v6_t domains;
     uint64_t asked, spent_nsec, most_nsec;
     uint32_t spans[SPAN_BUCKETS];
@@ -82,15 +87,60 @@ static const char *plugin_name(const void *object)
     return name ? name : "without a name";
 }
 
+/* How the tables of all versions begin. */
+struct beginning {
+    const char *name;
+    void (*init)(void);
+    void (*ask)(void);
+};
+_Static_assert(offsetof(ncclTuner_v6_t, init) == offsetof(struct beginning, init) &&
+                   offsetof(ncclTuner_v6_t, getCollInfo) == offsetof(struct beginning, ask),
+               "as in the published tables");
+
+static bool is_complete(const void *object)
+{
+    const struct beginning *beginning = object;
+    return beginning->init && beginning->ask;
+}
+
+/* The struct is nothing but doubles. What is no time or bandwidth is put back: a model with a
+ * not-a-number in it could predict nothing. */
+static void take_constants(struct tt_tuner *tuner, const ncclTunerConstants_v6_t *given)
+{
+    enum { FIGURES = sizeof(*given) / sizeof(double) };
+    double before[FIGURES], after[FIGURES];
+    size_t nbad = 0;
+    memcpy(before, given, sizeof(before));
+    memcpy(after, &tuner->constants, sizeof(after));
+    for (size_t i = 0; i < FIGURES; i++) {
+        bool bad = !(after[i] >= 0 && after[i] <= CONSTANT_MOST);
+        if (bad) after[i] = before[i];
+        nbad += bad;
+        if (after[i] < before[i] || after[i] > before[i]) tuner->has_edited = true;
+    }
+    memcpy(&tuner->edited, after, sizeof(after));
+    if (nbad == 0) return;
+    tt_info(kind.sub,
+            "TUNER/Plugin: %s: init left %zu constants that are no times or bandwidths; they stay "
+            "as they were",
+            tuner->name, nbad);
+}
+
+const ncclTunerConstants_v6_t *tt_tuner_constants(const struct tt_tuner *tuner)
+{
+    return tuner && tuner->has_edited ? &tuner->edited : NULL;
+}
+
 static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 {
     const void *object = tuner_slot.slot.found.object; /* its user is this instance */
     struct tt_tuner_origin origin = {object, &tuner_slot.lone};
     if (tuner->table != object) tuner->ctx = &origin;
     tuner->name = plugin_name(object);
-    tuner->domains = (ncclNvlDomainInfo_v6_t){config->nnodes, config->ppn, config->ppn};
+    tuner->domains =
+        (ncclNvlDomainInfo_v6_t){config->nnodes, config->least_local, config->most_local};
     if (config->constants) tuner->constants = *config->constants;
-    if (!tuner->table->init || !tuner->table->getCollInfo) {
+    if (!is_complete(object)) {
         tt_info(kind.sub, "TUNER/Plugin: %s has no init or getCollInfo; going on without it",
                 tuner->name);
         return false;
@@ -102,6 +152,7 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
         tt_info(kind.sub, "TUNER/Plugin: %s: init returned %d; going on without it", tuner->name,
                 (int)rc);
     }
+    if (!rc && config->constants) take_constants(tuner, config->constants);
     return rc == ncclSuccess;
 }
 

@@ -37,7 +37,8 @@ size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query
 
 struct tt_tuner_config {
     uint64_t comm_id;
-    int nranks, nnodes, ppn;
+    int nranks, nnodes;
+    int least_local, most_local;              /* ranks of a node */
     const ncclTunerConstants_v6_t *constants; /* what versions 5 and 6 are shown; NULL: zeros */
     const char *net_library; /* tt_net_library(), or NULL: searched when there is no own file */
 };
@@ -45,6 +46,10 @@ struct tt_tuner_config {
 /* Load the plugin of NCCL_TUNER_PLUGIN (or libnccl-tuner.so when there is one; once per process)
  * and make this communicator's instance. *tuner_out NULL: none, or it failed (logged). */
 void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner_out);
+/* The constants as init left them, unless it touched none (or is older than version 5): then NULL,
+ * as for NULL. What is no number of at least 0 counts as untouched. Valid until the tuner is
+ * closed. */
+const ncclTunerConstants_v6_t *tt_tuner_constants(const struct tt_tuner *tuner);
 /* What the plugin's calls took; zeros and the name "" for NULL. The median is that of a bucket, at
  * most an eighth below the true one. The name is valid until the tuner is closed. */
 struct tt_tuner_stats {

@@ -4,6 +4,7 @@
  * behind it and it never sees them. A plugin that prefers an entry sets it to 0, which no
  * prediction of ours undercuts: its wish wins. What the user's lists forbid is -1 before the
  * plugin is asked, and stays so whatever it answers. */
+#include "cost.h"
 #include "gpu_model.h"
 #include "lists.h"
 #include "model.h"
@@ -75,9 +76,11 @@ static double gpu_cost(const struct tt_tune_env *env, const struct tt_tune_query
     return coarse && time > 0 ? time * 1024 : time;
 }
 
-static double cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
-                   const struct tt_tune_lists *lists, enum tt_algo algo, enum tt_proto proto)
+double tt_tune_cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                    const struct tt_tune_lists *lists, const struct tt_tune_entry *entry)
 {
+    enum tt_algo algo = entry->algo;
+    enum tt_proto proto = entry->proto;
     bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE;
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
     if (shaped && env->deterministic && order_shows(query)) return -1;
@@ -91,7 +94,8 @@ static void fill(const struct tt_tune_env *env, const struct tt_tune_query *quer
 {
     for (int a = 0; a < TT_ALGO_COUNT_; a++) {
         for (int p = 0; p < TT_PROTO_COUNT_; p++) {
-            costs->time[a][p] = (float)cost(env, query, lists, (enum tt_algo)a, (enum tt_proto)p);
+            const struct tt_tune_entry entry = {query->func, (enum tt_algo)a, (enum tt_proto)p};
+            costs->time[a][p] = (float)tt_tune_cost(env, query, lists, &entry);
         }
     }
 }
@@ -221,6 +225,12 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     if (tuner && tuned) choice.chunk_bytes = wished_chunk(env, &asked, tuner, &choice);
     *choice_out = choice;
     return ncclSuccess;
+}
+
+void tt_tune_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants_out)
+{
+    tt_gpu_constants(constants_out);
+    if (!env->gpu) tt_model_constants(env, constants_out);
 }
 
 ncclResult_t tt_tune_check(void)

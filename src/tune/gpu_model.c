@@ -3,11 +3,13 @@
 #include "tune/gpu_model.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "tune/gpu_tables.h"
 #include "tune/lists.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@
 struct facts {
     const struct tt_topo_layout *layout;
     const struct tt_tune_lists *lists;
+    const struct tt_gpu_tables *tables;
     int n, nodes, column;
     float ppn;
     enum tt_gpu_class class;
@@ -119,17 +122,17 @@ static float nvls_channel(const struct facts *f, enum tt_func func, enum tt_algo
     const struct tt_topo_graph *graph = graph_of(f, algo);
     float channels = (float)graph->nchannels;
     float inside =
-        graph->bw_intra * tt_gpu_tables.nvls_efficiency[f->class] * (channels - 1) / channels;
+        graph->bw_intra * f->tables->nvls_efficiency[f->class] * (channels - 1) / channels;
     inside *= func == TT_FUNC_ALLREDUCE ? 2 : (f->ppn - 1) / f->ppn;
     float across = graph->bw_inter * (algo == TT_ALGO_NVLS_TREE && f->nodes <= 2 ? 2.0f : 1.0f);
     float bw = smaller(inside, across);
-    if (algo == TT_ALGO_NVLS_TREE) bw = smaller(bw, tt_gpu_tables.nvls_tree[f->class][f->column]);
+    if (algo == TT_ALGO_NVLS_TREE) bw = smaller(bw, f->tables->nvls_tree[f->class][f->column]);
     return bw;
 }
 
 static float tree_bw(const struct facts *f, enum tt_proto proto, float bw, float channels)
 {
-    const struct tt_gpu_tables *t = &tt_gpu_tables;
+    const struct tt_gpu_tables *t = f->tables;
     bw = smaller(bw * 0.92f, channels * t->tree[f->class][f->column]);
     if (proto == TT_PROTO_LL) bw = smaller(bw / 3.8f, f->ll_most);
     if (proto == TT_PROTO_LL128) {
@@ -160,7 +163,7 @@ static float shaped_bw(const struct facts *f, enum tt_func func, enum tt_algo al
                                          : graph->bw_inter);
     if (algo == TT_ALGO_RING && proto == TT_PROTO_LL) bw = smaller(f->ll_most, bw * 0.5f);
     if (algo == TT_ALGO_RING && proto == TT_PROTO_LL128)
-        bw = smaller(bw * 0.92f, channels * tt_gpu_tables.ring_ll128[f->class][f->column]);
+        bw = smaller(bw * 0.92f, channels * f->tables->ring_ll128[f->class][f->column]);
     if (algo == TT_ALGO_TREE) bw = tree_bw(f, proto, bw, channels);
     if (algo == TT_ALGO_PAT) bw *= 0.75f;
     if (is_collnet(algo)) bw = proto == TT_PROTO_SIMPLE ? collnet_bw(f, func, algo, bw) : 0;
@@ -188,7 +191,7 @@ static float hop(const struct facts *f, enum tt_gpu_link link, enum tt_algo algo
 {
     bool power = f->layout->arch == TT_ARCH_POWER && link == TT_GPU_PCI && algo == TT_ALGO_TREE &&
                  proto == TT_PROTO_SIMPLE;
-    return tt_gpu_tables.hop[link][power ? TT_ALGO_RING : algo][proto];
+    return f->tables->hop[link][power ? TT_ALGO_RING : algo][proto];
 }
 
 /* Microseconds that the proxy of a network takes for a step. */
@@ -228,10 +231,10 @@ static float latency(const struct facts *f, enum tt_func func, enum tt_algo algo
 {
     const struct tt_topo_graph *graph = graph_of(f, algo);
     struct hops hops = {graph->type_intra == TT_WAY_NVL ? TT_GPU_NVLINK : TT_GPU_PCI, 0, 0};
-    float base = tt_gpu_tables.base[algo][proto];
+    float base = f->tables->base[algo][proto];
     int inside = f->n / f->nodes - 1, depth = log2_of(f->nodes);
     hops.intra = hop(f, hops.link, algo, proto);
-    hops.inter = tt_gpu_tables.hop[TT_GPU_NET][f->ppn == 1 ? TT_ALGO_TREE : algo][proto] +
+    hops.inter = f->tables->hop[TT_GPU_NET][f->ppn == 1 ? TT_ALGO_TREE : algo][proto] +
                  graph->latency_inter * (proto == TT_PROTO_SIMPLE ? 2.0f : 1.0f);
     switch (algo) {
     case TT_ALGO_RING: return base + ring_latency(f, func, proto, &hops);
@@ -249,63 +252,79 @@ static float latency(const struct facts *f, enum tt_func func, enum tt_algo algo
 
 /* ---- threads ---- */
 
-/* A multiple of 32 between the bounds; anything else as NCCL mends it. */
-static int threads(const char *name, int least, int most, int fallback)
+struct bounds { /* of a variable that counts threads */
+    const char *name;
+    int least, most;
+};
+
+/* The variable, mended to a multiple of 32 between the bounds as NCCL does it; 0: unset. */
+static int threads(const struct bounds *bounds)
 {
-    int64_t wish = tt_param_int(name);
-    if (wish <= 0) return fallback;
-    if (wish % 32 != 0 || wish > most) return most;
-    return wish < least ? least : (int)wish;
+    int64_t wish = tt_param_int(bounds->name);
+    int most = bounds->most, least = bounds->least;
+    if (wish <= 0) return 0;
+    int mended = wish % 32 != 0 || wish > most ? most : wish < least ? least : (int)wish;
+    if (mended != wish) {
+        tt_warn("%s is %lld, which is no multiple of 32 between %d and %d: %d it is", bounds->name,
+                (long long)wish, least, most, mended);
+    }
+    return mended;
 }
 
 static void fill_threads(const struct facts *f, struct tt_gpu_model *model)
 {
+    static const struct bounds usual = {"NCCL_NTHREADS", 64, 512};
+    static const struct bounds lines = {"NCCL_LL128_NTHREADS", 160, 640};
     const struct tt_topo_graph *ring = &f->layout->graph[TT_GRAPH_RING];
     bool slow = ring->bw_intra * (float)ring->nchannels <= 12;
+    int wish = threads(&usual), wish_lines = threads(&lines);
     for (int a = 0; a < TT_GPU_ALGOS; a++) {
         int *most = model->max_threads[a];
         most[TT_PROTO_SIMPLE] = a == TT_ALGO_PAT ? 0 : 640;
         if (a != TT_ALGO_RING && a != TT_ALGO_TREE) continue;
-        most[TT_PROTO_SIMPLE] =
-            threads("NCCL_NTHREADS", 64, 512, a == TT_ALGO_RING && slow ? 256 : 512);
-        most[TT_PROTO_LL] = threads("NCCL_NTHREADS", 64, 512, 512);
-        most[TT_PROTO_LL128] = threads("NCCL_LL128_NTHREADS", 160, 640, 640);
+        most[TT_PROTO_SIMPLE] = wish ? wish : a == TT_ALGO_RING && slow ? 256 : 512;
+        most[TT_PROTO_LL] = wish ? wish : 512;
+        most[TT_PROTO_LL128] = wish_lines ? wish_lines : 640;
     }
 }
 
-/* "t_ll t_ll128 t_simple r_ll r_ll128 r_simple", anything between numbers; negative ones keep. */
-static void read_thresholds(struct tt_gpu_model *model)
+/* "t_ll t_ll128 t_simple r_ll r_ll128 r_simple"; negative ones keep, as do missing ones. */
+static void read_thresholds(int bytes[TT_GPU_ALGOS][TT_PROTO_COUNT_])
 {
-    const char *at = tt_param_str("NCCL_THREAD_THRESHOLDS");
-    for (int k = 0; at && *at && k < 2 * TT_PROTO_COUNT_; k++) {
+    enum { NUMBERS = 2 * TT_PROTO_COUNT_ };
+    const char *text = tt_param_str("NCCL_THREAD_THRESHOLDS"), *at = text;
+    int k = 0;
+    for (; at && k < NUMBERS; k++) {
         char *end = NULL;
-        at += strcspn(at, "-0123456789");
         long value = strtol(at, &end, 10);
-        if (end == at) return;
-        if (value >= 0) model->thread_bytes[k / TT_PROTO_COUNT_][k % TT_PROTO_COUNT_] = (int)value;
+        if (end == at || value > INT_MAX) break;
+        if (value >= 0) bytes[k / TT_PROTO_COUNT_][k % TT_PROTO_COUNT_] = (int)value;
         at = end;
     }
+    if (!at || (k == NUMBERS && !at[strspn(at, " \t")])) return;
+    tt_warn("NCCL_THREAD_THRESHOLDS '%s' is not six numbers with blanks between them: the first %d "
+            "count, the others keep their values",
+            text, k);
 }
 
-static void fill_thresholds(const struct facts *f, struct tt_gpu_model *model)
+void tt_gpu_thresholds(int nranks, int bytes_out[TT_GPU_ALGOS][TT_PROTO_COUNT_])
 {
-    if (f->n == 1) return;
     for (int a = 0; a < TT_GPU_ALGOS; a++) {
-        model->thread_bytes[a][TT_PROTO_LL] = a == TT_ALGO_RING ? 8 * f->n : 8;
-        model->thread_bytes[a][TT_PROTO_LL128] = 8;
-        model->thread_bytes[a][TT_PROTO_SIMPLE] = is_collnet((enum tt_algo)a) ? 512 : 64;
+        bytes_out[a][TT_PROTO_LL] = a == TT_ALGO_RING ? 8 * nranks : 8;
+        bytes_out[a][TT_PROTO_LL128] = 8;
+        bytes_out[a][TT_PROTO_SIMPLE] = is_collnet((enum tt_algo)a) ? 512 : 64;
     }
-    read_thresholds(model);
+    read_thresholds(bytes_out);
 }
 
 /* ---- all together ---- */
 
-static void fill_facts(struct facts *f, const struct tt_topo_layout *layout,
-                       const struct tt_tune_lists *lists)
+static void fill_facts(struct facts *f, const struct tt_topo_layout *layout)
 {
     int cc = layout->cc_least;
     bool amd = layout->vendor == TT_VENDOR_AMD || layout->vendor == TT_VENDOR_MIXED;
-    *f = (struct facts){.layout = layout, .lists = lists, .n = layout->nranks};
+    f->layout = layout;
+    f->n = layout->nranks;
     f->nodes = layout->nnodes;
     f->column = f->nodes == 1 ? 0 : f->nodes == 2 ? 1 : 2;
     f->ppn = (float)f->n / (float)f->nodes;
@@ -314,7 +333,7 @@ static void fill_facts(struct facts *f, const struct tt_topo_layout *layout,
                : cc >= 80 ? TT_GPU_AMPERE
                           : TT_GPU_VOLTA;
     enum tt_gpu_class row = f->nodes == 1 ? f->class : amd ? TT_GPU_AMPERE : TT_GPU_VOLTA;
-    f->ll_most = tt_gpu_tables.ll[row][f->column];
+    f->ll_most = f->tables->ll[row][f->column];
 }
 
 static void fill_pair(const struct facts *f, enum tt_func func, enum tt_algo algo,
@@ -335,13 +354,20 @@ static void fill_model(const struct facts *f, struct tt_gpu_model *model)
     }
 }
 
-ncclResult_t tt_gpu_model_make(const struct tt_topo_layout *layout, struct tt_gpu_model *model_out)
+ncclResult_t tt_gpu_model_make(const struct tt_topo_layout *layout,
+                               const ncclTunerConstants_v6_t *constants,
+                               struct tt_gpu_model *model_out)
 {
     struct tt_tune_lists lists;
-    struct facts facts;
+    struct tt_gpu_tables edited;
+    struct facts facts = {.lists = &lists, .tables = &tt_gpu_tables};
     ncclResult_t rc = tt_tune_lists_read(&lists);
     if (rc) return rc;
-    fill_facts(&facts, layout, &lists);
+    if (constants) {
+        tt_gpu_tables_edited(constants, &edited);
+        facts.tables = &edited;
+    }
+    fill_facts(&facts, layout);
     *model_out = (struct tt_gpu_model){
         .nranks = layout->nranks,
         .nnodes = layout->nnodes,
@@ -354,7 +380,9 @@ ncclResult_t tt_gpu_model_make(const struct tt_topo_layout *layout, struct tt_gp
         .x86 = layout->arch == TT_ARCH_X86,
     };
     fill_threads(&facts, model_out);
-    fill_thresholds(&facts, model_out);
-    if (layout->nranks > 1) fill_model(&facts, model_out);
+    if (layout->nranks > 1) {
+        tt_gpu_thresholds(layout->nranks, model_out->thread_bytes);
+        fill_model(&facts, model_out);
+    }
     return ncclSuccess;
 }

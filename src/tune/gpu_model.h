@@ -43,8 +43,14 @@ struct tt_gpu_choice {
 
 /* The model of a communicator. Obeys NCCL_ALGO, NCCL_PROTO, NCCL_PAT_ENABLE, NCCL_NET_OVERHEAD,
  * NCCL_LL128_C2C, NCCL_NTHREADS, NCCL_LL128_NTHREADS and NCCL_THREAD_THRESHOLDS.
+ * constants  what a tuner plugin left of tt_gpu_constants(); NULL: untouched
  * Errors: ncclInvalidUsage naming variable and word. */
-ncclResult_t tt_gpu_model_make(const struct tt_topo_layout *layout, struct tt_gpu_model *model_out);
+ncclResult_t tt_gpu_model_make(const struct tt_topo_layout *layout,
+                               const ncclTunerConstants_v6_t *constants,
+                               struct tt_gpu_model *model_out);
+
+/* Bytes per thread below which threads are dropped, with NCCL_THREAD_THRESHOLDS; 0: not set. */
+void tt_gpu_thresholds(int nranks, int bytes_out[TT_GPU_ALGOS][TT_PROTO_COUNT_]);
 
 /* The model's figures as tuner plugins of versions 5 and 6 are shown them. */
 void tt_gpu_constants(ncclTunerConstants_v6_t *constants_out);

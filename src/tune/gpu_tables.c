@@ -61,10 +61,32 @@ static void widen(double *to, const float *from, size_t count)
     }
 }
 
+static void narrow(float *to, const double *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] = (float)from[i];
+    }
+}
+
+enum { BASE = TT_GPU_ALGOS * TT_PROTO_COUNT_, CLASSES = TT_GPU_CLASSES_ * 3 };
+
+void tt_gpu_tables_edited(const ncclTunerConstants_v6_t *constants,
+                          struct tt_gpu_tables *tables_out)
+{
+    struct tt_gpu_tables *t = tables_out;
+    *t = tt_gpu_tables;
+    narrow(&t->base[0][0], &constants->baseLatencies[0][0], BASE);
+    narrow(&t->hop[0][0][0], &constants->hwLatencies[0][0][0], (size_t)TT_GPU_LINKS_ * BASE);
+    narrow(&t->ll[0][0], &constants->llMaxBws[0][0], CLASSES);
+    narrow(&t->ring_ll128[0][0], &constants->perChMaxRingLL128Bws[0][0], CLASSES);
+    narrow(&t->tree_ll128[0][0], &constants->perChMaxTreeLL128Bws[0][0], CLASSES);
+    narrow(&t->tree[0][0], &constants->perChMaxTreeBws[0][0], CLASSES);
+    narrow(&t->nvls_tree[0][0], &constants->perChMaxNVLSTreeBws[0][0], CLASSES);
+}
+
 void tt_gpu_constants(ncclTunerConstants_v6_t *constants_out)
 {
     const struct tt_gpu_tables *t = &tt_gpu_tables;
-    enum { BASE = TT_GPU_ALGOS * TT_PROTO_COUNT_, CLASSES = TT_GPU_CLASSES_ * 3 };
     widen(&constants_out->baseLatencies[0][0], &t->base[0][0], BASE);
     widen(&constants_out->hwLatencies[0][0][0], &t->hop[0][0][0], (size_t)TT_GPU_LINKS_ * BASE);
     widen(&constants_out->llMaxBws[0][0], &t->ll[0][0], CLASSES);

@@ -19,6 +19,10 @@ struct tt_gpu_tables {
 };
 extern const struct tt_gpu_tables tt_gpu_tables;
 
+/* The same figures after a tuner plugin has edited what tt_gpu_constants() showed it. */
+void tt_gpu_tables_edited(const ncclTunerConstants_v6_t *constants,
+                          struct tt_gpu_tables *tables_out);
+
 /* Share of a tree's bandwidth that is seen at 64 << k bytes; 1 beyond the table. */
 float tt_gpu_tree_share(enum tt_proto proto, int k);
 enum { TT_GPU_SIZES = 24 };

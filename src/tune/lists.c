@@ -39,6 +39,16 @@ static const struct word algos[] = {
 static const struct word protos[] = {
     {"LL", TT_PROTO_LL}, {"LL128", TT_PROTO_LL128}, {"Simple", TT_PROTO_SIMPLE}};
 
+const char *tt_tune_algo_word(int algo)
+{
+    return algos[algo].name; /* in the order of their numbers */
+}
+
+const char *tt_tune_proto_word(int proto)
+{
+    return protos[proto].name;
+}
+
 struct table { /* one variable: its words, and where its answers go */
     const char *variable;
     const struct word *words;

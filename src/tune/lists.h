@@ -13,5 +13,9 @@ struct tt_tune_lists {
     const char *algo_text, *proto_text; /* the variables as set; NULL: unset */
 };
 
+/* Words of the variables for numbers of NCCL's and our algorithms. */
+const char *tt_tune_algo_word(int algo);
+const char *tt_tune_proto_word(int proto);
+
 /* Read both variables. Errors: ncclInvalidUsage naming variable and word. */
 ncclResult_t tt_tune_lists_read(struct tt_tune_lists *lists);

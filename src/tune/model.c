@@ -114,12 +114,99 @@ static double ring_hops(enum tt_func func, int n)
     return func == TT_FUNC_ALLREDUCE ? 2.0 * (n - 1) : n - 1;
 }
 
-static double ring_latency(const struct tt_tune_env *env, enum tt_func func)
+/* ---- rings and trees: their figures in the shape that tuner plugins know ---- */
+
+/* Slots carry the same bytes under every protocol here; the factors keep NCCL's habit of LL for
+ * short and Simple for long messages, which chooses the chunk (choose.c). */
+static const double latency_factor[TT_PROTO_COUNT_] = {1.0, 1.2, 1.5};
+static const double wire_factor[TT_PROTO_COUNT_] = {2.0, 16.0 / 15, 1.0};
+
+enum { CLASS = NCCL_VOLTA_COMPCAP_IDX }; /* the row that counts; all are alike */
+
+static int scale_of(const struct tt_tune_env *env)
+{
+    return env->nnodes == 1
+               ? NCCL_TUNING_SCALE_1NODE
+               : (env->nnodes == 2 ? NCCL_TUNING_SCALE_2NODES : NCCL_TUNING_SCALE_4NODES);
+}
+
+static double base_usec(const struct tt_tune_env *env, enum tt_algo algo, enum tt_proto proto)
+{
+    return env->constants ? env->constants->baseLatencies[algo][proto] : 0;
+}
+
+static double own_hop_usec(const struct tt_tune_env *env, int link, enum tt_proto proto)
+{
+    double hop = link == NCCL_HW_NET ? host_of(env)->net_phase_usec
+                                     : local_phase(env) + host_of(env)->touch_usec;
+    return hop * latency_factor[proto];
+}
+
+static double hop_usec(const struct tt_tune_env *env, int link, enum tt_algo algo,
+                       enum tt_proto proto)
+{
+    return env->constants ? env->constants->hwLatencies[link][algo][proto]
+                          : own_hop_usec(env, link, proto);
+}
+
+/* Bytes per microsecond that a rank passes on. */
+static double own_rate(const struct tt_tune_env *env, int scale, enum tt_proto proto)
+{
+    double usec = load_of(env) * 4 / host_of(env)->slot_bytes_usec;
+    if (scale != NCCL_TUNING_SCALE_1NODE) usec += 1 / host_of(env)->net_bytes_usec;
+    return 1 / (usec * wire_factor[proto]);
+}
+
+static double cap_gbps(const struct tt_tune_env *env, enum tt_algo algo, enum tt_proto proto)
+{
+    const ncclTunerConstants_v6_t *c = env->constants;
+    int scale = scale_of(env);
+    double cap = 1e12, n = env->nchannels > 0 ? env->nchannels : 1;
+    bool tree = algo == TT_ALGO_TREE;
+    if (proto == TT_PROTO_LL) cap = c->llMaxBws[CLASS][scale];
+    if (proto == TT_PROTO_LL128 && !tree) cap = n * c->perChMaxRingLL128Bws[CLASS][scale];
+    if (proto == TT_PROTO_LL128 && tree) cap = n * c->perChMaxTreeLL128Bws[CLASS][scale];
+    double whole = n * c->perChMaxTreeBws[CLASS][scale];
+    return tree && whole < cap ? whole : cap;
+}
+
+static double rate(const struct tt_tune_env *env, enum tt_algo algo, enum tt_proto proto)
+{
+    double own = own_rate(env, scale_of(env), proto);
+    double cap = env->constants ? cap_gbps(env, algo, proto) * 1e3 : own;
+    return cap < own ? cap : own;
+}
+
+static void show_rates(const struct tt_tune_env *env, int scale, ncclTunerConstants_v6_t *c)
+{
+    double n = env->nchannels > 0 ? env->nchannels : 1;
+    for (int class = 0; class < NCCL_NUM_COMPCAPS; class ++) {
+        c->llMaxBws[class][scale] = own_rate(env, scale, TT_PROTO_LL) * 1e-3;
+        c->perChMaxRingLL128Bws[class][scale] = own_rate(env, scale, TT_PROTO_LL128) * 1e-3 / n;
+        c->perChMaxTreeLL128Bws[class][scale] = own_rate(env, scale, TT_PROTO_LL128) * 1e-3 / n;
+        c->perChMaxTreeBws[class][scale] = own_rate(env, scale, TT_PROTO_SIMPLE) * 1e-3 / n;
+    }
+}
+
+void tt_model_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants)
+{
+    for (int a = 0; a <= TT_ALGO_RING; a++) {
+        for (int p = 0; p < TT_PROTO_COUNT_; p++) {
+            constants->baseLatencies[a][p] = 0;
+            for (int link = 0; link < NCCL_NUM_HW_LINKS; link++)
+                constants->hwLatencies[link][a][p] = own_hop_usec(env, link, (enum tt_proto)p);
+        }
+    }
+    for (int scale = 0; scale < NCCL_NUM_TUNING_SCALES; scale++)
+        show_rates(env, scale, constants);
+}
+
+static double ring_latency(const struct tt_tune_env *env, enum tt_func func, enum tt_proto proto)
 {
     double hops = ring_hops(func, env->nranks);
     double remote = env->nnodes > 1 ? ring_hops(func, env->nnodes) : 0;
-    return (hops - remote) * (local_phase(env) + host_of(env)->touch_usec) +
-           remote * host_of(env)->net_phase_usec;
+    return (hops - remote) * hop_usec(env, NCCL_HW_PCI, TT_ALGO_RING, proto) +
+           remote * hop_usec(env, NCCL_HW_NET, TT_ALGO_RING, proto);
 }
 
 /* A chunk that passes a rank is read and written, its own input read. */
@@ -131,29 +218,25 @@ static double ring_bytes(const struct tt_tune_env *env, const struct tt_tune_que
     return passing * (double)query->bytes;
 }
 
-static double tree_latency(const struct tt_tune_env *env)
+static double tree_latency(const struct tt_tune_env *env, enum tt_proto proto)
 {
     int depth = 0;
     while ((1 << depth) < env->nnodes) {
         depth++;
     }
-    return 2 * (env->ppn - 1) * (local_phase(env) + host_of(env)->touch_usec) +
-           2 * depth * host_of(env)->net_phase_usec;
+    return 2 * (env->ppn - 1) * hop_usec(env, NCCL_HW_PCI, TT_ALGO_TREE, proto) +
+           2 * depth * hop_usec(env, NCCL_HW_NET, TT_ALGO_TREE, proto);
 }
 
-/* Slots carry the same bytes under every protocol here; the factors keep NCCL's habit of LL for
- * short and Simple for long messages, which chooses the chunk (choose.c). */
 static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                           enum tt_algo algo, enum tt_proto proto)
 {
-    static const double latency_factor[TT_PROTO_COUNT_] = {1.0, 1.2, 1.5};
-    static const double wire_factor[TT_PROTO_COUNT_] = {2.0, 16.0 / 15, 1.0};
     bool tree = algo == TT_ALGO_TREE;
     double bytes = tree ? 2.0 * (double)query->bytes : ring_bytes(env, query);
-    double latency = tree ? tree_latency(env) : ring_latency(env, query->func);
-    double bandwidth_time = load_of(env) * 4 * bytes / host_of(env)->slot_bytes_usec;
-    if (env->nnodes > 1) bandwidth_time += bytes / host_of(env)->net_bytes_usec;
-    return query->nops * latency * latency_factor[proto] + bandwidth_time * wire_factor[proto];
+    double latency = tree ? tree_latency(env, proto) : ring_latency(env, query->func, proto);
+    latency += base_usec(env, algo, proto);
+    double bytes_usec = rate(env, algo, proto);
+    return bytes_usec > 0 ? query->nops * latency + bytes / bytes_usec : -1;
 }
 
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,

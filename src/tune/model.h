@@ -7,3 +7,7 @@
  * or the ranks cannot run it. Pure. */
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                      enum tt_algo algo, enum tt_proto proto);
+
+/* Put the figures of this host's rings and trees in their places among the constants. A hop inside
+ * the host is a hop over PCI; bandwidths are those of a rank, alike for every class of device. */
+void tt_model_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "nccl.h"
+#include "nccl/tuner.h"
 #include "program/program.h"
 
 #include <stdbool.h>
@@ -12,15 +13,17 @@ struct tt_gpu_model;
 struct tt_tune_host;
 struct tt_tuner; /* a tuner plugin's instance (plugin/tuner.h); NULL when there is none */
 
-struct tt_tune_env { /* what the choice may depend on; equal on all ranks */
-    int nranks, nnodes, ppn;
+struct tt_tune_env {         /* what the choice may depend on; equal on all ranks */
+    int nranks, nnodes, ppn; /* ppn: of the node that has most */
+    int least_local;         /* of the node that has least */
     int nchannels;
     int ncores;                      /* cores that the ranks of a host share; 0: unknown */
     bool all_direct;                 /* every rank can address every other's range */
     const struct tt_gpu_model *gpu;  /* of the machine that the devices play: its rings and trees,
                                       * chosen as NCCL does; borrowed; NULL: none */
     const struct tt_tune_host *host; /* measured figures; borrowed; NULL: the built-in ones */
-    bool crowded;                    /* ranks per host exceed its cores */
+    const ncclTunerConstants_v6_t *constants; /* as a tuner plugin left them; borrowed; NULL: own */
+    bool crowded;                             /* ranks per host exceed its cores */
     bool deterministic;
     size_t slice_bytes;
     size_t inline_bytes; /* payload that rides in one slot line */
@@ -54,6 +57,14 @@ struct tt_tune_choice {
  * ncclInternalError. */
 ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
                             struct tt_tuner *tuner, struct tt_tune_choice *choice_out);
+
+/* The figures that the model predicts with, as tuner plugins of versions 5 and 6 are shown them:
+ * the machine's that the devices play, else this host's. */
+void tt_tune_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants_out);
+
+/* Log at init what NCCL logs of its model: the matrix of switches (ENV) and the table of latencies
+ * and bandwidths (TUNING) on rank 0, the thread thresholds (INIT) everywhere. */
+void tt_tune_report(const struct tt_tune_env *env, int rank);
 
 /* Read NCCL_ALGO and NCCL_PROTO as communicator init does.
  * Errors: ncclInvalidUsage naming the variable and the word that nobody knows. */

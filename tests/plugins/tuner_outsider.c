@@ -1,7 +1,10 @@
 /* A tuner plugin as a stranger writes it: with declarations of his own, taken from the published
- * tables, none of our headers. Built once for each of the versions 1 to 5 (OUTSIDER_VERSION).
+ * tables, none of our headers. Built once for each of the versions 1 to 6 (OUTSIDER_VERSION;
+ * OUTSIDER_TABLE is the symbol).
  * OUTSIDER_CHOICE "algorithm,protocol,channels" is its answer; OUTSIDER_FAIL=init or ask makes that
- * function fail; OUTSIDER_LOG names a file that gets one line for each call. */
+ * function fail; OUTSIDER_LOG names a file that gets one line for each call; OUTSIDER_NULL=init,
+ * ask or end leaves that function out; OUTSIDER_EDIT "place value,place value" sets constants of
+ * the model at init (versions 5 and 6: place counts the numbers of the struct). */
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -117,8 +120,8 @@ struct tuner {
     result_t (*ask)(int, size_t, int, int, int, int *, int *, int *);
     result_t (*destroy)(void);
 };
-__attribute__((visibility("default")))
-const struct tuner ncclTunerPlugin_v1 = {"Outsider", open_one, ask, end};
+__attribute__((visibility("default"))) struct tuner OUTSIDER_TABLE = {"Outsider", open_one, ask,
+                                                                      end};
 #else
 /* ---- versions with a context ---- */
 struct context {
@@ -159,8 +162,8 @@ struct tuner {
     result_t (*ask)(void *, int, size_t, int, int, int, int *, int *, int *);
     result_t (*destroy)(void *);
 };
-__attribute__((visibility("default")))
-const struct tuner ncclTunerPlugin_v2 = {"Outsider", open_context, ask, close_context};
+__attribute__((visibility("default"))) struct tuner OUTSIDER_TABLE = {"Outsider", open_context, ask,
+                                                                      close_context};
 #elif OUTSIDER_VERSION == 3
 static result_t ask(void *context, int collective, size_t bytes, int pipe, float **table,
                     int algorithms, int protocols, int *channels)
@@ -176,8 +179,8 @@ struct tuner {
     result_t (*ask)(void *, int, size_t, int, float **, int, int, int *);
     result_t (*destroy)(void *);
 };
-__attribute__((visibility("default")))
-const struct tuner ncclTunerPlugin_v3 = {"Outsider", open_context, ask, close_context};
+__attribute__((visibility("default"))) struct tuner OUTSIDER_TABLE = {"Outsider", open_context, ask,
+                                                                      close_context};
 #elif OUTSIDER_VERSION >= 4
 static result_t ask(void *context, int collective, size_t bytes, int pipe, float **table,
                     int algorithms, int protocols, int registered, int *channels)
@@ -196,20 +199,35 @@ struct tuner {
     result_t (*ask)(void *, int, size_t, int, float **, int, int, int, int *);
     result_t (*destroy)(void *);
 };
-__attribute__((visibility("default")))
-const struct tuner ncclTunerPlugin_v4 = {"Outsider", open_context, ask, close_context};
-#elif OUTSIDER_VERSION == 5
+__attribute__((visibility("default"))) struct tuner OUTSIDER_TABLE = {"Outsider", open_context, ask,
+                                                                      close_context};
+#elif OUTSIDER_VERSION >= 5
 struct domains {
     int count, least, most;
 };
 struct constants {
     double base[7][3], hop[3][7][3], bandwidths[5][4][3];
 };
+
+static void edit_constants(double *numbers)
+{
+    const char *text = getenv("OUTSIDER_EDIT");
+    for (; text && *text; text = strchr(text, ',')) {
+        unsigned place = 0;
+        double value = 0;
+        if (*text == ',') text++;
+        if (sscanf(text, "%u %lf", &place, &value) == 2 &&
+            place < sizeof(struct constants) / sizeof(double))
+            numbers[place] = value;
+    }
+}
+
 static result_t open_five(void **out, uint64_t communicator, size_t ranks, size_t nodes,
                           logger_t logger, struct domains *domains, struct constants *constants)
 {
     note("v5 comm %llx domains %d of %d..%d ring latency %.1f", (unsigned long long)communicator,
          domains->count, domains->least, domains->most, constants->base[1][2]);
+    edit_constants(&constants->base[0][0]);
     return open_context(ranks, nodes, logger, out);
 }
 
@@ -218,8 +236,35 @@ struct tuner {
     result_t (*init)(void **, uint64_t, size_t, size_t, logger_t, struct domains *,
                      struct constants *);
     result_t (*ask)(void *, int, size_t, int, float **, int, int, int, int *);
-    result_t (*finalize)(void *);
-};
-__attribute__((visibility("default")))
-const struct tuner ncclTunerPlugin_v5 = {"Outsider", open_five, ask, close_context};
+    result_t (*destroy)(void *); /* finalize, as it is called here */
+#if OUTSIDER_VERSION == 6
+    result_t (*chunk)(void *, int, size_t, int, int, int, size_t *);
 #endif
+};
+#if OUTSIDER_VERSION == 6
+static result_t chunk(void *context, int collective, size_t bytes, int algorithm, int protocol,
+                      int channels, size_t *chunk_bytes)
+{
+    const char *text = getenv("OUTSIDER_CHUNK");
+    (void)context;
+    note("chunk %d %zu of %d/%d on %d: %zu", collective, bytes, algorithm, protocol, channels,
+         *chunk_bytes);
+    if (text) *chunk_bytes = strtoul(text, NULL, 10);
+    return fails("chunk") ? 3 : 0;
+}
+__attribute__((visibility("default"))) struct tuner OUTSIDER_TABLE = {"Outsider", open_five, ask,
+                                                                      close_context, chunk};
+#else
+__attribute__((visibility("default"))) struct tuner OUTSIDER_TABLE = {"Outsider", open_five, ask,
+                                                                      close_context};
+#endif
+#endif
+
+__attribute__((constructor)) static void leave_out(void)
+{
+    const char *what = getenv("OUTSIDER_NULL");
+    if (!what) return;
+    if (!strcmp(what, "init")) OUTSIDER_TABLE.init = NULL;
+    if (!strcmp(what, "ask")) OUTSIDER_TABLE.ask = NULL;
+    if (!strcmp(what, "end")) OUTSIDER_TABLE.destroy = NULL;
+}

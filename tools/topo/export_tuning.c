@@ -69,7 +69,7 @@ static json_t *choices(const struct tt_gpu_model *model, enum tt_func func)
 json_t *export_tuning(const struct tt_topo_layout *layout)
 {
     struct tt_gpu_model model;
-    if (tt_gpu_model_make(layout, &model)) {
+    if (tt_gpu_model_make(layout, NULL, &model)) {
         topo_tell();
         return NULL;
     }

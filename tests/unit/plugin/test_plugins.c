@@ -159,8 +159,12 @@ static void another_wish_passes_a_plugin_over(void)
 static struct tt_tuner *open_tuner(const char *net_library)
 {
     struct tt_tuner *tuner = NULL;
-    const struct tt_tuner_config config = {
-        .comm_id = 0xabc, .nranks = 4, .nnodes = 2, .ppn = 2, .net_library = net_library};
+    const struct tt_tuner_config config = {.comm_id = 0xabc,
+                                           .nranks = 4,
+                                           .nnodes = 2,
+                                           .least_local = 2,
+                                           .most_local = 2,
+                                           .net_library = net_library};
     tt_tuner_open(&config, &tuner);
     return tuner;
 }
