@@ -3,7 +3,7 @@
  * possible edges and stays sparse.
  *
  *   board    64 B numbers of the last 8 operations | 64 B operations left | 8 cells of 64 B
- *   lines    per ring (sending peer, channel, conn): 32 slot headers of 128 B, head, pad
+ *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, pad
  *   payloads per ring: 8 * slice_bytes, page-aligned; taken in turn by the messages that need one
  *
  * The sender writes headers and payloads, the receiver writes `head`. */
@@ -32,7 +32,7 @@ struct tt_slot_line {
 _Static_assert(sizeof(struct tt_slot_line) == 2 * (size_t)TT_LINE_BYTES,
                "a slot header is two lines");
 
-#define TT_LINES 32 /* slots of a ring; a power of two. Small messages need no more than these */
+#define TT_LINES 64 /* slots of a ring; a power of two. Small messages need no more than these */
 
 struct tt_ring_lines {
     struct tt_slot_line line[TT_LINES];
