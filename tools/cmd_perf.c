@@ -3,6 +3,8 @@
 #include "launch.h"
 #include "tutti.h"
 
+#include "tune/host.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -87,6 +89,17 @@ static int check_options(char **args, int argc)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
+/* A file of `tutti tune` that is refused: ranks say so in the debug log only. */
+static void tell_figures(void)
+{
+    struct tt_tune_host host;
+    struct tt_tune_found found;
+    tt_tune_host_find(&host, &found);
+    if (!found.reason[0]) return;
+    fprintf(stderr, "tutti perf: %s is refused: %s; the built-in figures are used\n", found.path,
+            found.reason);
+}
+
 int cmd_perf(int argc, char **argv)
 {
     char program[PATH_MAX];
@@ -115,6 +128,7 @@ int cmd_perf(int argc, char **argv)
     options->name = "perf";
     status = check_options(args, argc);
     if (status || asks_help(argc, argv)) goto out;
+    tell_figures();
     status = launch_run(options);
 out:
     free(args);

@@ -5,40 +5,60 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { REPEATS = 5, CROWD_CORES_MOST = 16, BUDGET_SEC = 40 };
+enum { REPEATS = 15, SIZES_MOST = 16, CROWD_CORES_MOST = 4, BUDGET_SEC = 50, BUSY_PERCENT = 25 };
 
 struct tune_options {
     const char *output; /* NULL: the usual place */
-    bool quick, force, show, help;
+    bool quick, force, show;
+    long seconds; /* for everything */
+    long ranks[SIZES_MOST];
+    int nranks; /* entries of it */
 };
 
 static const char help_text[] =
-    "usage: tutti tune [--output FILE] [--quick] [--force]\n"
+    "usage: tutti tune [--output FILE] [--quick] [--force] [--seconds N]\n"
     "       tutti tune --show\n\n"
     "Measures in under a minute what the collectives of this machine are made of: a line\n"
     "handed to the other core, a switch between ranks that share one, bytes through user\n"
     "buffers, slots and sockets. Writes them to a file that every communicator then\n"
     "chooses by, in place of built-in figures. The file names the machine (processor and\n"
     "cores); elsewhere it is refused. Ranks that read different files use the built-in\n"
-    "figures. Behind them stand measured times of rings and trees, which the tuner plugin\n"
+    "figures. The network's two figures are those of sockets inside this host. Behind them stand "
+    "measured times of rings and trees, which the tuner plugin\n"
     "`tutti` uses with TUTTI_TUNER_MODEL=measured.\n\n"
     "  -o, --output FILE  where to write (TUTTI_TUNE_FILE, else ~/.config/tutti/machine.tune);\n"
     "                     - is standard output\n"
     "      --quick        figures only, no times of rings and trees (a few seconds)\n"
+    "      --ranks N,N,...  of which sizes rings and trees are timed (2,4,8)\n"
     "      --force        measure although others keep the cores busy\n"
+    "      --seconds N    give up what is not measured after so long (50; at most 600)\n"
     "      --show         print the figures in use and where they are from\n"
     "  -h, --help         this text\n\n"
-    "Exit status: 0 done, 1 not measured (busy machine, nowhere to write), 2 usage.\n\n"
+    "Exit status: 0 done, 1 not measured (busy machine, nowhere to write) or, for --show, a\n"
+    "file that is refused, 2 usage.\n\n"
     "examples:\n"
     "  tutti tune\n"
     "  tutti tune --quick -o -\n"
     "  TUTTI_TUNE_FILE=none tutti perf --ranks 4 allreduce     # with the built-in figures\n";
+
+/* "2,4,8" */
+static bool read_ranks(char *list, struct tune_options *options)
+{
+    char *save = NULL;
+    options->nranks = 0;
+    for (char *word = strtok_r(list, ",", &save); word; word = strtok_r(NULL, ",", &save)) {
+        if (options->nranks == SIZES_MOST) return false;
+        if (!tutti_parse_int(word, 2, 256, &options->ranks[options->nranks++])) return false;
+    }
+    return options->nranks > 0;
+}
 
 /* -1: go on. */
 static int parse(int argc, char **argv, struct tune_options *options)
@@ -54,6 +74,12 @@ static int parse(int argc, char **argv, struct tune_options *options)
         } else if (!strcmp(a, "-h") || !strcmp(a, "--help")) {
             fputs(help_text, stdout);
             return 0;
+        } else if (!strcmp(a, "--ranks") && i + 1 < argc) {
+            if (!read_ranks(argv[++i], options))
+                return tutti_usage_error("tune", "--ranks takes up to 16 numbers from 2 to 256");
+        } else if (!strcmp(a, "--seconds") && i + 1 < argc) {
+            if (!tutti_parse_int(argv[++i], 1, 600, &options->seconds))
+                return tutti_usage_error("tune", "--seconds takes a number from 1 to 600");
         } else if ((!strcmp(a, "-o") || !strcmp(a, "--output")) && i + 1 < argc) {
             options->output = argv[++i];
         } else if (!strncmp(a, "--output=", 9)) {
@@ -68,75 +94,117 @@ static int parse(int argc, char **argv, struct tune_options *options)
 
 static int show(void)
 {
-    char machine[TT_TUNE_MACHINE_BYTES], path[PATH_MAX];
+    char machine[TT_TUNE_MACHINE_BYTES];
     struct tt_tune_host host;
-    uint64_t hash = 0;
+    struct tt_tune_found found;
     tt_tune_machine_name(machine);
-    tt_tune_host_load(&host, &hash);
-    bool placed = tt_tune_host_path(path, sizeof(path));
-    printf("# %s\n", hash && placed ? path : "built-in figures");
+    tt_tune_host_find(&host, &found);
+    if (found.hash) {
+        printf("# %s\n", found.path);
+    } else if (found.reason[0]) {
+        printf("# built-in figures: %s is refused: %s\n", found.path, found.reason);
+    } else if (found.path[0]) {
+        printf("# built-in figures: there is no %s\n", found.path);
+    } else {
+        printf("# built-in figures\n");
+    }
     tt_tune_host_print(stdout, machine, &host);
-    return 0;
+    return found.reason[0] ? 1 : 0;
 }
 
 /* ---- measuring ---- */
 
-static bool others_are_busy(void)
+struct jiffies {
+    unsigned long long busy, all;
+};
+
+static bool read_jiffies(struct jiffies *jiffies_out)
 {
-    double load = 0;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (getloadavg(&load, 1) != 1 || load < 0.7 * (double)cores) return false;
-    fprintf(stderr,
-            "tutti tune: others use this machine (load %.1f on %ld cores); times would be "
-            "theirs\n",
-            load, cores);
+    unsigned long long n[8] = {0};
+    FILE *file = fopen("/proc/stat", "re");
+    /* NOLINTNEXTLINE(cert-err34-c): the kernel's numbers */
+    int got = file ? fscanf(file, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &n[0], &n[1],
+                            &n[2], &n[3], &n[4], &n[5], &n[6], &n[7])
+                   : 0;
+    if (file) fclose(file);
+    if (got < 8) return false;
+    unsigned long long idle = n[3] + n[4];
+    jiffies_out->all = n[0] + n[1] + n[2] + n[5] + n[6] + n[7] + idle;
+    jiffies_out->busy = jiffies_out->all - idle;
     return true;
 }
 
-static double oneshot(int nranks, const char *bytes)
+/* Looked at for half a second: a load average remembers what ended a minute ago. */
+static bool others_are_busy(void)
 {
-    const struct tune_run run = {.algo = "OneShot",
-                                 .nranks = nranks,
-                                 .least = bytes,
-                                 .most = bytes,
-                                 .operations = {"allreduce"},
-                                 .repeats = REPEATS};
+    const struct timespec pause = {0, 500000000};
+    struct jiffies before, after;
+    if (!read_jiffies(&before)) return false;
+    nanosleep(&pause, NULL);
+    if (!read_jiffies(&after) || after.all <= before.all) return false;
+    unsigned long long percent = 100 * (after.busy - before.busy) / (after.all - before.all);
+    if (percent < BUSY_PERCENT) return false;
+    fprintf(stderr,
+            "tutti tune: others use %llu %% of this machine's cores; times would be theirs\n",
+            percent);
+    return true;
+}
+
+/* Cores that this process may use. */
+static int usable_cores(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+    return count > 0 ? count : 1;
+}
+
+static double now_sec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* AllReduce of one size. */
+static double one_size(const char *algo, const char *bytes, struct tune_run run)
+{
+    run.algo = algo;
+    run.least = run.most = bytes;
+    run.operations[0] = "allreduce";
+    run.repeats = REPEATS;
     return tune_time(&run);
 }
 
-static double between_two(const char *algo, const char *bytes, bool over_network)
+static double oneshot(int nranks, const char *bytes, int cores, double end_sec)
 {
-    const struct tune_run run = {.algo = algo,
-                                 .nranks = 2,
-                                 .least = bytes,
-                                 .most = bytes,
-                                 .operations = {"allreduce"},
-                                 .repeats = REPEATS,
-                                 .over_network = over_network};
-    return tune_time(&run);
+    const struct tune_run run = {
+        .nranks = nranks, .cores = cores, .timeout_sec = end_sec - now_sec()};
+    return one_size("OneShot", bytes, run);
 }
 
-static struct tune_samples measure(void)
+static double by_sockets(const char *bytes, double end_sec)
 {
-    struct tune_samples s = {.cores = (int)sysconf(_SC_NPROCESSORS_ONLN),
-                             .oneshot_8 = -1,
-                             .oneshot_64k = -1,
-                             .direct_1m = -1,
-                             .crowd2_8 = -1,
-                             .crowd4_8 = -1,
-                             .crowd2_64k = -1};
-    if (s.cores > 1) {
-        s.oneshot_8 = oneshot(2, "8");
-        s.oneshot_64k = oneshot(2, "64K");
-        s.direct_1m = between_two("Direct", "1M", false);
+    const struct tune_run run = {
+        .nranks = 2, .over_network = true, .timeout_sec = end_sec - now_sec()};
+    return one_size("Ring", bytes, run);
+}
+
+static struct tune_samples measure(double end_sec)
+{
+    int usable = usable_cores();
+    int crowd = usable < CROWD_CORES_MOST ? usable : CROWD_CORES_MOST;
+    struct tune_samples s = {.cores = crowd, .oneshot_8 = -1, .oneshot_64k = -1, .direct_1m = -1};
+    if (usable > 1) {
+        s.oneshot_8 = oneshot(2, "8", 0, end_sec);
+        s.oneshot_64k = oneshot(2, "64K", 0, end_sec);
+        const struct tune_run pair = {.nranks = 2, .timeout_sec = end_sec - now_sec()};
+        s.direct_1m = one_size("Direct", "1M", pair);
     }
-    if (s.cores <= CROWD_CORES_MOST) {
-        s.crowd2_8 = oneshot(2 * s.cores, "8");
-        s.crowd4_8 = oneshot(4 * s.cores, "8");
-        s.crowd2_64k = oneshot(2 * s.cores, "64K");
-    }
-    s.net_8 = between_two("Ring", "8", true);
-    s.net_1m = between_two("Ring", "1M", true);
+    s.crowd2_8 = oneshot(2 * crowd, "8", crowd, end_sec);
+    s.crowd4_8 = oneshot(4 * crowd, "8", crowd, end_sec);
+    s.crowd2_64k = oneshot(2 * crowd, "64K", crowd, end_sec);
+    s.net_8 = by_sockets("8", end_sec);
+    s.net_1m = by_sockets("1M", end_sec);
     return s;
 }
 
@@ -155,29 +223,24 @@ static void write_row(void *context, const char *operation, size_t bytes, double
             row->nranks, bytes, usec);
 }
 
-static void write_times(FILE *out)
+static void write_times(FILE *out, const struct tune_options *options, double end_sec)
 {
     static const char *const protos[] = {"ll", "ll128", "simple"};
-    static const int sizes[] = {2, 4, 8};
-    time_t end = time(NULL) + BUDGET_SEC;
-    for (size_t k = 0; k < 2 * 3 * 3; k++) {
+    for (size_t k = 0; k < 6 * (size_t)options->nranks; k++) {
         bool tree = k % 2 != 0;
-        struct row_context row = {out, tree ? "tree" : "ring", protos[k / 2 % 3], sizes[k / 6]};
+        struct row_context row = {out, tree ? "tree" : "ring", protos[k / 2 % 3],
+                                  (int)options->ranks[k / 6]};
         struct tune_run run = {.algo = row.algo,
                                .proto = row.proto,
                                .nranks = row.nranks,
                                .least = "1K",
                                .most = "4M",
                                .operations = {"allreduce"},
-                               .repeats = 1};
+                               .repeats = 1,
+                               .timeout_sec = end_sec - now_sec()};
         static const char *const rest[] = {"broadcast", "reduce", "allgather", "reducescatter"};
         for (size_t i = 0; !tree && i < 4; i++)
             run.operations[i + 1] = rest[i];
-        if (time(NULL) >= end) {
-            fprintf(stderr, "tutti tune: no time left for %s %s over %d ranks\n", row.algo,
-                    row.proto, row.nranks);
-            continue;
-        }
         tune_run(&run, write_row, &row);
     }
 }
@@ -200,16 +263,22 @@ static int write_all(FILE *out, const struct tune_options *options)
     char machine[TT_TUNE_MACHINE_BYTES];
     struct tt_tune_host host;
     unsigned kept = 0;
-    const struct tune_samples samples = measure();
+    double end_sec = now_sec() + (double)options->seconds;
+    const struct tune_samples samples = measure(end_sec);
     tune_fit(&samples, &host, &kept);
+    if (kept == (1U << TT_TUNE_FIGURES) - 1) {
+        fprintf(stderr, "tutti tune: nothing could be measured\n");
+        return 1;
+    }
     tt_tune_machine_name(machine);
     tt_tune_host_print(out, machine, &host);
+    fputs("# net_phase_usec and net_bytes_usec are of sockets inside this host\n", out);
     for (int f = 0; f < TT_TUNE_FIGURES; f++) {
         if (!(kept & (1U << f))) continue;
         fprintf(stderr, "tutti tune: %s could not be told from the times; built-in value\n",
                 tt_tune_host_name(f));
     }
-    if (!options->quick) write_times(out);
+    if (!options->quick) write_times(out, options, end_sec);
     return ferror(out) ? 1 : 0;
 }
 
@@ -225,10 +294,11 @@ static int write_file(const char *path, const struct tune_options *options)
         return 1;
     }
     int status = write_all(out, options);
-    if (fclose(out)) status = 1;
-    if (!status && rename(beside, path)) status = 1;
+    bool stored = !fclose(out) && (status || !rename(beside, path));
+    if (!stored) fprintf(stderr, "tutti tune: %s: %s\n", beside, strerror(errno));
+    status = status || !stored;
     if (status) {
-        fprintf(stderr, "tutti tune: %s: %s\n", path, strerror(errno));
+        fprintf(stderr, "tutti tune: %s is not written\n", path);
         unlink(beside);
         return 1;
     }
@@ -238,7 +308,7 @@ static int write_file(const char *path, const struct tune_options *options)
 
 int cmd_tune(int argc, char **argv)
 {
-    struct tune_options options = {0};
+    struct tune_options options = {.seconds = BUDGET_SEC, .ranks = {2, 4, 8}, .nranks = 3};
     char path[PATH_MAX];
     int status = parse(argc, argv, &options);
     if (status >= 0) return status;

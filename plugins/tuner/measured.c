@@ -10,6 +10,7 @@
 enum { LINE_BYTES = 256 };
 
 struct reading {
+    char machine[TUNER_MACHINE_BYTES];
     struct tuner_measured *measured;
     const struct tuner_size *size;
     const struct tuner_notes *notes;
@@ -34,7 +35,7 @@ static bool read_line(const struct reading *reading, const char *line, int numbe
     size_t nranks = 0, nnodes = 0;
     struct tuner_point point = {0};
     int end = -1;
-    if (strncmp(line, "time ", 5) != 0) return true;
+    if (strncmp(line, "time", 4) != 0) return true;
     /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit loses its line below */
     int got = sscanf(line, "time %31s %31s %31s %zu %zu %zu %lf %n", words[0], words[1], words[2],
                      &nranks, &nnodes, &point.bytes, &point.usec, &end);
@@ -52,6 +53,15 @@ static bool read_line(const struct reading *reading, const char *line, int numbe
     return append(reading->measured, &point);
 }
 
+/* True for the line that says that the table is another machine's. */
+static bool is_foreign(const struct reading *reading, const char *line, int number)
+{
+    if (strncmp(line, "machine ", 8) != 0 || !strcmp(line + 8, reading->machine)) return false;
+    tuner_complain(reading->notes, number, "measured on '%.100s', this is '%.100s': it is refused",
+                   line + 8, reading->machine);
+    return true;
+}
+
 static int series_of(const struct tuner_point *point)
 {
     return (point->func * TUNER_ALGOS + point->algo) * TUNER_PROTOS + point->proto;
@@ -67,7 +77,8 @@ static int by_series_and_bytes(const void *left, const void *right)
 bool tuner_measured_parse(struct tuner_measured *measured, const char *text, size_t bytes,
                           const struct tuner_size *size, const struct tuner_notes *notes)
 {
-    const struct reading reading = {measured, size, notes};
+    struct reading reading = {.measured = measured, .size = size, .notes = notes};
+    tuner_machine_name(reading.machine);
     int number = 0;
     *measured = (struct tuner_measured){NULL, 0};
     for (const char *at = text, *end = text + bytes; at < end;) {
@@ -77,9 +88,11 @@ bool tuner_measured_parse(struct tuner_measured *measured, const char *text, siz
         number++;
         snprintf(line, sizeof(line), "%.*s", (int)(stop - at < LINE_BYTES ? stop - at : LINE_BYTES),
                  at);
-        if (!read_line(&reading, line, number)) {
+        line[strcspn(line, "\r")] = '\0';
+        bool foreign = is_foreign(&reading, line, number);
+        if (foreign || !read_line(&reading, line, number)) {
             tuner_measured_free(measured);
-            return false;
+            return foreign;
         }
         at = stop + 1;
     }

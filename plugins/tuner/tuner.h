@@ -59,7 +59,10 @@ const struct tuner_rule *tuner_rules_next(const struct tuner_rules *rules,
 double tuner_mi300_time(const struct tuner_size *size, const struct tuner_question *question,
                         int algo, int proto);
 
-/* ---- times that `tutti tune` measured (measured.c) ---- */
+/* ---- times that `tutti tune` measured (measured.c, machine.c) ---- */
+enum { TUNER_MACHINE_BYTES = 160 };
+void tuner_machine_name(char name[TUNER_MACHINE_BYTES]);
+
 struct tuner_point {
     int func, algo, proto;
     size_t bytes;
@@ -69,7 +72,8 @@ struct tuner_measured {
     struct tuner_point *points; /* owned; ascending by function, algorithm, protocol, bytes */
     size_t count;
 };
-/* Read the rows of the table that are about this size of communicator. False: out of memory. */
+/* Read the rows of the table that are about this size of communicator. A table that names another
+ * machine is refused: told, and nothing is measured. False: out of memory. */
 bool tuner_measured_parse(struct tuner_measured *measured, const char *text, size_t bytes,
                           const struct tuner_size *size, const struct tuner_notes *notes);
 void tuner_measured_free(struct tuner_measured *measured);

@@ -35,7 +35,7 @@ int tuner_proto_number(const char *word)
 
 void tuner_complain(const struct tuner_notes *notes, int line, const char *fmt, ...)
 {
-    char text[256];
+    char text[384];
     va_list args;
     if (!notes->log) return;
     va_start(args, fmt);

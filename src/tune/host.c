@@ -117,17 +117,32 @@ static bool read_figure(struct reading *reading, const char *word, const char *v
     return false;
 }
 
+static bool check_time(struct reading *reading, const char *line, int number)
+{
+    size_t bytes = 0;
+    int end = -1, nranks = 0, nnodes = 0;
+    double usec = 0;
+    /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is refused below */
+    int got = sscanf(line, "time %*31s %*31s %*31s %d %d %zu %lf%n", &nranks, &nnodes, &bytes,
+                     &usec, &end);
+    if (got == 4 && end > 0 && !line[end] && nranks > 0 && nnodes > 0 && usec > 0) return true;
+    snprintf(reading->reason, reading->reason_bytes, "line %d: '%.60s' is no measured time", number,
+             line);
+    return false;
+}
+
 static bool read_line(struct reading *reading, char *line, int number)
 {
-    if (!line[0] || line[0] == '#' || !strncmp(line, "time ", 5)) return true;
-    char *value = strchr(line, ' ');
-    if (value) *value++ = '\0';
     if (number == 1) {
-        if (!strcmp(line, "tutti-tune") && value && !strcmp(value, "1")) return true;
+        if (!strcmp(line, "tutti-tune 1")) return true;
         snprintf(reading->reason, reading->reason_bytes,
                  "line 1: it does not begin with 'tutti-tune 1'");
         return false;
     }
+    if (!strncmp(line, "time", 4)) return check_time(reading, line, number);
+    if (!line[0] || line[0] == '#') return true;
+    char *value = strchr(line, ' ');
+    if (value) *value++ = '\0';
     if (strcmp(line, "machine") != 0) return read_figure(reading, line, value ? value : "", number);
     reading->named = true;
     if (value && !strcmp(value, reading->machine)) return true;
@@ -137,15 +152,21 @@ static bool read_line(struct reading *reading, char *line, int number)
 }
 
 /* What is still missing at the end. */
-static bool complete(struct reading *reading)
+static bool complete(struct reading *reading, int number, bool cut)
 {
+    if (cut) {
+        snprintf(reading->reason, reading->reason_bytes, "line %d: it ends in the middle of a line",
+                 number);
+        return false;
+    }
     if (!reading->named) {
         snprintf(reading->reason, reading->reason_bytes, "it does not name its machine");
         return false;
     }
     for (int f = 0; f < TT_TUNE_FIGURES; f++) {
         if (reading->seen & (1U << f)) continue;
-        snprintf(reading->reason, reading->reason_bytes, "it has no %s", figures[f].name);
+        snprintf(reading->reason, reading->reason_bytes, "it has no %s; it ends with line %d",
+                 figures[f].name, number);
         return false;
     }
     return true;
@@ -167,7 +188,8 @@ ncclResult_t tt_tune_host_parse(const char *text, const char *machine,
         if (*at == '\r') at++;
         if (*at == '\n') at++;
     }
-    if (!complete(&reading)) return ncclInvalidUsage;
+    bool cut = *text && text[strlen(text) - 1] != '\n';
+    if (!complete(&reading, number, cut)) return ncclInvalidUsage;
     *host_out = host;
     return ncclSuccess;
 }
@@ -194,14 +216,15 @@ bool tt_tune_host_path(char *path, size_t path_bytes)
     return home && *home;
 }
 
-/* Text of the file, owned; NULL with a reason, or without one when there is no file. */
+/* Text of the file, owned; NULL with a reason. A missing file is one where it was asked for. */
 static char *read_text(const char *path, char *reason, size_t reason_bytes)
 {
     struct stat st;
     char *text = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
-        if (errno != ENOENT) snprintf(reason, reason_bytes, "%s", strerror(errno));
+        bool usual = errno == ENOENT && !tt_param_is_set("TUTTI_TUNE_FILE");
+        if (!usual) snprintf(reason, reason_bytes, "%s", strerror(errno));
         return NULL;
     }
     if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MOST) {
@@ -227,24 +250,29 @@ static uint64_t hash_of(const struct tt_tune_host *host)
     return hash ? hash : 1;
 }
 
+void tt_tune_host_find(struct tt_tune_host *host_out, struct tt_tune_found *found_out)
+{
+    struct tt_tune_found *found = found_out;
+    char machine[TT_TUNE_MACHINE_BYTES];
+    *host_out = tt_tune_host_default;
+    found->path[0] = found->reason[0] = '\0';
+    found->hash = 0;
+    if (!tt_tune_host_path(found->path, sizeof(found->path))) return;
+    char *text = read_text(found->path, found->reason, sizeof(found->reason));
+    if (!text) return;
+    tt_tune_machine_name(machine);
+    if (!tt_tune_host_parse(text, machine, host_out, found->reason, sizeof(found->reason)))
+        found->hash = hash_of(host_out);
+    free(text);
+}
+
 void tt_tune_host_load(struct tt_tune_host *host_out, uint64_t *hash_out)
 {
-    char path[4096], machine[TT_TUNE_MACHINE_BYTES], reason[512] = "";
-    *host_out = tt_tune_host_default;
-    *hash_out = 0;
-    if (!tt_tune_host_path(path, sizeof(path))) return;
-    char *text = read_text(path, reason, sizeof(reason));
-    if (text) {
-        tt_tune_machine_name(machine);
-        if (!tt_tune_host_parse(text, machine, host_out, reason, sizeof(reason))) {
-            *hash_out = hash_of(host_out);
-            tt_info(TT_LOG_TUNING, "figures of this machine are those of %s", path);
-        }
-    }
-    free(text);
-    if (reason[0]) {
-        tt_warn("%s is refused: %s; the built-in figures are used, `tutti tune` measures this "
-                "machine",
-                path, reason);
-    }
+    struct tt_tune_found found;
+    tt_tune_host_find(host_out, &found);
+    *hash_out = found.hash;
+    if (found.hash) tt_info(TT_LOG_TUNING, "figures of this machine are those of %s", found.path);
+    if (!found.reason[0]) return;
+    tt_warn("%s is refused: %s; the built-in figures are used, `tutti tune` measures this machine",
+            found.path, found.reason);
 }

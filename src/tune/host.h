@@ -31,9 +31,10 @@ enum { TT_TUNE_MACHINE_BYTES = 160 };
 /* One line that is equal on machines with the same processor and number of cores. */
 void tt_tune_machine_name(char name[TT_TUNE_MACHINE_BYTES]);
 
-/* Read figures written for `machine`. Lines that begin with "time" or # are others'.
- * Errors: ncclInvalidUsage, *reason_out (of reason_bytes) says in a sentence what is wrong with the
- * file: another machine's, a line that means nothing, a figure missing or absurd. */
+/* Read figures written for `machine`. Lines that begin with # are remarks, those with "time" are
+ * for tuner plugins, but must be whole. Errors: ncclInvalidUsage, *reason_out (of reason_bytes)
+ * says in a sentence what is wrong with the file: another machine's, a line that means nothing or
+ * is cut, a figure missing or absurd. */
 ncclResult_t tt_tune_host_parse(const char *text, const char *machine,
                                 struct tt_tune_host *host_out, char *reason, size_t reason_bytes);
 /* Head and figures of the file; what `tutti tune` adds comes behind. */
@@ -42,6 +43,13 @@ void tt_tune_host_print(FILE *out, const char *machine, const struct tt_tune_hos
 /* Where the file is: TUTTI_TUNE_FILE, else ~/.config/tutti/machine.tune. False: there is no place,
  * or TUTTI_TUNE_FILE is "none". */
 bool tt_tune_host_path(char *path, size_t path_bytes);
-/* Read this machine's file if there is one; else, or when it is refused (told), the default.
- * *hash_out: equal for equal figures, 0 for the default. */
+
+struct tt_tune_found {
+    char path[4096];  /* of the file; "": there is no place for one */
+    char reason[512]; /* why it is refused; "": it is not, or there is none */
+    uint64_t hash;    /* equal for equal figures; 0: the built-in ones */
+};
+/* This machine's file if there is one; else, or when it is refused, the default. */
+void tt_tune_host_find(struct tt_tune_host *host_out, struct tt_tune_found *found_out);
+/* The same, told in the log. *hash_out as above. */
 void tt_tune_host_load(struct tt_tune_host *host_out, uint64_t *hash_out);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -37,19 +38,33 @@ static void set_environment(const struct tune_run *run)
     if (run->over_network) setenv("NCCL_SHM_DISABLE", "1", 1);
 }
 
+/* As on a smaller machine: what ranks that share cores do to each other does not need many. */
+static void pin(int cores)
+{
+    cpu_set_t all, few;
+    CPU_ZERO(&few);
+    if (cores <= 0 || sched_getaffinity(0, sizeof(all), &all)) return;
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&few) < cores; cpu++) {
+        if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &few);
+    }
+    sched_setaffinity(0, sizeof(few), &few); /* fails: the cores are left as they are */
+}
+
 /* The child: never returns. */
 static void start_perf(const struct tune_run *run, int to)
 {
-    char ranks[16], repeats[16];
+    char ranks[16], repeats[16], timeout[16];
     char *args[ARGS_MOST];
     const char *const fixed[] = {"tutti", "perf", "--json",   "-c",      "0",      "-f",
                                  "8",     "-n",   "10",       "-w",      "3",      "-a",
-                                 "2",     "-T",   "30",       "--ranks", ranks,    "-N",
+                                 "2",     "-T",   timeout,    "--ranks", ranks,    "-N",
                                  repeats, "-b",   run->least, "-e",      run->most};
     size_t n = 0;
     snprintf(ranks, sizeof(ranks), "%d", run->nranks);
     snprintf(repeats, sizeof(repeats), "%d", run->repeats);
+    snprintf(timeout, sizeof(timeout), "%.1f", run->timeout_sec);
     set_environment(run);
+    pin(run->cores);
     for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
         args[n++] = strdup(fixed[i]);
     for (size_t i = 0; run->operations[i]; i++)
@@ -99,6 +114,12 @@ static bool finish(pid_t pid)
 bool tune_run(const struct tune_run *run, tune_seen seen, void *context)
 {
     int pipe_fds[2];
+    if (run->timeout_sec <= 0) {
+        fprintf(stderr, "tutti tune: no time left for %s%s%s over %d ranks%s\n", run->algo,
+                run->proto ? " " : "", run->proto ? run->proto : "", run->nranks,
+                run->over_network ? " by sockets" : "");
+        return false;
+    }
     if (pipe2(pipe_fds, O_CLOEXEC)) return false;
     pid_t pid = fork();
     if (pid == 0) start_perf(run, pipe_fds[1]);

@@ -14,6 +14,8 @@ struct tune_run {             /* one start of `tutti perf` */
     const char *operations[6]; /* ended by NULL */
     int repeats;               /* of the whole table; the least disturbed time counts */
     bool over_network;
+    int cores;          /* pinned to the first so many that this process may use; 0: to none */
+    double timeout_sec; /* given up then; 0 or less: not even started (said) */
 };
 /* Called for each size of each operation with the least time over the repeats. */
 typedef void (*tune_seen)(void *context, const char *operation, size_t bytes, double usec);
@@ -24,7 +26,7 @@ double tune_time(const struct tune_run *run);
 
 /* Times in microseconds from which the figures follow; -1: not measured. AllReduce of floats. */
 struct tune_samples {
-    int cores;
+    int cores;                     /* that the crowd shares */
     double oneshot_8, oneshot_64k; /* 2 ranks, a core each */
     double direct_1m;              /* 2 ranks */
     double crowd2_8, crowd4_8;     /* one-shot, 2 and 4 ranks per core, 8 bytes */

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""tune.py TUTTI PROGRAM TUNER_PLUGIN: `tutti tune` measures and writes a file, communicators predict and choose by it, and files of other
+machines, cut and garbled ones are refused with a sentence that users see. Figures are not judged: the machine may be busy."""
+import os, re, subprocess, sys, tempfile
+
+TUTTI, PROGRAM, PLUGIN = sys.argv[1:4]
+FIGURES = ["phase_usec", "switch_usec", "net_phase_usec", "touch_usec", "direct_bytes_usec", "slot_bytes_usec",
+           "crowded_slot_bytes_usec", "net_bytes_usec"]
+for name in [n for n in os.environ if n.startswith(("NCCL_", "TUTTI_TUNE"))]:
+    del os.environ[name]
+
+
+def check(good, what):
+    if not good:
+        sys.exit(f"wrong: {what}")
+
+
+def tutti(*words, status=0, **settings):
+    done = subprocess.run([TUTTI, *words], env=dict(os.environ, **settings), capture_output=True, text=True, timeout=500)
+    check(done.returncode == status, f"{words}: exit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout, done.stderr
+
+
+def figures(text):
+    return {w: float(v) for w, v in re.findall(r"^(\w+) ([\d.e+-]+)$", text, re.M) if w in FIGURES}
+
+
+def show(path, status=0):
+    return tutti("tune", "--show", status=status, TUTTI_TUNE_FILE=path)[0]
+
+
+def log(folder, path, **settings):
+    """The INFO log of two ranks that read the file."""
+    for name in os.listdir(folder):
+        if name.startswith("log."):
+            os.unlink(os.path.join(folder, name))
+    tutti("run", "-n", "2", PROGRAM, "2", TUTTI_TUNE_FILE=path, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,TUNING",
+          NCCL_DEBUG_FILE=os.path.join(folder, "log.%p"), **settings)
+    return "".join(open(os.path.join(folder, n)).read() for n in sorted(os.listdir(folder)) if n.startswith("log."))
+
+
+def write(path, text):
+    with open(path, "w") as file:
+        file.write(text)
+    return path
+
+
+def cell(text, func, number):
+    """Latency and bandwidth of the n-th combination of the blocks of a function."""
+    rows = re.findall(rf"NCCL INFO +{func} \|(.*)$", text, re.M)
+    found = [(float(l), float(b)) for row in rows for l, b in re.findall(r" *([\d.]+)/ *([\d.]+) \|", row)]
+    check(found, f"no table in {text[:2000]}")
+    return found[number]
+
+
+def measure(folder):
+    """A file that has all figures, sane ones, and measured times; written nowhere when it cannot be."""
+    path = os.path.join(folder, "new", "machine.tune")
+    _, said = tutti("tune", "--force", "--seconds", "600", "--ranks", "2", "--output", path)
+    check(f"wrote {path}" in said and os.listdir(os.path.dirname(path)) == ["machine.tune"], f"what it said: {said}")
+    text = open(path).read()
+    check(text.startswith("tutti-tune 1\nmachine ") and text.endswith("\n"), text[:200])
+    found = figures(text)
+    check(list(found) == FIGURES and all(value > 0 for value in found.values()), f"figures {found}")
+    check("# net_phase_usec and net_bytes_usec are of sockets inside this host" in text, "where the network's figures come from")
+    check("no time left" not in said and "could not be measured" not in said, f"what was not measured: {said}")
+    check(re.search(r"^time allreduce ring ll 2 1 1024 [\d.]+$", text, re.M), "measured times")
+    check({line.split()[4] for line in text.splitlines() if line.startswith("time ")} == {"2"}, "of two ranks")
+    shown = show(path)
+    check(shown.startswith(f"# {path}\n") and figures(shown) == found, f"--show: {shown}")
+    tutti("tune", "--force", "--quick", "--seconds", "1", status=1, TUTTI_TUNE_FILE="none")
+    tutti("tune", "--seconds", "0", status=2)
+    tutti("tune", "--ranks", "2,x", status=2)
+    tutti("tune", "--force", "--quick", "--seconds", "1", "--output", "/proc/no/such/file", status=1)
+    return text
+
+
+def obey(folder, text):
+    """Communicators read it; other figures, other predictions and choices."""
+    path = write(os.path.join(folder, "own"), text)
+    said = log(folder, path)
+    check(said.count(f"figures of this machine are those of {path}") == 2, "both ranks read it")
+    plain = re.sub(r"^slot_bytes_usec .*", "slot_bytes_usec 1000", re.sub(r"^direct_bytes_usec .*", "direct_bytes_usec 50000",
+                   text, flags=re.M), flags=re.M)
+    faster = plain.replace("slot_bytes_usec 1000\n", "slot_bytes_usec 4000\n", 1)
+    few = {"NCCL_MAX_CTAS": "1"}
+    ring = 5  # Ring, Simple
+    one = cell(log(folder, write(path, plain), **few), "AllReduce", ring)[1]
+    four = cell(log(folder, write(path, faster), **few), "AllReduce", ring)[1]
+    check(one > 0 and abs(four - 4 * one) < 0.5, f"four times the bandwidth through slots: {one}, {four}")
+    big = "AllReduce: 8388608 Bytes -> Algo (\\w+)"
+    check(set(re.findall(big, log(folder, write(path, plain)))) == {"DIRECT"}, "fast user buffers are used")
+    slow = plain.replace("direct_bytes_usec 50000\n", "direct_bytes_usec 2\n")
+    check("DIRECT" not in re.findall(big, log(folder, write(path, slow))), "slow user buffers are not")
+    measured = dict(NCCL_TUNER_PLUGIN=os.path.abspath(PLUGIN), TUTTI_TUNER_MODEL="measured")
+    said = log(folder, write(path, text), **measured)
+    own = said
+    said = log(folder, write(path, re.sub("^machine .*", "machine Else", text, flags=re.M)), **measured)
+    check("own:2: measured on 'Else', this is '" in said and "0 measured times" in said, "the tuner refuses others' times")
+    check(re.search(r"TUNER/Tutti: \d+ measured times for 2 ranks on 1 nodes from", own), "the tuner reads the times")
+
+
+def refuse(folder, text):
+    """Everybody says so, without NCCL_DEBUG, and goes on with the built-in figures."""
+    path = os.path.join(folder, "bad")
+    machine = re.search(r"^machine (.*)$", text, re.M).group(1)
+    head = text[:text.index("# net_phase")]
+    lines = head.count("\n")
+    cases = [(text.replace(machine, "Other, 512 cores"), f"it was measured on 'Other, 512 cores', this is '{machine}'"),
+             (head[:-4], f"line {lines}: it ends in the middle of a line"),
+             (head[:head.rindex("net_bytes")], f"it has no net_bytes_usec; it ends with line {lines - 1}"),
+             (head.replace("touch_usec ", "touch_usec x"), "line 6: touch_usec is x"),
+             (head + "time allreduce ring ll 2 1 \n", f"line {lines + 1}: 'time allreduce ring ll 2 1 ' is no measured time"),
+             (head + "\x01\x02\n", f"line {lines + 1}: nobody knows '\x01\x02'"),
+             ("", "line 1: it does not begin with 'tutti-tune 1'")]
+    builtin = figures(show("none"))
+    for bad, reason in cases:
+        write(path, bad)
+        shown = show(path, status=1)
+        check(shown.startswith(f"# built-in figures: {path} is refused: {reason}"), f"--show: {shown}, not {reason}")
+        check(figures(shown) == builtin, "the built-in figures")
+        check("is refused" in log(folder, path), "the log's warning")
+    perf = ["perf", "--ranks", "2", "-b", "64", "-e", "64", "-n", "1", "-w", "0", "allreduce"]
+    _, said = tutti(*perf, TUTTI_TUNE_FILE=write(path, cases[0][0]))
+    check(f"tutti perf: {path} is refused: {cases[0][1]}; the built-in figures are used" in said, f"perf: {said}")
+    _, said = tutti(*perf, TUTTI_TUNE_FILE=os.path.join(folder, "missing"))
+    check("missing is refused: No such file or directory" in said, f"perf, no file: {said}")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    os.environ["HOME"] = folder
+    text = measure(folder)
+    obey(folder, text)
+    refuse(folder, text)
+print("measured, obeyed, refused")
