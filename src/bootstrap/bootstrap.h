@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 struct tt_member;
+struct tt_transport;
 struct tt_bootstrap; /* one communicator's membership; opaque */
 
 /* Make a 128-byte id: opens the root socket in this process (or takes NCCL_COMM_ID's address).
@@ -108,6 +109,18 @@ ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char
  * is outstanding); the sentence says which. */
 bool tt_bootstrap_exited(struct tt_bootstrap *bootstrap, char *sentence, size_t sentence_bytes);
 bool tt_bootstrap_someone_exited(const struct tt_bootstrap *bootstrap); /* one load */
+/* Whether it was this one; how many collectives, modulo 2^32, the exited rank with the fewest had
+ * begun. */
+bool tt_bootstrap_rank_exited(struct tt_bootstrap *bootstrap, int rank);
+uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *bootstrap);
+
+struct tt_bootstrap_hooks { /* called under the service's lock: must neither wait nor lock */
+    uint32_t (*begun)(const struct tt_transport *transport); /* collectives begun here */
+    const struct tt_transport *transport;                    /* borrowed until hooked again */
+    void (*exited)(void);                                    /* somebody exited */
+};
+/* Set what the membership asks and tells its owner; NULL: nothing any more. */
+void tt_bootstrap_hook(struct tt_bootstrap *bootstrap, const struct tt_bootstrap_hooks *hooks);
 
 /* Host and pid of a rank, for reports. Valid until leave. */
 const char *tt_bootstrap_peer(const struct tt_bootstrap *bootstrap, int rank, int *pid_out);

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FAIL_BYTES (12 + TT_SENTENCE_BYTES)
+#define FAIL_BYTES (16 + TT_SENTENCE_BYTES)
 #define LINGER_NSEC 60000000000ull /* for ranks that never leave */
 #define WAIT_SLICE_NSEC 4000000ull
 
@@ -95,17 +95,33 @@ static void flood(struct tt_bootstrap *b, const struct tt_conn *except, uint16_t
     }
 }
 
-static void flood_fail(struct tt_bootstrap *b, const struct tt_conn *except, int rank,
-                       ncclResult_t rc, enum tt_fail_kind kind, const char *sentence)
+struct fail { /* what a FAIL frame says */
+    int rank;
+    ncclResult_t rc;
+    enum tt_fail_kind kind;
+    uint32_t begun; /* of an exit: collectives that the rank had begun */
+    const char *sentence;
+};
+
+static void flood_fail(struct tt_bootstrap *b, const struct tt_conn *except,
+                       const struct fail *fail)
 {
     unsigned char bytes[FAIL_BYTES];
     struct tt_wire wire;
     tt_wire_init(&wire, bytes, sizeof(bytes));
-    tt_wire_put32(&wire, (uint32_t)rank);
-    tt_wire_put32(&wire, (uint32_t)rc);
-    tt_wire_put32(&wire, kind);
-    tt_wire_put_text(&wire, sentence, TT_SENTENCE_BYTES);
+    tt_wire_put32(&wire, (uint32_t)fail->rank);
+    tt_wire_put32(&wire, (uint32_t)fail->rc);
+    tt_wire_put32(&wire, fail->kind);
+    tt_wire_put32(&wire, fail->begun);
+    tt_wire_put_text(&wire, fail->sentence, TT_SENTENCE_BYTES);
     flood(b, except, TT_FRAME_FAIL, bytes, sizeof(bytes));
+}
+
+static void flood_error(struct tt_bootstrap *b, const struct tt_conn *except, int rank,
+                        ncclResult_t rc, const char *sentence)
+{
+    const struct fail fail = {rank, rc, TT_FAIL_ERROR, 0, sentence};
+    flood_fail(b, except, &fail);
 }
 
 /* Say it once, in the thread that waits if there is one: that is whose call fails. */
@@ -148,16 +164,7 @@ void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char 
     va_start(args, fmt);
     vsnprintf(sentence, sizeof(sentence), fmt, args);
     va_end(args);
-    if (take_error(b, rc, sentence)) flood_fail(b, NULL, rank, rc, TT_FAIL_ERROR, sentence);
-}
-
-static void take_exit(struct tt_bootstrap *b, const char *sentence)
-{
-    if (b->someone_left) return;
-    b->someone_left = true;
-    snprintf(b->left_sentence, sizeof(b->left_sentence), "%s", sentence);
-    tt_info(TT_LOG_INIT, "comm 0x%llx: %s",
-            b->member ? (unsigned long long)b->member->comm_id : 0ull, sentence);
+    if (take_error(b, rc, sentence)) flood_error(b, NULL, rank, rc, sentence);
 }
 
 /* A revoked communicator stays usable here (shrink goes through it): only operations stop. */
@@ -167,7 +174,8 @@ static void take_revoke(struct tt_bootstrap *b, struct tt_conn *from, int rank,
     uint32_t none = 0;
     if (b->revoke_told) return;
     b->revoke_told = true;
-    flood_fail(b, from, rank, ncclRemoteError, TT_FAIL_REVOKE, sentence);
+    const struct fail fail = {rank, ncclRemoteError, TT_FAIL_REVOKE, 0, sentence};
+    flood_fail(b, from, &fail);
     if (b->revoked || !b->member) return;
     atomic_compare_exchange_strong(&b->member->abort, &none, (uint32_t)ncclRemoteError);
     tt_fail(ncclRemoteError, "comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id,
@@ -180,19 +188,19 @@ static void frame_fail(struct tt_bootstrap *b, struct tt_conn *conn, const unsig
     struct tt_wire wire;
     char sentence[TT_SENTENCE_BYTES];
     tt_wire_read(&wire, bytes, len);
-    int rank = (int)tt_wire_get32(&wire);
-    tt_wire_get32(&wire);
-    uint32_t kind = tt_wire_get32(&wire);
+    struct fail fail = {.rc = ncclRemoteError, .sentence = sentence};
+    fail.rank = (int)tt_wire_get32(&wire);
+    tt_wire_get32(&wire); /* the code there; here it is somebody else's failure */
+    fail.kind = (enum tt_fail_kind)tt_wire_get32(&wire);
+    fail.begun = tt_wire_get32(&wire);
     tt_wire_get_text(&wire, sentence, sizeof(sentence));
     if (wire.bad) return;
-    if (kind == TT_FAIL_REVOKE) {
-        take_revoke(b, conn, rank, sentence);
-    } else if (kind == TT_FAIL_EXIT) {
-        bool known = b->someone_left;
-        take_exit(b, sentence);
-        if (!known) flood_fail(b, conn, rank, ncclRemoteError, TT_FAIL_EXIT, sentence);
+    if (fail.kind == TT_FAIL_REVOKE) {
+        take_revoke(b, conn, fail.rank, sentence);
+    } else if (fail.kind == TT_FAIL_EXIT) {
+        if (tt_exit_note(b, fail.rank, fail.begun, sentence)) flood_fail(b, conn, &fail);
     } else if (take_error(b, ncclRemoteError, sentence)) {
-        flood_fail(b, conn, rank, ncclRemoteError, TT_FAIL_ERROR, sentence);
+        flood_fail(b, conn, &fail);
         leave_step(b);
     }
 }
@@ -417,6 +425,7 @@ static void tree_free(struct tt_bootstrap *b)
     sodium_free(b->secret);
     free(b->cards);
     free(b->records);
+    free(b->exited);
     if (b->memory) tuttiHostControlFree(b->memory, b->memory_bytes);
     pthread_cond_destroy(&b->changed);
     sodium_memzero(b, sizeof(*b));
@@ -452,9 +461,9 @@ void tt_tree_exit(struct tt_bootstrap *b, int code)
         snprintf(sentence, sizeof(sentence),
                  "rank %d on host %s (pid %d) exited (code %d) without ncclCommDestroy", b->rank,
                  b->cards ? b->cards[b->rank].host : "?", (int)getpid(), code);
-        if (!atomic_load(&b->error)) {
-            flood_fail(b, NULL, b->rank, ncclRemoteError, TT_FAIL_EXIT, sentence);
-        }
+        const struct fail fail = {b->rank, ncclRemoteError, TT_FAIL_EXIT, tt_exit_begun(b),
+                                  sentence};
+        if (!atomic_load(&b->error)) flood_fail(b, NULL, &fail);
     }
     flood(b, NULL, TT_FRAME_BYE, NULL, 0);
 }
@@ -513,7 +522,7 @@ void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sent
     tt_service_lock();
     if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
         take_words(b, sentence);
-        flood_fail(b, NULL, b->rank, rc, TT_FAIL_ERROR, sentence);
+        flood_error(b, NULL, b->rank, rc, sentence);
     }
     tt_service_unlock();
 }
@@ -544,21 +553,6 @@ ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *b, const char **sente
     bool worded = atomic_load_explicit(&b->worded, memory_order_acquire);
     if (sentence_out) *sentence_out = worded ? b->sentence : "";
     return (ncclResult_t)atomic_load_explicit(&b->error, memory_order_acquire);
-}
-
-bool tt_bootstrap_someone_exited(const struct tt_bootstrap *b)
-{
-    return atomic_load_explicit(&b->someone_left, memory_order_relaxed);
-}
-
-bool tt_bootstrap_exited(struct tt_bootstrap *b, char *sentence, size_t sentence_bytes)
-{
-    if (!atomic_load_explicit(&b->someone_left, memory_order_relaxed)) return false;
-    tt_service_lock();
-    bool left = b->someone_left;
-    if (left) snprintf(sentence, sentence_bytes, "%s", b->left_sentence);
-    tt_service_unlock();
-    return left;
 }
 
 const char *tt_bootstrap_peer(const struct tt_bootstrap *b, int rank, int *pid_out)

@@ -18,7 +18,7 @@ enum tt_tree_frame {
     TT_FRAME_UP = 16, /* seq 8, bytes 4: contributions of a subtree, preorder */
     TT_FRAME_DOWN,    /* seq 8: the whole table in rank order */
     TT_FRAME_MESSAGE, /* source 4, target 4, tag 4: routed */
-    TT_FRAME_FAIL,    /* rank 4, code 4, kind 4, sentence: flooded */
+    TT_FRAME_FAIL,    /* rank 4, code 4, kind 4, begun 4, sentence: flooded */
     TT_FRAME_DONE,    /* up: my subtree has left */
     TT_FRAME_BYE,     /* down: everybody has left; or: I go now, without error */
 };
@@ -98,6 +98,9 @@ struct tt_bootstrap {
     int waiting;               /* callers in tt_tree_wait */
     _Atomic bool someone_left; /* a rank exited without goodbye to its communicator */
     char left_sentence[TT_SENTENCE_BYTES];
+    uint32_t left_begun; /* collectives that the one with the fewest had begun, modulo 2^32 */
+    bool *exited;        /* owned, by rank; NULL: nobody */
+    struct tt_bootstrap_hooks hooks;
     bool leaving, done_sent, finished, abandoned;
     uint64_t linger_nsec; /* leaving: give up waiting for the others then */
     uint64_t hold_nsec;   /* leaving: keep `memory` until then */
@@ -132,6 +135,11 @@ const struct tt_conn_ops *tt_tree_up_ops(void);
 /* Wait until something changed, helping other work; lock held (released meanwhile).
  * Errors: the membership's, the member's abort, ncclTimeout after deadline_nsec (0: none). */
 ncclResult_t tt_tree_wait(struct tt_bootstrap *bootstrap, uint64_t deadline_nsec);
+
+/* exits.c, lock held. Note that a rank exited; false when that was known. */
+bool tt_exit_note(struct tt_bootstrap *bootstrap, int rank, uint32_t begun, const char *sentence);
+/* Collectives that this rank has begun. */
+uint32_t tt_exit_begun(const struct tt_bootstrap *bootstrap);
 
 /* exchange.c, for tree.c */
 void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,

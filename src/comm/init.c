@@ -209,7 +209,16 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
 static ncclResult_t start_watch(struct tt_comm *comm)
 {
     const struct tt_watch_subject subject = {
-        .member = &comm->member, .order = comm->order_used, .bootstrap = comm->bootstrap};
+        .member = &comm->member,
+        .order = comm->order_used,
+        .bootstrap = comm->bootstrap,
+        .transport = comm->transport,
+        .begun = tt_transport_begun,
+        .patience = tt_transport_patience,
+    };
+    const struct tt_bootstrap_hooks hooks = {
+        .begun = tt_transport_begun, .transport = comm->transport, .exited = tt_watch_wake};
+    tt_bootstrap_hook(comm->bootstrap, &hooks);
     return tt_watch_add(&subject, &comm->watch);
 }
 

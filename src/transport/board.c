@@ -109,6 +109,18 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
     return number;
 }
 
+uint32_t tt_transport_begun(const struct tt_transport *transport)
+{
+    const struct tt_board *board = transport->boards[transport->config.member->rank];
+    uint32_t most = (uint32_t)(atomic_load_explicit(&board->begun[0], memory_order_acquire) >> 32);
+    for (int i = 1; i < TT_SLOTS; i++) {
+        uint64_t stamp = atomic_load_explicit(&board->begun[i], memory_order_acquire);
+        uint32_t number = (uint32_t)(stamp >> 32);
+        if ((int32_t)(number - most) > 0) most = number;
+    }
+    return most;
+}
+
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t stamp, int rank)
 {
     const struct tt_board *board = transport->boards[rank];

@@ -22,3 +22,5 @@ struct tt_transport {
  * accepts NULL. */
 struct tt_net_edges *tt_net_edges_create(void);
 void tt_net_edges_destroy(struct tt_net_edges *edges);
+/* As tt_transport_patience(). Accepts NULL. */
+uint64_t tt_net_edges_patience(struct tt_net_edges *edges, int rank);

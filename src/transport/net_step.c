@@ -7,10 +7,15 @@
 #include "transport/net.h"
 #include "transport/serve.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#define ACCEPT_PATIENCE_NSEC 2000000000ull /* packets of the proof may be sent again and again */
+#define DATA_PATIENCE_NSEC 10000000000ull
+enum { LOCK_TRIES = 1000 };
 
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
 {
@@ -333,6 +338,34 @@ struct tt_net_edges *tt_net_edges_create(void)
     pthread_cond_init(&edges->bell, &clock);
     pthread_condattr_destroy(&clock);
     return edges;
+}
+
+/* A sender may have connected and gone before this side has seen it; a network of others need not
+ * tell that a connection ended. */
+static uint64_t edge_patience(const struct net_edge *edge)
+{
+    if (edge->phase == NET_ACCEPTING) return ACCEPT_PATIENCE_NSEC;
+    if (edge->phase != NET_READY) return 0;
+    return edge->edge.config->net->table == &tt_net_socket ? UINT64_MAX : DATA_PATIENCE_NSEC;
+}
+
+uint64_t tt_net_edges_patience(struct tt_net_edges *edges, int rank)
+{
+    uint64_t most = 0;
+    if (!edges) return 0;
+    int tries = 0;
+    while (pthread_mutex_trylock(&edges->lock)) {
+        if (++tries == LOCK_TRIES) return UINT64_MAX;
+        sched_yield();
+    }
+    for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
+        const struct tt_edge_key *key = &edge->edge.key;
+        if (key->peer != rank || key->sending) continue;
+        uint64_t patience = edge_patience(edge);
+        if (patience > most) most = patience;
+    }
+    pthread_mutex_unlock(&edges->lock);
+    return most;
 }
 
 void tt_net_edges_destroy(struct tt_net_edges *edges)

@@ -130,6 +130,12 @@ uint32_t tt_edge_next_message(struct tt_edge *edge);
 /* Number of this communicator's next collective operation (from 1); all ranks count alike. Called
  * when the operation starts, in issue order. Publishes it with its fingerprint for the peers. */
 uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint);
+/* How many that were, modulo 2^32; any thread. */
+uint32_t tt_transport_begun(const struct tt_transport *transport);
+/* How long what `rank` sent before its process ended may still be on its way, in nanoseconds: 0 in
+ * memory and without a connection; UINT64_MAX when the network will tell its end, or just now
+ * nobody can say. Never blocks. */
+uint64_t tt_transport_patience(struct tt_transport *transport, int rank);
 /* ncclInvalidUsage (told, naming both) when `rank`, in reach of this host's memory, is in an
  * operation of the same number with another fingerprint; for those who wait long. */
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t stamp, int rank);

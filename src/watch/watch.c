@@ -1,7 +1,7 @@
 /* The watchdog: one thread that looks a few times a second whether operations are being finished.
  * No progress for TUTTI_WATCHDOG seconds: one report. For TUTTI_TIMEOUT seconds: the communicator
- * is aborted with ncclTimeout. A process that exited without goodbye while work waits:
- * ncclRemoteError. Time in which this process itself was stopped does not count. */
+ * is aborted with ncclTimeout. A process that exited without goodbye while work waits for what it
+ * will never do: ncclRemoteError. Time in which this process itself was stopped does not count. */
 #include "watch/watch.h"
 
 #include "base/clock.h"
@@ -15,13 +15,16 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define TICK_NSEC 250000000ull
-#define EXIT_PATIENCE_NSEC 500000000ull /* work may still end after a peer's clean exit */
+#define EXIT_TICK_NSEC 20000000ull /* while somebody has exited and work waits */
+#define EXIT_PATIENCE_NSEC 500000000ull
 #define LISTED_WAITS 8
 #define NSEC 1000000000ull
 #define TT_WATCH_SENTENCE_BYTES 700
@@ -32,11 +35,14 @@ struct tt_watch {
     uint64_t served;     /* as last seen */
     uint64_t since_nsec; /* when it last changed, or work appeared */
     bool told;
+    bool alone; /* at the last look it waited for a rank that exited and sends no more */
 };
 
 struct watch_room {
     pthread_mutex_t lock;
     pthread_cond_t changed;
+    sem_t bell; /* wakes the thread; posted under any lock */
+    _Atomic bool has_bell;
     pthread_t thread;
     bool running, joinable;
     bool hooked; /* fork handlers are set */
@@ -95,6 +101,33 @@ static void report(struct tt_watch *watch, uint64_t issued, uint64_t now)
     }
 }
 
+/* Whether a wait is for a rank that exited and of which nothing more can come. */
+static bool waits_for_nobody(const struct tt_watch *watch, uint64_t idle_nsec)
+{
+    const struct tt_watch_subject *subject = &watch->subject;
+    struct tt_wait waits[LISTED_WAITS];
+    int count = tt_wait_list(subject->member, waits, LISTED_WAITS);
+    for (int i = 0; i < count && i < LISTED_WAITS; i++) {
+        if (!tt_bootstrap_rank_exited(subject->bootstrap, waits[i].peer)) continue;
+        if (idle_nsec >= subject->patience(subject->transport, waits[i].peer)) return true;
+    }
+    return false;
+}
+
+/* Somebody exited: in an operation which that rank never began, at once; in a wait for that rank
+ * when two looks found it and nothing was finished between them. */
+static bool waits_in_vain(struct tt_watch *watch, uint64_t idle_nsec)
+{
+    const struct tt_watch_subject *subject = &watch->subject;
+    if (!tt_bootstrap_someone_exited(subject->bootstrap)) return false;
+    if (!subject->transport) return idle_nsec >= EXIT_PATIENCE_NSEC;
+    uint32_t theirs = tt_bootstrap_exit_begun(subject->bootstrap);
+    if ((int32_t)(subject->begun(subject->transport) - theirs) > 0) return true;
+    bool before = watch->alone;
+    watch->alone = waits_for_nobody(watch, idle_nsec);
+    return before && watch->alone;
+}
+
 static void look(struct tt_watch *watch, uint64_t now)
 {
     char sentence[TT_WATCH_SENTENCE_BYTES];
@@ -104,9 +137,9 @@ static void look(struct tt_watch *watch, uint64_t now)
     if (served != watch->served || issued == served) {
         watch->served = served;
         watch->since_nsec = now;
-        watch->told = false;
-        return;
+        watch->told = watch->alone = false;
     }
+    if (issued == served) return;
     uint64_t idle_nsec = now - watch->since_nsec;
     if (tt_member_aborted(watch->subject.member)) return;
     if (room.report_nsec && idle_nsec >= room.report_nsec && !watch->told) {
@@ -118,17 +151,30 @@ static void look(struct tt_watch *watch, uint64_t now)
                  "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next",
                  (double)idle_nsec * 1e-9, (unsigned long long)served + 1);
         raise_abort(watch, ncclTimeout, sentence);
-    } else if (idle_nsec >= EXIT_PATIENCE_NSEC &&
+    } else if (waits_in_vain(watch, idle_nsec) &&
                tt_bootstrap_exited(watch->subject.bootstrap, sentence, sizeof(sentence))) {
         raise_abort(watch, ncclRemoteError, sentence);
     }
 }
 
-static struct timespec in_a_tick(void)
+/* Some subject has work while one of its ranks has exited. */
+static bool exit_pending(void)
+{
+    for (const struct tt_watch *watch = room.subjects; watch; watch = watch->next) {
+        const struct tt_order *order = watch->subject.order;
+        if (tt_bootstrap_someone_exited(watch->subject.bootstrap) &&
+            !tt_member_aborted(watch->subject.member) &&
+            atomic_load_explicit(&order->issued, memory_order_relaxed) != watch->served)
+            return true;
+    }
+    return false;
+}
+
+static struct timespec in_nsec(uint64_t nsec)
 {
     struct timespec at;
     clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_nsec += (long)TICK_NSEC;
+    at.tv_nsec += (long)nsec;
     if (at.tv_nsec >= (long)NSEC) {
         at.tv_nsec -= (long)NSEC;
         at.tv_sec++;
@@ -142,8 +188,10 @@ static void *watch_main(void *arg)
     (void)arg;
     pthread_mutex_lock(&room.lock);
     while (room.subjects) {
-        struct timespec until = in_a_tick();
-        pthread_cond_timedwait(&room.changed, &room.lock, &until);
+        struct timespec until = in_nsec(exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC);
+        pthread_mutex_unlock(&room.lock);
+        sem_timedwait(&room.bell, &until);
+        pthread_mutex_lock(&room.lock);
         uint64_t now = tt_now_nsec();
         uint64_t lost = now - last > 4 * TICK_NSEC ? now - last : 0; /* we were stopped */
         last = now;
@@ -174,6 +222,7 @@ static void fork_child(void)
 {
     pthread_mutex_init(&room.lock, NULL);
     pthread_cond_init(&room.changed, NULL);
+    if (room.has_bell) sem_init(&room.bell, 0, 0);
     room.running = room.joinable = false;
     room.subjects = NULL; /* each is freed when its communicator is */
 }
@@ -185,6 +234,8 @@ static ncclResult_t thread_start(void)
     if (room.running) return ncclSuccess;
     if (room.joinable) pthread_join(room.thread, NULL); /* it has left, or is about to */
     room.joinable = false;
+    if (!room.has_bell) sem_init(&room.bell, 0, 0);
+    room.has_bell = true;
     if (!room.hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
     room.hooked = true;
     sigset_t all, before;
@@ -206,7 +257,6 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     int64_t report_sec = tt_param_int("TUTTI_WATCHDOG");
     int64_t abort_sec = tt_param_int("TUTTI_TIMEOUT");
     *watch_out = NULL;
-    if (report_sec <= 0 && abort_sec <= 0) return ncclSuccess;
     struct tt_watch *watch = calloc(1, sizeof(*watch));
     if (!watch) return tt_fail(ncclSystemError, "watchdog: out of memory");
     watch->subject = *subject;
@@ -236,7 +286,7 @@ void tt_watch_remove(struct tt_watch *watch)
         link = &(*link)->next;
     if (*link) *link = watch->next;
     while (!room.subjects && room.running) { /* or another communicator was added meanwhile */
-        pthread_cond_broadcast(&room.changed);
+        sem_post(&room.bell);
         pthread_cond_wait(&room.changed, &room.lock);
     }
     bool join = !room.running && room.joinable;
@@ -245,4 +295,9 @@ void tt_watch_remove(struct tt_watch *watch)
     pthread_mutex_unlock(&room.lock);
     if (join) pthread_join(thread, NULL);
     free(watch);
+}
+
+void tt_watch_wake(void)
+{
+    if (atomic_load_explicit(&room.has_bell, memory_order_acquire)) sem_post(&room.bell);
 }

@@ -4,19 +4,30 @@
 
 #include "nccl.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct tt_member;
 struct tt_order;
 struct tt_bootstrap;
 struct tt_watch; /* one watched communicator; opaque */
 
+struct tt_transport;
+
 struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_member *member;
     const struct tt_order *order;
     struct tt_bootstrap *bootstrap;
+    /* What tells whether a rank that exited is waited for in vain; NULL: only time tells. */
+    struct tt_transport *transport;
+    uint32_t (*begun)(const struct tt_transport *transport);
+    uint64_t (*patience)(struct tt_transport *transport, int rank);
 };
 
-/* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT; *watch_out NULL when both are off). One
+/* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT, exits of other ranks). One
  * thread per process looks at all subjects while there are any. After tt_watch_remove() returned
  * nothing of the subject is touched. remove accepts NULL. */
 ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out);
 void tt_watch_remove(struct tt_watch *watch);
+/* Have the thread look at once. Any thread, never waits. */
+void tt_watch_wake(void);

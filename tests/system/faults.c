@@ -97,18 +97,13 @@ static ncclResult_t await_error(ncclComm_t comm)
     return state;
 }
 
-/* An operation that one rank will not take part in; the error it ends with. */
-static void stuck_operation(struct player *p, ncclComm_t comm)
+/* The error that a pending operation ends with, and the words of the next call. */
+static _Noreturn void finish_stuck(const struct player *p, ncclComm_t comm, cudaStream_t stream)
 {
-    float *buffer;
-    cudaStream_t stream;
-    if (cudaMalloc((void **)&buffer, COUNT * sizeof(float))) leave(p, ncclSuccess);
-    if (cudaStreamCreate(&stream)) leave(p, ncclSuccess);
-    atomic_fetch_add(&p->board->entered, 1);
-    ncclAllReduce(buffer, buffer, COUNT, ncclFloat32, ncclSum, comm, stream);
+    void *word;
     ncclResult_t rc = await_error(comm);
-    /* the next call says why */
-    ncclResult_t next = ncclAllReduce(buffer, buffer, 1, ncclFloat32, ncclSum, comm, stream);
+    if (cudaMalloc(&word, sizeof(float))) leave(p, ncclSuccess);
+    ncclResult_t next = ncclAllReduce(word, word, 1, ncclFloat32, ncclSum, comm, stream);
     if (next != rc) rc = ncclSuccess;
     struct seat *seat = &p->board->seats[p->place];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
@@ -118,6 +113,17 @@ static void stuck_operation(struct player *p, ncclComm_t comm)
     exit(0);
 }
 
+/* An operation that one rank will not take part in; the error it ends with. */
+static void stuck_operation(struct player *p, ncclComm_t comm)
+{
+    float *buffer;
+    cudaStream_t stream;
+    if (cudaMalloc((void **)&buffer, COUNT * sizeof(float))) leave(p, ncclSuccess);
+    if (cudaStreamCreate(&stream)) leave(p, ncclSuccess);
+    atomic_fetch_add(&p->board->entered, 1);
+    ncclAllReduce(buffer, buffer, COUNT, ncclFloat32, ncclSum, comm, stream);
+    finish_stuck(p, comm, stream);
+}
 static void one_good_operation(ncclComm_t comm)
 {
     float *buffer;
@@ -248,6 +254,49 @@ static void exits(struct player *p)
     exit(3);
 }
 
+/* A message that the one that exits never sends. */
+static void exits_before_message(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    float *buffer;
+    cudaStream_t stream;
+    if (p->place == 1) {
+        await_entered(p, 2);
+        exit(3);
+    }
+    if (cudaMalloc((void **)&buffer, COUNT * sizeof(float))) leave(p, ncclSuccess);
+    if (cudaStreamCreate(&stream)) leave(p, ncclSuccess);
+    ncclRecv(buffer, COUNT, ncclFloat32, 1, comm, stream);
+    atomic_fetch_add(&p->board->entered, 1);
+    finish_stuck(p, comm, stream);
+}
+
+/* What was sent before a clean exit arrives. */
+static void exits_after_message(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    int *buffer;
+    cudaStream_t stream;
+    ncclResult_t rc = ncclInternalError;
+    if (cudaMallocManaged((void **)&buffer, COUNT * sizeof(int), cudaMemAttachGlobal))
+        leave(p, ncclSuccess);
+    if (cudaStreamCreate(&stream)) leave(p, ncclSuccess);
+    for (int i = 0; i < COUNT; i++)
+        buffer[i] = p->place == 1 ? i : -1;
+    if (p->place == 1) {
+        await_entered(p, 1);
+        rc = ncclSend(buffer, COUNT, ncclInt32, 0, comm, stream);
+        cudaStreamSynchronize(stream);
+        exit(rc ? 3 : 0);
+    }
+    if (ncclRecv(buffer, COUNT, ncclInt32, 1, comm, stream)) leave(p, ncclSuccess);
+    atomic_fetch_add(&p->board->entered, 1);
+    cudaStreamSynchronize(stream);
+    if (buffer[0] == 0 && buffer[COUNT - 1] == COUNT - 1) rc = ncclRemoteError;
+    ncclCommAbort(comm);
+    leave(p, rc);
+}
+
 static void aborts(struct player *p)
 {
     ncclComm_t comm = must_init(p);
@@ -328,6 +377,8 @@ static const struct scene scenes[] = {
     {"the root's process killed", 3, root_killed, 0, ncclRemoteError, "", false},
     {"killed in an operation", 3, killed, 1, ncclRemoteError, "rank 1", true},
     {"exit in an operation", 3, exits, 1, ncclRemoteError, "rank 1", true},
+    {"exit before a message", 3, exits_before_message, 1, ncclRemoteError, "exited", true},
+    {"exit after a message", 2, exits_after_message, 1, ncclRemoteError, "", false},
     {"abort in an operation", 3, aborts, -1, ncclRemoteError, "", true},
     {"revoke in an operation", 3, revokes, -1, ncclRemoteError, "", true},
     {"killed in split", 3, killed_in_split, 1, ncclRemoteError, "rank 1", false},
@@ -408,6 +459,7 @@ int main(void)
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
     setenv("TUTTI_INIT_TIMEOUT", "3", 1);
+    setenv("TUTTI_TIMEOUT", "8", 1); /* whose death is not noticed sooner shows as a time-out */
     setenv("TUTTI_DEVICES", "4", 1);
     for (int way = 0; way < 3; way++) {
         setenv("NCCL_P2P_DISABLE", way > 0 ? "1" : "0", 1);

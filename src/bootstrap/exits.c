@@ -1,0 +1,71 @@
+/* Ranks whose process ended without leaving: no error by itself, but whoever waits for something
+ * that such a rank never began waits in vain. Each exit is noted once per membership and passed on
+ * through the tree; the least count of operations begun among them is what decides. */
+#include "base/log.h"
+#include "base/member.h"
+#include "bootstrap/tree.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool tt_exit_note(struct tt_bootstrap *b, int rank, uint32_t begun, const char *sentence)
+{
+    if (rank < 0 || rank >= b->nranks) return false;
+    if (!b->exited) b->exited = calloc((size_t)b->nranks, sizeof(*b->exited));
+    if (!b->exited || b->exited[rank]) return false;
+    b->exited[rank] = true;
+    if (!b->someone_left || (int32_t)(begun - b->left_begun) < 0) {
+        b->left_begun = begun;
+        snprintf(b->left_sentence, sizeof(b->left_sentence), "%s", sentence);
+    }
+    b->someone_left = true;
+    tt_info(TT_LOG_INIT, "comm 0x%llx: %s",
+            b->member ? (unsigned long long)b->member->comm_id : 0ull, sentence);
+    if (b->hooks.exited) b->hooks.exited();
+    return true;
+}
+
+uint32_t tt_exit_begun(const struct tt_bootstrap *b)
+{
+    return b->hooks.begun ? b->hooks.begun(b->hooks.transport) : 0;
+}
+
+void tt_bootstrap_hook(struct tt_bootstrap *b, const struct tt_bootstrap_hooks *hooks)
+{
+    static const struct tt_bootstrap_hooks none = {NULL};
+    tt_service_lock();
+    b->hooks = hooks ? *hooks : none;
+    tt_service_unlock();
+}
+
+bool tt_bootstrap_someone_exited(const struct tt_bootstrap *b)
+{
+    return atomic_load_explicit(&b->someone_left, memory_order_relaxed);
+}
+
+bool tt_bootstrap_exited(struct tt_bootstrap *b, char *sentence, size_t sentence_bytes)
+{
+    if (!tt_bootstrap_someone_exited(b)) return false;
+    tt_service_lock();
+    bool left = b->someone_left;
+    if (left) snprintf(sentence, sentence_bytes, "%s", b->left_sentence);
+    tt_service_unlock();
+    return left;
+}
+
+bool tt_bootstrap_rank_exited(struct tt_bootstrap *b, int rank)
+{
+    if (!tt_bootstrap_someone_exited(b) || rank < 0 || rank >= b->nranks) return false;
+    tt_service_lock();
+    bool exited = b->exited && b->exited[rank];
+    tt_service_unlock();
+    return exited;
+}
+
+uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *b)
+{
+    tt_service_lock();
+    uint32_t begun = b->left_begun;
+    tt_service_unlock();
+    return begun;
+}
