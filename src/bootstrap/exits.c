@@ -32,7 +32,7 @@ uint32_t tt_exit_begun(const struct tt_bootstrap *b)
 
 void tt_bootstrap_hook(struct tt_bootstrap *b, const struct tt_bootstrap_hooks *hooks)
 {
-    static const struct tt_bootstrap_hooks none = {NULL};
+    static const struct tt_bootstrap_hooks none = {.begun = NULL};
     tt_service_lock();
     b->hooks = hooks ? *hooks : none;
     tt_service_unlock();
