@@ -1,10 +1,26 @@
 /* Programs of one communicator: made once per (function, algorithm, protocol, root, shape), never
  * changed, freed with the plan; works of captured graphs refer to them until then. */
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "plan/plan_state.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* A line of the log per line of the program. */
+static void tell(const struct tt_program *program)
+{
+    if (!tt_log_on(TT_LOG_TRACE, TT_LOG_COLL)) return;
+    int length = tt_program_print(program, NULL, 0);
+    char *text = malloc((size_t)length + 1);
+    if (!text) return;
+    tt_program_print(program, text, (size_t)length + 1);
+    char *rest = text;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        tt_trace(TT_LOG_COLL, "program: %s", line);
+    free(text);
+}
 
 /* Channels share rings and trees; the rest does not depend on the channel. */
 static int shape_variant(const struct tt_plan *plan, enum tt_algo algo, int channel)
@@ -65,6 +81,7 @@ ncclResult_t tt_program_get(struct tt_plan *plan, const struct tt_tune_choice *c
     node->variant = variant;
     node->next = plan->programs[bucket];
     plan->programs[bucket] = node;
+    tell(&node->program);
     *program_out = &node->program;
     return ncclSuccess;
 }
