@@ -35,8 +35,7 @@ static int copy_now(const struct tt_copy *copy, int kind)
     struct CUstream_st *stream = NULL;
     int rc = check_copy(copy, kind);
     if (!rc) rc = default_stream(&stream);
-    if (!rc) rc = tuttiHostCopy(stream, copy);
-    return rc ? rc : tuttiHostStreamSynchronize(stream);
+    return rc ? rc : tuttiHostCopyNow(stream, copy);
 }
 
 static int copy_later(const struct tt_copy *copy, int kind, cudaStream_t stream)
@@ -89,25 +88,20 @@ cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size
 
 /* ---- boxes ---- */
 
-static int copy_boxes(const struct cudaMemcpy3DParms *params, struct CUstream_st *stream)
-{
-    struct tt_copy copy;
-    int rc = tt_face_boxes(params, &copy);
-    return rc ? rc : tuttiHostCopy(stream, &copy);
-}
-
 cudaError_t cudaMemcpy3D(const struct cudaMemcpy3DParms *params)
 {
     struct CUstream_st *stream;
+    struct tt_copy copy;
     int rc = params ? default_stream(&stream) : cudaErrorInvalidValue;
-    if (!rc) rc = copy_boxes(params, stream);
-    return tt_face_done(rc ? rc : tuttiHostStreamSynchronize(stream));
+    if (!rc) rc = tt_face_boxes(params, &copy);
+    return tt_face_done(rc ? rc : tuttiHostCopyNow(stream, &copy));
 }
 
 cudaError_t cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *params, cudaStream_t stream)
 {
-    if (!params) return tt_face_done(cudaErrorInvalidValue);
-    return tt_face_done(copy_boxes(params, tt_face_stream(stream)));
+    struct tt_copy copy;
+    int rc = params ? tt_face_boxes(params, &copy) : (int)cudaErrorInvalidValue;
+    return tt_face_done(rc ? rc : tuttiHostCopy(tt_face_stream(stream), &copy));
 }
 
 static struct cudaMemcpy3DParms without_devices(const struct cudaMemcpy3DPeerParms *peer)

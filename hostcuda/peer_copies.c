@@ -19,8 +19,7 @@ cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_d
     if (!rc && tuttiHostCaptureUnsafe()) rc = cudaErrorStreamCaptureImplicit;
     if (!rc) rc = tuttiHostDeviceSynchronize(src_device);
     if (!rc) rc = tuttiHostDeviceSynchronize(dst_device);
-    if (!rc) rc = tuttiHostCopy(NULL, &copy);
-    return tt_face_done(rc ? rc : tuttiHostStreamSynchronize(NULL));
+    return tt_face_done(rc ? rc : tuttiHostCopyNow(NULL, &copy));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,

@@ -1,9 +1,10 @@
 /* Which way to copy is best depends on the machine, the number of bytes and what else runs. From
  * 16 KiB on it is learned from the copies themselves: of each class of sizes (a factor of four) the
  * first copies go one way after the other with a look at the clock, and the later ones the way that
- * was fastest, until some thousand copies later the lesson is repeated: what memory was cold or
- * first touched then is warm now. Smaller ones are too short for the clock; what the processor says
- * of itself decides. All ways give the same bytes. */
+ * was fastest. Now and then a pair of copies tries a way again, each way as often as the others,
+ * and some thousand copies later all is forgotten and learned anew: what memory was cold, or who
+ * else was running then, is not so now. Smaller ones are too short for the clock; what the
+ * processor says of itself decides. All ways give the same bytes. */
 #include "bytes.h"
 
 #include "base/arch/arch.h"
@@ -15,6 +16,8 @@
 enum {
     CLASSES = 32,
     SAMPLES = 8,            /* of each way in a lesson */
+    TRIAL = 64,             /* copies from trial to trial; a power of two */
+    TRIAL_COPIES = 2,       /* the first one pays for how the other ways left the caches */
     REPEAT = 4096,          /* copies from lesson to lesson; a power of two */
     LEAST_BYTES = 16 << 10, /* smaller ones are not learned */
     BETTER_PERCENT = 3      /* than the C library by so much, or it is kept */
@@ -46,23 +49,30 @@ static void conclude(struct lesson *lesson)
     atomic_store_explicit(&lesson->best, best, memory_order_relaxed);
 }
 
+/* Copy one way with a look at the clock. */
+static void measure(struct lesson *lesson, uint32_t number, void *dst, const void *src,
+                    size_t bytes)
+{
+    const struct host_copy_way *way = &host_copy_ways[number];
+    _Atomic uint64_t *least = &lesson->least[number];
+    if (bytes < way->least_bytes || !way->is_here()) {
+        memcpy(dst, src, bytes);
+        return;
+    }
+    uint64_t start = tt_cpu_ticks();
+    way->copy(dst, src, bytes);
+    uint64_t ticks = ((tt_cpu_ticks() - start) << 16) / bytes;
+    if (ticks < atomic_load_explicit(least, memory_order_relaxed))
+        atomic_store_explicit(least, ticks, memory_order_relaxed);
+}
+
 /* The turn-th copy of a lesson. */
 static void learn(struct lesson *lesson, uint32_t turn, void *dst, const void *src, size_t bytes)
 {
     uint32_t number = turn / SAMPLES; /* in a row: a way leaves the caches as it finds them best */
-    const struct host_copy_way *way = &host_copy_ways[number];
-    _Atomic uint64_t *least = &lesson->least[number];
-    bool fits = bytes >= way->least_bytes && way->is_here();
-    if (turn % SAMPLES == 0) atomic_store_explicit(least, UINT64_MAX, memory_order_relaxed);
-    uint64_t start = tt_cpu_ticks();
-    if (fits) {
-        way->copy(dst, src, bytes);
-        uint64_t ticks = ((tt_cpu_ticks() - start) << 16) / bytes;
-        if (ticks < atomic_load_explicit(least, memory_order_relaxed))
-            atomic_store_explicit(least, ticks, memory_order_relaxed);
-    } else {
-        memcpy(dst, src, bytes);
-    }
+    if (turn % SAMPLES == 0)
+        atomic_store_explicit(&lesson->least[number], UINT64_MAX, memory_order_relaxed);
+    measure(lesson, number, dst, src, bytes);
     if (turn == SAMPLES * HOST_COPY_WAYS - 1) conclude(lesson);
 }
 
@@ -83,6 +93,11 @@ void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
     uint32_t turn = count & (REPEAT - 1);
     if (turn < SAMPLES * HOST_COPY_WAYS) {
         learn(lesson, turn, dst, src, bytes);
+        return;
+    }
+    if (turn % TRIAL < TRIAL_COPIES) {
+        measure(lesson, turn / TRIAL % HOST_COPY_WAYS, dst, src, bytes);
+        conclude(lesson);
         return;
     }
     uint32_t best = atomic_load_explicit(&lesson->best, memory_order_relaxed);

@@ -24,6 +24,7 @@ struct CUevent_st { /* a dead one keeps its lock: queued records of it may still
     struct host_capture_place *captured; /* owned; latest record was captured */
     struct host_cell *cell;              /* interprocess: tells of the records of all processes */
     bool imported;                       /* cell is another process's */
+    uint64_t cell_number;                /* of this process's latest record */
 };
 
 static struct host_slab events = {
@@ -49,6 +50,7 @@ static struct CUevent_st *make(unsigned flags, struct host_cell *cell, bool impo
     event->place = (struct host_place){NULL, 0};
     event->number++;
     event->cell = cell;
+    event->cell_number = 0;
     event->imported = imported;
     pthread_mutex_unlock(&event->lock);
     atomic_store_explicit(&event->magic, EVENT_MAGIC, memory_order_release);
@@ -140,6 +142,7 @@ static int record_shared(struct CUevent_st *event, struct CUstream_st *stream,
     int rc = host_stream_end(stream, place);
     if (rc) return rc;
     uint64_t number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
+    event->cell_number = number;
     if (host_place_reached(place)) {
         host_cell_reach(event->cell, number);
         return HOST_OK;
@@ -190,14 +193,24 @@ void host_event_reached(struct CUevent_st *event, uint64_t number)
 
 /* ---- asking and waiting ---- */
 
-struct shared_place {       /* of an interprocess event's latest record anywhere */
-    struct host_cell *cell; /* NULL: not such an event */
+struct shared_place {       /* of an interprocess event's latest record in another process */
+    struct host_cell *cell; /* NULL: not such an event, or the latest record was here */
     uint64_t number;
 };
 
 static bool is_shared_reached(const struct shared_place *shared)
 {
     return !shared->cell || host_cell_reached(shared->cell, shared->number);
+}
+
+/* Where the latest record is: in a stream of this process, or behind a cell. Lock held. */
+static void latest(const struct CUevent_st *event, struct host_place *place_out,
+                   struct shared_place *shared_out)
+{
+    uint64_t number = event->cell ? atomic_load(&event->cell->recorded) : 0;
+    bool here = !event->cell || number == event->cell_number;
+    *place_out = here ? event->place : (struct host_place){NULL, 0};
+    *shared_out = (struct shared_place){here ? NULL : event->cell, number};
 }
 
 /* 0: *place_out and *shared_out are those of the latest record; 907 captured. */
@@ -207,9 +220,7 @@ static int place_of(struct CUevent_st *event, struct host_place *place_out,
     pthread_mutex_lock(&event->lock);
     int rc = event->captured ? HOST_CAPTURED_EVENT : HOST_OK;
     if (rc) host_capture_place_spoil(event->captured);
-    *place_out = event->place;
-    shared_out->cell = event->cell;
-    shared_out->number = event->cell ? atomic_load(&event->cell->recorded) : 0;
+    latest(event, place_out, shared_out);
     pthread_mutex_unlock(&event->lock);
     return rc;
 }
@@ -279,20 +290,18 @@ int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *even
 {
     struct CUstream_st *stream = host_stream_find(handle);
     struct host_op op = {.kind = HOST_OP_WAIT};
-    struct shared_place shared = {NULL, 0};
+    struct shared_place shared;
     bool capturing;
     int rc = HOST_OK;
     if (!stream || !is_event(event)) return host_bad_handle();
     pthread_mutex_lock(&event->lock);
     capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
-    op.place = event->place;
-    if (event->cell) shared = (struct shared_place){event->cell, event->cell->recorded};
+    latest(event, &op.place, &shared);
     if (event->captured) rc = host_capture_join(stream, event->captured);
     bool captured = event->captured != NULL;
     pthread_mutex_unlock(&event->lock);
-    bool elsewhere = host_place_reached(&op.place) && !is_shared_reached(&shared);
-    if (captured || (host_place_reached(&op.place) && !elsewhere)) return rc;
-    if (elsewhere) {
+    if (captured || (host_place_reached(&op.place) && is_shared_reached(&shared))) return rc;
+    if (shared.cell) {
         op.kind = HOST_OP_CELL;
         op.cell.cell = shared.cell;
         op.cell.number = shared.number;

@@ -35,8 +35,8 @@ int tuttiHostDeviceReset(int device);
 
 /* ---- work that every program enqueues ---- */
 /* height 0 or 1: plain copy of width bytes; depth 0 or 1: one slice. Runs now when the stream is
- * idle and it is not large. Foreign (pageable) source: read before the call returns; foreign
- * destination: written before the call returns. */
+ * idle and it is small or about pageable memory. Foreign (pageable) source: read before the call
+ * returns; foreign destination: written before the call returns. */
 struct tt_copy {
     void *dst;
     const void *src;
@@ -44,6 +44,8 @@ struct tt_copy {
     size_t dst_slice, src_slice, depth;         /* bytes from slice to slice; slices */
 };
 int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy);
+/* The same, and wait for the stream: nobody is woken to do it. */
+int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy);
 /* Rows of `width` elements of 1, 2 or 4 bytes, pitch bytes apart. */
 int tuttiHostSet(struct CUstream_st *stream, void *ptr, unsigned value, unsigned elem_bytes,
                  size_t pitch, size_t width, size_t height);

@@ -309,20 +309,38 @@ static struct cell_page *new_cells(void)
     return page;
 }
 
+/* All records are reached; who waits for one that never will be keeps the cell from reuse. */
+static bool is_settled(const struct host_cell *cell)
+{
+    return atomic_load(&cell->reached) == atomic_load(&cell->recorded) << HOST_CELL_BITS;
+}
+
+static struct host_cell *cell_at(const struct cell_page *page, int i)
+{
+    return (struct host_cell *)(void *)(page->base + (size_t)i * CELL_BYTES);
+}
+
+/* Take a free cell of the page, or NULL. */
+static struct host_cell *take_of(struct cell_page *page)
+{
+    for (uint64_t left = page->free; left; left &= left - 1) {
+        int i = __builtin_ctzll(left);
+        if (!is_settled(cell_at(page, i))) continue;
+        page->free &= ~(UINT64_C(1) << i);
+        return cell_at(page, i);
+    }
+    return NULL;
+}
+
 struct host_cell *host_cell_take(void)
 {
     struct host_cell *cell = NULL;
     pthread_mutex_lock(&sharing.lock);
-    struct cell_page *page = sharing.own;
-    while (page && !page->free) {
-        page = page->next;
+    for (struct cell_page *page = sharing.own; page && !cell; page = page->next) {
+        cell = take_of(page);
     }
-    if (!page) page = new_cells();
-    if (page) {
-        int i = __builtin_ctzll(page->free);
-        page->free &= page->free - 1;
-        cell = (struct host_cell *)(void *)(page->base + (size_t)i * CELL_BYTES);
-    }
+    struct cell_page *fresh = cell ? NULL : new_cells();
+    if (fresh) cell = take_of(fresh);
     pthread_mutex_unlock(&sharing.lock);
     return cell;
 }
@@ -330,7 +348,6 @@ struct host_cell *host_cell_take(void)
 /* Its numbers go on: another process may still wait for one of them. */
 void host_cell_give(struct host_cell *cell)
 {
-    host_cell_reach(cell, atomic_load(&cell->recorded)); /* nobody waits for a dead event */
     pthread_mutex_lock(&sharing.lock);
     for (struct cell_page *page = sharing.own; page; page = page->next) {
         size_t offset = (size_t)((char *)cell - page->base);
@@ -339,12 +356,26 @@ void host_cell_give(struct host_cell *cell)
     pthread_mutex_unlock(&sharing.lock);
 }
 
+static uint64_t with_reached(uint64_t reached, uint64_t number)
+{
+    uint64_t all = reached >> HOST_CELL_BITS;
+    uint64_t bits = reached & ((UINT64_C(1) << HOST_CELL_BITS) - 1);
+    if (number <= all) return reached;
+    if (number - all > HOST_CELL_BITS) return number << HOST_CELL_BITS; /* give up on old ones */
+    bits |= UINT64_C(1) << (number - all - 1);
+    while (bits & 1) {
+        bits >>= 1;
+        all++;
+    }
+    return all << HOST_CELL_BITS | bits;
+}
+
 void host_cell_reach(struct host_cell *cell, uint64_t number)
 {
     uint64_t before = atomic_load_explicit(&cell->reached, memory_order_relaxed);
-    while (before < number &&
-           !atomic_compare_exchange_weak_explicit(&cell->reached, &before, number,
-                                                  memory_order_release, memory_order_relaxed)) {
+    while (!atomic_compare_exchange_weak_explicit(&cell->reached, &before,
+                                                  with_reached(before, number),
+                                                  memory_order_acq_rel, memory_order_relaxed)) {
     }
 }
 

@@ -10,17 +10,22 @@
 /* How far the records of an interprocess event have come, for all processes. Numbers only grow. */
 struct host_cell {
     _Atomic uint64_t recorded; /* the number of the latest record */
-    _Atomic uint64_t reached;  /* the largest number that was reached */
+    _Atomic uint64_t reached;  /* 40 bits: all up to this one; 24 bits: of those behind it */
 };
+enum { HOST_CELL_BITS = 24 };
 
 static inline bool host_cell_reached(const struct host_cell *cell, uint64_t number)
 {
-    return atomic_load_explicit(&cell->reached, memory_order_acquire) >= number;
+    uint64_t reached = atomic_load_explicit(&cell->reached, memory_order_acquire);
+    uint64_t all = reached >> HOST_CELL_BITS;
+    if (number <= all) return true;
+    return number - all <= HOST_CELL_BITS && (reached >> (number - all - 1) & 1);
 }
 
 /* Zeroed, in control memory; NULL when that is exhausted. */
 struct host_cell *host_cell_take(void);
 void host_cell_give(struct host_cell *cell);
+/* Records of one event end in any order: they may be on several streams. */
 void host_cell_reach(struct host_cell *cell, uint64_t number);
 
 /* A token for a cell of ours; the cell behind another process's token, mapped for ever. */

@@ -106,34 +106,46 @@ static int queue_copy(struct CUstream_st *stream, struct host_op *op)
     return rc;
 }
 
-static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy)
+static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bool waits)
 {
     struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
     if (!op.copy.height) op.copy.height = 1;
     if (!op.copy.depth) op.copy.depth = 1;
     if (!copy->width) return HOST_OK;
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
-    bool small = copy->width <= INLINE_BYTES / op.copy.height / op.copy.depth;
     if (capturing) return host_capture_add(stream, &op);
-    if (small && host_stream_claim_idle(stream)) {
-        host_op_step(&op, false);
-        host_stream_release(stream);
-        return HOST_OK;
+    /* the caller stays until it is done, or until pageable memory is read or written */
+    bool here = waits || is_foreign(op.copy.dst) || is_foreign(op.copy.src) ||
+                copy->width <= INLINE_BYTES / op.copy.height / op.copy.depth;
+    if (!here || !host_stream_claim_idle(stream)) return queue_copy(stream, &op);
+    while (host_op_step(&op, false) != TT_STEP_DONE) {
     }
-    return queue_copy(stream, &op);
+    host_stream_release(stream);
+    return HOST_OK;
 }
 
 /* hot */
-int tuttiHostCopy(struct CUstream_st *handle, const struct tt_copy *copy)
+static inline int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, bool waits)
 {
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return host_bad_handle();
     bool plain = copy->height <= 1 && copy->depth <= 1 && copy->width <= INLINE_BYTES &&
                  !atomic_load_explicit(&stream->capture, memory_order_relaxed);
-    if (!plain || !host_stream_claim_idle(stream)) return copy_boxes(stream, copy);
+    if (!plain || !host_stream_claim_idle(stream)) return copy_boxes(stream, copy, waits);
     host_bytes_copy(copy->dst, copy->src, copy->width, copy->width);
     host_stream_release(stream);
     return HOST_OK;
+}
+
+int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy)
+{
+    return submit_copy(stream, copy, false);
+}
+
+int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy)
+{
+    int rc = submit_copy(stream, copy, true);
+    return rc ? rc : tuttiHostStreamSynchronize(stream);
 }
 
 int tuttiHostSet(struct CUstream_st *handle, void *ptr, unsigned value, unsigned elem_bytes,
