@@ -17,7 +17,10 @@ cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned
 
 cudaError_t cudaIpcCloseMemHandle(void *ptr)
 {
-    return tt_face_done(ptr ? tuttiHostIpcClose(ptr) : cudaErrorInvalidValue);
+    struct tt_pointer opened;
+    bool known = ptr && tuttiHostIpcMapped(ptr, &opened);
+    int rc = known ? tuttiHostSynchronizeAll() : (int)cudaErrorInvalidValue;
+    return tt_face_done(rc ? rc : tuttiHostIpcClose(ptr));
 }
 
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t *handle, cudaEvent_t event)

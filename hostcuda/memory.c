@@ -118,9 +118,7 @@ cudaError_t cudaFreeHost(void *ptr)
     int rc = tuttiHostCaptureUnsafe();
     if (!rc) rc = tuttiHostPointer(ptr, &found);
     if (!rc && (found.kind != TT_MEMORY_PINNED || found.base != ptr)) rc = cudaErrorInvalidValue;
-    for (int i = 0; !rc && i < tuttiHostDeviceCount(); i++) {
-        rc = tuttiHostDeviceSynchronize(i);
-    }
+    if (!rc) rc = tuttiHostSynchronizeAll();
     return tt_face_done(rc ? rc : tuttiHostFreeHost(ptr));
 }
 

@@ -194,7 +194,7 @@ int host_op_of_node(const struct tt_node *node, struct host_op *op)
     case TT_NODE_COPY:
         op->kind = HOST_OP_COPY;
         op->copy = node->copy;
-        return HOST_OK;
+        return host_copy_fits(&op->copy) ? HOST_OK : HOST_INVALID_VALUE;
     case TT_NODE_SET:
         op->kind = HOST_OP_SET;
         op->set.ptr = node->set.ptr;
@@ -203,7 +203,7 @@ int host_op_of_node(const struct tt_node *node, struct host_op *op)
         op->set.pitch = node->set.pitch;
         op->set.width = node->set.width;
         op->set.height = node->set.height;
-        return HOST_OK;
+        return host_set_fits(op) ? HOST_OK : HOST_INVALID_VALUE;
     case TT_NODE_HOST:
         op->kind = HOST_OP_CALL;
         op->call.fn = node->host.fn;

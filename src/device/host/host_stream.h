@@ -30,6 +30,8 @@ int tuttiHostStreamAttributeGet(struct CUstream_st *stream, int id, void *value)
 int tuttiHostStreamAttributesCopy(struct CUstream_st *to, struct CUstream_st *from);
 /* Wait for the present work of all streams of the device; 900 when a capture forbids it. */
 int tuttiHostDeviceSynchronize(int device);
+/* The same for all devices: before memory goes that work of any of them may use. */
+int tuttiHostSynchronizeAll(void);
 /* Wait, then free all device memory of the device and destroy its streams and events. */
 int tuttiHostDeviceReset(int device);
 
@@ -44,7 +46,8 @@ struct tt_copy {
     size_t dst_slice, src_slice, depth;         /* bytes from slice to slice; slices */
 };
 int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy);
-/* The same, and wait for the stream: nobody is woken to do it. */
+/* The same, and wait for the stream: nobody is woken to do it. Both: 1 for freed memory, and for
+ * more bytes than an allocation has. */
 int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy);
 /* Rows of `width` elements of 1, 2 or 4 bytes, pitch bytes apart. */
 int tuttiHostSet(struct CUstream_st *stream, void *ptr, unsigned value, unsigned elem_bytes,

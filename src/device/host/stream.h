@@ -183,6 +183,11 @@ int host_stream_end(struct CUstream_st *stream, struct host_place *place_out);
 bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
                      struct host_place *blocker_out);
 
+/* ---- span.c ---- */
+/* False: freed memory, or more than the allocation has, or mapped without the access. */
+bool host_copy_fits(const struct tt_copy *copy);
+bool host_set_fits(const struct host_op *op);
+
 /* ---- op.c ---- */
 enum tt_step host_op_step(struct host_op *op, bool calls); /* calls: host functions may run */
 void host_op_drop(struct host_op *op);                     /* give back what it refers to */

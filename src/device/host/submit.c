@@ -129,6 +129,7 @@ static inline int submit_copy(struct CUstream_st *handle, const struct tt_copy *
 {
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return host_bad_handle();
+    if (!host_copy_fits(copy)) return HOST_INVALID_VALUE;
     bool plain = copy->height <= 1 && copy->depth <= 1 && copy->width <= INLINE_BYTES &&
                  !atomic_load_explicit(&stream->capture, memory_order_relaxed);
     if (!plain || !host_stream_claim_idle(stream)) return copy_boxes(stream, copy, waits);
@@ -157,6 +158,7 @@ int tuttiHostSet(struct CUstream_st *handle, void *ptr, unsigned value, unsigned
     if (!stream) return host_bad_handle();
     if (elem_bytes != 1 && elem_bytes != 2 && elem_bytes != 4) return HOST_INVALID_VALUE;
     if (!width || !height) return HOST_OK;
+    if (!host_set_fits(&op)) return HOST_INVALID_VALUE;
     return submit_op(stream, &op, width <= INLINE_BYTES / elem_bytes / height);
 }
 
@@ -284,4 +286,13 @@ int tuttiHostDeviceSynchronize(int device)
     if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
     host_streams_wait(device);
     return HOST_OK;
+}
+
+int tuttiHostSynchronizeAll(void)
+{
+    int rc = HOST_OK;
+    for (int i = 0; !rc && i < host_device_count(); i++) {
+        rc = tuttiHostDeviceSynchronize(i);
+    }
+    return rc;
 }

@@ -159,10 +159,14 @@ static void accounts(void)
     WORKS(cuMemRelease(host));
     WORKS(cuMemAddressReserve(&where, 2 * grain, 0, 0, 0));
     WORKS(cuMemMap(where, 2 * grain, 0, handle, 0));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(where, 1, grain)); /* nobody may yet */
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH(&now, where, sizeof(now)));
     WORKS(cuMemRelease(handle)); /* lives while it is mapped */
     WORKS(cuMemSetAccess(where, 2 * grain, &access, 1));
     WORKS(cuMemGetAccess(&flags, &second, where));
     HOLDS(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
+    WORKS(cuMemsetD8(where, 1, 2 * grain));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(where + grain, 1, grain + 1));
     access.location = second;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
     WORKS(cuMemSetAccess(where, 2 * grain, &access, 1));

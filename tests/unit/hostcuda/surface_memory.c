@@ -2,6 +2,7 @@
  * 13. Run with four devices. */
 #include "conform.h"
 
+#include <stdint.h>
 #include <unistd.h>
 
 static struct cudaMemLocation place(enum cudaMemLocationType type, int id)
@@ -73,6 +74,44 @@ static void refused_copies(void)
     box.ptr = NULL;
     ANSWERS(cudaErrorInvalidValue, cudaMemset3D(box, 6, extent));
     WORKS(cudaFree(device));
+}
+
+/* Memory that was freed, and more than there is: refused before a byte is touched. */
+static void refused_spans(void)
+{
+    char *small = NULL, *page = NULL, host[4096], *pinned = NULL;
+    cudaGraph_t graph = NULL;
+    cudaGraphNode_t node = NULL;
+    memset(host, 7, sizeof(host));
+    WORKS(cudaMalloc((void **)&small, 100));
+    WORKS(cudaMalloc((void **)&page, 4096));
+    WORKS(cudaMallocHost((void **)&pinned, 100));
+    WORKS(cudaMemset(page, 1, 4096));
+    ANSWERS(cudaErrorInvalidValue, cudaMemcpy(small, host, 101, cudaMemcpyHostToDevice));
+    ANSWERS(cudaErrorInvalidValue,
+            cudaMemcpyAsync(host, small + 1, 100, cudaMemcpyDeviceToHost, NULL));
+    ANSWERS(cudaErrorInvalidValue, cudaMemcpy(page, pinned, 101, cudaMemcpyHostToDevice));
+    ANSWERS(cudaErrorInvalidValue, cudaMemcpy(page, host, SIZE_MAX, cudaMemcpyHostToDevice));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset(small, 0, 101));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset(page + 4000, 0, 97));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset2D(page, 1024, 0, 1024, 5));
+    ANSWERS(cudaErrorInvalidValue, cudaMemset2D(page, SIZE_MAX / 2, 0, 8, 3));
+    ANSWERS(cudaErrorInvalidValue,
+            cudaMemcpy2D(page, 1024, host, 512, 512, 5, cudaMemcpyHostToDevice));
+    ANSWERS(cudaErrorInvalidValue, cudaMemcpyPeer(small, 0, page, 0, 200));
+    WORKS(cudaMemcpy2D(page + 512, 1024, host, 512, 512, 4, cudaMemcpyHostToDevice));
+    WORKS(cudaMemcpy(host, page, 8, cudaMemcpyDeviceToHost));
+    HOLDS(host[0] == 1);
+    WORKS(cudaGraphCreate(&graph, 0));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphAddMemcpyNode1D(&node, graph, NULL, 0, small, host, 101,
+                                                            cudaMemcpyHostToDevice));
+    WORKS(cudaGraphDestroy(graph));
+    WORKS(cudaFree(small));
+    ANSWERS(cudaErrorInvalidValue, cudaMemcpy(small, host, 4, cudaMemcpyHostToDevice));
+    ANSWERS(cudaErrorInvalidValue, cudaMemcpy(host, small, 4, cudaMemcpyDeviceToHost));
+    ANSWERS(cudaErrorInvalidValue, cudaMemsetAsync(small, 0, 4, NULL));
+    WORKS(cudaFree(page));
+    WORKS(cudaFreeHost(pinned));
 }
 
 static void batches(void)
@@ -331,6 +370,7 @@ int main(void)
 {
     refused_allocations();
     refused_copies();
+    refused_spans();
     batches();
     hints();
     hints_by_page();
