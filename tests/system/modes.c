@@ -1,5 +1,6 @@
-/* The whole matrix: every operation, type, operator, placement and root at three sizes, checked
- * element by element, with guards around every result.
+/* The whole matrix: every operation, type, operator, placement and root at three sizes and at none,
+ * checked element by element, with guards around every result. In most cases the buffers of some
+ * ranks lie off the boundaries that the others' lie on.
  * usage: modes MODE [RANKS]      MODE: one-thread, threads, processes, mixed */
 #include "values.h"
 #include "world.h"
@@ -22,7 +23,8 @@ enum func {
     FUNC_COUNT_,
 };
 
-#define PRE_MUL 5 /* operator number of the tests: sum of inputs times 2 */
+/* Operators of the tests' own: sum of inputs times a scalar of each rank, by residence. */
+enum { PRE_MUL_HOST = 5, PRE_MUL_DEVICE, OP_COUNT_ };
 
 struct one {
     enum func func;
@@ -31,19 +33,22 @@ struct one {
     size_t count;
     bool in_place;
     int root;
+    int number; /* of the case: decides who is unaligned */
 };
 
 static const char *const func_names[] = {"AllReduce", "Reduce",    "ReduceScatter",
                                          "Broadcast", "AllGather", "AlltoAll",
                                          "Gather",    "Scatter",   "SendRecv"};
-static const size_t counts[] = {3, 1025, 70001};
+static const size_t counts[] = {0, 3, 1025, 70001};
+#define COUNT_MOST 70001
 
 #define GUARD_BYTES ((size_t)64)
+#define SHIFT_MOST ((size_t)64)
 
 struct buffers {    /* of one rank */
     char *in, *out; /* on the device, with guards */
-    size_t bytes;
-    ncclRedOp_t ops[ncclNumTypes]; /* PRE_MUL per type */
+    ncclRedOp_t by_host[ncclNumTypes], by_device[ncclNumTypes]; /* PreMulSum per type */
+    void *scalars; /* on the device: one of 8 bytes per type */
 };
 
 static struct buffers buffers[WORLD_MAX]; /* by rank; each touched by its own thread */
@@ -82,13 +87,21 @@ static double input(const struct one *c, int rank, size_t index)
     return (double)(mix % 3);
 }
 
-static double fold(const struct one *c, double sofar, double value)
+/* What PreMulSum multiplies a rank's input by. */
+static double scalar_of(int op, int rank)
+{
+    return op == PRE_MUL_HOST ? 2 : 1 + rank % 3;
+}
+
+/* Takes in the value of the next rank. */
+static double fold(const struct one *c, double sofar, int rank, double value)
 {
     switch (c->op) {
     case ncclProd: return sofar * value;
     case ncclMax: return value > sofar ? value : sofar;
     case ncclMin: return value < sofar ? value : sofar;
-    case PRE_MUL: return sofar + 2 * value;
+    case PRE_MUL_HOST:
+    case PRE_MUL_DEVICE: return sofar + scalar_of(c->op, rank) * value;
     default: return sofar + value;
     }
 }
@@ -97,7 +110,7 @@ static double reduced(const struct one *c, int n, size_t index)
 {
     double result = c->op == ncclProd ? 1 : c->op == ncclMin ? 99 : 0;
     for (int r = 0; r < n; r++) {
-        result = fold(c, result, input(c, r, index));
+        result = fold(c, result, r, input(c, r, index));
     }
     if (c->op != ncclAvg) return result;
     return c->type < ncclFloat16 ? trunc(result / n) : result / n;
@@ -120,12 +133,20 @@ static double expected(const struct one *c, int rank, int n, size_t index)
     }
 }
 
+/* Whole elements by which a buffer lies off its boundary: none in every fourth case, else the
+ * ranks differ. */
+static size_t shift_bytes(const struct one *c, int rank, int which)
+{
+    int elements = c->number % 4 ? (c->number + rank * 3 + which) % 4 : 0;
+    return (size_t)elements * value_bytes(c->type);
+}
+
 /* Where the rank's send and receive buffers lie; in place they overlap as the operation wants. */
 static void place(const struct one *c, int rank, char **in, char **out)
 {
     size_t block = c->count * value_bytes(c->type);
-    *in = buffers[rank].in + GUARD_BYTES;
-    *out = buffers[rank].out + GUARD_BYTES;
+    *in = buffers[rank].in + GUARD_BYTES + shift_bytes(c, rank, 0);
+    *out = buffers[rank].out + GUARD_BYTES + shift_bytes(c, rank, 1);
     if (!c->in_place) return;
     bool root = rank == c->root;
     if (c->func == REDUCE_SCATTER || (c->func == SCATTER && root)) {
@@ -143,7 +164,8 @@ static void fill(const struct one *c, int rank, int n)
     char *in, *out;
     place(c, rank, &in, &out);
     size_t bytes = value_bytes(c->type);
-    memset(buffers[rank].out, 0x5a, out_blocks(c, rank, n) * c->count * bytes + 2 * GUARD_BYTES);
+    memset(buffers[rank].out, 0x5a,
+           out_blocks(c, rank, n) * c->count * bytes + 2 * GUARD_BYTES + SHIFT_MOST);
     for (size_t i = 0; i < in_blocks(c, rank, n) * c->count; i++) {
         value_put(in, i, c->type, input(c, rank, i));
     }
@@ -161,7 +183,9 @@ static ncclResult_t call(const struct one *c, const struct world_rank *own, int 
 {
     char *in, *out;
     place(c, own->rank, &in, &out);
-    ncclRedOp_t op = c->op == PRE_MUL ? buffers[own->rank].ops[c->type] : (ncclRedOp_t)c->op;
+    ncclRedOp_t op = (ncclRedOp_t)c->op;
+    if (c->op == PRE_MUL_HOST) op = buffers[own->rank].by_host[c->type];
+    if (c->op == PRE_MUL_DEVICE) op = buffers[own->rank].by_device[c->type];
     ncclComm_t comm = own->comm;
     cudaStream_t s = own->stream;
     switch (c->func) {
@@ -204,7 +228,8 @@ static int check(const struct one *c, int rank, int n)
         printf(": element %zu is %g, not %g\n", i, found, wanted);
         return 1;
     }
-    if (guards_hold(buffers[rank].out, total * value_bytes(c->type))) return 0;
+    const char *start = buffers[rank].out + shift_bytes(c, rank, 1);
+    if (guards_hold(start, total * value_bytes(c->type))) return 0;
     bool elsewhere =
         c->in_place && (c->func == REDUCE_SCATTER || (c->func == SCATTER && rank == c->root));
     if (elsewhere) return 0;
@@ -244,8 +269,8 @@ static int run_places(struct world_team *team, struct one c, int *cases)
         for (int place = 0; place < 2; place++) {
             c.in_place = place == 1;
             if (c.in_place && c.func == SEND_RECV) continue;
+            c.number = (*cases)++;
             wrong += run_one(team, &c);
-            (*cases)++;
         }
     }
     return wrong;
@@ -265,7 +290,7 @@ static int run_type(struct world_team *team, ncclDataType_t type, int *cases)
 {
     int wrong = 0;
     for (int func = 0; func < FUNC_COUNT_; func++) {
-        int nops = reduces((enum func)func) ? PRE_MUL + 1 : 1;
+        int nops = reduces((enum func)func) ? OP_COUNT_ : 1;
         for (int op = 0; op < nops && wrong <= 20; op++) {
             const struct one c = {.func = (enum func)func, .type = type, .op = op};
             wrong += run_op(team, c, cases);
@@ -274,24 +299,54 @@ static int run_type(struct world_team *team, ncclDataType_t type, int *cases)
     return wrong;
 }
 
+static void operators_make(const struct world_rank *own)
+{
+    struct buffers *mine = &buffers[own->rank];
+    memset(mine->scalars, 0, (size_t)ncclNumTypes * 8);
+    for (int t = 0; t < ncclNumTypes; t++) {
+        ncclDataType_t type = (ncclDataType_t)t;
+        char scalar[8];
+        void *there = (char *)mine->scalars + (size_t)t * 8;
+        value_put(scalar, 0, type, scalar_of(PRE_MUL_HOST, own->rank));
+        world_check(ncclRedOpCreatePreMulSum(&mine->by_host[t], scalar, type,
+                                             ncclScalarHostImmediate, own->comm),
+                    "ncclRedOpCreatePreMulSum");
+        memset(scalar, 0x77, sizeof(scalar)); /* it was read */
+        world_check(ncclRedOpCreatePreMulSum(&mine->by_device[t], there, type, ncclScalarDevice,
+                                             own->comm),
+                    "ncclRedOpCreatePreMulSum");
+        value_put(there, 0, type, scalar_of(PRE_MUL_DEVICE, own->rank)); /* it is read later */
+    }
+}
+
 static void buffers_init(struct world_team *team)
 {
-    size_t most = counts[2] * 8 * (size_t)team->nranks + 2 * GUARD_BYTES;
+    size_t most = COUNT_MOST * 8 * (size_t)team->nranks + 2 * GUARD_BYTES + SHIFT_MOST;
     for (int k = 0; k < team->count; k++) {
-        struct world_rank *own = &team->ranks[k];
-        struct buffers *mine = &buffers[own->rank];
-        void *in, *out;
+        const struct world_rank *own = &team->ranks[k];
+        void *in, *out, *scalars;
         world_check_cuda(cudaSetDevice(own->device), "cudaSetDevice");
         world_check_cuda(cudaMalloc(&in, most), "cudaMalloc");
         world_check_cuda(cudaMalloc(&out, most), "cudaMalloc");
-        *mine = (struct buffers){.in = in, .out = out, .bytes = most};
+        world_check_cuda(cudaMalloc(&scalars, (size_t)ncclNumTypes * 8), "cudaMalloc");
+        buffers[own->rank] =
+            (struct buffers){.in = in, .out = out, .scalars = scalars};
+        operators_make(own);
+    }
+}
+
+static void buffers_fini(struct world_team *team)
+{
+    for (int k = 0; k < team->count; k++) {
+        const struct buffers *mine = &buffers[team->ranks[k].rank];
         for (int type = 0; type < ncclNumTypes; type++) {
-            char scalar[8];
-            value_put(scalar, 0, (ncclDataType_t)type, 2);
-            world_check(ncclRedOpCreatePreMulSum(&mine->ops[type], scalar, (ncclDataType_t)type,
-                                                 ncclScalarHostImmediate, own->comm),
-                        "ncclRedOpCreatePreMulSum");
+            ncclComm_t comm = team->ranks[k].comm;
+            world_check(ncclRedOpDestroy(mine->by_host[type], comm), "ncclRedOpDestroy");
+            world_check(ncclRedOpDestroy(mine->by_device[type], comm), "ncclRedOpDestroy");
         }
+        world_check_cuda(cudaFree(mine->in), "cudaFree");
+        world_check_cuda(cudaFree(mine->out), "cudaFree");
+        world_check_cuda(cudaFree(mine->scalars), "cudaFree");
     }
 }
 
@@ -302,14 +357,7 @@ static int body(struct world_team *team)
     for (int type = 0; type < ncclNumTypes && wrong <= 20; type++) {
         wrong += run_type(team, (ncclDataType_t)type, &cases);
     }
-    for (int k = 0; k < team->count; k++) {
-        struct buffers *mine = &buffers[team->ranks[k].rank];
-        for (int type = 0; type < ncclNumTypes; type++) {
-            world_check(ncclRedOpDestroy(mine->ops[type], team->ranks[k].comm), "ncclRedOpDestroy");
-        }
-        world_check_cuda(cudaFree(mine->in), "cudaFree");
-        world_check_cuda(cudaFree(mine->out), "cudaFree");
-    }
+    buffers_fini(team);
     if (team->ranks[0].rank == 0) printf("%d cases, %d wrong\n", cases, wrong);
     return wrong;
 }
