@@ -7,31 +7,40 @@
 #include "exec/host/cursor.h"
 #include "plugin/profiler.h"
 
-/* Slots that a frame moves over one edge: one per slice of each chunk, in every pass. */
-static int slot_count(const struct tt_work *work, const struct tt_frame *frame)
-{
-    size_t chunk = frame->geometry.chunk * frame->elem_bytes;
-    size_t slices = chunk / work->slice_bytes + (chunk % work->slice_bytes != 0);
-    size_t count = frame->geometry.npasses * (slices ? slices : 1);
-    return count < INT32_MAX ? (int)count : INT32_MAX;
-}
-
 static void *parent_of(const struct tt_work *work, const struct tt_frame *frame)
 {
     return frame->event ? frame->event : work->events.parent;
 }
 
+/* ---- edges ---- */
+
+static void track_edge(struct tt_edge *edge, const struct tt_edge_track *track, uint64_t nslots)
+{
+    if (nslots == 0) return;
+    if (!track) {
+        tt_edge_track(edge, NULL);
+        return;
+    }
+    struct tt_edge_track own = *track;
+    own.nsteps = nslots < INT32_MAX ? (int)nslots : INT32_MAX;
+    tt_edge_track(edge, &own);
+}
+
+/* `track` NULL: the frame is done with its edges. */
 static void track_edges(const struct tt_work *work, const struct tt_frame *frame,
                         const struct tt_edge_track *track)
 {
-    uint8_t *links = work->links;
+    struct tt_slot_counts *counts = work->slot_counts;
     if (!frame->send_edges) return; /* within one rank */
-    tt_program_links(frame->program, links);
+    tt_program_slots(frame->program, &frame->geometry, work->slice_bytes / frame->elem_bytes,
+                     counts);
     for (int rank = 0; rank < work->member->nranks; rank++) {
-        if (links[rank] & TT_LINK_SENDS) tt_edge_track(frame->send_edges[rank], track);
-        if (links[rank] & TT_LINK_RECEIVES) tt_edge_track(frame->recv_edges[rank], track);
+        track_edge(frame->send_edges[rank], track, counts[rank].sends);
+        track_edge(frame->recv_edges[rank], track, counts[rank].receives);
     }
 }
+
+/* ---- frames ---- */
 
 static void begin_frame(struct tt_work *work, int f)
 {
@@ -39,8 +48,7 @@ static void begin_frame(struct tt_work *work, int f)
     const struct tt_work_events *events = &work->events;
     struct tt_edge_track track = {.profiler = events->profiler,
                                   .parent = parent_of(work, frame),
-                                  .mask = events->mask,
-                                  .nsteps = slot_count(work, frame)};
+                                  .mask = events->mask};
     work->channel_events[f] = NULL;
     if (!track.parent) return;
     if (frame->after == 0) track_edges(work, frame, &track);
@@ -52,9 +60,39 @@ static void begin_frame(struct tt_work *work, int f)
     work->channel_events[f] = tt_prof_start(events->profiler, events->mask, &descr);
 }
 
+/* ---- replays ---- */
+
+static void begin_call(struct tt_work *work, struct tt_prof_replay *replay, void *group)
+{
+    struct tt_profiler *profiler = work->events.profiler;
+    ncclProfilerEventDescr_v6_t descr = replay->descr; /* the plugin may write into what it gets */
+    if (descr.type == ncclProfileColl) {
+        descr.coll.parentGroup = group;
+        descr.coll.seqNumber =
+            atomic_fetch_add_explicit(replay->sequence, 1, memory_order_relaxed);
+    } else {
+        descr.p2p.parentGroup = group;
+    }
+    void *event = tt_prof_start(profiler, work->events.mask, &descr);
+    for (int f = 0; f < replay->nframes; f++)
+        work->frames[replay->first_frame + f].event = event;
+    tt_prof_stop(profiler, event);
+}
+
+/* A graph launch tells of its calls as the calls themselves do; their parents are of the capture. */
+static void begin_replay(struct tt_work *work)
+{
+    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileGroup};
+    void *group = tt_prof_start(work->events.profiler, work->events.mask, &descr);
+    for (int k = 0; k < work->events.nreplays; k++)
+        begin_call(work, &work->replays[k], group);
+    tt_prof_stop(work->events.profiler, group);
+}
+
 void tt_events_begin(struct tt_work *work)
 {
     work->events_open = true;
+    if (work->events.nreplays > 0) begin_replay(work);
     for (int f = 0; f < work->nframes; f++)
         begin_frame(work, f);
 }
@@ -66,8 +104,7 @@ static void hand_over(struct tt_work *work, int ended)
         const struct tt_frame *frame = &work->frames[f];
         struct tt_edge_track track = {.profiler = work->events.profiler,
                                       .parent = parent_of(work, frame),
-                                      .mask = work->events.mask,
-                                      .nsteps = slot_count(work, frame)};
+                                      .mask = work->events.mask};
         if (frame->after == ended + 1 && track.parent) track_edges(work, frame, &track);
     }
 }

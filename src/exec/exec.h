@@ -16,6 +16,7 @@ struct tt_member;
 struct tt_transport;
 struct tt_edge;
 struct tt_profiler;
+struct tt_prof_replay;
 
 /* What the fold does: type, operator and scalars. */
 struct tt_fold {
@@ -86,6 +87,9 @@ struct tt_work_events {           /* what the profiler seam needs */
     void *parent;                 /* Coll or P2p event; NULL: not tracked */
     uint32_t mask;                /* sampled when the call was made */
     bool channel_times;           /* emit KernelCh */
+    const struct tt_prof_replay *replays; /* captured: its calls, whose events begin with each run;
+                                             copied */
+    int nreplays;
 };
 
 /* A frame whose program has no SLOT operand and no ENTER uses no edges and no transport: a copy or

@@ -7,6 +7,7 @@
 #include "exec/host/cursor.h"
 #include "exec/host/fold.h"
 #include "exec/step.h"
+#include "plugin/profiler.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -115,10 +116,12 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
     struct tt_arrival *arrivals =
         take(bump, (size_t)arrival_count(spec), sizeof(struct tt_arrival));
     void **channel_events = NULL;
-    uint8_t *links = NULL;
+    struct tt_slot_counts *slot_counts = NULL;
+    struct tt_prof_replay *replays = NULL;
     if (spec->events.profiler) {
         channel_events = take(bump, (size_t)spec->nframes, sizeof(void *));
-        links = take(bump, (size_t)spec->member->nranks, 1);
+        slot_counts = take(bump, (size_t)spec->member->nranks, sizeof(*slot_counts));
+        replays = take(bump, (size_t)spec->events.nreplays, sizeof(*replays));
     }
     struct tt_shot *shot = NULL;
     if (ncursors == 1 && spec->member->nranks <= TT_SHOT_MAX_RANKS) {
@@ -128,7 +131,8 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
     }
     if (bump->base) {
         work->channel_events = channel_events;
-        work->links = links;
+        work->slot_counts = slot_counts;
+        work->replays = replays;
         work->events_open = false;
         work->shot = shot;
         work->frames = frames;
@@ -256,6 +260,9 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     work->transport = spec->transport;
     work->order = spec->order;
     work->events = spec->events;
+    if (spec->events.nreplays > 0)
+        memcpy(work->replays, spec->events.replays,
+               (size_t)spec->events.nreplays * sizeof(struct tt_prof_replay));
     work->graph_refs = spec->graph_refs;
     work->crowded = spec->crowded;
     work->captured = spec->captured;

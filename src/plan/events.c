@@ -8,6 +8,7 @@
 #include "plan/plan_state.h"
 #include "plugin/profiler.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool is_message(const struct tt_task *task)
@@ -94,42 +95,41 @@ static bool counts_bytes(enum tt_func func)
     return func == TT_FUNC_BROADCAST || func == TT_FUNC_ALLGATHER;
 }
 
-static void *start_coll(const struct tt_plan *plan, const struct tt_node *node,
-                        const struct tt_bound *bound, void *group)
+static void fill_coll(const struct tt_plan *plan, const struct tt_node *node,
+                      const struct tt_bound *bound, ncclProfilerEventDescr_v6_t *descr)
 {
     const struct tt_task *task = &node->task;
     bool bytes = counts_bytes(task->func);
-    ncclProfilerEventDescr_v6_t descr = {
-        .type = ncclProfileColl, .parentObj = node->api_event, .rank = plan->comm->member.rank};
-    descr.coll.seqNumber = plan->comm->func_seq[task->func];
-    descr.coll.func = tt_func_name(task->func);
-    descr.coll.sendBuff = task->in;
-    descr.coll.recvBuff = task->out;
-    descr.coll.count = bytes ? task->count * tt_type_bytes(task->type) : task->count;
-    descr.coll.datatype = tt_prof_type_name(bytes ? ncclInt8 : task->type);
-    descr.coll.root = task->root > 0 ? task->root : 0;
-    descr.coll.nChannels = (uint8_t)bound->nframes;
-    descr.coll.nWarps = 1;
-    descr.coll.algo = tt_algo_name(bound->choice.algo);
-    descr.coll.proto = tt_proto_name(bound->choice.proto);
-    descr.coll.parentGroup = group;
-    return tt_prof_start(plan->comm->profiler, node->mask, &descr);
+    descr->type = ncclProfileColl;
+    descr->parentObj = node->api_event;
+    descr->rank = plan->comm->member.rank;
+    descr->coll.seqNumber = node->number;
+    descr->coll.func = tt_func_name(task->func);
+    descr->coll.sendBuff = task->in;
+    descr->coll.recvBuff = task->out;
+    descr->coll.count = bytes ? task->count * tt_type_bytes(task->type) : task->count;
+    descr->coll.datatype = tt_prof_type_name(bytes ? ncclInt8 : task->type);
+    descr->coll.root = task->root > 0 ? task->root : 0;
+    descr->coll.nChannels = (uint8_t)bound->nframes;
+    descr->coll.nWarps = 1;
+    descr->coll.algo = tt_algo_name(bound->choice.algo);
+    descr->coll.proto = tt_proto_name(bound->choice.proto);
 }
 
-static void *start_p2p(const struct tt_plan *plan, const struct tt_node *node, void *group)
+static void fill_p2p(const struct tt_plan *plan, const struct tt_node *node,
+                     ncclProfilerEventDescr_v6_t *descr)
 {
     const struct tt_task *task = &node->task;
-    ncclProfilerEventDescr_v6_t descr = {
-        .type = ncclProfileP2p, .parentObj = node->api_event, .rank = plan->comm->member.rank};
-    descr.p2p.func = tt_func_name(task->func);
-    descr.p2p.buff = task->func == TT_FUNC_SEND ? (void *)(uintptr_t)task->in
-                                                : task->out; /* as the ABI has it */
-    descr.p2p.datatype = tt_prof_type_name(task->type);
-    descr.p2p.count = task->count;
-    descr.p2p.peer = task->root;
-    descr.p2p.nChannels = 1;
-    descr.p2p.parentGroup = group;
-    return tt_prof_start(plan->comm->profiler, node->mask, &descr);
+    descr->type = ncclProfileP2p;
+    descr->parentObj = node->api_event;
+    descr->rank = plan->comm->member.rank;
+    descr->p2p.func = tt_func_name(task->func);
+    descr->p2p.buff = task->func == TT_FUNC_SEND ? (void *)(uintptr_t)task->in
+                                                 : task->out; /* as the ABI has it */
+    descr->p2p.datatype = tt_prof_type_name(task->type);
+    descr->p2p.count = task->count;
+    descr->p2p.peer = task->root;
+    descr->p2p.nChannels = 1;
 }
 
 /* Group around everything; what the work carries down. */
@@ -137,7 +137,7 @@ static void open_launch(const struct tt_plan *plan, uint32_t mask, struct tt_op_
 {
     struct tt_profiler *profiler = plan->comm->profiler;
     ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileGroup};
-    events->group = tt_prof_start(profiler, mask, &descr);
+    if (!events->captured) events->group = tt_prof_start(profiler, mask, &descr);
     events->work =
         (struct tt_work_events){.profiler = profiler,
                                 .mask = mask,
@@ -152,28 +152,66 @@ static void start_launch(const struct tt_node *node, struct tt_op_events *events
     events->launch = tt_prof_start(events->work.profiler, node->mask, &descr);
 }
 
+/* Room for the calls of a captured work; without it they are not told of. */
+static void keep_calls(struct tt_op_events *events, const struct tt_node *first)
+{
+    size_t count = 0;
+    for (const struct tt_node *node = first; node; node = node->next_message)
+        count++;
+    if (events->captured) events->kept = tt_calloc(count, sizeof(*events->kept));
+    events->work.replays = events->kept;
+}
+
+/* The event of a call begins, or (captured) is kept for the runs. Takes `descr` as filled. */
+static void begin_call(struct tt_plan *plan, struct tt_node *node, int nframes,
+                       struct tt_op_events *events, ncclProfilerEventDescr_v6_t *descr)
+{
+    bool coll = descr->type == ncclProfileColl;
+    node->op_event = NULL;
+    if (!events->captured) {
+        *(coll ? &descr->coll.parentGroup : &descr->p2p.parentGroup) = events->group;
+        node->op_event = tt_prof_start(plan->comm->profiler, node->mask, descr);
+    } else if (events->kept && tt_prof_wants(node->mask, descr->type)) {
+        events->kept[events->work.nreplays++] =
+            (struct tt_prof_replay){.descr = *descr,
+                                    .first_frame = node->first_frame,
+                                    .nframes = nframes,
+                                    .sequence = &plan->comm->func_seq[node->task.func]};
+    }
+}
+
 void tt_events_collective(struct tt_plan *plan, struct tt_node *node, const struct tt_bound *bound,
                           struct tt_op_events *events)
 {
+    ncclProfilerEventDescr_v6_t descr;
     if (!node->mask) return;
-    open_launch(plan, node->mask, events);
-    node->op_event = start_coll(plan, node, bound, events->group);
+    memset(&descr, 0, sizeof(descr));
     node->next_message = NULL;
+    node->first_frame = 0;
+    open_launch(plan, node->mask, events);
+    keep_calls(events, node);
+    fill_coll(plan, node, bound, &descr);
+    begin_call(plan, node, bound->nframes, events, &descr);
     events->work.parent = node->op_event;
     events->first = node;
     start_launch(node, events);
 }
 
 /* An exchange that is made of messages keeps its name: its messages are one Coll's. */
-static void start_message(struct tt_plan *plan, struct tt_node *node,
-                          const struct tt_op_events *events)
+static void start_message(struct tt_plan *plan, struct tt_node *node, struct tt_op_events *events)
 {
     static const struct tt_tune_choice by_messages = {.algo = TT_ALGO_P2P,
                                                       .proto = TT_PROTO_SIMPLE};
     struct tt_bound bound = {.nframes = node->nframes < UINT8_MAX ? node->nframes : UINT8_MAX};
+    ncclProfilerEventDescr_v6_t descr;
+    memset(&descr, 0, sizeof(descr));
     bound.choice = by_messages;
-    node->op_event = is_message(&node->task) ? start_p2p(plan, node, events->group)
-                                             : start_coll(plan, node, &bound, events->group);
+    if (is_message(&node->task)) {
+        fill_p2p(plan, node, &descr);
+    } else {
+        fill_coll(plan, node, &bound, &descr);
+    }
+    begin_call(plan, node, node->nframes, events, &descr);
     for (int k = 0; k < node->nframes; k++)
         plan->batch.frames[node->first_frame + k].event = node->op_event;
 }
@@ -185,6 +223,7 @@ void tt_events_messages(struct tt_plan *plan, struct tt_node *first, struct tt_o
         marked = marked->next_message;
     if (!marked) return;
     open_launch(plan, marked->mask, events);
+    keep_calls(events, first);
     for (struct tt_node *node = first; node; node = node->next_message)
         start_message(plan, node, events);
     events->first = first;
@@ -200,4 +239,6 @@ void tt_events_launched(struct tt_op_events *events)
         node->op_event = NULL;
     }
     tt_prof_stop(profiler, events->group);
+    free(events->kept);
+    events->kept = NULL;
 }

@@ -19,8 +19,10 @@ struct tt_group_events {          /* GroupApi of the open group */
 
 struct tt_op_events { /* of one work, from before its launch until after it */
     struct tt_work_events work;
+    bool captured; /* Group, Coll and P2p begin whenever the work runs */
     void *launch, *group;
-    struct tt_node *first; /* calls whose Coll or P2p is open, by next_message */
+    struct tt_node *first;       /* calls whose Coll or P2p is open, by next_message */
+    struct tt_prof_replay *kept; /* owned: of a captured work */
 };
 
 /* A call was appended: GroupApi at the first of the group, CollApi or P2pApi around the call. */

@@ -136,7 +136,7 @@ ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task)
     plan->hit = NULL;
     if (!bound || task->logged || tuttiHostStreamCard(task->stream, &card) || card.capturing)
         return ncclInProgress;
-    plan->comm->func_seq[task->func]++;
+    tt_count_call(plan, task->func);
     return launch_bound(plan, bound, task, task->stream, true);
 }
 
@@ -196,7 +196,7 @@ static ncclResult_t launch_watched(struct tt_plan *plan, struct tt_node *node,
                                    struct tt_bound *bound, const struct tt_launch *launch)
 {
     struct tt_work_spec spec = bound->spec;
-    struct tt_op_events events = {0};
+    struct tt_op_events events = {.captured = launch->captured};
     tt_bound_place(bound, &node->task);
     spec.captured = launch->captured;
     if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
@@ -263,12 +263,12 @@ static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_node *node
     ncclResult_t rc = bind(plan, node, launch->ncollectives, &bound);
     if (rc) return rc;
     if (task->logged && !tt_messages_single(plan, task)) log_choice(plan, task, bound);
+    if (!launch->captured || !plan->comm->profiler) node->number = tt_count_call(plan, task->func);
     if (!launch->captured && !plan->comm->profiler) {
         rc = launch_bound(plan, bound, task, launch->stream, launch->allow_inline);
     } else {
         rc = launch_watched(plan, node, bound, launch);
     }
-    plan->comm->func_seq[task->func]++;
     return rc;
 }
 
@@ -402,7 +402,7 @@ ncclResult_t tt_launch_alone(struct tt_plan *plan, const struct tt_node *node)
     spec.nframes = 1;
     spec.captured = card.capturing;
     if (card.capturing) spec.graph_refs = &plan->comm->graph_refs;
-    plan->comm->func_seq[task->func]++;
+    tt_count_call(plan, task->func);
     return tt_launch_submit(plan, &spec, task->stream, true);
 }
 

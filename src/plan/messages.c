@@ -277,7 +277,8 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
         node->first_frame = plan->batch.nframes;
         rc = add_call(plan, node);
         node->nframes = plan->batch.nframes - node->first_frame;
-        plan->comm->func_seq[node->task.func]++;
+        if (!launch->captured || !plan->comm->profiler)
+            node->number = tt_count_call(plan, node->task.func);
     }
     if (!rc) rc = add_own(plan, first);
     if (rc || plan->batch.nframes == 0) return rc;
@@ -287,7 +288,7 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
     spec.nframes = plan->batch.nframes;
     spec.captured = launch->captured;
     if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
-    struct tt_op_events events = {0};
+    struct tt_op_events events = {.captured = launch->captured};
     if (plan->comm->profiler) tt_events_messages(plan, first, &events);
     spec.events = events.work;
     rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);

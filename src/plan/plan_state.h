@@ -34,6 +34,7 @@ struct tt_node {
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
     int first_frame, nframes;               /* of a batch of messages */
+    uint64_t number; /* earlier operations of the same function; captured: each run takes its own */
 };
 
 /* What the choice depends on; buffers do not belong to it. */
@@ -216,6 +217,18 @@ static inline ncclResult_t tt_plan_enter(struct tt_plan *plan)
 static inline void tt_plan_exit(struct tt_plan *plan)
 {
     atomic_store_explicit(&plan->inside, 0, memory_order_relaxed);
+}
+
+/* The call's number: how many of its function came before. Runs of captured works take numbers
+ * too, from other threads, but only where a profiler asks for them. */
+static inline uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
+{
+    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
+    if (plan->comm->profiler)
+        return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
+    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
+    atomic_store_explicit(sequence, number + 1, memory_order_relaxed);
+    return number;
 }
 
 /* ---- a thread's group ---- */

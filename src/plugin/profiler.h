@@ -54,6 +54,13 @@ void tt_prof_stop(struct tt_profiler *profiler, void *handle);
 void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v6_t state,
                    ncclProfilerEventStateArgs_v6_t *args);
 
+/* Coll or P2p of one call of a captured work: started anew, and stopped, whenever the work runs. */
+struct tt_prof_replay {
+    ncclProfilerEventDescr_v6_t descr; /* but for parentGroup and the number */
+    int first_frame, nframes;          /* of the work: those that belong to the call */
+    _Atomic uint64_t *sequence;        /* borrowed: where a Coll takes its number from */
+};
+
 /* What events call a data type: "ncclFloat32"; "Unknown" for those without a name there. */
 const char *tt_prof_type_name(ncclDataType_t type);
 

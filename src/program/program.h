@@ -218,6 +218,14 @@ enum tt_program_link { TT_LINK_SENDS = 1, TT_LINK_RECEIVES = 2 };
  * nranks entries, overwritten. */
 void tt_program_links(const struct tt_program *program, uint8_t *links);
 
+struct tt_slot_counts {
+    uint64_t sends, receives;
+};
+/* Set counts[p] to how many slots the program sends to and receives from rank p when it runs once
+ * over `geometry` with slots of slice_count elements (> 0). nranks entries, overwritten. */
+void tt_program_slots(const struct tt_program *program, const struct tt_geometry *geometry,
+                      size_t slice_count, struct tt_slot_counts *counts);
+
 /* Readable listing, one line per instruction; returns the length as snprintf does. */
 int tt_program_print(const struct tt_program *program, char *text, size_t text_bytes);
 

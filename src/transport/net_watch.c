@@ -8,6 +8,24 @@
 #include <string.h>
 #include <unistd.h>
 
+/* An operation comes to the network's side; NCCL's proxy tells so around the events it brings. */
+static void *append_start(struct tt_profiler *profiler)
+{
+    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileProxyCtrl};
+    void *event = tt_prof_start(profiler, tt_prof_mask(profiler), &descr);
+    tt_prof_state(profiler, event, ncclProfilerProxyCtrlAppend, NULL);
+    return event;
+}
+
+static void append_stop(struct tt_profiler *profiler, void *event)
+{
+    ncclProfilerEventStateArgs_v6_t args;
+    memset(&args, 0, sizeof(args));
+    args.proxyCtrl.appendedProxyOps = 1;
+    tt_prof_state(profiler, event, ncclProfilerProxyCtrlAppendEnd, &args);
+    tt_prof_stop(profiler, event);
+}
+
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track)
 {
     const struct tt_transport_config *config = edge->edge.config;
@@ -24,7 +42,9 @@ struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edg
     op->profiler = track->profiler;
     op->mask = track->mask;
     atomic_store_explicit(&op->uses, 1, memory_order_relaxed);
+    void *append = append_start(op->profiler);
     op->event = tt_prof_start(op->profiler, op->mask, &descr);
+    append_stop(op->profiler, append);
     if (op->event) return op;
     free(op); /* not tracked: nor are its steps */
     return NULL;

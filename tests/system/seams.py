@@ -80,6 +80,7 @@ def check_event(event):
         check(states == (SEND_STATES if above["send"] else RECV_STATES), f"states of a step: {states}")
     if name == "ProxyOp":
         check(event["pid_of_op"] == event["pid"], "process of a ProxyOp")
+        check(event["steps"] == len(event["children"]), f"{len(event['children'])} steps of {event}")
         check([s["step"] for s in event["children"]] == list(range(len(event["children"]))), "steps are numbered")
     if name == "GroupApi":
         check(event["states"] == [23, 24], f"states of GroupApi: {event['states']}")
@@ -104,11 +105,37 @@ def profiler(folder):
         if event["name"] == "Coll":
             series[event["pid"], event["rank"], event["func"]].append(event["seq"])
     check(all(s == sorted(set(s)) for s in series.values()), "sequence numbers")
+    check(all(s == list(range(len(s))) for s in series.values()), "numbers from 0 without gaps")
     os.unlink(path)
     run(folder, NCCL_PROFILER_PLUGIN=f"{plugins}/libnccl-profiler_json.so", PROFILER_LOG=path, PROFILER_MASK="2")
     kinds = {e["name"] for e in read_events(path)[0]}
     check(kinds == {"GroupApi", "CollApi", "Group", "Coll"}, f"mask 2 gives {kinds}")
 
 
+def replays(folder):
+    """A graph's calls come anew with each launch, under the CollApi and P2pApi of the capture."""
+    path = os.path.join(folder, "events")
+    run(folder, NCCL_PROFILER_PLUGIN=f"{plugins}/libnccl-profiler_json.so", PROFILER_LOG=path, PROFILER_MASK="4095")
+    events = read_events(path)[0]
+    for event in events:
+        check_event(event)
+    launches = collections.Counter(len(e["children"]) for e in events if e["name"] in ("CollApi", "P2pApi"))
+    check(launches == {3: 3 * RANKS, 1: 3 * RANKS}, f"one Coll or P2p per launch: {launches}")
+    for event in events:
+        if event["name"] in ("Coll", "P2p"):
+            kinds = {c["name"] for c in event["children"]}
+            check(kinds == {"KernelCh", "ProxyOp"}, f"below a {event['name']}: {kinds}")
+            group = [g for g in events if g["pid"] == event["pid"] and g["event"] == event["group"]]
+            check(len(group) == 1 and group[0]["name"] == "Group", "the Group of a call")
+    numbers = collections.defaultdict(list)
+    for event in events:
+        if event["name"] == "Coll":
+            numbers[event["pid"], event["rank"]].append(event["seq"])
+    check(len(numbers) == RANKS and all(n == list(range(6)) for n in numbers.values()), f"numbers {dict(numbers)}")
+    check(sum(e["name"] == "KernelLaunch" for e in events) == 5 * RANKS, "a KernelLaunch per capture and direct call")
+    ctrl = [e["states"] for e in events if e["name"] == "ProxyCtrl"]
+    check(all(s in ([13], [14], [15, 16], [17, 18]) for s in ctrl) and [17, 18] in ctrl, "states of ProxyCtrl")
+
+
 with tempfile.TemporaryDirectory() as folder:
-    {"net": net, "tuner": tuner, "profiler": profiler}[kind](folder)
+    {"net": net, "tuner": tuner, "profiler": profiler, "replays": replays}[kind](folder)

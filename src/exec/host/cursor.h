@@ -117,8 +117,9 @@ struct tt_work {
     /* parts of this allocation */
     size_t capacity_bytes;
     int nframes, ncursors;
-    void **channel_events; /* per frame; NULL without profiler, as are the links */
-    uint8_t *links;        /* per rank: for tt_program_links() */
+    void **channel_events; /* per frame; NULL without profiler, as are the next two */
+    struct tt_slot_counts *slot_counts; /* per rank: of the frame that is looked at */
+    struct tt_prof_replay *replays;
     bool events_open;
     struct tt_shot *shot; /* NULL: the interpreter runs the program */
     int nlive;            /* cursors not done */
