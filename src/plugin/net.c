@@ -202,9 +202,10 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
         tt_net_socket_entrust(net->ctx, &trust);
         explicit_bzero(&trust, sizeof(trust));
     }
-    /* strangers spread over their devices; of the interfaces the first is the one that the ranks
-     * met over, so it is known to reach them */
-    net->dev = taken->builtin ? 0 : request->member->device % net->ndevs;
+    /* the first interface is the one that the ranks met over, so it is known to reach them; others
+     * are used when the user chose them */
+    const char *chosen = tt_param_str("NCCL_SOCKET_IFNAME");
+    if (taken->builtin && !(chosen && *chosen)) net->ndevs = 1;
     net->source = taken;
     net->table = taken->table;
     snprintf(net->name, sizeof(net->name), "%s", taken->table->name);

@@ -135,7 +135,8 @@ static void net_track(struct tt_edge *base, const struct tt_edge_track *track)
 
 static void net_name(const struct tt_edge *base, char *text, size_t text_bytes)
 {
-    snprintf(text, text_bytes, "NET/%s/%d", base->config->net->name, base->config->net->dev);
+    const struct net_edge *edge = own((struct tt_edge *)(uintptr_t)base);
+    snprintf(text, text_bytes, "NET/%s/%d", base->config->net->name, edge->dev);
 }
 
 static void edge_free(struct net_edge *edge)
@@ -176,14 +177,16 @@ static bool net_can_connect(const struct tt_transport_config *config, int peer)
     return config->net != NULL;
 }
 
-static void log_edge(const struct tt_transport_config *config, const struct tt_edge_key *key)
+static void log_edge(const struct net_edge *edge)
 {
+    const struct tt_transport_config *config = edge->edge.config;
+    const struct tt_edge_key *key = &edge->edge.key;
     int me = config->member->rank;
     int from = key->sending ? me : key->peer;
     int to = key->sending ? key->peer : me;
     tt_info(TT_LOG_INIT | TT_LOG_NET, "Channel %02d/%d : %d[%d] -> %d[%d] [%s] via NET/%s/%d",
             key->channel, key->conn, from, config->peers[from].device, to, config->peers[to].device,
-            key->sending ? "send" : "receive", config->net->name, config->net->dev);
+            key->sending ? "send" : "receive", config->net->name, edge->dev);
 }
 
 /* Pages of the slots exist once they are used. */
@@ -215,11 +218,12 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     (void)inbox;
     if (!edge) return tt_fail(ncclSystemError, "edge to rank %d: out of memory", key->peer);
     edge->edge = (struct tt_edge){.ops = &net_ops, .config = config, .key = *key};
+    edge->dev = tt_net_device(config->net, config->member->rank, key->peer, key->channel);
     edge->transport = config->transport;
     edge->phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);
     if (rc) goto out;
-    log_edge(config, key);
+    log_edge(edge);
     enlist(edge->transport->net_edges, edge);
     *edge_out = &edge->edge;
     edge = NULL;

@@ -58,6 +58,7 @@ struct net_edge {
     _Atomic(struct net_op *) op; /* of the slots to come */
     /* the mover's, under the lock of struct tt_net_edges */
     enum net_phase phase;
+    int dev; /* of the network */
     void *listen_comm, *comm, *mhandle;
     char handle[NCCL_NET_HANDLE_MAXSIZE];
     uint64_t issued, tested, consumed; /* consumed: the network knows that we are done with them */

@@ -14,7 +14,7 @@ static ncclResult_t listen_step(struct net_edge *edge)
 {
     const struct tt_transport_config *config = edge->edge.config;
     const struct tt_net *net = config->net;
-    ncclResult_t rc = net->table->listen(net->ctx, net->dev, edge->handle, &edge->listen_comm);
+    ncclResult_t rc = net->table->listen(net->ctx, edge->dev, edge->handle, &edge->listen_comm);
     if (rc) return rc;
     edge->phase = NET_ACCEPTING;
     return tt_bootstrap_send(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
@@ -50,7 +50,7 @@ static ncclResult_t connect_step(struct net_edge *edge)
 {
     const struct tt_net *net = edge->edge.config->net;
     ncclNetDeviceHandle_v12_t *offload = NULL;
-    ncclResult_t rc = net->table->connect(net->ctx, net->dev, edge->handle, &edge->comm, &offload);
+    ncclResult_t rc = net->table->connect(net->ctx, edge->dev, edge->handle, &edge->comm, &offload);
     if (rc) return rc;
     return edge->comm ? ready_step(edge) : ncclInProgress;
 }

@@ -1,7 +1,8 @@
 /* A network plugin for tests: "TestNet", one TCP connection over loopback per comm. It is strict:
  * what a host does against the contract of the ABI is an error with a sentence. It is also awkward,
  * within the contract: its table is empty until init, connections and requests are refused at
- * first, and handles of memory are checked. TESTNET_DEVICES: how many devices (default 1). */
+ * first, and handles of memory are checked. TESTNET_DEVICES: how many devices (default 1, most 4),
+ * each on a rail of its own. TESTNET_FAIL=regmr|connect|listen|isend: that function fails. */
 #include "nccl/net.h"
 
 #include <arpa/inet.h>
@@ -31,7 +32,7 @@ struct context {
 struct handle { /* at most 128 bytes; `state` is the connector's */
     uint32_t magic;
     uint16_t port;
-    uint16_t tries;
+    uint8_t tries, dev;
     int32_t fd; /* + 1; 0 none */
     const void *place;
 };
@@ -72,6 +73,12 @@ static ncclResult_t wrong(struct context *context, const char *what)
     return ncclInternalError;
 }
 
+static bool fails(const char *what)
+{
+    const char *text = getenv("TESTNET_FAIL");
+    return text && strcmp(text, what) == 0;
+}
+
 /* ---- set-up ---- */
 
 static ncclResult_t test_devices(int *ndev)
@@ -108,8 +115,9 @@ static ncclResult_t test_listen(void *ctx, int dev, void *opaque, void **listen_
     struct handle handle = {.magic = HANDLE_MAGIC};
     struct context *context = ctx;
     struct listener *listener = calloc(1, sizeof(*listener));
-    (void)dev;
-    if (!listener) return ncclSystemError;
+    if (fails("listen")) return ncclSystemError;
+    if (!listener || dev < 0 || dev > 3) return ncclSystemError;
+    handle.dev = (uint8_t)dev;
     listener->context = context;
     listener->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (listener->fd < 0 || bind(listener->fd, (struct sockaddr *)&addr, len) ||
@@ -145,10 +153,12 @@ static ncclResult_t test_connect(void *ctx, int dev, void *opaque, void **send_c
 {
     struct handle handle;
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    (void)dev, (void)device;
+    (void)device;
     *send_comm = NULL;
+    if (fails("connect")) return ncclRemoteError;
     memcpy(&handle, opaque, sizeof(handle));
     if (handle.magic != HANDLE_MAGIC) return wrong(ctx, "not a handle");
+    if (handle.dev != dev) return wrong(ctx, "a connection from one rail to another");
     if (handle.tries++ == 0) handle.place = opaque;
     if (handle.place != opaque) return wrong(ctx, "the handle moved between calls of connect");
     if (handle.tries == 3) {
@@ -188,7 +198,7 @@ static ncclResult_t test_close_listen(void *listen_comm)
 static ncclResult_t test_reg(void *opaque, void *data, size_t size, int type, void **mhandle)
 {
     struct comm *comm = opaque;
-    struct memory *memory = calloc(1, sizeof(*memory));
+    struct memory *memory = fails("regmr") ? NULL : calloc(1, sizeof(*memory));
     if (!memory || type != NCCL_PTR_HOST) return ncclSystemError;
     *memory = (struct memory){comm, data, size};
     comm->nmemories++;
@@ -240,6 +250,7 @@ static ncclResult_t post(struct comm *comm, const struct memory *memory, void *d
     *out = NULL;
     if (!registered(memory, comm, data, size))
         return wrong(comm->context, "memory that is not registered");
+    if (comm->sending && fails("isend")) return ncclSystemError;
     if (++comm->refused % 3 == 0) return ncclSuccess;
     struct request *request = &comm->requests[comm->posted % REQUESTS];
     if (request->comm) return wrong(comm->context, "more than 32 requests in flight");

@@ -18,14 +18,14 @@ def check(good, what):
         sys.exit(f"wrong: {what}")
 
 
-def run(folder, **more):
-    """The program's log; it must end well."""
+def run(folder, fails=False, ranks=RANKS, **more):
+    """The program's log; it must end well, or, if it `fails`, badly but soon."""
     log = os.path.join(folder, "log.%p")
     env = dict(os.environ, NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="ALL",
                NCCL_DEBUG_FILE=log, **more)
-    done = subprocess.run([program, mode, str(RANKS)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    done = subprocess.run([program, mode, str(ranks)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=100, text=True)
-    check(done.returncode == 0, f"the program ends with {done.returncode}: {done.stdout[-2000:]}")
+    check((done.returncode != 0) == fails, f"the program ends with {done.returncode}: {done.stdout[-2000:]}")
     return "".join(open(os.path.join(folder, n)).read() for n in os.listdir(folder) if n.startswith("log."))
 
 
@@ -34,6 +34,13 @@ def net(folder):
     check("via NET/TestNet/0" in log, "edges over the plugin")
     check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
     check(log.count("TestNet: all is closed") >= RANKS, "finalize after everything is closed")
+    log = run(folder, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", ranks=4, TESTNET_DEVICES="3")
+    check(all(f"via NET/TestNet/{dev}" in log for dev in range(3)), "edges over several devices")
+    check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
+    for failure in "listen", "connect", "regmr", "isend":
+        log = run(folder, True, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", TESTNET_FAIL=failure)
+        said = [l for l in log.splitlines() if "over NET/TestNet failed" in l and "WARN" in l]
+        check(said, f"a sentence about {failure}: {log[-2000:]}")
 
 
 def tuner(folder):

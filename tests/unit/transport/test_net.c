@@ -102,7 +102,7 @@ static void rank_open(int r)
     rank->member.nranks = 2;
     rank->member.name = "";
     rank->peers[0].reach = rank->peers[1].reach = TT_REACH_NET;
-    rank->net = (struct tt_net){.table = &tt_net_socket, .name = "Socket"};
+    rank->net = (struct tt_net){.table = &tt_net_socket, .ndevs = 1, .name = "Socket"};
     assert_int_equal(tt_net_socket.init(&rank->net.ctx, 1, &net_config, NULL, no_event),
                      ncclSuccess);
     tt_net_socket_entrust(rank->net.ctx, &trust);
