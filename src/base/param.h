@@ -43,6 +43,13 @@ bool tt_param_is_set(const char *name);     /* by environment or file, to a good
 /* "environment", "file <path>", "default": where the value came from. */
 const char *tt_param_origin(const char *name);
 
+#define TT_MACHINE_FILE_BYTES 1024
+
+/* Path of the machine file in use: NCCL_TOPO_FILE (empty: none), else where virtual machines keep
+ * theirs (/var/run/nvidia-topologyd/virtualTopology.xml below HWLOC_FSROOT) if it can be read.
+ * False: none. One that NCCL_TOPO_FILE names need not exist. */
+bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES]);
+
 /* Read configuration files into the environment (once), then name every unknown NCCL_ and TUTTI_
  * variable once, with the nearest known one. Called by every init entry. */
 void tt_param_load(void);

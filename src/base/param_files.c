@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LINE_BYTES = 4096, ITEM_MAX = 1023 };
 
@@ -111,4 +112,18 @@ void tt_param_files_forget(void)
     pthread_mutex_lock(&files.lock);
     atomic_store_explicit(&files.read, false, memory_order_release);
     pthread_mutex_unlock(&files.lock);
+}
+
+bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES])
+{
+    const char *named = tt_param_str("NCCL_TOPO_FILE");
+    const char *root = getenv("HWLOC_FSROOT");
+    if (named && strlen(named) >= TT_MACHINE_FILE_BYTES) named = "";
+    if (named) {
+        strcpy(path, named);
+        return path[0] != 0;
+    }
+    int length = snprintf(path, TT_MACHINE_FILE_BYTES, "%s%s", root ? root : "",
+                          "/var/run/nvidia-topologyd/virtualTopology.xml");
+    return length < TT_MACHINE_FILE_BYTES && access(path, R_OK) == 0;
 }

@@ -24,18 +24,18 @@ static const uint64_t start = 0xcbf29ce484222325ull;
  * error. */
 ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out)
 {
-    const char *path = tt_param_str("NCCL_TOPO_FILE");
+    char path[TT_MACHINE_FILE_BYTES];
     *hash_out = 0;
-    if (!path || !*path) return ncclSuccess;
+    if (!tt_param_machine_file(path)) return ncclSuccess;
     if (access(path, R_OK)) {
-        tt_info(TT_LOG_INIT | TT_LOG_GRAPH,
-                "NCCL_TOPO_FILE %s cannot be opened: going on without it", path);
+        tt_info(TT_LOG_INIT | TT_LOG_GRAPH, "machine file %s cannot be opened: going on without it",
+                path);
         return ncclSuccess;
     }
     ncclResult_t rc = tt_topo_file_read(path, &birth->machine);
     if (rc) return rc;
     char *text = tt_topo_file_print(birth->machine);
-    if (!text) return tt_fail(ncclSystemError, "NCCL_TOPO_FILE %s: out of memory", path);
+    if (!text) return tt_fail(ncclSystemError, "machine file %s: out of memory", path);
     *hash_out = hash_bytes(start, text, strlen(text));
     free(text);
     return ncclSuccess;

@@ -218,13 +218,14 @@ static struct bounds bounds_of(const struct search *search)
     }
 }
 
+static const enum tt_graph_pattern patterns[TT_GRAPH_COUNT_] = {
+    [TT_GRAPH_RING] = TT_PATTERN_RING,     [TT_GRAPH_TREE] = TT_PATTERN_BALANCED,
+    [TT_GRAPH_CHAIN] = TT_PATTERN_TREE,    [TT_GRAPH_NVLS] = TT_PATTERN_NVLS,
+    [TT_GRAPH_DIRECT] = TT_PATTERN_DIRECT,
+};
+
 static enum tt_graph_pattern pattern_of(const struct search *search)
 {
-    static const enum tt_graph_pattern patterns[TT_GRAPH_COUNT_] = {
-        [TT_GRAPH_RING] = TT_PATTERN_RING,     [TT_GRAPH_TREE] = TT_PATTERN_BALANCED,
-        [TT_GRAPH_CHAIN] = TT_PATTERN_TREE,    [TT_GRAPH_NVLS] = TT_PATTERN_NVLS,
-        [TT_GRAPH_DIRECT] = TT_PATTERN_DIRECT,
-    };
     enum tt_graph_pattern pattern = patterns[search->request->kind];
     return search->ngpus == 1 && pattern != TT_PATTERN_RING ? TT_PATTERN_TREE : pattern;
 }
@@ -248,9 +249,9 @@ static void set_up(struct search *search)
     struct speed_list speeds = speeds_for(search->cc, request->inter);
     struct tt_topo_graph *best = search->best;
     int ndevs = system->list[TT_NODE_DEV].count;
+    bool choice = system->list[TT_NODE_NET].count > 1 && crosses(patterns[request->kind]);
+    search->cross_nic = choice ? system->env.cross_nic : 0; /* also of trees of a single GPU */
     best->pattern = pattern_of(search);
-    bool choice = system->list[TT_NODE_NET].count > 1 && crosses(best->pattern);
-    search->cross_nic = choice ? system->env.cross_nic : 0;
     search->same_channels = request->kind != TT_GRAPH_NVLS;
     set_types(search);
     see(system, TT_NODE_GPU, TT_NODE_GPU, search->seen_intra);

@@ -17,6 +17,18 @@ struct tt_score {                 /* a candidate for the next GPU */
     int order, gpu;
 };
 
+enum tt_trial_order { TT_ORDER_FREE, TT_ORDER_INDEX, TT_ORDER_REPLAY };
+
+struct tt_trial_place { /* where a channel has come to */
+    struct tt_topo_node *gpu;
+    int at;         /* position of gpu */
+    int back_net;   /* position from which the channel goes to a NIC; -1: none */
+    int back_first; /* position from which it goes back to its first GPU; -1: none */
+    enum tt_trial_order order;
+};
+
+struct tt_frame; /* private to trial.c */
+
 struct tt_trial {
     struct tt_topo_system *system; /* borrowed; only budgets change */
     struct tt_topo_graph at;       /* what is being tried; owned */
@@ -32,6 +44,8 @@ struct tt_trial {
     int *next;                                   /* owned stack of candidates */
     struct tt_score *scores;                     /* owned; while candidates are sorted */
     size_t next_count, next_room;
+    struct tt_frame *frames; /* owned stack of what is begun and not yet taken back */
+    size_t depth, frame_room;
     bool out_of_memory;
 };
 
@@ -41,6 +55,20 @@ bool tt_trial_init(struct tt_trial *trial, struct tt_topo_system *system,
 void tt_trial_fini(struct tt_trial *trial);
 /* Run with `steps`; what is better than *best replaces it. */
 void tt_trial_run(struct tt_trial *trial, int steps);
+
+static inline struct tt_topo_node *tt_trial_gpu(const struct tt_trial *trial, int index)
+{
+    return trial->system->list[TT_NODE_GPU].node[index];
+}
+/* What the channel before this one had at a position. */
+struct tt_topo_node *tt_trial_replay(const struct tt_trial *trial, int position);
+
+/* ---- candidates.c ---- */
+
+/* Push the GPUs that may come next on trial->next, the best first. Returns how many. */
+int tt_trial_push_next(struct tt_trial *trial, const struct tt_trial_place *place);
+/* Room for `count` more on trial->next; NULL when memory is short, which ends the trial. */
+int *tt_trial_reserve(struct tt_trial *trial, int count);
 
 /* ---- nets.c ---- */
 

@@ -2,7 +2,7 @@
 """machine.py TUTTI PROGRAM MACHINES_FOLDER: the devices play a machine (NCCL_TOPO_FILE); the rings and trees that
 communicators log are those that `tutti topo export` finds, over one host and over two, calls take the algorithms, protocols and
 channels that NCCL would take (of those that run on hosts: no multicast), and sums are right."""
-import json, os, re, subprocess, sys, tempfile
+import json, os, re, shutil, subprocess, sys, tempfile
 
 TUTTI, PROGRAM, FOLDER = sys.argv[1:4]
 os.environ["NCCL_ALGO"] = "^NVLS,NVLSTree,PAT"
@@ -88,6 +88,22 @@ with tempfile.TemporaryDirectory() as folder:
     for part in ("system", "paths", "access", "scenarios"):
         assert wished[part] == again[part], f"dump: {part} is another one"
     print("dumps: read again as written")
+    root, found, here = (os.path.join(folder, name) for name in ("root", "found.xml", "here.xml"))
+    place = os.path.join(root, "var/run/nvidia-topologyd")
+    os.makedirs(place)
+    shutil.copy(machine, os.path.join(place, "virtualTopology.xml"))
+    plain = {key: value for key, value in os.environ.items() if key != "NCCL_TOPO_FILE"}
+    run = dict(check=True, timeout=240, capture_output=True)
+    subprocess.run([TUTTI, "run", "-n", "8", PROGRAM, "8"], env=dict(plain, HWLOC_FSROOT=root, NCCL_TOPO_DUMP_FILE=found), **run)
+    assert open(found).read() == open(topo).read(), "the machine file at its usual place is not taken"
+    subprocess.run([TUTTI, "run", "-n", "8", PROGRAM, "8"],
+                   env=dict(plain, NCCL_TOPO_FILE="", HWLOC_FSROOT=root, NCCL_TOPO_DUMP_FILE=found), check=False, timeout=240)
+    assert not os.path.exists(found) or open(found).read() != open(topo).read(), "an empty NCCL_TOPO_FILE does not switch it off"
+    print("the usual place of machine files: looked at")
+    subprocess.run([TUTTI, "run", "-n", "2", PROGRAM, "2"], env=dict(plain, NCCL_TOPO_FILE="", NCCL_TOPO_DUMP_FILE=here), **run)
+    checked = subprocess.run([TUTTI, "topo", "check", here], capture_output=True, text=True)
+    assert checked.returncode == 0, f"this machine, as written down: {checked.stdout}{checked.stderr}"
+    print("this machine: written down once, and sound")
     open(graphs, "w").write("<graphs version='1'><graph id='9'/></graphs>")
     failed = subprocess.run([TUTTI, "run", "-n", "8", PROGRAM, "8"], timeout=240, capture_output=True, text=True,
                             env=dict(os.environ, NCCL_TOPO_FILE=machine, NCCL_GRAPH_FILE=graphs, NCCL_DEBUG="WARN"))

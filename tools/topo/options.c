@@ -3,10 +3,12 @@
 #include "tutti.h"
 
 #include "base/error.h"
+#include "base/param.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_NODES = 65536, MOST_HOSTS = 128 };
 
@@ -106,6 +108,11 @@ void topo_tell(void)
 struct tt_topo_file *topo_open(const char *path)
 {
     struct tt_topo_file *file = NULL;
+    char described[TT_MACHINE_FILE_BYTES];
+    if (!path && tt_param_machine_file(described) && access(described, R_OK) == 0) {
+        (void)fprintf(stderr, "this machine: as described in %s\n", described);
+        path = described;
+    }
     if (path ? tt_topo_file_read(path, &file) : tt_topo_detect(&file)) {
         topo_tell();
         return NULL;

@@ -79,6 +79,7 @@ static struct tt_device_card *add_card(const char *bus_id, const char *name, int
 struct reading {
     XML_Parser parser;
     char bus_id[256][16]; /* of the enclosing pci elements */
+    char block[65536];    /* not on the stack: the thread may have little */
     int depth;
 };
 
@@ -135,7 +136,6 @@ static bool parse_file(const char *path, FILE *file)
 {
     struct reading *reading = tt_calloc(1, sizeof(*reading));
     XML_Parser parser = XML_ParserCreate(NULL);
-    char block[65536];
     size_t total = 0;
     bool good = reading && parser;
     if (good) {
@@ -145,13 +145,14 @@ static bool parse_file(const char *path, FILE *file)
         XML_SetStartDoctypeDeclHandler(parser, on_doctype);
     }
     while (good) {
-        size_t n = fread(block, 1, sizeof(block), file);
+        size_t n = fread(reading->block, 1, sizeof(reading->block), file);
         total += n;
-        good = total <= FILE_MAX_BYTES && XML_Parse(parser, block, (int)n, n == 0) == XML_STATUS_OK;
+        good = total <= FILE_MAX_BYTES &&
+               XML_Parse(parser, reading->block, (int)n, n == 0) == XML_STATUS_OK;
         if (n == 0) break;
     }
     if (!good && parser) {
-        tt_warn("NCCL_TOPO_FILE %s, line %lu: %s; the default devices are used", path,
+        tt_warn("machine file %s, line %lu: %s; the default devices are used", path,
                 (unsigned long)XML_GetCurrentLineNumber(parser),
                 XML_ErrorString(XML_GetErrorCode(parser)));
     }
@@ -169,8 +170,8 @@ static int by_index(const void *left, const void *right)
 
 static bool read_machine_file(void)
 {
-    const char *path = tt_param_str("NCCL_TOPO_FILE");
-    if (!path || !*path) return false;
+    char path[TT_MACHINE_FILE_BYTES];
+    if (!tt_param_machine_file(path)) return false;
     FILE *file = fopen(path, "re");
     if (!file) {
         tt_info(TT_LOG_INIT | TT_LOG_GRAPH, "could not open machine file %s: %m", path);
