@@ -171,9 +171,14 @@ void tt_conn_send(struct tt_conn *conn, uint16_t type, const void *bytes, size_t
     tt_wire_put32(&wire, (uint32_t)len);
     tt_wire_put32(&wire, type);
     tt_wire_put64(&wire, conn->sent_count++);
-    tt_wire_put(&wire, bytes, len);
-    crypto_generichash(wire.at, TT_FRAME_MAC_BYTES, packet->bytes, TT_FRAME_HEADER_BYTES + len,
-                       conn->session.send_key, sizeof(conn->session.send_key));
+    if (conn->session.sealed) {
+        const struct tt_seal_text text = {packet->bytes, TT_FRAME_HEADER_BYTES, bytes, len};
+        tt_seal_shut(conn->session.send_key, conn->sent_count - 1, &text, wire.at);
+    } else {
+        tt_wire_put(&wire, bytes, len);
+        crypto_generichash(wire.at, TT_FRAME_MAC_BYTES, packet->bytes, TT_FRAME_HEADER_BYTES + len,
+                           conn->session.send_key, sizeof(conn->session.send_key));
+    }
     conn_flush(conn);
 }
 
@@ -281,7 +286,10 @@ static void conn_proved(struct tt_conn *conn)
         conn_break(conn, "place is taken");
         return;
     }
-    tt_handshake_session(&conn->shake, &door->key, true, &conn->session);
+    if (!tt_handshake_session(&conn->shake, &door->key, true, &conn->session)) {
+        conn_break(conn, "no public key");
+        return;
+    }
     sodium_memzero(&conn->shake, sizeof(conn->shake));
     conn->door = NULL;
     conn->state = TT_CONN_OPEN;
@@ -295,7 +303,10 @@ static void conn_answered(struct tt_conn *conn)
         conn_break(conn, "the other side does not know the secret");
         return;
     }
-    tt_handshake_session(&conn->shake, &conn->key, false, &conn->session);
+    if (!tt_handshake_session(&conn->shake, &conn->key, false, &conn->session)) {
+        conn_break(conn, "the other side sent no public key");
+        return;
+    }
     conn->state = TT_CONN_OPEN;
     conn->deadline_nsec = 0;
     conn_send_raw(conn, conn->shake.proof, sizeof(conn->shake.proof));
@@ -340,9 +351,16 @@ static bool frame_begin(struct tt_conn *conn)
     return conn->body != NULL;
 }
 
-static bool frame_genuine(const struct tt_conn *conn, uint64_t counter)
+/* Open the frame in its place. */
+static bool frame_genuine(struct tt_conn *conn, uint64_t counter)
 {
     unsigned char mac[TT_FRAME_MAC_BYTES];
+    if (conn->session.sealed) {
+        const struct tt_seal_text text = {conn->header, sizeof(conn->header), conn->body,
+                                          conn->body_len};
+        return counter == conn->got_count &&
+               tt_seal_open(conn->session.recv_key, counter, &text, conn->body);
+    }
     crypto_generichash_state state;
     size_t len = conn->body_len - sizeof(mac);
     crypto_generichash_init(&state, conn->session.recv_key, sizeof(conn->session.recv_key),

@@ -2,9 +2,11 @@
  * Role, kind and both ranks are inside every MAC, so no message can be reflected or led elsewhere.
  *
  *   C -> S  80 B  protocol 4 | version 2 | kind 2 | key name 8 | nonce 32 | own rank 4 |
- *                 wanted rank 4 | ranks 4 | zero 20
+ *                 wanted rank 4 | ranks 4 | flags 4 (1: sealed) | zero 16
  *   S -> C  72 B  nonce 32 | own rank 4 | status 4 | MAC(K, "S" | hello | nonce | rank | status)
  *   C -> S  32 B  MAC(K, "C" | hello | nonce | rank | status)
+ *
+ * On a sealed connection both nonces are public keys of crypto_kx, made for it alone.
  */
 #include "bootstrap/handshake.h"
 
@@ -15,6 +17,8 @@
 
 #define HELLO_PROTO 0x49545554u /* "TUTI" */
 #define HELLO_VERSION 1u
+#define HELLO_SEALED 1u
+#define HELLO_NONCE_AT 16
 #define ANSWER_SIGNED_BYTES 40 /* nonce, rank, status */
 
 void tt_key_derive(const unsigned char secret[TT_SECRET_BYTES], enum tt_key_kind kind,
@@ -28,6 +32,21 @@ void tt_key_derive(const unsigned char secret[TT_SECRET_BYTES], enum tt_key_kind
     memcpy(key_out->name, name, TT_KEY_NAME_BYTES);
 }
 
+static void put_nonce(struct tt_handshake *shake, struct tt_wire *wire, bool sealed)
+{
+    if (sealed) {
+        tt_seal_pair_make(&shake->pair);
+    } else {
+        randombytes_buf(shake->pair.open, sizeof(shake->pair.open));
+    }
+    tt_wire_put(wire, shake->pair.open, sizeof(shake->pair.open));
+}
+
+static bool is_sealed(const struct tt_handshake *shake)
+{
+    return shake->hello[HELLO_NONCE_AT + TT_NONCE_BYTES + 12] == HELLO_SEALED;
+}
+
 void tt_handshake_hello(struct tt_handshake *shake, const struct tt_hello *hello,
                         const struct tt_key *key)
 {
@@ -36,12 +55,11 @@ void tt_handshake_hello(struct tt_handshake *shake, const struct tt_hello *hello
     tt_wire_put32(&wire, HELLO_PROTO);
     tt_wire_put32(&wire, HELLO_VERSION | (uint32_t)hello->kind << 16);
     tt_wire_put(&wire, key->name, TT_KEY_NAME_BYTES);
-    unsigned char nonce[TT_NONCE_BYTES];
-    randombytes_buf(nonce, sizeof(nonce));
-    tt_wire_put(&wire, nonce, sizeof(nonce));
+    put_nonce(shake, &wire, hello->sealed);
     tt_wire_put32(&wire, (uint32_t)hello->own_rank);
     tt_wire_put32(&wire, (uint32_t)hello->wanted_rank);
     tt_wire_put32(&wire, hello->nranks);
+    tt_wire_put32(&wire, hello->sealed ? HELLO_SEALED : 0);
     memset(wire.at, 0, wire.left);
 }
 
@@ -49,7 +67,7 @@ bool tt_handshake_read(const struct tt_handshake *shake, struct tt_hello *hello_
 {
     struct tt_wire wire;
     unsigned char nonce[TT_NONCE_BYTES];
-    static const unsigned char zero[20];
+    static const unsigned char zero[16];
     tt_wire_read(&wire, shake->hello, sizeof(shake->hello));
     uint32_t proto = tt_wire_get32(&wire);
     uint32_t word = tt_wire_get32(&wire);
@@ -59,6 +77,9 @@ bool tt_handshake_read(const struct tt_handshake *shake, struct tt_hello *hello_
     hello_out->own_rank = (int32_t)tt_wire_get32(&wire);
     hello_out->wanted_rank = (int32_t)tt_wire_get32(&wire);
     hello_out->nranks = tt_wire_get32(&wire);
+    uint32_t flags = tt_wire_get32(&wire);
+    hello_out->sealed = flags == HELLO_SEALED;
+    if (flags > HELLO_SEALED) return false;
     if (proto != HELLO_PROTO || (word & 0xffff) != HELLO_VERSION) return false;
     if (hello_out->own_rank == hello_out->wanted_rank) return false;
     return memcmp(wire.from, zero, sizeof(zero)) == 0;
@@ -78,10 +99,8 @@ static void sign(const struct tt_handshake *shake, const struct tt_key *key, cha
 void tt_handshake_answer(struct tt_handshake *shake, const struct tt_key *key, int32_t own_rank)
 {
     struct tt_wire wire;
-    unsigned char nonce[TT_NONCE_BYTES];
-    randombytes_buf(nonce, sizeof(nonce));
     tt_wire_init(&wire, shake->answer, sizeof(shake->answer));
-    tt_wire_put(&wire, nonce, sizeof(nonce));
+    put_nonce(shake, &wire, is_sealed(shake));
     tt_wire_put32(&wire, (uint32_t)own_rank);
     tt_wire_put32(&wire, 0);
     sign(shake, key, 'S', shake->answer + ANSWER_SIGNED_BYTES);
@@ -106,19 +125,26 @@ bool tt_handshake_check(const struct tt_handshake *shake, const struct tt_key *k
     return sodium_memcmp(mac, shake->proof, sizeof(mac)) == 0;
 }
 
-void tt_handshake_session(const struct tt_handshake *shake, const struct tt_key *key, bool server,
+bool tt_handshake_session(const struct tt_handshake *shake, const struct tt_key *key, bool server,
                           struct tt_session *session_out)
 {
     unsigned char session[TT_SECRET_BYTES];
+    unsigned char shared[TT_SEAL_SHARED_BYTES] = {0};
+    const unsigned char *theirs = server ? shake->hello + HELLO_NONCE_AT : shake->answer;
     crypto_generichash_state state;
+    session_out->sealed = is_sealed(shake);
+    if (session_out->sealed && !tt_seal_agree(&shake->pair, theirs, server, shared)) return false;
     crypto_generichash_init(&state, key->bytes, sizeof(key->bytes), sizeof(session));
     crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
     crypto_generichash_update(&state, shake->answer, sizeof(shake->answer));
     crypto_generichash_update(&state, shake->proof, sizeof(shake->proof));
+    if (session_out->sealed) crypto_generichash_update(&state, shared, sizeof(shared));
     crypto_generichash_final(&state, session, sizeof(session));
     unsigned char *to_server = server ? session_out->recv_key : session_out->send_key;
     unsigned char *to_client = server ? session_out->send_key : session_out->recv_key;
     crypto_kdf_derive_from_key(to_server, TT_SECRET_BYTES, 1, "tutti-cs", session);
     crypto_kdf_derive_from_key(to_client, TT_SECRET_BYTES, 2, "tutti-cs", session);
     sodium_memzero(session, sizeof(session));
+    sodium_memzero(shared, sizeof(shared));
+    return true;
 }

@@ -2,6 +2,8 @@
  * keys. Pure computation on fixed-size messages; sockets are elsewhere (conn.c, local.c). */
 #pragma once
 
+#include "base/seal.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -32,17 +34,22 @@ struct tt_hello { /* the fields of a hello */
     unsigned char key_name[TT_KEY_NAME_BYTES];
     int32_t own_rank, wanted_rank;
     uint32_t nranks;
+    bool sealed; /* asks for secrecy */
 };
 
 struct tt_session { /* keys of the two directions */
     unsigned char send_key[TT_SECRET_BYTES];
     unsigned char recv_key[TT_SECRET_BYTES];
+    bool sealed; /* frames are hidden, not only genuine */
 };
+_Static_assert(TT_SECRET_BYTES == TT_SEAL_KEY_BYTES && TT_FRAME_MAC_BYTES == TT_SEAL_TAG_BYTES,
+               "frames are as long with secrecy as without");
 
 struct tt_handshake { /* the messages as they went over the wire */
     unsigned char hello[TT_HELLO_BYTES];
     unsigned char answer[TT_ANSWER_BYTES];
     unsigned char proof[TT_PROOF_BYTES];
+    struct tt_seal_pair pair; /* sealed: its public key is this side's nonce */
 };
 
 /* Client: message 1. The name of `key` is put into it. */
@@ -57,6 +64,7 @@ void tt_handshake_answer(struct tt_handshake *shake, const struct tt_key *key, i
 bool tt_handshake_prove(struct tt_handshake *shake, const struct tt_key *key, int32_t wanted_rank);
 /* Server: check message 3. */
 bool tt_handshake_check(const struct tt_handshake *shake, const struct tt_key *key);
-/* Both, after the proofs. */
-void tt_handshake_session(const struct tt_handshake *shake, const struct tt_key *key, bool server,
+/* Both, after the proofs. A connection is sealed when its client asked for it. False: the other
+ * side sent no public key. */
+bool tt_handshake_session(const struct tt_handshake *shake, const struct tt_key *key, bool server,
                           struct tt_session *session_out);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
+#include "base/param.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/id.h"
 #include "bootstrap/tree.h"
@@ -93,7 +94,8 @@ static ncclResult_t dial_root(struct join *join, const struct tt_id_parts *id, i
         .hello = {.kind = TT_KEY_ROOT,
                   .own_rank = join->b->rank,
                   .wanted_rank = -1 - index,
-                  .nranks = (uint32_t)join->b->nranks},
+                  .nranks = (uint32_t)join->b->nranks,
+                  .sealed = join->words.sealed},
         .ops = &root_ops,
         .owner = join,
         .limit_bytes = TT_REFUSE_BYTES,
@@ -199,7 +201,8 @@ static ncclResult_t dial_up(struct tt_bootstrap *b, const union tt_addr *parent,
         .hello = {.kind = TT_KEY_TREE,
                   .own_rank = b->rank,
                   .wanted_rank = (b->rank - 1) / TT_ARITY,
-                  .nranks = (uint32_t)b->nranks},
+                  .nranks = (uint32_t)b->nranks,
+                  .sealed = b->sealed},
         .ops = tt_tree_up_ops(),
         .owner = b,
         .limit_bytes = tt_tree_limit(b),
@@ -299,6 +302,7 @@ static ncclResult_t join_prepare(struct join *join)
     words->rank = (uint32_t)config->member->rank;
     words->nids = (uint32_t)config->nids;
     words->timeout_sec = config->timeout_sec > 0 ? (uint32_t)config->timeout_sec : 0;
+    words->sealed = tt_param_bool("TUTTI_NET_ENCRYPT");
     words->pid = (int32_t)getpid();
     gethostname(words->host, sizeof(words->host) - 1);
     crypto_generichash(words->digest, sizeof(words->digest), (const unsigned char *)"digest", 6,
@@ -378,6 +382,7 @@ static ncclResult_t join_run(struct join *join)
         return rc;
     }
     join->b->timeout_sec = join->config->timeout_sec;
+    join->b->sealed = join->words.sealed;
     rc = join_root(join);
     tt_service_unlock();
     if (!rc) rc = exchange_records(join->b, &join->words.addr, join->config->record);
@@ -430,6 +435,7 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
     if (rc) return rc;
     *bootstrap_out = b;
     b->timeout_sec = parent->timeout_sec;
+    b->sealed = parent->sealed;
     unsigned char salt[sizeof(child->salt)];
     struct tt_wire wire;
     tt_wire_init(&wire, salt, sizeof(salt));

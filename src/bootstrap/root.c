@@ -107,6 +107,13 @@ static bool join_agrees(struct tt_root *root, const struct tt_join *join)
                   "rank %u on host %s (pid %d) says %u ranks, rank %u on host %s (pid %d) says %u",
                   join->rank, join->host, join->pid, join->nranks, first->rank, first->host,
                   first->pid, first->nranks);
+    } else if (join->sealed != first->sealed) {
+        root_fail(
+            root, ncclInvalidUsage,
+            "rank %u on host %s (pid %d) has TUTTI_NET_ENCRYPT %d, rank %u on host %s (pid %d) "
+            "has %d",
+            join->rank, join->host, join->pid, join->sealed, first->rank, first->host, first->pid,
+            first->sealed);
     } else if (join->nids != first->nids || join->index != first->index ||
                memcmp(join->digest, first->digest, sizeof(join->digest)) != 0) {
         root_fail(
@@ -122,6 +129,7 @@ static bool join_sane(const struct tt_join *join, const struct tt_conn *conn)
 {
     if (join->nranks < 1 || join->nranks > TT_MAX_RANKS || join->rank >= join->nranks) return false;
     if (join->nids < 1 || join->nids > join->nranks || join->index >= join->nids) return false;
+    if (join->sealed != conn->hello.sealed) return false;
     return conn->peer == (int32_t)join->rank && conn->hello.wanted_rank == -1 - (int)join->index;
 }
 

@@ -26,11 +26,12 @@ struct tt_join { /* what a rank says first */
     uint32_t nids, index; /* ids, and which of them this root is to the rank */
     uint32_t timeout_sec;
     int32_t pid;
+    bool sealed;              /* TUTTI_NET_ENCRYPT */
     unsigned char digest[32]; /* of all ids in order */
     union tt_addr addr;       /* where its parent's children may connect */
     char host[TT_HOST_BYTES];
 };
-#define TT_JOIN_BYTES (7 * 4 + 32 + 24 + TT_HOST_BYTES)
+#define TT_JOIN_BYTES (8 * 4 + 32 + 24 + TT_HOST_BYTES)
 void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES]);
 bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len);
 

@@ -14,6 +14,7 @@ void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES]
     tt_wire_put32(&wire, join->index);
     tt_wire_put32(&wire, join->timeout_sec);
     tt_wire_put32(&wire, (uint32_t)join->pid);
+    tt_wire_put32(&wire, join->sealed);
     tt_wire_put(&wire, join->digest, sizeof(join->digest));
     tt_addr_put(&wire, &join->addr);
     tt_wire_put_text(&wire, join->host, TT_HOST_BYTES);
@@ -30,6 +31,7 @@ bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len
     join->index = tt_wire_get32(&wire);
     join->timeout_sec = tt_wire_get32(&wire);
     join->pid = (int32_t)tt_wire_get32(&wire);
+    join->sealed = tt_wire_get32(&wire) != 0;
     tt_wire_get(&wire, join->digest, sizeof(join->digest));
     tt_addr_get(&wire, &join->addr);
     tt_wire_get_text(&wire, join->host, TT_HOST_BYTES);

@@ -340,7 +340,7 @@ static bool child_admits(struct tt_door *door, const struct tt_hello *hello)
     struct tt_bootstrap *b = door->owner;
     int child = hello->own_rank - (TT_ARITY * b->rank + 1);
     return child >= 0 && child < b->nbranches && !b->branches[child].came &&
-           hello->nranks == (uint32_t)b->nranks;
+           hello->nranks == (uint32_t)b->nranks && hello->sealed == b->sealed;
 }
 
 static void child_opened(struct tt_door *door, struct tt_conn *conn)

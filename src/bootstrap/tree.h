@@ -77,6 +77,7 @@ struct tt_bootstrap {
     int rank, nranks;
     uint64_t epoch;
     int64_t timeout_sec;
+    bool sealed;           /* TUTTI_NET_ENCRYPT, equal on all ranks */
     unsigned char *secret; /* owned, sodium_malloc */
     struct tt_door door;
     struct tt_card *cards;  /* owned; NULL before the first table */

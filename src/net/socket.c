@@ -82,15 +82,12 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
     (void)comm_id, (void)config, (void)log;
     pthread_once(&found_once, find_devices);
     if (found.rc) return found.rc;
-    if (tt_param_bool("TUTTI_NET_ENCRYPT")) {
-        return tt_fail(ncclInvalidUsage, "NET/Socket: TUTTI_NET_ENCRYPT asks for encryption, which "
-                                         "this network does not have; unset it, or use another "
-                                         "network or a tunnel");
-    }
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "NET/Socket: libsodium does not start");
     struct socket_context *context = tt_calloc(1, sizeof(*context));
     if (!context) return tt_fail(ncclSystemError, "NET/Socket: out of memory");
     context->profiler = profiler;
+    context->sealed = tt_param_bool("TUTTI_NET_ENCRYPT");
+    if (context->sealed) tt_info(TT_LOG_NET, "NET/Socket: data is encrypted");
     pthread_mutex_init(&context->lock, NULL);
     *ctx = context;
     return ncclSuccess;

@@ -26,6 +26,7 @@ enum {
 
 struct socket_context {
     struct tt_net_trust trust;
+    bool sealed; /* TUTTI_NET_ENCRYPT */
     ncclProfilerCallback_t profiler;
     pthread_mutex_t lock;                /* guards `connectors` */
     struct socket_connector *connectors; /* owned: connections that are being made */
@@ -70,6 +71,7 @@ struct socket_part { /* a piece of memory that a lane moves */
 
 struct socket_lane {
     int fd;
+    struct socket_seal *seal;                      /* owned; NULL: bytes travel as they are */
     uint32_t first, last;                          /* parts under way: [first, last) */
     struct socket_part parts[2 * SOCKET_REQUESTS]; /* ring */
 };
@@ -96,6 +98,8 @@ struct socket_link {
 
 struct socket_ends { /* proved descriptors of a new connection, by lane */
     int fds[SOCKET_LANES];
+    unsigned char keys[SOCKET_LANES][TT_SEAL_KEY_BYTES]; /* sealed */
+    bool sealed;
     int nlanes;
     int rank;
     bool sending;
@@ -115,8 +119,17 @@ ncclResult_t tt_socket_link_progress(struct socket_link *link);
 void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part);
 ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane);
 ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane);
-ncclResult_t tt_socket_read(struct socket_link *link, int fd, struct iovec *pieces, int npieces,
-                            size_t *moved_out);
+ncclResult_t tt_socket_read(struct socket_link *link, const struct socket_lane *lane,
+                            struct iovec *pieces, int npieces, size_t *moved_out);
+/* socket_seal.c: a lane's secrecy in one direction. NULL: out of memory. */
+struct socket_seal *tt_socket_seal_create(const unsigned char key[TT_SEAL_KEY_BYTES]);
+void tt_socket_seal_destroy(struct socket_seal *seal);
+/* As sendmsg and recvmsg would answer; EBADMSG: not what the other end sent. After -1 of the
+ * sender the same bytes come first in the next call. */
+ssize_t tt_socket_seal_send(struct socket_seal *seal, int fd, const struct iovec *pieces,
+                            int npieces);
+ssize_t tt_socket_seal_recv(struct socket_seal *seal, int fd, const struct iovec *pieces,
+                            int npieces);
 /* Of one fixed-size message of the proof: ncclInProgress until all `len` bytes are moved,
  * ncclRemoteError when the other end went away. Quiet: it may be anyone. */
 struct socket_transfer {

@@ -30,6 +30,7 @@ struct candidate { /* accepted, not proved */
     struct socket_transfer at;
     struct socket_hello hello;
     struct socket_shake shake;
+    unsigned char key[TT_SEAL_KEY_BYTES]; /* sealed, proved: of its data */
 };
 
 struct socket_listener {
@@ -44,6 +45,7 @@ struct socket_listener {
     int nproved;
     struct socket_ends ends; /* fd -1: not there yet */
     uint64_t strangers, told_nsec;
+    bool sealed;
 };
 
 static int vendor_of(const struct tt_netif *netif)
@@ -97,6 +99,7 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, const struct t
     listener->fd = -1;
     listener->trust = context->trust;
     listener->profiler = context->profiler;
+    listener->sealed = listener->ends.sealed = context->sealed;
     listener->nlanes = 1 + data_lanes(netif);
     for (int i = 0; i < listener->nlanes; i++)
         listener->ends.fds[i] = -1;
@@ -164,7 +167,8 @@ static bool hello_fits(const struct socket_listener *listener, const struct cand
 {
     const struct socket_hello *hello = &candidate->hello;
     return !sodium_memcmp(hello->listener, listener->id, SOCKET_ID_BYTES) &&
-           hello->wanted_rank == listener->trust.rank && hello->lane < (uint32_t)listener->nlanes;
+           hello->wanted_rank == listener->trust.rank && hello->sealed == listener->sealed &&
+           hello->lane < (uint32_t)listener->nlanes;
 }
 
 /* The candidate's proof as far as it goes: ncclSuccess when complete, ncclInProgress to be asked
@@ -191,7 +195,9 @@ static ncclResult_t examine(struct socket_listener *listener, struct candidate *
     }
     rc = tt_socket_transfer(candidate->fd, at, shake->proof, SHAKE_PROOF_BYTES);
     if (rc) return rc;
-    return tt_shake_check(shake, &listener->trust) ? ncclSuccess : ncclInvalidUsage;
+    if (!tt_shake_check(shake, &listener->trust)) return ncclInvalidUsage;
+    bool keyed = !listener->sealed || tt_shake_key(shake, &listener->trust, true, candidate->key);
+    return keyed ? ncclSuccess : ncclInvalidUsage;
 }
 
 /* A proved lane finds its place. Lanes of an earlier attempt of the connector are closed. */
@@ -213,6 +219,7 @@ static void seat(struct socket_listener *listener, const struct candidate *candi
         listener->nproved++;
     }
     *place = candidate->fd;
+    memcpy(ends->keys[candidate->hello.lane], candidate->key, sizeof(candidate->key));
     ends->rank = candidate->hello.own_rank;
     tt_socket_tune(candidate->fd);
 }
@@ -252,5 +259,7 @@ ncclResult_t tt_socket_net_accept(void *listen_comm, void **recv_comm)
         listener->ends.fds[i] = -1;
     listener->nproved = 0;
     *recv_comm = tt_socket_link_create(&ends, listener->profiler);
+    sodium_memzero(ends.keys, sizeof(ends.keys));
+    sodium_memzero(listener->ends.keys, sizeof(listener->ends.keys));
     return *recv_comm ? ncclSuccess : ncclSystemError;
 }

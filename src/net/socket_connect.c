@@ -160,7 +160,8 @@ static void say_hello(const struct socket_context *context,
     struct socket_hello hello = {.connection = connector->connection,
                                  .lane = (uint32_t)(joint - connector->joints),
                                  .own_rank = context->trust.rank,
-                                 .wanted_rank = connector->handle.rank};
+                                 .wanted_rank = connector->handle.rank,
+                                 .sealed = context->sealed};
     memcpy(hello.listener, connector->handle.id, sizeof(hello.listener));
     tt_shake_hello(&joint->shake, &hello);
 }
@@ -216,6 +217,26 @@ static ncclResult_t join_all(const struct socket_context *context,
     return all;
 }
 
+/* All lanes are proved: descriptors and keys. On failure the connector keeps the descriptors. */
+static ncclResult_t take_ends(const struct socket_context *context,
+                              struct socket_connector *connector, struct socket_ends *ends)
+{
+    ends->nlanes = (int)connector->handle.nlanes;
+    ends->rank = connector->handle.rank;
+    ends->sealed = context->sealed;
+    for (int i = 0; i < ends->nlanes && ends->sealed; i++) {
+        struct socket_shake *shake = &connector->joints[i].shake;
+        if (!tt_shake_key(shake, &context->trust, false, ends->keys[i]))
+            return give_up(connector, ncclRemoteError, "it sent no public key");
+        sodium_memzero(shake, sizeof(*shake));
+    }
+    for (int i = 0; i < ends->nlanes; i++) {
+        ends->fds[i] = connector->joints[i].fd;
+        connector->joints[i].fd = -1;
+    }
+    return ncclSuccess;
+}
+
 ncclResult_t tt_socket_net_connect(struct socket_context *context, void *opaque, void **send_comm)
 {
     struct socket_handle handle;
@@ -229,17 +250,10 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, void *opaque,
         connector_keep(context, connector);
         return ncclSuccess;
     }
-    if (rc) {
-        connector_free(connector);
-        return rc;
-    }
-    ends.nlanes = (int)handle.nlanes;
-    ends.rank = handle.rank;
-    for (int i = 0; i < ends.nlanes; i++) {
-        ends.fds[i] = connector->joints[i].fd;
-        connector->joints[i].fd = -1;
-    }
+    if (!rc) rc = take_ends(context, connector, &ends);
     connector_free(connector);
+    if (rc) return rc;
     *send_comm = tt_socket_link_create(&ends, context->profiler);
+    sodium_memzero(ends.keys, sizeof(ends.keys));
     return *send_comm ? ncclSuccess : ncclSystemError;
 }

@@ -23,6 +23,10 @@ ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, co
 
 static ncclResult_t call_failed(struct socket_link *link)
 {
+    if (errno == EBADMSG) {
+        return tt_socket_link_broken(link, ncclRemoteError,
+                                     "bad MAC: the data is not what the peer sent");
+    }
     bool gone = errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT ||
                 errno == EHOSTUNREACH || errno == ENETUNREACH;
     return tt_socket_link_broken(link, gone ? ncclRemoteError : ncclSystemError, strerror(errno));
@@ -65,7 +69,9 @@ ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *l
         struct iovec pieces[PIECES];
         struct msghdr message = {.msg_iov = pieces};
         message.msg_iovlen = (size_t)collect_parts(lane, pieces);
-        ssize_t n = sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ssize_t n = lane->seal
+                        ? tt_socket_seal_send(lane->seal, lane->fd, pieces, (int)message.msg_iovlen)
+                        : sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return ncclSuccess;
         if (n < 0) return call_failed(link);
@@ -74,14 +80,15 @@ ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *l
     return ncclSuccess;
 }
 
-ncclResult_t tt_socket_read(struct socket_link *link, int fd, struct iovec *pieces, int npieces,
-                            size_t *moved_out)
+ncclResult_t tt_socket_read(struct socket_link *link, const struct socket_lane *lane,
+                            struct iovec *pieces, int npieces, size_t *moved_out)
 {
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)npieces};
     ssize_t n;
     *moved_out = 0;
     do {
-        n = recvmsg(fd, &message, MSG_DONTWAIT);
+        n = lane->seal ? tt_socket_seal_recv(lane->seal, lane->fd, pieces, npieces)
+                       : recvmsg(lane->fd, &message, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n == 0)
         return tt_socket_link_broken(link, ncclRemoteError, "the peer closed the connection");
@@ -96,7 +103,7 @@ ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *l
         struct iovec pieces[PIECES];
         size_t moved = 0;
         int n = collect_parts(lane, pieces);
-        ncclResult_t rc = tt_socket_read(link, lane->fd, pieces, n, &moved);
+        ncclResult_t rc = tt_socket_read(link, lane, pieces, n, &moved);
         if (rc || moved == 0) return rc;
         advance(lane, moved);
     }

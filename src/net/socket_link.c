@@ -44,14 +44,23 @@ struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
         tt_addr_text(&addr, link->peer, sizeof(link->peer));
     link->inline_bytes = param_between("NCCL_SOCKET_INLINE", 0, INLINE_MOST);
     link->least_slice = param_between("NCCL_SOCKET_MIN_TASKSIZE", 1, MAX_NET_SIZE);
+    for (int i = 0; i < ends->nlanes && ends->sealed; i++) {
+        link->lanes[i].seal = tt_socket_seal_create(ends->keys[i]);
+        if (link->lanes[i].seal) continue;
+        tt_socket_link_destroy(link);
+        tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
+        return NULL;
+    }
     return link;
 }
 
 void tt_socket_link_destroy(struct socket_link *link)
 {
     if (!link) return;
-    for (int i = 0; i < link->nlanes; i++)
+    for (int i = 0; i < link->nlanes; i++) {
         close(link->lanes[i].fd);
+        tt_socket_seal_destroy(link->lanes[i].seal);
+    }
     free(link);
 }
 
@@ -167,7 +176,7 @@ static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
     link->ahead_first = 0;
     link->ahead_last = kept;
     pieces[n++] = (struct iovec){link->ahead + kept, sizeof(link->ahead) - kept};
-    ncclResult_t rc = tt_socket_read(link, control->fd, pieces, n, moved_out);
+    ncclResult_t rc = tt_socket_read(link, control, pieces, n, moved_out);
     if (rc || *moved_out == 0) return rc;
     size_t direct = part ? tt_min_size(part->left, *moved_out) : 0;
     link->ahead_last += (uint32_t)(*moved_out - direct);

@@ -1,10 +1,11 @@
 /* The three messages. The role, both ranks and the listener's id are inside every MAC, so none can
  * be reflected, replayed or led to another listener.
  *
- *   C -> S  84 B  magic 8 | kind 4 | version 2 | zero 2 | listener 16 | connection 8 | lane 4 |
- *                 own rank 4 | wanted rank 4 | nonce 32
- *   S -> C  64 B  nonce 32 | MAC(K, "S" | hello | nonce)
- *   C -> S  32 B  MAC(K, "C" | hello | nonce)
+ *   C -> S  84 B  magic 8 | kind 4 | version 2 | flags 2 (1: sealed) | listener 16 | connection 8 |
+ * lane 4 | own rank 4 | wanted rank 4 | nonce 32 S -> C  64 B  nonce 32 | MAC(K, "S" | hello |
+ * nonce) C -> S  32 B  MAC(K, "C" | hello | nonce)
+ *
+ * On a sealed lane both nonces are public keys of crypto_kx, made for it alone.
  */
 #include "net/socket_shake.h"
 
@@ -13,12 +14,12 @@
 #include <sodium.h>
 #include <string.h>
 
-enum { KIND_NET_SOCKET = 3, VERSION = 1, NONCE_BYTES = 32, MAC_BYTES = 32 };
+enum { KIND_NET_SOCKET = 3, VERSION = 1, FLAG_SEALED = 1, NONCE_BYTES = 32, MAC_BYTES = 32 };
 
 struct hello_wire {
     uint64_t magic;
     uint32_t kind;
-    uint16_t version, zero;
+    uint16_t version, flags;
     unsigned char listener[SOCKET_ID_BYTES];
     uint64_t connection;
     uint32_t lane;
@@ -32,17 +33,28 @@ static uint64_t wire_magic(void)
     return (uint64_t)tt_param_int("NCCL_SOCKET_MAGIC");
 }
 
+static void make_nonce(struct socket_shake *shake, bool sealed)
+{
+    if (sealed) {
+        tt_seal_pair_make(&shake->pair);
+    } else {
+        randombytes_buf(shake->pair.open, sizeof(shake->pair.open));
+    }
+}
+
 void tt_shake_hello(struct socket_shake *shake, const struct socket_hello *hello)
 {
     struct hello_wire wire = {.magic = wire_magic(),
                               .kind = KIND_NET_SOCKET,
                               .version = VERSION,
+                              .flags = hello->sealed ? FLAG_SEALED : 0,
                               .connection = hello->connection,
                               .lane = hello->lane,
                               .own_rank = hello->own_rank,
                               .wanted_rank = hello->wanted_rank};
     memcpy(wire.listener, hello->listener, sizeof(wire.listener));
-    randombytes_buf(wire.nonce, sizeof(wire.nonce));
+    make_nonce(shake, hello->sealed);
+    memcpy(wire.nonce, shake->pair.open, sizeof(wire.nonce));
     memcpy(shake->hello, &wire, sizeof(wire));
 }
 
@@ -51,12 +63,13 @@ bool tt_shake_read(const struct socket_shake *shake, struct socket_hello *hello_
     struct hello_wire wire;
     memcpy(&wire, shake->hello, sizeof(wire));
     if (wire.magic != wire_magic() || wire.kind != KIND_NET_SOCKET || wire.version != VERSION ||
-        wire.zero)
+        wire.flags > FLAG_SEALED)
         return false;
     *hello_out = (struct socket_hello){.connection = wire.connection,
                                        .lane = wire.lane,
                                        .own_rank = wire.own_rank,
-                                       .wanted_rank = wire.wanted_rank};
+                                       .wanted_rank = wire.wanted_rank,
+                                       .sealed = wire.flags == FLAG_SEALED};
     memcpy(hello_out->listener, wire.listener, sizeof(wire.listener));
     return true;
 }
@@ -74,7 +87,10 @@ static void sign(const struct socket_shake *shake, const struct tt_net_trust *tr
 
 void tt_shake_answer(struct socket_shake *shake, const struct tt_net_trust *trust)
 {
-    randombytes_buf(shake->answer, NONCE_BYTES);
+    struct hello_wire wire;
+    memcpy(&wire, shake->hello, sizeof(wire));
+    make_nonce(shake, wire.flags == FLAG_SEALED);
+    memcpy(shake->answer, shake->pair.open, NONCE_BYTES);
     sign(shake, trust, 'S', shake->answer + NONCE_BYTES);
 }
 
@@ -92,4 +108,24 @@ bool tt_shake_check(const struct socket_shake *shake, const struct tt_net_trust 
     unsigned char mac[MAC_BYTES];
     sign(shake, trust, 'C', mac);
     return sodium_memcmp(mac, shake->proof, MAC_BYTES) == 0;
+}
+
+bool tt_shake_key(const struct socket_shake *shake, const struct tt_net_trust *trust, bool server,
+                  unsigned char key_out[TT_SEAL_KEY_BYTES])
+{
+    unsigned char shared[TT_SEAL_SHARED_BYTES];
+    crypto_generichash_state state;
+    struct hello_wire wire;
+    memcpy(&wire, shake->hello, sizeof(wire));
+    const unsigned char *theirs = server ? wire.nonce : shake->answer;
+    if (!tt_seal_agree(&shake->pair, theirs, server, shared)) return false;
+    crypto_generichash_init(&state, trust->key, sizeof(trust->key), TT_SEAL_KEY_BYTES);
+    crypto_generichash_update(&state, (const unsigned char *)"D", 1);
+    crypto_generichash_update(&state, shake->hello, sizeof(shake->hello));
+    crypto_generichash_update(&state, shake->answer, sizeof(shake->answer));
+    crypto_generichash_update(&state, shake->proof, sizeof(shake->proof));
+    crypto_generichash_update(&state, shared, sizeof(shared));
+    crypto_generichash_final(&state, key_out, TT_SEAL_KEY_BYTES);
+    sodium_memzero(shared, sizeof(shared));
+    return true;
 }

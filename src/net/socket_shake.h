@@ -2,6 +2,7 @@
  * keyed BLAKE2b over all that was said. Pure computation; sockets are in socket_join.c. */
 #pragma once
 
+#include "base/seal.h"
 #include "net/net.h"
 
 #include <stdbool.h>
@@ -17,12 +18,14 @@ struct socket_hello { /* what a connector says of itself */
     uint64_t connection; /* random; the same on all lanes of one connection */
     uint32_t lane;
     int32_t own_rank, wanted_rank;
+    bool sealed; /* TUTTI_NET_ENCRYPT */
 };
 
 struct socket_shake { /* the messages as they went over the wire */
     unsigned char hello[SHAKE_HELLO_BYTES];
     unsigned char answer[SHAKE_ANSWER_BYTES];
     unsigned char proof[SHAKE_PROOF_BYTES];
+    struct tt_seal_pair pair; /* its public key is this side's nonce */
 };
 
 /* Connector: message 1. */
@@ -35,3 +38,7 @@ void tt_shake_answer(struct socket_shake *shake, const struct tt_net_trust *trus
 bool tt_shake_prove(struct socket_shake *shake, const struct tt_net_trust *trust);
 /* Acceptor: check message 3. */
 bool tt_shake_check(const struct socket_shake *shake, const struct tt_net_trust *trust);
+/* Both, afterwards, on a sealed lane: the key for its data, from the connector to the acceptor.
+ * False: the other end sent no public key. */
+bool tt_shake_key(const struct socket_shake *shake, const struct tt_net_trust *trust, bool server,
+                  unsigned char key_out[TT_SEAL_KEY_BYTES]);

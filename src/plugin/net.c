@@ -196,6 +196,11 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
         free(net);
         return none_fits(request);
     }
+    if (!taken->builtin && tt_param_bool("TUTTI_NET_ENCRYPT")) {
+        tt_warn(
+            "TUTTI_NET_ENCRYPT does not cover the network plugin %s: its traffic is as it makes it",
+            taken->table->name);
+    }
     if (taken->builtin) {
         struct tt_net_trust trust = {.rank = request->member->rank};
         memcpy(trust.key, request->key, sizeof(trust.key));

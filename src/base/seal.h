@@ -1,0 +1,71 @@
+/* Secrecy of a connection: ephemeral keys for forward secrecy, then ChaCha20-Poly1305 with one key
+ * per direction. A nonce is the number of the message under its key, so no key may be used for two
+ * connections, and a message that is changed, left out, doubled or moved does not open. */
+#pragma once
+
+#include <sodium.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define TT_SEAL_KEY_BYTES crypto_aead_chacha20poly1305_IETF_KEYBYTES
+#define TT_SEAL_TAG_BYTES crypto_aead_chacha20poly1305_IETF_ABYTES
+#define TT_SEAL_SHARED_BYTES (2 * crypto_kx_SESSIONKEYBYTES)
+
+/* The key pair of one handshake; the public key takes the place of the nonce there. */
+struct tt_seal_pair {
+    unsigned char open[crypto_kx_PUBLICKEYBYTES];
+    unsigned char secret[crypto_kx_SECRETKEYBYTES];
+};
+
+static inline void tt_seal_pair_make(struct tt_seal_pair *pair)
+{
+    crypto_kx_keypair(pair->open, pair->secret);
+}
+
+/* What only the two ends know; the same bytes at both, to be mixed into the keys. False when the
+ * other side's public key is none. */
+static inline bool tt_seal_agree(const struct tt_seal_pair *own, const unsigned char *theirs,
+                                 bool server, unsigned char shared_out[TT_SEAL_SHARED_BYTES])
+{
+    unsigned char *to_server = shared_out;
+    unsigned char *to_client = shared_out + crypto_kx_SESSIONKEYBYTES;
+    if (server)
+        return !crypto_kx_server_session_keys(to_server, to_client, own->open, own->secret, theirs);
+    return !crypto_kx_client_session_keys(to_client, to_server, own->open, own->secret, theirs);
+}
+
+struct tt_seal_text { /* a message: what is readable but genuine, and what is hidden */
+    const unsigned char *head;
+    size_t head_bytes;
+    const unsigned char *body;
+    size_t body_bytes;
+};
+
+static inline void tt_seal_nonce(unsigned char *nonce, uint64_t number)
+{
+    memset(nonce, 0, crypto_aead_chacha20poly1305_IETF_NPUBBYTES);
+    for (int i = 0; i < 8; i++)
+        nonce[i] = (unsigned char)(number >> (8 * i));
+}
+
+/* `out` gets the hidden body and the tag; it may be the body itself. */
+static inline void tt_seal_shut(const unsigned char *key, uint64_t number,
+                                const struct tt_seal_text *text, unsigned char *out)
+{
+    unsigned char nonce[crypto_aead_chacha20poly1305_IETF_NPUBBYTES];
+    tt_seal_nonce(nonce, number);
+    crypto_aead_chacha20poly1305_ietf_encrypt(out, NULL, text->body, text->body_bytes, text->head,
+                                              text->head_bytes, NULL, nonce, key);
+}
+
+/* The body includes the tag; `out` may be the body itself. False: not genuine. */
+static inline bool tt_seal_open(const unsigned char *key, uint64_t number,
+                                const struct tt_seal_text *text, unsigned char *out)
+{
+    unsigned char nonce[crypto_aead_chacha20poly1305_IETF_NPUBBYTES];
+    tt_seal_nonce(nonce, number);
+    return !crypto_aead_chacha20poly1305_ietf_decrypt(out, NULL, NULL, text->body, text->body_bytes,
+                                                      text->head, text->head_bytes, nonce, key);
+}
