@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXEC_MAGIC = 0x65786563, MAX_EXECS = 1 << 20, EXEC_PLACE = 64 };
+enum { EXEC_MAGIC = 0x65786563, MAX_EXECS = 1 << 20, EXEC_PLACE = 64, AUTO_FREE = 1 };
 
 static struct host_slab execs = {
     PTHREAD_MUTEX_INITIALIZER, NULL, EXEC_PLACE, MAX_EXECS, 0, NULL, 0};
@@ -118,6 +118,8 @@ static int fill_op(struct host_exec *exec, const struct CUgraphNode_st *node,
     }
     if (op->op.kind == HOST_OP_GRAPH) op->op.launch.token = op;
     exec->has_calls = exec->has_calls || host_op_has_calls(&op->op);
+    exec->has_memory =
+        exec->has_memory || node->kind == TT_NODE_ALLOC || node->kind == TT_NODE_FREE;
     return HOST_OK;
 }
 
@@ -261,6 +263,20 @@ static struct host_exec *hold_body(struct CUgraphExec_st *exec)
     return body;
 }
 
+/* Memory of the last launch must have been freed, or may be freed now. */
+static bool claim_memory(const struct host_exec *body, bool again)
+{
+    if (!body->has_memory) return true;
+    for (size_t i = 0; !again && i < body->nops; i++) {
+        const struct host_item_share *share = body->ops[i].share;
+        if (share && host_memory_claimed(share->item)) return false;
+    }
+    for (size_t i = 0; i < body->nops; i++) {
+        if (body->ops[i].share) host_memory_claim(body->ops[i].share->item);
+    }
+    return true;
+}
+
 int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
@@ -273,6 +289,10 @@ int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle
         rc = host_capture_add(stream, &op); /* the node has a reference of its own */
         host_exec_drop(body);
         return rc;
+    }
+    if (!claim_memory(body, exec->flags & AUTO_FREE)) {
+        host_exec_drop(body);
+        return HOST_INVALID_VALUE;
     }
     if (!body->has_calls && !atomic_load(&body->running) && host_stream_claim_idle(stream))
         return launch_inline(body, stream, &op);

@@ -20,7 +20,7 @@ struct host_exec {
     void *_Atomic running; /* token of the launch that is under way; one at a time */
     struct exec_op *ops;   /* owned */
     size_t nops, ndone;
-    bool has_calls;
+    bool has_calls, has_memory;
     struct host_kept *kept; /* owned */
 };
 

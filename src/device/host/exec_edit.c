@@ -27,6 +27,7 @@ static struct host_exec *copy_body(const struct host_exec *from)
     }
     if (!exec) return NULL;
     exec->has_calls = from->has_calls;
+    exec->has_memory = from->has_memory;
     exec->kept = host_kept_copy(from->kept);
     return exec;
 }

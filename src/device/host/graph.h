@@ -67,6 +67,15 @@ struct tt_item *host_event_item(struct CUevent_st *event, bool wait);
 int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out);
 /* For a free node: 1 when no graph owns ptr, or another free node names it. */
 int host_memory_free_item(const void *ptr, struct tt_item **item_out);
+/* The item's memory was launched and not freed since, in the order of calls. */
+bool host_memory_claimed(struct tt_item *item);
+/* A launch runs the item's allocation or free. */
+void host_memory_claim(struct tt_item *item);
+/* The program frees a graph's memory, at once or later on a stream. 1 when it has done so already;
+ * 801 for other memory. */
+int host_memory_unclaim(const void *ptr, bool later);
+/* Such a later free was reached. False when no graph has the memory any more. */
+bool host_memory_freed(const void *ptr);
 struct host_item_share *host_share_make(struct tt_item *item);
 void host_share_drop(struct host_item_share *share);
 

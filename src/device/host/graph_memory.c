@@ -1,7 +1,10 @@
-/* Memory that belongs to graphs. It is allocated when its node is added and lives until the last
- * graph that has the node is gone; free nodes only say where a program means it to end, once. */
+/* Memory that belongs to graphs. It is allocated when its node is added and stays with the graphs
+ * that have the node, so that each launch finds it at the same address; when the last one is gone
+ * it is given back, or is the program's if that has not freed it since the last launch. */
 #include "graph.h"
 #include "host.h"
+
+#include "memory.h"
 
 #include <stdlib.h>
 
@@ -13,11 +16,14 @@ struct memory_item {
     int device;
     struct memory_item *freed; /* the memory that a free node names; borrowed while listed */
     bool has_free;             /* a free node names it */
+    bool claimed;              /* launched and, in the order of calls, not freed since */
+    unsigned frees_due;        /* on streams */
 };
 
 struct graph_memory {
     pthread_mutex_t lock;
     struct memory_item *items; /* those that own memory */
+    _Atomic int count;         /* of them; 0 spares frees the lock */
     uint64_t used[HOST_MAX_DEVICES], high[HOST_MAX_DEVICES];
 };
 static struct graph_memory memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -48,6 +54,7 @@ static void leave(struct memory_item *item)
     if (item->ptr) {
         struct memory_item **link = find(item->ptr);
         if (*link) *link = item->next;
+        atomic_fetch_sub(&memory.count, 1);
         memory.used[item->device] -= item->bytes;
     } else {
         struct memory_item *named = named_by(item);
@@ -56,15 +63,69 @@ static void leave(struct memory_item *item)
     pthread_mutex_unlock(&memory.lock);
 }
 
+/* What nobody has to free any more goes back; the rest is the program's from now on. */
+static void end_memory(const struct memory_item *own)
+{
+    if (own->ptr && !own->claimed && !own->frees_due) host_memory_free(own->ptr);
+}
+
 static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
 {
     struct memory_item *own = (struct memory_item *)item;
     if (call == TT_ITEM_RELEASE) {
         leave(own);
-        tuttiHostFree(own->ptr); /* an error says that the program has freed it */
+        end_memory(own);
         free(own);
     }
     return TT_STEP_DONE;
+}
+
+static struct memory_item *memory_of(struct tt_item *item)
+{
+    return item->step == memory_step ? (struct memory_item *)item : NULL;
+}
+
+bool host_memory_claimed(struct tt_item *item)
+{
+    const struct memory_item *own = memory_of(item);
+    if (!own) return false;
+    pthread_mutex_lock(&memory.lock);
+    bool claimed = own->claimed;
+    pthread_mutex_unlock(&memory.lock);
+    return claimed;
+}
+
+void host_memory_claim(struct tt_item *item)
+{
+    struct memory_item *own = memory_of(item);
+    if (!own) return;
+    pthread_mutex_lock(&memory.lock);
+    struct memory_item *named = own->ptr ? NULL : named_by(own);
+    if (own->ptr) own->claimed = true;
+    if (named) named->claimed = false;
+    pthread_mutex_unlock(&memory.lock);
+}
+
+int host_memory_unclaim(const void *ptr, bool later)
+{
+    if (!atomic_load_explicit(&memory.count, memory_order_acquire)) return HOST_NOT_SUPPORTED;
+    pthread_mutex_lock(&memory.lock);
+    struct memory_item *own = *find(ptr);
+    bool good = own && own->claimed;
+    if (good) own->claimed = false;
+    if (good && later) own->frees_due++;
+    pthread_mutex_unlock(&memory.lock);
+    if (!own) return HOST_NOT_SUPPORTED;
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+bool host_memory_freed(const void *ptr)
+{
+    pthread_mutex_lock(&memory.lock);
+    struct memory_item *own = *find(ptr);
+    if (own && own->frees_due) own->frees_due--;
+    pthread_mutex_unlock(&memory.lock);
+    return own != NULL;
 }
 
 int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out)
@@ -76,6 +137,7 @@ int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_
     pthread_mutex_lock(&memory.lock);
     item->next = memory.items;
     memory.items = item;
+    atomic_fetch_add(&memory.count, 1);
     memory.used[device] += bytes;
     if (memory.high[device] < memory.used[device]) memory.high[device] = memory.used[device];
     pthread_mutex_unlock(&memory.lock);

@@ -3,6 +3,7 @@
  * finds the device of an address. Freed pages above 64 MiB per device go back to the system. */
 #include "memory.h"
 
+#include "graph.h"
 #include "hints.h"
 #include "host.h"
 
@@ -212,7 +213,9 @@ int host_memory_free(void *ptr)
 int tuttiHostFree(void *ptr)
 {
     if (host_forked()) return HOST_NOT_INITIALIZED;
-    return ptr ? host_memory_free(ptr) : HOST_OK;
+    if (!ptr) return HOST_OK;
+    int rc = host_memory_unclaim(ptr, false);
+    return rc == HOST_NOT_SUPPORTED ? host_memory_free(ptr) : rc;
 }
 
 int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_out)

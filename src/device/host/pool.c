@@ -353,13 +353,18 @@ int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct C
 struct free_item {
     struct tt_item item;
     void *ptr;
+    bool of_graph;
 };
 
 static enum tt_step free_step(struct tt_item *item, enum tt_item_call call)
 {
     struct free_item *freeing = (struct free_item *)item;
     if (call == TT_ITEM_STEP) {
-        release(freeing->ptr);
+        if (!freeing->of_graph) {
+            release(freeing->ptr);
+        } else if (!host_memory_freed(freeing->ptr)) {
+            tuttiHostFree(freeing->ptr); /* its graph has gone meanwhile */
+        }
     } else {
         free(freeing);
     }
@@ -421,10 +426,12 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
     if (!freeing) return HOST_OUT_OF_MEMORY;
     freeing->item.step = free_step;
     freeing->ptr = ptr;
-    int rc = announce(ptr);
+    int rc = host_memory_unclaim(ptr, true);
+    freeing->of_graph = rc == HOST_OK;
+    if (rc == HOST_NOT_SUPPORTED) rc = announce(ptr);
     if (!rc) {
         rc = tuttiHostSubmit(handle, &freeing->item, true);
-        if (rc) take_back(ptr);
+        if (rc && !freeing->of_graph) take_back(ptr);
     }
     if (rc) free(freeing);
     return rc;

@@ -172,6 +172,46 @@ static void memory(void)
     WORKS(cudaGraphDestroy(graph));
 }
 
+/* A graph that only allocates: the memory is the program's after each launch, at one address, and
+ * stays so when the graph is gone. */
+static void kept_memory(void)
+{
+    struct cudaMemAllocNodeParams params;
+    cudaGraphNode_t alloc = NULL;
+    char *ptr = NULL, *next = NULL, value = 0;
+    memset(&params, 0, sizeof(params));
+    params.poolProps.allocType = cudaMemAllocationTypePinned;
+    params.poolProps.location.type = cudaMemLocationTypeDevice;
+    params.bytesize = 4096;
+    WORKS(cudaGraphCreate(&graph, 0));
+    WORKS(cudaGraphAddMemAllocNode(&alloc, graph, NULL, 0, &params));
+    ptr = (char *)params.dptr;
+    instantiate();
+    ANSWERS(cudaErrorInvalidValue, cudaFree(ptr)); /* not launched yet */
+    launch();
+    WORKS(cudaMemset(ptr, 5, 4096));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphLaunch(exec, NULL)); /* not freed yet */
+    WORKS(cudaFreeAsync(ptr, NULL));
+    ANSWERS(cudaErrorInvalidValue, cudaFreeAsync(ptr, NULL));
+    WORKS(cudaStreamSynchronize(NULL));
+    WORKS(cudaMalloc((void **)&next, 4096)); /* what is freed is still kept for the graph */
+    HOLDS(next != ptr);
+    launch();
+    WORKS(cudaFree(ptr));
+    ANSWERS(cudaErrorInvalidValue, cudaFree(ptr));
+    WORKS(cudaGraphExecDestroy(exec));
+    WORKS(cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagAutoFreeOnLaunch));
+    launch();
+    launch();
+    WORKS(cudaMemset(ptr, 6, 4096));
+    finish_graph();
+    WORKS(cudaMemcpy(&value, ptr + 4095, 1, cudaMemcpyDeviceToHost)); /* the program's now */
+    HOLDS(value == 6);
+    WORKS(cudaFree(ptr));
+    ANSWERS(cudaErrorInvalidValue, cudaFree(ptr));
+    WORKS(cudaFree(next));
+}
+
 static void count_up(void *arg)
 {
     ++*(int *)arg;
@@ -283,6 +323,7 @@ int main(void)
     fills();
     events();
     memory();
+    kept_memory();
     children();
     updates();
     WORKS(cudaFree(device));
