@@ -10,6 +10,18 @@
 enum { COUNT = 300007, MOST_BYTES = 8 << 20 };
 static const size_t sizes[] = {8, 2048, 131072, 524288, 2097152, MOST_BYTES};
 
+/* Every collective, of so many bytes as NCCL counts them; the values are maxima already. */
+static int call_all(float *values, size_t bytes, int nranks, ncclComm_t comm)
+{
+    size_t part = bytes / (size_t)nranks;
+    char *all = (char *)values, *own = all + MOST_BYTES;
+    int rc = (int)ncclAllReduce(values, values, bytes, ncclInt8, ncclMax, comm, NULL);
+    rc = rc ? rc : (int)ncclBroadcast(all, all, bytes, ncclInt8, 0, comm, NULL);
+    rc = rc ? rc : (int)ncclReduce(all, own, bytes, ncclInt8, ncclMax, 0, comm, NULL);
+    rc = rc ? rc : (int)ncclReduceScatter(all, own, part, ncclInt8, ncclMax, comm, NULL);
+    return rc ? rc : (int)ncclAllGather(all, own, part, ncclInt8, comm, NULL);
+}
+
 int main(int argc, char **argv)
 {
     int gpus = argc > 1 ? atoi(argv[1]) : 1;
@@ -27,12 +39,12 @@ int main(int argc, char **argv)
     int rc = (int)ncclGetUniqueId(&id); /* the same for all: NCCL_COMM_ID is set */
     rc = rc ? rc : (int)cudaSetDevice(rank % gpus);
     rc = rc ? rc : (int)ncclCommInitRank(&comm, nranks, id, rank);
-    rc = rc ? rc : (int)cudaMalloc((void **)&values, MOST_BYTES);
+    rc = rc ? rc : (int)cudaMalloc((void **)&values, 2 * MOST_BYTES);
     rc = rc ? rc : (int)cudaMemcpy(values, plain, COUNT * sizeof(float), cudaMemcpyHostToDevice);
     rc = rc ? rc : (int)ncclAllReduce(values, values, COUNT, ncclFloat, ncclSum, comm, NULL);
     rc = rc ? rc : (int)cudaMemcpy(plain, values, COUNT * sizeof(float), cudaMemcpyDeviceToHost);
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]) && !rc; k++)
-        rc = (int)ncclAllReduce(values, values, sizes[k], ncclInt8, ncclMax, comm, NULL);
+        rc = call_all(values, sizes[k], nranks, comm);
     rc = rc ? rc : (int)cudaStreamSynchronize(NULL);
     for (int i = 0; i < COUNT && !rc; i++)
         wrong += plain[i] != (float)(nranks * (i % 1000) + nranks * (nranks - 1) / 2);

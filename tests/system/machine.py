@@ -32,8 +32,8 @@ def logs(machine, gpus, nodes, folder):
     p2p = re.search(r"(\d+) coll channels, 0 collnet channels, (\d+) nvls channels, (\d+) p2p channels, (\d+) p2p", text)
     system = re.findall(r"=== System : maxBw ([\d.]+) totalBw ([\d.]+) ===", text)
     patterns = re.findall(r"Pattern (\d+), crossNic (\d+), nChannels (\d+), bw [\d.]+/[\d.]+, type (\w+)/(\w+), sameChannels (\d)", text)
-    calls = {int(size): [algo, proto, int(last) + 1] for size, algo, proto, last in re.findall(
-        r"AllReduce: (\d+) Bytes -> Algo (\w+) proto (\w+) channel{Lo..Hi}={0..(\d+)}", text)}
+    calls = {(func, int(size)): [algo, proto, int(last) + 1] for func, size, algo, proto, last in re.findall(
+        r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+) channel{Lo..Hi}={0..(\d+)}", text)}
     return rings, trees, tuple(map(int, p2p.groups())), system, patterns, calls
 
 
@@ -56,10 +56,13 @@ def compare(name, nodes):
                 assert trees[c, rank] == tree[4 * rank:4 * rank + 4], f"{name}: tree {c} rank {rank}: {trees[c, rank]}"
     assert all((0, rank) in trees for rank in range(gpus * nodes))
     assert set(system) == {(f"{domain['max_bw']:.1f}", f"{domain['total_bw']:.1f}")}, f"{name}: {set(system)}"
-    for size, algo, proto, nchannels, _, _ in wished["tuning"]["choices"]["AllReduce"]:
-        if size in calls:
-            assert calls[size] == [algo.upper(), proto.upper(), nchannels], f"{name}: {size} bytes took {calls[size]}"
-    assert len(calls) >= 6, f"{name}: only {sorted(calls)} logged"
+    compared = 0
+    for func, rows in wished["tuning"]["choices"].items():
+        for size, algo, proto, nchannels, _, _ in rows:
+            if (func, size) in calls:
+                found, compared = calls[func, size], compared + 1
+                assert found == [algo.upper(), proto.upper(), nchannels], f"{name}: {func} of {size} bytes took {found}"
+    assert compared >= 18, f"{name}: only {sorted(calls)} logged"
     ring = domain["graphs"]["ring"]
     line = (str(ring["pattern_id"]), str(ring["cross_nic"]), str(ring["channels"]), ring["type_intra"], ring["type_inter"],
             str(ring["same_channels"]))
