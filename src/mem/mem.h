@@ -23,6 +23,9 @@ ncclResult_t tt_registry_add(struct tt_registry *registry, void *buff, size_t by
 /* ncclInvalidUsage when the handle is unknown. */
 ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle);
 
+/* True when every byte lies in one registered buffer or window; so do no bytes. */
+bool tt_registry_covers(struct tt_registry *registry, const void *at, size_t bytes);
+
 struct tt_window {
     struct tt_window *next;
     struct tt_registry *owner;

@@ -116,6 +116,19 @@ ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle)
                    registry->member->rank);
 }
 
+bool tt_registry_covers(struct tt_registry *registry, const void *at, size_t bytes)
+{
+    uintptr_t lo = (uintptr_t)at, hi = lo + bytes;
+    bool covers = bytes == 0;
+    pthread_mutex_lock(&registry->lock);
+    for (const struct registration *b = registry->buffers; b && !covers; b = b->next)
+        covers = lo >= (uintptr_t)b->base && hi <= (uintptr_t)b->base + b->bytes;
+    for (const struct tt_window *w = registry->windows; w && !covers; w = w->next)
+        covers = lo >= (uintptr_t)w->buff && hi <= (uintptr_t)w->buff + w->bytes;
+    pthread_mutex_unlock(&registry->lock);
+    return covers;
+}
+
 void tt_registry_window_add(struct tt_registry *registry, struct tt_window *window)
 {
     pthread_mutex_lock(&registry->lock);

@@ -96,6 +96,8 @@ static struct tt_node *node_take(struct tt_group *group)
         node->next = node->next_message = NULL;
         node->group_api = node->api_event = node->op_event = NULL;
         node->mask = 0;
+        node->bundle_bytes = 0;
+        node->nops = 0;
         return node;
     }
     struct tt_node *node = calloc(1, sizeof(*node));

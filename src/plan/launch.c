@@ -3,8 +3,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/param.h"
 #include "device/device.h"
+#include "plan/choice.h"
 #include "plan/events.h"
+#include "plan/messages.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"
 
@@ -80,7 +83,16 @@ static struct tt_memo_key memo_key(const struct tt_task *task)
 static bool memo_key_equal(const struct tt_memo_key *a, const struct tt_memo_key *b)
 {
     return a->count == b->count && a->func == b->func && a->type == b->type && a->op == b->op &&
-           a->root == b->root;
+           a->root == b->root && a->bundle_bytes == b->bundle_bytes && a->nops == b->nops;
+}
+
+/* A call of a group may have been chosen with others: then its choice is one of its own. */
+static struct tt_memo_key node_key(const struct tt_node *node)
+{
+    struct tt_memo_key key = memo_key(&node->task);
+    key.bundle_bytes = node->bundle_bytes;
+    key.nops = node->nops;
+    return key;
 }
 
 static struct tt_bound *memo_entry(struct tt_plan *plan, const struct tt_memo_key *key)
@@ -141,18 +153,6 @@ ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task)
 }
 
 /* ---- the long way ---- */
-
-static ncclResult_t choose(struct tt_plan *plan, const struct tt_task *task, int nops,
-                           struct tt_tune_choice *choice_out)
-{
-    struct tt_comm *comm = plan->comm;
-    struct tt_tune_query query = {.func = task->func,
-                                  .type = task->type,
-                                  .op = task->op,
-                                  .bytes = tt_operation_bytes(task),
-                                  .nops = nops};
-    return tt_tune_choose(&comm->tune, &query, comm->tuner, choice_out);
-}
 
 static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
                        const struct tt_bound *bound)
@@ -218,21 +218,21 @@ static struct tt_bound *vacant_entry(struct tt_plan *plan, const struct tt_memo_
 }
 
 /* What all ranks choose alike, and this rank's part of it. A message has nothing to choose. */
-static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_node *node, int nops,
-                              struct tt_bound *bound)
+static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_node *node,
+                              const struct tt_launch *launch, struct tt_bound *bound)
 {
     const struct tt_task *task = &node->task;
     if (tt_messages_single(plan, task)) return tt_messages_bind(plan, task, bound);
     ncclResult_t rc = check_buffers(task);
-    if (!rc) rc = choose(plan, task, nops, &bound->choice);
+    if (!rc) rc = tt_choice_call(plan, node, launch, &bound->choice);
     return rc ? rc : tt_bind_collective(plan, node, bound);
 }
 
 /* Choose and bind a call into a memo entry. */
-static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node, int nops,
-                         struct tt_bound **bound_out)
+static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node,
+                         const struct tt_launch *launch, struct tt_bound **bound_out)
 {
-    const struct tt_memo_key key = memo_key(&node->task);
+    const struct tt_memo_key key = node_key(node);
     struct tt_bound *bound = node->bound;
     if (!bound || !bound_serves(bound, &key)) bound = memo_hit(plan, &key);
     *bound_out = bound;
@@ -240,7 +240,7 @@ static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node, int n
     plan->misses++;
     bound = vacant_entry(plan, &key);
     bound->valid = false;
-    ncclResult_t rc = bind_call(plan, node, nops, bound);
+    ncclResult_t rc = bind_call(plan, node, launch, bound);
     if (rc) return rc;
     tt_launch_spec(plan, &bound->spec);
     bound->spec.frames = bound->frames;
@@ -260,7 +260,7 @@ static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_node *node
 {
     const struct tt_task *task = &node->task;
     struct tt_bound *bound = NULL;
-    ncclResult_t rc = bind(plan, node, launch->ncollectives, &bound);
+    ncclResult_t rc = bind(plan, node, launch, &bound);
     if (rc) return rc;
     if (task->logged && !tt_messages_single(plan, task)) log_choice(plan, task, bound);
     if (!launch->captured || !plan->comm->profiler) node->number = tt_count_call(plan, task->func);
@@ -320,6 +320,7 @@ static ncclResult_t agree(struct tt_plan *plan, const struct tt_node *first,
         launch->several_streams |= seen != NULL;
         launch->capture_id = capture;
         launch->captured = own.capturing;
+        launch->registers = own.capturing && tt_param_bool("NCCL_GRAPH_REGISTER");
         seen = node;
     }
     return ncclSuccess;
@@ -364,6 +365,7 @@ ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool a
     if (!rc && messages) rc = tt_messages_check(plan, messages);
     if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, true);
     if (!rc) rc = tt_apart_inputs(plan, first, &launch);
+    if (!rc) rc = tt_choice_group(plan, first, &launch);
     for (struct tt_node *node = first; node && !rc; node = node->next) {
         if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, &launch);
     }
@@ -415,7 +417,7 @@ ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, dou
     for (struct tt_node *node = first; node; node = node->next) {
         if (tt_messages_expand(plan, node->task.func)) continue;
         struct tt_tune_choice choice;
-        ncclResult_t rc = choose(plan, &node->task, 1, &choice);
+        ncclResult_t rc = tt_choice_estimate(plan, &node->task, &choice);
         if (rc) return rc;
         if (choice.time_usec < 0) continue;
         total += choice.time_usec;

@@ -1,6 +1,8 @@
 /* Sends, receives, and the exchanges that are made of them (when the ranks cannot address each
  * other): all of one group become one work with a frame per message. Messages to one peer follow
  * each other, messages to different peers go on independently. */
+#include "plan/messages.h"
+
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"

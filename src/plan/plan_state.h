@@ -19,13 +19,11 @@ struct tt_edge;
 struct tt_flight;
 struct tt_group;
 
-/* One call that waits for GroupEnd. */
 struct tt_bound;
 
-struct tt_node {
+struct tt_node { /* one call that waits for GroupEnd */
     struct tt_task task;
-    struct tt_fold
-        fold; /* the operator as it was at the call: it may be destroyed before the end */
+    struct tt_fold fold;          /* the operator as it was: it may be destroyed before the end */
     struct tt_node *next;         /* next call on the same communicator; borrowed from the group */
     struct tt_node *next_message; /* next call that is made of sends and receives */
     struct tt_node *next_owned;
@@ -35,12 +33,17 @@ struct tt_node {
     uint32_t mask;                          /* activation when the call came */
     int first_frame, nframes;               /* of a batch of messages */
     uint64_t number; /* earlier operations of the same function; captured: each run takes its own */
+    size_t bundle_bytes; /* of the calls it is chosen with (choice.c); 0: alone */
+    int nops;            /* pipelined operations of the group */
+    struct tt_tune_choice choice;
 };
 
 /* What the choice depends on; buffers do not belong to it. */
 struct tt_memo_key {
     size_t count;
     int32_t func, type, op, root;
+    size_t bundle_bytes; /* of the calls it was chosen with; 0: alone */
+    int64_t nops;
 };
 
 /* A call's choice, bound: everything but the buffers. */
@@ -116,6 +119,7 @@ struct tt_launch { /* how one group of one communicator goes to the streams */
     struct CUstream_st *stream;
     uint64_t capture_id; /* 0: not captured */
     bool captured, several_streams, allow_inline;
+    bool registers; /* captured, and captures register buffers */
     int ncollectives;
 };
 
@@ -165,20 +169,6 @@ ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes);
 void tt_bound_place(struct tt_bound *bound, const struct tt_task *task);
 void tt_bound_fini(struct tt_bound *bound);
 
-/* ---- messages.c ---- */
-
-/* All sends, receives and exchanges without a program of their own of one group: one work. */
-ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
-                                const struct tt_launch *launch);
-/* Sends to oneself have their receives, before anything of the group is launched. */
-ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_node *first);
-/* A send to or a receive from another rank: alone in its group, it is bound like a collective. */
-bool tt_messages_single(const struct tt_plan *plan, const struct tt_task *task);
-ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
-                              struct tt_bound *bound);
-/* True when the call is made of sends and receives. */
-bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func);
-
 /* ---- launch.c ---- */
 
 /* Memo hit and nothing that wants to look: put it on the stream. ncclInProgress: take the long way.
@@ -224,8 +214,7 @@ static inline void tt_plan_exit(struct tt_plan *plan)
 static inline uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
 {
     _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
-    if (plan->comm->profiler)
-        return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
+    if (plan->comm->profiler) return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
     uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
     atomic_store_explicit(sequence, number + 1, memory_order_relaxed);
     return number;

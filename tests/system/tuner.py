@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""tuner.py TUTTI PROGRAM MACHINES PLUGINS: what the TUNING log says of the model, what variables and a stranger's tuner
+"""tuner.py TUTTI PROGRAM BUNDLES MACHINES PLUGINS: what the TUNING log says of the model, what variables and a stranger's tuner
 make of it, on machines that the devices play and on flat hosts."""
 import json, os, re, subprocess, sys, tempfile
 
-TUTTI, PROGRAM, MACHINES, PLUGINS = sys.argv[1:5]
+TUTTI, PROGRAM, BUNDLES, MACHINES, PLUGINS = sys.argv[1:6]
 ALGOS = ["Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"]
 PROTOS = ["LL", "LL128", "Simple"]
 FUNCS = ["Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"]
@@ -163,6 +163,33 @@ def variables_are_obeyed():
     print("variables: obeyed")
 
 
+def groups_are_asked_in_bundles():
+    """What a tuner is asked: (function, bytes, operations, registered)."""
+    # floats, less than four times the smallest of each bundle; 64 integers; an AllGather
+    group = [(4, 4 * (16 + 63)), (4, 4 * (64 + 128 + 200)), (4, 4 * 256), (4, 4 * (1024 + 2048)), (4, 256), (2, 128)]
+    for machine, nops in ((None, 5), ("c10-2xa6000-bridge", None)):
+        with tempfile.TemporaryDirectory() as folder:
+            asked = os.path.join(folder, "asked")
+            settings = {"NCCL_TUNER_PLUGIN": f"{PLUGINS}/libnccl-tuner_force.so", "TUNER_LOG": asked}
+            if machine:
+                settings["NCCL_TOPO_FILE"] = os.path.join(MACHINES, machine + ".xml")
+            done = subprocess.run([TUTTI, "run", "-n", "2", BUNDLES], env=dict(os.environ, **settings), capture_output=True,
+                                  text=True, timeout=120)
+            check(done.returncode == 0, f"bundles: {done.stdout}{done.stderr}")
+            lines = [tuple(map(int, l.split()[1:])) for l in open(asked) if l.startswith("ask ")]
+        wished = [(f, b, nops) for f, b in group] + [(4, 400, 1), (4, 404, 1), (4, 1332, 1)]
+        found = sorted(lines)
+        check(len(found) == 2 * len(wished), f"{machine}: two ranks ask {len(wished)} times each: {found}")
+        check({(f, b, n if nops or (f, b) not in group else None) for f, b, n, _ in found} == set(wished), f"{machine}: {found}")
+        check({(b, r) for _, b, n, r in found if n == 1 and b in (400, 404, 1332)} == {(400, 1), (404, 0), (1332, 1)},
+              f"{machine}: registered, not, captured: {found}")
+        check(not machine or {n for f, b, n, _ in found if (f, b) in group} <= {1, 2, 3, 4, 5}, f"operations: {found}")
+    done = subprocess.run([TUTTI, "run", "-n", "2", BUNDLES], env=dict(os.environ, NCCL_TOPO_FILE=os.path.join(
+        MACHINES, "c10-2xa6000-bridge.xml")), capture_output=True, text=True, timeout=120)
+    check(done.returncode == 0, f"bundles without a tuner: {done.stdout}{done.stderr}")
+    print("groups: asked in bundles")
+
+
 def plugins_that_are_none():
     log = run(None, 2, NCCL_TUNER_PLUGIN="nosuch")
     check("TUNER/Plugin: Could not find: nosuch libnccl-tuner-nosuch.so" in log, "a missing plugin is told")
@@ -183,4 +210,5 @@ table_is_the_export("c06-dgxh100", 8)
 table_is_the_export("c10-2xa6000-bridge", 2)
 constants_take_effect()
 variables_are_obeyed()
+groups_are_asked_in_bundles()
 plugins_that_are_none()

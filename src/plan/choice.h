@@ -1,0 +1,21 @@
+/* What is chosen for a call, alone or with others of its group. Private to the room. */
+#pragma once
+
+#include "nccl.h"
+
+struct tt_launch;
+struct tt_node;
+struct tt_plan;
+struct tt_task;
+struct tt_tune_choice;
+
+/* Choose for the calls of a group that are chosen together. Errors: as tt_tune_choose(). */
+ncclResult_t tt_choice_group(struct tt_plan *plan, struct tt_node *first,
+                             const struct tt_launch *launch);
+/* The choice for a call: with its bundle, or alone. */
+ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_node *node,
+                            const struct tt_launch *launch, struct tt_tune_choice *choice_out);
+/* What the model would choose. No tuner plugin is asked: one rank may want to know alone, and what
+ * plugins write into the table are wishes, not times. */
+ncclResult_t tt_choice_estimate(struct tt_plan *plan, const struct tt_task *task,
+                                struct tt_tune_choice *choice_out);
