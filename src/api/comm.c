@@ -422,7 +422,9 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags)
                      own->member.rank,
                      phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized or destroyed");
     }
-    return rc ? rc : comm_job_run(own, revoke_run, false);
+    if (rc) return rc;
+    if (phase_of(own) == TT_COMM_INIT) return tt_comm_revoke(own); /* at once: the init ends */
+    return comm_job_run(own, revoke_run, false);
 }
 
 /* ---- the weak twins ---- */

@@ -69,7 +69,7 @@ ncclResult_t pncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *pro
 {
     static const char func[] = "ncclCommQueryProperties";
     ncclResult_t rc = tt_check_pointer(props, func, "props");
-    if (!rc) rc = tt_comm_check((struct tt_comm *)comm, "CommQueryProperties");
+    if (!rc) rc = tt_check_usable((struct tt_comm *)comm, "ncclCommQueryProperties");
     if (!rc) rc = check_stamp(func, props->magic, props->version);
     if (rc) return rc;
     const struct tt_comm *own = own_comm(comm);

@@ -63,7 +63,7 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
     *handle = NULL;
     if (!tt_param_bool("NCCL_LOCAL_REGISTER")) return ncclSuccess;
     struct tt_comm *own = (struct tt_comm *)comm;
-    rc = tt_comm_check(own, "CommRegister");
+    rc = tt_check_usable(own, "ncclCommRegister");
     if (!rc) rc = tt_check_pointer(buff, func, "buff");
     if (rc) return rc;
     struct tt_pointer place;
@@ -226,7 +226,7 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, n
     struct tt_comm *own = (struct tt_comm *)comm;
     ncclResult_t rc = tt_check_pointer(win, func, "win");
     if (!rc) *win = NULL;
-    if (!rc) rc = tt_comm_check(own, "CommWindowRegister");
+    if (!rc) rc = tt_comm_check(own, func);
     if (!rc) rc = tt_check_pointer(buff, func, "buff");
     if (!rc && size == 0) rc = tt_fail(ncclInvalidArgument, "%s: size is 0", func);
     if (rc) return rc;
@@ -276,7 +276,7 @@ ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr)
 {
     static const char func[] = "ncclWinGetUserPtr";
-    ncclResult_t rc = tt_comm_check((struct tt_comm *)comm, "WinGetUserPtr");
+    ncclResult_t rc = tt_check_usable((struct tt_comm *)comm, "ncclWinGetUserPtr");
     if (!rc) rc = tt_check_pointer(outUserPtr, func, "outUserPtr");
     if (rc) return rc;
     *outUserPtr = NULL;

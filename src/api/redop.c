@@ -6,9 +6,9 @@
 ncclResult_t pncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t datatype,
                                        ncclScalarResidence_t residence, ncclComm_t comm)
 {
-    static const char func[] = "RedOpCreatePreMulSum";
+    static const char func[] = "ncclRedOpCreatePreMulSum";
     struct tt_comm *own = (struct tt_comm *)comm;
-    ncclResult_t rc = tt_comm_check(own, func);
+    ncclResult_t rc = tt_check_usable(own, func);
     if (!rc) rc = tt_check_pointer(op, func, "op");
     if (!rc) rc = tt_check_pointer(scalar, func, "scalar");
     if (!rc) rc = tt_redop_create(own, scalar, datatype, residence, op);

@@ -72,7 +72,7 @@ ncclResult_t pncclCommResume(ncclComm_t comm)
 ncclResult_t pncclCommMemStats(ncclComm_t comm, ncclCommMemStat_t stat, uint64_t *value)
 {
     (void)stat;
-    ncclResult_t rc = tt_comm_check((struct tt_comm *)comm, "CommMemStats");
+    ncclResult_t rc = tt_check_usable((struct tt_comm *)comm, "ncclCommMemStats");
     if (!rc) rc = tt_check_pointer(value, "ncclCommMemStats", "value");
     if (rc) return rc;
     return tt_fail(ncclInvalidUsage, "ncclCommMemStats: the memory manager is off");
