@@ -77,7 +77,7 @@ struct tt_comm {
     ncclUniqueId grow_id;
     struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
     int color, key;             /* as given to split */
-    _Atomic uint32_t graph_refs; /* captured works alive */
+    _Atomic uint32_t graph_refs;   /* captured works alive */
     _Atomic uint64_t func_seq[16]; /* operations per function, for profiler and reports */
     char last_error[1024];
 };

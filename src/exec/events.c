@@ -46,9 +46,8 @@ static void begin_frame(struct tt_work *work, int f)
 {
     const struct tt_frame *frame = &work->frames[f];
     const struct tt_work_events *events = &work->events;
-    struct tt_edge_track track = {.profiler = events->profiler,
-                                  .parent = parent_of(work, frame),
-                                  .mask = events->mask};
+    struct tt_edge_track track = {
+        .profiler = events->profiler, .parent = parent_of(work, frame), .mask = events->mask};
     work->channel_events[f] = NULL;
     if (!track.parent) return;
     if (frame->after == 0) track_edges(work, frame, &track);
@@ -68,8 +67,7 @@ static void begin_call(struct tt_work *work, struct tt_prof_replay *replay, void
     ncclProfilerEventDescr_v6_t descr = replay->descr; /* the plugin may write into what it gets */
     if (descr.type == ncclProfileColl) {
         descr.coll.parentGroup = group;
-        descr.coll.seqNumber =
-            atomic_fetch_add_explicit(replay->sequence, 1, memory_order_relaxed);
+        descr.coll.seqNumber = atomic_fetch_add_explicit(replay->sequence, 1, memory_order_relaxed);
     } else {
         descr.p2p.parentGroup = group;
     }
@@ -79,7 +77,8 @@ static void begin_call(struct tt_work *work, struct tt_prof_replay *replay, void
     tt_prof_stop(profiler, event);
 }
 
-/* A graph launch tells of its calls as the calls themselves do; their parents are of the capture. */
+/* A graph launch tells of its calls as the calls themselves do; their parents are of the capture.
+ */
 static void begin_replay(struct tt_work *work)
 {
     ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileGroup};

@@ -82,11 +82,11 @@ struct tt_order {
 /* Free what the order keeps; zeroed storage is a valid order. After tt_exec_drain(). */
 void tt_order_fini(struct tt_order *order);
 
-struct tt_work_events {           /* what the profiler seam needs */
-    struct tt_profiler *profiler; /* borrowed; NULL: none */
-    void *parent;                 /* Coll or P2p event; NULL: not tracked */
-    uint32_t mask;                /* sampled when the call was made */
-    bool channel_times;           /* emit KernelCh */
+struct tt_work_events {                   /* what the profiler seam needs */
+    struct tt_profiler *profiler;         /* borrowed; NULL: none */
+    void *parent;                         /* Coll or P2p event; NULL: not tracked */
+    uint32_t mask;                        /* sampled when the call was made */
+    bool channel_times;                   /* emit KernelCh */
     const struct tt_prof_replay *replays; /* captured: its calls, whose events begin with each run;
                                              copied */
     int nreplays;

@@ -13,7 +13,7 @@ struct tt_net {
     const ncclNet_v12_t *table; /* borrowed from the built-in or the library */
     void *ctx;                  /* of this communicator */
     void *source;               /* the candidate it came from: room plugin's */
-    int ndevs; /* devices that edges spread over: the first ones */
+    int ndevs;                  /* devices that edges spread over: the first ones */
     char name[64];
 };
 

@@ -141,6 +141,16 @@ static ncclResult_t launch_bound(struct tt_plan *plan, struct tt_bound *bound,
     return tt_launch_submit(plan, &bound->spec, stream, allow_inline);
 }
 
+/* Runs of captured works take numbers too, from other threads, but only where a profiler asks. */
+uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
+{
+    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
+    if (plan->comm->profiler) return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
+    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
+    atomic_store_explicit(sequence, number + 1, memory_order_relaxed);
+    return number;
+}
+
 ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task)
 {
     struct tt_bound *bound = plan->hit;

@@ -185,6 +185,8 @@ ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, dou
 /* The common part of a work's description. */
 void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
 /* Submit to a stream of the communicator's device. */
+/* The call's number: how many of its function came before. */
+uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func);
 ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
                               struct CUstream_st *stream, bool allow_inline);
 
@@ -207,17 +209,6 @@ static inline ncclResult_t tt_plan_enter(struct tt_plan *plan)
 static inline void tt_plan_exit(struct tt_plan *plan)
 {
     atomic_store_explicit(&plan->inside, 0, memory_order_relaxed);
-}
-
-/* The call's number: how many of its function came before. Runs of captured works take numbers
- * too, from other threads, but only where a profiler asks for them. */
-static inline uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
-{
-    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
-    if (plan->comm->profiler) return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
-    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
-    atomic_store_explicit(sequence, number + 1, memory_order_relaxed);
-    return number;
 }
 
 /* ---- a thread's group ---- */

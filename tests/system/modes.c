@@ -45,8 +45,8 @@ static const size_t counts[] = {0, 3, 1025, 70001};
 #define GUARD_BYTES ((size_t)64)
 #define SHIFT_MOST ((size_t)64)
 
-struct buffers {    /* of one rank */
-    char *in, *out; /* on the device, with guards */
+struct buffers {                                                /* of one rank */
+    char *in, *out;                                             /* on the device, with guards */
     ncclRedOp_t by_host[ncclNumTypes], by_device[ncclNumTypes]; /* PreMulSum per type */
     void *scalars; /* on the device: one of 8 bytes per type */
 };
@@ -312,9 +312,9 @@ static void operators_make(const struct world_rank *own)
                                              ncclScalarHostImmediate, own->comm),
                     "ncclRedOpCreatePreMulSum");
         memset(scalar, 0x77, sizeof(scalar)); /* it was read */
-        world_check(ncclRedOpCreatePreMulSum(&mine->by_device[t], there, type, ncclScalarDevice,
-                                             own->comm),
-                    "ncclRedOpCreatePreMulSum");
+        world_check(
+            ncclRedOpCreatePreMulSum(&mine->by_device[t], there, type, ncclScalarDevice, own->comm),
+            "ncclRedOpCreatePreMulSum");
         value_put(there, 0, type, scalar_of(PRE_MUL_DEVICE, own->rank)); /* it is read later */
     }
 }
@@ -329,8 +329,7 @@ static void buffers_init(struct world_team *team)
         world_check_cuda(cudaMalloc(&in, most), "cudaMalloc");
         world_check_cuda(cudaMalloc(&out, most), "cudaMalloc");
         world_check_cuda(cudaMalloc(&scalars, (size_t)ncclNumTypes * 8), "cudaMalloc");
-        buffers[own->rank] =
-            (struct buffers){.in = in, .out = out, .scalars = scalars};
+        buffers[own->rank] = (struct buffers){.in = in, .out = out, .scalars = scalars};
         operators_make(own);
     }
 }

@@ -9,8 +9,7 @@ enum { COUNT = 3000, LAUNCHES = 3 };
 static ncclResult_t ring(const struct world_rank *own, int n, const float *in, float *out)
 {
     ncclResult_t rc = ncclGroupStart();
-    if (!rc)
-        rc = ncclSend(in, COUNT, ncclFloat32, (own->rank + 1) % n, own->comm, own->stream);
+    if (!rc) rc = ncclSend(in, COUNT, ncclFloat32, (own->rank + 1) % n, own->comm, own->stream);
     if (!rc)
         rc = ncclRecv(out, COUNT, ncclFloat32, (own->rank + n - 1) % n, own->comm, own->stream);
     ncclResult_t end = ncclGroupEnd();

@@ -36,8 +36,8 @@ static ncclResult_t all_reduce(struct scene *s, int r)
 
 static ncclResult_t ring(struct scene *s, int r)
 {
-    ncclResult_t rc = ncclSend(s->buffer[r], COUNT, ncclFloat, (r + 1) % RANKS, s->comm[r],
-                               s->stream[r]);
+    ncclResult_t rc =
+        ncclSend(s->buffer[r], COUNT, ncclFloat, (r + 1) % RANKS, s->comm[r], s->stream[r]);
     ncclResult_t also = ncclRecv(s->buffer[r] + COUNT, COUNT, ncclFloat, (r + RANKS - 1) % RANKS,
                                  s->comm[r], s->stream[r]);
     return rc ? rc : also;
@@ -73,8 +73,8 @@ static ncclResult_t redop(struct scene *s, int r)
 {
     ncclRedOp_t op;
     float scalar = 2;
-    ncclResult_t rc = ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat, ncclScalarHostImmediate,
-                                               s->comm[r]);
+    ncclResult_t rc =
+        ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat, ncclScalarHostImmediate, s->comm[r]);
     return rc ? rc : ncclRedOpDestroy(op, s->comm[r]);
 }
 
@@ -251,8 +251,8 @@ static void shrink_group(struct scene *s, const char *how, int flags)
     int excluded[] = {RANKS - 1};
     world_check(ncclGroupStart(), "ncclGroupStart");
     for (int r = 0; r < RANKS - 1; r++) {
-        expect(s, how, "Shrink",
-               ncclCommShrink(s->comm[r], excluded, 1, &s->child[r], NULL, flags), ncclSuccess);
+        expect(s, how, "Shrink", ncclCommShrink(s->comm[r], excluded, 1, &s->child[r], NULL, flags),
+               ncclSuccess);
     }
     expect(s, how, "GroupEnd", ncclGroupEnd(), ncclSuccess);
     survivors_work(s, how);

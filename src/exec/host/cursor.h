@@ -117,7 +117,7 @@ struct tt_work {
     /* parts of this allocation */
     size_t capacity_bytes;
     int nframes, ncursors;
-    void **channel_events; /* per frame; NULL without profiler, as are the next two */
+    void **channel_events;              /* per frame; NULL without profiler, as are the next two */
     struct tt_slot_counts *slot_counts; /* per rank: of the frame that is looked at */
     struct tt_prof_replay *replays;
     bool events_open;
