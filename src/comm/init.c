@@ -26,17 +26,30 @@
 static size_t slice_wish(void)
 {
     int64_t buffer_bytes = tt_param_int("NCCL_BUFFSIZE");
-    if (!tt_param_is_set("NCCL_BUFFSIZE") || buffer_bytes <= 0) return SLICE_BYTES;
-    size_t slice = (size_t)buffer_bytes / TT_SLOTS / SLICE_LEAST * SLICE_LEAST;
-    if (slice < SLICE_LEAST) return SLICE_LEAST;
-    return slice > SLICE_MOST ? SLICE_MOST : slice;
+    if (!tt_param_is_set("NCCL_BUFFSIZE") || buffer_bytes == -2) return SLICE_BYTES;
+    size_t wish =
+        buffer_bytes > 0 ? (size_t)buffer_bytes / TT_SLOTS / SLICE_LEAST * SLICE_LEAST : 0;
+    size_t slice = tt_min_size(tt_max_size(wish, SLICE_LEAST), SLICE_MOST);
+    if (slice != wish) {
+        tt_warn("NCCL_BUFFSIZE is %lld bytes, accepted are %d to %d: %zu it is",
+                (long long)buffer_bytes, TT_SLOTS * SLICE_LEAST, TT_SLOTS * SLICE_MOST,
+                TT_SLOTS * slice);
+    }
+    return slice;
 }
 
 /* A limit on channels in the environment, by its name or the older one. */
 static int channels_limit(const char *name, const char *older, int fallback)
 {
-    int64_t value = tt_param_int(tt_param_is_set(name) ? name : older);
-    return value < 1 || value > TT_MAX_CHANNELS ? fallback : (int)value;
+    const char *set = tt_param_is_set(name) ? name : older;
+    int64_t value = tt_param_int(set);
+    if (value >= 1 && value <= TT_MAX_CHANNELS) return (int)value;
+    int mended = value < 1 ? fallback : TT_MAX_CHANNELS;
+    if (tt_param_is_set(set) && value != -2) {
+        tt_warn("%s is %lld, which is no number from 1 to %d: %d it is", set, (long long)value,
+                TT_MAX_CHANNELS, mended);
+    }
+    return mended;
 }
 
 static int channels_most(const ncclConfig_t *config)

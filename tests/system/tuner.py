@@ -152,6 +152,12 @@ def variables_are_obeyed():
         check({c for _, _, c in calls(log).values()} == {1}, f"{where}: one channel: {calls(log)}")
         log = run(where, gpus, NCCL_ALGO="Ring", NCCL_MIN_CTAS="6", NCCL_MAX_CTAS="6")
         check(max(c for _, _, c in calls(log).values()) == 6 and "6 coll channels" in log, f"{where}: six: {calls(log)}")
+        for variable, sentence in (("NCCL_MIN_NCHANNELS=99", "is 99, which is no number from 1 to 64: 64 it is"),
+                                   ("NCCL_MAX_NCHANNELS=-5", "is -5, which is no number from 1 to 64: 64 it is"),
+                                   ("NCCL_BUFFSIZE=7", "is 7 bytes, accepted are"), ("NCCL_MIN_CTAS=99", "99 is ignored"),
+                                   ("NCCL_MAX_CTAS=many", "value 'many' is not understood")):
+            name, value = variable.split("=")
+            check(f"{name}" in (log := run(where, gpus, **{name: value})) and sentence in log, f"{where} {variable}: untold")
         for settings, sentence in (
                 ({"NCCL_ALGO": "Ringg"}, "NCCL_ALGO: unknown word 'Ringg' (accepted: Tree, Ring"),
                 ({"NCCL_PROTO": "LL,"}, "NCCL_PROTO: unknown word '' (accepted: LL, LL128, Simple)"),
