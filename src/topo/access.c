@@ -210,6 +210,7 @@ bool tt_topo_gdr_check(const struct tt_topo_system *system, const struct tt_topo
                        const struct tt_topo_node *net, bool sending)
 {
     if (!gpu->gdr || !net->gdr) return false;
+    if (gpu->is_part && !system->env.gdr_parts) return false;
     if (sending && !may_send_direct(system, gpu)) return false;
     int level = system->env.net_gdr_c2c ? TT_WAY_P2C : TT_WAY_PXB;
     if (system->env.net_gdr_level >= 0) level = system->env.net_gdr_level;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SIBLING_BW 2618.0f /* GB/s between partitions of a GPU */
+
 struct builder {
     struct tt_topo_system *system;
     int host;                 /* number of the host of the current cpu */
@@ -116,29 +118,92 @@ static void add_nets(struct builder *builder, const struct tt_xml_node *nic_row,
 
 /* ---- GPUs ---- */
 
-/* The gpu rows of one pci element: ranks on one device. NULL: none that counts. */
-static struct tt_topo_node *add_gpus(struct builder *builder, const struct tt_xml_node *pci)
+static float pci_bw(const struct tt_xml_node *pci)
+{
+    int64_t width = tt_topo_int(pci, "link_width", 0);
+    int units = tt_word_link_units(tt_xml_get(pci, "link_speed"), NULL);
+    return (float)((width ? width : 16) * units) / 80.0f;
+}
+
+/* Partitions of a GPU are devices of their own, with numbers beside its bus id. */
+static int part_of(const struct builder *builder, const struct tt_xml_node *row)
+{
+    return builder->system->env.split_parts ? (int)tt_topo_int(row, "mlopart", -1) : -1;
+}
+
+static uint64_t dev_number(uint64_t busid, int part)
+{
+    return part < 0 ? busid : (busid & ~0xfull) + 2 * (uint64_t)part + 1;
+}
+
+/* The device after `after` (NULL: the first) with a bus id, partitions one by one; NULL: none. */
+static struct tt_topo_node *next_dev(const struct builder *builder, uint64_t busid,
+                                     const struct tt_topo_node *after)
+{
+    const struct tt_topo_list *devs = &builder->system->list[TT_NODE_DEV];
+    for (int k = after ? after->index + 1 : 0; k < devs->count; k++) {
+        bool here = tt_topo_host(devs->node[k]) == builder->host;
+        if (here && devs->node[k]->busid == busid) return devs->node[k];
+    }
+    return NULL;
+}
+
+static int count_devs(const struct builder *builder, uint64_t busid)
+{
+    int count = 0;
+    const struct tt_topo_node *dev = NULL;
+    while ((dev = next_dev(builder, busid, dev)) != NULL) {
+        count++;
+    }
+    return count;
+}
+
+static struct tt_topo_node *add_dev(struct builder *builder, uint64_t busid, int part)
+{
+    struct tt_topo_node *dev = find(builder, TT_NODE_DEV, dev_number(busid, part));
+    if (dev) return dev;
+    dev = make(builder, TT_NODE_DEV, dev_number(busid, part));
+    if (!dev) return NULL;
+    dev->busid = busid;
+    for (struct tt_topo_node *other = next_dev(builder, busid, NULL); other && other != dev;
+         other = next_dev(builder, busid, other))
+        join(builder, other, dev, TT_WAY_LOC, SIBLING_BW);
+    return dev;
+}
+
+static void add_gpu(struct builder *builder, const struct tt_xml_node *row, uint64_t busid)
+{
+    struct tt_topo_node *dev = add_dev(builder, busid, part_of(builder, row));
+    if (!dev) return;
+    uint64_t local = dev->id & 0xffffffffffffffull;
+    struct tt_topo_node *gpu = make(builder, TT_NODE_GPU, (uint64_t)dev->ngpus << 40 | local);
+    if (!gpu) return;
+    dev->ngpus++;
+    dev->cc = (int)tt_topo_int(row, "sm", 0);
+    gpu->dev = dev;
+    gpu->rank = (int)tt_topo_int(row, "rank", -1);
+    gpu->dev_number = (int)tt_topo_int(row, "dev", 0);
+    gpu->cc = dev->cc;
+    gpu->gdr = (int)tt_topo_int(row, "gdr", 0);
+    gpu->is_part = tt_topo_int(row, "mlopart", -1) >= 0;
+    join(builder, gpu, dev, TT_WAY_LOC, TT_TOPO_LOC_BW);
+}
+
+/* The gpu rows of one pci element: ranks on one device, or on its partitions. */
+static void add_gpus(struct builder *builder, const struct tt_xml_node *pci,
+                     struct tt_topo_node *parent)
 {
     uint64_t busid = tt_topo_busid(pci, "busid");
-    struct tt_topo_node *dev = NULL;
-    for (int k = 0; k < pci->nchildren; k++) {
+    for (int k = 0; k < pci->nchildren && !builder->full; k++) {
         const struct tt_xml_node *row = pci->children[k];
         if (!is(row, "gpu")) continue;
         if (!tt_xml_get(row, "rank")) break; /* this one and the rest are nobody's */
-        if (!dev) dev = make(builder, TT_NODE_DEV, busid);
-        if (!dev) return NULL;
-        struct tt_topo_node *gpu = make(builder, TT_NODE_GPU, (uint64_t)dev->ngpus << 40 | busid);
-        if (!gpu) return NULL;
-        dev->ngpus++;
-        dev->cc = (int)tt_topo_int(row, "sm", 0);
-        gpu->dev = dev;
-        gpu->rank = (int)tt_topo_int(row, "rank", -1);
-        gpu->dev_number = (int)tt_topo_int(row, "dev", 0);
-        gpu->cc = dev->cc;
-        gpu->gdr = (int)tt_topo_int(row, "gdr", 0);
-        join(builder, gpu, dev, TT_WAY_LOC, TT_TOPO_LOC_BW);
+        add_gpu(builder, row, busid);
     }
-    return dev;
+    struct tt_topo_node *dev = NULL;
+    while ((dev = next_dev(builder, busid, dev)) != NULL && !builder->full) {
+        join(builder, dev, parent, TT_WAY_PIX, pci_bw(pci));
+    }
 }
 
 /* ---- the PCI tree ---- */
@@ -154,13 +219,6 @@ static uint64_t pci_id(const struct tt_xml_node *pci)
         id = id << 16 | (part & 0xffff);
     }
     return id;
-}
-
-static float pci_bw(const struct tt_xml_node *pci)
-{
-    int64_t width = tt_topo_int(pci, "link_width", 0);
-    int units = tt_word_link_units(tt_xml_get(pci, "link_speed"), NULL);
-    return (float)((width ? width : 16) * units) / 80.0f;
 }
 
 static void add_pci(struct builder *builder, const struct tt_xml_node *pci,
@@ -193,7 +251,7 @@ static void add_pci(struct builder *builder, const struct tt_xml_node *pci,
 {
     struct tt_topo_node *node = NULL;
     if (has_child(pci, "gpu")) {
-        node = add_gpus(builder, pci);
+        add_gpus(builder, pci, parent);
     } else if (has_child(pci, "nic")) {
         node = add_pci_nic(builder, pci);
     } else if (tt_word_role(tt_xml_get(pci, "class"), NULL) == TT_ROLE_BRIDGE) {
@@ -293,11 +351,17 @@ float tt_topo_nvlink_bw(int cc)
 static void add_nvlink(struct builder *builder, const struct tt_xml_node *row,
                        struct tt_topo_node *dev)
 {
-    float bw = (float)tt_topo_int(row, "count", 0) * tt_topo_nvlink_bw(dev->cc);
+    float bw = (float)tt_topo_int(row, "count", 0) * tt_topo_nvlink_bw(dev->cc) /
+               (float)count_devs(builder, dev->busid);
     enum tt_topo_role role = tt_word_role(tt_xml_get(row, "tclass"), NULL);
     if (role == TT_ROLE_GPU) {
-        struct tt_topo_node *to = find(builder, TT_NODE_DEV, tt_topo_busid(row, "target"));
-        if (to && !tt_topo_link_add(dev, to, TT_WAY_NVL, bw)) builder->full = true;
+        uint64_t target = tt_topo_busid(row, "target");
+        int parts = count_devs(builder, target);
+        struct tt_topo_node *to = NULL;
+        while ((to = next_dev(builder, target, to)) != NULL) {
+            bool added = tt_topo_link_add(dev, to, TT_WAY_NVL, bw / (float)parts);
+            if (!added) builder->full = true;
+        }
         return;
     }
     if (role == TT_ROLE_CPU) {
@@ -314,28 +378,40 @@ static void add_nvlink(struct builder *builder, const struct tt_xml_node *row,
     }
 }
 
+/* Partitions share what their GPU has: each may use all of it, a node in between carries it. */
 static void add_c2c(struct builder *builder, const struct tt_xml_node *row,
                     struct tt_topo_node *dev)
 {
     float bw = (float)(tt_topo_int(row, "count", 0) * tt_topo_int(row, "bw", 0)) / 1000.0f;
-    join(builder, dev, builder->cpu, TT_WAY_C2C, bw);
+    if (count_devs(builder, dev->busid) < 2) {
+        join(builder, dev, builder->cpu, TT_WAY_C2C, bw);
+        return;
+    }
+    struct tt_topo_node *shared = find(builder, TT_NODE_CXB, dev->busid);
+    if (!shared) {
+        shared = make(builder, TT_NODE_CXB, dev->busid);
+        if (!shared) return;
+        join(builder, shared, builder->cpu, TT_WAY_C2C, bw);
+    }
+    join(builder, dev, shared, TT_WAY_C2C, bw);
 }
 
 /* Only the first gpu row of a device tells its links. */
 static void walk_gpu(struct builder *builder, const struct tt_xml_node *pci, const char *name)
 {
-    struct tt_topo_node *dev = find(builder, TT_NODE_DEV, tt_topo_busid(pci, "busid"));
-    const struct tt_xml_node *gpu = NULL;
-    for (int k = 0; k < pci->nchildren && !gpu; k++) {
-        if (is(pci->children[k], "gpu")) gpu = pci->children[k];
-    }
-    for (int k = 0; gpu && dev && k < gpu->nchildren; k++) {
-        const struct tt_xml_node *row = gpu->children[k];
-        if (!is(row, name)) continue;
-        if (is(row, "nvlink")) {
-            add_nvlink(builder, row, dev);
-        } else {
-            add_c2c(builder, row, dev);
+    uint64_t busid = tt_topo_busid(pci, "busid");
+    struct tt_topo_node *last = NULL;
+    for (int g = 0; g < pci->nchildren; g++) {
+        const struct tt_xml_node *gpu = pci->children[g];
+        if (!is(gpu, "gpu") || !tt_xml_get(gpu, "rank")) continue;
+        struct tt_topo_node *dev =
+            find(builder, TT_NODE_DEV, dev_number(busid, part_of(builder, gpu)));
+        if (!dev || (last && dev->index <= last->index)) continue;
+        last = dev;
+        for (int k = 0; k < gpu->nchildren; k++) {
+            const struct tt_xml_node *row = gpu->children[k];
+            if (is(row, name) && is(row, "nvlink")) add_nvlink(builder, row, dev);
+            if (is(row, name) && is(row, "c2c")) add_c2c(builder, row, dev);
         }
     }
 }

@@ -51,7 +51,7 @@ static const struct rule rules[] = {
     {"gpu", "sm", KIND_INT, true, 1, 10000},
     {"gpu", "gdr", KIND_INT, true, 0, 1},
     {"gpu", "rank", KIND_INT, false, 0, MOST},
-    {"gpu", "mlopart", KIND_INT, false, -1, 64},
+    {"gpu", "mlopart", KIND_INT, false, -1, 7},
     {"nvlink", "target", KIND_BUSID, true, 0, 0},
     {"nvlink", "count", KIND_INT, true, 0, 1024},
     {"nvlink", "tclass", KIND_HEX, true, 0, 0},
@@ -204,10 +204,6 @@ static ncclResult_t check_node(struct tt_topo_file *file, const struct tt_xml_no
     if (strcmp(node->name, "cpu") == 0) return check_cpu(file, node);
     if (strcmp(node->name, "pci") == 0) remark_pci(file, node);
     if (strcmp(node->name, "net") == 0) remark_net(file, node);
-    if (tt_topo_int(node, "mlopart", -1) >= 0) {
-        tt_topo_note(&file->notes, file->name, node->line,
-                     "<gpu> partitions of a GPU are not modelled; it is taken as a whole");
-    }
     return ncclSuccess;
 }
 

@@ -55,6 +55,8 @@ ncclResult_t tt_topo_env_read(struct tt_topo_env *env)
         .net_disable_intra = tt_param_bool("NCCL_NET_DISABLE_INTRA"),
         .shm_disable = tt_param_bool("NCCL_SHM_DISABLE"),
         .cross_nic = (int)tt_param_int("NCCL_CROSS_NIC"),
+        .split_parts = tt_param_bool("NCCL_TOPO_SPLIT_MLOPART"),
+        .gdr_parts = tt_param_bool("NCCL_NET_GDR_MLOPART"),
         .scatter_nets = tt_param_bool("NCCL_MNNVL_SCATTER_NETS_ENABLE"),
         .rail_per_host = tt_param_bool("NCCL_MNNVL_RAIL_PER_HOST"),
         .netdevs_policy = netdevs_policy(tt_param_str("NCCL_NETDEVS_POLICY")),

@@ -80,14 +80,51 @@ static bool alike(const struct join *join, int a, int b)
     return true;
 }
 
-/* Index in the host of the rank with this device, -1: none. */
-static int find_rank(const struct join *join, const struct host *host, uint64_t busid)
+/* Index in the host of the rank after number `after` with this device, -1: none. */
+static int next_rank(const struct join *join, const struct host *host, uint64_t busid, int after)
 {
-    for (int k = 0; k < host->count; k++) {
+    for (int k = after + 1; k < host->count; k++) {
         uint64_t own = 0;
         if (tt_word_busid(join->ranks[host->rank[k]].bus_id, &own) && own == busid) return k;
     }
     return -1;
+}
+
+/* Several ranks on one device: one row each, as the last one. False when memory is short. */
+static bool add_row(struct tt_xml_node *pci, struct tt_xml_node **row)
+{
+    struct tt_xml_node *copy = tt_xml_copy(*row);
+    if (!copy || !tt_xml_adopt(pci, copy)) {
+        tt_xml_free(copy);
+        return false;
+    }
+    *row = copy;
+    return true;
+}
+
+/* Number the gpu rows of a device as the host's ranks on it. Returns how many; -1: no memory. */
+static int assign_rows(const struct join *join, const struct host *host, struct tt_xml_node *pci)
+{
+    uint64_t busid = tt_topo_busid(pci, "busid");
+    struct tt_xml_node *row = NULL;
+    int index = next_rank(join, host, busid, -1);
+    int found = 0;
+    for (int k = 0; k < pci->nchildren; k++) {
+        if (strcmp(pci->children[k]->name, "gpu") != 0) continue;
+        char number[16];
+        if (index < 0) {
+            tt_xml_drop(pci, k--);
+            continue;
+        }
+        row = pci->children[k];
+        (void)snprintf(number, sizeof(number), "%d", host->rank[index] - host->rank[0]);
+        if (!tt_xml_set(row, "rank", number)) return -1;
+        found++;
+        index = next_rank(join, host, busid, index);
+        bool last = k == pci->nchildren - 1;
+        if (index >= 0 && last && !add_row(pci, &row)) return -1;
+    }
+    return found;
 }
 
 /* Number the GPUs as the host's ranks, take the others out. Returns how many stay; -1: no memory.
@@ -95,23 +132,10 @@ static int find_rank(const struct join *join, const struct host *host, uint64_t 
 static int assign(const struct join *join, const struct host *host, struct tt_xml_node *node)
 {
     int found = 0;
-    for (int k = node->nchildren - 1; k >= 0; k--) {
-        struct tt_xml_node *child = node->children[k];
-        if (strcmp(child->name, "gpu") != 0) {
-            int below = assign(join, host, child);
-            if (below < 0) return -1;
-            found += below;
-            continue;
-        }
-        int index = find_rank(join, host, tt_topo_busid(node, "busid"));
-        if (index < 0) {
-            tt_xml_drop(node, k);
-            continue;
-        }
-        char number[16];
-        (void)snprintf(number, sizeof(number), "%d", host->rank[index] - host->rank[0]);
-        if (!tt_xml_set(child, "rank", number)) return -1;
-        found++;
+    if (strcmp(node->name, "pci") == 0) found = assign_rows(join, host, node);
+    for (int k = 0; k < node->nchildren && found >= 0; k++) {
+        int below = assign(join, host, node->children[k]);
+        found = below < 0 ? -1 : found + below;
     }
     return found;
 }

@@ -1,6 +1,7 @@
 /* From a machine file to a graph with paths: copies of the machine for an NVLink domain, the order
  * of a running communicator if asked, then nodes, then paths. */
 #include "file.h"
+#include "merge.h"
 #include "system.h"
 
 #include "base/error.h"
@@ -66,16 +67,13 @@ static bool append_host(struct tt_xml_node *all, const struct tt_xml_node *one,
     return true;
 }
 
-/* The elements to build from; NULL when memory is short. */
-static struct tt_xml_node *elements(const struct tt_xml_node *root,
-                                    const struct tt_topo_options *options)
+/* All hosts of a domain; NULL when memory is short. Takes `one` over. */
+static struct tt_xml_node *copies(struct tt_xml_node *one, int hosts)
 {
-    struct tt_xml_node *one = options->fused ? tt_topo_fuse(root) : tt_xml_copy(root);
-    if (!one || options->hosts <= 1) return one;
     struct tt_xml_node *all = tt_xml_add(NULL, "system");
-    int64_t gpus = count_gpus(root);
+    int64_t gpus = count_gpus(one);
     bool complete = all != NULL;
-    for (int host = 0; host < options->hosts && complete; host++) {
+    for (int host = 0; host < hosts && complete; host++) {
         struct copy copy = {(uint64_t)host, host * gpus};
         complete = append_host(all, one, &copy);
     }
@@ -85,17 +83,34 @@ static struct tt_xml_node *elements(const struct tt_xml_node *root,
     return NULL;
 }
 
+/* The elements to build from. NICs are joined before ranks' parts are fused, as in each rank. */
+static ncclResult_t elements(const struct tt_topo_file *file, const struct tt_topo_options *options,
+                             struct tt_xml_node **root_out)
+{
+    struct tt_xml_node *root = tt_xml_copy(file->root);
+    ncclResult_t rc = root ? tt_topo_merge(file->name, root) : ncclSuccess;
+    if (!rc && root && options->fused) {
+        struct tt_xml_node *fused = tt_topo_fuse(root);
+        tt_xml_free(root);
+        root = fused;
+    }
+    if (!rc && root && options->hosts > 1) root = copies(root, options->hosts);
+    if (!rc && !root) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
+    if (rc) tt_xml_free(root);
+    if (!rc) *root_out = root;
+    return rc;
+}
+
 ncclResult_t tt_topo_system_make(const struct tt_topo_file *file,
                                  const struct tt_topo_options *options,
                                  struct tt_topo_system **system_out)
 {
     struct tt_topo_system *system = calloc(1, sizeof(*system));
-    struct tt_xml_node *root = elements(file->root, options);
+    struct tt_xml_node *root = NULL;
     ncclResult_t rc = ncclSuccess;
-    if (!system || !root) {
-        rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
-        goto out;
-    }
+    if (!system) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
+    if (!rc) rc = elements(file, options, &root);
+    if (rc) goto out;
     rc = tt_topo_env_read(&system->env);
     if (rc) goto out;
     rc = tt_topo_build(system, root);

@@ -59,6 +59,8 @@ struct tt_topo_node {
     struct tt_topo_node *dev;      /* GPU: the device it is on */
     int rank, dev_number, cc, gdr; /* GPU; NET: dev_number, gdr */
     int ngpus;                     /* DEV: ranks on it */
+    uint64_t busid;                /* DEV: of the GPU whose partition it may be */
+    bool is_part;                  /* GPU: on a partition */
     uint64_t pci_id;               /* PCI: vendor, device, subsystem vendor, subsystem device */
     enum tt_topo_arch arch;        /* CPU */
     enum tt_topo_vendor vendor;
@@ -82,6 +84,7 @@ struct tt_topo_env {   /* NCCL's variables that the graph obeys */
     bool nvb_disable, pxn_disable, pxn_c2c, net_gdr_c2c, net_disable_intra, shm_disable;
     int netdevs_policy; /* 0: AUTO, -1: ALL, n: at most n */
     int cross_nic;
+    bool split_parts, gdr_parts;      /* partitions of a GPU are shown; may use GPU-direct */
     bool scatter_nets, rail_per_host; /* in an NVLink domain of several hosts */
 };
 

@@ -1,7 +1,8 @@
-/* Runs a fuzz target without an engine: driver COUNT SEED FOLDER [SUFFIX]. Every file of the folder
- * as it is, then COUNT mutations of them: bytes, numbers and lines changed, doubled, moved or taken
- * from another file. Deterministic for a seed, so that a crash can be run again; the input at work
- * lies in ./fuzz-last until the end. With COUNT 0 only the files (a kept corpus). */
+/* Runs a fuzz target without an engine: driver COUNT SEED FOLDER [SUFFIX [CORPUS]]. Every file of
+ * the folder and of the kept corpus as it is, then COUNT mutations of them ("60s": for 60 seconds):
+ * bytes, numbers and lines changed, doubled, moved or taken from another file. Deterministic for a
+ * seed, so that a crash can be run again; the input at work lies in ./fuzz-last-PID until the end.
+ * With COUNT 0 only the files (a kept corpus). */
 #include "fuzz/target.h"
 
 #include <dirent.h>
@@ -9,9 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MOST_FILES = 256, MOST_BYTES = 1 << 18 };
+enum { MOST_FILES = 1024, MOST_BYTES = 1 << 18 };
 
 struct text {
     char *at;
@@ -154,9 +156,16 @@ static void mutate(struct text *text, const struct corpus *corpus)
 
 /* ---- running ---- */
 
+static const char *last_name(void)
+{
+    static char name[32];
+    (void)snprintf(name, sizeof(name), "fuzz-last-%d", (int)getpid());
+    return name;
+}
+
 static void run(const struct text *text)
 {
-    FILE *out = fopen("fuzz-last", "wb");
+    FILE *out = fopen(last_name(), "wb");
     if (out) {
         (void)fwrite(text->at, 1, text->bytes, out);
         (void)fclose(out);
@@ -168,12 +177,16 @@ int main(int argc, char **argv)
 {
     static struct corpus corpus;
     if (argc < 4) {
-        (void)fprintf(stderr, "usage: %s COUNT SEED FOLDER [SUFFIX]\n", argv[0]);
+        (void)fprintf(stderr, "usage: %s COUNT|SECONDSs SEED FOLDER [SUFFIX [CORPUS]]\n", argv[0]);
         return 2;
     }
-    long count = strtol(argv[1], NULL, 10);
+    char *unit = NULL;
+    long count = strtol(argv[1], &unit, 10);
+    bool timed = unit && strcmp(unit, "s") == 0;
+    time_t end = time(NULL) + count;
     state = strtoull(argv[2], NULL, 10) * 2 + 1;
     load_folder(&corpus, argv[3], argc > 4 ? argv[4] : "");
+    if (argc > 5) load_folder(&corpus, argv[5], "");
     struct text text = {.at = malloc(MOST_BYTES)};
     if (corpus.count == 0 || !text.at) {
         (void)fprintf(stderr, "no files in %s\n", argv[3]);
@@ -182,15 +195,16 @@ int main(int argc, char **argv)
     }
     for (size_t k = 0; k < corpus.count; k++)
         run(&corpus.text[k]);
-    for (long k = 0; k < count; k++) {
+    long done = 0;
+    for (; timed ? time(NULL) < end : done < count; done++) {
         const struct text *base = &corpus.text[below(corpus.count)];
         memcpy(text.at, base->at, base->bytes);
         text.bytes = base->bytes;
         mutate(&text, &corpus);
         run(&text);
     }
-    (void)unlink("fuzz-last");
-    (void)printf("%zu files and %ld mutations\n", corpus.count, count);
+    (void)unlink(last_name());
+    (void)printf("%zu files and %ld mutations\n", corpus.count, done);
     for (size_t k = 0; k < corpus.count; k++)
         free(corpus.text[k].at);
     free(text.at);

@@ -76,6 +76,23 @@ static bool takes_value(const char *text)
     return !strcmp(text, "--nodes") || !strcmp(text, "--clique") || !strcmp(text, "--load-order");
 }
 
+/* Without direct access between GPUs there is no NVLink domain: its hosts are nodes of their own.
+ */
+static void leave_domain(struct topo_options *options)
+{
+    const char *level = tt_param_str("NCCL_P2P_LEVEL");
+    bool off = tt_param_int("NCCL_MNNVL_ENABLE") == 0;
+    bool none = tt_param_bool("NCCL_P2P_DISABLE") ||
+                (level && (strcmp(level, "LOC") == 0 || strcmp(level, "0") == 0));
+    int hosts = options->look.hosts;
+    if (hosts < 2 || (!off && !none)) return;
+    (void)fprintf(stderr, "no NVLink domain (%s): its %d hosts are %d nodes\n",
+                  off ? "NCCL_MNNVL_ENABLE=0" : "no direct access between GPUs", hosts, hosts);
+    for (int k = 0; k < options->ncounts; k++)
+        options->nodes[k] *= hosts;
+    options->look.hosts = 0;
+}
+
 int topo_options_read(struct topo_options *options, int argc, char **argv, void (*help)(void))
 {
     *options = (struct topo_options){.nodes = {1}, .ncounts = 1};
@@ -97,6 +114,7 @@ int topo_options_read(struct topo_options *options, int argc, char **argv, void 
             options->paths[options->npaths++] = text;
         }
     }
+    leave_domain(options);
     return 0;
 }
 

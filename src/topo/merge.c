@@ -1,0 +1,342 @@
+/* Several NICs as one virtual NIC: those that NCCL_NET_FORCE_MERGE names, then those that are as
+ * near to each other as NCCL_NET_MERGE_LEVEL says. Only when one of the two is set: whether the
+ * network of a machine file could do it, the file does not say. Members leave the file, the virtual
+ * NIC hangs where their ways meet. Source: spec topology, section 1.7. */
+#include "merge.h"
+
+#include "words.h"
+
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/param.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_NETS = 256, MOST_MEMBERS = 8, BUSID_TRIES = 100, WIDTH_UNKNOWN = 16 };
+
+struct merge {
+    const char *file; /* for messages */
+    struct tt_xml_node *root;
+    struct tt_xml_node *net[MOST_NETS]; /* rows with a number, in its order; NULL: placed */
+    int count, next_dev;
+};
+
+struct group {
+    struct tt_xml_node *net[MOST_MEMBERS];
+    int count;
+};
+
+/* ---- rows ---- */
+
+static bool is(const struct tt_xml_node *node, const char *name)
+{
+    return node && strcmp(node->name, name) == 0;
+}
+
+static bool collect(struct merge *merge, struct tt_xml_node *node)
+{
+    int64_t dev =
+        is(node, "net") && tt_topo_int(node, "net", 1) ? tt_topo_int(node, "dev", -1) : -1;
+    if (dev >= merge->next_dev) merge->next_dev = (int)dev + 1;
+    if (dev >= 0 && merge->count == MOST_NETS) return false;
+    if (dev >= 0) {
+        int at = merge->count++;
+        for (; at > 0 && tt_topo_int(merge->net[at - 1], "dev", 0) > dev; at--)
+            merge->net[at] = merge->net[at - 1];
+        merge->net[at] = node;
+    }
+    for (int k = 0; k < node->nchildren; k++)
+        if (!collect(merge, node->children[k])) return false;
+    return true;
+}
+
+static struct tt_xml_node *above(struct tt_xml_node *node, const char *name)
+{
+    while (node && !is(node, name)) {
+        node = node->parent;
+    }
+    return node;
+}
+
+/* Where two ways up meet; `node` itself may be it. */
+static struct tt_xml_node *common(struct tt_xml_node *a, struct tt_xml_node *b)
+{
+    for (struct tt_xml_node *x = a; x; x = x->parent) {
+        for (struct tt_xml_node *y = b; y; y = y->parent)
+            if (x == y) return x;
+    }
+    return NULL;
+}
+
+/* ---- how far from each other ---- */
+
+static bool same_but_last(const char *a, const char *b)
+{
+    size_t length = strlen(a);
+    return length > 0 && strlen(b) == length && strncmp(a, b, length - 1) == 0;
+}
+
+/* NVL stands for ports of one NIC. */
+static enum tt_topo_way distance(struct tt_xml_node *a, struct tt_xml_node *b)
+{
+    struct tt_xml_node *one = above(a, "pci"), *two = above(b, "pci");
+    if (a == b) return TT_WAY_LOC;
+    if (a->parent == b->parent) return TT_WAY_NVL;
+    if (one && two && same_but_last(tt_xml_get(one, "busid"), tt_xml_get(two, "busid")))
+        return TT_WAY_NVL;
+    struct tt_xml_node *meet = common(a, b);
+    if (is(meet, "pci")) {
+        bool children = one->parent == meet && two->parent == meet;
+        return one == meet || two == meet || children ? TT_WAY_PIX : TT_WAY_PXB;
+    }
+    if (is(meet, "cpu")) return TT_WAY_PHB;
+    const char *here = tt_xml_get(above(a, "cpu"), "host_hash");
+    const char *there = tt_xml_get(above(b, "cpu"), "host_hash");
+    bool same_host = (!here && !there) || (here && there && strcmp(here, there) == 0);
+    return same_host ? TT_WAY_SYS : TT_WAY_DIS;
+}
+
+/* ---- the virtual NIC ---- */
+
+static int64_t width_of(const struct tt_xml_node *pci)
+{
+    int64_t width = tt_topo_int(pci, "link_width", 0);
+    return width > 0 ? width : WIDTH_UNKNOWN;
+}
+
+/* Lanes of all members, as many as the ways up to where they meet can carry. */
+static int64_t lanes(const struct group *group, const struct tt_xml_node *meet)
+{
+    int64_t sum = 0;
+    for (int k = 0; k < group->count; k++) {
+        int64_t own = is(meet, "pci") ? width_of(meet) : INT64_MAX;
+        for (struct tt_xml_node *at = above(group->net[k], "pci"); at != meet; at = at->parent)
+            if (width_of(at) < own) own = width_of(at);
+        sum += own;
+    }
+    bool capped = is(meet, "pci") && width_of(meet) < sum;
+    return capped ? width_of(meet) : sum;
+}
+
+static bool is_taken(const struct tt_xml_node *node, uint64_t busid)
+{
+    bool taken = is(node, "pci") && tt_topo_busid(node, "busid") == busid;
+    for (int k = 0; k < node->nchildren && !taken; k++)
+        taken = is_taken(node->children[k], busid);
+    return taken;
+}
+
+static bool free_busid(const struct merge *merge, const struct tt_xml_node *pci, char text[24])
+{
+    uint64_t busid = tt_topo_busid(pci, "busid");
+    for (int k = 0; k < BUSID_TRIES; k++) {
+        if (is_taken(merge->root, ++busid)) continue;
+        tt_word_busid_text(busid, text);
+        return true;
+    }
+    return false;
+}
+
+/* A pci element like the first member's, with a nic inside. NULL: no memory or no bus id. */
+static struct tt_xml_node *add_pci(const struct merge *merge, const struct group *group,
+                                   struct tt_xml_node *meet)
+{
+    const struct tt_xml_node *like = above(group->net[0], "pci");
+    char busid[24], width[24];
+    if (!free_busid(merge, like, busid)) return NULL;
+    (void)snprintf(width, sizeof(width), "%lld", (long long)lanes(group, meet));
+    struct tt_xml_node *pci = tt_xml_add(meet, "pci");
+    for (int k = 0; pci && k < like->nattrs; k++)
+        if (!tt_xml_set(pci, like->attrs[k].key, like->attrs[k].value)) return NULL;
+    bool set = pci && tt_xml_set(pci, "busid", busid) && tt_xml_set(pci, "link_width", width);
+    return set ? tt_xml_add(pci, "nic") : NULL;
+}
+
+static bool set_number(struct tt_xml_node *net, const char *key, int64_t value)
+{
+    char text[24];
+    (void)snprintf(text, sizeof(text), "%lld", (long long)value);
+    return tt_xml_set(net, key, text);
+}
+
+/* Speeds add up; it can what all members can; the rest is the first member's. */
+static bool describe(const struct group *group, struct tt_xml_node *net, int dev)
+{
+    char name[TT_XML_VALUE_BYTES] = "";
+    int64_t speed = 0, gdr = 1, coll = 1;
+    const struct tt_xml_node *first = group->net[0];
+    for (int k = 0; k < group->count; k++) {
+        const char *own = tt_xml_get(group->net[k], "name");
+        int64_t mbps = tt_topo_int(group->net[k], "speed", 0);
+        size_t used = strlen(name);
+        (void)snprintf(name + used, sizeof(name) - used, "%s%s", k ? "+" : "", own ? own : "net");
+        speed += mbps > 0 ? mbps : 10000;
+        if (!tt_topo_int(group->net[k], "gdr", 0)) gdr = 0;
+        if (!tt_topo_int(group->net[k], "coll", 0)) coll = 0;
+    }
+    for (int k = 0; k < first->nattrs; k++)
+        if (!tt_xml_set(net, first->attrs[k].key, first->attrs[k].value)) return false;
+    return tt_xml_set(net, "name", name) && set_number(net, "dev", dev) &&
+           set_number(net, "speed", speed) && set_number(net, "gdr", gdr) &&
+           set_number(net, "coll", coll);
+}
+
+/* Take a row out, and what it leaves empty above. */
+static void drop(struct tt_xml_node *node)
+{
+    struct tt_xml_node *parent = node->parent;
+    for (int k = 0; k < parent->nchildren; k++) {
+        if (parent->children[k] != node) continue;
+        tt_xml_drop(parent, k);
+        break;
+    }
+    bool passes = is(parent, "nic") || is(parent, "pci");
+    if (parent->nchildren == 0 && passes) drop(parent);
+}
+
+static const char *name_of(const struct tt_xml_node *net)
+{
+    const char *name = tt_xml_get(net, "name");
+    return name ? name : "(without a name)";
+}
+
+static ncclResult_t join(struct merge *merge, const struct group *group)
+{
+    struct tt_xml_node *meet = group->net[0];
+    for (int k = 1; k < group->count; k++)
+        meet = common(meet, group->net[k]);
+    if (!is(meet, "nic") && !is(meet, "pci") && !is(meet, "cpu"))
+        return tt_fail(ncclInvalidUsage,
+                       "topology of %s: NICs %s and %s cannot be one: they hang on different NUMA "
+                       "domains",
+                       merge->file, name_of(group->net[0]), name_of(group->net[1]));
+    const struct tt_xml_node *first = above(group->net[0], "pci");
+    struct tt_xml_node *nic = meet;
+    if (!is(meet, "nic")) {
+        bool new_pci = first && first != meet;
+        nic = new_pci ? add_pci(merge, group, meet) : tt_xml_add(meet, "nic");
+    }
+    struct tt_xml_node *net = nic ? tt_xml_add(nic, "net") : NULL;
+    if (!net || !describe(group, net, merge->next_dev++))
+        return tt_fail(ncclSystemError,
+                       "topology of %s: no memory or no free bus id for a virtual NIC of %s",
+                       merge->file, name_of(group->net[0]));
+    for (int k = 0; k < group->count; k++)
+        drop(group->net[k]);
+    return ncclSuccess;
+}
+
+/* ---- by name ---- */
+
+/* "mlx5_0", or "mlx5_0:1" for a port. */
+static int find_named(const struct merge *merge, const char *wish)
+{
+    char full[TT_XML_VALUE_BYTES + 24];
+    for (int k = 0; k < merge->count; k++) {
+        const char *name = merge->net[k] ? tt_xml_get(merge->net[k], "name") : NULL;
+        if (!name) continue;
+        (void)snprintf(full, sizeof(full), "%s:%lld", name,
+                       (long long)tt_topo_int(merge->net[k], "port", 0));
+        if (strcmp(name, wish) == 0 || strcmp(full, wish) == 0) return k;
+    }
+    return -1;
+}
+
+static ncclResult_t join_named(struct merge *merge, char *names)
+{
+    struct group group = {.count = 0};
+    char *save = NULL;
+    for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
+        int k = find_named(merge, name);
+        if (k < 0)
+            return tt_fail(ncclInvalidUsage,
+                           "NCCL_NET_FORCE_MERGE: %s has no NIC '%.64s' that is not yet part of "
+                           "another",
+                           merge->file, name);
+        if (group.count == MOST_MEMBERS)
+            return tt_fail(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE: more than %d NICs in one group",
+                           MOST_MEMBERS);
+        group.net[group.count++] = merge->net[k];
+        merge->net[k] = NULL;
+    }
+    return group.count > 1 ? join(merge, &group) : ncclSuccess;
+}
+
+static ncclResult_t join_forced(struct merge *merge, const char *groups)
+{
+    ncclResult_t rc = ncclSuccess;
+    char *copy = strdup(groups), *save = NULL;
+    if (!copy) return tt_fail(ncclSystemError, "topology: out of memory");
+    for (char *names = strtok_r(copy, ";", &save); names && !rc; names = strtok_r(NULL, ";", &save))
+        rc = join_named(merge, names);
+    free(copy);
+    return rc;
+}
+
+/* ---- by distance ---- */
+
+static ncclResult_t read_level(enum tt_topo_way *level_out)
+{
+    const char *text = tt_param_str("NCCL_NET_MERGE_LEVEL");
+    *level_out = TT_WAY_NVL;
+    if (!text || !*text || strcmp(text, "PORT") == 0) return ncclSuccess;
+    for (int way = TT_WAY_LOC; way <= TT_WAY_SYS; way++) {
+        bool network = way != TT_WAY_NVL && way != TT_WAY_NVB && way != TT_WAY_C2C;
+        if (!network || strcmp(text, tt_topo_way_name((enum tt_topo_way)way)) != 0) continue;
+        *level_out = (enum tt_topo_way)way;
+        return ncclSuccess;
+    }
+    return tt_fail(ncclInvalidUsage,
+                   "NCCL_NET_MERGE_LEVEL: unknown level '%.64s' (accepted: LOC, PORT, PIX, PXB, "
+                   "P2C, PXN, PHB, SYS)",
+                   text);
+}
+
+static bool may_join(struct tt_xml_node *a, struct tt_xml_node *b, enum tt_topo_way level,
+                     bool rail)
+{
+    int64_t own = tt_topo_int(a, "rail", -1);
+    if (rail && (own < 0 || own != tt_topo_int(b, "rail", -1))) return false;
+    return distance(a, b) <= level;
+}
+
+static ncclResult_t join_near(struct merge *merge, enum tt_topo_way level)
+{
+    const char *policy = tt_param_str("NCCL_NET_MERGE_POLICY");
+    bool rail = policy && strcmp(policy, "RAIL") == 0;
+    ncclResult_t rc = ncclSuccess;
+    for (int i = 0; i < merge->count && !rc; i++) {
+        struct group group = {{merge->net[i]}, 1};
+        for (int j = i + 1; j < merge->count && merge->net[i]; j++) {
+            if (!merge->net[j] || group.count == MOST_MEMBERS) continue;
+            if (!may_join(merge->net[i], merge->net[j], level, rail)) continue;
+            group.net[group.count++] = merge->net[j];
+            merge->net[j] = NULL;
+        }
+        if (group.count > 1) rc = join(merge, &group);
+    }
+    return rc;
+}
+
+ncclResult_t tt_topo_merge(const char *file, struct tt_xml_node *root)
+{
+    const char *groups = tt_param_str("NCCL_NET_FORCE_MERGE");
+    bool forced = groups && *groups;
+    enum tt_topo_way level;
+    if (!forced && !tt_param_is_set("NCCL_NET_MERGE_LEVEL")) return ncclSuccess;
+    ncclResult_t rc = read_level(&level);
+    if (rc) return rc;
+    struct merge *merge = tt_calloc(1, sizeof(*merge));
+    if (!merge) return tt_fail(ncclSystemError, "topology of %s: out of memory", file);
+    merge->file = file;
+    merge->root = root;
+    if (!collect(merge, root))
+        rc = tt_fail(ncclInvalidUsage, "topology of %s: more than %d NICs cannot be merged", file,
+                     MOST_NETS);
+    if (!rc && forced) rc = join_forced(merge, groups);
+    if (!rc) rc = join_near(merge, level);
+    free(merge);
+    return rc;
+}
