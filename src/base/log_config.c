@@ -80,6 +80,17 @@ static const struct word *find_word(const struct word *words, size_t count, cons
     return NULL;
 }
 
+static void suggest(const struct word *words, size_t count, const char *text, size_t len,
+                    char meant[64])
+{
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < count && used < sizeof(list); i++) {
+        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s,", words[i].name);
+    }
+    tt_param_suggest(list, text, len, meant, 64);
+}
+
 static void read_level(struct tt_log_config *config)
 {
     const char *text = getenv("NCCL_DEBUG");
@@ -88,8 +99,11 @@ static void read_level(struct tt_log_config *config)
     if (word) {
         config->level = (enum tt_log_level)word->bits;
     } else {
-        complain(config, "NCCL_DEBUG: level '%.64s' is not known; use VERSION, WARN, INFO or TRACE",
-                 text);
+        char meant[64];
+        suggest(levels, TT_LEN(levels), text, strlen(text), meant);
+        complain(config,
+                 "NCCL_DEBUG: level '%.64s' is not known; use VERSION, WARN, INFO or TRACE%s", text,
+                 meant);
     }
 }
 
@@ -112,8 +126,10 @@ static uint32_t read_list(struct tt_log_config *config, const char *name, const 
         if (word) {
             bits |= word->bits;
         } else {
-            complain(config, "%s: '%.*s' is not known and is skipped", name,
-                     (int)tt_min_size(len, 64), text);
+            char meant[64];
+            suggest(words, count, text, len, meant);
+            complain(config, "%s: '%.*s' is not known and is skipped%s", name,
+                     (int)tt_min_size(len, 64), text, meant);
         }
     }
     return invert ? ~bits : bits;

@@ -124,8 +124,11 @@ static void log_value(const struct tt_param *param, const struct param_value *va
 
 static void warn_bad_value(const struct tt_param *param, const char *text)
 {
-    tt_warn("%s: value '%s' is not understood; accepted: %s; going on with the default (%s)",
-            param->name, text, param->values, param->unset);
+    char meant[96] = "";
+    if (param->type == TT_PARAM_WORD)
+        tt_param_suggest(param->values, text, strlen(text), meant, sizeof(meant));
+    tt_warn("%s: value '%s' is not understood; accepted: %s; going on with the default (%s)%s",
+            param->name, text, param->values, param->unset, meant);
 }
 
 /* True when `text` is a value at all: an empty text is one for STR only. */

@@ -1,9 +1,11 @@
-/* Names in the environment that nobody obeys: each is told once, with what was probably meant.
+/* Names and values in the environment that nobody obeys: each is told once, with what was probably
+ * meant.
  * A variable that silently does nothing costs its user an afternoon. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param_files.h"
 
+#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +66,35 @@ const char *tt_param_nearest(const char *name)
     return nearest;
 }
 
+/* Copy in lower case, cut to what edit_distance() takes. */
+static void fold_case(char *out, const char *text, size_t len)
+{
+    size_t bytes = tt_min_size(len, NAME_MAX_BYTES);
+    for (size_t i = 0; i < bytes; i++) {
+        out[i] = (char)tolower((unsigned char)text[i]);
+    }
+    out[bytes] = '\0';
+}
+
+void tt_param_suggest(const char *words, const char *text, size_t len, char *out, size_t out_bytes)
+{
+    char wrong[NAME_MAX_BYTES + 1];
+    char word[NAME_MAX_BYTES + 1];
+    size_t best = len / 2 + 2; /* further away is no typing mistake */
+    if (out_bytes) out[0] = '\0';
+    fold_case(wrong, text, len);
+    for (const char *at = words + strspn(words, ", "); *wrong && *at; at += strspn(at, ", ")) {
+        const size_t bytes = strcspn(at, ", ");
+        fold_case(word, at, bytes);
+        const size_t distance = edit_distance(wrong, word);
+        if (distance < best) {
+            best = distance;
+            snprintf(out, out_bytes, "; did you mean %.*s?", (int)bytes, at);
+        }
+        at += bytes;
+    }
+}
+
 static const struct spelling *find_spelling(const char *name)
 {
     for (size_t i = 0; i < TT_LEN(spellings); i++) {
@@ -99,7 +130,9 @@ static void check_environment(void)
         const size_t len = strcspn(*entry, "=");
         if (!is_ours(*entry)) continue;
         snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, NAME_MAX_BYTES), *entry);
-        if (!tt_param_find(name)) name_unknown(name);
+        const struct tt_param *param = tt_param_find(name);
+        if (!param) name_unknown(name);
+        if (param && param->type != TT_PARAM_STR) tt_param_is_set(name); /* judges the value */
     }
 }
 

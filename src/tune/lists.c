@@ -89,8 +89,10 @@ static ncclResult_t read_list(const struct table *table, int func, const char *t
         if (!stop) stop = end;
         int number = lookup(table->words, (size_t)table->nwords, at, (size_t)(stop - at));
         if (number < 0) {
-            return tt_fail(ncclInvalidUsage, "%s: unknown word '%.*s' (accepted: %s)",
-                           table->variable, (int)(stop - at), at, table->accepted);
+            char meant[64];
+            tt_param_suggest(table->accepted, at, (size_t)(stop - at), meant, sizeof(meant));
+            return tt_fail(ncclInvalidUsage, "%s: unknown word '%.*s' (accepted: %s)%s",
+                           table->variable, (int)(stop - at), at, table->accepted, meant);
         }
         listed[number] = true;
         at = stop + 1;

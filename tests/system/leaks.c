@@ -46,6 +46,40 @@ static struct holdings look(void)
     return now;
 }
 
+/* The operations that no checked form exists for, and what else a communicator can own. */
+static void others(const struct world_rank *ranks, ncclComm_t *comms, void *const *in,
+                   void *const *out)
+{
+    const size_t part = COUNT / RANKS;
+    ncclComm_t children[RANKS] = {NULL};
+    world_check(ncclGroupStart(), "ncclGroupStart");
+    for (int k = 0; k < RANKS; k++) {
+        cudaStream_t s = ranks[k].stream;
+        ncclComm_t c = comms[k];
+        float scalar = 2;
+        ncclRedOp_t op;
+        memset(in[k], 0, buffer_bytes);
+        world_check(ncclRedOpCreatePreMulSum(&op, &scalar, ncclFloat, ncclScalarHostImmediate, c),
+                    "ncclRedOpCreatePreMulSum");
+        world_check(ncclReduce(in[k], out[k], COUNT, ncclFloat, op, 1, c, s), "ncclReduce");
+        world_check(ncclReduceScatter(in[k], out[k], part, ncclFloat, ncclAvg, c, s),
+                    "ncclReduceScatter");
+        world_check(ncclAllGather(in[k], out[k], part, ncclFloat, c, s), "ncclAllGather");
+        world_check(ncclGather(in[k], out[k], part, ncclFloat, 2, c, s), "ncclGather");
+        world_check(ncclScatter(in[k], out[k], part, ncclFloat, 3, c, s), "ncclScatter");
+        world_check(ncclRedOpDestroy(op, c), "ncclRedOpDestroy");
+    }
+    world_check(ncclGroupEnd(), "ncclGroupEnd");
+    world_check(ncclGroupStart(), "ncclGroupStart");
+    for (int k = 0; k < RANKS; k++)
+        world_check(ncclCommSplit(comms[k], k % 2, 0, &children[k], NULL), "ncclCommSplit");
+    world_check(ncclGroupEnd(), "ncclGroupEnd");
+    for (int k = 0; k < RANKS; k++) {
+        world_check_cuda(cudaStreamSynchronize(ranks[k].stream), "cudaStreamSynchronize");
+        world_check(ncclCommDestroy(children[k]), "ncclCommDestroy");
+    }
+}
+
 static int live(void)
 {
     struct world_rank ranks[RANKS];
@@ -60,6 +94,7 @@ static int live(void)
         world_check_cuda(cudaMalloc(&in[k], buffer_bytes), "cudaMalloc");
         world_check_cuda(cudaMalloc(&out[k], buffer_bytes), "cudaMalloc");
     }
+    others(ranks, comms, in, out);
     struct world_team team = {.nranks = RANKS, .count = RANKS, .ranks = ranks};
     failures += checked_allreduce(&team, in, out, COUNT);
     failures += checked_alltoall(&team, in, out, COUNT / RANKS);

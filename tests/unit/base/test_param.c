@@ -199,6 +199,29 @@ static void nearest_names(void **state)
     }
 }
 
+static void suggests_the_nearest_word(void **state)
+{
+    static const char words[] = "AF_INET, PARALLEL,Ring,Tree";
+    static const struct {
+        const char *text;
+        const char *said;
+    } cases[] = {
+        {"Rng", "; did you mean Ring?"},
+        {"tre", "; did you mean Tree?"},
+        {"AF_INETT", "; did you mean AF_INET?"},
+        {"PARALEL", "; did you mean PARALLEL?"},
+        {"something else", ""},
+        {"", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(cases); i++) {
+        char said[40] = "?";
+        print_message("case: '%s'\n", cases[i].text);
+        tt_param_suggest(words, cases[i].text, strlen(cases[i].text), said, sizeof(said));
+        assert_string_equal(said, cases[i].said);
+    }
+}
+
 static void load_names_unknown_variables(void **state)
 {
     char path[] = "/tmp/tutti-test-names-XXXXXX";
@@ -238,6 +261,7 @@ int main(void)
         cmocka_unit_test(files_fill_the_environment),
         cmocka_unit_test(junk_in_files_is_harmless),
         cmocka_unit_test(nearest_names),
+        cmocka_unit_test(suggests_the_nearest_word),
         cmocka_unit_test(load_names_unknown_variables),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
