@@ -121,6 +121,7 @@ bool host_arena_init(struct host_arena *arena, const struct host_arena_place *pl
     arena->base = place->base;
     arena->bytes = place->bytes;
     arena->grain = place->grain;
+    arena->shift = (unsigned)__builtin_ctzll(place->grain);
     arena->limit = place->bytes / place->grain;
     arena->fd = place->fd;
     arena->fd_offset = place->fd_offset;
@@ -367,10 +368,14 @@ bool host_arena_find(const struct host_arena *arena, const void *ptr, struct hos
 {
     size_t offset = (size_t)((const char *)ptr - arena->base);
     if (offset >= arena->bytes) return false;
-    size_t grain = offset / arena->grain;
-    size_t first = host_bitset_floor(&arena->starts, grain);
-    if (first == SIZE_MAX) return false;
+    size_t grain = offset >> arena->shift;
+    size_t first = grain; /* as a rule the start is asked for */
     uint64_t what = atomic_load_explicit(&arena->tags[first].what, memory_order_acquire);
+    if (!(what & is_live)) {
+        first = host_bitset_floor(&arena->starts, grain);
+        if (first == SIZE_MAX) return false;
+        what = atomic_load_explicit(&arena->tags[first].what, memory_order_acquire);
+    }
     size_t count = what & grains_mask;
     if (!(what & is_live) || grain >= first + count) return false;
     size_t bytes = count * arena->grain;

@@ -34,6 +34,7 @@ struct host_arena {
     pthread_mutex_t lock;
     char *base;
     size_t bytes, grain, limit; /* limit: grains */
+    unsigned shift;             /* grain: a power of two */
     _Atomic size_t used_bytes;  /* here, and what was charged */
     size_t warm, warm_most;     /* grains: free ones that hold pages; how many are kept */
     struct host_tag *tags;      /* owned; one per grain, sparse */

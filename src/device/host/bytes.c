@@ -1,22 +1,26 @@
 /* Which way to copy is best depends on the machine, the number of bytes and what else runs. From
  * 16 KiB on it is learned from the copies themselves: of each class of sizes (a factor of four) the
- * first copies go one way after the other with a look at the clock, and the later ones the way that
- * was fastest. Now and then a pair of copies tries a way again, each way as often as the others,
- * and some thousand copies later all is forgotten and learned anew: what memory was cold, or who
- * else was running then, is not so now. Smaller ones are too short for the clock; what the
- * processor says of itself decides. All ways give the same bytes. */
+ * first copies go all ways with a look at the clock, and the later ones the way that was fastest.
+ * Now and then a pair of them tries a way again, and some thousand copies later all is
+ * forgotten and learned anew: what memory was cold, or who else was running then, is not so now.
+ * Smaller ones are too short for the clock; what the processor says of itself decides. All ways
+ * give the same bytes. */
 #include "bytes.h"
 
 #include "base/arch/arch.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 enum {
     CLASSES = 32,
     SAMPLES = 8,            /* of each way in a lesson */
-    TRIAL = 64,             /* copies from trial to trial; a power of two */
+    TRIAL = 256,            /* copies from trial to trial; a power of two */
+    TRIAL_LARGE = 16,       /* the same of large ones: few are made, and luck counts for more */
+    SELDOM = 8,             /* of the trials that a slow way would have, it gets one */
+    SPREAD_BYTES = 8 << 20, /* from here on the ways of a lesson take turns */
     TRIAL_COPIES = 2,       /* the first one pays for how the other ways left the caches */
     REPEAT = 4096,          /* copies from lesson to lesson; a power of two */
     LEAST_BYTES = 16 << 10, /* smaller ones are not learned */
@@ -66,14 +70,28 @@ static void measure(struct lesson *lesson, uint32_t number, void *dst, const voi
         atomic_store_explicit(least, ticks, memory_order_relaxed);
 }
 
-/* The turn-th copy of a lesson. */
+/* The turn-th copy of a lesson. Small ones go one way several times in a row, which leaves the
+ * caches as that way finds them best; large ones take turns, so that no way has all the bad luck.
+ */
 static void learn(struct lesson *lesson, uint32_t turn, void *dst, const void *src, size_t bytes)
 {
-    uint32_t number = turn / SAMPLES; /* in a row: a way leaves the caches as it finds them best */
-    if (turn % SAMPLES == 0)
-        atomic_store_explicit(&lesson->least[number], UINT64_MAX, memory_order_relaxed);
+    uint32_t number = bytes < SPREAD_BYTES ? turn / SAMPLES : turn % HOST_COPY_WAYS;
+    for (int way = 0; turn == 0 && way < HOST_COPY_WAYS; way++) {
+        atomic_store_explicit(&lesson->least[way], UINT64_MAX, memory_order_relaxed);
+    }
     measure(lesson, number, dst, src, bytes);
     if (turn == SAMPLES * HOST_COPY_WAYS - 1) conclude(lesson);
+}
+
+/* Which way a trial goes: those that were much slower get one seldom. */
+static uint32_t candidate(const struct lesson *lesson, uint32_t trial)
+{
+    uint32_t number = trial % HOST_COPY_WAYS;
+    uint32_t best = atomic_load_explicit(&lesson->best, memory_order_relaxed);
+    uint64_t least = atomic_load_explicit(&lesson->least[best], memory_order_relaxed);
+    bool hopeless =
+        atomic_load_explicit(&lesson->least[number], memory_order_relaxed) > least + least / 4;
+    return hopeless && trial / HOST_COPY_WAYS % SELDOM ? best : number;
 }
 
 void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
@@ -95,8 +113,9 @@ void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
         learn(lesson, turn, dst, src, bytes);
         return;
     }
-    if (turn % TRIAL < TRIAL_COPIES) {
-        measure(lesson, turn / TRIAL % HOST_COPY_WAYS, dst, src, bytes);
+    uint32_t interval = bytes < SPREAD_BYTES ? TRIAL : TRIAL_LARGE;
+    if (turn % interval < TRIAL_COPIES) {
+        measure(lesson, candidate(lesson, turn / interval), dst, src, bytes);
         conclude(lesson);
         return;
     }
