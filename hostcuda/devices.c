@@ -40,6 +40,7 @@ cudaError_t cudaSetValidDevices(int *devices, int count)
 cudaError_t cudaDeviceSynchronize(void)
 {
     int rc = tuttiHostCaptureUnsafe();
+    if (!rc) rc = tuttiHostCaptureOfDevice(tuttiHostGetDevice());
     return tt_face_done(rc ? rc : tuttiHostDeviceSynchronize(tuttiHostGetDevice()));
 }
 

@@ -5,6 +5,7 @@
 #include "face.h"
 
 #include "device/host/host_face.h"
+#include "device/host/host_graph.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -289,7 +290,9 @@ CUresult cuCtxGetDevice(CUdevice *device)
 
 CUresult cuCtxSynchronize(void)
 {
-    return tt_driver_done(tuttiHostDeviceSynchronize(tuttiHostGetDevice()));
+    int rc = tuttiHostCaptureUnsafe();
+    if (!rc) rc = tuttiHostCaptureOfDevice(tuttiHostGetDevice());
+    return tt_driver_done(rc ? rc : tuttiHostDeviceSynchronize(tuttiHostGetDevice()));
 }
 
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,

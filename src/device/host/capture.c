@@ -308,6 +308,31 @@ int tuttiHostCaptureUnsafe(void)
     return question.hit ? HOST_CAPTURE_UNSUPPORTED : HOST_OK;
 }
 
+struct device_question {
+    int device;
+    bool hit;
+};
+
+static bool invalidate_of_device(struct CUstream_st *stream, void *arg)
+{
+    struct device_question *question = arg;
+    struct host_capture *capture = atomic_load(&stream->capture);
+    if (!capture || capture->ended || stream->device != question->device) return false;
+    capture->invalid = true;
+    question->hit = true;
+    return false;
+}
+
+int tuttiHostCaptureOfDevice(int device)
+{
+    struct device_question question = {device, false};
+    if (!atomic_load_explicit(&captures.streams, memory_order_relaxed)) return HOST_OK;
+    pthread_mutex_lock(&captures.lock);
+    host_streams_visit(invalidate_of_device, &question);
+    pthread_mutex_unlock(&captures.lock);
+    return question.hit ? HOST_CAPTURE_UNSUPPORTED : HOST_OK;
+}
+
 int host_capture_add(struct CUstream_st *stream, const struct host_op *op)
 {
     struct host_capture *capture = atomic_load(&stream->capture);

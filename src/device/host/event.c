@@ -299,8 +299,10 @@ int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *even
     latest(event, &op.place, &shared);
     if (event->captured) rc = host_capture_join(stream, event->captured);
     bool captured = event->captured != NULL;
+    bool outside = capturing && event->recorded && !captured; /* reached or not */
     pthread_mutex_unlock(&event->lock);
-    if (captured || (host_place_reached(&op.place) && is_shared_reached(&shared))) return rc;
+    bool reached = host_place_reached(&op.place) && is_shared_reached(&shared);
+    if (captured || (reached && !outside)) return rc;
     if (shared.cell) {
         op.kind = HOST_OP_CELL;
         op.cell.cell = shared.cell;

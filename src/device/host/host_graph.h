@@ -36,6 +36,9 @@ int tuttiHostCaptureMode(int *mode); /* swaps the thread's mode with *mode */
 /* 0, or 900 when a capture of this thread (or a global one) forbids an unsafe call such as
  * cudaMalloc; the capture is then invalidated. */
 int tuttiHostCaptureUnsafe(void);
+/* 0, or 900 when a stream of the device captures, in whatever mode: that ends in an error, since to
+ * wait for the device means to wait for the stream. */
+int tuttiHostCaptureOfDevice(int device);
 
 /* ---- graphs ---- */
 int tuttiHostGraphCreate(struct CUgraph_st **graph_out);

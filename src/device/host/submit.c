@@ -210,11 +210,13 @@ int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before)
     struct host_op op = {.kind = HOST_OP_WAIT};
     if (!waiter || !first) return host_bad_handle();
     if (waiter == first) return HOST_OK;
+    if (!atomic_load_explicit(&first->capture, memory_order_relaxed)) {
+        int rc = host_stream_end(first, &op.place);
+        if (rc || host_place_reached(&op.place)) return rc;
+    }
     if (atomic_load_explicit(&waiter->capture, memory_order_relaxed) ||
         atomic_load_explicit(&first->capture, memory_order_relaxed))
         return join_captured(waiter, first);
-    int rc = host_stream_end(first, &op.place);
-    if (rc || host_place_reached(&op.place)) return rc;
     return host_stream_append(waiter, &op);
 }
 

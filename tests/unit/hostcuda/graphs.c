@@ -329,9 +329,43 @@ static void events_memory_objects(void)
     WORKS(cudaStreamDestroy(stream));
 }
 
+/* What reaches over the border of a capture, finished or not, ends it with an error. */
+static void capture_borders(void)
+{
+    cudaStream_t stream = NULL, other = NULL;
+    cudaEvent_t before = NULL, never = NULL;
+    cudaGraph_t graph = NULL;
+    WORKS(cudaStreamCreate(&stream));
+    WORKS(cudaStreamCreate(&other));
+    WORKS(cudaEventCreate(&before));
+    WORKS(cudaEventCreate(&never));
+    WORKS(cudaEventRecord(before, other));
+    WORKS(cudaStreamSynchronize(other));
+    WORKS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    WORKS(cudaStreamWaitEvent(stream, never, 0));
+    ANSWERS(cudaErrorStreamCaptureIsolation, cudaStreamWaitEvent(stream, before, 0));
+    ANSWERS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+    WORKS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    ANSWERS(cudaErrorStreamCaptureUnsupported, cudaDeviceSynchronize()); /* whatever the mode */
+    ANSWERS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+    WORKS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    WORKS(cudaStreamBeginCapture(other, cudaStreamCaptureModeRelaxed));
+    WORKS(cudaEventRecord(before, stream));
+    ANSWERS(cudaErrorStreamCaptureMerge, cudaStreamWaitEvent(other, before, 0));
+    ANSWERS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(stream, &graph));
+    ANSWERS(cudaErrorStreamCaptureInvalidated, cudaStreamEndCapture(other, &graph));
+    WORKS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+    WORKS(cudaStreamDestroy(stream)); /* and its capture with it */
+    WORKS(cudaDeviceSynchronize());
+    WORKS(cudaStreamDestroy(other));
+    WORKS(cudaEventDestroy(before));
+    WORKS(cudaEventDestroy(never));
+}
+
 int main(void)
 {
     WORKS(cudaMalloc((void **)&device, 4096));
+    capture_borders();
     capture();
     capture_refusals();
     capture_info();
