@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* NOLINTBEGIN(readability-non-const-parameter,bugprone-reserved-identifier,cert-*): nvcc's */
+/* NOLINTBEGIN(readability-non-const-parameter): the signatures are the compiler's */
 #pragma GCC visibility push(default)
 void __cudaRegisterHostVar(void **handle, const char *name, char *host_var, size_t size);
 void __cudaRegisterUnifiedTable(void **handle);
@@ -70,8 +70,7 @@ void __cudaRegisterUnifiedTable(void **handle)
 {
     (void)handle;
 }
-/* NOLINTEND(readability-non-const-parameter,bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp):
- * as above */
+/* NOLINTEND(readability-non-const-parameter): as above */
 
 /* ---- the configuration between <<<>>> and the call of the stub ---- */
 

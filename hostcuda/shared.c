@@ -98,9 +98,10 @@ static int check_hinted(const void *ptr, size_t len, int device)
     if (rc) return rc;
     bool good = found.kind == TT_MEMORY_MANAGED && found.base &&
                 len <= found.bytes - (size_t)((const char *)ptr - found.base);
-    if (!good && found.kind == TT_MEMORY_FOREIGN)
+    if (!good && found.kind == TT_MEMORY_FOREIGN) {
         good = !tuttiHostIpcMapped(ptr, &found) && !tuttiHostMapped(ptr, &mapped) &&
                is_pageable(ptr, len);
+    }
     return good ? cudaSuccess : cudaErrorInvalidValue;
 }
 

@@ -77,7 +77,7 @@ static int tell_unknown(const struct tt_param *table, size_t count, char *const 
     int status = 0;
     for (int i = 0; i < nnames; i++) {
         size_t k = 0;
-        while (k < count && strcmp(table[k].name, names[i])) {
+        while (k < count && strcmp(table[k].name, names[i]) != 0) {
             k++;
         }
         if (k < count) continue;

@@ -34,7 +34,7 @@ static bool find_program(char *path, size_t path_bytes)
 static int ranks_of(int argc, char **argv)
 {
     long ranks = 4;
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && argv[i]; i++) {
         const char *text = NULL;
         if (!strcmp(argv[i], "--ranks") && i + 1 < argc) text = argv[i + 1];
         if (!strncmp(argv[i], "--ranks=", 8)) text = argv[i] + 8;
@@ -47,7 +47,7 @@ static int ranks_of(int argc, char **argv)
 static int devices_per_process(int argc, char **argv)
 {
     long product = 1;
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && argv[i]; i++) {
         long value = 1;
         const char *text = NULL;
         const char *a = argv[i];

@@ -69,25 +69,27 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+static bool parse_ranks(const char *text, struct launch_options *options)
+{
+    long number = 0;
+    if (!tutti_parse_int(text, 1, 4096, &number)) return false;
+    options->nranks = (int)number;
+    return true;
+}
+
 /* -1: go on; otherwise the exit status. */
 static int parse(int argc, char **argv, struct launch_options *options)
 {
-    long number = 0;
     int letter;
     optind = 0;
     while ((letter = getopt_long(argc, argv, "+n:h", long_options, NULL)) != -1) {
         switch (letter) {
         case 'n':
-            if (!tutti_parse_int(optarg, 1, 4096, &number)) {
-                return tutti_usage_error("run", "--ranks %s is no number from 1 to 4096", optarg);
-            }
-            options->nranks = (int)number;
-            break;
+            if (parse_ranks(optarg, options)) break;
+            return tutti_usage_error("run", "--ranks %s is no number from 1 to 4096", optarg);
         case 'H':
-            if (!parse_hosts(optarg, options)) {
-                return tutti_usage_error("run", "--hosts %s is no list host[:slots],...", optarg);
-            }
-            break;
+            if (parse_hosts(optarg, options)) break;
+            return tutti_usage_error("run", "--hosts %s is no list host[:slots],...", optarg);
         case 'M': options->master = optarg; break;
         case 'P': options->prefix = false; break;
         case 'D': options->device = optarg; break;

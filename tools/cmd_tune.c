@@ -60,27 +60,41 @@ static bool read_ranks(char *list, struct tune_options *options)
     return options->nranks > 0;
 }
 
+static bool is_flag(const char *text, struct tune_options *options)
+{
+    if (!strcmp(text, "--quick")) return options->quick = true;
+    if (!strcmp(text, "--force")) return options->force = true;
+    if (!strcmp(text, "--show")) return options->show = true;
+    return false;
+}
+
+static bool is_output(const char *text)
+{
+    return !strcmp(text, "-o") || !strcmp(text, "--output");
+}
+
+static bool is_help(const char *text)
+{
+    return !strcmp(text, "-h") || !strcmp(text, "--help");
+}
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct tune_options *options)
 {
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i];
-        if (!strcmp(a, "--quick")) {
-            options->quick = true;
-        } else if (!strcmp(a, "--force")) {
-            options->force = true;
-        } else if (!strcmp(a, "--show")) {
-            options->show = true;
-        } else if (!strcmp(a, "-h") || !strcmp(a, "--help")) {
+        if (is_flag(a, options)) continue;
+        if (is_help(a)) {
             fputs(help_text, stdout);
             return 0;
-        } else if (!strcmp(a, "--ranks") && i + 1 < argc) {
+        }
+        if (!strcmp(a, "--ranks") && i + 1 < argc) {
             if (!read_ranks(argv[++i], options))
                 return tutti_usage_error("tune", "--ranks takes up to 16 numbers from 2 to 256");
         } else if (!strcmp(a, "--seconds") && i + 1 < argc) {
             if (!tutti_parse_int(argv[++i], 1, 600, &options->seconds))
                 return tutti_usage_error("tune", "--seconds takes a number from 1 to 600");
-        } else if ((!strcmp(a, "-o") || !strcmp(a, "--output")) && i + 1 < argc) {
+        } else if (is_output(a) && i + 1 < argc) {
             options->output = argv[++i];
         } else if (!strncmp(a, "--output=", 9)) {
             options->output = a + 9;

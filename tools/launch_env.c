@@ -93,6 +93,7 @@ static void add(struct writer *writer, const char *fmt, ...)
     writer->at += n + 1;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the writer writes to `buffer` */
 int launch_env_vars(const struct launch_env *env, const struct launch_place *place, char *buffer,
                     size_t buffer_bytes, char *texts[LAUNCH_MAX_VARS])
 {

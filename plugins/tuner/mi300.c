@@ -74,7 +74,8 @@ static double ring_latency(const struct tuner_size *size, int func, int proto)
 static double tree_latency(const struct tuner_size *size, int proto)
 {
     struct link link = links[NCCL_ALGO_TREE][proto];
-    double near_hops = (double)(size->nranks / size->nnodes) - 1;
+    size_t local_ranks = size->nranks / size->nnodes;
+    double near_hops = (double)local_ranks - 1;
     return 2 * (near_hops * link.near + log2_floor(size->nnodes) * link.far);
 }
 

@@ -200,6 +200,10 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
     }
     agreed->local_rank = agreed->ranks[comm->member.rank].local_rank;
     agreed->local_ranks = find_host(hosts, slots, own)->ranks;
+}
+
+static void count_least_local(const struct host *hosts, size_t slots, struct tt_agreement *agreed)
+{
     agreed->least_local = agreed->most_local;
     for (size_t h = 0; h < slots; h++) {
         bool emptier = hosts[h].node >= 0 && hosts[h].ranks < agreed->least_local;
@@ -227,6 +231,7 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
     for (size_t i = 0; i < slots; i++)
         hosts[i].node = -1;
     place_ranks(comm, hosts, slots, &agreed);
+    count_least_local(hosts, slots, &agreed);
     free(hosts);
     *agreement_out = agreed;
     return ncclSuccess;

@@ -65,21 +65,22 @@ static bool has_enter(const struct tt_program *program)
 
 static void bind_cursors(struct bump *bump, struct tt_work *work, const struct tt_work_spec *spec)
 {
-    struct tt_places none; /* for counting: not written */
+    struct tt_cursor none; /* stands in while counting */
     int at = 0;
     for (int f = 0; f < spec->nframes; f++) {
         const struct tt_program *program = spec->frames[f].program;
         size_t count = place_count(program);
         for (int t = 0; t < program->nthreads; t++, at++) {
-            struct tt_cursor *cursor = bump->base ? &work->cursors[at] : NULL;
-            take_places(bump, cursor ? &cursor->src : &none, count);
-            take_places(bump, cursor ? &cursor->dst : &none, count);
+            /* cppcheck-suppress uninitvar ; without a base nothing of `none` is read or written */
+            struct tt_cursor *cursor = bump->base ? &work->cursors[at] : &none;
+            take_places(bump, &cursor->src, count);
+            take_places(bump, &cursor->dst, count);
             uint64_t *mask = take(bump, tt_mask_words(program->nranks), sizeof(uint64_t));
-            bool pre = spec->frames[f].fold.pre_mul;
-            const void **scalars = take(bump, pre ? count : 0, sizeof(void *));
-            if (!cursor) continue;
+            size_t nscalars = spec->frames[f].fold.pre_mul ? count : 0;
+            const void **scalars = take(bump, nscalars, sizeof(void *));
+            if (cursor == &none) continue;
             cursor->pre_mask = mask;
-            cursor->scalars = pre ? scalars : NULL;
+            cursor->scalars = nscalars ? scalars : NULL;
             cursor->frame = &work->frames[f];
             cursor->frame_index = f;
             cursor->first = program->thread_first[t];

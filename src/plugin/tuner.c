@@ -135,7 +135,7 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 {
     const void *object = tuner_slot.slot.found.object; /* its user is this instance */
     struct tt_tuner_origin origin = {object, &tuner_slot.lone};
-    if (tuner->table != object) tuner->ctx = &origin;
+    void *ctx = tuner->table != object ? &origin : NULL; /* an adapter finds its plugin there */
     tuner->name = plugin_name(object);
     tuner->domains =
         (ncclNvlDomainInfo_v6_t){config->nnodes, config->least_local, config->most_local};
@@ -145,9 +145,10 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
                 tuner->name);
         return false;
     }
-    ncclResult_t rc = tuner->table->init(&tuner->ctx, config->comm_id, (size_t)config->nranks,
-                                         (size_t)config->nnodes, tt_plugin_log, &tuner->domains,
-                                         &tuner->constants);
+    ncclResult_t rc =
+        tuner->table->init(&ctx, config->comm_id, (size_t)config->nranks, (size_t)config->nnodes,
+                           tt_plugin_log, &tuner->domains, &tuner->constants);
+    tuner->ctx = ctx;
     if (rc) {
         tt_info(kind.sub, "TUNER/Plugin: %s: init returned %d; going on without it", tuner->name,
                 (int)rc);

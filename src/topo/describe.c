@@ -30,9 +30,10 @@ static void print_node(FILE *out, const struct tt_topo_node *node)
     if (node->type == TT_NODE_CPU)
         (void)fprintf(out, " (%d/%d/%d)", (int)node->arch, (int)node->vendor, (int)node->model);
     if (node->type == TT_NODE_PCI) (void)fprintf(out, " (%llx)", (unsigned long long)node->pci_id);
-    if (node->type == TT_NODE_NET)
+    if (node->type == TT_NODE_NET) {
         (void)fprintf(out, " (%d/%llx/%d/%.1f)", node->coll, (unsigned long long)node->guid,
                       node->port, (double)node->bw);
+    }
 }
 
 static const char *link_name(enum tt_topo_way type)
@@ -97,19 +98,25 @@ static void print_paths(FILE *out, const struct tt_topo_node *node,
     }
 }
 
+static void print_paths_of(FILE *out, const struct tt_topo_system *system,
+                           const struct tt_topo_node *node)
+{
+    static const enum tt_topo_type to[] = {TT_NODE_GPU, TT_NODE_NVS, TT_NODE_CPU, TT_NODE_NET};
+    print_name(out, node);
+    (void)fputs(" :", out);
+    for (size_t t = 0; t < sizeof(to) / sizeof(to[0]); t++) {
+        if (node->paths[to[t]]) print_paths(out, node, &system->list[to[t]]);
+    }
+    (void)fputc('\n', out);
+}
+
 static void print_all_paths(FILE *out, const struct tt_topo_system *system)
 {
     static const enum tt_topo_type from[] = {TT_NODE_GPU, TT_NODE_NET};
-    static const enum tt_topo_type to[] = {TT_NODE_GPU, TT_NODE_NVS, TT_NODE_CPU, TT_NODE_NET};
     for (size_t f = 0; f < sizeof(from) / sizeof(from[0]); f++) {
         const struct tt_topo_list *list = &system->list[from[f]];
         for (int k = 0; k < list->count; k++) {
-            print_name(out, list->node[k]);
-            (void)fputs(" :", out);
-            for (size_t t = 0; t < sizeof(to) / sizeof(to[0]); t++)
-                if (list->node[k]->paths[to[t]])
-                    print_paths(out, list->node[k], &system->list[to[t]]);
-            (void)fputc('\n', out);
+            print_paths_of(out, system, list->node[k]);
         }
     }
 }

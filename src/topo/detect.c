@@ -90,7 +90,7 @@ static void cpuinfo(const char *key, char value[TT_SYSFS_TEXT])
                     line + length + strspn(line + length, " \t") == colon;
         if (!same) continue;
         line[strcspn(line, "\n")] = 0;
-        strcpy(value, colon + 1 + strspn(colon + 1, " "));
+        snprintf(value, TT_SYSFS_TEXT, "%s", colon + 1 + strspn(colon + 1, " "));
     }
     if (in) (void)fclose(in);
 }
@@ -149,7 +149,7 @@ static struct tt_xml_node *cpu_of(struct detection *d, int numa)
 static void describe_link(struct detection *d, struct tt_xml_node *pci, const char *path)
 {
     char own[TT_SYSFS_TEXT], above[TT_SYSFS_TEXT], parent[PATH_MAX];
-    strcpy(parent, path);
+    snprintf(parent, sizeof(parent), "%s", path);
     *strrchr(parent, '/') = 0;
     tt_sysfs_text(path, "max_link_speed", own);
     tt_sysfs_text(parent, "max_link_speed", above);
@@ -319,6 +319,7 @@ static unsigned long long guid_number(const char *text)
 {
     unsigned int part[4] = {0};
     unsigned long long guid = 0;
+    /* NOLINTNEXTLINE(cert-err34-c): four digits cannot be too many */
     if (sscanf(text, "%4x:%4x:%4x:%4x", &part[0], &part[1], &part[2], &part[3]) != 4) return 0;
     for (int i = 3; i >= 0; i--)
         guid = guid << 16 | (part[i] & 0xff) << 8 | part[i] >> 8;
@@ -417,9 +418,10 @@ ncclResult_t tt_topo_detect(struct tt_topo_file **file_out)
     text = d->full ? NULL : tt_xml_print(d->root);
     rc = text ? tt_topo_file_parse("this machine", text, strlen(text), file_out)
               : tt_fail(ncclSystemError, "this machine: out of memory");
-    if (!rc && silent)
+    if (!rc && silent) {
         tt_topo_note(&(*file_out)->notes, "this machine", 0,
                      "%d GPUs do not answer NVML and are left out", silent);
+    }
 out:
     free(text);
     if (d && d->topology) hwloc_topology_destroy(d->topology);

@@ -67,10 +67,10 @@ bool tt_sysfs_chain(const char *path, struct tt_sysfs_chain *chain)
     chain->count = 0;
     chain->numa = -1;
     if (strlen(path) >= sizeof(walk) || !tt_sysfs_is_busid(strrchr(path, '/') + 1)) return false;
-    strcpy(walk, path);
+    snprintf(walk, sizeof(walk), "%s", path);
     while (tt_sysfs_is_busid(strrchr(walk, '/') + 1)) {
         if (level % 2 == 0 && chain->count < TT_SYSFS_LEVELS)
-            strcpy(chain->path[chain->count++], walk);
+            memcpy(chain->path[chain->count++], walk, sizeof(walk));
         if (chain->numa < 0) chain->numa = (int)tt_sysfs_number(walk, "numa_node", -1);
         *strrchr(walk, '/') = 0;
         level++;

@@ -147,10 +147,11 @@ static ncclResult_t take_part(const struct join *join, int h, struct tt_topo_fil
     *part = (struct tt_topo_file){.name = join->file->name, .root = tt_xml_copy(join->file->root)};
     int found = part->root ? assign(join, &host, part->root) : -1;
     if (found < 0) return tt_fail(ncclSystemError, "topology of %s: out of memory", part->name);
-    if (found != host.count)
+    if (found != host.count) {
         return tt_fail(ncclInvalidUsage,
                        "topology of %s: it has %d of the %d devices that ranks %d and on use",
                        part->name, found, host.count, host.rank[0]);
+    }
     return ncclSuccess;
 }
 
@@ -160,9 +161,10 @@ static ncclResult_t search_host(struct join *join, int h)
 {
     struct tt_topo_file part;
     ncclResult_t rc = take_part(join, h, &part);
-    if (!rc)
+    if (!rc) {
         rc = tt_topo_domains_make(&part, &as_running, join->nhosts, &join->domains[h],
                                   &join->ndomains[h]);
+    }
     tt_xml_free(part.root);
     return rc;
 }
@@ -174,9 +176,10 @@ static ncclResult_t place_host(struct join *join, int h)
         if (join->same[before] == before && alike(join, before, h)) same = before;
     join->same[h] = same;
     ncclResult_t rc = same == h ? search_host(join, h) : ncclSuccess;
-    for (int d = 0; d < join->ndomains[same] && !rc; d++)
+    for (int d = 0; d < join->ndomains[same] && !rc; d++) {
         join->places[join->nplaces++] =
             (struct tt_topo_node_place){&join->domains[same][d], host_of(join, h).rank[0]};
+    }
     return rc;
 }
 
@@ -228,9 +231,10 @@ ncclResult_t tt_topo_machine_text(const struct tt_topo_file *file, const struct 
     ncclResult_t rc = join_init(&join, nranks);
     if (!rc) rc = take_part(&join, node, &part);
     if (!rc) rc = tt_topo_system_make(&part, &as_running, &system);
-    if (!rc)
+    if (!rc) {
         rc = tt_topo_domains_make(&part, &as_running, join.nhosts, &join.domains[node],
                                   &join.ndomains[node]);
+    }
     if (!rc) *text_out = tt_topo_describe(system, join.domains[node], join.ndomains[node]);
     if (!rc && !*text_out)
         rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
@@ -280,9 +284,10 @@ static const struct tt_topo_domain *domain_of(const struct join *join, int node,
 {
     const struct tt_topo_domain *domains = join->domains[node];
     int own = rank - host_of(join, node).rank[0];
-    for (int d = 0; d < join->ndomains[node]; d++)
+    for (int d = 0; d < join->ndomains[node]; d++) {
         for (int k = 0; k < domains[d].nranks; k++)
             if (domains[d].rank[k] == own) return &domains[d];
+    }
     return domains;
 }
 

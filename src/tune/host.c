@@ -172,8 +172,10 @@ static bool complete(struct reading *reading, int number, bool cut)
     return true;
 }
 
+/* NOLINTBEGIN(readability-non-const-parameter): `reading` writes to `reason` */
 ncclResult_t tt_tune_host_parse(const char *text, const char *machine,
                                 struct tt_tune_host *host_out, char *reason, size_t reason_bytes)
+/* NOLINTEND(readability-non-const-parameter): as above */
 {
     struct tt_tune_host host = tt_tune_host_default;
     struct reading reading = {

@@ -1,7 +1,7 @@
 """What every style check needs: the files of the project, their includes and functions, a cache by content, and the
 baseline. A check prints our figure next to the limit, then each place beyond it, and exits 1 if there is one that the
 baseline does not forgive."""
-import collections, concurrent.futures, hashlib, json, os, re, shutil, subprocess, sys
+import collections, concurrent.futures, hashlib, json, os, re, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.join(ROOT, "tests", "style")
@@ -192,7 +192,11 @@ def analyse(rule, paths, command, salt, file_of=lambda path: path):
     lines)] of each. A file whose content, headers, command and `salt` are as in an earlier run of any checkout of this
     user is not analysed again."""
     folder = os.path.join(cache_folder(), rule)
-    os.makedirs(folder, exist_ok=True)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError:  # no home that can be written
+        folder = os.path.join(tempfile.mkdtemp(), rule)
+        os.makedirs(folder)
     memo = {}
 
     def key_of(path, argv):

@@ -5,7 +5,9 @@ import re, style
 version = style.need("clang-tidy")
 flags = style.compile_flags()
 paths = [path for path in style.files(style.CODE, (".c",)) if path in flags]
-rows = style.analyse("tidy", paths, lambda path: ["clang-tidy", "--quiet", path, "--"] + flags[path],
+# The analyser follows at most this many states of a function: a few functions would take it minutes.
+BOUND = [f"--extra-arg={word}" for word in ("-Xclang", "-analyzer-config", "-Xclang", "max-nodes=20000")]
+rows = style.analyse("tidy", paths, lambda path: ["clang-tidy", "--quiet", *BOUND, path, "--"] + flags[path],
                      version + style.read(".clang-tidy"))
 findings = sorted({(m[1] if (m := re.match(re.escape(style.ROOT) + r"/?([^:]+)", line)) else path,
                     line.replace(style.ROOT + "/", ""))

@@ -121,23 +121,26 @@ static ncclResult_t init_parallel(struct perf_job *job, const ncclUniqueId *id)
     return started == job->options.nthreads ? rc : ncclSystemError;
 }
 
+static ncclResult_t register_rank(struct perf_rank *r, size_t bytes, bool local)
+{
+    ncclResult_t rc;
+    if (local) {
+        rc = ncclCommRegister(r->comm, r->send, bytes, &r->handles[0]);
+        if (!rc) rc = ncclCommRegister(r->comm, r->recv, bytes, &r->handles[1]);
+        return rc;
+    }
+    int how = NCCL_WIN_COLL_SYMMETRIC;
+    rc = ncclCommWindowRegister(r->comm, r->send, bytes, &r->windows[0], how);
+    if (!rc) rc = ncclCommWindowRegister(r->comm, r->recv, bytes, &r->windows[1], how);
+    return rc;
+}
+
 static bool register_buffers(struct perf_job *job)
 {
     size_t bytes = buffer_bytes(&job->options);
     ncclResult_t rc = ncclGroupStart();
     for (int i = 0; !rc && i < job->nlocal; i++) {
-        struct perf_rank *r = &job->ranks[i];
-        if (job->options.local_register == 1) {
-            rc = ncclCommRegister(r->comm, r->send, bytes, &r->handles[0]);
-            if (!rc) rc = ncclCommRegister(r->comm, r->recv, bytes, &r->handles[1]);
-        } else {
-            rc = ncclCommWindowRegister(r->comm, r->send, bytes, &r->windows[0],
-                                        NCCL_WIN_COLL_SYMMETRIC);
-            if (!rc) {
-                rc = ncclCommWindowRegister(r->comm, r->recv, bytes, &r->windows[1],
-                                            NCCL_WIN_COLL_SYMMETRIC);
-            }
-        }
+        rc = register_rank(&job->ranks[i], bytes, job->options.local_register == 1);
     }
     ncclResult_t ended = ncclGroupEnd();
     return !perf_nccl_failed(rc ? rc : ended, "registering buffers");

@@ -78,7 +78,8 @@ void perf_json_row(FILE *out, const struct perf_case *pc, const struct perf_resu
     fprintf(out, "}");
 }
 
-/* Another libnccl may stand in for ours. */
+/* Another libnccl may stand in for ours.
+ * NOLINTNEXTLINE(readability-redundant-declaration): it says that the symbol may be absent */
 extern __typeof__(tuttiTunerUsed) tuttiTunerUsed __attribute__((weak));
 
 /* What rank 0's tuner plugin took; null without one. */

@@ -133,7 +133,9 @@ static void plain_name(const char *name, char *plain, size_t plain_bytes)
     size_t n = 0;
     for (; *name && n + 1 < plain_bytes; name++) {
         if (*name == '_' || *name == '-') continue;
-        plain[n++] = *name >= 'A' && *name <= 'Z' ? (char)(*name - 'A' + 'a') : *name;
+        plain[n] = *name;
+        if (*name >= 'A' && *name <= 'Z') plain[n] = (char)(*name - 'A' + 'a');
+        n++;
     }
     plain[n] = 0;
     if (n > 4 && !strcmp(plain + n - 4, "perf")) plain[n - 4] = 0;

@@ -235,10 +235,17 @@ static const struct number_row *number_row(int letter)
     return NULL;
 }
 
+/* The whole text is a number from `least` on that is not infinite. */
+static bool parse_real(const char *text, double least, double *value_out)
+{
+    char *end = NULL;
+    *value_out = strtod(text, &end);
+    return end != text && !*end && *value_out >= least && isfinite(*value_out);
+}
+
 /* NULL when taken, else what the option wants. */
 static const char *other_option(int letter, const char *text, struct perf_options *o)
 {
-    char *end = NULL;
     bool ok = true;
     switch (letter) {
     case 'b': return parse_size(text, &o->min_bytes) ? NULL : "wants a size such as 8, 64K, 1.5G";
@@ -250,12 +257,10 @@ static const char *other_option(int letter, const char *text, struct perf_option
         ok = parse_size(text, &o->step_bytes) && o->step_bytes > 0;
         return ok ? NULL : "wants a size above 0 such as 8, 64K";
     case 'f':
-        o->step_factor = strtod(text, &end);
-        ok = end != text && !*end && o->step_factor > 1 && isfinite(o->step_factor);
+        ok = parse_real(text, 1, &o->step_factor) && o->step_factor > 1;
         return ok ? NULL : "wants a number above 1";
     case 'T':
-        o->timeout_sec = strtod(text, &end);
-        ok = end != text && !*end && o->timeout_sec >= 0 && isfinite(o->timeout_sec);
+        ok = parse_real(text, 0, &o->timeout_sec);
         return ok ? NULL : "wants a number of seconds, 0 for no limit";
     case 'J': o->output_file = text; return NULL;
     case 'o': return parse_ops(text, o) ? NULL : "is none of sum prod max min avg mulsum all";
@@ -319,10 +324,11 @@ static int take_operations(int argc, char **argv, struct perf_options *o)
     for (int i = optind; i < argc; i++) {
         if (!strcmp(argv[i], "all")) continue;
         const struct perf_operation *found = perf_operation_find(argv[i]);
-        if (!found)
+        if (!found) {
             return complain("operation", argv[i],
                             "is none of allreduce allgather reducescatter broadcast reduce "
                             "alltoall gather scatter sendrecv hypercube all");
+        }
         if (o->noperations == 16) return complain("operation", argv[i], "too many");
         o->operations[o->noperations++] = found->name;
     }
@@ -348,10 +354,11 @@ static int check_together(struct perf_options *o)
     if (o->root >= nranks) return complain("-r", text, "there are fewer ranks");
     for (int i = 0; i < o->noperations; i++) {
         if (!perf_operation_find(o->operations[i])->stepwise) continue;
-        if ((nranks & (nranks - 1)) || o->ngpus > 1 || o->agg_iters > 1)
+        if ((nranks & (nranks - 1)) || o->ngpus > 1 || o->agg_iters > 1) {
             return complain(
                 "operation", o->operations[i],
                 "takes 2, 4, 8, ... ranks, -g 1 and -m 1: its steps wait for each other");
+        }
     }
     if (o->nthreads * o->ngpus > PERF_MAX_LOCAL) {
         return complain("-t and -g", "", "together more than 512 devices in a process");

@@ -74,6 +74,15 @@ static void print_json(const double *cells, int n, const char *title)
     printf("]");
 }
 
+static void print_cell(double value, bool own)
+{
+    if (own) {
+        printf(" %9s", "-");
+    } else {
+        printf(" %9.2f", value);
+    }
+}
+
 static void print_matrix(const double *cells, int n, const char *title)
 {
     printf("# %s\n%8s", title, "");
@@ -84,11 +93,7 @@ static void print_matrix(const double *cells, int n, const char *title)
     for (int a = 0; a < n; a++) {
         printf("%8d", a);
         for (int b = 0; b < n; b++) {
-            if (a == b) {
-                printf(" %9s", "-");
-            } else {
-                printf(" %9.2f", cells[a * n + b]);
-            }
+            print_cell(cells[a * n + b], a == b);
         }
         printf("\n");
     }

@@ -44,9 +44,10 @@ static json_t *of_model(const struct tt_gpu_model *model)
 static json_t *by_algorithm(int values[TT_GPU_ALGOS][TT_PROTO_COUNT_])
 {
     json_t *all = json_object();
-    for (int a = 0; a < TT_GPU_ALGOS; a++)
+    for (int a = 0; a < TT_GPU_ALGOS; a++) {
         json_object_set_new(all, algorithms[a],
                             json_pack("[i,i,i]", values[a][0], values[a][1], values[a][2]));
+    }
     return all;
 }
 

@@ -75,6 +75,15 @@ static void start_perf(const struct tune_run *run, int to)
     _exit(127);
 }
 
+static bool is_repeat(const json_t *row, const json_t *of)
+{
+    const char *name = json_string_value(json_object_get(row, "operation"));
+    const char *wanted = json_string_value(json_object_get(of, "operation"));
+    return name && wanted && strcmp(name, wanted) == 0 &&
+           json_integer_value(json_object_get(row, "bytes")) ==
+               json_integer_value(json_object_get(of, "bytes"));
+}
+
 /* Least times over repeated rows; rows of one table come in the same order every time. */
 static void tell_rows(const json_t *rows, tune_seen seen, void *context)
 {
@@ -90,9 +99,7 @@ static void tell_rows(const json_t *rows, tune_seen seen, void *context)
         const json_t *twin;
         json_array_foreach(rows, other, twin)
         {
-            const char *name = json_string_value(json_object_get(twin, "operation"));
-            if (json_integer_value(json_object_get(twin, "bytes")) != bytes) continue;
-            if (!operation || !name || strcmp(name, operation) != 0) continue;
+            if (!is_repeat(twin, row)) continue;
             if (other < index) first = false;
             const json_t *timed = json_object_get(twin, "out_of_place");
             double usec = json_number_value(json_object_get(timed, "usec"));

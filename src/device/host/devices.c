@@ -356,9 +356,9 @@ int tuttiHostDeviceByBusId(const char *bus_id, int *device_out)
     unsigned long have[3];
     if (!bus_id || !parse_bus_id(bus_id, want)) return HOST_INVALID_VALUE;
     for (int i = 0; i < host_device_count(); i++) {
-        if (!parse_bus_id(host_device_card(i)->bus_id, have) ||
-            memcmp(want, have, sizeof(want)) != 0)
-            continue;
+        const struct tt_device_card *card = host_device_card(i);
+        if (!card || !parse_bus_id(card->bus_id, have)) continue;
+        if (memcmp(want, have, sizeof(want)) != 0) continue;
         *device_out = i;
         return HOST_OK;
     }

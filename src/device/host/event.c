@@ -403,6 +403,7 @@ static int add_event_node(struct CUstream_st *handle, struct CUevent_st *event, 
         event_step(item, TT_ITEM_RELEASE);
         return rc;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the graph owns what contains the item */
     stream->tips[0]->kind = wait ? TT_NODE_WAIT : TT_NODE_RECORD;
     stream->tips[0]->told = (struct tt_node){.kind = stream->tips[0]->kind, .event = event};
     return HOST_OK;

@@ -143,33 +143,37 @@ int tuttiHostGraphDestroy(struct CUgraph_st *graph)
     return HOST_OK;
 }
 
+/* A node of its own for what `from` does; false: out of memory. */
+static bool clone_node(struct CUgraph_st *copy, const struct CUgraphNode_st *from)
+{
+    struct CUgraphNode_st *node = host_graph_add(copy, NULL, 0, &from->op, from->share);
+    if (!node) return false;
+    node->kind = from->kind;
+    node->origin = from->id;
+    node->told = from->told;
+    if (!host_attributes_copy(&node->attributes, from->attributes)) return false;
+    return !from->child || tuttiHostGraphClone(&node->child, from->child) == HOST_OK;
+}
+
 int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
 {
     if (!host_graph_holds(graph)) return HOST_INVALID_VALUE;
+    *graph_out = NULL;
     struct CUgraph_st *copy = host_graph_make();
-    for (size_t i = 0; copy && i < graph->nnodes; i++) {
-        const struct CUgraphNode_st *from = graph->nodes[i];
-        struct CUgraphNode_st *node = host_graph_add(copy, NULL, 0, &from->op, from->share);
-        bool good = node != NULL;
-        if (good) node->kind = from->kind;
-        if (good) node->origin = from->id;
-        if (good) node->told = from->told;
-        if (good) good = host_attributes_copy(&node->attributes, from->attributes);
-        if (good && from->child) good = tuttiHostGraphClone(&node->child, from->child) == HOST_OK;
-        if (!good) {
-            host_graph_free(copy);
-            copy = NULL;
-        }
+    if (!copy) return HOST_OUT_OF_MEMORY;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        if (clone_node(copy, graph->nodes[i])) continue;
+        host_graph_free(copy);
+        return HOST_OUT_OF_MEMORY;
     }
-    for (size_t i = 0; copy && i < graph->nnodes;
-         i++) { /* edges last: a node may depend on a later one */
+    for (size_t i = 0; i < graph->nnodes; i++) { /* edges last: a node may depend on a later one */
         for (size_t d = 0; d < graph->nodes[i]->ndeps; d++) {
             host_node_depend(copy->nodes[i], copy->nodes[graph->nodes[i]->deps[d]->index]);
         }
     }
-    if (copy) copy->kept = host_kept_copy(graph->kept);
+    copy->kept = host_kept_copy(graph->kept);
     *graph_out = copy;
-    return copy ? HOST_OK : HOST_OUT_OF_MEMORY;
+    return HOST_OK;
 }
 
 static int item_of_node(const struct tt_node *node, struct host_op *op)

@@ -36,9 +36,10 @@ static enum tt_step run_copy(struct host_op *op)
     /* overlapping ranges must not be cut: memmove looks at the whole */
     size_t apart = (size_t)llabs((char *)copy->dst - (const char *)copy->src);
     if (apart < copy->width) bytes = copy->width;
-    if (copy->dst != copy->src)
+    if (copy->dst != copy->src) {
         host_bytes_copy((char *)copy->dst + op->moved, (const char *)copy->src + op->moved, bytes,
                         copy->width);
+    }
     op->moved += bytes;
     if (op->moved < copy->width) return TT_STEP_PROGRESS;
     op->moved = 0; /* in a graph it runs again */

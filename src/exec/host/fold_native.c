@@ -12,7 +12,6 @@ typedef int64_t i64 __attribute__((aligned(1), may_alias));
 typedef uint64_t u64 __attribute__((aligned(1), may_alias));
 
 /* A number wins against a NaN, as fmin and fmax have it. */
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): `type` is a type */
 #define PAIR(name, type, expression)                                                               \
     static void name(void *dst, const void *a, const void *b, size_t count)                        \
     {                                                                                              \
@@ -49,7 +48,6 @@ PAIR(max_i64, i64, x[i] > y[i] ? x[i] : y[i])
 PAIR(min_i64, i64, x[i] < y[i] ? x[i] : y[i])
 #undef PAIR
 
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): `type` is a type */
 #define SCALE(name, type)                                                                          \
     static void name(void *dst, const void *src, const void *scalar, size_t count)                 \
     {                                                                                              \
@@ -64,7 +62,6 @@ SCALE(scale_u32, u32)
 SCALE(scale_u64, u64)
 #undef SCALE
 
-/* NOLINTNEXTLINE(bugprone-macro-parentheses): `type` is a type */
 #define DIVIDE(name, type, wide)                                                                   \
     static void name(void *acc, int divisor, size_t count)                                         \
     {                                                                                              \

@@ -57,10 +57,11 @@ static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_
         tt_geometry_extent(&frame->geometry, cursor->pass, chunk_of(cursor, operand, peer));
     size_t byte = extent.first * frame->elem_bytes;
     int k = places->count++;
-    if (cursor->scalars && places == &cursor->src)
+    if (cursor->scalars && places == &cursor->src) {
         cursor->scalars[k] = operand->space == TT_SPACE_IN && rank != own
                                  ? (const void *)&work->arrivals[rank].word
                                  : tt_fold_scalar(&frame->fold);
+    }
     cursor->total_count = extent.count;
     places->edge[k] = NULL;
     if (operand->space == TT_SPACE_SLOT && (rank != own || !is_set(operand))) {
@@ -373,7 +374,9 @@ static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, const str
     job.ndsts = 1;
     tt_fold_run(&job);
     for (int k = 0; k < dst->count; k++) {
-        if (!dst->edge[k] && dst->at[k] != result) memcpy(dst->at[k], result, bytes);
+        if (dst->edge[k] || dst->at[k] == result) continue;
+        /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): has an address */
+        memcpy(dst->at[k], result, bytes);
     }
     send_result(cursor, result, referable(cursor, bytes), bytes);
 }
