@@ -120,7 +120,7 @@ bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES])
     const char *root = getenv("HWLOC_FSROOT");
     if (named && strlen(named) >= TT_MACHINE_FILE_BYTES) named = "";
     if (named) {
-        strcpy(path, named);
+        snprintf(path, TT_MACHINE_FILE_BYTES, "%s", named);
         return path[0] != 0;
     }
     int length = snprintf(path, TT_MACHINE_FILE_BYTES, "%s%s", root ? root : "",

@@ -261,9 +261,10 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     work->transport = spec->transport;
     work->order = spec->order;
     work->events = spec->events;
-    if (spec->events.nreplays > 0)
+    if (work->replays && spec->events.nreplays > 0) {
         memcpy(work->replays, spec->events.replays,
                (size_t)spec->events.nreplays * sizeof(struct tt_prof_replay));
+    }
     work->graph_refs = spec->graph_refs;
     work->crowded = spec->crowded;
     work->captured = spec->captured;
