@@ -207,11 +207,12 @@ static ncclResult_t join(struct merge *merge, const struct group *group)
     struct tt_xml_node *meet = group->net[0];
     for (int k = 1; k < group->count; k++)
         meet = common(meet, group->net[k]);
-    if (!is(meet, "nic") && !is(meet, "pci") && !is(meet, "cpu"))
+    if (!is(meet, "nic") && !is(meet, "pci") && !is(meet, "cpu")) {
         return tt_fail(ncclInvalidUsage,
                        "topology of %s: NICs %s and %s cannot be one: they hang on different NUMA "
                        "domains",
                        merge->file, name_of(group->net[0]), name_of(group->net[1]));
+    }
     const struct tt_xml_node *first = above(group->net[0], "pci");
     struct tt_xml_node *nic = meet;
     if (!is(meet, "nic")) {
@@ -219,10 +220,11 @@ static ncclResult_t join(struct merge *merge, const struct group *group)
         nic = new_pci ? add_pci(merge, group, meet) : tt_xml_add(meet, "nic");
     }
     struct tt_xml_node *net = nic ? tt_xml_add(nic, "net") : NULL;
-    if (!net || !describe(group, net, merge->next_dev++))
+    if (!net || !describe(group, net, merge->next_dev++)) {
         return tt_fail(ncclSystemError,
                        "topology of %s: no memory or no free bus id for a virtual NIC of %s",
                        merge->file, name_of(group->net[0]));
+    }
     for (int k = 0; k < group->count; k++)
         drop(group->net[k]);
     return ncclSuccess;
@@ -250,14 +252,16 @@ static ncclResult_t join_named(struct merge *merge, char *names)
     char *save = NULL;
     for (char *name = strtok_r(names, ",", &save); name; name = strtok_r(NULL, ",", &save)) {
         int k = find_named(merge, name);
-        if (k < 0)
+        if (k < 0) {
             return tt_fail(ncclInvalidUsage,
                            "NCCL_NET_FORCE_MERGE: %s has no NIC '%.64s' that is not yet part of "
                            "another",
                            merge->file, name);
-        if (group.count == MOST_MEMBERS)
+        }
+        if (group.count == MOST_MEMBERS) {
             return tt_fail(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE: more than %d NICs in one group",
                            MOST_MEMBERS);
+        }
         group.net[group.count++] = merge->net[k];
         merge->net[k] = NULL;
     }
@@ -332,9 +336,10 @@ ncclResult_t tt_topo_merge(const char *file, struct tt_xml_node *root)
     if (!merge) return tt_fail(ncclSystemError, "topology of %s: out of memory", file);
     merge->file = file;
     merge->root = root;
-    if (!collect(merge, root))
+    if (!collect(merge, root)) {
         rc = tt_fail(ncclInvalidUsage, "topology of %s: more than %d NICs cannot be merged", file,
                      MOST_NETS);
+    }
     if (!rc && forced) rc = join_forced(merge, groups);
     if (!rc) rc = join_near(merge, level);
     free(merge);
