@@ -1,11 +1,13 @@
 /* One rank that calls in groups, for a tuner that notes what it is asked: sizes within a factor of
  * four, other types, registered buffers, a captured group, an estimate on rank 0 alone. Sums are
- * checked. */
+ * checked. With an argument: one call a millisecond until that file is there on some rank. */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { PLACES = 8, STRIDE = 4096, WHOLE = PLACES * STRIDE };
 static const size_t counts[PLACES] = {64, 128, 200, 256, 1024, 16, 2048, 63};
@@ -80,7 +82,24 @@ static int all(float *values, float *host, int rank, ncclComm_t comm)
     return rc;
 }
 
-int main(void)
+static int until(const char *path, float *values, ncclComm_t comm)
+{
+    const struct timespec pause = {0, 1000000};
+    float found = 0;
+    int rc = 0;
+    while (!rc && !(found > 0)) {
+        found = access(path, F_OK) == 0;
+        rc = (int)cudaMemcpy(values, &found, sizeof(found), cudaMemcpyHostToDevice);
+        rc = rc ? rc
+                : check((int)ncclAllReduce(values, values, 1, ncclFloat, ncclSum, comm, NULL),
+                        "call");
+        rc = rc ? rc : (int)cudaMemcpy(&found, values, sizeof(found), cudaMemcpyDeviceToHost);
+        nanosleep(&pause, NULL);
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
 {
     int rank = atoi(getenv("RANK")), nranks = atoi(getenv("WORLD_SIZE")), wrong = 0;
     ncclUniqueId id;
@@ -91,8 +110,8 @@ int main(void)
     rc = rc ? rc : check((int)cudaSetDevice(rank), "device");
     rc = rc ? rc : check((int)ncclCommInitRank(&comm, nranks, id, rank), "init");
     rc = rc ? rc : check((int)cudaMalloc((void **)&values, WHOLE * sizeof(float)), "memory");
-    rc = rc ? rc : all(values, host, rank, comm);
-    for (int i = 1; i < PLACES && !rc; i++) {
+    if (!rc) rc = argc > 1 ? until(argv[1], values, comm) : all(values, host, rank, comm);
+    for (int i = 1; i < PLACES && !rc && argc == 1; i++) {
         for (size_t k = 0; k < counts[i]; k++)
             wrong += host[(size_t)i * STRIDE + k] != (float)nranks;
     }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""tuner.py TUTTI PROGRAM BUNDLES MACHINES PLUGINS: what the TUNING log says of the model, what variables and a stranger's tuner
+"""tuner.py TUTTI PROGRAM BUNDLES MACHINES PLUGINS TUNER: what the TUNING log says of the model, what variables and a stranger's tuner
 make of it, on machines that the devices play and on flat hosts."""
-import json, os, re, subprocess, sys, tempfile
+import json, os, re, subprocess, sys, tempfile, time
 
-TUTTI, PROGRAM, BUNDLES, MACHINES, PLUGINS = sys.argv[1:6]
+TUTTI, PROGRAM, BUNDLES, MACHINES, PLUGINS, OURS = sys.argv[1:7]
 ALGOS = ["Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"]
 PROTOS = ["LL", "LL128", "Simple"]
 FUNCS = ["Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"]
@@ -196,6 +196,45 @@ def groups_are_asked_in_bundles():
     print("groups: asked in bundles")
 
 
+def rules_change_in_a_running_job():
+    """Four ranks call all the time; a file that changes changes their choice, and nobody hangs or computes wrong."""
+    with tempfile.TemporaryDirectory() as folder:
+        rules, stop = os.path.join(folder, "rules"), os.path.join(folder, "stop")
+
+        def write(text):
+            with open(rules + ".new", "w") as file:
+                file.write(text)
+            os.rename(rules + ".new", rules)
+
+        def seen(what):
+            for _ in range(1200):
+                names = [os.path.join(folder, n) for n in os.listdir(folder) if n.startswith("log.")]
+                if any(what in open(name).read() for name in names):
+                    return
+                check(job.poll() is None, f"the job ended: {job.returncode}")
+                time.sleep(0.05)
+            sys.exit(f"wrong: no '{what}' within a minute")
+
+        write("allreduce,0,64,ring,simple,1,-1,-1\n")
+        environment = dict(os.environ, NCCL_TUNER_PLUGIN=OURS, NCCL_TUNER_CONFIG_FILE=rules, NCCL_DEBUG="INFO",
+                           NCCL_DEBUG_SUBSYS="TUNING", NCCL_DEBUG_FILE=os.path.join(folder, "log.%p"))
+        job = subprocess.Popen([TUTTI, "run", "-n", "4", BUNDLES, stop], env=environment, stdout=subprocess.DEVNULL)
+        try:
+            seen("4 Bytes -> Algo RING proto SIMPLE")
+            write("allreduce,0,64,tree,ll128,1,-1,-1\n")
+            seen("4 Bytes -> Algo TREE proto LL128")
+            write("allreduce,0,64,tree,sample,1,-1,-1\nallreduce,0,64,ring,ll,1,-1,4\n")
+            seen("4 Bytes -> Algo RING proto LL ")
+            seen(f"{rules}:1: field 5, 'sample', is no protocol")
+            open(stop, "w").close()
+            check(job.wait(timeout=60) == 0, f"the job's exit status is {job.returncode}")
+        finally:
+            if job.poll() is None:
+                job.terminate()
+                job.wait()
+    print("rules: changed in a running job")
+
+
 def plugins_that_are_none():
     log = run(None, 2, NCCL_TUNER_PLUGIN="nosuch")
     check("TUNER/Plugin: Could not find: nosuch libnccl-tuner-nosuch.so" in log, "a missing plugin is told")
@@ -217,4 +256,5 @@ table_is_the_export("c10-2xa6000-bridge", 2)
 constants_take_effect()
 variables_are_obeyed()
 groups_are_asked_in_bundles()
+rules_change_in_a_running_job()
 plugins_that_are_none()
