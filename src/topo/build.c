@@ -279,7 +279,8 @@ static int host_number(struct tt_topo_system *system, const struct tt_xml_node *
 static void add_cpu_nic(struct builder *builder, const struct tt_xml_node *row,
                         struct tt_topo_node *cpu)
 {
-    uint64_t local = cpu->id & 0xffffffffffffffull;
+    uint64_t local = (cpu->id & 0xffffffffffffffull) ^ 1ull
+                                                           << 55; /* not a bus id, which may be 0 */
     struct tt_topo_node *nic = find(builder, TT_NODE_NIC, local);
     if (!nic) {
         nic = make(builder, TT_NODE_NIC, local);

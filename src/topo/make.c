@@ -67,6 +67,41 @@ static bool append_host(struct tt_xml_node *all, const struct tt_xml_node *one,
     return true;
 }
 
+/* ---- ranks: 0 to n - 1, whatever numbers the file has (a dump of a second host begins later) ----
+ */
+
+struct rows { /* gpu rows with a rank, ascending; equal ones in the order of the file */
+    struct tt_xml_node **row; /* owned */
+    int count;
+};
+
+static void collect_rows(struct tt_xml_node *node, struct rows *rows)
+{
+    if (strcmp(node->name, "gpu") == 0 && tt_xml_get(node, "rank")) {
+        int64_t rank = tt_topo_int(node, "rank", 0);
+        int at = rows->count++;
+        for (; at > 0 && tt_topo_int(rows->row[at - 1], "rank", 0) > rank; at--)
+            rows->row[at] = rows->row[at - 1];
+        rows->row[at] = node;
+    }
+    for (int k = 0; k < node->nchildren; k++)
+        collect_rows(node->children[k], rows);
+}
+
+/* False when memory is short. */
+static bool count_anew(struct tt_xml_node *root)
+{
+    struct rows rows = {.row = calloc((size_t)count_gpus(root) + 1, sizeof(struct tt_xml_node *))};
+    bool done = rows.row != NULL;
+    if (done) collect_rows(root, &rows);
+    for (int k = 0; k < rows.count && done; k++) {
+        if (tt_topo_int(rows.row[k], "rank", 0) != k)
+            done = set_number(rows.row[k], "rank", "decimal", (uint64_t)k);
+    }
+    free(rows.row);
+    return done;
+}
+
 /* All hosts of a domain; NULL when memory is short. Takes `one` over. */
 static struct tt_xml_node *copies(struct tt_xml_node *one, int hosts)
 {
@@ -88,6 +123,10 @@ static ncclResult_t elements(const struct tt_topo_file *file, const struct tt_to
                              struct tt_xml_node **root_out)
 {
     struct tt_xml_node *root = tt_xml_copy(file->root);
+    if (root && !count_anew(root)) {
+        tt_xml_free(root);
+        root = NULL;
+    }
     ncclResult_t rc = root ? tt_topo_merge(file->name, root) : ncclSuccess;
     if (!rc && root && options->fused) {
         struct tt_xml_node *fused = tt_topo_fuse(root);
