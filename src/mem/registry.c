@@ -24,8 +24,10 @@ struct tt_registry {
 };
 
 /* Device-pointer queries name a window without its communicator. */
-static struct tt_registry *registries; /* guarded by registries_lock */
-static pthread_mutex_t registries_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    pthread_mutex_t lock;
+    struct tt_registry *first;
+} registries = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 ncclResult_t tt_registry_create(const struct tt_member *member, struct tt_registry **registry_out)
 {
@@ -33,10 +35,10 @@ ncclResult_t tt_registry_create(const struct tt_member *member, struct tt_regist
     if (!registry) return tt_fail(ncclSystemError, "registry: out of memory");
     registry->member = member;
     pthread_mutex_init(&registry->lock, NULL);
-    pthread_mutex_lock(&registries_lock);
-    registry->next = registries;
-    registries = registry;
-    pthread_mutex_unlock(&registries_lock);
+    pthread_mutex_lock(&registries.lock);
+    registry->next = registries.first;
+    registries.first = registry;
+    pthread_mutex_unlock(&registries.lock);
     *registry_out = registry;
     return ncclSuccess;
 }
@@ -51,12 +53,12 @@ static void window_free(struct tt_window *window)
 void tt_registry_destroy(struct tt_registry *registry)
 {
     if (!registry) return;
-    pthread_mutex_lock(&registries_lock);
-    struct tt_registry **link = &registries;
+    pthread_mutex_lock(&registries.lock);
+    struct tt_registry **link = &registries.first;
     while (*link && *link != registry)
         link = &(*link)->next;
     if (*link) *link = registry->next;
-    pthread_mutex_unlock(&registries_lock);
+    pthread_mutex_unlock(&registries.lock);
     while (registry->buffers) {
         struct registration *buffer = registry->buffers;
         registry->buffers = buffer->next;
@@ -151,11 +153,11 @@ struct tt_window *tt_registry_window(struct tt_registry *registry, ncclWindow_t 
 struct tt_window *tt_window_find(ncclWindow_t handle)
 {
     struct tt_window *window = NULL;
-    pthread_mutex_lock(&registries_lock);
-    for (struct tt_registry *own = registries; own && !window; own = own->next) {
+    pthread_mutex_lock(&registries.lock);
+    for (struct tt_registry *own = registries.first; own && !window; own = own->next) {
         window = tt_registry_window(own, handle);
     }
-    pthread_mutex_unlock(&registries_lock);
+    pthread_mutex_unlock(&registries.lock);
     return window;
 }
 
