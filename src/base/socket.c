@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { BACKLOG = 16384, ADDR_TEXT_BYTES = 96, HOST_BYTES = 256 };
@@ -81,10 +83,36 @@ ncclResult_t tt_addr_parse(const char *text, union tt_addr *addr_out)
     return ncclSuccess;
 }
 
+bool tt_socket_more_descriptors(void)
+{
+    struct rlimit limit;
+    if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+    const int probe = eventfd(0, EFD_CLOEXEC); /* another thread may have raised it just before */
+    if (probe >= 0) close(probe);
+    return probe >= 0;
+}
+
+ncclResult_t tt_socket_exhausted(const char *what)
+{
+    struct rlimit limit = {0};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return tt_fail(ncclSystemError,
+                   "%s: no descriptor is left of the %llu that this process may have "
+                   "(RLIMIT_NOFILE); raise the limit (ulimit -n), or use fewer ranks per process: "
+                   "ranks that talk over sockets need one for each connection",
+                   what, (unsigned long long)limit.rlim_max);
+}
+
 static ncclResult_t open_socket(int family, int *fd_out)
 {
     const int yes = 1;
-    const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EMFILE && tt_socket_more_descriptors())
+        fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EMFILE) return tt_socket_exhausted("socket");
     if (fd < 0) return tt_fail(ncclSystemError, "socket: %m");
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* inherited by accepted ones */
     *fd_out = fd;

@@ -49,6 +49,12 @@ ncclResult_t tt_socket_connect(const union tt_addr *addr, int *fd_out);
 ncclResult_t tt_socket_send(int fd, const void *bytes, size_t len_bytes, size_t *done_out);
 ncclResult_t tt_socket_recv(int fd, void *bytes, size_t len_bytes, size_t *done_out);
 
+/* The process has no descriptor left: raise its soft limit to the hard one. False when that did not
+ * help. */
+bool tt_socket_more_descriptors(void);
+/* Fails with what was to be done and the limit. */
+ncclResult_t tt_socket_exhausted(const char *what);
+
 /* Make a connected TCP socket send at once and fail when the peer's host has not answered for 10 s
  * (its link is cut, it lost power): read and write then return an error. */
 void tt_socket_guard(int fd);

@@ -254,7 +254,14 @@ static void deliver(struct tt_bootstrap *b, int source, uint32_t tag, const void
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d has no room for messages", b->rank);
         return;
     }
+    /* pairs with the acquire load in tt_bootstrap_mail() */
+    atomic_fetch_add_explicit(&b->mail, 1, memory_order_release);
     pthread_cond_broadcast(&b->changed);
+}
+
+uint64_t tt_bootstrap_mail(const struct tt_bootstrap *b)
+{
+    return atomic_load_explicit(&b->mail, memory_order_acquire);
 }
 
 void tt_exchange_message(struct tt_bootstrap *b, const unsigned char *bytes, size_t len)

@@ -121,6 +121,7 @@ static bool accept_one(const struct tt_listener *listener)
                      SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
         int error = errno;
+        if (error == EMFILE && tt_socket_more_descriptors()) return true;
         if (error == EMFILE || error == ENFILE) out_of_descriptors();
         return error == EINTR || error == ECONNABORTED;
     }

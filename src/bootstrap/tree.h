@@ -92,6 +92,7 @@ struct tt_bootstrap {
     pthread_cond_t changed;
     struct tt_exchange exchange;
     struct tt_mailbox mailbox;
+    _Atomic uint64_t mail; /* letters that came */
     _Atomic int error;
     _Atomic bool worded; /* `sentence` is there and stays: of the error, or of this rank's own */
     char sentence[TT_SENTENCE_BYTES];

@@ -85,6 +85,11 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "NET/Socket: libsodium does not start");
     struct socket_context *context = tt_calloc(1, sizeof(*context));
     if (!context) return tt_fail(ncclSystemError, "NET/Socket: out of memory");
+    context->port = tt_socket_port_create(context);
+    if (!context->port) {
+        free(context);
+        return tt_fail(ncclSystemError, "NET/Socket: out of memory");
+    }
     context->profiler = profiler;
     context->sealed = tt_param_bool("TUTTI_NET_ENCRYPT");
     if (context->sealed) tt_info(TT_LOG_NET, "NET/Socket: data is encrypted");
@@ -104,6 +109,7 @@ static ncclResult_t socket_finalize(void *ctx)
     struct socket_context *context = ctx;
     if (!context) return ncclSuccess;
     tt_socket_connectors_free(context);
+    tt_socket_port_destroy(context->port);
     pthread_mutex_destroy(&context->lock);
     sodium_memzero(context, sizeof(*context));
     free(context);

@@ -30,7 +30,12 @@ struct socket_context {
     ncclProfilerCallback_t profiler;
     pthread_mutex_t lock;                /* guards `connectors` */
     struct socket_connector *connectors; /* owned: connections that are being made */
+    struct socket_port *port;            /* owned: where all listeners wait */
 };
+
+/* socket_port.c. NULL: out of memory. */
+struct socket_port *tt_socket_port_create(const struct socket_context *context);
+void tt_socket_port_destroy(struct socket_port *port);
 
 /* What travels to the sender. Nothing in it is trusted before it is checked. */
 struct socket_handle {

@@ -144,6 +144,10 @@ static ncclResult_t start_tcp(struct socket_connector *connector, struct joint *
     if (joint->state == JOINT_NEW) {
         if (tt_now_nsec() < joint->not_before_nsec) return ncclInProgress;
         joint->fd = socket(addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (joint->fd < 0 && errno == EMFILE) {
+            return tt_socket_more_descriptors() ? ncclInProgress
+                                                : tt_socket_exhausted("NET/Socket: connect");
+        }
         if (joint->fd < 0) return give_up(connector, ncclSystemError, strerror(errno));
         tt_socket_tune(joint->fd);
         joint->state = JOINT_CONNECTING;

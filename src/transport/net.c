@@ -35,7 +35,7 @@ static char *net_acquire(struct tt_edge *base, size_t bytes)
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     if (!has_free_slot(edge, filled)) {
-        tt_net_drive(edge->transport);
+        tt_net_drive(edge);
         if (!has_free_slot(edge, filled)) return NULL;
     }
     return payload_of(net_slot_at(edge, filled));
@@ -49,7 +49,7 @@ static void net_post(struct tt_edge *base, uint64_t stamp, size_t bytes)
     tt_net_watch_start(edge, filled, ncclProfilerProxyStepSendGPUWait);
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->filled, filled + 1, memory_order_release);
-    tt_net_drive_posted(edge->transport);
+    tt_net_drive_posted(edge);
 }
 
 static void net_post_small(struct tt_edge *base, uint64_t stamp, const void *bytes,
@@ -72,7 +72,7 @@ static bool net_drained(struct tt_edge *base)
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     if (atomic_load_explicit(&edge->emptied, memory_order_acquire) == filled) return true;
-    tt_net_drive(edge->transport);
+    tt_net_drive(edge);
     return atomic_load_explicit(&edge->emptied, memory_order_acquire) == filled;
 }
 
@@ -91,7 +91,7 @@ static ncclResult_t await_slot(struct net_edge *edge, uint64_t emptied)
     if (has_full_slot(edge, emptied)) return ncclSuccess;
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
-    tt_net_drive(edge->transport);
+    tt_net_drive(edge);
     if (has_full_slot(edge, emptied)) return ncclSuccess;
     int error = atomic_load_explicit(&edge->error, memory_order_relaxed);
     return error ? (ncclResult_t)error : ncclInProgress;
@@ -207,6 +207,8 @@ static void enlist(struct tt_net_edges *edges, struct net_edge *edge)
     pthread_mutex_lock(&edges->lock);
     edge->next = edges->first;
     edges->first = edge;
+    edges->count++;
+    atomic_store_explicit(&edges->joining, true, memory_order_relaxed);
     pthread_mutex_unlock(&edges->lock);
     tt_net_ring(edges); /* the proxy connects it */
 }

@@ -62,7 +62,8 @@ struct net_edge {
     void *listen_comm, *comm, *mhandle;
     char handle[NCCL_NET_HANDLE_MAXSIZE];
     uint64_t issued, tested, consumed; /* consumed: the network knows that we are done with them */
-    uint64_t promised;                 /* receiving: messages that will come for sure */
+    uint64_t mail;     /* of the bootstrap, when the handle was looked for in vain */
+    uint64_t promised; /* receiving: messages that will come for sure */
     struct net_step steps[TT_SLOTS];
 };
 
@@ -70,13 +71,16 @@ struct net_edge {
 struct tt_net_edges {
     pthread_mutex_t lock; /* the mover's: only ever tried, but for adding and removing edges */
     struct net_edge *first;
+    uint32_t count, turn;    /* edges; drives, under the lock */
     _Atomic int error;       /* of the first edge that broke; told */
     _Atomic uint64_t knocks; /* posts whose poster found the lock taken */
     _Atomic uint64_t drives; /* runs by others than the proxy */
     pthread_mutex_t bell_lock;
     pthread_cond_t bell;
-    _Atomic bool asleep; /* the proxy sleeps until rung */
-    bool rung;           /* under bell_lock */
+    _Atomic bool joining; /* some edge is being connected: the proxy must get the lock */
+    _Atomic bool wanted;  /* it waits for it: others keep away */
+    _Atomic bool asleep;  /* the proxy sleeps until rung */
+    bool rung;            /* under bell_lock */
 };
 
 static inline struct net_slot *net_slot_at(const struct net_edge *edge, uint64_t number)
@@ -109,9 +113,10 @@ void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEven
                         size_t bytes);
 void tt_net_watch_stop(struct net_edge *edge, uint64_t number);
 
-/* Drive as a waiting thread does. */
-void tt_net_drive(struct tt_transport *transport);
+/* Move the network on as a thread does that waits for this edge: it, and now and then the others,
+ * so that looking at each of many edges costs no square of their number. */
+void tt_net_drive(struct net_edge *edge);
 /* The same after a post: the proxy is woken when something is left to do and nobody else does it.
  */
-void tt_net_drive_posted(struct tt_transport *transport);
+void tt_net_drive_posted(struct net_edge *edge);
 void tt_net_ring(struct tt_net_edges *edges);

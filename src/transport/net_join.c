@@ -26,6 +26,9 @@ static ncclResult_t handle_step(struct net_edge *edge)
 {
     const struct tt_transport_config *config = edge->edge.config;
     size_t bytes = 0;
+    uint64_t mail = tt_bootstrap_mail(config->bootstrap) + 1;
+    if (mail == edge->mail) return ncclInProgress;
+    edge->mail = mail; /* what comes after this look is another number */
     ncclResult_t rc =
         tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
                           edge->handle, sizeof(edge->handle), &bytes);
@@ -91,6 +94,7 @@ void tt_net_close_edge(struct net_edge *edge)
     for (struct net_edge **at = &edges->first; *at; at = &(*at)->next) {
         if (*at != edge) continue;
         *at = edge->next;
+        edges->count--;
         break;
     }
     if (edge->comm) table->deregMr(edge->comm, edge->mhandle);

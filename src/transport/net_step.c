@@ -15,7 +15,7 @@
 
 #define ACCEPT_PATIENCE_NSEC 2000000000ull /* packets of the proof may be sent again and again */
 #define DATA_PATIENCE_NSEC 10000000000ull
-enum { LOCK_TRIES = 1000 };
+enum { LOCK_TRIES = 1000, FEW_EDGES = 16 };
 
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
 {
@@ -212,27 +212,37 @@ static ncclResult_t first_error(struct tt_net_edges *edges)
     return (ncclResult_t)atomic_load_explicit(&edges->error, memory_order_relaxed);
 }
 
-void tt_net_drive(struct tt_transport *transport)
+/* True when something that was posted here is left to do; lock held. */
+static bool run_for(struct tt_net_edges *edges, struct net_edge *edge)
 {
-    struct tt_net_edges *edges = transport->net_edges;
+    if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0)
+        return run_edges(edges, false).pending;
+    if (edge->phase == NET_READY) tt_net_step(edge);
+    return tt_net_step_pending(edge);
+}
+
+void tt_net_drive(struct net_edge *edge)
+{
+    struct tt_net_edges *edges = edge->transport->net_edges;
+    if (atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
     if (pthread_mutex_trylock(&edges->lock)) return;
-    run_edges(edges, false);
+    run_for(edges, edge);
     pthread_mutex_unlock(&edges->lock);
     atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
     bool asleep = atomic_load_explicit(&edges->asleep, memory_order_relaxed);
     if (asleep && first_error(edges)) tt_net_ring(edges); /* the proxy spreads errors */
 }
 
-void tt_net_drive_posted(struct tt_transport *transport)
+void tt_net_drive_posted(struct net_edge *edge)
 {
-    struct tt_net_edges *edges = transport->net_edges;
+    struct tt_net_edges *edges = edge->transport->net_edges;
     bool left = true;
     if (pthread_mutex_trylock(&edges->lock)) {
         /* whoever holds it may have passed our edge; pairs with the loads in tt_transport_serve()
          */
         atomic_fetch_add_explicit(&edges->knocks, 1, memory_order_seq_cst);
     } else {
-        left = run_edges(edges, false).pending;
+        left = run_for(edges, edge);
         pthread_mutex_unlock(&edges->lock);
         atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
     }
@@ -252,13 +262,29 @@ ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_o
     return first_error(edges);
 }
 
+/* Threads that wait hold the lock most of the time; the proxy asks them to let it in while only it
+ * can go on. */
+static bool proxy_lock(struct tt_net_edges *edges)
+{
+    bool locked = !pthread_mutex_trylock(&edges->lock);
+    if (locked || !atomic_load_explicit(&edges->joining, memory_order_relaxed)) return locked;
+    atomic_store_explicit(&edges->wanted, true, memory_order_relaxed);
+    for (int tries = 0; !locked && tries < LOCK_TRIES; tries++) {
+        sched_yield();
+        locked = !pthread_mutex_trylock(&edges->lock);
+    }
+    atomic_store_explicit(&edges->wanted, false, memory_order_relaxed);
+    return locked;
+}
+
 enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out)
 {
     struct tt_net_edges *edges = transport->net_edges;
     uint64_t knocks = atomic_load_explicit(&edges->knocks, memory_order_seq_cst);
     *rc_out = first_error(edges);
-    if (pthread_mutex_trylock(&edges->lock)) return TT_NET_BUSY;
+    if (!proxy_lock(edges)) return TT_NET_BUSY;
     struct run run = run_edges(edges, true);
+    atomic_store_explicit(&edges->joining, run.joining, memory_order_relaxed);
     bool idle = !run.moved && !run.pending && !run.joining;
     if (idle) {
         /* pairs with tt_net_drive_posted(): either it sees us asleep or we see its knock */

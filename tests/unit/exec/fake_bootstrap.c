@@ -8,6 +8,12 @@ ncclResult_t tt_bootstrap_send(struct tt_bootstrap *bootstrap, int peer, uint32_
     return ncclInternalError;
 }
 
+uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap)
+{
+    (void)bootstrap;
+    return 0;
+}
+
 ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_t tag,
                                void *message, size_t max_bytes, size_t *bytes_out)
 {

@@ -1,0 +1,27 @@
+/* Listeners of a communicator and the one socket they share. Private to the room. */
+#pragma once
+
+#include "net/socket.h"
+
+struct socket_port;
+
+struct socket_listener { /* waits for one connection */
+    struct socket_listener *next;
+    struct socket_port *port; /* borrowed; NULL: not entered */
+    ncclProfilerCallback_t profiler;
+    unsigned char id[SOCKET_ID_BYTES];
+    int nlanes;
+    uint64_t connection; /* whose lanes are in `ends` */
+    int nproved;
+    struct socket_ends ends; /* fd -1: not there yet */
+};
+
+/* Take the listener in and say where connectors find it; the socket is opened for the first one
+ * and closed after the last one. The listener has to leave after an error too. */
+ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
+                                  struct socket_listener *listener, union tt_addr *addr_out);
+void tt_socket_port_leave(struct socket_port *port, struct socket_listener *listener);
+/* Look who has come, for all listeners; ncclSuccess and the ends when this one's are complete, else
+ * ncclInProgress. Any thread. */
+ncclResult_t tt_socket_port_serve(struct socket_port *port, struct socket_listener *listener,
+                                  struct socket_ends *ends_out);
