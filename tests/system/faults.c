@@ -160,6 +160,12 @@ static void other_id(struct player *p)
     leave(p, init(p, &ids[p->place == 2], &comm));
 }
 
+static void other_secrecy(struct player *p)
+{
+    if (p->place == 2) setenv("TUTTI_NET_ENCRYPT", "1", 1);
+    join_and_leave(p);
+}
+
 static void never_comes(struct player *p)
 {
     p->nranks = p->nranks + 1;
@@ -369,6 +375,8 @@ static const struct scene scenes[] = {
     {"two processes with one rank", 3, same_rank, -1, ncclInvalidUsage, "already taken", false},
     {"different numbers of ranks", 3, other_count, -1, ncclInvalidUsage, "says", false},
     {"different ids", 3, other_id, -1, ncclTimeout, "missing", false},
+    {"one that wants encryption", 3, other_secrecy, -1, ncclInvalidUsage, "TUTTI_NET_ENCRYPT",
+     false},
     {"a rank that never comes", 3, never_comes, -1, ncclTimeout, "missing 3", false},
     {"a damaged id", 2, damaged_id, -1, ncclInvalidArgument, "damaged", false},
     {"a rank without descriptors", 3, fails_in_init, 1, ncclRemoteError, "rank 1", false},

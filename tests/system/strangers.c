@@ -1,5 +1,6 @@
 /* `strangers`: while ranks meet, others connect to the bootstrap port and send nothing, random
- * bytes or half a greeting, and keep their connections open; the ranks meet all the same. */
+ * bytes, half a greeting or a byte now and then, and keep their connections open; one more comes
+ * and goes as fast as it can. The ranks meet all the same. */
 #include "harness.h"
 
 #include <arpa/inet.h>
@@ -10,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { STRANGERS = 40, RANKS = 3 };
+enum { STRANGERS = 300, VISITS = 1000, RANKS = 3 };
 
 struct noise {
     int port;
@@ -29,6 +30,17 @@ static int connect_to(int port)
     return -1;
 }
 
+/* The slow ones say a little more; somebody looks in and is gone. */
+static void pester(struct noise *noise, const int *fds, int visits)
+{
+    for (int i = 3; i < atomic_load(&noise->connected); i += 4) {
+        if (visits % 100 == 0 && send(fds[i], "T", 1, MSG_NOSIGNAL) < 0) continue;
+    }
+    if (visits >= VISITS) return;
+    int fd = connect_to(noise->port);
+    if (fd >= 0) close(fd);
+}
+
 static void *make_noise(void *arg)
 {
     struct noise *noise = arg;
@@ -44,11 +56,12 @@ static void *make_noise(void *arg)
         } while (fds[i] < 0 && !atomic_load(&noise->stop));
         if (fds[i] < 0) break;
         atomic_fetch_add(&noise->connected, 1);
-        size_t bytes = i % 3 == 0 ? 0 : i % 3 == 1 ? sizeof(junk) : 40;
+        size_t bytes = i % 4 == 0 ? 0 : i % 4 == 1 ? sizeof(junk) : i % 4 == 2 ? 40 : 1;
         if (bytes && send(fds[i], junk, bytes, MSG_NOSIGNAL) < 0) continue;
     }
-    while (!atomic_load(&noise->stop)) {
-        usleep(1000);
+    for (int visits = 0; !atomic_load(&noise->stop); visits++) {
+        pester(noise, fds, visits);
+        usleep(100);
     }
     for (int i = 0; i < atomic_load(&noise->connected); i++) {
         close(fds[i]);
