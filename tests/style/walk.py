@@ -1,0 +1,13 @@
+#!/usr/bin/env python3
+"""docs/walk.md tells the truth: each file exists and has the function in it, and no file is entered twice."""
+import collections, os, re, style
+
+rows = re.findall(r"^\| \d+ \|[^|]*\| `(\w+)` \| `([\w/.]+)` \|", style.read("docs/walk.md"), re.M)
+findings = [("docs/walk.md", f"{name} is not in {path}") for name, path in rows
+            if not os.path.isfile(os.path.join(style.ROOT, path)) or
+            not re.search(rf"^[a-z_][^;={{}}]*\b{name}\b[^;]*", style.read(path), re.M)]
+twice = [path for path, times in collections.Counter(path for _, path in rows).items() if times > 1]
+findings += [("docs/walk.md", f"{path} is entered twice") for path in twice]
+if len(rows) < 10:
+    findings.append(("docs/walk.md", f"only {len(rows)} steps found"))
+style.report("walk", f"{len(rows)} functions in {len({path for _, path in rows})} files", findings)
