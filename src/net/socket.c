@@ -85,11 +85,6 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "NET/Socket: libsodium does not start");
     struct socket_context *context = tt_calloc(1, sizeof(*context));
     if (!context) return tt_fail(ncclSystemError, "NET/Socket: out of memory");
-    context->port = tt_socket_port_create(context);
-    if (!context->port) {
-        free(context);
-        return tt_fail(ncclSystemError, "NET/Socket: out of memory");
-    }
     context->profiler = profiler;
     context->sealed = tt_param_bool("TUTTI_NET_ENCRYPT");
     if (context->sealed) tt_info(TT_LOG_NET, "NET/Socket: data is encrypted");
@@ -109,7 +104,8 @@ static ncclResult_t socket_finalize(void *ctx)
     struct socket_context *context = ctx;
     if (!context) return ncclSuccess;
     tt_socket_connectors_free(context);
-    tt_socket_port_destroy(context->port);
+    for (int dev = 0; dev < SOCKET_DEVICES; dev++)
+        tt_socket_port_destroy(context->ports[dev]);
     pthread_mutex_destroy(&context->lock);
     sodium_memzero(context, sizeof(*context));
     free(context);
@@ -121,7 +117,7 @@ static ncclResult_t socket_finalize(void *ctx)
 static ncclResult_t socket_listen(void *ctx, int dev, void *opaque, void **listen_comm)
 {
     ncclResult_t rc = check_device(dev);
-    return rc ? rc : tt_socket_net_listen(ctx, &found.netifs[dev], opaque, listen_comm);
+    return rc ? rc : tt_socket_net_listen(ctx, dev, &found.netifs[dev], opaque, listen_comm);
 }
 
 static ncclResult_t socket_connect(void *ctx, int dev, void *opaque, void **send_comm,

@@ -28,9 +28,10 @@ struct socket_context {
     struct tt_net_trust trust;
     bool sealed; /* TUTTI_NET_ENCRYPT */
     ncclProfilerCallback_t profiler;
-    pthread_mutex_t lock;                /* guards `connectors` */
-    struct socket_connector *connectors; /* owned: connections that are being made */
-    struct socket_port *port;            /* owned: where all listeners wait */
+    pthread_mutex_t lock;                      /* guards what follows */
+    struct socket_connector *connectors;       /* owned: connections that are being made */
+    struct socket_port *ports[SOCKET_DEVICES]; /* owned: where a device's listeners wait; NULL:
+                                                  nobody has listened there yet */
 };
 
 /* socket_port.c. NULL: out of memory. */
@@ -46,9 +47,10 @@ struct socket_handle {
 };
 _Static_assert(sizeof(struct socket_handle) <= NCCL_NET_HANDLE_MAXSIZE, "a handle holds it");
 
-/* socket_accept.c */
-ncclResult_t tt_socket_net_listen(struct socket_context *context, const struct tt_netif *netif,
-                                  void *opaque, void **listen_comm);
+/* socket_accept.c. Connections come in through the interface of the device, which is below
+ * SOCKET_DEVICES. */
+ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
+                                  const struct tt_netif *netif, void *opaque, void **listen_comm);
 ncclResult_t tt_socket_net_accept(void *listen_comm, void **recv_comm);
 ncclResult_t tt_socket_net_unlisten(void *listen_comm);
 /* socket_connect.c */

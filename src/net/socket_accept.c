@@ -54,9 +54,21 @@ ncclResult_t tt_socket_net_unlisten(void *listen_comm)
     return ncclSuccess;
 }
 
-ncclResult_t tt_socket_net_listen(struct socket_context *context, const struct tt_netif *netif,
-                                  void *opaque, void **listen_comm)
+/* The device's port, made when the first listener comes. NULL: out of memory. */
+static struct socket_port *port_of(struct socket_context *context, int dev)
 {
+    pthread_mutex_lock(&context->lock);
+    if (!context->ports[dev]) context->ports[dev] = tt_socket_port_create(context);
+    struct socket_port *port = context->ports[dev];
+    pthread_mutex_unlock(&context->lock);
+    return port;
+}
+
+ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
+                                  const struct tt_netif *netif, void *opaque, void **listen_comm)
+{
+    struct socket_port *port = port_of(context, dev);
+    if (!port) return tt_fail(ncclSystemError, "NET/Socket: out of memory for a listener");
     struct socket_listener *listener = tt_calloc(1, sizeof(*listener));
     if (!listener) return tt_fail(ncclSystemError, "NET/Socket: out of memory for a listener");
     listener->profiler = context->profiler;
@@ -68,7 +80,7 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, const struct t
     struct socket_handle handle = {.rank = context->trust.rank,
                                    .nlanes = (uint32_t)listener->nlanes};
     memcpy(handle.id, listener->id, sizeof(handle.id));
-    ncclResult_t rc = tt_socket_port_enter(context->port, &netif->addr, listener, &handle.addr);
+    ncclResult_t rc = tt_socket_port_enter(port, &netif->addr, listener, &handle.addr);
     if (rc) {
         tt_socket_net_unlisten(listener);
         return rc;

@@ -1,4 +1,4 @@
-/* Listeners of a communicator and the one socket they share. Private to the room. */
+/* Listeners of a communicator on one device and the one socket they share. Private to the room. */
 #pragma once
 
 #include "net/socket.h"

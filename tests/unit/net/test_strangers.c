@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/socket.h"
+#include "net/socket.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -118,6 +119,32 @@ static void damaged_handles_are_refused(void **state)
     pair_close(&pair);
 }
 
+/* Each device's connections come in through its own interface: here two addresses of loopback. */
+static void devices_listen_apart(void **state)
+{
+    struct pair pair;
+    struct tt_netif netifs[2] = {{.name = "lo"}, {.name = "lo"}};
+    void *listeners[2] = {NULL, NULL};
+    (void)state;
+    pair_open(&pair);
+    for (int dev = 0; dev < 2; dev++) {
+        char handle[NCCL_NET_HANDLE_MAXSIZE];
+        union tt_addr *want = &netifs[dev].addr;
+        want->v4.sin_family = AF_INET;
+        want->v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)dev);
+        assert_int_equal(
+            tt_socket_net_listen(pair.to.ctx, dev + 1, &netifs[dev], handle, &listeners[dev]),
+            ncclSuccess);
+        union tt_addr got = address_in(handle);
+        assert_int_equal(got.v4.sin_addr.s_addr, want->v4.sin_addr.s_addr);
+    }
+    pair_join(&pair);
+    works(&pair);
+    for (int dev = 0; dev < 2; dev++)
+        tt_net_socket.closeListen(listeners[dev]);
+    pair_close(&pair);
+}
+
 /* What is given up half-way is freed at the end (the leak sanitizer looks). */
 static void half_made_connections_are_freed(void **state)
 {
@@ -137,6 +164,7 @@ int main(void)
         cmocka_unit_test(another_key_is_refused),
         cmocka_unit_test(a_listener_that_is_gone_is_named),
         cmocka_unit_test(damaged_handles_are_refused),
+        cmocka_unit_test(devices_listen_apart),
         cmocka_unit_test(half_made_connections_are_freed),
     };
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
