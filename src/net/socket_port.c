@@ -1,6 +1,6 @@
-/* The one listening socket of a communicator and device: strangers and candidates, until they have proved
- * which listener they want. Polled by whoever accepts; nothing but the fixed-size messages of the
- * proof is read from a connection before that. */
+/* The one listening socket of a communicator and device: strangers and candidates, until they have
+ * proved which listener they want. Polled by whoever accepts; nothing but the fixed-size messages
+ * of the proof is read from a connection before that. */
 #include "net/socket_port.h"
 
 #include "base/clock.h"
