@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Adds up meson's test logs: names what failed or was skipped, closes with "N passed, N failed, N skipped".
+"""Adds up meson's test logs: names what failed, with its last words, or was skipped; closes with "N passed, N failed,
+N skipped".
 
 Exit status 1 when something failed, when nothing ran, or when root's tests of namespaces were skipped: root may make
 namespaces nearly everywhere, so a skip there hides a broken test.
 """
 import json, os, sys
+
+LAST_LINES = 40  # of a failed test: a log that is cut off above still tells what went wrong
 
 passed, failed, skipped = 0, [], []
 for path in sys.argv[1:]:
@@ -17,11 +20,13 @@ for path in sys.argv[1:]:
         elif row["result"] == "SKIP":
             skipped.append((name, (row.get("stdout") or "").strip().splitlines()[-1:]))
         else:
-            failed.append((name, row["result"]))
+            said = "\n".join((row.get(out) or "").strip() for out in ("stdout", "stderr")).strip()
+            failed.append((name, f"{row['result']}, status {row.get('returncode')}", said.splitlines()[-LAST_LINES:]))
 for name, why in skipped:
     print(f"skipped: {name} {why[0] if why else ''}")
-for name, result in failed:
+for name, result, said in failed:
     print(f"failed: {name} ({result})")
+    print("".join(f"    {line}\n" for line in said), end="")
 bad = bool(failed) or not passed
 if os.geteuid() == 0 and os.environ.get("CI"):
     hidden = [name for name, why in skipped if "namespaces" in name and why and "not allowed" in why[0]]
