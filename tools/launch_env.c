@@ -15,19 +15,47 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A port that nobody uses now; rank 0 opens it with address reuse a moment later. */
+/* A socket that keeps a port from everybody who lets the kernel choose one, connections included,
+ * while rank 0, which opens it with address reuse, still can. -1 where there is none. */
+static int hold_port(int *port_out)
+{
+    const int yes = 1;
+    const int no = 0;
+    union {
+        struct sockaddr sa;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } addr = {.v6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT}};
+    socklen_t len = sizeof(addr.v6);
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 &&
+        (setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) ||
+         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) || bind(fd, &addr.sa, len))) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd < 0) { /* a host without IPv6 */
+        addr.v4 = (struct sockaddr_in){.sin_family = AF_INET};
+        len = sizeof(addr.v4);
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd < 0) return -1;
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+        if (bind(fd, &addr.sa, len)) goto failed;
+    }
+    if (getsockname(fd, &addr.sa, &len)) goto failed;
+    *port_out = ntohs(addr.sa.sa_family == AF_INET6 ? addr.v6.sin6_port : addr.v4.sin_port);
+    return fd;
+failed:
+    close(fd);
+    return -1;
+}
+
+/* MASTER_PORT is the program's: it is free when the ranks start, and nobody holds it. */
 static int free_port(void)
 {
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_ANY)};
-    socklen_t len = sizeof(addr);
     int port = -1;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return -1;
-    if (!bind(fd, (struct sockaddr *)&addr, len) &&
-        !getsockname(fd, (struct sockaddr *)&addr, &len)) {
-        port = ntohs(addr.sin_port);
-    }
-    close(fd);
+    int fd = hold_port(&port);
+    if (fd >= 0) close(fd);
     return port;
 }
 
@@ -52,6 +80,7 @@ static bool make_secret(struct launch_env *env)
 bool launch_env_init(struct launch_env *env, const struct launch_options *options)
 {
     memset(env, 0, sizeof(*env));
+    env->id_port_fd = -1;
     char ours[6000];
     if (!tutti_library_path(ours, sizeof(ours))) return false;
     const char *theirs = getenv("LD_LIBRARY_PATH");
@@ -61,8 +90,9 @@ bool launch_env_init(struct launch_env *env, const struct launch_options *option
                          : options->nhosts > 0 ? options->hosts[0].name
                                                : "127.0.0.1";
     snprintf(env->master, sizeof(env->master), "%s", master);
+    env->id_port_fd = hold_port(&env->id_port);
     env->port = free_port();
-    if (env->port < 0 || !make_secret(env)) {
+    if (env->id_port_fd < 0 || env->port < 0 || !make_secret(env)) {
         fprintf(stderr, "tutti run: no port or no temporary file for the secret: %m\n");
         return false;
     }
@@ -71,6 +101,7 @@ bool launch_env_init(struct launch_env *env, const struct launch_options *option
 
 void launch_env_fini(struct launch_env *env)
 {
+    if (env->id_port_fd >= 0) close(env->id_port_fd);
     if (env->secret_file[0]) unlink(env->secret_file);
     explicit_bzero(env->secret, sizeof(env->secret));
 }
@@ -107,7 +138,7 @@ int launch_env_vars(const struct launch_env *env, const struct launch_place *pla
     add(&w, "MASTER_ADDR=%s", env->master);
     add(&w, "MASTER_PORT=%d", env->port);
     if (!getenv("NCCL_COMM_ID")) {
-        add(&w, v6 ? "NCCL_COMM_ID=[%s]:%d" : "NCCL_COMM_ID=%s:%d", env->master, env->port);
+        add(&w, v6 ? "NCCL_COMM_ID=[%s]:%d" : "NCCL_COMM_ID=%s:%d", env->master, env->id_port);
         if (place->host < 0) add(&w, "TUTTI_SECRET_FILE=%s", env->secret_file);
     }
     add(&w, "LD_LIBRARY_PATH=%s", env->libraries);

@@ -10,7 +10,9 @@
 
 struct launch_env { /* of the whole job; rank variables are made per rank */
     char master[160];
-    int port;
+    int port;             /* MASTER_PORT, for the program's own use */
+    int id_port;          /* of NCCL_COMM_ID; another one, so that both may be listened on */
+    int id_port_fd;       /* keeps it from others until launch_env_fini() */
     char secret_file[64]; /* mode 0600, removed by launch_env_fini() */
     char secret[65];
     char libraries[8192]; /* value of LD_LIBRARY_PATH */

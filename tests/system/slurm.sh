@@ -6,7 +6,8 @@ perf=$1
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 (umask 077 && head -c 32 /dev/urandom >"$folder/secret")
-port=$((20000 + $$ % 20000))
+# Below the ports that the kernel gives to others.
+port=$((20000 + $$ % 12000))
 libraries=$(dirname "$(dirname "$perf")")
 export NCCL_COMM_ID=127.0.0.1:$port TUTTI_SECRET_FILE=$folder/secret TUTTI_INIT_TIMEOUT=30
 export LD_LIBRARY_PATH=$libraries/src:$libraries/hostcuda

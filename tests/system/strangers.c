@@ -87,7 +87,7 @@ static void *run_rank(void *arg)
 
 int main(void)
 {
-    struct noise noise = {.port = 20000 + (int)(getpid() % 20000)};
+    struct noise noise = {.port = 20000 + (int)(getpid() % 12000)};
     struct rank_arg args[RANKS];
     pthread_t threads[RANKS];
     pthread_t noisy;

@@ -242,15 +242,17 @@ static void fixed_address(void **state)
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     (void)state;
     if (form != TEAM_PROCESSES) return;
+    /* Held with address reuse: rank 0 may listen there, and the kernel gives it to nobody else. */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     assert_int_equal(bind(fd, (struct sockaddr *)&addr, len), 0);
     getsockname(fd, (struct sockaddr *)&addr, &len);
-    close(fd); /* a port that was free a moment ago */
     snprintf(text, sizeof(text), "127.0.0.1:%d", ntohs(addr.sin_port));
     setenv("NCCL_COMM_ID", text, 1);
     setenv("NCCL_SOCKET_IFNAME", "lo", 1);
     struct team team = {.nranks = 5, .nids = 1, .timeout_sec = 30};
     team_run(&team, form, body_fixed);
     unsetenv("NCCL_COMM_ID");
+    close(fd);
     for (int r = 0; r < 5; r++) {
         if (team.reports[r].rc) print_message("rank %d: %s\n", r, team.reports[r].sentence);
         assert_int_equal(team.reports[r].rc, ncclSuccess);
