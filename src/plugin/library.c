@@ -93,21 +93,16 @@ void tt_library_close(struct tt_library *library)
     library->handle = NULL;
 }
 
-const void *tt_plugin_newest(const void *object)
-{
-    return object;
-}
-
-const void *tt_library_adopt(const struct tt_library *library, const struct tt_plugin_abi *abis,
-                             size_t nabis, struct tt_plugin_found *found_out)
+bool tt_library_find(const struct tt_library *library, const struct tt_plugin_abi *abis,
+                     size_t nabis, struct tt_plugin_found *found_out)
 {
     for (size_t i = 0; i < nabis; i++) {
         const void *object = dlsym(library->handle, abis[i].symbol);
         if (!object) continue;
         *found_out = (struct tt_plugin_found){abis[i].version, object};
-        return abis[i].adapt(object);
+        return true;
     }
-    return NULL;
+    return false;
 }
 
 /* ---- one library per process ---- */
@@ -125,40 +120,36 @@ static bool open_for(const struct tt_plugin_kind *kind, const char *net_library,
            tt_library_open(kind->label, kind->sub, kind->prefix, net_library, library);
 }
 
-static const void *load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
-                        const char *net_library)
+static bool load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
+                 const char *net_library)
 {
     struct tt_library *library = &slot->library;
-    if (!open_for(kind, net_library, library)) return NULL;
-    const void *table = tt_library_adopt(library, kind->abis, kind->nabis, &slot->found);
+    if (!open_for(kind, net_library, library)) return false;
     bool tells = !net_library || strcmp(library->path, net_library) != 0;
-    if (table) {
+    if (tt_library_find(library, kind->abis, kind->nabis, &slot->found)) {
         const char *name = *(const char *const *)slot->found.object;
         tt_info(kind->sub, "%s/Plugin: %s %s (v%d)", kind->label, kind->loaded,
                 name ? name : "without a name", slot->found.version);
         tt_info(kind->sub, "Successfully loaded external %s plugin %s", kind->noun, library->path);
-        return table;
+        return true;
     }
     if (tells) {
         tt_info(kind->sub, "External %s plugin %s is unsupported: it has no %s", kind->noun,
                 library->path, kind->abis[0].symbol);
     }
     tt_library_close(library);
-    return NULL;
+    return false;
 }
 
-const void *tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
-                              const char *net_library)
+bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
+                       const char *net_library)
 {
     pthread_mutex_lock(&slot->lock);
-    if (slot->users == 0 && !slot->failed) {
-        slot->table = load(kind, slot, net_library);
-        slot->failed = !slot->table;
-    }
-    const void *table = slot->failed ? NULL : slot->table;
-    if (table) slot->users++;
+    if (slot->users == 0 && !slot->failed) slot->failed = !load(kind, slot, net_library);
+    bool there = !slot->failed;
+    if (there) slot->users++;
     pthread_mutex_unlock(&slot->lock);
-    return table;
+    return there;
 }
 
 void tt_plugin_release(struct tt_plugin_slot *slot)

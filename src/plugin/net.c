@@ -25,7 +25,7 @@ enum {
 static const uint32_t net_sub = TT_LOG_INIT | TT_LOG_NET;
 
 static const struct tt_plugin_abi abis[] = {
-    {12, "ncclNetPlugin_v12", tt_plugin_newest},
+    {12, "ncclNetPlugin_v12"},
 };
 
 struct candidate {
@@ -82,12 +82,12 @@ static bool load(struct candidate *candidate)
     if (!tt_library_open("NET", net_sub, "libnccl-net", candidate->name[0] ? candidate->name : NULL,
                          library))
         return false;
-    candidate->table = tt_library_adopt(library, abis, TT_LEN(abis), &found);
-    if (!candidate->table) {
+    if (!tt_library_find(library, abis, TT_LEN(abis), &found)) {
         tt_info(net_sub, "External network plugin %s is unsupported", library->path);
         tt_library_close(library);
         return false;
     }
+    candidate->table = found.object;
     tt_info(net_sub, "NET/Plugin: Loaded net plugin %s (v%d)", candidate->table->name,
             found.version);
     tt_info(net_sub, "Successfully loaded external network plugin %s", library->path);

@@ -25,24 +25,19 @@ bool tt_library_open(const char *kind, uint32_t sub, const char *prefix, const c
                      struct tt_library *library_out);
 void tt_library_close(struct tt_library *library);
 
-/* One version of a kind's ABI. `adapt` turns the library's object into the newest table; what an
- * older version needs beyond that lives with the table, not in the file. */
+/* One version of a kind's ABI. */
 struct tt_plugin_abi {
     int version;
     const char *symbol;
-    /* NULL: out of memory (told) */
-    const void *(*adapt)(const void *object);
 };
 /* What a library was found to export. Every kind's object begins with the plugin's name. */
 struct tt_plugin_found {
     int version;
-    const void *object; /* as exported; borrowed from the library */
+    const void *object; /* the plugin's table, of that version's type; borrowed from the library */
 };
-/* The newest version that the library exports, as the newest table; NULL when it has none. */
-const void *tt_library_adopt(const struct tt_library *library, const struct tt_plugin_abi *abis,
-                             size_t nabis, struct tt_plugin_found *found_out);
-/* `adapt` of the newest version: the object is the table. */
-const void *tt_plugin_newest(const void *object);
+/* The newest version that the library exports. False, and *found_out untouched, when none. */
+bool tt_library_find(const struct tt_library *library, const struct tt_plugin_abi *abis,
+                     size_t nabis, struct tt_plugin_found *found_out);
 
 /* A kind of which a process has one library, shared by its communicators. Static storage. */
 struct tt_plugin_kind {
@@ -61,14 +56,14 @@ struct tt_plugin_slot {
     int users;
     bool failed; /* for good: nobody tries again */
     struct tt_library library;
-    struct tt_plugin_found found;
-    const void *table; /* borrowed from the library, or an adapter's */
+    struct tt_plugin_found found; /* does not change while there is a user */
 };
-/* The newest table of the kind's library, loaded at the first use; one user more. The net library
- * (a path, NULL: none) is searched when the kind has no file of its own. NULL: there is none. */
-const void *tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
-                              const char *net_library);
-/* One user less; the last one closes the library. */
+/* One user more of the kind's library, which is loaded at the first use. The net library (a path,
+ * NULL: none) is searched when the kind has no file of its own. False: there is none. Any thread.
+ */
+bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
+                       const char *net_library);
+/* One user less; the last one closes the library. Any thread. */
 void tt_plugin_release(struct tt_plugin_slot *slot);
 
 /* The logger that every plugin gets: one line of the debug log, never a format of the plugin's

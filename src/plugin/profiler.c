@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const struct tt_plugin_abi abis[] = {
-    {6, "ncclProfiler_v6", tt_plugin_newest},
+    {6, "ncclProfiler_v6"},
 };
 static const struct tt_plugin_kind kind = {
     .label = "PROFILER",
@@ -91,8 +91,8 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
 {
     const struct tt_member *member = config->member;
     *profiler_out = NULL;
-    const ncclProfiler_v6_t *table = tt_plugin_acquire(&kind, &profiler_slot, config->net_library);
-    if (!table) return;
+    if (!tt_plugin_acquire(&kind, &profiler_slot, config->net_library)) return;
+    const ncclProfiler_v6_t *table = profiler_slot.found.object;
     struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));
     const char *name = member->name && *member->name ? member->name : NULL;
     void *context = NULL;
@@ -181,7 +181,8 @@ ncclResult_t tt_prof_net_event(void **handle, int what, void *opaque, int64_t id
         *handle = tt_prof_start(step->profiler, step->mask, &descr);
         return ncclSuccess;
     }
-    const ncclProfiler_v6_t *table = profiler_slot.table; /* it has a user: the handle's owner */
+    const ncclProfiler_v6_t *table =
+        profiler_slot.found.object; /* it has a user: the handle's owner */
     if (!*handle || !table) return ncclSuccess;
     ncclProfilerEventStateArgs_v6_t args = {.netPlugin = {.data = data}};
     if (what == ncclProfilerNetEventUpdate || what == ncclProfilerNetEventUpdateAndStop)

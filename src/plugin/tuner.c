@@ -1,5 +1,5 @@
 /* A tuner plugin's instance. What it does wrong is said once; the caller then uses its own numbers.
- * Older versions of the table are seen through one adapter each (tuner_v<N>.c). */
+ * Versions of the table differ in tuner_abi.c alone. */
 #include "plugin/tuner.h"
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "nccl/tuner.h"
 #include "plugin/plugin.h"
-#include "plugin/tuner_old.h"
+#include "plugin/tuner_abi.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +18,9 @@
 enum { SPAN_BUCKETS = 320, SPAN_SUB_BITS = 3 };
 
 struct tt_tuner {
-    const ncclTuner_v6_t *table; /* borrowed from the library, or an adapter's */
-    const char *name;            /* as it was after init; borrowed from the library */
-    void *ctx;
+    struct tt_tuner_instance plugin;
+    const struct tt_tuner_abi *abi;    /* static */
+    const char *name;                  /* borrowed from the library */
     ncclTunerConstants_v6_t constants; /* the plugin may keep the pointer */
     ncclTunerConstants_v6_t edited;    /* as init left them */
     bool has_edited;
@@ -30,40 +30,9 @@ struct tt_tuner {
     bool told;
 };
 
-static const void *from_v5(const void *object)
-{
-    (void)object; /* an adapter's init gets it */
-    return &tt_tuner_from_v5;
-}
-
-static const void *from_v4(const void *object)
-{
-    (void)object;
-    return &tt_tuner_from_v4;
-}
-
-static const void *from_v3(const void *object)
-{
-    (void)object;
-    return &tt_tuner_from_v3;
-}
-
-static const void *from_v2(const void *object)
-{
-    (void)object;
-    return &tt_tuner_from_v2;
-}
-
-static const void *from_v1(const void *object)
-{
-    (void)object;
-    return &tt_tuner_from_v1;
-}
-
 static const struct tt_plugin_abi abis[] = {
-    {6, "ncclTunerPlugin_v6", tt_plugin_newest}, {5, "ncclTunerPlugin_v5", from_v5},
-    {4, "ncclTunerPlugin_v4", from_v4},          {3, "ncclTunerPlugin_v3", from_v3},
-    {2, "ncclTunerPlugin_v2", from_v2},          {1, "ncclTunerPlugin_v1", from_v1},
+    {6, "ncclTunerPlugin_v6"}, {5, "ncclTunerPlugin_v5"}, {4, "ncclTunerPlugin_v4"},
+    {3, "ncclTunerPlugin_v3"}, {2, "ncclTunerPlugin_v2"}, {1, "ncclTunerPlugin_v1"},
 };
 static const struct tt_plugin_kind kind = {
     .label = "TUNER",
@@ -133,22 +102,26 @@ const ncclTunerConstants_v6_t *tt_tuner_constants(const struct tt_tuner *tuner)
 
 static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 {
-    const void *object = tuner_slot.slot.found.object; /* its user is this instance */
-    struct tt_tuner_origin origin = {object, &tuner_slot.lone};
-    void *ctx = tuner->table != object ? &origin : NULL; /* an adapter finds its plugin there */
-    tuner->name = plugin_name(object);
+    struct tt_plugin_found found = tuner_slot.slot.found; /* its user is this instance */
+    tuner->plugin = (struct tt_tuner_instance){
+        .object = found.object,
+        .version = found.version,
+        .lone = &tuner_slot.lone,
+        .comm_id = config->comm_id,
+        .nranks = (size_t)config->nranks,
+        .nnodes = (size_t)config->nnodes,
+    };
+    tuner->abi = tt_tuner_abi(found.version);
+    tuner->name = plugin_name(found.object);
     tuner->domains =
         (ncclNvlDomainInfo_v6_t){config->nnodes, config->least_local, config->most_local};
     if (config->constants) tuner->constants = *config->constants;
-    if (!is_complete(object)) {
+    if (!is_complete(found.object)) {
         tt_info(kind.sub, "TUNER/Plugin: %s has no init or getCollInfo; going on without it",
                 tuner->name);
         return false;
     }
-    ncclResult_t rc =
-        tuner->table->init(&ctx, config->comm_id, (size_t)config->nranks, (size_t)config->nnodes,
-                           tt_plugin_log, &tuner->domains, &tuner->constants);
-    tuner->ctx = ctx;
+    ncclResult_t rc = tuner->abi->init(&tuner->plugin, &tuner->domains, &tuner->constants);
     if (rc) {
         tt_info(kind.sub, "TUNER/Plugin: %s: init returned %d; going on without it", tuner->name,
                 (int)rc);
@@ -160,15 +133,11 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner_out)
 {
     *tuner_out = NULL;
-    const ncclTuner_v6_t *table = tt_plugin_acquire(&kind, &tuner_slot.slot, config->net_library);
-    if (!table) return;
+    if (!tt_plugin_acquire(&kind, &tuner_slot.slot, config->net_library)) return;
     struct tt_tuner *tuner = tt_calloc(1, sizeof(*tuner));
-    if (tuner) {
-        tuner->table = table;
-        if (start(tuner, config)) {
-            *tuner_out = tuner;
-            return;
-        }
+    if (tuner && start(tuner, config)) {
+        *tuner_out = tuner;
+        return;
     }
     free(tuner);
     tt_plugin_release(&tuner_slot.slot);
@@ -235,9 +204,7 @@ ncclResult_t tt_tuner_ask(struct tt_tuner *tuner, const struct tt_tuner_query *q
 {
     uint64_t start_nsec = tt_now_nsec();
     *nchannels_out = 0;
-    ncclResult_t rc = tuner->table->getCollInfo(
-        tuner->ctx, (ncclFunc_t)query->func, query->bytes, query->nops, (float **)(void *)table,
-        TT_TUNER_ALGOS, TT_TUNER_PROTOS, query->registered, nchannels_out);
+    ncclResult_t rc = tuner->abi->ask(&tuner->plugin, query, table, nchannels_out);
     account(tuner, "getCollInfo", start_nsec, rc);
     return rc;
 }
@@ -246,11 +213,9 @@ size_t tt_tuner_chunk(struct tt_tuner *tuner, const struct tt_tuner_query *query
                       const struct tt_tuner_layout *layout, size_t chunk_bytes)
 {
     size_t wish = chunk_bytes;
-    if (!tuner->table->getChunkSize) return chunk_bytes;
+    if (!tt_tuner_has_chunk(&tuner->plugin)) return chunk_bytes;
     uint64_t start_nsec = tt_now_nsec();
-    ncclResult_t rc =
-        tuner->table->getChunkSize(tuner->ctx, (ncclFunc_t)query->func, query->bytes, layout->algo,
-                                   layout->proto, layout->nchannels, &wish);
+    ncclResult_t rc = tt_tuner_ask_chunk(&tuner->plugin, query, layout, &wish);
     account(tuner, "getChunkSize", start_nsec, rc);
     return rc || wish == 0 ? chunk_bytes : wish;
 }
@@ -264,7 +229,7 @@ void tt_tuner_close(struct tt_tuner *tuner)
             "TUNER/Plugin: %s was asked %llu times, p50 %.2f us, max %.2f us, %.1f us in all",
             stats.name, (unsigned long long)stats.asked, stats.p50_usec, stats.max_usec,
             stats.sum_usec);
-    if (tuner->table->finalize) tuner->table->finalize(tuner->ctx);
+    tuner->abi->finalize(&tuner->plugin);
     free(tuner);
     tt_plugin_release(&tuner_slot.slot);
 }
