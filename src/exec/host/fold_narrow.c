@@ -120,21 +120,8 @@ static inline float float_of_e5m2(uint32_t byte)
     return float_of(sign | (rest >= 0x7c ? special : magnitude));
 }
 
-static void widen_e4m3(float *dst, const void *src, size_t count)
-{
-    const uint8_t *byte = src;
-    for (size_t i = 0; i < count; i++)
-        dst[i] = float_of_e4m3(byte[i]);
-}
-
-static void widen_e5m2(float *dst, const void *src, size_t count)
-{
-    const uint8_t *byte = src;
-    for (size_t i = 0; i < count; i++)
-        dst[i] = float_of_e5m2(byte[i]);
-}
-
 struct fp8 {
+    float (*widen)(uint32_t byte);
     uint32_t shift;  /* mantissa bits to drop from fp32 */
     uint32_t rebias; /* difference of the exponents' biases, in place of the result */
     float magic;     /* its unit in the last place is the smallest subnormal */
@@ -142,8 +129,8 @@ struct fp8 {
     uint32_t most;   /* the largest finite number, as fp8 */
 };
 
-static const struct fp8 e4m3 = {20, (127 - 7) << 3, 0x1p14f, 0x3c800000, 0x7e};
-static const struct fp8 e5m2 = {21, (127 - 15) << 2, 0x1p7f, 0x38800000, 0x7b};
+static const struct fp8 e4m3 = {float_of_e4m3, 20, (127 - 7) << 3, 0x1p14f, 0x3c800000, 0x7e};
+static const struct fp8 e5m2 = {float_of_e5m2, 21, (127 - 15) << 2, 0x1p7f, 0x38800000, 0x7b};
 
 static inline uint32_t round_fp8(float number, const struct fp8 type)
 {
@@ -160,6 +147,15 @@ static inline uint32_t round_fp8(float number, const struct fp8 type)
 
 #define FP8_BLOCK 64
 
+/* The types are constants where these are inlined, so nothing is called or read from memory. */
+
+static inline void widen_fp8(float *dst, const void *src, size_t count, const struct fp8 type)
+{
+    const uint8_t *byte = src;
+    for (size_t i = 0; i < count; i++)
+        dst[i] = type.widen(byte[i]);
+}
+
 /* Round and pack in two loops: compilers vectorise either, not both in one. */
 static inline void narrow_fp8(uint8_t *restrict dst, const float *restrict src, size_t count,
                               const struct fp8 type)
@@ -174,9 +170,43 @@ static inline void narrow_fp8(uint8_t *restrict dst, const float *restrict src, 
     }
 }
 
+/* Sums of blocks of a constant size stay in registers; the end goes one by one. A block is complete
+ * before it is stored, so dst may be a or b. */
+static inline void sum_fp8(void *dst, const void *a, const void *b, size_t count,
+                           const struct fp8 type)
+{
+    const uint8_t *x = a, *y = b;
+    uint8_t *d = dst;
+    uint32_t block[FP8_BLOCK];
+    size_t at = 0;
+    for (; at + FP8_BLOCK <= count; at += FP8_BLOCK) {
+        for (size_t i = 0; i < FP8_BLOCK; i++)
+            block[i] = round_fp8(type.widen(x[at + i]) + type.widen(y[at + i]), type);
+        for (size_t i = 0; i < FP8_BLOCK; i++)
+            d[at + i] = (uint8_t)block[i];
+    }
+    for (; at < count; at++)
+        d[at] = (uint8_t)round_fp8(type.widen(x[at]) + type.widen(y[at]), type);
+}
+
+static void widen_e4m3(float *dst, const void *src, size_t count)
+{
+    widen_fp8(dst, src, count, e4m3);
+}
+
 static void narrow_e4m3(void *dst, const float *src, size_t count)
 {
     narrow_fp8(dst, src, count, e4m3);
+}
+
+static void sum_two_e4m3(void *dst, const void *a, const void *b, size_t count)
+{
+    sum_fp8(dst, a, b, count, e4m3);
+}
+
+static void widen_e5m2(float *dst, const void *src, size_t count)
+{
+    widen_fp8(dst, src, count, e5m2);
 }
 
 static void narrow_e5m2(void *dst, const float *src, size_t count)
@@ -184,38 +214,9 @@ static void narrow_e5m2(void *dst, const float *src, size_t count)
     narrow_fp8(dst, src, count, e5m2);
 }
 
-/* Sums of blocks of a constant size stay in registers; the end goes one by one. A block is complete
- * before it is stored, so dst may be a or b. */
-static void sum_two_e4m3(void *dst, const void *a, const void *b, size_t count)
-{
-    const uint8_t *x = a, *y = b;
-    uint8_t *d = dst;
-    uint32_t block[FP8_BLOCK];
-    size_t at = 0;
-    for (; at + FP8_BLOCK <= count; at += FP8_BLOCK) {
-        for (size_t i = 0; i < FP8_BLOCK; i++)
-            block[i] = round_fp8(float_of_e4m3(x[at + i]) + float_of_e4m3(y[at + i]), e4m3);
-        for (size_t i = 0; i < FP8_BLOCK; i++)
-            d[at + i] = (uint8_t)block[i];
-    }
-    for (; at < count; at++)
-        d[at] = (uint8_t)round_fp8(float_of_e4m3(x[at]) + float_of_e4m3(y[at]), e4m3);
-}
-
 static void sum_two_e5m2(void *dst, const void *a, const void *b, size_t count)
 {
-    const uint8_t *x = a, *y = b;
-    uint8_t *d = dst;
-    uint32_t block[FP8_BLOCK];
-    size_t at = 0;
-    for (; at + FP8_BLOCK <= count; at += FP8_BLOCK) {
-        for (size_t i = 0; i < FP8_BLOCK; i++)
-            block[i] = round_fp8(float_of_e5m2(x[at + i]) + float_of_e5m2(y[at + i]), e5m2);
-        for (size_t i = 0; i < FP8_BLOCK; i++)
-            d[at + i] = (uint8_t)block[i];
-    }
-    for (; at < count; at++)
-        d[at] = (uint8_t)round_fp8(float_of_e5m2(x[at]) + float_of_e5m2(y[at]), e5m2);
+    sum_fp8(dst, a, b, count, e5m2);
 }
 
 #define FP32_PAIRS                                                                                 \
