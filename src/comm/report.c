@@ -11,14 +11,20 @@
 
 #define RING_LINE 127
 #define TREE_LINE 1023
+#define BIRTH_LINE 320 /* a function's name and at most 12 numbers */
 
 static pthread_once_t version_once = PTHREAD_ONCE_INIT; /* one version line per process */
 
-static void version_info(void)
+static void version_line(enum tt_log_level level)
 {
-    tt_log_line(TT_LOG_INFO, (uint32_t)TT_LOG_ALL, __FILE__, __LINE__, __func__,
+    tt_log_line(level, (uint32_t)TT_LOG_ALL, __FILE__, __LINE__, __func__,
                 "NCCL version %d.%d.%d%s+cuda%d.%d", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH,
                 NCCL_SUFFIX, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+}
+
+static void version_info(void)
+{
+    version_line(TT_LOG_INFO);
     tt_log_line(TT_LOG_INFO, (uint32_t)TT_LOG_ALL, __FILE__, __LINE__, __func__,
                 "Tutti version 0.1.0");
     tt_info(TT_LOG_INIT, "cudaDriverVersion %d", CUDART_VERSION);
@@ -26,9 +32,7 @@ static void version_info(void)
 
 static void version_bare(void)
 {
-    tt_log_line(TT_LOG_VERSION, (uint32_t)TT_LOG_ALL, __FILE__, __LINE__, __func__,
-                "NCCL version %d.%d.%d%s+cuda%d.%d", NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH,
-                NCCL_SUFFIX, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
+    version_line(TT_LOG_VERSION);
 }
 
 void tt_report_version(const struct tt_comm *comm)
@@ -65,25 +69,35 @@ static struct where where_is(const struct tt_comm *comm)
     return (struct where){.nvml_index = card.nvml_index, .bus = bus_number(card.bus_id)};
 }
 
-void tt_report_start(const struct tt_comm *comm)
+/* Who is born, in the words of both lines: up to the key of a child, up to the id of a root. */
+static void describe(const struct tt_comm *comm, char line[BIRTH_LINE])
 {
-    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
     struct where at = where_is(comm);
     const struct tt_member *m = &comm->member;
+    int used =
+        snprintf(line, BIRTH_LINE, "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx ",
+                 comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
+                 (unsigned long)at.bus);
     if (comm->parent) {
-        tt_info(TT_LOG_INIT,
-                "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx parent %p "
-                "childCount %d color %d key %d- Init START",
-                comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
-                (unsigned long)at.bus, (const void *)comm->parent, (int)comm->parent->child_count,
-                comm->color, comm->key);
-        return;
+        snprintf(line + used, BIRTH_LINE - (size_t)used, "parent %p childCount %d color %d key %d",
+                 (const void *)comm->parent, (int)comm->parent->child_count, comm->color,
+                 comm->key);
+    } else {
+        snprintf(line + used, BIRTH_LINE - (size_t)used, "commId 0x%llx",
+                 (unsigned long long)m->comm_id);
     }
-    tt_info(TT_LOG_INIT,
-            "[Rank %d] %s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx commId 0x%llx "
-            "- Init START",
-            m->rank, comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
-            (unsigned long)at.bus, (unsigned long long)m->comm_id);
+}
+
+void tt_report_start(const struct tt_comm *comm)
+{
+    char line[BIRTH_LINE];
+    if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
+    describe(comm, line);
+    if (comm->parent) {
+        tt_info(TT_LOG_INIT, "%s- Init START", line);
+    } else {
+        tt_info(TT_LOG_INIT, "[Rank %d] %s - Init START", comm->member.rank, line);
+    }
 }
 
 static void report_timings(const struct tt_birth *birth)
@@ -102,23 +116,10 @@ static void report_timings(const struct tt_birth *birth)
 void tt_report_complete(const struct tt_birth *birth)
 {
     const struct tt_comm *comm = birth->comm;
+    char line[BIRTH_LINE];
     if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
-    struct where at = where_is(comm);
-    const struct tt_member *m = &comm->member;
-    if (comm->parent) {
-        tt_info(TT_LOG_INIT,
-                "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx parent %p "
-                "childCount %d color %d key %d - Init COMPLETE",
-                comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
-                (unsigned long)at.bus, (const void *)comm->parent, (int)comm->parent->child_count,
-                comm->color, comm->key);
-    } else {
-        tt_info(TT_LOG_INIT,
-                "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx commId 0x%llx - Init "
-                "COMPLETE",
-                comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
-                (unsigned long)at.bus, (unsigned long long)m->comm_id);
-    }
+    describe(comm, line);
+    tt_info(TT_LOG_INIT, "%s - Init COMPLETE", line);
     report_timings(birth);
 }
 
