@@ -1,20 +1,16 @@
 /* The collectives: fill one task, check, hand it on. */
 #include "api/calls.h"
 
+enum { NO_ROOT = -1 };
+static const ncclRedOp_t no_op = ncclSum; /* of what folds nothing */
+
 ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
                             ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                             cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_ALLREDUCE,
-                           .in = sendbuff,
-                           .out = recvbuff,
-                           .count = count,
-                           .type = datatype,
-                           .op = op,
-                           .root = -1,
+    struct tt_task task = {{TT_FUNC_ALLREDUCE, sendbuff, recvbuff, count, datatype, op, NO_ROOT},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "AllReduce");
 }
 
@@ -22,61 +18,37 @@ ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
                          ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
                          cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_REDUCE,
-                           .in = sendbuff,
-                           .out = recvbuff,
-                           .count = count,
-                           .type = datatype,
-                           .op = op,
-                           .root = root,
+    struct tt_task task = {{TT_FUNC_REDUCE, sendbuff, recvbuff, count, datatype, op, root},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "Reduce");
 }
 
 ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                             ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_BROADCAST,
-                           .in = sendbuff,
-                           .out = recvbuff,
-                           .count = count,
-                           .type = datatype,
-                           .root = root,
+    struct tt_task task = {{TT_FUNC_BROADCAST, sendbuff, recvbuff, count, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "Broadcast");
 }
 
 ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
                         ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_BROADCAST,
-                           .in = buff,
-                           .out = buff,
-                           .count = count,
-                           .type = datatype,
-                           .root = root,
+    struct tt_task task = {{TT_FUNC_BROADCAST, buff, buff, count, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "Broadcast");
 }
 
 ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
                             ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_ALLGATHER,
-                           .in = sendbuff,
-                           .out = recvbuff,
-                           .count = sendcount,
-                           .type = datatype,
-                           .root = -1,
-                           .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+    struct tt_task task = {
+        {TT_FUNC_ALLGATHER, sendbuff, recvbuff, sendcount, datatype, no_op, NO_ROOT},
+        .comm = (struct tt_comm *)comm,
+        .stream = stream};
     return tt_call(&task, "AllGather");
 }
 
@@ -84,61 +56,37 @@ ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t rec
                                 ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                 cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_REDUCESCATTER,
-                           .in = sendbuff,
-                           .out = recvbuff,
-                           .count = recvcount,
-                           .type = datatype,
-                           .op = op,
-                           .root = -1,
-                           .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+    struct tt_task task = {
+        {TT_FUNC_REDUCESCATTER, sendbuff, recvbuff, recvcount, datatype, op, NO_ROOT},
+        .comm = (struct tt_comm *)comm,
+        .stream = stream};
     return tt_call(&task, "ReduceScatter");
 }
 
 ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_ALLTOALL,
-                           .in = sendbuff,
-                           .out = recvbuff,
-                           .count = count,
-                           .type = datatype,
-                           .root = -1,
+    struct tt_task task = {{TT_FUNC_ALLTOALL, sendbuff, recvbuff, count, datatype, no_op, NO_ROOT},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "AlltoAll");
 }
 
 ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_GATHER,
-                           .in = sendbuff,
-                           .out = recvbuff,
-                           .count = count,
-                           .type = datatype,
-                           .root = root,
+    struct tt_task task = {{TT_FUNC_GATHER, sendbuff, recvbuff, count, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "Gather");
 }
 
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
                           ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_SCATTER,
-                           .in = sendbuff,
-                           .out = recvbuff,
-                           .count = count,
-                           .type = datatype,
-                           .root = root,
+    struct tt_task task = {{TT_FUNC_SCATTER, sendbuff, recvbuff, count, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "Scatter");
 }
 

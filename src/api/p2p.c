@@ -4,28 +4,18 @@
 ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
                        ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_SEND,
-                           .in = sendbuff,
-                           .count = count,
-                           .type = datatype,
-                           .root = peer,
+    struct tt_task task = {{TT_FUNC_SEND, sendbuff, NULL, count, datatype, ncclSum, peer},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "Send");
 }
 
 ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
                        ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {.func = TT_FUNC_RECV,
-                           .out = recvbuff,
-                           .count = count,
-                           .type = datatype,
-                           .root = peer,
+    struct tt_task task = {{TT_FUNC_RECV, NULL, recvbuff, count, datatype, ncclSum, peer},
                            .comm = (struct tt_comm *)comm,
-                           .stream = stream,
-                           .caller = __builtin_return_address(0)};
+                           .stream = stream};
     return tt_call(&task, "Recv");
 }
 

@@ -11,17 +11,18 @@ struct tt_comm;
 struct tt_plan; /* a communicator's memo, program cache and order; opaque */
 
 struct tt_task { /* one checked call */
-    enum tt_func func;
-    const void *in;
-    void *out;
-    size_t count;
-    ncclDataType_t type;
-    ncclRedOp_t op;
-    int root; /* peer for send and receive */
+    struct {     /* its arguments, in the order of the public functions */
+        enum tt_func func;
+        const void *in;
+        void *out;
+        size_t count; /* elements, of what the public function says */
+        ncclDataType_t type;
+        ncclRedOp_t op; /* ncclSum when nothing is folded */
+        int root;       /* -1 when there is none; peer for send and receive */
+    };
     struct tt_comm *comm;
     struct CUstream_st *stream;
-    const void *caller; /* return address, for reports */
-    bool logged;        /* somebody reads the log lines of operations */
+    bool logged; /* somebody reads the log lines of operations */
 };
 
 ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
