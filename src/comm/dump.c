@@ -42,15 +42,13 @@ static ncclResult_t machine_here(char **text_out)
 void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *agreed)
 {
     const struct tt_comm *comm = birth->comm;
-    int n = comm->member.nranks;
     int rank = comm->member.rank;
     bool plays = comm->topo.layout != NULL;
     char *text = NULL;
     if (is_asked(comm, "NCCL_TOPO_DUMP_FILE", "NCCL_TOPO_DUMP_FILE_RANK")) {
         int node = agreed->ranks[rank].node;
-        ncclResult_t rc = plays
-                              ? tt_topo_machine_dump(birth->machine, agreed->ranks, n, node, &text)
-                              : machine_here(&text);
+        ncclResult_t rc =
+            plays ? tt_topo_machine_dump(&birth->played, node, &text) : machine_here(&text);
         if (!rc) write_down("NCCL_TOPO_DUMP_FILE", text);
     }
     if (!is_asked(comm, "NCCL_GRAPH_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE_RANK")) return;
@@ -58,7 +56,7 @@ void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *ag
     if (!plays) {
         tt_warn("NCCL_GRAPH_DUMP_FILE: rings and trees over flat hosts have no graphs; nothing is "
                 "written (NCCL_TOPO_FILE gives them a machine)");
-    } else if (!tt_topo_machine_graphs(birth->machine, agreed->ranks, n, rank, &text)) {
+    } else if (!tt_topo_machine_graphs(&birth->played, rank, &text)) {
         write_down("NCCL_GRAPH_DUMP_FILE", text);
     }
 }

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "comm/fabric.h"
 #include "comm/reach.h"
 #include "device/device.h"
 #include "transport/transport.h"
@@ -58,24 +59,28 @@ static int channels_most(const ncclConfig_t *config)
     return most < config->maxCTAs ? most : config->maxCTAs;
 }
 
+static int channels_least(const ncclConfig_t *config)
+{
+    int least = channels_limit("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", 1);
+    return least > config->minCTAs ? least : config->minCTAs;
+}
+
 static int channels_wish(const ncclConfig_t *config)
 {
-    int wish = OWN_CHANNELS, most = channels_most(config);
-    int least = channels_limit("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", 1);
-    if (wish < least) wish = least;
-    if (wish < config->minCTAs) wish = config->minCTAs;
+    int most = channels_most(config), least = channels_least(config);
+    int wish = least > OWN_CHANNELS ? least : OWN_CHANNELS;
     return wish > most ? most : wish;
 }
 
-/* Room for the channels of a machine: as many as there may be, and slices that the control memory
- * has room for. What is not used is never touched. */
+/* Room for the channels of a machine: as many as there may be (NCCL raises to the least last), and
+ * slices that the control memory has room for. What is not used is never touched. */
 static void make_room(struct tt_comm *comm)
 {
-    int most = channels_most(&comm->config);
+    int most = channels_most(&comm->config), least = channels_least(&comm->config);
     struct tt_tune_env *tune = &comm->tune;
     int n = comm->member.nranks;
-    tune->nchannels = most;
-    while (tt_transport_inbox_bytes(n, most, tune->slice_bytes) > MACHINE_INBOX_BYTES &&
+    tune->nchannels = most > least ? most : least;
+    while (tt_transport_inbox_bytes(n, tune->nchannels, tune->slice_bytes) > MACHINE_INBOX_BYTES &&
            tune->slice_bytes > SLICE_LEAST)
         tune->slice_bytes /= 2;
 }
@@ -105,6 +110,7 @@ static ncclResult_t prepare(struct tt_birth *birth, struct tt_comm_record *recor
     comm->serves_range = true;
     rc = tt_record_fill(comm, record);
     record->machine = machine;
+    tt_fabric_fill(record);
     tt_tune_host_load(&comm->host, &record->tune);
     return rc;
 }
@@ -249,12 +255,12 @@ static ncclResult_t birth_steps(struct tt_birth *birth)
     if (rc) return rc;
     rc = tt_record_check(comm);
     if (!rc) rc = tt_record_agree(comm, &agreed);
+    if (!rc) rc = tt_fabric_agree(comm, &agreed);
     if (!rc) rc = settle(birth, &agreed);
     if (!rc) rc = start_watch(comm);
     if (rc) tt_bootstrap_fail(comm->bootstrap, rc, tt_last_error());
-    free(agreed.ranks);
-    tt_topo_file_free(birth->machine);
-    birth->machine = NULL;
+    tt_agreement_fini(&agreed);
+    tt_machine_forget(birth);
     return rc;
 }
 

@@ -5,6 +5,7 @@
 #include "comm/comm.h"
 #include "comm/record.h"
 #include "nccl/tuner.h"
+#include "topo/machine.h"
 
 struct tt_birth { /* one birth under way */
     struct tt_comm *comm;
@@ -14,6 +15,7 @@ struct tt_birth { /* one birth under way */
     struct tt_bootstrap *parent;
     struct tt_bootstrap_child child; /* salt and parent_ranks; the rest is filled in */
     struct tt_topo_file *machine;    /* owned; NULL: the devices play none */
+    struct tt_topo_machine played;   /* of all hosts; its hosts are owned, the rest borrowed */
     int flat_channels;               /* without a machine */
     /* seconds, for the log */
     double alloc_sec, bootstrap_sec, allgathers_sec, topo_sec, connections_sec, total_sec;
@@ -27,6 +29,7 @@ ncclResult_t tt_birth_run(struct tt_birth *birth);
  * Errors: ncclInvalidUsage with file and line; ranks that found different plans. */
 ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out);
 ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed);
+void tt_machine_forget(struct tt_birth *birth);
 /* Predict by the machine's links with what a tuner plugin left of the constants (NULL: untouched).
  * Without a machine nothing happens. Errors: as tt_gpu_model_make(). */
 ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants);

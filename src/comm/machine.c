@@ -64,7 +64,7 @@ static ncclResult_t compare_plans(struct tt_comm *comm, const struct tt_topo_pla
         if (all[r] != all[0]) {
             rc = tt_fail(ncclInvalidUsage,
                          "ranks 0 and %d found different rings in one machine file: their NCCL_ "
-                         "variables differ",
+                         "variables or configs differ",
                          r);
         }
     }
@@ -73,13 +73,12 @@ static ncclResult_t compare_plans(struct tt_comm *comm, const struct tt_topo_pla
 }
 
 /* What the GRAPH log says of this rank's host. */
-static void report_machine(const struct tt_birth *birth, const struct tt_agreement *agreed)
+static void report_machine(const struct tt_birth *birth)
 {
     char *text = NULL, *save = NULL;
-    int n = birth->comm->member.nranks;
-    int node = agreed->ranks[birth->comm->member.rank].node;
+    int host = birth->played.ranks[birth->comm->member.rank].node;
     if (!tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) return;
-    if (tt_topo_machine_text(birth->machine, agreed->ranks, n, node, &text)) return;
+    if (tt_topo_machine_text(&birth->played, host, &text)) return;
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
         tt_info(TT_LOG_GRAPH, "%s", line);
     free(text);
@@ -102,29 +101,103 @@ ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_
     return rc;
 }
 
+/* ---- the machines of all hosts ---- */
+
+static int given(int value)
+{
+    return value == NCCL_CONFIG_UNDEF_INT ? 0 : value;
+}
+
+static ncclResult_t play(struct tt_birth *birth, const struct tt_agreement *agreed)
+{
+    const struct tt_comm *comm = birth->comm;
+    struct tt_topo_host *hosts = tt_calloc((size_t)agreed->nnodes, sizeof(*hosts));
+    if (!hosts) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    for (int r = comm->member.nranks - 1; r >= 0; r--) {
+        int host = agreed->ranks[r].node;
+        hosts[host] = (struct tt_topo_host){.file = birth->machine,
+                                            .hash = tt_record_of(comm, r)->host_id,
+                                            .domain = agreed->domain[host]};
+    }
+    birth->played = (struct tt_topo_machine){
+        .hosts = hosts,
+        .nhosts = agreed->nnodes,
+        .ranks = agreed->ranks,
+        .nranks = comm->member.nranks,
+        .no_multicast = (agreed->flags & TT_RECORD_NVLS_OFF) != 0,
+        .no_collnet = true, /* no network that is loaded offers it */
+        .wishes = {.ctas_least = agreed->ctas_least,
+                   .ctas_most = comm->config.maxCTAs,
+                   .nvls_ctas = given(comm->config.nvlsCTAs),
+                   .net_peer_channels = given(comm->config.nChannelsPerNetPeer),
+                   .p2p_peers = given(comm->config.maxP2pPeers)},
+    };
+    return ncclSuccess;
+}
+
+void tt_machine_forget(struct tt_birth *birth)
+{
+    free((void *)(uintptr_t)birth->played.hosts);
+    tt_topo_file_free(birth->machine);
+    birth->played = (struct tt_topo_machine){0};
+    birth->machine = NULL;
+}
+
+/* ---- the plan ---- */
+
+static ncclResult_t make_plan(struct tt_birth *birth, const struct tt_agreement *agreed)
+{
+    const char *graphs = tt_param_str("NCCL_GRAPH_FILE");
+    bool own = graphs && *graphs; /* somebody's own channels: these or none */
+    uint32_t before = tt_log_expect(own ? 0 : TT_LOG_GRAPH);
+    struct tt_topo_plan *plan = &birth->comm->topo;
+    ncclResult_t rc = tt_topo_plan_from_machine(&birth->played, agreed->nchannels, plan);
+    (void)tt_log_expect(before);
+    if (!rc || own) return rc;
+    tt_info(TT_LOG_INIT | TT_LOG_GRAPH,
+            "NCCL_TOPO_FILE does not describe the devices of this communicator: rings and trees "
+            "over flat hosts");
+    return ncclSuccess;
+}
+
+/* Multicast that does not come up is done without, unless it was demanded. */
+static ncclResult_t start_multicast(struct tt_birth *birth, const struct tt_agreement *agreed)
+{
+    struct tt_comm *comm = birth->comm;
+    bool has = comm->topo.nvls_channels > 0;
+    if (agreed->flags & TT_RECORD_NVLS_OFF) return ncclSuccess;
+    tt_info(TT_LOG_INIT, "NVLS multicast support is %savailable on dev %d", has ? "" : "not ",
+            comm->member.device);
+    if (!has || !(agreed->flags & TT_RECORD_MULTICAST_BROKEN)) return ncclSuccess;
+    if (agreed->flags & TT_RECORD_NVLS_DEMANDED) {
+        return tt_fail(ncclUnhandledCudaError,
+                       "rank %d: NVLink multicast (NVLS) does not come up, and NCCL_NVLS_ENABLE=1 "
+                       "demands it; 2 goes to other transports",
+                       comm->member.rank);
+    }
+    tt_info(TT_LOG_INIT | TT_LOG_NVLS,
+            "NVLink multicast (NVLS) does not come up: going on with other transports");
+    birth->played.no_multicast = true;
+    tt_topo_plan_free(&comm->topo);
+    return make_plan(birth, agreed);
+}
+
 ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed)
 {
     struct tt_comm *comm = birth->comm;
-    struct tt_topo_plan *plan = &comm->topo;
     int n = comm->member.nranks;
-    ncclResult_t rc = ncclInvalidUsage;
+    ncclResult_t rc = ncclSuccess;
     if (birth->machine && agreed->same_machine) {
-        const char *graphs = tt_param_str("NCCL_GRAPH_FILE");
-        bool given = graphs && *graphs; /* somebody's own channels: these or none */
-        uint32_t before = tt_log_expect(given ? 0 : TT_LOG_GRAPH);
-        rc = tt_topo_plan_from_file(birth->machine, agreed->ranks, n, agreed->nchannels, plan);
-        (void)tt_log_expect(before);
-        if (rc && given) return rc;
-        if (!rc) report_machine(birth, agreed);
-        if (!rc) return n > 1 ? model_machine(comm) : ncclSuccess;
-        tt_info(
-            TT_LOG_INIT | TT_LOG_GRAPH,
-            "NCCL_TOPO_FILE does not describe the devices of this communicator: rings and trees "
-            "over flat hosts");
+        rc = play(birth, agreed);
+        if (!rc) rc = make_plan(birth, agreed);
+        if (!rc && comm->topo.layout) rc = start_multicast(birth, agreed);
+        if (rc) return rc;
+        if (comm->topo.layout) report_machine(birth);
+        if (comm->topo.layout) return n > 1 ? model_machine(comm) : ncclSuccess;
     } else if (birth->machine) {
         tt_info(TT_LOG_INIT | TT_LOG_GRAPH,
                 "NCCL_TOPO_FILE is not the same for all ranks: rings and trees over flat hosts");
     }
     int own = agreed->nchannels < birth->flat_channels ? agreed->nchannels : birth->flat_channels;
-    return tt_topo_plan_make(agreed->ranks, n, own, plan);
+    return tt_topo_plan_make(agreed->ranks, n, own, &comm->topo);
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "comm/fabric.h"
 #include "device/device.h"
 
 #include <assert.h>
@@ -53,7 +54,7 @@ static uint32_t own_flags(void)
     if (tt_param_bool("NCCL_SHM_DISABLE")) flags |= TT_RECORD_SHM_OFF;
     if (tt_param_bool("TUTTI_DETERMINISTIC")) flags |= TT_RECORD_DETERMINISTIC;
     if (tt_param_bool("NCCL_MULTI_RANK_GPU_ENABLE")) flags |= TT_RECORD_SHARED_DEVICE_OK;
-    return flags;
+    return flags | tt_fabric_flags();
 }
 
 const struct tt_comm_record *tt_record_of(const struct tt_comm *comm, int rank)
@@ -85,10 +86,22 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         .inbox_offset = range ? (uint64_t)((const char *)comm->inbox - range->base) : 0,
         .slice_bytes = (uint32_t)comm->tune.slice_bytes,
         .nchannels = comm->tune.nchannels,
+        .ctas_least = comm->config.minCTAs,
     };
     memcpy(record_out->bus_id, card.bus_id, sizeof(card.bus_id));
     memcpy(record_out->uuid, card.uuid, sizeof(card.uuid));
     return ncclSuccess;
+}
+
+int64_t tt_bus_number(const char *bus_id)
+{
+    char digits[17];
+    int n = 0;
+    for (; *bus_id && n < 16; bus_id++) {
+        if (*bus_id != ':' && *bus_id != '.') digits[n++] = *bus_id;
+    }
+    digits[n] = 0;
+    return strtoll(digits, NULL, 16);
 }
 
 /* ---- checks ---- */
@@ -195,6 +208,8 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
         if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
         if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
         if (record->machine != tt_record_of(comm, 0)->machine) agreed->same_machine = false;
+        if (!record->machine) agreed->any_machine = false;
+        if (record->ctas_least > agreed->ctas_least) agreed->ctas_least = record->ctas_least;
         if (record->tune != tt_record_of(comm, 0)->tune) agreed->same_tune = false;
         agreed->flags |= record->flags;
     }
@@ -211,6 +226,12 @@ static void count_least_local(const struct host *hosts, size_t slots, struct tt_
     }
 }
 
+void tt_agreement_fini(struct tt_agreement *agreed)
+{
+    free(agreed->ranks);
+    free(agreed->domain);
+}
+
 ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *agreement_out)
 {
     size_t n = (size_t)comm->member.nranks;
@@ -221,7 +242,8 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
                                   .nchannels = first->nchannels,
                                   .cores = first->cores,
                                   .same_tune = first->tune != 0,
-                                  .same_machine = first->machine != 0};
+                                  .same_machine = first->machine != 0,
+                                  .any_machine = true};
     agreed.ranks = tt_calloc(n, sizeof(*agreed.ranks));
     if (!hosts || !agreed.ranks) {
         free(hosts);

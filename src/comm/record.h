@@ -10,6 +10,13 @@ enum tt_record_flags {
     TT_RECORD_SHM_OFF = 2, /* NCCL_SHM_DISABLE */
     TT_RECORD_DETERMINISTIC = 4,
     TT_RECORD_SHARED_DEVICE_OK = 8, /* NCCL_MULTI_RANK_GPU_ENABLE */
+    TT_RECORD_NO_P2P_LEVEL = 16,    /* NCCL_P2P_LEVEL=LOC, or off */
+    TT_RECORD_MNNVL_OFF = 32,       /* NCCL_MNNVL_ENABLE=0 */
+    TT_RECORD_MNNVL_ALWAYS = 64,    /* NCCL_MNNVL_ENABLE=1 */
+    TT_RECORD_FABRIC_BROKEN = 128,  /* TUTTI_MACHINE_FAULTS */
+    TT_RECORD_NVLS_OFF = 256,       /* NCCL_NVLS_ENABLE=0 */
+    TT_RECORD_NVLS_DEMANDED = 512,  /* NCCL_NVLS_ENABLE=1 */
+    TT_RECORD_MULTICAST_BROKEN = 1024,
 };
 
 struct tt_comm_record {
@@ -26,7 +33,10 @@ struct tt_comm_record {
     uint64_t tune;    /* hash of the measured figures; 0: none */
     uint64_t machine; /* hash of the machine file; 0: none */
     uint32_t slice_bytes;
-    int32_t nchannels; /* the most this rank has room for */
+    int32_t nchannels;  /* the most this rank has room for */
+    int32_t ctas_least; /* config */
+    uint32_t fabric_clique;
+    uint64_t fabric_uuid; /* of the NVLink domain that the device is in; 0: none */
 };
 _Static_assert(sizeof(struct tt_comm_record) <= TT_RECORD_BYTES, "a record must fit its frame");
 
@@ -35,6 +45,9 @@ const struct tt_comm_record *tt_record_of(const struct tt_comm *comm, int rank);
 
 /* Fill this rank's record: inbox and range must be there. */
 ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *record_out);
+
+/* "0000:07:00.0" -> 0x7000, as logs have it. */
+int64_t tt_bus_number(const char *bus_id);
 
 /* Compare all records: versions, devices used twice.
  * Errors: ncclInvalidUsage naming both ranks. Equal on all ranks. */
@@ -50,6 +63,11 @@ struct tt_agreement { /* what all ranks derive alike */
     bool crowded;
     bool same_tune;             /* all ranks have the same measured figures */
     bool same_machine;          /* all ranks have read the same machine file */
+    bool any_machine;           /* all ranks have read one */
+    int ctas_least;             /* the most that some rank wants at least */
+    int *domain;                /* owned; by host: the first host of its NVLink domain */
+    int clique_size;            /* ranks of the own NVLink domain; 0: none */
     struct tt_topo_rank *ranks; /* owned; free() */
 };
+void tt_agreement_fini(struct tt_agreement *agreed);
 ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *agreement_out);

@@ -1,8 +1,10 @@
 /* Lines of a communicator's life as NCCL's users and tools know them (shapes: debug_log 6 and 7).
  * Fields keep their order and their separators; what is new stands in lines of its own. */
 #include "base/log.h"
+#include "base/param.h"
 #include "comm/init.h"
 #include "device/device.h"
+#include "net/net.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -44,18 +46,6 @@ void tt_report_version(const struct tt_comm *comm)
     }
 }
 
-/* "0000:07:00.0" -> 0x7000 */
-static int64_t bus_number(const char *bus_id)
-{
-    char digits[17];
-    int n = 0;
-    for (; *bus_id && n < 16; bus_id++) {
-        if (*bus_id != ':' && *bus_id != '.') digits[n++] = *bus_id;
-    }
-    digits[n] = 0;
-    return strtoll(digits, NULL, 16);
-}
-
 struct where {
     int nvml_index;
     int64_t bus;
@@ -66,7 +56,7 @@ static struct where where_is(const struct tt_comm *comm)
     struct tt_device_card card;
     memset(&card, 0, sizeof(card));
     if (tuttiHostDeviceCard(comm->member.device, &card)) return (struct where){0};
-    return (struct where){.nvml_index = card.nvml_index, .bus = bus_number(card.bus_id)};
+    return (struct where){.nvml_index = card.nvml_index, .bus = tt_bus_number(card.bus_id)};
 }
 
 /* Who is born, in the words of both lines: up to the key of a child, up to the id of a root. */
@@ -192,14 +182,48 @@ static void report_neighbours(const struct tt_topo_plan *plan, int rank)
     }
 }
 
+/* Nodes are hosts, or what the machine's graph makes of them. */
+static void report_nodes(const struct tt_comm *comm, const struct tt_agreement *agreed)
+{
+    const struct tt_topo_layout *layout = comm->topo.layout;
+    const struct tt_member *m = &comm->member;
+    int nodes = agreed->nnodes, ranks = agreed->local_ranks, before = agreed->local_rank;
+    if (layout) {
+        nodes = layout->nnodes;
+        ranks = before = 0;
+        for (int r = 0; r < m->nranks; r++) {
+            if (layout->node_of[r] != layout->node_of[m->rank]) continue;
+            before += r < m->rank;
+            ranks++;
+        }
+    }
+    tt_info(TT_LOG_INIT, "comm %p rank %d nRanks %d nNodes %d localRanks %d localRank %d MNNVL %d",
+            (const void *)comm, m->rank, m->nranks, nodes, ranks, before, agreed->clique_size > 0);
+}
+
+/* Collective networks come with network plugins, and none that is loaded offers one. */
+static void report_collnet(const struct tt_comm *comm, const struct tt_agreement *agreed)
+{
+    const struct tt_topo_layout *layout = comm->topo.layout;
+    int nodes = layout ? layout->nnodes : agreed->nnodes;
+    int64_t threshold = tt_param_int("NCCL_COLLNET_NODE_THRESHOLD");
+    if (comm->config.collnetEnable != 1) return;
+    if (nodes < threshold) {
+        tt_info(TT_LOG_INIT, "CollNet is off: %d node%s, NCCL_COLLNET_NODE_THRESHOLD is %lld",
+                nodes, nodes == 1 ? "" : "s", (long long)threshold);
+    } else {
+        tt_info(TT_LOG_INIT, "CollNet is off: the network %s does not offer it",
+                comm->net ? comm->net->name : "(none)");
+    }
+}
+
 void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed)
 {
     const struct tt_topo_plan *plan = &comm->topo;
     const struct tt_member *m = &comm->member;
     if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT | TT_LOG_GRAPH | TT_LOG_TUNING | TT_LOG_ENV)) return;
-    tt_info(TT_LOG_INIT, "comm %p rank %d nRanks %d nNodes %d localRanks %d localRank %d MNNVL 0",
-            (const void *)comm, m->rank, m->nranks, agreed->nnodes, agreed->local_ranks,
-            agreed->local_rank);
+    report_nodes(comm, agreed);
+    report_collnet(comm, agreed);
     for (int c = 0; c < plan->nchannels && m->rank == 0; c++)
         report_ring(plan, c);
     report_trees(plan, m->rank);

@@ -53,9 +53,11 @@ static struct nets_of nets_of(const struct tt_topo_system *system, const struct 
 }
 
 /* Channels for messages to a peer on another node. */
-static int channels_over_net(const struct tt_topo_system *system, const struct tt_topo_node *gpu)
+static int channels_over_net(const struct tt_topo_system *system, const struct tt_topo_node *gpu,
+                             const struct tt_topo_wishes *wishes)
 {
-    int64_t wish = tt_param_int("NCCL_NCHANNELS_PER_NET_PEER");
+    int64_t wish = wishes ? wishes->net_peer_channels : 0;
+    if (wish <= 0) wish = tt_param_int("NCCL_NCHANNELS_PER_NET_PEER");
     if (wish > 0) return wish < TT_MAX_CHANNELS ? (int)wish : TT_MAX_CHANNELS;
     int64_t per_channel = tt_param_int("NCCL_P2P_PER_CHANNEL_NET_BW");
     struct nets_of nets = nets_of(system, gpu);
@@ -79,7 +81,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-static int p2p_channels(const struct tt_topo_system *system, bool inter)
+static int p2p_channels(const struct tt_topo_system *system, bool inter,
+                        const struct tt_topo_wishes *wishes)
 {
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
     int count = TT_MAX_CHANNELS;
@@ -87,7 +90,7 @@ static int p2p_channels(const struct tt_topo_system *system, bool inter)
         for (int p = 0; p < gpus->count; p++) {
             if (p != g) count = least(count, channels_inside(gpus->node[g], gpus->node[p]));
         }
-        if (inter) count = least(count, channels_over_net(system, gpus->node[g]));
+        if (inter) count = least(count, channels_over_net(system, gpus->node[g], wishes));
     }
     return count;
 }
@@ -103,7 +106,8 @@ static float least_net_bw(const struct tt_topo_system *system)
     return bw;
 }
 
-static void fill_facts(struct tt_topo_domain *domain, const struct tt_topo_system *system)
+static void fill_facts(struct tt_topo_domain *domain, const struct tt_topo_system *system,
+                       const struct tt_topo_wishes *wishes)
 {
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
     const struct tt_topo_list *cpus = &system->list[TT_NODE_CPU];
@@ -122,21 +126,30 @@ static void fill_facts(struct tt_topo_domain *domain, const struct tt_topo_syste
         domain->cc_least = least(domain->cc_least, cc);
         if (cc > domain->cc_most) domain->cc_most = cc;
     }
-    domain->p2p_channels = p2p_channels(system, domain->inter);
+    domain->p2p_channels = p2p_channels(system, domain->inter, wishes);
     domain->net_bw = least_net_bw(system);
 }
 
 /* ---- its graphs ---- */
 
-static bool is_wanted(const struct tt_topo_domain *domain, enum tt_graph_kind kind)
+/* Multicast: a switch with it, two GPUs at least, and a GPU for each rank. */
+static bool has_multicast(const struct tt_topo_system *system, const struct tt_topo_domain *domain)
 {
-    bool collnet = domain->inter && tt_param_int("NCCL_COLLNET_ENABLE") > 0;
+    const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
+    bool able = domain->nranks > 1 && domain->nvswitch && domain->cc_least >= 90;
+    for (int g = 0; g < gpus->count && able; g++)
+        able = gpus->node[g]->dev->ngpus == 1;
+    return able && tt_param_int("NCCL_NVLS_ENABLE") != 0;
+}
+
+static bool is_wanted(const struct tt_topo_domain *domain, const struct tt_topo_system *system,
+                      const struct tt_topo_options *options, enum tt_graph_kind kind)
+{
+    bool collnet = domain->inter && !options->no_collnet && tt_param_int("NCCL_COLLNET_ENABLE") > 0;
     switch (kind) {
     case TT_GRAPH_CHAIN:
     case TT_GRAPH_DIRECT: return collnet;
-    case TT_GRAPH_NVLS:
-        return tt_param_int("NCCL_NVLS_ENABLE") != 0 && domain->nranks > 1 && domain->nvswitch &&
-               domain->cc_least >= 90;
+    case TT_GRAPH_NVLS: return !options->no_multicast && has_multicast(system, domain);
     default: return true;
     }
 }
@@ -164,7 +177,8 @@ static ncclResult_t fill_graph(struct tt_topo_system *system, const struct tt_xm
     return rc || graph->nchannels ? rc : tt_search_run(system, request, graph);
 }
 
-static ncclResult_t fill_graphs(struct tt_topo_domain *domain, struct tt_topo_system *system)
+static ncclResult_t fill_graphs(struct tt_topo_domain *domain, struct tt_topo_system *system,
+                                const struct tt_topo_options *options)
 {
     static const enum tt_graph_kind kinds[] = {TT_GRAPH_RING, TT_GRAPH_TREE, TT_GRAPH_CHAIN,
                                                TT_GRAPH_DIRECT, TT_GRAPH_NVLS};
@@ -176,7 +190,7 @@ static ncclResult_t fill_graphs(struct tt_topo_domain *domain, struct tt_topo_sy
     for (size_t k = 0; k < TT_LEN(kinds) && !rc; k++) {
         struct tt_topo_graph *graph = &domain->graph[kinds[k]];
         graph->kind = kinds[k];
-        if (!is_wanted(domain, kinds[k])) continue;
+        if (!is_wanted(domain, system, options, kinds[k])) continue;
         if (!tt_graph_init(graph, kinds[k], domain->nranks)) {
             rc = tt_fail(ncclSystemError, "topology: out of memory for a graph");
             continue;
@@ -190,7 +204,7 @@ static ncclResult_t fill_graphs(struct tt_topo_domain *domain, struct tt_topo_sy
 }
 
 static ncclResult_t domain_init(struct tt_topo_domain *domain, struct tt_topo_system *system,
-                                bool inter)
+                                const struct tt_topo_options *options, bool inter)
 {
     domain->nranks = system->list[TT_NODE_GPU].count;
     domain->inter = inter;
@@ -198,8 +212,8 @@ static ncclResult_t domain_init(struct tt_topo_domain *domain, struct tt_topo_sy
     domain->device = tt_calloc((size_t)domain->nranks, sizeof(uint64_t));
     if (!domain->rank || !domain->device)
         return tt_fail(ncclSystemError, "topology: out of memory for a domain");
-    fill_facts(domain, system);
-    return fill_graphs(domain, system);
+    fill_facts(domain, system, options->wishes);
+    return fill_graphs(domain, system, options);
 }
 
 /* ---- all of them ---- */
@@ -245,11 +259,11 @@ struct split { /* a machine about to be cut into domains */
 static ncclResult_t make_domain(const struct split *split, int first, bool inter,
                                 struct tt_topo_domain *domain)
 {
-    if (split->ndomains == 1) return domain_init(domain, split->whole, inter);
+    if (split->ndomains == 1) return domain_init(domain, split->whole, split->options, inter);
     struct tt_topo_system *system = NULL;
     ncclResult_t rc = trimmed(split->file, split->options, split->domain, first, &system);
     if (rc) return rc;
-    rc = domain_init(domain, system, inter);
+    rc = domain_init(domain, system, split->options, inter);
     tt_topo_system_free(system);
     return rc;
 }

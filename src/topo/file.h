@@ -29,3 +29,6 @@ uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key);
 /* What a run with one process per GPU has after all ranks gave their part: rank by rank, own GPU
  * and all NICs, merged. NULL when memory is short. */
 struct tt_xml_node *tt_topo_fuse(const struct tt_xml_node *root);
+/* Make host number `index` of an NVLink domain distinct: guids of equal files differ by host.
+ * False when memory is short. */
+bool tt_topo_distinct(struct tt_xml_node *node, int index);

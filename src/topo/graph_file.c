@@ -68,40 +68,34 @@ static bool add_net(struct tt_xml_node *channel, uint64_t id)
     return net && set_id(net, id);
 }
 
-struct printer {
-    const struct tt_topo_domain *domain;
-    int first; /* added to ranks */
-};
-
-static bool add_gpu(struct tt_xml_node *channel, const struct printer *printer, int rank)
+static bool add_gpu(struct tt_xml_node *channel, const struct tt_topo_node_place *place, int rank)
 {
     struct tt_xml_node *gpu = tt_xml_add(channel, "gpu");
-    const struct tt_topo_domain *domain = printer->domain;
-    int place = 0;
-    while (place + 1 < domain->nranks && domain->rank[place] != rank) {
-        place++;
+    const struct tt_topo_domain *domain = place->domain;
+    int at = 0;
+    while (at + 1 < domain->nranks && domain->rank[at] != rank) {
+        at++;
     }
-    return gpu && set_id(gpu, domain->device[place]) &&
-           set_integer(gpu, "rank", rank + printer->first);
+    return gpu && set_id(gpu, domain->device[at]) &&
+           set_integer(gpu, "rank", tt_topo_rank_at(place, rank));
 }
 
-static bool add_channel(struct tt_xml_node *parent, const struct printer *printer,
+static bool add_channel(struct tt_xml_node *parent, const struct tt_topo_node_place *place,
                         const struct tt_topo_graph *graph, int c)
 {
     struct tt_xml_node *channel = tt_xml_add(parent, "channel");
     bool nvls = graph->kind == TT_GRAPH_NVLS;
     bool done = channel != NULL;
-    bool inter = printer->domain->inter;
+    bool inter = place->domain->inter;
     if (inter) done = done && add_net(channel, graph->inter[c].first);
     for (int p = 0; p < (nvls ? 1 : graph->ngpus) && done; p++) {
-        done =
-            add_gpu(channel, printer, graph->intra[(size_t)c * (size_t)graph->ngpus + (size_t)p]);
+        done = add_gpu(channel, place, graph->intra[(size_t)c * (size_t)graph->ngpus + (size_t)p]);
     }
     if (inter) done = done && add_net(channel, nvls ? graph->inter[c].first : graph->inter[c].last);
     return done;
 }
 
-static bool add_graph(struct tt_xml_node *root, const struct printer *printer,
+static bool add_graph(struct tt_xml_node *root, const struct tt_topo_node_place *place,
                       const struct tt_topo_graph *graph)
 {
     struct tt_xml_node *node = tt_xml_add(root, "graph");
@@ -116,20 +110,19 @@ static bool add_graph(struct tt_xml_node *root, const struct printer *printer,
                 tt_xml_set(node, "typeinter", way_word(graph->type_inter)) &&
                 set_integer(node, "samechannels", graph->same_channels);
     for (int c = 0; c < graph->nchannels && done; c++)
-        done = add_channel(node, printer, graph, c);
+        done = add_channel(node, place, graph, c);
     return done;
 }
 
-ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, int first, char **text_out)
+ncclResult_t tt_topo_graphs_print(const struct tt_topo_node_place *place, char **text_out)
 {
-    const struct printer printer = {domain, first};
     static const enum tt_graph_kind order[] = {TT_GRAPH_RING, TT_GRAPH_TREE, TT_GRAPH_DIRECT,
                                                TT_GRAPH_CHAIN, TT_GRAPH_NVLS};
     struct tt_xml_node *root = tt_xml_add(NULL, "graphs");
     bool done = root && tt_xml_set(root, "version", "1");
     ncclResult_t rc = ncclSuccess;
     for (size_t k = 0; k < TT_LEN(order) && done && !rc; k++) {
-        const struct tt_topo_graph *graph = &domain->graph[order[k]];
+        const struct tt_topo_graph *graph = &place->domain->graph[order[k]];
         if (graph->nchannels == 0) continue;
         if (!way_word(graph->type_intra) || !way_word(graph->type_inter)) {
             rc = tt_fail(ncclInvalidUsage,
@@ -138,7 +131,7 @@ ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, int first
                          tt_topo_way_name(graph->type_intra), tt_topo_way_name(graph->type_inter),
                          tt_graph_kind_name(graph->kind));
         } else {
-            done = add_graph(root, &printer, graph);
+            done = add_graph(root, place, graph);
         }
     }
     char *text = done && !rc ? tt_xml_print(root) : NULL;

@@ -12,18 +12,19 @@
 
 static int first_rank(const struct tt_topo_node_place *place)
 {
-    int first = place->domain->rank[0];
+    int first = tt_topo_rank_at(place, place->domain->rank[0]);
     for (int k = 1; k < place->domain->nranks; k++) {
-        if (place->domain->rank[k] < first) first = place->domain->rank[k];
+        int rank = tt_topo_rank_at(place, place->domain->rank[k]);
+        if (rank < first) first = rank;
     }
-    return first + place->rank_offset;
+    return first;
 }
 
 static ncclResult_t claim(struct tt_topo_layout *layout, const struct tt_topo_node_place *place,
                           int number)
 {
     for (int k = 0; k < place->domain->nranks; k++) {
-        int rank = place->domain->rank[k] + place->rank_offset;
+        int rank = tt_topo_rank_at(place, place->domain->rank[k]);
         if (rank < 0 || rank >= layout->nranks || layout->node_of[rank] >= 0) {
             return tt_fail(ncclInvalidArgument,
                            "topology: rank %d of %d is out of range or on two nodes", rank,
@@ -52,7 +53,7 @@ static ncclResult_t order_nodes(struct tt_topo_layout *layout,
     for (int v = 0; v < nodes->count; v++) {
         const struct tt_topo_node_place *place = nodes->place[v];
         for (int k = 0; k < place->domain->nranks; k++)
-            layout->node_of[place->domain->rank[k] + place->rank_offset] = v;
+            layout->node_of[tt_topo_rank_at(place, place->domain->rank[k])] = v;
     }
     return ncclSuccess;
 }
@@ -139,7 +140,8 @@ static int log2_floor(int value)
     return log;
 }
 
-static ncclResult_t join(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes)
+static ncclResult_t join(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
+                         const struct tt_topo_wishes *wishes)
 {
     int base =
         least(layout->graph[TT_GRAPH_RING].nchannels, layout->graph[TT_GRAPH_TREE].nchannels);
@@ -151,20 +153,18 @@ static ncclResult_t join(struct tt_topo_layout *layout, const struct tt_layout_n
     rc = tt_layout_trees(layout, nodes, base);
     if (rc) return rc;
     int per_peer = TT_MAX_CHANNELS;
-    float net_bw = nodes->place[0]->domain->net_bw;
-    for (int v = 0; v < nodes->count; v++) {
-        const struct tt_topo_domain *domain = nodes->place[v]->domain;
-        per_peer = least(per_peer, domain->p2p_channels);
-        if (domain->net_bw < net_bw) net_bw = domain->net_bw;
-    }
-    tt_layout_channels(layout, base);
-    tt_layout_p2p_channels(layout, per_peer);
-    return tt_layout_nvls(layout, nodes, net_bw);
+    for (int v = 0; v < nodes->count; v++)
+        per_peer = least(per_peer, nodes->place[v]->domain->p2p_channels);
+    tt_layout_channels(layout, wishes, base);
+    tt_layout_p2p_channels(layout, wishes, per_peer);
+    return tt_layout_nvls(layout, nodes, wishes);
 }
 
 ncclResult_t tt_topo_layout_make(const struct tt_topo_node_place *places, int nplaces,
+                                 const struct tt_topo_wishes *wishes,
                                  struct tt_topo_layout **layout_out)
 {
+    static const struct tt_topo_wishes none;
     struct tt_topo_layout *layout = tt_calloc(1, sizeof(*layout));
     struct tt_layout_nodes nodes = {.place = tt_calloc((size_t)nplaces, sizeof(*nodes.place))};
     ncclResult_t rc = ncclSuccess;
@@ -181,7 +181,7 @@ ncclResult_t tt_topo_layout_make(const struct tt_topo_node_place *places, int np
     rc = order_nodes(layout, places, &nodes);
     if (rc) goto out;
     agree(layout, &nodes);
-    rc = join(layout, &nodes);
+    rc = join(layout, &nodes, wishes ? wishes : &none);
     if (rc) goto out;
     *layout_out = layout;
     layout = NULL;

@@ -14,8 +14,8 @@ static inline int tt_layout_rank(const struct tt_topo_node_place *place, enum tt
                                  int channel, int position)
 {
     const struct tt_topo_graph *graph = &place->domain->graph[kind];
-    return graph->intra[(size_t)channel * (size_t)graph->ngpus + (size_t)position] +
-           place->rank_offset;
+    int rank = graph->intra[(size_t)channel * (size_t)graph->ngpus + (size_t)position];
+    return tt_topo_rank_at(place, rank);
 }
 
 /* rings.c, layout_trees.c: the first `nchannels` channels' rings, and twice as many trees, one
@@ -26,9 +26,14 @@ ncclResult_t tt_layout_trees(struct tt_topo_layout *layout, const struct tt_layo
                              int nchannels);
 
 /* channels.c: how many channels, once graphs are agreed upon and `base` of them are placed. */
-void tt_layout_channels(struct tt_topo_layout *layout, int base);
-void tt_layout_p2p_channels(struct tt_topo_layout *layout, int per_peer);
+void tt_layout_channels(struct tt_topo_layout *layout, const struct tt_topo_wishes *wishes,
+                        int base);
+void tt_layout_p2p_channels(struct tt_topo_layout *layout, const struct tt_topo_wishes *wishes,
+                            int per_peer);
+/* A number of channels: what the config says, else the variable if it says something, else
+ * `fallback`. */
+int tt_layout_limit(int wish, const char *variable, int fallback);
 
-/* layout_nvls.c. `net_bw`, GB/s: least over the ranks. */
+/* layout_nvls.c. */
 ncclResult_t tt_layout_nvls(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
-                            float net_bw);
+                            const struct tt_topo_wishes *wishes);

@@ -86,25 +86,29 @@ static int within(int64_t value, int64_t low, int64_t high)
     return (int)(value > high ? high : value);
 }
 
-static int channel_limit(const char *name, int fallback)
+static float least_net_bw(const struct tt_layout_nodes *nodes)
 {
-    int64_t value = tt_param_int(name);
-    return value > 0 ? within(value, 1, TT_MAX_CHANNELS) : fallback;
+    float bw = nodes->place[0]->domain->net_bw;
+    for (int v = 1; v < nodes->count; v++) {
+        if (nodes->place[v]->domain->net_bw < bw) bw = nodes->place[v]->domain->net_bw;
+    }
+    return bw;
 }
 
-static void set_sizes(struct tt_topo_layout *layout, float net_bw)
+static void set_sizes(struct tt_topo_layout *layout, const struct tt_topo_wishes *wishes,
+                      float net_bw)
 {
     struct sizes sizes = sizes_for(layout, net_bw);
-    int64_t channels = tt_param_int("NCCL_NVLS_NCHANNELS");
     int64_t tree_chunk = tt_param_int("NCCL_NVLSTREE_MAX_CHUNKSIZE");
-    if (channels > 0) sizes.channels = within(channels, 1, TT_MAX_CHANNELS);
+    sizes.channels = tt_layout_limit(wishes->nvls_ctas, "NCCL_NVLS_NCHANNELS", sizes.channels);
     if (tt_param_is_set("NCCL_NVLS_CHUNKSIZE")) {
         sizes.chunk = within(tt_param_int("NCCL_NVLS_CHUNKSIZE"), 1, INT32_MAX);
     }
     if (tree_chunk > 0) sizes.tree_chunk = within(tree_chunk, 1, INT32_MAX);
     if (sizes.tree_chunk < 0) sizes.tree_chunk = layout->nnodes >= 4 ? 64 * KIB : sizes.chunk;
-    layout->nvls_channels = within(sizes.channels, channel_limit("NCCL_MIN_CTAS", 1),
-                                   channel_limit("NCCL_MAX_CTAS", TT_MAX_CHANNELS));
+    layout->nvls_channels =
+        within(sizes.channels, tt_layout_limit(wishes->ctas_least, "NCCL_MIN_CTAS", 1),
+               tt_layout_limit(wishes->ctas_most, "NCCL_MAX_CTAS", TT_MAX_CHANNELS));
     layout->nvls_chunk_bytes = sizes.chunk;
     layout->nvls_tree_chunk_bytes = sizes.tree_chunk;
 }
@@ -150,7 +154,7 @@ static void fill_places(struct tt_topo_layout *layout, const struct heads *heads
 }
 
 ncclResult_t tt_layout_nvls(struct tt_topo_layout *layout, const struct tt_layout_nodes *nodes,
-                            float net_bw)
+                            const struct tt_topo_wishes *wishes)
 {
     if (layout->graph[TT_GRAPH_NVLS].nchannels == 0) return ncclSuccess;
     struct heads *heads = tt_calloc((size_t)nodes->count, sizeof(*heads));
@@ -165,7 +169,7 @@ ncclResult_t tt_layout_nvls(struct tt_topo_layout *layout, const struct tt_layou
         find_heads(nodes->place[v], &heads[v]);
         if (heads[v].count < layout->nvls_heads) layout->nvls_heads = heads[v].count;
     }
-    set_sizes(layout, net_bw);
+    set_sizes(layout, wishes, least_net_bw(nodes));
     fill_places(layout, heads, 0);
     fill_places(layout, heads, 1);
     free(heads);

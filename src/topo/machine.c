@@ -1,7 +1,11 @@
-/* The plan of a communicator whose devices are those of a machine file: each host's part of the
- * file, its channel graphs, and all hosts joined. Hosts that use the same devices for the same
- * ranks (counted from their first) share one search. */
+/* The plan of a communicator whose devices are those of machine files: each node's part of its
+ * hosts' files, its channel graphs, and all nodes joined. A node is a host, or all hosts of an
+ * NVLink domain. Ranks of a part are counted from 0 in the order of the node's ranks; nodes with
+ * equal parts share one search. */
+#include "machine.h"
+
 #include "file.h"
+#include "merge.h"
 #include "system.h"
 
 #include "base/error.h"
@@ -11,81 +15,110 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct host {
+struct unit {        /* a node */
     const int *rank; /* borrowed, ascending */
     int count;
 };
 
-struct join { /* hosts on their way to places */
-    const struct tt_topo_file *file;
-    const struct tt_topo_rank *ranks;
-    int nhosts, nplaces;
-    int *member, *first;               /* owned; ranks by host; host h's begin at first[h] */
-    struct tt_topo_domain **domains;   /* owned, of every host that searched; else NULL */
-    int *ndomains, *same;              /* owned; same[h]: the host whose domains h shares */
+struct join { /* nodes on their way to places */
+    const struct tt_topo_machine *machine;
+    int nunits, nplaces;
+    int *unit_of;                      /* owned; of every host */
+    int *member, *first;               /* owned; ranks by unit; unit u's begin at first[u] */
+    struct tt_topo_domain **domains;   /* owned, of every unit that searched; else NULL */
+    int *ndomains, *same;              /* owned; same[u]: the unit whose domains u shares */
     struct tt_topo_node_place *places; /* owned */
 };
 
-static struct host host_of(const struct join *join, int h)
+static struct unit unit_at(const struct join *join, int u)
 {
-    return (struct host){join->member + join->first[h], join->first[h + 1] - join->first[h]};
+    return (struct unit){join->member + join->first[u], join->first[u + 1] - join->first[u]};
+}
+
+static int host_of(const struct join *join, int rank)
+{
+    return join->machine->ranks[rank].node;
 }
 
 static void join_fini(struct join *join)
 {
-    for (int h = 0; h < join->nhosts && join->domains; h++)
-        if (join->domains[h]) tt_topo_domains_free(join->domains[h], join->ndomains[h]);
+    for (int u = 0; u < join->nunits && join->domains; u++)
+        if (join->domains[u]) tt_topo_domains_free(join->domains[u], join->ndomains[u]);
     free(join->domains);
     free(join->ndomains);
     free(join->same);
+    free(join->unit_of);
     free(join->member);
     free(join->first);
     free(join->places);
 }
 
-static ncclResult_t join_init(struct join *join, int nranks)
+static void number_units(struct join *join)
 {
-    for (int r = 0; r < nranks; r++)
-        if (join->ranks[r].node >= join->nhosts) join->nhosts = join->ranks[r].node + 1;
-    size_t hosts = (size_t)join->nhosts;
-    join->member = tt_calloc((size_t)nranks, sizeof(int));
+    for (int h = 0; h < join->machine->nhosts; h++) {
+        int domain = join->machine->hosts[h].domain;
+        join->unit_of[h] = domain < h ? join->unit_of[domain] : join->nunits++;
+    }
+}
+
+static ncclResult_t join_init(struct join *join, const struct tt_topo_machine *machine)
+{
+    size_t hosts = (size_t)machine->nhosts, nranks = (size_t)machine->nranks;
+    join->machine = machine;
+    join->unit_of = tt_calloc(hosts, sizeof(int));
+    join->member = tt_calloc(nranks, sizeof(int));
     join->first = tt_calloc(hosts + 2, sizeof(int));
     join->domains = tt_calloc(hosts, sizeof(struct tt_topo_domain *));
     join->ndomains = tt_calloc(hosts, sizeof(int));
     join->same = tt_calloc(hosts, sizeof(int));
-    join->places = tt_calloc((size_t)nranks, sizeof(struct tt_topo_node_place));
-    if (!join->member || !join->first || !join->domains || !join->ndomains || !join->same ||
-        !join->places)
-        return tt_fail(ncclSystemError, "topology: out of memory for %d ranks", nranks);
-    for (int r = 0; r < nranks; r++)
-        join->first[join->ranks[r].node + 2]++;
-    for (int h = 0; h < join->nhosts; h++)
-        join->first[h + 2] += join->first[h + 1];
-    for (int r = 0; r < nranks; r++)
-        join->member[join->first[join->ranks[r].node + 1]++] = r;
+    join->places = tt_calloc(nranks, sizeof(struct tt_topo_node_place));
+    if (!join->unit_of || !join->member || !join->first || !join->domains || !join->ndomains ||
+        !join->same || !join->places)
+        return tt_fail(ncclSystemError, "topology: out of memory for %zu ranks", nranks);
+    number_units(join);
+    for (int r = 0; r < machine->nranks; r++)
+        join->first[join->unit_of[host_of(join, r)] + 2]++;
+    for (int u = 0; u < join->nunits; u++)
+        join->first[u + 2] += join->first[u + 1];
+    for (int r = 0; r < machine->nranks; r++)
+        join->member[join->first[join->unit_of[host_of(join, r)] + 1]++] = r;
     return ncclSuccess;
 }
 
-/* ---- one host ---- */
+/* ---- one node ---- */
 
+/* Same files in the same places, same devices in the same order. */
 static bool alike(const struct join *join, int a, int b)
 {
-    struct host one = host_of(join, a), two = host_of(join, b);
+    struct unit one = unit_at(join, a), two = unit_at(join, b);
+    const struct tt_topo_machine *machine = join->machine;
     if (one.count != two.count) return false;
     for (int k = 0; k < one.count; k++) {
-        if (one.rank[k] - one.rank[0] != two.rank[k] - two.rank[0]) return false;
-        if (strcmp(join->ranks[one.rank[k]].bus_id, join->ranks[two.rank[k]].bus_id) != 0)
-            return false;
+        const struct tt_topo_rank *left = &machine->ranks[one.rank[k]];
+        const struct tt_topo_rank *right = &machine->ranks[two.rank[k]];
+        const struct tt_topo_host *left_host = &machine->hosts[left->node];
+        const struct tt_topo_host *right_host = &machine->hosts[right->node];
+        if (left_host->file != right_host->file) return false;
+        if (left->node - left_host->domain != right->node - right_host->domain) return false;
+        if (strcmp(left->bus_id, right->bus_id) != 0) return false;
     }
     return true;
 }
 
-/* Index in the host of the rank after number `after` with this device, -1: none. */
-static int next_rank(const struct join *join, const struct host *host, uint64_t busid, int after)
+struct host { /* one of a node's hosts */
+    const struct join *join;
+    struct unit unit;
+    int number;
+};
+
+/* Index in the node of the host's rank after number `after` with this device, -1: none. */
+static int next_rank(const struct host *host, uint64_t busid, int after)
 {
-    for (int k = after + 1; k < host->count; k++) {
+    for (int k = after + 1; k < host->unit.count; k++) {
+        const struct tt_topo_rank *rank = &host->join->machine->ranks[host->unit.rank[k]];
         uint64_t own = 0;
-        if (tt_word_busid(join->ranks[host->rank[k]].bus_id, &own) && own == busid) return k;
+        if (rank->node != host->number) continue;
+        if (tt_word_busid(rank->bus_id, &own) && own == busid) return k;
     }
     return -1;
 }
@@ -103,11 +136,11 @@ static bool add_row(struct tt_xml_node *pci, struct tt_xml_node **row)
 }
 
 /* Number the gpu rows of a device as the host's ranks on it. Returns how many; -1: no memory. */
-static int assign_rows(const struct join *join, const struct host *host, struct tt_xml_node *pci)
+static int assign_rows(const struct host *host, struct tt_xml_node *pci)
 {
     uint64_t busid = tt_topo_busid(pci, "busid");
     struct tt_xml_node *row = NULL;
-    int index = next_rank(join, host, busid, -1);
+    int index = next_rank(host, busid, -1);
     int found = 0;
     for (int k = 0; k < pci->nchildren; k++) {
         if (strcmp(pci->children[k]->name, "gpu") != 0) continue;
@@ -117,10 +150,10 @@ static int assign_rows(const struct join *join, const struct host *host, struct 
             continue;
         }
         row = pci->children[k];
-        (void)snprintf(number, sizeof(number), "%d", host->rank[index] - host->rank[0]);
+        (void)snprintf(number, sizeof(number), "%d", index);
         if (!tt_xml_set(row, "rank", number)) return -1;
         found++;
-        index = next_rank(join, host, busid, index);
+        index = next_rank(host, busid, index);
         bool last = k == pci->nchildren - 1;
         if (index >= 0 && last && !add_row(pci, &row)) return -1;
     }
@@ -129,56 +162,131 @@ static int assign_rows(const struct join *join, const struct host *host, struct 
 
 /* Number the GPUs as the host's ranks, take the others out. Returns how many stay; -1: no memory.
  */
-static int assign(const struct join *join, const struct host *host, struct tt_xml_node *node)
+static int assign(const struct host *host, struct tt_xml_node *node)
 {
     int found = 0;
-    if (strcmp(node->name, "pci") == 0) found = assign_rows(join, host, node);
+    if (strcmp(node->name, "pci") == 0) found = assign_rows(host, node);
     for (int k = 0; k < node->nchildren && found >= 0; k++) {
-        int below = assign(join, host, node->children[k]);
+        int below = assign(host, node->children[k]);
         found = below < 0 ? -1 : found + below;
     }
     return found;
 }
 
-/* The part of the file that a host's ranks use. Free its root. */
-static ncclResult_t take_part(const struct join *join, int h, struct tt_topo_file *part)
+static bool set_hash(struct tt_xml_node *root, uint64_t hash)
 {
-    struct host host = host_of(join, h);
-    *part = (struct tt_topo_file){.name = join->file->name, .root = tt_xml_copy(join->file->root)};
-    int found = part->root ? assign(join, &host, part->root) : -1;
-    if (found < 0) return tt_fail(ncclSystemError, "topology of %s: out of memory", part->name);
-    if (found != host.count) {
-        return tt_fail(ncclInvalidUsage,
-                       "topology of %s: it has %d of the %d devices that ranks %d and on use",
-                       part->name, found, host.count, host.rank[0]);
+    char text[32];
+    bool done = true;
+    (void)snprintf(text, sizeof(text), "0x%llx", (unsigned long long)hash);
+    for (int k = 0; k < root->nchildren && done && hash; k++) {
+        struct tt_xml_node *cpu = root->children[k];
+        if (strcmp(cpu->name, "cpu") == 0) done = tt_xml_set(cpu, "host_hash", text);
     }
-    return ncclSuccess;
+    return done;
 }
 
-static const struct tt_topo_options as_running = {.fused = true};
+/* The part of a host's file that its ranks use. */
+static ncclResult_t take_host(const struct host *host, struct tt_xml_node **root_out)
+{
+    const struct tt_topo_host *own = &host->join->machine->hosts[host->number];
+    const char *name = own->file->name;
+    struct tt_xml_node *root = tt_xml_copy(own->file->root);
+    int found = root && set_hash(root, own->hash) ? assign(host, root) : -1;
+    int wanted = 0;
+    ncclResult_t rc = ncclSuccess;
+    for (int k = 0; k < host->unit.count; k++)
+        wanted += host_of(host->join, host->unit.rank[k]) == host->number;
+    if (found < 0) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", name);
+    if (!rc && found != wanted) {
+        rc = tt_fail(ncclInvalidUsage,
+                     "topology of %s: it has %d of the %d devices that ranks of host %d use", name,
+                     found, wanted, host->number);
+    }
+    if (rc) {
+        tt_xml_free(root);
+    } else {
+        *root_out = root;
+    }
+    return rc;
+}
 
-static ncclResult_t search_host(struct join *join, int h)
+/* One host of several: its elements final, behind those of the hosts before it. Takes `root`. */
+static ncclResult_t append_host(struct tt_topo_file *part, struct tt_xml_node *root, int index)
+{
+    ncclResult_t rc = tt_topo_merge(part->name, root);
+    struct tt_xml_node *fused = rc ? NULL : tt_topo_fuse(root);
+    bool done = fused && tt_topo_distinct(fused, index);
+    tt_xml_free(root);
+    for (int k = 0; done && k < fused->nchildren; k++) {
+        struct tt_xml_node *child = tt_xml_copy(fused->children[k]);
+        done = child && tt_xml_adopt(part->root, child);
+        if (!done) tt_xml_free(child);
+    }
+    tt_xml_free(fused);
+    if (!rc && !done) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part->name);
+    return rc;
+}
+
+/* How the elements of a node's part are to be taken. */
+static struct tt_topo_options look_at(const struct join *join, bool several)
+{
+    return (struct tt_topo_options){
+        .fused = !several,
+        .as_is = several,
+        .no_multicast = join->machine->no_multicast,
+        .no_collnet = join->machine->no_collnet,
+        .wishes = &join->machine->wishes,
+    };
+}
+
+/* The elements that a node's ranks use. Free their root, also after an error. */
+static ncclResult_t take_part(const struct join *join, int u, struct tt_topo_file *part,
+                              struct tt_topo_options *options)
+{
+    struct host host = {.join = join, .unit = unit_at(join, u)};
+    const struct tt_topo_machine *machine = join->machine;
+    int nhosts = 0;
+    for (int h = 0; h < machine->nhosts; h++) {
+        if (join->unit_of[h] == u && nhosts++ == 0) host.number = h;
+    }
+    *part = (struct tt_topo_file){.name = machine->hosts[host.number].file->name};
+    *options = look_at(join, nhosts > 1);
+    if (nhosts == 1) return take_host(&host, &part->root);
+    part->root = tt_xml_add(NULL, "system");
+    ncclResult_t rc = ncclSuccess;
+    if (!part->root) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part->name);
+    for (int first = host.number; host.number < machine->nhosts && !rc; host.number++) {
+        struct tt_xml_node *root = NULL;
+        if (join->unit_of[host.number] != u) continue;
+        rc = take_host(&host, &root);
+        if (!rc) rc = append_host(part, root, host.number - first);
+    }
+    return rc;
+}
+
+static ncclResult_t search_unit(struct join *join, int u)
 {
     struct tt_topo_file part;
-    ncclResult_t rc = take_part(join, h, &part);
+    struct tt_topo_options options;
+    ncclResult_t rc = take_part(join, u, &part, &options);
     if (!rc) {
-        rc = tt_topo_domains_make(&part, &as_running, join->nhosts, &join->domains[h],
-                                  &join->ndomains[h]);
+        rc = tt_topo_domains_make(&part, &options, join->nunits, &join->domains[u],
+                                  &join->ndomains[u]);
     }
     tt_xml_free(part.root);
     return rc;
 }
 
-static ncclResult_t place_host(struct join *join, int h)
+static ncclResult_t place_unit(struct join *join, int u)
 {
-    int same = h;
-    for (int before = 0; before < h && same == h; before++)
-        if (join->same[before] == before && alike(join, before, h)) same = before;
-    join->same[h] = same;
-    ncclResult_t rc = same == h ? search_host(join, h) : ncclSuccess;
+    int same = u;
+    for (int before = 0; before < u && same == u; before++)
+        if (join->same[before] == before && alike(join, before, u)) same = before;
+    join->same[u] = same;
+    ncclResult_t rc = same == u ? search_unit(join, u) : ncclSuccess;
     for (int d = 0; d < join->ndomains[same] && !rc; d++) {
-        join->places[join->nplaces++] =
-            (struct tt_topo_node_place){&join->domains[same][d], host_of(join, h).rank[0]};
+        join->places[join->nplaces++] = (struct tt_topo_node_place){
+            .domain = &join->domains[same][d], .member = unit_at(join, u).rank};
     }
     return rc;
 }
@@ -207,72 +315,101 @@ static void take_over(struct tt_topo_layout *layout, int nchannels, struct tt_to
     memset(layout->tree, 0, sizeof(layout->tree));
 }
 
-ncclResult_t tt_topo_plan_from_file(const struct tt_topo_file *file,
-                                    const struct tt_topo_rank *ranks, int nranks,
-                                    int nchannels_most, struct tt_topo_plan *plan_out)
+ncclResult_t tt_topo_plan_from_machine(const struct tt_topo_machine *machine, int nchannels_most,
+                                       struct tt_topo_plan *plan_out)
 {
-    struct join join = {.file = file, .ranks = ranks};
+    struct join join = {0};
     struct tt_topo_layout *layout = NULL;
-    ncclResult_t rc = join_init(&join, nranks);
-    for (int h = 0; h < join.nhosts && !rc; h++)
-        rc = place_host(&join, h);
-    if (!rc) rc = tt_topo_layout_make(join.places, join.nplaces, &layout);
+    ncclResult_t rc = join_init(&join, machine);
+    for (int u = 0; u < join.nunits && !rc; u++)
+        rc = place_unit(&join, u);
+    if (!rc) rc = tt_topo_layout_make(join.places, join.nplaces, &machine->wishes, &layout);
     if (!rc) take_over(layout, nchannels_most, plan_out);
     join_fini(&join);
     return rc;
 }
 
-ncclResult_t tt_topo_machine_text(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
-                                  int nranks, int node, char **text_out)
+/* ---- words and dumps ---- */
+
+static void renumber_graph(struct tt_topo_graph *graph, const int *member)
 {
-    struct join join = {.file = file, .ranks = ranks};
+    int length = graph->kind == TT_GRAPH_NVLS ? 1 : graph->ngpus;
+    for (int c = 0; c < graph->nchannels; c++) {
+        int *intra = graph->intra + (size_t)c * (size_t)graph->ngpus;
+        for (int p = 0; p < length; p++)
+            intra[p] = member[intra[p]];
+    }
+}
+
+/* From ranks of the node to ranks of the communicator. */
+static void renumber(struct join *join, int u, struct tt_topo_system *system)
+{
+    const int *member = unit_at(join, u).rank;
+    for (int g = 0; g < system->list[TT_NODE_GPU].count; g++) {
+        struct tt_topo_node *gpu = system->list[TT_NODE_GPU].node[g];
+        gpu->rank = member[gpu->rank];
+    }
+    for (int d = 0; d < join->ndomains[u]; d++) {
+        for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++)
+            renumber_graph(&join->domains[u][d].graph[kind], member);
+    }
+}
+
+ncclResult_t tt_topo_machine_text(const struct tt_topo_machine *machine, int host, char **text_out)
+{
+    struct join join = {0};
     struct tt_topo_system *system = NULL;
     struct tt_topo_file part = {0};
-    ncclResult_t rc = join_init(&join, nranks);
-    if (!rc) rc = take_part(&join, node, &part);
-    if (!rc) rc = tt_topo_system_make(&part, &as_running, &system);
+    struct tt_topo_options options;
+    ncclResult_t rc = join_init(&join, machine);
+    int u = rc ? 0 : join.unit_of[host];
+    if (!rc) rc = take_part(&join, u, &part, &options);
+    if (!rc) rc = tt_topo_system_make(&part, &options, &system);
     if (!rc) {
-        rc = tt_topo_domains_make(&part, &as_running, join.nhosts, &join.domains[node],
-                                  &join.ndomains[node]);
+        rc =
+            tt_topo_domains_make(&part, &options, join.nunits, &join.domains[u], &join.ndomains[u]);
     }
-    if (!rc) *text_out = tt_topo_describe(system, join.domains[node], join.ndomains[node]);
+    if (!rc) {
+        renumber(&join, u, system);
+        *text_out = tt_topo_describe(system, join.domains[u], join.ndomains[u]);
+    }
     if (!rc && !*text_out)
-        rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
+        rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part.name);
     tt_xml_free(part.root);
     tt_topo_system_free(system);
     join_fini(&join);
     return rc;
 }
 
-/* ---- dumps ---- */
-
-/* From ranks counted from the host's first to ranks of the communicator. False: no memory. */
-static bool add_to_ranks(struct tt_xml_node *node, int first)
+/* From ranks of the node to ranks of the communicator. False: no memory. */
+static bool set_ranks(struct tt_xml_node *node, const int *member)
 {
     bool done = true;
     if (strcmp(node->name, "gpu") == 0) {
         char number[16];
-        (void)snprintf(number, sizeof(number), "%d", (int)tt_topo_int(node, "rank", 0) + first);
+        (void)snprintf(number, sizeof(number), "%d", member[tt_topo_int(node, "rank", 0)]);
         done = tt_xml_set(node, "rank", number);
     }
     for (int k = 0; k < node->nchildren && done; k++)
-        done = add_to_ranks(node->children[k], first);
+        done = set_ranks(node->children[k], member);
     return done;
 }
 
-ncclResult_t tt_topo_machine_dump(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
-                                  int nranks, int node, char **machine_out)
+ncclResult_t tt_topo_machine_dump(const struct tt_topo_machine *machine, int host,
+                                  char **machine_out)
 {
-    struct join join = {.file = file, .ranks = ranks};
+    struct join join = {0};
     struct tt_topo_file part = {0};
+    struct tt_topo_options options;
     struct tt_xml_node *fused = NULL;
-    ncclResult_t rc = join_init(&join, nranks);
-    if (!rc) rc = take_part(&join, node, &part);
+    ncclResult_t rc = join_init(&join, machine);
+    int u = rc ? 0 : join.unit_of[host];
+    if (!rc) rc = take_part(&join, u, &part, &options);
     if (rc) goto out;
-    fused = tt_topo_fuse(part.root);
-    bool done = fused && add_to_ranks(fused, host_of(&join, node).rank[0]);
+    fused = options.as_is ? tt_xml_copy(part.root) : tt_topo_fuse(part.root);
+    bool done = fused && set_ranks(fused, unit_at(&join, u).rank);
     *machine_out = done ? tt_xml_print(fused) : NULL;
-    if (!*machine_out) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
+    if (!*machine_out) rc = tt_fail(ncclSystemError, "topology of %s: out of memory", part.name);
 out:
     tt_xml_free(fused);
     tt_xml_free(part.root);
@@ -280,28 +417,28 @@ out:
     return rc;
 }
 
-static const struct tt_topo_domain *domain_of(const struct join *join, int node, int rank)
+static const struct tt_topo_domain *domain_of(const struct join *join, int u, int rank)
 {
-    const struct tt_topo_domain *domains = join->domains[node];
-    int own = rank - host_of(join, node).rank[0];
-    for (int d = 0; d < join->ndomains[node]; d++) {
+    const struct tt_topo_domain *domains = join->domains[u];
+    struct unit unit = unit_at(join, u);
+    for (int d = 0; d < join->ndomains[u]; d++) {
         for (int k = 0; k < domains[d].nranks; k++)
-            if (domains[d].rank[k] == own) return &domains[d];
+            if (unit.rank[domains[d].rank[k]] == rank) return &domains[d];
     }
     return domains;
 }
 
-ncclResult_t tt_topo_machine_graphs(const struct tt_topo_file *file,
-                                    const struct tt_topo_rank *ranks, int nranks, int rank,
+ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int rank,
                                     char **graphs_out)
 {
-    struct join join = {.file = file, .ranks = ranks};
-    int node = ranks[rank].node;
-    ncclResult_t rc = join_init(&join, nranks);
-    if (!rc) rc = search_host(&join, node);
+    struct join join = {0};
+    ncclResult_t rc = join_init(&join, machine);
+    int u = rc ? 0 : join.unit_of[machine->ranks[rank].node];
+    if (!rc) rc = search_unit(&join, u);
     if (!rc) {
-        rc = tt_topo_graphs_print(domain_of(&join, node, rank), host_of(&join, node).rank[0],
-                                  graphs_out);
+        const struct tt_topo_node_place place = {.domain = domain_of(&join, u, rank),
+                                                 .member = unit_at(&join, u).rank};
+        rc = tt_topo_graphs_print(&place, graphs_out);
     }
     join_fini(&join);
     return rc;

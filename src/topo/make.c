@@ -35,6 +35,22 @@ struct copy { /* one host of a domain */
     int64_t gpus_before;
 };
 
+static bool move_guid(struct tt_xml_node *net, uint64_t host)
+{
+    uint64_t guid = 0;
+    if (!tt_xml_get(net, "guid")) return true;
+    (void)tt_word_hex(tt_xml_get(net, "guid"), &guid);
+    return set_number(net, "guid", "hex", guid + (host << 56));
+}
+
+bool tt_topo_distinct(struct tt_xml_node *node, int index)
+{
+    bool done = strcmp(node->name, "net") != 0 || move_guid(node, (uint64_t)index);
+    for (int k = 0; k < node->nchildren && done; k++)
+        done = tt_topo_distinct(node->children[k], index);
+    return done;
+}
+
 /* Ranks, guids and host hash of one more host. */
 static bool renumber(struct tt_xml_node *node, const struct copy *copy)
 {
@@ -44,10 +60,8 @@ static bool renumber(struct tt_xml_node *node, const struct copy *copy)
     } else if (strcmp(node->name, "gpu") == 0 && tt_xml_get(node, "rank")) {
         int64_t rank = tt_topo_int(node, "rank", 0) + copy->gpus_before;
         done = set_number(node, "rank", "decimal", (uint64_t)rank);
-    } else if (strcmp(node->name, "net") == 0 && tt_xml_get(node, "guid")) {
-        uint64_t guid = 0;
-        (void)tt_word_hex(tt_xml_get(node, "guid"), &guid);
-        done = set_number(node, "guid", "hex", guid + (copy->host << 56));
+    } else if (strcmp(node->name, "net") == 0) {
+        done = move_guid(node, copy->host);
     }
     for (int k = 0; k < node->nchildren && done; k++)
         done = renumber(node->children[k], copy);
@@ -123,11 +137,11 @@ static ncclResult_t elements(const struct tt_topo_file *file, const struct tt_to
                              struct tt_xml_node **root_out)
 {
     struct tt_xml_node *root = tt_xml_copy(file->root);
-    if (root && !count_anew(root)) {
+    if (root && !options->as_is && !count_anew(root)) {
         tt_xml_free(root);
         root = NULL;
     }
-    ncclResult_t rc = root ? tt_topo_merge(file->name, root) : ncclSuccess;
+    ncclResult_t rc = root && !options->as_is ? tt_topo_merge(file->name, root) : ncclSuccess;
     if (!rc && root && options->fused) {
         struct tt_xml_node *fused = tt_topo_fuse(root);
         tt_xml_free(root);

@@ -78,9 +78,17 @@ char *tt_topo_file_print(const struct tt_topo_file *file);
 
 struct tt_topo_system; /* nodes, links, paths; opaque */
 
+struct tt_topo_wishes { /* of a communicator's config; 0: nothing said, variables and rules decide
+                         */
+    int ctas_least, ctas_most, nvls_ctas, net_peer_channels, p2p_peers;
+};
+
 struct tt_topo_options { /* how to look at a file */
     int hosts;           /* copies of the machine in one NVLink domain; 0 or 1: one machine */
     bool fused;          /* elements in the order of a running communicator, else as in the file */
+    bool as_is;          /* elements are final: NICs joined, in order, ranks from 0 */
+    bool no_multicast, no_collnet;       /* whatever variables say */
+    const struct tt_topo_wishes *wishes; /* borrowed; NULL: none */
 };
 
 /* Build the graph and all paths; obeys NCCL's variables about P2P, PXN, GPU-direct and net choice.
@@ -179,7 +187,12 @@ struct tt_topo_domain { /* GPUs that stay together: a node, as algorithms see it
 struct tt_topo_node_place {              /* a node of a communicator */
     const struct tt_topo_domain *domain; /* borrowed */
     int rank_offset;                     /* added to the ranks of the domain */
+    const int *member;                   /* borrowed; rank r is member[r] instead; NULL: none */
 };
+static inline int tt_topo_rank_at(const struct tt_topo_node_place *place, int rank)
+{
+    return place->member ? place->member[rank] : rank + place->rank_offset;
+}
 
 struct tt_nvls_place { /* a rank's place among multicast heads; -1: none */
     int head;          /* own number as a head */
@@ -215,36 +228,15 @@ struct tt_topo_layout {
 ncclResult_t tt_topo_domains_make(const struct tt_topo_file *file,
                                   const struct tt_topo_options *options, int nmachines,
                                   struct tt_topo_domain **domains_out, int *ndomains_out);
-/* Its graphs as a graph file (NCCL_GRAPH_FILE), ranks counted from `first`. Caller frees *text_out.
+/* A node's graphs as a graph file (NCCL_GRAPH_FILE). Caller frees *text_out.
  * Errors: ncclInvalidUsage when a type of path has no word in that format, ncclSystemError. */
-ncclResult_t tt_topo_graphs_print(const struct tt_topo_domain *domain, int first, char **text_out);
+ncclResult_t tt_topo_graphs_print(const struct tt_topo_node_place *place, char **text_out);
 void tt_topo_domains_free(struct tt_topo_domain *domains, int ndomains);
 
-/* Rings and trees that NCCL would use if the ranks' devices were the machine's, found by search.
- * file           the machine of every host; a rank's GPU is the one with its bus id
- * nchannels_most further channels are left out
- * plan_out       filled only on success
- * Cost: one search per distinct set of devices of a host, not per host.
- * Errors: ncclInvalidUsage naming a rank whose device the file does not have; else as
- * tt_topo_domains_make() and tt_topo_layout_make(). */
-ncclResult_t tt_topo_plan_from_file(const struct tt_topo_file *file,
-                                    const struct tt_topo_rank *ranks, int nranks,
-                                    int nchannels_most, struct tt_topo_plan *plan_out);
-
-/* What NCCL's GRAPH log says of the machine that host number `node` plays, as lines of text. Caller
- * frees. Searches anew. Errors: as tt_topo_plan_from_file(). */
-ncclResult_t tt_topo_machine_text(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
-                                  int nranks, int node, char **text_out);
-/* That host's machine file as its ranks see it; the graph file of a rank's node. Caller frees.
- * Errors: as above, and as tt_topo_graphs_print(). */
-ncclResult_t tt_topo_machine_dump(const struct tt_topo_file *file, const struct tt_topo_rank *ranks,
-                                  int nranks, int node, char **machine_out);
-ncclResult_t tt_topo_machine_graphs(const struct tt_topo_file *file,
-                                    const struct tt_topo_rank *ranks, int nranks, int rank,
-                                    char **graphs_out);
-
 /* Join nodes to a communicator: agreement, rings and trees over nodes, channels. The ranks of all
- * places together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument. */
+ * places together are 0 .. nranks-1, each once; anything else is ncclInvalidArgument.
+ * wishes  NULL: none */
 ncclResult_t tt_topo_layout_make(const struct tt_topo_node_place *places, int nplaces,
+                                 const struct tt_topo_wishes *wishes,
                                  struct tt_topo_layout **layout_out);
 void tt_topo_layout_free(struct tt_topo_layout *layout); /* accepts NULL */

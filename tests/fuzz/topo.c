@@ -45,9 +45,9 @@ static void join(struct tt_topo_domain *domains, int ndomains)
     for (int d = 0; d < ndomains; d++)
         ranks += domains[d].nranks;
     for (int p = 0; p < 2 * ndomains; p++) {
-        places[p] = (struct tt_topo_node_place){&domains[p % ndomains], p / ndomains * ranks};
+        places[p] = (struct tt_topo_node_place){&domains[p % ndomains], p / ndomains * ranks, NULL};
     }
-    if (tt_topo_layout_make(places, 2 * ndomains, &layout) == ncclSuccess) check(layout);
+    if (tt_topo_layout_make(places, 2 * ndomains, NULL, &layout) == ncclSuccess) check(layout);
     tt_topo_layout_free(layout);
 }
 
@@ -57,8 +57,9 @@ static void search(const struct tt_topo_file *file)
     struct tt_topo_domain *domains = NULL;
     int ndomains = 0;
     if (tt_topo_domains_make(file, &options, 2, &domains, &ndomains)) return;
+    const struct tt_topo_node_place place = {.domain = domains};
     char *graphs = NULL;
-    (void)tt_topo_graphs_print(&domains[0], 0, &graphs);
+    (void)tt_topo_graphs_print(&place, &graphs);
     free(graphs);
     join(domains, ndomains);
     tt_topo_domains_free(domains, ndomains);

@@ -1,6 +1,7 @@
 /* One rank of a communicator over several hosts of one machine file: rank r is device r % GPUS of
- * host r / GPUS. Sums up once, and tells when a value is wrong;
- * then calls of several sizes, for the log. */
+ * host r / GPUS. Sums up once, and tells when a value is wrong; then calls of several sizes, for
+ * the log. Further arguments: the config's minCTAs and maxCTAs (0: undefined), then no more calls.
+ */
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <stdio.h>
@@ -22,6 +23,20 @@ static int call_all(float *values, size_t bytes, int nranks, ncclComm_t comm)
     return rc ? rc : (int)ncclAllGather(all, own, part, ncclInt8, comm, NULL);
 }
 
+static int argument(int argc, char **argv, int at)
+{
+    return argc > at ? atoi(argv[at]) : 0;
+}
+
+static int init(ncclComm_t *comm, ncclUniqueId id, int argc, char **argv)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    int rank = atoi(getenv("RANK")), nranks = atoi(getenv("WORLD_SIZE"));
+    if (argument(argc, argv, 2)) config.minCTAs = argument(argc, argv, 2);
+    if (argument(argc, argv, 3)) config.maxCTAs = argument(argc, argv, 3);
+    return (int)ncclCommInitRankConfig(comm, nranks, id, rank, &config);
+}
+
 int main(int argc, char **argv)
 {
     int gpus = argc > 1 ? atoi(argv[1]) : 1;
@@ -32,18 +47,18 @@ int main(int argc, char **argv)
     float *values = NULL, *plain = malloc(COUNT * sizeof(float));
     int wrong = 0;
     (void)snprintf(host, sizeof(host), "host%d", rank / gpus);
-    setenv("NCCL_HOSTID", host, 1);
+    setenv("NCCL_HOSTID", host, 0);
     memset(&id, 0, sizeof(id));
     for (int i = 0; i < COUNT; i++)
         plain[i] = (float)(i % 1000 + rank);
     int rc = (int)ncclGetUniqueId(&id); /* the same for all: NCCL_COMM_ID is set */
     rc = rc ? rc : (int)cudaSetDevice(rank % gpus);
-    rc = rc ? rc : (int)ncclCommInitRank(&comm, nranks, id, rank);
+    rc = rc ? rc : init(&comm, id, argc, argv);
     rc = rc ? rc : (int)cudaMalloc((void **)&values, 2 * MOST_BYTES);
     rc = rc ? rc : (int)cudaMemcpy(values, plain, COUNT * sizeof(float), cudaMemcpyHostToDevice);
     rc = rc ? rc : (int)ncclAllReduce(values, values, COUNT, ncclFloat, ncclSum, comm, NULL);
     rc = rc ? rc : (int)cudaMemcpy(plain, values, COUNT * sizeof(float), cudaMemcpyDeviceToHost);
-    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]) && !rc; k++)
+    for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]) && argc < 3 && !rc; k++)
         rc = call_all(values, sizes[k], nranks, comm);
     rc = rc ? rc : (int)cudaStreamSynchronize(NULL);
     for (int i = 0; i < COUNT && !rc; i++)

@@ -83,7 +83,8 @@ static void leave_domain(struct topo_options *options)
     const char *level = tt_param_str("NCCL_P2P_LEVEL");
     bool off = tt_param_int("NCCL_MNNVL_ENABLE") == 0;
     bool none = tt_param_bool("NCCL_P2P_DISABLE") ||
-                (level && (strcmp(level, "LOC") == 0 || strcmp(level, "0") == 0));
+                (level && (strcmp(level, "LOC") == 0 || strcmp(level, "PATH_LOC") == 0 ||
+                           strcmp(level, "0") == 0));
     int hosts = options->look.hosts;
     if (hosts < 2 || (!off && !none)) return;
     (void)fprintf(stderr, "no NVLink domain (%s): its %d hosts are %d nodes\n",

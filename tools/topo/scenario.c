@@ -29,7 +29,7 @@ bool topo_join(struct topo_scenario *scenario)
         places[p].domain = &scenario->domains[(int)p % scenario->ndomains];
         places[p].rank_offset = machine * ranks;
     }
-    ncclResult_t rc = tt_topo_layout_make(places, (int)count, &scenario->layout);
+    ncclResult_t rc = tt_topo_layout_make(places, (int)count, NULL, &scenario->layout);
     free(places);
     if (rc) topo_tell();
     return rc == ncclSuccess;

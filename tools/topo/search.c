@@ -199,7 +199,8 @@ static int search_xml(const struct topo_options *options)
     struct topo_scenario scenario = {.nodes = options->nodes[0]};
     char *text = NULL;
     bool done = file && topo_domains(file, &options->look, &scenario);
-    if (done && tt_topo_graphs_print(&scenario.domains[0], 0, &text)) topo_tell();
+    const struct tt_topo_node_place place = {.domain = scenario.domains};
+    if (done && tt_topo_graphs_print(&place, &text)) topo_tell();
     if (text) (void)fputs(text, stdout);
     topo_scenario_free(&scenario);
     tt_topo_file_free(file);

@@ -129,10 +129,10 @@ static json_t *scenario(const char *topology, const struct tt_topo_options *opti
     }
     assert_in_range(nplaces, 1, 64);
     for (int p = 0; p < nplaces; p++) {
-        places[p].domain = &domains[p % ndomains];
-        places[p].rank_offset = p / ndomains * ranks;
+        places[p] = (struct tt_topo_node_place){.domain = &domains[p % ndomains],
+                                                .rank_offset = p / ndomains * ranks};
     }
-    assert_int_equal(tt_topo_layout_make(places, nplaces, &layout), ncclSuccess);
+    assert_int_equal(tt_topo_layout_make(places, nplaces, NULL, &layout), ncclSuccess);
     json_t *have = json_pack("{s:i, s:i, s:o, s:o}", "nodes", nodes, "ranks", layout->nranks,
                              "domains", list, "layout", topo_layout_json(layout));
     tt_topo_layout_free(layout);

@@ -1,0 +1,39 @@
+/* Communicators whose devices are those of machine files: what all ranks derive alike from the
+ * files of their hosts. */
+#pragma once
+
+#include "topo.h"
+
+struct tt_topo_host {                /* a host of the communicator */
+    const struct tt_topo_file *file; /* borrowed */
+    uint64_t hash;                   /* tells it from others; 0: keep what the file has */
+    int domain;                      /* first host of its NVLink domain; its own number: none */
+};
+
+struct tt_topo_machine {
+    const struct tt_topo_host *hosts; /* borrowed; by node number of the ranks */
+    int nhosts;
+    const struct tt_topo_rank *ranks; /* borrowed; a rank's GPU is the one with its bus id */
+    int nranks;
+    bool no_multicast, no_collnet; /* whatever variables say */
+    struct tt_topo_wishes wishes;
+};
+
+/* Rings and trees that NCCL would use, found by search. The hosts of an NVLink domain are one node.
+ * nchannels_most  further channels are left out
+ * plan_out        filled only on success
+ * Cost: one search per distinct set of devices of a node, not per node.
+ * Errors: ncclInvalidUsage naming a rank whose device its file does not have; else as
+ * tt_topo_domains_make() and tt_topo_layout_make(). */
+ncclResult_t tt_topo_plan_from_machine(const struct tt_topo_machine *machine, int nchannels_most,
+                                       struct tt_topo_plan *plan_out);
+
+/* What NCCL's GRAPH log says of the node of host number `host`, as lines of text. Caller frees.
+ * Searches anew. Errors: as above. */
+ncclResult_t tt_topo_machine_text(const struct tt_topo_machine *machine, int host, char **text_out);
+/* That node's machine file as its ranks see it; the graph file of a rank's node. Caller frees.
+ * Errors: as above, and as tt_topo_graphs_print(). */
+ncclResult_t tt_topo_machine_dump(const struct tt_topo_machine *machine, int host,
+                                  char **machine_out);
+ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int rank,
+                                    char **graphs_out);
