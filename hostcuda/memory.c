@@ -30,6 +30,7 @@ cudaError_t cudaFree(void *ptr)
     if (!rc) rc = tuttiHostPointer(ptr, &found);
     if (!rc && !found.base) tuttiHostIpcMapped(ptr, &found); /* maybe of an imported pool */
     if (!rc && found.base != ptr) rc = cudaErrorInvalidValue;
+    if (found.kind == TT_MEMORY_MANAGED) found.device = tuttiHostGetDevice();
     if (!rc) rc = tuttiHostDeviceSynchronize(found.device); /* its work may use the memory */
     if (rc) return tt_face_done(rc);
     if (tuttiHostPoolFree(ptr)) return cudaSuccess;
@@ -110,7 +111,8 @@ cudaError_t cudaMallocHost(void **ptr, size_t len)
     return cudaHostAlloc(ptr, len, cudaHostAllocDefault);
 }
 
-/* Whatever device may still be using it finishes first. */
+/* The current device finishes first. What others still do with it is no reason to wait: they may be
+ * waiting for this thread. */
 cudaError_t cudaFreeHost(void *ptr)
 {
     struct tt_pointer found;
@@ -118,7 +120,7 @@ cudaError_t cudaFreeHost(void *ptr)
     int rc = tuttiHostCaptureUnsafe();
     if (!rc) rc = tuttiHostPointer(ptr, &found);
     if (!rc && (found.kind != TT_MEMORY_PINNED || found.base != ptr)) rc = cudaErrorInvalidValue;
-    if (!rc) rc = tuttiHostSynchronizeAll();
+    if (!rc) rc = tuttiHostDeviceSynchronize(tuttiHostGetDevice());
     return tt_face_done(rc ? rc : tuttiHostFreeHost(ptr));
 }
 

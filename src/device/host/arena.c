@@ -328,15 +328,34 @@ static struct run take_live(struct host_arena *arena, size_t first)
     return run;
 }
 
-bool host_arena_free(struct host_arena *arena, const void *ptr)
+bool host_arena_take(struct host_arena *arena, const void *ptr, struct host_run *run_out)
 {
     size_t offset = (size_t)((const char *)ptr - arena->base);
     if (offset >= arena->bytes || offset % arena->grain) return false;
     pthread_mutex_lock(&arena->lock);
     bool live = tag_of(arena, offset / arena->grain) & is_live;
-    if (live) settle(arena, take_live(arena, offset / arena->grain), arena->warm_most);
+    if (live) {
+        struct run run = take_live(arena, offset / arena->grain);
+        *run_out = (struct host_run){run.first, run.count};
+    }
     pthread_mutex_unlock(&arena->lock);
     return live;
+}
+
+void host_arena_give(struct host_arena *arena, const struct host_run *taken)
+{
+    struct run run = {taken->first, taken->count, taken->count};
+    pthread_mutex_lock(&arena->lock);
+    settle(arena, run, arena->warm_most);
+    pthread_mutex_unlock(&arena->lock);
+}
+
+bool host_arena_free(struct host_arena *arena, const void *ptr)
+{
+    struct host_run run;
+    if (!host_arena_take(arena, ptr, &run)) return false;
+    host_arena_give(arena, &run);
+    return true;
 }
 
 void host_arena_clear(struct host_arena *arena)

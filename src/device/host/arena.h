@@ -69,7 +69,14 @@ bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, vo
 /* Count memory that lies elsewhere (parts, vmm.c) against the arena. False when it is exhausted. */
 bool host_arena_charge(struct host_arena *arena, size_t bytes);
 void host_arena_credit(struct host_arena *arena, size_t bytes);
-/* False when ptr is not the base of a live allocation. */
+struct host_run { /* grains that are neither live nor free */
+    size_t first, count;
+};
+/* End a live allocation; its memory stays apart until it is given back. False when ptr is not the
+ * base of one. */
+bool host_arena_take(struct host_arena *arena, const void *ptr, struct host_run *run_out);
+void host_arena_give(struct host_arena *arena, const struct host_run *taken);
+/* Both at once. */
 bool host_arena_free(struct host_arena *arena, const void *ptr);
 /* The live allocation that holds ptr. Takes no lock.                                          hot
  */

@@ -6,6 +6,7 @@
 #include "graph.h"
 #include "hints.h"
 #include "host.h"
+#include "leaving.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -23,13 +24,14 @@ enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512 };
 struct memory {
     struct tt_range range;
     struct host_arena control, host;
-    struct host_arena *devices; /* owned; by device number */
+    struct host_leavers leavers; /* of the arena `host` */
+    struct host_arena *devices;  /* owned; by device number */
     int ndevices;
     char *devices_base;
     unsigned shift;
 };
 
-static struct memory memory;
+static struct memory memory = {.leavers.lock = PTHREAD_MUTEX_INITIALIZER};
 static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
 
 struct layout {
@@ -198,6 +200,13 @@ bool host_memory_find(const void *ptr, struct host_block *block_out, int *device
     return block_out->kind == TT_MEMORY_DEVICE || block_out->kind == TT_MEMORY_MANAGED;
 }
 
+/* Every device may be using pinned and managed memory. */
+static bool leave(const void *ptr)
+{
+    host_leavers_go(&memory.leavers, &memory.host);
+    return host_leave(&memory.leavers, &memory.host, ptr);
+}
+
 int host_memory_free(void *ptr)
 {
     struct host_block block;
@@ -205,9 +214,10 @@ int host_memory_free(void *ptr)
     int device;
     if (!host_memory_find(ptr, &block, &device) || block.base != ptr) return HOST_INVALID_VALUE;
     struct host_arena *arena = host_arena_of(ptr, &device, &kind);
-    if (block.kind == TT_MEMORY_MANAGED) host_hints_forget(ptr, block.bytes);
-    if (!host_arena_free(arena, ptr)) return HOST_INVALID_VALUE; /* another thread was faster */
-    return HOST_OK;
+    bool managed = block.kind == TT_MEMORY_MANAGED;
+    if (managed) host_hints_forget(ptr, block.bytes);
+    bool freed = managed ? leave(ptr) : host_arena_free(arena, ptr);
+    return freed ? HOST_OK : HOST_INVALID_VALUE; /* else another thread was faster */
 }
 
 int tuttiHostFree(void *ptr)
@@ -226,6 +236,7 @@ int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_o
     if (bytes == 0) return managed ? HOST_INVALID_VALUE : HOST_OK;
     if (!ready()) return HOST_OUT_OF_MEMORY;
     if (managed) want.kind = TT_MEMORY_MANAGED;
+    host_leavers_go(&memory.leavers, &memory.host);
     return take(&memory.host, &want, ptr_out);
 }
 
@@ -241,7 +252,7 @@ int tuttiHostFreeHost(void *ptr)
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!ptr) return HOST_OK;
     if (!find_pinned(ptr, &block) || block.base != ptr) return HOST_INVALID_VALUE;
-    return host_arena_free(&memory.host, ptr) ? HOST_OK : HOST_INVALID_VALUE;
+    return leave(ptr) ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostHostFlags(const void *ptr, unsigned *flags)

@@ -108,6 +108,38 @@ static void destroyed_and_awaited(void)
 
 /* ---- memory ---- */
 
+/* Host memory that another device's work still needs: freeing does not wait for that work, which
+ * may be waiting for this thread, and takes nothing away from it. */
+static void freed_before_use(bool managed)
+{
+    enum { LEN = 64 << 10 };
+    cudaStream_t stream = NULL;
+    char *source = NULL, *other = NULL, *device = NULL;
+    static char seen[LEN];
+    atomic_store(&flag, 0);
+    WORKS(cudaSetDevice(1));
+    WORKS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    WORKS(cudaMalloc((void **)&device, LEN));
+    WORKS(managed ? cudaMallocManaged((void **)&source, LEN, cudaMemAttachGlobal)
+                  : cudaMallocHost((void **)&source, LEN));
+    memset(source, 7, LEN);
+    WORKS(cudaLaunchHostFunc(stream, await_flag, &flag));
+    WORKS(cudaMemcpyAsync(device, source, LEN, cudaMemcpyDefault, stream));
+    WORKS(cudaSetDevice(0));
+    WORKS(managed ? cudaFree(source) : cudaFreeHost(source));
+    ANSWERS(cudaErrorInvalidValue, managed ? cudaFree(source) : cudaFreeHost(source));
+    WORKS(cudaMallocHost((void **)&other, LEN));
+    HOLDS(other + LEN <= source || source + LEN <= other);
+    memset(other, 9, LEN);
+    atomic_store(&flag, 1);
+    WORKS(cudaStreamSynchronize(stream));
+    WORKS(cudaMemcpy(seen, device, LEN, cudaMemcpyDefault));
+    HOLDS(seen[0] == 7 && seen[LEN - 1] == 7);
+    WORKS(cudaFreeHost(other));
+    WORKS(cudaFree(device));
+    WORKS(cudaStreamDestroy(stream));
+}
+
 static void exhausted(void)
 {
     enum { MIB = 1 << 20, MOST = 200 };
@@ -293,6 +325,8 @@ int main(int argc, char **argv)
     blocked_functions();
     destroyed_in_use();
     destroyed_and_awaited();
+    freed_before_use(false);
+    freed_before_use(true);
     exhausted();
     bad_handles();
     capture_modes();
