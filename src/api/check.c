@@ -34,18 +34,13 @@ static bool has_root(enum tt_func func)
            func == TT_FUNC_SCATTER;
 }
 
-static bool is_message(enum tt_func func)
-{
-    return func == TT_FUNC_SEND || func == TT_FUNC_RECV;
-}
-
 static ncclResult_t check_scalars(const struct tt_task *task, const char *name)
 {
     int nranks = task->comm->member.nranks;
-    if ((has_root(task->func) || is_message(task->func)) &&
+    if ((has_root(task->func) || tt_func_is_message(task->func)) &&
         (task->root < 0 || task->root >= nranks)) {
         return tt_fail(ncclInvalidArgument, "nccl%s: %s %d is not in 0..%d", name,
-                       is_message(task->func) ? "peer" : "root", task->root, nranks - 1);
+                       tt_func_is_message(task->func) ? "peer" : "root", task->root, nranks - 1);
     }
     if ((int)task->type < 0 || task->type >= ncclNumTypes) {
         return tt_fail(ncclInvalidArgument, "nccl%s: datatype %d is not in 0..%d", name,
@@ -137,7 +132,7 @@ ncclResult_t tt_call(struct tt_task *task, const char *name)
     }
     task->logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
     if (task->logged) log_call(task, name);
-    if (task->count == 0 && !is_message(task->func)) return ncclSuccess;
+    if (task->count == 0 && !tt_func_is_message(task->func)) return ncclSuccess;
     rc = tt_plan_add(task);
     return rc ? tt_call_failed(task->comm, rc) : ncclSuccess;
 }

@@ -11,11 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_message(const struct tt_task *task)
-{
-    return task->func == TT_FUNC_SEND || task->func == TT_FUNC_RECV;
-}
-
 static bool is_captured(const struct tt_task *task)
 {
     struct tt_stream_card card;
@@ -66,7 +61,7 @@ void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int de
     if (!events->profiler) start_group(profiler, events, depth, node);
     node->group_api = events->group_api;
     memset(&descr, 0, sizeof(descr));
-    if (is_message(&node->task)) {
+    if (tt_func_is_message(node->task.func)) {
         fill_p2p_api(&node->task, &descr);
     } else {
         fill_coll_api(&node->task, &descr);
@@ -206,7 +201,7 @@ static void start_message(struct tt_plan *plan, struct tt_node *node, struct tt_
     ncclProfilerEventDescr_v6_t descr;
     memset(&descr, 0, sizeof(descr));
     bound.choice = by_messages;
-    if (is_message(&node->task)) {
+    if (tt_func_is_message(node->task.func)) {
         fill_p2p(plan, node, &descr);
     } else {
         fill_coll(plan, node, &bound, &descr);

@@ -143,7 +143,7 @@ ncclResult_t tt_flight_run(struct tt_group *group)
     if (rc) return rc;
     if (group->simulate) return simulate(group);
     bool lone = group->plans && !group->plans->next_in_group && !group->jobs;
-    rc = tt_launch_agree(group->plans);
+    rc = tt_launch_check_capture(group->plans);
     for (struct tt_plan *plan = group->plans; plan && !rc; plan = plan->next_in_group) {
         rc = tt_plan_enter(plan);
         if (rc) break;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SIM_INFO_MAGIC = 0x74685283 }; /* NCCL_SIM_INFO_INITIALIZER */
+
 static _Thread_local struct tt_group *own_group __attribute__((tls_model("initial-exec")));
 static pthread_key_t group_key; /* only to free the group of a thread that ends */
 static pthread_once_t group_once = PTHREAD_ONCE_INIT;
@@ -173,11 +175,6 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
     return rc;
 }
 
-static bool is_message(enum tt_func func)
-{
-    return func == TT_FUNC_SEND || func == TT_FUNC_RECV;
-}
-
 ncclResult_t tt_plan_add(const struct tt_task *task)
 {
     struct tt_group *group = own_group;
@@ -185,7 +182,7 @@ ncclResult_t tt_plan_add(const struct tt_task *task)
     ncclResult_t rc = tt_plan_enter(plan);
     if (rc) return tt_group_error(rc);
     plan->issued++;
-    if (plan->comm->member.nranks == 1 && !is_message(task->func)) {
+    if (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func)) {
         struct tt_node node = {.task = *task};
         rc = tt_operator_fold(plan, task, &node.fold);
         if (!rc) rc = tt_launch_alone(plan, &node);
@@ -283,11 +280,12 @@ ncclResult_t tt_group_simulate(ncclSimInfo_t *info)
         return tt_fail(ncclInvalidUsage, "ncclGroupSimulateEnd: no group is open in this thread");
     }
     if (--group->depth > 0) return ncclSuccess;
-    if (info && (info->size < offsetof(ncclSimInfo_t, version) || info->magic != 0x74685283)) {
-        group->error = tt_fail(ncclInvalidArgument,
-                               "ncclGroupSimulateEnd: info with size %zu and magic %#x was not set "
-                               "from NCCL_SIM_INFO_INITIALIZER",
-                               info->size, info->size < 12 ? 0u : info->magic);
+    if (info && (info->size < offsetof(ncclSimInfo_t, version) || info->magic != SIM_INFO_MAGIC)) {
+        group->error =
+            tt_fail(ncclInvalidArgument,
+                    "ncclGroupSimulateEnd: info with size %zu and magic %#x was not set "
+                    "from NCCL_SIM_INFO_INITIALIZER",
+                    info->size, info->size < offsetof(ncclSimInfo_t, version) ? 0u : info->magic);
     }
     group->simulate = info;
     if (info) group->must_block = true; /* `info` is the caller's only until we return */

@@ -102,7 +102,7 @@ static struct tt_bound *memo_entry(struct tt_plan *plan, const struct tt_memo_ke
                     (uint32_t)key->op * 7u + (uint32_t)key->root;
     hash ^= (uint64_t)rest << 40;
     hash *= 0x9e3779b97f4a7c15ull;
-    return &plan->memo[hash >> 58];
+    return &plan->memo[hash >> (64 - TT_MEMO_BITS)];
 }
 
 static bool bound_serves(const struct tt_bound *bound, const struct tt_memo_key *key)
@@ -121,8 +121,8 @@ bool tt_plan_known(const struct tt_task *task)
 {
     struct tt_plan *plan = task->comm->plan;
     const struct tt_memo_key key = memo_key(task);
-    bool apart = task->func == TT_FUNC_ALLTOALL && task->in == task->out;
-    const struct tt_bound *bound = plan->hit = apart ? NULL : memo_hit(plan, &key);
+    bool staged = task->func == TT_FUNC_ALLTOALL && task->in == task->out; /* in_place.c */
+    const struct tt_bound *bound = plan->hit = staged ? NULL : memo_hit(plan, &key);
     if (!bound || plan->checks_pointers) return false;
     const struct tt_frame *frame = &bound->frames[0];
     return (task->in || !frame->in_bytes) && (task->out || !frame->out_bytes);
@@ -308,8 +308,8 @@ static ncclResult_t join_streams(struct tt_plan *plan, const struct tt_node *fir
 }
 
 /* Launch stream, and whether all streams of the calls are captured by one graph or none is. */
-static ncclResult_t agree(struct tt_plan *plan, const struct tt_node *first,
-                          struct tt_launch *launch)
+static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_node *first,
+                                   struct tt_launch *launch)
 {
     const struct tt_node *seen = NULL;
     for (const struct tt_node *node = first; node; node = node->next) {
@@ -336,13 +336,13 @@ static ncclResult_t agree(struct tt_plan *plan, const struct tt_node *first,
     return ncclSuccess;
 }
 
-ncclResult_t tt_launch_agree(struct tt_plan *plans)
+ncclResult_t tt_launch_check_capture(struct tt_plan *plans)
 {
     bool captured = false;
     if (!plans || !plans->next_in_group) return ncclSuccess; /* checked at its launch */
     for (struct tt_plan *plan = plans; plan; plan = plan->next_in_group) {
         struct tt_launch launch = {0};
-        ncclResult_t rc = agree(plan, plan->first, &launch);
+        ncclResult_t rc = survey_streams(plan, plan->first, &launch);
         if (rc) return rc;
         if (plan != plans && launch.captured != captured) {
             return tt_fail(ncclInvalidUsage,
@@ -372,10 +372,10 @@ ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool a
         *messages_tail = node;
         messages_tail = &node->next_message;
     }
-    ncclResult_t rc = agree(plan, first, &launch);
+    ncclResult_t rc = survey_streams(plan, first, &launch);
     if (!rc && messages) rc = tt_messages_check(plan, messages);
     if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, true);
-    if (!rc) rc = tt_apart_inputs(plan, first, &launch);
+    if (!rc) rc = tt_in_place_stage(plan, first, &launch);
     if (!rc) rc = tt_choice_group(plan, first, &launch);
     for (struct tt_node *node = first; node && !rc; node = node->next) {
         if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, &launch);

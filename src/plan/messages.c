@@ -228,7 +228,7 @@ static struct message message_of(const struct tt_task *task)
 static ncclResult_t add_call(struct tt_plan *plan, const struct tt_node *node)
 {
     const struct tt_task *task = &node->task;
-    if (task->func != TT_FUNC_SEND && task->func != TT_FUNC_RECV) return add_exchange(plan, task);
+    if (!tt_func_is_message(task->func)) return add_exchange(plan, task);
     if (task->root == plan->comm->member.rank) return ncclSuccess; /* add_own() */
     const struct message message = message_of(task);
     return add_message(plan, &message);
@@ -236,8 +236,7 @@ static ncclResult_t add_call(struct tt_plan *plan, const struct tt_node *node)
 
 bool tt_messages_single(const struct tt_plan *plan, const struct tt_task *task)
 {
-    bool message = task->func == TT_FUNC_SEND || task->func == TT_FUNC_RECV;
-    return message && task->root != plan->comm->member.rank;
+    return tt_func_is_message(task->func) && task->root != plan->comm->member.rank;
 }
 
 ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
@@ -258,8 +257,7 @@ static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_node *firs
 {
     size_t n = (size_t)plan->comm->member.nranks, frames = 0;
     for (const struct tt_node *node = first; node; node = node->next_message) {
-        bool single = node->task.func == TT_FUNC_SEND || node->task.func == TT_FUNC_RECV;
-        frames += single ? 1 : 2 * n;
+        frames += tt_func_is_message(node->task.func) ? 1 : 2 * n;
     }
     plan->batch.nframes = 0;
     if (!plan->chain) plan->chain = tt_calloc(2 * n, sizeof(int));

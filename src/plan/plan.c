@@ -39,7 +39,7 @@ void tt_plan_destroy(struct tt_plan *plan)
         tt_bound_fini(&plan->memo[k]);
     tt_bound_fini(&plan->overflow);
     tt_bound_fini(&plan->batch);
-    tt_apart_fini(plan);
+    tt_in_place_fini(plan);
     tt_program_cache_fini(plan);
     for (int conn = 0; conn < TT_CONNS; conn++) {
         for (int c = 0; plan->edges[conn] && c < TT_MAX_CHANNELS; c++) {

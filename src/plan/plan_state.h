@@ -15,19 +15,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct tt_bound;
 struct tt_edge;
 struct tt_flight;
 struct tt_group;
-
-struct tt_bound;
 
 struct tt_node { /* one call that waits for GroupEnd */
     struct tt_task task;
     struct tt_fold fold;          /* the operator as it was: it may be destroyed before the end */
     struct tt_node *next;         /* next call on the same communicator; borrowed from the group */
     struct tt_node *next_message; /* next call that is made of sends and receives */
-    struct tt_node *next_owned;
-    struct tt_bound *bound; /* where the call was found bound; may have changed since */
+    struct tt_node *next_owned;   /* next one from the heap; tt_group.overflow */
+    struct tt_bound *bound;       /* where the call was found bound; may have changed since */
     /* the profiler's; zero without one */
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
@@ -57,7 +56,8 @@ struct tt_bound {
     struct tt_work *work;     /* owned: kept, bound again at each hit; NULL: made for each call */
 };
 
-#define TT_MEMO_ENTRIES 64 /* power of two; direct-mapped */
+#define TT_MEMO_BITS 6
+#define TT_MEMO_ENTRIES (1 << TT_MEMO_BITS) /* direct-mapped */
 
 struct tt_program_node {
     struct tt_program_node *next; /* owned */
@@ -123,19 +123,18 @@ struct tt_launch { /* how one group of one communicator goes to the streams */
     int ncollectives;
 };
 
-/* ---- apart.c ---- */
+/* ---- in_place.c ---- */
 
 /* Copy the inputs of AlltoAlls in place into scratch memory, on the launch stream and in the
  * communicator's order, and let the calls read from there. */
-ncclResult_t tt_apart_inputs(struct tt_plan *plan, struct tt_node *first,
-                             const struct tt_launch *launch);
-void tt_apart_fini(struct tt_plan *plan);
+ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_node *first,
+                               const struct tt_launch *launch);
+void tt_in_place_fini(struct tt_plan *plan);
 
 /* ---- operator.c ---- */
 
 /* The fold of a call, before an algorithm is chosen.
- * Errors: ncclInvalidArgument for an unknown operator or
- * one of another type. */
+ * Errors: ncclInvalidArgument for an unknown operator or one of another type. */
 ncclResult_t tt_operator_fold(struct tt_plan *plan, const struct tt_task *task,
                               struct tt_fold *fold_out);
 /* Adjust an average to how the chosen algorithm folds. */
@@ -153,17 +152,20 @@ void tt_program_local_init(struct tt_program *program);
 
 /* ---- bind.c ---- */
 
-/* Element count to bytes as the tuner sees them. */
+/* Bytes of an operation as tuners count them: of all ranks' blocks where a buffer has a block per
+ * rank, else of the buffer. */
 size_t tt_operation_bytes(const struct tt_task *task);
-/* Fill the frames of a collective for its choice. */
+/* Fill the frames of a collective for bound->choice, one per channel that gets elements. */
 ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_node *node,
                                 struct tt_bound *bound);
-/* Tables of the program's edges on a channel. */
+/* Give the frame its edges to and from the peers of the program, on its channel. They connect while
+ * works run; nothing waits here. */
 ncclResult_t tt_bind_edges(struct tt_plan *plan, const struct tt_program *program,
                            struct tt_frame *frame);
-/* What both ends of an operation must agree on, in 32 bits. */
+/* Hash of what both ends of an operation must agree on; never 0, but where TUTTI_CHECK_MATCH is
+ * off. */
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords);
-/* Room for n frames. */
+/* Room for n frames; those that were there are lost when it grows. */
 ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes);
 /* Give all frames the call's buffers. */
 void tt_bound_place(struct tt_bound *bound, const struct tt_task *task);
@@ -177,16 +179,16 @@ ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task);
 /* All calls of one communicator in one group, as one operation on their streams. */
 ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline);
 /* Streams of all communicators of a group are all captured or none. */
-ncclResult_t tt_launch_agree(struct tt_plan *plans);
+ncclResult_t tt_launch_check_capture(struct tt_plan *plans);
 /* A communicator of one rank: a copy or scaling on the stream. */
 ncclResult_t tt_launch_alone(struct tt_plan *plan, const struct tt_node *node);
-/* Predicted time of all calls; < 0 when nothing is known. */
+/* Predicted time of all calls in microseconds; < 0 when nothing is known. */
 ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, double *usec_out);
 /* The common part of a work's description. */
 void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
-/* Submit to a stream of the communicator's device. */
-/* The call's number: how many of its function came before. */
+/* Count the call. Returns how many of its function came before. */
 uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func);
+/* Make a work and submit it to a stream of the communicator's device; exec frees it. */
 ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
                               struct CUstream_st *stream, bool allow_inline);
 
@@ -230,8 +232,8 @@ struct tt_group {
 
 /* ---- flight.c: jobs, and groups that run in the background ---- */
 
-/* Run all jobs of the group: in the caller when there is one, in threads when there are more.
- * Returns the first failure; each job's own result is in job_rc when given. */
+/* Run all jobs of the group: in the caller when there is one, in threads when there are more; waits
+ * for all. Returns the first failure in the list's order; each job's own result is in job->rc. */
 ncclResult_t tt_flight_jobs(struct tt_group *group);
 /* Jobs, then calls, of a closed group. */
 ncclResult_t tt_flight_run(struct tt_group *group);

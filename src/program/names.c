@@ -23,6 +23,11 @@ const char *tt_func_name(enum tt_func func)
     return name ? name : "unknown function";
 }
 
+bool tt_func_is_message(enum tt_func func)
+{
+    return func == TT_FUNC_SEND || func == TT_FUNC_RECV;
+}
+
 const char *tt_algo_name(enum tt_algo algo)
 {
     return (unsigned int)algo < TT_ALGO_COUNT_ ? algo_names[algo] : "unknown algorithm";

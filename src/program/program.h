@@ -45,6 +45,7 @@ enum tt_func { /* NCCL's numbers (ncclFunc_t), so plugins can be given them */
                TT_FUNC_COUNT_ = 15,
 };
 const char *tt_func_name(enum tt_func func); /* "AllReduce", ... */
+bool tt_func_is_message(enum tt_func func);  /* a send or a receive: its root is the peer */
 
 enum tt_algo { /* NCCL's numbers; what lies behind them is ours */
                TT_ALGO_TREE = 0,

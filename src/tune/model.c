@@ -242,7 +242,7 @@ static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_qu
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                      enum tt_algo algo, enum tt_proto proto)
 {
-    bool message = query->func == TT_FUNC_SEND || query->func == TT_FUNC_RECV;
+    bool message = tt_func_is_message(query->func);
     bool composite = query->func == TT_FUNC_ALLTOALL || query->func == TT_FUNC_GATHER ||
                      query->func == TT_FUNC_SCATTER;
     if (algo == TT_ALGO_P2P) {
