@@ -50,7 +50,8 @@ void tt_fold_run(const struct tt_fold_job *job);
 /* Copy with the instruction mix that suits the size; `stream` as above. */
 void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream);
 
-/* One program of an operation, bound. Everything a cursor needs; plan/ fills it. */
+/* One program of an operation, bound. Everything a cursor needs; plan/ fills it. A program without
+ * SLOT operands and ENTER needs no edges and no transport: a copy or a scaling within one rank. */
 struct tt_frame {
     const struct tt_program *program; /* shared: outlives the work */
     struct tt_geometry geometry;
@@ -92,9 +93,6 @@ struct tt_work_events {                   /* what the profiler seam needs */
     int nreplays;
 };
 
-/* A frame whose program has no SLOT operand and no ENTER uses no edges and no transport: a copy or
- * a scaling within one rank. */
-
 /* One or more frames that start together (a collective: one per channel; a group of sends and
  * receives: one per message) and count as one operation on the stream and in the communicator's
  * order. */
@@ -107,8 +105,6 @@ struct tt_work_spec {
     struct tt_frame *frames;        /* copied */
     int nframes;
     struct tt_work_events events;
-    void (*settled)(void *arg, ncclResult_t rc); /* unused: NULL. Completion is read from `order` */
-    void *settled_arg;
     bool crowded;
     bool captured; /* kept after DONE, run again by graph launches; takes a ticket at each launch */
     _Atomic uint32_t *graph_refs; /* counts captured works alive; NULL when not captured */
@@ -116,19 +112,26 @@ struct tt_work_spec {
                   idle, tt_work_destroy() frees it */
 };
 
-/* Build a work item (from a free list of the communicator when one fits). */
+/* Build a work item (from the order's spares when one fits). One thread at a time per order.
+ * *work_out  the caller's until tt_exec_submit() takes it
+ * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out);
+/* Free a work that was never submitted, or a kept one that is idle. Accepts NULL. */
 void tt_work_destroy(struct tt_work *work);
 
-/* A kept work: is it idle, so that it may be bound again, submitted or destroyed?           hot */
+/* A kept work: is it idle, so that it may be bound again, submitted or destroyed? Any thread. hot
+ */
 bool tt_work_idle(const struct tt_work *work);
 /* Give all frames of an idle kept work new buffers of the same sizes. Then tt_exec_submit(). hot */
 void tt_work_rebind(struct tt_work *work, const void *in, void *out);
 
-/* Take a ticket and put the work on the stream; runs it inline when the stream is idle.      hot
+/* Take a ticket and put the work on the stream; runs it inline when the stream is idle.
  * `allow_inline` false inside groups. The work frees itself unless kept. On error it is destroyed
- * (kept: idle again). */
+ * (kept: idle again). One thread at a time per order; never blocks, but when the stream refuses the
+ * work: then the ticket's turn is waited for. Errors: ncclUnhandledCudaError. hot */
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline);
 
-/* Wait until `order` served all tickets, helping; ncclInProgress never. Errors: the abort code. */
+/* Wait until `order` served all tickets, running streams' work meanwhile. Blocks. Errors: the
+ * member's abort code; ncclInternalError when it was aborted and works stay on streams that nobody
+ * runs (after 10 s). */
 ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order);

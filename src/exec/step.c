@@ -53,7 +53,8 @@ static ncclResult_t long_wait(struct tt_work *work)
     const struct tt_cursor *cursor = first_waiting(work);
     if (!cursor || !cursor->waits_what) return ncclSuccess;
     if (work->polls == POLLS_TO_ENTER) enter_wait(work, cursor);
-    if (work->polls % POLLS_TO_COMPARE || !work->uses || cursor->waits_for < 0) return ncclSuccess;
+    if (work->polls % POLLS_TO_COMPARE || !work->uses_transport || cursor->waits_for < 0)
+        return ncclSuccess;
     return tt_transport_compare(work->transport, work->stamp, cursor->waits_for);
 }
 
@@ -128,7 +129,7 @@ static uint64_t message_stamp(const struct tt_frame *frame)
 static ncclResult_t begin(struct tt_work *work)
 {
     uint32_t fingerprint = work->frames[0].fingerprint;
-    uint64_t number = work->uses ? tt_transport_begin(work->transport, fingerprint) : 0;
+    uint64_t number = work->uses_transport ? tt_transport_begin(work->transport, fingerprint) : 0;
     work->stamp = number << 32 | fingerprint;
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];

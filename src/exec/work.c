@@ -8,6 +8,7 @@
 #include "exec/host/fold.h"
 #include "exec/step.h"
 #include "plugin/profiler.h"
+#include "program/operand.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -28,19 +29,14 @@ static void *take(struct bump *bump, size_t count, size_t size)
     return bump->base ? bump->base + at : NULL;
 }
 
-static bool is_set(const struct tt_operand *operand)
-{
-    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS;
-}
-
 /* Most places that one side of a move of the program expands to. */
 static size_t place_count(const struct tt_program *program)
 {
     for (int pc = 0; pc < program->ninsns; pc++) {
         const struct tt_insn *insn = &program->insns[pc];
         for (int k = 0; k < TT_MAX_OPERANDS; k++) {
-            bool set = (k < insn->nsrcs && is_set(&insn->src[k])) ||
-                       (k < insn->ndsts && is_set(&insn->dst[k]));
+            bool set = (k < insn->nsrcs && tt_operand_is_set(&insn->src[k])) ||
+                       (k < insn->ndsts && tt_operand_is_set(&insn->dst[k]));
             if (set) return (size_t)program->nranks + TT_MAX_OPERANDS;
         }
     }
@@ -56,11 +52,6 @@ static void take_places(struct bump *bump, struct tt_places *places, size_t coun
     places->edge = edge;
     places->base = base;
     places->at = at;
-}
-
-static bool has_enter(const struct tt_program *program)
-{
-    return program->needs_board;
 }
 
 static void bind_cursors(struct bump *bump, struct tt_work *work, const struct tt_work_spec *spec)
@@ -101,7 +92,7 @@ static int cursor_count(const struct tt_work_spec *spec)
 static int arrival_count(const struct tt_work_spec *spec)
 {
     for (int f = 0; f < spec->nframes; f++) {
-        if (has_enter(spec->frames[f].program)) return spec->member->nranks;
+        if (spec->frames[f].program->needs_board) return spec->member->nranks;
     }
     return 0;
 }
@@ -235,16 +226,16 @@ static bool uses_slots(const struct tt_program *program)
     return false;
 }
 
-static void look_at_frames(struct tt_work *work)
+static void survey_frames(struct tt_work *work)
 {
     size_t touched = 0;
     work->nboarded = 0;
-    work->uses = false;
+    work->uses_transport = false;
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
-        bool enters = has_enter(frame->program);
+        bool enters = frame->program->needs_board;
         if (enters) work->nboarded++;
-        if (frame->conn == 0 && (enters || uses_slots(frame->program))) work->uses = true;
+        if (frame->conn == 0 && (enters || uses_slots(frame->program))) work->uses_transport = true;
         touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
     }
     work->stream = touched * (size_t)work->member->nranks > tt_cache_bytes() / 4 * 3;
@@ -278,7 +269,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     memcpy(work->frames, spec->frames, (size_t)spec->nframes * sizeof(struct tt_frame));
     work->slice_bytes = work->transport ? tt_transport_slice(work->transport) : TT_LINE_BYTES;
     work->polls_per_step = !spec->crowded && work->ncursors == 1 ? POLLS_ALONE : 1;
-    look_at_frames(work);
+    survey_frames(work);
     allow_refs(work);
     if (work->shot && !tt_shot_compile(work)) work->shot = NULL;
 }
@@ -318,7 +309,7 @@ void tt_work_destroy(struct tt_work *work)
 
 bool tt_work_idle(const struct tt_work *work)
 {
-    /* pairs with the release store in tt_work_step() */
+    /* pairs with the release store in step.c */
     return atomic_load_explicit(&work->in_flight, memory_order_acquire) == 0;
 }
 

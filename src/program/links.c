@@ -1,6 +1,6 @@
 /* Which ranks a program exchanges slots with, which a planner must connect before it can run, and
  * how many slots those will be. */
-#include "program.h"
+#include "operand.h"
 
 #include <string.h>
 
@@ -41,34 +41,18 @@ struct count { /* one pass that stands for `times` alike */
     int i; /* loop register */
 };
 
-static int chunk_at(const struct count *count, const struct tt_operand *operand, int peer)
-{
-    const struct tt_program *program = count->program;
-    int n = program->nranks;
-    int sum = program->ring_pos + operand->chunk + operand->coef * count->i;
-    int position = ((sum % n) + n) % n;
-    switch ((enum tt_chunk)operand->chunk_by) {
-    case TT_CHUNK_CONST: return operand->chunk;
-    case TT_CHUNK_ME: return program->rank;
-    case TT_CHUNK_PEER: return peer;
-    case TT_CHUNK_RING: return position;
-    case TT_CHUNK_RING_RANK: return program->ring_rank[position];
-    }
-    return 0;
-}
-
 /* An empty chunk takes a slot as well. */
 static uint64_t slots_at(const struct count *count, const struct tt_operand *operand, int peer)
 {
-    struct tt_extent extent =
-        tt_geometry_extent(count->geometry, count->pass, chunk_at(count, operand, peer));
+    struct tt_extent extent = tt_geometry_extent(
+        count->geometry, count->pass, tt_operand_chunk(count->program, operand, peer, count->i));
     uint64_t slots = extent.count / count->slice_count + (extent.count % count->slice_count != 0);
     return (slots ? slots : 1) * count->times;
 }
 
 static void count_operand(const struct count *count, const struct tt_operand *operand, bool sends)
 {
-    bool set = operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS;
+    bool set = tt_operand_is_set(operand);
     int from = set ? 0 : operand->peer_rank;
     int end = set ? count->program->nranks : from + 1;
     if (operand->space != TT_SPACE_SLOT) return;

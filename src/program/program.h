@@ -80,8 +80,7 @@ enum tt_peer {
     TT_PEER_EACH,   /* every rank 0..n-1 in rank order, own included: n operands in one.
                        As a SLOT source the own rank stands for IN of the own rank at the same chunk
                        (PRE applies to it); never a SLOT destination */
-    TT_PEER_OTHERS, /* every rank but the own one; copies start at the next rank (me+1, me+2, ...)
-                     */
+    TT_PEER_OTHERS, /* every rank but the own one; copies go to me+1, me+2, ... in turn */
 };
 
 enum tt_chunk {
@@ -116,9 +115,8 @@ enum tt_op {
 
 enum tt_move_flags {
     TT_MOVE_FOLD = 1, /* reduce the sources; otherwise there is one source (or none: pure post) */
-    TT_MOVE_PRE =
-        2, /* apply the pre-operation to sources taken from IN (PreMulSum, Avg of floats) */
-    TT_MOVE_POST = 4,    /* apply the post-operation (integer Avg) before storing */
+    TT_MOVE_PRE = 2,  /* pre-operation on sources taken from IN (PreMulSum, Avg of floats) */
+    TT_MOVE_POST = 4, /* apply the post-operation (integer Avg) before storing */
     TT_MOVE_ONE_WAY = 8, /* on LEAVE: say it, do not wait */
 };
 

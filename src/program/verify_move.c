@@ -1,6 +1,7 @@
 /* One MOVE, symbolically. A move is a list of steps (one for a fold or a plain copy, one per peer
  * for independent copies); each step is done slice by slice, and each slice waits until all its
  * slots are there before anything changes. */
+#include "operand.h"
 #include "verify.h"
 
 #include "base/mem.h"
@@ -18,23 +19,6 @@ struct step { /* sources and destinations of one fold or copy; at most 4 sets */
     struct spot *src, *dst;
 };
 
-static int chunk_number(const struct tt_verify_cursor *cursor, const struct tt_operand *operand,
-                        int peer)
-{
-    const struct tt_program *program = cursor->program;
-    int n = program->nranks;
-    int sum = program->ring_pos + operand->chunk + operand->coef * cursor->i;
-    int pos = ((sum % n) + n) % n;
-    switch ((enum tt_chunk)operand->chunk_by) {
-    case TT_CHUNK_CONST: return operand->chunk;
-    case TT_CHUNK_ME: return program->rank;
-    case TT_CHUNK_PEER: return peer;
-    case TT_CHUNK_RING: return pos;
-    case TT_CHUNK_RING_RANK: return program->ring_rank[pos];
-    }
-    return -1;
-}
-
 /* The operand where it stands for `peer` (own rank for SELF). */
 static struct spot spot_at(const struct tt_verify_cursor *cursor, const struct tt_operand *operand,
                            int peer)
@@ -42,15 +26,10 @@ static struct spot spot_at(const struct tt_verify_cursor *cursor, const struct t
     int me = cursor->program->rank;
     struct spot spot = {.slot = operand->space == TT_SPACE_SLOT};
     spot.place.rank = operand->peer == TT_PEER_SELF ? me : peer;
-    spot.place.chunk = chunk_number(cursor, operand, peer);
+    spot.place.chunk = tt_operand_chunk(cursor->program, operand, peer, cursor->i);
     spot.place.buffer = operand->space == TT_SPACE_OUT ? TT_VERIFY_OUT : TT_VERIFY_IN;
     if (spot.slot && spot.place.rank == me) spot.slot = false; /* stands for the own IN */
     return spot;
-}
-
-static bool is_set(const struct tt_operand *operand)
-{
-    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS;
 }
 
 static int flatten(const struct tt_verify_cursor *cursor, const struct tt_operand *operands,
@@ -59,7 +38,7 @@ static int flatten(const struct tt_verify_cursor *cursor, const struct tt_operan
     int me = cursor->program->rank;
     int count = 0;
     for (int k = 0; k < noperands; k++) {
-        if (!is_set(&operands[k])) {
+        if (!tt_operand_is_set(&operands[k])) {
             int peer = operands[k].peer == TT_PEER_RANK ? operands[k].peer_rank : me;
             spots[count++] = spot_at(cursor, &operands[k], peer);
             continue;
@@ -305,7 +284,7 @@ static bool run_step(struct tt_verify *verify, struct tt_verify_cursor *cursor, 
 static bool walks(const struct tt_insn *insn)
 {
     if ((insn->flags & TT_MOVE_FOLD) || insn->nsrcs == 0) return false;
-    return is_set(&insn->src[0]) || insn->src[0].chunk_by == TT_CHUNK_PEER;
+    return tt_operand_is_set(&insn->src[0]) || insn->src[0].chunk_by == TT_CHUNK_PEER;
 }
 
 static bool walks_others(const struct tt_insn *insn)

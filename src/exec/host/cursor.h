@@ -77,7 +77,7 @@ struct tt_shot {
 
 enum tt_work_phase { TT_WORK_IDLE, TT_WORK_TURN, TT_WORK_STAGE_IN, TT_WORK_RUN, TT_WORK_STAGE_OUT };
 
-struct tt_stage { /* one foreign buffer and its stand-in */
+struct tt_stage { /* one foreign buffer and its bounce buffer */
     char *user, *range;
     size_t bytes;
 };
@@ -97,8 +97,8 @@ struct tt_work {
     size_t slice_bytes;        /* of the transport's slots */
     int polls_per_step;        /* looks at a slot before a step gives up */
     bool crowded, captured, kept;
-    bool stream; /* stores go around the cache */
-    bool uses;   /* uses the transport: conn 0 */
+    bool stream;         /* stores go around the cache */
+    bool uses_transport; /* some frame of conn 0: the run takes an operation number */
     /* board */
     uint64_t stamp; /* of frame 0 */
     int nboarded;   /* frames with ENTER */
@@ -128,13 +128,22 @@ struct tt_work {
     struct tt_cursor *cursors;
 };
 
+/* The cursor's answer when it cannot go on: for whom (-1: several) and what; static text. */
+static inline enum tt_run tt_cursor_wait(struct tt_cursor *cursor, int rank, const char *what)
+{
+    cursor->waits_for = rank;
+    cursor->waits_what = what;
+    return TT_RUN_WAIT;
+}
+
 /* Advance one cursor until it ends, waits, or has moved that many slices. */
 enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int slices);
 
-/* Look at an edge until its next slot is full or the step's patience is spent. */
+/* Look at an edge until its next slot is full (tt_edge_peek()) or, ncclInProgress, the step's looks
+ * are spent. */
 ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t stamp,
                           const char **payload_out, size_t *bytes_out);
-/* Told: the slot has not the bytes that the program wants. */
+/* Fail because the slot holds `got` bytes, not the `want` that the program expects. */
 ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, size_t got,
                             size_t want);
 

@@ -6,19 +6,12 @@
 
 #include <string.h>
 
-static enum tt_run wait_rank(struct tt_cursor *cursor, int rank, const char *what)
-{
-    cursor->waits_for = rank;
-    cursor->waits_what = what;
-    return TT_RUN_WAIT;
-}
-
 /* ---- ENTER and LEAVE: once per work, whatever the number of its frames ---- */
 
 static enum tt_run arrived(struct tt_work *work, struct tt_cursor *cursor, int rank)
 {
     ncclResult_t rc = tt_board_arrived(work->transport, work->stamp, rank, &work->arrivals[rank]);
-    if (rc == ncclInProgress) return wait_rank(cursor, rank, "arrival of");
+    if (rc == ncclInProgress) return tt_cursor_wait(cursor, rank, "arrival of");
     if (rc == ncclSuccess) return TT_RUN_DONE;
     work->rc = rc;
     return TT_RUN_FAILED;
@@ -40,7 +33,7 @@ static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
     if (!work->entered) {
         const struct tt_arrival own = {frame->in, frame->out, own_scalar(frame)};
         ncclResult_t rc = tt_board_enter(work->transport, work->stamp, &own);
-        if (rc == ncclInProgress) return wait_rank(cursor, -1, "departure of");
+        if (rc == ncclInProgress) return tt_cursor_wait(cursor, -1, "departure of");
         work->entered = true;
     }
     if (insn->arg >= 0) return arrived(work, cursor, insn->arg);
@@ -60,7 +53,8 @@ static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
         cursor->leaving = true;
         work->nleaving++;
     }
-    if (work->nleaving < work->nboarded) return wait_rank(cursor, work->member->rank, "channel of");
+    if (work->nleaving < work->nboarded)
+        return tt_cursor_wait(cursor, work->member->rank, "channel of");
     if (!work->left) {
         work->left = true;
         tt_board_leave(work->transport);
@@ -68,7 +62,7 @@ static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
     if (insn->flags & TT_MOVE_ONE_WAY) return TT_RUN_DONE;
     for (; work->ngone < cursor->frame->program->nranks; work->ngone++) {
         if (!tt_board_left(work->transport, work->ngone)) {
-            return wait_rank(cursor, work->ngone, "departure of");
+            return tt_cursor_wait(cursor, work->ngone, "departure of");
         }
     }
     return TT_RUN_DONE;
@@ -106,7 +100,7 @@ static enum tt_run drain(struct tt_work *work, struct tt_cursor *cursor)
     struct tt_edge **edges = cursor->frame->send_edges;
     for (int rank = 0; cursor->ref_posted && rank < work->member->nranks; rank++) {
         if (edges[rank] && !tt_edge_drained(edges[rank])) {
-            return wait_rank(cursor, rank, "reading by");
+            return tt_cursor_wait(cursor, rank, "reading by");
         }
     }
     cursor->done = true;

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "exec/host/cursor.h"
 #include "exec/host/fold.h"
+#include "program/operand.h"
 
 #include <string.h>
 
@@ -19,11 +20,7 @@
 
 /* ---- what an operand stands for ---- */
 
-static bool is_set(const struct tt_operand *operand)
-{
-    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS;
-}
-
+/* tt_operand_chunk() without a division: it is asked for every place of every move. */
 static int chunk_of(const struct tt_cursor *cursor, const struct tt_operand *operand, int peer)
 {
     const struct tt_program *program = cursor->frame->program;
@@ -64,7 +61,7 @@ static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_
     }
     cursor->total_count = extent.count;
     places->edge[k] = NULL;
-    if (operand->space == TT_SPACE_SLOT && (rank != own || !is_set(operand))) {
+    if (operand->space == TT_SPACE_SLOT && (rank != own || !tt_operand_is_set(operand))) {
         bool sends = places == &cursor->dst;
         places->edge[k] = sends ? frame->send_edges[rank] : frame->recv_edges[rank];
         places->base[k] = NULL;
@@ -169,16 +166,16 @@ static bool walks(const struct tt_insn *insn)
 {
     if ((insn->flags & TT_MOVE_FOLD) || insn->nsrcs == 0 || insn->ndsts == 0) return false;
     const struct tt_operand *src = &insn->src[0];
-    return insn->nsrcs > 1 || is_set(src) || src->chunk_by == TT_CHUNK_PEER;
+    return insn->nsrcs > 1 || tt_operand_is_set(src) || src->chunk_by == TT_CHUNK_PEER;
 }
 
 static bool over_others(const struct tt_insn *insn)
 {
     for (int k = 0; k < insn->nsrcs; k++) {
-        if (is_set(&insn->src[k])) return insn->src[k].peer == TT_PEER_OTHERS;
+        if (tt_operand_is_set(&insn->src[k])) return insn->src[k].peer == TT_PEER_OTHERS;
     }
     for (int k = 0; k < insn->ndsts; k++) {
-        if (is_set(&insn->dst[k])) return insn->dst[k].peer == TT_PEER_OTHERS;
+        if (tt_operand_is_set(&insn->dst[k])) return insn->dst[k].peer == TT_PEER_OTHERS;
     }
     return false;
 }
@@ -205,13 +202,6 @@ void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor, const struct 
 }
 
 /* ---- one slice ---- */
-
-static enum tt_run wait_for(struct tt_cursor *cursor, int rank, const char *what)
-{
-    cursor->waits_for = rank;
-    cursor->waits_what = what;
-    return TT_RUN_WAIT;
-}
 
 static enum tt_run failed(struct tt_work *work, ncclResult_t rc)
 {
@@ -261,7 +251,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
         const char *payload = NULL;
         ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->stamp, &payload, &got);
         if (rc == ncclInProgress) {
-            return wait_for(cursor, tt_edge_peer(src->edge[k]), "data of");
+            return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), "data of");
         }
         if (rc) return failed(work, rc);
         if (got != bytes && !holds_slices(cursor, got))
@@ -284,7 +274,7 @@ static enum tt_run await_destinations(struct tt_cursor *cursor, size_t bytes)
             continue;
         }
         char *payload = tt_edge_acquire(dst->edge[k], bytes);
-        if (!payload) return wait_for(cursor, tt_edge_peer(dst->edge[k]), "free slot of");
+        if (!payload) return tt_cursor_wait(cursor, tt_edge_peer(dst->edge[k]), "free slot of");
         dst->at[k] = small ? cursor->small : payload;
     }
     return TT_RUN_PROGRESS;

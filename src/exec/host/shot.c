@@ -1,8 +1,8 @@
 /* Small messages in one go. A program whose messages take one slot each (one pass, one thread, no
  * loop, nothing to scale) is flattened once, when its work is made, into a list: send these
  * bytes there, take those from there, fold. Running it then costs a few nanoseconds beyond the
- * lines that travel (spec: hotpath, rule 7). The list keeps the program's order and meaning; it
- * stops where a slot is missing and goes on from there.
+ * cache lines that travel. The list keeps the program's order and meaning; it stops where a slot is
+ * missing and goes on from there.
  *
  * Slots of a fold are kept until it is done, since the sources lie in them. */
 #include "base/mem.h"
@@ -121,9 +121,7 @@ bool tt_shot_compile(struct tt_work *work)
 
 static enum tt_run wait_edge(struct tt_work *work, const struct tt_edge *edge, const char *what)
 {
-    work->cursors[0].waits_for = tt_edge_peer(edge);
-    work->cursors[0].waits_what = what;
-    return TT_RUN_WAIT;
+    return tt_cursor_wait(&work->cursors[0], tt_edge_peer(edge), what);
 }
 
 static enum tt_run send(struct tt_work *work, const struct tt_shot_op *op, const char *in)

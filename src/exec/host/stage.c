@@ -1,7 +1,7 @@
-/* Stand-ins for foreign buffers. Programs with ENTER let peers read and write this rank's buffers
- * where they lie; a buffer that peers cannot address (malloc, stack) is copied into range memory
- * first and copied back at the end. The order keeps that memory: only the work whose turn it is
- * uses it. */
+/* Bounce buffers for foreign memory. Programs with ENTER let peers read and write this rank's
+ * buffers where they lie; a buffer that peers cannot address (malloc, stack) is copied into range
+ * memory first and copied back at the end. The order keeps that memory: only the work whose turn it
+ * is uses it. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "exec/host/cursor.h"
@@ -37,8 +37,8 @@ static void add_stage(struct tt_work *work, char *user, size_t bytes)
     work->stages[work->nstages++] = (struct tt_stage){.user = user, .bytes = bytes};
 }
 
-/* Where an address of the user lies in the stand-in, if it has one. */
-static char *stood_in(const struct tt_work *work, char *user)
+/* Where an address of the user lies in a bounce buffer, if it has one. */
+static char *bounced(const struct tt_work *work, char *user)
 {
     for (int k = 0; k < work->nstages; k++) {
         const struct tt_stage *stage = &work->stages[k];
@@ -49,7 +49,7 @@ static char *stood_in(const struct tt_work *work, char *user)
     return user;
 }
 
-/* In place, or overlapping: both buffers keep their distance in one stand-in. */
+/* In place, or overlapping: both buffers keep their distance in one bounce buffer. */
 static void join_overlap(struct tt_work *work)
 {
     if (work->nstages < 2) return;
@@ -83,8 +83,8 @@ ncclResult_t tt_stage_plan(struct tt_work *work)
         at += tt_round_up(work->stages[k].bytes, TT_LINE_BYTES);
     }
     for (int k = 0; k < work->nframes; k++) {
-        work->frames[k].in = stood_in(work, in);
-        work->frames[k].out = stood_in(work, work->user_out);
+        work->frames[k].in = bounced(work, in);
+        work->frames[k].out = bounced(work, work->user_out);
     }
     return ncclSuccess;
 }
