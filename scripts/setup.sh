@@ -23,6 +23,9 @@ iproute2:makes hosts of network namespaces
 nftables:drops packets in the test of a lossy link
 procps:looks at processes in tests
 git:lists the files to check"
+# Without these a test is skipped, by name.
+packages_wanted="librsvg2-2:measures the texts of pictures
+fonts-dejavu-core:their fonts"
 
 missing_packages() { # $1: list; prints the names that are not installed
     printf '%s\n' "$1" | while IFS=: read -r name why; do
@@ -31,7 +34,7 @@ missing_packages() { # $1: list; prints the names that are not installed
 }
 
 reason_of() { # $1: name
-    printf '%s\n%s\n' "$packages_build" "$packages_test" | while IFS=: read -r name why; do
+    printf '%s\n%s\n%s\n' "$packages_build" "$packages_test" "$packages_wanted" | while IFS=: read -r name why; do
         [ "$name" = "$1" ] && echo "$why" && break
     done
 }
@@ -74,6 +77,10 @@ install_missing() { # $1: list
         fi
     fi
     rm -f "$log"
+}
+
+install_wanted() { # $1: list; without them it goes on
+    (install_missing "$1") || echo "Going on without them; the tests that need them are skipped." >&2
 }
 
 configure() { # $1: build folder, further arguments: options for meson
