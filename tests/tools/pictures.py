@@ -186,8 +186,10 @@ def main():
         faults.append("machines are missing")
     for machine in machines:
         name = os.path.basename(machine)
-        for command in (["show"], ["search"], ["search", "--nodes", "2"], ["search", "--nodes", "4"],
-                        ["show", "--clique", "2"], ["search", "--clique", "2", "--nodes", "2"]):
+        commands = [["show"], ["search"], ["search", "--nodes", "2"], ["search", "--nodes", "4"]]
+        if "gb200" in name or "dgxh100" in name:
+            commands += [["show", "--clique", "4"], ["search", "--clique", "2", "--nodes", "2"]]
+        for command in commands:
             faults += check(renderer, f"{name} {command}", draw(command[0], machine, *command[1:]),
                             len(command) == 1)
             count += 1

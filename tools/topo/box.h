@@ -7,6 +7,9 @@
 
 enum box_kind { BOX_CPU, BOX_PCI, BOX_GPU, BOX_NIC, BOX_NET, BOX_KIND_COUNT_ };
 
+/* A link of this speed (GB/s) is none: NCCL gives it to a NIC that no PCI row describes. */
+enum { BOX_NO_LINK = 5000 };
+
 struct box_node {
     enum box_kind kind;
     int index;     /* in the report; GPU: of its device */

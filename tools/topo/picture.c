@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NARROWEST = 880 }; /* px: room for the lines of text */
+
 static bool is_device(const struct box_node *node)
 {
     return node->kind == BOX_GPU || node->kind == BOX_NET;
@@ -25,7 +27,7 @@ static void place(struct picture *picture, int k)
     }
     if (first < 0) {
         if (is_device(&box->node[k])) picture->column[k] = picture->columns;
-        first = last = PICTURE_LEFT + PICTURE_COLUMN * (picture->columns++ + 0.5);
+        first = last = PICTURE_COLUMN * (picture->columns++ + 0.5);
     }
     picture->x[k] = (first + last) / 2;
 }
@@ -42,19 +44,41 @@ static int levels(const struct box *box)
     return most;
 }
 
-/* For the NVSwitch, or for arcs of NVLinks. */
-static double room_below(const struct box *box)
+static void deepen(const struct picture *picture, int a, int b, double bw, void *context)
 {
-    double room = 70;
-    for (int k = 0; k < box->count; k++) {
-        if (box->node[k].kind != BOX_GPU) continue;
-        if (box->node[k].nvlink > 0 && !box->node[k].switched) return 190;
-        if (box->node[k].switched) room = 165;
+    double *room = context;
+    double depth = 80 + picture_arc_depth(picture, a, b);
+    (void)bw;
+    if (depth > *room) *room = depth;
+}
+
+/* For the NVSwitch, or for arcs of NVLinks. */
+static double room_below(const struct picture *picture)
+{
+    double room = 75;
+    for (int k = 0; k < picture->box->count; k++) {
+        const struct box_node *node = &picture->box->node[k];
+        if (node->kind == BOX_GPU && node->switched) room = 165;
     }
+    picture_arcs(picture, deepen, &room);
     return room;
 }
 
-bool picture_init(struct picture *picture, const struct box *box, FILE *out)
+/* Devices side by side from px `left` on, in the middle when the picture is wider than they. */
+static void spread(struct picture *picture, double left)
+{
+    double wide = PICTURE_COLUMN * (double)picture->columns;
+    picture->width = left + wide + PICTURE_MARGIN;
+    double spare = NARROWEST - picture->width;
+    if (spare > 0) {
+        picture->width = NARROWEST;
+        left += spare / 2;
+    }
+    for (int k = 0; k < picture->box->count; k++)
+        picture->x[k] += left;
+}
+
+bool picture_init(struct picture *picture, const struct box *box, FILE *out, double left)
 {
     *picture = (struct picture){.out = out, .box = box};
     picture->x = calloc((size_t)box->count + 1, sizeof(double));
@@ -65,11 +89,10 @@ bool picture_init(struct picture *picture, const struct box *box, FILE *out)
     for (int k = 0; k < box->count; k++) {
         if (box->node[k].parent < 0) place(picture, k);
     }
-    picture->width = PICTURE_LEFT + PICTURE_COLUMN * (double)picture->columns + 30;
-    if (picture->width < 780) picture->width = 780;
-    picture->y_cpu = 110;
+    spread(picture, left);
+    picture->y_cpu = 150;
     picture->y_device = picture->y_cpu + PICTURE_ROW * (double)(levels(box) + 1);
-    picture->y_below = picture->y_device + room_below(box);
+    picture->y_below = picture->y_device + room_below(picture);
     return true;
 }
 
@@ -123,20 +146,53 @@ void picture_print(const struct picture *picture, const struct picture_text *whe
     (void)fputs("</text>\n", picture->out);
 }
 
-void picture_begin(const struct picture *picture, const char *title, double height)
+static const char *const colours[] = {"#dc2626", "#2563eb", "#16a34a", "#d97706",
+                                      "#9333ea", "#0891b2", "#be185d", "#4d7c0f",
+                                      "#7c3aed", "#0f766e", "#b91c1c", "#1d4ed8"};
+enum { COLOURS = sizeof(colours) / sizeof(colours[0]) };
+
+const char *picture_colour(int c, int *tip_out)
 {
-    const char *slash = strrchr(title, '/');
-    const struct picture_text where = {
-        .x = 24, .y = 38, .size = 20, .anchor = "start", .bold = true};
+    *tip_out = c % COLOURS;
+    return colours[*tip_out];
+}
+
+/* One head of an arrow for each colour: not every viewer lets a head take its line's. */
+static void put_tips(FILE *out)
+{
+    (void)fputs("<defs>\n", out);
+    for (int c = 0; c < COLOURS; c++) {
+        (void)fprintf(out,
+                      "<marker id=\"tip%d\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" "
+                      "markerWidth=\"8\" markerHeight=\"8\" markerUnits=\"userSpaceOnUse\" "
+                      "orient=\"auto\"><path d=\"M0 0.5L8 4L0 7.5z\" fill=\"%s\" "
+                      "stroke-width=\"0\"/></marker>\n",
+                      c, colours[c]);
+    }
+    (void)fputs("</defs>\n", out);
+}
+
+void picture_begin(const struct picture *picture, const char *file, const char *line, double height)
+{
+    char facts[256];
+    const char *slash = strrchr(file, '/');
+    const char *name = slash && slash[1] ? slash + 1 : file;
+    struct picture_text where = {
+        .x = PICTURE_MARGIN, .y = 38, .size = 20, .anchor = "start", .bold = true};
     (void)fprintf(picture->out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
                   "viewBox=\"0 0 %.0f %.0f\" font-family=\"DejaVu Sans, Helvetica, Arial, "
-                  "sans-serif\">\n<defs><marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"7\" "
-                  "refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" markerUnits=\"userSpaceOnUse\" "
-                  "orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"context-stroke\"/></marker>"
-                  "</defs>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
+                  "sans-serif\">\n",
                   picture->width, height, picture->width, height);
-    picture_print(picture, &where, "%s", slash ? slash + 1 : title);
+    put_tips(picture->out);
+    (void)fputs("<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n", picture->out);
+    int most = (int)((picture->width - 2 * PICTURE_MARGIN) / 15); /* of the widest letters */
+    picture_print(picture, &where, "%.*s", most, name);
+    picture_facts(picture->box, facts, sizeof(facts));
+    where = (struct picture_text){.x = PICTURE_MARGIN, .y = 60, .size = 13, .anchor = "start"};
+    picture_print(picture, &where, "%s", facts);
+    where.y = 80;
+    if (line) picture_print(picture, &where, "%s", line);
 }
 
 void picture_end(const struct picture *picture)

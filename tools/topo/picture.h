@@ -9,8 +9,10 @@
 
 enum {
     PICTURE_COLUMN = 76, /* px between devices */
-    PICTURE_LEFT = 170,  /* px left of the first device, for names */
+    PICTURE_MARGIN = 24, /* px around */
+    PICTURE_LEFT = 170,  /* px left of the first device, where lanes have names */
     PICTURE_ROW = 72,    /* px between levels of the tree */
+    PICTURE_LEGEND = 44, /* px for two lines below */
 };
 
 struct picture {
@@ -23,13 +25,28 @@ struct picture {
     double width;
 };
 
-bool picture_init(struct picture *picture, const struct box *box, FILE *out);
+/* left: px that stay free left of the machine, for names. False when memory is short. */
+bool picture_init(struct picture *picture, const struct box *box, FILE *out, double left);
 void picture_fini(struct picture *picture);
 
-/* Begin a picture of this height, with a heading; the machine itself; the end. */
-void picture_begin(const struct picture *picture, const char *title, double height);
+/* Begin a picture of this height, with the machine's file and facts and a line of the caller's
+ * (NULL: none) as its heading; the machine itself; what its colours mean, in two lines from y on
+ * (PICTURE_LEGEND px in all); the end. */
+void picture_begin(const struct picture *picture, const char *file, const char *line,
+                   double height);
 void picture_machine(const struct picture *picture);
+void picture_legend(const struct picture *picture, double y);
 void picture_end(const struct picture *picture);
+
+/* GB/s between two devices side by side: `bw` of NVLinks from GPU node a to b, a left of b. */
+typedef void (*picture_arc)(const struct picture *picture, int a, int b, double bw, void *context);
+void picture_arcs(const struct picture *picture, picture_arc each, void *context);
+/* px that such an arc hangs below the devices. */
+double picture_arc_depth(const struct picture *picture, int a, int b);
+/* What a machine consists of, in a line: GPUs, NVLink, ports, CPUs. */
+void picture_facts(const struct box *box, char *text, size_t bytes);
+/* Colour of channel c; its arrow's head is the marker "tip" with that number. */
+const char *picture_colour(int c, int *tip_out);
 
 /* Text with special characters escaped. anchor: start, middle, end. */
 struct picture_text {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICE_HEIGHT = 48, SWITCH_WIDTH = 60, SWITCH_HEIGHT = 22, BAR_Y = 112 };
+enum { DEVICE_HEIGHT = 48, SWITCH_WIDTH = 50, SWITCH_HEIGHT = 22, BAR_Y = 112 };
 
 struct look {
     const char *fill, *edge;
@@ -82,10 +82,11 @@ static void put_link(const struct picture *picture, int k)
     (void)fprintf(picture->out,
                   "<path d=\"M%.1f %.1fV%.1fH%.1fV%.1f\" fill=\"none\" stroke=\"#6b7280\" "
                   "stroke-width=\"%.1f\"/>\n",
-                  start, from, bend, below.x, below.y, thickness(node->up_bw));
+                  start, from, bend, below.x, below.y,
+                  thickness(node->up_bw < BOX_NO_LINK ? node->up_bw : 0));
     const struct picture_text number = {
         .x = below.x + 5, .y = below.y - 6, .size = 11, .anchor = "start", .colour = "#6b7280"};
-    picture_print(picture, &number, "%.4g", node->up_bw);
+    if (node->up_bw < BOX_NO_LINK) picture_print(picture, &number, "%.4g", node->up_bw);
 }
 
 static double sys_bw(const struct box *box)
@@ -161,39 +162,18 @@ static void put_switch(const struct picture *picture)
 }
 
 /* Between devices directly: an arc below them, deeper the farther they are. */
-static void put_arc(const struct picture *picture, int from, int to, double bw)
+static void put_arc(const struct picture *picture, int from, int to, double bw, void *context)
 {
     double a = picture->x[from];
     double b = picture->x[to];
     double y = picture->y_device + DEVICE_HEIGHT;
-    double distance = (b - a) / PICTURE_COLUMN;
-    double depth = 22 + 14 * distance;
-    if (depth > 150) depth = 150;
+    double low = y + picture_arc_depth(picture, from, to) * 4 / 3; /* a curve reaches 3/4 of it */
+    (void)context;
     (void)fprintf(picture->out,
                   "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" "
                   "stroke=\"#22c55e\" stroke-opacity=\"0.75\" stroke-width=\"%.1f\">"
                   "<title>NVLink %.4g GB/s</title></path>\n",
-                  a, y, a, y + depth, b, y + depth, b, y, thickness(bw), bw);
-}
-
-static void put_nvlinks(const struct picture *picture)
-{
-    const struct box *box = picture->box;
-    json_t *links = json_object_get(json_object_get(box->machine, "system"), "links");
-    size_t k;
-    json_t *link;
-    json_array_foreach(links, k, link)
-    {
-        const char *type = json_string_value(json_array_get(link, 2));
-        const char *from = json_string_value(json_array_get(link, 0));
-        const char *to = json_string_value(json_array_get(link, 1));
-        if (!type || strcmp(type, "NVL") != 0 || !from || !to) continue;
-        if (strncmp(from, "DEV/", 4) != 0 || strncmp(to, "DEV/", 4) != 0) continue;
-        int a = box_find(box, BOX_GPU, (int)strtol(from + 4, NULL, 10));
-        int b = box_find(box, BOX_GPU, (int)strtol(to + 4, NULL, 10));
-        if (a < 0 || b < 0 || picture->x[a] >= picture->x[b]) continue;
-        put_arc(picture, a, b, json_number_value(json_array_get(link, 3)));
-    }
+                  a, y, a, low, b, low, b, y, thickness(bw), bw);
 }
 
 /* To the CPU besides PCI. */
@@ -205,7 +185,7 @@ static void put_c2c(const struct picture *picture, int k)
         cpu = picture->box->node[cpu].parent;
     }
     struct frame above = frame_of(picture, cpu);
-    double x = picture->x[k] - 28;
+    double x = picture->x[k] - 29;
     (void)fprintf(picture->out,
                   "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#9333ea\" stroke-width=\"%.1f\" "
                   "stroke-dasharray=\"8 3\"/>\n",
@@ -300,7 +280,7 @@ void picture_machine(const struct picture *picture)
     for (int k = 0; k < box->count; k++) {
         if (box->node[k].parent >= 0) put_link(picture, k);
     }
-    put_nvlinks(picture);
+    picture_arcs(picture, put_arc, NULL);
     put_switch(picture);
     for (int k = 0; k < box->count; k++)
         put_node(picture, k);

@@ -6,18 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANE = 52, HEADING = 46 };
-
-static const char *const colours[] = {"#dc2626", "#2563eb", "#16a34a", "#d97706",
-                                      "#9333ea", "#0891b2", "#be185d", "#4d7c0f",
-                                      "#7c3aed", "#0f766e", "#b91c1c", "#1d4ed8"};
+enum { LANE = 52, HEADING = 58 };
 
 struct lanes { /* where the next one goes */
     const struct picture *picture;
     const json_t *graph;
     double y; /* of the current lane's middle */
     const char *colour;
+    int tip;           /* its arrows' heads */
     bool only_measure; /* nothing is drawn */
+    char whose[64];    /* words before a graph's facts; empty where there is one node */
 };
 
 static double column_x(const struct picture *picture, int column_node)
@@ -64,13 +62,14 @@ static void put_step(const struct lanes *lanes, int from, int to)
     if (reach > 30) reach = 30;
     double sign = b > a ? -1 : 1;
     double side = b > a ? 1 : -1;
+    double bend = side * (distance > 1.5 ? 34 : 20);
     if (from < 0 || to < 0 || from == to) return;
     (void)fprintf(lanes->picture->out,
                   "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" "
-                  "stroke=\"%s\" stroke-width=\"1.8\" marker-end=\"url(#tip)\"/>\n",
-                  a + side * 3, lanes->y + sign * 4, a + side * 12, lanes->y + sign * reach,
-                  b - side * 12, lanes->y + sign * reach, b - side * 4, lanes->y + sign * 6,
-                  lanes->colour);
+                  "stroke=\"%s\" stroke-width=\"1.8\" marker-end=\"url(#tip%d)\"/>\n",
+                  a + side * 3, lanes->y + sign * 4, a + bend, lanes->y + sign * reach, b - bend,
+                  lanes->y + sign * reach, b - side * 5, lanes->y + sign * 5, lanes->colour,
+                  lanes->tip);
 }
 
 static void put_stop(const struct lanes *lanes, int node, bool first)
@@ -111,6 +110,33 @@ static bool is_ring(const json_t *graph)
     return pattern && !strcmp(pattern, "ring");
 }
 
+static bool is_multicast(const json_t *graph)
+{
+    const char *pattern = json_string_value(json_object_get(graph, "pattern"));
+    return pattern && !strcmp(pattern, "nvls");
+}
+
+/* The NVSwitch: a dashed line along all GPUs of the node. */
+static void put_multicast(const struct lanes *lanes)
+{
+    const struct picture *picture = lanes->picture;
+    double low = picture->width;
+    double high = 0;
+    for (int k = 0; k < picture->box->count; k++) {
+        if (picture->box->node[k].kind != BOX_GPU || !picture->box->node[k].switched) continue;
+        if (picture->x[k] < low) low = picture->x[k];
+        if (picture->x[k] > high) high = picture->x[k];
+    }
+    if (low > high) return;
+    (void)fprintf(picture->out,
+                  "<path d=\"M%.1f %.1fH%.1f\" stroke=\"%s\" stroke-width=\"1.8\" "
+                  "stroke-dasharray=\"3 5\"/>\n",
+                  low, lanes->y, high, lanes->colour);
+    for (int k = 0; k < picture->box->count; k++) {
+        if (picture->box->node[k].switched) put_stop(lanes, k, false);
+    }
+}
+
 static void put_channel(const struct lanes *lanes, size_t channel)
 {
     const json_t *graph = lanes->graph;
@@ -121,6 +147,7 @@ static void put_channel(const struct lanes *lanes, size_t channel)
     int from = inter ? node_of_net(picture, net_at(graph, channel, 0)) : -1;
     int end = inter ? node_of_net(picture, net_at(graph, channel, 1)) : -1;
     int last = first;
+    if (is_multicast(graph)) put_multicast(lanes);
     if (inter) put_step(lanes, from, first);
     for (size_t p = 1; p < count; p++) {
         int next = node_of_rank(picture, rank_at(graph, channel, p));
@@ -171,30 +198,60 @@ static void put_guides(const struct lanes *lanes, double top, double bottom)
     }
 }
 
+/* What runs along the lines. */
+static const char *story(const json_t *graph, const char *name)
+{
+    bool inter = json_object_get(graph, "inter") != NULL;
+    if (is_ring(graph) && inter) {
+        return "In by the first GPU's NIC, through every GPU, out by the last one's NIC to the "
+               "next node.";
+    }
+    if (is_ring(graph)) return "Round through every GPU, back to the first.";
+    if (is_multicast(graph) && inter) {
+        return "The NVSwitch (dashed) sums the filled GPU's part; its NIC exchanges it with other "
+               "nodes.";
+    }
+    if (is_multicast(graph)) {
+        return "The NVSwitch (dashed) sums the filled GPU's part and spreads the result to all.";
+    }
+    if (!strncmp(name, "collnet", 7)) {
+        return "Sums climb against the arrows to the network, which sums over nodes.";
+    }
+    return inter ? "Sums climb against the arrows to the NIC and other nodes; results come back "
+                   "along them."
+                 : "Sums climb against the arrows; results come back along them.";
+}
+
 static void put_heading(const struct lanes *lanes, const char *name)
 {
     const json_t *graph = lanes->graph;
     const char *intra = json_string_value(json_object_get(graph, "type_intra"));
     const char *inter = json_string_value(json_object_get(graph, "type_inter"));
+    double inside = json_number_value(json_object_get(graph, "bw_intra"));
+    double outside = json_number_value(json_object_get(graph, "bw_inter"));
     int channels = (int)json_integer_value(json_object_get(graph, "channels"));
+    const char *noun = channels == 1 ? "channel" : "channels";
     const struct picture_text big = {
-        .x = 24, .y = lanes->y + 26, .size = 15, .anchor = "start", .bold = true};
-    const struct picture_text small = {
-        .x = PICTURE_LEFT, .y = lanes->y + 26, .size = 11, .anchor = "start", .colour = "#4b5563"};
+        .x = PICTURE_MARGIN, .y = lanes->y + 26, .size = 15, .anchor = "start", .bold = true};
+    struct picture_text small = {
+        .x = PICTURE_LEFT, .y = lanes->y + 26, .size = 11, .anchor = "start", .colour = "#1f2937"};
     picture_print(lanes->picture, &big, "%s", name);
     if (json_object_get(graph, "inter")) {
-        picture_print(lanes->picture, &small, "%d x %.4g GB/s inside (%s), %.4g GB/s by NIC (%s)",
-                      channels, json_number_value(json_object_get(graph, "bw_intra")), intra,
-                      json_number_value(json_object_get(graph, "bw_inter")), inter);
+        picture_print(lanes->picture, &small,
+                      "%s%d %s of %.4g GB/s between GPUs (%s), %.4g GB/s by NIC (%s).",
+                      lanes->whose, channels, noun, inside, intra, outside, inter);
     } else {
-        picture_print(lanes->picture, &small, "%d x %.4g GB/s (%s)", channels,
-                      json_number_value(json_object_get(graph, "bw_intra")), intra);
+        picture_print(lanes->picture, &small, "%s%d %s of %.4g GB/s (%s).", lanes->whose, channels,
+                      noun, inside, intra);
     }
+    small.y += 15;
+    small.colour = "#6b7280";
+    picture_print(lanes->picture, &small, "%s", story(graph, name));
 }
 
 static void put_name(const struct lanes *lanes, size_t channel, int count)
 {
-    const struct picture_text name = {.x = 24,
+    const struct picture_text name = {.x = PICTURE_MARGIN,
                                       .y = lanes->y + 4,
                                       .size = 11,
                                       .anchor = "start",
@@ -225,7 +282,7 @@ static void put_graph(struct lanes *lanes, const char *name, const json_t *graph
     for (size_t c = 0; c < count; c++) {
         int same = alike(graph, c);
         if (same == 0) continue;
-        lanes->colour = colours[c % (sizeof(colours) / sizeof(colours[0]))];
+        lanes->colour = picture_colour((int)c, &lanes->tip);
         if (!lanes->only_measure) {
             put_name(lanes, c, same);
             put_channel(lanes, c);
@@ -235,14 +292,33 @@ static void put_graph(struct lanes *lanes, const char *name, const json_t *graph
     lanes->y += 10 - LANE / 2.0;
 }
 
+/* "GPU 3: ", "GPUs 0 to 3: " for one of several nodes of a machine. */
+static void name_domain(struct lanes *lanes, const json_t *domain, size_t domains)
+{
+    const json_t *ranks = json_object_get(domain, "ranks");
+    size_t count = json_array_size(ranks);
+    int first = (int)json_integer_value(json_array_get(ranks, 0));
+    int last = (int)json_integer_value(json_array_get(ranks, count ? count - 1 : 0));
+    lanes->whose[0] = '\0';
+    if (domains < 2 || count == 0) return;
+    if (count == 1) {
+        (void)snprintf(lanes->whose, sizeof(lanes->whose), "Rank %d: ", first);
+    } else {
+        (void)snprintf(lanes->whose, sizeof(lanes->whose), "%zu ranks, %d to %d: ", count, first,
+                       last);
+    }
+}
+
 static void put_all(struct lanes *lanes, const json_t *scenario)
 {
     size_t d;
     json_t *domain;
-    json_array_foreach(json_object_get(scenario, "domains"), d, domain)
+    json_t *domains = json_object_get(scenario, "domains");
+    json_array_foreach(domains, d, domain)
     {
         const char *name;
         json_t *graph;
+        name_domain(lanes, domain, json_array_size(domains));
         json_object_foreach(json_object_get(domain, "graphs"), name, graph)
         {
             put_graph(lanes, name, graph);
@@ -250,20 +326,41 @@ static void put_all(struct lanes *lanes, const json_t *scenario)
     }
 }
 
-static void draw(const struct picture *picture, const char *title, const json_t *scenario)
+/* "Channels of the machine alone", "... of each of 4 equal machines (32 ranks)". */
+static void describe(const json_t *scenario, const struct tt_topo_options *look, char *line,
+                     size_t bytes)
 {
+    int nodes = (int)json_integer_value(json_object_get(scenario, "nodes"));
+    int ranks = (int)json_integer_value(json_object_get(scenario, "ranks"));
+    const char *what = look->hosts > 1 ? "NVLink domain" : "machine";
+    if (nodes == 1) {
+        (void)snprintf(line, bytes, "Channels of the %s alone (%d %s).", what, ranks,
+                       ranks == 1 ? "rank" : "ranks");
+    } else {
+        (void)snprintf(line, bytes,
+                       "Channels of each of %d equal %ss in one communicator (%d ranks).", nodes,
+                       what, ranks);
+    }
+}
+
+static void draw(const struct picture *picture, const struct topo_options *options,
+                 const json_t *scenario)
+{
+    char line[128];
     struct lanes lanes = {.picture = picture, .y = picture->y_below, .only_measure = true};
     put_all(&lanes, scenario);
+    describe(scenario, &options->look, line, sizeof(line));
     const struct picture_text note = {
-        .x = 24, .y = lanes.y + 22, .size = 11, .anchor = "start", .colour = "#6b7280"};
-    picture_begin(picture, title, lanes.y + 40);
+        .x = PICTURE_MARGIN, .y = lanes.y + 22, .size = 11, .anchor = "start", .colour = "#6b7280"};
+    picture_begin(picture, topo_name(options->paths[0]), line, lanes.y + 32 + PICTURE_LEGEND);
     picture_machine(picture);
     lanes.y = picture->y_below;
     lanes.only_measure = false;
     put_all(&lanes, scenario);
-    picture_print(
-        picture, &note,
-        "A channel runs along the arrows, from its first GPU (filled) on; squares are NICs.");
+    picture_print(picture, &note,
+                  "Columns are the devices above: circles GPUs, squares NICs; arrows lead on from "
+                  "the first GPU (filled).");
+    picture_legend(picture, lanes.y + 28);
     picture_end(picture);
 }
 
@@ -274,11 +371,12 @@ int topo_search_svg(const struct topo_options *options)
     struct topo_scenario scenario = {0};
     struct box box = {0};
     struct picture picture = {0};
-    bool done = machine && box_init(&box, machine) && picture_init(&picture, &box, stdout) &&
+    bool done = machine && box_init(&box, machine) &&
+                picture_init(&picture, &box, stdout, PICTURE_LEFT) &&
                 topo_scenario_make(file, &options->look, options->nodes[0], &scenario);
     if (done) {
         json_t *graphs = topo_scenario_json(&scenario);
-        draw(&picture, topo_name(options->paths[0]), graphs);
+        draw(&picture, options, graphs);
         json_decref(graphs);
     }
     topo_scenario_free(&scenario);

@@ -54,7 +54,13 @@ static void print_node(const struct box *box, int k)
     case BOX_NIC: printf("NIC %d", node->index); break;
     default: printf("switch %d", node->index); break;
     }
-    if (node->kind != BOX_CPU && node->kind != BOX_NET) printf("  [%.4g GB/s up]", node->up_bw);
+    if (node->kind != BOX_CPU && node->kind != BOX_NET) {
+        if (node->up_bw < BOX_NO_LINK) {
+            printf("  [%.4g GB/s up]", node->up_bw);
+        } else {
+            printf("  [no PCI link known]");
+        }
+    }
     printf("\n");
 }
 
