@@ -11,60 +11,68 @@ struct topo_command {
     const char *name;
     const char *arguments;
     const char *summary;
+    const char *examples;
     int npaths;
     int (*run)(const struct topo_options *options);
 };
 
 static const struct topo_command commands[] = {
-    {"show", "[FILE]", "its parts as a tree, and who reaches whom how (--p2p: by direct access)", 1,
-     topo_show},
-    {"explain", "[FILE]", "why channels run where they do, what limits them, what would help", 1,
-     topo_explain},
-    {"search", "[FILE]", "its channels in a communicator of --nodes of them", 1, topo_search},
-    {"diff", "FILE FILE", "what two machines do not have in common (exit 1: something)", 2,
-     topo_diff},
-    {"check", "[FILE]", "is the file sound? exit 0: yes, perhaps with warnings; 1: no", 1,
-     topo_check},
-    {"export", "[FILE]", "graph, paths, access, channels, layout as JSON", 1, topo_export},
+    /* in the order of TOPO_SHOW ... */
+    {"show", "[FILE]", "its parts as a tree, and who reaches whom how (--p2p: by direct access)",
+     "  tutti topo show dgx.xml\n"
+     "  tutti topo show dgx.xml --svg > dgx.svg\n"
+     "  tutti topo show --xml > here.xml\n",
+     1, topo_show},
+    {"explain", "[FILE]", "why channels run where they do, what limits them, what would help",
+     "  tutti topo explain dgx.xml --nodes 2\n"
+     "  NCCL_P2P_LEVEL=NVL tutti topo explain dgx.xml\n",
+     1, topo_explain},
+    {"search", "[FILE]", "its channels in a communicator of --nodes of them",
+     "  tutti topo search dgx.xml --nodes 1,512 --time\n"
+     "  tutti topo search dgx.xml --nodes 2 --svg > channels.svg\n",
+     1, topo_search},
+    {"diff", "FILE FILE", "what two machines do not have in common (exit 1: something)",
+     "  tutti topo diff bought.xml delivered.xml --nodes 1,2\n", 2, topo_diff},
+    {"check", "[FILE]", "is the file sound? exit 0: yes, perhaps with warnings; 1: no",
+     "  tutti topo check dgx.xml\n", 1, topo_check},
+    {"export", "[FILE]", "graph, paths, access, channels, layout as JSON",
+     "  tutti topo export dgx.xml --json --nodes 1,2,16\n", 1, topo_export},
 };
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static const char options_help[] =
-    "\noptions:\n"
-    "  --nodes N[,N...]     that many equal machines in a communicator (default 1)\n"
-    "  --clique N           N hosts in one NVLink domain are a node\n"
-    "  --load-order fused   elements in the order of a running communicator (default: file)\n"
-    "  --json               JSON instead of text\n"
-    "  --svg                show, search: a picture instead of text\n"
-    "  --xml                show: a machine file; search: a graph file (NCCL_GRAPH_FILE)\n"
-    "  --p2p                show: direct access between GPUs\n"
-    "  --time               search: how long it took, and memory per rank\n";
-
-static const char examples_help[] = "\nexamples:\n"
-                                    "  tutti topo show dgx.xml\n"
-                                    "  tutti topo show dgx.xml --svg > dgx.svg\n"
-                                    "  tutti topo explain dgx.xml --nodes 2\n"
-                                    "  tutti topo search dgx.xml --nodes 1,512 --time\n"
-                                    "  tutti topo diff bought.xml delivered.xml --nodes 1,2\n"
-                                    "  tutti topo check dgx.xml\n"
-                                    "  tutti topo show --xml > here.xml\n"
-                                    "  tutti topo export dgx.xml --json --nodes 1,2,16\n";
+static const char about_files[] =
+    "Reads machine files in NCCL's format (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE), - from\n"
+    "standard input; without FILE, looks at this machine. Obeys NCCL's variables,\n"
+    "NCCL_GRAPH_FILE too.\n";
 
 static void help(void)
 {
-    printf("usage: tutti topo COMMAND [FILE] [OPTIONS]\n\n"
-           "Reads machine files in NCCL's format (NCCL_TOPO_FILE, NCCL_TOPO_DUMP_FILE); without\n"
-           "FILE, looks at this machine. Obeys NCCL's variables, NCCL_GRAPH_FILE too.\n\n"
-           "commands:\n");
-    for (size_t k = 0; k < sizeof(commands) / sizeof(commands[0]); k++) {
+    printf("usage: tutti topo COMMAND [FILE] [OPTIONS]     tutti topo COMMAND --help\n\n%s\n"
+           "commands:\n",
+           about_files);
+    for (size_t k = 0; k < COMMANDS; k++)
         printf("  %-8s %-12s %s\n", commands[k].name, commands[k].arguments, commands[k].summary);
-    }
-    printf("%s%s", options_help, examples_help);
+    topo_options_help((1U << COMMANDS) - 1);
+    printf("\nexamples:\n");
+    for (size_t k = 0; k < COMMANDS; k++)
+        (void)fputs(commands[k].examples, stdout);
 }
 
-static int run(const struct topo_command *command, int argc, char **argv)
+static void help_with(size_t which)
 {
+    const struct topo_command *command = &commands[which];
+    printf("usage: tutti topo %s %s [OPTIONS]\n\n%s: %s.\n\n%s", command->name, command->arguments,
+           command->name, command->summary, about_files);
+    topo_options_help(1U << which);
+    printf("\nexamples:\n%s", command->examples);
+}
+
+static int run(size_t which, int argc, char **argv)
+{
+    const struct topo_command *command = &commands[which];
     struct topo_options options;
-    int status = topo_options_read(&options, argc, argv, help);
+    int status = topo_options_read(&options, 1U << which, argc, argv);
+    if (status < 0) help_with(which);
     if (status) return status < 0 ? 0 : status;
     bool detect = options.npaths == 0 && command->npaths == 1; /* of this machine, then */
     if (options.npaths != command->npaths && !detect) {
@@ -81,8 +89,8 @@ int cmd_topo(int argc, char **argv)
         help();
         return argc > 1 ? 0 : 2;
     }
-    for (size_t k = 0; k < sizeof(commands) / sizeof(commands[0]); k++) {
-        if (!strcmp(name, commands[k].name)) return run(&commands[k], argc - 1, argv + 1);
+    for (size_t k = 0; k < COMMANDS; k++) {
+        if (!strcmp(name, commands[k].name)) return run(k, argc - 1, argv + 1);
     }
     return tutti_usage_error("topo", "no command '%s'", name);
 }

@@ -1,6 +1,7 @@
 /* The command `tutti`: one row a subcommand, one file cmd_<name>.c each. */
 #include "tutti.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,17 +29,28 @@ static int help(void)
     return 0;
 }
 
+/* What was said may not have arrived: a full disk shows when the last of it is written. */
+static int finish(int status)
+{
+    bool lost = ferror(stdout) != 0;
+    if (fflush(stdout) == 0 && !lost) return status;
+    fprintf(stderr, "tutti: standard output could not be written%s%s: what arrived is not whole\n",
+            errno ? ": " : "", errno ? strerror(errno) : "");
+    return status ? status : 1;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
         help();
-        return 2;
+        return finish(2);
     }
     const char *name = argv[1];
-    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h")) return help();
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
+        return finish(help());
     if (!strcmp(name, "--version")) name = "version";
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (!strcmp(name, commands[i].name)) return commands[i].run(argc - 1, argv + 1);
+        if (!strcmp(name, commands[i].name)) return finish(commands[i].run(argc - 1, argv + 1));
     }
     fprintf(stderr, "tutti: no command '%s'; `tutti help` lists them\n", name);
     return 2;

@@ -102,3 +102,17 @@ bool tt_budget_take(struct tt_trial *trial, struct tt_topo_node *from, struct tt
     at->hops = (int)((float)at->hops + share * (float)path->hops);
     return true;
 }
+
+void tt_budget_charge(const struct tt_topo_node *from, const struct tt_topo_node *to, float bw)
+{
+    const struct tt_topo_path *path = tt_topo_path(from, to);
+    float pci = pci_demand(path, from, bw);
+    bool from_gpu = from->type == TT_NODE_GPU;
+    for (int k = 0; k < path->hops && path->type < TT_WAY_NET; k++) {
+        struct tt_topo_link *link = path->links[k];
+        float there = link->type == TT_WAY_PIX ? pci : bw;
+        float share = from_gpu ? link->back_share : link->back_share_other;
+        link->budget -= there;
+        if (link->back) link->back->budget -= there * share;
+    }
+}

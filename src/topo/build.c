@@ -483,12 +483,7 @@ ncclResult_t tt_topo_build(struct tt_topo_system *system, const struct tt_xml_no
     add_rows(&builder, root, "pcilink");
     if (!builder.full && !tt_topo_flatten(system)) builder.full = true;
     if (!builder.full) join_cpus(&builder);
-    if (builder.full) {
-        return tt_fail(ncclInvalidUsage,
-                       "topology: too large (at most %d nodes of a kind, %d links of a node, %zu "
-                       "hosts), or out of memory",
-                       TT_TOPO_NODES, TT_TOPO_LINKS, TT_LEN(system->hosts));
-    }
+    if (builder.full) return tt_topo_too_large(system);
     for (int k = 0; k < system->list[TT_NODE_CPU].count; k++) {
         order_links(system->list[TT_NODE_CPU].node[k], NULL);
     }

@@ -291,7 +291,10 @@ ncclResult_t tt_topo_domains_make(const struct tt_topo_file *file,
     if (rc) return rc;
     split.ngpus = split.whole->list[TT_NODE_GPU].count;
     if (split.ngpus == 0) {
-        rc = tt_fail(ncclInvalidUsage, "topology of %s: no GPU with a rank", file->name);
+        rc = tt_fail(ncclInvalidUsage,
+                     "topology of %s: no GPU with a rank, hence no channels; a machine file with "
+                     "GPUs is needed",
+                     file->name);
         goto out;
     }
     group(split.whole, split.domain);

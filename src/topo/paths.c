@@ -342,23 +342,26 @@ static ncclResult_t divert_nets(struct tt_topo_system *system)
     return rc;
 }
 
-enum { MOST_PATHS = 2 << 20, MOST_NIC_PAIRS = 1 << 16 };
+/* A hundred megabytes: more than the largest NVLink domain that NCCL's 640 nodes of a type allow.
+ */
+enum { MOST_PATHS = 4 << 20 };
 
 static bool too_many(const struct tt_topo_system *system)
 {
     long paths = 0;
     for (size_t b = 0; b < TT_LEN(bases); b++)
         paths += system->list[bases[b]].count;
-    long pairs = (long)system->list[TT_NODE_GPU].count * system->list[TT_NODE_NET].count;
-    return paths * count_nodes(system) > MOST_PATHS || pairs > MOST_NIC_PAIRS;
+    return paths * count_nodes(system) > MOST_PATHS;
 }
 
 ncclResult_t tt_topo_paths_make(struct tt_topo_system *system)
 {
     tt_topo_paths_drop(system);
     if (too_many(system)) {
-        return tt_fail(ncclInvalidUsage, "topology: too large: paths between %d nodes are too many",
-                       count_nodes(system));
+        return tt_fail(ncclInvalidUsage,
+                       "topology: too large: %d parts (GPUs, ports, CPUs, switches) have more than "
+                       "%d paths between them",
+                       count_nodes(system), (int)MOST_PATHS);
     }
     if (!paths_reserve(system)) {
         return tt_fail(ncclSystemError, "topology: out of memory for paths");

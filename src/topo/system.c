@@ -2,6 +2,7 @@
  * nodes never move in memory: paths point to links once the graph is complete. */
 #include "system.h"
 
+#include "base/error.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -137,6 +138,30 @@ bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_t
                        float bw)
 {
     return tt_topo_link_add(a, b, type, bw) && tt_topo_link_add(b, a, type, bw);
+}
+
+ncclResult_t tt_topo_too_large(const struct tt_topo_system *system)
+{
+    static const char limit[] = "NCCL's limit for a machine, or for an NVLink domain of hosts";
+    for (int type = 0; type < TT_NODE_COUNT_; type++) {
+        const struct tt_topo_list *list = &system->list[type];
+        for (int k = 0; k < list->count; k++) {
+            if (list->node[k]->nlinks < TT_TOPO_LINKS) continue;
+            return tt_fail(ncclInvalidUsage, "topology: too large: more than %d links of %s/%d, %s",
+                           TT_TOPO_LINKS, type_names[type], k, limit);
+        }
+    }
+    for (int type = 0; type < TT_NODE_COUNT_; type++) {
+        if (system->list[type].count < TT_TOPO_NODES) continue;
+        return tt_fail(ncclInvalidUsage,
+                       "topology: too large: more than %d %s nodes (with host %d of it), %s",
+                       TT_TOPO_NODES, type_names[type], system->nhosts, limit);
+    }
+    if ((size_t)system->nhosts == TT_LEN(system->hosts)) {
+        return tt_fail(ncclInvalidUsage, "topology: too large: more than %zu hosts, %s",
+                       TT_LEN(system->hosts), limit);
+    }
+    return tt_fail(ncclSystemError, "topology: out of memory");
 }
 
 void tt_topo_system_free(struct tt_topo_system *system)

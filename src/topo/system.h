@@ -126,6 +126,8 @@ bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_t
 struct tt_topo_link *tt_topo_link_back(const struct tt_topo_node *node,
                                        const struct tt_topo_link *link);
 const char *tt_topo_type_name(enum tt_topo_type type);
+/* After a node or link found no room: say what there is too much of. Returns the error. */
+ncclResult_t tt_topo_too_large(const struct tt_topo_system *system);
 
 /* ---- build.c, switches.c: from elements to nodes ---- */
 

@@ -84,3 +84,5 @@ void tt_net_lists_fill(struct tt_net_lists *lists, const struct tt_topo_system *
  * is not allowed or has not enough left; nothing was taken then. */
 bool tt_budget_take(struct tt_trial *trial, struct tt_topo_node *from, struct tt_topo_node *to,
                     float share);
+/* Take bw on the path between them, whatever is left: of a graph that was found to fit. */
+void tt_budget_charge(const struct tt_topo_node *from, const struct tt_topo_node *to, float bw);

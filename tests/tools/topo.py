@@ -124,11 +124,80 @@ def check_usage():
                       ["search", box, "--clique", "x"], ["export", box, "--load-order", "random"]):
         p = run(*arguments)
         must(p.returncode == 2, f"{arguments}: exit {p.returncode}")
-    must(run("--help").returncode == 0 and run("search", "--help").returncode == 0, "--help")
+    for arguments, words in (
+            (["show", box, "--time"], "--time belongs to: search"), (["explain", box, "--svg"], "--svg belongs to: show, search"),
+            (["show", box, "--nodes", "2"], "--nodes belongs to"), (["search", box, "--svg", "--json"], "only one of"),
+            (["search", box, "--svg", "--nodes", "1,2"], "one number only for a picture"),
+            (["explain", box, "--nodes", "1,2"], "one number only"), (["show", ""], "empty"),
+            (["search", box, "--json=1"], "takes no value"), (["search", box, "--nodes="], "''"),
+            (["search", box, "--nodes", "65537"], "65536"), (["search", box, "--time", "--xml"], "no place")):
+        p = run(*arguments)
+        must(p.returncode == 2 and words in p.stderr and "--help" in p.stderr and not p.stdout,
+             f"{arguments}: exit {p.returncode}: {p.stderr}")
+    must(run("search", box, "--nodes=2").stdout == run("search", box, "--nodes", "2").stdout, "--nodes=2")
+    p = subprocess.run([TUTTI, "topo", "show", "-"], stdin=open(box), capture_output=True, text=True)
+    must(p.returncode == 0 and p.stdout == run("show", box).stdout, "a file on standard input")
+    for command in ("show", "explain", "search", "diff", "check", "export"):
+        p = run(command, "--help")
+        words = re.search(f"tutti topo {command} (.*)", p.stdout.split("examples:")[1]).group(1)
+        must(p.returncode == 0 and words, f"{command} --help has no example")
+        words = re.sub(r"\w+\.xml", box, words.split(" > ")[0]).split()
+        must(run(command, *words).returncode == 0, f"the example of {command} --help fails: {words}")
+    must(run("--help").returncode == 0, "--help")
+    for folder in (MACHINES, "/"):
+        p = run("show", folder)
+        must(p.returncode == 1 and folder in p.stderr and "directory" in p.stderr, f"a folder: {p.stderr}")
     p = run("export", box, "--json", "--nodes", "65536")
     must(p.returncode == 1 and "too many to print" in p.stderr, "more than can be printed")
     p = run("show", "/nonexistent.xml")
     must(p.returncode == 1 and "nonexistent.xml" in p.stderr, "a file that is not there")
+
+
+def check_limits():
+    """NCCL allows 640 nodes of a kind: 80 trays of eight PCI elements."""
+    tray = os.path.join(MACHINES, "c08-gb200-tray.xml")
+    p = run("search", tray, "--clique", "80", "--time")
+    must(p.returncode == 0 and "together: 320 ranks" in p.stdout, f"80 trays: {p.stderr}")
+    p = run("search", tray, "--clique", "81")
+    must(p.returncode == 1 and "more than 640 PCI nodes" in p.stderr, f"81 trays: {p.stderr}")
+
+
+def check_output():
+    """Output that does not arrive is told; a reader that goes away is no news."""
+    box = os.path.join(MACHINES, "c06-dgxh100.xml")
+    for command in (["show", box], ["show", box, "--svg"], ["explain", box], ["search", box, "--json"], ["check", box],
+                    ["diff", box, box], ["export", box], ["--help"]):
+        with open("/dev/full", "w") as full:
+            p = subprocess.run([TUTTI, "topo", *command], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        must(p.returncode == 1 and "could not be written: No space left" in p.stderr, f"{command} > /dev/full: {p.stderr}")
+    p = subprocess.run(["sh", "-c", '"$0" topo export "$1" --nodes 1,512 | head -c 9', TUTTI, box], capture_output=True,
+                       text=True, timeout=60)
+    must(p.stdout == '{"system"' and not p.stderr, f"a reader that goes away: {p.stderr}")
+
+
+def check_explained():
+    """Sentences name the limit, why, and what would help."""
+    for name, nodes, *wanted in (
+            ("c06-dgxh100", 2, "8 ports, such as NET 0 (48 of 50 GB/s in use)", "channels come in pairs", "behind an NVSwitch",
+             "ring channel 0: NET 0 (PIX) > 0 > 7", "network ports are full", "with GPU-direct"),
+            ("c06-dgxh100", 1, "(360 of 370.8 GB/s in use)", "NVLinks are full", "one order of GPUs is repeated"),
+            ("gvisor-b200-vm", 2, "(11.52 of 12 GB/s in use). PCI through an Intel CPU counts one fifth more",
+             "NET 6, 7, 8 (50 GB/s each) are no GPU's first choice", "no PCI switch in common with any GPU"),
+            ("nccltests-8x3090", 1, "without direct access: by shared host memory (SHM)", "NCCL_P2P_LEVEL=SYS",
+             "without NVLink the fastest next step"),
+            ("rtpllm-8gpu-cx8", 1, "NCCL_NET_DISABLE_INTRA=1", "channels of rank 7"),
+            ("c03-dgx1v", 1, "(NVB)", "NVLinks join certain pairs only"),
+            ("c01-workstation-1gpu", 1, "a lone GPU needs no links")):
+        text = run("explain", os.path.join(MACHINES, name + ".xml"), "--nodes", str(nodes)).stdout
+        for words in wanted:
+            must(words in text, f"explain {name} over {nodes}: no '{words}' in\n{text}")
+    box = os.path.join(MACHINES, "c06-dgxh100.xml")
+    text = run("explain", box, env={"NCCL_P2P_DISABLE": "1"}).stdout
+    must("NCCL_P2P_DISABLE=1 is set" in text, "explain does not name the variable that shapes the machine")
+    found = json.loads(run("explain", box, "--json").stdout)
+    kinds = {row["kind"] for row in found}
+    must({"title", "pairs", "nic", "graph", "limit", "why", "channel", "advice"} <= kinds, f"explain --json: {kinds}")
+    must(all(row["text"] in run("explain", box).stdout for row in found[:5]), "explain --json says other things than the text")
 
 
 def compare(want, have, where, out):
@@ -175,6 +244,9 @@ check_differences()
 check_documents()
 check_bad()
 check_usage()
+check_limits()
+check_output()
+check_explained()
 for result in sorted(glob.glob(os.path.join(SHARED, "*.expected.json"))):
     check_shared(result)
 for fault in faults[:40]:

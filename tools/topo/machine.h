@@ -8,7 +8,17 @@
 
 enum { TOPO_MOST_COUNTS = 16 };
 
+enum { /* the subcommands, as bits */
+       TOPO_SHOW = 1,
+       TOPO_EXPLAIN = 2,
+       TOPO_SEARCH = 4,
+       TOPO_DIFF = 8,
+       TOPO_CHECK = 16,
+       TOPO_EXPORT = 32,
+};
+
 struct topo_options {
+    unsigned command;
     const char *paths[2]; /* machine files */
     int npaths;
     int nodes[TOPO_MOST_COUNTS]; /* numbers of equal machines */
@@ -17,9 +27,12 @@ struct topo_options {
     bool json, svg, xml, time, p2p;
 };
 
-/* Options of any subcommand; says on stderr what is wrong and returns 2, else 0. `help` runs
- * on --help, which returns -1. */
-int topo_options_read(struct topo_options *options, int argc, char **argv, void (*help)(void));
+/* Options of a subcommand; says on stderr what is wrong and returns 2, else 0; -1: --help. */
+int topo_options_read(struct topo_options *options, unsigned command, int argc, char **argv);
+/* Those that any of the subcommands take, on standard output. */
+void topo_options_help(unsigned commands);
+/* What is under way, on stderr when that is a terminal, until it is said to be nothing: NULL. */
+void topo_progress(const char *what);
 /* What failed last, on stderr. */
 void topo_tell(void);
 /* Read a machine file and print its warnings on stderr; NULL: detect this machine. Says what is

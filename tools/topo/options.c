@@ -10,14 +10,67 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_NODES = 65536, MOST_HOSTS = 128 };
+enum { MOST_NODES = 65536, MOST_HOSTS = 256 };
+enum {
+    LOOKING = TOPO_SHOW | TOPO_EXPLAIN | TOPO_SEARCH | TOPO_DIFF | TOPO_CHECK | TOPO_EXPORT,
+    PLACING = TOPO_EXPLAIN | TOPO_SEARCH | TOPO_DIFF | TOPO_EXPORT,
+};
+
+struct option {
+    const char *name, *value, *help;
+    unsigned commands; /* that take it */
+};
+
+static const struct option table[] = {
+    {"--nodes", "N[,N...]", "that many equal machines in a communicator (default 1)", PLACING},
+    {"--clique", "N", "N hosts in one NVLink domain are a node", LOOKING},
+    {"--load-order", "fused", "elements in the order of a running communicator (default: file)",
+     LOOKING},
+    {"--json", NULL, "JSON instead of text", LOOKING},
+    {"--svg", NULL, "a picture instead of text", TOPO_SHOW | TOPO_SEARCH},
+    {"--xml", NULL, "show: a machine file; search: a graph file (NCCL_GRAPH_FILE)",
+     TOPO_SHOW | TOPO_SEARCH},
+    {"--p2p", NULL, "direct access between GPUs", TOPO_SHOW},
+    {"--time", NULL, "how long the search took, and memory per rank", TOPO_SEARCH},
+};
+
+static const char *const names[] = {"show", "explain", "search", "diff", "check", "export"};
+
+/* "show, search" */
+static void list_commands(unsigned commands, char *text, size_t bytes)
+{
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]) && at < bytes; k++) {
+        if (!(commands & (1U << k))) continue;
+        at += (size_t)snprintf(text + at, bytes - at, "%s%s", at ? ", " : "", names[k]);
+    }
+}
+
+void topo_options_help(unsigned commands)
+{
+    printf("\noptions:\n");
+    for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+        char left[40];
+        char who[64];
+        const char *value = table[k].value;
+        if (!(table[k].commands & commands)) continue;
+        (void)snprintf(left, sizeof(left), "%s%s%s", table[k].name, value ? " " : "",
+                       value ? value : "");
+        list_commands(table[k].commands, who, sizeof(who));
+        bool says = strchr(table[k].help, ':') && !strncmp(table[k].help, "show:", 5);
+        bool all = table[k].commands == LOOKING || commands != LOOKING || says;
+        printf("  %-20s %s%s%s\n", left, all ? "" : who, all ? "" : ": ", table[k].help);
+    }
+}
 
 static bool read_counts(struct topo_options *options, const char *text)
 {
     char *end;
     for (options->ncounts = 0; options->ncounts < TOPO_MOST_COUNTS; text = end + 1) {
         long count = strtol(text, &end, 10);
-        if (end == text || count < 1 || count > MOST_NODES) return false;
+        bool plain = *text >= '0' && *text <= '9';
+        if (end == text || !plain || count < 1 || count > MOST_NODES) return false;
         options->nodes[options->ncounts++] = (int)count;
         if (*end == '\0') return true;
         if (*end != ',') return false;
@@ -25,30 +78,19 @@ static bool read_counts(struct topo_options *options, const char *text)
     return false;
 }
 
-struct flag {
-    const char *name;
-    bool *set;
-};
-
-static bool read_flag(struct topo_options *options, const char *text)
+static void set_flag(struct topo_options *options, const char *name)
 {
-    const struct flag flags[] = {
-        {"--json", &options->json}, {"--svg", &options->svg}, {"--xml", &options->xml},
-        {"--time", &options->time}, {"--p2p", &options->p2p},
-    };
-    for (size_t k = 0; k < sizeof(flags) / sizeof(flags[0]); k++) {
-        if (strcmp(text, flags[k].name) != 0) continue;
-        *flags[k].set = true;
-        return true;
-    }
-    return false;
+    if (!strcmp(name, "--json")) options->json = true;
+    if (!strcmp(name, "--svg")) options->svg = true;
+    if (!strcmp(name, "--xml")) options->xml = true;
+    if (!strcmp(name, "--time")) options->time = true;
+    if (!strcmp(name, "--p2p")) options->p2p = true;
 }
 
 /* An option with a value; 0, or 2 after saying what is wrong. */
 static int read_value(struct topo_options *options, const char *name, const char *value)
 {
     long number = 0;
-    if (!value) return tutti_usage_error("topo", "%s needs a value", name);
     if (strcmp(name, "--nodes") == 0) {
         if (read_counts(options, value)) return 0;
         return tutti_usage_error("topo",
@@ -56,7 +98,6 @@ static int read_value(struct topo_options *options, const char *name, const char
                                  (int)TOPO_MOST_COUNTS, (int)MOST_NODES);
     }
     if (strcmp(name, "--clique") == 0) {
-        options->look.hosts = 0;
         if (!tutti_parse_int(value, 1, MOST_HOSTS, &number)) {
             return tutti_usage_error("topo", "--clique: '%s' is no number of hosts from 1 to %d",
                                      value, (int)MOST_HOSTS);
@@ -71,9 +112,59 @@ static int read_value(struct topo_options *options, const char *name, const char
     return 0;
 }
 
-static bool takes_value(const char *text)
+/* "--name", "--name VALUE" or "--name=VALUE"; *used: words taken. */
+static int read_option(struct topo_options *options, char **words, int count, int *used)
 {
-    return !strcmp(text, "--nodes") || !strcmp(text, "--clique") || !strcmp(text, "--load-order");
+    size_t length = strcspn(words[0], "=");
+    const char *value = words[0][length] ? words[0] + length + 1 : NULL;
+    const struct option *option = NULL;
+    char who[64];
+    for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+        if (strlen(table[k].name) == length && !strncmp(table[k].name, words[0], length))
+            option = &table[k];
+    }
+    *used = 1;
+    if (!option) return tutti_usage_error("topo", "no option %s", words[0]);
+    if (!(option->commands & options->command)) {
+        list_commands(option->commands, who, sizeof(who));
+        return tutti_usage_error("topo", "%s belongs to: %s", option->name, who);
+    }
+    if (!option->value) {
+        if (value) return tutti_usage_error("topo", "%s takes no value", option->name);
+        set_flag(options, option->name);
+        return 0;
+    }
+    if (!value) {
+        if (count < 2) return tutti_usage_error("topo", "%s needs a value", option->name);
+        value = words[1];
+        *used = 2;
+    }
+    return read_value(options, option->name, value);
+}
+
+/* Which of them do not go together. */
+static int check_together(const struct topo_options *options)
+{
+    int forms = options->json + options->svg + options->xml;
+    bool one = options->svg || options->xml || options->command == TOPO_EXPLAIN;
+    if (forms > 1) return tutti_usage_error("topo", "only one of --json, --svg and --xml");
+    if ((options->time || options->p2p) && (options->svg || options->xml)) {
+        return tutti_usage_error("topo", "%s has no place in %s",
+                                 options->time ? "--time" : "--p2p",
+                                 options->svg ? "a picture (--svg)" : "a file (--xml)");
+    }
+    if (one && options->ncounts > 1) {
+        return tutti_usage_error("topo", "--nodes: one number only for %s",
+                                 options->svg   ? "a picture"
+                                 : options->xml ? "a graph file"
+                                                : "explain");
+    }
+    for (int k = 0; k < options->ncounts; k++) {
+        if (options->nodes[k] <= MOST_NODES) continue;
+        return tutti_usage_error("topo", "--nodes: %d nodes are more than %d", options->nodes[k],
+                                 (int)MOST_NODES);
+    }
+    return 0;
 }
 
 /* Without direct access between GPUs there is no NVLink domain: its hosts are nodes of their own.
@@ -94,21 +185,19 @@ static void leave_domain(struct topo_options *options)
     options->look.hosts = 0;
 }
 
-int topo_options_read(struct topo_options *options, int argc, char **argv, void (*help)(void))
+int topo_options_read(struct topo_options *options, unsigned command, int argc, char **argv)
 {
-    *options = (struct topo_options){.nodes = {1}, .ncounts = 1};
+    *options = (struct topo_options){.command = command, .nodes = {1}, .ncounts = 1};
     for (int k = 1; k < argc; k++) {
         const char *text = argv[k];
-        if (!strcmp(text, "--help") || !strcmp(text, "-h")) {
-            help();
-            return -1;
-        }
-        if (takes_value(text)) {
-            int status = read_value(options, text, k + 1 < argc ? argv[k + 1] : NULL);
+        if (!strcmp(text, "--help") || !strcmp(text, "-h")) return -1;
+        if (text[0] == '-' && text[1]) {
+            int used;
+            int status = read_option(options, argv + k, argc - k, &used);
             if (status) return status;
-            k++;
-        } else if (text[0] == '-' && text[1]) {
-            if (!read_flag(options, text)) return tutti_usage_error("topo", "no option %s", text);
+            k += used - 1;
+        } else if (text[0] == '\0') {
+            return tutti_usage_error("topo", "the name of a file is empty");
         } else if (options->npaths == 2) {
             return tutti_usage_error("topo", "one file too many: %s", text);
         } else {
@@ -116,7 +205,13 @@ int topo_options_read(struct topo_options *options, int argc, char **argv, void 
         }
     }
     leave_domain(options);
-    return 0;
+    return check_together(options);
+}
+
+void topo_progress(const char *what)
+{
+    if (!isatty(STDERR_FILENO)) return;
+    (void)fprintf(stderr, "\r\033[K%s%s", what ? what : "", what ? " ..." : "");
 }
 
 void topo_tell(void)
@@ -132,6 +227,7 @@ struct tt_topo_file *topo_open(const char *path)
         (void)fprintf(stderr, "this machine: as described in %s\n", described);
         path = described;
     }
+    if (path && !strcmp(path, "-")) path = "/dev/stdin";
     if (path ? tt_topo_file_read(path, &file) : tt_topo_detect(&file)) {
         topo_tell();
         return NULL;
@@ -142,16 +238,21 @@ struct tt_topo_file *topo_open(const char *path)
 
 const char *topo_name(const char *path)
 {
+    if (path && !strcmp(path, "-")) return "standard input";
     return path ? path : "this machine";
 }
 
 json_t *topo_system(const struct tt_topo_file *file, const struct tt_topo_options *look)
 {
     struct tt_topo_system *system = NULL;
-    if (tt_topo_system_make(file, look, &system)) {
+    topo_progress("finding paths between all parts");
+    ncclResult_t rc = tt_topo_system_make(file, look, &system);
+    topo_progress(NULL);
+    if (rc) {
         topo_tell();
         return NULL;
     }
+    topo_progress("describing the machine");
     char *members = tt_topo_system_json(system);
     tt_topo_system_free(system);
     size_t room = members ? strlen(members) + 3 : 0;
@@ -163,6 +264,7 @@ json_t *topo_system(const struct tt_topo_file *file, const struct tt_topo_option
     }
     free(text);
     free(members);
+    topo_progress(NULL);
     if (!object) (void)fprintf(stderr, "tutti topo: out of memory for the report\n");
     return object;
 }

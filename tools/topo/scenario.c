@@ -29,7 +29,9 @@ bool topo_join(struct topo_scenario *scenario)
         places[p].domain = &scenario->domains[(int)p % scenario->ndomains];
         places[p].rank_offset = machine * ranks;
     }
+    topo_progress("joining nodes to a communicator");
     ncclResult_t rc = tt_topo_layout_make(places, (int)count, NULL, &scenario->layout);
+    topo_progress(NULL);
     free(places);
     if (rc) topo_tell();
     return rc == ncclSuccess;
@@ -38,8 +40,10 @@ bool topo_join(struct topo_scenario *scenario)
 bool topo_domains(const struct tt_topo_file *file, const struct tt_topo_options *look,
                   struct topo_scenario *scenario)
 {
+    topo_progress("searching for channels");
     ncclResult_t rc =
         tt_topo_domains_make(file, look, scenario->nodes, &scenario->domains, &scenario->ndomains);
+    topo_progress(NULL);
     if (rc) topo_tell();
     return rc == ncclSuccess;
 }

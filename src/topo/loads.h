@@ -1,0 +1,26 @@
+/* How full a graph makes the links and ports of a machine: for people who ask what limits it. Each
+ * graph is looked at alone, as the search does. */
+#pragma once
+
+#include "topo.h"
+
+struct tt_topo_load { /* a link in one direction, or a port (type NET, `to` empty) */
+    enum tt_topo_way type;
+    char from[16], to[16]; /* TYPE/index as in the report */
+    float bw, used;        /* GB/s */
+    int order;             /* among equally full ones */
+};
+
+struct tt_topo_loads {
+    struct tt_topo_load *load; /* owned; those in use, fullest first */
+    int count;
+};
+
+/* What each graph of a domain, alone, takes of the machine's links and ports; the domain is one of
+ * those that tt_topo_domains_make() made of the same file and options. Release with
+ * tt_topo_loads_free(). Errors: as tt_topo_system_make(); nothing is to be released then. */
+ncclResult_t tt_topo_loads_make(const struct tt_topo_file *file,
+                                const struct tt_topo_options *options,
+                                const struct tt_topo_domain *domain,
+                                struct tt_topo_loads loads[TT_GRAPH_COUNT_]);
+void tt_topo_loads_free(struct tt_topo_loads loads[TT_GRAPH_COUNT_]);
