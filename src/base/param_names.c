@@ -123,6 +123,12 @@ static bool is_ours(const char *entry)
     return !strncmp(entry, "NCCL_", 5) || !strncmp(entry, "TUTTI_", 6);
 }
 
+/* The host device reads these by itself, and says what is wrong with them. */
+static bool is_devices(const char *name)
+{
+    return !strcmp(name, "TUTTI_DEVICES") || !strcmp(name, "TUTTI_DEVICE_MEMORY");
+}
+
 static void check_environment(void)
 {
     for (char **entry = environ; entry && *entry; entry++) {
@@ -132,7 +138,8 @@ static void check_environment(void)
         snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, NAME_MAX_BYTES), *entry);
         const struct tt_param *param = tt_param_find(name);
         if (!param) name_unknown(name);
-        if (param && param->type != TT_PARAM_STR) tt_param_is_set(name); /* judges the value */
+        if (!param || param->type == TT_PARAM_STR || is_devices(name)) continue;
+        tt_param_is_set(name); /* judges the value */
     }
 }
 

@@ -179,8 +179,9 @@ def files():
 
 
 def strange_words():
-    log = run({"NCCL_DEBUG": "WARN", "NCCL_P2P_DISABEL": "1", "TUTTI_WACTHDOG": "4"})
-    for name, near in (("NCCL_P2P_DISABEL", "NCCL_P2P_DISABLE"), ("TUTTI_WACTHDOG", "TUTTI_WATCHDOG")):
+    log = run({"NCCL_DEBUG": "WARN", "NCCL_P2P_DISABEL": "1", "TUTTI_WACTHDOG": "4", "TUTTI_DEVICE_MEMORY": "much"})
+    for name, near in (("NCCL_P2P_DISABEL", "NCCL_P2P_DISABLE"), ("TUTTI_WACTHDOG", "TUTTI_WATCHDOG"),
+                       ("TUTTI_DEVICE_MEMORY", "bytes with K, M, G")):
         lines = [line for line in log.splitlines() if name in line]
         check(len(lines) == 2 and all(near in line and "NCCL WARN" in line for line in lines),
               f"{name} is to be named once by each process, with {near}: {lines}")

@@ -173,7 +173,7 @@ def table():
     check("all devices are told", re.findall(r"Rank +(\d+) Group +0 Pid +\d+ on +\S+ device +(\d+)", r.stdout) ==
           [(str(k), str(k)) for k in range(3)], r.stdout)
     check("closing lines", "# Out of bounds values : 0 OK" in r.stdout and "# Avg bus bandwidth    : " in r.stdout, r.stdout)
-    r = perf("--ranks", "2", "-b", "100", "-e", "200", "-i", "40", "allreduce")
+    r = perf("--ranks", "2", "-b", "100", "-e", "200", "-i", "40", "-f", "1", "allreduce")
     check("sizes by steps", [row[0] for row in rows(r.stdout)] == ["100", "140", "180"], r.stdout)
     r = perf("--ranks", "2", "-b", "0", "-e", "8", "-f", "2", "allreduce")
     check("from zero", [row[0] for row in rows(r.stdout)] == ["0", "4", "8"], r.stdout)
@@ -237,7 +237,7 @@ def as_json():
 
 
 def perf_usage():
-    for args, word in (("-b abc", "-b abc"), ("-t 0", "-t 0: wants a whole number from 1"), ("-f 1", "-f 1"), ("-i 0", "-i 0"),
+    for args, word in (("-b abc", "-b abc"), ("-t 0", "-t 0: wants a whole number from 1"), ("-f 0.5", "-f 0.5"), ("-i 0", "-i 0"),
                        ("-d foo", "bfloat16"), ("-o foo", "mulsum"), ("-r 9", "-r 9"), ("-D 3", "-D 3"), ("-R 3", "-R 3"),
                        ("-T -1", "-T -1"), ("--bogus", "--bogus"), ("-n", "'n'"), ("nosuch", "nosuch"),
                        ("-b 8 -e 4", "-e 4"), ("--ranks 3 hypercube", "hypercube"), ("--ranks 0", "--ranks"),
@@ -245,6 +245,8 @@ def perf_usage():
         r = perf(*args.split())
         check(f"perf {args}", r.returncode == 2 and word in r.stderr and not r.stdout and r.stderr.count("\n") <= 2,
               (r.returncode, r.stdout, r.stderr))
+    r = perf("--ranks", "1", "-e", "8", "allreduce", env={"TUTTI_DEVICE": "cuda"})
+    check("a device that is not there", r.returncode == 1 and "TUTTI_DEVICE is cuda" in r.stderr, (r.returncode, r.stderr))
     r = perf("--help")
     check("perf --help", r.returncode == 0 and "examples:" in r.stdout and not r.stderr, r)
     r = perf("--dry-run", "-b", "8")

@@ -257,8 +257,9 @@ static const char *other_option(int letter, const char *text, struct perf_option
         ok = parse_size(text, &o->step_bytes) && o->step_bytes > 0;
         return ok ? NULL : "wants a size above 0 such as 8, 64K";
     case 'f':
-        ok = parse_real(text, 1, &o->step_factor) && o->step_factor > 1;
-        return ok ? NULL : "wants a number above 1";
+        ok = parse_real(text, 1, &o->step_factor) && o->step_factor >= 1;
+        if (ok && o->step_factor == 1) o->step_factor = 0; /* adds step_bytes, as nccl-tests does */
+        return ok ? NULL : "wants a number from 1";
     case 'T':
         ok = parse_real(text, 0, &o->timeout_sec);
         return ok ? NULL : "wants a number of seconds, 0 for no limit";
@@ -306,6 +307,7 @@ static void defaults(struct perf_options *o)
     o->min_bytes = 8;
     o->max_bytes = (size_t)4 << 20;
     o->step_factor = 8;
+    o->step_bytes = (size_t)1 << 20;
     o->iters = 20;
     o->warmup_iters = 5;
     o->agg_iters = 1;

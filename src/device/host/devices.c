@@ -39,21 +39,21 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 33);
 }
 
-/* Stable on one machine: from its id and the bus id. */
+/* Stable on one machine: from its id and the bus id, which comes first: beginnings differ too. */
 static void make_uuid(struct tt_device_card *card)
 {
     char id[64] = "tutti";
-    uint64_t hash[2] = {0x7475747469ull, 0x686f7374ull};
+    uint64_t hash[2] = {0x686f7374ull, 0x7475747469ull};
     FILE *file = fopen("/etc/machine-id", "re");
     if (file && !fgets(id, sizeof(id), file)) id[0] = 0;
     if (file) fclose(file);
     for (const char *c = id; *c; c++) {
-        hash[0] = mix(hash[0] ^ (unsigned char)*c);
-    }
-    for (const char *c = card->bus_id; *c; c++) {
         hash[1] = mix(hash[1] ^ (unsigned char)*c);
     }
-    hash[1] = mix(hash[0] + hash[1]);
+    for (const char *c = card->bus_id; *c; c++) {
+        hash[0] = mix(hash[0] ^ (unsigned char)*c);
+    }
+    hash[0] = mix(hash[0] + hash[1]);
     memcpy(card->uuid, hash, sizeof(card->uuid));
 }
 
@@ -197,14 +197,21 @@ static bool uuid_matches(const struct tt_device_card *card, const char *text, si
     return len > 4 && len <= strlen(full) && !strncasecmp(full, text, len);
 }
 
+/* The one device whose UUID begins so. */
+static int find_uuid(const char *text, size_t len)
+{
+    int found = -1;
+    for (int i = 0; i < machine.ncards; i++) {
+        if (!uuid_matches(&machine.cards[i], text, len)) continue;
+        if (found >= 0) return -1;
+        found = i;
+    }
+    return found;
+}
+
 static int find_visible(const char *text, size_t len)
 {
-    if (len > 4 && !strncasecmp(text, "GPU-", 4)) {
-        for (int i = 0; i < machine.ncards; i++) {
-            if (uuid_matches(&machine.cards[i], text, len)) return i;
-        }
-        return -1;
-    }
+    if (len > 4 && !strncasecmp(text, "GPU-", 4)) return find_uuid(text, len);
     char *end = NULL;
     long index = strtol(text, &end, 10);
     return end == text + len && end != text && index >= 0 && index < machine.ncards ? (int)index

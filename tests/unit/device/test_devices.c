@@ -101,10 +101,29 @@ static void devices_by_variables_and_files(void **state)
     unlink(path);
 }
 
-/* A UUID names its device whatever else is visible. */
+/* In a process of its own: which of four devices does the variable show? -1: not exactly one. */
+static int shown(const char *visible, const struct tt_device_card cards[4])
+{
+    int status = 0;
+    if (fork() == 0) {
+        struct tt_device_card only;
+        setenv("TUTTI_DEVICES", "4", 1);
+        setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+        if (tuttiHostDeviceCount() != 1 || tuttiHostDeviceCard(0, &only)) _exit(9);
+        int which = 0;
+        while (which < 4 && memcmp(only.uuid, cards[which].uuid, sizeof(only.uuid)) != 0) {
+            which++;
+        }
+        _exit(which);
+    }
+    wait(&status);
+    return WIFEXITED(status) && WEXITSTATUS(status) < 4 ? WEXITSTATUS(status) : -1;
+}
+
+/* A UUID names its device whatever else is visible; so does a beginning that no other has. */
 static void uuids_stay(void **state)
 {
-    struct tt_device_card card;
+    struct tt_device_card cards[4];
     char text[48];
     int status = 0;
     int ends[2];
@@ -112,23 +131,22 @@ static void uuids_stay(void **state)
     assert_int_equal(pipe(ends), 0);
     if (fork() == 0) {
         setenv("TUTTI_DEVICES", "4", 1);
-        tuttiHostDeviceCard(2, &card);
-        _exit(write(ends[1], &card, sizeof(card)) == (ssize_t)sizeof(card) ? 0 : 1);
+        for (int i = 0; i < 4; i++) {
+            tuttiHostDeviceCard(i, &cards[i]);
+        }
+        _exit(write(ends[1], cards, sizeof(cards)) == (ssize_t)sizeof(cards) ? 0 : 1);
     }
     wait(&status);
-    assert_int_equal(read(ends[0], &card, sizeof(card)), (ssize_t)sizeof(card));
-    const unsigned char *u = card.uuid;
-    snprintf(text, sizeof(text), "GPU-%02x%02x%02x%02x-%02x%02x", u[0], u[1], u[2], u[3], u[4],
-             u[5]);
-    if (fork() == 0) {
-        struct tt_device_card same;
-        setenv("TUTTI_DEVICES", "4", 1);
-        setenv("CUDA_VISIBLE_DEVICES", text, 1); /* the beginning of a UUID is enough */
-        bool right = tuttiHostDeviceCount() == 1 && tuttiHostDeviceCard(0, &same) == 0;
-        _exit(right && !memcmp(same.uuid, card.uuid, 8) ? 0 : 1);
+    assert_int_equal(read(ends[0], cards, sizeof(cards)), (ssize_t)sizeof(cards));
+    for (int i = 0; i < 4; i++) {
+        const unsigned char *u = cards[i].uuid;
+        snprintf(text, sizeof(text), "GPU-%02x%02x%02x%02x-%02x%02x", u[0], u[1], u[2], u[3], u[4],
+                 u[5]);
+        assert_int_equal(shown(text, cards), i);
+        snprintf(text, sizeof(text), "GPU-%02x%02x%02x%02x-%02x%02x-f", u[0], u[1], u[2], u[3],
+                 u[4], u[5] ^ 1);
+        assert_int_equal(shown(text, cards), -1);
     }
-    wait(&status);
-    assert_int_equal(status, 0);
     close(ends[0]);
     close(ends[1]);
 }
