@@ -133,14 +133,13 @@ static ncclResult_t await_quiet(struct tt_comm *comm)
 ncclResult_t tt_comm_revoke(struct tt_comm *comm)
 {
     char line[64];
-    uint32_t none = 0;
     tt_report_end(comm, "Revoke START");
     if (phase_of(comm) == TT_COMM_INIT) { /* ends the init; only destroy and abort are left */
         tt_comm_abort(comm, ncclInvalidUsage);
         return ncclSuccess;
     }
     tt_bootstrap_revoke(comm->bootstrap);
-    atomic_compare_exchange_strong(&comm->member.abort, &none, (uint32_t)ncclInvalidUsage);
+    tt_member_abort(&comm->member, ncclInvalidUsage);
     ncclResult_t rc = await_quiet(comm);
     atomic_store_explicit(&comm->phase, TT_COMM_REVOKED, memory_order_release);
     atomic_store(&comm->state, ncclSuccess);
@@ -157,7 +156,7 @@ ncclResult_t tt_comm_state(struct tt_comm *comm)
     ncclResult_t rc = (ncclResult_t)atomic_load_explicit(&comm->state, memory_order_acquire);
     if (rc) return rc;
     if (phase_of(comm) == TT_COMM_REVOKED) return ncclSuccess;
-    return (ncclResult_t)atomic_load_explicit(&comm->member.abort, memory_order_acquire);
+    return tt_member_abort_code(&comm->member);
 }
 
 static ncclResult_t not_ready(const struct tt_comm *comm, const char *func)

@@ -33,8 +33,7 @@ ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
 
 static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentence)
 {
-    uint32_t none = 0;
-    atomic_compare_exchange_strong(&comm->member.abort, &none, (uint32_t)rc);
+    tt_member_abort(&comm->member, rc);
     int phase = atomic_load_explicit(&comm->phase, memory_order_acquire);
     if (phase == TT_COMM_INIT || phase == TT_COMM_DESTROYED) return; /* init says so itself */
     tt_bootstrap_fail(comm->bootstrap, rc, sentence);

@@ -138,10 +138,9 @@ static ncclResult_t survivors(const struct tt_comm *parent, const int *exclude, 
 static void stop_parent(struct tt_comm *parent)
 {
     uint64_t deadline = tt_now_nsec() + 10000000000ull;
-    uint32_t spins = 0, none = 0;
+    uint32_t spins = 0;
     const struct tt_order *order = parent->order_used;
-    bool raised =
-        atomic_compare_exchange_strong(&parent->member.abort, &none, (uint32_t)ncclInvalidUsage);
+    bool raised = tt_member_abort(&parent->member, ncclInvalidUsage);
     while (atomic_load_explicit(&order->served, memory_order_acquire) !=
                atomic_load_explicit(&order->issued, memory_order_acquire) &&
            tt_now_nsec() < deadline) {

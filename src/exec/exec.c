@@ -59,11 +59,6 @@ ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bo
     return code ? refused(work, code) : ncclSuccess;
 }
 
-static ncclResult_t abort_code(const struct tt_member *member)
-{
-    return (ncclResult_t)atomic_load_explicit(&member->abort, memory_order_relaxed);
-}
-
 ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order)
 {
     uint64_t issued = atomic_load_explicit(&order->issued, memory_order_relaxed);
@@ -83,5 +78,5 @@ ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *orde
             "rank %d: aborted, and %llu operations are still on streams that nobody runs",
             member->rank, (unsigned long long)(issued - atomic_load(&order->served)));
     }
-    return abort_code(member);
+    return tt_member_abort_code(member);
 }

@@ -60,9 +60,11 @@ struct tt_frame {
     char *out;
     size_t in_bytes, out_bytes; /* whole buffers, for staging */
     size_t elem_bytes;
-    uint32_t fingerprint; /* of the operation, equal on all ranks; on conn 1 exec puts the bytes in
-                             its place, and counts messages per edge in place of operations */
-    int channel, conn;
+    uint32_t fingerprint; /* of the operation, equal on all ranks; between two ranks (TT_CONN_P2P)
+                             exec puts the bytes in its place, and counts messages per edge in place
+                             of operations */
+    int channel;
+    int conn;    /* enum tt_conn */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
                     messages to one peer share an edge and keep their order */
     void *event; /* parent of this frame's profiler events (its own P2p); NULL: the work's */

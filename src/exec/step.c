@@ -133,8 +133,9 @@ static ncclResult_t begin(struct tt_work *work)
     work->stamp = number << 32 | fingerprint;
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];
-        cursor->stamp = cursor->frame->conn == 1 ? message_stamp(cursor->frame)
-                                                 : number << 32 | cursor->frame->fingerprint;
+        cursor->stamp = cursor->frame->conn == TT_CONN_P2P
+                            ? message_stamp(cursor->frame)
+                            : number << 32 | cursor->frame->fingerprint;
     }
     if (work->events.profiler) tt_events_begin(work);
     work->phase = TT_WORK_RUN;
@@ -146,13 +147,6 @@ static ncclResult_t begin(struct tt_work *work)
     ncclResult_t rc = tt_stage_plan(work);
     if (work->nstages > 0) work->phase = TT_WORK_STAGE_IN;
     return rc;
-}
-
-static void set_abort(struct tt_member *member, ncclResult_t rc)
-{
-    uint32_t none = 0; /* the first error wins */
-    atomic_compare_exchange_strong_explicit(&member->abort, &none, (uint32_t)rc,
-                                            memory_order_relaxed, memory_order_relaxed);
 }
 
 /* Frames that did not end by themselves: the work was aborted, or ran as a list. */
@@ -170,7 +164,7 @@ static enum tt_step end(struct tt_work *work, ncclResult_t rc)
 {
     leave_wait(work);
     if (work->events_open) end_events(work);
-    if (rc) set_abort(work->member, rc);
+    if (rc) tt_member_abort(work->member, rc);
     work->phase = TT_WORK_IDLE;
     if (work->captured) {
         /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
@@ -229,7 +223,7 @@ static enum tt_step step_turn(struct tt_work *work)
 static void take_ticket(struct tt_work *work)
 {
     uint64_t ticket = atomic_fetch_add_explicit(&work->order->issued, 1, memory_order_relaxed);
-    if (!tt_tickets_put(&work->tickets, ticket)) set_abort(work->member, ncclSystemError);
+    if (!tt_tickets_put(&work->tickets, ticket)) tt_member_abort(work->member, ncclSystemError);
 }
 
 /* Launches that were issued and never ran (a device was reset) would block the order for ever. */
@@ -237,7 +231,7 @@ static void forsake_tickets(struct tt_work *work)
 {
     uint64_t ticket;
     while (tt_tickets_take(&work->tickets, &ticket)) {
-        set_abort(work->member, ncclInternalError);
+        tt_member_abort(work->member, ncclInternalError);
         atomic_store_explicit(&work->order->served, ticket + 1, memory_order_release);
     }
 }

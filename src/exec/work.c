@@ -235,7 +235,8 @@ static void survey_frames(struct tt_work *work)
         const struct tt_frame *frame = &work->frames[f];
         bool enters = frame->program->needs_board;
         if (enters) work->nboarded++;
-        if (frame->conn == 0 && (enters || uses_slots(frame->program))) work->uses_transport = true;
+        if (frame->conn == TT_CONN_COLL && (enters || uses_slots(frame->program)))
+            work->uses_transport = true;
         touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
     }
     work->stream = touched * (size_t)work->member->nranks > tt_cache_bytes() / 4 * 3;

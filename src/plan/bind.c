@@ -167,7 +167,7 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_node *node,
                                .fold = node->fold,
                                .elem_bytes = elem,
                                .channel = part.channel,
-                               .conn = 0};
+                               .conn = TT_CONN_COLL};
     tt_buffer_bytes(task, &frame->in_bytes, &frame->out_bytes);
     tt_operator_adapt(&frame->fold, task, plan->comm->member.nranks, choice->algo);
     if (program->whole_window) limit = SIZE_MAX;

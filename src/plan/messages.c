@@ -43,8 +43,10 @@ static ncclResult_t frame_begin(struct tt_plan *plan, struct tt_bound *batch, si
         return tt_fail(ncclInternalError, "messages: more frames than counted");
     }
     struct tt_frame *frame = &batch->frames[batch->nframes];
-    *frame = (struct tt_frame){
-        .fold = {.type = ncclInt8, .op = ncclSum}, .elem_bytes = 1, .channel = 0, .conn = 1};
+    *frame = (struct tt_frame){.fold = {.type = ncclInt8, .op = ncclSum},
+                               .elem_bytes = 1,
+                               .channel = 0,
+                               .conn = TT_CONN_P2P};
     const uint64_t words[] = {TT_FUNC_SEND, bytes};
     frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
     *frame_out = frame;

@@ -41,7 +41,7 @@ void tt_plan_destroy(struct tt_plan *plan)
     tt_bound_fini(&plan->batch);
     tt_in_place_fini(plan);
     tt_program_cache_fini(plan);
-    for (int conn = 0; conn < TT_CONNS; conn++) {
+    for (int conn = 0; conn < TT_CONN_COUNT_; conn++) {
         for (int c = 0; plan->edges[conn] && c < TT_MAX_CHANNELS; c++) {
             free(plan->edges[conn][c].send);
         }
@@ -78,9 +78,7 @@ ncclResult_t tt_plan_drain(struct tt_comm *comm)
     if (rc) return rc;
     /* Graphs that hold operations of this communicator keep it alive until they are destroyed. */
     while (atomic_load_explicit(&comm->graph_refs, memory_order_acquire) != 0) {
-        if (tt_member_aborted(&comm->member)) {
-            return (ncclResult_t)atomic_load_explicit(&comm->member.abort, memory_order_acquire);
-        }
+        if (tt_member_aborted(&comm->member)) return tt_member_abort_code(&comm->member);
         if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
     }
     return tt_exec_drain(&comm->member, comm->order_used);

@@ -7,6 +7,7 @@
 #include "plan/events.h"
 #include "plan/plan.h"
 #include "program/program.h"
+#include "transport/transport.h"
 #include "tune/tune.h"
 
 #include <pthread.h>
@@ -81,8 +82,6 @@ struct tt_redop {
     uint64_t scalar_bits;
 };
 
-#define TT_CONNS 2 /* 0 collectives, 1 send and receive */
-
 struct tt_plan {
     struct tt_comm *comm;    /* borrowed: owns the plan */
     _Atomic uint32_t inside; /* 1 while a thread launches or appends */
@@ -102,7 +101,7 @@ struct tt_plan {
     uint64_t misses;          /* calls that took the full path */
     struct tt_program_node *programs[TT_PROGRAM_BUCKETS]; /* owned lists */
     struct tt_program local;                              /* in to out within this rank */
-    struct tt_edge_table *edges[TT_CONNS];                /* owned; [conn][channel] */
+    struct tt_edge_table *edges[TT_CONN_COUNT_];          /* owned; [conn][channel] */
     uint8_t *links; /* owned scratch, nranks: what a program does with each peer */
 
     int *chain; /* owned; 2 * nranks: last frame of a group to and from each peer, plus 1 */

@@ -71,14 +71,6 @@ static void nap(struct tt_proxy *proxy)
     if (proxy->nap_usec < NAP_MOST_USEC) proxy->nap_usec *= 2;
 }
 
-static void spread(struct tt_proxy *proxy, ncclResult_t rc)
-{
-    uint32_t none = 0; /* the first error wins */
-    if (!rc) return;
-    atomic_compare_exchange_strong_explicit(&proxy->member->abort, &none, (uint32_t)rc,
-                                            memory_order_relaxed, memory_order_relaxed);
-}
-
 /* Posted slots leave before the connections close. */
 static void flush(struct tt_proxy *proxy)
 {
@@ -108,7 +100,7 @@ static void *proxy_main(void *arg)
     while (!atomic_load_explicit(&proxy->stop, memory_order_acquire)) {
         ncclResult_t rc = ncclSuccess;
         enum tt_net_state state = tt_transport_serve(proxy->transport, &rc);
-        spread(proxy, rc);
+        if (rc) tt_member_abort(proxy->member, rc); /* whoever waits ends */
         if (state == TT_NET_IDLE) {
             sleep_until_rung(proxy);
             continue;
@@ -143,7 +135,7 @@ static bool parse_cores(const char **at, cpu_set_t *set)
 }
 
 /* NCCL_PROXY_CPUSET: "0-3,8". What cannot be read or set is told and ignored. */
-static void place(pthread_t thread)
+static void pin_thread(pthread_t thread)
 {
     const char *list = tt_param_str("NCCL_PROXY_CPUSET");
     cpu_set_t set;
@@ -177,7 +169,7 @@ ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *tran
         return tt_fail(ncclSystemError, "rank %d: the proxy thread does not start (error %d)",
                        member->rank, err);
     }
-    place(proxy->thread);
+    pin_thread(proxy->thread);
     *proxy_out = proxy;
     return ncclSuccess;
 }

@@ -2,7 +2,7 @@
  * Each rank writes only its own lines: a cell per entered operation (eight deep, so a rank whose
  * buffers nobody touches may run ahead) and a count of operations left. */
 #include "base/error.h"
-#include "transport/hall.h"
+#include "transport/transport_state.h"
 
 static struct tt_board *own_board(struct tt_transport *transport)
 {
@@ -60,11 +60,7 @@ static ncclResult_t mismatch(struct tt_transport *transport, uint64_t stamp, int
                              uint64_t found)
 {
     if (transport->told++) return ncclInvalidUsage;
-    return tt_fail(ncclInvalidUsage,
-                   "ranks called different operations: rank %d is in operation %u with fingerprint "
-                   "%08x, rank %d in operation %u with fingerprint %08x",
-                   transport->config.member->rank, (uint32_t)(stamp >> 32), (uint32_t)stamp, rank,
-                   (uint32_t)(found >> 32), (uint32_t)found);
+    return tt_stamp_mismatch(transport->config.member->rank, stamp, rank, found);
 }
 
 ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, int rank,

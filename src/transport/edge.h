@@ -28,7 +28,7 @@ struct tt_edge {
     const struct tt_edge_ops *ops;
     const struct tt_transport_config *config; /* borrowed: the transport's copy */
     struct tt_edge_key key;
-    uint32_t count; /* conn 1: messages so far; the k-th send meets the k-th receive */
+    uint32_t count; /* TT_CONN_P2P: messages so far; the k-th send meets the k-th receive */
     bool failed;    /* a mismatch was told; later ones are returned in silence */
 };
 
@@ -47,6 +47,8 @@ extern const struct tt_transport_ops tt_transport_direct; /* memory.c */
 extern const struct tt_transport_ops tt_transport_shm;    /* memory.c */
 extern const struct tt_transport_ops tt_transport_net;    /* net.c */
 
+/* Fail because this rank and `peer` are in different operations. */
+ncclResult_t tt_stamp_mismatch(int rank, uint64_t stamp, int peer, uint64_t found);
 /* Compare the stamp of a slot with the receiver's; on difference tell once which operation and
  * which fingerprints met, and return ncclInvalidUsage. */
 ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t found);

@@ -2,11 +2,10 @@
 #include "transport/inbox.h"
 
 #define PAGE_BYTES 4096
-#define NCONNS 2
 
 struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_bytes)
 {
-    size_t nrings = (size_t)nranks * (size_t)nchannels * NCONNS;
+    size_t nrings = (size_t)nranks * (size_t)nchannels * TT_CONN_COUNT_;
     struct tt_inbox_layout layout = {.nranks = nranks, .nchannels = nchannels};
     layout.slot_bytes = tt_round_up(slice_bytes, TT_LINE_BYTES);
     layout.ring_bytes = tt_round_up(TT_SLOTS * layout.slot_bytes, PAGE_BYTES);
@@ -28,7 +27,8 @@ struct tt_board *tt_inbox_board(void *inbox)
 
 size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn)
 {
-    return ((size_t)peer * (size_t)layout->nchannels + (size_t)channel) * NCONNS + (size_t)conn;
+    return ((size_t)peer * (size_t)layout->nchannels + (size_t)channel) * TT_CONN_COUNT_ +
+           (size_t)conn;
 }
 
 struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring)

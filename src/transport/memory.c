@@ -288,7 +288,7 @@ static ncclResult_t connect_memory(const struct tt_transport_config *config, voi
     return ncclSuccess;
 }
 
-static void tell(const struct tt_transport_config *config, const struct tt_edge *edge)
+static void log_edge(const struct tt_transport_config *config, const struct tt_edge *edge)
 {
     const struct tt_edge_key *key = &edge->key;
     int rank = config->member->rank;
@@ -322,7 +322,7 @@ static ncclResult_t direct_connect(const struct tt_transport_config *config, voi
     if (rc) return rc;
     **edge_out = (struct tt_edge){.ops = &direct_ops, .config = config, .key = *key};
     memory_of(*edge_out)->refs = true;
-    tell(config, *edge_out);
+    log_edge(config, *edge_out);
     return ncclSuccess;
 }
 
@@ -332,7 +332,7 @@ static ncclResult_t shm_connect(const struct tt_transport_config *config, void *
     ncclResult_t rc = connect_memory(config, inbox, key, edge_out);
     if (rc) return rc;
     **edge_out = (struct tt_edge){.ops = &shm_ops, .config = config, .key = *key};
-    tell(config, *edge_out);
+    log_edge(config, *edge_out);
     return ncclSuccess;
 }
 

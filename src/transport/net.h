@@ -8,7 +8,7 @@
 
 #include "net/net.h"
 #include "plugin/profiler.h"
-#include "transport/hall.h"
+#include "transport/transport_state.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

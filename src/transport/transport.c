@@ -2,7 +2,7 @@
  * look alike. Edges are made on first use and live as long as the transport. */
 #include "base/error.h"
 #include "base/mem.h"
-#include "transport/hall.h"
+#include "transport/transport_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static ncclResult_t check_config(const struct tt_transport_config *config)
     return ncclSuccess;
 }
 
-static void look_at_peers(struct tt_transport *transport)
+static void map_peers(struct tt_transport *transport)
 {
     const struct tt_transport_config *config = &transport->config;
     transport->all_direct = config->allow_direct;
@@ -59,7 +59,7 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
         rc = tt_fail(ncclSystemError, "transport of %zu ranks: out of memory", nranks);
         goto out;
     }
-    look_at_peers(transport);
+    map_peers(transport);
     *transport_out = transport;
     transport = NULL;
 out:
@@ -69,7 +69,7 @@ out:
 
 static size_t edges_per_peer(const struct tt_transport *transport)
 {
-    return (size_t)transport->config.nchannels * 4;
+    return (size_t)transport->config.nchannels * TT_CONN_COUNT_ * 2; /* to and from */
 }
 
 static void destroy_edges(struct tt_transport *transport, struct tt_edge **row)
@@ -118,14 +118,15 @@ ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_e
 {
     const struct tt_transport_config *config = &transport->config;
     if (key->peer < 0 || key->peer >= config->member->nranks || key->channel < 0 ||
-        key->channel >= config->nchannels || key->conn < 0 || key->conn > 1) {
+        key->channel >= config->nchannels || key->conn < 0 || key->conn >= TT_CONN_COUNT_) {
         return tt_fail(ncclInternalError, "rank %d: no edge to rank %d channel %d connection %d",
                        config->member->rank, key->peer, key->channel, key->conn);
     }
     struct tt_edge ***row = &transport->edges[key->peer];
     if (!*row) *row = tt_calloc(edges_per_peer(transport), sizeof(struct tt_edge *));
     if (!*row) return tt_fail(ncclSystemError, "edges to rank %d: out of memory", key->peer);
-    size_t at = ((size_t)key->channel * 2 + (size_t)key->conn) * 2 + (key->sending ? 1 : 0);
+    size_t at =
+        ((size_t)key->channel * TT_CONN_COUNT_ + (size_t)key->conn) * 2 + (key->sending ? 1 : 0);
     if (!(*row)[at]) {
         ncclResult_t rc = edge_connect(transport, key, &(*row)[at]);
         if (rc) return rc;
@@ -154,13 +155,22 @@ size_t tt_transport_slice(const struct tt_transport *transport)
     return transport->config.slice_bytes;
 }
 
+ncclResult_t tt_stamp_mismatch(int rank, uint64_t stamp, int peer, uint64_t found)
+{
+    return tt_fail(ncclInvalidUsage,
+                   "ranks called different operations: rank %d is in operation %u with fingerprint "
+                   "%08x, rank %d in operation %u with fingerprint %08x",
+                   rank, (uint32_t)(stamp >> 32), (uint32_t)stamp, peer, (uint32_t)(found >> 32),
+                   (uint32_t)found);
+}
+
 ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t found)
 {
     if (expected == found) return ncclSuccess;
     if (edge->failed) return ncclInvalidUsage;
     edge->failed = true;
     int rank = edge->config->member->rank;
-    if (edge->key.conn == 1) {
+    if (edge->key.conn == TT_CONN_P2P) {
         return tt_fail(
             ncclInvalidUsage,
             "rank %d receives message %u of rank %d with %u bytes (mod 2^32), but it was "
@@ -168,11 +178,7 @@ ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t fou
             rank, (uint32_t)(expected >> 32), edge->key.peer, (uint32_t)expected,
             (uint32_t)(found >> 32), (uint32_t)found);
     }
-    return tt_fail(ncclInvalidUsage,
-                   "ranks called different operations: rank %d is in operation %u with fingerprint "
-                   "%08x, rank %d in operation %u with fingerprint %08x",
-                   rank, (uint32_t)(expected >> 32), (uint32_t)expected, edge->key.peer,
-                   (uint32_t)(found >> 32), (uint32_t)found);
+    return tt_stamp_mismatch(rank, expected, edge->key.peer, found);
 }
 
 /* ---- what looks alike ---- */

@@ -54,20 +54,31 @@ struct tt_transport_config {
 /* Bytes of control memory that one rank needs (inbox slots of all peers + board cell). Sparse. */
 size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes);
 
-/* `inbox` is this rank's zeroed control block of that size, already published to the peers. */
+/* Make the transport of one communicator; no edge is made yet and nobody is waited for.
+ * config         copied; what it points to is borrowed
+ * inbox          this rank's zeroed control block of that size, already published to the peers;
+ *                borrowed
+ * *transport_out owned by the caller
+ * Errors: ncclSystemError (out of memory), ncclInternalError (sizes). */
 ncclResult_t tt_transport_create(const struct tt_transport_config *config, void *inbox,
                                  struct tt_transport **transport_out);
+/* Close all edges; nobody uses one any more and the proxy has stopped. Accepts NULL. */
 void tt_transport_destroy(struct tt_transport *transport);
 
-/* conn: 0 collectives, 1 send/recv (NCCL's connection index). */
+/* Edges of collectives and of sends and receives never meet: a connection index each, with NCCL's
+ * numbers. */
+enum tt_conn { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_COUNT_ };
+
 struct tt_edge_key {
-    int peer, channel, conn;
+    int peer, channel;
+    int conn; /* enum tt_conn */
     bool sending;
 };
 
 /* The edge, made on first use (memory edges are ready at once; network edges connect in the
  * background and answer "not ready" until then). Logs the "Channel .. via .." line once.
- * Launch path of one thread at a time per communicator. */
+ * One thread at a time per communicator. The edge lives as long as the transport.
+ * Errors: ncclSystemError (out of memory, or no transport reaches the peer). */
 ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_edge_key *key,
                                struct tt_edge **edge_out);
 
@@ -123,14 +134,14 @@ struct tt_edge_track { /* what the profiler wants to know of an operation's use 
  * nothing to tell. */
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
 
-/* conn 1: number of the next message over this end, counted from 0. The k-th send of a pair meets
- * its k-th receive, so both ends count alike. */
+/* TT_CONN_P2P: number of the next message over this end, counted from 0. The k-th send of a pair
+ * meets its k-th receive, so both ends count alike. */
 uint32_t tt_edge_next_message(struct tt_edge *edge);
 
 /* Number of this communicator's next collective operation (from 1); all ranks count alike. Called
  * when the operation starts, in issue order. Publishes it with its fingerprint for the peers. */
 uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint);
-/* How many that were, modulo 2^32; any thread. */
+/* How many collective operations began so far, modulo 2^32. Any thread. */
 uint32_t tt_transport_begun(const struct tt_transport *transport);
 /* How long what `rank` sent before its process ended may still be on its way, in nanoseconds: 0 in
  * memory and without a connection; UINT64_MAX when the network will tell its end, or just now

@@ -59,11 +59,10 @@ static struct watch_room room = {
 static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sentence)
 {
     struct tt_member *member = watch->subject.member;
-    uint32_t none = 0;
     if (tt_member_aborted(member)) return;
     /* the others hear the reason before this rank's caller can give up and tell them that */
     tt_bootstrap_fail(watch->subject.bootstrap, rc, sentence);
-    if (!atomic_compare_exchange_strong(&member->abort, &none, (uint32_t)rc)) return;
+    if (!tt_member_abort(member, rc)) return;
     tt_fail(rc, "comm 0x%llx rank %d: %s", (unsigned long long)member->comm_id, member->rank,
             sentence);
 }

@@ -234,7 +234,8 @@ ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint
 static bool holds_slices(const struct tt_cursor *cursor, size_t got)
 {
     size_t rest = (cursor->total_count - cursor->done_count) * cursor->frame->elem_bytes;
-    return cursor->frame->conn == 1 && cursor->src.count == 1 && got == rest + cursor->slot_done;
+    return cursor->frame->conn == TT_CONN_P2P && cursor->src.count == 1 &&
+           got == rest + cursor->slot_done;
 }
 
 static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor, size_t bytes)
@@ -405,7 +406,8 @@ static bool post_rest(struct tt_cursor *cursor)
 {
     size_t count = cursor->total_count - cursor->done_count;
     size_t bytes = count * cursor->frame->elem_bytes;
-    bool message = cursor->frame->conn == 1 && cursor->src.count == 1 && cursor->dst.count == 1;
+    bool message =
+        cursor->frame->conn == TT_CONN_P2P && cursor->src.count == 1 && cursor->dst.count == 1;
     if (!message || !cursor->dst.edge[0] || count <= cursor->slice_count) return false;
     const char *refer = referable(cursor, bytes);
     if (!refer || !tt_edge_post_ref(cursor->dst.edge[0], cursor->stamp, refer, bytes)) return false;
