@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TERM_AFTER_MSEC = 0, KILL_AFTER_MSEC = 1000 };
+enum { KILL_AFTER_MSEC = 1000 };
 
 struct child {
     pid_t pid; /* 0: ended */

@@ -1,4 +1,4 @@
-/* What the doormen share: the checks of an operation, its log lines, and jobs on communicators.
+/* What the entry points share: the checks of an operation, its log lines, jobs on communicators.
  * Every public function is strong as pncclX; ncclX is its weak twin, so that a tool may wrap it. */
 #pragma once
 
@@ -18,6 +18,9 @@ ncclResult_t tt_call_failed(struct tt_comm *comm, ncclResult_t rc);
 
 /* Pointer arguments of queries. */
 ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *what);
+
+/* Not NULL and not destroyed; busy, broken, any phase. */
+ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func);
 
 /* Alive and neither busy nor broken; any phase. */
 ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func);

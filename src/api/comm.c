@@ -16,7 +16,7 @@
 
 /* ---- checks ---- */
 
-static ncclResult_t check_alive(const struct tt_comm *comm, const char *func)
+ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func)
 {
     ncclResult_t rc = tt_check_pointer(comm, func, "comm");
     if (!rc && comm->magic != TT_COMM_MAGIC) {
@@ -28,7 +28,7 @@ static ncclResult_t check_alive(const struct tt_comm *comm, const char *func)
 
 ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
 {
-    ncclResult_t rc = check_alive(comm, func);
+    ncclResult_t rc = tt_check_alive(comm, func);
     if (rc) return rc;
     tt_plan_busy(comm->plan);
     rc = tt_comm_state(comm);
@@ -49,7 +49,7 @@ static enum tt_comm_phase phase_of(const struct tt_comm *comm)
 static ncclResult_t query(ncclComm_t comm, const void *out, const char *func)
 {
     struct tt_comm *own = (struct tt_comm *)comm;
-    ncclResult_t rc = check_alive(own, func);
+    ncclResult_t rc = tt_check_alive(own, func);
     if (!rc) rc = tt_check_pointer(out, func, "the result pointer");
     return rc ? rc : tt_check_usable(own, func);
 }
@@ -97,7 +97,7 @@ ncclResult_t pncclCommUserRank(const ncclComm_t comm, int *rank)
 ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 {
     struct tt_comm *own = (struct tt_comm *)comm;
-    ncclResult_t rc = check_alive(own, "ncclCommGetAsyncError");
+    ncclResult_t rc = tt_check_alive(own, "ncclCommGetAsyncError");
     if (!rc) rc = tt_check_pointer(asyncError, "ncclCommGetAsyncError", "asyncError");
     if (rc) return rc;
     *asyncError = tt_plan_busy(own->plan) ? ncclInProgress : tt_comm_state(own);
@@ -164,7 +164,7 @@ static void child_hand_out(struct comm_job *job)
 static ncclResult_t split_run(struct tt_job *base)
 {
     struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    ncclResult_t rc = tt_comm_split(base->comm, job->color, job->key, job->child, NULL);
+    ncclResult_t rc = tt_comm_split(base->comm, job->color, job->key, job->child);
     if (!rc && job->child && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
         tt_trace(TT_LOG_CALL, "ncclCommSplit(%p, %d, %d, %p, %d, %d)", (void *)base->comm,
                  job->color, job->key, (void *)job->child, job->child->member.rank,
@@ -178,7 +178,7 @@ static ncclResult_t shrink_run(struct tt_job *base)
 {
     struct comm_job *job = tt_container_of(base, struct comm_job, base);
     ncclResult_t rc =
-        tt_comm_shrink(base->comm, job->exclude, job->nexclude, job->child, NULL, job->flags);
+        tt_comm_shrink(base->comm, job->exclude, job->nexclude, job->child, job->flags);
     child_hand_out(job);
     return rc;
 }
@@ -275,7 +275,7 @@ static ncclResult_t check_shrink(struct tt_comm *own, const int *list, int count
 {
     static const char func[] = "ncclCommShrink";
     ncclResult_t rc =
-        (flags & NCCL_SHRINK_ABORT) ? check_alive(own, func) : tt_check_usable(own, func);
+        (flags & NCCL_SHRINK_ABORT) ? tt_check_alive(own, func) : tt_check_usable(own, func);
     if (!rc) rc = tt_check_pointer(list, func, "excludeRanksList");
     if (!rc && count < 1) {
         rc = tt_fail(ncclInvalidArgument, "%s: excludeRanksCount %d is below 1", func, count);
@@ -371,7 +371,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
     static const char func[] = "ncclCommDestroy";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
-    ncclResult_t rc = check_alive(own, func);
+    ncclResult_t rc = tt_check_alive(own, func);
     if (!rc && (tt_plan_busy(own->plan) || tt_comm_state(own) == ncclInProgress)) {
         rc = tt_fail(ncclInvalidArgument,
                      "%s: rank %d: an earlier call is still in progress; poll "
@@ -396,7 +396,7 @@ ncclResult_t pncclCommAbort(ncclComm_t comm)
 {
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
-    ncclResult_t rc = check_alive(own, "ncclCommAbort");
+    ncclResult_t rc = tt_check_alive(own, "ncclCommAbort");
     if (rc) return tt_group_error(rc);
     tt_comm_abort(own, ncclInternalError); /* at once: whoever waits in it returns */
     return comm_job_run(own, abort_run, true);
@@ -416,7 +416,7 @@ ncclResult_t pncclCommRevoke(ncclComm_t comm, int revokeFlags)
         return tt_fail(ncclInvalidArgument, "%s: revokeFlags %#x has no meaning", func,
                        (unsigned)revokeFlags);
     }
-    ncclResult_t rc = check_alive(own, func);
+    ncclResult_t rc = tt_check_alive(own, func);
     if (!rc && phase_of(own) >= TT_COMM_FINALIZING) {
         rc = tt_fail(ncclInvalidArgument, "%s: rank %d: the communicator was %s before", func,
                      own->member.rank,

@@ -86,11 +86,7 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
 {
     static const char func[] = "ncclCommDeregister";
     struct tt_comm *own = (struct tt_comm *)comm;
-    ncclResult_t rc = tt_check_pointer(comm, func, "comm");
-    if (!rc && own->magic != TT_COMM_MAGIC) {
-        rc =
-            tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func, (void *)comm);
-    }
+    ncclResult_t rc = tt_check_alive(own, func);
     if (rc || !handle) return rc;
     struct tt_registry *registry = NULL;
     rc = registry_of(own, &registry);
@@ -261,11 +257,7 @@ ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
 {
     static const char func[] = "ncclCommWindowDeregister";
     struct tt_comm *own = (struct tt_comm *)comm;
-    ncclResult_t rc = tt_check_pointer(comm, func, "comm");
-    if (!rc && own->magic != TT_COMM_MAGIC) {
-        rc =
-            tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func, (void *)comm);
-    }
+    ncclResult_t rc = tt_check_alive(own, func);
     if (rc || !win) return rc;
     struct tt_window *window = NULL;
     rc = window_of(comm, win, func, &window);

@@ -27,11 +27,7 @@ ncclResult_t pncclRedOpDestroy(ncclRedOp_t op, ncclComm_t comm)
     if (op < ncclNumOps) {
         return tt_fail(ncclInvalidArgument, "RedOpDestroy: op %d is built in", (int)op);
     }
-    ncclResult_t rc = tt_check_pointer(comm, "RedOpDestroy", "comm");
-    if (!rc && own->magic != TT_COMM_MAGIC) {
-        rc = tt_fail(ncclInvalidArgument, "RedOpDestroy: comm %p is no live communicator",
-                     (void *)comm);
-    }
+    ncclResult_t rc = tt_check_alive(own, "RedOpDestroy");
     if (!rc) rc = tt_redop_destroy(own, op);
     if (!rc && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
         tt_trace(TT_LOG_CALL, "ncclRedOpDestroy(%d,%p)", (int)op, (void *)comm);

@@ -1,5 +1,4 @@
-/* The debug log: levels, subsystems and line layout of NCCL (docs: spec debug_log). One write(2)
- * per line. */
+/* The debug log: levels, subsystems and line layout of NCCL. One write(2) per line. */
 #pragma once
 
 #include <stdbool.h>

@@ -21,7 +21,7 @@ struct tt_netif {
     char pci_path[256]; /* sysfs directory; "" for virtual interfaces */
 };
 
-/* Usable interfaces in NCCL's order (bootstrap.md 2); *count_out of them, at most max.
+/* Usable interfaces in NCCL's order; *count_out of them, at most max.
  * Errors: ncclInvalidUsage when a filter matches nothing, naming the filter and what exists. */
 ncclResult_t tt_netif_list(struct tt_netif *netifs, int max, int *count_out);
 

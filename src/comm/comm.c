@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REVOKE_NSEC 10000000000ull /* for work to notice the abort flag */
+#define QUIET_NSEC 10000000000ull /* for work to notice the abort flag */
 
 static enum tt_comm_phase phase_of(const struct tt_comm *comm)
 {
@@ -111,23 +111,17 @@ void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
     tt_family_abort(comm, rc); /* a thread in init sees the flag and tells the others */
 }
 
-/* Wait until started work has seen the abort flag and ended. */
-static ncclResult_t await_quiet(struct tt_comm *comm)
+bool tt_comm_await_quiet(struct tt_comm *comm)
 {
     const struct tt_order *order = comm->order_used;
-    uint64_t deadline = tt_now_nsec() + REVOKE_NSEC;
+    uint64_t deadline = tt_now_nsec() + QUIET_NSEC;
     uint32_t spins = 0;
     while (atomic_load_explicit(&order->served, memory_order_acquire) !=
            atomic_load_explicit(&order->issued, memory_order_acquire)) {
-        if (tt_now_nsec() > deadline) {
-            return tt_fail(ncclInternalError,
-                           "comm 0x%llx rank %d: operations did not end within "
-                           "10 s of the abort flag",
-                           (unsigned long long)comm->member.comm_id, comm->member.rank);
-        }
+        if (tt_now_nsec() > deadline) return false;
         if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
     }
-    return ncclSuccess;
+    return true;
 }
 
 ncclResult_t tt_comm_revoke(struct tt_comm *comm)
@@ -140,7 +134,12 @@ ncclResult_t tt_comm_revoke(struct tt_comm *comm)
     }
     tt_bootstrap_revoke(comm->bootstrap);
     tt_member_abort(&comm->member, ncclInvalidUsage);
-    ncclResult_t rc = await_quiet(comm);
+    ncclResult_t rc = ncclSuccess;
+    if (!tt_comm_await_quiet(comm)) {
+        rc = tt_fail(ncclInternalError,
+                     "comm 0x%llx rank %d: operations did not end within 10 s of the abort flag",
+                     (unsigned long long)comm->member.comm_id, comm->member.rank);
+    }
     atomic_store_explicit(&comm->phase, TT_COMM_REVOKED, memory_order_release);
     atomic_store(&comm->state, ncclSuccess);
     atomic_store(&comm->member.abort, 0u);

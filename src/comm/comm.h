@@ -24,7 +24,7 @@ struct tt_peer_reach;
 struct tt_watch;
 struct tt_shrinks;
 
-enum tt_comm_phase { /* api.md 4 */
+enum tt_comm_phase { /* in the order of a life; GetAsyncError and the checks go by it */
                      TT_COMM_INIT,
                      TT_COMM_READY,
                      TT_COMM_FINALIZING,
@@ -79,7 +79,6 @@ struct tt_comm {
     int color, key;             /* as given to split */
     _Atomic uint32_t graph_refs;   /* captured works alive */
     _Atomic uint64_t func_seq[16]; /* operations per function, for profiler and reports */
-    char last_error[1024];
 };
 
 struct tt_comm_request { /* one init */
@@ -89,7 +88,6 @@ struct tt_comm_request { /* one init */
     int nids;
     const ncclConfig_t *config;  /* NULL: defaults */
     const ncclConfig_t *inherit; /* parent's effective config for children without one */
-    bool finalize_on_error;
 };
 
 /* Check a caller's config of any size and version, fill defaults, apply the environment; log lines
@@ -97,14 +95,18 @@ struct tt_comm_request { /* one init */
 ncclResult_t tt_config_parse(const ncclConfig_t *config, const ncclConfig_t *inherit,
                              ncclConfig_t *effective_out);
 
-/* Allocate with state inProgress; no communication. */
+/* Allocate in phase INIT; no communication. *comm_out is the caller's: tt_comm_free(), after what
+ * api keeps on it. Errors: those of tt_config_parse(), ncclSystemError (out of memory). */
 ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm **comm_out);
 /* Meet the others and become READY. Blocking; also through a parent (split, shrink). */
 ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *request);
-ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child,
-                           const ncclConfig_t *config);
+/* Split: all ranks of the parent call. Shrink: the survivors call; `exclude` lists nexclude ranks,
+ * flags as of ncclCommShrink(). Blocking. The child was allocated by tt_comm_alloc() with nranks
+ * and rank of the parent as placeholders (checked config, own device) and gets its own here; it
+ * stays the caller's, after an error too. `child` is NULL for NCCL_SPLIT_NOCOLOR. */
+ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child);
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
-                            struct tt_comm *child, const ncclConfig_t *config, int flags);
+                            struct tt_comm *child, int flags);
 
 /* Id for new ranks of `comm`, also handed to the ranks that exist (n - 1 small messages). Local.
  * Errors as tt_id_create_grow(). */
@@ -116,20 +118,22 @@ ncclResult_t tt_comm_grow(struct tt_comm *parent, struct tt_comm *child, const n
 
 /* Phases: alloc INIT, init READY (state ncclSuccess in both cases unless the request is
  * non-blocking: then the background group sets the state); api sets FINALIZING, finalize sets
- * FINALIZED, revoke REVOKED, free DESTROYED.
- * Split and shrink: the child was allocated by tt_comm_alloc() with nranks and rank of the parent
- * as placeholders (checked config, own device) and gets its own here; `child` is NULL for
- * NCCL_SPLIT_NOCOLOR. */
-ncclResult_t tt_comm_finalize(struct tt_comm *comm); /* work was drained; must not wait for ranks
-                                                        of this process: one thread may end all */
+ * FINALIZED, revoke REVOKED, free DESTROYED. */
+
+/* Work was drained. Waits for no rank: one thread may end all ranks of a process. */
+ncclResult_t tt_comm_finalize(struct tt_comm *comm);
 /* Stop all operations (abort flag up, wait until quiet, flag down) and stay in REVOKED: only
  * queries, split, shrink, abort and destroy remain. Local. */
 ncclResult_t tt_comm_revoke(struct tt_comm *comm);
-void tt_comm_free(struct tt_comm *comm); /* local; accepts NULL and half-built */
+/* Close and free everything but what api keeps on it. Local. Accepts NULL and half-built ones. */
+void tt_comm_free(struct tt_comm *comm);
+/* Make every wait in it and in its family return `rc`, and tell the other ranks. Any thread; waits
+ * for nothing. */
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
 
 /* State for the API: ncclSuccess, ncclInProgress, or the error. Looks at abort, bootstrap, proxy.
  */
 ncclResult_t tt_comm_state(struct tt_comm *comm);
-/* Common checks 1-4 of api.md 2: NULL, magic, revoked, ready. */
+/* What every call checks first: NULL, dead, revoked, not ready, broken. `func` is named in the
+ * message. hot */
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);

@@ -1,6 +1,6 @@
 /* A caller's ncclConfig_t of any release, made whole: fields that the caller's release did not know
  * or left undefined get their default, then the environment has its say.
- * Rules of every field stand in one table; api.md 1 is the source. */
+ * The rules of every field stand in one table. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"

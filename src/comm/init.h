@@ -21,7 +21,9 @@ struct tt_birth { /* one birth under way */
     double alloc_sec, bootstrap_sec, allgathers_sec, topo_sec, connections_sec, total_sec;
 };
 
-/* Meet, agree, connect; comm becomes READY. Rank, nranks and comm_id are set. */
+/* Meet, agree, connect; comm becomes READY. Rank, nranks and comm_id are set. Collective, blocking;
+ * the thread's device is the communicator's afterwards. On error comm stays in INIT and
+ * the ranks that it met were told. */
 ncclResult_t tt_birth_run(struct tt_birth *birth);
 
 /* machine.c: the file that NCCL_TOPO_FILE names, with a hash of it (0: none), before the meeting;
@@ -44,7 +46,12 @@ ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net);
 void tt_plugins_stop(struct tt_comm *comm);
 void tt_plugins_close(struct tt_comm *comm);
 
-/* affinity.c: run init on the cores that belong to the device; put back afterwards. */
+/* comm.c: the abort flag is up; wait until started work has seen it and ended, running streams'
+ * work meanwhile. False after 10 s. */
+bool tt_comm_await_quiet(struct tt_comm *comm);
+
+/* affinity.c: run init on the cores that belong to the device; NULL: nothing was changed. Put back
+ * in the same thread, which frees. */
 struct tt_affinity;
 struct tt_affinity *tt_affinity_enter(int device);
 void tt_affinity_leave(struct tt_affinity *before);
@@ -59,7 +66,7 @@ void tt_family_abort(struct tt_comm *comm, ncclResult_t rc);
 void tt_family_hide(struct tt_comm *comm);
 void tt_family_free(struct tt_comm *comm);
 
-/* report.c: lines that users and tools know. */
+/* report.c: lines of the log that users and tools know; nothing is written unless it is on. */
 void tt_report_version(const struct tt_comm *comm);
 void tt_report_start(const struct tt_comm *comm);
 void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed);

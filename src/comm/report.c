@@ -1,4 +1,4 @@
-/* Lines of a communicator's life as NCCL's users and tools know them (shapes: debug_log 6 and 7).
+/* Lines of a communicator's life as NCCL's users and tools know them.
  * Fields keep their order and their separators; what is new stands in lines of its own. */
 #include "base/log.h"
 #include "base/param.h"

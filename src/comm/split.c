@@ -1,9 +1,7 @@
 /* Children through a parent: split (all parent ranks call) and shrink (the survivors call).
  * A child meets by the parent's addresses and a secret derived from the parent's. */
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
-#include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
 #include "device/device.h"
@@ -75,15 +73,13 @@ static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, 
     return tt_family_join(parent, child);
 }
 
-ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child,
-                           const ncclConfig_t *config)
+ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child)
 {
     int n = parent->member.nranks;
     struct wish mine = {.color = color, .key = key, .rank = parent->member.rank};
     struct wish *wishes = tt_calloc((size_t)n, sizeof(*wishes));
     int *ranks = tt_calloc((size_t)n, sizeof(*ranks));
     ncclResult_t rc = ncclSuccess;
-    (void)config; /* the child was allocated with it */
     parent->child_count++;
     if (!wishes || !ranks) {
         rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
@@ -137,15 +133,8 @@ static ncclResult_t survivors(const struct tt_comm *parent, const int *exclude, 
 /* NCCL_SHRINK_ABORT: what still runs on the parent is given up; the flag goes down again. */
 static void stop_parent(struct tt_comm *parent)
 {
-    uint64_t deadline = tt_now_nsec() + 10000000000ull;
-    uint32_t spins = 0;
-    const struct tt_order *order = parent->order_used;
     bool raised = tt_member_abort(&parent->member, ncclInvalidUsage);
-    while (atomic_load_explicit(&order->served, memory_order_acquire) !=
-               atomic_load_explicit(&order->issued, memory_order_acquire) &&
-           tt_now_nsec() < deadline) {
-        if (!tuttiHostHelp()) tt_wait_relax(&spins, parent->tune.crowded);
-    }
+    tt_comm_await_quiet(parent);
     if (raised) atomic_store(&parent->member.abort, 0u);
 }
 
@@ -190,11 +179,10 @@ static uint64_t members_hash(const int *ranks, int count)
 }
 
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
-                            struct tt_comm *child, const ncclConfig_t *config, int flags)
+                            struct tt_comm *child, int flags)
 {
     int n = parent->member.nranks, count = 0;
     int *ranks = tt_calloc((size_t)n, sizeof(*ranks));
-    (void)config; /* the child was allocated with it */
     if (!ranks) return tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
     if (flags & NCCL_SHRINK_ABORT) stop_parent(parent);
     ncclResult_t rc = survivors(parent, exclude, nexclude, ranks, &count);

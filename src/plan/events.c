@@ -1,4 +1,4 @@
-/* What the office tells a profiler. Every handle is a parent after its own stop too, so the order
+/* What room plan tells a profiler. Every handle is a parent after its own stop too, so the order
  * of starts is what counts: GroupApi, CollApi or P2pApi with the call; Group and Coll or P2p before
  * the work is submitted, because its channels and network steps may begin in there. */
 #include "plan/events.h"

@@ -1,4 +1,4 @@
-/* Profiler events of the office: GroupApi, CollApi, P2pApi, KernelLaunch, Group, Coll, P2p.
+/* Profiler events of calls and launches: GroupApi, CollApi, P2pApi, KernelLaunch, Group, Coll, P2p.
  * Nothing happens on a communicator without profiler. */
 #pragma once
 

@@ -46,18 +46,17 @@ ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *re
     return ncclSuccess;
 }
 
-ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child,
-                           const ncclConfig_t *config)
+ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child)
 {
-    (void)parent, (void)color, (void)key, (void)config;
+    (void)parent, (void)color, (void)key;
     if (child) child->phase = TT_COMM_READY;
     return ncclSuccess;
 }
 
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
-                            struct tt_comm *child, const ncclConfig_t *config, int flags)
+                            struct tt_comm *child, int flags)
 {
-    (void)parent, (void)exclude, (void)nexclude, (void)config, (void)flags;
+    (void)parent, (void)exclude, (void)nexclude, (void)flags;
     child->phase = TT_COMM_READY;
     return ncclSuccess;
 }

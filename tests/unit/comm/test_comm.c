@@ -131,7 +131,7 @@ static ncclResult_t split(struct tt_comm *parent, int color, int key, struct tt_
     struct tt_comm *child = NULL;
     ncclResult_t rc = ncclSuccess;
     if (color != NCCL_SPLIT_NOCOLOR) rc = child_of(parent, "ncclCommSplit", &child);
-    if (!rc) rc = tt_comm_split(parent, color, key, child, NULL);
+    if (!rc) rc = tt_comm_split(parent, color, key, child);
     *child_out = child;
     return rc;
 }
@@ -186,7 +186,7 @@ static void body_shrink(struct team_seat *seat)
         tt_sleep_usec(1000);
     seat->report->rc = child_of(comm, "ncclCommShrink", &child);
     if (!seat->report->rc) {
-        seat->report->rc = tt_comm_shrink(comm, gone, 2, child, NULL, NCCL_SHRINK_ABORT);
+        seat->report->rc = tt_comm_shrink(comm, gone, 2, child, NCCL_SHRINK_ABORT);
     }
     seat->report->wrong += child->member.nranks != seat->nranks - 2;
     seat->report->wrong += child->member.rank != (seat->rank < 3 ? seat->rank - 1 : seat->rank - 2);
