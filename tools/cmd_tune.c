@@ -240,7 +240,15 @@ static void write_row(void *context, const char *operation, size_t bytes, double
 static void write_times(FILE *out, const struct tune_options *options, double end_sec)
 {
     static const char *const protos[] = {"ll", "ll128", "simple"};
-    for (size_t k = 0; k < 6 * (size_t)options->nranks; k++) {
+    const size_t tables = 6 * (size_t)options->nranks;
+    for (size_t k = 0; k < tables; k++) {
+        if (end_sec - now_sec() < 1) {
+            fprintf(stderr,
+                    "tutti tune: no time left for %zu of %zu tables of rings and trees; --seconds "
+                    "gives more\n",
+                    tables - k, tables);
+            return;
+        }
         bool tree = k % 2 != 0;
         struct row_context row = {out, tree ? "tree" : "ring", protos[k / 2 % 3],
                                   (int)options->ranks[k / 6]};
@@ -261,6 +269,68 @@ static void write_times(FILE *out, const struct tune_options *options, double en
 
 /* ---- the file ---- */
 
+static void tell_kept(unsigned kept, double end_sec)
+{
+    for (int f = 0; f < TT_TUNE_FIGURES; f++) {
+        if (!(kept & (1U << f))) continue;
+        fprintf(stderr, "tutti tune: %s could not be told from the times; built-in value%s\n",
+                tt_tune_host_name(f),
+                now_sec() > end_sec - 1 ? " (--seconds gives more time)" : "");
+    }
+}
+
+static int write_all(FILE *out, const struct tune_options *options)
+{
+    char machine[TT_TUNE_MACHINE_BYTES];
+    struct tt_tune_host host;
+    unsigned kept = 0;
+    double end_sec = now_sec() + (double)options->seconds;
+    fprintf(stderr, "tutti tune: measuring for at most %ld s\n", options->seconds);
+    const struct tune_samples samples = measure(end_sec);
+    tune_fit(&samples, &host, &kept);
+    if (kept == (1U << TT_TUNE_FIGURES) - 1) {
+        fprintf(stderr, "tutti tune: nothing could be measured\n");
+        return 1;
+    }
+    tt_tune_machine_name(machine);
+    tt_tune_host_print(out, machine, &host);
+    fputs("# net_phase_usec and net_bytes_usec are of sockets inside this host\n", out);
+    tell_kept(kept, end_sec);
+    if (!options->quick) write_times(out, options, end_sec);
+    return ferror(out) ? 1 : 0;
+}
+
+/* Cut a path to the folder that it is in; "." or "/" in the end. */
+static void cut_last(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash) {
+        strcpy(path, "."); /* NOLINT(clang-analyzer-security.insecureAPI.strcpy): not empty */
+    } else {
+        slash[slash == path] = '\0';
+    }
+}
+
+/* Before a minute is spent: can a file be made there? Folders on the way are made in the end. */
+static bool may_write(const char *path)
+{
+    char folder[PATH_MAX];
+    struct stat found;
+    if (stat(path, &found) == 0 && S_ISDIR(found.st_mode)) {
+        fprintf(stderr, "tutti tune: %s is a folder; --output takes the name of a file\n", path);
+        return false;
+    }
+    snprintf(folder, sizeof(folder), "%s", path);
+    do {
+        cut_last(folder);
+    } while (stat(folder, &found) && errno == ENOENT);
+    if (stat(folder, &found) == 0 && S_ISDIR(found.st_mode) && access(folder, W_OK | X_OK) == 0)
+        return true;
+    fprintf(stderr, "tutti tune: %s cannot be written: %s: %s\n", path, folder,
+            S_ISDIR(found.st_mode) ? strerror(errno) : strerror(ENOTDIR));
+    return false;
+}
+
 static void make_folder(const char *path)
 {
     char folder[PATH_MAX];
@@ -272,52 +342,51 @@ static void make_folder(const char *path)
     }
 }
 
-static int write_all(FILE *out, const struct tune_options *options)
+/* False, with errno, when not all of it arrived. */
+static bool put_text(const char *path, const char *text, size_t bytes)
 {
-    char machine[TT_TUNE_MACHINE_BYTES];
-    struct tt_tune_host host;
-    unsigned kept = 0;
-    double end_sec = now_sec() + (double)options->seconds;
-    const struct tune_samples samples = measure(end_sec);
-    tune_fit(&samples, &host, &kept);
-    if (kept == (1U << TT_TUNE_FIGURES) - 1) {
-        fprintf(stderr, "tutti tune: nothing could be measured\n");
-        return 1;
-    }
-    tt_tune_machine_name(machine);
-    tt_tune_host_print(out, machine, &host);
-    fputs("# net_phase_usec and net_bytes_usec are of sockets inside this host\n", out);
-    for (int f = 0; f < TT_TUNE_FIGURES; f++) {
-        if (!(kept & (1U << f))) continue;
-        fprintf(stderr, "tutti tune: %s could not be told from the times; built-in value\n",
-                tt_tune_host_name(f));
-    }
-    if (!options->quick) write_times(out, options, end_sec);
-    return ferror(out) ? 1 : 0;
+    FILE *out = fopen(path, "we");
+    if (!out) return false;
+    bool whole = fwrite(text, 1, bytes, out) == bytes;
+    whole = !fflush(out) && whole;
+    int why = errno;
+    fclose(out);
+    errno = why;
+    return whole;
 }
 
-/* Written beside and renamed, so that nobody reads half a file. */
+/* Written beside and renamed, so that nobody reads half a file; what is no file is written to. */
+static bool store(const char *path, const char *text, size_t bytes)
+{
+    char beside[PATH_MAX + 32];
+    struct stat found;
+    if (stat(path, &found) == 0 && !S_ISREG(found.st_mode)) return put_text(path, text, bytes);
+    make_folder(path);
+    snprintf(beside, sizeof(beside), "%s.%ld.new", path, (long)getpid());
+    if (put_text(beside, text, bytes) && !rename(beside, path)) return true;
+    int why = errno;
+    unlink(beside);
+    errno = why;
+    return false;
+}
+
+/* Nothing is on the disk until all is measured: whoever interrupts finds what was there before. */
 static int write_file(const char *path, const struct tune_options *options)
 {
-    char beside[PATH_MAX + 16];
-    make_folder(path);
-    snprintf(beside, sizeof(beside), "%s.new", path);
-    FILE *out = fopen(beside, "we");
-    if (!out) {
-        fprintf(stderr, "tutti tune: %s: %s\n", beside, strerror(errno));
-        return 1;
+    char *text = NULL;
+    size_t bytes = 0;
+    if (!may_write(path)) return 1;
+    FILE *out = open_memstream(&text, &bytes);
+    int status = out ? write_all(out, options) : 1;
+    if (out && fclose(out)) status = 1;
+    if (!status && store(path, text, bytes)) {
+        fprintf(stderr, "tutti tune: wrote %s\n", path);
+    } else if (!status) {
+        fprintf(stderr, "tutti tune: %s is not written: %s\n", path, strerror(errno));
+        status = 1;
     }
-    int status = write_all(out, options);
-    bool stored = !fclose(out) && (status || !rename(beside, path));
-    if (!stored) fprintf(stderr, "tutti tune: %s: %s\n", beside, strerror(errno));
-    status = status || !stored;
-    if (status) {
-        fprintf(stderr, "tutti tune: %s is not written\n", path);
-        unlink(beside);
-        return 1;
-    }
-    fprintf(stderr, "tutti tune: wrote %s\n", path);
-    return 0;
+    free(text);
+    return status;
 }
 
 int cmd_tune(int argc, char **argv)
@@ -327,6 +396,8 @@ int cmd_tune(int argc, char **argv)
     int status = parse(argc, argv, &options);
     if (status >= 0) return status;
     if (options.show) return show();
+    if (options.output && !*options.output)
+        return tutti_usage_error("tune", "the name behind --output is empty");
     if (options.output) {
         snprintf(path, sizeof(path), "%s", options.output);
     } else if (!tt_tune_host_path(path, sizeof(path))) {

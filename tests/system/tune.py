@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """tune.py TUTTI PROGRAM TUNER_PLUGIN: `tutti tune` measures and writes a file, communicators predict and choose by it, and files of other
 machines, cut and garbled ones are refused with a sentence that users see. Figures are not judged: the machine may be busy."""
-import os, re, subprocess, sys, tempfile
+import os, re, signal, stat, subprocess, sys, tempfile, time
 
 TUTTI, PROGRAM, PLUGIN = sys.argv[1:4]
 FIGURES = ["phase_usec", "switch_usec", "net_phase_usec", "touch_usec", "direct_bytes_usec", "slot_bytes_usec",
@@ -127,9 +127,56 @@ def refuse(folder, text):
     check("missing is refused: No such file or directory" in said, f"perf, no file: {said}")
 
 
+def outputs(folder):
+    """Where nothing can be written is told, by name and before a minute is spent; a device stays a device."""
+    for place, reason in ((folder, "is a folder"), ("/dev/null/x", "/dev/null: Not a directory")):
+        _, said = tutti("tune", "--force", "--quick", "-o", place, status=1)
+        check(place in said and reason in said and "measuring" not in said, f"tune -o {place}: {said}")
+    _, said = tutti("tune", "-o", "", status=2)
+    check("empty" in said, f"tune -o '': {said}")
+    _, said = tutti("tune", "--force", "--quick", "--seconds", "4", "-o", "/dev/full", status=1)
+    check(stat.S_ISCHR(os.stat("/dev/full").st_mode), "a file in place of /dev/full")
+    check("/dev/full is not written: No space left" in said or "nothing could be measured" in said, f"a full disk: {said}")
+
+
+def running(group):
+    """Processes of a group that are not merely waiting to be fetched."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            state, _, pgrp = open(f"/proc/{name}/stat").read().rsplit(")", 1)[1].split()[:3]
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(pgrp) == group and state != "Z":
+            found.append(name)
+    return found
+
+
+def interrupted(folder):
+    """Ctrl-C leaves no file and no process, whether it reaches all of them or the first one alone."""
+    for reach in (os.killpg, os.kill):
+        place = os.path.join(folder, "interrupted")
+        os.mkdir(place)
+        p = subprocess.Popen([TUTTI, "tune", "--force", "-o", os.path.join(place, "sub", "x")], stderr=subprocess.PIPE, text=True,
+                             start_new_session=True)
+        while "measuring" not in (line := p.stderr.readline()):
+            check(line, "tune says when it begins to measure")
+        reach(p.pid, signal.SIGINT)
+        p.stderr.read()  # ends when nobody holds it any more
+        check(p.wait(60) == -signal.SIGINT, f"an interrupted tune: exit {p.returncode}")
+        end = time.monotonic() + 60
+        while running(p.pid) and time.monotonic() < end:
+            time.sleep(0.02)
+        check(not running(p.pid), f"processes are left: {running(p.pid)}")
+        check(not os.listdir(place), f"files are left: {os.listdir(place)}")
+        os.rmdir(place)
+
+
 with tempfile.TemporaryDirectory() as folder:
     os.environ["HOME"] = folder
     text = measure(folder)
     obey(folder, text)
     refuse(folder, text)
-print("measured, obeyed, refused")
+    outputs(folder)
+    interrupted(folder)
+print("measured, obeyed, refused, interrupted")

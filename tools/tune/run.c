@@ -5,8 +5,11 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,8 +53,8 @@ static void pin(int cores)
     sched_setaffinity(0, sizeof(few), &few); /* fails: the cores are left as they are */
 }
 
-/* The child: never returns. */
-static void start_perf(const struct tune_run *run, int to)
+/* The child: never returns. Ends when its parent does. */
+static void start_perf(const struct tune_run *run, pid_t parent, int to, int talk)
 {
     char ranks[16], repeats[16], timeout[16];
     char *args[ARGS_MOST];
@@ -70,7 +73,10 @@ static void start_perf(const struct tune_run *run, int to)
     for (size_t i = 0; run->operations[i]; i++)
         args[n++] = strdup(run->operations[i]);
     args[n] = NULL;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) _exit(1);
     dup2(to, STDOUT_FILENO);
+    if (talk >= 0) dup2(talk, STDERR_FILENO);
     execv("/proc/self/exe", args);
     _exit(127);
 }
@@ -118,32 +124,60 @@ static bool finish(pid_t pid)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+static void describe(const struct tune_run *run, char text[96])
+{
+    snprintf(text, 96, "%s%s%s over %d ranks%s", run->algo, run->proto ? " " : "",
+             run->proto ? run->proto : "", run->nranks, run->over_network ? " by sockets" : "");
+}
+
+/* What is under way, on a terminal; NULL: nothing any more. */
+static void progress(const struct tune_run *run)
+{
+    char text[96];
+    if (!isatty(STDERR_FILENO)) return;
+    if (run) describe(run, text);
+    if (run)
+        fprintf(stderr, "\r\033[Ktutti tune: %s, at most %.0f s left ...", text, run->timeout_sec);
+    if (!run) fputs("\r\033[K", stderr);
+}
+
+/* With the first line that the measuring program said. */
+static void tell_failure(const struct tune_run *run, int talk)
+{
+    char text[96];
+    char said[400] = "";
+    describe(run, text);
+    ssize_t got = talk >= 0 ? pread(talk, said, sizeof(said) - 1, 0) : 0;
+    said[got > 0 ? got : 0] = '\0';
+    said[strcspn(said, "\n")] = '\0';
+    fprintf(stderr, "tutti tune: %s could not be measured%s%s\n", text, *said ? ": " : "", said);
+}
+
 bool tune_run(const struct tune_run *run, tune_seen seen, void *context)
 {
     int pipe_fds[2];
-    if (run->timeout_sec <= 0) {
-        fprintf(stderr, "tutti tune: no time left for %s%s%s over %d ranks%s\n", run->algo,
-                run->proto ? " " : "", run->proto ? run->proto : "", run->nranks,
-                run->over_network ? " by sockets" : "");
-        return false;
-    }
-    if (pipe2(pipe_fds, O_CLOEXEC)) return false;
+    pid_t parent = getpid();
+    if (run->timeout_sec <= 0 || pipe2(pipe_fds, O_CLOEXEC)) return false;
+    int talk = memfd_create("tutti-tune-talk", MFD_CLOEXEC);
+    progress(run);
     pid_t pid = fork();
-    if (pid == 0) start_perf(run, pipe_fds[1]);
+    if (pid == 0) start_perf(run, parent, pipe_fds[1], talk);
     close(pipe_fds[1]);
-    if (pid < 0) {
-        close(pipe_fds[0]);
-        return false;
-    }
-    FILE *from = fdopen(pipe_fds[0], "r");
+    FILE *from = pid < 0 ? NULL : fdopen(pipe_fds[0], "r");
     json_t *all = from ? json_loadf(from, 0, NULL) : NULL;
-    if (from) fclose(from);
-    bool good = finish(pid) && all;
-    if (good) tell_rows(json_object_get(all, "results"), seen, context);
-    if (!good) {
-        fprintf(stderr, "tutti tune: %s over %d ranks%s could not be measured\n", run->algo,
-                run->nranks, run->over_network ? " by sockets" : "");
+    if (from) {
+        fclose(from);
+    } else {
+        close(pipe_fds[0]);
     }
+    bool good = pid > 0 && finish(pid) && all;
+    progress(NULL);
+    if (good) {
+        tell_rows(json_object_get(all, "results"), seen, context);
+    } else {
+        tell_failure(run, talk);
+    }
+    if (talk >= 0) close(talk);
     json_decref(all);
     return good;
 }

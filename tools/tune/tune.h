@@ -15,7 +15,7 @@ struct tune_run {             /* one start of `tutti perf` */
     int repeats;               /* of the whole table; the least disturbed time counts */
     bool over_network;
     int cores;          /* pinned to the first so many that this process may use; 0: to none */
-    double timeout_sec; /* given up then; 0 or less: not even started (said) */
+    double timeout_sec; /* given up then; 0 or less: not even started, nothing is said */
 };
 /* Called for each size of each operation with the least time over the repeats. */
 typedef void (*tune_seen)(void *context, const char *operation, size_t bytes, double usec);
