@@ -98,12 +98,22 @@ def check_documents():
     """The pictures of docs/topology.md are what the tool draws."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/pictures")
     pictures = {"gb200-tray": ["show", "c08-gb200-tray.xml"], "8x3090": ["show", "nccltests-8x3090.xml"],
+                "dgx1v": ["show", "c03-dgx1v.xml"], "dgxa100": ["show", "c05-dgxa100.xml"],
+                "8gpu-cx8": ["show", "rtpllm-8gpu-cx8.xml"],
                 "dgxh100-2": ["search", "c06-dgxh100.xml", "--nodes", "2"], "dgx1v-1": ["search", "c03-dgx1v.xml"],
                 "b200-vm-2": ["search", "gvisor-b200-vm.xml", "--nodes", "2"]}
     for name, (command, machine, *more) in pictures.items():
         drawn = run(command, os.path.join(MACHINES, machine), "--svg", *more).stdout
         must(drawn == open(os.path.join(folder, name + ".svg")).read(),
              f"docs/pictures/{name}.svg is not what `tutti topo {command} {machine} --svg {' '.join(more)}` draws")
+    page = open(os.path.join(folder, "../topology.md")).read()
+    must({p for p in pictures} == set(re.findall(r"\(pictures/([^)]*)\.svg\)", page)), "docs/topology.md shows other pictures")
+    examples = re.findall(r"^\| (\w+) \| [^|]* \| \[([^]]*)\]\([^)]*\): GPU (\d) to (GPU|NET) (\d) \|$", page, re.M)
+    must(len(examples) == 9, f"docs/topology.md has {len(examples)} examples of ways")
+    for way, name, gpu, kind, to in examples:
+        told = json.loads(run("show", os.path.join(MACHINES, pictures[name][1]), "--json").stdout)["paths"]
+        seen = told["gpu_" + kind.lower()]["type"][int(gpu)][int(to)]
+        must(seen == way, f"docs/topology.md: GPU {gpu} to {kind} {to} of {name} is {seen}, not {way}")
 
 
 def check_bad():

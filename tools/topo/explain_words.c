@@ -64,7 +64,7 @@ const char *tale_meaning(int way)
         "by NVLink",
         "by NVLink through another GPU",
         "by chip-to-chip links",
-        "through one PCI switch",
+        "through one PCI switch at most",
         "through several PCI switches",
         "by a chip-to-chip link, then PCI",
         "by NVLink to the GPU that is next to the NIC",
