@@ -15,7 +15,6 @@
 #include <string.h>
 
 enum {
-    CLASSES = 32,
     SAMPLES = 8,            /* of each way in a lesson */
     TRIAL = 256,            /* copies from trial to trial; a power of two */
     TRIAL_LARGE = 16,       /* the same of large ones: few are made, and luck counts for more */
@@ -27,19 +26,12 @@ enum {
     BETTER_PERCENT = 3      /* than the C library by so much, or it is kept */
 };
 
-struct lesson {
-    _Atomic uint32_t count; /* copies of this class; races lose some, which is harmless */
-    _Atomic uint32_t best;
-    _Atomic uint64_t least[HOST_COPY_WAYS]; /* ticks per KiB, scaled */
-};
-static struct lesson lessons[CLASSES];
-
 static unsigned class_of(size_t bytes)
 {
     return (63U - (unsigned)__builtin_clzll(bytes)) / 2U;
 }
 
-static void conclude(struct lesson *lesson)
+static void conclude(struct host_copy_lesson *lesson)
 {
     uint32_t best = 0;
     uint64_t least = atomic_load_explicit(&lesson->least[0], memory_order_relaxed);
@@ -54,7 +46,7 @@ static void conclude(struct lesson *lesson)
 }
 
 /* Copy one way with a look at the clock. */
-static void measure(struct lesson *lesson, uint32_t number, void *dst, const void *src,
+static void measure(struct host_copy_lesson *lesson, uint32_t number, void *dst, const void *src,
                     size_t bytes)
 {
     const struct host_copy_way *way = &host_copy_ways[number];
@@ -73,7 +65,8 @@ static void measure(struct lesson *lesson, uint32_t number, void *dst, const voi
 /* The turn-th copy of a lesson. Small ones go one way several times in a row, which leaves the
  * caches as that way finds them best; large ones take turns, so that no way has all the bad luck.
  */
-static void learn(struct lesson *lesson, uint32_t turn, void *dst, const void *src, size_t bytes)
+static void learn(struct host_copy_lesson *lesson, uint32_t turn, void *dst, const void *src,
+                  size_t bytes)
 {
     uint32_t number = bytes < SPREAD_BYTES ? turn / SAMPLES : turn % HOST_COPY_WAYS;
     for (int way = 0; turn == 0 && way < HOST_COPY_WAYS; way++) {
@@ -84,7 +77,7 @@ static void learn(struct lesson *lesson, uint32_t turn, void *dst, const void *s
 }
 
 /* Which way a trial goes: those that were much slower get one seldom. */
-static uint32_t candidate(const struct lesson *lesson, uint32_t trial)
+static uint32_t candidate(const struct host_copy_lesson *lesson, uint32_t trial)
 {
     uint32_t number = trial % HOST_COPY_WAYS;
     uint32_t best = atomic_load_explicit(&lesson->best, memory_order_relaxed);
@@ -105,7 +98,7 @@ void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
         if (bytes) host_copy_short(dst, src, bytes);
         return;
     }
-    struct lesson *lesson = &lessons[class_of(whole)];
+    struct host_copy_lesson *lesson = &tt_host.copies.lessons[class_of(whole)];
     uint32_t count = atomic_load_explicit(&lesson->count, memory_order_relaxed);
     atomic_store_explicit(&lesson->count, count + 1, memory_order_relaxed);
     uint32_t turn = count & (REPEAT - 1);

@@ -1,6 +1,8 @@
 /* Copying bytes the way that is fastest here for their number. Private to the room. */
 #pragma once
 
+#include "process.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,6 +16,5 @@ struct host_copy_way {
 };
 /* Less than a few pages; ranges do not overlap.                                              hot */
 void host_copy_short(void *dst, const void *src, size_t bytes);
-enum { HOST_COPY_WAYS = 3 };
 /* The first one is everywhere. */
 extern const struct host_copy_way host_copy_ways[HOST_COPY_WAYS];

@@ -50,7 +50,6 @@ static void copy_streaming(void *dst, const void *src, size_t bytes)
 }
 
 /* Fast short string moves: what the processor says, asked when the library is loaded. */
-static bool fast_strings;
 enum { STRING_BYTES = 2048, FSRM = 1 << 4 };
 
 __attribute__((constructor)) static void ask_processor(void)
@@ -59,12 +58,13 @@ __attribute__((constructor)) static void ask_processor(void)
     unsigned ebx = 0;
     unsigned ecx = 0;
     unsigned edx = 0;
-    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) fast_strings = (edx & FSRM) != 0;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx))
+        tt_host.copies.fast_strings = (edx & FSRM) != 0;
 }
 
 void host_copy_short(void *dst, const void *src, size_t bytes)
 {
-    if (fast_strings && bytes >= STRING_BYTES) {
+    if (tt_host.copies.fast_strings && bytes >= STRING_BYTES) {
         copy_string(dst, src, bytes);
     } else {
         memcpy(dst, src, bytes);

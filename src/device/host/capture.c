@@ -23,13 +23,6 @@ struct host_capture_place {
     size_t ntips;
 };
 
-/* A thread may look at the captures of others' streams: none is freed while `lock` is held. */
-static struct {
-    pthread_mutex_t lock;
-    _Atomic uint64_t begun;
-    _Atomic int streams; /* that are in a capture now */
-} captures = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static void capture_drop(struct host_capture *capture)
 {
     if (atomic_fetch_sub(&capture->refs, 1) != 1) return;
@@ -74,20 +67,20 @@ static bool add_tips(struct CUstream_st *stream, const struct host_capture_place
 static void enter(struct CUstream_st *stream, struct host_capture *capture)
 {
     atomic_fetch_add(&capture->refs, 1);
-    atomic_fetch_add(&captures.streams, 1);
+    atomic_fetch_add(&tt_host.captures.streams, 1);
     atomic_store(&stream->capture, capture);
 }
 
 void host_capture_leave(struct CUstream_st *stream)
 {
-    pthread_mutex_lock(&captures.lock);
+    pthread_mutex_lock(&tt_host.captures.lock);
     struct host_capture *capture = atomic_exchange(&stream->capture, NULL);
-    pthread_mutex_unlock(&captures.lock); /* whoever looked has done so */
+    pthread_mutex_unlock(&tt_host.captures.lock); /* whoever looked has done so */
     free(stream->tips);
     stream->tips = NULL;
     stream->ntips = 0;
     if (!capture) return;
-    atomic_fetch_sub(&captures.streams, 1);
+    atomic_fetch_sub(&tt_host.captures.streams, 1);
     capture_drop(capture);
 }
 
@@ -113,7 +106,7 @@ static int begin(struct CUstream_st *stream, struct CUgraph_st *graph,
         return HOST_OUT_OF_MEMORY;
     }
     capture->graph->capturing = true;
-    capture->id = atomic_fetch_add(&captures.begun, 1) + 1;
+    capture->id = atomic_fetch_add(&tt_host.captures.begun, 1) + 1;
     capture->mode = mode;
     capture->owner = pthread_self();
     capture->origin = stream;
@@ -142,10 +135,10 @@ int tuttiHostCaptureBeginInto(struct CUstream_st *handle, struct CUgraph_st *gra
 
 void host_capture_invalidate(struct CUstream_st *stream)
 {
-    pthread_mutex_lock(&captures.lock);
+    pthread_mutex_lock(&tt_host.captures.lock);
     struct host_capture *capture = atomic_load(&stream->capture);
     if (capture) capture->invalid = true;
-    pthread_mutex_unlock(&captures.lock);
+    pthread_mutex_unlock(&tt_host.captures.lock);
 }
 
 /* Mark all that the tips depend on, in `seen` by index: nodes of a capture come behind what they
@@ -299,12 +292,12 @@ static bool invalidate_mine(struct CUstream_st *stream, void *arg)
 int tuttiHostCaptureUnsafe(void)
 {
     struct unsafe_question question = {false};
-    if (!atomic_load_explicit(&captures.streams, memory_order_relaxed) ||
+    if (!atomic_load_explicit(&tt_host.captures.streams, memory_order_relaxed) ||
         host_thread.capture_mode == 2)
         return HOST_OK;
-    pthread_mutex_lock(&captures.lock);
+    pthread_mutex_lock(&tt_host.captures.lock);
     host_streams_visit(invalidate_mine, &question);
-    pthread_mutex_unlock(&captures.lock);
+    pthread_mutex_unlock(&tt_host.captures.lock);
     return question.hit ? HOST_CAPTURE_UNSUPPORTED : HOST_OK;
 }
 
@@ -326,10 +319,10 @@ static bool invalidate_of_device(struct CUstream_st *stream, void *arg)
 int tuttiHostCaptureOfDevice(int device)
 {
     struct device_question question = {device, false};
-    if (!atomic_load_explicit(&captures.streams, memory_order_relaxed)) return HOST_OK;
-    pthread_mutex_lock(&captures.lock);
+    if (!atomic_load_explicit(&tt_host.captures.streams, memory_order_relaxed)) return HOST_OK;
+    pthread_mutex_lock(&tt_host.captures.lock);
     host_streams_visit(invalidate_of_device, &question);
-    pthread_mutex_unlock(&captures.lock);
+    pthread_mutex_unlock(&tt_host.captures.lock);
     return question.hit ? HOST_CAPTURE_UNSUPPORTED : HOST_OK;
 }
 

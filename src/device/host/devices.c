@@ -14,19 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-struct machine {
-    struct tt_device_card cards[HOST_MAX_DEVICES];
-    int ncards;
-    int visible[HOST_MAX_DEVICES]; /* indices into cards */
-    int nvisible;
-};
-
-static struct machine machine;
-static pthread_once_t machine_once = PTHREAD_ONCE_INIT;
-_Atomic bool host_is_child;
-_Atomic int host_known_devices;
-static _Atomic int cores; /* 0: not asked yet */
-
 enum { FILE_MAX_BYTES = 16 << 20, DEFAULT_SMS = 132, USUAL_CC = 90 };
 static const char usual_name[] = "Tutti Host Device";
 
@@ -59,14 +46,15 @@ static void make_uuid(struct tt_device_card *card)
 
 static struct tt_device_card *add_card(const char *bus_id, const char *name, int cc)
 {
-    if (machine.ncards == HOST_MAX_DEVICES) return NULL;
-    struct tt_device_card *card = &machine.cards[machine.ncards];
+    struct host_devices *machine = &tt_host.devices;
+    if (machine->ncards == HOST_MAX_DEVICES) return NULL;
+    struct tt_device_card *card = &machine->cards[machine->ncards];
     snprintf(card->name, sizeof(card->name), "%s", name);
     snprintf(card->bus_id, sizeof(card->bus_id), "%s", bus_id);
     for (char *c = card->bus_id; *c; c++) {
         if (*c >= 'A' && *c <= 'F') *c = (char)(*c - 'A' + 'a');
     }
-    card->nvml_index = machine.ncards++;
+    card->nvml_index = machine->ncards++;
     card->cc_major = cc / 10;
     card->cc_minor = cc % 10;
     card->sms = DEFAULT_SMS;
@@ -170,6 +158,7 @@ static int by_index(const void *left, const void *right)
 
 static bool read_machine_file(void)
 {
+    struct host_devices *machine = &tt_host.devices;
     char path[TT_MACHINE_FILE_BYTES];
     if (!tt_param_machine_file(path)) return false;
     FILE *file = fopen(path, "re");
@@ -178,10 +167,10 @@ static bool read_machine_file(void)
         return false;
     }
     bool good = parse_file(path, file);
-    if (!good) machine.ncards = 0;
-    qsort(machine.cards, (size_t)machine.ncards, sizeof(machine.cards[0]), by_index);
+    if (!good) machine->ncards = 0;
+    qsort(machine->cards, (size_t)machine->ncards, sizeof(machine->cards[0]), by_index);
     fclose(file);
-    return machine.ncards > 0;
+    return machine->ncards > 0;
 }
 
 /* ---- visibility ---- */
@@ -200,9 +189,10 @@ static bool uuid_matches(const struct tt_device_card *card, const char *text, si
 /* The one device whose UUID begins so. */
 static int find_uuid(const char *text, size_t len)
 {
+    const struct host_devices *machine = &tt_host.devices;
     int found = -1;
-    for (int i = 0; i < machine.ncards; i++) {
-        if (!uuid_matches(&machine.cards[i], text, len)) continue;
+    for (int i = 0; i < machine->ncards; i++) {
+        if (!uuid_matches(&machine->cards[i], text, len)) continue;
         if (found >= 0) return -1;
         found = i;
     }
@@ -214,17 +204,18 @@ static int find_visible(const char *text, size_t len)
     if (len > 4 && !strncasecmp(text, "GPU-", 4)) return find_uuid(text, len);
     char *end = NULL;
     long index = strtol(text, &end, 10);
-    return end == text + len && end != text && index >= 0 && index < machine.ncards ? (int)index
-                                                                                    : -1;
+    bool good = end == text + len && end != text;
+    return good && index >= 0 && index < tt_host.devices.ncards ? (int)index : -1;
 }
 
 /* An entry that names no device, or one for the second time, ends the list, as CUDA has it. */
 static void choose_visible(void)
 {
+    struct host_devices *machine = &tt_host.devices;
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     if (!text) {
-        for (int i = 0; i < machine.ncards; i++) {
-            machine.visible[machine.nvisible++] = i;
+        for (int i = 0; i < machine->ncards; i++) {
+            machine->visible[machine->nvisible++] = i;
         }
         return;
     }
@@ -236,11 +227,11 @@ static void choose_visible(void)
         }
         int index = find_visible(text, len);
         bool again = false;
-        for (int i = 0; i < machine.nvisible; i++) {
-            again = again || machine.visible[i] == index;
+        for (int i = 0; i < machine->nvisible; i++) {
+            again = again || machine->visible[i] == index;
         }
         if (index < 0 || again) break;
-        machine.visible[machine.nvisible++] = index;
+        machine->visible[machine->nvisible++] = index;
         text += len;
         if (*text == ',') text++;
     }
@@ -251,7 +242,7 @@ static size_t device_memory(void)
     size_t most = (size_t)64 << 30;
     long pages = sysconf(_SC_PHYS_PAGES);
     size_t physical = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
-    size_t own = physical / (size_t)(machine.ncards ? machine.ncards : 1);
+    size_t own = physical / (size_t)(tt_host.devices.ncards ? tt_host.devices.ncards : 1);
     if (tt_param_is_set("TUTTI_DEVICE_MEMORY")) own = (size_t)tt_param_int("TUTTI_DEVICE_MEMORY");
     own = own < most ? own : most;
     return tt_max_size(own / (2 << 20) * (2 << 20), 2 << 20);
@@ -259,8 +250,8 @@ static size_t device_memory(void)
 
 static bool has_bus_id(const char *bus_id)
 {
-    for (int i = 0; i < machine.ncards; i++) {
-        if (!strcmp(machine.cards[i].bus_id, bus_id)) return true;
+    for (int i = 0; i < tt_host.devices.ncards; i++) {
+        if (!strcmp(tt_host.devices.cards[i].bus_id, bus_id)) return true;
     }
     return false;
 }
@@ -268,20 +259,21 @@ static bool has_bus_id(const char *bus_id)
 /* As many as asked: the machine file's first ones, then made up ones. */
 static void fill_cards(int count)
 {
+    struct host_devices *machine = &tt_host.devices;
     char bus[16];
-    if (machine.ncards > count) machine.ncards = count;
-    for (unsigned n = 1; machine.ncards < count; n++) {
+    if (machine->ncards > count) machine->ncards = count;
+    for (unsigned n = 1; machine->ncards < count; n++) {
         snprintf(bus, sizeof(bus), "%04x:%02x:00.0", n / 201, n % 201);
         if (n % 201 && !has_bus_id(bus)) {
             struct tt_device_card *card = add_card(bus, usual_name, USUAL_CC);
-            card->nvml_index = machine.ncards - 1;
+            card->nvml_index = machine->ncards - 1;
         }
     }
 }
 
 static void in_child(void)
 {
-    atomic_store_explicit(&host_is_child, true, memory_order_relaxed);
+    atomic_store_explicit(&tt_host.is_child, true, memory_order_relaxed);
 }
 
 /* Ranks on this host as the launcher tells, 0 when none does. Each wants a device of its own. */
@@ -300,6 +292,7 @@ static int64_t launched_ranks(void)
 
 static void discover(void)
 {
+    struct host_devices *machine = &tt_host.devices;
     bool from_file = read_machine_file();
     bool told = tt_param_is_set("TUTTI_DEVICES");
     if (!from_file || told) {
@@ -308,23 +301,23 @@ static void discover(void)
         fill_cards(count < 0 ? 0 : count > HOST_MAX_DEVICES ? HOST_MAX_DEVICES : (int)count);
     }
     choose_visible();
-    for (int i = 0; i < machine.ncards; i++) {
-        machine.cards[i].memory_bytes = device_memory();
+    for (int i = 0; i < machine->ncards; i++) {
+        machine->cards[i].memory_bytes = device_memory();
     }
     pthread_atfork(NULL, NULL, in_child);
-    atomic_store_explicit(&host_known_devices, machine.nvisible + 1, memory_order_release);
+    atomic_store_explicit(&machine->known, machine->nvisible + 1, memory_order_release);
 }
 
 int host_device_count_slow(void)
 {
-    pthread_once(&machine_once, discover);
-    return machine.nvisible;
+    pthread_once(&tt_host.devices.once, discover);
+    return tt_host.devices.nvisible;
 }
 
 const struct tt_device_card *host_device_card(int device)
 {
     if (device < 0 || device >= host_device_count()) return NULL;
-    return &machine.cards[machine.visible[device]];
+    return &tt_host.devices.cards[tt_host.devices.visible[device]];
 }
 
 int tuttiHostDeviceCount(void)
@@ -383,9 +376,9 @@ int tuttiHostDeviceCard(int device, struct tt_device_card *card)
 int tuttiHostCores(void)
 {
     cpu_set_t set;
-    int count = atomic_load_explicit(&cores, memory_order_relaxed);
+    int count = atomic_load_explicit(&tt_host.devices.cores, memory_order_relaxed);
     if (count) return count;
     count = sched_getaffinity(getpid(), sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-    atomic_store_explicit(&cores, count > 0 ? count : 1, memory_order_relaxed);
+    atomic_store_explicit(&tt_host.devices.cores, count > 0 ? count : 1, memory_order_relaxed);
     return count > 0 ? count : 1;
 }

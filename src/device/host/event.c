@@ -27,19 +27,17 @@ struct CUevent_st { /* a dead one keeps its lock: queued records of it may still
     uint64_t cell_number;                /* of this process's latest record */
 };
 
-static struct host_slab events = {
-    PTHREAD_MUTEX_INITIALIZER, NULL, PLACE_BYTES, MAX_EVENTS, 0, NULL, 0};
 _Static_assert(sizeof(struct CUevent_st) <= PLACE_BYTES, "an event fits its place");
 
 static bool is_event(const struct CUevent_st *event)
 {
-    return host_slab_holds(&events, event, EVENT_MAGIC);
+    return host_slab_holds(&tt_host.events, event, EVENT_MAGIC);
 }
 
 /* cell: NULL, or what makes it an interprocess event; the event's then. */
 static struct CUevent_st *make(unsigned flags, struct host_cell *cell, bool imported)
 {
-    struct CUevent_st *event = host_slab_take_used(&events);
+    struct CUevent_st *event = host_slab_take_used(&tt_host.events, PLACE_BYTES, MAX_EVENTS);
     if (!event) return NULL;
     if (!event->has_lock) pthread_mutex_init(&event->lock, NULL);
     event->has_lock = true;
@@ -96,15 +94,15 @@ int tuttiHostEventDestroy(struct CUevent_st *event)
     event->cell = NULL;
     pthread_mutex_unlock(&event->lock);
     if (cell) host_cell_give(cell);
-    host_slab_give(&events, event);
+    host_slab_give(&tt_host.events, event);
     return HOST_OK;
 }
 
 void host_events_reset(int device)
 {
-    size_t made = atomic_load_explicit(&events.made, memory_order_acquire);
+    size_t made = atomic_load_explicit(&tt_host.events.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
-        struct CUevent_st *event = host_slab_object(&events, i);
+        struct CUevent_st *event = host_slab_object(&tt_host.events, i);
         if (is_event(event) && event->device == device) tuttiHostEventDestroy(event);
     }
 }

@@ -7,13 +7,11 @@
 
 enum { EXEC_MAGIC = 0x65786563, MAX_EXECS = 1 << 20, EXEC_PLACE = 64, AUTO_FREE = 1 };
 
-static struct host_slab execs = {
-    PTHREAD_MUTEX_INITIALIZER, NULL, EXEC_PLACE, MAX_EXECS, 0, NULL, 0};
 _Static_assert(sizeof(struct CUgraphExec_st) <= EXEC_PLACE, "an executable graph fits its place");
 
 bool host_exec_holds(const struct CUgraphExec_st *exec)
 {
-    return host_slab_holds(&execs, exec, EXEC_MAGIC);
+    return host_slab_holds(&tt_host.graphs.execs, exec, EXEC_MAGIC);
 }
 
 bool tuttiHostExecAlive(const struct CUgraphExec_st *exec)
@@ -153,7 +151,7 @@ int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
     if (!host_graph_holds(graph) || graph->capturing) return HOST_INVALID_VALUE;
     int rc = host_exec_make(graph, &body);
     if (rc) return rc;
-    struct CUgraphExec_st *exec = host_slab_take(&execs);
+    struct CUgraphExec_st *exec = host_slab_take(&tt_host.graphs.execs, EXEC_PLACE, MAX_EXECS);
     if (!exec) {
         host_exec_drop(body);
         return HOST_OUT_OF_MEMORY;
@@ -317,6 +315,6 @@ int tuttiHostGraphExecDestroy(struct CUgraphExec_st *exec)
     exec->magic = 0;
     host_exec_drop(exec->body);
     pthread_mutex_destroy(&exec->lock);
-    host_slab_give(&execs, exec);
+    host_slab_give(&tt_host.graphs.execs, exec);
     return HOST_OK;
 }

@@ -14,26 +14,9 @@
 
 enum {
     KNOWN_FLAGS = 0xff,
-    MAX_NOTICES = 1024,
     HOST_PEER_ENABLED = 704,
     HOST_PEER_NOT_ENABLED = 705,
 };
-
-struct settings {
-    _Atomic unsigned flags;
-    _Atomic size_t limits[TT_LIMIT_COUNT_];
-    _Atomic bool was_set[TT_LIMIT_COUNT_];
-    _Atomic uint64_t peers[HOST_MAX_DEVICES / 64];
-};
-
-struct notices {
-    pthread_mutex_t lock;
-    const char *names[MAX_NOTICES]; /* borrowed literals */
-    int count;
-};
-
-static struct settings settings[HOST_MAX_DEVICES];
-static struct notices notices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- notices ---- */
 
@@ -56,12 +39,13 @@ void tuttiHostTell(const char *fmt, ...)
 static bool is_news(const char *name)
 {
     bool news = true;
-    pthread_mutex_lock(&notices.lock);
-    for (int i = 0; news && i < notices.count; i++) {
-        news = strcmp(notices.names[i], name) != 0;
+    pthread_mutex_lock(&tt_host.notices.lock);
+    for (int i = 0; news && i < tt_host.notices.count; i++) {
+        news = strcmp(tt_host.notices.names[i], name) != 0;
     }
-    if (news && notices.count < MAX_NOTICES) notices.names[notices.count++] = name;
-    pthread_mutex_unlock(&notices.lock);
+    if (news && tt_host.notices.count < HOST_MAX_NOTICES)
+        tt_host.notices.names[tt_host.notices.count++] = name;
+    pthread_mutex_unlock(&tt_host.notices.lock);
     return news;
 }
 
@@ -88,14 +72,14 @@ int tuttiHostFlagsSet(int device, unsigned flags)
     unsigned schedule = flags & 7;
     if (rc) return rc;
     if ((flags & ~(unsigned)KNOWN_FLAGS) || (schedule & (schedule - 1))) return HOST_INVALID_VALUE;
-    atomic_store(&settings[device].flags, flags);
+    atomic_store(&tt_host.settings[device].flags, flags);
     return HOST_OK;
 }
 
 int tuttiHostFlagsGet(int device, unsigned *flags)
 {
     int rc = check(device);
-    if (!rc) *flags = atomic_load(&settings[device].flags);
+    if (!rc) *flags = atomic_load(&tt_host.settings[device].flags);
     return rc;
 }
 
@@ -104,8 +88,8 @@ int tuttiHostLimitSet(int device, int limit, size_t value)
     int rc = check(device);
     if (rc) return rc;
     if (limit < 0 || limit >= TT_LIMIT_COUNT_) return HOST_INVALID_VALUE;
-    atomic_store(&settings[device].limits[limit], value);
-    atomic_store(&settings[device].was_set[limit], true);
+    atomic_store(&tt_host.settings[device].limits[limit], value);
+    atomic_store(&tt_host.settings[device].was_set[limit], true);
     return HOST_OK;
 }
 
@@ -116,8 +100,8 @@ int tuttiHostLimitGet(int device, int limit, size_t *value)
     int rc = check(device);
     if (rc) return rc;
     if (limit < 0 || limit >= TT_LIMIT_COUNT_) return HOST_INVALID_VALUE;
-    *value = atomic_load(&settings[device].was_set[limit])
-                 ? atomic_load(&settings[device].limits[limit])
+    *value = atomic_load(&tt_host.settings[device].was_set[limit])
+                 ? atomic_load(&tt_host.settings[device].limits[limit])
                  : usual[limit];
     return HOST_OK;
 }
@@ -129,7 +113,7 @@ static int set_peer(int device, int peer, bool allowed)
     if (!rc && device == peer) rc = HOST_INVALID_DEVICE;
     if (rc) return rc;
     uint64_t bit = (uint64_t)1 << (peer % 64);
-    _Atomic uint64_t *word = &settings[device].peers[peer / 64];
+    _Atomic uint64_t *word = &tt_host.settings[device].peers[peer / 64];
     uint64_t before = allowed ? atomic_fetch_or(word, bit) : atomic_fetch_and(word, ~bit);
     if (((before & bit) != 0) != allowed) return HOST_OK;
     return allowed ? HOST_PEER_ENABLED : HOST_PEER_NOT_ENABLED;

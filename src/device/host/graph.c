@@ -9,11 +9,6 @@
 
 enum { MAX_GRAPHS = 1 << 20, MAX_NODES = 1 << 23, GRAPH_PLACE = 64, NODE_PLACE = 512 };
 
-static struct host_slab graphs = {
-    PTHREAD_MUTEX_INITIALIZER, NULL, GRAPH_PLACE, MAX_GRAPHS, 0, NULL, 0};
-static struct host_slab nodes = {
-    PTHREAD_MUTEX_INITIALIZER, NULL, NODE_PLACE, MAX_NODES, 0, NULL, 0};
-static _Atomic uint64_t next_node = 1;
 _Static_assert(sizeof(struct CUgraph_st) <= GRAPH_PLACE, "a graph fits its place");
 _Static_assert(sizeof(struct CUgraphNode_st) <= NODE_PLACE, "a node fits its place");
 
@@ -39,12 +34,12 @@ void host_share_drop(struct host_item_share *share)
 
 bool host_graph_holds(const struct CUgraph_st *graph)
 {
-    return host_slab_holds(&graphs, graph, GRAPH_MAGIC);
+    return host_slab_holds(&tt_host.graphs.graphs, graph, GRAPH_MAGIC);
 }
 
 bool host_node_holds(const struct CUgraphNode_st *node)
 {
-    return host_slab_holds(&nodes, node, NODE_MAGIC);
+    return host_slab_holds(&tt_host.graphs.nodes, node, NODE_MAGIC);
 }
 
 bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const *list, size_t count)
@@ -57,7 +52,7 @@ bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const 
 
 struct CUgraph_st *host_graph_make(void)
 {
-    struct CUgraph_st *graph = host_slab_take(&graphs);
+    struct CUgraph_st *graph = host_slab_take(&tt_host.graphs.graphs, GRAPH_PLACE, MAX_GRAPHS);
     if (graph) graph->magic = GRAPH_MAGIC;
     return graph;
 }
@@ -69,7 +64,7 @@ void host_node_free(struct CUgraphNode_st *node)
     host_graph_free(node->child);
     host_attributes_free(node->attributes);
     free(node->deps);
-    host_slab_give(&nodes, node);
+    host_slab_give(&tt_host.graphs.nodes, node);
 }
 
 void host_graph_free(struct CUgraph_st *graph)
@@ -80,7 +75,7 @@ void host_graph_free(struct CUgraph_st *graph)
     }
     host_kept_free(graph->kept);
     free(graph->nodes);
-    host_slab_give(&graphs, graph);
+    host_slab_give(&tt_host.graphs.graphs, graph);
 }
 
 bool host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep)
@@ -107,18 +102,18 @@ struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNo
         graph->nodes = list;
         graph->room = room;
     }
-    struct CUgraphNode_st *node = host_slab_take(&nodes);
+    struct CUgraphNode_st *node = host_slab_take(&tt_host.graphs.nodes, NODE_PLACE, MAX_NODES);
     bool good = node != NULL;
     for (size_t i = 0; good && i < ndeps; i++) {
         good = host_node_depend(node, deps[i]);
     }
     if (!good) {
         if (node) free(node->deps);
-        if (node) host_slab_give(&nodes, node);
+        if (node) host_slab_give(&tt_host.graphs.nodes, node);
         return NULL;
     }
     node->graph = graph;
-    node->id = node->origin = atomic_fetch_add(&next_node, 1);
+    node->id = node->origin = atomic_fetch_add(&tt_host.graphs.last_node, 1) + 1;
     node->op = *op;
     node->kind = kinds[op->kind];
     node->share = share;

@@ -12,18 +12,11 @@
 
 enum { PAGE = 4096 };
 
-struct piece {
-    struct piece *next; /* owned */
+struct host_hint_piece {
+    struct host_hint_piece *next; /* owned */
     uintptr_t from, to;
     struct tt_hints hints;
 };
-
-struct hints {
-    pthread_mutex_t lock;
-    struct piece *pieces; /* owned */
-    _Atomic int count;    /* 0 spares frees the lock */
-};
-static struct hints hints = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct tt_hints none = {
     .preferred = TT_HINT_NOWHERE, .prefetched = TT_HINT_NOWHERE, .read_mostly = false};
@@ -41,32 +34,33 @@ static struct span pages_of(const void *ptr, size_t bytes)
 /* ---- the list; lock held ---- */
 
 /* A piece in front of *link. False when out of memory. */
-static bool insert(struct piece **link, uintptr_t from, uintptr_t to, const struct tt_hints *said)
+static bool insert(struct host_hint_piece **link, uintptr_t from, uintptr_t to,
+                   const struct tt_hints *said)
 {
-    struct piece *piece = calloc(1, sizeof(*piece));
+    struct host_hint_piece *piece = calloc(1, sizeof(*piece));
     if (!piece) return false;
-    *piece = (struct piece){*link, from, to, *said};
+    *piece = (struct host_hint_piece){*link, from, to, *said};
     *link = piece;
-    atomic_fetch_add(&hints.count, 1);
+    atomic_fetch_add(&tt_host.hints.count, 1);
     return true;
 }
 
-static void drop(struct piece **link)
+static void drop(struct host_hint_piece **link)
 {
-    struct piece *piece = *link;
+    struct host_hint_piece *piece = *link;
     *link = piece->next;
     free(piece);
-    atomic_fetch_sub(&hints.count, 1);
+    atomic_fetch_sub(&tt_host.hints.count, 1);
 }
 
 /* Let no piece reach over `at`. */
 static bool cut(uintptr_t at)
 {
-    struct piece **link = &hints.pieces;
+    struct host_hint_piece **link = &tt_host.hints.pieces;
     while (*link && (*link)->to <= at) {
         link = &(*link)->next;
     }
-    struct piece *piece = *link;
+    struct host_hint_piece *piece = *link;
     if (!piece || piece->from >= at) return true;
     if (!insert(link, piece->from, at, &piece->hints)) return false;
     piece->from = at;
@@ -76,13 +70,13 @@ static bool cut(uintptr_t at)
 /* Make pieces where a span has none. */
 static bool fill(struct span span)
 {
-    struct piece **link = &hints.pieces;
+    struct host_hint_piece **link = &tt_host.hints.pieces;
     uintptr_t at = span.from;
     while (at < span.to) {
         while (*link && (*link)->to <= at) {
             link = &(*link)->next;
         }
-        const struct piece *behind = *link;
+        const struct host_hint_piece *behind = *link;
         if (!behind || behind->from > at) {
             uintptr_t to = behind && behind->from < span.to ? behind->from : span.to;
             if (!insert(link, at, to, &none)) return false;
@@ -102,7 +96,7 @@ static bool same(const struct tt_hints *a, const struct tt_hints *b)
 /* Neighbours that say the same become one. */
 static void join(void)
 {
-    for (struct piece *piece = hints.pieces; piece; piece = piece->next) {
+    for (struct host_hint_piece *piece = tt_host.hints.pieces; piece; piece = piece->next) {
         while (piece->next && piece->next->from == piece->to &&
                same(&piece->hints, &piece->next->hints)) {
             piece->to = piece->next->to;
@@ -137,13 +131,13 @@ static void say(struct tt_hints *said, const struct tt_hint *hint)
 int tuttiHostHint(const void *ptr, size_t bytes, const struct tt_hint *hint)
 {
     struct span span = pages_of(ptr, bytes);
-    pthread_mutex_lock(&hints.lock);
+    pthread_mutex_lock(&tt_host.hints.lock);
     bool good = cut(span.from) && cut(span.to) && fill(span);
-    for (struct piece *piece = hints.pieces; good && piece; piece = piece->next) {
+    for (struct host_hint_piece *piece = tt_host.hints.pieces; good && piece; piece = piece->next) {
         if (piece->from >= span.from && piece->to <= span.to) say(&piece->hints, hint);
     }
     join();
-    pthread_mutex_unlock(&hints.lock);
+    pthread_mutex_unlock(&tt_host.hints.lock);
     return good ? HOST_OK : HOST_OUT_OF_MEMORY;
 }
 
@@ -163,8 +157,8 @@ void tuttiHostHints(const void *ptr, size_t bytes, struct tt_hints *hints_out)
 {
     struct span span = pages_of(ptr, bytes);
     uintptr_t at = span.from;
-    pthread_mutex_lock(&hints.lock);
-    const struct piece *piece = hints.pieces;
+    pthread_mutex_lock(&tt_host.hints.lock);
+    const struct host_hint_piece *piece = tt_host.hints.pieces;
     while (piece && piece->to <= at) {
         piece = piece->next;
     }
@@ -175,16 +169,16 @@ void tuttiHostHints(const void *ptr, size_t bytes, struct tt_hints *hints_out)
         at = piece->to;
     }
     if (at < span.to) agree(hints_out, &none);
-    pthread_mutex_unlock(&hints.lock);
+    pthread_mutex_unlock(&tt_host.hints.lock);
 }
 
 void host_hints_forget(const void *base, size_t bytes)
 {
-    if (!atomic_load_explicit(&hints.count, memory_order_acquire)) return;
+    if (!atomic_load_explicit(&tt_host.hints.count, memory_order_acquire)) return;
     struct span span = pages_of(base, bytes);
-    pthread_mutex_lock(&hints.lock);
+    pthread_mutex_lock(&tt_host.hints.lock);
     bool good = cut(span.from) && cut(span.to);
-    for (struct piece **link = &hints.pieces; *link;) {
+    for (struct host_hint_piece **link = &tt_host.hints.pieces; *link;) {
         bool inside = (*link)->from >= span.from && (*link)->to <= span.to;
         if (good && inside) {
             drop(link);
@@ -192,5 +186,5 @@ void host_hints_forget(const void *base, size_t bytes)
             link = &(*link)->next;
         }
     }
-    pthread_mutex_unlock(&hints.lock);
+    pthread_mutex_unlock(&tt_host.hints.lock);
 }

@@ -31,8 +31,8 @@ struct token {
 };
 _Static_assert(sizeof(struct token) <= TT_IPC_BYTES, "a token fits CUDA's handles");
 
-struct opened {
-    struct opened *next;
+struct host_opened {
+    struct host_opened *next;
     struct token token;
     char *map; /* owned, unless of a cell's page */
     size_t map_bytes;
@@ -41,20 +41,11 @@ struct opened {
     bool pooled; /* a pool's: no matter of cudaIpcCloseMemHandle */
 };
 
-struct cell_page {
-    struct cell_page *next;
+struct host_cell_page {
+    struct host_cell_page *next;
     char *base;    /* control memory */
     uint64_t free; /* bit per cell */
 };
-
-struct sharing {
-    pthread_mutex_t lock;
-    struct opened *memory; /* owned */
-    struct opened *pages;  /* owned; of cells, for ever */
-    struct cell_page *own; /* owned */
-    _Atomic int nmemory;   /* 0 spares readers the lock */
-};
-static struct sharing sharing = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- tokens ---- */
 
@@ -114,11 +105,11 @@ static int open_range(const struct token *token)
     return -1;
 }
 
-static struct opened *map_part(int fd, const struct token *token)
+static struct host_opened *map_part(int fd, const struct token *token)
 {
     size_t from = token->offset / PAGE * PAGE;
     size_t bytes = tt_round_up(token->offset - from + token->bytes, PAGE);
-    struct opened *opened = tt_calloc(1, sizeof(*opened));
+    struct host_opened *opened = tt_calloc(1, sizeof(*opened));
     void *map = MAP_FAILED;
     if (opened) map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)from);
     if (map == MAP_FAILED) {
@@ -133,15 +124,15 @@ static struct opened *map_part(int fd, const struct token *token)
     return opened;
 }
 
-static struct opened *map_token(const struct token *token)
+static struct host_opened *map_token(const struct token *token)
 {
     int fd = open_range(token);
-    struct opened *opened = fd < 0 ? NULL : map_part(fd, token);
+    struct host_opened *opened = fd < 0 ? NULL : map_part(fd, token);
     if (fd >= 0) close(fd);
     return opened;
 }
 
-static struct opened *find_opened(struct opened *list, const struct token *token)
+static struct host_opened *find_opened(struct host_opened *list, const struct token *token)
 {
     for (; list; list = list->next) {
         const struct token *other = &list->token;
@@ -175,11 +166,11 @@ int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
 }
 
 /* Lock held. */
-static void list_memory(struct opened *opened)
+static void list_memory(struct host_opened *opened)
 {
-    opened->next = sharing.memory;
-    sharing.memory = opened;
-    atomic_fetch_add_explicit(&sharing.nmemory, 1, memory_order_release);
+    opened->next = tt_host.sharing.memory;
+    tt_host.sharing.memory = opened;
+    atomic_fetch_add_explicit(&tt_host.sharing.nmemory, 1, memory_order_release);
 }
 
 int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
@@ -187,8 +178,8 @@ int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_o
     struct token token;
     int rc = host_forked() ? HOST_NOT_INITIALIZED : read_token(TOKEN_MEMORY, token_bytes, &token);
     if (rc) return rc;
-    pthread_mutex_lock(&sharing.lock);
-    struct opened *opened = find_opened(sharing.memory, &token);
+    pthread_mutex_lock(&tt_host.sharing.lock);
+    struct host_opened *opened = find_opened(tt_host.sharing.memory, &token);
     if (opened && opened->token.bytes != token.bytes) {
         rc = HOST_INVALID_VALUE; /* freed and allocated anew over there: close the old one first */
     } else if (!opened) {
@@ -200,15 +191,15 @@ int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_o
         opened->count++;
         *ptr_out = opened->base;
     }
-    pthread_mutex_unlock(&sharing.lock);
+    pthread_mutex_unlock(&tt_host.sharing.lock);
     return rc;
 }
 
 static int close_opened(void *ptr, bool pooled)
 {
-    struct opened **link = &sharing.memory;
-    struct opened *last = NULL;
-    pthread_mutex_lock(&sharing.lock);
+    struct host_opened **link = &tt_host.sharing.memory;
+    struct host_opened *last = NULL;
+    pthread_mutex_lock(&tt_host.sharing.lock);
     while (*link && ((*link)->base != ptr || (*link)->pooled != pooled)) {
         link = &(*link)->next;
     }
@@ -216,9 +207,9 @@ static int close_opened(void *ptr, bool pooled)
     if (*link && --(*link)->count == 0) {
         last = *link;
         *link = last->next;
-        atomic_fetch_sub_explicit(&sharing.nmemory, 1, memory_order_release);
+        atomic_fetch_sub_explicit(&tt_host.sharing.nmemory, 1, memory_order_release);
     }
-    pthread_mutex_unlock(&sharing.lock);
+    pthread_mutex_unlock(&tt_host.sharing.lock);
     if (last) munmap(last->map, last->map_bytes);
     free(last);
     return rc;
@@ -232,16 +223,17 @@ int tuttiHostIpcClose(void *ptr)
 bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
 {
     bool found = false;
-    if (!atomic_load_explicit(&sharing.nmemory, memory_order_acquire)) return false;
-    pthread_mutex_lock(&sharing.lock);
-    for (const struct opened *opened = sharing.memory; opened && !found; opened = opened->next) {
+    if (!atomic_load_explicit(&tt_host.sharing.nmemory, memory_order_acquire)) return false;
+    pthread_mutex_lock(&tt_host.sharing.lock);
+    for (const struct host_opened *opened = tt_host.sharing.memory; opened && !found;
+         opened = opened->next) {
         found = (size_t)((const char *)ptr - opened->base) < opened->token.bytes;
         if (found) {
             *pointer_out = (struct tt_pointer){TT_MEMORY_DEVICE, tuttiHostGetDevice(), opened->base,
                                                opened->token.bytes};
         }
     }
-    pthread_mutex_unlock(&sharing.lock);
+    pthread_mutex_unlock(&tt_host.sharing.lock);
     return found;
 }
 
@@ -276,13 +268,13 @@ int host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **p
     struct token token;
     if (!parse_token(TOKEN_POOL, token_bytes, &token) || !fits(fd, &token))
         return HOST_INVALID_VALUE;
-    struct opened *opened = map_part(fd, &token);
+    struct host_opened *opened = map_part(fd, &token);
     if (!opened) return HOST_OUT_OF_MEMORY;
     opened->count = 1;
     opened->pooled = true;
-    pthread_mutex_lock(&sharing.lock);
+    pthread_mutex_lock(&tt_host.sharing.lock);
     list_memory(opened);
-    pthread_mutex_unlock(&sharing.lock);
+    pthread_mutex_unlock(&tt_host.sharing.lock);
     *ptr_out = opened->base;
     return HOST_OK;
 }
@@ -294,18 +286,18 @@ void host_ipc_unmap(void *ptr)
 
 /* ---- cells of events ---- */
 
-static struct cell_page *new_cells(void)
+static struct host_cell_page *new_cells(void)
 {
     void *base = NULL;
-    struct cell_page *page = tt_calloc(1, sizeof(*page));
+    struct host_cell_page *page = tt_calloc(1, sizeof(*page));
     if (!page || tuttiHostControlAlloc(PAGE, &base)) {
         free(page);
         return NULL;
     }
     page->base = base;
     page->free = UINT64_MAX >> (64 - CELLS);
-    page->next = sharing.own;
-    sharing.own = page;
+    page->next = tt_host.sharing.own;
+    tt_host.sharing.own = page;
     return page;
 }
 
@@ -315,13 +307,13 @@ static bool is_settled(const struct host_cell *cell)
     return atomic_load(&cell->reached) == atomic_load(&cell->recorded) << HOST_CELL_BITS;
 }
 
-static struct host_cell *cell_at(const struct cell_page *page, int i)
+static struct host_cell *cell_at(const struct host_cell_page *page, int i)
 {
     return (struct host_cell *)(void *)(page->base + (size_t)i * CELL_BYTES);
 }
 
 /* Take a free cell of the page, or NULL. */
-static struct host_cell *take_of(struct cell_page *page)
+static struct host_cell *take_of(struct host_cell_page *page)
 {
     for (uint64_t left = page->free; left; left &= left - 1) {
         int i = __builtin_ctzll(left);
@@ -335,25 +327,25 @@ static struct host_cell *take_of(struct cell_page *page)
 struct host_cell *host_cell_take(void)
 {
     struct host_cell *cell = NULL;
-    pthread_mutex_lock(&sharing.lock);
-    for (struct cell_page *page = sharing.own; page && !cell; page = page->next) {
+    pthread_mutex_lock(&tt_host.sharing.lock);
+    for (struct host_cell_page *page = tt_host.sharing.own; page && !cell; page = page->next) {
         cell = take_of(page);
     }
-    struct cell_page *fresh = cell ? NULL : new_cells();
+    struct host_cell_page *fresh = cell ? NULL : new_cells();
     if (fresh) cell = take_of(fresh);
-    pthread_mutex_unlock(&sharing.lock);
+    pthread_mutex_unlock(&tt_host.sharing.lock);
     return cell;
 }
 
 /* Its numbers go on: another process may still wait for one of them. */
 void host_cell_give(struct host_cell *cell)
 {
-    pthread_mutex_lock(&sharing.lock);
-    for (struct cell_page *page = sharing.own; page; page = page->next) {
+    pthread_mutex_lock(&tt_host.sharing.lock);
+    for (struct host_cell_page *page = tt_host.sharing.own; page; page = page->next) {
         size_t offset = (size_t)((char *)cell - page->base);
         if (offset < PAGE) page->free |= UINT64_C(1) << offset / CELL_BYTES;
     }
-    pthread_mutex_unlock(&sharing.lock);
+    pthread_mutex_unlock(&tt_host.sharing.lock);
 }
 
 static uint64_t with_reached(uint64_t reached, uint64_t number)
@@ -393,14 +385,14 @@ int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_
     if (within % CELL_BYTES || token.bytes != sizeof(struct host_cell)) return HOST_INVALID_VALUE;
     token.offset -= within;
     token.bytes = PAGE;
-    pthread_mutex_lock(&sharing.lock);
-    struct opened *page = find_opened(sharing.pages, &token);
+    pthread_mutex_lock(&tt_host.sharing.lock);
+    struct host_opened *page = find_opened(tt_host.sharing.pages, &token);
     if (!page) {
         page = map_token(&token);
-        if (page) page->next = sharing.pages;
-        if (page) sharing.pages = page;
+        if (page) page->next = tt_host.sharing.pages;
+        if (page) tt_host.sharing.pages = page;
     }
-    pthread_mutex_unlock(&sharing.lock);
+    pthread_mutex_unlock(&tt_host.sharing.lock);
     if (!page) return HOST_INVALID_VALUE;
     *cell_out = (struct host_cell *)(void *)(page->base + within);
     return HOST_OK;

@@ -19,8 +19,8 @@ enum {
     SLICE_TICKS = 150000, /* about 50 us */
 };
 
-struct implementation { /* what tuttiRegisterKernel() was given */
-    struct implementation *next;
+struct host_implementation { /* what tuttiRegisterKernel() was given */
+    struct host_implementation *next;
     const void *function; /* NULL: by name alone */
     char *name;           /* owned; NULL: by function alone */
     tuttiKernelRun run;
@@ -36,8 +36,8 @@ struct tt_kernel {
     _Atomic bool told;
 };
 
-struct variable {
-    struct variable *next;
+struct host_variable {
+    struct host_variable *next;
     const void *module, *shadow;
     char *name; /* owned */
     size_t bytes;
@@ -46,34 +46,24 @@ struct variable {
     void *managed; /* owned: its memory from then on */
 };
 
-struct module {
-    struct module *next;
+struct host_module {
+    struct host_module *next;
 };
-
-struct registry {
-    pthread_mutex_t lock;
-    struct implementation *implementations;
-    struct tt_kernel *kernels;
-    struct variable *variables;
-    struct module *modules;
-};
-
-static struct registry registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- modules ---- */
 
 void *tuttiHostModuleOpen(void)
 {
-    struct module *module = calloc(1, sizeof(*module));
+    struct host_module *module = calloc(1, sizeof(*module));
     if (!module) return NULL;
-    pthread_mutex_lock(&registry.lock);
-    module->next = registry.modules;
-    registry.modules = module;
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    module->next = tt_host.kernels.modules;
+    tt_host.kernels.modules = module;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
     return module;
 }
 
-static void free_implementation(struct implementation *one)
+static void free_implementation(struct host_implementation *one)
 {
     if (!one) return;
     free(one->name);
@@ -84,9 +74,9 @@ static void free_implementation(struct implementation *one)
 /* Code that goes with the module must not be called for what is loaded in its place. */
 static void drop_implementations(const void *function)
 {
-    struct implementation **link = &registry.implementations;
+    struct host_implementation **link = &tt_host.kernels.implementations;
     while (*link) {
-        struct implementation *one = *link;
+        struct host_implementation *one = *link;
         if (!one->function || one->function != function) {
             link = &one->next;
             continue;
@@ -98,7 +88,7 @@ static void drop_implementations(const void *function)
 
 static void drop_kernels(const void *module)
 {
-    struct tt_kernel **link = &registry.kernels;
+    struct tt_kernel **link = &tt_host.kernels.kernels;
     while (*link) {
         struct tt_kernel *kernel = *link;
         if (kernel->module != module) {
@@ -114,9 +104,9 @@ static void drop_kernels(const void *module)
 
 static void drop_variables(const void *module)
 {
-    struct variable **link = &registry.variables;
+    struct host_variable **link = &tt_host.kernels.variables;
     while (*link) {
-        struct variable *variable = *link;
+        struct host_variable *variable = *link;
         if (variable->module != module) {
             link = &variable->next;
             continue;
@@ -131,19 +121,19 @@ static void drop_variables(const void *module)
 
 void tuttiHostModuleClose(void *handle)
 {
-    pthread_mutex_lock(&registry.lock);
-    struct module **link = &registry.modules;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    struct host_module **link = &tt_host.kernels.modules;
     while (*link && *link != handle) {
         link = &(*link)->next;
     }
-    struct module *module = *link;
+    struct host_module *module = *link;
     if (module) {
         *link = module->next;
         drop_kernels(module);
         drop_variables(module);
         free(module);
     }
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
 }
 
 void tuttiHostKernelAdd(void *module, const void *function, const char *name)
@@ -153,24 +143,24 @@ void tuttiHostKernelAdd(void *module, const void *function, const char *name)
     kernel->module = module;
     kernel->function = function;
     kernel->name = strdup(name ? name : "?");
-    pthread_mutex_lock(&registry.lock);
-    kernel->next = registry.kernels;
-    registry.kernels = kernel;
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    kernel->next = tt_host.kernels.kernels;
+    tt_host.kernels.kernels = kernel;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
 }
 
 void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes)
 {
-    struct variable *variable = shadow ? calloc(1, sizeof(*variable)) : NULL;
+    struct host_variable *variable = shadow ? calloc(1, sizeof(*variable)) : NULL;
     if (!variable) return;
     variable->module = module;
     variable->shadow = shadow;
     variable->bytes = bytes;
     variable->name = strdup(name ? name : "?");
-    pthread_mutex_lock(&registry.lock);
-    variable->next = registry.variables;
-    registry.variables = variable;
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    variable->next = tt_host.kernels.variables;
+    tt_host.kernels.variables = variable;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
 }
 
 void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t bytes)
@@ -179,20 +169,20 @@ void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t byt
     if (!initial) return;
     *slot = initial;
     tuttiHostVariableAdd(module, initial, name, bytes);
-    pthread_mutex_lock(&registry.lock);
-    struct variable *variable = registry.variables;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    struct host_variable *variable = tt_host.kernels.variables;
     while (variable && variable->shadow != initial) {
         variable = variable->next;
     }
     if (variable) variable->slot = slot;
     if (variable) variable->initial = initial;
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
     if (!variable) free(initial);
     if (!variable) *slot = NULL;
 }
 
 /* Lock held. Without devices or memory the variable stays where it is. */
-static void manage(struct variable *variable)
+static void manage(struct host_variable *variable)
 {
     void *managed = NULL;
     if (tuttiHostMallocHost(variable->bytes, 1, true, &managed)) return;
@@ -203,22 +193,22 @@ static void manage(struct variable *variable)
 
 void tuttiHostManagedInit(void *module)
 {
-    pthread_mutex_lock(&registry.lock);
-    for (struct variable *one = registry.variables; one; one = one->next) {
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    for (struct host_variable *one = tt_host.kernels.variables; one; one = one->next) {
         if (one->module == module && one->slot && !one->managed) manage(one);
     }
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
 }
 
 bool tuttiHostVariable(const void *shadow, size_t *bytes)
 {
-    pthread_mutex_lock(&registry.lock);
-    const struct variable *variable = registry.variables;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    const struct host_variable *variable = tt_host.kernels.variables;
     while (variable && variable->shadow != shadow) {
         variable = variable->next;
     }
     if (variable) *bytes = variable->bytes;
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
     return variable != NULL;
 }
 
@@ -227,7 +217,7 @@ bool tuttiHostVariable(const void *shadow, size_t *bytes)
 /* Lock held. */
 static struct tt_kernel *find_kernel(const void *function)
 {
-    struct tt_kernel *kernel = registry.kernels;
+    struct tt_kernel *kernel = tt_host.kernels.kernels;
     while (kernel && kernel->function != function && kernel != function) {
         kernel = kernel->next;
     }
@@ -236,9 +226,9 @@ static struct tt_kernel *find_kernel(const void *function)
 
 const struct tt_kernel *tuttiHostKernelFind(const void *function)
 {
-    pthread_mutex_lock(&registry.lock);
+    pthread_mutex_lock(&tt_host.kernels.lock);
     const struct tt_kernel *kernel = function ? find_kernel(function) : NULL;
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
     return kernel;
 }
 
@@ -253,11 +243,12 @@ const void *tuttiHostKernelFunction(const struct tt_kernel *kernel)
 }
 
 /* Lock held. The latest registration wins. */
-static const struct implementation *find_implementation(const struct tt_kernel *kernel,
-                                                        const void *function)
+static const struct host_implementation *find_implementation(const struct tt_kernel *kernel,
+                                                             const void *function)
 {
     const void *stub = kernel ? kernel->function : function;
-    for (const struct implementation *one = registry.implementations; one; one = one->next) {
+    for (const struct host_implementation *one = tt_host.kernels.implementations; one;
+         one = one->next) {
         if (one->function && one->function == stub) return one;
         if (one->name && kernel && kernel->name && !strcmp(one->name, kernel->name)) return one;
     }
@@ -269,9 +260,9 @@ static size_t arg_room(size_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
-static struct implementation *copy_implementation(const struct tuttiKernel *kernel)
+static struct host_implementation *copy_implementation(const struct tuttiKernel *kernel)
 {
-    struct implementation *one = calloc(1, sizeof(*one));
+    struct host_implementation *one = calloc(1, sizeof(*one));
     if (!one) return NULL;
     one->function = kernel->function;
     one->run = kernel->run;
@@ -296,12 +287,13 @@ int tuttiRegisterKernel(const struct tuttiKernel *kernel)
     if ((!kernel->function && !kernel->name) || (kernel->nargs && !kernel->arg_bytes))
         return HOST_INVALID_VALUE;
     if (kernel->nargs > 4096) return HOST_INVALID_VALUE;
-    struct implementation *one = copy_implementation(kernel);
+    struct host_implementation *one = copy_implementation(kernel);
     if (!one) return HOST_OUT_OF_MEMORY;
-    pthread_mutex_lock(&registry.lock);
-    one->next = registry.implementations; /* an older one stays: items in flight may use it */
-    registry.implementations = one;
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    one->next =
+        tt_host.kernels.implementations; /* an older one stays: items in flight may use it */
+    tt_host.kernels.implementations = one;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
     return HOST_OK;
 }
 
@@ -309,8 +301,8 @@ int tuttiRegisterKernel(const struct tuttiKernel *kernel)
 
 struct kernel_item {
     struct tt_item item;
-    const struct implementation *one; /* borrowed; lives as long as the process */
-    struct tt_launch launch;          /* args: inside `bytes` */
+    const struct host_implementation *one; /* borrowed; lives as long as the process */
+    struct tt_launch launch;               /* args: inside `bytes` */
     struct tuttiBlock block;
     uint64_t next, count; /* blocks */
     char *shared;         /* owned */
@@ -378,7 +370,7 @@ static int refuse(const void *function, struct tt_kernel *kernel)
     return HOST_INVALID_FUNCTION;
 }
 
-static struct kernel_item *make_item(const struct implementation *one,
+static struct kernel_item *make_item(const struct host_implementation *one,
                                      const struct tt_launch *launch)
 {
     size_t table = (one->nargs + 1) * sizeof(void *);
@@ -413,11 +405,11 @@ static struct kernel_item *make_item(const struct implementation *one,
 int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_out)
 {
     if (!fits(launch)) return HOST_INVALID_CONFIGURATION;
-    pthread_mutex_lock(&registry.lock);
+    pthread_mutex_lock(&tt_host.kernels.lock);
     struct tt_kernel *kernel = launch->function ? find_kernel(launch->function) : NULL;
-    const struct implementation *one =
+    const struct host_implementation *one =
         launch->function ? find_implementation(kernel, launch->function) : NULL;
-    pthread_mutex_unlock(&registry.lock);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
     if (!one) return refuse(launch->function, kernel);
     if (one->nargs && !launch->args) return HOST_INVALID_VALUE;
     struct kernel_item *item = make_item(one, launch);

@@ -23,7 +23,7 @@ static bool busy_end(size_t number, struct host_place *place_out)
 /* The ends of all streams that have work; NULL when memory is short. */
 static struct host_leaver *note_ends(void)
 {
-    size_t made = atomic_load_explicit(&host_streams.made, memory_order_acquire);
+    size_t made = atomic_load_explicit(&tt_host.streams.places.made, memory_order_acquire);
     struct host_leaver *leaver = calloc(1, sizeof(*leaver) + made * sizeof(struct host_place));
     for (size_t i = 0; leaver && i < made; i++) {
         if (busy_end(i, &leaver->places[leaver->count])) leaver->count++;

@@ -4,14 +4,6 @@
 #include "arena.h"
 #include "stream.h"
 
-struct host_leaver; /* one piece of memory and what must be done before it goes */
-
-struct host_leavers {
-    pthread_mutex_t lock;
-    struct host_leaver *first; /* owned; under the lock */
-    _Atomic size_t count;      /* one load tells that there are none */
-};
-
 /* Free ptr of the arena: at once, or when the work that is queued now is done. Never waits for that
  * work unless memory for the note is short. False when ptr is not the base of a live allocation. */
 bool host_leave(struct host_leavers *leavers, struct host_arena *arena, const void *ptr);

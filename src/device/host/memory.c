@@ -21,19 +21,6 @@ static const size_t pool_bytes = (size_t)64 << 20;
 
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512 };
 
-struct memory {
-    struct tt_range range;
-    struct host_arena control, host;
-    struct host_leavers leavers; /* of the arena `host` */
-    struct host_arena *devices;  /* owned; by device number */
-    int ndevices;
-    char *devices_base;
-    unsigned shift;
-};
-
-static struct memory memory = {.leavers.lock = PTHREAD_MUTEX_INITIALIZER};
-static pthread_once_t memory_once = PTHREAD_ONCE_INIT;
-
 struct layout {
     size_t control, host, device; /* bytes */
     unsigned shift;
@@ -41,23 +28,25 @@ struct layout {
 
 static void unmap(void)
 {
-    host_arena_fini(&memory.control);
-    host_arena_fini(&memory.host);
-    for (int d = 0; d < memory.ndevices; d++) {
-        host_arena_fini(&memory.devices[d]);
+    struct host_memory *memory = &tt_host.memory;
+    host_arena_fini(&memory->control);
+    host_arena_fini(&memory->host);
+    for (int d = 0; d < memory->ndevices; d++) {
+        host_arena_fini(&memory->devices[d]);
     }
-    if (memory.range.base) munmap(memory.range.base, memory.range.bytes);
-    if (memory.range.memfd >= 0) close(memory.range.memfd);
-    memory.range = (struct tt_range){NULL, 0, -1};
+    if (memory->range.base) munmap(memory->range.base, memory->range.bytes);
+    if (memory->range.memfd >= 0) close(memory->range.memfd);
+    memory->range = (struct tt_range){NULL, 0, -1};
 }
 
 /* Where memfd_create() is forbidden (strict containers) the memory is this process's alone: peers
  * then reach it over the network. */
 static bool map_range(size_t bytes)
 {
-    memory.range = (struct tt_range){NULL, bytes, memfd_create("tutti-range", MFD_CLOEXEC)};
-    bool alone = memory.range.memfd < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
-    if (!alone && (memory.range.memfd < 0 || ftruncate(memory.range.memfd, (off_t)bytes)))
+    struct host_memory *memory = &tt_host.memory;
+    memory->range = (struct tt_range){NULL, bytes, memfd_create("tutti-range", MFD_CLOEXEC)};
+    bool alone = memory->range.memfd < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
+    if (!alone && (memory->range.memfd < 0 || ftruncate(memory->range.memfd, (off_t)bytes)))
         return false;
     /* aligned to a huge page, or the kernel gives none */
     char *free_space = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
@@ -67,11 +56,11 @@ static bool map_range(size_t bytes)
     if (base > free_space) munmap(free_space, (size_t)(base - free_space));
     munmap(base + bytes, HUGE_PAGE - (size_t)(base - free_space));
     int flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED | (alone ? MAP_ANONYMOUS : 0);
-    if (mmap(base, bytes, PROT_READ | PROT_WRITE, flags, memory.range.memfd, 0) == MAP_FAILED) {
+    if (mmap(base, bytes, PROT_READ | PROT_WRITE, flags, memory->range.memfd, 0) == MAP_FAILED) {
         munmap(base, bytes);
         return false;
     }
-    memory.range.base = base;
+    memory->range.base = base;
     madvise(base, bytes, MADV_DONTDUMP);
     return true;
 }
@@ -79,23 +68,24 @@ static bool map_range(size_t bytes)
 static bool make_arena(struct host_arena *arena, size_t offset, size_t bytes, size_t grain,
                        size_t pool)
 {
-    const struct host_arena_place place = {memory.range.base + offset, bytes,  grain,
-                                           memory.range.memfd,         offset, pool};
+    const struct host_arena_place place = {tt_host.memory.range.base + offset, bytes,  grain,
+                                           tt_host.memory.range.memfd,         offset, pool};
     return host_arena_init(arena, &place);
 }
 
 static bool lay_out(const struct layout *layout)
 {
+    struct host_memory *memory = &tt_host.memory;
     size_t offset = layout->control + layout->host;
-    size_t devices = (size_t)memory.ndevices << layout->shift;
+    size_t devices = (size_t)memory->ndevices << layout->shift;
     if (!map_range(offset + devices)) return false;
-    memory.devices_base = memory.range.base + offset;
-    memory.shift = layout->shift;
-    if (devices) madvise(memory.devices_base, devices, MADV_HUGEPAGE);
-    bool good = make_arena(&memory.control, 0, layout->control, PAGE, 0) &&
-                make_arena(&memory.host, layout->control, layout->host, PAGE, pool_bytes);
-    for (int d = 0; good && d < memory.ndevices; d++) {
-        good = make_arena(&memory.devices[d], offset, layout->device, GRAIN, pool_bytes);
+    memory->devices_base = memory->range.base + offset;
+    memory->shift = layout->shift;
+    if (devices) madvise(memory->devices_base, devices, MADV_HUGEPAGE);
+    bool good = make_arena(&memory->control, 0, layout->control, PAGE, 0) &&
+                make_arena(&memory->host, layout->control, layout->host, PAGE, pool_bytes);
+    for (int d = 0; good && d < memory->ndevices; d++) {
+        good = make_arena(&memory->devices[d], offset, layout->device, GRAIN, pool_bytes);
         offset += (size_t)1 << layout->shift;
     }
     return good;
@@ -109,11 +99,12 @@ static unsigned shift_for(size_t bytes)
 /* As generous as the system allows: halve until it maps. */
 static void reserve(void)
 {
+    struct host_memory *memory = &tt_host.memory;
     struct layout layout = {(size_t)64 << 30, (size_t)64 << 30, HUGE_PAGE, 21};
-    memory.ndevices = host_device_count();
-    if (memory.ndevices) layout.device = host_device_card(0)->memory_bytes;
-    memory.devices = tt_calloc((size_t)memory.ndevices + 1, sizeof(*memory.devices));
-    while (memory.devices && layout.control >= (size_t)32 << 20) {
+    memory->ndevices = host_device_count();
+    if (memory->ndevices) layout.device = host_device_card(0)->memory_bytes;
+    memory->devices = tt_calloc((size_t)memory->ndevices + 1, sizeof(*memory->devices));
+    while (memory->devices && layout.control >= (size_t)32 << 20) {
         layout.shift = shift_for(layout.device);
         if (lay_out(&layout)) return;
         unmap();
@@ -123,14 +114,14 @@ static void reserve(void)
             layout.device = tt_max_size(layout.device / 2 / HUGE_PAGE * HUGE_PAGE, HUGE_PAGE);
     }
     tt_warn("host device: no address range for device memory: %m");
-    memory.ndevices = 0;
+    memory->ndevices = 0;
 }
 
 static bool ready(void)
 {
     if (host_forked()) return false;
-    pthread_once(&memory_once, reserve);
-    return memory.range.base != NULL;
+    pthread_once(&tt_host.memory.once, reserve);
+    return tt_host.memory.range.base != NULL;
 }
 
 static int not_ready(void)
@@ -140,27 +131,30 @@ static int not_ready(void)
 
 const struct tt_range *tuttiHostRange(void)
 {
-    return ready() ? &memory.range : NULL;
+    return ready() ? &tt_host.memory.range : NULL;
 }
 
 struct host_arena *host_arena_of(const void *ptr, int *device, enum tt_memory_kind *kind)
 {
-    size_t offset = (size_t)((const char *)ptr - memory.range.base);
+    size_t offset = (size_t)((const char *)ptr - tt_host.memory.range.base);
     *device = 0;
     *kind = TT_MEMORY_FOREIGN;
-    if (!ready() || offset >= memory.range.bytes) return NULL;
-    if ((const char *)ptr >= memory.devices_base) {
-        *device = (int)((size_t)((const char *)ptr - memory.devices_base) >> memory.shift);
+    if (!ready() || offset >= tt_host.memory.range.bytes) return NULL;
+    if ((const char *)ptr >= tt_host.memory.devices_base) {
+        *device = (int)((size_t)((const char *)ptr - tt_host.memory.devices_base) >>
+                        tt_host.memory.shift);
         *kind = TT_MEMORY_DEVICE;
-        return &memory.devices[*device];
+        return &tt_host.memory.devices[*device];
     }
-    *kind = (const char *)ptr >= memory.host.base ? TT_MEMORY_PINNED : TT_MEMORY_CONTROL;
-    return *kind == TT_MEMORY_PINNED ? &memory.host : &memory.control;
+    *kind = (const char *)ptr >= tt_host.memory.host.base ? TT_MEMORY_PINNED : TT_MEMORY_CONTROL;
+    return *kind == TT_MEMORY_PINNED ? &tt_host.memory.host : &tt_host.memory.control;
 }
 
 struct host_arena *host_arena_device(int device)
 {
-    return ready() && device >= 0 && device < memory.ndevices ? &memory.devices[device] : NULL;
+    return ready() && device >= 0 && device < tt_host.memory.ndevices
+               ? &tt_host.memory.devices[device]
+               : NULL;
 }
 
 static int take(struct host_arena *arena, const struct host_want *want, void **ptr_out)
@@ -172,13 +166,13 @@ int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
 {
     struct host_want want = {.bytes = bytes ? bytes : 1, .kind = TT_MEMORY_CONTROL};
     if (!ready()) return not_ready();
-    return take(&memory.control, &want, ptr_out);
+    return take(&tt_host.memory.control, &want, ptr_out);
 }
 
 void tuttiHostControlFree(void *ptr, size_t bytes)
 {
     (void)bytes;
-    if (ptr && ready()) host_arena_free(&memory.control, ptr);
+    if (ptr && ready()) host_arena_free(&tt_host.memory.control, ptr);
 }
 
 int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
@@ -189,7 +183,7 @@ int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
     if (device < 0 || device >= host_device_count()) return HOST_INVALID_DEVICE;
     if (bytes == 0) return HOST_OK;
     if (!ready()) return HOST_OUT_OF_MEMORY;
-    return take(&memory.devices[device], &want, ptr_out);
+    return take(&tt_host.memory.devices[device], &want, ptr_out);
 }
 
 bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out)
@@ -203,8 +197,8 @@ bool host_memory_find(const void *ptr, struct host_block *block_out, int *device
 /* Every device may be using pinned and managed memory. */
 static bool leave(const void *ptr)
 {
-    host_leavers_go(&memory.leavers, &memory.host);
-    return host_leave(&memory.leavers, &memory.host, ptr);
+    host_leavers_go(&tt_host.memory.leavers, &tt_host.memory.host);
+    return host_leave(&tt_host.memory.leavers, &tt_host.memory.host, ptr);
 }
 
 int host_memory_free(void *ptr)
@@ -236,13 +230,13 @@ int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_o
     if (bytes == 0) return managed ? HOST_INVALID_VALUE : HOST_OK;
     if (!ready()) return HOST_OUT_OF_MEMORY;
     if (managed) want.kind = TT_MEMORY_MANAGED;
-    host_leavers_go(&memory.leavers, &memory.host);
-    return take(&memory.host, &want, ptr_out);
+    host_leavers_go(&tt_host.memory.leavers, &tt_host.memory.host);
+    return take(&tt_host.memory.host, &want, ptr_out);
 }
 
 static bool find_pinned(const void *ptr, struct host_block *block_out)
 {
-    return ready() && host_arena_find(&memory.host, ptr, block_out) &&
+    return ready() && host_arena_find(&tt_host.memory.host, ptr, block_out) &&
            block_out->kind == TT_MEMORY_PINNED;
 }
 

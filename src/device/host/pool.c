@@ -19,7 +19,6 @@ enum {
     POOL_MAGIC = 0x706f6f6c,
     POOL_PLACE = 2048,
     MAX_POOLS = 1 << 14,
-    BUCKETS = 4096,
     ATTRIBUTES = 9,
     ATTR_RELEASE = 4,
     ATTR_RESERVED = 5,
@@ -40,44 +39,37 @@ struct CUmemPoolHandle_st {
     unsigned char access[HOST_MAX_DEVICES]; /* of other devices; 0: none */
 };
 
-struct block {
-    struct block *next;
+struct host_pool_block {
+    struct host_pool_block *next;
     void *ptr;
     size_t bytes;
     struct CUmemPoolHandle_st *pool; /* NULL: of tuttiHostMalloc(), on its way out */
     bool leaving;
 };
 
-struct pools {
-    pthread_mutex_t lock;
-    struct block *buckets[BUCKETS];
-    struct CUmemPoolHandle_st *defaults[HOST_MAX_DEVICES], *current[HOST_MAX_DEVICES];
-};
-
-static struct host_slab pool_places = {
-    .lock = PTHREAD_MUTEX_INITIALIZER, .object_bytes = POOL_PLACE, .limit = MAX_POOLS};
-static struct pools pools = {.lock = PTHREAD_MUTEX_INITIALIZER};
 _Static_assert(sizeof(struct CUmemPoolHandle_st) <= POOL_PLACE, "a pool fits its place");
 
 static bool is_pool(const struct CUmemPoolHandle_st *pool)
 {
-    return host_slab_holds(&pool_places, pool, POOL_MAGIC) && !pool->dying;
+    return host_slab_holds(&tt_host.pools.places, pool, POOL_MAGIC) && !pool->dying;
 }
 
 /* ---- blocks; lock held ---- */
 
-static struct block **find_block(const void *ptr)
+static struct host_pool_block **find_block(const void *ptr)
 {
-    struct block **link = &pools.buckets[((uintptr_t)ptr >> 9) % BUCKETS];
+    struct host_pool_block **link =
+        &tt_host.pools.buckets[((uintptr_t)ptr >> 9) % HOST_POOL_BUCKETS];
     while (*link && (*link)->ptr != ptr) {
         link = &(*link)->next;
     }
     return link;
 }
 
-static void add_block(struct block *block)
+static void add_block(struct host_pool_block *block)
 {
-    struct block **bucket = &pools.buckets[((uintptr_t)block->ptr >> 9) % BUCKETS];
+    struct host_pool_block **bucket =
+        &tt_host.pools.buckets[((uintptr_t)block->ptr >> 9) % HOST_POOL_BUCKETS];
     block->next = *bucket;
     *bucket = block;
 }
@@ -96,7 +88,7 @@ static void account(struct CUmemPoolHandle_st *pool, size_t bytes)
 static void give_pool(struct CUmemPoolHandle_st *pool)
 {
     if (pool->imported >= 0) close(pool->imported);
-    host_slab_give(&pool_places, pool);
+    host_slab_give(&tt_host.pools.places, pool);
 }
 
 static void settle(struct CUmemPoolHandle_st *pool, size_t bytes)
@@ -112,7 +104,7 @@ static void settle(struct CUmemPoolHandle_st *pool, size_t bytes)
 /* Lock held. */
 static struct CUmemPoolHandle_st *make_pool(int device, size_t max_bytes)
 {
-    struct CUmemPoolHandle_st *pool = host_slab_take(&pool_places);
+    struct CUmemPoolHandle_st *pool = host_slab_take(&tt_host.pools.places, POOL_PLACE, MAX_POOLS);
     if (!pool) return NULL;
     pool->device = device;
     pool->max_bytes = max_bytes;
@@ -127,17 +119,17 @@ static struct CUmemPoolHandle_st *make_pool(int device, size_t max_bytes)
 /* Lock held. */
 static struct CUmemPoolHandle_st *default_of(int device)
 {
-    if (!pools.defaults[device]) {
-        pools.defaults[device] = make_pool(device, 0);
-        if (pools.defaults[device]) pools.defaults[device]->own = true;
+    if (!tt_host.pools.defaults[device]) {
+        tt_host.pools.defaults[device] = make_pool(device, 0);
+        if (tt_host.pools.defaults[device]) tt_host.pools.defaults[device]->own = true;
     }
-    return pools.defaults[device];
+    return tt_host.pools.defaults[device];
 }
 
 /* Lock held. */
 static struct CUmemPoolHandle_st *current_of(int device)
 {
-    return pools.current[device] ? pools.current[device] : default_of(device);
+    return tt_host.pools.current[device] ? tt_host.pools.current[device] : default_of(device);
 }
 
 int tuttiHostPoolCreate(int device, unsigned share, size_t max_bytes,
@@ -146,10 +138,10 @@ int tuttiHostPoolCreate(int device, unsigned share, size_t max_bytes,
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
     if (share & ~(unsigned)TT_POOL_SHARE_FD)
         return tuttiHostUnsupported("memory pools with handles other than file descriptors");
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     struct CUmemPoolHandle_st *pool = make_pool(device, max_bytes);
     if (pool) pool->shared = share != 0;
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     if (!pool) return HOST_OUT_OF_MEMORY;
     *pool_out = pool;
     return HOST_OK;
@@ -157,23 +149,23 @@ int tuttiHostPoolCreate(int device, unsigned share, size_t max_bytes,
 
 int tuttiHostPoolDestroy(struct CUmemPoolHandle_st *pool)
 {
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool) && !pool->own;
     if (good) {
-        if (pools.current[pool->device] == pool) pools.current[pool->device] = NULL;
+        if (tt_host.pools.current[pool->device] == pool) tt_host.pools.current[pool->device] = NULL;
         pool->dying = true;
         if (pool->nblocks == 0) give_pool(pool);
     }
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostPoolDefault(int device, struct CUmemPoolHandle_st **pool_out)
 {
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     struct CUmemPoolHandle_st *pool = default_of(device);
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     if (!pool) return HOST_OUT_OF_MEMORY;
     *pool_out = pool;
     return HOST_OK;
@@ -182,9 +174,9 @@ int tuttiHostPoolDefault(int device, struct CUmemPoolHandle_st **pool_out)
 int tuttiHostPoolCurrent(int device, struct CUmemPoolHandle_st **pool_out)
 {
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     struct CUmemPoolHandle_st *pool = current_of(device);
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     if (!pool) return HOST_OUT_OF_MEMORY;
     *pool_out = pool;
     return HOST_OK;
@@ -193,10 +185,10 @@ int tuttiHostPoolCurrent(int device, struct CUmemPoolHandle_st **pool_out)
 int tuttiHostPoolChoose(int device, struct CUmemPoolHandle_st *pool)
 {
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool) && pool->device == device && pool->imported < 0;
-    if (good) pools.current[device] = pool;
-    pthread_mutex_unlock(&pools.lock);
+    if (good) tt_host.pools.current[device] = pool;
+    pthread_mutex_unlock(&tt_host.pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
@@ -204,18 +196,18 @@ int tuttiHostPoolChoose(int device, struct CUmemPoolHandle_st *pool)
 int tuttiHostPoolTrim(struct CUmemPoolHandle_st *pool, size_t keep_bytes)
 {
     (void)keep_bytes;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool);
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostPoolGet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t *value_out)
 {
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool) && attribute >= 1 && attribute < ATTRIBUTES;
     if (good) *value_out = pool->values[attribute];
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
@@ -223,10 +215,10 @@ int tuttiHostPoolSet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t va
 {
     bool mark = attribute == ATTR_RESERVED_HIGH || attribute == ATTR_USED_HIGH;
     bool settable = (attribute >= 1 && attribute <= ATTR_RELEASE) || (mark && value == 0);
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool) && settable;
     if (good) pool->values[attribute] = mark ? pool->values[attribute - 1] : value;
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
@@ -234,20 +226,20 @@ int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, int device, int acce
 {
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
     if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool) && (pool->device != device || access == 3);
     if (good) pool->access[device] = (unsigned char)access;
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostPoolAccessGet(struct CUmemPoolHandle_st *pool, int device, int *access_out)
 {
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool);
     if (good) *access_out = pool->device == device ? 3 : pool->access[device];
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
@@ -261,9 +253,9 @@ static bool has_room(const struct CUmemPoolHandle_st *pool, size_t bytes)
 
 static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, void **ptr_out)
 {
-    struct block *block = calloc(1, sizeof(*block));
+    struct host_pool_block *block = calloc(1, sizeof(*block));
     if (!block) return HOST_OUT_OF_MEMORY;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     if (!pool) pool = current_of(device);
     int rc = pool && is_pool(pool) && pool->imported < 0 ? HOST_OK : HOST_INVALID_VALUE;
     if (!rc && !has_room(pool, bytes)) rc = HOST_OUT_OF_MEMORY;
@@ -276,7 +268,7 @@ static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, v
         *ptr_out = block->ptr;
         block = NULL;
     }
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     free(block);
     return rc;
 }
@@ -284,13 +276,13 @@ static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, v
 /* Give the memory of a listed block back, or only forget it when somebody else frees it. */
 static bool release(void *ptr)
 {
-    pthread_mutex_lock(&pools.lock);
-    struct block **link = find_block(ptr);
-    struct block *block = *link;
+    pthread_mutex_lock(&tt_host.pools.lock);
+    struct host_pool_block **link = find_block(ptr);
+    struct host_pool_block *block = *link;
     if (block) *link = block->next;
     bool imported = block && block->pool && block->pool->imported >= 0;
     if (block && block->pool) settle(block->pool, block->bytes);
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     if (!block) return false;
     if (imported) {
         host_ipc_unmap(ptr);
@@ -386,10 +378,10 @@ static int announce(void *ptr)
     if (!where.base) tuttiHostIpcMapped(ptr, &where);
     bool good = !rc && where.base == ptr &&
                 (where.kind == TT_MEMORY_DEVICE || where.kind == TT_MEMORY_MANAGED);
-    struct block *fresh = good ? calloc(1, sizeof(*fresh)) : NULL;
+    struct host_pool_block *fresh = good ? calloc(1, sizeof(*fresh)) : NULL;
     if (!fresh) return good ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
-    pthread_mutex_lock(&pools.lock);
-    struct block *block = *find_block(ptr);
+    pthread_mutex_lock(&tt_host.pools.lock);
+    struct host_pool_block *block = *find_block(ptr);
     if (block ? block->leaving : is_opened(ptr)) rc = HOST_INVALID_VALUE;
     if (!rc && !block) {
         fresh->ptr = ptr;
@@ -398,20 +390,20 @@ static int announce(void *ptr)
         fresh = NULL;
     }
     if (!rc) block->leaving = true;
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     free(fresh);
     return rc;
 }
 
 static void take_back(void *ptr)
 {
-    pthread_mutex_lock(&pools.lock);
-    struct block **link = find_block(ptr);
-    struct block *block = *link;
+    pthread_mutex_lock(&tt_host.pools.lock);
+    struct host_pool_block **link = find_block(ptr);
+    struct host_pool_block *block = *link;
     if (block) block->leaving = false;
     if (block && !block->pool) *link = block->next;
     bool gone = block && !block->pool;
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     if (gone) free(block);
 }
 
@@ -441,9 +433,9 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
 
 int tuttiHostPoolExport(struct CUmemPoolHandle_st *pool, int *fd_out)
 {
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool) && pool->shared;
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     if (!good) return HOST_INVALID_VALUE;
     int fd = host_ipc_export();
     if (fd < 0) return HOST_OPERATING_SYSTEM;
@@ -456,10 +448,10 @@ int tuttiHostPoolImport(int fd, struct CUmemPoolHandle_st **pool_out)
     if (!host_ipc_exportable(fd)) return HOST_INVALID_VALUE;
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own < 0) return HOST_OPERATING_SYSTEM;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     struct CUmemPoolHandle_st *pool = make_pool(host_thread.device, 0);
     if (pool) pool->imported = own;
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     if (!pool) {
         close(own);
         return HOST_OUT_OF_MEMORY;
@@ -470,20 +462,20 @@ int tuttiHostPoolImport(int fd, struct CUmemPoolHandle_st **pool_out)
 
 int tuttiHostPoolTokenGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
 {
-    pthread_mutex_lock(&pools.lock);
-    const struct block *block = *find_block(ptr);
+    pthread_mutex_lock(&tt_host.pools.lock);
+    const struct host_pool_block *block = *find_block(ptr);
     bool good = block && block->pool && block->pool->shared && !block->leaving;
     int rc = good ? host_ipc_name(ptr, token_out) : HOST_INVALID_VALUE;
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     return rc;
 }
 
 int tuttiHostPoolTokenOpen(struct CUmemPoolHandle_st *pool, const unsigned char token[TT_IPC_BYTES],
                            void **ptr_out)
 {
-    struct block *block = calloc(1, sizeof(*block));
+    struct host_pool_block *block = calloc(1, sizeof(*block));
     if (!block) return HOST_OUT_OF_MEMORY;
-    pthread_mutex_lock(&pools.lock);
+    pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool) && pool->imported >= 0;
     int rc = good ? host_ipc_map(pool->imported, token, &block->ptr) : HOST_INVALID_VALUE;
     if (!rc) {
@@ -493,7 +485,7 @@ int tuttiHostPoolTokenOpen(struct CUmemPoolHandle_st *pool, const unsigned char 
         add_block(block);
         block = NULL;
     }
-    pthread_mutex_unlock(&pools.lock);
+    pthread_mutex_unlock(&tt_host.pools.lock);
     free(block);
     return rc;
 }

@@ -12,16 +12,14 @@
 
 #include <stdlib.h>
 
-enum { CHUNK_SLOTS = 36, MAX_CHUNKS = 1 << 20, TURNS = 64 };
+enum { CHUNK_SLOTS = 36, CHUNK_BYTES = 4096, MAX_CHUNKS = 1 << 20, TURNS = 64 };
 
 struct host_chunk {
     uint32_t magic; /* of the slab; unused */
     struct host_chunk *_Atomic next;
     struct host_slot slots[CHUNK_SLOTS];
 };
-_Static_assert(sizeof(struct host_chunk) <= 4096, "a chunk fits a page");
-
-static struct host_slab chunks = {PTHREAD_MUTEX_INITIALIZER, NULL, 4096, MAX_CHUNKS, 0, NULL, 0};
+_Static_assert(sizeof(struct host_chunk) <= CHUNK_BYTES, "a chunk fits a page");
 
 /* ---- the legacy rules ---- */
 
@@ -122,7 +120,7 @@ int host_stream_park(struct CUstream_st *stream, const struct host_op *op)
 static struct host_chunk *new_chunk(struct CUstream_st *stream)
 {
     struct host_chunk *chunk = atomic_exchange_explicit(&stream->spare, NULL, memory_order_acquire);
-    if (!chunk) chunk = host_slab_take(&chunks);
+    if (!chunk) chunk = host_slab_take(&tt_host.chunks, CHUNK_BYTES, MAX_CHUNKS);
     if (chunk) atomic_store_explicit(&chunk->next, NULL, memory_order_relaxed);
     return chunk;
 }
@@ -199,7 +197,7 @@ static struct host_slot *head_slot(struct CUstream_st *stream, uint64_t ticket)
         atomic_store_explicit(&stream->head, next, memory_order_relaxed);
         stream->head_index = 0;
         chunk = atomic_exchange_explicit(&stream->spare, chunk, memory_order_acq_rel);
-        if (chunk) host_slab_give(&chunks, chunk);
+        if (chunk) host_slab_give(&tt_host.chunks, chunk);
         chunk = next;
     }
     if (!chunk) return NULL;

@@ -14,32 +14,32 @@ static size_t power_of_two(size_t bytes)
     return power;
 }
 
-static bool make_region(struct host_slab *slab)
+static bool make_region(struct host_slab *slab, size_t object_bytes, size_t limit)
 {
     if (atomic_load_explicit(&slab->base, memory_order_relaxed)) return true;
-    slab->object_bytes = power_of_two(slab->object_bytes);
-    void *base = mmap(NULL, slab->object_bytes * slab->limit, PROT_READ | PROT_WRITE,
+    slab->object_bytes = power_of_two(object_bytes);
+    void *base = mmap(NULL, slab->object_bytes * limit, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) return false;
-    slab->free_list = malloc(slab->limit * sizeof(slab->free_list[0]));
+    slab->free_list = malloc(limit * sizeof(slab->free_list[0]));
     if (!slab->free_list) {
-        munmap(base, slab->object_bytes * slab->limit);
+        munmap(base, slab->object_bytes * limit);
         return false;
     }
-    madvise(base, slab->object_bytes * slab->limit, MADV_NOHUGEPAGE);
+    madvise(base, slab->object_bytes * limit, MADV_NOHUGEPAGE);
     atomic_store_explicit(&slab->base, base, memory_order_release);
     return true;
 }
 
-void *host_slab_take_used(struct host_slab *slab)
+void *host_slab_take_used(struct host_slab *slab, size_t object_bytes, size_t limit)
 {
     void *object = NULL;
     pthread_mutex_lock(&slab->lock);
-    if (make_region(slab)) {
+    if (make_region(slab, object_bytes, limit)) {
         size_t made = atomic_load_explicit(&slab->made, memory_order_relaxed);
         if (slab->nfree) {
             object = host_slab_object(slab, slab->free_list[--slab->nfree]);
-        } else if (made < slab->limit) {
+        } else if (made < limit) {
             object = host_slab_object(slab, made);
             atomic_store_explicit(&slab->made, made + 1, memory_order_release);
         }
@@ -48,9 +48,9 @@ void *host_slab_take_used(struct host_slab *slab)
     return object;
 }
 
-void *host_slab_take(struct host_slab *slab)
+void *host_slab_take(struct host_slab *slab, size_t object_bytes, size_t limit)
 {
-    void *object = host_slab_take_used(slab);
+    void *object = host_slab_take_used(slab, object_bytes, limit);
     /* the word itself may be looked at meanwhile by holders of the old handle */
     if (object) memset((char *)object + sizeof(uint32_t), 0, slab->object_bytes - sizeof(uint32_t));
     return object;

@@ -10,17 +10,18 @@
 
 struct host_slab {
     pthread_mutex_t lock;
-    char *_Atomic base;         /* set once */
-    size_t object_bytes, limit; /* limit: objects; bytes become a power of two at first use */
-    _Atomic size_t made;        /* objects that were ever handed out */
-    uint32_t *free_list;        /* owned */
+    char *_Atomic base;  /* set once */
+    size_t object_bytes; /* a power of two; set before base */
+    _Atomic size_t made; /* objects that were ever handed out */
+    uint32_t *free_list; /* owned */
     size_t nfree;
 };
 
-/* Object whose bytes behind the magic word are zero, or NULL. The caller makes it alive last. */
-void *host_slab_take(struct host_slab *slab);
+/* Object whose bytes behind the magic word are zero, or NULL. The caller makes it alive last. The
+ * first call settles the size of the slab's objects and how many there can be. */
+void *host_slab_take(struct host_slab *slab, size_t object_bytes, size_t limit);
 /* The same as it was left by its last owner; all zero when it is new. */
-void *host_slab_take_used(struct host_slab *slab);
+void *host_slab_take_used(struct host_slab *slab, size_t object_bytes, size_t limit);
 void host_slab_give(struct host_slab *slab, void *object);
 
 static inline void *host_slab_object(struct host_slab *slab, size_t number)

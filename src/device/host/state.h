@@ -1,6 +1,8 @@
 /* What every file of the room shares: result codes, the thread's state, devices, forks. */
 #pragma once
 
+#include "process.h"
+
 #include "device/device.h"
 
 #include <pthread.h>
@@ -34,33 +36,30 @@ enum { /* CUDA's numbers, as many as the room returns */
        HOST_UPDATE_FAILURE = 910,
 };
 
-#define HOST_MAX_DEVICES 1024
-
 struct host_thread { /* per thread; initial-exec so that faces pay one load */
     int device;
     int last_error;
     int capture_mode; /* exchanged by cudaThreadExchangeStreamCaptureMode; 0 global */
     int in_host_fn;
-    uint64_t own_default; /* not 0: the thread has default streams (stream.c) */
+    bool is_worker;                  /* worker.c: no thread of the program's */
+    struct CUstream_st *own_streams; /* stream.c: the thread's default ones, one per device */
 };
 extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
 
 /* Devices, discovered once (pthread_once inside). */
 const struct tt_device_card *host_device_card(int device); /* NULL when out of range */
-extern _Atomic int host_known_devices; /* one more than there are; 0: not discovered yet */
 int host_device_count_slow(void);
 static inline int host_device_count(void)
 {
-    int known = atomic_load_explicit(&host_known_devices, memory_order_acquire);
+    int known = atomic_load_explicit(&tt_host.devices.known, memory_order_acquire);
     return known ? known - 1 : host_device_count_slow();
 }
 
 /* True in a child that was forked after devices were discovered: its threads and its memory are
  * the parent's, so every call answers 3. */
-extern _Atomic bool host_is_child;
 static inline bool host_forked(void)
 {
-    return atomic_load_explicit(&host_is_child, memory_order_relaxed);
+    return atomic_load_explicit(&tt_host.is_child, memory_order_relaxed);
 }
 
 /* What a handle that is not ours gets. */

@@ -6,45 +6,21 @@
 #include "host.h"
 #include "slab.h"
 
-enum { MAX_STREAMS = 65536 };
-
-struct host_slab host_streams = {
-    PTHREAD_MUTEX_INITIALIZER, NULL, sizeof(struct CUstream_st), MAX_STREAMS, 0, NULL, 0};
-static _Atomic uint64_t next_id = 1;
-
-struct device_streams {
-    struct CUstream_st *_Atomic legacy;
-    struct CUstream_st *_Atomic ordered; /* grows at its head, never shrinks */
-    struct CUstream_st *dead_ordered;    /* of them: free for reuse */
-    pthread_mutex_t order;               /* whoever queues behind other streams */
-};
-
-struct device_table {
-    pthread_mutex_t lock; /* creation and burial */
-    struct CUstream_st *dead;
-    struct device_streams devices[HOST_MAX_DEVICES];
-};
-static struct device_table table = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static __thread struct CUstream_st *own_streams; /* the thread's default ones, one per device */
-static pthread_key_t own_key;
-static pthread_once_t own_once = PTHREAD_ONCE_INIT;
-
 /* ---- creation ---- */
 
 enum kind { KIND_FREE, KIND_ORDERED, KIND_LEGACY };
 
 static struct CUstream_st *take(int device, enum kind kind)
 {
-    struct device_streams *own = &table.devices[device];
-    struct CUstream_st **dead = kind == KIND_ORDERED ? &own->dead_ordered : &table.dead;
+    struct host_device_streams *own = &tt_host.streams.devices[device];
+    struct CUstream_st **dead = kind == KIND_ORDERED ? &own->dead_ordered : &tt_host.streams.dead;
     struct CUstream_st *stream = kind == KIND_LEGACY ? NULL : *dead;
     if (stream) {
         *dead = stream->next;
         stream->device = device;
         return stream;
     }
-    stream = host_slab_take_used(&host_streams);
+    stream = host_slab_take_used(&tt_host.streams.places, sizeof(*stream), HOST_MAX_STREAMS);
     if (!stream) return NULL;
     pthread_mutex_init(&stream->lock, NULL);
     stream->device = device;
@@ -59,13 +35,13 @@ static struct CUstream_st *take(int device, enum kind kind)
 
 static struct CUstream_st *make(int device, unsigned flags, int priority, enum kind kind)
 {
-    pthread_mutex_lock(&table.lock);
+    pthread_mutex_lock(&tt_host.streams.lock);
     struct CUstream_st *stream = take(device, kind);
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&tt_host.streams.lock);
     if (!stream) return NULL;
     stream->flags = flags;
     stream->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
-    stream->id = atomic_fetch_add_explicit(&next_id, 1, memory_order_relaxed);
+    stream->id = atomic_fetch_add_explicit(&tt_host.streams.last_id, 1, memory_order_relaxed) + 1;
     stream->next = NULL;
     stream->is_own = false;
     atomic_store_explicit(&stream->life, HOST_LIFE_USED, memory_order_relaxed);
@@ -76,14 +52,14 @@ static struct CUstream_st *make(int device, unsigned flags, int priority, enum k
 static void make_order_locks(void)
 {
     for (int d = 0; d < HOST_MAX_DEVICES; d++) {
-        pthread_mutex_init(&table.devices[d].order, NULL);
+        pthread_mutex_init(&tt_host.streams.devices[d].order, NULL);
     }
 }
 
 static void end_own(void *arg)
 {
     struct CUstream_st *stream = arg;
-    own_streams = NULL;
+    host_thread.own_streams = NULL;
     while (stream) {
         struct CUstream_st *next = stream->next;
         tuttiHostStreamDestroy(stream);
@@ -93,31 +69,31 @@ static void end_own(void *arg)
 
 static void make_own_key(void)
 {
-    pthread_key_create(&own_key, end_own);
+    pthread_key_create(&tt_host.streams.own_key, end_own);
     make_order_locks();
 }
 
 pthread_mutex_t *host_order_lock(int device)
 {
-    pthread_once(&own_once, make_own_key);
-    return &table.devices[device].order;
+    pthread_once(&tt_host.streams.once, make_own_key);
+    return &tt_host.streams.devices[device].order;
 }
 
 /* ---- handles ---- */
 
 struct CUstream_st *host_legacy_stream(int device)
 {
-    return atomic_load_explicit(&table.devices[device].legacy, memory_order_seq_cst);
+    return atomic_load_explicit(&tt_host.streams.devices[device].legacy, memory_order_seq_cst);
 }
 
 struct CUstream_st *host_ordered_streams(int device)
 {
-    return atomic_load_explicit(&table.devices[device].ordered, memory_order_seq_cst);
+    return atomic_load_explicit(&tt_host.streams.devices[device].ordered, memory_order_seq_cst);
 }
 
 static struct CUstream_st *legacy_of(int device)
 {
-    struct device_streams *own = &table.devices[device];
+    struct host_device_streams *own = &tt_host.streams.devices[device];
     struct CUstream_st *stream = atomic_load_explicit(&own->legacy, memory_order_acquire);
     if (stream) return stream;
     struct CUstream_st *fresh = make(device, 0, 0, KIND_LEGACY);
@@ -130,16 +106,16 @@ static struct CUstream_st *legacy_of(int device)
 
 static struct CUstream_st *own_of(int device)
 {
-    for (struct CUstream_st *stream = own_streams; stream; stream = stream->next) {
+    for (struct CUstream_st *stream = host_thread.own_streams; stream; stream = stream->next) {
         if (stream->device == device) return stream;
     }
-    pthread_once(&own_once, make_own_key);
+    pthread_once(&tt_host.streams.once, make_own_key);
     struct CUstream_st *stream = make(device, 0, 0, KIND_ORDERED);
     if (!stream) return NULL;
     stream->is_own = true;
-    stream->next = own_streams;
-    own_streams = stream;
-    pthread_setspecific(own_key, stream);
+    stream->next = host_thread.own_streams;
+    host_thread.own_streams = stream;
+    pthread_setspecific(tt_host.streams.own_key, stream);
     return stream;
 }
 
@@ -152,17 +128,17 @@ struct CUstream_st *host_stream_default(struct CUstream_st *handle)
 
 size_t host_stream_number(const struct CUstream_st *stream)
 {
-    return host_slab_number(&host_streams, stream);
+    return host_slab_number(&tt_host.streams.places, stream);
 }
 
 struct CUstream_st *host_stream_numbered(size_t number)
 {
-    return host_slab_object(&host_streams, number);
+    return host_slab_object(&tt_host.streams.places, number);
 }
 
 bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg)
 {
-    size_t made = atomic_load_explicit(&host_streams.made, memory_order_acquire);
+    size_t made = atomic_load_explicit(&tt_host.streams.places.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
         struct CUstream_st *stream = host_stream_numbered(i);
         if (atomic_load_explicit(&stream->magic, memory_order_acquire) == HOST_STREAM_MAGIC &&
@@ -176,15 +152,15 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
 static bool has_work_of(struct CUstream_st *stream, int device)
 {
     if (host_stream_idle(stream)) return false;
-    pthread_mutex_lock(&table.lock);
+    pthread_mutex_lock(&tt_host.streams.lock);
     bool has = stream->device == device;
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&tt_host.streams.lock);
     return has;
 }
 
 void host_streams_wait(int device)
 {
-    size_t made = atomic_load_explicit(&host_streams.made, memory_order_acquire);
+    size_t made = atomic_load_explicit(&tt_host.streams.places.made, memory_order_acquire);
     for (size_t i = 0; i < made; i++) {
         struct CUstream_st *stream = host_stream_numbered(i);
         if (!has_work_of(stream, device)) continue;
@@ -216,12 +192,13 @@ void host_stream_bury(struct CUstream_st *stream)
     host_attributes_free(stream->attributes);
     stream->attributes = NULL;
     pthread_mutex_unlock(&stream->lock);
-    pthread_mutex_lock(&table.lock);
-    struct CUstream_st **dead =
-        stream->ordered ? &table.devices[stream->device].dead_ordered : &table.dead;
+    pthread_mutex_lock(&tt_host.streams.lock);
+    struct CUstream_st **dead = stream->ordered
+                                    ? &tt_host.streams.devices[stream->device].dead_ordered
+                                    : &tt_host.streams.dead;
     stream->next = *dead;
     *dead = stream;
-    pthread_mutex_unlock(&table.lock);
+    pthread_mutex_unlock(&tt_host.streams.lock);
 }
 
 int tuttiHostStreamDestroy(struct CUstream_st *handle)

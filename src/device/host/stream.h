@@ -125,7 +125,6 @@ struct CUstream_st {
 
 /* ---- stream.c ---- */
 enum { HOST_STREAM_MAGIC = 0x73747265 };
-extern struct host_slab host_streams;
 struct CUstream_st *host_stream_default(struct CUstream_st *handle);
 /* The stream behind a handle, or NULL.                                                        hot
  */
@@ -133,7 +132,7 @@ static inline struct CUstream_st *host_stream_find(struct CUstream_st *handle)
 {
     if (host_forked()) return NULL;
     if (__builtin_expect((uintptr_t)handle > 2, 1))
-        return host_slab_holds(&host_streams, handle, HOST_STREAM_MAGIC) ? handle : NULL;
+        return host_slab_holds(&tt_host.streams.places, handle, HOST_STREAM_MAGIC) ? handle : NULL;
     return host_stream_default(handle);
 }
 struct CUstream_st *host_legacy_stream(int device); /* NULL when never used */

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { OBJECT_MAGIC = 0x75736572, MAX_OBJECTS = 1 << 16 };
+enum { OBJECT_MAGIC = 0x75736572, MAX_OBJECTS = 1 << 16, OBJECT_PLACE = 64 };
 
 struct CUuserObject_st {
     uint32_t magic;
@@ -13,19 +13,19 @@ struct CUuserObject_st {
     void *arg;
 };
 
-static struct host_slab objects = {PTHREAD_MUTEX_INITIALIZER, NULL, 64, MAX_OBJECTS, 0, NULL, 0};
-_Static_assert(sizeof(struct CUuserObject_st) <= 64, "an object fits its place");
+_Static_assert(sizeof(struct CUuserObject_st) <= OBJECT_PLACE, "an object fits its place");
 
 static bool is_object(const struct CUuserObject_st *object)
 {
-    return host_slab_holds(&objects, object, OBJECT_MAGIC);
+    return host_slab_holds(&tt_host.graphs.objects, object, OBJECT_MAGIC);
 }
 
 int tuttiHostUserCreate(void (*fn)(void *), void *arg, unsigned count,
                         struct CUuserObject_st **object_out)
 {
     if (!fn || count == 0) return HOST_INVALID_VALUE;
-    struct CUuserObject_st *object = host_slab_take(&objects);
+    struct CUuserObject_st *object =
+        host_slab_take(&tt_host.graphs.objects, OBJECT_PLACE, MAX_OBJECTS);
     if (!object) return HOST_OUT_OF_MEMORY;
     object->destroy = fn;
     object->arg = arg;
@@ -52,7 +52,7 @@ int tuttiHostUserRelease(struct CUuserObject_st *object, unsigned count)
     if (before != count) return HOST_OK;
     object->magic = 0;
     object->destroy(object->arg);
-    host_slab_give(&objects, object);
+    host_slab_give(&tt_host.graphs.objects, object);
     return HOST_OK;
 }
 

@@ -14,8 +14,8 @@
 
 enum { HOST_MAP_FAILED = 205, HOST_OPERATING_SYSTEM = 304 };
 
-struct block {
-    struct block *next;
+struct host_vmm_block {
+    struct host_vmm_block *next;
     uint64_t id;
     int fd; /* owned */
     unsigned handles, mappings;
@@ -23,47 +23,36 @@ struct block {
     struct tt_block_card card;
 };
 
-struct reservation {
-    struct reservation *next;
+struct host_reservation {
+    struct host_reservation *next;
     char *base;
     size_t bytes;
 };
 
-struct mapping {
-    struct mapping *next;
-    struct block *block; /* counted by block->mappings */
+struct host_mapping {
+    struct host_mapping *next;
+    struct host_vmm_block *block; /* counted by block->mappings */
     char *base;
     size_t bytes;
     int access;                             /* the widest of them */
     unsigned char by[HOST_MAX_DEVICES + 1]; /* per device; the last one: the host */
 };
 
-struct vmm {
-    pthread_mutex_t lock;
-    struct block *blocks;
-    struct reservation *reservations;
-    struct mapping *mappings;
-    _Atomic size_t nmappings;
-    uint64_t next_id;
-};
-
-static struct vmm vmm = {.lock = PTHREAD_MUTEX_INITIALIZER, .next_id = 1};
-
 /* ---- blocks; lock held ---- */
 
-static struct block *find_block(uint64_t id)
+static struct host_vmm_block *find_block(uint64_t id)
 {
-    struct block *block = vmm.blocks;
+    struct host_vmm_block *block = tt_host.vmm.blocks;
     while (block && (block->id != id || block->handles == 0)) {
         block = block->next;
     }
     return block;
 }
 
-static void settle_block(struct block *block)
+static void settle_block(struct host_vmm_block *block)
 {
     if (block->handles || block->mappings) return;
-    struct block **link = &vmm.blocks;
+    struct host_vmm_block **link = &tt_host.vmm.blocks;
     while (*link != block) {
         link = &(*link)->next;
     }
@@ -76,18 +65,18 @@ static void settle_block(struct block *block)
 /* Takes the descriptor on success. */
 static int add_block(int fd, const struct tt_block_card *card, bool charged, uint64_t *block_out)
 {
-    struct block *block = calloc(1, sizeof(*block));
+    struct host_vmm_block *block = calloc(1, sizeof(*block));
     if (!block) return HOST_OUT_OF_MEMORY;
     block->fd = fd;
     block->card = *card;
     block->charged = charged;
     block->handles = 1;
-    pthread_mutex_lock(&vmm.lock);
-    block->id = vmm.next_id++;
-    block->next = vmm.blocks;
-    vmm.blocks = block;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    block->id = ++tt_host.vmm.last_id;
+    block->next = tt_host.vmm.blocks;
+    tt_host.vmm.blocks = block;
     *block_out = block->id;
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     return HOST_OK;
 }
 
@@ -111,44 +100,44 @@ int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out)
 
 int tuttiHostBlockRelease(uint64_t id)
 {
-    pthread_mutex_lock(&vmm.lock);
-    struct block *block = find_block(id);
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    struct host_vmm_block *block = find_block(id);
     if (block) {
         block->handles--;
         settle_block(block);
     }
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     return block ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockRetain(uint64_t id)
 {
-    pthread_mutex_lock(&vmm.lock);
-    struct block *block = vmm.blocks; /* a mapped block may have no handle left */
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    struct host_vmm_block *block = tt_host.vmm.blocks; /* a mapped block may have no handle left */
     while (block && block->id != id) {
         block = block->next;
     }
     if (block) block->handles++;
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     return block ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockCard(uint64_t id, struct tt_block_card *card_out)
 {
-    pthread_mutex_lock(&vmm.lock);
-    const struct block *block = find_block(id);
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    const struct host_vmm_block *block = find_block(id);
     if (block) *card_out = block->card;
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     return block ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockExport(uint64_t id, int *fd_out)
 {
     int fd = -1;
-    pthread_mutex_lock(&vmm.lock);
-    const struct block *block = find_block(id);
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    const struct host_vmm_block *block = find_block(id);
     if (block) fd = dup(block->fd);
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     if (!block) return HOST_INVALID_VALUE;
     if (fd < 0) return HOST_OPERATING_SYSTEM;
     *fd_out = fd;
@@ -190,7 +179,7 @@ int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
     if (align == 0) align = TT_BLOCK_GRAIN;
     if (bytes == 0 || bytes % TT_BLOCK_GRAIN || (align & (align - 1))) return HOST_INVALID_VALUE;
     if (align < TT_BLOCK_GRAIN) align = TT_BLOCK_GRAIN;
-    struct reservation *reservation = calloc(1, sizeof(*reservation));
+    struct host_reservation *reservation = calloc(1, sizeof(*reservation));
     char *base = reservation ? map_aligned(bytes, align, hint) : NULL;
     if (!base) {
         free(reservation);
@@ -198,10 +187,10 @@ int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
     }
     reservation->base = base;
     reservation->bytes = bytes;
-    pthread_mutex_lock(&vmm.lock);
-    reservation->next = vmm.reservations;
-    vmm.reservations = reservation;
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    reservation->next = tt_host.vmm.reservations;
+    tt_host.vmm.reservations = reservation;
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     *ptr_out = base;
     return HOST_OK;
 }
@@ -209,7 +198,7 @@ int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
 /* Lock held. */
 static bool overlaps_mapping(const char *base, size_t bytes)
 {
-    for (const struct mapping *one = vmm.mappings; one; one = one->next) {
+    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
         if (one->base < base + bytes && base < one->base + one->bytes) return true;
     }
     return false;
@@ -217,15 +206,15 @@ static bool overlaps_mapping(const char *base, size_t bytes)
 
 int tuttiHostUnreserve(void *ptr, size_t bytes)
 {
-    pthread_mutex_lock(&vmm.lock);
-    struct reservation **link = &vmm.reservations;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    struct host_reservation **link = &tt_host.vmm.reservations;
     while (*link && ((*link)->base != ptr || (*link)->bytes != bytes)) {
         link = &(*link)->next;
     }
-    struct reservation *found = *link;
+    struct host_reservation *found = *link;
     if (found && overlaps_mapping(ptr, bytes)) found = NULL;
     if (found) *link = found->next;
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     if (!found) return HOST_INVALID_VALUE;
     munmap(ptr, bytes);
     free(found);
@@ -237,7 +226,7 @@ int tuttiHostUnreserve(void *ptr, size_t bytes)
 /* Lock held. */
 static bool is_reserved(const char *base, size_t bytes)
 {
-    for (const struct reservation *one = vmm.reservations; one; one = one->next) {
+    for (const struct host_reservation *one = tt_host.vmm.reservations; one; one = one->next) {
         if (base >= one->base && bytes <= one->bytes &&
             (size_t)(base - one->base) <= one->bytes - bytes)
             return true;
@@ -246,7 +235,8 @@ static bool is_reserved(const char *base, size_t bytes)
 }
 
 /* Lock held. */
-static int check_map(const char *base, size_t bytes, size_t offset, const struct block *block)
+static int check_map(const char *base, size_t bytes, size_t offset,
+                     const struct host_vmm_block *block)
 {
     if (!block || bytes == 0 || bytes % TT_BLOCK_GRAIN || offset % TT_BLOCK_GRAIN)
         return HOST_INVALID_VALUE;
@@ -257,25 +247,25 @@ static int check_map(const char *base, size_t bytes, size_t offset, const struct
 
 int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
 {
-    struct mapping *mapping = calloc(1, sizeof(*mapping));
+    struct host_mapping *mapping = calloc(1, sizeof(*mapping));
     if (!mapping) return HOST_OUT_OF_MEMORY;
-    pthread_mutex_lock(&vmm.lock);
-    struct block *block = find_block(id);
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    struct host_vmm_block *block = find_block(id);
     int rc = check_map(ptr, bytes, offset, block);
     const int how = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
     if (!rc && mmap(ptr, bytes, PROT_NONE, how, block->fd, (off_t)offset) == MAP_FAILED)
         rc = HOST_MAP_FAILED;
     if (!rc) {
-        mapping->next = vmm.mappings;
+        mapping->next = tt_host.vmm.mappings;
         mapping->block = block;
         mapping->base = ptr;
         mapping->bytes = bytes;
-        vmm.mappings = mapping;
-        vmm.nmappings++;
+        tt_host.vmm.mappings = mapping;
+        tt_host.vmm.nmappings++;
         block->mappings++;
         mapping = NULL;
     }
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     free(mapping);
     return rc;
 }
@@ -284,7 +274,7 @@ int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
 static bool fills_range(const char *base, size_t bytes)
 {
     size_t covered = 0;
-    for (const struct mapping *one = vmm.mappings; one; one = one->next) {
+    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
         bool inside = one->base >= base && one->base + one->bytes <= base + bytes;
         bool touches = one->base < base + bytes && base < one->base + one->bytes;
         if (touches && !inside) return false;
@@ -296,28 +286,28 @@ static bool fills_range(const char *base, size_t bytes)
 int tuttiHostUnmap(void *ptr, size_t bytes)
 {
     char *base = ptr;
-    pthread_mutex_lock(&vmm.lock);
+    pthread_mutex_lock(&tt_host.vmm.lock);
     bool good = fills_range(base, bytes);
     const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
     good = good && mmap(ptr, bytes, PROT_NONE, how, -1, 0) != MAP_FAILED;
-    for (struct mapping **link = &vmm.mappings; good && *link;) {
-        struct mapping *one = *link;
+    for (struct host_mapping **link = &tt_host.vmm.mappings; good && *link;) {
+        struct host_mapping *one = *link;
         if (one->base < base || one->base >= base + bytes) {
             link = &one->next;
             continue;
         }
         *link = one->next;
-        vmm.nmappings--;
+        tt_host.vmm.nmappings--;
         one->block->mappings--;
         settle_block(one->block);
         free(one);
     }
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 /* Give the pages what the widest access allows; lock held. */
-static int protect(struct mapping *one)
+static int protect(struct host_mapping *one)
 {
     int widest = 0;
     for (size_t i = 0; i < sizeof(one->by); i++) {
@@ -340,21 +330,21 @@ int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access)
     char *base = ptr;
     if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
     if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
-    pthread_mutex_lock(&vmm.lock);
+    pthread_mutex_lock(&tt_host.vmm.lock);
     int rc = fills_range(base, bytes) ? HOST_OK : HOST_INVALID_VALUE;
-    for (struct mapping *one = vmm.mappings; !rc && one; one = one->next) {
+    for (struct host_mapping *one = tt_host.vmm.mappings; !rc && one; one = one->next) {
         if (one->base < base || one->base >= base + bytes) continue;
         one->by[index_of(device)] = (unsigned char)access;
         rc = protect(one);
     }
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     return rc;
 }
 
 /* Lock held. */
-static const struct mapping *find_mapping(const char *ptr)
+static const struct host_mapping *find_mapping(const char *ptr)
 {
-    const struct mapping *one = vmm.mappings;
+    const struct host_mapping *one = tt_host.vmm.mappings;
     while (one && (ptr < one->base || ptr >= one->base + one->bytes)) {
         one = one->next;
     }
@@ -364,22 +354,22 @@ static const struct mapping *find_mapping(const char *ptr)
 int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out)
 {
     if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
-    pthread_mutex_lock(&vmm.lock);
-    const struct mapping *one = find_mapping(ptr);
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    const struct host_mapping *one = find_mapping(ptr);
     if (one) *access_out = one->by[index_of(device)];
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     return one ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
 {
-    if (atomic_load_explicit(&vmm.nmappings, memory_order_relaxed) == 0) return false;
-    pthread_mutex_lock(&vmm.lock);
-    const struct mapping *one = find_mapping(ptr);
+    if (atomic_load_explicit(&tt_host.vmm.nmappings, memory_order_relaxed) == 0) return false;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    const struct host_mapping *one = find_mapping(ptr);
     if (one) {
         *mapped_out = (struct tt_mapped){one->base, one->bytes, one->access, one->block->id,
                                          one->block->card};
     }
-    pthread_mutex_unlock(&vmm.lock);
+    pthread_mutex_unlock(&tt_host.vmm.lock);
     return one != NULL;
 }

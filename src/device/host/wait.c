@@ -25,9 +25,6 @@ enum {
     DEPTH_MOST = 8,
 };
 
-static _Atomic int crowds;  /* not 0: more ranks than cores */
-static _Atomic int waiting; /* threads that wait for longer */
-
 /* "0-3,8" names five; 0 when there is no such file. */
 static int count_listed(const char *path)
 {
@@ -60,12 +57,12 @@ static int shared_cores(void)
 void tuttiHostCrowd(int local_ranks)
 {
     bool crowded = local_ranks > shared_cores();
-    if (crowded || local_ranks == 0) atomic_store(&crowds, crowded);
+    if (crowded || local_ranks == 0) atomic_store(&tt_host.waits.crowds, crowded);
 }
 
 bool host_crowded(void)
 {
-    return atomic_load_explicit(&crowds, memory_order_relaxed) > 0;
+    return atomic_load_explicit(&tt_host.waits.crowds, memory_order_relaxed) > 0;
 }
 
 void host_wake(struct CUstream_st *stream)
@@ -92,8 +89,8 @@ static void sleep_at(struct CUstream_st *stream, const struct host_place *place,
 /* Give the core away the way a wait of this length needs it. */
 static void relax(uint32_t spins, const struct host_place *place)
 {
-    bool crowded =
-        host_crowded() || atomic_load_explicit(&waiting, memory_order_relaxed) > tuttiHostCores();
+    bool crowded = host_crowded() || atomic_load_explicit(&tt_host.waits.threads,
+                                                          memory_order_relaxed) > tuttiHostCores();
     if (spins >= SPINS_YIELD) {
         long nsec = SLEEP_NSEC * (long)(1 + (spins - SPINS_YIELD) / 64);
         sleep_at(place->stream, place, nsec < SLEEP_MOST_NSEC ? nsec : SLEEP_MOST_NSEC);
@@ -124,7 +121,7 @@ struct attendance { /* a wait that is known to workers and other waiters */
 static void attend(struct attendance *attendance)
 {
     attendance->entered = true;
-    atomic_fetch_add_explicit(&waiting, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&tt_host.waits.threads, 1, memory_order_relaxed);
     if (attendance->stream)
         atomic_fetch_add_explicit(&attendance->stream->waiters, 1, memory_order_relaxed);
 }
@@ -133,7 +130,7 @@ static void leave(const struct attendance *attendance)
 {
     struct CUstream_st *stream = attendance->stream;
     if (!attendance->entered) return;
-    atomic_fetch_sub_explicit(&waiting, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&tt_host.waits.threads, 1, memory_order_relaxed);
     if (!stream) return;
     atomic_fetch_sub_explicit(&stream->waiters, 1, memory_order_relaxed);
     if (!host_stream_idle(stream)) host_worker_ring(); /* nobody attends to it now */

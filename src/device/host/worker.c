@@ -15,38 +15,19 @@
 #include <time.h>
 
 enum {
-    WORDS = 1024,
+    WORDS = HOST_MAX_STREAMS / 64,
     SUMMARY = WORDS / 64,
     NAP_NSEC = 80000,
     NAP_MOST_NSEC = 3200000,
     THREADS_MOST = 64, /* with those that are stuck in host functions */
 };
 
-struct runnable {
-    _Atomic uint64_t words[WORDS];
-    _Atomic uint64_t summary[SUMMARY];
-};
-
-struct workers {
-    pthread_mutex_t lock;
-    pthread_cond_t wake;
-    _Atomic int awake;  /* not asleep for good */
-    _Atomic int inside; /* of them: in a host function */
-    _Atomic int dozing; /* of them: in a long nap */
-    int started, rung;  /* rung: a nap is to end */
-};
-
-static struct runnable runnable;
-static struct workers workers = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static pthread_once_t workers_once = PTHREAD_ONCE_INIT;
-static __thread bool is_worker;
-
 /* ---- what is runnable ---- */
 
 static bool any_runnable(void)
 {
     for (int i = 0; i < SUMMARY; i++) {
-        if (atomic_load_explicit(&runnable.summary[i], memory_order_seq_cst)) return true;
+        if (atomic_load_explicit(&tt_host.runnable.summary[i], memory_order_seq_cst)) return true;
     }
     return false;
 }
@@ -56,9 +37,9 @@ static bool several_runnable(void)
 {
     int count = 0;
     for (int i = 0; i < WORDS && count < 2; i++) {
-        bool skip =
-            i % 64 == 0 && !atomic_load_explicit(&runnable.summary[i / 64], memory_order_seq_cst);
-        uint64_t bits = atomic_load_explicit(&runnable.words[i], memory_order_seq_cst);
+        bool skip = i % 64 == 0 &&
+                    !atomic_load_explicit(&tt_host.runnable.summary[i / 64], memory_order_seq_cst);
+        uint64_t bits = atomic_load_explicit(&tt_host.runnable.words[i], memory_order_seq_cst);
         count += __builtin_popcountll(bits);
         if (skip) i += 63;
     }
@@ -68,19 +49,19 @@ static bool several_runnable(void)
 static void clear_summary(size_t word)
 {
     uint64_t bit = UINT64_C(1) << word % 64;
-    atomic_fetch_and_explicit(&runnable.summary[word / 64], ~bit, memory_order_seq_cst);
-    if (atomic_load_explicit(&runnable.words[word], memory_order_seq_cst))
-        atomic_fetch_or_explicit(&runnable.summary[word / 64], bit, memory_order_seq_cst);
+    atomic_fetch_and_explicit(&tt_host.runnable.summary[word / 64], ~bit, memory_order_seq_cst);
+    if (atomic_load_explicit(&tt_host.runnable.words[word], memory_order_seq_cst))
+        atomic_fetch_or_explicit(&tt_host.runnable.summary[word / 64], bit, memory_order_seq_cst);
 }
 
 static bool set_bit(size_t number)
 {
-    _Atomic uint64_t *word = &runnable.words[number / 64];
+    _Atomic uint64_t *word = &tt_host.runnable.words[number / 64];
     uint64_t bit = UINT64_C(1) << number % 64;
     if (atomic_load_explicit(word, memory_order_seq_cst) & bit) return false;
     if (atomic_fetch_or_explicit(word, bit, memory_order_seq_cst) & bit) return false;
-    atomic_fetch_or_explicit(&runnable.summary[number / 4096], UINT64_C(1) << number / 64 % 64,
-                             memory_order_seq_cst);
+    atomic_fetch_or_explicit(&tt_host.runnable.summary[number / 4096],
+                             UINT64_C(1) << number / 64 % 64, memory_order_seq_cst);
     return true;
 }
 
@@ -88,8 +69,9 @@ static bool set_bit(size_t number)
 static void clear_bit(struct CUstream_st *stream, size_t number)
 {
     uint64_t bit = UINT64_C(1) << number % 64;
-    uint64_t left =
-        atomic_fetch_and_explicit(&runnable.words[number / 64], ~bit, memory_order_seq_cst) & ~bit;
+    uint64_t left = atomic_fetch_and_explicit(&tt_host.runnable.words[number / 64], ~bit,
+                                              memory_order_seq_cst) &
+                    ~bit;
     if (!host_stream_idle(stream)) {
         set_bit(number);
     } else if (!left) {
@@ -149,7 +131,7 @@ static void visit(struct round *round, size_t number)
 
 static void visit_word(struct round *round, size_t word)
 {
-    uint64_t bits = atomic_load_explicit(&runnable.words[word], memory_order_acquire);
+    uint64_t bits = atomic_load_explicit(&tt_host.runnable.words[word], memory_order_acquire);
     for (; bits; bits &= bits - 1) {
         visit(round, word * 64 + (size_t)__builtin_ctzll(bits));
     }
@@ -158,7 +140,7 @@ static void visit_word(struct round *round, size_t word)
 static void visit_all(struct round *round)
 {
     for (size_t i = 0; i < SUMMARY; i++) {
-        uint64_t words = atomic_load_explicit(&runnable.summary[i], memory_order_acquire);
+        uint64_t words = atomic_load_explicit(&tt_host.runnable.summary[i], memory_order_acquire);
         for (; words; words &= words - 1) {
             visit_word(round, i * 64 + (size_t)__builtin_ctzll(words));
         }
@@ -184,19 +166,19 @@ static void make_condition(void)
     pthread_condattr_t attr;
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&workers.wake, &attr);
+    pthread_cond_init(&tt_host.workers.wake, &attr);
     pthread_condattr_destroy(&attr);
 }
 
 static void sleep_until_armed(void)
 {
-    pthread_mutex_lock(&workers.lock);
-    atomic_fetch_sub(&workers.awake, 1);
+    pthread_mutex_lock(&tt_host.workers.lock);
+    atomic_fetch_sub(&tt_host.workers.awake, 1);
     while (!any_runnable()) {
-        pthread_cond_wait(&workers.wake, &workers.lock);
+        pthread_cond_wait(&tt_host.workers.wake, &tt_host.workers.lock);
     }
-    atomic_fetch_add(&workers.awake, 1);
-    pthread_mutex_unlock(&workers.lock);
+    atomic_fetch_add(&tt_host.workers.awake, 1);
+    pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
 static void nap(long nsec)
@@ -210,14 +192,14 @@ static void nap(long nsec)
     until.tv_nsec += nsec;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&workers.lock);
-    atomic_fetch_add(&workers.dozing, 1);
-    int rung = workers.rung;
-    while (workers.rung == rung &&
-           pthread_cond_timedwait(&workers.wake, &workers.lock, &until) == 0) {
+    pthread_mutex_lock(&tt_host.workers.lock);
+    atomic_fetch_add(&tt_host.workers.dozing, 1);
+    int rung = tt_host.workers.rung;
+    while (tt_host.workers.rung == rung &&
+           pthread_cond_timedwait(&tt_host.workers.wake, &tt_host.workers.lock, &until) == 0) {
     }
-    atomic_fetch_sub(&workers.dozing, 1);
-    pthread_mutex_unlock(&workers.lock);
+    atomic_fetch_sub(&tt_host.workers.dozing, 1);
+    pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
 static void *worker_main(void *arg);
@@ -234,8 +216,8 @@ static void start_worker(void)
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (!pthread_create(&thread, &attr, worker_main, NULL)) {
-        workers.started++;
-        atomic_fetch_add(&workers.awake, 1);
+        tt_host.workers.started++;
+        atomic_fetch_add(&tt_host.workers.awake, 1);
     }
     pthread_attr_destroy(&attr);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -246,22 +228,22 @@ static void share_work(int streams)
 {
     int cores = tuttiHostCores();
     int most = streams < cores ? streams : cores;
-    if (atomic_load(&workers.awake) - atomic_load(&workers.inside) >= most) return;
-    pthread_mutex_lock(&workers.lock);
-    int stuck = atomic_load(&workers.inside);
-    if (workers.started > atomic_load(&workers.awake)) {
-        pthread_cond_signal(&workers.wake);
-    } else if (workers.started < THREADS_MOST && workers.started - stuck < most) {
+    if (atomic_load(&tt_host.workers.awake) - atomic_load(&tt_host.workers.inside) >= most) return;
+    pthread_mutex_lock(&tt_host.workers.lock);
+    int stuck = atomic_load(&tt_host.workers.inside);
+    if (tt_host.workers.started > atomic_load(&tt_host.workers.awake)) {
+        pthread_cond_signal(&tt_host.workers.wake);
+    } else if (tt_host.workers.started < THREADS_MOST && tt_host.workers.started - stuck < most) {
         start_worker();
     }
-    pthread_mutex_unlock(&workers.lock);
+    pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
 static void *worker_main(void *arg)
 {
     long nap_nsec = NAP_NSEC;
     (void)arg;
-    is_worker = true;
+    host_thread.is_worker = true;
     prctl(PR_SET_NAME, "tutti-worker");
     prctl(PR_SET_TIMERSLACK, 1000);
     for (;;) {
@@ -284,19 +266,19 @@ static void *worker_main(void *arg)
 /* Somebody must be awake who is not stuck. */
 static void need_worker(void)
 {
-    if (atomic_load(&workers.awake) > atomic_load(&workers.inside)) {
-        if (atomic_load(&workers.dozing)) host_worker_ring();
+    if (atomic_load(&tt_host.workers.awake) > atomic_load(&tt_host.workers.inside)) {
+        if (atomic_load(&tt_host.workers.dozing)) host_worker_ring();
         return;
     }
-    pthread_once(&workers_once, make_condition);
-    pthread_mutex_lock(&workers.lock);
-    int stuck = atomic_load(&workers.inside);
-    if (workers.started > atomic_load(&workers.awake)) {
-        pthread_cond_broadcast(&workers.wake);
-    } else if (workers.started < THREADS_MOST && workers.started <= stuck) {
+    pthread_once(&tt_host.workers.once, make_condition);
+    pthread_mutex_lock(&tt_host.workers.lock);
+    int stuck = atomic_load(&tt_host.workers.inside);
+    if (tt_host.workers.started > atomic_load(&tt_host.workers.awake)) {
+        pthread_cond_broadcast(&tt_host.workers.wake);
+    } else if (tt_host.workers.started < THREADS_MOST && tt_host.workers.started <= stuck) {
         start_worker();
     }
-    pthread_mutex_unlock(&workers.lock);
+    pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
 void host_runnable_set(struct CUstream_st *stream)
@@ -306,21 +288,21 @@ void host_runnable_set(struct CUstream_st *stream)
 
 void host_worker_ring(void)
 {
-    if (!atomic_load_explicit(&workers.dozing, memory_order_relaxed)) return;
-    pthread_mutex_lock(&workers.lock);
-    workers.rung++;
-    pthread_cond_broadcast(&workers.wake);
-    pthread_mutex_unlock(&workers.lock);
+    if (!atomic_load_explicit(&tt_host.workers.dozing, memory_order_relaxed)) return;
+    pthread_mutex_lock(&tt_host.workers.lock);
+    tt_host.workers.rung++;
+    pthread_cond_broadcast(&tt_host.workers.wake);
+    pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
 void host_worker_enter(void)
 {
-    if (!is_worker) return;
-    atomic_fetch_add(&workers.inside, 1);
+    if (!host_thread.is_worker) return;
+    atomic_fetch_add(&tt_host.workers.inside, 1);
     if (several_runnable()) need_worker();
 }
 
 void host_worker_leave(void)
 {
-    if (is_worker) atomic_fetch_sub(&workers.inside, 1);
+    if (host_thread.is_worker) atomic_fetch_sub(&tt_host.workers.inside, 1);
 }
