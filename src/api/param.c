@@ -4,9 +4,7 @@
 
 #include "api/calls.h"
 #include "base/error.h"
-#include "base/mem.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,24 +179,12 @@ ncclResult_t pncclParamGetParameter(const char *key, const char **value, int *va
 
 /* ---- all of them ---- */
 
-static const char **keys; /* names of the table's rows; made once */
-static pthread_once_t keys_once = PTHREAD_ONCE_INIT;
-
-static void keys_make(void)
-{
-    size_t count;
-    const struct tt_param *table = tt_param_table(&count);
-    keys = tt_calloc(count, sizeof(*keys));
-    for (size_t k = 0; keys && k < count; k++)
-        keys[k] = table[k].name;
-}
-
 ncclResult_t pncclParamGetAllParameterKeys(const char ***table, int *tableLen)
 {
     if (!table || !tableLen) {
         return tt_fail(ncclInvalidArgument, "ParamGetAllParameterKeys: NULL argument");
     }
-    pthread_once(&keys_once, keys_make);
+    const char **keys = tt_param_names();
     if (!keys) return tt_fail(ncclSystemError, "ParamGetAllParameterKeys: out of memory");
     size_t count;
     tt_param_table(&count);

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/log_compat.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -12,30 +13,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_BYTES = 1024 };
-
-static struct {
-    pthread_mutex_t lock;
-    bool keyed;
-    pthread_key_t copies; /* a copy per thread, on the heap: thread-local memory is scarce */
-    char text[TEXT_BYTES];
-} last = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static void keep_text(const char *text)
 {
-    pthread_mutex_lock(&last.lock);
-    snprintf(last.text, sizeof(last.text), "%s", text);
-    pthread_mutex_unlock(&last.lock);
+    pthread_mutex_lock(&tt_base.error.lock);
+    snprintf(tt_base.error.text, sizeof(tt_base.error.text), "%s", text);
+    pthread_mutex_unlock(&tt_base.error.lock);
 }
 
 /* The thread's place for its copy; lock held. NULL when memory is short. */
 static char *own_copy(void)
 {
-    if (!last.keyed) last.keyed = pthread_key_create(&last.copies, free) == 0;
-    char *copy = last.keyed ? pthread_getspecific(last.copies) : NULL;
-    if (copy || !last.keyed) return copy;
-    copy = malloc(TEXT_BYTES);
-    if (copy && pthread_setspecific(last.copies, copy)) {
+    if (!tt_base.error.keyed)
+        tt_base.error.keyed = pthread_key_create(&tt_base.error.copies, free) == 0;
+    char *copy = tt_base.error.keyed ? pthread_getspecific(tt_base.error.copies) : NULL;
+    if (copy || !tt_base.error.keyed) return copy;
+    copy = malloc(TT_ERROR_BYTES);
+    if (copy && pthread_setspecific(tt_base.error.copies, copy)) {
         free(copy);
         copy = NULL;
     }
@@ -44,17 +37,17 @@ static char *own_copy(void)
 
 const char *tt_last_error(void)
 {
-    pthread_mutex_lock(&last.lock);
+    pthread_mutex_lock(&tt_base.error.lock);
     char *copy = own_copy();
-    if (copy) memcpy(copy, last.text, TEXT_BYTES);
-    pthread_mutex_unlock(&last.lock);
+    if (copy) memcpy(copy, tt_base.error.text, TT_ERROR_BYTES);
+    pthread_mutex_unlock(&tt_base.error.lock);
     return copy ? copy : "out of memory";
 }
 
 void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, const char *fmt, ...)
 {
     const int saved_errno = errno;
-    char text[TEXT_BYTES];
+    char text[TT_ERROR_BYTES];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args); /* errno is still the caller's, for %m */

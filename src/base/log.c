@@ -14,6 +14,7 @@
 #include "base/log_compat.h"
 #include "base/log_config.h"
 #include "base/log_device.h"
+#include "base/process.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -31,19 +32,6 @@ enum { LINE_BYTES = 2048, PREFIX_BYTES = 768 };
 #define WORD_READY (UINT64_C(1) << 63)
 #define WORD_LEVEL(word) ((uint32_t)((word) >> 32) & 0xFFU)
 
-static struct {
-    _Atomic uint64_t word;
-    struct tt_log_config *_Atomic config; /* owned by the process, never released */
-    pthread_mutex_t lock;                 /* taken to read the variables */
-    int file_fd;                          /* the log file once there was one */
-} log_now = {.lock = PTHREAD_MUTEX_INITIALIZER, .file_fd = -1};
-
-static uint32_t *expected_cell(void)
-{
-    static _Thread_local uint32_t sub;
-    return &sub;
-}
-
 static void complain_first(const struct tt_log_config *config);
 
 static uint64_t word_of(const struct tt_log_config *config)
@@ -54,29 +42,30 @@ static uint64_t word_of(const struct tt_log_config *config)
 /* Read the variables unless another thread did; returns the configuration's word. */
 static uint64_t configure(void)
 {
-    static struct tt_log_config silent; /* when memory is short even for that */
     const struct tt_log_config *fresh = NULL;
-    pthread_mutex_lock(&log_now.lock);
-    if (!(atomic_load_explicit(&log_now.word, memory_order_relaxed) & WORD_READY)) {
-        struct tt_log_config *config = tt_log_config_read(log_now.file_fd);
-        struct tt_log_config *before = atomic_load_explicit(&log_now.config, memory_order_relaxed);
-        if (!config) config = &silent;
+    pthread_mutex_lock(&tt_base.log.lock);
+    if (!(atomic_load_explicit(&tt_base.log.word, memory_order_relaxed) & WORD_READY)) {
+        struct tt_log_config *config =
+            tt_log_config_read(tt_base.log.file_fd ? tt_base.log.file_fd : -1);
+        struct tt_log_config *before =
+            atomic_load_explicit(&tt_base.log.config, memory_order_relaxed);
+        if (!config) config = &tt_base.log.silent;
         if (before && config != before) config->previous = before;
         if (before) config->start_nsec = before->start_nsec;
-        if (config->fd > STDERR_FILENO) log_now.file_fd = config->fd;
-        atomic_store_explicit(&log_now.config, config, memory_order_relaxed);
+        if (config->fd > STDERR_FILENO) tt_base.log.file_fd = config->fd;
+        atomic_store_explicit(&tt_base.log.config, config, memory_order_relaxed);
         /* pairs with the acquire load in ready_word(): who sees READY sees the config */
-        atomic_store_explicit(&log_now.word, word_of(config), memory_order_release);
+        atomic_store_explicit(&tt_base.log.word, word_of(config), memory_order_release);
         fresh = config;
     }
-    pthread_mutex_unlock(&log_now.lock);
+    pthread_mutex_unlock(&tt_base.log.lock);
     if (fresh) complain_first(fresh);
-    return atomic_load_explicit(&log_now.word, memory_order_acquire) | WORD_READY;
+    return atomic_load_explicit(&tt_base.log.word, memory_order_acquire) | WORD_READY;
 }
 
 static uint64_t ready_word(void)
 {
-    const uint64_t word = atomic_load_explicit(&log_now.word, memory_order_acquire);
+    const uint64_t word = atomic_load_explicit(&tt_base.log.word, memory_order_acquire);
     return word & WORD_READY ? word : configure();
 }
 
@@ -108,7 +97,7 @@ static void emit(const struct tt_log_origin *origin, const char *fmt, va_list ar
 {
     const int saved_errno = errno;
     const struct tt_log_config *config =
-        atomic_load_explicit(&log_now.config, memory_order_acquire);
+        atomic_load_explicit(&tt_base.log.config, memory_order_acquire);
     char fixed[LINE_BYTES];
     char *line = fixed;
     const size_t prefix = tt_log_prefix(config, origin, fixed, PREFIX_BYTES);
@@ -143,18 +132,18 @@ static void emit(const struct tt_log_origin *origin, const char *fmt, va_list ar
 static void raise_level(void)
 {
     const struct tt_log_config *config =
-        atomic_load_explicit(&log_now.config, memory_order_acquire);
-    uint64_t word = atomic_load_explicit(&log_now.word, memory_order_relaxed);
+        atomic_load_explicit(&tt_base.log.config, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(&tt_base.log.word, memory_order_relaxed);
     if (!config->raise_on_warn || WORD_LEVEL(word) >= TT_LOG_INFO) return;
     const uint64_t raised = WORD_READY | (uint64_t)TT_LOG_INFO << 32 | (uint32_t)word;
-    if (word & WORD_READY) atomic_compare_exchange_strong(&log_now.word, &word, raised);
+    if (word & WORD_READY) atomic_compare_exchange_strong(&tt_base.log.word, &word, raised);
 }
 
 static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args)
 {
-    if (origin->level == TT_LOG_WARN && *expected_cell()) {
+    if (origin->level == TT_LOG_WARN && tuttiLogThread.expected) {
         origin->level = TT_LOG_INFO;
-        origin->sub = *expected_cell();
+        origin->sub = tuttiLogThread.expected;
     }
     if (!tt_log_on(origin->level, origin->sub)) return;
     emit(origin, fmt, args);
@@ -164,7 +153,7 @@ static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args
 void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_place *place,
                const char *fmt, ...)
 {
-    struct tt_log_origin origin = {level, sub, *place, tuttiLogDevice};
+    struct tt_log_origin origin = {level, sub, *place, tuttiLogThread.device};
     va_list args;
     va_start(args, fmt);
     log_args(&origin, fmt, args);
@@ -178,7 +167,7 @@ void tt_log_plugin(int level, unsigned long flags, const char *file, int line, c
         .level = (enum tt_log_level)level,
         .sub = (uint32_t)flags,
         .place = {.file = file ? file : "(null)", .line = line},
-        .device = tuttiLogDevice,
+        .device = tuttiLogThread.device,
     };
     va_list args;
     va_start(args, fmt);
@@ -204,7 +193,7 @@ static void complain_first(const struct tt_log_config *config)
         .level = TT_LOG_WARN,
         .sub = TT_LOG_ALL,
         .place = {__FILE__, __LINE__, __func__},
-        .device = tuttiLogDevice,
+        .device = tuttiLogThread.device,
     };
     if (config->complaint_count && atomic_flag_test_and_set(&tuttiLogTold)) return;
     for (int i = 0; i < config->complaint_count; i++) {
@@ -214,23 +203,23 @@ static void complain_first(const struct tt_log_config *config)
 
 uint32_t tt_log_expect(uint32_t sub)
 {
-    const uint32_t before = *expected_cell();
-    *expected_cell() = sub;
+    const uint32_t before = tuttiLogThread.expected;
+    tuttiLogThread.expected = sub;
     return before;
 }
 
 uint32_t tt_log_expected(void)
 {
-    return *expected_cell();
+    return tuttiLogThread.expected;
 }
 
 void tt_log_set_device(int device)
 {
-    tuttiLogDevice = device;
+    tuttiLogThread.device = device;
 }
 
 void tt_log_reset(void)
 {
     atomic_flag_clear(&tuttiLogTold);
-    atomic_store_explicit(&log_now.word, 0, memory_order_release);
+    atomic_store_explicit(&tt_base.log.word, 0, memory_order_release);
 }

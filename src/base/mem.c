@@ -1,23 +1,23 @@
 /* Set-up allocations and element sizes. Every product of a count and a size is checked here. */
 #include "base/mem.h"
 
+#include "base/process.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Allocations still to succeed before one fails; negative: none fails. Tests only. */
-static _Atomic int64_t fault_countdown = -1;
-
 void tt_fault_at(int64_t allocation)
 {
-    atomic_store_explicit(&fault_countdown, allocation, memory_order_relaxed);
+    atomic_store_explicit(&tt_base.faulty_alloc, allocation < 0 ? 0 : allocation + 1,
+                          memory_order_relaxed);
 }
 
 /* True once: for the allocation that the test picked. */
 static bool fault_due(void)
 {
-    if (atomic_load_explicit(&fault_countdown, memory_order_relaxed) < 0) return false;
-    return atomic_fetch_sub_explicit(&fault_countdown, 1, memory_order_relaxed) == 0;
+    if (atomic_load_explicit(&tt_base.faulty_alloc, memory_order_relaxed) <= 0) return false;
+    return atomic_fetch_sub_explicit(&tt_base.faulty_alloc, 1, memory_order_relaxed) == 1;
 }
 
 bool tt_mul_size(size_t a, size_t b, size_t *product)

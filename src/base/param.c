@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param_files.h"
+#include "base/process.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -12,20 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-enum { CACHE_MAX = 512 };
-
-struct param_value {
-    bool known;     /* read before */
-    bool is_set;    /* by environment or file, and good */
-    int64_t number; /* of numeric types */
-    char *text;     /* owned by the process, never released: readers keep the pointer */
-};
-
-static struct {
-    pthread_mutex_t lock;
-    struct param_value values[CACHE_MAX]; /* parallel to the table */
-} cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static int compare_name(const void *name, const void *param)
 {
@@ -37,6 +24,27 @@ const struct tt_param *tt_param_find(const char *name)
     size_t count = 0;
     const struct tt_param *table = tt_param_table(&count);
     return bsearch(name, table, count, sizeof(*table), compare_name);
+}
+
+/* Lock held. */
+static const char **make_names(void)
+{
+    size_t count = 0;
+    const struct tt_param *table = tt_param_table(&count);
+    const char **names = tt_calloc(count, sizeof(*names));
+    for (size_t i = 0; names && i < count; i++) {
+        names[i] = table[i].name;
+    }
+    return names;
+}
+
+const char **tt_param_names(void)
+{
+    pthread_mutex_lock(&tt_base.params.lock);
+    if (!tt_base.params.names) tt_base.params.names = make_names();
+    const char **names = tt_base.params.names;
+    pthread_mutex_unlock(&tt_base.params.lock);
+    return names;
 }
 
 static bool parse_integer(const char *text, int64_t *number_out)
@@ -153,19 +161,19 @@ static const struct param_value *value_of(const char *name)
     assert(param && "variable is missing in variables.tsv");
     if (!param) abort();
     size_t count = 0;
-    struct param_value *value = &cache.values[param - tt_param_table(&count)];
-    assert(count <= CACHE_MAX);
+    struct param_value *value = &tt_base.params.values[param - tt_param_table(&count)];
+    assert(count <= TT_PARAM_MAX);
 
     tt_param_files_read();
     bool bad = false;
     bool fresh = false;
     const char *text = getenv(name);
-    pthread_mutex_lock(&cache.lock);
+    pthread_mutex_lock(&tt_base.params.lock);
     if (!value->known) {
         fresh = true;
         bad = fill_value(param, text, value);
     }
-    pthread_mutex_unlock(&cache.lock);
+    pthread_mutex_unlock(&tt_base.params.lock);
 
     if (bad) warn_bad_value(param, text); /* outside the lock: logging may take a while */
     if (fresh && value->is_set) log_value(param, value);
@@ -201,11 +209,11 @@ const char *tt_param_origin(const char *name)
 
 void tt_param_forget(void)
 {
-    pthread_mutex_lock(&cache.lock);
-    for (size_t i = 0; i < TT_LEN(cache.values); i++) {
-        free(cache.values[i].text);
-        cache.values[i] = (struct param_value){0};
+    pthread_mutex_lock(&tt_base.params.lock);
+    for (size_t i = 0; i < TT_LEN(tt_base.params.values); i++) {
+        free(tt_base.params.values[i].text);
+        tt_base.params.values[i] = (struct param_value){0};
     }
-    pthread_mutex_unlock(&cache.lock);
+    pthread_mutex_unlock(&tt_base.params.lock);
     tt_param_files_forget();
 }

@@ -30,6 +30,9 @@ struct tt_param {
 /* All known variables, sorted by name. *count_out entries. */
 const struct tt_param *tt_param_table(size_t *count_out);
 
+/* Names of the table's rows in its order, an array of the process's. NULL when out of memory. */
+const char **tt_param_names(void);
+
 /* Value of a variable of the table; asserts on an unknown name. The first read logs
  * "<NAME> set by environment to <value>" (ENV) when it is set. A bad value is one WARN naming
  * variable, value and what is accepted, and the fallback is used. An empty number counts as unset.

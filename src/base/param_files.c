@@ -4,6 +4,7 @@
 #include "base/param_files.h"
 
 #include "base/mem.h"
+#include "base/process.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,12 +21,6 @@ struct file_pair {
     char *origin;
 };
 
-static struct {
-    pthread_mutex_t lock;
-    _Atomic bool read;
-    struct file_pair *pairs; /* what came from files; kept for ever: origins are lent out */
-} files = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static void remember_pair(const char *name, const char *path)
 {
     struct file_pair *pair = tt_calloc(1, sizeof(*pair));
@@ -36,8 +31,8 @@ static void remember_pair(const char *name, const char *path)
         free(pair);
         return;
     }
-    pair->next = files.pairs;
-    files.pairs = pair;
+    pair->next = tt_base.files.pairs;
+    tt_base.files.pairs = pair;
 }
 
 /* One line without its end; changes it. Nothing is trimmed or unquoted: NCCL does neither. */
@@ -85,33 +80,33 @@ static void read_all(void)
 
 void tt_param_files_read(void)
 {
-    if (atomic_load_explicit(&files.read, memory_order_acquire)) return;
-    pthread_mutex_lock(&files.lock);
-    if (!atomic_load_explicit(&files.read, memory_order_relaxed)) {
+    if (atomic_load_explicit(&tt_base.files.read, memory_order_acquire)) return;
+    pthread_mutex_lock(&tt_base.files.lock);
+    if (!atomic_load_explicit(&tt_base.files.read, memory_order_relaxed)) {
         read_all();
         /* pairs with the acquire load above: who sees the flag sees the environment filled */
-        atomic_store_explicit(&files.read, true, memory_order_release);
+        atomic_store_explicit(&tt_base.files.read, true, memory_order_release);
     }
-    pthread_mutex_unlock(&files.lock);
+    pthread_mutex_unlock(&tt_base.files.lock);
 }
 
 const char *tt_param_file_of(const char *name)
 {
     const char *origin = NULL;
     tt_param_files_read();
-    pthread_mutex_lock(&files.lock);
-    for (const struct file_pair *pair = files.pairs; pair; pair = pair->next) {
+    pthread_mutex_lock(&tt_base.files.lock);
+    for (const struct file_pair *pair = tt_base.files.pairs; pair; pair = pair->next) {
         if (!strcmp(pair->name, name)) origin = pair->origin;
     }
-    pthread_mutex_unlock(&files.lock);
+    pthread_mutex_unlock(&tt_base.files.lock);
     return origin;
 }
 
 void tt_param_files_forget(void)
 {
-    pthread_mutex_lock(&files.lock);
-    atomic_store_explicit(&files.read, false, memory_order_release);
-    pthread_mutex_unlock(&files.lock);
+    pthread_mutex_lock(&tt_base.files.lock);
+    atomic_store_explicit(&tt_base.files.read, false, memory_order_release);
+    pthread_mutex_unlock(&tt_base.files.lock);
 }
 
 bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES])

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param_files.h"
+#include "base/process.h"
 
 #include <ctype.h>
 #include <pthread.h>
@@ -155,6 +156,5 @@ static void load_once(void)
 
 void tt_param_load(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load_once);
+    pthread_once(&tt_base.environment, load_once);
 }

@@ -15,14 +15,12 @@
 
 /* ---- devices: the interfaces, found once per process ---- */
 
-struct socket_devices {
+static struct {
+    pthread_once_t once;
     struct tt_netif netifs[SOCKET_DEVICES];
     int count;
     ncclResult_t rc;
-};
-
-static struct socket_devices found;
-static pthread_once_t found_once = PTHREAD_ONCE_INIT;
+} found = {.once = PTHREAD_ONCE_INIT};
 
 static void find_devices(void)
 {
@@ -40,7 +38,7 @@ static void find_devices(void)
 
 static ncclResult_t socket_devices(int *ndev)
 {
-    pthread_once(&found_once, find_devices);
+    pthread_once(&found.once, find_devices);
     *ndev = found.count;
     return found.rc;
 }
@@ -80,7 +78,7 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
                                 ncclDebugLogger_t log, ncclProfilerCallback_t profiler)
 {
     (void)comm_id, (void)config, (void)log;
-    pthread_once(&found_once, find_devices);
+    pthread_once(&found.once, find_devices);
     if (found.rc) return found.rc;
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "NET/Socket: libsodium does not start");
     struct socket_context *context = tt_calloc(1, sizeof(*context));

@@ -9,6 +9,7 @@
 #include "base/member.h"
 #include "base/param.h"
 #include "plugin/plugin.h"
+#include "plugin/process.h"
 #include "plugin/profiler.h"
 
 #include <pthread.h>
@@ -20,7 +21,6 @@
 enum {
     MAX_BUILTIN = 2,
     MAX_EXTERNAL = NCCL_NET_MAX_PLUGINS - MAX_BUILTIN,
-    NAME_BYTES = 255,
 };
 static const uint32_t net_sub = TT_LOG_INIT | TT_LOG_NET;
 
@@ -28,38 +28,24 @@ static const struct tt_plugin_abi abis[] = {
     {12, "ncclNetPlugin_v12"},
 };
 
-struct candidate {
-    char name[NAME_BYTES];      /* as given; "" for the default name and for a built-in */
-    const ncclNet_v12_t *table; /* NULL: not loaded */
-    struct tt_library library;
-    int users;
-    bool builtin, disabled; /* disabled: never tried again in this process */
-};
-
-static struct {
-    pthread_mutex_t lock;
-    bool listed;
-    int count;
-    struct candidate list[NCCL_NET_MAX_PLUGINS];
-} nets = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 /* ---- the list ---- */
 
 static void list_external(const char *name, size_t len)
 {
-    if (nets.count >= MAX_EXTERNAL || len >= NAME_BYTES) {
+    if (tt_plugins.nets.count >= MAX_EXTERNAL || len >= TT_NET_NAME_BYTES) {
         tt_info(net_sub, "NET/Plugin: %.*s is ignored: %s", (int)tt_min_size(len, 60), name,
-                len >= NAME_BYTES ? "the name is too long" : "there are too many candidates");
+                len >= TT_NET_NAME_BYTES ? "the name is too long"
+                                         : "there are too many candidates");
         return;
     }
-    struct candidate *candidate = &nets.list[nets.count++];
+    struct tt_net_candidate *candidate = &tt_plugins.nets.list[tt_plugins.nets.count++];
     snprintf(candidate->name, sizeof(candidate->name), "%.*s", (int)len, name);
 }
 
 static void list_candidates(void)
 {
     const char *names = tt_param_str("NCCL_NET_PLUGIN");
-    nets.listed = true;
+    tt_plugins.nets.listed = true;
     if (!names) {
         list_external("", 0);
     } else if (strcasecmp(names, "none") != 0) {
@@ -69,12 +55,13 @@ static void list_candidates(void)
             if (len) list_external(at, len);
         }
     }
-    nets.list[nets.count++] = (struct candidate){.table = &tt_net_socket, .builtin = true};
+    tt_plugins.nets.list[tt_plugins.nets.count++] =
+        (struct tt_net_candidate){.table = &tt_net_socket, .builtin = true};
 }
 
 /* ---- one candidate ---- */
 
-static bool load(struct candidate *candidate)
+static bool load(struct tt_net_candidate *candidate)
 {
     struct tt_library *library = &candidate->library;
     struct tt_plugin_found found;
@@ -96,7 +83,7 @@ static bool load(struct candidate *candidate)
     return true;
 }
 
-static void unload(struct candidate *candidate)
+static void unload(struct tt_net_candidate *candidate)
 {
     if (candidate->builtin || candidate->users > 0) return;
     candidate->table = NULL;
@@ -113,7 +100,7 @@ static bool has_devices(const ncclNet_v12_t *table, int *ndevs)
 }
 
 /* The table's functions may change during init: they are read anew for every call. */
-static bool start(struct candidate *candidate, const struct tt_net_request *request,
+static bool start(struct tt_net_candidate *candidate, const struct tt_net_request *request,
                   struct tt_net *net)
 {
     const ncclNet_v12_t *table = candidate->table;
@@ -130,7 +117,7 @@ static bool start(struct candidate *candidate, const struct tt_net_request *requ
     return false;
 }
 
-static bool try_candidate(struct candidate *candidate, const struct tt_net_request *request,
+static bool try_candidate(struct tt_net_candidate *candidate, const struct tt_net_request *request,
                           struct tt_net *net)
 {
     if (candidate->disabled) return false;
@@ -149,22 +136,22 @@ static bool try_candidate(struct candidate *candidate, const struct tt_net_reque
 }
 
 /* Once an external network is taken, the other external ones are out for the process. */
-static void disable_others(const struct candidate *taken)
+static void disable_others(const struct tt_net_candidate *taken)
 {
     if (taken->builtin) return;
-    for (int i = 0; i < nets.count; i++) {
-        struct candidate *other = &nets.list[i];
+    for (int i = 0; i < tt_plugins.nets.count; i++) {
+        struct tt_net_candidate *other = &tt_plugins.nets.list[i];
         if (!other->builtin && other != taken) other->disabled = true;
     }
 }
 
-static struct candidate *choose(const struct tt_net_request *request, struct tt_net *net)
+static struct tt_net_candidate *choose(const struct tt_net_request *request, struct tt_net *net)
 {
-    if (!nets.listed) list_candidates();
-    for (int i = 0; i < nets.count; i++) {
-        if (!try_candidate(&nets.list[i], request, net)) continue;
-        disable_others(&nets.list[i]);
-        return &nets.list[i];
+    if (!tt_plugins.nets.listed) list_candidates();
+    for (int i = 0; i < tt_plugins.nets.count; i++) {
+        if (!try_candidate(&tt_plugins.nets.list[i], request, net)) continue;
+        disable_others(&tt_plugins.nets.list[i]);
+        return &tt_plugins.nets.list[i];
     }
     return NULL;
 }
@@ -189,9 +176,9 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
 {
     struct tt_net *net = tt_calloc(1, sizeof(*net));
     if (!net) return tt_fail(ncclSystemError, "net: out of memory");
-    pthread_mutex_lock(&nets.lock);
-    struct candidate *taken = choose(request, net);
-    pthread_mutex_unlock(&nets.lock);
+    pthread_mutex_lock(&tt_plugins.nets.lock);
+    struct tt_net_candidate *taken = choose(request, net);
+    pthread_mutex_unlock(&tt_plugins.nets.lock);
     if (!taken) {
         free(net);
         return none_fits(request);
@@ -223,17 +210,17 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
 void tt_net_close(struct tt_net *net)
 {
     if (!net) return;
-    struct candidate *candidate = net->source;
-    pthread_mutex_lock(&nets.lock);
+    struct tt_net_candidate *candidate = net->source;
+    pthread_mutex_lock(&tt_plugins.nets.lock);
     if (candidate->table->finalize) candidate->table->finalize(net->ctx);
     candidate->users--;
     unload(candidate);
-    pthread_mutex_unlock(&nets.lock);
+    pthread_mutex_unlock(&tt_plugins.nets.lock);
     free(net);
 }
 
 const char *tt_net_library(const struct tt_net *net)
 {
-    const struct candidate *candidate = net ? net->source : NULL;
+    const struct tt_net_candidate *candidate = net ? net->source : NULL;
     return candidate && !candidate->builtin ? candidate->library.path : NULL;
 }

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/member.h"
 #include "plugin/plugin.h"
+#include "plugin/process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,8 +25,6 @@ static const struct tt_plugin_kind kind = {
     .abis = abis,
     .nabis = TT_LEN(abis),
 };
-static struct tt_plugin_slot profiler_slot = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static int profiler_mask; /* atomics of the compiler: plugins write it as a plain int */
 
 /* ---- which events a mask asks for ---- */
 
@@ -75,7 +74,7 @@ static void tell_mask(void)
 {
     char names[256] = "";
     size_t used = 0;
-    int mask = __atomic_load_n(&profiler_mask, __ATOMIC_RELAXED);
+    int mask = __atomic_load_n(&tt_plugins.profiler.mask, __ATOMIC_RELAXED);
     for (size_t i = 0; i < TT_LEN(events) && used < sizeof(names); i++) {
         if (!((uint32_t)mask & events[i].type)) continue;
         used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? " " : "",
@@ -91,14 +90,14 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
 {
     const struct tt_member *member = config->member;
     *profiler_out = NULL;
-    if (!tt_plugin_acquire(&kind, &profiler_slot, config->net_library)) return;
-    const ncclProfiler_v6_t *table = profiler_slot.found.object;
+    if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) return;
+    const ncclProfiler_v6_t *table = tt_plugins.profiler.slot.found.object;
     struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));
     const char *name = member->name && *member->name ? member->name : NULL;
     void *context = NULL;
     ncclResult_t rc = ncclSystemError;
     if (profiler) {
-        rc = table->init(&context, member->comm_id, &profiler_mask, name, config->nnodes,
+        rc = table->init(&context, member->comm_id, &tt_plugins.profiler.mask, name, config->nnodes,
                          member->nranks, member->rank, tt_plugin_log);
     }
     if (rc || !context) { /* no context: the plugin does not want this communicator */
@@ -107,10 +106,10 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
                     (int)rc, member->rank);
         }
         free(profiler);
-        tt_plugin_release(&profiler_slot);
+        tt_plugin_release(&tt_plugins.profiler.slot);
         return;
     }
-    *profiler = (struct tt_profiler){table, context, member, &profiler_mask};
+    *profiler = (struct tt_profiler){table, context, member, &tt_plugins.profiler.mask};
     tell_mask();
     *profiler_out = profiler;
 }
@@ -120,7 +119,7 @@ void tt_profiler_close(struct tt_profiler *profiler)
     if (!profiler) return;
     profiler->table->finalize(profiler->context);
     free(profiler);
-    tt_plugin_release(&profiler_slot);
+    tt_plugin_release(&tt_plugins.profiler.slot);
 }
 
 /* ---- events ---- */
@@ -182,7 +181,7 @@ ncclResult_t tt_prof_net_event(void **handle, int what, void *opaque, int64_t id
         return ncclSuccess;
     }
     const ncclProfiler_v6_t *table =
-        profiler_slot.found.object; /* it has a user: the handle's owner */
+        tt_plugins.profiler.slot.found.object; /* it has a user: the handle's owner */
     if (!*handle || !table) return ncclSuccess;
     ncclProfilerEventStateArgs_v6_t args = {.netPlugin = {.data = data}};
     if (what == ncclProfilerNetEventUpdate || what == ncclProfilerNetEventUpdateAndStop)

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "nccl/tuner.h"
 #include "plugin/plugin.h"
+#include "plugin/process.h"
 #include "plugin/tuner_abi.h"
 
 #include <stdlib.h>
@@ -45,10 +46,6 @@ static const struct tt_plugin_kind kind = {
     .abis = abis,
     .nabis = TT_LEN(abis),
 };
-static struct tuner_slot {
-    struct tt_plugin_slot slot;
-    struct tt_tuner_lone lone; /* of a version 1 plugin */
-} tuner_slot = {.slot.lock = PTHREAD_MUTEX_INITIALIZER, .lone.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *plugin_name(const void *object)
 {
@@ -102,11 +99,11 @@ const ncclTunerConstants_v6_t *tt_tuner_constants(const struct tt_tuner *tuner)
 
 static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 {
-    struct tt_plugin_found found = tuner_slot.slot.found; /* its user is this instance */
+    struct tt_plugin_found found = tt_plugins.tuner.slot.found; /* its user is this instance */
     tuner->plugin = (struct tt_tuner_instance){
         .object = found.object,
         .version = found.version,
-        .lone = &tuner_slot.lone,
+        .lone = &tt_plugins.tuner.lone,
         .comm_id = config->comm_id,
         .nranks = (size_t)config->nranks,
         .nnodes = (size_t)config->nnodes,
@@ -133,14 +130,14 @@ static bool start(struct tt_tuner *tuner, const struct tt_tuner_config *config)
 void tt_tuner_open(const struct tt_tuner_config *config, struct tt_tuner **tuner_out)
 {
     *tuner_out = NULL;
-    if (!tt_plugin_acquire(&kind, &tuner_slot.slot, config->net_library)) return;
+    if (!tt_plugin_acquire(&kind, &tt_plugins.tuner.slot, config->net_library)) return;
     struct tt_tuner *tuner = tt_calloc(1, sizeof(*tuner));
     if (tuner && start(tuner, config)) {
         *tuner_out = tuner;
         return;
     }
     free(tuner);
-    tt_plugin_release(&tuner_slot.slot);
+    tt_plugin_release(&tt_plugins.tuner.slot);
 }
 
 static size_t bucket_of(uint64_t nsec)
@@ -231,5 +228,5 @@ void tt_tuner_close(struct tt_tuner *tuner)
             stats.sum_usec);
     tuner->abi->finalize(&tuner->plugin);
     free(tuner);
-    tt_plugin_release(&tuner_slot.slot);
+    tt_plugin_release(&tt_plugins.tuner.slot);
 }

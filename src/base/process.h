@@ -1,0 +1,59 @@
+/* What this room keeps for its copy in a library: one object, in parts. Each part belongs to the
+ * file that it names, which alone touches it. What the copies of a process must share is in
+ * log_device.h instead. Private to base/. */
+#pragma once
+
+#include "base/log_config.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct file_pair;
+
+enum { TT_PARAM_MAX = 512, TT_ERROR_BYTES = 1024 };
+
+struct param_value {
+    bool known;     /* read before */
+    bool is_set;    /* by environment or file, and good */
+    int64_t number; /* of numeric types */
+    char *text;     /* owned by the process, never released: readers keep the pointer */
+};
+
+struct base_log { /* log.c */
+    _Atomic uint64_t word;
+    struct tt_log_config *_Atomic config; /* owned by the process, never released */
+    pthread_mutex_t lock;                 /* taken to read the variables */
+    int file_fd;                          /* the log file once there was one; 0: never */
+    struct tt_log_config silent;          /* when memory is short even for one */
+};
+
+struct base_error { /* error.c */
+    pthread_mutex_t lock;
+    bool keyed;
+    pthread_key_t copies; /* a copy per thread, on the heap: thread-local memory is scarce */
+    char text[TT_ERROR_BYTES];
+};
+
+struct base_params { /* param.c */
+    pthread_mutex_t lock;
+    const char **names;                      /* owned; made at first use */
+    struct param_value values[TT_PARAM_MAX]; /* parallel to the table */
+};
+
+struct base_files { /* param_files.c */
+    pthread_mutex_t lock;
+    _Atomic bool read;
+    struct file_pair *pairs; /* what came from files; kept for ever: origins are lent out */
+};
+
+struct tt_base {
+    struct base_log log;
+    struct base_error error;
+    struct base_params params;
+    struct base_files files;
+    pthread_once_t environment;   /* param_names.c: looked through once */
+    _Atomic int64_t faulty_alloc; /* mem.c, for tests: this one from now on fails; 0: none */
+};
+extern struct tt_base tt_base; /* process.c */

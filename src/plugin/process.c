@@ -1,0 +1,8 @@
+/* The one object of this room, and how its parts begin: see process.h. All zeros in the file. */
+#include "plugin/process.h"
+
+struct tt_plugins tt_plugins = {
+    .nets.lock = PTHREAD_MUTEX_INITIALIZER,
+    .tuner = {.slot.lock = PTHREAD_MUTEX_INITIALIZER, .lone.lock = PTHREAD_MUTEX_INITIALIZER},
+    .profiler.slot.lock = PTHREAD_MUTEX_INITIALIZER,
+};

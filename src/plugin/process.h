@@ -1,0 +1,38 @@
+/* The strangers' libraries of the process: one object with what is kept of each kind. Each part
+ * belongs to the file that it names, which alone touches it. Private to the room. */
+#pragma once
+
+#include "nccl/net.h"
+#include "plugin/plugin.h"
+#include "plugin/tuner_abi.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+enum { TT_NET_NAME_BYTES = 255 };
+
+struct tt_net_candidate {
+    char name[TT_NET_NAME_BYTES]; /* as given; "" for the default name and for a built-in */
+    const ncclNet_v12_t *table;   /* NULL: not loaded */
+    struct tt_library library;
+    int users;
+    bool builtin, disabled; /* disabled: never tried again in this process */
+};
+
+struct tt_plugins {
+    struct { /* net.c */
+        pthread_mutex_t lock;
+        bool listed;
+        int count;
+        struct tt_net_candidate list[NCCL_NET_MAX_PLUGINS];
+    } nets;
+    struct { /* tuner.c */
+        struct tt_plugin_slot slot;
+        struct tt_tuner_lone lone; /* of a version 1 plugin */
+    } tuner;
+    struct { /* profiler.c */
+        struct tt_plugin_slot slot;
+        int mask; /* atomics of the compiler: plugins write it as a plain int */
+    } profiler;
+};
+extern struct tt_plugins tt_plugins; /* process.c */
