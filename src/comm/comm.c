@@ -88,6 +88,7 @@ void tt_comm_free(struct tt_comm *comm)
     if (comm->serves_range) tt_local_unserve();
     tt_topo_plan_free(&comm->topo);
     free(comm->gpu);
+    free(comm->nics);
     if (lived) tt_report_end(comm, aborted ? "Abort COMPLETE" : "Destroy COMPLETE");
     free(comm->name);
     free(comm->net_name);

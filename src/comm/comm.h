@@ -21,6 +21,7 @@ struct tt_plan;
 struct tt_gpu_model;
 struct tt_registry;
 struct tt_peer_reach;
+struct tt_transport_nics;
 struct tt_watch;
 struct tt_shrinks;
 
@@ -62,6 +63,7 @@ struct tt_comm {
     struct tt_transport *transport;       /* owned */
     struct tt_bootstrap *bootstrap;       /* owned */
     struct tt_net *net;                   /* owned */
+    struct tt_transport_nics *nics;       /* owned; NULL: no machine says which device is whose */
     struct tt_proxy *proxy;               /* owned; NULL when no peer needs the network */
     struct tt_peer_reach *peers;          /* owned; nranks */
     const struct tt_comm_record *records; /* borrowed from bootstrap */

@@ -183,6 +183,7 @@ static ncclResult_t connect_peers(struct tt_comm *comm, const struct tt_agreemen
         .peers = comm->peers,
         .bootstrap = comm->bootstrap,
         .net = comm->net,
+        .nics = comm->nics,
         .nchannels = comm->topo.nchannels,
         .slice_bytes = agreed->slice_bytes,
         .allow_direct = !(agreed->flags & TT_RECORD_P2P_OFF),
@@ -207,15 +208,16 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
     struct tt_reach_result reached = {false};
     uint64_t clock = tt_now_nsec();
     ncclResult_t rc = tt_reach_probe(comm, agreed, &reached);
+    bool net = !rc && needs_net(comm, agreed);
     birth->allgathers_sec = lap_sec(&clock);
+    if (!rc) rc = tt_plugins_net(comm, net); /* its devices are part of the machine */
     if (!rc) rc = tt_machine_plan(birth, agreed);
     if (!rc) tt_machine_dump(birth, agreed);
     birth->topo_sec = lap_sec(&clock);
     if (rc) return rc;
     fill_tune(comm, agreed, reached.any_net);
     rc = tt_tune_check();
-    bool net = needs_net(comm, agreed);
-    if (!rc) rc = tt_plugins_open(comm, net);
+    if (!rc) rc = tt_plugins_open(comm);
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
     if (!rc) tuttiHostCrowd(agreed->most_local);

@@ -16,7 +16,9 @@ struct tt_birth { /* one birth under way */
     struct tt_bootstrap_child child; /* salt and parent_ranks; the rest is filled in */
     struct tt_topo_file *machine;    /* owned; NULL: the devices play none */
     struct tt_topo_machine played;   /* of all hosts; its hosts are owned, the rest borrowed */
-    int flat_channels;               /* without a machine */
+    struct tt_topo_file **others;    /* owned; files of other hosts, where they differ */
+    int nothers;
+    int flat_channels; /* without a machine */
     /* seconds, for the log */
     double alloc_sec, bootstrap_sec, allgathers_sec, topo_sec, connections_sec, total_sec;
 };
@@ -36,11 +38,18 @@ void tt_machine_forget(struct tt_birth *birth);
  * Without a machine nothing happens. Errors: as tt_gpu_model_make(). */
 ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants);
 
+/* present.c: the file completed with what takes part on this host, then everybody's files in
+ * birth->played.hosts, where they are NULL. Collective.
+ * Errors: ncclInvalidUsage with file and line; ncclSystemError. */
+ncclResult_t tt_present_share(struct tt_birth *birth, const struct tt_agreement *agreed,
+                              struct tt_topo_host *hosts);
+
 /* dump.c: machine and channels as files, when variables ask this rank for them. */
 void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *agreed);
 
-/* plugins.c: network when some peer needs one, tuner, profiler. */
-ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net);
+/* plugins.c: network, without which it goes on when no peer needs one; tuner and profiler. */
+ncclResult_t tt_plugins_net(struct tt_comm *comm, bool needed);
+ncclResult_t tt_plugins_open(struct tt_comm *comm);
 /* After the transport was made and before it goes: the thread that moves the network. */
 ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net);
 void tt_plugins_stop(struct tt_comm *comm);

@@ -1,10 +1,13 @@
-/* A machine that the devices play (NCCL_TOPO_FILE): its file is read before the meeting; when all
- * ranks read the same, rings and trees come from the search in it. */
+/* Machines that the devices play (NCCL_TOPO_FILE): a file is read before the meeting and completed
+ * after it; when all ranks have one, rings and trees come from the search in them. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/init.h"
+#include "plugin/plugin.h"
+#include "topo/complete.h"
+#include "transport/transport.h"
 #include "tune/gpu_model.h"
 
 #include <stdlib.h>
@@ -32,7 +35,7 @@ ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out)
                 path);
         return ncclSuccess;
     }
-    ncclResult_t rc = tt_topo_file_read(path, &birth->machine);
+    ncclResult_t rc = tt_topo_draft_read(path, &birth->machine);
     if (rc) return rc;
     char *text = tt_topo_file_print(birth->machine);
     if (!text) return tt_fail(ncclSystemError, "machine file %s: out of memory", path);
@@ -62,10 +65,11 @@ static ncclResult_t compare_plans(struct tt_comm *comm, const struct tt_topo_pla
     ncclResult_t rc = tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), all);
     for (int r = 1; r < n && !rc; r++) {
         if (all[r] != all[0]) {
-            rc = tt_fail(ncclInvalidUsage,
-                         "ranks 0 and %d found different rings in one machine file: their NCCL_ "
-                         "variables or configs differ",
-                         r);
+            rc = tt_fail(
+                ncclInvalidUsage,
+                "ranks 0 and %d found different rings in the same machine files: their NCCL_ "
+                "variables or configs differ",
+                r);
         }
     }
     free(all);
@@ -82,6 +86,35 @@ static void report_machine(const struct tt_birth *birth)
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
         tt_info(TT_LOG_GRAPH, "%s", line);
     free(text);
+}
+
+/* With a network plugin the machine's NICs are its devices: edges take those of their channels. */
+static ncclResult_t choose_nics(struct tt_birth *birth)
+{
+    struct tt_comm *comm = birth->comm;
+    int n = comm->member.nranks, rank = comm->member.rank;
+    if (!tt_net_library(comm->net) || comm->topo.layout->nnodes == 1) return ncclSuccess;
+    struct tt_topo_nics *found = tt_calloc(1, sizeof(*found));
+    comm->nics = tt_calloc(1, sizeof(*comm->nics));
+    ncclResult_t rc = ncclSuccess;
+    if (!found || !comm->nics) rc = tt_fail(ncclSystemError, "rank %d: out of memory", rank);
+    if (!rc) rc = tt_topo_machine_nics(&birth->played, rank, found);
+    for (int c = 0; c < TT_MAX_CHANNELS && !rc; c++) {
+        const int *ring = c < comm->topo.nchannels ? tt_topo_ring(&comm->topo, c) : NULL;
+        int at = 0;
+        while (ring && ring[at] != rank) {
+            at++;
+        }
+        comm->nics->next[c] = ring ? ring[(at + 1) % n] : -1;
+        comm->nics->prev[c] = ring ? ring[(at + n - 1) % n] : -1;
+        comm->nics->along[c] = found->ring[c];
+        comm->nics->across[c] = found->tree[c];
+        comm->nics->from[c] = found->own[c];
+        for (int d = 0; d < TT_NIC_DEVICES; d++)
+            comm->nics->toward[d][c] = found->toward[d][c];
+    }
+    free(found);
+    return rc;
 }
 
 /* What the machine's links would cost, for the choice of algorithms. */
@@ -115,8 +148,7 @@ static ncclResult_t play(struct tt_birth *birth, const struct tt_agreement *agre
     if (!hosts) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
     for (int r = comm->member.nranks - 1; r >= 0; r--) {
         int host = agreed->ranks[r].node;
-        hosts[host] = (struct tt_topo_host){.file = birth->machine,
-                                            .hash = tt_record_of(comm, r)->host_id,
+        hosts[host] = (struct tt_topo_host){.hash = tt_record_of(comm, r)->host_id,
                                             .domain = agreed->domain[host]};
     }
     birth->played = (struct tt_topo_machine){
@@ -132,11 +164,16 @@ static ncclResult_t play(struct tt_birth *birth, const struct tt_agreement *agre
                    .net_peer_channels = given(comm->config.nChannelsPerNetPeer),
                    .p2p_peers = given(comm->config.maxP2pPeers)},
     };
-    return ncclSuccess;
+    return tt_present_share(birth, agreed, hosts);
 }
 
 void tt_machine_forget(struct tt_birth *birth)
 {
+    for (int k = 0; k < birth->nothers; k++)
+        tt_topo_file_free(birth->others[k]);
+    free(birth->others);
+    birth->others = NULL;
+    birth->nothers = 0;
     free((void *)(uintptr_t)birth->played.hosts);
     tt_topo_file_free(birth->machine);
     birth->played = (struct tt_topo_machine){0};
@@ -187,16 +224,18 @@ ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *
     struct tt_comm *comm = birth->comm;
     int n = comm->member.nranks;
     ncclResult_t rc = ncclSuccess;
-    if (birth->machine && agreed->same_machine) {
+    if (birth->machine && agreed->any_machine) {
         rc = play(birth, agreed);
         if (!rc) rc = make_plan(birth, agreed);
         if (!rc && comm->topo.layout) rc = start_multicast(birth, agreed);
+        if (!rc && comm->topo.layout) rc = choose_nics(birth);
         if (rc) return rc;
         if (comm->topo.layout) report_machine(birth);
         if (comm->topo.layout) return n > 1 ? model_machine(comm) : ncclSuccess;
     } else if (birth->machine) {
-        tt_info(TT_LOG_INIT | TT_LOG_GRAPH,
-                "NCCL_TOPO_FILE is not the same for all ranks: rings and trees over flat hosts");
+        tt_info(
+            TT_LOG_INIT | TT_LOG_GRAPH,
+            "some ranks have no machine file (NCCL_TOPO_FILE): rings and trees over flat hosts");
     }
     int own = agreed->nchannels < birth->flat_channels ? agreed->nchannels : birth->flat_channels;
     return tt_topo_plan_make(agreed->ranks, n, own, &comm->topo);

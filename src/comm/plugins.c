@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-static ncclResult_t open_net(struct tt_comm *comm, bool needed)
+ncclResult_t tt_plugins_net(struct tt_comm *comm, bool needed)
 {
     struct tt_net_request request = {.member = &comm->member, .traffic_class = -1};
     const char *wish = tt_param_str("NCCL_NET");
@@ -47,11 +47,9 @@ static ncclResult_t open_tuner(struct tt_comm *comm)
     return comm->tune.constants ? tt_machine_model(comm, comm->tune.constants) : ncclSuccess;
 }
 
-ncclResult_t tt_plugins_open(struct tt_comm *comm, bool needs_net)
+ncclResult_t tt_plugins_open(struct tt_comm *comm)
 {
-    ncclResult_t rc = open_net(comm, needs_net);
-    if (rc) return rc;
-    rc = open_tuner(comm);
+    ncclResult_t rc = open_tuner(comm);
     const struct tt_profiler_config watched = {.member = &comm->member,
                                                .nnodes = comm->tune.nnodes,
                                                .net_library = tt_net_library(comm->net)};

@@ -87,6 +87,7 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         .slice_bytes = (uint32_t)comm->tune.slice_bytes,
         .nchannels = comm->tune.nchannels,
         .ctas_least = comm->config.minCTAs,
+        .cc = card.cc_major * 10 + card.cc_minor,
     };
     memcpy(record_out->bus_id, card.bus_id, sizeof(card.bus_id));
     memcpy(record_out->uuid, card.uuid, sizeof(card.uuid));
@@ -207,7 +208,6 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
         if (record->cores < agreed->cores) agreed->cores = record->cores;
         if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
         if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
-        if (record->machine != tt_record_of(comm, 0)->machine) agreed->same_machine = false;
         if (!record->machine) agreed->any_machine = false;
         if (record->ctas_least > agreed->ctas_least) agreed->ctas_least = record->ctas_least;
         if (record->tune != tt_record_of(comm, 0)->tune) agreed->same_tune = false;
@@ -242,7 +242,6 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
                                   .nchannels = first->nchannels,
                                   .cores = first->cores,
                                   .same_tune = first->tune != 0,
-                                  .same_machine = first->machine != 0,
                                   .any_machine = true};
     agreed.ranks = tt_calloc(n, sizeof(*agreed.ranks));
     if (!hosts || !agreed.ranks) {

@@ -35,6 +35,7 @@ struct tt_comm_record {
     uint32_t slice_bytes;
     int32_t nchannels;  /* the most this rank has room for */
     int32_t ctas_least; /* config */
+    int32_t cc;         /* compute capability of the device, times ten */
     uint32_t fabric_clique;
     uint64_t fabric_uuid; /* of the NVLink domain that the device is in; 0: none */
 };
@@ -62,8 +63,7 @@ struct tt_agreement { /* what all ranks derive alike */
     int local_rank, local_ranks;
     bool crowded;
     bool same_tune;             /* all ranks have the same measured figures */
-    bool same_machine;          /* all ranks have read the same machine file */
-    bool any_machine;           /* all ranks have read one */
+    bool any_machine;           /* all ranks have read a machine file */
     int ctas_least;             /* the most that some rank wants at least */
     int *domain;                /* owned; by host: the first host of its NVLink domain */
     int clique_size;            /* ranks of the own NVLink domain; 0: none */

@@ -193,14 +193,34 @@ static void remark_net(struct tt_topo_file *file, const struct tt_xml_node *node
     }
 }
 
-static ncclResult_t check_node(struct tt_topo_file *file, const struct tt_xml_node *node)
+/* What a draft may leave open. */
+static bool comes_later(const struct rule *rule)
+{
+    static const char *const names[] = {"arch", "class", "link_speed", "link_width",
+                                        "dev",  "sm",    "gdr",        "tclass"};
+    bool later = false;
+    for (size_t k = 0; k < TT_LEN(names) && !later; k++)
+        later = strcmp(rule->attr, names[k]) == 0;
+    return later;
+}
+
+static ncclResult_t check_values(const struct tt_topo_file *file, const struct tt_xml_node *node,
+                                 bool draft)
 {
     for (size_t k = 0; k < TT_LEN(rules); k++) {
         if (strcmp(rules[k].element, node->name) != 0) continue;
         const char *value = tt_xml_get(node, rules[k].attr);
-        if (!value && rules[k].required) return missing(file, node, rules[k].attr);
+        bool later = draft && comes_later(&rules[k]);
+        if (!value && rules[k].required && !later) return missing(file, node, rules[k].attr);
         if (value && !value_ok(&rules[k], value)) return bad_value(file, node, &rules[k], value);
     }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_node(struct tt_topo_file *file, const struct tt_xml_node *node)
+{
+    ncclResult_t rc = check_values(file, node, false);
+    if (rc) return rc;
     if (strcmp(node->name, "cpu") == 0) return check_cpu(file, node);
     if (strcmp(node->name, "pci") == 0) remark_pci(file, node);
     if (strcmp(node->name, "net") == 0) remark_net(file, node);
@@ -436,6 +456,22 @@ static ncclResult_t check_root(const struct tt_topo_file *file)
     if (tt_word_int(version, &number) && number == 1) return ncclSuccess;
     return tt_fail(ncclInvalidUsage, "%s:%d: <system> version %.32s is not supported; 1 is",
                    file->name, root->line, version);
+}
+
+static ncclResult_t check_draft(const struct tt_topo_file *file, const struct tt_xml_node *node)
+{
+    ncclResult_t rc = check_values(file, node, true);
+    for (int k = 0; k < node->nchildren && !rc; k++)
+        rc = check_draft(file, node->children[k]);
+    return rc;
+}
+
+ncclResult_t tt_topo_draft_check(struct tt_topo_file *file)
+{
+    ncclResult_t rc = check_root(file);
+    if (rc) return rc;
+    prune(file, file->root);
+    return check_draft(file, file->root);
 }
 
 ncclResult_t tt_topo_file_check(struct tt_topo_file *file)

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 enum { PORTS = 64, IB_MAX_CONNECTIONS = 131072, SOCKET_MAX_CONNECTIONS = 65536 };
 
@@ -76,39 +75,15 @@ static void mask_text(hwloc_const_bitmap_t set, char text[TT_XML_VALUE_BYTES])
     }
 }
 
-/* The first value of a key in /proc/cpuinfo, "" without. */
-static void cpuinfo(const char *key, char value[TT_SYSFS_TEXT])
-{
-    char path[PATH_MAX], line[TT_SYSFS_TEXT];
-    size_t length = strlen(key);
-    value[0] = 0;
-    (void)snprintf(path, sizeof(path), "%s/proc/cpuinfo", tt_sysfs_root());
-    FILE *in = fopen(path, "re");
-    while (in && !value[0] && fgets(line, sizeof(line), in)) {
-        char *colon = strchr(line, ':');
-        bool same = colon && strncmp(line, key, length) == 0 &&
-                    line + length + strspn(line + length, " \t") == colon;
-        if (!same) continue;
-        line[strcspn(line, "\n")] = 0;
-        snprintf(value, TT_SYSFS_TEXT, "%s", colon + 1 + strspn(colon + 1, " "));
-    }
-    if (in) (void)fclose(in);
-}
-
 static void describe_cpu(struct detection *d, struct tt_xml_node *cpu)
 {
-    static const char *const keys[][2] = {
-        {"vendor", "vendor_id"}, {"familyid", "cpu family"}, {"modelid", "model"}};
-    char value[TT_SYSFS_TEXT];
-    struct utsname host;
-    if (uname(&host)) strcpy(host.machine, "x86_64");
-    bool power = strncmp(host.machine, "ppc64", 5) == 0;
-    bool arm = strcmp(host.machine, "aarch64") == 0;
-    set(d, cpu, "arch", "%s", power ? "ppc64" : arm ? "arm64" : host.machine);
-    for (int i = 0; i < 3 && !power && !arm; i++) {
-        cpuinfo(keys[i][1], value);
-        set(d, cpu, keys[i][0], "%s", value[0] ? value : i ? "0" : "unknown");
-    }
+    struct tt_sysfs_cpu here;
+    tt_sysfs_cpu(&here);
+    set(d, cpu, "arch", "%s", here.arch);
+    if (strcmp(here.arch, "ppc64") == 0 || strcmp(here.arch, "arm64") == 0) return;
+    set(d, cpu, "vendor", "%s", here.vendor);
+    set(d, cpu, "familyid", "%s", here.family);
+    set(d, cpu, "modelid", "%s", here.model);
 }
 
 static struct tt_xml_node *add_cpu(struct detection *d, int numa, hwloc_const_bitmap_t cpus)
@@ -145,27 +120,6 @@ static struct tt_xml_node *cpu_of(struct detection *d, int numa)
 
 /* ---- PCI elements ---- */
 
-/* The smaller of what the device and the port above it can do. */
-static void describe_link(struct detection *d, struct tt_xml_node *pci, const char *path)
-{
-    char own[TT_SYSFS_TEXT], above[TT_SYSFS_TEXT], parent[PATH_MAX];
-    snprintf(parent, sizeof(parent), "%s", path);
-    *strrchr(parent, '/') = 0;
-    tt_sysfs_text(path, "max_link_speed", own);
-    tt_sysfs_text(parent, "max_link_speed", above);
-    bool known_own = false, known_above = false;
-    int units = tt_word_link_units(own, &known_own);
-    int units_above = tt_word_link_units(above, &known_above);
-    bool lower = known_above && (!known_own || units_above < units);
-    set(d, pci, "link_speed", "%s", lower ? above : known_own ? own : "");
-    long width = tt_sysfs_number(path, "max_link_width", 0);
-    long width_above = tt_sysfs_number(parent, "max_link_width", 0);
-    if (width > 64 || width < 0) width = 0; /* 255: unknown */
-    if (width_above > 0 && width_above <= 64 && (!width || width_above < width))
-        width = width_above;
-    set(d, pci, "link_width", "%ld", width);
-}
-
 static void describe_pci(struct detection *d, struct tt_xml_node *pci, const char *path)
 {
     static const char *const ids[] = {"vendor", "device", "subsystem_vendor", "subsystem_device"};
@@ -176,7 +130,10 @@ static void describe_pci(struct detection *d, struct tt_xml_node *pci, const cha
         tt_sysfs_text(path, ids[i], text);
         set(d, pci, ids[i], "%s", text[0] ? text : "0x0000");
     }
-    describe_link(d, pci, path);
+    struct tt_sysfs_link link;
+    tt_sysfs_link(path, &link);
+    set(d, pci, "link_speed", "%s", link.speed);
+    set(d, pci, "link_width", "%ld", link.width);
 }
 
 /* Element of a device with all above it; NULL when /sys does not know it. */

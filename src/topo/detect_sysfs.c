@@ -1,11 +1,14 @@
 /* What the kernel says of devices. Reads only; every failure is "unknown". */
 #include "detect_sysfs.h"
 
+#include "words.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 const char *tt_sysfs_root(void)
 {
@@ -95,4 +98,60 @@ void tt_sysfs_each(const char *directory, void (*call)(void *context, const char
         free(names[i]);
     }
     free(names);
+}
+
+/* ---- links and CPUs ---- */
+
+void tt_sysfs_link(const char *path, struct tt_sysfs_link *link)
+{
+    char own[TT_SYSFS_TEXT], above[TT_SYSFS_TEXT], parent[PATH_MAX];
+    snprintf(parent, sizeof(parent), "%s", path);
+    *strrchr(parent, '/') = 0;
+    tt_sysfs_text(path, "max_link_speed", own);
+    tt_sysfs_text(parent, "max_link_speed", above);
+    bool known_own = false, known_above = false;
+    int units = tt_word_link_units(own, &known_own);
+    int units_above = tt_word_link_units(above, &known_above);
+    bool lower = known_above && (!known_own || units_above < units);
+    memcpy(link->speed, lower ? above : own, sizeof(link->speed));
+    if (!lower && !known_own) link->speed[0] = 0;
+    link->width = tt_sysfs_number(path, "max_link_width", 0);
+    long width_above = tt_sysfs_number(parent, "max_link_width", 0);
+    if (link->width > 64 || link->width < 0) link->width = 0; /* 255: unknown */
+    if (width_above > 0 && width_above <= 64 && (!link->width || width_above < link->width))
+        link->width = width_above;
+}
+
+/* The first value of a key in /proc/cpuinfo, "" without. */
+static void cpuinfo(const char *key, char value[TT_SYSFS_TEXT])
+{
+    char path[PATH_MAX], line[TT_SYSFS_TEXT];
+    size_t length = strlen(key);
+    value[0] = 0;
+    (void)snprintf(path, sizeof(path), "%s/proc/cpuinfo", tt_sysfs_root());
+    FILE *in = fopen(path, "re");
+    while (in && !value[0] && fgets(line, sizeof(line), in)) {
+        char *colon = strchr(line, ':');
+        bool same = colon && strncmp(line, key, length) == 0 &&
+                    line + length + strspn(line + length, " \t") == colon;
+        if (!same) continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(value, TT_SYSFS_TEXT, "%s", colon + 1 + strspn(colon + 1, " "));
+    }
+    if (in) (void)fclose(in);
+}
+
+void tt_sysfs_cpu(struct tt_sysfs_cpu *cpu)
+{
+    struct utsname host;
+    if (uname(&host)) strcpy(host.machine, "x86_64");
+    bool power = strncmp(host.machine, "ppc64", 5) == 0;
+    bool arm = strcmp(host.machine, "aarch64") == 0;
+    snprintf(cpu->arch, sizeof(cpu->arch), "%s", power ? "ppc64" : arm ? "arm64" : host.machine);
+    cpuinfo("vendor_id", cpu->vendor);
+    cpuinfo("cpu family", cpu->family);
+    cpuinfo("model", cpu->model);
+    if (!cpu->vendor[0]) strcpy(cpu->vendor, "unknown");
+    if (!cpu->family[0]) strcpy(cpu->family, "0");
+    if (!cpu->model[0]) strcpy(cpu->model, "0");
 }

@@ -26,6 +26,18 @@ bool tt_sysfs_is_pci(const char *path);
 bool tt_sysfs_is_busid(const char *name);
 /* chain_out  some 128 KiB: not for the stack. False when path is no PCI device. */
 bool tt_sysfs_chain(const char *path, struct tt_sysfs_chain *chain_out);
+struct tt_sysfs_link {
+    char speed[TT_SYSFS_TEXT]; /* "16.0 GT/s PCIe"; "" unknown */
+    long width;                /* lanes; 0 unknown */
+};
+/* The smaller of what a PCI device and the port above it can do. */
+void tt_sysfs_link(const char *path, struct tt_sysfs_link *link_out);
+
+struct tt_sysfs_cpu { /* as machine files have it; family and model "0" when unknown */
+    char arch[TT_SYSFS_TEXT], vendor[TT_SYSFS_TEXT], family[TT_SYSFS_TEXT], model[TT_SYSFS_TEXT];
+};
+void tt_sysfs_cpu(struct tt_sysfs_cpu *cpu_out);
+
 /* Call for every name in ROOT/directory, names in order, numbers in them by value. */
 void tt_sysfs_each(const char *directory, void (*call)(void *context, const char *name),
                    void *context);

@@ -1,6 +1,7 @@
 /* Machine files as a whole: read, check, print; and the element order of a running communicator. */
 #include "file.h"
 
+#include "complete.h"
 #include "words.h"
 
 #include "base/error.h"
@@ -25,25 +26,50 @@ uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key)
     return busid;
 }
 
+static ncclResult_t parse(const char *name, const char *text, size_t text_bytes,
+                          struct tt_topo_file **file_out)
+{
+    struct tt_topo_file *file = calloc(1, sizeof(*file));
+    if (!file) return tt_fail(ncclSystemError, "%s: out of memory", name);
+    file->name = strdup(name);
+    ncclResult_t rc = file->name ? tt_xml_parse(name, text, text_bytes, &file->notes, &file->root)
+                                 : tt_fail(ncclSystemError, "%s: out of memory", name);
+    if (rc) {
+        tt_topo_file_free(file);
+    } else {
+        *file_out = file;
+    }
+    return rc;
+}
+
 ncclResult_t tt_topo_file_parse(const char *name, const char *text, size_t text_bytes,
                                 struct tt_topo_file **file_out)
 {
-    struct tt_topo_file *file = calloc(1, sizeof(*file));
-    ncclResult_t rc = ncclSuccess;
-    if (!file) return tt_fail(ncclSystemError, "%s: out of memory", name);
-    file->name = strdup(name);
-    if (!file->name) {
-        rc = tt_fail(ncclSystemError, "%s: out of memory", name);
-        goto out;
+    struct tt_topo_file *file = NULL;
+    ncclResult_t rc = parse(name, text, text_bytes, &file);
+    if (!rc) rc = tt_topo_file_check(file);
+    if (rc) {
+        tt_topo_file_free(file);
+    } else {
+        *file_out = file;
     }
-    rc = tt_xml_parse(name, text, text_bytes, &file->notes, &file->root);
-    if (rc) goto out;
-    rc = tt_topo_file_check(file);
-    if (rc) goto out;
-    *file_out = file;
-    file = NULL;
-out:
-    tt_topo_file_free(file);
+    return rc;
+}
+
+ncclResult_t tt_topo_draft_read(const char *path, struct tt_topo_file **file_out)
+{
+    struct tt_topo_file *file = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    ncclResult_t rc = tt_topo_file_text(path, &text, &bytes);
+    if (!rc) rc = parse(path, text, bytes, &file);
+    if (!rc) rc = tt_topo_draft_check(file);
+    free(text);
+    if (rc) {
+        tt_topo_file_free(file);
+    } else {
+        *file_out = file;
+    }
     return rc;
 }
 

@@ -18,6 +18,9 @@ struct tt_topo_file {
  * Errors: ncclInvalidUsage "NAME:LINE: ...". */
 ncclResult_t tt_topo_file_check(struct tt_topo_file *file);
 
+/* The same without what tt_topo_complete() adds, and without what only whole files can show. */
+ncclResult_t tt_topo_draft_check(struct tt_topo_file *file);
+
 /* Whole content of a file, at most one byte more than a document may have; *text_out is the
  * caller's. Errors: ncclSystemError naming the file. */
 ncclResult_t tt_topo_file_text(const char *path, char **text_out, size_t *bytes_out);

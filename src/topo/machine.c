@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/param.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -440,6 +441,92 @@ ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int r
                                                  .member = unit_at(&join, u).rank};
         rc = tt_topo_graphs_print(&place, graphs_out);
     }
+    join_fini(&join);
+    return rc;
+}
+
+/* ---- NICs of a rank ---- */
+
+/* NIC of a channel: where it begins for its first GPU, where it ends for all others. */
+static int16_t graph_nic(const struct tt_topo_graph *graph, int channel, int rank)
+{
+    if (graph->nchannels == 0 || !graph->inter) return -1;
+    int c = channel % graph->nchannels;
+    bool first = graph->intra[(size_t)c * (size_t)graph->ngpus] == rank;
+    uint64_t net = first ? graph->inter[c].first : graph->inter[c].last;
+    return net == TT_NET_NONE ? -1 : (int16_t)(net & 0xffffffffffffffull);
+}
+
+static const struct tt_topo_node *gpu_number(const struct tt_topo_system *system,
+                                             const struct tt_topo_node *own, int number)
+{
+    const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
+    for (int g = 0; g < gpus->count; g++) {
+        bool here = tt_topo_host(gpus->node[g]) == tt_topo_host(own);
+        if (here && gpus->node[g]->dev_number == number) return gpus->node[g];
+    }
+    return NULL;
+}
+
+/* May the peer's NIC be taken, which then meets its own rail at the other end? */
+static bool reaches(const struct tt_topo_system *system, const struct tt_topo_node *gpu,
+                    const struct tt_topo_node *net)
+{
+    int64_t level = tt_param_int("NCCL_P2P_PXN_LEVEL");
+    if (system->env.cross_nic == 0) return true;
+    if (system->env.pxn_disable || level <= 0) return false;
+    if (level == 1) return tt_topo_path(gpu, net)->type <= TT_WAY_PXN;
+    const struct tt_topo_node *relay = tt_topo_gpu_of(system, net);
+    return relay && tt_topo_path(relay, gpu)->type <= TT_WAY_NVL &&
+           tt_topo_path(relay, net)->type <= TT_WAY_P2C &&
+           tt_topo_gdr_check(system, relay, net, true);
+}
+
+static void fill_messages(const struct tt_topo_system *system, const struct tt_topo_node *gpu,
+                          struct tt_topo_nics *nics)
+{
+    for (int c = 0; c < TT_MAX_CHANNELS; c++) {
+        const struct tt_topo_node *own = tt_topo_net_of(system, gpu, c);
+        nics->own[c] = own ? (int16_t)own->dev_number : -1;
+        for (int d = 0; d < TT_TOPO_DEVICES; d++) {
+            const struct tt_topo_node *peer = gpu_number(system, gpu, d);
+            const struct tt_topo_node *net = peer ? tt_topo_net_of(system, peer, c) : NULL;
+            bool taken = net && net != own && reaches(system, gpu, net);
+            nics->toward[d][c] = taken ? (int16_t)net->dev_number : nics->own[c];
+        }
+    }
+}
+
+ncclResult_t tt_topo_machine_nics(const struct tt_topo_machine *machine, int rank,
+                                  struct tt_topo_nics *nics)
+{
+    struct join join = {0};
+    struct tt_topo_file part = {0};
+    struct tt_topo_system *system = NULL;
+    struct tt_topo_options options;
+    ncclResult_t rc = join_init(&join, machine);
+    int u = rc ? 0 : join.unit_of[machine->ranks[rank].node];
+    if (!rc) rc = take_part(&join, u, &part, &options);
+    if (!rc) rc = tt_topo_system_make(&part, &options, &system);
+    if (!rc) rc = search_unit(&join, u);
+    if (rc) goto out;
+    const int *member = unit_at(&join, u).rank;
+    const struct tt_topo_domain *domain = domain_of(&join, u, rank);
+    int own = 0; /* number in the node */
+    while (member[own] != rank) {
+        own++;
+    }
+    for (int c = 0; c < TT_MAX_CHANNELS; c++) {
+        nics->ring[c] = graph_nic(&domain->graph[TT_GRAPH_RING], c, own);
+        nics->tree[c] = graph_nic(&domain->graph[TT_GRAPH_TREE], c, own);
+    }
+    for (int g = 0; g < system->list[TT_NODE_GPU].count; g++) {
+        const struct tt_topo_node *gpu = system->list[TT_NODE_GPU].node[g];
+        if (gpu->rank == own) fill_messages(system, gpu, nics);
+    }
+out:
+    tt_xml_free(part.root);
+    tt_topo_system_free(system);
     join_fini(&join);
     return rc;
 }

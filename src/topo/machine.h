@@ -37,3 +37,16 @@ ncclResult_t tt_topo_machine_dump(const struct tt_topo_machine *machine, int hos
                                   char **machine_out);
 ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int rank,
                                     char **graphs_out);
+
+enum { TT_TOPO_DEVICES = 64 };
+struct tt_topo_nics { /* network devices (`dev` of the file's NICs) of a rank by channel; -1: none
+                       */
+    int16_t ring[TT_MAX_CHANNELS], tree[TT_MAX_CHANNELS];
+    int16_t own[TT_MAX_CHANNELS]; /* of messages that come from another node */
+    /* of messages to a rank of another node, by the number of its device there */
+    int16_t toward[TT_TOPO_DEVICES][TT_MAX_CHANNELS];
+};
+/* Searches the rank's node anew. Errors: as tt_topo_plan_from_machine().
+ * Source: spec topology, section 4. */
+ncclResult_t tt_topo_machine_nics(const struct tt_topo_machine *machine, int rank,
+                                  struct tt_topo_nics *nics_out);

@@ -213,6 +213,22 @@ static void enlist(struct tt_net_edges *edges, struct net_edge *edge)
     tt_net_ring(edges); /* the proxy connects it */
 }
 
+/* As the machine says, where it says so. */
+static int device_for(const struct tt_transport_config *config, const struct tt_edge_key *key)
+{
+    const struct tt_transport_nics *nics = config->nics;
+    int dev = -1, c = key->channel, number = config->peers[key->peer].device;
+    bool usual = c < TT_NIC_CHANNELS && number >= 0 && number < TT_NIC_DEVICES;
+    if (nics && usual && key->conn == 0) {
+        bool along = key->peer == (key->sending ? nics->next[c] : nics->prev[c]);
+        dev = along ? nics->along[c] : nics->across[c];
+    } else if (nics && usual) {
+        dev = key->sending ? nics->toward[number][c] : nics->from[c];
+    }
+    if (dev >= 0 && dev < config->net->ndevs) return dev;
+    return tt_net_device(config->net, config->member->rank, key->peer, c);
+}
+
 static ncclResult_t net_connect(const struct tt_transport_config *config, void *inbox,
                                 const struct tt_edge_key *key, struct tt_edge **edge_out)
 {
@@ -220,7 +236,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     (void)inbox;
     if (!edge) return tt_fail(ncclSystemError, "edge to rank %d: out of memory", key->peer);
     edge->edge = (struct tt_edge){.ops = &net_ops, .config = config, .key = *key};
-    edge->dev = tt_net_device(config->net, config->member->rank, key->peer, key->channel);
+    edge->dev = device_for(config, key);
     edge->transport = config->transport;
     edge->phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);

@@ -38,17 +38,26 @@ struct tt_peer_reach {
     int device;            /* its device number, for logs */
 };
 
+enum { TT_NIC_CHANNELS = 64, TT_NIC_DEVICES = 64 };
+struct tt_transport_nics { /* which device of the network an edge takes; -1: they take turns */
+    int next[TT_NIC_CHANNELS], prev[TT_NIC_CHANNELS];        /* peers along a channel */
+    int16_t along[TT_NIC_CHANNELS], across[TT_NIC_CHANNELS]; /* to them, and to other peers */
+    int16_t from[TT_NIC_CHANNELS];                           /* messages (conn 1) that come */
+    int16_t toward[TT_NIC_DEVICES][TT_NIC_CHANNELS];         /* by the peer's device number */
+};
+
 struct tt_transport_config {
     struct tt_transport
         *transport; /* set by tt_transport_create(): what the configuration belongs to */
-    const struct tt_member *member;    /* borrowed */
-    const struct tt_peer_reach *peers; /* nranks; borrowed for the transport's life */
-    struct tt_bootstrap *bootstrap;    /* borrowed; carries network handles */
-    struct tt_net *net;                /* borrowed; NULL when no peer needs it */
-    int nchannels;                     /* edges per peer and direction and connection index */
-    size_t slice_bytes;                /* payload of a slot, equal on all ranks */
-    bool allow_direct, allow_shm;      /* NCCL_P2P_DISABLE, NCCL_SHM_DISABLE */
-    bool crowded;                      /* more local ranks than cores */
+    const struct tt_member *member;       /* borrowed */
+    const struct tt_peer_reach *peers;    /* nranks; borrowed for the transport's life */
+    struct tt_bootstrap *bootstrap;       /* borrowed; carries network handles */
+    struct tt_net *net;                   /* borrowed; NULL when no peer needs it */
+    const struct tt_transport_nics *nics; /* borrowed; NULL: devices take turns */
+    int nchannels;                        /* edges per peer and direction and connection index */
+    size_t slice_bytes;                   /* payload of a slot, equal on all ranks */
+    bool allow_direct, allow_shm;         /* NCCL_P2P_DISABLE, NCCL_SHM_DISABLE */
+    bool crowded;                         /* more local ranks than cores */
 };
 
 /* Bytes of control memory that one rank needs (inbox slots of all peers + board cell). Sparse. */

@@ -2,7 +2,8 @@
  * what a host does against the contract of the ABI is an error with a sentence. It is also awkward,
  * within the contract: its table is empty until init, connections and requests are refused at
  * first, and handles of memory are checked. TESTNET_DEVICES: how many devices (default 1, most 4),
- * each on a rail of its own. TESTNET_FAIL=regmr|connect|listen|isend: that function fails. */
+ * each on a rail of its own. TESTNET_PATHS: their directories under /sys, separated by commas.
+ * TESTNET_FAIL=regmr|connect|listen|isend: that function fails. */
 #include "nccl/net.h"
 
 #include <arpa/inet.h>
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -88,12 +90,31 @@ static ncclResult_t test_devices(int *ndev)
     return ncclSuccess;
 }
 
+/* Strings of a plugin stay as they are: written once. */
+static char *path_of(int dev)
+{
+    static char paths[4][256];
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    const char *text = getenv("TESTNET_PATHS");
+    for (int before = 0; text && before < dev; before++) {
+        text = strchr(text, ',');
+        if (text) text++;
+    }
+    if (!text || !*text || *text == ',') return NULL;
+    pthread_mutex_lock(&lock);
+    if (!paths[dev][0])
+        (void)snprintf(paths[dev], sizeof(paths[dev]), "%.*s", (int)strcspn(text, ","), text);
+    pthread_mutex_unlock(&lock);
+    return paths[dev];
+}
+
 static ncclResult_t test_properties(int dev, ncclNetProperties_v12_t *props)
 {
     static char names[4][8] = {"test0", "test1", "test2", "test3"};
     if (dev < 0 || dev > 3) return ncclInvalidArgument;
     memset(props, 0, sizeof(*props));
     props->name = names[dev];
+    props->pciPath = path_of(dev);
     props->guid = (uint64_t)dev;
     props->ptrSupport = NCCL_PTR_HOST;
     props->speed = 10000;
