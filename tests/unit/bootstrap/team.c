@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,4 +88,14 @@ ncclResult_t team_join(struct team_seat *seat, struct tt_member *member,
     seat->report->rc = rc;
     if (rc) snprintf(seat->report->sentence, sizeof(seat->report->sentence), "%s", tt_last_error());
     return rc;
+}
+
+int team_entries(const char *path)
+{
+    int count = 0;
+    DIR *dir = opendir(path);
+    while (dir && readdir(dir))
+        count++;
+    if (dir) closedir(dir);
+    return count;
 }

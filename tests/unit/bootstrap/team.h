@@ -36,6 +36,9 @@ struct team {
 void team_run(struct team *team, enum team_form form, team_body body);
 void team_fini(struct team *team);
 
+/* Entries of a folder of /proc: descriptors or threads that are there now. */
+int team_entries(const char *path);
+
 /* Join with a record that names the rank; fills the report on failure. */
 ncclResult_t team_join(struct team_seat *seat, struct tt_member *member,
                        struct tt_bootstrap **bootstrap_out, const void **records_out);

@@ -7,7 +7,6 @@
 #include "device/device.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,16 +96,6 @@ static void strangers_have_no_effect(void **state)
     }
 }
 
-static int count_entries(const char *path)
-{
-    int count = 0;
-    DIR *dir = opendir(path);
-    while (dir && readdir(dir))
-        count++;
-    if (dir) closedir(dir);
-    return count;
-}
-
 static void nothing_is_left(void **state)
 {
     int fds = 0, threads = 0;
@@ -117,12 +106,12 @@ static void nothing_is_left(void **state)
         assert_int_equal(tt_id_create(&id), ncclSuccess);
         meet(&id, 5);
         if (round == 10) {
-            fds = count_entries("/proc/self/fd");
-            threads = count_entries("/proc/self/task");
+            fds = team_entries("/proc/self/fd");
+            threads = team_entries("/proc/self/task");
         }
     }
-    assert_int_equal(count_entries("/proc/self/fd"), fds);
-    assert_int_equal(count_entries("/proc/self/task"), threads);
+    assert_int_equal(team_entries("/proc/self/fd"), fds);
+    assert_int_equal(team_entries("/proc/self/task"), threads);
 }
 
 /* ---- descriptors ---- */

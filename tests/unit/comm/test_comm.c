@@ -10,7 +10,6 @@
 #include "device/device.h"
 #include "transport/transport.h"
 
-#include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -292,16 +291,6 @@ static void bad_handles(void **state)
     tt_comm_free(comm);
 }
 
-static int count_entries(const char *path)
-{
-    int count = 0;
-    DIR *dir = opendir(path);
-    while (dir && readdir(dir))
-        count++;
-    if (dir) closedir(dir);
-    return count;
-}
-
 static void nothing_is_left(void **state)
 {
     int fds = 0, threads = 0;
@@ -310,12 +299,12 @@ static void nothing_is_left(void **state)
     for (int round = 0; round < 25; round++) {
         run(4, body_birth, ncclSuccess, NULL);
         if (round == 10) {
-            fds = count_entries("/proc/self/fd");
-            threads = count_entries("/proc/self/task");
+            fds = team_entries("/proc/self/fd");
+            threads = team_entries("/proc/self/task");
         }
     }
-    assert_int_equal(count_entries("/proc/self/fd"), fds);
-    assert_int_equal(count_entries("/proc/self/task"), threads);
+    assert_int_equal(team_entries("/proc/self/fd"), fds);
+    assert_int_equal(team_entries("/proc/self/task"), threads);
 }
 
 int main(int argc, char **argv)
