@@ -70,4 +70,6 @@ struct tt_agreement { /* what all ranks derive alike */
     struct tt_topo_rank *ranks; /* owned; free() */
 };
 void tt_agreement_fini(struct tt_agreement *agreed);
+/* Derive it from the records; local. Set only on success, tt_agreement_fini() frees. Errors:
+ * ncclSystemError (out of memory). */
 ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *agreement_out);

@@ -45,6 +45,7 @@ struct tt_fold_job {
     bool post;
     bool stream; /* the operation as a whole exceeds the cache: stores go around it */
 };
+/* Run it. Any thread; blocks for as long as the bytes take. */
 void tt_fold_run(const struct tt_fold_job *job);
 
 /* Copy with the instruction mix that suits the size; `stream` as above. */

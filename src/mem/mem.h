@@ -12,6 +12,8 @@
 struct tt_member;
 struct tt_registry; /* opaque; any thread */
 
+/* Make a communicator's registry, known to the process from now on; `member` is borrowed until
+ * tt_registry_destroy(). Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_registry_create(const struct tt_member *member, struct tt_registry **registry_out);
 /* Frees what is left. Accepts NULL. */
 void tt_registry_destroy(struct tt_registry *registry);
@@ -43,4 +45,5 @@ void tt_registry_window_add(struct tt_registry *registry, struct tt_window *wind
 struct tt_window *tt_registry_window(struct tt_registry *registry, ncclWindow_t handle);
 /* Any registry's live window of that handle, or NULL. */
 struct tt_window *tt_window_find(ncclWindow_t handle);
+/* Forget and free the window. */
 void tt_registry_window_remove(struct tt_registry *registry, struct tt_window *window);

@@ -25,7 +25,12 @@ struct tt_task { /* one checked call */
     bool logged; /* somebody reads the log lines of operations */
 };
 
+/* Make the plan of a communicator that was allocated (not yet ready: its state is asked before).
+ * *plan_out  the caller's; comm is borrowed and must outlive it
+ * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
+/* Free it; a group in the background is waited for. The communicator's works are done and its
+ * transport still lives. Accepts NULL. */
 void tt_plan_destroy(struct tt_plan *plan);
 
 /* NCCL_CHECK_POINTERS or NCCL_CHECK_MODE asks for a look at every pointer. */
@@ -70,9 +75,16 @@ bool tt_plan_busy(struct tt_plan *plan);
 /* Wait for that group. */
 void tt_plan_settle(struct tt_plan *plan);
 
+/* Open a group of the calling thread, or one more inside it. Errors: ncclSystemError (memory). */
 ncclResult_t tt_group_start(void);
+/* Close the innermost; the outermost runs what was collected: jobs may block, operations do not.
+ * ncclInProgress: non-blocking communicators, the group goes on in the background. Errors:
+ * ncclInvalidUsage when none is open, else the first failure of a call, job or launch. */
 ncclResult_t tt_group_end(void);
+/* The same, but operations are only predicted: info->estimatedTime in microseconds, untouched when
+ * nothing is known. `info` may be NULL: then it is tt_group_end(). */
 ncclResult_t tt_group_simulate(ncclSimInfo_t *info);
+/* Groups open in the calling thread, one inside the other. */
 int tt_group_depth(void);
 /* Queue the job, or run it when no group is open. Takes ownership. Returns what the API call
  * returns. */
@@ -80,8 +92,11 @@ ncclResult_t tt_group_job(struct tt_job *job);
 /* A call inside a group failed: GroupEnd will return it (the latest wins) and drop everything. */
 ncclResult_t tt_group_error(ncclResult_t rc);
 
-/* User operators. */
+/* User operators: a scalar times each input, then the sum. One thread at a time per communicator.
+ * scalar  one element of `type`; copied now (host) or read when operations run (device)
+ * Errors: ncclInternalError for a type without size, ncclSystemError (out of memory). */
 ncclResult_t tt_redop_create(struct tt_comm *comm, const void *scalar, ncclDataType_t type,
                              ncclScalarResidence_t residence, ncclRedOp_t *op_out);
+/* Calls that were made with it keep their copy. Errors: ncclInvalidArgument when it is unknown. */
 ncclResult_t tt_redop_destroy(struct tt_comm *comm, ncclRedOp_t op);
 bool tt_redop_known(const struct tt_comm *comm, ncclRedOp_t op);

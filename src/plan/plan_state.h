@@ -147,6 +147,7 @@ ncclResult_t tt_program_get(struct tt_plan *plan, const struct tt_tune_choice *c
                             enum tt_func func, int root, int channel,
                             const struct tt_program **program_out);
 void tt_program_cache_fini(struct tt_plan *plan);
+/* The program of one rank alone: IN to OUT, with the pre- and post-operation. */
 void tt_program_local_init(struct tt_program *program);
 
 /* ---- bind.c ---- */

@@ -190,6 +190,7 @@ struct tt_geometry {
  * multiples of it. */
 void tt_geometry_init(struct tt_geometry *geometry, const struct tt_program *program, size_t count,
                       struct tt_extent part, size_t chunk_limit, size_t grain);
+/* Where that chunk lies in IN and OUT, from their starts; empty beyond the part's end. */
 struct tt_extent tt_geometry_extent(const struct tt_geometry *geometry, uint32_t pass, int chunk);
 
 /* ---- making programs ---- */

@@ -68,7 +68,9 @@ struct tt_inbox_layout {
     size_t bytes;      /* all of it */
 };
 
+/* The same on all ranks for the same numbers. */
 struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_bytes);
+/* Parts of an inbox as it is mapped here. */
 struct tt_board *tt_inbox_board(void *inbox);
 /* Ring number of messages from `peer` in anybody's inbox. */
 size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn);

@@ -154,6 +154,7 @@ static inline size_t tt_shot_op_limit(int nranks)
 }
 /* Flatten the program of a work with one cursor into work->shot; false when it is none. */
 bool tt_shot_compile(struct tt_work *work);
+/* Go on with the list until it ends or a slot is missing. */
 enum tt_run tt_shot_run(struct tt_work *work);
 
 /* Words of a mask over the sources of one move. */
@@ -163,8 +164,7 @@ static inline size_t tt_mask_words(int nranks)
 }
 
 /* One MOVE: begin sets it up at pc, advance goes to the next rank of a walk (false: no more), step
- * moves the next slice. WAIT and PROGRESS as above; DONE
- * when the whole move is over. */
+ * moves the next slice. WAIT and PROGRESS as above; DONE when the whole move is over. */
 void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn);
 bool tt_move_advance(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn);
 enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor,

@@ -13,12 +13,12 @@
 /* dst = a op b; dst may be a or b exactly. Any alignment. */
 typedef void (*tt_fold_pair_fn)(void *dst, const void *a, const void *b, size_t count);
 
-/* One element type. Narrow floats have widen and narrow: they are folded as fp32. */
 struct tt_fold;
 
 /* One element of the fold's type: what PreMulSum and Avg multiply by. */
 const void *tt_fold_scalar(const struct tt_fold *fold);
 
+/* One element type. Narrow floats have widen and narrow: they are folded as fp32. */
 struct tt_fold_type {
     size_t elem_bytes;
     tt_fold_pair_fn pair[TT_FOLD_OPS]; /* in the accumulator's type */
