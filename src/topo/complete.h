@@ -27,8 +27,10 @@ struct tt_topo_present { /* what takes part on this host; all borrowed */
     int nnics;
 };
 
-/* Read a file of which attributes, GPUs and NICs may be missing. Errors: as tt_topo_file_read(),
- * but for what tt_topo_complete() adds. */
+/* Read a file of which attributes, GPUs and NICs may be missing. Errors: as tt_topo_file_parse()
+ * and tt_topo_file_read(), but for what tt_topo_complete() adds. */
+ncclResult_t tt_topo_draft_parse(const char *name, const char *text, size_t text_bytes,
+                                 struct tt_topo_file **file_out);
 ncclResult_t tt_topo_draft_read(const char *path, struct tt_topo_file **file_out);
 
 /* Add devices and NICs that the file does not have, below the PCI elements that /sys knows; fill

@@ -56,20 +56,27 @@ ncclResult_t tt_topo_file_parse(const char *name, const char *text, size_t text_
     return rc;
 }
 
-ncclResult_t tt_topo_draft_read(const char *path, struct tt_topo_file **file_out)
+ncclResult_t tt_topo_draft_parse(const char *name, const char *text, size_t text_bytes,
+                                 struct tt_topo_file **file_out)
 {
     struct tt_topo_file *file = NULL;
-    char *text = NULL;
-    size_t bytes = 0;
-    ncclResult_t rc = tt_topo_file_text(path, &text, &bytes);
-    if (!rc) rc = parse(path, text, bytes, &file);
+    ncclResult_t rc = parse(name, text, text_bytes, &file);
     if (!rc) rc = tt_topo_draft_check(file);
-    free(text);
     if (rc) {
         tt_topo_file_free(file);
     } else {
         *file_out = file;
     }
+    return rc;
+}
+
+ncclResult_t tt_topo_draft_read(const char *path, struct tt_topo_file **file_out)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    ncclResult_t rc = tt_topo_file_text(path, &text, &bytes);
+    if (!rc) rc = tt_topo_draft_parse(path, text, bytes, file_out);
+    free(text);
     return rc;
 }
 

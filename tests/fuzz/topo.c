@@ -4,6 +4,8 @@
 
 #include "fuzz/target.h"
 
+#include "topo/complete.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,11 +67,34 @@ static void search(const struct tt_topo_file *file)
     tt_topo_domains_free(domains, ndomains);
 }
 
+/* The same bytes as a draft: what is completed prints, and reads as a whole file. */
+static void complete(const uint8_t *bytes, size_t count)
+{
+    static const struct tt_topo_device devices[] = {{"ff00:01:00.0", 0, 90},
+                                                    {"0000:06:00.0", 1, 80}};
+    static const struct tt_topo_nic nics[] = {
+        {.name = "mlx5_0", .path = "/sys/0000:01:00.1", .mbps = 100000, .rail = -1, .plane = -1},
+        {.name = "new", .number = 1, .guid = 7, .rail = 1, .plane = 2},
+    };
+    struct tt_topo_present present = {devices, 2, count % 2 ? nics : NULL, 2};
+    struct tt_topo_file *file = NULL, *again = NULL;
+    if (tt_topo_draft_parse("draft", (const char *)bytes, count, &file)) return;
+    if (tt_topo_complete(file, &present) == ncclSuccess) {
+        char *text = tt_topo_file_print(file);
+        if (!text || tt_topo_file_parse("again", text, strlen(text), &again)) abort();
+        free(text);
+        search(again);
+    }
+    tt_topo_file_free(again);
+    tt_topo_file_free(file);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     struct tt_topo_file *file = NULL;
     struct tt_topo_system *system = NULL;
     static const struct tt_topo_options options = {0};
+    complete(bytes, count);
     if (tt_topo_file_parse("fuzz", (const char *)bytes, count, &file)) return 0;
     char *text = tt_topo_file_print(file);
     struct tt_topo_file *again = NULL;
