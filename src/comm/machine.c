@@ -219,24 +219,32 @@ static ncclResult_t start_multicast(struct tt_birth *birth, const struct tt_agre
     return make_plan(birth, agreed);
 }
 
+/* All that follows from the machines; without a layout they do not describe the devices. */
+static ncclResult_t use_machines(struct tt_birth *birth, const struct tt_agreement *agreed)
+{
+    struct tt_comm *comm = birth->comm;
+    ncclResult_t rc = play(birth, agreed);
+    if (!rc) rc = make_plan(birth, agreed);
+    if (rc || !comm->topo.layout) return rc;
+    rc = start_multicast(birth, agreed);
+    if (rc || !comm->topo.layout) return rc;
+    rc = choose_nics(birth);
+    if (rc) return rc;
+    report_machine(birth);
+    return comm->member.nranks > 1 ? model_machine(comm) : ncclSuccess;
+}
+
 ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed)
 {
     struct tt_comm *comm = birth->comm;
-    int n = comm->member.nranks;
-    ncclResult_t rc = ncclSuccess;
     if (birth->machine && agreed->any_machine) {
-        rc = play(birth, agreed);
-        if (!rc) rc = make_plan(birth, agreed);
-        if (!rc && comm->topo.layout) rc = start_multicast(birth, agreed);
-        if (!rc && comm->topo.layout) rc = choose_nics(birth);
-        if (rc) return rc;
-        if (comm->topo.layout) report_machine(birth);
-        if (comm->topo.layout) return n > 1 ? model_machine(comm) : ncclSuccess;
+        ncclResult_t rc = use_machines(birth, agreed);
+        if (rc || comm->topo.layout) return rc;
     } else if (birth->machine) {
         tt_info(
             TT_LOG_INIT | TT_LOG_GRAPH,
             "some ranks have no machine file (NCCL_TOPO_FILE): rings and trees over flat hosts");
     }
     int own = agreed->nchannels < birth->flat_channels ? agreed->nchannels : birth->flat_channels;
-    return tt_topo_plan_make(agreed->ranks, n, own, &comm->topo);
+    return tt_topo_plan_make(agreed->ranks, comm->member.nranks, own, &comm->topo);
 }

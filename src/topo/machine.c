@@ -448,13 +448,13 @@ ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int r
 /* ---- NICs of a rank ---- */
 
 /* NIC of a channel: where it begins for its first GPU, where it ends for all others. */
-static int16_t graph_nic(const struct tt_topo_graph *graph, int channel, int rank)
+static int graph_nic(const struct tt_topo_graph *graph, int channel, int rank)
 {
     if (graph->nchannels == 0 || !graph->inter) return -1;
     int c = channel % graph->nchannels;
     bool first = graph->intra[(size_t)c * (size_t)graph->ngpus] == rank;
     uint64_t net = first ? graph->inter[c].first : graph->inter[c].last;
-    return net == TT_NET_NONE ? -1 : (int16_t)(net & 0xffffffffffffffull);
+    return net == TT_NET_NONE ? -1 : (int)(net & 0xffffffffffffffull);
 }
 
 static const struct tt_topo_node *gpu_number(const struct tt_topo_system *system,
@@ -487,12 +487,12 @@ static void fill_messages(const struct tt_topo_system *system, const struct tt_t
 {
     for (int c = 0; c < TT_MAX_CHANNELS; c++) {
         const struct tt_topo_node *own = tt_topo_net_of(system, gpu, c);
-        nics->own[c] = own ? (int16_t)own->dev_number : -1;
+        nics->own[c] = own ? (int)own->dev_number : -1;
         for (int d = 0; d < TT_TOPO_DEVICES; d++) {
             const struct tt_topo_node *peer = gpu_number(system, gpu, d);
             const struct tt_topo_node *net = peer ? tt_topo_net_of(system, peer, c) : NULL;
             bool taken = net && net != own && reaches(system, gpu, net);
-            nics->toward[d][c] = taken ? (int16_t)net->dev_number : nics->own[c];
+            nics->toward[d][c] = taken ? (int)net->dev_number : nics->own[c];
         }
     }
 }

@@ -41,10 +41,10 @@ ncclResult_t tt_topo_machine_graphs(const struct tt_topo_machine *machine, int r
 enum { TT_TOPO_DEVICES = 64 };
 struct tt_topo_nics { /* network devices (`dev` of the file's NICs) of a rank by channel; -1: none
                        */
-    int16_t ring[TT_MAX_CHANNELS], tree[TT_MAX_CHANNELS];
-    int16_t own[TT_MAX_CHANNELS]; /* of messages that come from another node */
+    int ring[TT_MAX_CHANNELS], tree[TT_MAX_CHANNELS];
+    int own[TT_MAX_CHANNELS]; /* of messages that come from another node */
     /* of messages to a rank of another node, by the number of its device there */
-    int16_t toward[TT_TOPO_DEVICES][TT_MAX_CHANNELS];
+    int toward[TT_TOPO_DEVICES][TT_MAX_CHANNELS];
 };
 /* Searches the rank's node anew. Errors: as tt_topo_plan_from_machine().
  * Source: spec topology, section 4. */

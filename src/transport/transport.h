@@ -40,10 +40,10 @@ struct tt_peer_reach {
 
 enum { TT_NIC_CHANNELS = 64, TT_NIC_DEVICES = 64 };
 struct tt_transport_nics { /* which device of the network an edge takes; -1: they take turns */
-    int next[TT_NIC_CHANNELS], prev[TT_NIC_CHANNELS];        /* peers along a channel */
-    int16_t along[TT_NIC_CHANNELS], across[TT_NIC_CHANNELS]; /* to them, and to other peers */
-    int16_t from[TT_NIC_CHANNELS];                           /* messages (conn 1) that come */
-    int16_t toward[TT_NIC_DEVICES][TT_NIC_CHANNELS];         /* by the peer's device number */
+    int next[TT_NIC_CHANNELS], prev[TT_NIC_CHANNELS];    /* peers along a channel */
+    int along[TT_NIC_CHANNELS], across[TT_NIC_CHANNELS]; /* to them, and to other peers */
+    int from[TT_NIC_CHANNELS];                           /* messages (conn 1) that come */
+    int toward[TT_NIC_DEVICES][TT_NIC_CHANNELS];         /* by the peer's device number */
 };
 
 struct tt_transport_config {
