@@ -124,7 +124,7 @@ static void close_all(void)
 {
     while (the_service.conns)
         tt_conn_close(the_service.conns);
-    bury();
+    if (!the_service.quit) bury(); /* else members that outlive the thread still look at theirs */
     while (the_service.listeners)
         tt_service_unlisten(the_service.listeners);
     the_service.main_listener = NULL;
@@ -147,7 +147,7 @@ static void *service_main(void *arg)
         tt_service_lock();
         for (int i = 0; i < n && !the_service.quit; i++)
             serve_event(&events[i]);
-        bury();
+        if (!the_service.quit) bury();
     }
     close_all();
     the_service.state = TT_SERVICE_ENDED;
