@@ -4,7 +4,7 @@ by a renderer (librsvg): no two texts touch, none is left of, right of, above or
 stays in it, others stay out of all boxes, and no line runs through any. Every promise is then broken on purpose and must be
 missed. Exit 77 (skipped) where the renderer is not installed. The invariant: the pictures hold no groups and no transforms,
 so that boxes and lines can be read off as they stand."""
-import ctypes, glob, os, re, subprocess, sys
+import ctypes, glob, os, re, subprocess, sys, tempfile
 import xml.etree.ElementTree as ET
 
 TUTTI, MACHINES = sys.argv[1], sys.argv[2]
@@ -215,6 +215,17 @@ def main():
         for command in commands:
             faults += check(renderer, f"{name} {command}", draw(command[0], machine, *command[1:]),
                             command == ["show"])
+            count += 1
+    with tempfile.TemporaryDirectory() as folder:  # the largest numbers that files may hold, an odd name
+        path = os.path.join(folder, "a & <b> " + "long " * 30 + ".xml")
+        text = open(os.path.join(MACHINES, "c08-gb200-tray.xml")).read()
+        for small, large in (('speed="400000"', 'speed="2147483647"'), ('count="18"', 'count="1024"'), ('sm="100"', 'sm="9999"'),
+                             ('bw="44712"', 'bw="447121234"'), ('dev="3" name', 'dev="1234567" name'), ('numaid="1"', 'numaid="1234567"')):
+            text = text.replace(small, large)
+        with open(path, "w") as file:
+            file.write(text)
+        for command in ("show", "search"):
+            faults += check(renderer, f"large numbers, {command}", draw(command, path), True)
             count += 1
     sample = draw("show", os.path.join(MACHINES, "c06-dgxh100.xml"))
     faults += list(broken(renderer, sample))

@@ -136,10 +136,13 @@ void picture_print(const struct picture *picture, const struct picture_text *whe
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
+    size_t length = strlen(text);
+    int size = where->size;
+    if (where->most && length > where->most) size = size * (int)where->most / (int)length;
     (void)fprintf(picture->out,
                   "<text x=\"%.1f\" y=\"%.1f\" font-size=\"%d\" text-anchor=\"%s\" "
                   "fill=\"%s\"%s>",
-                  where->x, where->y, where->size, where->anchor ? where->anchor : "middle",
+                  where->x, where->y, size > 1 ? size : 1, where->anchor ? where->anchor : "middle",
                   where->colour ? where->colour : "#1f2937",
                   where->bold ? " font-weight=\"bold\"" : "");
     put_escaped(picture->out, text);

@@ -54,6 +54,7 @@ struct picture_text {
     int size;
     const char *anchor, *colour;
     bool bold;
+    size_t most; /* characters that fit; longer texts are set smaller; 0: any */
 };
 void picture_print(const struct picture *picture, const struct picture_text *where,
                    const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -84,8 +84,12 @@ static void put_link(const struct picture *picture, int k)
                   "stroke-width=\"%.1f\"/>\n",
                   start, from, bend, below.x, below.y,
                   thickness(node->up_bw < BOX_NO_LINK ? node->up_bw : 0));
-    const struct picture_text number = {
-        .x = below.x + 5, .y = below.y - 6, .size = 11, .anchor = "start", .colour = "#6b7280"};
+    const struct picture_text number = {.x = below.x + 5,
+                                        .y = below.y - 6,
+                                        .size = 11,
+                                        .anchor = "start",
+                                        .colour = "#6b7280",
+                                        .most = 5};
     if (node->up_bw < BOX_NO_LINK) picture_print(picture, &number, "%.4g", node->up_bw);
 }
 
@@ -145,7 +149,8 @@ static void put_switch(const struct picture *picture)
                                             .y = picture->y_device + DEVICE_HEIGHT + 36,
                                             .size = 11,
                                             .anchor = "start",
-                                            .colour = "#15803d"};
+                                            .colour = "#15803d",
+                                            .most = 6};
         (void)fprintf(picture->out,
                       "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#22c55e\" stroke-width=\"%.1f\"/>\n", x,
                       picture->y_device + DEVICE_HEIGHT, y, thickness(node->nvlink));
@@ -209,9 +214,11 @@ static void name_cpu(const struct picture *picture, const struct frame *frame, i
     const struct box *box = picture->box;
     const char *vendor = box_text(box, "cpus", index, "vendor");
     const char *model = box_text(box, "cpus", index, "model");
-    struct picture_text text = {.x = frame->x, .y = frame->y + 18, .size = 13, .bold = true};
+    struct picture_text text = {
+        .x = frame->x, .y = frame->y + 18, .size = 13, .bold = true, .most = 7};
     picture_print(picture, &text, "CPU %d", index);
-    text = (struct picture_text){.x = frame->x, .y = frame->y + 34, .size = 11};
+    text = (struct picture_text){
+        .x = frame->x, .y = frame->y + 34, .size = 11, .most = (size_t)(frame->width / 7.3)};
     int host = box_int(box, "cpus", index, "host");
     const char *words = *model ? model : vendor;
     if (!*words) words = box_text(box, "cpus", index, "arch");
@@ -229,9 +236,10 @@ static void name_gpu(const struct picture *picture, const struct frame *frame,
                      const struct box_node *node)
 {
     const struct box *box = picture->box;
-    struct picture_text text = {.x = frame->x, .y = frame->y + 20, .size = 13, .bold = true};
+    struct picture_text text = {
+        .x = frame->x, .y = frame->y + 20, .size = 13, .bold = true, .most = 7};
     picture_print(picture, &text, "GPU %d", node->gpu);
-    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11};
+    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11, .most = 10};
     if (node->c2c > 0) {
         picture_print(picture, &text, "C2C %.4g", node->c2c);
     } else {
@@ -242,9 +250,10 @@ static void name_gpu(const struct picture *picture, const struct frame *frame,
 static void name_net(const struct picture *picture, const struct frame *frame, int index)
 {
     const struct box *box = picture->box;
-    struct picture_text text = {.x = frame->x, .y = frame->y + 20, .size = 13, .bold = true};
+    struct picture_text text = {
+        .x = frame->x, .y = frame->y + 20, .size = 13, .bold = true, .most = 7};
     picture_print(picture, &text, "NET %d", box_int(box, "nets", index, "dev"));
-    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11};
+    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11, .most = 10};
     picture_print(picture, &text, "%.4g GB/s", box_real(box, "nets", index, "bw"));
 }
 
@@ -252,7 +261,7 @@ static void put_node(const struct picture *picture, int k)
 {
     const struct box_node *node = &picture->box->node[k];
     struct frame frame = frame_of(picture, k);
-    struct picture_text text = {.x = frame.x, .y = frame.y + 15, .size = 11};
+    struct picture_text text = {.x = frame.x, .y = frame.y + 15, .size = 11, .most = 7};
     put_frame(picture, &frame, &looks[node->kind]);
     switch (node->kind) {
     case BOX_CPU: name_cpu(picture, &frame, node->index); break;

@@ -20,7 +20,7 @@ struct matrix {
 
 static void put_cell(const struct matrix *matrix, double x, double y, int way, double bw)
 {
-    const struct picture_text text = {.x = x, .y = y + 14, .size = 11};
+    const struct picture_text text = {.x = x, .y = y + 14, .size = 11, .most = 9};
     (void)fprintf(matrix->picture->out,
                   "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"3\" fill=\"%s\"/>\n",
                   x - CELL_WIDTH / 2.0, y, (int)CELL_WIDTH, (int)CELL_HEIGHT, fills[way]);
