@@ -4,6 +4,8 @@
 
 #include "bitset.h"
 
+#include "base/mem.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,13 +33,14 @@ struct host_tag { /* of a grain: what begins (or ends) there */
 };
 
 struct host_arena {
-    pthread_mutex_t lock;
-    char *base;
+    /* what a look-up reads, in one line: a copy has just swept the cache, and does two */
+    _Alignas(TT_LINE_BYTES) char *base;
     size_t bytes, grain, limit; /* limit: grains */
-    unsigned shift;             /* grain: a power of two */
-    _Atomic size_t used_bytes;  /* here, and what was charged */
-    size_t warm, warm_most;     /* grains: free ones that hold pages; how many are kept */
     struct host_tag *tags;      /* owned; one per grain, sparse */
+    unsigned shift;             /* grain: a power of two */
+    _Alignas(TT_LINE_BYTES) pthread_mutex_t lock;
+    _Atomic size_t used_bytes; /* here, and what was charged */
+    size_t warm, warm_most;    /* grains: free ones that hold pages; how many are kept */
     struct host_bitset starts;
     uint32_t rows;
     uint8_t columns[HOST_BIN_ROWS];

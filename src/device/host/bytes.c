@@ -17,7 +17,7 @@
 enum {
     SAMPLES = 8,            /* of each way in a lesson */
     TRIAL = 256,            /* copies from trial to trial; a power of two */
-    TRIAL_LARGE = 16,       /* the same of large ones: few are made, and luck counts for more */
+    TRIAL_LARGE = 16,       /* the same of large ones, also a power of two: luck counts for more */
     SELDOM = 8,             /* of the trials that a slow way would have, it gets one */
     SPREAD_BYTES = 8 << 20, /* from here on the ways of a lesson take turns */
     TRIAL_COPIES = 2,       /* the first one pays for how the other ways left the caches */
@@ -107,7 +107,7 @@ void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
         return;
     }
     uint32_t interval = bytes < SPREAD_BYTES ? TRIAL : TRIAL_LARGE;
-    if (turn % interval < TRIAL_COPIES) {
+    if ((turn & (interval - 1)) < TRIAL_COPIES) {
         measure(lesson, candidate(lesson, turn / interval), dst, src, bytes);
         conclude(lesson);
         return;

@@ -117,10 +117,17 @@ static void reserve(void)
     memory->ndevices = 0;
 }
 
+static void reserve_once(void)
+{
+    reserve();
+    atomic_store_explicit(&tt_host.memory.reserved, true, memory_order_release);
+}
+
 static bool ready(void)
 {
     if (host_forked()) return false;
-    pthread_once(&tt_host.memory.once, reserve);
+    if (!atomic_load_explicit(&tt_host.memory.reserved, memory_order_acquire))
+        pthread_once(&tt_host.memory.once, reserve_once);
     return tt_host.memory.range.base != NULL;
 }
 

@@ -41,12 +41,13 @@ struct host_leavers { /* leaving.c */
 };
 
 struct host_memory { /* memory.c: one range of addresses backs all device memory */
-    pthread_once_t once;
+    struct tt_range range;
+    char *devices_base;
+    struct host_arena *devices; /* owned; by device number */
     int ndevices;
     unsigned shift;
-    char *devices_base;
-    struct tt_range range;
-    struct host_arena *devices; /* owned; by device number */
+    _Atomic bool reserved; /* it was tried; without success range.base is NULL */
+    pthread_once_t once;
     struct host_arena control, host;
     struct host_leavers leavers; /* of the arena `host` */
 };
@@ -184,10 +185,12 @@ struct host_copies {   /* bytes*.c */
 };
 
 struct tt_host {
-    _Atomic bool is_child; /* devices.c sets it, everybody asks host_forked() */
-    struct host_devices devices;
-    struct host_memory memory;
+    /* A line for what finds a stream, one for what finds memory: each more costs a copy of 16 KiB,
+     * which sweeps the first cache, some 4 ns. */
+    _Alignas(TT_LINE_BYTES) _Atomic bool is_child; /* devices.c sets it; ask host_forked() */
     struct host_streams streams;
+    struct host_memory memory; /* begins a line */
+    struct host_devices devices;
     struct host_slab events; /* event.c */
     struct host_slab chunks; /* queue.c: pieces of queues */
     struct host_captures captures;

@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 struct host_slab {
-    pthread_mutex_t lock;
     char *_Atomic base;  /* set once */
     size_t object_bytes; /* a power of two; set before base */
     _Atomic size_t made; /* objects that were ever handed out */
+    pthread_mutex_t lock;
     uint32_t *free_list; /* owned */
     size_t nfree;
 };
