@@ -74,6 +74,10 @@ ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_boo
  * is freed when all ranks have left, or 1 s after an error. */
 void tt_bootstrap_entrust(struct tt_bootstrap *bootstrap, void *memory, size_t bytes);
 
+/* The communicator is complete: until now all exchanges together had the time-out of its init, from
+ * now on each has it for itself. */
+void tt_bootstrap_settle(struct tt_bootstrap *bootstrap);
+
 /* Goodbye to the peers and free. Accepts NULL, half-built. Never blocks longer than 1 s. */
 void tt_bootstrap_leave(struct tt_bootstrap *bootstrap);
 

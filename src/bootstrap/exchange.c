@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define UP_HEADER_BYTES 12
+#define VERDICT_NSEC 10000000000ull /* who keeps it waiting is known long before */
 #define DOWN_HEADER_BYTES 8
 #define MESSAGE_HEADER_BYTES 12
 
@@ -35,7 +36,7 @@ static bool collect(struct tt_bootstrap *b, unsigned char *to)
     to += x->bytes;
     for (int i = 0; i < b->nbranches; i++) {
         struct tt_branch *branch = &b->branches[i];
-        int size = tt_tree_size(TT_ARITY * b->rank + 1 + i, b->nranks);
+        int size = tt_shape_size(&b->shape, branch->rank);
         bool same = branch->up_bytes == (size_t)size * x->bytes;
         if (same && branch->up_bytes) memcpy(to, branch->up, branch->up_bytes);
         to += branch->up_bytes;
@@ -76,7 +77,7 @@ static void complete_table(struct tt_bootstrap *b, const unsigned char *preorder
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
         return;
     }
-    tt_tree_order(0, b->nranks, order);
+    tt_shape_order(&b->shape, 0, order);
     for (int i = 0; i < b->nranks && x->bytes; i++) {
         memcpy(x->table + (size_t)order[i] * x->bytes, preorder + (size_t)i * x->bytes, x->bytes);
     }
@@ -181,7 +182,7 @@ static ncclResult_t overdue(struct tt_bootstrap *b)
     for (int i = 0; i < b->nbranches && used < sizeof(list) - 16; i++) {
         if (b->branches[i].up) continue;
         used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d", used ? ", " : "",
-                                 TT_ARITY * b->rank + 1 + i);
+                                 b->branches[i].rank);
     }
     tt_tree_fail(b, b->rank, ncclTimeout,
                  "exchange %llu was not complete within %lld s; rank %d waits for %s%s",
@@ -196,16 +197,24 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
     ncclResult_t rc = usable(b);
     if (rc) return rc;
     if (x->entered) return tt_fail(ncclInvalidUsage, "two exchanges of one communicator at once");
-    uint64_t deadline =
-        b->timeout_sec > 0 ? tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull : 0;
+    uint64_t deadline = b->deadline_nsec;
+    if (!deadline && b->timeout_sec > 0)
+        deadline = tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull;
+    bool late = false;
     x->seq++;
     x->mine = mine;
     x->bytes = bytes;
     x->sent = x->arrived = false;
     x->entered = true;
     send_up(b);
-    while (!x->arrived && !rc)
+    while (!x->arrived && !rc) {
         rc = tt_tree_wait(b, deadline);
+        if (rc != ncclTimeout || late || atomic_load(&b->error)) continue;
+        late = true;
+        deadline += VERDICT_NSEC;
+        rc = ncclSuccess;
+        tt_late_begin(b);
+    }
     if (x->arrived) {
         rc = ncclSuccess; /* an error that came later belongs to the next call */
         if (all && x->table_bytes) memcpy(all, x->table, x->table_bytes);
@@ -243,7 +252,7 @@ ncclResult_t tt_bootstrap_barrier(struct tt_bootstrap *b)
 
 static void route(struct tt_bootstrap *b, int target, const unsigned char *frame, size_t len)
 {
-    int way = tt_tree_way(b->rank, target);
+    int way = tt_shape_way(&b->shape, b->rank, target);
     struct tt_conn *conn = way < 0 ? b->up : b->branches[way].conn;
     tt_conn_send(conn, TT_FRAME_MESSAGE, frame, len); /* no way left: that rank has gone */
 }

@@ -11,6 +11,7 @@
 
 #include <sodium.h>
 #include <string.h>
+#include <unistd.h>
 
 #define GROW_TAG 0xffff0001u
 #define FRESH_BYTES 16 /* random half of the secret; the rest is the proof */
@@ -36,7 +37,7 @@ static void grow_proof(const struct tt_bootstrap *parent, uint64_t number,
 ncclResult_t tt_id_create_grow(const struct tt_bootstrap *parent, uint64_t number,
                                ncclUniqueId *id_out)
 {
-    struct tt_id_parts parts = {.fixed_address = false};
+    struct tt_id_parts parts = {.fixed_address = false, .pid = getpid()};
     if (tt_param_str("NCCL_COMM_ID")) {
         return tt_fail(ncclInvalidUsage,
                        "ncclCommGetUniqueId: NCCL_COMM_ID is set (%s); a "

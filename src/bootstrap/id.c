@@ -1,7 +1,7 @@
 /* Unique ids: a secret, an address, a sum. Layout (bytes):
  *   0 magic 8 | 8 flags 1, addresses 1, zero 2, ranks already there 4 | 16 secret 32 |
- *   48 family 1, port 2, address 16 (three times) | 105 IPv6 scope 4 | 109 zero 3 | 112 sum 16
- * Any byte may be zero: whoever copies ids as text is told so by the sum. */
+ *   48 family 1, port 2, address 16 (three times) | 105 IPv6 scope 4 | 109 maker's pid 3 | 112 sum
+ * 16 Any byte may be zero: whoever copies ids as text is told so by the sum. */
 #include "bootstrap/id.h"
 
 #include "base/error.h"
@@ -24,6 +24,7 @@
 #define ID_SECRET_AT 16
 #define ID_ADDR_AT 48
 #define ID_SCOPE_AT 105
+#define ID_PID_AT 109
 #define ID_SUM_AT 112
 #define ID_SUM_BYTES 16
 #define ID_FLAG_FIXED 1
@@ -103,6 +104,8 @@ void tt_id_pack(ncclUniqueId *id, const struct tt_id_parts *parts, uint32_t exis
     memcpy(bytes + ID_ADDR_AT + 3, ip, sizeof(ip));
     scope = htole32(scope);
     memcpy(bytes + ID_SCOPE_AT, &scope, sizeof(scope));
+    for (int i = 0; i < 3; i++) /* Linux's numbers have 22 bits */
+        bytes[ID_PID_AT + i] = (unsigned char)((uint32_t)parts->pid >> 8 * i);
     id_sum(bytes, bytes + ID_SUM_AT);
 }
 
@@ -160,6 +163,7 @@ ncclResult_t tt_id_read(const ncclUniqueId *id, struct tt_id_parts *parts_out)
                      le32toh(scope));
     memcpy(parts_out->secret, bytes + ID_SECRET_AT, TT_SECRET_BYTES);
     parts_out->fixed_address = (bytes[8] & ID_FLAG_FIXED) != 0;
+    parts_out->pid = bytes[ID_PID_AT] | bytes[ID_PID_AT + 1] << 8 | bytes[ID_PID_AT + 2] << 16;
     return ncclSuccess;
 }
 
@@ -287,7 +291,7 @@ ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
 
 ncclResult_t tt_id_create(ncclUniqueId *id_out)
 {
-    struct tt_id_parts parts = {.fixed_address = false};
+    struct tt_id_parts parts = {.fixed_address = false, .pid = getpid()};
     if (sodium_init() < 0) return tt_fail(ncclSystemError, "libsodium: sodium_init failed");
     const char *fixed = tt_param_str("NCCL_COMM_ID");
     ncclResult_t rc = tt_bootstrap_netif(&parts.addr);

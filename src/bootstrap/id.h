@@ -9,6 +9,7 @@
 
 struct tt_id_parts {
     bool fixed_address; /* from NCCL_COMM_ID: rank 0 opens the root */
+    int pid;            /* of the process that made it, lower 24 bits; 0: from an address */
     unsigned char secret[TT_SECRET_BYTES];
     union tt_addr addr;
 };

@@ -1,15 +1,15 @@
 /* How a rank becomes a member: ask the root for a place, take it in the tree, exchange records; or,
  * for children of a communicator, take the place at once, since addresses and secret are known. */
+#include "bootstrap/join.h"
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
 #include "base/param.h"
-#include "bootstrap/bootstrap.h"
-#include "bootstrap/id.h"
-#include "bootstrap/tree.h"
 #include "bootstrap/wire.h"
 
+#include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,174 +19,7 @@
 #define ANSWER_NSEC 10000000000ull /* for one peer that should be there */
 #define RETRY_FIRST_NSEC 1000000ull
 #define RETRY_LAST_NSEC 100000000ull
-#define GRACE_NSEC 2000000000ull /* the root is the one to tell about time-outs */
-
-struct join {
-    const struct tt_bootstrap_config *config;
-    struct tt_bootstrap *b;
-    struct tt_id_parts id; /* of the root that places this rank */
-    unsigned char combined[TT_SECRET_BYTES];
-    struct tt_join words;
-    uint64_t deadline_nsec; /* 0: none */
-    bool root_done, root_opened;
-    ncclResult_t code; /* what the root refused with */
-    char sentence[TT_SENTENCE_BYTES];
-    const char *why; /* why the last connection ended */
-};
-
-/* ---- connections to roots ---- */
-
-static void root_opened(struct tt_conn *conn)
-{
-    struct join *join = conn->owner;
-    unsigned char bytes[TT_JOIN_BYTES];
-    struct tt_join words = join->words;
-    words.index = (uint32_t)(-1 - conn->hello.wanted_rank);
-    tt_join_pack(&words, bytes);
-    tt_conn_send(conn, TT_FRAME_JOIN, bytes, sizeof(bytes));
-    if (conn == join->b->root) join->root_opened = true;
-    pthread_cond_broadcast(&join->b->changed);
-}
-
-static void root_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len)
-{
-    struct join *join = conn->owner;
-    struct tt_bootstrap *b = join->b;
-    if (type == TT_FRAME_REFUSE && !join->code) {
-        join->code = tt_refuse_unpack(bytes, len, join->sentence);
-        /* once in the tree the caller waits there */
-        if (b->placed) tt_tree_fail(b, b->rank, join->code, "%s", join->sentence);
-    } else if (type == TT_FRAME_PLACE && conn == b->root && !b->placed) {
-        b->placed = tt_place_unpack(&b->place, bytes, len);
-    }
-    pthread_cond_broadcast(&b->changed);
-}
-
-static void root_closed(struct tt_conn *conn, const char *why)
-{
-    struct join *join = conn->owner;
-    if (conn == join->b->root) join->b->root = NULL;
-    if (conn == join->b->check) join->b->check = NULL;
-    join->why = why;
-    pthread_cond_broadcast(&join->b->changed);
-}
-
-static const struct tt_conn_ops root_ops = {
-    .opened = root_opened,
-    .frame = root_frame,
-    .closed = root_closed,
-};
-
-static uint64_t sooner(uint64_t a, uint64_t b)
-{
-    if (!a || !b) return a ? a : b;
-    return a < b ? a : b;
-}
-
-static ncclResult_t dial_root(struct join *join, const struct tt_id_parts *id, int index,
-                              struct tt_conn **conn_out)
-{
-    struct tt_key key;
-    tt_key_derive(id->secret, TT_KEY_ROOT, &key);
-    struct tt_conn_dial dial = {
-        .addr = &id->addr,
-        .key = &key,
-        .hello = {.kind = TT_KEY_ROOT,
-                  .own_rank = join->b->rank,
-                  .wanted_rank = -1 - index,
-                  .nranks = (uint32_t)join->b->nranks,
-                  .sealed = join->words.sealed},
-        .ops = &root_ops,
-        .owner = join,
-        .limit_bytes = TT_REFUSE_BYTES,
-        .deadline_nsec = sooner(tt_now_nsec() + ANSWER_NSEC, join->deadline_nsec),
-    };
-    ncclResult_t rc = tt_conn_dial(&dial, conn_out);
-    sodium_memzero(&key, sizeof(key));
-    return rc;
-}
-
-/* Wait a little longer each time, keeping an eye on aborts. */
-static ncclResult_t pause_retry(struct tt_bootstrap *b, uint64_t *pause_nsec, uint64_t deadline)
-{
-    ncclResult_t rc = ncclSuccess;
-    uint64_t until = tt_now_nsec() + *pause_nsec;
-    while (!rc && tt_now_nsec() < until)
-        rc = tt_tree_wait(b, deadline);
-    if (*pause_nsec < RETRY_LAST_NSEC) *pause_nsec *= 2;
-    return rc;
-}
-
-static ncclResult_t root_unreachable(const struct join *join, ncclResult_t rc)
-{
-    char addr[128];
-    tt_addr_text(&join->id.addr, addr, sizeof(addr));
-    if (rc != ncclTimeout) return rc;
-    return tt_fail(join->id.fixed_address ? ncclTimeout : ncclRemoteError,
-                   "rank %d: no root of this unique id answers at %s (%s): the process that made "
-                   "the id has gone, all ranks of the id were already served, or the address is "
-                   "not reachable from here",
-                   join->b->rank, addr, join->why ? join->why : "refused");
-}
-
-/* Until proved to the root. With a fixed address rank 0 may come late; otherwise the root exists
- * since the id does, and 10 s must do. */
-static ncclResult_t reach_root(struct join *join)
-{
-    struct tt_bootstrap *b = join->b;
-    uint64_t pause_nsec = RETRY_FIRST_NSEC;
-    uint64_t limit = join->id.fixed_address
-                         ? join->deadline_nsec
-                         : sooner(join->deadline_nsec, tt_now_nsec() + ANSWER_NSEC);
-    ncclResult_t rc = ncclSuccess;
-    while (!rc && !join->root_opened && !join->code) {
-        if (!b->root) {
-            rc = dial_root(join, &join->id, 0, &b->root);
-            if (rc == ncclInProgress) rc = ncclSuccess;
-            if (!rc && !b->root) rc = pause_retry(b, &pause_nsec, limit);
-            continue;
-        }
-        rc = tt_tree_wait(b, limit);
-        if (!rc && !b->root && !join->root_opened) rc = pause_retry(b, &pause_nsec, limit);
-    }
-    return rc ? root_unreachable(join, rc) : ncclSuccess;
-}
-
-/* With several ids: show one other root what ids this rank has. Not reaching it is no error. */
-static ncclResult_t reach_check(struct join *join)
-{
-    const struct tt_bootstrap_config *config = join->config;
-    struct tt_id_parts other;
-    if (config->nids < 2) return ncclSuccess;
-    int index = 1 + join->b->rank % (config->nids - 1);
-    ncclResult_t rc = tt_id_read(&config->ids[index], &other);
-    if (!rc) rc = dial_root(join, &other, index, &join->b->check);
-    sodium_memzero(&other, sizeof(other));
-    return rc == ncclInProgress ? ncclSuccess : rc;
-}
-
-static ncclResult_t root_refused(const struct join *join)
-{
-    return tt_fail(join->code, "rank %d of %d: %s", join->b->rank, join->b->nranks, join->sentence);
-}
-
-static ncclResult_t await_place(struct join *join)
-{
-    struct tt_bootstrap *b = join->b;
-    uint64_t limit = join->deadline_nsec ? join->deadline_nsec + GRACE_NSEC : 0;
-    ncclResult_t rc = ncclSuccess;
-    while (!rc && !b->placed && !join->code && b->root)
-        rc = tt_tree_wait(b, limit);
-    if (join->code) return root_refused(join);
-    if (rc == ncclTimeout) {
-        return tt_fail(rc, "rank %d: the root did not answer in time", b->rank);
-    }
-    if (!rc && !b->placed) {
-        return tt_fail(ncclRemoteError, "rank %d: the root's process went away during init (%s)",
-                       b->rank, join->why ? join->why : "connection closed");
-    }
-    return rc;
-}
+#define REFUSALS 4 /* then nobody will listen there any more */
 
 /* ---- the place in the tree ---- */
 
@@ -200,13 +33,13 @@ static ncclResult_t dial_up(struct tt_bootstrap *b, const union tt_addr *parent,
         .key = &key,
         .hello = {.kind = TT_KEY_TREE,
                   .own_rank = b->rank,
-                  .wanted_rank = (b->rank - 1) / TT_ARITY,
+                  .wanted_rank = b->parent,
                   .nranks = (uint32_t)b->nranks,
                   .sealed = b->sealed},
         .ops = tt_tree_up_ops(),
         .owner = b,
         .limit_bytes = tt_tree_limit(b),
-        .deadline_nsec = sooner(tt_now_nsec() + ANSWER_NSEC, deadline),
+        .deadline_nsec = tt_sooner(tt_now_nsec() + ANSWER_NSEC, deadline),
     };
     ncclResult_t rc = tt_conn_dial(&dial, &b->up);
     b->dialing = rc == ncclSuccess;
@@ -214,26 +47,41 @@ static ncclResult_t dial_up(struct tt_bootstrap *b, const union tt_addr *parent,
     return rc == ncclInProgress ? ncclSuccess : rc;
 }
 
-/* A failed attempt closes the connection and clears both `up` and `dialing`. */
+/* Wait a little longer each time, keeping an eye on aborts. */
+static ncclResult_t pause_retry(struct tt_bootstrap *b, uint64_t *pause_nsec, uint64_t deadline)
+{
+    ncclResult_t rc = ncclSuccess;
+    uint64_t until = tt_now_nsec() + *pause_nsec;
+    while (!rc && tt_now_nsec() < until)
+        rc = tt_tree_wait(b, deadline);
+    if (*pause_nsec < RETRY_LAST_NSEC) *pause_nsec *= 2;
+    return rc;
+}
+
+/* A failed attempt closes the connection and clears both `up` and `dialing`. The parent listens
+ * since before its place was told: when nobody does there any more, its process is gone. */
 static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
 {
     char addr[128];
     uint64_t pause_nsec = RETRY_FIRST_NSEC;
-    uint64_t limit = deadline;
+    int refusals = 0;
     ncclResult_t rc = ncclSuccess;
     if (b->rank == 0) return ncclSuccess;
     while (!rc) {
+        b->dial_error = ECONNREFUSED; /* unless it ends otherwise */
         rc = dial_up(b, &b->place.parent, deadline);
-        while (!rc && b->dialing) {
-            rc = tt_tree_wait(b, limit);
-        }
+        while (!rc && b->dialing)
+            rc = tt_tree_wait(b, deadline);
         if (!rc && b->up) return ncclSuccess;
-        if (!rc) rc = pause_retry(b, &pause_nsec, limit);
+        refusals = b->dial_error == ECONNREFUSED ? refusals + 1 : 0;
+        if (!rc && refusals >= REFUSALS) rc = ncclRemoteError;
+        if (!rc) rc = pause_retry(b, &pause_nsec, deadline);
     }
-    if (rc != ncclTimeout) return rc;
-    return tt_fail(ncclTimeout, "rank %d: no answer from rank %d on host %s (pid %d) at %s",
-                   b->rank, (b->rank - 1) / TT_ARITY, b->place.parent_host,
-                   (int)b->place.parent_pid, tt_addr_text(&b->place.parent, addr, sizeof(addr)));
+    if (atomic_load(&b->error) || (rc != ncclTimeout && refusals < REFUSALS)) return rc;
+    return tt_fail(rc, "rank %d: no answer from rank %d on host %s (pid %d) at %s%s", b->rank,
+                   b->parent, b->place.parent_host, (int)b->place.parent_pid,
+                   tt_addr_text(&b->place.parent, addr, sizeof(addr)),
+                   refusals >= REFUSALS ? ": its process is gone" : "");
 }
 
 static void own_card(struct tt_card *card, const union tt_addr *addr)
@@ -289,12 +137,13 @@ static ncclResult_t join_prepare(struct join *join)
 {
     const struct tt_bootstrap_config *config = join->config;
     struct tt_join *words = &join->words;
-    ncclResult_t rc = tt_id_read(&config->ids[0], &join->id);
-    if (!rc) rc = tt_id_combine(config->ids, config->nids, join->combined);
+    ncclResult_t rc = tt_id_combine(config->ids, config->nids, join->combined);
+    if (!rc) rc = tt_visit_plan(join);
     if (rc) return rc;
-    union tt_addr listen_on = join->id.addr;
-    if (join->id.fixed_address && config->member->rank == 0) {
-        rc = tt_root_open(join->id.secret, &listen_on, &listen_on);
+    const struct tt_id_parts *id = &join->visits[0].id;
+    union tt_addr listen_on = id->addr;
+    if (id->fixed_address && config->member->rank == 0) {
+        rc = tt_root_open(id->secret, &listen_on, &listen_on);
         if (rc) return rc;
     }
     words->version = NCCL_VERSION_CODE;
@@ -327,67 +176,47 @@ static void join_secret(struct join *join)
 static ncclResult_t join_root(struct join *join)
 {
     ncclResult_t rc = tt_service_main_listener(&join->words.addr);
-    if (!rc) rc = reach_check(join);
-    if (!rc) rc = reach_root(join);
-    if (!rc) rc = await_place(join);
+    if (!rc) rc = tt_visit_all(join);
+    if (!rc) rc = tt_visit_await(join);
     if (rc) return rc;
     join_secret(join);
     tt_tree_open_door(join->b);
     return reach_parent(join->b, join->deadline_nsec);
 }
 
-#define LAST_WORD_NSEC 500000000ull
-
-/* Whoever gives up before the root knows of it still introduces itself, so that the others need not
- * wait for the deadline. */
-static void introduce(struct join *join)
+const char *tt_join_words(const struct join *join)
 {
-    struct tt_bootstrap *b = join->b;
-    uint64_t until = tt_now_nsec() + LAST_WORD_NSEC;
-    struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
-                          .tv_nsec = (long)(until % 1000000000)};
-    if (!b->root && !join->root_opened) dial_root(join, &join->id, 0, &b->root);
-    while (b->root && !join->root_opened) {
-        if (pthread_cond_timedwait(&b->changed, &tt_service()->lock, &at)) return;
-    }
+    bool failed = atomic_load(&join->b->error) != 0;
+    bool aborted = tt_member_aborted(join->config->member) && !failed;
+    return aborted ? "its init was aborted" : tt_last_error();
 }
 
-/* Goodbye to the roots, with the reason when it failed. Lock held. */
-static void join_farewell(struct join *join, ncclResult_t rc)
+/* Those below that are connected already hear it from here, all others from their roots. */
+static void tell_tree(struct join *join, ncclResult_t rc)
 {
     struct tt_bootstrap *b = join->b;
-    unsigned char bytes[TT_REFUSE_BYTES];
-    if (rc && !join->code) introduce(join);
-    struct tt_conn *const roots[] = {b->root, b->check};
-    for (int i = 0; i < 2; i++) {
-        if (!roots[i]) continue;
-        if (rc) {
-            bool aborted = tt_member_aborted(join->config->member) && !atomic_load(&b->error);
-            tt_refuse_pack(rc, aborted ? "its init was aborted" : tt_last_error(), bytes);
-            tt_conn_send(roots[i], TT_FRAME_REFUSE, bytes, sizeof(bytes));
-        } else {
-            tt_conn_send(roots[i], TT_FRAME_JOINED, NULL, 0);
-        }
-        tt_conn_finish(roots[i]);
-    }
-    b->root = b->check = NULL;
+    if (!b->placed) return;
+    tt_tree_fail(b, b->rank, rc, "rank %d on host %s (pid %d) gave up: %.400s", b->rank,
+                 join->words.host, (int)getpid(), tt_join_words(join));
 }
 
 static ncclResult_t join_run(struct join *join)
 {
     tt_service_lock();
-    ncclResult_t rc = tt_tree_create(join->config->member, &join->b);
+    ncclResult_t rc = tt_tree_create(join->config->member, join->config->nids, &join->b);
     if (rc) {
         tt_service_unlock();
         return rc;
     }
     join->b->timeout_sec = join->config->timeout_sec;
+    join->b->deadline_nsec = join->deadline_nsec;
     join->b->sealed = join->words.sealed;
     rc = join_root(join);
     tt_service_unlock();
     if (!rc) rc = exchange_records(join->b, &join->words.addr, join->config->record);
     tt_service_lock();
-    join_farewell(join, rc);
+    if (rc) tell_tree(join, rc);
+    tt_visit_farewell(join, rc);
     if (rc) {
         tt_tree_destroy(join->b);
         join->b = NULL;
@@ -431,11 +260,12 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
     if (parent->epoch != tt_service()->epoch) {
         return tt_fail(ncclInvalidUsage, "communicator was created before fork");
     }
-    ncclResult_t rc = tt_tree_create(child->member, &b);
+    ncclResult_t rc = tt_tree_create(child->member, 1, &b);
     if (rc) return rc;
     *bootstrap_out = b;
     b->timeout_sec = parent->timeout_sec;
     b->sealed = parent->sealed;
+    b->complete = true;
     unsigned char salt[sizeof(child->salt)];
     struct tt_wire wire;
     tt_wire_init(&wire, salt, sizeof(salt));
@@ -443,17 +273,20 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
         tt_wire_put64(&wire, child->salt[i]);
     crypto_generichash(b->secret, TT_SECRET_BYTES, salt, sizeof(salt), parent->secret,
                        TT_SECRET_BYTES);
-    const struct tt_card *above =
-        &parent->cards[child->parent_ranks[b->rank ? (b->rank - 1) / TT_ARITY : 0]];
+    const struct tt_card *above = &parent->cards[child->parent_ranks[b->rank ? b->parent : 0]];
     b->place.parent = above->addr;
     b->place.parent_pid = above->pid;
     memcpy(b->place.parent_host, above->host, sizeof(b->place.parent_host));
     rc = tt_service_main_listener(addr_out);
     if (rc) return rc;
     tt_tree_open_door(b);
-    uint64_t deadline =
-        b->timeout_sec > 0 ? tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull : 0;
-    return reach_parent(b, deadline);
+    if (b->timeout_sec > 0)
+        b->deadline_nsec = tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull;
+    if (!atomic_load(&parent->error)) {
+        b->elder = parent;
+        b->elder_ranks = child->parent_ranks;
+    }
+    return reach_parent(b, b->deadline_nsec);
 }
 
 ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_bootstrap_child *child,
@@ -466,12 +299,14 @@ ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_boo
     tt_service_unlock();
     if (!b) return rc;
     if (!rc) rc = exchange_records(b, &addr, child->record);
+    tt_service_lock();
+    b->elder = NULL;
     if (rc) {
-        tt_service_lock();
+        tt_tree_fail(b, b->rank, rc, "%s", tt_last_error());
         tt_tree_destroy(b);
-        tt_service_unlock();
-        return rc;
     }
+    tt_service_unlock();
+    if (rc) return rc;
     *bootstrap_out = b;
     *records_out = b->records;
     return ncclSuccess;

@@ -1,7 +1,9 @@
 /* A root's life: OPEN (collects JOINs) -> PLACED (all came; answers went out; waits for JOINED) ->
  * gone; or FAILED (every rank, also one that comes later, gets the reason) -> gone.
- * The first rank's word on n and ids is what the others are compared with. With several ids root 0
- * places the ranks; each other root only sees some ranks, to notice differing ids. */
+ * The first rank's word on n and ids is what the others are compared with. With several ids each
+ * root serves its block of ranks and the heads of the blocks below. Root 0 chooses the nonce; a
+ * head takes it from the root above to its own, which answers only then. Roots do not talk to each
+ * other: the heads, who are guests of two, pass on what goes wrong. */
 #include "bootstrap/root.h"
 
 #include "base/clock.h"
@@ -9,6 +11,8 @@
 #include "base/log.h"
 #include "bootstrap/conn.h"
 #include "bootstrap/service.h"
+#include "bootstrap/shape.h"
+#include "bootstrap/wire.h"
 
 #include <netinet/in.h>
 #include <sodium.h>
@@ -20,6 +24,9 @@
 
 #define PROGRESS_NSEC 5000000000ull
 #define FAILED_LIFE_NSEC 10000000000ull /* a failed root answers late ranks that long */
+#define HEAD_NSEC 2000000000ull         /* after the deadline: a live head has said what is wrong */
+#define OVERDUE_NSEC 8000000000ull /* of all that could name who is missing, the last to speak */
+#define KEEPER_NSEC 50000000ull    /* ranks that wait longer hear whose process the root is in */
 #define LISTED_RANKS 16
 
 enum root_state { ROOT_OPEN, ROOT_PLACED, ROOT_FAILED };
@@ -29,7 +36,7 @@ struct root_guest { /* one connection; lives until that closes */
     struct tt_root *root;
     struct tt_conn *conn; /* NULL once gone */
     struct tt_join join;
-    bool spoke, done;
+    bool spoke, done, told;
 };
 
 struct tt_root {
@@ -38,10 +45,15 @@ struct tt_root {
     struct tt_listener *listener; /* own one; NULL: the process's */
     enum root_state state;
     struct root_guest *guests;
-    struct root_guest **ranks; /* by rank; NULL before the first JOIN */
+    struct root_guest **seats; /* by tt_shape_seat(); NULL before the first JOIN */
+    struct tt_shape shape;
+    int nseats, njoined;
+    uint32_t nguests;
     struct tt_join first;
-    uint32_t njoined, nspoken, nclosed;
-    uint64_t born_nsec, deadline_nsec, progress_nsec;
+    int32_t keeper; /* rank in this process; -1: none so far */
+    unsigned char nonce[TT_SECRET_BYTES];
+    bool has_nonce;
+    uint64_t first_nsec, deadline_nsec, progress_nsec;
     ncclResult_t code;
     char sentence[TT_SENTENCE_BYTES];
 };
@@ -60,7 +72,7 @@ static void root_free(struct tt_root *root)
         free(guest);
     }
     if (root->listener) tt_service_unlisten(root->listener);
-    free(root->ranks);
+    free(root->seats);
     sodium_memzero(root, sizeof(*root));
     free(root);
     tt_service_release();
@@ -130,6 +142,8 @@ static bool join_sane(const struct tt_join *join, const struct tt_conn *conn)
     if (join->nranks < 1 || join->nranks > TT_MAX_RANKS || join->rank >= join->nranks) return false;
     if (join->nids < 1 || join->nids > join->nranks || join->index >= join->nids) return false;
     if (join->sealed != conn->hello.sealed) return false;
+    const struct tt_shape shape = {(int)join->nranks, (int)join->nids};
+    if (tt_shape_seat(&shape, (int)join->index, (int)join->rank) < 0) return false;
     return conn->peer == (int32_t)join->rank && conn->hello.wanted_rank == -1 - (int)join->index;
 }
 
@@ -137,11 +151,14 @@ static void root_first(struct tt_root *root, const struct tt_join *join)
 {
     uint64_t now = tt_now_nsec();
     root->first = *join;
-    root->ranks = calloc(join->nranks, sizeof(struct root_guest *));
-    if (!root->ranks) {
-        root_fail(root, ncclSystemError, "the root has no memory for %u ranks", join->nranks);
+    root->shape = (struct tt_shape){.nranks = (int)join->nranks, .nblocks = (int)join->nids};
+    root->nseats = tt_shape_guests(&root->shape, (int)join->index);
+    root->seats = calloc((size_t)root->nseats, sizeof(struct root_guest *));
+    if (!root->seats) {
+        root_fail(root, ncclSystemError, "the root has no memory for %d ranks", root->nseats);
         return;
     }
+    root->first_nsec = now;
     root->progress_nsec = now + PROGRESS_NSEC;
     if (join->timeout_sec) root->deadline_nsec = now + join->timeout_sec * 1000000000ull;
     tt_service_wake();
@@ -151,41 +168,76 @@ static void root_first(struct tt_root *root, const struct tt_join *join)
 static void list_missing(const struct tt_root *root, char *text, size_t text_bytes)
 {
     size_t used = 0;
-    uint32_t listed = 0, missing = root->first.nranks - root->njoined;
+    int listed = 0, missing = root->nseats - root->njoined;
     text[0] = 0;
-    for (uint32_t r = 0; r < root->first.nranks && listed < LISTED_RANKS; r++) {
-        if (root->ranks[r]) continue;
-        int n = snprintf(text + used, text_bytes - used, "%s%u", listed ? ", " : "", r);
+    for (int i = 0; i < root->nseats && listed < LISTED_RANKS; i++) {
+        if (root->seats[i]) continue;
+        int rank = tt_shape_seated(&root->shape, (int)root->first.index, i);
+        int n = snprintf(text + used, text_bytes - used, "%s%d", listed ? ", " : "", rank);
         if (n < 0 || (size_t)n >= text_bytes - used) return;
         used += (size_t)n;
         listed++;
     }
     if (missing > listed) {
-        snprintf(text + used, text_bytes - used, " and %u more", missing - listed);
+        snprintf(text + used, text_bytes - used, " and %d more", missing - listed);
     }
 }
 
 /* ---- placing ---- */
 
+/* All are there, and the nonce is known: each gets its parent's address. A head gets that from the
+ * root above; here it only hears that its block is complete. */
 static void root_place(struct tt_root *root)
 {
-    struct tt_place place = {0};
+    struct tt_place place = {.keeper = root->keeper};
     unsigned char bytes[TT_PLACE_BYTES];
-    randombytes_buf(place.nonce, sizeof(place.nonce));
+    int block = (int)root->first.index;
+    if (block == 0) randombytes_buf(root->nonce, sizeof(root->nonce));
+    memcpy(place.nonce, root->nonce, sizeof(place.nonce));
     tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot",
-                "COLLECTED ALL %u HANDLES", root->first.nranks);
+                "COLLECTED ALL %d HANDLES", root->nseats);
     root->state = ROOT_PLACED;
     tt_door_close(&root->door); /* the same id may already be used for the next communicator */
-    for (uint32_t r = 0; r < root->first.nranks; r++) {
-        const struct tt_join *parent = &root->ranks[r ? (r - 1) / 8 : 0]->join;
+    for (int i = 0; i < root->nseats; i++) {
+        int parent_rank = tt_shape_parent(&root->shape, tt_shape_seated(&root->shape, block, i));
+        int seat = parent_rank < 0 ? 0 : tt_shape_seat(&root->shape, block, parent_rank);
+        const struct tt_join *parent = &root->seats[seat < 0 ? 0 : seat]->join;
         place.parent = parent->addr;
         place.parent_pid = parent->pid;
         memcpy(place.parent_host, parent->host, sizeof(place.parent_host));
         tt_place_pack(&place, bytes);
-        tt_conn_send(root->ranks[r]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
+        tt_conn_send(root->seats[i]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
     }
     sodium_memzero(&place, sizeof(place));
     sodium_memzero(bytes, sizeof(bytes));
+}
+
+static void root_step(struct tt_root *root)
+{
+    bool ready = root->njoined == root->nseats && (root->first.index == 0 || root->has_nonce);
+    if (root->state == ROOT_OPEN && ready) root_place(root);
+}
+
+static void find_keeper(struct tt_root *root, const struct tt_join *join)
+{
+    char host[TT_HOST_BYTES] = {0};
+    if (root->keeper >= 0 || join->pid != (int32_t)getpid()) return;
+    gethostname(host, sizeof(host) - 1);
+    if (strcmp(host, join->host) == 0) root->keeper = (int32_t)join->rank;
+}
+
+/* Note that one came, also when it is refused: a failed root stays for those that are yet to come.
+ * Who came before with the same rank; NULL: nobody. */
+static const struct root_guest *take_seat(struct tt_root *root, struct root_guest *guest)
+{
+    const struct tt_join *join = &guest->join;
+    bool ours = root->seats && join->index == root->first.index && join->rank < root->first.nranks;
+    int seat = ours ? tt_shape_seat(&root->shape, (int)join->index, (int)join->rank) : -1;
+    if (seat < 0) return NULL;
+    if (root->seats[seat]) return root->seats[seat];
+    root->seats[seat] = guest;
+    root->njoined++;
+    return NULL;
 }
 
 static void root_join(struct root_guest *guest, const unsigned char *bytes, size_t len)
@@ -195,41 +247,89 @@ static void root_join(struct root_guest *guest, const unsigned char *bytes, size
     if (guest->spoke || !tt_join_unpack(join, bytes, len) || !join_sane(join, guest->conn)) {
         root_fail(root, ncclInternalError, "rank %d sent a request that makes no sense",
                   guest->conn->peer);
+        guest_refuse(guest);
+        return;
     }
     guest->spoke = true;
-    root->nspoken++;
-    if (root->state == ROOT_OPEN && !root->ranks) root_first(root, join);
+    if (root->state == ROOT_OPEN && !root->seats) root_first(root, join);
+    const struct root_guest *other = take_seat(root, guest);
     if (root->state == ROOT_FAILED || !join_agrees(root, join)) {
         if (guest->conn) guest_refuse(guest);
         return;
     }
-    if (join->index != 0) return; /* only here to be compared */
-    struct root_guest *other = root->ranks[join->rank];
     if (other) {
         root_fail(root, ncclInvalidUsage,
                   "rank %u came twice: host %s pid %d, and host %s pid %d; it is already taken",
                   join->rank, other->join.host, other->join.pid, join->host, join->pid);
         return;
     }
-    root->ranks[join->rank] = guest;
-    if (++root->njoined == root->first.nranks) root_place(root);
+    find_keeper(root, join);
+    root_step(root);
+}
+
+static bool from_own_head(const struct root_guest *guest)
+{
+    return guest->spoke && guest->root->seats && guest->root->seats[0] == guest;
+}
+
+static void root_overdue(struct tt_root *root)
+{
+    char missing[256];
+    list_missing(root, missing, sizeof(missing));
+    if (root->njoined == root->nseats && root->state == ROOT_OPEN) {
+        const struct tt_join *head = &root->seats[0]->join;
+        root_fail(
+            root, ncclTimeout,
+            "rank %u on host %s (pid %d), on which its block waits, does not answer (init was "
+            "not complete within %u s)",
+            head->rank, head->host, head->pid, root->first.timeout_sec);
+        return;
+    }
+    if (root->njoined == root->nseats) {
+        root_fail(root, ncclTimeout, "the communicator was not complete within %u s",
+                  root->first.timeout_sec);
+        return;
+    }
+    root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s",
+              root->nseats - root->njoined, root->first.nranks, root->first.timeout_sec, missing);
+}
+
+static void guest_gives_up(struct root_guest *guest, bool heard, const unsigned char *bytes,
+                           size_t len)
+{
+    char sentence[TT_SENTENCE_BYTES];
+    ncclResult_t rc = tt_refuse_unpack(bytes, len, sentence);
+    bool shared =
+        rc == ncclInvalidArgument || rc == ncclTimeout || (heard && rc == ncclInvalidUsage);
+    guest->done = true;
+    if (!shared) rc = ncclRemoteError; /* its code is its own */
+    if (heard) {
+        root_fail(guest->root, rc, "%s", sentence);
+        return;
+    }
+    root_fail(guest->root, rc, "rank %d on host %s (pid %d) gave up: %.400s", guest->conn->peer,
+              guest->join.host, guest->join.pid, sentence);
 }
 
 static void guest_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len)
 {
     struct root_guest *guest = conn->owner;
     struct tt_root *root = guest->root;
-    char sentence[TT_SENTENCE_BYTES];
-    if (type == TT_FRAME_JOIN) {
-        root_join(guest, bytes, len);
-    } else if (type == TT_FRAME_JOINED) {
-        guest->done = true;
-    } else if (type == TT_FRAME_REFUSE) { /* it gives up, and says why */
-        ncclResult_t rc = tt_refuse_unpack(bytes, len, sentence);
-        guest->done = true;
-        root_fail(root, rc == ncclInvalidArgument || rc == ncclTimeout ? rc : ncclRemoteError,
-                  "rank %d on host %s (pid %d) gave up: %.400s", conn->peer, guest->join.host,
-                  guest->join.pid, sentence);
+    switch (type) {
+    case TT_FRAME_JOIN: root_join(guest, bytes, len); break;
+    case TT_FRAME_JOINED: guest->done = true; break;
+    case TT_FRAME_REFUSE:
+    case TT_FRAME_HEARD: guest_gives_up(guest, type == TT_FRAME_HEARD, bytes, len); break;
+    case TT_FRAME_NONCE:
+        if (!from_own_head(guest) || root->has_nonce || len != sizeof(root->nonce)) break;
+        memcpy(root->nonce, bytes, sizeof(root->nonce));
+        root->has_nonce = true;
+        root_step(root);
+        break;
+    case TT_FRAME_OVERDUE:
+        if (from_own_head(guest) && root->state == ROOT_OPEN) root_overdue(root);
+        break;
+    default: break;
     }
 }
 
@@ -238,10 +338,11 @@ static void guest_closed(struct tt_conn *conn, const char *why)
     struct root_guest *guest = conn->owner;
     struct tt_root *root = guest->root;
     guest->conn = NULL;
-    root->nclosed++;
-    if (guest->spoke && !guest->done && (guest->join.index == 0 || root->state == ROOT_OPEN)) {
+    if (guest->spoke && !guest->done) {
         root_fail(root, ncclRemoteError, "rank %d on host %s (pid %d) went away during init: %s",
                   conn->peer, guest->join.host, guest->join.pid, why);
+    } else if (!guest->spoke) { /* it had proved that it knows the secret */
+        root_fail(root, ncclRemoteError, "rank %d went away during init: %s", conn->peer, why);
     }
     tt_service_wake(); /* the tick looks whether this was the last */
 }
@@ -269,6 +370,8 @@ static void root_opened(struct tt_door *door, struct tt_conn *conn)
     guest->conn = conn;
     guest->next = root->guests;
     root->guests = guest;
+    struct tt_service *service = tt_service();
+    if (++root->nguests > service->busiest_root) service->busiest_root = root->nguests;
     conn->owner = guest;
     conn->ops = &guest_ops;
     conn->limit_bytes = TT_REFUSE_BYTES > TT_JOIN_BYTES ? TT_REFUSE_BYTES : TT_JOIN_BYTES;
@@ -289,28 +392,30 @@ static bool root_finished(const struct tt_root *root, uint64_t now)
         quiet &= guest->conn == NULL;
     }
     if (root->state == ROOT_PLACED) return quiet;
-    if (root->state == ROOT_FAILED) {
-        return quiet && (root->nspoken >= root->first.nranks || now >= root->deadline_nsec);
-    }
-    if (!root->ranks || root->first.index == 0) return false;
-    uint32_t others = root->first.nids - 1, expected = 0;
-    for (uint32_t r = 0; r < root->first.nranks; r++)
-        expected += 1 + r % others == root->first.index;
-    return quiet && root->nspoken >= expected;
+    if (root->state != ROOT_FAILED) return false;
+    bool all = root->seats && root->njoined >= root->nseats;
+    return quiet && (all || now >= root->deadline_nsec);
 }
 
-static void root_overdue(struct tt_root *root)
+/* Should this process die now, they can say which rank that was. */
+static void tell_keeper(struct tt_root *root)
 {
-    char missing[256];
-    list_missing(root, missing, sizeof(missing));
-    if (root->first.index != 0 || root->state == ROOT_PLACED) {
-        root_fail(root, ncclTimeout, "the communicator was not complete within %u s",
-                  root->first.timeout_sec);
-        return;
+    unsigned char bytes[4];
+    struct tt_wire wire;
+    tt_wire_init(&wire, bytes, sizeof(bytes));
+    tt_wire_put32(&wire, (uint32_t)root->keeper);
+    for (struct root_guest *guest = root->guests; guest; guest = guest->next) {
+        if (!guest->conn || !guest->spoke || guest->told) continue;
+        guest->told = true;
+        tt_conn_send(guest->conn, TT_FRAME_KEEPER, bytes, sizeof(bytes));
     }
-    root_fail(root, ncclTimeout, "%u of %u ranks did not come within %u s: missing %s",
-              root->first.nranks - root->njoined, root->first.nranks, root->first.timeout_sec,
-              missing);
+}
+
+/* Once all have come, others know better who keeps them waiting. */
+static uint64_t overdue_grace(const struct tt_root *root)
+{
+    if (root->njoined < root->nseats) return 0;
+    return root->state == ROOT_OPEN ? HEAD_NSEC : OVERDUE_NSEC;
 }
 
 static bool root_tick(struct tt_root *root, uint64_t now)
@@ -320,16 +425,17 @@ static bool root_tick(struct tt_root *root, uint64_t now)
         root_free(root);
         return false;
     }
-    if (!root->ranks) return false; /* an id nobody used yet has no deadline */
-    if (root->state == ROOT_OPEN && root->first.index == 0 && now >= root->progress_nsec) {
+    if (!root->seats) return false; /* an id nobody used yet has no deadline */
+    if (root->state == ROOT_OPEN && now >= root->progress_nsec) {
         list_missing(root, missing, sizeof(missing));
-        tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "bootstrap: %u of %u ranks came so far; missing %s",
-                root->njoined, root->first.nranks, missing);
+        tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "bootstrap: %d of %d ranks came so far; missing %s",
+                root->njoined, root->nseats, missing);
         root->progress_nsec = now + PROGRESS_NSEC;
     }
-    if (root->state != ROOT_FAILED && root->deadline_nsec && now >= root->deadline_nsec) {
-        root_overdue(root);
-    }
+    if (root->state == ROOT_OPEN && root->keeper >= 0 && now >= root->first_nsec + KEEPER_NSEC)
+        tell_keeper(root);
+    if (root->state == ROOT_FAILED || !root->deadline_nsec) return true;
+    if (now >= root->deadline_nsec + overdue_grace(root)) root_overdue(root);
     return true;
 }
 
@@ -347,16 +453,32 @@ bool tt_root_tick(uint64_t now_nsec)
 bool tt_root_has_word(void)
 {
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
-        if (root->state == ROOT_FAILED) return true;
+        if (root->seats || root->state == ROOT_FAILED) return true;
     }
     return false;
+}
+
+void tt_root_hear(const struct tt_key *key, ncclResult_t rc, const char *sentence)
+{
+    for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
+        if (memcmp(root->door.key.name, key->name, sizeof(key->name)) == 0)
+            root_fail(root, rc, "%s", sentence);
+    }
+}
+
+void tt_root_exit(void)
+{
+    for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
+        root_fail(root, ncclRemoteError, "the process that made the unique id (pid %d) exited",
+                  (int)getpid());
+    }
 }
 
 uint32_t tt_root_expected(void)
 {
     uint32_t expected = 0;
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
-        expected += root->ranks ? root->first.nranks : 32;
+        expected += root->seats ? (uint32_t)root->nseats : 32;
     }
     return expected;
 }
@@ -397,7 +519,7 @@ ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
     root->door.rank = -1;
     root->door.admits = root_admits;
     root->door.opened = root_opened;
-    root->born_nsec = tt_now_nsec();
+    root->keeper = -1;
     root->next = tt_service()->roots;
     tt_service()->roots = root;
     rc = listen_on ? root_listen(root, listen_on) : tt_service_main_listener(addr_out);

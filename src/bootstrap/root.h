@@ -1,5 +1,6 @@
-/* The root of an id: meets all ranks once, checks what they say, tells each its place or the reason
- * why not. Lives in the service thread; nothing here blocks. */
+/* The root of an id: meets the ranks of its block and the heads of the blocks below (shape.h) once,
+ * checks what they say, tells each its place or the reason why not. Lives in the service thread;
+ * nothing here blocks. With m ids and n ranks a root serves at most ceil(n / m) + 8 connections. */
 #pragma once
 
 #include "base/socket.h"
@@ -18,6 +19,10 @@ enum tt_root_frame {                    /* on connections to a root */
                      TT_FRAME_PLACE,    /* root -> rank: struct tt_place */
                      TT_FRAME_REFUSE,   /* either way: code, sentence */
                      TT_FRAME_JOINED,   /* rank -> root: the tree stands, goodbye */
+                     TT_FRAME_NONCE,    /* head -> its root: what the root above has chosen, 32 */
+                     TT_FRAME_KEEPER,   /* root -> rank: 4, the rank whose process the root is in */
+                     TT_FRAME_HEARD,    /* rank -> root: as REFUSE, but somebody else's words */
+                     TT_FRAME_OVERDUE,  /* head -> its root: all others wait for this block */
 };
 
 struct tt_join { /* what a rank says first */
@@ -37,11 +42,12 @@ bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len
 
 struct tt_place {                         /* what the root answers */
     unsigned char nonce[TT_SECRET_BYTES]; /* goes into the communicator's secret */
+    int32_t keeper; /* rank in whose process the root is; -1: none that it knows */
     int32_t parent_pid;
     union tt_addr parent;
     char parent_host[TT_HOST_BYTES];
 };
-#define TT_PLACE_BYTES (TT_SECRET_BYTES + 4 + 24 + TT_HOST_BYTES)
+#define TT_PLACE_BYTES (TT_SECRET_BYTES + 4 + 4 + 24 + TT_HOST_BYTES)
 void tt_place_pack(const struct tt_place *place, unsigned char bytes[TT_PLACE_BYTES]);
 bool tt_place_unpack(struct tt_place *place, const unsigned char *bytes, size_t len);
 
@@ -59,7 +65,11 @@ ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
 bool tt_root_tick(uint64_t now_nsec);
 /* In a forked child: free what was inherited. */
 void tt_root_orphan(void);
-/* Some root has failed and may still have ranks to tell so. */
+/* Some root has ranks that wait for its word, or may still come for it. */
 bool tt_root_has_word(void);
+/* A rank of this process gives up: its guests learn why, should the root of this key be here. */
+void tt_root_hear(const struct tt_key *key, ncclResult_t rc, const char *sentence);
+/* The process exits: the last word of all roots. */
+void tt_root_exit(void);
 /* Ranks that may be about to connect. */
 uint32_t tt_root_expected(void);

@@ -43,6 +43,7 @@ void tt_place_pack(const struct tt_place *place, unsigned char bytes[TT_PLACE_BY
     struct tt_wire wire;
     tt_wire_init(&wire, bytes, TT_PLACE_BYTES);
     tt_wire_put(&wire, place->nonce, sizeof(place->nonce));
+    tt_wire_put32(&wire, (uint32_t)place->keeper);
     tt_wire_put32(&wire, (uint32_t)place->parent_pid);
     tt_addr_put(&wire, &place->parent);
     tt_wire_put_text(&wire, place->parent_host, TT_HOST_BYTES);
@@ -53,6 +54,7 @@ bool tt_place_unpack(struct tt_place *place, const unsigned char *bytes, size_t 
     struct tt_wire wire;
     tt_wire_read(&wire, bytes, len);
     tt_wire_get(&wire, place->nonce, sizeof(place->nonce));
+    place->keeper = (int32_t)tt_wire_get32(&wire);
     place->parent_pid = (int32_t)tt_wire_get32(&wire);
     tt_addr_get(&wire, &place->parent);
     tt_wire_get_text(&wire, place->parent_host, TT_HOST_BYTES);

@@ -207,9 +207,10 @@ static void at_process_exit(int code, void *arg)
         for (struct tt_bootstrap *b = the_service.members; b; b = tt_tree_next(b)) {
             tt_tree_exit(b, code);
         }
-        while (tt_root_has_word()) { /* for ranks that come late to an id that failed */
+        while (tt_root_has_word()) { /* ranks that come late, or wait for a reason */
             if (pthread_cond_timedwait(&the_service.ended, &the_service.lock, &until)) break;
         }
+        tt_root_exit();
         the_service.quit = true;
         tt_service_wake();
         until = in_nsec(SETTLE_NSEC); /* the words may have used up the first second */

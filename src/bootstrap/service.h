@@ -55,6 +55,7 @@ struct tt_service {
     struct tt_listener *main_listener; /* of this process, made at first need */
     struct tt_door *doors;
     struct tt_root *roots;
+    uint32_t busiest_root; /* connections that one root has served at most */
     struct tt_bootstrap *members;
     uint32_t strangers; /* refused since the last log line */
     uint64_t strangers_told_nsec;

@@ -1,5 +1,5 @@
-/* Tree of arity 8 over ranks: rank r's parent is (r - 1) / 8. Connections live as long as the
- * membership; their end is how a death is noticed, and the tree is how everybody learns of it. */
+/* Connections along the tree of ranks (shape.h). They live as long as the membership; their end is
+ * how a death is noticed, and the tree is how everybody learns of it. */
 #include "bootstrap/tree.h"
 
 #include "base/clock.h"
@@ -20,49 +20,11 @@
 #include <unistd.h>
 
 #define FAIL_BYTES (16 + TT_SENTENCE_BYTES)
+#define REASON_NSEC 1000000000ull
 #define LINGER_NSEC 60000000000ull /* for ranks that never leave */
 #define WAIT_SLICE_NSEC 4000000ull
 
-/* ---- shape ---- */
-
-int tt_tree_size(int rank, int nranks)
-{
-    int64_t first = rank, last = rank, size = 0;
-    while (first < nranks) {
-        size += (last < nranks ? last : nranks - 1) - first + 1;
-        first = first * TT_ARITY + 1;
-        last = last * TT_ARITY + TT_ARITY;
-    }
-    return (int)size;
-}
-
-void tt_tree_order(int rank, int nranks, int *order_out)
-{
-    int done = 0;
-    int64_t at = rank;
-    for (;;) {
-        order_out[done++] = (int)at;
-        if (at * TT_ARITY + 1 < nranks) {
-            at = at * TT_ARITY + 1;
-            continue;
-        }
-        /* next sibling of the nearest ancestor that has one */
-        while (at != rank && (at % TT_ARITY == 0 || at + 1 >= nranks))
-            at = (at - 1) / TT_ARITY;
-        if (at == rank) return;
-        at++;
-    }
-}
-
-int tt_tree_way(int rank, int target)
-{
-    while (target > rank) {
-        int parent = (target - 1) / TT_ARITY;
-        if (parent == rank) return target - (TT_ARITY * rank + 1);
-        target = parent;
-    }
-    return -1;
-}
+/* ---- cards ---- */
 
 void tt_card_pack(const struct tt_card *card, unsigned char bytes[TT_CARD_BYTES])
 {
@@ -103,18 +65,34 @@ struct fail { /* what a FAIL frame says */
     const char *sentence;
 };
 
-static void flood_fail(struct tt_bootstrap *b, const struct tt_conn *except,
-                       const struct fail *fail)
+static void fail_pack(const struct fail *fail, unsigned char bytes[FAIL_BYTES])
 {
-    unsigned char bytes[FAIL_BYTES];
     struct tt_wire wire;
-    tt_wire_init(&wire, bytes, sizeof(bytes));
+    tt_wire_init(&wire, bytes, FAIL_BYTES);
     tt_wire_put32(&wire, (uint32_t)fail->rank);
     tt_wire_put32(&wire, (uint32_t)fail->rc);
     tt_wire_put32(&wire, fail->kind);
     tt_wire_put32(&wire, fail->begun);
     tt_wire_put_text(&wire, fail->sentence, TT_SENTENCE_BYTES);
+}
+
+static void flood_fail(struct tt_bootstrap *b, const struct tt_conn *except,
+                       const struct fail *fail)
+{
+    unsigned char bytes[FAIL_BYTES];
+    fail_pack(fail, bytes);
     flood(b, except, TT_FRAME_FAIL, bytes, sizeof(bytes));
+}
+
+/* To a child that connects after the error. */
+static void repeat_error(const struct tt_bootstrap *b, struct tt_conn *conn)
+{
+    ncclResult_t rc = (ncclResult_t)atomic_load_explicit(&b->error, memory_order_relaxed);
+    const struct fail fail = {b->error_rank, rc, TT_FAIL_ERROR, 0, b->sentence};
+    unsigned char bytes[FAIL_BYTES];
+    if (!rc) return;
+    fail_pack(&fail, bytes);
+    tt_conn_send(conn, TT_FRAME_FAIL, bytes, sizeof(bytes));
 }
 
 static void flood_error(struct tt_bootstrap *b, const struct tt_conn *except, int rank,
@@ -143,9 +121,10 @@ static void take_words(struct tt_bootstrap *b, const char *sentence)
 }
 
 /* Remember the first error, stop everything that waits. True when it is the first. */
-static bool take_error(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
+static bool take_error(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *sentence)
 {
     if (atomic_load_explicit(&b->error, memory_order_relaxed)) return false;
+    b->error_rank = rank;
     take_words(b, sentence);
     atomic_store_explicit(&b->error, (int)rc, memory_order_release);
     if (b->member) {
@@ -164,7 +143,7 @@ void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char 
     va_start(args, fmt);
     vsnprintf(sentence, sizeof(sentence), fmt, args);
     va_end(args);
-    if (take_error(b, rc, sentence)) flood_error(b, NULL, rank, rc, sentence);
+    if (take_error(b, rank, rc, sentence)) flood_error(b, NULL, rank, rc, sentence);
 }
 
 /* A revoked communicator stays usable here (shrink goes through it): only operations stop. */
@@ -190,7 +169,9 @@ static void frame_fail(struct tt_bootstrap *b, struct tt_conn *conn, const unsig
     tt_wire_read(&wire, bytes, len);
     struct fail fail = {.rc = ncclRemoteError, .sentence = sentence};
     fail.rank = (int)tt_wire_get32(&wire);
-    tt_wire_get32(&wire); /* the code there; here it is somebody else's failure */
+    /* The code there is its own, except that a late rank makes the whole init too late. */
+    bool late = tt_wire_get32(&wire) == ncclTimeout && b->deadline_nsec != 0;
+    if (late) fail.rc = ncclTimeout;
     fail.kind = (enum tt_fail_kind)tt_wire_get32(&wire);
     fail.begun = tt_wire_get32(&wire);
     tt_wire_get_text(&wire, sentence, sizeof(sentence));
@@ -199,7 +180,7 @@ static void frame_fail(struct tt_bootstrap *b, struct tt_conn *conn, const unsig
         take_revoke(b, conn, fail.rank, sentence);
     } else if (fail.kind == TT_FAIL_EXIT) {
         if (tt_exit_note(b, fail.rank, fail.begun, sentence)) flood_fail(b, conn, &fail);
-    } else if (take_error(b, ncclRemoteError, sentence)) {
+    } else if (take_error(b, fail.rank, fail.rc, sentence)) {
         flood_fail(b, conn, &fail);
         leave_step(b);
     }
@@ -261,6 +242,14 @@ static struct tt_branch *branch_of(struct tt_bootstrap *b, const struct tt_conn 
     return NULL;
 }
 
+static struct tt_branch *branch_to(struct tt_bootstrap *b, int child)
+{
+    for (int i = 0; i < b->nbranches; i++) {
+        if (b->branches[i].rank == child) return &b->branches[i];
+    }
+    return NULL;
+}
+
 static void frame_bye(struct tt_bootstrap *b, struct tt_conn *conn)
 {
     struct tt_branch *branch = branch_of(b, conn);
@@ -294,8 +283,20 @@ static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char 
         leave_step(b);
         break;
     case TT_FRAME_BYE: frame_bye(b, conn); break;
+    case TT_FRAME_LATE: tt_late_asked(b, conn, bytes, len); break;
+    case TT_FRAME_HERE: tt_late_answered(b, branch); break;
     default: break;
     }
+}
+
+/* A parent that fails may close a connection that it has not looked at yet. Then its reason comes
+ * another way, by the root or the parent communicator, and is the one to tell. */
+static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
+{
+    if (conn->server || b->cards || conn->got_count > 0) return false;
+    snprintf(b->orphan_why, sizeof(b->orphan_why), "%s", why);
+    b->orphan_nsec = tt_now_nsec() + REASON_NSEC;
+    return true;
 }
 
 static void tree_closed(struct tt_conn *conn, const char *why)
@@ -306,9 +307,11 @@ static void tree_closed(struct tt_conn *conn, const char *why)
     bool opened = conn->state == TT_CONN_OPEN;
     if (branch) branch->conn = NULL;
     if (b->up == conn) b->up = NULL;
+    if (b->dialing && strcmp(why, strerror(ECONNREFUSED)) != 0) b->dial_error = 0;
     b->dialing = false;
     pthread_cond_broadcast(&b->changed);
-    if (opened && !left && !b->finished) peer_lost(b, conn->peer, why);
+    bool lost = opened && !left && !b->finished;
+    if (lost && !await_reason(b, conn, why)) peer_lost(b, conn->peer, why);
     leave_step(b);
 }
 
@@ -338,20 +341,21 @@ size_t tt_tree_limit(const struct tt_bootstrap *b)
 static bool child_admits(struct tt_door *door, const struct tt_hello *hello)
 {
     struct tt_bootstrap *b = door->owner;
-    int child = hello->own_rank - (TT_ARITY * b->rank + 1);
-    return child >= 0 && child < b->nbranches && !b->branches[child].came &&
-           hello->nranks == (uint32_t)b->nranks && hello->sealed == b->sealed;
+    const struct tt_branch *branch = branch_to(b, hello->own_rank);
+    return branch && !branch->came && hello->nranks == (uint32_t)b->nranks &&
+           hello->sealed == b->sealed;
 }
 
 static void child_opened(struct tt_door *door, struct tt_conn *conn)
 {
     struct tt_bootstrap *b = door->owner;
-    struct tt_branch *branch = &b->branches[conn->peer - (TT_ARITY * b->rank + 1)];
+    struct tt_branch *branch = branch_to(b, conn->peer);
     branch->conn = conn;
     branch->came = true;
     conn->owner = b;
     conn->ops = &tree_ops;
     conn->limit_bytes = tt_tree_limit(b);
+    repeat_error(b, conn);
     pthread_cond_broadcast(&b->changed);
     bool all = true;
     for (int i = 0; i < b->nbranches; i++)
@@ -377,14 +381,19 @@ void tt_tree_open_door(struct tt_bootstrap *b)
 
 /* ---- life ---- */
 
-static int child_count(int rank, int nranks)
+static void plant(struct tt_bootstrap *b, int nblocks)
 {
-    int64_t first = (int64_t)rank * TT_ARITY + 1;
-    if (first >= nranks) return 0;
-    return nranks - first < TT_ARITY ? (int)(nranks - first) : TT_ARITY;
+    int children[TT_BRANCHES];
+    b->shape = (struct tt_shape){.nranks = b->nranks, .nblocks = nblocks};
+    b->parent = tt_shape_parent(&b->shape, b->rank);
+    b->nbranches = tt_shape_children(&b->shape, b->rank, children);
+    b->subtree = tt_shape_size(&b->shape, b->rank);
+    for (int i = 0; i < b->nbranches; i++)
+        b->branches[i].rank = children[i];
 }
 
-ncclResult_t tt_tree_create(struct tt_member *member, struct tt_bootstrap **bootstrap_out)
+ncclResult_t tt_tree_create(struct tt_member *member, int nblocks,
+                            struct tt_bootstrap **bootstrap_out)
 {
     struct tt_bootstrap *b = calloc(1, sizeof(*b));
     if (!b) return tt_fail(ncclSystemError, "bootstrap: out of memory");
@@ -408,8 +417,7 @@ ncclResult_t tt_tree_create(struct tt_member *member, struct tt_bootstrap **boot
     b->rank = member->rank;
     b->nranks = member->nranks;
     b->epoch = tt_service()->epoch;
-    b->nbranches = child_count(b->rank, b->nranks);
-    b->subtree = tt_tree_size(b->rank, b->nranks);
+    plant(b, nblocks);
     b->next = tt_service()->members;
     tt_service()->members = b;
     *bootstrap_out = b;
@@ -418,7 +426,7 @@ ncclResult_t tt_tree_create(struct tt_member *member, struct tt_bootstrap **boot
 
 static void tree_free(struct tt_bootstrap *b)
 {
-    for (int i = 0; i < TT_ARITY; i++)
+    for (int i = 0; i < b->nbranches; i++)
         free(b->branches[i].up);
     free(b->exchange.table);
     tt_mailbox_fini(&b->mailbox);
@@ -439,8 +447,6 @@ void tt_tree_destroy(struct tt_bootstrap *b)
         link = &(*link)->next;
     if (*link) *link = b->next;
     if (b->door_is_open) tt_door_close(&b->door);
-    tt_conn_finish(b->root);
-    tt_conn_finish(b->check);
     tt_conn_finish(b->up);
     for (int i = 0; i < b->nbranches; i++)
         tt_conn_finish(b->branches[i].conn);
@@ -479,7 +485,12 @@ bool tt_tree_tick(uint64_t now_nsec)
             tt_tree_destroy(b);
             continue;
         }
-        pending |= b->leaving;
+        if (b->orphan_nsec && now_nsec >= b->orphan_nsec) {
+            b->orphan_nsec = 0;
+            peer_lost(b, b->parent, b->orphan_why);
+        }
+        pending |= b->orphan_nsec != 0;
+        pending |= b->leaving | tt_late_tick(b, now_nsec);
     }
     return pending;
 }
@@ -490,6 +501,18 @@ void tt_tree_orphan(struct tt_bootstrap *b)
     for (; b; b = b->next) {
         if (b->member) atomic_store(&b->member->abort, (uint32_t)ncclInvalidUsage);
         b->member = NULL;
+    }
+}
+
+/* As long as a child is being born, the parent's tree is what notices deaths. */
+static void watch_elder(struct tt_bootstrap *b)
+{
+    const struct tt_bootstrap *elder = b->elder;
+    if (!elder || !atomic_load_explicit(&elder->error, memory_order_acquire)) return;
+    for (int r = 0; r < b->nranks; r++) {
+        if (b->elder_ranks[r] != elder->error_rank) continue;
+        tt_tree_fail(b, r, ncclRemoteError, "%s", elder->sentence);
+        return;
     }
 }
 
@@ -507,6 +530,7 @@ ncclResult_t tt_tree_wait(struct tt_bootstrap *b, uint64_t deadline_nsec)
         }
         tt_service_lock();
     }
+    watch_elder(b);
     b->waiting--;
     if (atomic_load_explicit(&b->error, memory_order_relaxed)) return tell_error(b);
     if (b->member && tt_member_aborted(b->member)) {
@@ -536,6 +560,13 @@ void tt_bootstrap_revoke(struct tt_bootstrap *b)
         snprintf(sentence, sizeof(sentence), "rank %d revoked the communicator", b->rank);
         take_revoke(b, NULL, b->rank, sentence);
     }
+    tt_service_unlock();
+}
+
+void tt_bootstrap_settle(struct tt_bootstrap *b)
+{
+    tt_service_lock();
+    b->deadline_nsec = 0;
     tt_service_unlock();
 }
 

@@ -1,16 +1,16 @@
-/* A membership: one rank's place in the tree of arity 8 that carries everything after first
- * contact. Guarded by the service's lock; callers wait on `changed`. */
+/* A membership: one rank's place in the tree that carries everything after first contact. Guarded
+ * by the service's lock; callers wait on `changed`. */
 #pragma once
 
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/conn.h"
 #include "bootstrap/root.h"
 #include "bootstrap/service.h"
+#include "bootstrap/shape.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define TT_ARITY 8
 #define TT_GATHER_BYTES 65536 /* of one rank */
 #define TT_MESSAGE_BYTES 4096
 
@@ -21,6 +21,8 @@ enum tt_tree_frame {
     TT_FRAME_FAIL,    /* rank 4, code 4, kind 4, begun 4, sentence: flooded */
     TT_FRAME_DONE,    /* up: my subtree has left */
     TT_FRAME_BYE,     /* down: everybody has left; or: I go now, without error */
+    TT_FRAME_LATE,    /* seq 8: time is up, I wait for you */
+    TT_FRAME_HERE,    /* seq 8: I live, and ask on */
 };
 enum tt_fail_kind { TT_FAIL_ERROR, TT_FAIL_EXIT, TT_FAIL_REVOKE };
 
@@ -55,11 +57,19 @@ struct tt_letter *tt_mailbox_take(struct tt_mailbox *mailbox, int peer, uint32_t
 void tt_mailbox_fini(struct tt_mailbox *mailbox);
 
 struct tt_branch { /* the way to a child */
+    int rank;
     struct tt_conn *conn;
     unsigned char *up; /* owned: contribution that waits for this rank's own */
     size_t up_bytes;
     uint64_t up_seq;
     bool came, done;
+    bool asked, here; /* when an exchange is late: asked why, has answered */
+};
+
+struct tt_late {       /* the question who keeps an exchange waiting */
+    uint64_t seq;      /* which exchange */
+    uint64_t due_nsec; /* answers must be there; 0: no question is open */
+    bool asked_up, here_up;
 };
 
 struct tt_exchange { /* the all-gather that the caller is in */
@@ -82,12 +92,22 @@ struct tt_bootstrap {
     struct tt_door door;
     struct tt_card *cards;  /* owned; NULL before the first table */
     unsigned char *records; /* owned */
-    struct tt_conn *root;   /* during join */
-    struct tt_conn *check;  /* during join with several ids: another root */
+    struct tt_shape shape;
+    int parent; /* rank; -1: none */
     struct tt_conn *up;
-    struct tt_branch branches[TT_ARITY];
+    struct tt_branch branches[TT_BRANCHES];
     int nbranches, subtree;
     bool dialing, placed, door_is_open;
+    bool complete;            /* all ranks of the block have come to their root */
+    struct tt_conn *own_root; /* borrowed: the way to that root, during join */
+    struct tt_late late;
+    int dial_error;             /* ECONNREFUSED: nobody listened there */
+    uint64_t deadline_nsec;     /* of the whole init; 0: none, or it is over */
+    struct tt_bootstrap *elder; /* borrowed: during the birth of a child, its parent */
+    const int *elder_ranks;     /* borrowed: this one's ranks there */
+    int error_rank;             /* whom the first error is about */
+    uint64_t orphan_nsec;       /* the parent hung up before it said anything: blame it then */
+    char orphan_why[64];
     struct tt_place place;
     pthread_cond_t changed;
     struct tt_exchange exchange;
@@ -111,15 +131,9 @@ struct tt_bootstrap {
     bool revoked, revoke_told; /* own revocation; somebody's was passed on */
 };
 
-/* Number of ranks in the subtree of `rank`. */
-int tt_tree_size(int rank, int nranks);
-/* Preorder of the subtree of `rank`; order_out has tt_tree_size() entries. */
-void tt_tree_order(int rank, int nranks, int *order_out);
-/* Child number on the way from `rank` down to `target`; -1: go up. */
-int tt_tree_way(int rank, int target);
-
 /* Lock held. */
-ncclResult_t tt_tree_create(struct tt_member *member, struct tt_bootstrap **bootstrap_out);
+ncclResult_t tt_tree_create(struct tt_member *member, int nblocks,
+                            struct tt_bootstrap **bootstrap_out);
 void tt_tree_open_door(struct tt_bootstrap *bootstrap);
 void tt_tree_attach(struct tt_bootstrap *bootstrap, struct tt_conn *conn);
 size_t tt_tree_limit(const struct tt_bootstrap *bootstrap);
@@ -142,6 +156,16 @@ ncclResult_t tt_tree_wait(struct tt_bootstrap *bootstrap, uint64_t deadline_nsec
 bool tt_exit_note(struct tt_bootstrap *bootstrap, int rank, uint32_t begun, const char *sentence);
 /* Collectives that this rank has begun. */
 uint32_t tt_exit_begun(const struct tt_bootstrap *bootstrap);
+
+/* late.c, lock held. The time of the exchange that the caller is in is up: find who is missing, and
+ * fail with that name here and everywhere. At most 2 messages per connection of the tree. */
+void tt_late_begin(struct tt_bootstrap *bootstrap);
+void tt_late_asked(struct tt_bootstrap *bootstrap, struct tt_conn *conn, const unsigned char *bytes,
+                   size_t len);
+/* `branch` (NULL: the parent) lives. */
+void tt_late_answered(struct tt_bootstrap *bootstrap, struct tt_branch *branch);
+/* True while a question is open. */
+bool tt_late_tick(struct tt_bootstrap *bootstrap, uint64_t now_nsec);
 
 /* exchange.c, for tree.c */
 void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,

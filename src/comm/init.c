@@ -259,6 +259,7 @@ static ncclResult_t birth_steps(struct tt_birth *birth)
     if (!rc) rc = tt_record_agree(comm, &agreed);
     if (!rc) rc = tt_fabric_agree(comm, &agreed);
     if (!rc) rc = settle(birth, &agreed);
+    if (!rc) tt_bootstrap_settle(comm->bootstrap);
     if (!rc) rc = start_watch(comm);
     if (rc) tt_bootstrap_fail(comm->bootstrap, rc, tt_last_error());
     tt_agreement_fini(&agreed);

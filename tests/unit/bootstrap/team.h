@@ -7,7 +7,7 @@
 
 enum team_form { TEAM_THREADS, TEAM_PROCESSES };
 
-#define TEAM_MAX 128
+#define TEAM_MAX 256
 
 struct team_report {
     ncclResult_t rc;

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/service.h"
+#include "bootstrap/shape.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -125,6 +127,51 @@ static void several_ids(void **state)
     }
 }
 
+static void body_meet(struct team_seat *seat)
+{
+    struct tt_member member = {0};
+    struct tt_bootstrap *b = NULL;
+    const void *records;
+    if (team_join(seat, &member, &b, &records)) return;
+    for (int r = 0; r < seat->nranks; r++) {
+        const unsigned char *record = (const unsigned char *)records + (size_t)r * TT_RECORD_BYTES;
+        seat->report->wrong += *record != (unsigned char)(r + 1);
+    }
+    exchange_round(seat, b, 8);
+    if (!seat->report->rc) seat->report->rc = tt_bootstrap_barrier(b);
+    tt_bootstrap_leave(b);
+}
+
+/* All roots are in this process, so the busiest one is seen. */
+static void roots_share_the_work(void **state)
+{
+    enum { N = 200, M = 12 };
+    static const int counts[] = {1, 2, 3, 8, M};
+    ncclUniqueId ids[M];
+    (void)state;
+    if (first_form != TEAM_THREADS) return;
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        const struct tt_shape shape = {N, counts[i]};
+        uint32_t most = 0;
+        print_message("case: %d ranks, %d roots\n", N, counts[i]);
+        for (int k = 0; k < counts[i]; k++) {
+            assert_int_equal(tt_id_create(&ids[k]), ncclSuccess);
+            uint32_t guests = (uint32_t)tt_shape_guests(&shape, k);
+            if (guests > most) most = guests;
+        }
+        tt_service()->busiest_root = 0;
+        struct team team = {.nranks = N, .ids = ids, .nids = counts[i], .timeout_sec = 60};
+        team_run(&team, TEAM_THREADS, body_meet);
+        for (int r = 0; r < N; r++) {
+            assert_int_equal(team.reports[r].rc, ncclSuccess);
+            assert_int_equal(team.reports[r].wrong, 0);
+        }
+        team_fini(&team);
+        print_message("the busiest root had %u connections\n", tt_service()->busiest_root);
+        assert_int_equal(tt_service()->busiest_root, most);
+    }
+}
+
 /* ---- disagreement: every rank gets the reason ---- */
 
 static void body_join_only(struct team_seat *seat)
@@ -152,6 +199,24 @@ static void body_other_id(struct team_seat *seat)
     const ncclUniqueId *spare = seat->arg;
     ncclUniqueId mine[2] = {seat->ids[0], spare[0]};
     if (seat->rank == 1) seat->ids = mine;
+    body_join_only(seat);
+}
+
+/* The last rank shows what ids it has only to the wrong root. */
+static void body_last_root(struct team_seat *seat)
+{
+    const ncclUniqueId *spare = seat->arg;
+    ncclUniqueId mine[2] = {seat->ids[0], spare[0]};
+    if (seat->rank == 3) seat->ids = mine;
+    body_join_only(seat);
+}
+
+/* The last rank alone is in the third block, but goes to the first root too. */
+static void body_third_id(struct team_seat *seat)
+{
+    const ncclUniqueId *spare = seat->arg;
+    ncclUniqueId mine[3] = {seat->ids[0], seat->ids[1], spare[0]};
+    if (seat->rank == 3) seat->ids = mine;
     body_join_only(seat);
 }
 
@@ -198,6 +263,8 @@ static void all_get_the_reason(void **state)
         {"another n", body_other_count, 1, ncclInvalidUsage, "says", 30},
         {"a rank twice", body_same_rank, 1, ncclInvalidUsage, "came twice", 30},
         {"second id differs", body_other_id, 2, ncclInvalidArgument, "different unique ids", 30},
+        {"third id differs", body_third_id, 3, ncclInvalidArgument, "different unique ids", 30},
+        {"last one's root differs", body_last_root, 2, ncclTimeout, "missing", 1},
         {"ids swapped", body_swapped_ids, 2, ncclInvalidArgument, "different unique ids", 30},
         {"a rank never comes", body_absent, 1, ncclTimeout, "missing 1", 1},
         {"a rank gives up", body_gives_up, 1, ncclRemoteError, "gave up", 30},
@@ -205,10 +272,11 @@ static void all_get_the_reason(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         for (int form = first_form; form <= last_form; form++) {
-            ncclUniqueId ids[2], spare;
+            ncclUniqueId ids[3], spare;
             print_message("case: %s, %s\n", cases[i].name, form_names[form]);
             assert_int_equal(tt_id_create(&ids[0]), ncclSuccess);
             assert_int_equal(tt_id_create(&ids[1]), ncclSuccess);
+            assert_int_equal(tt_id_create(&ids[2]), ncclSuccess);
             assert_int_equal(tt_id_create(&spare), ncclSuccess);
             struct team team = {.nranks = 4,
                                 .ids = ids,
@@ -385,6 +453,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_meet),
         cmocka_unit_test(several_ids),
+        cmocka_unit_test(roots_share_the_work),
         cmocka_unit_test(bad_ids),
         cmocka_unit_test(children),
         cmocka_unit_test(death_is_told),

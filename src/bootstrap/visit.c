@@ -1,0 +1,307 @@
+/* A rank's connections to roots, from the first attempt to the farewell. As long as one is open its
+ * end means that the root's process has died, which ends the init of all its guests. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/member.h"
+#include "bootstrap/join.h"
+#include "bootstrap/wire.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ANSWER_NSEC 10000000000ull /* for one peer that should be there */
+#define RETRY_FIRST_NSEC 1000000ull
+#define RETRY_LAST_NSEC 100000000ull
+#define GRACE_NSEC 3000000000ull      /* the root is the one to tell about time-outs */
+#define HEAD_GRACE_NSEC 1000000000ull /* of a head, whose own root waits for it */
+#define REFUSALS 4                    /* then nobody will listen there any more */
+#define LAST_WORD_NSEC 500000000ull
+
+uint64_t tt_sooner(uint64_t a, uint64_t b)
+{
+    if (!a || !b) return a ? a : b;
+    return a < b ? a : b;
+}
+
+static void root_text(const struct visit *visit, char *text, size_t text_bytes)
+{
+    char addr[128], which[48] = "";
+    const int m = visit->join->config->nids;
+    tt_addr_text(&visit->id.addr, addr, sizeof(addr));
+    if (m > 1) snprintf(which, sizeof(which), "root %d of %d: ", visit->index, m);
+    if (visit->keeper >= 0 || visit->id.fixed_address) {
+        int rank = visit->keeper >= 0 ? visit->keeper : 0;
+        snprintf(text, text_bytes, "%srank %d at %s (pid %d), whose process holds the root", which,
+                 rank, addr, visit->id.pid);
+    } else {
+        snprintf(text, text_bytes, "%sthe process that made the unique id (pid %d at %s)", which,
+                 visit->id.pid, addr);
+    }
+}
+
+/* ---- what roots say ---- */
+
+static void visit_opened(struct tt_conn *conn)
+{
+    struct visit *visit = conn->owner;
+    unsigned char bytes[TT_JOIN_BYTES];
+    struct tt_join words = visit->join->words;
+    words.index = (uint32_t)visit->index;
+    tt_join_pack(&words, bytes);
+    tt_conn_send(conn, TT_FRAME_JOIN, bytes, sizeof(bytes));
+    visit->opened = true;
+    if (visit == visit->join->visits) visit->join->b->own_root = conn;
+    pthread_cond_broadcast(&visit->join->b->changed);
+}
+
+/* The root above has placed this head: now its own root may place the block. */
+static void pass_nonce(struct join *join)
+{
+    struct tt_bootstrap *b = join->b;
+    if (join->nvisits < 2 || !b->placed || !join->visits[0].opened) return;
+    tt_conn_send(join->visits[0].conn, TT_FRAME_NONCE, b->place.nonce, sizeof(b->place.nonce));
+}
+
+static void frame_place(struct visit *visit, const unsigned char *bytes, size_t len)
+{
+    struct join *join = visit->join;
+    struct tt_bootstrap *b = join->b;
+    struct tt_place place;
+    if (visit->placed || !tt_place_unpack(&place, bytes, len)) return;
+    visit->placed = true;
+    visit->keeper = place.keeper;
+    if (visit == tt_join_placer(join) && !b->placed) {
+        b->place = place;
+        b->placed = true;
+        pass_nonce(join);
+    }
+    b->complete = join->visits[0].placed;
+    sodium_memzero(&place, sizeof(place));
+}
+
+static void visit_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len)
+{
+    struct visit *visit = conn->owner;
+    struct join *join = visit->join;
+    struct tt_bootstrap *b = join->b;
+    struct tt_wire wire;
+    if (type == TT_FRAME_REFUSE && !join->code) {
+        join->code = tt_refuse_unpack(bytes, len, join->sentence);
+        /* once in the tree the caller waits there */
+        if (b->placed) tt_tree_fail(b, b->rank, join->code, "%s", join->sentence);
+    } else if (type == TT_FRAME_PLACE) {
+        frame_place(visit, bytes, len);
+    } else if (type == TT_FRAME_KEEPER) {
+        tt_wire_read(&wire, bytes, len);
+        visit->keeper = (int32_t)tt_wire_get32(&wire);
+    }
+    pthread_cond_broadcast(&b->changed);
+}
+
+static void visit_closed(struct tt_conn *conn, const char *why)
+{
+    struct visit *visit = conn->owner;
+    struct tt_bootstrap *b = visit->join->b;
+    char text[256];
+    visit->conn = NULL;
+    if (b->own_root == conn) b->own_root = NULL;
+    visit->why = why;
+    visit->refusals = strcmp(why, strerror(ECONNREFUSED)) == 0 ? visit->refusals + 1 : 0;
+    visit->next_nsec = tt_now_nsec() + visit->pause_nsec;
+    if (visit->opened && b->placed) {
+        root_text(visit, text, sizeof(text));
+        tt_tree_fail(b, b->rank, ncclRemoteError, "%s is gone: %s", text, why);
+    }
+    pthread_cond_broadcast(&b->changed);
+}
+
+static const struct tt_conn_ops visit_ops = {
+    .opened = visit_opened,
+    .frame = visit_frame,
+    .closed = visit_closed,
+};
+
+/* ---- the way there ---- */
+
+static ncclResult_t visit_dial(struct visit *visit)
+{
+    struct join *join = visit->join;
+    struct tt_key key;
+    tt_key_derive(visit->id.secret, TT_KEY_ROOT, &key);
+    struct tt_conn_dial dial = {
+        .addr = &visit->id.addr,
+        .key = &key,
+        .hello = {.kind = TT_KEY_ROOT,
+                  .own_rank = join->b->rank,
+                  .wanted_rank = -1 - visit->index,
+                  .nranks = (uint32_t)join->b->nranks,
+                  .sealed = join->words.sealed},
+        .ops = &visit_ops,
+        .owner = visit,
+        .limit_bytes = TT_REFUSE_BYTES,
+        .deadline_nsec = tt_sooner(tt_now_nsec() + ANSWER_NSEC, join->deadline_nsec),
+    };
+    if (visit->pause_nsec < RETRY_LAST_NSEC) visit->pause_nsec *= 2;
+    ncclResult_t rc = tt_conn_dial(&dial, &visit->conn);
+    sodium_memzero(&key, sizeof(key));
+    if (rc != ncclInProgress) return rc;
+    visit->refusals += errno == ECONNREFUSED;
+    visit->next_nsec = tt_now_nsec() + visit->pause_nsec;
+    return ncclSuccess;
+}
+
+static ncclResult_t unreachable(const struct visit *visit, ncclResult_t rc)
+{
+    char text[256];
+    root_text(visit, text, sizeof(text));
+    return tt_fail(rc,
+                   "rank %d: no answer from %s (%s): it has gone, all ranks of the id were already "
+                   "served, or the address is not reachable from here",
+                   visit->join->b->rank, text, visit->why ? visit->why : "refused");
+}
+
+static ncclResult_t visit_step(struct visit *visit)
+{
+    if (visit->opened || visit->conn) return ncclSuccess;
+    if (visit->refusals >= REFUSALS && !visit->id.fixed_address)
+        return unreachable(visit, ncclRemoteError);
+    return tt_now_nsec() >= visit->next_nsec ? visit_dial(visit) : ncclSuccess;
+}
+
+ncclResult_t tt_visit_plan(struct join *join)
+{
+    const struct tt_bootstrap_config *config = join->config;
+    const int rank = config->member->rank;
+    const struct tt_shape shape = {config->member->nranks, config->nids};
+    int block = tt_shape_block(&shape, rank);
+    join->nvisits = block > 0 && tt_shape_is_head(&shape, rank) ? 2 : 1;
+    ncclResult_t rc = ncclSuccess;
+    for (int i = 0; i < join->nvisits && !rc; i++) {
+        struct visit *visit = &join->visits[i];
+        *visit = (struct visit){.join = join,
+                                .index = i == 0 ? block : (block - 1) / TT_ARITY,
+                                .keeper = -1,
+                                .pause_nsec = RETRY_FIRST_NSEC / 2};
+        rc = tt_id_read(&config->ids[visit->index], &visit->id);
+    }
+    return rc;
+}
+
+ncclResult_t tt_visit_all(struct join *join)
+{
+    ncclResult_t rc = ncclSuccess;
+    bool fixed = join->visits[0].id.fixed_address;
+    uint64_t limit =
+        fixed ? join->deadline_nsec : tt_sooner(join->deadline_nsec, tt_now_nsec() + ANSWER_NSEC);
+    for (;;) {
+        const struct visit *open = NULL;
+        for (int i = 0; i < join->nvisits && !rc; i++) {
+            rc = visit_step(&join->visits[i]);
+            if (!join->visits[i].opened && !open) open = &join->visits[i];
+        }
+        if (rc || !open || join->code) return rc;
+        rc = tt_tree_wait(join->b, limit);
+        if (rc == ncclTimeout) return unreachable(open, fixed ? ncclTimeout : ncclRemoteError);
+    }
+}
+
+static const struct visit *lost(const struct join *join)
+{
+    for (int i = 0; i < join->nvisits; i++) {
+        if (join->visits[i].opened && !join->visits[i].conn) return &join->visits[i];
+    }
+    return NULL;
+}
+
+ncclResult_t tt_visit_await(struct join *join)
+{
+    struct tt_bootstrap *b = join->b;
+    char text[256];
+    uint64_t grace_nsec = join->nvisits > 1 ? HEAD_GRACE_NSEC : GRACE_NSEC;
+    uint64_t limit = join->deadline_nsec ? join->deadline_nsec + grace_nsec : 0;
+    ncclResult_t rc = ncclSuccess;
+    pass_nonce(join); /* the root above may have been quicker than the own one */
+    while (!rc && !b->placed && !join->code && !lost(join))
+        rc = tt_tree_wait(b, limit);
+    if (join->code) {
+        return tt_fail(join->code, "rank %d of %d: %s", b->rank, b->nranks, join->sentence);
+    }
+    if (rc != ncclTimeout && (rc || b->placed)) return rc;
+    root_text(lost(join) ? lost(join) : tt_join_placer(join), text, sizeof(text));
+    if (rc) return tt_fail(rc, "rank %d: %s did not answer in time", b->rank, text);
+    return tt_fail(ncclRemoteError, "rank %d: %s is gone: %s", b->rank, text, lost(join)->why);
+}
+
+/* ---- goodbye ---- */
+
+/* Whoever gives up before a root knows of it still introduces itself, so that the others need not
+ * wait for the deadline. */
+static void introduce(struct join *join)
+{
+    uint64_t until = tt_now_nsec() + LAST_WORD_NSEC;
+    struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
+                          .tv_nsec = (long)(until % 1000000000)};
+    for (int i = 0; i < join->nvisits; i++) {
+        struct visit *visit = &join->visits[i];
+        if (!visit->conn && !visit->opened && visit->refusals < REFUSALS) visit_dial(visit);
+        while (visit->conn && !visit->opened) {
+            if (pthread_cond_timedwait(&join->b->changed, &tt_service()->lock, &at)) break;
+        }
+    }
+}
+
+/* Why it failed, and whether these are somebody else's words. */
+static bool last_words(const struct join *join, ncclResult_t rc,
+                       unsigned char bytes[TT_REFUSE_BYTES])
+{
+    const struct tt_bootstrap *b = join->b;
+    bool failed = atomic_load(&b->error) != 0;
+    if (join->code || failed) {
+        tt_refuse_pack(join->code ? join->code : (ncclResult_t)atomic_load(&b->error),
+                       join->code ? join->sentence : b->sentence, bytes);
+        return true;
+    }
+    tt_refuse_pack(rc, tt_join_words(join), bytes);
+    return false;
+}
+
+/* Roots in this process, which may end with it before their guests have heard of anything. */
+static void tell_own_roots(const struct join *join, const unsigned char bytes[TT_REFUSE_BYTES])
+{
+    const struct tt_bootstrap_config *config = join->config;
+    char sentence[TT_SENTENCE_BYTES];
+    ncclResult_t rc = tt_refuse_unpack(bytes, TT_REFUSE_BYTES, sentence);
+    for (int i = 0; i < config->nids && tt_service()->roots; i++) {
+        struct tt_id_parts id;
+        struct tt_key key;
+        if (tt_id_read(&config->ids[i], &id)) continue;
+        tt_key_derive(id.secret, TT_KEY_ROOT, &key);
+        tt_root_hear(&key, rc, sentence);
+        sodium_memzero(&id, sizeof(id));
+        sodium_memzero(&key, sizeof(key));
+    }
+}
+
+void tt_visit_farewell(struct join *join, ncclResult_t rc)
+{
+    unsigned char bytes[TT_REFUSE_BYTES];
+    bool heard = false;
+    if (rc) introduce(join);
+    if (rc) heard = last_words(join, rc, bytes);
+    join->b->own_root = NULL;
+    for (int i = 0; i < join->nvisits; i++) {
+        struct visit *visit = &join->visits[i];
+        if (!visit->conn) continue;
+        if (rc) {
+            tt_conn_send(visit->conn, heard ? TT_FRAME_HEARD : TT_FRAME_REFUSE, bytes,
+                         sizeof(bytes));
+        } else {
+            tt_conn_send(visit->conn, TT_FRAME_JOINED, NULL, 0);
+        }
+        tt_conn_finish(visit->conn);
+        visit->conn = NULL;
+    }
+    if (rc && join->config->nids > 1) tell_own_roots(join, bytes);
+}

@@ -1,0 +1,370 @@
+/* A rank that is killed or stopped at any call of its init: the program counts the victim's calls
+ * of the C library and strikes at the n-th, so every stage from the first socket to the last
+ * barrier is hit. All others must end with an error that names the victim, also when it holds the
+ * root. usage: init-deaths kill|stop POINTS   (moments per scene; 0: every call) */
+#include <cuda_runtime.h>
+#include <errno.h>
+#include <nccl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SEATS = 9, IDS = 3, LIMIT_SEC = 40, LANES_KILL = 4, LANES_STOP = 12 };
+
+/* ---- the strike ---- */
+
+static struct {
+    _Atomic bool *known; /* it has proved itself to somebody: its death must be noticed as such */
+    _Atomic int sent;
+    int enough; /* messages after which somebody has its proof */
+    bool early; /* count the calls before that too */
+    _Atomic int count;
+    _Atomic int at; /* 0: never */
+    _Atomic bool armed;
+    int signal;
+} strike;
+
+static void step(void)
+{
+    if (!atomic_load(&strike.armed)) return;
+    if (!strike.early && atomic_load(&strike.sent) < strike.enough) return;
+    if (atomic_fetch_add(&strike.count, 1) + 1 != atomic_load(&strike.at)) return;
+    if (atomic_load(&strike.sent) >= strike.enough) atomic_store(strike.known, true);
+    kill(getpid(), strike.signal);
+}
+
+/* What the library calls between first contact and the end of init. */
+int socket(int domain, int type, int protocol)
+{
+    step();
+    return (int)syscall(SYS_socket, domain, type, protocol);
+}
+
+int connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+    step();
+    return (int)syscall(SYS_connect, fd, addr, len);
+}
+
+int accept4(int fd, struct sockaddr *restrict addr, socklen_t *restrict len, int flags)
+{
+    step();
+    return (int)syscall(SYS_accept4, fd, addr, len, flags);
+}
+
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    step();
+    ssize_t sent = syscall(SYS_sendmsg, fd, message, flags);
+    if (atomic_load(&strike.armed)) atomic_fetch_add(&strike.sent, 1);
+    return sent;
+}
+
+ssize_t recv(int fd, void *bytes, size_t len, int flags)
+{
+    ssize_t got = syscall(SYS_recvfrom, fd, bytes, len, flags, NULL, NULL);
+    step(); /* it has read, and nobody will know */
+    return got;
+}
+
+void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
+{
+    step();
+    long at = syscall(SYS_mmap, addr, len, prot, flags, fd, offset);
+    void *mapped;
+    memcpy(&mapped, &at, sizeof(mapped));
+    return mapped;
+}
+
+/* ---- a scene ---- */
+
+enum form { INIT, SCALABLE, SPLIT };
+
+struct scene {
+    enum form form;
+    int n, victim;
+    int maker; /* place that makes the ids; n: a process of its own, that is no rank */
+    bool sockets;
+    bool early; /* also before it has spoken: then it is one that never comes */
+};
+
+static const struct scene scenes[] = {
+    {INIT, 2, 1, 0, false, true},      {INIT, 3, 0, 0, false, false},
+    {INIT, 4, 2, 0, true, false},      {INIT, 4, 0, 1, false, false},
+    {INIT, 4, 3, 3, false, false},     {INIT, 8, 5, 8, false, false},
+    {INIT, 8, 0, 8, false, false},     {SCALABLE, 5, 0, 0, false, false},
+    {SCALABLE, 5, 2, 2, false, false}, {SCALABLE, 5, 4, 0, false, false},
+    {SPLIT, 4, 0, 0, false, false},    {SPLIT, 4, 3, 0, true, false},
+};
+
+struct board { /* shared by the processes of a scene */
+    ncclUniqueId ids[IDS];
+    _Atomic int ids_made;
+    _Atomic int steps; /* calls of the victim */
+    _Atomic int told;  /* survivors that have their result */
+    _Atomic bool over, known;
+    int rc[SEATS];
+    pid_t pids[SEATS];
+    char sentences[SEATS][1024];
+};
+
+struct player {
+    const struct scene *scene;
+    struct board *board;
+    int place;
+};
+
+static void make_ids(struct board *board, int place, const struct scene *scene)
+{
+    for (int i = 0; i < IDS; i++) {
+        bool mine = place == scene->maker;
+        /* several ids: one more root in the victim's process, one in the last rank's */
+        if (scene->form == SCALABLE && i > 0) mine = place == (i == 1 ? 1 : scene->n - 1);
+        if (!mine) continue;
+        if (ncclGetUniqueId(&board->ids[i])) _exit(3);
+        atomic_fetch_add(&board->ids_made, 1);
+    }
+    while (atomic_load(&board->ids_made) < IDS)
+        sched_yield();
+}
+
+static ncclResult_t first_init(const struct player *p, ncclComm_t *comm)
+{
+    const struct scene *scene = p->scene;
+    if (scene->form == SCALABLE)
+        return ncclCommInitRankScalable(comm, scene->n, p->place, IDS, p->board->ids, NULL);
+    return ncclCommInitRank(comm, scene->n, p->board->ids[0], p->place);
+}
+
+static ncclResult_t async_error(ncclComm_t comm)
+{
+    ncclResult_t state = ncclSuccess;
+    struct pollfd none = {.fd = -1};
+    while (state == ncclSuccess || state == ncclInProgress) {
+        if (ncclCommGetAsyncError(comm, &state)) return ncclInternalError;
+        poll(&none, 1, 1);
+    }
+    return state;
+}
+
+/* The words of an error that came after init go to the next call. */
+static void next_words(ncclComm_t comm)
+{
+    void *word;
+    if (!cudaMalloc(&word, sizeof(float)))
+        ncclAllReduce(word, word, 1, ncclFloat32, ncclSum, comm, NULL);
+}
+
+static void survive(const struct player *p, ncclResult_t rc, ncclComm_t comm)
+{
+    struct board *board = p->board;
+    char *words = board->sentences[p->place];
+    bool killing = strike.signal == SIGKILL && atomic_load(&strike.at);
+    if (!rc && killing) { /* it came through before the blow fell */
+        rc = async_error(comm);
+        next_words(comm);
+    }
+    snprintf(words, sizeof(board->sentences[0]), "%s", ncclGetLastError(comm));
+    board->rc[p->place] = (int)rc;
+    atomic_fetch_add(&board->told, 1);
+    /* the parent of a split ends only when nobody is in it any more */
+    int others = p->scene->n - (atomic_load(&strike.at) ? 1 : 0);
+    while (p->scene->form == SPLIT && atomic_load(&board->told) < others)
+        poll(NULL, 0, 1);
+    ncclCommAbort(comm);
+}
+
+static void play(struct player *p)
+{
+    const struct scene *scene = p->scene;
+    bool victim = p->place == scene->victim;
+    ncclComm_t world = NULL, comm = NULL;
+    ncclResult_t rc = ncclSuccess;
+    make_ids(p->board, p->place, scene);
+    while (p->place >= scene->n && !atomic_load(&p->board->over))
+        poll(NULL, 0, 1); /* only holds the roots */
+    if (p->place >= scene->n) return;
+    cudaSetDevice(p->place);
+    if (scene->form == SPLIT && first_init(p, &world)) _exit(4);
+    strike.known = &p->board->known;
+    strike.enough = scene->form == SCALABLE ? 8 : 2; /* heads visit two roots, and may be one */
+    if (scene->form == SPLIT || scene->maker == scene->victim) strike.enough = 0;
+    strike.early = scene->early || strike.signal == SIGSTOP;
+    atomic_store(&strike.armed, victim);
+    rc = world ? ncclCommSplit(world, 0, p->place, &comm, NULL) : first_init(p, &comm);
+    atomic_store(&strike.armed, false);
+    if (victim) {
+        atomic_store(&p->board->steps, atomic_load(&strike.count));
+        atomic_store(&p->board->known, true);
+        if (atomic_load(&strike.at)) raise(strike.signal); /* this time it was quicker */
+    }
+    survive(p, rc, comm ? comm : world);
+    if (world && comm) ncclCommAbort(world);
+}
+
+/* ---- the stage ---- */
+
+static double now_sec(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Who still runs after LIMIT_SEC hangs. The victim is not waited for. */
+static bool await_others(struct board *board, const struct scene *scene, bool struck)
+{
+    double limit = now_sec() + LIMIT_SEC;
+    bool gone[SEATS] = {false};
+    int left = scene->n - struck;
+    while (left > 0 && now_sec() < limit) {
+        for (int i = 0; i < scene->n; i++) {
+            if ((struck && i == scene->victim) || gone[i]) continue;
+            gone[i] = waitpid(board->pids[i], NULL, WNOHANG) == board->pids[i];
+            left -= gone[i];
+        }
+        if (left > 0) poll(NULL, 0, 1);
+    }
+    atomic_store(&board->over, true);
+    for (int i = 0; i < SEATS; i++) {
+        if (board->pids[i] <= 0 || gone[i]) continue;
+        if (i < scene->n) kill(board->pids[i], SIGKILL);
+        waitpid(board->pids[i], NULL, 0);
+    }
+    return left == 0;
+}
+
+static bool named(const struct board *board, const struct scene *scene, int place)
+{
+    char rank[32], list[32], pid[32];
+    snprintf(rank, sizeof(rank), "rank %d ", scene->victim);
+    snprintf(list, sizeof(list), "missing %d", scene->victim);
+    snprintf(pid, sizeof(pid), "pid %d", (int)board->pids[scene->victim]);
+    return strstr(board->sentences[place], rank) || strstr(board->sentences[place], list) ||
+           strstr(board->sentences[place], pid);
+}
+
+/* A stopped one may have given all it had to; one that is killed before it spoke to anybody is one
+ * that never comes; all others are noticed, and named. */
+static bool good(const struct board *board, const struct scene *scene, int at, int place)
+{
+    ncclResult_t rc = (ncclResult_t)board->rc[place];
+    bool stopped = strike.signal == SIGSTOP;
+    if (at == 0 || (stopped && rc == ncclSuccess)) return rc == ncclSuccess;
+    bool late_allowed = stopped || (!atomic_load(&board->known) && scene->form != SPLIT);
+    if (rc == ncclTimeout && !late_allowed) return false;
+    return (int)rc > 0 && named(board, scene, place);
+}
+
+static int judge(const struct board *board, const struct scene *scene, int at)
+{
+    int wrong = 0;
+    for (int i = 0; i < scene->n; i++) {
+        if (at && i == scene->victim) continue;
+        if (good(board, scene, at, i)) continue;
+        printf("wrong: form %d n %d victim %d maker %d call %d: rank %d: code %d, \"%s\"\n",
+               (int)scene->form, scene->n, scene->victim, scene->maker, at, i, board->rc[i],
+               board->sentences[i]);
+        wrong++;
+    }
+    return wrong;
+}
+
+static void start(struct board *board, const struct scene *scene, int place, const char *init_sec)
+{
+    struct player player = {.scene = scene, .board = board, .place = place};
+    pid_t pid = fork();
+    if (pid) board->pids[place] = pid; /* the page is the child's too */
+    if (pid) return;
+    if (scene->sockets) {
+        setenv("NCCL_P2P_DISABLE", "1", 1);
+        setenv("NCCL_SHM_DISABLE", "1", 1);
+    }
+    setenv("TUTTI_INIT_TIMEOUT", init_sec, 1);
+    play(&player);
+    exit(0);
+}
+
+static int perform_once(struct board *board, const struct scene *scene, int at,
+                        const char *init_sec)
+{
+    int nplaces = scene->n + (scene->maker >= scene->n);
+    memset(board, 0, sizeof(*board));
+    atomic_store(&strike.at, at);
+    fflush(stdout);
+    for (int i = 0; i < nplaces; i++) {
+        board->rc[i] = -1;
+        start(board, scene, i, at == 0 ? "60" : init_sec);
+    }
+    bool over = await_others(board, scene, at != 0);
+    if (!over) {
+        printf("wrong: form %d n %d victim %d maker %d call %d: hung\n", (int)scene->form, scene->n,
+               scene->victim, scene->maker, at);
+    }
+    return judge(board, scene, at) + !over;
+}
+
+/* A time-out names who is late, which on a crowded machine may be another: then give them more
+ * time.
+ */
+static int perform(struct board *board, const struct scene *scene, int at)
+{
+    if (strike.signal == SIGKILL) return perform_once(board, scene, at, scene->early ? "2" : "60");
+    int wrong = perform_once(board, scene, at, "2");
+    if (wrong && at) wrong = perform_once(board, scene, at, "20");
+    return wrong;
+}
+
+/* Once without harm, which counts the calls; then a blow at each of `points` of them. */
+static int perform_all(struct board *board, const struct scene *scene, int points)
+{
+    int wrong = perform(board, scene, 0);
+    int calls = atomic_load(&board->steps);
+    if (points == 0 || points > calls) points = calls;
+    for (int k = 0; k < points; k++) {
+        wrong += perform(board, scene, 1 + (int)((long long)k * calls / points));
+    }
+    if (calls == 0) printf("wrong: no call was counted\n");
+    return wrong + (calls == 0);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 3) return 2;
+    bool stopping = strcmp(argv[1], "stop") == 0;
+    int points = (int)strtol(argv[2], NULL, 10), lanes = stopping ? LANES_STOP : LANES_KILL,
+        failed = 0;
+    strike.signal = stopping ? SIGSTOP : SIGKILL;
+    setenv("TUTTI_DEVICES", "8", 1);
+    for (int lane = 0; lane < lanes; lane++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct board *board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+            int wrong = 0;
+            for (size_t k = (size_t)lane; k < sizeof(scenes) / sizeof(scenes[0]);
+                 k += (size_t)lanes)
+                wrong += perform_all(board, &scenes[k], points);
+            fflush(stdout);
+            _exit(wrong != 0);
+        }
+    }
+    for (int lane = 0; lane < lanes; lane++) {
+        int status = 0;
+        wait(&status);
+        failed += status != 0;
+    }
+    printf("init-deaths %s: %d of %d lanes failed\n", argv[1], failed, lanes);
+    return failed != 0;
+}
