@@ -140,63 +140,55 @@ cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *peer, cuda
 
 /* ---- fills ---- */
 
-struct fill {
-    void *ptr;
-    int value;
-    size_t pitch, width, height;
-};
-
-static int check_fill(const struct fill *fill)
+static int check_fill(const struct tt_set *fill)
 {
     if (fill->width && fill->height && !fill->ptr) return cudaErrorInvalidValue;
     return fill->height > 1 && fill->width > fill->pitch ? cudaErrorInvalidPitchValue : cudaSuccess;
 }
 
-static int fill_in_order(const struct fill *fill, struct CUstream_st *stream)
+static int fill_in_order(const struct tt_set *fill, struct CUstream_st *stream)
 {
     int rc = check_fill(fill);
-    return rc ? rc
-              : tuttiHostSet(stream, fill->ptr, (unsigned)fill->value & 0xffU, 1, fill->pitch,
-                             fill->width, fill->height);
+    return rc ? rc : tuttiHostSet(stream, fill);
 }
 
-static cudaError_t fill_default(const struct fill *fill)
+static cudaError_t fill_default(const struct tt_set *fill)
 {
     struct CUstream_st *stream;
     int rc = default_stream(&stream);
     return tt_face_done(rc ? rc : fill_in_order(fill, stream));
 }
 
-static cudaError_t fill_later(const struct fill *fill, cudaStream_t stream)
+static cudaError_t fill_later(const struct tt_set *fill, cudaStream_t stream)
 {
     return tt_face_done(fill_in_order(fill, tt_face_stream(stream)));
 }
 
 cudaError_t cudaMemset(void *ptr, int value, size_t len)
 {
-    return fill_default(&(struct fill){ptr, value, len, len, 1});
+    return fill_default(&(struct tt_set){ptr, (unsigned char)value, 1, len, len, 1});
 }
 
 cudaError_t cudaMemsetAsync(void *ptr, int value, size_t len, cudaStream_t stream)
 {
-    return fill_later(&(struct fill){ptr, value, len, len, 1}, stream);
+    return fill_later(&(struct tt_set){ptr, (unsigned char)value, 1, len, len, 1}, stream);
 }
 
 cudaError_t cudaMemset2D(void *ptr, size_t pitch, int value, size_t width, size_t height)
 {
-    return fill_default(&(struct fill){ptr, value, pitch, width, height});
+    return fill_default(&(struct tt_set){ptr, (unsigned char)value, 1, pitch, width, height});
 }
 
 cudaError_t cudaMemset2DAsync(void *ptr, size_t pitch, int value, size_t width, size_t height,
                               cudaStream_t stream)
 {
-    return fill_later(&(struct fill){ptr, value, pitch, width, height}, stream);
+    return fill_later(&(struct tt_set){ptr, (unsigned char)value, 1, pitch, width, height}, stream);
 }
 
 static int fill_box(struct cudaPitchedPtr ptr, int value, struct cudaExtent extent,
                     struct CUstream_st *stream)
 {
-    struct fill fill = {ptr.ptr, value, ptr.pitch, extent.width, extent.height};
+    struct tt_set fill = {ptr.ptr, (unsigned char)value, 1, ptr.pitch, extent.width, extent.height};
     int rc = extent.height && extent.depth ? check_fill(&fill) : cudaSuccess;
     for (size_t z = 0; !rc && z < extent.depth; z++) {
         rc = fill_in_order(&fill, stream);

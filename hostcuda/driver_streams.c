@@ -103,8 +103,8 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t len, CUstrea
 static int fill(CUstream stream, CUdeviceptr ptr, unsigned value, unsigned elem, size_t count)
 {
     if (count && !ptr) return CUDA_ERROR_INVALID_VALUE;
-    return tuttiHostSet(tt_driver_stream(stream), tt_driver_ptr(ptr), value, elem, count * elem,
-                        count, 1);
+    struct tt_set set = {tt_driver_ptr(ptr), value, elem, count * elem, count, 1};
+    return tuttiHostSet(tt_driver_stream(stream), &set);
 }
 
 CUresult cuMemsetD8(CUdeviceptr ptr, unsigned char value, size_t count)

@@ -35,12 +35,8 @@ int tt_face_node_set(struct tt_node *node, const struct cudaMemsetParams *params
     unsigned elem = params->elementSize;
     if (elem != 1 && elem != 2 && elem != 4) return cudaErrorInvalidValue;
     if (params->height > 1 && params->width * elem > params->pitch) return cudaErrorInvalidValue;
-    node->set.ptr = params->dst;
-    node->set.value = params->value;
-    node->set.elem_bytes = elem;
-    node->set.pitch = params->pitch;
-    node->set.width = params->width;
-    node->set.height = params->height;
+    node->set = (struct tt_set){params->dst,   params->value, elem,
+                                params->pitch, params->width, params->height};
     return cudaSuccess;
 }
 

@@ -196,12 +196,7 @@ int host_op_of_node(const struct tt_node *node, struct host_op *op)
         return host_copy_fits(&op->copy) ? HOST_OK : HOST_INVALID_VALUE;
     case TT_NODE_SET:
         op->kind = HOST_OP_SET;
-        op->set.ptr = node->set.ptr;
-        op->set.value = node->set.value;
-        op->set.elem_bytes = node->set.elem_bytes;
-        op->set.pitch = node->set.pitch;
-        op->set.width = node->set.width;
-        op->set.height = node->set.height;
+        op->set = node->set;
         return host_set_fits(op) ? HOST_OK : HOST_INVALID_VALUE;
     case TT_NODE_HOST:
         op->kind = HOST_OP_CALL;

@@ -11,14 +11,7 @@ int tuttiHostNodeGet(struct CUgraphNode_st *node, struct tt_node *node_out)
     node_out->kind = node->kind;
     switch (node->kind) {
     case TT_NODE_COPY: node_out->copy = node->op.copy; break;
-    case TT_NODE_SET:
-        node_out->set.ptr = node->op.set.ptr;
-        node_out->set.value = node->op.set.value;
-        node_out->set.elem_bytes = node->op.set.elem_bytes;
-        node_out->set.pitch = node->op.set.pitch;
-        node_out->set.width = node->op.set.width;
-        node_out->set.height = node->op.set.height;
-        break;
+    case TT_NODE_SET: node_out->set = node->op.set; break;
     case TT_NODE_HOST:
         node_out->host.fn = node->op.call.fn;
         node_out->host.arg = node->op.call.arg;

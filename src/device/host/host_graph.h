@@ -60,11 +60,7 @@ enum tt_node_kind { /* CUDA's numbers of node types */
 struct tt_node { /* what to add; only the member of its kind is read */
     enum tt_node_kind kind;
     struct tt_copy copy;
-    struct {
-        void *ptr;
-        unsigned value, elem_bytes;
-        size_t pitch, width, height;
-    } set;
+    struct tt_set set;
     struct {
         void (*fn)(void *);
         void *arg;

@@ -49,9 +49,13 @@ int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy);
 /* The same, and wait for the stream: nobody is woken to do it. Both: 1 for freed memory, and for
  * more bytes than an allocation has. */
 int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy);
-/* Rows of `width` elements of 1, 2 or 4 bytes, pitch bytes apart. */
-int tuttiHostSet(struct CUstream_st *stream, void *ptr, unsigned value, unsigned elem_bytes,
-                 size_t pitch, size_t width, size_t height);
+struct tt_set {
+    void *ptr;
+    unsigned value, elem_bytes;  /* 1, 2 or 4: so many low bytes of value */
+    size_t pitch, width, height; /* bytes from row to row; elements; rows */
+};
+/* Write value to every element; 1 when they are not in one allocation. */
+int tuttiHostSet(struct CUstream_st *stream, const struct tt_set *set);
 /* Runs in stream order on a waiter or a worker, never inside this call. */
 int tuttiHostCall(struct CUstream_st *stream, void (*fn)(void *), void *arg);
 

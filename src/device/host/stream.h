@@ -52,11 +52,7 @@ struct host_op {
             size_t moved;  /* bytes of a plain copy that are done */
             void *staging; /* owned; NULL: none */
         };
-        struct {
-            void *ptr;
-            unsigned value, elem_bytes;
-            size_t pitch, width, height;
-        } set;
+        struct tt_set set;
         struct {
             void (*fn)(void *);
             void *arg;

@@ -149,17 +149,16 @@ int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy)
     return rc ? rc : tuttiHostStreamSynchronize(stream);
 }
 
-int tuttiHostSet(struct CUstream_st *handle, void *ptr, unsigned value, unsigned elem_bytes,
-                 size_t pitch, size_t width, size_t height)
+int tuttiHostSet(struct CUstream_st *handle, const struct tt_set *set)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    struct host_op op = {.kind = HOST_OP_SET,
-                         .set = {ptr, value, elem_bytes, pitch, width, height}};
+    struct host_op op = {.kind = HOST_OP_SET, .set = *set};
     if (!stream) return host_bad_handle();
-    if (elem_bytes != 1 && elem_bytes != 2 && elem_bytes != 4) return HOST_INVALID_VALUE;
-    if (!width || !height) return HOST_OK;
+    if (set->elem_bytes != 1 && set->elem_bytes != 2 && set->elem_bytes != 4)
+        return HOST_INVALID_VALUE;
+    if (!set->width || !set->height) return HOST_OK;
     if (!host_set_fits(&op)) return HOST_INVALID_VALUE;
-    return submit_op(stream, &op, width <= INLINE_BYTES / elem_bytes / height);
+    return submit_op(stream, &op, set->width <= INLINE_BYTES / set->elem_bytes / set->height);
 }
 
 /* Never run here: it is left to waiters and workers, on an idle stream without the queue. */

@@ -75,7 +75,7 @@ static void own(const struct link *link)
     must(tuttiHostIpcOpen(offer.memory, &again) != 201, __LINE__);
     must(tuttiHostIpcEventGet(event, offer.event), __LINE__);
     must(tuttiHostSubmit(stream, &gate.item, true), __LINE__);
-    must(tuttiHostSet(stream, ptr, 'x', 1, 10000, 10000, 1), __LINE__);
+    must(tuttiHostSet(stream, &(struct tt_set){ptr, 'x', 1, 10000, 10000, 1}), __LINE__);
     must(tuttiHostEventRecord(event, stream), __LINE__);
     tell(link, &offer, sizeof(offer));
     hear(link, &go, 1); /* it has seen the event unreached */
@@ -117,7 +117,7 @@ static void memory_and_events_cross(void **state)
     assert_int_equal(ptr[0], 'x');
     assert_int_equal(ptr[9999], 'x');
     assert_int_equal(tuttiHostEventSynchronize(event), 0);
-    assert_int_equal(tuttiHostSet(stream, ptr, 'y', 1, 10000, 10000, 1), 0);
+    assert_int_equal(tuttiHostSet(stream, &(struct tt_set){ptr, 'y', 1, 10000, 10000, 1}), 0);
     assert_int_equal(tuttiHostEventRecord(event, stream), 0);
     tell(link, &go, 1);
     hear(link, &go, 1);

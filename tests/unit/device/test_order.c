@@ -344,7 +344,8 @@ static void large_copies_arrive(void **state)
     tuttiHostMalloc(0, bytes, (void **)&from);
     tuttiHostMalloc(1, bytes, (void **)&to);
     tuttiHostStreamCreate(0, 0, &stream);
-    assert_int_equal(tuttiHostSet(stream, from, 0x01020304, 4, bytes, bytes / 4, 1), 0);
+    assert_int_equal(
+        tuttiHostSet(stream, &(struct tt_set){from, 0x01020304, 4, bytes, bytes / 4, 1}), 0);
     struct tt_copy copy = {.dst = to, .src = from, .width = bytes};
     assert_int_equal(tuttiHostCopy(stream, &copy), 0);
     copy = (struct tt_copy){.dst = to + 1, .src = to, .width = bytes - 1}; /* overlaps */
@@ -393,9 +394,10 @@ static void legacy_work_breaks_captures(void **state)
     tuttiHostMalloc(0, 64, &ptr);
     tuttiHostStreamCreate(0, 0, &stream);
     assert_int_equal(tuttiHostCaptureBegin(stream, 2), 0);
-    assert_int_equal(tuttiHostSet(NULL, ptr, 1, 1, 64, 64, 1), 906);
+    const struct tt_set set = {ptr, 1, 1, 64, 64, 1};
+    assert_int_equal(tuttiHostSet(NULL, &set), 906);
     assert_int_equal(tuttiHostCaptureEnd(stream, &graph), 901);
-    assert_int_equal(tuttiHostSet(NULL, ptr, 1, 1, 64, 64, 1), 0);
+    assert_int_equal(tuttiHostSet(NULL, &set), 0);
     tuttiHostStreamDestroy(stream);
     tuttiHostFree(ptr);
 }
