@@ -74,7 +74,7 @@ static bool asks_help(int argc, char **argv)
  * are good, else its exit status. args has room for one more word. */
 static int check_options(char **args, int argc)
 {
-    static char dry_run[] = "--dry-run";
+    char dry_run[] = "--dry-run";
     int status = 0;
     pid_t pid = fork();
     if (pid < 0) return 0; /* the ranks will tell */

@@ -13,12 +13,14 @@
 enum { SIM_INFO_MAGIC = 0x74685283 }; /* NCCL_SIM_INFO_INITIALIZER */
 
 static _Thread_local struct tt_group *own_group __attribute__((tls_model("initial-exec")));
-static pthread_key_t group_key; /* only to free the group of a thread that ends */
-static pthread_once_t group_once = PTHREAD_ONCE_INIT;
+static struct { /* only to free the group of a thread that ends */
+    pthread_once_t once;
+    pthread_key_t key;
+} group_end = {.once = PTHREAD_ONCE_INIT};
 
 static void group_key_make(void)
 {
-    pthread_key_create(&group_key, free);
+    pthread_key_create(&group_end.key, free);
 }
 
 static struct tt_group *group_open(void)
@@ -26,8 +28,8 @@ static struct tt_group *group_open(void)
     if (own_group) return own_group;
     struct tt_group *group = tt_calloc(1, sizeof(*group));
     if (!group) return NULL;
-    pthread_once(&group_once, group_key_make);
-    pthread_setspecific(group_key, group);
+    pthread_once(&group_end.once, group_key_make);
+    pthread_setspecific(group_end.key, group);
     group->jobs_tail = &group->jobs;
     own_group = group;
     return group;
@@ -36,7 +38,7 @@ static struct tt_group *group_open(void)
 /* The thread's group moves to a background thread, which frees it. */
 static void group_detach(void)
 {
-    pthread_setspecific(group_key, NULL);
+    pthread_setspecific(group_end.key, NULL);
     own_group = NULL;
 }
 
