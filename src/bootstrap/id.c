@@ -263,14 +263,16 @@ static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
     return ncclSuccess;
 }
 
-static pthread_mutex_t netif_lock = PTHREAD_MUTEX_INITIALIZER;
-static union tt_addr netif_addr; /* chosen once, guarded by netif_lock */
+static struct {
+    pthread_mutex_t lock;
+    union tt_addr addr; /* chosen once */
+} chosen_netif = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
 {
     ncclResult_t rc = ncclSuccess;
-    pthread_mutex_lock(&netif_lock);
-    if (netif_addr.sa.sa_family == AF_UNSPEC) {
+    pthread_mutex_lock(&chosen_netif.lock);
+    if (chosen_netif.addr.sa.sa_family == AF_UNSPEC) {
         struct tt_netif netif;
         int count = 0;
         char text[128];
@@ -279,13 +281,13 @@ ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
             rc = tt_fail(ncclInvalidUsage, "bootstrap: no usable network interface");
         }
         if (!rc) {
-            netif_addr = netif.addr;
+            chosen_netif.addr = netif.addr;
             tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netif.name,
                     tt_addr_text(&netif.addr, text, sizeof(text)));
         }
     }
-    *addr_out = netif_addr;
-    pthread_mutex_unlock(&netif_lock);
+    *addr_out = chosen_netif.addr;
+    pthread_mutex_unlock(&chosen_netif.lock);
     return rc;
 }
 
