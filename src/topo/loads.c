@@ -131,6 +131,22 @@ static void name(char text[16], const struct tt_topo_node *node)
     (void)snprintf(text, 16, "%s/%d", tt_topo_type_name(node->type), node->index);
 }
 
+static void collect_node(const struct tt_topo_node *node, struct tt_topo_loads *loads)
+{
+    struct tt_topo_load load = {.type = TT_WAY_NET, .bw = node->bw};
+    load.used = node->bw - node->budget;
+    name(load.from, node);
+    if (node->type == TT_NODE_NET) add(loads, load);
+    for (int l = 0; l < node->nlinks; l++) {
+        const struct tt_topo_link *link = &node->links[l];
+        load.type = link->type;
+        load.bw = link->bw;
+        load.used = link->bw - link->budget;
+        name(load.to, link->peer);
+        if (link->type != TT_WAY_NET) add(loads, load);
+    }
+}
+
 static bool collect(const struct tt_topo_system *system, struct tt_topo_loads *loads)
 {
     size_t most = 1;
@@ -141,21 +157,8 @@ static bool collect(const struct tt_topo_system *system, struct tt_topo_loads *l
     loads->load = tt_calloc(most, sizeof(*loads->load));
     if (!loads->load) return false;
     for (int type = 0; type < TT_NODE_COUNT_; type++) {
-        for (int k = 0; k < system->list[type].count; k++) {
-            const struct tt_topo_node *node = system->list[type].node[k];
-            struct tt_topo_load load = {.type = TT_WAY_NET, .bw = node->bw};
-            load.used = node->bw - node->budget;
-            name(load.from, node);
-            if (type == TT_NODE_NET) add(loads, load);
-            for (int l = 0; l < node->nlinks; l++) {
-                const struct tt_topo_link *link = &node->links[l];
-                load.type = link->type;
-                load.bw = link->bw;
-                load.used = link->bw - link->budget;
-                name(load.to, link->peer);
-                if (link->type != TT_WAY_NET) add(loads, load);
-            }
-        }
+        for (int k = 0; k < system->list[type].count; k++)
+            collect_node(system->list[type].node[k], loads);
     }
     qsort(loads->load, (size_t)loads->count, sizeof(*loads->load), is_fuller);
     return true;

@@ -105,6 +105,7 @@ static void append_gpus(struct line *line, const struct box *box)
     if (least < most) append(line, " (sm_%d to sm_%d)", least, most);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): written through the line */
 void picture_facts(const struct box *box, char *text, size_t bytes)
 {
     struct line line = {.text = text, .bytes = bytes};
