@@ -11,7 +11,7 @@ def run(machine, ranks, gpus, *arguments, prefix="", **variables):
         environment = dict(os.environ, NCCL_TOPO_FILE=machine, NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="INIT,GRAPH,NVLS,NET",
                            NCCL_DEBUG_FILE=os.path.join(folder, "log.%p"), **variables)
         command = [TUTTI, "run", "-n", str(ranks), "sh", "-c", f"{prefix} exec \"$@\"", "sh", PROGRAM, str(gpus)]
-        result = subprocess.run(command + [str(a) for a in arguments], env=environment, capture_output=True, text=True, timeout=120)
+        result = subprocess.run(command + [str(a) for a in arguments], env=environment, capture_output=True, text=True, timeout=240)
         logs = "".join(open(os.path.join(folder, name)).read() for name in sorted(os.listdir(folder)))
     return result.returncode, result.stdout + result.stderr, logs
 
