@@ -38,6 +38,16 @@ static void leave(struct look *look)
     tt_topo_file_free(look->file);
 }
 
+static void fits(const char *graph, const struct tt_topo_loads *loads)
+{
+    for (int k = 0; k < loads->count; k++) {
+        const struct tt_topo_load *load = &loads->load[k];
+        if (load->used <= 1.0001F * load->bw) continue;
+        fail_msg("%s: %s to %s carries %.4g of %.4g", graph, load->from, load->to,
+                 (double)load->used, (double)load->bw);
+    }
+}
+
 static void check(const struct look *look, const struct tt_topo_domain *domain)
 {
     const struct tt_topo_options options = {0};
@@ -46,13 +56,7 @@ static void check(const struct look *look, const struct tt_topo_domain *domain)
     for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++) {
         bool used = domain->graph[kind].nchannels > 0 && (domain->inter || domain->nranks > 1);
         if (used) assert_true(loads[kind].count > 0);
-        for (int k = 0; k < loads[kind].count; k++) {
-            const struct tt_topo_load *load = &loads[kind].load[k];
-            if (load->used > 1.0001F * load->bw) {
-                fail_msg("%s: %s to %s carries %.4g of %.4g", tt_graph_kind_name(kind), load->from,
-                         load->to, (double)load->used, (double)load->bw);
-            }
-        }
+        fits(tt_graph_kind_name((enum tt_graph_kind)kind), &loads[kind]);
     }
     tt_topo_loads_free(loads);
 }
