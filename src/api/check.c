@@ -17,11 +17,12 @@ ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *wha
 ncclResult_t tt_check_device(const char *func)
 {
     const char *wanted = tt_param_str("TUTTI_DEVICE");
-    if (wanted && !strcmp(wanted, "cuda"))
+    if (wanted && !strcmp(wanted, "cuda")) {
         return tt_fail(ncclUnhandledCudaError,
                        "%s: TUTTI_DEVICE is cuda, and there is no CUDA device yet; host and auto "
                        "take the host's",
                        func);
+    }
     if (tuttiHostDeviceCount() > 0) return ncclSuccess;
     return tt_fail(ncclUnhandledCudaError,
                    "%s: this process has no device (CUDA_VISIBLE_DEVICES, TUTTI_DEVICES)", func);

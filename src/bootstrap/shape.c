@@ -89,7 +89,8 @@ int tt_shape_order(const struct tt_shape *shape, int rank, int *order_out)
 
 int tt_shape_way(const struct tt_shape *shape, int rank, int target)
 {
-    int children[TT_BRANCHES], parent = rank;
+    int children[TT_BRANCHES] = {0};
+    int parent = rank;
     while (target > rank && (parent = tt_shape_parent(shape, target)) != rank)
         target = parent;
     int n = target > rank ? tt_shape_children(shape, rank, children) : 0;

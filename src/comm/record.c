@@ -188,6 +188,17 @@ static struct host *find_host(struct host *hosts, size_t slots, uint64_t host_id
     return &hosts[at];
 }
 
+/* What all ranks can do, one more looked at. */
+static void agree_with(struct tt_agreement *agreed, const struct tt_comm_record *record)
+{
+    if (record->cores < agreed->cores) agreed->cores = record->cores;
+    if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
+    if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
+    if (!record->machine) agreed->any_machine = false;
+    if (record->ctas_least > agreed->ctas_least) agreed->ctas_least = record->ctas_least;
+    agreed->flags |= record->flags;
+}
+
 static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t slots,
                         struct tt_agreement *agreed)
 {
@@ -205,13 +216,8 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
         if (host->cores > record->cores) host->cores = record->cores;
         if (host->ranks > agreed->most_local) agreed->most_local = host->ranks;
         if (host->ranks > host->cores) agreed->crowded = true;
-        if (record->cores < agreed->cores) agreed->cores = record->cores;
-        if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
-        if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
-        if (!record->machine) agreed->any_machine = false;
-        if (record->ctas_least > agreed->ctas_least) agreed->ctas_least = record->ctas_least;
+        agree_with(agreed, record);
         if (record->tune != tt_record_of(comm, 0)->tune) agreed->same_tune = false;
-        agreed->flags |= record->flags;
     }
     agreed->local_rank = agreed->ranks[comm->member.rank].local_rank;
     agreed->local_ranks = find_host(hosts, slots, own)->ranks;

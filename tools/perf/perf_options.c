@@ -243,6 +243,14 @@ static bool parse_real(const char *text, double least, double *value_out)
     return end != text && !*end && *value_out >= least && isfinite(*value_out);
 }
 
+/* A factor of 1 adds step_bytes instead, as nccl-tests does. */
+static bool parse_factor(const char *text, double *factor_out)
+{
+    if (!parse_real(text, 1, factor_out)) return false;
+    if (*factor_out == 1) *factor_out = 0;
+    return true;
+}
+
 /* NULL when taken, else what the option wants. */
 static const char *other_option(int letter, const char *text, struct perf_options *o)
 {
@@ -256,10 +264,7 @@ static const char *other_option(int letter, const char *text, struct perf_option
         o->step_factor = 0;
         ok = parse_size(text, &o->step_bytes) && o->step_bytes > 0;
         return ok ? NULL : "wants a size above 0 such as 8, 64K";
-    case 'f':
-        ok = parse_real(text, 1, &o->step_factor) && o->step_factor >= 1;
-        if (ok && o->step_factor == 1) o->step_factor = 0; /* adds step_bytes, as nccl-tests does */
-        return ok ? NULL : "wants a number from 1";
+    case 'f': return parse_factor(text, &o->step_factor) ? NULL : "wants a number from 1";
     case 'T':
         ok = parse_real(text, 0, &o->timeout_sec);
         return ok ? NULL : "wants a number of seconds, 0 for no limit";
