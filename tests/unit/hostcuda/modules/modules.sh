@@ -18,8 +18,10 @@ nvcc)
 clang)
     command -v clang++ > /dev/null || { echo "skipped: no clang++"; exit 77; }
     echo "no device code" > "$folder/none.fatbin"
-    build() { clang++ -x cuda --cuda-host-only -nocudainc -nocudalib -Wno-unknown-cuda-version -std=c++17 -fPIC \
-        -Xclang -fcuda-include-gpubinary -Xclang "$folder/none.fatbin" -I"$root/include/hostcuda" "$@"; }
+    # A toolkit that is there must not be looked at: without one clang needs to be told how kernels are launched.
+    build() { clang++ -x cuda --cuda-host-only --cuda-path="$folder" -nocudainc -nocudalib -std=c++17 -fPIC \
+        -Xclang -target-sdk-version=11.5 -Xclang -fcuda-include-gpubinary -Xclang "$folder/none.fatbin" \
+        -I"$root/include/hostcuda" "$@"; }
     into_module='-shared' rpath="-Wl,-rpath,$runtime:$host" ;;
 esac
 here=$(dirname "$0")
