@@ -72,24 +72,31 @@ static bool same_clique(const struct tt_comm_record *a, const struct tt_comm_rec
 }
 
 /* Host by host: the first one that shares its clique. A host whose ranks disagree is alone. */
-static void find_domains(const struct tt_comm *comm, struct tt_agreement *agreed)
+static ncclResult_t find_domains(const struct tt_comm *comm, struct tt_agreement *agreed)
 {
+    ncclResult_t rc = ncclSuccess;
     const struct tt_comm_record **first = tt_calloc((size_t)agreed->nnodes, sizeof(*first));
     bool *mixed = tt_calloc((size_t)agreed->nnodes, sizeof(*mixed));
-    for (int r = 0; r < comm->member.nranks && first && mixed; r++) {
+    if (!first || !mixed) { /* without them this rank would see other nodes than its peers do */
+        rc = tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+        goto out;
+    }
+    for (int r = 0; r < comm->member.nranks; r++) {
         const struct tt_comm_record *record = tt_record_of(comm, r);
         int host = agreed->ranks[r].node;
         if (!first[host]) first[host] = record;
         mixed[host] |= !same_clique(first[host], record);
     }
-    for (int h = 0; h < agreed->nnodes && first && mixed; h++) {
+    for (int h = 0; h < agreed->nnodes; h++) {
         for (int before = 0; before < h && agreed->domain[h] == h; before++) {
             bool one = !mixed[h] && !mixed[before] && same_clique(first[before], first[h]);
             if (one) agreed->domain[h] = before;
         }
     }
+out:
     free(first);
     free(mixed);
+    return rc;
 }
 
 static bool is_wanted(const struct tt_comm *comm, const struct tt_agreement *agreed)
@@ -130,15 +137,18 @@ ncclResult_t tt_fabric_agree(const struct tt_comm *comm, struct tt_agreement *ag
     }
     int place = 0, size = count_clique(comm, comm->member.rank, &place);
     for (int r = 0; r < comm->member.nranks; r++) {
-        int unused, others = count_clique(comm, r, &unused);
-        if (others < 2 || !(tt_record_of(comm, r)->flags & TT_RECORD_FABRIC_BROKEN)) continue;
+        int unused;
+        if (!(tt_record_of(comm, r)->flags & TT_RECORD_FABRIC_BROKEN)) continue;
+        int others = count_clique(comm, r, &unused);
+        if (others < 2) continue;
         return tt_fail(ncclSystemError,
                        "rank %d: the NVLink domain of %d ranks does not work: its memory cannot be "
                        "shared; set up the fabric, or NCCL_MNNVL_ENABLE=0 does without",
                        r, others);
     }
     if (size < 2) return ncclSuccess;
-    find_domains(comm, agreed);
+    ncclResult_t rc = find_domains(comm, agreed);
+    if (rc) return rc;
     agreed->clique_size = size;
     tt_info(TT_LOG_INIT, "MNNVL 1 cliqueId %x cliqueSize %d cliqueRank %d",
             tt_record_of(comm, comm->member.rank)->fabric_clique, size, place);

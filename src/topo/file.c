@@ -27,6 +27,7 @@ uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key)
 }
 
 static ncclResult_t parse(const char *name, const char *text, size_t text_bytes,
+                          ncclResult_t (*check)(struct tt_topo_file *file),
                           struct tt_topo_file **file_out)
 {
     struct tt_topo_file *file = calloc(1, sizeof(*file));
@@ -34,6 +35,7 @@ static ncclResult_t parse(const char *name, const char *text, size_t text_bytes,
     file->name = strdup(name);
     ncclResult_t rc = file->name ? tt_xml_parse(name, text, text_bytes, &file->notes, &file->root)
                                  : tt_fail(ncclSystemError, "%s: out of memory", name);
+    if (!rc) rc = check(file);
     if (rc) {
         tt_topo_file_free(file);
     } else {
@@ -45,29 +47,13 @@ static ncclResult_t parse(const char *name, const char *text, size_t text_bytes,
 ncclResult_t tt_topo_file_parse(const char *name, const char *text, size_t text_bytes,
                                 struct tt_topo_file **file_out)
 {
-    struct tt_topo_file *file = NULL;
-    ncclResult_t rc = parse(name, text, text_bytes, &file);
-    if (!rc) rc = tt_topo_file_check(file);
-    if (rc) {
-        tt_topo_file_free(file);
-    } else {
-        *file_out = file;
-    }
-    return rc;
+    return parse(name, text, text_bytes, tt_topo_file_check, file_out);
 }
 
 ncclResult_t tt_topo_draft_parse(const char *name, const char *text, size_t text_bytes,
                                  struct tt_topo_file **file_out)
 {
-    struct tt_topo_file *file = NULL;
-    ncclResult_t rc = parse(name, text, text_bytes, &file);
-    if (!rc) rc = tt_topo_draft_check(file);
-    if (rc) {
-        tt_topo_file_free(file);
-    } else {
-        *file_out = file;
-    }
-    return rc;
+    return parse(name, text, text_bytes, tt_topo_draft_check, file_out);
 }
 
 ncclResult_t tt_topo_draft_read(const char *path, struct tt_topo_file **file_out)
