@@ -63,9 +63,11 @@ int main(int argc, char **argv)
     rc = rc ? rc : (int)cudaStreamSynchronize(NULL);
     for (int i = 0; i < COUNT && !rc; i++)
         wrong += plain[i] != (float)(nranks * (i % 1000) + nranks * (nranks - 1) / 2);
-    rc = rc ? rc : (int)ncclCommDestroy(comm);
     if (rc) printf("rank %d: %d: %s\n", rank, rc, ncclGetLastError(NULL));
+    int end =
+        (int)(rc ? ncclCommAbort(comm) : ncclCommDestroy(comm)); /* also after a failed init */
+    if (end) printf("rank %d: at its end: %d: %s\n", rank, end, ncclGetLastError(NULL));
     if (wrong) printf("rank %d: %d values are wrong\n", rank, wrong);
     free(plain);
-    return rc || wrong;
+    return rc || end || wrong;
 }

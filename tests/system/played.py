@@ -1,15 +1,25 @@
 #!/usr/bin/env python3
-"""played.py TUTTI PROGRAM MACHINES_FOLDER: devices that play a machine (NCCL_TOPO_FILE): NVLink domains over hosts, parts that
-do not come up, limits on channels and interleaved hosts, each compared with what `tutti topo export` says, and sums are right."""
-import os, re
+"""played.py TUTTI PROGRAM MACHINES_FOLDER [few]: devices that play a machine (NCCL_TOPO_FILE): NVLink domains over hosts, parts that
+do not come up, limits on channels and interleaved hosts, each compared with what `tutti topo export` says, and sums are right.
+With `few` each branch once, of few ranks and channels: for sanitizers."""
+import os, re, sys
 from machines import FOLDER, bad, compare, good, layout, says
 
 GB200, DGXH100 = (os.path.join(FOLDER, name + ".xml") for name in ("c08-gb200-tray", "c06-dgxh100"))
 
 quick = (1, 64)  # minCTAs, maxCTAs: the defaults
 
-# two hosts in one NVLink domain are one node; four hosts in two cliques are two
 domain = dict(NCCL_MNNVL_UUID="77")
+broken = dict(domain, TUTTI_MACHINE_FAULTS="fabric")
+multicast = dict(TUTTI_MACHINE_FAULTS="multicast")
+
+if "few" in sys.argv[4:]:
+    says(good(GB200, 4, 2, 1, 4, **domain), "MNNVL 1 cliqueId 0 cliqueSize 4 cliqueRank 3", "nNodes 1 localRanks 4")
+    bad("NVLink domain of 4 ranks does not work", GB200, 4, 2, 1, 4, **broken)
+    says(good(DGXH100, 4, 4, 1, 4, **multicast), "going on with other transports")
+    sys.exit()
+
+# two hosts in one NVLink domain are one node; four hosts in two cliques are two
 logs = good(GB200, 8, 4, *quick, **domain)
 compare("NVLink domain", logs, layout(GB200, "--nodes", "1", "--clique", "2"))
 says(logs, "MNNVL busId 0x6000 fabric UUID 4d.4d cliqueId 0x0 state 3", "MNNVL 1 cliqueId 0 cliqueSize 8 cliqueRank 7",
@@ -27,7 +37,6 @@ compare("NCCL_P2P_LEVEL=LOC", logs, layout(GB200, "--nodes", "2", NCCL_P2P_LEVEL
 says(logs, "MNNVL is off", "MNNVL 0")
 
 # a domain that does not work is an error unless switched off; there is none, or none of several hosts: no error
-broken = dict(domain, TUTTI_MACHINE_FAULTS="fabric")
 bad("NVLink domain of 8 ranks does not work", GB200, 8, 4, *quick, **broken)
 compare("broken and off", good(GB200, 8, 4, *quick, NCCL_MNNVL_ENABLE="0", **broken), apart)
 alone = layout(GB200, "--nodes", "1")
@@ -38,11 +47,11 @@ compare("no domain to be broken", good(GB200, 8, 4, *quick, TUTTI_MACHINE_FAULTS
 # multicast that does not come up is done without unless demanded
 without = layout(DGXH100, NCCL_NVLS_ENABLE="0")
 assert without["nvls_channels"] == 0
-logs = good(DGXH100, 8, 8, *quick, TUTTI_MACHINE_FAULTS="multicast")
+logs = good(DGXH100, 8, 8, *quick, **multicast)
 compare("no multicast", logs, without)
 says(logs, "NVLS multicast support is available on dev 3", "going on with other transports")
 bad("NCCL_NVLS_ENABLE=1 demands it", DGXH100, 8, 8, *quick, TUTTI_MACHINE_FAULTS="fabric,multicast", NCCL_NVLS_ENABLE="1")
-compare("multicast off", good(DGXH100, 8, 8, *quick, TUTTI_MACHINE_FAULTS="multicast", NCCL_NVLS_ENABLE="0"), without)
+compare("multicast off", good(DGXH100, 8, 8, *quick, **multicast, NCCL_NVLS_ENABLE="0"), without)
 compare("multicast demanded", good(DGXH100, 8, 8, *quick, NCCL_NVLS_ENABLE="1"), layout(DGXH100))
 
 # limits on channels: config and variables do the same as the export's variables
