@@ -3,6 +3,7 @@
  * Source: spec topology, section 10. */
 #include "comm/fabric.h"
 
+#include "base/alike.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -65,38 +66,68 @@ void tt_fabric_fill(struct tt_comm_record *record)
 
 /* ---- after the meeting ---- */
 
-static bool same_clique(const struct tt_comm_record *a, const struct tt_comm_record *b)
+struct cliques {
+    int *first; /* owned; by rank: the first of its clique */
+    int *size;  /* owned; by that rank: how many share it */
+    int *host;  /* owned; by that rank: the first host that is in it with all ranks, else -1 */
+};
+
+static void cliques_fini(struct cliques *cliques)
 {
-    return a->fabric_uuid && a->fabric_uuid == b->fabric_uuid &&
-           a->fabric_clique == b->fabric_clique;
+    free(cliques->first);
+    free(cliques->size);
+    free(cliques->host);
+}
+
+static int compare_cliques(const void *things, int a, int b)
+{
+    const struct tt_comm *comm = things;
+    const struct tt_comm_record *one = tt_record_of(comm, a), *two = tt_record_of(comm, b);
+    if (one->fabric_uuid != two->fabric_uuid) return one->fabric_uuid < two->fabric_uuid ? -1 : 1;
+    if (one->fabric_clique == two->fabric_clique) return 0;
+    return one->fabric_clique < two->fabric_clique ? -1 : 1;
+}
+
+/* All ranks are in some domain. */
+static ncclResult_t find_cliques(const struct tt_comm *comm, struct cliques *cliques)
+{
+    int n = comm->member.nranks;
+    cliques->first = tt_calloc((size_t)n, sizeof(int));
+    cliques->size = tt_calloc((size_t)n, sizeof(int));
+    cliques->host = tt_calloc((size_t)n, sizeof(int));
+    /* without them this rank would see other nodes than its peers do */
+    if (!cliques->first || !cliques->size || !cliques->host)
+        return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    ncclResult_t rc = tt_alike_find(comm, n, compare_cliques, cliques->first);
+    for (int r = 0; r < n && !rc; r++) {
+        cliques->size[cliques->first[r]]++;
+        cliques->host[r] = -1;
+    }
+    return rc;
 }
 
 /* Host by host: the first one that shares its clique. A host whose ranks disagree is alone. */
-static ncclResult_t find_domains(const struct tt_comm *comm, struct tt_agreement *agreed)
+static ncclResult_t find_domains(const struct tt_comm *comm, const struct cliques *cliques,
+                                 struct tt_agreement *agreed)
 {
-    ncclResult_t rc = ncclSuccess;
-    const struct tt_comm_record **first = tt_calloc((size_t)agreed->nnodes, sizeof(*first));
-    bool *mixed = tt_calloc((size_t)agreed->nnodes, sizeof(*mixed));
-    if (!first || !mixed) { /* without them this rank would see other nodes than its peers do */
-        rc = tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
-        goto out;
-    }
+    enum { UNSEEN = -1, MIXED = -2 };
+    int *own = tt_calloc((size_t)agreed->nnodes, sizeof(int)); /* by host: its clique */
+    if (!own) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    for (int h = 0; h < agreed->nnodes; h++)
+        own[h] = UNSEEN;
     for (int r = 0; r < comm->member.nranks; r++) {
-        const struct tt_comm_record *record = tt_record_of(comm, r);
-        int host = agreed->ranks[r].node;
-        if (!first[host]) first[host] = record;
-        mixed[host] |= !same_clique(first[host], record);
+        int *host = &own[agreed->ranks[r].node];
+        if (*host == UNSEEN) *host = cliques->first[r];
+        if (*host != cliques->first[r]) *host = MIXED;
     }
     for (int h = 0; h < agreed->nnodes; h++) {
-        for (int before = 0; before < h && agreed->domain[h] == h; before++) {
-            bool one = !mixed[h] && !mixed[before] && same_clique(first[before], first[h]);
-            if (one) agreed->domain[h] = before;
-        }
+        if (own[h] == MIXED) continue;
+        int *first = &cliques->host[own[h]];
+        if (*first < 0) *first = h;
+        agreed->domain[h] = *first;
     }
-out:
-    free(first);
-    free(mixed);
-    return rc;
+    free(own);
+    return ncclSuccess;
 }
 
 static bool is_wanted(const struct tt_comm *comm, const struct tt_agreement *agreed)
@@ -110,16 +141,42 @@ static bool is_wanted(const struct tt_comm *comm, const struct tt_agreement *agr
     return true;
 }
 
-/* How many ranks share the clique of `rank`, and how many of them come before it. */
-static int count_clique(const struct tt_comm *comm, int rank, int *before_out)
+static ncclResult_t check_cliques(const struct tt_comm *comm, const struct cliques *cliques)
 {
-    const struct tt_comm_record *own = tt_record_of(comm, rank);
-    int size = 0;
     for (int r = 0; r < comm->member.nranks; r++) {
-        if (r == rank) *before_out = size;
-        size += same_clique(own, tt_record_of(comm, r));
+        int size = cliques->size[cliques->first[r]];
+        if (!(tt_record_of(comm, r)->flags & TT_RECORD_FABRIC_BROKEN) || size < 2) continue;
+        return tt_fail(ncclSystemError,
+                       "rank %d: the NVLink domain of %d ranks does not work: its memory cannot be "
+                       "shared; set up the fabric, or NCCL_MNNVL_ENABLE=0 does without",
+                       r, size);
     }
-    return size;
+    return ncclSuccess;
+}
+
+static void report_clique(const struct tt_comm *comm, const struct cliques *cliques, int size)
+{
+    int rank = comm->member.rank, place = 0;
+    for (int r = 0; r < rank; r++)
+        place += cliques->first[r] == cliques->first[rank];
+    tt_info(TT_LOG_INIT, "MNNVL 1 cliqueId %x cliqueSize %d cliqueRank %d",
+            tt_record_of(comm, rank)->fabric_clique, size, place);
+}
+
+static ncclResult_t use_cliques(const struct tt_comm *comm, struct tt_agreement *agreed)
+{
+    struct cliques cliques = {0};
+    ncclResult_t rc = find_cliques(comm, &cliques);
+    if (!rc) rc = check_cliques(comm, &cliques);
+    /* also where this rank is alone in its clique: all must see the same nodes */
+    if (!rc) rc = find_domains(comm, &cliques, agreed);
+    int size = rc ? 0 : cliques.size[cliques.first[comm->member.rank]];
+    if (size > 1) {
+        agreed->clique_size = size;
+        report_clique(comm, &cliques, size);
+    }
+    cliques_fini(&cliques);
+    return rc;
 }
 
 ncclResult_t tt_fabric_agree(const struct tt_comm *comm, struct tt_agreement *agreed)
@@ -130,27 +187,8 @@ ncclResult_t tt_fabric_agree(const struct tt_comm *comm, struct tt_agreement *ag
     for (int h = 0; h < agreed->nnodes; h++)
         agreed->domain[h] = h;
     if (!is_wanted(comm, agreed)) return ncclSuccess;
-    if (agreed->flags & TT_RECORD_NO_P2P_LEVEL) {
-        tt_info(TT_LOG_INIT, "MNNVL is off: there is no direct access between GPUs "
-                             "(NCCL_P2P_DISABLE or NCCL_P2P_LEVEL)");
-        return ncclSuccess;
-    }
-    int place = 0, size = count_clique(comm, comm->member.rank, &place);
-    for (int r = 0; r < comm->member.nranks; r++) {
-        int unused;
-        if (!(tt_record_of(comm, r)->flags & TT_RECORD_FABRIC_BROKEN)) continue;
-        int others = count_clique(comm, r, &unused);
-        if (others < 2) continue;
-        return tt_fail(ncclSystemError,
-                       "rank %d: the NVLink domain of %d ranks does not work: its memory cannot be "
-                       "shared; set up the fabric, or NCCL_MNNVL_ENABLE=0 does without",
-                       r, others);
-    }
-    if (size < 2) return ncclSuccess;
-    ncclResult_t rc = find_domains(comm, agreed);
-    if (rc) return rc;
-    agreed->clique_size = size;
-    tt_info(TT_LOG_INIT, "MNNVL 1 cliqueId %x cliqueSize %d cliqueRank %d",
-            tt_record_of(comm, comm->member.rank)->fabric_clique, size, place);
+    if (!(agreed->flags & TT_RECORD_NO_P2P_LEVEL)) return use_cliques(comm, agreed);
+    tt_info(TT_LOG_INIT, "MNNVL is off: there is no direct access between GPUs "
+                         "(NCCL_P2P_DISABLE or NCCL_P2P_LEVEL)");
     return ncclSuccess;
 }

@@ -1,6 +1,7 @@
 /* What takes part on this host, and what the others have: a machine file is completed with the
  * devices of this host's ranks and of its network plugin, then hosts whose files differ show them
  * to each other. A host's file is its first rank's. */
+#include "base/alike.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -102,6 +103,7 @@ struct sharing {
     char *text;                 /* owned; this rank's file */
     struct label *labels;       /* owned; of all ranks */
     int *leader;                /* owned; by host: its first rank */
+    int *same;                  /* owned; by host: the first with the same text */
     size_t most_bytes;          /* of the files that travel */
 };
 
@@ -114,9 +116,23 @@ static ncclResult_t exchange_labels(struct sharing *sharing)
     return tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), sharing->labels);
 }
 
+static int compare_labels(const struct label *a, const struct label *b)
+{
+    if (a->hash != b->hash) return a->hash < b->hash ? -1 : 1;
+    if (a->bytes == b->bytes) return 0;
+    return a->bytes < b->bytes ? -1 : 1;
+}
+
 static bool same_label(const struct label *a, const struct label *b)
 {
-    return a->hash == b->hash && a->bytes == b->bytes;
+    return compare_labels(a, b) == 0;
+}
+
+static int compare_hosts(const void *things, int a, int b)
+{
+    const struct sharing *sharing = things;
+    return compare_labels(&sharing->labels[sharing->leader[a]],
+                          &sharing->labels[sharing->leader[b]]);
 }
 
 /* True when all have what this rank has. */
@@ -167,23 +183,13 @@ static ncclResult_t exchange_texts(struct sharing *sharing, char **texts)
     return rc;
 }
 
-/* Host before `host` with the same text, itself when there is none. */
-static int first_alike(const struct sharing *sharing, int host)
-{
-    const struct label *own = &sharing->labels[sharing->leader[host]];
-    for (int h = 0; h < host; h++) {
-        if (same_label(&sharing->labels[sharing->leader[h]], own)) return h;
-    }
-    return host;
-}
-
 static ncclResult_t parse_texts(struct sharing *sharing, char **texts)
 {
     struct tt_birth *birth = sharing->birth;
     ncclResult_t rc = ncclSuccess;
     for (int h = 0; h < sharing->agreed->nnodes && !rc; h++) {
         char name[64];
-        int same = first_alike(sharing, h);
+        int same = sharing->same[h];
         struct tt_topo_file *file = NULL;
         (void)snprintf(name, sizeof(name), "machine file of rank %d", sharing->leader[h]);
         if (same == h) rc = tt_topo_file_parse(name, texts[h], strlen(texts[h]), &file);
@@ -202,7 +208,7 @@ static ncclResult_t share_texts(struct sharing *sharing)
     bool complete = texts != NULL;
     sharing->birth->others = tt_calloc(nhosts, sizeof(struct tt_topo_file *));
     for (int h = 0; h < sharing->agreed->nnodes && complete; h++) {
-        if (first_alike(sharing, h) != h) continue;
+        if (sharing->same[h] != h) continue;
         texts[h] = tt_calloc(1, sharing->labels[sharing->leader[h]].bytes + 1);
         complete = texts[h] != NULL;
     }
@@ -226,7 +232,8 @@ ncclResult_t tt_present_share(struct tt_birth *birth, const struct tt_agreement 
     sharing.text = tt_topo_file_print(birth->machine);
     sharing.labels = tt_calloc((size_t)comm->member.nranks, sizeof(*sharing.labels));
     sharing.leader = tt_calloc((size_t)agreed->nnodes, sizeof(int));
-    if (!sharing.text || !sharing.labels || !sharing.leader)
+    sharing.same = tt_calloc((size_t)agreed->nnodes, sizeof(int));
+    if (!sharing.text || !sharing.labels || !sharing.leader || !sharing.same)
         rc = tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
     if (!rc) rc = exchange_labels(&sharing);
     bool same = !rc && look_at_labels(&sharing);
@@ -236,9 +243,11 @@ ncclResult_t tt_present_share(struct tt_birth *birth, const struct tt_agreement 
         rc = tt_fail(ncclInvalidUsage, "machine files that differ may have %d bytes; one has %zu",
                      (int)MOST_BYTES, sharing.most_bytes);
     }
+    if (!rc && !same) rc = tt_alike_find(&sharing, agreed->nnodes, compare_hosts, sharing.same);
     if (!rc && !same) rc = share_texts(&sharing);
     free(sharing.text);
     free(sharing.labels);
     free(sharing.leader);
+    free(sharing.same);
     return rc;
 }

@@ -28,6 +28,10 @@ logs = good(GB200, 16, 4, *quick, prefix="NCCL_MNNVL_CLIQUE_ID=$((RANK / 8))", *
 compare("two cliques", logs, layout(GB200, "--nodes", "2", "--clique", "2"))
 says(logs, "cliqueId 1 cliqueSize 8 cliqueRank 0", "nNodes 2 localRanks 8 localRank 7 MNNVL 1")
 
+# a host alone in its clique sees the same nodes as the others
+logs = good(GB200, 3, 1, *quick, prefix="NCCL_MNNVL_CLIQUE_ID=$((RANK / 2))", **domain)
+says(logs, "cliqueId 0 cliqueSize 2 cliqueRank 1", "nNodes 2 localRanks 1 localRank 0 MNNVL 0")
+
 # switched off, without P2P, not all ranks in it: hosts are nodes of their own
 apart = layout(GB200, "--nodes", "2")
 compare("NCCL_MNNVL_ENABLE=0", good(GB200, 8, 4, *quick, NCCL_MNNVL_ENABLE="0", **domain), apart)
