@@ -24,17 +24,41 @@ static bool has_no_p2p(void)
     return strcmp(level, "LOC") == 0 || strcmp(level, "0") == 0;
 }
 
-/* One of the words of TUTTI_MACHINE_FAULTS. */
-static bool is_broken(const char *part)
+struct fault {
+    const char *word;
+    uint32_t flag;
+};
+static const struct fault faults[] = {{"fabric", TT_RECORD_FABRIC_BROKEN},
+                                      {"multicast", TT_RECORD_MULTICAST_BROKEN}};
+
+static uint32_t fault_flag(const char *word, size_t length)
 {
-    const char *text = tt_param_str("TUTTI_MACHINE_FAULTS");
-    size_t length = strlen(part);
-    while (text && *text) {
-        size_t word = strcspn(text, ",");
-        if (word == length && strncmp(text, part, word) == 0) return true;
-        text += word + (text[word] == ',');
+    for (size_t k = 0; k < TT_LEN(faults); k++) {
+        bool same = strlen(faults[k].word) == length && !strncmp(faults[k].word, word, length);
+        if (same) return faults[k].flag;
     }
-    return false;
+    return 0;
+}
+
+/* A fault that does not happen must not pass for one that was survived. */
+static uint32_t fault_flags(void)
+{
+    const char *at = tt_param_str("TUTTI_MACHINE_FAULTS");
+    uint32_t flags = 0;
+    for (at = at ? at + strspn(at, ", ") : ""; *at; at += strspn(at, ", ")) {
+        size_t length = strcspn(at, ", ");
+        uint32_t flag = fault_flag(at, length);
+        if (!flag) {
+            char meant[64];
+            tt_param_suggest("fabric,multicast", at, length, meant, sizeof(meant));
+            tt_warn("TUTTI_MACHINE_FAULTS: '%.*s' is no part that can fail and has no effect "
+                    "(accepted: fabric, multicast)%s",
+                    (int)length, at, meant);
+        }
+        flags |= flag;
+        at += length;
+    }
+    return flags;
 }
 
 uint32_t tt_fabric_flags(void)
@@ -45,18 +69,34 @@ uint32_t tt_fabric_flags(void)
     if (domain == 0) flags |= TT_RECORD_MNNVL_OFF;
     if (domain == 1) flags |= TT_RECORD_MNNVL_ALWAYS;
     if (has_no_p2p()) flags |= TT_RECORD_NO_P2P_LEVEL;
-    if (is_broken("fabric")) flags |= TT_RECORD_FABRIC_BROKEN;
     if (multicast == 0) flags |= TT_RECORD_NVLS_OFF;
     if (multicast == 1) flags |= TT_RECORD_NVLS_DEMANDED;
-    if (is_broken("multicast")) flags |= TT_RECORD_MULTICAST_BROKEN;
-    return flags;
+    return flags | fault_flags();
+}
+
+/* The fabric's own number is 0. As NCCL: any number is taken by its last 32 bits, -2 asks for one
+ * of the rack, which is left out where none has a serial number. */
+static uint32_t clique_id(bool plays)
+{
+    int64_t given = tt_param_int("NCCL_MNNVL_CLIQUE_ID");
+    if (given == -1) return 0;
+    if (given == -2 && plays) {
+        tt_info(TT_LOG_INIT, "NCCL_MNNVL_CLIQUE_ID is -2: a played machine has no rack with a "
+                             "serial number, the clique stays 0");
+    }
+    if (given == -2) return 0;
+    if (given < INT32_MIN || given > UINT32_MAX) {
+        tt_warn("NCCL_MNNVL_CLIQUE_ID is %lld, which has more than 32 bits: %u it is",
+                (long long)given, (uint32_t)given);
+    }
+    return (uint32_t)given;
 }
 
 void tt_fabric_fill(struct tt_comm_record *record)
 {
-    int64_t uuid = tt_param_int("NCCL_MNNVL_UUID"), clique = tt_param_int("NCCL_MNNVL_CLIQUE_ID");
+    int64_t uuid = tt_param_int("NCCL_MNNVL_UUID");
     record->fabric_uuid = uuid == -1 ? 0 : (uint64_t)uuid;
-    record->fabric_clique = clique < 0 ? 0 : (uint32_t)clique; /* no rack has a serial here */
+    record->fabric_clique = clique_id(record->machine && record->fabric_uuid);
     if (!record->machine || (record->flags & TT_RECORD_MNNVL_OFF)) return;
     tt_info(TT_LOG_INIT, "MNNVL busId 0x%llx fabric UUID %llx.%llx cliqueId 0x%x state %d",
             (unsigned long long)tt_bus_number(record->bus_id),

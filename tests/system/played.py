@@ -28,9 +28,9 @@ logs = good(GB200, 16, 4, *quick, prefix="NCCL_MNNVL_CLIQUE_ID=$((RANK / 8))", *
 compare("two cliques", logs, layout(GB200, "--nodes", "2", "--clique", "2"))
 says(logs, "cliqueId 1 cliqueSize 8 cliqueRank 0", "nNodes 2 localRanks 8 localRank 7 MNNVL 1")
 
-# a host alone in its clique sees the same nodes as the others
-logs = good(GB200, 3, 1, *quick, prefix="NCCL_MNNVL_CLIQUE_ID=$((RANK / 2))", **domain)
-says(logs, "cliqueId 0 cliqueSize 2 cliqueRank 1", "nNodes 2 localRanks 1 localRank 0 MNNVL 0")
+# a host alone in its clique sees the same nodes as the others; no rack has a serial number
+logs = good(GB200, 3, 1, *quick, prefix="NCCL_MNNVL_CLIQUE_ID=$((RANK / 2 ? 5 : -2))", **domain)
+says(logs, "NCCL_MNNVL_CLIQUE_ID is -2", "cliqueId 0 cliqueSize 2 cliqueRank 1", "nNodes 2 localRanks 1 localRank 0 MNNVL 0")
 
 # switched off, without P2P, not all ranks in it: hosts are nodes of their own
 apart = layout(GB200, "--nodes", "2")
@@ -47,6 +47,8 @@ alone = layout(GB200, "--nodes", "1")
 compare("broken on one host", good(GB200, 4, 4, *quick, **broken), alone)
 bad("NVLink domain of 4 ranks does not work", GB200, 4, 4, *quick, NCCL_MNNVL_ENABLE="1", **broken)
 compare("no domain to be broken", good(GB200, 8, 4, *quick, TUTTI_MACHINE_FAULTS="fabric"), apart)
+says(good(GB200, 1, 1, *quick, TUTTI_MACHINE_FAULTS="multicast,farbic"),
+     "'farbic' is no part that can fail and has no effect (accepted: fabric, multicast); did you mean fabric?")
 
 # multicast that does not come up is done without unless demanded
 without = layout(DGXH100, NCCL_NVLS_ENABLE="0")

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/param.h"
 #include "comm/fabric.h"
 
 #include <stdlib.h>
@@ -130,12 +131,62 @@ static void short_of_memory(void **state)
     end_world(&world);
 }
 
+/* ---- variables ---- */
+
+static uint32_t clique_of(const char *value)
+{
+    struct tt_comm_record record = {.machine = 5, .bus_id = "0000:07:00.0"};
+    setenv("NCCL_MNNVL_UUID", "77", 1);
+    setenv("NCCL_MNNVL_CLIQUE_ID", value, 1);
+    tt_param_forget();
+    tt_fabric_fill(&record);
+    return record.fabric_clique;
+}
+
+static void clique_numbers(void **state)
+{
+    static const struct {
+        const char *value;
+        uint32_t clique;
+    } numbers[] = {{"-1", 0},         {"-2", 0},           {"0", 0},
+                   {"7", 7},          {"-3", 0xfffffffdu}, {"4294967295", 0xffffffffu},
+                   {"4294967301", 5}, {"seven", 0}};
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(numbers); i++) {
+        print_message("case: %s\n", numbers[i].value);
+        assert_int_equal(clique_of(numbers[i].value), numbers[i].clique);
+    }
+    unsetenv("NCCL_MNNVL_CLIQUE_ID");
+    unsetenv("NCCL_MNNVL_UUID");
+}
+
+static void faults_by_word(void **state)
+{
+    static const struct {
+        const char *value;
+        uint32_t flags;
+    } words[] = {{"", 0},
+                 {"fabric", TT_RECORD_FABRIC_BROKEN},
+                 {"multicast, fabric", TT_RECORD_FABRIC_BROKEN | TT_RECORD_MULTICAST_BROKEN},
+                 {",,multicast,", TT_RECORD_MULTICAST_BROKEN},
+                 {"fabrics,multi", 0}};
+    const uint32_t mask = TT_RECORD_FABRIC_BROKEN | TT_RECORD_MULTICAST_BROKEN;
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(words); i++) {
+        print_message("case: %s\n", words[i].value);
+        setenv("TUTTI_MACHINE_FAULTS", words[i].value, 1);
+        tt_param_forget();
+        assert_int_equal(tt_fabric_flags() & mask, words[i].flags);
+    }
+    unsetenv("TUTTI_MACHINE_FAULTS");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_see_the_same),
-        cmocka_unit_test(many_hosts),
-        cmocka_unit_test(short_of_memory),
+        cmocka_unit_test(all_see_the_same), cmocka_unit_test(many_hosts),
+        cmocka_unit_test(short_of_memory),  cmocka_unit_test(clique_numbers),
+        cmocka_unit_test(faults_by_word),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
