@@ -3,42 +3,15 @@
  * more; it returns to its arena when all that was queued before the free is done. */
 #include "leaving.h"
 
+#include "ends.h"
+
 #include <stdlib.h>
 
 struct host_leaver {
     struct host_leaver *next; /* owned */
     struct host_run run;
-    size_t count;
-    struct host_place places[];
+    struct host_ends *ends; /* owned */
 };
-
-static bool busy_end(size_t number, struct host_place *place_out)
-{
-    struct CUstream_st *stream = host_stream_numbered(number);
-    if (host_stream_idle(stream)) return false;
-    *place_out = (struct host_place){stream, atomic_load(&stream->tail)};
-    return true;
-}
-
-/* The ends of all streams that have work; NULL when memory is short. */
-static struct host_leaver *note_ends(void)
-{
-    size_t made = atomic_load_explicit(&tt_host.streams.places.made, memory_order_acquire);
-    struct host_leaver *leaver = calloc(1, sizeof(*leaver) + made * sizeof(struct host_place));
-    for (size_t i = 0; leaver && i < made; i++) {
-        if (busy_end(i, &leaver->places[leaver->count])) leaver->count++;
-    }
-    return leaver;
-}
-
-static bool may_go(const struct host_leaver *leaver)
-{
-    bool reached = true;
-    for (size_t i = 0; reached && i < leaver->count; i++) {
-        reached = host_place_reached(&leaver->places[i]);
-    }
-    return reached;
-}
 
 /* Rather late than never: the notes cannot be kept, so the work is waited for. */
 static void wait_for_all(void)
@@ -51,15 +24,16 @@ static void wait_for_all(void)
 bool host_leave(struct host_leavers *leavers, struct host_arena *arena, const void *ptr)
 {
     struct host_run run;
+    struct host_ends *ends = NULL;
     if (!host_arena_take(arena, ptr, &run)) return false; /* another thread was faster */
-    struct host_leaver *leaver = note_ends();
-    if (!leaver) wait_for_all();
-    if (!leaver || !leaver->count) {
+    struct host_leaver *leaver = malloc(sizeof(*leaver));
+    if (!leaver || host_ends_note(&ends)) wait_for_all();
+    if (!leaver || !ends) {
         host_arena_give(arena, &run);
         free(leaver);
         return true;
     }
-    leaver->run = run;
+    *leaver = (struct host_leaver){.run = run, .ends = ends};
     pthread_mutex_lock(&leavers->lock);
     leaver->next = leavers->first;
     leavers->first = leaver;
@@ -75,7 +49,7 @@ static struct host_leaver *pick(struct host_leavers *leavers)
     pthread_mutex_lock(&leavers->lock);
     for (struct host_leaver **link = &leavers->first; *link;) {
         struct host_leaver *leaver = *link;
-        if (!may_go(leaver)) {
+        if (!host_ends_reached(leaver->ends)) {
             link = &leaver->next;
             continue;
         }
@@ -94,6 +68,7 @@ void host_leavers_go(struct host_leavers *leavers, struct host_arena *arena)
     for (struct host_leaver *leaver = pick(leavers); leaver;) {
         struct host_leaver *next = leaver->next;
         host_arena_give(arena, &leaver->run);
+        host_ends_free(leaver->ends);
         free(leaver);
         leaver = next;
     }
