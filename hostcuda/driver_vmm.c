@@ -70,8 +70,7 @@ CUresult cuMemMap(CUdeviceptr ptr, size_t len, size_t offset, CUmemGenericAlloca
 
 CUresult cuMemUnmap(CUdeviceptr ptr, size_t len)
 {
-    int rc = tuttiHostSynchronizeAll(); /* work that uses the memory ends first */
-    return tt_driver_done(rc ? rc : tuttiHostUnmap(tt_driver_ptr(ptr), len));
+    return tt_driver_done(tuttiHostUnmap(tt_driver_ptr(ptr), len));
 }
 
 /* Whom a location means, as the device room numbers them. */
@@ -82,18 +81,6 @@ static int check_location(const CUmemLocation *location, int *device_out)
     return is_host(location) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Work that is under way may use what is taken away. */
-static bool narrows(CUdeviceptr ptr, const CUmemAccessDesc *descs, size_t count)
-{
-    struct tt_mapped mapped;
-    bool less = false;
-    if (!tuttiHostMapped(tt_driver_ptr(ptr), &mapped)) return false;
-    for (size_t i = 0; i < count; i++) {
-        less = less || (mapped.access & ~(int)descs[i].flags);
-    }
-    return less;
-}
-
 CUresult cuMemSetAccess(CUdeviceptr ptr, size_t len, const CUmemAccessDesc *descs, size_t count)
 {
     int device = 0;
@@ -101,7 +88,6 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t len, const CUmemAccessDesc *desc
     for (size_t i = 0; !rc && i < count; i++) {
         rc = check_location(&descs[i].location, &device);
     }
-    if (!rc && narrows(ptr, descs, count)) rc = tuttiHostSynchronizeAll();
     for (size_t i = 0; !rc && i < count; i++) {
         check_location(&descs[i].location, &device);
         rc = tuttiHostMapAccess(tt_driver_ptr(ptr), len, device, (int)descs[i].flags);

@@ -15,11 +15,13 @@ cudaError_t cudaIpcOpenMemHandle(void **ptr, cudaIpcMemHandle_t handle, unsigned
     return tt_face_done(rc ? rc : tuttiHostIpcOpen((unsigned char *)handle.reserved, ptr));
 }
 
+/* The current device finishes first: its work may be what the memory's owner waits for by waiting
+ * for this call. What others still do is no reason to wait: they may be waiting for this thread. */
 cudaError_t cudaIpcCloseMemHandle(void *ptr)
 {
     struct tt_pointer opened;
     bool known = ptr && tuttiHostIpcMapped(ptr, &opened);
-    int rc = known ? tuttiHostSynchronizeAll() : (int)cudaErrorInvalidValue;
+    int rc = known ? tuttiHostDeviceSynchronize(tuttiHostGetDevice()) : (int)cudaErrorInvalidValue;
     return tt_face_done(rc ? rc : tuttiHostIpcClose(ptr));
 }
 

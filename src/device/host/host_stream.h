@@ -30,8 +30,6 @@ int tuttiHostStreamAttributeGet(struct CUstream_st *stream, int id, void *value)
 int tuttiHostStreamAttributesCopy(struct CUstream_st *to, struct CUstream_st *from);
 /* Wait for the present work of all streams of the device; 900 when a capture forbids it. */
 int tuttiHostDeviceSynchronize(int device);
-/* The same for all devices: before memory goes that work of any of them may use. */
-int tuttiHostSynchronizeAll(void);
 /* Wait, then free all device memory of the device and destroy its streams and events. */
 int tuttiHostDeviceReset(int device);
 

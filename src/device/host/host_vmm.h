@@ -28,10 +28,14 @@ int tuttiHostBlockImport(int fd, uint64_t *block_out); /* the descriptor stays t
 
 int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out); /* no access */
 int tuttiHostUnreserve(void *ptr, size_t bytes); /* 1: not a whole reservation, or mapped */
+/* Whether somebody reserved the address, mapped or not. One load when nobody ever did. */
+bool tuttiHostReserved(const void *ptr);
 int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t block); /* no access yet */
+/* Whole mappings. Never waits: what was queued before may use the pages until it is done. */
 int tuttiHostUnmap(void *ptr, size_t bytes);
 /* access of a device, or TT_MAP_HOST: 0 none, 1 read, 3 read and write; whole mappings only. All
- * are this process, so the pages allow what any of them may do. */
+ * are this process, so the pages allow what any of them may do; what is taken away stays for work
+ * that was queued before. */
 int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access);
 /* 1: nothing is mapped there. */
 int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out);

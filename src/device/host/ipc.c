@@ -5,6 +5,7 @@
  * is mapped once per allocation and counted; cells of events are mapped once per page and stay. */
 #include "ipc.h"
 
+#include "ends.h"
 #include "host.h"
 
 #include "base/mem.h"
@@ -38,7 +39,8 @@ struct host_opened {
     size_t map_bytes;
     char *base;
     unsigned count;
-    bool pooled; /* a pool's: no matter of cudaIpcCloseMemHandle */
+    struct host_ends *ends; /* owned; closed, but work may still use it */
+    bool pooled;            /* a pool's: no matter of cudaIpcCloseMemHandle */
 };
 
 struct host_cell_page {
@@ -165,12 +167,29 @@ int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
     return write_token(TOKEN_MEMORY, block.base, block.asked, token_out);
 }
 
+/* Unmap what was closed and nothing uses any more. Lock held. */
+static void unmap_closed(void)
+{
+    for (struct host_opened **link = &tt_host.sharing.closed; *link;) {
+        struct host_opened *one = *link;
+        if (!host_ends_reached(one->ends)) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        munmap(one->map, one->map_bytes);
+        host_ends_free(one->ends);
+        free(one);
+    }
+}
+
 /* Lock held. */
 static void list_memory(struct host_opened *opened)
 {
     opened->next = tt_host.sharing.memory;
     tt_host.sharing.memory = opened;
     atomic_fetch_add_explicit(&tt_host.sharing.nmemory, 1, memory_order_release);
+    unmap_closed();
 }
 
 int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
@@ -195,23 +214,34 @@ int tuttiHostIpcOpen(const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_o
     return rc;
 }
 
+/* Nobody finds it any more; it stays mapped while work that was queued before may use it, for who
+ * closes must not wait for that: it may be waiting for him. Lock held. */
+static int close_last(struct host_opened **link)
+{
+    struct host_opened *last = *link;
+    if (host_ends_note(&last->ends)) return HOST_OUT_OF_MEMORY;
+    *link = last->next;
+    atomic_fetch_sub_explicit(&tt_host.sharing.nmemory, 1, memory_order_release);
+    last->next = tt_host.sharing.closed;
+    tt_host.sharing.closed = last;
+    return HOST_OK;
+}
+
 static int close_opened(void *ptr, bool pooled)
 {
     struct host_opened **link = &tt_host.sharing.memory;
-    struct host_opened *last = NULL;
     pthread_mutex_lock(&tt_host.sharing.lock);
     while (*link && ((*link)->base != ptr || (*link)->pooled != pooled)) {
         link = &(*link)->next;
     }
     int rc = *link ? HOST_OK : HOST_INVALID_VALUE;
-    if (*link && --(*link)->count == 0) {
-        last = *link;
-        *link = last->next;
-        atomic_fetch_sub_explicit(&tt_host.sharing.nmemory, 1, memory_order_release);
+    if (!rc && (*link)->count == 1) {
+        rc = close_last(link);
+    } else if (!rc) {
+        (*link)->count--;
     }
+    unmap_closed();
     pthread_mutex_unlock(&tt_host.sharing.lock);
-    if (last) munmap(last->map, last->map_bytes);
-    free(last);
     return rc;
 }
 

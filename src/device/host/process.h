@@ -125,13 +125,15 @@ struct host_vmm { /* vmm.c */
     struct host_vmm_block *blocks;
     struct host_reservation *reservations;
     struct host_mapping *mappings;
-    _Atomic size_t nmappings;
+    struct host_lingering *lingering;        /* owned */
+    _Atomic size_t nmappings, nreservations; /* 0 spares readers the lock */
     uint64_t last_id;
 };
 
 struct host_sharing { /* ipc.c */
     pthread_mutex_t lock;
     struct host_opened *memory; /* owned */
+    struct host_opened *closed; /* owned; in use by work in flight */
     struct host_opened *pages;  /* owned; of cells, for ever */
     struct host_cell_page *own; /* owned */
     _Atomic int nmemory;        /* 0 spares readers the lock */

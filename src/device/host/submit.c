@@ -288,12 +288,3 @@ int tuttiHostDeviceSynchronize(int device)
     host_streams_wait(device);
     return HOST_OK;
 }
-
-int tuttiHostSynchronizeAll(void)
-{
-    int rc = HOST_OK;
-    for (int i = 0; !rc && i < host_device_count(); i++) {
-        rc = tuttiHostDeviceSynchronize(i);
-    }
-    return rc;
-}

@@ -1,5 +1,12 @@
-/* Blocks, reservations and mappings. One lock guards the three lists; none of this is near a hot
- * path. A block dies when its handles are released and nothing maps it. */
+/* Blocks, reservations and mappings. One lock guards the lists; none of this is near a hot path. A
+ * block dies when its handles are released and nothing maps it.
+ *
+ * Work that was queued before an unmap or a loss of access may still use the pages, and whoever
+ * unmaps must not wait for it: it may be waiting for him (ranks may be threads). So the books say
+ * at once what was asked for, and the pages linger as they were until that work is done. A new
+ * mapping in their place is open to that work as well, which has been left behind by its own
+ * program. */
+#include "ends.h"
 #include "host_vmm.h"
 
 #include "base/mem.h"
@@ -25,6 +32,14 @@ struct host_vmm_block {
 
 struct host_reservation {
     struct host_reservation *next;
+    char *base;
+    size_t bytes;
+    bool gone; /* the program's no more; its addresses are, while pages linger */
+};
+
+struct host_lingering {
+    struct host_lingering *next;
+    struct host_ends *ends; /* owned; of the work that may use the pages */
     char *base;
     size_t bytes;
 };
@@ -158,6 +173,127 @@ int tuttiHostBlockImport(int fd, uint64_t *block_out)
     return rc;
 }
 
+/* ---- pages; lock held ---- */
+
+static bool overlap(const char *base, size_t bytes, const char *other, size_t other_bytes)
+{
+    return base < other + other_bytes && other < base + bytes;
+}
+
+static bool lingers(const char *base, size_t bytes)
+{
+    const struct host_lingering *one = tt_host.vmm.lingering;
+    while (one && !overlap(one->base, one->bytes, base, bytes)) {
+        one = one->next;
+    }
+    return one != NULL;
+}
+
+static const struct host_mapping *find_mapping(const char *ptr)
+{
+    const struct host_mapping *one = tt_host.vmm.mappings;
+    while (one && (ptr < one->base || ptr >= one->base + one->bytes)) {
+        one = one->next;
+    }
+    return one;
+}
+
+/* Give the pages what the widest access allows; everything where pages linger. */
+static int protect(const struct host_mapping *one)
+{
+    int protection = one->access == 3 ? PROT_READ | PROT_WRITE
+                     : one->access    ? PROT_READ
+                                      : PROT_NONE;
+    if (lingers(one->base, one->bytes)) protection = PROT_READ | PROT_WRITE;
+    return mprotect(one->base, one->bytes, protection) ? HOST_OPERATING_SYSTEM : HOST_OK;
+}
+
+static void make_blank(char *base, size_t bytes)
+{
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    if (bytes && mmap(base, bytes, PROT_NONE, how, -1, 0) == MAP_FAILED)
+        mprotect(base, bytes, PROT_NONE); /* out of maps: what was there stays, out of reach */
+}
+
+/* Make the pages of a range what the books say, but for those that linger. */
+static void refresh(char *base, size_t bytes)
+{
+    char *blank = base; /* from here on there is nothing */
+    for (char *at = base; at < base + bytes; at += TT_BLOCK_GRAIN) {
+        if (!lingers(at, TT_BLOCK_GRAIN) && !find_mapping(at)) continue;
+        make_blank(blank, (size_t)(at - blank));
+        blank = at + TT_BLOCK_GRAIN;
+    }
+    make_blank(blank, (size_t)(base + bytes - blank));
+    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
+        if (overlap(one->base, one->bytes, base, bytes)) protect(one);
+    }
+}
+
+static void bury_reservations(void)
+{
+    for (struct host_reservation **link = &tt_host.vmm.reservations; *link;) {
+        struct host_reservation *one = *link;
+        if (!one->gone || lingers(one->base, one->bytes)) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        tt_host.vmm.nreservations--;
+        munmap(one->base, one->bytes);
+        free(one);
+    }
+}
+
+/* End what has lingered long enough. */
+static void settle_lingering(void)
+{
+    for (struct host_lingering **link = &tt_host.vmm.lingering; *link;) {
+        struct host_lingering *one = *link;
+        if (!host_ends_reached(one->ends)) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        refresh(one->base, one->bytes);
+        host_ends_free(one->ends);
+        free(one);
+    }
+    bury_reservations();
+}
+
+/* *out: what lets pages linger, the caller's; NULL when there is no work that may use them. */
+static int note_lingering(struct host_lingering **out)
+{
+    struct host_ends *ends = NULL;
+    *out = NULL;
+    if (host_ends_note(&ends)) return HOST_OUT_OF_MEMORY;
+    if (!ends) return HOST_OK;
+    *out = malloc(sizeof(**out));
+    if (!*out) {
+        host_ends_free(ends);
+        return HOST_OUT_OF_MEMORY;
+    }
+    **out = (struct host_lingering){.ends = ends};
+    return HOST_OK;
+}
+
+/* Takes `lingering`. */
+static void list_lingering(struct host_lingering *lingering, char *base, size_t bytes)
+{
+    if (!lingering) return;
+    lingering->base = base;
+    lingering->bytes = bytes;
+    lingering->next = tt_host.vmm.lingering;
+    tt_host.vmm.lingering = lingering;
+}
+
+static void lock(void)
+{
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    if (tt_host.vmm.lingering) settle_lingering();
+}
+
 /* ---- addresses ---- */
 
 /* Map more than asked for and give back what is not aligned. */
@@ -187,9 +323,10 @@ int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
     }
     reservation->base = base;
     reservation->bytes = bytes;
-    pthread_mutex_lock(&tt_host.vmm.lock);
+    lock();
     reservation->next = tt_host.vmm.reservations;
     tt_host.vmm.reservations = reservation;
+    tt_host.vmm.nreservations++;
     pthread_mutex_unlock(&tt_host.vmm.lock);
     *ptr_out = base;
     return HOST_OK;
@@ -199,26 +336,25 @@ int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
 static bool overlaps_mapping(const char *base, size_t bytes)
 {
     for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
-        if (one->base < base + bytes && base < one->base + one->bytes) return true;
+        if (overlap(one->base, one->bytes, base, bytes)) return true;
     }
     return false;
 }
 
 int tuttiHostUnreserve(void *ptr, size_t bytes)
 {
-    pthread_mutex_lock(&tt_host.vmm.lock);
-    struct host_reservation **link = &tt_host.vmm.reservations;
-    while (*link && ((*link)->base != ptr || (*link)->bytes != bytes)) {
-        link = &(*link)->next;
+    lock();
+    struct host_reservation *found = tt_host.vmm.reservations;
+    while (found && (found->gone || found->base != ptr || found->bytes != bytes)) {
+        found = found->next;
     }
-    struct host_reservation *found = *link;
     if (found && overlaps_mapping(ptr, bytes)) found = NULL;
-    if (found) *link = found->next;
+    if (found) {
+        found->gone = true;
+        bury_reservations();
+    }
     pthread_mutex_unlock(&tt_host.vmm.lock);
-    if (!found) return HOST_INVALID_VALUE;
-    munmap(ptr, bytes);
-    free(found);
-    return HOST_OK;
+    return found ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 /* ---- mappings ---- */
@@ -227,7 +363,7 @@ int tuttiHostUnreserve(void *ptr, size_t bytes)
 static bool is_reserved(const char *base, size_t bytes)
 {
     for (const struct host_reservation *one = tt_host.vmm.reservations; one; one = one->next) {
-        if (base >= one->base && bytes <= one->bytes &&
+        if (!one->gone && base >= one->base && bytes <= one->bytes &&
             (size_t)(base - one->base) <= one->bytes - bytes)
             return true;
     }
@@ -245,15 +381,28 @@ static int check_map(const char *base, size_t bytes, size_t offset,
     return overlaps_mapping(base, bytes) ? HOST_INVALID_VALUE : HOST_OK;
 }
 
+bool tuttiHostReserved(const void *ptr)
+{
+    if (atomic_load_explicit(&tt_host.vmm.nreservations, memory_order_relaxed) == 0) return false;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    const struct host_reservation *one = tt_host.vmm.reservations;
+    while (one && !overlap(one->base, one->bytes, ptr, 1)) {
+        one = one->next;
+    }
+    pthread_mutex_unlock(&tt_host.vmm.lock);
+    return one != NULL;
+}
+
 int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
 {
     struct host_mapping *mapping = calloc(1, sizeof(*mapping));
     if (!mapping) return HOST_OUT_OF_MEMORY;
-    pthread_mutex_lock(&tt_host.vmm.lock);
+    lock();
     struct host_vmm_block *block = find_block(id);
     int rc = check_map(ptr, bytes, offset, block);
     const int how = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
-    if (!rc && mmap(ptr, bytes, PROT_NONE, how, block->fd, (off_t)offset) == MAP_FAILED)
+    const int protection = lingers(ptr, bytes) ? PROT_READ | PROT_WRITE : PROT_NONE;
+    if (!rc && mmap(ptr, bytes, protection, how, block->fd, (off_t)offset) == MAP_FAILED)
         rc = HOST_MAP_FAILED;
     if (!rc) {
         mapping->next = tt_host.vmm.mappings;
@@ -283,14 +432,10 @@ static bool fills_range(const char *base, size_t bytes)
     return bytes && covered == bytes;
 }
 
-int tuttiHostUnmap(void *ptr, size_t bytes)
+/* Lock held. */
+static void forget_mappings(const char *base, size_t bytes)
 {
-    char *base = ptr;
-    pthread_mutex_lock(&tt_host.vmm.lock);
-    bool good = fills_range(base, bytes);
-    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
-    good = good && mmap(ptr, bytes, PROT_NONE, how, -1, 0) != MAP_FAILED;
-    for (struct host_mapping **link = &tt_host.vmm.mappings; good && *link;) {
+    for (struct host_mapping **link = &tt_host.vmm.mappings; *link;) {
         struct host_mapping *one = *link;
         if (one->base < base || one->base >= base + bytes) {
             link = &one->next;
@@ -302,22 +447,23 @@ int tuttiHostUnmap(void *ptr, size_t bytes)
         settle_block(one->block);
         free(one);
     }
-    pthread_mutex_unlock(&tt_host.vmm.lock);
-    return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
-/* Give the pages what the widest access allows; lock held. */
-static int protect(struct host_mapping *one)
+int tuttiHostUnmap(void *ptr, size_t bytes)
 {
-    int widest = 0;
-    for (size_t i = 0; i < sizeof(one->by); i++) {
-        widest |= one->by[i];
+    struct host_lingering *lingering = NULL;
+    char *base = ptr;
+    if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
+    lock();
+    int rc = fills_range(base, bytes) ? HOST_OK : HOST_INVALID_VALUE;
+    if (!rc) rc = note_lingering(&lingering);
+    if (!rc) {
+        list_lingering(lingering, base, bytes);
+        forget_mappings(base, bytes);
+        if (!lingering) refresh(base, bytes);
     }
-    int protection = widest == 3 ? PROT_READ | PROT_WRITE : widest ? PROT_READ : PROT_NONE;
-    if (widest != one->access && mprotect(one->base, one->bytes, protection))
-        return HOST_OPERATING_SYSTEM;
-    one->access = widest;
-    return HOST_OK;
+    pthread_mutex_unlock(&tt_host.vmm.lock);
+    return rc;
 }
 
 static size_t index_of(int device)
@@ -325,30 +471,47 @@ static size_t index_of(int device)
     return device == TT_MAP_HOST ? HOST_MAX_DEVICES : (size_t)device;
 }
 
+/* What anybody may do with a mapping once `device` may do `access`. */
+static int widest_with(const struct host_mapping *one, int device, int access)
+{
+    int widest = access;
+    for (size_t i = 0; i < sizeof(one->by); i++) {
+        if (i != index_of(device)) widest |= one->by[i];
+    }
+    return widest;
+}
+
+/* Whether any mapping of the range loses access; lock held. */
+static bool narrows(const char *base, size_t bytes, int device, int access)
+{
+    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
+        if (overlap(one->base, one->bytes, base, bytes) &&
+            (one->access & ~widest_with(one, device, access)))
+            return true;
+    }
+    return false;
+}
+
 int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access)
 {
+    struct host_lingering *lingering = NULL;
     char *base = ptr;
     if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
     if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
-    pthread_mutex_lock(&tt_host.vmm.lock);
+    lock();
     int rc = fills_range(base, bytes) ? HOST_OK : HOST_INVALID_VALUE;
+    if (!rc && narrows(base, bytes, device, access)) rc = note_lingering(&lingering);
+    if (!rc) list_lingering(lingering, base, bytes);
     for (struct host_mapping *one = tt_host.vmm.mappings; !rc && one; one = one->next) {
-        if (one->base < base || one->base >= base + bytes) continue;
+        if (!overlap(one->base, one->bytes, base, bytes)) continue;
+        int widest = widest_with(one, device, access);
+        bool changes = widest != one->access;
         one->by[index_of(device)] = (unsigned char)access;
-        rc = protect(one);
+        one->access = widest;
+        if (changes) rc = protect(one);
     }
     pthread_mutex_unlock(&tt_host.vmm.lock);
     return rc;
-}
-
-/* Lock held. */
-static const struct host_mapping *find_mapping(const char *ptr)
-{
-    const struct host_mapping *one = tt_host.vmm.mappings;
-    while (one && (ptr < one->base || ptr >= one->base + one->bytes)) {
-        one = one->next;
-    }
-    return one;
 }
 
 int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out)
