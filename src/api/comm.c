@@ -20,8 +20,9 @@ ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func)
 {
     ncclResult_t rc = tt_check_pointer(comm, func, "comm");
     if (!rc && comm->magic != TT_COMM_MAGIC) {
-        rc = tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func,
-                     (const void *)comm);
+        rc = tt_fail(ncclInvalidArgument,
+                     "%s: comm %p was destroyed or aborted before, or never was a communicator",
+                     func, (const void *)comm);
     }
     return rc;
 }

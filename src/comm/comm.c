@@ -39,7 +39,7 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
     ncclConfig_t config;
     ncclResult_t rc = tt_config_parse(request->config, request->inherit, &config);
     if (rc) return rc;
-    struct tt_comm *comm = tt_calloc(1, sizeof(*comm));
+    struct tt_comm *comm = tt_family_alloc();
     if (!comm) return tt_fail(ncclSystemError, "%s: out of memory", request->func);
     comm->magic = TT_COMM_MAGIC;
     comm->func = request->func;
@@ -207,8 +207,9 @@ ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func) /* hot */
 {
     if (!comm) return tt_fail(ncclInvalidArgument, "%s: comm is NULL", func);
     if (comm->magic != TT_COMM_MAGIC) {
-        return tt_fail(ncclInvalidArgument, "%s: comm %p is no live communicator", func,
-                       (const void *)comm);
+        return tt_fail(ncclInvalidArgument,
+                       "%s: comm %p was destroyed or aborted before, or never was a communicator",
+                       func, (const void *)comm);
     }
     bool usual = phase_of(comm) == TT_COMM_READY && !tt_member_aborted(&comm->member) &&
                  atomic_load_explicit(&comm->state, memory_order_relaxed) == ncclSuccess &&

@@ -41,7 +41,9 @@ enum tt_comm_phase { /* in the order of a life; GetAsyncError and the checks go 
 struct tt_comm_record;
 
 struct tt_comm {
-    uint64_t magic;   /* TT_COMM_MAGIC while alive */
+    uint64_t magic;              /* TT_COMM_MAGIC while alive */
+    struct tt_comm *family_next; /* head: the others of the family, linked through this */
+    /* from here on only while alive */
     const char *func; /* static: public function that made it, for logs */
     struct tt_member member;
     ncclConfig_t config;          /* effective */
@@ -70,7 +72,6 @@ struct tt_comm {
     void *inbox;                          /* owned control memory */
     size_t inbox_bytes;
     struct tt_comm *family_head; /* owner of order_used when shared; NULL: this one */
-    struct tt_comm *family_next; /* head: the others of the family, linked through this */
     bool serves_range;           /* counted in tt_local_serve() */
     struct tt_watch *watch;      /* owned */
     struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */

@@ -1,7 +1,12 @@
-/* Communicators that share resources: children of splitShare or shrinkShare. The family's first
- * ancestor owns the ticket line, so its storage outlives its own end until the last child has gone.
- */
+/* Storage of communicators, and those that share resources: children of splitShare or shrinkShare.
+ * The family's first ancestor owns the ticket line, so its storage outlives its own end until the
+ * last child has gone.
+ * What was storage of a communicator is never anything else: a handle that is used after the end
+ * meets a magic word that is zero, not somebody's bytes. It rests until RESTING others came after
+ * it, so that a program has many calls to find out. */
 #include "base/error.h"
+#include "base/mem.h"
+#include "base/poison.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
 
@@ -10,7 +15,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t family_lock = PTHREAD_MUTEX_INITIALIZER; /* guards all family_* fields */
+enum { RESTING = 64 };
+
+static struct {
+    pthread_mutex_t lock;             /* guards all family_* fields, too */
+    struct tt_comm *resting, *newest; /* destroyed, oldest first, by family_next */
+    int nresting;
+} family = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- storage ---- */
+
+static struct tt_comm *wake_oldest(void)
+{
+    struct tt_comm *comm = family.nresting >= RESTING ? family.resting : NULL;
+    if (!comm) return NULL;
+    family.resting = comm->family_next;
+    family.nresting--;
+    tt_unpoison(comm, sizeof(*comm));
+    memset(comm, 0, sizeof(*comm));
+    return comm;
+}
+
+/* Under the lock; its magic is zero. */
+static void rest(struct tt_comm *comm)
+{
+    const size_t links = offsetof(struct tt_comm, func);
+    if (!family.nresting) {
+        family.resting = comm;
+    } else {
+        family.newest->family_next = comm;
+    }
+    comm->family_next = NULL;
+    family.newest = comm;
+    family.nresting++;
+    tt_poison((char *)comm + links, sizeof(*comm) - links);
+}
+
+struct tt_comm *tt_family_alloc(void)
+{
+    pthread_mutex_lock(&family.lock);
+    struct tt_comm *comm = wake_oldest();
+    pthread_mutex_unlock(&family.lock);
+    return comm ? comm : tt_calloc(1, sizeof(*comm));
+}
+
+/* ---- families ---- */
 
 ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
 {
@@ -21,13 +70,13 @@ ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
                        "be shared",
                        child->func, net, parent_net ? parent_net : "none");
     }
-    pthread_mutex_lock(&family_lock);
+    pthread_mutex_lock(&family.lock);
     struct tt_comm *head = parent->family_head ? parent->family_head : parent;
     child->family_head = head;
     child->order_used = &head->order;
     child->family_next = head->family_next;
     head->family_next = child;
-    pthread_mutex_unlock(&family_lock);
+    pthread_mutex_unlock(&family.lock);
     return ncclSuccess;
 }
 
@@ -43,23 +92,23 @@ void tt_family_abort(struct tt_comm *comm, ncclResult_t rc)
 {
     char sentence[128];
     snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator", comm->member.rank);
-    pthread_mutex_lock(&family_lock);
+    pthread_mutex_lock(&family.lock);
     struct tt_comm *head = comm->family_head ? comm->family_head : comm;
     for (struct tt_comm *kin = head; kin; kin = kin->family_next)
         abort_one(kin, rc, sentence);
-    pthread_mutex_unlock(&family_lock);
+    pthread_mutex_unlock(&family.lock);
 }
 
 void tt_family_hide(struct tt_comm *comm)
 {
-    pthread_mutex_lock(&family_lock);
+    pthread_mutex_lock(&family.lock);
     atomic_store_explicit(&comm->phase, TT_COMM_DESTROYED, memory_order_release);
-    pthread_mutex_unlock(&family_lock);
+    pthread_mutex_unlock(&family.lock);
 }
 
 void tt_family_free(struct tt_comm *comm)
 {
-    pthread_mutex_lock(&family_lock);
+    pthread_mutex_lock(&family.lock);
     struct tt_comm *head = comm->family_head, *dead = NULL;
     comm->magic = 0; /* a stale handle meets no magic */
     comm->member.rank = -1;
@@ -69,12 +118,13 @@ void tt_family_free(struct tt_comm *comm)
             link = &(*link)->family_next;
         if (*link) *link = comm->family_next;
         if (head->magic == 0 && !head->family_next) dead = head;
-        free(comm);
     } else if (!comm->family_next) {
         dead = comm;
     }
-    pthread_mutex_unlock(&family_lock);
-    if (!dead) return;
-    tt_order_fini(&dead->order);
-    free(dead);
+    pthread_mutex_unlock(&family.lock);
+    if (dead) tt_order_fini(&dead->order); /* may wait for streams */
+    pthread_mutex_lock(&family.lock);
+    if (head) rest(comm);
+    if (dead) rest(dead);
+    pthread_mutex_unlock(&family.lock);
 }

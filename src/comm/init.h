@@ -68,8 +68,9 @@ void tt_affinity_leave(struct tt_affinity *before);
 /* Free what tt_comm_shrink() counts on a parent. */
 void tt_shrinks_free(struct tt_comm *comm);
 
-/* family.c: a child that shares its parent's resources. hide: abort leaves it alone from now on;
- * free: its storage, now or with the last child. */
+/* family.c: zeroed storage, NULL when memory is short; a child that shares its parent's resources.
+ * hide: abort leaves it alone from now on; free: its storage, now or with the last child. */
+struct tt_comm *tt_family_alloc(void);
 ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child);
 void tt_family_abort(struct tt_comm *comm, ncclResult_t rc);
 void tt_family_hide(struct tt_comm *comm);
