@@ -74,7 +74,8 @@ struct host_streams { /* stream.c */
 struct host_captures {
     pthread_mutex_t lock;
     _Atomic uint64_t begun;
-    _Atomic int streams; /* that are in a capture now */
+    _Atomic int streams;               /* that are in a capture now */
+    struct host_capture_place *places; /* of events */
 };
 
 struct host_runnable { /* worker.c: a bit per stream, a bit per word of them */
