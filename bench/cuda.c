@@ -1,7 +1,8 @@
 /* What the host CUDA runtime costs, through the symbols that programs call: nanoseconds of its
  * small operations beside what is aimed at, and the speed of its copies beside the best way that
  * this machine has for each size (memcpy, rep movsb, streaming stores). The least of several rounds
- * is printed, since the machine may be shared; the ways to copy take turns.
+ * is printed, since the machine may be shared; the ways to copy take turns, and the best of a round
+ * is compared with ours of the same round.
  * usage: cuda [ns|copy] */
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -13,7 +14,8 @@
 #include <immintrin.h>
 #endif
 
-enum { ROUNDS = 25, TURNS = 20000, NODES_MOST = 100, SIZES = 9, PASSES = 3 };
+enum { ROUNDS = 25, TURNS = 20000, NODES_MOST = 100, SIZES = 9, COPY_ROUNDS = 51 };
+enum { WARM_UPS = 6, CACHED_BYTES = 16 << 20 };
 
 struct rig {
     cudaStream_t stream;
@@ -248,42 +250,46 @@ static const struct way ways[] = {
 };
 enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
-/* The first copy is not counted: it pays for where the last way left the bytes. */
-static double least_copy(const struct way *way, struct rig *rig, size_t bytes, int turns)
+/* The first copies are not counted: they pay for where the last way left the bytes. */
+static double mean_nsec(const struct way *way, struct rig *rig, size_t bytes, int turns)
 {
-    double least = 1e18;
-    way->copy(rig, bytes);
-    for (int round = 0; round < ROUNDS; round++) {
-        double start = now_nsec();
-        for (int turn = 0; turn < turns; turn++) {
-            way->copy(rig, bytes);
-        }
-        double nsec = (now_nsec() - start) / turns;
-        if (nsec < least) least = nsec;
+    for (int turn = 0; turn < (bytes < CACHED_BYTES ? WARM_UPS : 1); turn++) {
+        way->copy(rig, bytes);
     }
-    return least;
+    double start = now_nsec();
+    for (int turn = 0; turn < turns; turn++) {
+        way->copy(rig, bytes);
+    }
+    return (now_nsec() - start) / turns;
 }
 
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a;
+    const double y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The ways take turns round by round, since the machine may change its pace. The least time of each
+ * is shown; medians compare ours with the best of the others. */
 static void print_copy(struct rig *rig, size_t bytes)
 {
-    double least[WAYS];
+    static double nsec[WAYS][COPY_ROUNDS];
     double best = 1e18;
     const int fitting = (int)((16 << 20) / bytes);
-    const int turns = fitting < 1 ? 1 : fitting > 500 ? 500 : fitting;
-    for (int way = 0; way < WAYS; way++) {
-        least[way] = 1e18;
-    }
-    for (int turn = 0; turn < PASSES * WAYS; turn++) {
-        int way = turn % WAYS;
-        double nsec = least_copy(&ways[way], rig, bytes, turns);
-        if (nsec < least[way]) least[way] = nsec;
+    const int turns = fitting < 2 ? 2 : fitting > 500 ? 500 : fitting;
+    for (int turn = 0; turn < WAYS * COPY_ROUNDS; turn++) {
+        nsec[turn % WAYS][turn / WAYS] = mean_nsec(&ways[turn % WAYS], rig, bytes, turns);
     }
     printf("%8zu", bytes >> 10);
     for (int way = 0; way < WAYS; way++) {
-        printf(" %15.2f", (double)bytes / least[way]);
-        if (way < WAYS - 1 && least[way] < best) best = least[way];
+        qsort(nsec[way], COPY_ROUNDS, sizeof(nsec[way][0]), by_value);
+        printf(" %15.2f", (double)bytes / nsec[way][0]);
+        const double median = nsec[way][COPY_ROUNDS / 2];
+        if (way < WAYS - 1 && median < best) best = median;
     }
-    printf(" %9.3f %9.0f\n", best / least[WAYS - 1], least[WAYS - 1] - best);
+    const double ours = nsec[WAYS - 1][COPY_ROUNDS / 2];
+    printf(" %9.3f %9.0f\n", best / ours, ours - best);
 }
 
 static void print_copies(struct rig *rig)

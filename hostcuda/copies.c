@@ -6,12 +6,6 @@
 #include "device/host/host_graph.h"
 #include "device/host/host_kernel.h"
 
-static struct tt_copy plain_copy(void *dst, const void *src, size_t len)
-{
-    return (struct tt_copy){
-        .dst = dst, .src = src, .dst_pitch = len, .src_pitch = len, .width = len, .height = 1};
-}
-
 static int check_copy(const struct tt_copy *copy, int kind)
 {
     if (kind < cudaMemcpyHostToHost || kind > cudaMemcpyDefault)
@@ -44,19 +38,28 @@ static int copy_later(const struct tt_copy *copy, int kind, cudaStream_t stream)
     return rc ? rc : tuttiHostCopy(tt_face_stream(stream), copy);
 }
 
+static inline int check_bytes(const void *dst, const void *src, size_t len,
+                              enum cudaMemcpyKind kind)
+{
+    if ((unsigned)kind > cudaMemcpyDefault) return cudaErrorInvalidMemcpyDirection;
+    return len && (!dst || !src) ? cudaErrorInvalidValue : cudaSuccess;
+}
+
 /* hot */
 cudaError_t cudaMemcpy(void *dst, const void *src, size_t len, enum cudaMemcpyKind kind)
 {
-    struct tt_copy copy = plain_copy(dst, src, len);
-    return tt_face_done(copy_now(&copy, (int)kind));
+    struct CUstream_st *stream = NULL;
+    int rc = check_bytes(dst, src, len, kind);
+    if (!rc) rc = default_stream(&stream);
+    return tt_face_done(rc ? rc : tuttiHostCopyBytesNow(stream, dst, src, len));
 }
 
 /* hot */
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t len, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    struct tt_copy copy = plain_copy(dst, src, len);
-    return tt_face_done(copy_later(&copy, (int)kind, stream));
+    int rc = check_bytes(dst, src, len, kind);
+    return tt_face_done(rc ? rc : tuttiHostCopyBytes(tt_face_stream(stream), dst, src, len));
 }
 
 cudaError_t cudaMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,

@@ -40,24 +40,22 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user_data)
 
 /* ---- copies and fills ---- */
 
-static int check_copy(const struct tt_copy *copy)
+static int check_copy(const void *dst, const void *src, size_t len)
 {
-    return copy->width && (!copy->dst || !copy->src) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return len && (!dst || !src) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static int copy(CUstream stream, void *dst, const void *src, size_t len)
 {
-    struct tt_copy what = {.dst = dst, .src = src, .width = len, .height = 1};
-    int rc = check_copy(&what);
-    return rc ? rc : tuttiHostCopy(tt_driver_stream(stream), &what);
+    int rc = check_copy(dst, src, len);
+    return rc ? rc : tuttiHostCopyBytes(tt_driver_stream(stream), dst, src, len);
 }
 
 static CUresult copy_now(void *dst, const void *src, size_t len)
 {
-    struct tt_copy what = {.dst = dst, .src = src, .width = len, .height = 1};
     int rc = tuttiHostCaptureUnsafe() ? (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
-    if (!rc) rc = check_copy(&what);
-    return tt_driver_done(rc ? rc : tuttiHostCopyNow(tt_driver_stream(NULL), &what));
+    if (!rc) rc = check_copy(dst, src, len);
+    return tt_driver_done(rc ? rc : tuttiHostCopyBytesNow(tt_driver_stream(NULL), dst, src, len));
 }
 
 CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t len)

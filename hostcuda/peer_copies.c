@@ -13,20 +13,18 @@ static int check_devices(int dst_device, int src_device, const void *dst, const 
 /* Behind the earlier work of both devices. */
 cudaError_t cudaMemcpyPeer(void *dst, int dst_device, const void *src, int src_device, size_t len)
 {
-    struct tt_copy copy = {.dst = dst, .src = src, .width = len, .height = 1};
     if (len == 0) return cudaSuccess;
     int rc = check_devices(dst_device, src_device, dst, src);
     if (!rc && tuttiHostCaptureUnsafe()) rc = cudaErrorStreamCaptureImplicit;
     if (!rc) rc = tuttiHostDeviceSynchronize(src_device);
     if (!rc) rc = tuttiHostDeviceSynchronize(dst_device);
-    return tt_face_done(rc ? rc : tuttiHostCopyNow(NULL, &copy));
+    return tt_face_done(rc ? rc : tuttiHostCopyBytesNow(NULL, dst, src, len));
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *dst, int dst_device, const void *src, int src_device,
                                 size_t len, cudaStream_t stream)
 {
-    struct tt_copy copy = {.dst = dst, .src = src, .width = len, .height = 1};
     if (len == 0) return cudaSuccess;
     int rc = check_devices(dst_device, src_device, dst, src);
-    return tt_face_done(rc ? rc : tuttiHostCopy(stream, &copy));
+    return tt_face_done(rc ? rc : tuttiHostCopyBytes(stream, dst, src, len));
 }

@@ -18,9 +18,14 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, NIL = -1, LOOK = 8, LOOK_HARD = 4096 };
-enum { WARM_SHIFT = 30, SLACK_SHIFT = 30, KIND_SHIFT = 42, FLAGS_SHIFT = 45 };
-static const uint64_t grains_mask = (UINT64_C(1) << 30) - 1;
-static const uint64_t is_live = UINT64_C(1) << 63;
+enum {
+    WARM_SHIFT = HOST_TAG_GRAINS_BITS,
+    SLACK_SHIFT = HOST_TAG_GRAINS_BITS,
+    KIND_SHIFT = SLACK_SHIFT + HOST_TAG_SLACK_BITS,
+    FLAGS_SHIFT = 45
+};
+static const uint64_t grains_mask = (UINT64_C(1) << HOST_TAG_GRAINS_BITS) - 1;
+static const uint64_t is_live = UINT64_C(1) << HOST_TAG_LIVE_BIT;
 static const uint64_t is_free = UINT64_C(1) << 62;
 
 struct run { /* free grains that hang in no bin */
@@ -401,7 +406,7 @@ bool host_arena_find(const struct host_arena *arena, const void *ptr, struct hos
     *block_out = (struct host_block){
         .base = arena->base + first * arena->grain,
         .bytes = bytes,
-        .asked = bytes - (what >> SLACK_SHIFT & 0xfff),
+        .asked = host_tag_asked(what, arena->shift),
         .kind = (unsigned)(what >> KIND_SHIFT & 7),
         .flags = (unsigned)(what >> FLAGS_SHIFT & 0xff),
         .id = atomic_load_explicit(&arena->tags[first].id, memory_order_relaxed),

@@ -22,6 +22,18 @@ struct host_block { /* a live allocation */
 
 enum { HOST_BIN_ROWS = 28, HOST_BIN_COLUMNS = 8 };
 
+/* The word of a tag (arena.c draws it): how long a live block is. */
+enum { HOST_TAG_GRAINS_BITS = 30, HOST_TAG_SLACK_BITS = 12, HOST_TAG_LIVE_BIT = 63 };
+
+/* Bytes that were asked for of a live block; 0 for what is not live. */
+static inline size_t host_tag_asked(uint64_t what, unsigned shift)
+{
+    const uint64_t grains = what & ((UINT64_C(1) << HOST_TAG_GRAINS_BITS) - 1);
+    const uint64_t slack =
+        what >> HOST_TAG_GRAINS_BITS & ((UINT64_C(1) << HOST_TAG_SLACK_BITS) - 1);
+    return what >> HOST_TAG_LIVE_BIT ? (size_t)((grains << shift) - slack) : 0;
+}
+
 struct host_tag { /* of a grain: what begins (or ends) there */
     _Atomic uint64_t what;
     union {
@@ -84,6 +96,19 @@ bool host_arena_free(struct host_arena *arena, const void *ptr);
 /* The live allocation that holds ptr. Takes no lock.                                          hot
  */
 bool host_arena_find(const struct host_arena *arena, const void *ptr, struct host_block *block_out);
+/* Bytes from ptr to the end of the live allocation in whose first grain ptr lies; 0: ask
+ * host_arena_find(). Reads the arena's first line and a tag.                                  hot
+ */
+static inline size_t host_arena_room(const struct host_arena *arena, const void *ptr)
+{
+    size_t offset = (size_t)((const char *)ptr - arena->base);
+    if (offset >= arena->bytes) return 0;
+    uint64_t what =
+        atomic_load_explicit(&arena->tags[offset >> arena->shift].what, memory_order_acquire);
+    size_t before = offset & (arena->grain - 1);
+    size_t asked = host_tag_asked(what, arena->shift);
+    return asked > before ? asked - before : 0;
+}
 /* Free everything that is live. */
 void host_arena_clear(struct host_arena *arena);
 /* Give back free pages until at most keep_bytes of them are left. */

@@ -1,8 +1,9 @@
 /* Which way to copy is best depends on the machine, the number of bytes and what else runs. From
- * 16 KiB on it is learned from the copies themselves: of each class of sizes (a factor of four) the
+ * 16 KiB on it is learned from the copies themselves, per class of sizes (a factor of four): the
  * first copies go all ways with a look at the clock, and the later ones the way that was fastest.
- * Now and then a pair of them tries a way again, and some thousand copies later all is
- * forgotten and learned anew: what memory was cold, or who else was running then, is not so now.
+ * Now and then a pair of them tries a way again. From 1 MiB on every copy is timed and what a way
+ * costs follows what is seen, so that neither luck nor what ran at first decides for long; below, a
+ * look at the clock is too dear for that, and some thousand copies later all is learned anew.
  * Smaller ones are too short for the clock; what the processor says of itself decides. All ways
  * give the same bytes. */
 #include "bytes.h"
@@ -19,11 +20,13 @@ enum {
     TRIAL = 256,            /* copies from trial to trial; a power of two */
     TRIAL_LARGE = 16,       /* the same of large ones, also a power of two: luck counts for more */
     SELDOM = 8,             /* of the trials that a slow way would have, it gets one */
-    SPREAD_BYTES = 8 << 20, /* from here on the ways of a lesson take turns */
+    LARGE_BYTES = 1 << 20,  /* from here on each copy is timed */
     TRIAL_COPIES = 2,       /* the first one pays for how the other ways left the caches */
-    REPEAT = 4096,          /* copies from lesson to lesson; a power of two */
+    REPEAT = 4096,          /* smaller copies from lesson to lesson; a power of two */
     LEAST_BYTES = 16 << 10, /* smaller ones are not learned */
-    BETTER_PERCENT = 3      /* than the C library by so much, or it is kept */
+    BETTER_PERCENT = 3,     /* than the C library by so much, or it is kept */
+    DOWN = 2,               /* a faster copy takes so much of the way to it off the known cost, */
+    UP = 16                 /* a slower one adds so much of it: it was interrupted, as a rule */
 };
 
 static unsigned class_of(size_t bytes)
@@ -31,48 +34,65 @@ static unsigned class_of(size_t bytes)
     return (63U - (unsigned)__builtin_clzll(bytes)) / 2U;
 }
 
+static uint64_t cost_of(const struct host_copy_lesson *lesson, uint32_t number)
+{
+    return atomic_load_explicit(&lesson->cost[number], memory_order_relaxed);
+}
+
 static void conclude(struct host_copy_lesson *lesson)
 {
     uint32_t best = 0;
-    uint64_t least = atomic_load_explicit(&lesson->least[0], memory_order_relaxed);
+    uint64_t least = cost_of(lesson, 0);
     least -= least * BETTER_PERCENT / 100;
-    for (uint32_t way = 1; way < HOST_COPY_WAYS; way++) {
-        uint64_t ticks = atomic_load_explicit(&lesson->least[way], memory_order_relaxed);
-        if (ticks >= least) continue;
-        least = ticks;
-        best = way;
+    for (uint32_t number = 1; number < HOST_COPY_WAYS; number++) {
+        uint64_t cost = cost_of(lesson, number);
+        if (cost >= least) continue;
+        least = cost;
+        best = number;
     }
     atomic_store_explicit(&lesson->best, best, memory_order_relaxed);
+    atomic_store_explicit(&lesson->chosen, host_copy_ways[best].copy, memory_order_relaxed);
 }
 
-/* Copy one way with a look at the clock. */
-static void measure(struct host_copy_lesson *lesson, uint32_t number, void *dst, const void *src,
-                    size_t bytes)
+/* One copy more is known. In a lesson the least counts, later what most copies need. */
+static void note(_Atomic uint64_t *cost, uint64_t seen, bool in_lesson)
+{
+    uint64_t known = atomic_load_explicit(cost, memory_order_relaxed);
+    if (in_lesson || known == UINT64_MAX) {
+        if (seen < known) atomic_store_explicit(cost, seen, memory_order_relaxed);
+        return;
+    }
+    const uint64_t most = known + known / 4;
+    const uint64_t next = seen < known  ? known - (known - seen) / DOWN
+                          : seen < most ? known + (seen - known) / UP
+                                        : known + (most - known) / UP;
+    atomic_store_explicit(cost, next, memory_order_relaxed);
+}
+
+/* Copy one way with a look at the clock. It counts when the copy before went the same way: else it
+ * pays for how that one left the caches. */
+static void measure(struct host_copy_lesson *lesson, uint32_t number, const struct host_bytes *job,
+                    bool in_lesson)
 {
     const struct host_copy_way *way = &host_copy_ways[number];
-    _Atomic uint64_t *least = &lesson->least[number];
-    if (bytes < way->least_bytes || !way->is_here()) {
-        memcpy(dst, src, bytes);
+    uint32_t last = atomic_exchange_explicit(&lesson->last, number, memory_order_relaxed);
+    if (job->bytes < way->least_bytes || !way->is_here()) {
+        memcpy(job->dst, job->src, job->bytes);
         return;
     }
     uint64_t start = tt_cpu_ticks();
-    way->copy(dst, src, bytes);
-    uint64_t ticks = ((tt_cpu_ticks() - start) << 16) / bytes;
-    if (ticks < atomic_load_explicit(least, memory_order_relaxed))
-        atomic_store_explicit(least, ticks, memory_order_relaxed);
+    way->copy(job->dst, job->src, job->bytes);
+    uint64_t ticks = ((tt_cpu_ticks() - start) << 16) / job->bytes;
+    if (last == number) note(&lesson->cost[number], ticks, in_lesson);
 }
 
-/* The turn-th copy of a lesson. Small ones go one way several times in a row, which leaves the
- * caches as that way finds them best; large ones take turns, so that no way has all the bad luck.
- */
-static void learn(struct host_copy_lesson *lesson, uint32_t turn, void *dst, const void *src,
-                  size_t bytes)
+/* The turn-th copy of a lesson. */
+static void learn(struct host_copy_lesson *lesson, uint32_t turn, const struct host_bytes *job)
 {
-    uint32_t number = bytes < SPREAD_BYTES ? turn / SAMPLES : turn % HOST_COPY_WAYS;
     for (int way = 0; turn == 0 && way < HOST_COPY_WAYS; way++) {
-        atomic_store_explicit(&lesson->least[way], UINT64_MAX, memory_order_relaxed);
+        atomic_store_explicit(&lesson->cost[way], UINT64_MAX, memory_order_relaxed);
     }
-    measure(lesson, number, dst, src, bytes);
+    measure(lesson, turn / SAMPLES, job, true);
     if (turn == SAMPLES * HOST_COPY_WAYS - 1) conclude(lesson);
 }
 
@@ -81,10 +101,48 @@ static uint32_t candidate(const struct host_copy_lesson *lesson, uint32_t trial)
 {
     uint32_t number = trial % HOST_COPY_WAYS;
     uint32_t best = atomic_load_explicit(&lesson->best, memory_order_relaxed);
-    uint64_t least = atomic_load_explicit(&lesson->least[best], memory_order_relaxed);
-    bool hopeless =
-        atomic_load_explicit(&lesson->least[number], memory_order_relaxed) > least + least / 4;
+    uint64_t least = cost_of(lesson, best);
+    bool hopeless = cost_of(lesson, number) > least + least / 4;
     return hopeless && trial / HOST_COPY_WAYS % SELDOM ? best : number;
+}
+
+static void copy_timed(struct host_copy_lesson *lesson, uint32_t number,
+                       const struct host_bytes *job)
+{
+    measure(lesson, number, job, false);
+    conclude(lesson);
+}
+
+static void copy_large(struct host_copy_lesson *lesson, uint32_t count,
+                       const struct host_bytes *job)
+{
+    if (count < SAMPLES * HOST_COPY_WAYS) {
+        learn(lesson, count, job);
+    } else if ((count & (TRIAL_LARGE - 1)) < TRIAL_COPIES) {
+        copy_timed(lesson, candidate(lesson, count / TRIAL_LARGE), job);
+    } else {
+        copy_timed(lesson, atomic_load_explicit(&lesson->best, memory_order_relaxed), job);
+    }
+}
+
+/* 16 KiB and more of ranges that do not overlap. */
+static void copy_learned(const struct host_bytes *job, size_t whole)
+{
+    struct host_copy_lesson *lesson = &tt_host.copies.lessons[class_of(whole)];
+    uint32_t count = atomic_load_explicit(&lesson->count, memory_order_relaxed);
+    atomic_store_explicit(&lesson->count, count + 1, memory_order_relaxed);
+    uint32_t turn = count & (REPEAT - 1);
+    if (job->bytes >= LARGE_BYTES) {
+        copy_large(lesson, count, job);
+    } else if (turn < SAMPLES * HOST_COPY_WAYS) {
+        learn(lesson, turn, job);
+    } else if ((turn & (TRIAL - 1)) < TRIAL_COPIES) {
+        copy_timed(lesson, candidate(lesson, turn / TRIAL), job);
+    } else {
+        host_copy_fn *chosen = atomic_load_explicit(&lesson->chosen, memory_order_relaxed);
+        if (!chosen) chosen = host_copy_ways[0].copy; /* the lesson goes on in another thread */
+        chosen(job->dst, job->src, job->bytes);
+    }
 }
 
 void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
@@ -92,28 +150,9 @@ void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole)
     uintptr_t apart = (uintptr_t)dst - (uintptr_t)src;
     if (apart < bytes || 0 - apart < bytes) {
         memmove(dst, src, bytes);
-        return;
+    } else if (bytes >= LEAST_BYTES) {
+        copy_learned(&(struct host_bytes){dst, src, bytes}, whole);
+    } else if (bytes) {
+        host_copy_short(dst, src, bytes);
     }
-    if (bytes < LEAST_BYTES) {
-        if (bytes) host_copy_short(dst, src, bytes);
-        return;
-    }
-    struct host_copy_lesson *lesson = &tt_host.copies.lessons[class_of(whole)];
-    uint32_t count = atomic_load_explicit(&lesson->count, memory_order_relaxed);
-    atomic_store_explicit(&lesson->count, count + 1, memory_order_relaxed);
-    uint32_t turn = count & (REPEAT - 1);
-    if (turn < SAMPLES * HOST_COPY_WAYS) {
-        learn(lesson, turn, dst, src, bytes);
-        return;
-    }
-    uint32_t interval = bytes < SPREAD_BYTES ? TRIAL : TRIAL_LARGE;
-    if ((turn & (interval - 1)) < TRIAL_COPIES) {
-        measure(lesson, candidate(lesson, turn / interval), dst, src, bytes);
-        conclude(lesson);
-        return;
-    }
-    uint32_t best = atomic_load_explicit(&lesson->best, memory_order_relaxed);
-    const struct host_copy_way *way = &host_copy_ways[best];
-    if (bytes < way->least_bytes) way = &host_copy_ways[0];
-    way->copy(dst, src, bytes);
 }

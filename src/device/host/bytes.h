@@ -9,12 +9,18 @@
 /* As memmove(). whole: bytes of the copy of which this is a part.                            hot */
 void host_bytes_copy(void *dst, const void *src, size_t bytes, size_t whole);
 
+struct host_bytes { /* a copy to be made; ranges do not overlap */
+    void *dst;
+    const void *src;
+    size_t bytes;
+};
+
 struct host_copy_way {
-    void (*copy)(void *dst, const void *src, size_t bytes); /* ranges do not overlap */
-    size_t least_bytes;                                     /* smaller ones never go this way */
-    bool (*is_here)(void);                                  /* the processor has it */
+    host_copy_fn *copy;
+    size_t least_bytes;    /* smaller ones are never tried this way */
+    bool (*is_here)(void); /* the processor has it */
 };
 /* Less than a few pages; ranges do not overlap.                                              hot */
-void host_copy_short(void *dst, const void *src, size_t bytes);
+host_copy_fn host_copy_short;
 /* The first one is everywhere. */
 extern const struct host_copy_way host_copy_ways[HOST_COPY_WAYS];

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LINE = 64, BLOCK = 128, AHEAD = 1024 };
+enum { LINE = 64, BLOCK = 128, AHEAD = 1024, STREAM_BYTES = 256 << 10 };
 
 static void copy_plain(void *dst, const void *src, size_t bytes)
 {
@@ -42,6 +42,10 @@ static void copy_streaming(void *dst, const void *src, size_t bytes)
 {
     char *to = dst;
     const char *from = src;
+    if (bytes < STREAM_BYTES) { /* the end of a longer one */
+        memcpy(dst, src, bytes);
+        return;
+    }
     size_t head = (LINE - (uintptr_t)to % LINE) % LINE;
     size_t body = (bytes - head) / BLOCK * BLOCK;
     memcpy(to, from, head);
@@ -84,5 +88,5 @@ static bool has_streaming(void)
 const struct host_copy_way host_copy_ways[HOST_COPY_WAYS] = {
     {copy_plain, 0, always},
     {copy_string, 0, always},
-    {copy_streaming, (size_t)256 << 10, has_streaming},
+    {copy_streaming, STREAM_BYTES, has_streaming},
 };

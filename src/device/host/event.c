@@ -3,6 +3,7 @@
 #include "graph.h"
 #include "host.h"
 #include "ipc.h"
+#include "latch.h"
 #include "slab.h"
 #include "stream.h"
 
@@ -12,12 +13,12 @@
 
 enum { EVENT_MAGIC = 0x6576656e, MAX_EVENTS = 1 << 20, PLACE_BYTES = 128 };
 
-struct CUevent_st { /* a dead one keeps its lock: queued records of it may still come */
+struct CUevent_st { /* a dead one keeps its latch: queued records of it may still come */
     _Atomic uint32_t magic;
     unsigned flags;
     int device;
-    bool recorded, has_lock;
-    pthread_mutex_t lock;
+    bool recorded;
+    struct host_latch latch;
     struct host_place place;             /* of the latest record */
     uint64_t time_nsec;                  /* of it, once reached */
     uint64_t number;                     /* of it: a queued record may come when another was made */
@@ -39,9 +40,7 @@ static struct CUevent_st *make(unsigned flags, struct host_cell *cell, bool impo
 {
     struct CUevent_st *event = host_slab_take_used(&tt_host.events, PLACE_BYTES, MAX_EVENTS);
     if (!event) return NULL;
-    if (!event->has_lock) pthread_mutex_init(&event->lock, NULL);
-    event->has_lock = true;
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     event->flags = flags;
     event->device = host_thread.device;
     event->recorded = false;
@@ -50,7 +49,7 @@ static struct CUevent_st *make(unsigned flags, struct host_cell *cell, bool impo
     event->cell = cell;
     event->cell_number = 0;
     event->imported = imported;
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
     atomic_store_explicit(&event->magic, EVENT_MAGIC, memory_order_release);
     return event;
 }
@@ -74,7 +73,7 @@ int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out)
     return HOST_OK;
 }
 
-/* Lock held. */
+/* Latch held. */
 static void forget_captured(struct CUevent_st *event)
 {
     if (event->captured) host_capture_place_drop(event->captured);
@@ -87,12 +86,12 @@ int tuttiHostEventDestroy(struct CUevent_st *event)
     if (host_forked() || !is_event(event) ||
         !atomic_compare_exchange_strong(&event->magic, &alive, 0))
         return host_bad_handle();
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     forget_captured(event);
     event->number++;
     struct host_cell *cell = event->imported ? NULL : event->cell;
     event->cell = NULL;
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
     if (cell) host_cell_give(cell);
     host_slab_give(&tt_host.events, event);
     return HOST_OK;
@@ -170,23 +169,47 @@ static int record_live(struct CUevent_st *event, struct CUstream_st *stream)
     return HOST_OK;
 }
 
-int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *handle)
+/* The usual record: no capture, no timing, no other process, no rules of the legacy stream. */
+static inline bool record_plain(struct CUevent_st *event, struct CUstream_st *stream)
+{
+    host_latch_lock(&event->latch);
+    bool plain = !stream->ordered && !event->cell && !event->captured &&
+                 (event->flags & TT_EVENT_NO_TIMING) &&
+                 !atomic_load_explicit(&stream->capture, memory_order_relaxed);
+    if (plain) {
+        event->number++;
+        host_stream_end(stream, &event->place);
+        event->recorded = true;
+    }
+    host_latch_unlock(&event->latch);
+    return plain;
+}
+
+static __attribute__((noinline)) int record(struct CUevent_st *event, struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream || !is_event(event)) return host_bad_handle();
     if (stream->device != event->device) return HOST_BAD_HANDLE;
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     int rc = capturing ? record_captured(event, stream) : record_live(event, stream);
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
     return rc;
+}
+
+/* hot */
+int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
+{
+    bool plain = (uintptr_t)stream > 2 && host_stream_holds(stream) && is_event(event) &&
+                 stream->device == event->device && record_plain(event, stream);
+    return plain ? HOST_OK : record(event, stream);
 }
 
 void host_event_reached(struct CUevent_st *event, uint64_t number)
 {
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     if (event->number == number) event->time_nsec = tt_now_nsec();
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
 }
 
 /* ---- asking and waiting ---- */
@@ -201,7 +224,7 @@ static bool is_shared_reached(const struct shared_place *shared)
     return !shared->cell || host_cell_reached(shared->cell, shared->number);
 }
 
-/* Where the latest record is: in a stream of this process, or behind a cell. Lock held. */
+/* Where the latest record is: in a stream of this process, or behind a cell. Latch held. */
 static void latest(const struct CUevent_st *event, struct host_place *place_out,
                    struct shared_place *shared_out)
 {
@@ -215,15 +238,24 @@ static void latest(const struct CUevent_st *event, struct host_place *place_out,
 static int place_of(struct CUevent_st *event, struct host_place *place_out,
                     struct shared_place *shared_out)
 {
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     int rc = event->captured ? HOST_CAPTURED_EVENT : HOST_OK;
     if (rc) host_capture_place_spoil(event->captured);
     latest(event, place_out, shared_out);
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
     return rc;
 }
 
-int tuttiHostEventQuery(struct CUevent_st *event)
+/* The latest record was in this process and outside of captures, and is reached. */
+static bool is_past(struct CUevent_st *event)
+{
+    host_latch_lock(&event->latch);
+    bool past = !event->captured && !event->cell && host_place_reached(&event->place);
+    host_latch_unlock(&event->latch);
+    return past;
+}
+
+static __attribute__((noinline)) int query(struct CUevent_st *event)
 {
     struct host_place place;
     struct shared_place shared;
@@ -237,6 +269,12 @@ int tuttiHostEventQuery(struct CUevent_st *event)
     host_help(place.stream);
     reached = host_place_reached(&place) && is_shared_reached(&shared);
     return reached ? HOST_OK : HOST_NOT_READY;
+}
+
+/* hot */
+int tuttiHostEventQuery(struct CUevent_st *event)
+{
+    return !host_forked() && is_event(event) && is_past(event) ? HOST_OK : query(event);
 }
 
 int tuttiHostEventSynchronize(struct CUevent_st *event)
@@ -257,7 +295,7 @@ static int time_of(struct CUevent_st *event, uint64_t *nsec_out)
 {
     int rc = HOST_OK;
     if (!is_event(event) || (event->flags & TT_EVENT_NO_TIMING)) return host_bad_handle();
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     if (!event->recorded) {
         rc = HOST_BAD_HANDLE;
     } else if (event->captured) {
@@ -266,7 +304,7 @@ static int time_of(struct CUevent_st *event, uint64_t *nsec_out)
         rc = HOST_NOT_READY;
     }
     *nsec_out = event->time_nsec;
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
     return rc;
 }
 
@@ -292,13 +330,13 @@ int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *even
     bool capturing;
     int rc = HOST_OK;
     if (!stream || !is_event(event)) return host_bad_handle();
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     latest(event, &op.place, &shared);
     if (event->captured) rc = host_capture_join(stream, event->captured);
     bool captured = event->captured != NULL;
     bool outside = capturing && event->recorded && !captured; /* reached or not */
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
     bool reached = host_place_reached(&op.place) && is_shared_reached(&shared);
     if (captured || (reached && !outside)) return rc;
     if (shared.cell) {
@@ -344,20 +382,20 @@ struct event_item {
 
 static void reach_now(struct CUevent_st *event)
 {
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     forget_captured(event);
     event->recorded = true;
     event->number++;
     event->place = (struct host_place){NULL, 0};
     event->time_nsec = tt_now_nsec();
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
 }
 
 static bool is_reached(struct CUevent_st *event)
 {
-    pthread_mutex_lock(&event->lock);
+    host_latch_lock(&event->latch);
     bool reached = event->captured || host_place_reached(&event->place);
-    pthread_mutex_unlock(&event->lock);
+    host_latch_unlock(&event->latch);
     return reached;
 }
 

@@ -47,6 +47,9 @@ int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy);
 /* The same, and wait for the stream: nobody is woken to do it. Both: 1 for freed memory, and for
  * more bytes than an allocation has. */
 int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy);
+/* The same two for plain bytes; the usual case of them costs least.                          hot */
+int tuttiHostCopyBytes(struct CUstream_st *stream, void *dst, const void *src, size_t bytes);
+int tuttiHostCopyBytesNow(struct CUstream_st *stream, void *dst, const void *src, size_t bytes);
 struct tt_set {
     void *ptr;
     unsigned value, elem_bytes;  /* 1, 2 or 4: so many low bytes of value */

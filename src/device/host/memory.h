@@ -6,6 +6,15 @@
 
 /* The arena that holds an address, or NULL for foreign memory. device and kind are set. */
 struct host_arena *host_arena_of(const void *ptr, int *device, enum tt_memory_kind *kind);
+/* Bytes from ptr to the end of the device allocation in whose first grain it lies; 0: it lies
+ * elsewhere, span.c knows more.                                                              hot */
+static inline size_t host_device_room(const void *ptr)
+{
+    const struct host_memory *memory = &tt_host.memory;
+    if (!atomic_load_explicit(&memory->reserved, memory_order_acquire)) return 0;
+    size_t device = (size_t)((const char *)ptr - memory->devices_base) >> memory->shift;
+    return device < (size_t)memory->ndevices ? host_arena_room(&memory->devices[device], ptr) : 0;
+}
 /* A device's arena; NULL when there is none. */
 struct host_arena *host_arena_device(int device);
 /* The live device or managed allocation at ptr. */

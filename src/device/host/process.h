@@ -176,10 +176,14 @@ struct host_notices { /* face_state.c: what was already said */
     const char *names[HOST_MAX_NOTICES]; /* borrowed literals */
 };
 
-struct host_copy_lesson {   /* of a class of sizes */
-    _Atomic uint32_t count; /* copies of this class; races lose some, which is harmless */
-    _Atomic uint32_t best;
-    _Atomic uint64_t least[HOST_COPY_WAYS]; /* ticks per KiB, scaled */
+/* Ranges do not overlap. */
+typedef void host_copy_fn(void *dst, const void *src, size_t bytes);
+
+struct host_copy_lesson { /* of a class of sizes: a line, all that a copy reads of it */
+    _Alignas(TT_LINE_BYTES) host_copy_fn *_Atomic chosen; /* the best one; NULL: not known yet */
+    _Atomic uint32_t count;      /* copies of this class; races lose some, which is harmless */
+    _Atomic uint32_t best, last; /* ways by number; last: of the copies that were timed */
+    _Atomic uint64_t cost[HOST_COPY_WAYS]; /* ticks per byte, scaled */
 };
 
 struct host_copies {   /* bytes*.c */

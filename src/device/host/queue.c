@@ -29,7 +29,7 @@ static bool in_the_way(const struct CUstream_st *stream)
            atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
 }
 
-static bool has_conflict(const struct CUstream_st *stream)
+bool host_stream_conflicts(const struct CUstream_st *stream)
 {
     if (!stream->legacy) {
         const struct CUstream_st *legacy = host_legacy_stream(stream->device);
@@ -81,38 +81,27 @@ static int refuse_captured(const struct CUstream_st *legacy)
 
 /* ---- claiming ---- */
 
-static void finish(struct CUstream_st *stream, uint64_t ticket)
-{
-    atomic_store_explicit(&stream->done, ticket, memory_order_release);
-    if (atomic_load_explicit(&stream->sleepers, memory_order_relaxed)) host_wake(stream);
-}
-
-void host_stream_release(struct CUstream_st *stream)
-{
-    finish(stream, atomic_load_explicit(&stream->done, memory_order_relaxed) + 1);
-}
-
-bool host_stream_claim_idle(struct CUstream_st *stream)
-{
-    uint64_t done = atomic_load_explicit(&stream->done, memory_order_acquire);
-    uint64_t tail = done;
-    if (atomic_load_explicit(&stream->tail, memory_order_relaxed) != done) return false;
-    if (!atomic_compare_exchange_strong_explicit(&stream->tail, &tail, done + 1,
-                                                 memory_order_seq_cst, memory_order_relaxed))
-        return false;
-    if (!stream->ordered || !has_conflict(stream)) return true;
-    host_stream_release(stream);
-    return false;
-}
-
-int host_stream_park(struct CUstream_st *stream, const struct host_op *op)
+static int publish_parked(struct CUstream_st *stream)
 {
     uint64_t ticket = atomic_load_explicit(&stream->done, memory_order_relaxed) + 1;
-    stream->parked.op = *op;
     stream->parked.after = NULL;
     atomic_store_explicit(&stream->parked.ticket, ticket, memory_order_release);
     host_runnable_set(stream);
     return HOST_OK;
+}
+
+int host_stream_park(struct CUstream_st *stream, const struct host_op *op)
+{
+    stream->parked.op = *op;
+    return publish_parked(stream);
+}
+
+int host_stream_park_call(struct CUstream_st *stream, void (*fn)(void *), void *arg)
+{
+    stream->parked.op.kind = HOST_OP_CALL; /* the rest of the union may stay as it was */
+    stream->parked.op.call.fn = fn;
+    stream->parked.op.call.arg = arg;
+    return publish_parked(stream);
 }
 
 /* ---- appending ---- */
@@ -150,7 +139,7 @@ static int fill(struct CUstream_st *stream, const struct host_op *op, struct hos
     if (!slot) return HOST_OUT_OF_MEMORY;
     uint64_t ticket = atomic_fetch_add_explicit(&stream->tail, 1, memory_order_seq_cst) + 1;
     slot->after = NULL;
-    if (stream->ordered && has_conflict(stream)) rc = collect(stream, &slot->after);
+    if (stream->ordered && host_stream_conflicts(stream)) rc = collect(stream, &slot->after);
     slot->op = *op;
     if (rc) slot->op.kind = HOST_OP_EMPTY; /* the ticket is given and must come to its end */
     atomic_store_explicit(&slot->ticket, ticket, memory_order_release);
@@ -173,11 +162,10 @@ int host_stream_append_at(struct CUstream_st *stream, const struct host_op *op,
     return rc;
 }
 
-int host_stream_end(struct CUstream_st *stream, struct host_place *place_out)
+int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place_out)
 {
     static const struct host_op empty = {.kind = HOST_OP_EMPTY};
-    if (stream->ordered && has_conflict(stream))
-        return host_stream_append_at(stream, &empty, place_out);
+    if (host_stream_conflicts(stream)) return host_stream_append_at(stream, &empty, place_out);
     uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
     *place_out = (struct host_place){stream, tail};
     return HOST_OK;
@@ -231,7 +219,7 @@ static enum tt_step run_head(struct CUstream_st *stream, uint64_t calls_upto,
     host_op_drop(&slot->op);
     if (slot != &stream->parked) stream->head_index++;
     atomic_store_explicit(&slot->ticket, 0, memory_order_relaxed);
-    finish(stream, ticket);
+    host_stream_finish(stream, ticket);
     return TT_STEP_DONE;
 }
 

@@ -42,6 +42,8 @@ void *host_slab_take_used(struct host_slab *slab, size_t object_bytes, size_t li
         } else if (made < limit) {
             object = host_slab_object(slab, made);
             atomic_store_explicit(&slab->made, made + 1, memory_order_release);
+            atomic_store_explicit(&slab->end, (made + 1) * slab->object_bytes,
+                                  memory_order_release);
         }
     }
     pthread_mutex_unlock(&slab->lock);

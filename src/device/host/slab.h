@@ -12,6 +12,7 @@ struct host_slab {
     char *_Atomic base;  /* set once */
     size_t object_bytes; /* a power of two; set before base */
     _Atomic size_t made; /* objects that were ever handed out */
+    _Atomic size_t end;  /* the same in bytes; 0 before base is set */
     pthread_mutex_t lock;
     uint32_t *free_list; /* owned */
     size_t nfree;
@@ -46,10 +47,9 @@ static inline void host_slab_enliven(void *object, uint32_t magic)
  */
 static inline bool host_slab_holds(struct host_slab *slab, const void *handle, uint32_t magic)
 {
-    const char *base = atomic_load_explicit(&slab->base, memory_order_acquire);
+    size_t end = atomic_load_explicit(&slab->end, memory_order_acquire);
+    const char *base = atomic_load_explicit(&slab->base, memory_order_relaxed);
     size_t offset = (size_t)((uintptr_t)handle - (uintptr_t)base);
-    size_t made = atomic_load_explicit(&slab->made, memory_order_acquire);
-    if (!base || offset >= made * slab->object_bytes || (offset & (slab->object_bytes - 1)))
-        return false;
+    if (offset >= end || (offset & (slab->object_bytes - 1))) return false;
     return __atomic_load_n((const uint32_t *)handle, __ATOMIC_ACQUIRE) == magic;
 }

@@ -126,11 +126,6 @@ struct CUstream_st *host_stream_default(struct CUstream_st *handle)
     return number < 2 ? legacy_of(host_thread.device) : own_of(host_thread.device);
 }
 
-size_t host_stream_number(const struct CUstream_st *stream)
-{
-    return host_slab_number(&tt_host.streams.places, stream);
-}
-
 struct CUstream_st *host_stream_numbered(size_t number)
 {
     return host_slab_object(&tt_host.streams.places, number);

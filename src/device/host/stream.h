@@ -87,6 +87,8 @@ struct host_capture;
 struct host_chunk;
 enum host_life { HOST_LIFE_NEW, HOST_LIFE_USED, HOST_LIFE_DYING, HOST_LIFE_DEAD };
 
+void host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps; wait.c */
+
 struct CUstream_st {
     _Atomic uint32_t magic;
     unsigned flags;
@@ -122,6 +124,10 @@ struct CUstream_st {
 /* ---- stream.c ---- */
 enum { HOST_STREAM_MAGIC = 0x73747265 };
 struct CUstream_st *host_stream_default(struct CUstream_st *handle);
+static inline bool host_stream_holds(const struct CUstream_st *handle) /* a created, living one */
+{
+    return !host_forked() && host_slab_holds(&tt_host.streams.places, handle, HOST_STREAM_MAGIC);
+}
 /* The stream behind a handle, or NULL.                                                        hot
  */
 static inline struct CUstream_st *host_stream_find(struct CUstream_st *handle)
@@ -135,7 +141,10 @@ struct CUstream_st *host_legacy_stream(int device); /* NULL when never used */
 /* First of the blocking streams of the device but for the legacy one; then by next_ordered. */
 struct CUstream_st *host_ordered_streams(int device);
 pthread_mutex_t *host_order_lock(int device);
-size_t host_stream_number(const struct CUstream_st *stream);
+static inline size_t host_stream_number(const struct CUstream_st *stream)
+{
+    return host_slab_number(&tt_host.streams.places, stream);
+}
 struct CUstream_st *host_stream_numbered(size_t number);
 /* Every live stream in turn; stops when visit answers true. */
 bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
@@ -156,13 +165,43 @@ static inline bool host_stream_idle(const struct CUstream_st *stream)
     return atomic_load_explicit(&stream->tail, memory_order_seq_cst) == done;
 }
 
+/* ---- submit.c, copy.c ---- */
+enum { HOST_INLINE_BYTES = 1 << 20 }; /* larger copies are left to waiters and workers */
+
 /* ---- queue.c ---- */
+/* The legacy rules forbid the claimed operation of an ordered stream to run now. */
+bool host_stream_conflicts(const struct CUstream_st *stream);
+
+static inline void host_stream_finish(struct CUstream_st *stream, uint64_t ticket)
+{
+    atomic_store_explicit(&stream->done, ticket, memory_order_release);
+    if (atomic_load_explicit(&stream->sleepers, memory_order_relaxed)) host_wake(stream);
+}
+
+/* Only the holder of the ticket that runs. */
+static inline void host_stream_release(struct CUstream_st *stream)
+{
+    host_stream_finish(stream, atomic_load_explicit(&stream->done, memory_order_relaxed) + 1);
+}
+
 /* True when an operation may run here and now: idle, no legacy ordering in the way; the caller then
  * holds its only ticket until release or park.                                               hot */
-bool host_stream_claim_idle(struct CUstream_st *stream);
-void host_stream_release(struct CUstream_st *stream);
+static inline bool host_stream_claim_idle(struct CUstream_st *stream)
+{
+    uint64_t done = atomic_load_explicit(&stream->done, memory_order_acquire);
+    uint64_t tail = done;
+    if (atomic_load_explicit(&stream->tail, memory_order_relaxed) != done) return false;
+    if (!atomic_compare_exchange_strong_explicit(&stream->tail, &tail, done + 1,
+                                                 memory_order_seq_cst, memory_order_relaxed))
+        return false;
+    if (!stream->ordered || !host_stream_conflicts(stream)) return true;
+    host_stream_release(stream);
+    return false;
+}
+
 /* The unfinished operation of a claimed stream is left to waiters and workers. Returns 0. */
 int host_stream_park(struct CUstream_st *stream, const struct host_op *op);
+int host_stream_park_call(struct CUstream_st *stream, void (*fn)(void *), void *arg);
 /* Queue a copy of *op behind what the legacy rules demand; place_out, unless NULL, names it. 2 when
  * out of memory, 906: nothing of op was taken. */
 int host_stream_append_at(struct CUstream_st *stream, const struct host_op *op,
@@ -171,8 +210,16 @@ static inline int host_stream_append(struct CUstream_st *stream, const struct ho
 {
     return host_stream_append_at(stream, op, NULL);
 }
-/* The present end of the stream, as an operation put there now would see it. */
-int host_stream_end(struct CUstream_st *stream, struct host_place *place_out);
+/* The present end of the stream, as an operation put there now would see it: of an ordered stream
+ * behind what stands in its way. */
+int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place_out);
+static inline int host_stream_end(struct CUstream_st *stream, struct host_place *place_out)
+{
+    if (stream->ordered) return host_stream_end_ordered(stream, place_out);
+    uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
+    *place_out = (struct host_place){stream, tail};
+    return HOST_OK;
+}
 /* Run what can be run, host functions up to a ticket. True when something was done; *blocker_out is
  * what its head waits for, if that is a place. */
 bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
@@ -201,8 +248,7 @@ bool host_help(const struct CUstream_st *except);
 /* ---- wait.c ---- */
 void host_wait_place(const struct host_place *place); /* works meanwhile */
 void host_wait_cell(const struct host_cell *cell, uint64_t number);
-void host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps */
-bool host_crowded(void);                    /* more ranks than cores: waits yield at once */
+bool host_crowded(void); /* more ranks than cores: waits yield at once */
 
 /* ---- event.c ---- */
 void host_event_reached(struct CUevent_st *event, uint64_t number);

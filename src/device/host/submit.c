@@ -1,19 +1,13 @@
-/* The doors into a stream: items, copies, sets, host functions; and waiting for a stream. An idle
- * stream runs the work inside the call; only what stays unfinished is queued. */
-#include "bytes.h"
+/* The doors into a stream: items, sets, host functions (copies: copy.c); and waiting for a stream.
+ * An idle stream runs the work inside the call; only what stays unfinished is queued. */
 #include "stream.h"
 
 #include "base/arch/arch.h"
-#include "base/mem.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum {
-    POLLS_BLIND = 32,      /* of an inline item before the first look at the clock */
-    POLLS_MOST = 400,      /* where there is no clock */
-    INLINE_TICKS = 6000,   /* about 2 us at 3 GHz */
-    INLINE_BYTES = 1 << 20 /* larger copies are left to waiters and workers */
+    POLLS_BLIND = 32,    /* of an inline item before the first look at the clock */
+    POLLS_MOST = 400,    /* where there is no clock */
+    INLINE_TICKS = 6000, /* about 2 us at 3 GHz */
 };
 
 /* Work of one call on an idle stream: polls within the budget, or one pass when cores are short. */
@@ -66,89 +60,6 @@ static int submit_op(struct CUstream_st *stream, struct host_op *op, bool allow_
     return host_stream_append(stream, op);
 }
 
-/* ---- copies ---- */
-
-static bool is_foreign(const void *ptr)
-{
-    const struct tt_range *range = tuttiHostRange();
-    return !range || (size_t)((const char *)ptr - range->base) >= range->bytes;
-}
-
-/* The bytes of a pageable source are read before the call returns. */
-static int stage(struct host_op *op)
-{
-    struct tt_copy *copy = &op->copy;
-    size_t rows = copy->height * copy->depth;
-    size_t bytes = 0;
-    if (!tt_mul_size(copy->width, rows, &bytes)) return HOST_INVALID_VALUE;
-    char *staging = malloc(bytes);
-    if (!staging) return HOST_OUT_OF_MEMORY;
-    for (size_t row = 0; row < rows; row++) {
-        const char *from = (const char *)copy->src + row / copy->height * copy->src_slice;
-        memcpy(staging + row * copy->width, from + row % copy->height * copy->src_pitch,
-               copy->width);
-    }
-    copy->src = op->staging = staging;
-    copy->src_pitch = copy->width;
-    copy->src_slice = copy->width * copy->height;
-    return HOST_OK;
-}
-
-/* A copy that cannot run at once: what pageable memory needs is done before the call returns. */
-static int queue_copy(struct CUstream_st *stream, struct host_op *op)
-{
-    struct host_place place;
-    bool settled = is_foreign(op->copy.dst);
-    int rc = is_foreign(op->copy.src) && !settled ? stage(op) : HOST_OK;
-    if (!rc) rc = host_stream_append_at(stream, op, &place);
-    if (rc) free(op->staging);
-    if (!rc && settled) host_wait_place(&place);
-    return rc;
-}
-
-static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bool waits)
-{
-    struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
-    if (!op.copy.height) op.copy.height = 1;
-    if (!op.copy.depth) op.copy.depth = 1;
-    if (!copy->width) return HOST_OK;
-    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
-    if (capturing) return host_capture_add(stream, &op);
-    /* the caller stays until it is done, or until pageable memory is read or written */
-    bool here = waits || is_foreign(op.copy.dst) || is_foreign(op.copy.src) ||
-                copy->width <= INLINE_BYTES / op.copy.height / op.copy.depth;
-    if (!here || !host_stream_claim_idle(stream)) return queue_copy(stream, &op);
-    while (host_op_step(&op, false) != TT_STEP_DONE) {
-    }
-    host_stream_release(stream);
-    return HOST_OK;
-}
-
-/* hot */
-static inline int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, bool waits)
-{
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return host_bad_handle();
-    if (!host_copy_fits(copy)) return HOST_INVALID_VALUE;
-    bool plain = copy->height <= 1 && copy->depth <= 1 && copy->width <= INLINE_BYTES &&
-                 !atomic_load_explicit(&stream->capture, memory_order_relaxed);
-    if (!plain || !host_stream_claim_idle(stream)) return copy_boxes(stream, copy, waits);
-    host_bytes_copy(copy->dst, copy->src, copy->width, copy->width);
-    host_stream_release(stream);
-    return HOST_OK;
-}
-
-int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy)
-{
-    return submit_copy(stream, copy, false);
-}
-
-int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy)
-{
-    int rc = submit_copy(stream, copy, true);
-    return rc ? rc : tuttiHostStreamSynchronize(stream);
-}
-
 int tuttiHostSet(struct CUstream_st *handle, const struct tt_set *set)
 {
     struct CUstream_st *stream = host_stream_find(handle);
@@ -158,7 +69,7 @@ int tuttiHostSet(struct CUstream_st *handle, const struct tt_set *set)
         return HOST_INVALID_VALUE;
     if (!set->width || !set->height) return HOST_OK;
     if (!host_set_fits(&op)) return HOST_INVALID_VALUE;
-    return submit_op(stream, &op, set->width <= INLINE_BYTES / set->elem_bytes / set->height);
+    return submit_op(stream, &op, set->width <= HOST_INLINE_BYTES / set->elem_bytes / set->height);
 }
 
 /* Never run here: it is left to waiters and workers, on an idle stream without the queue. */
@@ -167,11 +78,10 @@ int tuttiHostCall(struct CUstream_st *handle, void (*fn)(void *), void *arg)
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return host_bad_handle();
     if (!fn) return HOST_INVALID_VALUE;
+    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+    if (!capturing && host_stream_claim_idle(stream)) return host_stream_park_call(stream, fn, arg);
     struct host_op op = {.kind = HOST_OP_CALL, .call = {fn, arg}};
-    if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
-        return host_capture_add(stream, &op);
-    if (host_stream_claim_idle(stream)) return host_stream_park(stream, &op);
-    return host_stream_append(stream, &op);
+    return capturing ? host_capture_add(stream, &op) : host_stream_append(stream, &op);
 }
 
 /* ---- streams among each other ---- */
@@ -240,43 +150,53 @@ static int end_of(struct CUstream_st *stream, struct host_place *place_out)
     return HOST_OK;
 }
 
-/* Nothing to wait for, and nothing that forbids to ask. */
-static inline bool is_quiet(const struct CUstream_st *stream)
+/* A created stream with nothing to wait for, and nothing that forbids to ask. */
+static inline bool is_quiet(struct CUstream_st *handle)
 {
-    return !stream->legacy && !atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
-           !host_thread.in_host_fn && host_stream_idle(stream);
+    return (uintptr_t)handle > 2 && host_stream_holds(handle) && !handle->legacy &&
+           !atomic_load_explicit(&handle->capture, memory_order_relaxed) &&
+           !host_thread.in_host_fn && host_stream_idle(handle);
 }
 
-static int synchronize(struct CUstream_st *stream)
+/* Apart from its caller, which so needs no stack. */
+static __attribute__((noinline)) int synchronize(struct CUstream_st *handle)
 {
+    struct CUstream_st *stream = host_stream_find(handle);
     struct host_place place;
+    if (!stream) return host_bad_handle();
     int rc = check_wait(stream);
     if (!rc) rc = end_of(stream, &place);
-    if (!rc && !host_place_reached(&place)) host_wait_place(&place);
-    return rc;
+    if (rc || host_place_reached(&place)) return rc;
+    struct host_place blocker = {NULL, 0};
+    host_stream_run(place.stream, place.ticket, &blocker); /* as a rule that is all */
+    if (!host_place_reached(&place)) host_wait_place(&place);
+    return HOST_OK;
 }
 
 /* hot */
 int tuttiHostStreamSynchronize(struct CUstream_st *handle)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return host_bad_handle();
-    return is_quiet(stream) ? HOST_OK : synchronize(stream);
+    return is_quiet(handle) ? HOST_OK : synchronize(handle);
 }
 
-int tuttiHostStreamQuery(struct CUstream_st *handle)
+static __attribute__((noinline)) int query(struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
     struct host_place place;
     struct host_place blocker = {NULL, 0};
     if (!stream) return host_bad_handle();
-    if (is_quiet(stream)) return HOST_OK;
     int rc = check_wait(stream);
     if (!rc) rc = end_of(stream, &place);
     if (rc || host_place_reached(&place)) return rc;
     host_stream_run(stream, 0, &blocker);
     if (!host_place_reached(&place)) host_help(stream);
     return host_place_reached(&place) ? HOST_OK : HOST_NOT_READY;
+}
+
+/* hot */
+int tuttiHostStreamQuery(struct CUstream_st *handle)
+{
+    return is_quiet(handle) ? HOST_OK : query(handle);
 }
 
 int tuttiHostDeviceSynchronize(int device)

@@ -1,0 +1,128 @@
+/* Copies into a stream. Most are plain bytes between allocations of devices on an idle stream: they
+ * are checked and made inside the call, with as few lines read as can be, since a copy of 16 KiB
+ * has just swept them out of the first cache. Everything else goes the long way. */
+#include "bytes.h"
+#include "stream.h"
+
+#include "base/mem.h"
+#include "memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_foreign(const void *ptr)
+{
+    const struct tt_range *range = tuttiHostRange();
+    return !range || (size_t)((const char *)ptr - range->base) >= range->bytes;
+}
+
+/* The bytes of a pageable source are read before the call returns. */
+static int stage(struct host_op *op)
+{
+    struct tt_copy *copy = &op->copy;
+    size_t rows = copy->height * copy->depth;
+    size_t bytes = 0;
+    if (!tt_mul_size(copy->width, rows, &bytes)) return HOST_INVALID_VALUE;
+    char *staging = malloc(bytes);
+    if (!staging) return HOST_OUT_OF_MEMORY;
+    for (size_t row = 0; row < rows; row++) {
+        const char *from = (const char *)copy->src + row / copy->height * copy->src_slice;
+        memcpy(staging + row * copy->width, from + row % copy->height * copy->src_pitch,
+               copy->width);
+    }
+    copy->src = op->staging = staging;
+    copy->src_pitch = copy->width;
+    copy->src_slice = copy->width * copy->height;
+    return HOST_OK;
+}
+
+/* A copy that cannot run at once: what pageable memory needs is done before the call returns. */
+static int queue_copy(struct CUstream_st *stream, struct host_op *op)
+{
+    struct host_place place;
+    bool settled = is_foreign(op->copy.dst);
+    int rc = is_foreign(op->copy.src) && !settled ? stage(op) : HOST_OK;
+    if (!rc) rc = host_stream_append_at(stream, op, &place);
+    if (rc) free(op->staging);
+    if (!rc && settled) host_wait_place(&place);
+    return rc;
+}
+
+static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bool waits)
+{
+    struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
+    if (!op.copy.height) op.copy.height = 1;
+    if (!op.copy.depth) op.copy.depth = 1;
+    if (!copy->width) return HOST_OK;
+    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+    if (capturing) return host_capture_add(stream, &op);
+    /* the caller stays until it is done, or until pageable memory is read or written */
+    bool here = waits || is_foreign(op.copy.dst) || is_foreign(op.copy.src) ||
+                copy->width <= HOST_INLINE_BYTES / op.copy.height / op.copy.depth;
+    if (!here || !host_stream_claim_idle(stream)) return queue_copy(stream, &op);
+    while (host_op_step(&op, false) != TT_STEP_DONE) {
+    }
+    host_stream_release(stream);
+    return HOST_OK;
+}
+
+static int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, bool waits)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    if (!host_copy_fits(copy)) return HOST_INVALID_VALUE;
+    return copy_boxes(stream, copy, waits);
+}
+
+/* True: done. Else nothing was done, be it for an error or for a reason to go the long way.   hot
+ */
+static inline bool copies_at_once(struct CUstream_st *handle, void *dst, const void *src,
+                                  size_t bytes)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream || bytes > HOST_INLINE_BYTES ||
+        atomic_load_explicit(&stream->capture, memory_order_relaxed) ||
+        bytes > host_device_room(dst) || bytes > host_device_room(src) ||
+        !host_stream_claim_idle(stream))
+        return false;
+    host_bytes_copy(dst, src, bytes, bytes);
+    host_stream_release(stream);
+    return true;
+}
+
+/* The long way, apart from its callers, which so need little stack. */
+static __attribute__((noinline)) int submit_plain(struct CUstream_st *stream, void *dst,
+                                                  const void *src, size_t bytes, bool waits)
+{
+    const struct tt_copy copy = {.dst = dst,
+                                 .src = src,
+                                 .dst_pitch = bytes,
+                                 .src_pitch = bytes,
+                                 .width = bytes,
+                                 .height = 1};
+    return waits ? tuttiHostCopyNow(stream, &copy) : tuttiHostCopy(stream, &copy);
+}
+
+int tuttiHostCopyBytes(struct CUstream_st *stream, void *dst, const void *src, size_t bytes)
+{
+    if (copies_at_once(stream, dst, src, bytes)) return HOST_OK;
+    return submit_plain(stream, dst, src, bytes, false);
+}
+
+int tuttiHostCopyBytesNow(struct CUstream_st *stream, void *dst, const void *src, size_t bytes)
+{
+    /* nothing else was on the stream then */
+    if (!host_thread.in_host_fn && copies_at_once(stream, dst, src, bytes)) return HOST_OK;
+    return submit_plain(stream, dst, src, bytes, true);
+}
+
+int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy)
+{
+    return submit_copy(stream, copy, false);
+}
+
+int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy)
+{
+    int rc = submit_copy(stream, copy, true);
+    return rc ? rc : tuttiHostStreamSynchronize(stream);
+}
