@@ -13,69 +13,12 @@
 
 #include "host_graph.h"
 #include "host_stream.h"
+#include "op.h"
 #include "slab.h"
 #include "state.h"
 
 struct host_attribute;
 struct host_cell;
-struct host_exec;
-
-struct host_place {
-    struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
-    uint64_t ticket;
-};
-
-struct host_places { /* what an operation waits for by the legacy rules */
-    size_t count;
-    struct host_place places[];
-};
-
-enum host_op_kind {
-    HOST_OP_EMPTY,
-    HOST_OP_ITEM,
-    HOST_OP_COPY,
-    HOST_OP_SET,
-    HOST_OP_CALL,
-    HOST_OP_WAIT,   /* for a place */
-    HOST_OP_RECORD, /* what an event notes of its record */
-    HOST_OP_REACH,  /* of an interprocess event's record */
-    HOST_OP_CELL,   /* wait for an interprocess event's record */
-    HOST_OP_GRAPH,
-};
-
-struct host_op {
-    enum host_op_kind kind;
-    union {
-        struct tt_item *item;
-        struct {
-            struct tt_copy copy;
-            size_t moved;  /* bytes of a plain copy that are done */
-            void *staging; /* owned; NULL: none */
-        };
-        struct tt_set set;
-        struct {
-            void (*fn)(void *);
-            void *arg;
-        } call;
-        struct host_place place;
-        struct {
-            struct CUevent_st *event; /* borrowed: type-stable */
-            uint64_t number;          /* which of its records */
-        } record;
-        struct {
-            struct host_cell *cell; /* borrowed: type-stable */
-            uint64_t number;
-        } reach;
-        struct {
-            const struct host_cell *cell; /* borrowed: type-stable */
-            uint64_t number;
-        } cell;
-        struct {
-            struct host_exec *exec; /* counted */
-            void *token;            /* names the launch: its stream, or its place in a parent */
-        } launch;
-    };
-};
 
 struct host_slot {             /* an operation in a queue */
     _Atomic uint64_t ticket;   /* published last; 0: empty */
@@ -229,10 +172,6 @@ bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
 /* False: freed memory, or more than the allocation has, or mapped without the access. */
 bool host_copy_fits(const struct tt_copy *copy);
 bool host_set_fits(const struct host_op *op);
-
-/* ---- op.c ---- */
-enum tt_step host_op_step(struct host_op *op, bool calls); /* calls: host functions may run */
-void host_op_drop(struct host_op *op);                     /* give back what it refers to */
 
 /* ---- worker.c ---- */
 /* The stream has something queued; arms a worker unless one is awake. */

@@ -107,9 +107,9 @@ static bool note_place(struct CUstream_st *stream)
     return same;
 }
 
-/* Its waiter polls it, somebody is just running it, or it came on since the last look without us, as
- * when every call is waited for: a worker leaves it alone. What others began must not be disturbed
- * every few microseconds: large copies lost a third of their speed. */
+/* Its waiter polls it, somebody is just running it, or it came on since the last look without us,
+ * as when every call is waited for: a worker leaves it alone. What others began must not be
+ * disturbed every few microseconds: large copies lost a third of their speed. */
 static bool is_attended(struct CUstream_st *stream)
 {
     return !note_place(stream) || atomic_load_explicit(&stream->waiters, memory_order_relaxed) ||
