@@ -100,7 +100,7 @@ CUresult tt_driver_done(int rc)
 int tt_driver_device(CUdevice device)
 {
     int count = tuttiHostDeviceCount();
-    if (count == 0) return CUDA_ERROR_NO_DEVICE;
+    if (count == 0) return tuttiHostReady(); /* none, or this is a forked child */
     return device >= 0 && device < count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 

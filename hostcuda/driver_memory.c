@@ -18,10 +18,20 @@ struct whereabouts { /* what is known of an address */
     int device;
     char *base;
     size_t bytes;
+    char *range; /* of addresses, mapped here or not; NULL: what base says */
+    size_t range_bytes;
     uint64_t id;
     unsigned share;
     int access;
 };
+
+static void find_range(const void *address, struct whereabouts *found)
+{
+    struct tt_reserved reserved;
+    if (!tuttiHostReserved(address, &reserved)) return;
+    found->range = reserved.base;
+    found->range_bytes = reserved.bytes;
+}
 
 static struct whereabouts find(CUdeviceptr ptr)
 {
@@ -59,6 +69,7 @@ static struct whereabouts find(CUdeviceptr ptr)
         found.bytes = registered.bytes;
         found.id = ((uint64_t)1 << 62) | (uintptr_t)registered.base;
     }
+    if (found.mapped || !found.known) find_range(address, &found);
     return found;
 }
 
@@ -68,10 +79,26 @@ static int put(void *value, uint64_t number, size_t len)
     return CUDA_SUCCESS;
 }
 
+/* What an address has that is reserved, with memory or without. */
+static int answer_range(const struct whereabouts *at, int attr, void *value)
+{
+    const char *base = at->range ? at->range : at->base;
+    switch (attr) {
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return put(value, (uintptr_t)base, 8);
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        return put(value, at->range ? at->range_bytes : at->bytes, 8);
+    case CU_POINTER_ATTRIBUTE_MAPPED: return put(value, at->known, 4);
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
 /* Truth values are 4 bytes wide, as callers' variables are. */
 static int answer(const struct whereabouts *at, int attr, CUdeviceptr ptr, void *value)
 {
     CUcontext context = NULL;
+    struct CUmemPoolHandle_st *pool = at->known ? tuttiHostPoolOf(at->base) : NULL;
+    if (!at->known && !at->range) return CUDA_ERROR_INVALID_VALUE;
+    if (!at->known) return answer_range(at, attr, value);
     switch (attr) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         cuDevicePrimaryCtxRetain(&context, at->device);
@@ -87,18 +114,16 @@ static int answer(const struct whereabouts *at, int attr, CUdeviceptr ptr, void 
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return put(value, at->managed, 4);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return put(value, (uint64_t)at->device, 4);
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        return put(value, !at->mapped && !at->managed && at->type == CU_MEMORYTYPE_DEVICE, 4);
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        return put(value, !at->mapped && !at->managed && !pool && at->type == CU_MEMORYTYPE_DEVICE,
+                   4);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR: return put(value, (uintptr_t)at->base, 8);
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE: return put(value, at->bytes, 8);
-    case CU_POINTER_ATTRIBUTE_MAPPED: return put(value, 1, 4);
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put(value, at->share, 8);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put(value, (uint64_t)at->access, 4);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(value, 0, 8);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put(value, (uintptr_t)pool, 8);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return put(value, 0, 4);
-    default: return CUDA_ERROR_INVALID_VALUE;
+    default: return answer_range(at, attr, value);
     }
 }
 
@@ -122,7 +147,7 @@ static size_t width_of(int attr)
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attr, CUdeviceptr ptr)
 {
     struct whereabouts at = find(ptr);
-    if (!value || !at.known) return CUDA_ERROR_INVALID_VALUE;
+    if (!value) return CUDA_ERROR_INVALID_VALUE;
     return tt_driver_done(answer(&at, (int)attr, ptr, value));
 }
 
@@ -135,7 +160,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attrs, 
         bool in_range = (int)attrs[i] >= CU_POINTER_ATTRIBUTE_CONTEXT &&
                         attrs[i] <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
         if (!values[i] || !in_range) return CUDA_ERROR_INVALID_VALUE;
-        if (at.known && answer(&at, (int)attrs[i], ptr, values[i]) == CUDA_SUCCESS) continue;
+        if (answer(&at, (int)attrs[i], ptr, values[i]) == CUDA_SUCCESS) continue;
         bool ordinal = attrs[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
         put(values[i], ordinal ? (uint64_t)CU_DEVICE_INVALID : 0, width_of((int)attrs[i]));
     }

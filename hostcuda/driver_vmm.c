@@ -4,6 +4,7 @@
 #include "device/host/host_face.h"
 #include "device/host/host_vmm.h"
 
+#include <sched.h>
 #include <string.h>
 
 /* NOLINTBEGIN(readability-non-const-parameter): the parameters are as CUDA has them */
@@ -22,7 +23,20 @@ static int check_prop(const CUmemAllocationProp *prop)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         return tt_driver_device(prop->location.id);
-    return is_host(&prop->location) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool no_node = prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA && prop->location.id < 0;
+    return is_host(&prop->location) && !no_node ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The node of the caller is looked up now: the answer to later questions names it. */
+static void note_place(const CUmemLocation *location, struct tt_block_card *card)
+{
+    unsigned node = 0;
+    card->place = (int)location->type;
+    card->number = location->type == CU_MEM_LOCATION_TYPE_HOST ? 0 : location->id;
+    if (location->type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return;
+    getcpu(NULL, &node);
+    card->place = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    card->number = (int)node;
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
@@ -34,7 +48,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
     struct tt_block_card card = {.device = tuttiHostGetDevice(),
                                  .on_host = is_host(&prop->location),
                                  .share = (unsigned)prop->requestedHandleTypes,
-                                 .bytes = len};
+                                 .bytes = len,
+                                 .rdma = prop->allocFlags.gpuDirectRDMACapable};
+    note_place(&prop->location, &card);
     if (!card.on_host) card.device = prop->location.id;
     rc = tuttiHostBlockCreate(&card, &block);
     if (!rc) *handle = block;
@@ -73,6 +89,12 @@ CUresult cuMemUnmap(CUdeviceptr ptr, size_t len)
     return tt_driver_done(tuttiHostUnmap(tt_driver_ptr(ptr), len));
 }
 
+static bool is_access(CUmemAccess_flags flags)
+{
+    return flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+           flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
 /* Whom a location means, as the device room numbers them. */
 static int check_location(const CUmemLocation *location, int *device_out)
 {
@@ -87,6 +109,7 @@ CUresult cuMemSetAccess(CUdeviceptr ptr, size_t len, const CUmemAccessDesc *desc
     int rc = descs && count ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; !rc && i < count; i++) {
         rc = check_location(&descs[i].location, &device);
+        if (!rc && !is_access(descs[i].flags)) rc = CUDA_ERROR_INVALID_VALUE;
     }
     for (size_t i = 0; !rc && i < count; i++) {
         check_location(&descs[i].location, &device);
@@ -125,8 +148,9 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     memset(prop, 0, sizeof(*prop));
     prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
     prop->requestedHandleTypes = (CUmemAllocationHandleType)card.share;
-    prop->location.type = card.on_host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
-    prop->location.id = card.on_host ? 0 : card.device;
+    prop->location.type = (CUmemLocationType)card.place;
+    prop->location.id = card.number;
+    prop->allocFlags.gpuDirectRDMACapable = card.rdma;
     return CUDA_SUCCESS;
 }
 

@@ -35,7 +35,8 @@ int tuttiHostPointerId(const void *ptr, uint64_t *id_out);
 
 /* ---- sharing between processes ---- */
 enum { TT_IPC_BYTES = 64 };
-/* A token for the device allocation that holds ptr. 1 when it is not of tuttiHostMalloc(). */
+/* A token for the device allocation that holds ptr. 1 when it is not of tuttiHostMalloc(),
+ * and when it is a pool's. */
 int tuttiHostIpcGet(const void *ptr, unsigned char token[TT_IPC_BYTES]);
 /* Map the allocation of another process; opened again: same address, counted. 201 for a token of
  * this process, 1 for bytes that are no token or whose process is gone. */

@@ -29,6 +29,8 @@ int tuttiHostPoolDestroy(struct CUmemPoolHandle_st *pool);
 int tuttiHostPoolDefault(int device, struct CUmemPoolHandle_st **pool_out);
 int tuttiHostPoolCurrent(int device, struct CUmemPoolHandle_st **pool_out);
 int tuttiHostPoolChoose(int device, struct CUmemPoolHandle_st *pool); /* 1: another device's */
+/* The pool of the allocation at ptr; NULL when it is no pool's, or its pool was destroyed. */
+struct CUmemPoolHandle_st *tuttiHostPoolOf(const void *ptr);
 int tuttiHostPoolTrim(struct CUmemPoolHandle_st *pool, size_t keep_bytes);
 /* CUDA's numbers: 1-3 reuse switches, 4 release threshold, 5 reserved, 6 its high mark, 7 used,
  * 8 its high mark; setting 6 and 8 takes only 0, 5 and 7 cannot be set. */

@@ -17,6 +17,8 @@ struct tt_block_card {
     bool on_host;   /* host memory: counts against no device */
     unsigned share; /* enum CUmemAllocationHandleType bits */
     size_t bytes;
+    int place, number; /* enum CUmemLocationType and its id: kept for whoever asks ... */
+    bool rdma;         /* ... as is this wish */
 };
 
 /* 1: size not a multiple of the grain, or 0. 2: the device's memory is exhausted. */
@@ -24,12 +26,19 @@ int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out);
 int tuttiHostBlockRelease(uint64_t block); /* its memory lives while it is mapped */
 int tuttiHostBlockCard(uint64_t block, struct tt_block_card *card_out);
 int tuttiHostBlockExport(uint64_t block, int *fd_out); /* a duplicate, the caller's */
-int tuttiHostBlockImport(int fd, uint64_t *block_out); /* the descriptor stays the caller's */
+/* The descriptor stays the caller's; 1 when it is none of a block. The device is the one that the
+ * block was made for, or the thread's when that one is not visible here. */
+int tuttiHostBlockImport(int fd, uint64_t *block_out);
 
 int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out); /* no access */
 int tuttiHostUnreserve(void *ptr, size_t bytes); /* 1: not a whole reservation, or mapped */
-/* Whether somebody reserved the address, mapped or not. One load when nobody ever did. */
-bool tuttiHostReserved(const void *ptr);
+struct tt_reserved {
+    char *base;
+    size_t bytes;
+};
+/* The reservation around ptr, mapped there or not, or false. One load when there is none at all. */
+bool tuttiHostReserved(const void *ptr, struct tt_reserved *reserved_out);
+bool tuttiHostAnyReserved(void);
 int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t block); /* no access yet */
 /* Whole mappings. Never waits: what was queued before may use the pages until it is done. */
 int tuttiHostUnmap(void *ptr, size_t bytes);

@@ -7,6 +7,7 @@
 
 #include "ends.h"
 #include "host.h"
+#include "host_pool.h"
 
 #include "base/mem.h"
 #include "memory.h"
@@ -164,6 +165,7 @@ int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!host_memory_find(ptr, &block, &device) || block.kind != TT_MEMORY_DEVICE)
         return HOST_INVALID_VALUE;
+    if (tuttiHostPoolOf(block.base)) return HOST_INVALID_VALUE; /* pools have ways of their own */
     return write_token(TOKEN_MEMORY, block.base, block.asked, token_out);
 }
 

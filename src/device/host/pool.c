@@ -243,6 +243,17 @@ int tuttiHostPoolAccessGet(struct CUmemPoolHandle_st *pool, int device, int *acc
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
+struct CUmemPoolHandle_st *tuttiHostPoolOf(const void *ptr)
+{
+    if (host_forked()) return NULL;
+    pthread_mutex_lock(&tt_host.pools.lock);
+    const struct host_pool_block *block = *find_block(ptr);
+    struct CUmemPoolHandle_st *pool = block ? block->pool : NULL;
+    if (pool && pool->dying) pool = NULL;
+    pthread_mutex_unlock(&tt_host.pools.lock);
+    return pool;
+}
+
 /* ---- allocation ---- */
 
 static bool has_room(const struct CUmemPoolHandle_st *pool, size_t bytes)

@@ -13,9 +13,10 @@ static bool foreign_fits(const char *ptr, size_t bytes, bool write)
 {
     struct tt_pointer opened;
     struct tt_mapped mapped;
+    struct tt_reserved reserved;
     const char *end = ptr + bytes;
     if (tuttiHostIpcMapped(ptr, &opened)) return end <= opened.base + opened.bytes;
-    if (!tuttiHostMapped(ptr, &mapped)) return !tuttiHostReserved(ptr);
+    if (!tuttiHostMapped(ptr, &mapped)) return !tuttiHostReserved(ptr, &reserved);
     while (ptr < end) { /* parts side by side */
         if (!tuttiHostMapped(ptr, &mapped)) return false;
         if (mapped.access == 0 || (write && mapped.access != 3)) return false;

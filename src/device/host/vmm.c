@@ -13,6 +13,7 @@
 #include "memory.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 enum { HOST_MAP_FAILED = 205, HOST_OPERATING_SYSTEM = 304 };
+enum { TT_PLACE_DEVICE = 1 }; /* enum CUmemLocationType */
 
 struct host_vmm_block {
     struct host_vmm_block *next;
@@ -53,6 +55,22 @@ struct host_mapping {
     unsigned char by[HOST_MAX_DEVICES + 1]; /* per device; the last one: the host */
 };
 
+static void settle_lingering(void);
+
+/* 3 in a forked child, whose locks may be held by threads that it does not have. */
+static int lock(void)
+{
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    if (tt_host.vmm.lingering) settle_lingering();
+    return HOST_OK;
+}
+
+static void unlock(void)
+{
+    pthread_mutex_unlock(&tt_host.vmm.lock);
+}
+
 /* ---- blocks; lock held ---- */
 
 static struct host_vmm_block *find_block(uint64_t id)
@@ -77,34 +95,50 @@ static void settle_block(struct host_vmm_block *block)
     free(block);
 }
 
+/* ---- blocks ---- */
+
 /* Takes the descriptor on success. */
 static int add_block(int fd, const struct tt_block_card *card, bool charged, uint64_t *block_out)
 {
     struct host_vmm_block *block = calloc(1, sizeof(*block));
-    if (!block) return HOST_OUT_OF_MEMORY;
+    int rc = block ? lock() : HOST_OUT_OF_MEMORY;
+    if (rc) {
+        free(block);
+        return rc;
+    }
     block->fd = fd;
     block->card = *card;
     block->charged = charged;
     block->handles = 1;
-    pthread_mutex_lock(&tt_host.vmm.lock);
     block->id = ++tt_host.vmm.last_id;
     block->next = tt_host.vmm.blocks;
     tt_host.vmm.blocks = block;
     *block_out = block->id;
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return HOST_OK;
+}
+
+/* The file's name tells other processes what the block is. */
+static int make_file(const struct tt_block_card *card, const struct tt_device_card *device)
+{
+    char name[96];
+    int number = card->on_host ? card->number : device->nvml_index;
+    snprintf(name, sizeof(name), "tutti-block:%d:%d:%u:%d", card->place, number, card->share,
+             card->rdma);
+    return memfd_create(name, MFD_CLOEXEC);
 }
 
 int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out)
 {
     struct tt_device_card device;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
     if (card->bytes == 0 || card->bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
     int rc = tuttiHostDeviceCard(card->device, &device);
     if (rc) return rc;
     struct host_arena *arena = card->on_host ? NULL : host_arena_device(card->device);
     if (!card->on_host && (!arena || !host_arena_charge(arena, card->bytes)))
         return HOST_OUT_OF_MEMORY;
-    int fd = memfd_create("tutti-block", MFD_CLOEXEC);
+    int fd = make_file(card, &device);
     if (fd < 0) rc = HOST_OPERATING_SYSTEM;
     if (!rc && ftruncate(fd, (off_t)card->bytes)) rc = HOST_OUT_OF_MEMORY;
     if (!rc) rc = add_block(fd, card, arena != NULL, block_out);
@@ -115,55 +149,86 @@ int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out)
 
 int tuttiHostBlockRelease(uint64_t id)
 {
-    pthread_mutex_lock(&tt_host.vmm.lock);
+    int rc = lock();
+    if (rc) return rc;
     struct host_vmm_block *block = find_block(id);
     if (block) {
         block->handles--;
         settle_block(block);
     }
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return block ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockRetain(uint64_t id)
 {
-    pthread_mutex_lock(&tt_host.vmm.lock);
+    int rc = lock();
+    if (rc) return rc;
     struct host_vmm_block *block = tt_host.vmm.blocks; /* a mapped block may have no handle left */
     while (block && block->id != id) {
         block = block->next;
     }
     if (block) block->handles++;
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return block ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockCard(uint64_t id, struct tt_block_card *card_out)
 {
-    pthread_mutex_lock(&tt_host.vmm.lock);
+    int rc = lock();
+    if (rc) return rc;
     const struct host_vmm_block *block = find_block(id);
     if (block) *card_out = block->card;
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return block ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostBlockExport(uint64_t id, int *fd_out)
 {
     int fd = -1;
-    pthread_mutex_lock(&tt_host.vmm.lock);
+    int rc = lock();
+    if (rc) return rc;
     const struct host_vmm_block *block = find_block(id);
     if (block) fd = dup(block->fd);
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     if (!block) return HOST_INVALID_VALUE;
     if (fd < 0) return HOST_OPERATING_SYSTEM;
     *fd_out = fd;
     return HOST_OK;
 }
 
+static int device_numbered(int nvml_index)
+{
+    for (int d = 0; d < host_device_count(); d++) {
+        if (host_device_card(d)->nvml_index == nvml_index) return d;
+    }
+    return tuttiHostGetDevice();
+}
+
+/* What make_file() wrote; false for other files. */
+static bool read_file(int fd, struct tt_block_card *card)
+{
+    char path[64];
+    char target[128] = "";
+    int rdma = 0;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    if (fd < 0 || readlink(path, target, sizeof(target) - 1) < 0) return false;
+    /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is not ours */
+    if (sscanf(target, "/memfd:tutti-block:%d:%d:%u:%d", &card->place, &card->number, &card->share,
+               &rdma) != 4)
+        return false;
+    card->rdma = rdma != 0;
+    return true;
+}
+
 int tuttiHostBlockImport(int fd, uint64_t *block_out)
 {
     struct stat facts;
-    struct tt_block_card card = {.device = tuttiHostGetDevice(), .share = 1};
-    if (fstat(fd, &facts) || !S_ISREG(facts.st_mode)) return HOST_INVALID_VALUE;
+    struct tt_block_card card = {.device = tuttiHostGetDevice()};
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (!read_file(fd, &card) || fstat(fd, &facts)) return HOST_INVALID_VALUE;
+    card.on_host = card.place != TT_PLACE_DEVICE;
+    if (!card.on_host) card.device = card.number = device_numbered(card.number);
     card.bytes = (size_t)facts.st_size;
     if (card.bytes == 0 || card.bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
     int own = dup(fd);
@@ -288,12 +353,6 @@ static void list_lingering(struct host_lingering *lingering, char *base, size_t 
     tt_host.vmm.lingering = lingering;
 }
 
-static void lock(void)
-{
-    pthread_mutex_lock(&tt_host.vmm.lock);
-    if (tt_host.vmm.lingering) settle_lingering();
-}
-
 /* ---- addresses ---- */
 
 /* Map more than asked for and give back what is not aligned. */
@@ -313,6 +372,7 @@ static char *map_aligned(size_t bytes, size_t align, void *hint)
 int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
 {
     if (align == 0) align = TT_BLOCK_GRAIN;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
     if (bytes == 0 || bytes % TT_BLOCK_GRAIN || (align & (align - 1))) return HOST_INVALID_VALUE;
     if (align < TT_BLOCK_GRAIN) align = TT_BLOCK_GRAIN;
     struct host_reservation *reservation = calloc(1, sizeof(*reservation));
@@ -323,11 +383,11 @@ int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
     }
     reservation->base = base;
     reservation->bytes = bytes;
-    lock();
+    pthread_mutex_lock(&tt_host.vmm.lock);
     reservation->next = tt_host.vmm.reservations;
     tt_host.vmm.reservations = reservation;
     tt_host.vmm.nreservations++;
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     *ptr_out = base;
     return HOST_OK;
 }
@@ -343,7 +403,8 @@ static bool overlaps_mapping(const char *base, size_t bytes)
 
 int tuttiHostUnreserve(void *ptr, size_t bytes)
 {
-    lock();
+    int rc = lock();
+    if (rc) return rc;
     struct host_reservation *found = tt_host.vmm.reservations;
     while (found && (found->gone || found->base != ptr || found->bytes != bytes)) {
         found = found->next;
@@ -353,7 +414,7 @@ int tuttiHostUnreserve(void *ptr, size_t bytes)
         found->gone = true;
         bury_reservations();
     }
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return found ? HOST_OK : HOST_INVALID_VALUE;
 }
 
@@ -381,25 +442,34 @@ static int check_map(const char *base, size_t bytes, size_t offset,
     return overlaps_mapping(base, bytes) ? HOST_INVALID_VALUE : HOST_OK;
 }
 
-bool tuttiHostReserved(const void *ptr)
+bool tuttiHostAnyReserved(void)
 {
-    if (atomic_load_explicit(&tt_host.vmm.nreservations, memory_order_relaxed) == 0) return false;
+    return atomic_load_explicit(&tt_host.vmm.nreservations, memory_order_relaxed) != 0;
+}
+
+bool tuttiHostReserved(const void *ptr, struct tt_reserved *reserved_out)
+{
+    if (!tuttiHostAnyReserved() || host_forked()) return false;
     pthread_mutex_lock(&tt_host.vmm.lock);
     const struct host_reservation *one = tt_host.vmm.reservations;
     while (one && !overlap(one->base, one->bytes, ptr, 1)) {
         one = one->next;
     }
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    if (one) *reserved_out = (struct tt_reserved){one->base, one->bytes};
+    unlock();
     return one != NULL;
 }
 
 int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
 {
     struct host_mapping *mapping = calloc(1, sizeof(*mapping));
-    if (!mapping) return HOST_OUT_OF_MEMORY;
-    lock();
+    int rc = mapping ? lock() : HOST_OUT_OF_MEMORY;
+    if (rc) {
+        free(mapping);
+        return rc;
+    }
     struct host_vmm_block *block = find_block(id);
-    int rc = check_map(ptr, bytes, offset, block);
+    rc = check_map(ptr, bytes, offset, block);
     const int how = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
     const int protection = lingers(ptr, bytes) ? PROT_READ | PROT_WRITE : PROT_NONE;
     if (!rc && mmap(ptr, bytes, protection, how, block->fd, (off_t)offset) == MAP_FAILED)
@@ -414,7 +484,7 @@ int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
         block->mappings++;
         mapping = NULL;
     }
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     free(mapping);
     return rc;
 }
@@ -454,15 +524,16 @@ int tuttiHostUnmap(void *ptr, size_t bytes)
     struct host_lingering *lingering = NULL;
     char *base = ptr;
     if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
-    lock();
-    int rc = fills_range(base, bytes) ? HOST_OK : HOST_INVALID_VALUE;
+    int rc = lock();
+    if (rc) return rc;
+    if (!fills_range(base, bytes)) rc = HOST_INVALID_VALUE;
     if (!rc) rc = note_lingering(&lingering);
     if (!rc) {
         list_lingering(lingering, base, bytes);
         forget_mappings(base, bytes);
         if (!lingering) refresh(base, bytes);
     }
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return rc;
 }
 
@@ -498,8 +569,9 @@ int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access)
     char *base = ptr;
     if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
     if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
-    lock();
-    int rc = fills_range(base, bytes) ? HOST_OK : HOST_INVALID_VALUE;
+    int rc = lock();
+    if (rc) return rc;
+    if (!fills_range(base, bytes)) rc = HOST_INVALID_VALUE;
     if (!rc && narrows(base, bytes, device, access)) rc = note_lingering(&lingering);
     if (!rc) list_lingering(lingering, base, bytes);
     for (struct host_mapping *one = tt_host.vmm.mappings; !rc && one; one = one->next) {
@@ -510,29 +582,31 @@ int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access)
         one->access = widest;
         if (changes) rc = protect(one);
     }
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return rc;
 }
 
 int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out)
 {
     if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
-    pthread_mutex_lock(&tt_host.vmm.lock);
+    int rc = lock();
+    if (rc) return rc;
     const struct host_mapping *one = find_mapping(ptr);
     if (one) *access_out = one->by[index_of(device)];
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return one ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
 {
-    if (atomic_load_explicit(&tt_host.vmm.nmappings, memory_order_relaxed) == 0) return false;
+    if (atomic_load_explicit(&tt_host.vmm.nmappings, memory_order_relaxed) == 0 || host_forked())
+        return false;
     pthread_mutex_lock(&tt_host.vmm.lock);
     const struct host_mapping *one = find_mapping(ptr);
     if (one) {
         *mapped_out = (struct tt_mapped){one->base, one->bytes, one->access, one->block->id,
                                          one->block->card};
     }
-    pthread_mutex_unlock(&tt_host.vmm.lock);
+    unlock();
     return one != NULL;
 }
