@@ -2,6 +2,8 @@
  * predecessors are done may advance. The handle points to a body that launches share. */
 #include "exec.h"
 
+#include "host_vmm.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -275,6 +277,19 @@ static bool claim_memory(const struct host_exec *body, bool again)
     return true;
 }
 
+/* What was mapped when a node was made may have been unmapped since. */
+static bool is_mapped(const struct host_exec *body)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < body->nops; i++) {
+        const struct host_op *op = &body->ops[i].op;
+        if (body->ops[i].disabled) continue;
+        good = host_op_is_mapped(op);
+        if (op->kind == HOST_OP_GRAPH) good = is_mapped(op->launch.exec);
+    }
+    return good;
+}
+
 int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
@@ -288,7 +303,8 @@ int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle
         host_exec_drop(body);
         return rc;
     }
-    if (!claim_memory(body, exec->flags & AUTO_FREE)) {
+    bool lost = tuttiHostAnyReserved() && !is_mapped(body);
+    if (lost || !claim_memory(body, exec->flags & AUTO_FREE)) {
         host_exec_drop(body);
         return HOST_INVALID_VALUE;
     }

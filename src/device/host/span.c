@@ -38,6 +38,16 @@ static bool fits(const void *ptr, size_t bytes, bool write)
     return before <= block.asked && bytes <= block.asked - before;
 }
 
+/* The same, and nothing is said of memory that cannot be unmapped. */
+static bool is_there(const void *ptr, size_t bytes, bool write)
+{
+    enum tt_memory_kind kind;
+    int device;
+    return host_arena_of(ptr, &device, &kind) || foreign_fits(ptr, bytes, write);
+}
+
+typedef bool span_check(const void *ptr, size_t bytes, bool write);
+
 struct box {
     size_t pitch, width, height, slice, depth;
 };
@@ -53,7 +63,7 @@ static bool extent(const struct box *box, size_t *bytes_out)
            !__builtin_add_overflow(*bytes_out, box->width, bytes_out);
 }
 
-bool host_copy_fits(const struct tt_copy *copy)
+static bool check_copy(const struct tt_copy *copy, span_check *check)
 {
     const struct box to = {copy->dst_pitch, copy->width, copy->height, copy->dst_slice,
                            copy->depth};
@@ -65,14 +75,30 @@ bool host_copy_fits(const struct tt_copy *copy)
     if (copy->height > 1 || copy->depth > 1) {
         if (!extent(&to, &written) || !extent(&from, &read)) return false;
     }
-    return fits(copy->dst, written, true) && fits(copy->src, read, false);
+    return check(copy->dst, written, true) && check(copy->src, read, false);
 }
 
-bool host_set_fits(const struct host_op *op)
+static bool check_set(const struct host_op *op, span_check *check)
 {
     struct box box = {op->set.pitch, 0, op->set.height, 0, 1};
     size_t bytes = 0;
     if (!op->set.width || !op->set.height) return true;
     return tt_mul_size(op->set.width, op->set.elem_bytes, &box.width) && extent(&box, &bytes) &&
-           fits(op->set.ptr, bytes, true);
+           check(op->set.ptr, bytes, true);
+}
+
+bool host_copy_fits(const struct tt_copy *copy)
+{
+    return check_copy(copy, fits);
+}
+
+bool host_set_fits(const struct host_op *op)
+{
+    return check_set(op, fits);
+}
+
+bool host_op_is_mapped(const struct host_op *op)
+{
+    if (op->kind == HOST_OP_COPY) return check_copy(&op->copy, is_there);
+    return op->kind != HOST_OP_SET || check_set(op, is_there);
 }

@@ -172,6 +172,7 @@ bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
 /* False: freed memory, or more than the allocation has, or mapped without the access. */
 bool host_copy_fits(const struct tt_copy *copy);
 bool host_set_fits(const struct host_op *op);
+bool host_op_is_mapped(const struct host_op *op); /* copies and fills: what was mapped is yet */
 
 /* ---- worker.c ---- */
 /* The stream has something queued; arms a worker unless one is awake. */

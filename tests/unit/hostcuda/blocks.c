@@ -365,6 +365,39 @@ static void exhausted(void)
     DRIVES(cuMemAddressFree(where, most));
 }
 
+/* ---- what a graph knows of an address that is gone ---- */
+
+static void launched_too_late(void)
+{
+    CUmemGenericAllocationHandle handle = create(0, GRAIN);
+    CUdeviceptr where = reserve(GRAIN);
+    cudaStream_t stream = NULL;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    char *ptr = NULL;
+    WORKS(cudaMalloc((void **)&ptr, 4096));
+    DRIVES(cuMemMap(where, GRAIN, 0, handle, 0));
+    DRIVES(allow(where, GRAIN, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
+    WORKS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    WORKS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    WORKS(cudaMemsetAsync((void *)where, 1, 4096, stream));
+    WORKS(cudaMemcpyAsync(ptr, (void *)where, 4096, cudaMemcpyDefault, stream));
+    WORKS(cudaStreamEndCapture(stream, &graph));
+    WORKS(cudaGraphInstantiate(&exec, graph, 0));
+    WORKS(cudaGraphLaunch(exec, stream));
+    WORKS(cudaStreamSynchronize(stream));
+    HOLDS(ptr[0] == 1 && ptr[4095] == 1);
+    DRIVES(cuMemUnmap(where, GRAIN));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphLaunch(exec, stream));
+    WORKS(cudaStreamSynchronize(stream));
+    WORKS(cudaGraphExecDestroy(exec));
+    WORKS(cudaGraphDestroy(graph));
+    WORKS(cudaStreamDestroy(stream));
+    DRIVES(cuMemAddressFree(where, GRAIN));
+    DRIVES(cuMemRelease(handle));
+    WORKS(cudaFree(ptr));
+}
+
 /* ---- other processes ---- */
 
 /* The program started again, a block of device 2 in descriptor 3. */
@@ -495,5 +528,6 @@ int main(int argc, char **argv)
     passed_on(argv[0]);
     wrong_descriptors();
     in_fork();
+    launched_too_late();
     return finish("blocks");
 }
