@@ -1,7 +1,9 @@
-/* A name that older programs include for what vector_types.h holds. */
+/* How conversions round, and what older programs include this name for: vector_types.h. */
 #ifndef TUTTI_DEVICE_TYPES_H_
 #define TUTTI_DEVICE_TYPES_H_
 
 #include "vector_types.h"
+
+enum cudaRoundMode { cudaRoundNearest, cudaRoundZero, cudaRoundPosInf, cudaRoundMinInf };
 
 #endif

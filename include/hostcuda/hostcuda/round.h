@@ -24,9 +24,20 @@ static inline float tutti_bits_float(uint32_t bits)
     return value;
 }
 
+enum tutti_rounding { TUTTI_NEAREST, TUTTI_TO_ZERO, TUTTI_DOWN, TUTTI_UP };
+
+/* Does what is cut off (`rest` of a last place of 2 * `half`) make the kept part one larger? */
+static inline int tutti_round_away(uint32_t kept, uint32_t rest, uint32_t half,
+                                   enum tutti_rounding how)
+{
+    if (how == TUTTI_NEAREST) return rest > half || (rest == half && (kept & 1));
+    return how == TUTTI_UP && rest;
+}
+
 /* Magnitude of a finite float (its bits without sign) in the short format, without a limit: the
- * caller looks for values above its largest. */
-static inline uint32_t tutti_round_bits(uint32_t magnitude, int mantissa_bits, int bias)
+ * caller looks for values above its largest. Up and down mean the magnitude. */
+static inline uint32_t tutti_round_to(uint32_t magnitude, int mantissa_bits, int bias,
+                                      enum tutti_rounding how)
 {
     int exponent = (int)(magnitude >> 23) - 127;
     uint32_t mantissa = magnitude & 0x7fffffU;
@@ -37,14 +48,26 @@ static inline uint32_t tutti_round_bits(uint32_t magnitude, int mantissa_bits, i
         mantissa |= 0x800000U;
     }
     if (exponent < lowest) shift += lowest - exponent;
-    if (shift > 25) return 0;
+    if (shift > 25) return how == TUTTI_UP && mantissa;
     uint32_t kept = mantissa >> shift, rest = mantissa & ((1U << shift) - 1),
              half = 1U << (shift - 1);
-    if (rest > half || (rest == half && (kept & 1))) kept++;
+    if (tutti_round_away(kept, rest, half, how)) kept++;
     if (exponent < lowest) return kept;
     /* A format with float's own range has subnormals where float has; there is no leading bit. */
     if (!(mantissa & 0x800000U)) return kept;
     return ((uint32_t)(exponent + bias - 1) << mantissa_bits) + kept;
+}
+
+static inline uint32_t tutti_round_bits(uint32_t magnitude, int mantissa_bits, int bias)
+{
+    return tutti_round_to(magnitude, mantissa_bits, bias, TUTTI_NEAREST);
+}
+
+/* The same direction for the magnitude of a number with this sign. */
+static inline enum tutti_rounding tutti_round_magnitude(enum tutti_rounding how, int negative)
+{
+    if (how == TUTTI_NEAREST || how == TUTTI_TO_ZERO) return how;
+    return (how == TUTTI_UP) == !negative ? TUTTI_UP : TUTTI_TO_ZERO;
 }
 
 /* Value of a finite short number without sign. */
@@ -73,5 +96,40 @@ static inline float tutti_double_odd(double value)
     if ((back > 0 ? back : -back) > (value > 0 ? value : -value)) bits--;
     return tutti_bits_float(bits | 1U);
 }
+
+#ifdef __cplusplus
+
+#include <limits>
+#include <type_traits>
+
+/* A float that leads to the same short number as the integer, rounded to odd. */
+template <class I> inline float tutti_integer_odd(I value)
+{
+    uint64_t magnitude = static_cast<uint64_t>(value);
+    int shift = 0;
+    if (value < 0) magnitude = 0 - magnitude;
+    for (; magnitude >> 24; shift++) {
+        magnitude = magnitude >> 1 | (magnitude & 1);
+    }
+    float wide = static_cast<float>(magnitude) * static_cast<float>(uint64_t(1) << shift);
+    return value < 0 ? -wide : wide;
+}
+
+/* Toward zero, and to the nearest integer that the type has. NaN is 0, of 64 bits only the highest
+ * bit. */
+template <class I> inline I tutti_to_integer(float value)
+{
+    constexpr I smallest = std::numeric_limits<I>::min(), largest = std::numeric_limits<I>::max();
+    if (value != value) return sizeof(I) == 8 ? static_cast<I>(uint64_t(1) << 63) : 0;
+    if (value >= static_cast<float>(largest)) return largest;
+    return value <= static_cast<float>(smallest) ? smallest : static_cast<I>(value);
+}
+
+template <> inline bool tutti_to_integer<bool>(float value)
+{
+    return value != 0;
+}
+
+#endif
 
 #endif
