@@ -50,6 +50,22 @@ bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const 
     return true;
 }
 
+/* A dependency may be named once. 1, 2. */
+static int check_single(const struct CUgraph_st *graph, struct CUgraphNode_st *const *list,
+                        size_t count)
+{
+    int rc = HOST_OK;
+    if (count < 2) return rc;
+    bool *seen = calloc(graph->nnodes, sizeof(*seen));
+    if (!seen) return HOST_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        if (seen[list[i]->index]) rc = HOST_INVALID_VALUE;
+        seen[list[i]->index] = true;
+    }
+    free(seen);
+    return rc;
+}
+
 struct CUgraph_st *host_graph_make(void)
 {
     struct CUgraph_st *graph = host_slab_take(&tt_host.graphs.graphs, GRAPH_PLACE, MAX_GRAPHS);
@@ -133,9 +149,17 @@ int tuttiHostGraphCreate(struct CUgraph_st **graph_out)
 
 int tuttiHostGraphDestroy(struct CUgraph_st *graph)
 {
-    if (!host_graph_holds(graph) || graph->capturing) return HOST_INVALID_VALUE;
+    if (!host_graph_holds(graph) || graph->capturing || graph->embedded) return HOST_INVALID_VALUE;
     host_graph_free(graph);
     return HOST_OK;
+}
+
+/* The node's own copy of a graph. */
+static int embed(struct CUgraphNode_st *node, struct CUgraph_st *graph)
+{
+    int rc = tuttiHostGraphClone(&node->child, graph);
+    if (!rc) node->child->embedded = true;
+    return rc;
 }
 
 /* A node of its own for what `from` does; false: out of memory. */
@@ -147,7 +171,7 @@ static bool clone_node(struct CUgraph_st *copy, const struct CUgraphNode_st *fro
     node->origin = from->id;
     node->told = from->told;
     if (!host_attributes_copy(&node->attributes, from->attributes)) return false;
-    return !from->child || tuttiHostGraphClone(&node->child, from->child) == HOST_OK;
+    return !from->child || embed(node, from->child) == HOST_OK;
 }
 
 int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
@@ -226,8 +250,9 @@ static int check_add(const struct CUgraph_st *graph, struct CUgraphNode_st *cons
     if (!host_graph_holds(graph) || (ndeps && !deps) || !host_nodes_of(graph, deps, ndeps))
         return HOST_INVALID_VALUE;
     bool child = node->kind == TT_NODE_GRAPH;
-    return child && (!host_graph_holds(node->graph) || node->graph == graph) ? HOST_INVALID_VALUE
-                                                                             : HOST_OK;
+    if (child && (!host_graph_holds(node->graph) || node->graph == graph))
+        return HOST_INVALID_VALUE;
+    return check_single(graph, deps, ndeps);
 }
 
 int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *deps, size_t ndeps,
@@ -257,7 +282,7 @@ int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *de
     made->told = told;
     *node_out = made;
     if (node->kind != TT_NODE_GRAPH) return HOST_OK;
-    rc = tuttiHostGraphClone(&made->child, node->graph);
+    rc = embed(made, node->graph);
     if (rc) tuttiHostNodeDestroy(made);
     return rc;
 }

@@ -39,6 +39,7 @@ struct CUgraph_st {
     size_t nnodes, room;
     struct host_kept *kept; /* owned */
     bool capturing;         /* belongs to a capture: not the user's yet */
+    bool embedded;          /* a node's: goes with it */
 };
 
 enum { GRAPH_MAGIC = 0x67726170, NODE_MAGIC = 0x6e6f6465 };

@@ -117,7 +117,7 @@ int tuttiHostNodeInClone(struct CUgraphNode_st *node, struct CUgraph_st *clone,
 {
     if (!host_graph_holds(clone) || !host_node_holds(node)) return HOST_INVALID_VALUE;
     for (size_t i = 0; i < clone->nnodes; i++) {
-        if (clone->nodes[i]->origin != node->id) continue;
+        if (clone->nodes[i]->origin != node->id || clone->nodes[i] == node) continue;
         *node_out = clone->nodes[i];
         return HOST_OK;
     }

@@ -233,7 +233,7 @@ static void by_hand(void)
 static void edges_and_updates(void)
 {
     cudaGraph_t graph = NULL, changed = NULL, longer = NULL;
-    cudaGraphNode_t one = NULL, two = NULL, from[4], to[4], extra = NULL;
+    cudaGraphNode_t one = NULL, two = NULL, from[4], to[4], extra = NULL, twice[2];
     cudaGraphExec_t exec = NULL;
     cudaGraphExecUpdateResultInfo result;
     struct cudaMemsetParams fill;
@@ -262,6 +262,10 @@ static void edges_and_updates(void)
     WORKS(cudaGraphClone(&changed, graph));
     WORKS(cudaGraphClone(&longer, graph));
     WORKS(cudaGraphAddEmptyNode(&extra, longer, NULL, 0));
+    twice[0] = twice[1] = extra;
+    WORKS(cudaGraphNodeFindInClone(&extra, one, changed));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphNodeFindInClone(&extra, one, graph)); /* its own */
+    ANSWERS(cudaErrorInvalidValue, cudaGraphAddEmptyNode(&extra, longer, twice, 2));
     WORKS(cudaGraphExecUpdate(exec, changed, &result));
     HOLDS(result.result == cudaGraphExecUpdateSuccess);
     ANSWERS(cudaErrorGraphExecUpdateFailure, cudaGraphExecUpdate(exec, longer, &result));

@@ -236,9 +236,12 @@ static void children(void)
     cudaGraphNode_t node = NULL, empty = NULL;
     cudaGraphExecUpdateResultInfo info;
     unsigned long long flags = 99;
+    cudaGraph_t inside = NULL;
     WORKS(cudaGraphCreate(&graph, 0));
     WORKS(cudaGraphAddChildGraphNode(&node, graph, NULL, 0, first));
     WORKS(cudaGraphAddEmptyNode(&empty, graph, &node, 1));
+    WORKS(cudaGraphChildGraphNodeGetGraph(node, &inside));
+    ANSWERS(cudaErrorInvalidValue, cudaGraphDestroy(inside)); /* the node's own */
     instantiate();
     launch();
     HOLDS(one == 1 && two == 0);
