@@ -24,7 +24,11 @@ cudaError_t cudaDriverGetVersion(int *version)
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
 {
-    return tt_face_done(tt_face_properties(prop, device));
+    int rc = tt_face_properties(prop, device);
+    if (rc) return tt_face_done(rc);
+    tt_face_attribute(device, cudaDevAttrNumaId, &prop->deviceNumaId);
+    tt_face_attribute(device, cudaDevAttrHostNumaId, &prop->hostNumaId);
+    return cudaSuccess;
 }
 
 cudaError_t cudaChooseDevice(int *device, const struct cudaDeviceProp *prop)

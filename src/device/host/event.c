@@ -313,6 +313,7 @@ int tuttiHostEventElapsed(float *msec, struct CUevent_st *start, struct CUevent_
     uint64_t from = 0;
     uint64_t to = 0;
     if (!is_event(start) || !is_event(end)) return host_bad_handle();
+    if (start->device != end->device) return HOST_BAD_HANDLE; /* clocks are their devices' */
     int rc = time_of(start, &from);
     if (!rc || rc == HOST_NOT_READY) {
         int other = time_of(end, &to);

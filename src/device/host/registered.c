@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { HOST_ALREADY_REGISTERED = 712, HOST_NOT_REGISTERED = 713 };
 
@@ -42,6 +44,13 @@ static int insert(size_t at, const struct tt_registered *range)
     return HOST_OK;
 }
 
+/* Has the process memory at every page of the range? With MS_ASYNC the call does nothing else. */
+static bool is_mapped(char *base, size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), into = (uintptr_t)base % page;
+    return msync(base - into, bytes + into, MS_ASYNC) == 0;
+}
+
 int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags)
 {
     const struct tt_range *range = tuttiHostRange();
@@ -49,6 +58,7 @@ int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags)
     if (!ptr || bytes == 0 || (uintptr_t)ptr + bytes < (uintptr_t)ptr) return HOST_INVALID_VALUE;
     if (range && base + bytes > range->base && base < range->base + range->bytes)
         return HOST_INVALID_VALUE;
+    if (!is_mapped(base, bytes)) return HOST_INVALID_VALUE;
     pthread_rwlock_wrlock(&tt_host.registrations.lock);
     size_t at = first_behind(base);
     bool overlaps =

@@ -27,6 +27,9 @@ static void devices(void)
     HOLDS(value == prop[0].major);
     WORKS(cudaDeviceGetAttribute(&value, cudaDevAttrPciBusId, 1));
     HOLDS(value == prop[0].pciBusID);
+#if CUDART_VERSION >= 13000
+    HOLDS(prop[0].deviceNumaId == -1 && prop[0].hostNumaId == -1); /* as the attributes say */
+#endif
     ANSWERS(cudaErrorInvalidDevice, cudaGetDeviceProperties(&prop[0], 9));
     ANSWERS(cudaErrorInvalidValue, cudaDeviceGetAttribute(&value, (enum cudaDeviceAttr)9999, 0));
     for (int attr = 1; attr < (int)cudaDevAttrMax; attr++) {
@@ -133,7 +136,7 @@ static void streams(void)
 
 static void events(void)
 {
-    cudaEvent_t start = NULL, end = NULL, plain = NULL;
+    cudaEvent_t start = NULL, end = NULL, plain = NULL, other = NULL;
     cudaStream_t stream = NULL;
     float msec = -1;
     WORKS(cudaStreamCreate(&stream));
@@ -159,6 +162,11 @@ static void events(void)
     WORKS(cudaSetDevice(1));
     WORKS(cudaStreamWaitEvent(NULL, plain, 0));
     ANSWERS(cudaErrorInvalidResourceHandle, cudaEventRecord(plain, NULL));
+    WORKS(cudaEventCreate(&other));
+    WORKS(cudaEventRecord(other, NULL));
+    WORKS(cudaEventSynchronize(other));
+    ANSWERS(cudaErrorInvalidResourceHandle, cudaEventElapsedTime(&msec, start, other));
+    WORKS(cudaEventDestroy(other));
     WORKS(cudaSetDevice(0));
     WORKS(cudaEventDestroy(plain));
     ANSWERS(cudaErrorInvalidResourceHandle, cudaEventDestroy(plain));
@@ -189,6 +197,7 @@ static void pointers(void)
     HOLDS(found[0].type == cudaMemoryTypeManaged);
     WORKS(cudaPointerGetAttributes(&found[0], foreign));
     HOLDS(found[0].type == cudaMemoryTypeUnregistered && found[0].device == -2);
+    ANSWERS(cudaErrorInvalidValue, cudaHostRegister((void *)4096, 4096, 0)); /* nothing there */
     WORKS(cudaHostRegister(foreign, sizeof(foreign), cudaHostRegisterDefault));
     ANSWERS(cudaErrorHostMemoryAlreadyRegistered, cudaHostRegister(foreign + 10, 10, 0));
     WORKS(cudaPointerGetAttributes(&found[0], foreign + 5));
