@@ -29,7 +29,9 @@ static int copy_now(const struct tt_copy *copy, int kind)
     struct CUstream_st *stream = NULL;
     int rc = check_copy(copy, kind);
     if (!rc) rc = default_stream(&stream);
-    return rc ? rc : tuttiHostCopyNow(stream, copy);
+    if (rc) return rc;
+    if (kind == cudaMemcpyDeviceToDevice) return tuttiHostCopy(stream, copy); /* nobody waits */
+    return tuttiHostCopyNow(stream, copy);
 }
 
 static int copy_later(const struct tt_copy *copy, int kind, cudaStream_t stream)
@@ -215,6 +217,12 @@ cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr ptr, int value, struct cudaE
 
 /* ---- device variables: their host shadow is the storage ---- */
 
+/* A variable is the device's side of the copy. */
+static bool leads_there(int kind, int one_way)
+{
+    return kind == one_way || kind == cudaMemcpyDeviceToDevice || kind == cudaMemcpyDefault;
+}
+
 static int variable_part(const void *symbol, size_t offset, size_t len, char **part)
 {
     size_t bytes;
@@ -229,6 +237,8 @@ cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *src, size_t len, 
 {
     char *part;
     int rc = variable_part(symbol, offset, len, &part);
+    if (!rc && !leads_there((int)kind, cudaMemcpyHostToDevice))
+        rc = cudaErrorInvalidMemcpyDirection;
     return rc ? tt_face_done(rc) : cudaMemcpy(part, src, len, kind);
 }
 
@@ -237,6 +247,8 @@ cudaError_t cudaMemcpyFromSymbol(void *dst, const void *symbol, size_t len, size
 {
     char *part;
     int rc = variable_part(symbol, offset, len, &part);
+    if (!rc && !leads_there((int)kind, cudaMemcpyDeviceToHost))
+        rc = cudaErrorInvalidMemcpyDirection;
     return rc ? tt_face_done(rc) : cudaMemcpy(dst, part, len, kind);
 }
 
@@ -245,6 +257,8 @@ cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *src, size_t 
 {
     char *part;
     int rc = variable_part(symbol, offset, len, &part);
+    if (!rc && !leads_there((int)kind, cudaMemcpyHostToDevice))
+        rc = cudaErrorInvalidMemcpyDirection;
     return rc ? tt_face_done(rc) : cudaMemcpyAsync(part, src, len, kind, stream);
 }
 
@@ -253,5 +267,7 @@ cudaError_t cudaMemcpyFromSymbolAsync(void *dst, const void *symbol, size_t len,
 {
     char *part;
     int rc = variable_part(symbol, offset, len, &part);
+    if (!rc && !leads_there((int)kind, cudaMemcpyDeviceToHost))
+        rc = cudaErrorInvalidMemcpyDirection;
     return rc ? tt_face_done(rc) : cudaMemcpyAsync(dst, part, len, kind, stream);
 }

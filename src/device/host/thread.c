@@ -24,8 +24,10 @@ int tuttiHostSetDevice(int device)
     return HOST_OK;
 }
 
+/* Whatever a forked child asks for, it has no devices. */
 int tuttiHostErrorSet(int error)
 {
+    if (error && host_forked()) error = HOST_NOT_INITIALIZED;
     if (error) host_thread.last_error = error;
     return error;
 }

@@ -19,7 +19,7 @@ enum {
     SUMMARY = WORDS / 64,
     NAP_NSEC = 80000,
     NAP_MOST_NSEC = 3200000,
-    THREADS_MOST = 64, /* with those that are stuck in host functions */
+    THREADS_MOST = 2048, /* with those that are stuck in host functions */
 };
 
 /* ---- what is runnable ---- */

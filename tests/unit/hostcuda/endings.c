@@ -31,9 +31,11 @@ static void count_up(void *arg)
 
 /* ---- host functions that block ---- */
 
+enum { CROWD = 80 };
+
 static void blocked_functions(void)
 {
-    cudaStream_t first = NULL, second = NULL, crowd[12];
+    cudaStream_t first = NULL, second = NULL, crowd[CROWD];
     _Atomic int count = 0;
     WORKS(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
     WORKS(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
@@ -43,19 +45,37 @@ static void blocked_functions(void)
     WORKS(cudaStreamSynchronize(first)); /* who waits sits in the function himself */
     WORKS(cudaStreamSynchronize(second));
     atomic_store(&flag, 0);
-    for (int i = 0; i < 12; i++) { /* more than there are cores */
+    for (int i = 0; i < CROWD; i++) { /* far more than there are cores */
         WORKS(cudaStreamCreateWithFlags(&crowd[i], cudaStreamNonBlocking));
         WORKS(cudaLaunchHostFunc(crowd[i], await_flag, &flag));
         WORKS(cudaLaunchHostFunc(crowd[i], count_up, &count));
     }
     WORKS(cudaLaunchHostFunc(second, set_flag, &flag));
     WORKS(cudaDeviceSynchronize());
-    HOLDS(count == 12);
-    for (int i = 0; i < 12; i++) {
+    HOLDS(count == CROWD);
+    for (int i = 0; i < CROWD; i++) {
         WORKS(cudaStreamDestroy(crowd[i]));
     }
     WORKS(cudaStreamDestroy(first));
     WORKS(cudaStreamDestroy(second));
+}
+
+/* A copy within the devices is put behind the others' work; the caller does not wait for it. */
+static void copy_behind_blocked(void)
+{
+    cudaStream_t stream = NULL;
+    int *device = NULL, back = 0, number = 7;
+    WORKS(cudaMalloc((void **)&device, 64));
+    WORKS(cudaMemcpy(device, &number, sizeof(number), cudaMemcpyHostToDevice));
+    WORKS(cudaStreamCreate(&stream));
+    atomic_store(&flag, 0);
+    WORKS(cudaLaunchHostFunc(stream, await_flag, &flag));
+    WORKS(cudaMemcpy(device + 1, device, sizeof(number), cudaMemcpyDeviceToDevice));
+    atomic_store(&flag, 1);
+    WORKS(cudaMemcpy(&back, device + 1, sizeof(back), cudaMemcpyDeviceToHost));
+    HOLDS(back == 7);
+    WORKS(cudaStreamDestroy(stream));
+    WORKS(cudaFree(device));
 }
 
 /* ---- destruction of what still runs ---- */
@@ -266,15 +286,19 @@ static void capture_modes(void)
 static int in_fork(void)
 {
     int status = 1;
+    void *before = NULL;
+    WORKS(cudaMalloc(&before, 8));
     pid_t pid = fork();
     if (pid == 0) {
         void *ptr = NULL;
         bool good = cudaMalloc(&ptr, 8) == cudaErrorInitializationError &&
                     cudaStreamSynchronize(NULL) == cudaErrorInitializationError &&
-                    cudaDeviceSynchronize() == cudaErrorInitializationError;
+                    cudaDeviceSynchronize() == cudaErrorInitializationError &&
+                    cudaFree(before) == cudaErrorInitializationError;
         _exit(good ? 0 : 1);
     }
     waitpid(pid, &status, 0);
+    WORKS(cudaFree(before));
     return status;
 }
 
@@ -323,6 +347,7 @@ int main(int argc, char **argv)
 {
     if (argc > 1) return exit_early();
     blocked_functions();
+    copy_behind_blocked();
     destroyed_in_use();
     destroyed_and_awaited();
     freed_before_use(false);

@@ -161,6 +161,10 @@ static void variables()
     WORKS(cudaGetSymbolSize(&size, table));
     HOLDS(size == sizeof(table));
     WORKS(cudaGetSymbolAddress(&address, table));
+    ANSWERS(cudaErrorInvalidMemcpyDirection,
+            cudaMemcpyToSymbol(table, values, 8, 0, cudaMemcpyDeviceToHost));
+    ANSWERS(cudaErrorInvalidMemcpyDirection,
+            cudaMemcpyFromSymbol(back, table, 8, 0, cudaMemcpyHostToHost));
     ANSWERS(cudaErrorInvalidSymbol, cudaMemcpyToSymbol(values, back, 4));
     ANSWERS(cudaErrorInvalidValue, cudaMemcpyToSymbol(table, values, 16, 4));
 }
