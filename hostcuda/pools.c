@@ -3,6 +3,7 @@
 
 #include "device/host/host_pool.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static int check_out(const void *out, int device)
@@ -88,12 +89,16 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
 cudaError_t cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *descs,
                                  size_t count)
 {
+    struct tt_pool_access *list = count ? calloc(count, sizeof(*list)) : NULL;
     int rc = descs || !count ? cudaSuccess : cudaErrorInvalidValue;
+    if (!rc && count && !list) rc = cudaErrorMemoryAllocation;
     for (size_t i = 0; !rc && i < count; i++) {
         if (descs[i].location.type != cudaMemLocationTypeDevice) rc = cudaErrorInvalidValue;
         if (!rc) rc = tt_face_device(descs[i].location.id);
-        if (!rc) rc = tuttiHostPoolAccessSet(pool, descs[i].location.id, (int)descs[i].flags);
+        list[i] = (struct tt_pool_access){descs[i].location.id, (int)descs[i].flags};
     }
+    if (!rc) rc = tuttiHostPoolAccessSet(pool, list, count);
+    free(list);
     return tt_face_done(rc);
 }
 

@@ -10,8 +10,9 @@
 struct CUmemPoolHandle_st;
 
 /* pool NULL: the current pool of the stream's device. The address is known at once, the memory may
- * be used in stream order. In capture: a node whose memory lives as long as the graph. 1 for 0
- * bytes, 2 exhausted, 400 bad stream. */
+ * be used in stream order. In capture: a node whose memory lives as long as the graph. When nothing
+ * else is left, memory whose free is queued is reused behind that. 1 for 0 bytes, 2 exhausted, 400
+ * bad stream. */
 int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream_st *stream,
                          void **ptr_out);
 /* Free when the stream gets there; also memory of tuttiHostMalloc(). 1 for what is not allocated or
@@ -36,8 +37,12 @@ int tuttiHostPoolTrim(struct CUmemPoolHandle_st *pool, size_t keep_bytes);
  * 8 its high mark; setting 6 and 8 takes only 0, 5 and 7 cannot be set. */
 int tuttiHostPoolGet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t *value_out);
 int tuttiHostPoolSet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t value);
-/* access: 0 none, 1 read, 3 read and write; 1 when it would take the owner's away. */
-int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, int device, int access);
+struct tt_pool_access {
+    int device, access; /* 0 none, 1 read, 3 read and write */
+};
+/* All of them or none; 1 when it would take the owner's away. */
+int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, const struct tt_pool_access *list,
+                           size_t count);
 int tuttiHostPoolAccessGet(struct CUmemPoolHandle_st *pool, int device, int *access_out);
 
 /* ---- pools of several processes ---- */

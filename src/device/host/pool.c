@@ -1,6 +1,8 @@
 /* Memory pools: an account over the device's arena, which itself keeps freed pages warm. A block is
  * listed from its allocation to its free; a free in stream order marks it first, so that a second
- * one is refused. One lock guards all pools. */
+ * one is refused. When memory is exhausted, a marked block is handed out anew behind the work that
+ * was queued before its free, and that free does nothing when its stream gets there. One lock
+ * guards all pools. */
 #include "graph.h"
 #include "host_face.h"
 #include "host_graph.h"
@@ -20,6 +22,7 @@ enum {
     POOL_PLACE = 2048,
     MAX_POOLS = 1 << 14,
     ATTRIBUTES = 9,
+    ATTR_DEPENDENCIES = 3, /* reuse may make streams wait for others */
     ATTR_RELEASE = 4,
     ATTR_RESERVED = 5,
     ATTR_RESERVED_HIGH = 6,
@@ -44,7 +47,9 @@ struct host_pool_block {
     void *ptr;
     size_t bytes;
     struct CUmemPoolHandle_st *pool; /* NULL: of tuttiHostMalloc(), on its way out */
-    bool leaving;
+    bool leaving;                    /* a free is queued ... */
+    struct host_place users;         /* ... behind this place, up to which the memory is used */
+    unsigned revived;                /* queued frees that do nothing: it was handed out anew */
 };
 
 _Static_assert(sizeof(struct CUmemPoolHandle_st) <= POOL_PLACE, "a pool fits its place");
@@ -74,11 +79,23 @@ static void add_block(struct host_pool_block *block)
     *bucket = block;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What was freed counts as reserved up to so many bytes in all. */
+static void give_up(struct CUmemPoolHandle_st *pool, uint64_t keep_bytes)
+{
+    uint64_t kept = least(pool->values[ATTR_RESERVED], keep_bytes);
+    pool->values[ATTR_RESERVED] = kept > pool->values[ATTR_USED] ? kept : pool->values[ATTR_USED];
+}
+
 static void account(struct CUmemPoolHandle_st *pool, size_t bytes)
 {
     pool->nblocks++;
     pool->values[ATTR_USED] += bytes;
-    pool->values[ATTR_RESERVED] = pool->values[ATTR_USED];
+    give_up(pool, UINT64_MAX);
     if (pool->values[ATTR_USED] > pool->values[ATTR_USED_HIGH])
         pool->values[ATTR_USED_HIGH] = pool->values[ATTR_USED];
     if (pool->values[ATTR_RESERVED] > pool->values[ATTR_RESERVED_HIGH])
@@ -95,7 +112,7 @@ static void settle(struct CUmemPoolHandle_st *pool, size_t bytes)
 {
     pool->nblocks--;
     pool->values[ATTR_USED] -= bytes;
-    pool->values[ATTR_RESERVED] = pool->values[ATTR_USED];
+    give_up(pool, pool->values[ATTR_RELEASE]);
     if (pool->dying && pool->nblocks == 0) give_pool(pool);
 }
 
@@ -192,12 +209,12 @@ int tuttiHostPoolChoose(int device, struct CUmemPoolHandle_st *pool)
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
-/* Freed memory is the arena's at once, so there is nothing to give back. */
+/* Freed memory is the arena's at once: only what is said of it changes. */
 int tuttiHostPoolTrim(struct CUmemPoolHandle_st *pool, size_t keep_bytes)
 {
-    (void)keep_bytes;
     pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool);
+    if (good) give_up(pool, keep_bytes);
     pthread_mutex_unlock(&tt_host.pools.lock);
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
@@ -222,15 +239,27 @@ int tuttiHostPoolSet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t va
     return good ? HOST_OK : HOST_INVALID_VALUE;
 }
 
-int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, int device, int access)
+/* Lock held. */
+static int check_access(const struct CUmemPoolHandle_st *pool, const struct tt_pool_access *one)
 {
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
-    if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
+    if (!host_device_card(one->device)) return HOST_INVALID_DEVICE;
+    if (one->access != 0 && one->access != 1 && one->access != 3) return HOST_INVALID_VALUE;
+    return pool->device != one->device || one->access == 3 ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, const struct tt_pool_access *list,
+                           size_t count)
+{
     pthread_mutex_lock(&tt_host.pools.lock);
-    bool good = is_pool(pool) && (pool->device != device || access == 3);
-    if (good) pool->access[device] = (unsigned char)access;
+    int rc = is_pool(pool) ? HOST_OK : HOST_INVALID_VALUE;
+    for (size_t i = 0; !rc && i < count; i++) {
+        rc = check_access(pool, &list[i]);
+    }
+    for (size_t i = 0; !rc && i < count; i++) {
+        pool->access[list[i].device] = (unsigned char)list[i].access;
+    }
     pthread_mutex_unlock(&tt_host.pools.lock);
-    return good ? HOST_OK : HOST_INVALID_VALUE;
+    return rc;
 }
 
 int tuttiHostPoolAccessGet(struct CUmemPoolHandle_st *pool, int device, int *access_out)
@@ -262,6 +291,57 @@ static bool has_room(const struct CUmemPoolHandle_st *pool, size_t bytes)
            (bytes <= pool->max_bytes && pool->values[ATTR_USED] <= pool->max_bytes - bytes);
 }
 
+/* Whether a block whose free is queued may be had by `stream`, and is better than the best so far:
+ * one of the same stream, or else smaller. Lock held. */
+static bool suits(const struct host_pool_block *block, const struct host_pool_block *best,
+                  const struct CUstream_st *stream)
+{
+    bool same = block->users.stream == stream;
+    if (!block->leaving || (!same && !block->pool->values[ATTR_DEPENDENCIES])) return false;
+    if (!best || same != (best->users.stream == stream)) return !best || same;
+    return block->bytes < best->bytes;
+}
+
+/* A block of the pool that is on its way out and large enough, or NULL. Lock held. */
+static struct host_pool_block *find_leaving(const struct CUmemPoolHandle_st *pool, size_t bytes,
+                                            const struct CUstream_st *stream)
+{
+    struct host_pool_block *best = NULL;
+    for (size_t i = 0; i < HOST_POOL_BUCKETS; i++) {
+        for (struct host_pool_block *one = tt_host.pools.buckets[i]; one; one = one->next) {
+            if (one->pool == pool && one->bytes >= bytes && suits(one, best, stream)) best = one;
+        }
+    }
+    return best;
+}
+
+/* Hand out anew what is on its way out, for work behind the stream's present end. */
+static int revive(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream_st *stream,
+                  void **ptr_out)
+{
+    struct host_op op = {.kind = HOST_OP_WAIT};
+    void *ptr = NULL;
+    pthread_mutex_lock(&tt_host.pools.lock);
+    if (!pool) pool = current_of(stream->device);
+    struct host_pool_block *block = pool ? find_leaving(pool, bytes, stream) : NULL;
+    if (block) {
+        block->leaving = false;
+        block->revived++;
+        ptr = block->ptr;
+        op.place = block->users;
+    }
+    pthread_mutex_unlock(&tt_host.pools.lock);
+    if (!ptr) return HOST_OUT_OF_MEMORY;
+    bool behind = op.place.stream == stream || host_place_reached(&op.place);
+    int rc = behind ? HOST_OK : host_stream_append(stream, &op);
+    if (rc) {
+        tuttiHostFreeAsync(ptr, stream);
+        return rc;
+    }
+    *ptr_out = ptr;
+    return HOST_OK;
+}
+
 static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, void **ptr_out)
 {
     struct host_pool_block *block = calloc(1, sizeof(*block));
@@ -290,6 +370,11 @@ static bool release(void *ptr)
     pthread_mutex_lock(&tt_host.pools.lock);
     struct host_pool_block **link = find_block(ptr);
     struct host_pool_block *block = *link;
+    if (block && block->revived) {
+        block->revived--;
+        pthread_mutex_unlock(&tt_host.pools.lock);
+        return true;
+    }
     if (block) *link = block->next;
     bool imported = block && block->pool && block->pool->imported >= 0;
     if (block && block->pool) settle(block->pool, block->bytes);
@@ -341,8 +426,12 @@ int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct C
     void *ptr = NULL;
     if (!stream) return HOST_BAD_HANDLE;
     if (bytes == 0) return HOST_INVALID_VALUE;
-    if (!is_capturing(stream)) return allocate(pool, bytes, stream->device, ptr_out);
-    int rc = tuttiHostMalloc(stream->device, bytes, &ptr);
+    int rc;
+    if (!is_capturing(stream)) {
+        rc = allocate(pool, bytes, stream->device, ptr_out);
+        return rc == HOST_OUT_OF_MEMORY ? revive(pool, bytes, stream, ptr_out) : rc;
+    }
+    rc = tuttiHostMalloc(stream->device, bytes, &ptr);
     if (rc) return rc;
     struct tt_node told = {
         .kind = TT_NODE_ALLOC, .ptr = ptr, .bytes = bytes, .device = stream->device};
@@ -382,13 +471,16 @@ static bool is_opened(const void *ptr)
 }
 
 /* List what is to be freed, or mark it; 1 when it is no live allocation or on its way already. */
-static int announce(void *ptr)
+static int announce(void *ptr, struct CUstream_st *stream)
 {
     struct tt_pointer where;
-    int rc = tuttiHostPointer(ptr, &where);
+    struct host_place end;
+    int rc = host_stream_end(stream, &end);
+    if (rc) return rc;
+    tuttiHostPointer(ptr, &where);
     if (!where.base) tuttiHostIpcMapped(ptr, &where);
-    bool good = !rc && where.base == ptr &&
-                (where.kind == TT_MEMORY_DEVICE || where.kind == TT_MEMORY_MANAGED);
+    bool good =
+        where.base == ptr && (where.kind == TT_MEMORY_DEVICE || where.kind == TT_MEMORY_MANAGED);
     struct host_pool_block *fresh = good ? calloc(1, sizeof(*fresh)) : NULL;
     if (!fresh) return good ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
     pthread_mutex_lock(&tt_host.pools.lock);
@@ -400,7 +492,10 @@ static int announce(void *ptr)
         block = fresh;
         fresh = NULL;
     }
-    if (!rc) block->leaving = true;
+    if (!rc) {
+        block->leaving = true;
+        block->users = end;
+    }
     pthread_mutex_unlock(&tt_host.pools.lock);
     free(fresh);
     return rc;
@@ -411,9 +506,13 @@ static void take_back(void *ptr)
     pthread_mutex_lock(&tt_host.pools.lock);
     struct host_pool_block **link = find_block(ptr);
     struct host_pool_block *block = *link;
-    if (block) block->leaving = false;
-    if (block && !block->pool) *link = block->next;
     bool gone = block && !block->pool;
+    if (block && block->revived) {
+        block->revived--; /* handed out already */
+    } else if (block) {
+        block->leaving = false;
+    }
+    if (gone) *link = block->next;
     pthread_mutex_unlock(&tt_host.pools.lock);
     if (gone) free(block);
 }
@@ -431,7 +530,7 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
     freeing->ptr = ptr;
     int rc = host_memory_unclaim(ptr, true);
     freeing->of_graph = rc == HOST_OK;
-    if (rc == HOST_NOT_SUPPORTED) rc = announce(ptr);
+    if (rc == HOST_NOT_SUPPORTED) rc = announce(ptr, stream);
     if (!rc) {
         rc = tuttiHostSubmit(handle, &freeing->item, true);
         if (rc && !freeing->of_graph) take_back(ptr);
