@@ -109,8 +109,9 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 
 struct comm_job {
     struct tt_job base;
-    struct tt_comm *child; /* owned until it is handed out */
-    ncclComm_t *newcomm;   /* the caller's */
+    struct tt_comm *child; /* owned until it is handed out; other threads' undo reads it */
+    _Atomic bool handed_out;
+    ncclComm_t *newcomm; /* the caller's */
     int color, key;
     int *exclude; /* owned copy */
     int nexclude, flags;
@@ -119,7 +120,7 @@ struct comm_job {
 static void comm_job_destroy(struct tt_job *base)
 {
     struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    tt_comm_dispose(job->child);
+    if (!job->handed_out) tt_comm_dispose(job->child);
     free(job->exclude);
     free(job);
 }
@@ -152,14 +153,14 @@ static ncclResult_t comm_job_run(struct tt_comm *comm, ncclResult_t (*run)(struc
 static void child_undo(struct tt_job *base)
 {
     struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    if (job->child) tt_comm_abort(job->child, ncclInternalError);
+    if (job->child && !job->handed_out) tt_comm_abort(job->child, ncclInternalError);
 }
 
 /* The child goes to the caller: finished, or half-made and only good for ncclCommAbort. */
 static void child_hand_out(struct comm_job *job)
 {
     *job->newcomm = (ncclComm_t)job->child;
-    job->child = NULL;
+    job->handed_out = true;
 }
 
 static ncclResult_t split_run(struct tt_job *base)

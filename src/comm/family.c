@@ -91,7 +91,12 @@ static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentenc
 void tt_family_abort(struct tt_comm *comm, ncclResult_t rc)
 {
     char sentence[128];
-    snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator", comm->member.rank);
+    if (atomic_load_explicit(&comm->phase, memory_order_acquire) == TT_COMM_INIT) {
+        /* its rank is not settled yet */
+        snprintf(sentence, sizeof(sentence), "a child of the communicator was aborted in its init");
+    } else {
+        snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator", comm->member.rank);
+    }
     pthread_mutex_lock(&family.lock);
     struct tt_comm *head = comm->family_head ? comm->family_head : comm;
     for (struct tt_comm *kin = head; kin; kin = kin->family_next)
