@@ -190,6 +190,11 @@ static ncclResult_t make_plan(struct tt_birth *birth, const struct tt_agreement 
     struct tt_topo_plan *plan = &birth->comm->topo;
     ncclResult_t rc = tt_topo_plan_from_machine(&birth->played, agreed->nchannels, plan);
     (void)tt_log_expect(before);
+    if (rc == ncclSystemError && !own) { /* only this rank meets it, and nobody has said it */
+        rc = tt_fail(rc, "rank %d: out of memory for rings and trees of its machine",
+                     birth->comm->member.rank);
+        return rc;
+    }
     if (!rc || own) return rc;
     tt_info(TT_LOG_INIT | TT_LOG_GRAPH,
             "NCCL_TOPO_FILE does not describe the devices of this communicator: rings and trees "
