@@ -20,6 +20,7 @@
 
 static void conn_break(struct tt_conn *conn, const char *why)
 {
+    if (conn->starved) why = tt_conn_starved;
     if (conn->state == TT_CONN_DEAD) return;
     const struct tt_conn_ops *ops = conn->ops;
     bool known = conn->state == TT_CONN_OPEN || !conn->server;
@@ -27,6 +28,8 @@ static void conn_break(struct tt_conn *conn, const char *why)
     if (known && ops && !conn->close_when_sent) ops->closed(conn, why);
     tt_conn_close(conn);
 }
+
+const char tt_conn_starved[] = "out of memory";
 
 static void conn_watch(struct tt_conn *conn, bool write)
 {
@@ -140,7 +143,12 @@ static void conn_flush(struct tt_conn *conn)
 static struct tt_packet *conn_queue(struct tt_conn *conn, size_t len)
 {
     struct tt_packet *packet = malloc(sizeof(*packet) + len);
-    if (!packet) return NULL;
+    if (!packet) { /* the stream has a gap, so it ends: epoll reports it */
+        tt_fail(ncclSystemError, "bootstrap: out of memory for a message of %zu bytes", len);
+        conn->starved = true;
+        shutdown(conn->fd, SHUT_RDWR);
+        return NULL;
+    }
     packet->next = NULL;
     packet->len = len;
     packet->done = 0;
@@ -161,11 +169,7 @@ void tt_conn_send(struct tt_conn *conn, uint16_t type, const void *bytes, size_t
 {
     if (!conn || conn->state != TT_CONN_OPEN) return;
     struct tt_packet *packet = conn_queue(conn, TT_FRAME_HEADER_BYTES + len + TT_FRAME_MAC_BYTES);
-    if (!packet) {
-        tt_fail(ncclSystemError, "bootstrap: out of memory for a message of %zu bytes", len);
-        shutdown(conn->fd, SHUT_RDWR);
-        return;
-    }
+    if (!packet) return;
     struct tt_wire wire;
     tt_wire_init(&wire, packet->bytes, packet->len);
     tt_wire_put32(&wire, (uint32_t)len);
@@ -347,7 +351,8 @@ static bool frame_begin(struct tt_conn *conn)
     conn->body_len = len + TT_FRAME_MAC_BYTES;
     conn->body_got = 0;
     conn->body = malloc(conn->body_len);
-    if (!conn->body) conn_break(conn, "out of memory");
+    conn->starved = conn->body == NULL;
+    if (!conn->body) conn_break(conn, tt_conn_starved);
     return conn->body != NULL;
 }
 

@@ -23,6 +23,8 @@ enum tt_conn_state {
 };
 
 struct tt_conn;
+/* What closed() is told when this process, not the other side, is short of memory. */
+extern const char tt_conn_starved[];
 struct tt_conn_ops {                      /* all required */
     void (*opened)(struct tt_conn *conn); /* client side only */
     void (*frame)(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len);
@@ -43,6 +45,7 @@ struct tt_conn {
     uint64_t token;
     enum tt_conn_state state;
     bool server, local, wants_write, close_when_sent;
+    bool starved; /* no memory for a packet: closed() follows with tt_conn_starved */
     bool reached; /* client: the other side had accepted the TCP connection */
     int32_t peer; /* rank of the other side (negative: root) */
     uint64_t accepted_nsec;

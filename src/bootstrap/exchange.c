@@ -17,6 +17,11 @@
 #define DOWN_HEADER_BYTES 8
 #define MESSAGE_HEADER_BYTES 12
 
+static void starve(struct tt_bootstrap *b)
+{
+    tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+}
+
 /* ---- up ---- */
 
 static bool subtree_complete(const struct tt_bootstrap *b)
@@ -52,7 +57,7 @@ static void table_down(struct tt_bootstrap *b, const unsigned char *table, size_
     size_t len = DOWN_HEADER_BYTES + bytes;
     unsigned char *frame = malloc(len);
     if (!frame) {
-        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+        starve(b);
         return;
     }
     struct tt_wire wire;
@@ -74,7 +79,7 @@ static void complete_table(struct tt_bootstrap *b, const unsigned char *preorder
     x->table = malloc(total ? total : 1);
     if (!order || !x->table) {
         free(order);
-        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+        starve(b);
         return;
     }
     tt_shape_order(&b->shape, 0, order);
@@ -98,7 +103,7 @@ static void send_up(struct tt_bootstrap *b)
         room += b->branches[i].up_bytes;
     unsigned char *frame = malloc(room);
     if (!frame) {
-        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+        starve(b);
         return;
     }
     struct tt_wire wire;
@@ -125,10 +130,14 @@ void tt_exchange_up(struct tt_bootstrap *b, struct tt_branch *branch, const unsi
     tt_wire_read(&wire, bytes, len);
     uint64_t seq = tt_wire_get64(&wire);
     tt_wire_get32(&wire);
-    unsigned char *copy = wire.bad || branch->up ? NULL : malloc(wire.left ? wire.left : 1);
-    if (!copy) {
+    if (wire.bad || branch->up) {
         tt_tree_fail(b, b->rank, ncclInternalError,
                      "a contribution to exchange %llu is out of turn", (unsigned long long)seq);
+        return;
+    }
+    unsigned char *copy = malloc(wire.left ? wire.left : 1);
+    if (!copy) {
+        starve(b);
         return;
     }
     if (wire.left) memcpy(copy, wire.from, wire.left);
@@ -148,10 +157,14 @@ void tt_exchange_down(struct tt_bootstrap *b, const unsigned char *bytes, size_t
     uint64_t seq = tt_wire_get64(&wire);
     bool expected = !wire.bad && x->entered && x->sent && !x->arrived && seq == x->seq &&
                     wire.left == (size_t)b->nranks * x->bytes;
-    unsigned char *table = expected ? malloc(wire.left ? wire.left : 1) : NULL;
-    if (!table) {
+    if (!expected) {
         tt_tree_fail(b, b->rank, ncclInternalError, "the table of exchange %llu is out of turn",
                      (unsigned long long)seq);
+        return;
+    }
+    unsigned char *table = malloc(wire.left ? wire.left : 1);
+    if (!table) {
+        starve(b);
         return;
     }
     if (wire.left) memcpy(table, wire.from, wire.left);

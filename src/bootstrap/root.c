@@ -338,7 +338,10 @@ static void guest_closed(struct tt_conn *conn, const char *why)
     struct root_guest *guest = conn->owner;
     struct tt_root *root = guest->root;
     guest->conn = NULL;
-    if (guest->spoke && !guest->done) {
+    if (why == tt_conn_starved) {
+        root_fail(root, ncclSystemError,
+                  "the process that made the unique id (pid %d) is out of memory", (int)getpid());
+    } else if (guest->spoke && !guest->done) {
         root_fail(root, ncclRemoteError, "rank %d on host %s (pid %d) went away during init: %s",
                   conn->peer, guest->join.host, guest->join.pid, why);
     } else if (!guest->spoke) { /* it had proved that it knows the secret */

@@ -188,7 +188,9 @@ static void frame_fail(struct tt_bootstrap *b, struct tt_conn *conn, const unsig
 
 static void peer_lost(struct tt_bootstrap *b, int peer, const char *why)
 {
-    if (b->cards) {
+    if (why == tt_conn_starved) {
+        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+    } else if (b->cards) {
         tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
                      b->cards[peer].host, (int)b->cards[peer].pid, why);
     } else if (peer < b->rank) {
@@ -293,7 +295,7 @@ static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char 
  * another way, by the root or the parent communicator, and is the one to tell. */
 static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
 {
-    if (conn->server || b->cards || conn->got_count > 0) return false;
+    if (conn->server || b->cards || conn->got_count > 0 || conn->starved) return false;
     snprintf(b->orphan_why, sizeof(b->orphan_why), "%s", why);
     b->orphan_nsec = tt_now_nsec() + REASON_NSEC;
     return true;

@@ -110,7 +110,9 @@ static void visit_closed(struct tt_conn *conn, const char *why)
     visit->why = why;
     visit->refusals = strcmp(why, strerror(ECONNREFUSED)) == 0 ? visit->refusals + 1 : 0;
     visit->next_nsec = tt_now_nsec() + visit->pause_nsec;
-    if (visit->opened && b->placed) {
+    if (why == tt_conn_starved) {
+        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+    } else if (visit->opened && b->placed) {
         root_text(visit, text, sizeof(text));
         tt_tree_fail(b, b->rank, ncclRemoteError, "%s is gone: %s", text, why);
     }

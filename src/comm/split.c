@@ -81,8 +81,9 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt
     int *ranks = tt_calloc((size_t)n, sizeof(*ranks));
     ncclResult_t rc = ncclSuccess;
     parent->child_count++;
-    if (!wishes || !ranks) {
+    if (!wishes || !ranks) { /* the others would wait for this one's color */
         rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
+        tt_bootstrap_fail(parent->bootstrap, rc, tt_last_error());
         goto out;
     }
     rc = tt_bootstrap_allgather(parent->bootstrap, &mine, sizeof(mine), wishes);
