@@ -137,20 +137,47 @@ ncclResult_t tt_tree_create(struct tt_member *member, int nblocks,
 void tt_tree_open_door(struct tt_bootstrap *bootstrap);
 void tt_tree_attach(struct tt_bootstrap *bootstrap, struct tt_conn *conn);
 size_t tt_tree_limit(const struct tt_bootstrap *bootstrap);
-/* First error wins; raises the member's abort flag, wakes waiters, tells the neighbours. */
-__attribute__((format(printf, 4, 5))) void tt_tree_fail(struct tt_bootstrap *bootstrap, int rank,
-                                                        ncclResult_t rc, const char *fmt, ...);
-void tt_tree_exit(struct tt_bootstrap *bootstrap, int code);
 struct tt_bootstrap *tt_tree_next(struct tt_bootstrap *bootstrap);
 bool tt_tree_tick(uint64_t now_nsec);
 void tt_tree_orphan(struct tt_bootstrap *bootstrap);
 /* Take it out of the service and free it. */
 void tt_tree_destroy(struct tt_bootstrap *bootstrap);
+/* Its storage alone: the service does not know it, as after fork. */
+void tt_tree_free(struct tt_bootstrap *bootstrap);
 const struct tt_conn_ops *tt_tree_up_ops(void);
 
 /* Wait until something changed, helping other work; lock held (released meanwhile).
  * Errors: the membership's, the member's abort, ncclTimeout after deadline_nsec (0: none). */
 ncclResult_t tt_tree_wait(struct tt_bootstrap *bootstrap, uint64_t deadline_nsec);
+
+/* To all neighbours but one (NULL: to all). */
+void tt_tree_flood(struct tt_bootstrap *bootstrap, const struct tt_conn *except, uint16_t type,
+                   const void *bytes, size_t len);
+/* The child at the end of a connection; NULL: it is the parent's, or nobody's. */
+struct tt_branch *tt_tree_branch(struct tt_bootstrap *bootstrap, const struct tt_conn *conn);
+
+/* failure.c, lock held. First error wins; raises the member's abort flag, wakes waiters, tells the
+ * neighbours. */
+__attribute__((format(printf, 4, 5))) void tt_tree_fail(struct tt_bootstrap *bootstrap, int rank,
+                                                        ncclResult_t rc, const char *fmt, ...);
+/* A neighbour's words; they go on to the others. */
+void tt_failure_frame(struct tt_bootstrap *bootstrap, struct tt_conn *conn,
+                      const unsigned char *bytes, size_t len);
+/* The connection to `peer` ended without goodbye. */
+void tt_failure_lost(struct tt_bootstrap *bootstrap, int peer, const char *why);
+/* To a child that connects after the error. */
+void tt_failure_repeat(const struct tt_bootstrap *bootstrap, struct tt_conn *conn);
+/* Log the error once, in the caller's thread; returns its code. */
+ncclResult_t tt_failure_tell(struct tt_bootstrap *bootstrap);
+/* As long as a child is being born, the parent's tree is what notices deaths. */
+void tt_failure_watch_elder(struct tt_bootstrap *bootstrap);
+/* The process exits. */
+void tt_tree_exit(struct tt_bootstrap *bootstrap, int code);
+
+/* leave.c, lock held. Look whether a goodbye is due; a neighbour's; the end without more words. */
+void tt_leave_step(struct tt_bootstrap *bootstrap);
+void tt_leave_bye(struct tt_bootstrap *bootstrap, struct tt_conn *conn);
+void tt_leave_finish(struct tt_bootstrap *bootstrap);
 
 /* exits.c, lock held. Note that a rank exited; false when that was known. */
 bool tt_exit_note(struct tt_bootstrap *bootstrap, int rank, uint32_t begun, const char *sentence);

@@ -1,0 +1,219 @@
+/* How all ranks learn of a failure: the first error stops everything that waits here and is flooded
+ * along the tree; later ones are not told. Deaths, exits without goodbye and revocations take the
+ * same way. */
+#include "base/error.h"
+#include "base/member.h"
+#include "bootstrap/tree.h"
+#include "bootstrap/wire.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define FAIL_BYTES (16 + TT_SENTENCE_BYTES)
+
+/* ---- the frame ---- */
+
+struct fail { /* what a FAIL frame says */
+    int rank;
+    ncclResult_t rc;
+    enum tt_fail_kind kind;
+    uint32_t begun; /* of an exit: collectives that the rank had begun */
+    const char *sentence;
+};
+
+static void fail_pack(const struct fail *fail, unsigned char bytes[FAIL_BYTES])
+{
+    struct tt_wire wire;
+    tt_wire_init(&wire, bytes, FAIL_BYTES);
+    tt_wire_put32(&wire, (uint32_t)fail->rank);
+    tt_wire_put32(&wire, (uint32_t)fail->rc);
+    tt_wire_put32(&wire, fail->kind);
+    tt_wire_put32(&wire, fail->begun);
+    tt_wire_put_text(&wire, fail->sentence, TT_SENTENCE_BYTES);
+}
+
+static void flood_fail(struct tt_bootstrap *b, const struct tt_conn *except,
+                       const struct fail *fail)
+{
+    unsigned char bytes[FAIL_BYTES];
+    fail_pack(fail, bytes);
+    tt_tree_flood(b, except, TT_FRAME_FAIL, bytes, sizeof(bytes));
+}
+
+/* To a child that connects after the error. */
+void tt_failure_repeat(const struct tt_bootstrap *b, struct tt_conn *conn)
+{
+    ncclResult_t rc = (ncclResult_t)atomic_load_explicit(&b->error, memory_order_relaxed);
+    const struct fail fail = {b->error_rank, rc, TT_FAIL_ERROR, 0, b->sentence};
+    unsigned char bytes[FAIL_BYTES];
+    if (!rc) return;
+    fail_pack(&fail, bytes);
+    tt_conn_send(conn, TT_FRAME_FAIL, bytes, sizeof(bytes));
+}
+
+static void flood_error(struct tt_bootstrap *b, const struct tt_conn *except, int rank,
+                        ncclResult_t rc, const char *sentence)
+{
+    const struct fail fail = {rank, rc, TT_FAIL_ERROR, 0, sentence};
+    flood_fail(b, except, &fail);
+}
+
+/* ---- taking it ---- */
+
+/* Say it once, in the thread that waits if there is one: that is whose call fails. */
+ncclResult_t tt_failure_tell(struct tt_bootstrap *b)
+{
+    ncclResult_t rc = (ncclResult_t)atomic_load_explicit(&b->error, memory_order_relaxed);
+    if (b->told || !b->member) return rc;
+    b->told = true;
+    return tt_fail(rc, "comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id, b->rank,
+                   b->sentence);
+}
+
+static void take_words(struct tt_bootstrap *b, const char *sentence)
+{
+    if (atomic_load_explicit(&b->worded, memory_order_relaxed)) return;
+    snprintf(b->sentence, sizeof(b->sentence), "%s", sentence);
+    /* pairs with the acquire load in tt_bootstrap_error() */
+    atomic_store_explicit(&b->worded, true, memory_order_release);
+}
+
+/* Remember the first error, stop everything that waits. True when it is the first. */
+static bool take_error(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *sentence)
+{
+    if (atomic_load_explicit(&b->error, memory_order_relaxed)) return false;
+    b->error_rank = rank;
+    take_words(b, sentence);
+    atomic_store_explicit(&b->error, (int)rc, memory_order_release);
+    if (b->member) {
+        uint32_t none = 0;
+        atomic_compare_exchange_strong(&b->member->abort, &none, (uint32_t)rc);
+        if (b->waiting == 0) tt_failure_tell(b);
+    }
+    pthread_cond_broadcast(&b->changed);
+    return true;
+}
+
+void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *fmt, ...)
+{
+    char sentence[TT_SENTENCE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    va_end(args);
+    if (take_error(b, rank, rc, sentence)) flood_error(b, NULL, rank, rc, sentence);
+}
+
+/* A revoked communicator stays usable here (shrink goes through it): only operations stop. */
+static void take_revoke(struct tt_bootstrap *b, struct tt_conn *from, int rank,
+                        const char *sentence)
+{
+    uint32_t none = 0;
+    if (b->revoke_told) return;
+    b->revoke_told = true;
+    const struct fail fail = {rank, ncclRemoteError, TT_FAIL_REVOKE, 0, sentence};
+    flood_fail(b, from, &fail);
+    if (b->revoked || !b->member) return;
+    atomic_compare_exchange_strong(&b->member->abort, &none, (uint32_t)ncclRemoteError);
+    tt_fail(ncclRemoteError, "comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id,
+            b->rank, sentence);
+}
+
+void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsigned char *bytes,
+                      size_t len)
+{
+    struct tt_wire wire;
+    char sentence[TT_SENTENCE_BYTES];
+    tt_wire_read(&wire, bytes, len);
+    struct fail fail = {.rc = ncclRemoteError, .sentence = sentence};
+    fail.rank = (int)tt_wire_get32(&wire);
+    /* The code there is its own, except that a late rank makes the whole init too late. */
+    bool late = tt_wire_get32(&wire) == ncclTimeout && b->deadline_nsec != 0;
+    if (late) fail.rc = ncclTimeout;
+    fail.kind = (enum tt_fail_kind)tt_wire_get32(&wire);
+    fail.begun = tt_wire_get32(&wire);
+    tt_wire_get_text(&wire, sentence, sizeof(sentence));
+    if (wire.bad) return;
+    if (fail.kind == TT_FAIL_REVOKE) {
+        take_revoke(b, conn, fail.rank, sentence);
+    } else if (fail.kind == TT_FAIL_EXIT) {
+        if (tt_exit_note(b, fail.rank, fail.begun, sentence)) flood_fail(b, conn, &fail);
+    } else if (take_error(b, fail.rank, fail.rc, sentence)) {
+        flood_fail(b, conn, &fail);
+        tt_leave_step(b);
+    }
+}
+
+void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
+{
+    if (why == tt_conn_starved) {
+        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
+    } else if (b->cards) {
+        tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
+                     b->cards[peer].host, (int)b->cards[peer].pid, why);
+    } else if (peer < b->rank) {
+        tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
+                     b->place.parent_host, (int)b->place.parent_pid, why);
+    } else {
+        tt_tree_fail(b, peer, ncclRemoteError, "rank %d is gone: %s", peer, why);
+    }
+}
+
+/* As long as a child is being born, the parent's tree is what notices deaths. */
+void tt_failure_watch_elder(struct tt_bootstrap *b)
+{
+    const struct tt_bootstrap *elder = b->elder;
+    if (!elder || !atomic_load_explicit(&elder->error, memory_order_acquire)) return;
+    for (int r = 0; r < b->nranks; r++) {
+        if (b->elder_ranks[r] != elder->error_rank) continue;
+        tt_tree_fail(b, r, ncclRemoteError, "%s", elder->sentence);
+        return;
+    }
+}
+
+void tt_tree_exit(struct tt_bootstrap *b, int code)
+{
+    char sentence[TT_SENTENCE_BYTES];
+    if (!b->leaving) {
+        snprintf(sentence, sizeof(sentence),
+                 "rank %d on host %s (pid %d) exited (code %d) without ncclCommDestroy", b->rank,
+                 b->cards ? b->cards[b->rank].host : "?", (int)getpid(), code);
+        const struct fail fail = {b->rank, ncclRemoteError, TT_FAIL_EXIT, tt_exit_begun(b),
+                                  sentence};
+        if (!atomic_load(&b->error)) flood_fail(b, NULL, &fail);
+    }
+    tt_tree_flood(b, NULL, TT_FRAME_BYE, NULL, 0);
+}
+
+/* ---- the outside ---- */
+
+void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
+{
+    tt_service_lock();
+    if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
+        take_words(b, sentence);
+        flood_error(b, NULL, b->rank, rc, sentence);
+    }
+    tt_service_unlock();
+}
+
+void tt_bootstrap_revoke(struct tt_bootstrap *b)
+{
+    char sentence[TT_SENTENCE_BYTES];
+    tt_service_lock();
+    if (b->epoch == tt_service()->epoch) {
+        b->revoked = true;
+        snprintf(sentence, sizeof(sentence), "rank %d revoked the communicator", b->rank);
+        take_revoke(b, NULL, b->rank, sentence);
+    }
+    tt_service_unlock();
+}
+
+ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *b, const char **sentence_out)
+{
+    /* pairs with the release store in take_words() */
+    bool worded = atomic_load_explicit(&b->worded, memory_order_acquire);
+    if (sentence_out) *sentence_out = worded ? b->sentence : "";
+    return (ncclResult_t)atomic_load_explicit(&b->error, memory_order_acquire);
+}

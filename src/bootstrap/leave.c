@@ -1,0 +1,133 @@
+/* The end of a membership: goodbyes go up when a subtree has left and down when all have; who left
+ * stays here, without its caller, until then, and its memory until nobody can write to it. */
+#include "base/clock.h"
+#include "bootstrap/tree.h"
+
+#include <sodium.h>
+#include <string.h>
+#include <time.h>
+
+#define LINGER_NSEC 60000000000ull /* for ranks that never leave */
+#define LEAVE_WAIT_NSEC 200000000ull
+#define HOLD_NSEC 1000000000ull
+
+/* ---- goodbyes ---- */
+
+void tt_leave_finish(struct tt_bootstrap *b)
+{
+    if (b->finished) return;
+    b->finished = true;
+    for (int i = 0; i < b->nbranches; i++) {
+        tt_conn_send(b->branches[i].conn, TT_FRAME_BYE, NULL, 0);
+        tt_conn_finish(b->branches[i].conn);
+        b->branches[i].conn = NULL;
+    }
+    tt_conn_finish(b->up);
+    b->up = NULL;
+    pthread_cond_broadcast(&b->changed);
+    tt_service_wake(); /* an abandoned one is freed by the tick */
+}
+
+/* A leaf that left says so; an inner rank when its children have; rank 0 then ends it for all. */
+void tt_leave_step(struct tt_bootstrap *b)
+{
+    if (!b->leaving || b->finished) return;
+    bool broken = atomic_load_explicit(&b->error, memory_order_relaxed) != 0;
+    for (int i = 0; i < b->nbranches && !broken; i++) {
+        if (b->branches[i].conn && !b->branches[i].done) return;
+    }
+    if (b->rank == 0 || !b->up || broken) {
+        tt_leave_finish(b);
+    } else if (!b->done_sent) {
+        b->done_sent = true;
+        tt_conn_send(b->up, TT_FRAME_DONE, NULL, 0);
+    }
+}
+
+void tt_leave_bye(struct tt_bootstrap *b, struct tt_conn *conn)
+{
+    struct tt_branch *branch = tt_tree_branch(b, conn);
+    if (branch) { /* a child that goes without waiting for the others */
+        branch->conn = NULL;
+        branch->done = true;
+        tt_conn_finish(conn);
+        tt_leave_step(b);
+        return;
+    }
+    b->up = NULL;
+    tt_conn_finish(conn);
+    if (b->leaving) tt_leave_finish(b);
+}
+
+/* ---- the call ---- */
+
+/* Another rank of this communicator in this process, that has not left, or that is still here. */
+static bool others_here(const struct tt_bootstrap *self, const unsigned char *secret, bool staying)
+{
+    for (struct tt_bootstrap *other = tt_service()->members; other; other = other->next) {
+        if (other == self) continue;
+        bool family = memcmp(other->secret, secret, TT_SECRET_BYTES) == 0;
+        if (family && !(staying && other->leaving)) return true;
+    }
+    return false;
+}
+
+/* After an error nobody says when the others have stopped writing here: give them a second. */
+static void hold_memory(struct tt_bootstrap *b)
+{
+    if (!b->memory || b->nranks == 1 || !atomic_load(&b->error)) return;
+    b->hold_nsec = tt_now_nsec() + HOLD_NSEC;
+}
+
+/* Those that left before are freed by the service thread when the goodbye reaches them. */
+static void await_family(const unsigned char *secret)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += (long)LEAVE_WAIT_NSEC;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    while (others_here(NULL, secret, false)) {
+        if (pthread_cond_timedwait(&tt_service()->ended, &tt_service()->lock, &until)) return;
+    }
+}
+
+/* The last rank of this process waits a moment for the others, so that in the usual end (all leave
+ * together) nothing is left when it returns; otherwise the service thread sees it through. */
+void tt_bootstrap_leave(struct tt_bootstrap *b)
+{
+    if (!b) return;
+    tt_service_lock();
+    if (b->epoch != tt_service()->epoch) { /* made before fork: its sockets are closed already */
+        tt_service_unlock();
+        b->memory = NULL; /* the parent's */
+        tt_tree_free(b);
+        return;
+    }
+    b->member = NULL;
+    b->leaving = true;
+    b->linger_nsec = tt_now_nsec() + LINGER_NSEC;
+    if (atomic_load(&b->error) || !b->cards) {
+        tt_tree_flood(b, NULL, TT_FRAME_BYE, NULL, 0);
+        tt_leave_finish(b);
+    }
+    tt_leave_step(b);
+    hold_memory(b);
+    bool last = !others_here(b, b->secret, true);
+    unsigned char secret[TT_SECRET_BYTES];
+    memcpy(secret, b->secret, sizeof(secret));
+    uint64_t deadline = tt_now_nsec() + LEAVE_WAIT_NSEC;
+    while (last && !b->finished && tt_tree_wait(b, deadline) == ncclSuccess) {
+    }
+    if (!b->finished) hold_memory(b);
+    if (b->finished && !b->hold_nsec) {
+        tt_tree_destroy(b);
+    } else {
+        b->abandoned = true;
+        tt_service_wake();
+    }
+    if (last) await_family(secret);
+    sodium_memzero(secret, sizeof(secret));
+    tt_service_unlock();
+    tt_service_settle();
+}
