@@ -1,11 +1,9 @@
-/* Birth: prepare what the record names, meet, derive what all ranks agree on, connect.
+/* Birth: prepare what the record names (prepare.c), meet, derive what all ranks agree on, connect.
  * A rank that fails after the meeting tells the others, so that nobody waits for it. */
 #include "comm/init.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/log.h"
-#include "base/mem.h"
 #include "base/param.h"
 #include "comm/fabric.h"
 #include "comm/reach.h"
@@ -13,107 +11,7 @@
 #include "transport/transport.h"
 #include "watch/watch.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#define SLICE_BYTES 65536
-#define SLICE_LEAST 4096
-#define SLICE_MOST (1 << 20)
-#define OWN_CHANNELS 2 /* one for each tree of the double tree */
-#define MACHINE_INBOX_BYTES ((size_t)1 << 30)
-
-/* ---- before the meeting ---- */
-
-static size_t slice_wish(void)
-{
-    int64_t buffer_bytes = tt_param_int("NCCL_BUFFSIZE");
-    if (!tt_param_is_set("NCCL_BUFFSIZE") || buffer_bytes == -2) return SLICE_BYTES;
-    size_t wish =
-        buffer_bytes > 0 ? (size_t)buffer_bytes / TT_SLOTS / SLICE_LEAST * SLICE_LEAST : 0;
-    size_t slice = tt_min_size(tt_max_size(wish, SLICE_LEAST), SLICE_MOST);
-    if (slice != wish) {
-        tt_warn("NCCL_BUFFSIZE is %lld bytes, accepted are %d to %d: %zu it is",
-                (long long)buffer_bytes, TT_SLOTS * SLICE_LEAST, TT_SLOTS * SLICE_MOST,
-                TT_SLOTS * slice);
-    }
-    return slice;
-}
-
-/* A limit on channels in the environment, by its name or the older one. */
-static int channels_limit(const char *name, const char *older, int fallback)
-{
-    const char *set = tt_param_is_set(name) ? name : older;
-    int64_t value = tt_param_int(set);
-    if (value >= 1 && value <= TT_MAX_CHANNELS) return (int)value;
-    int mended = value < 1 ? fallback : TT_MAX_CHANNELS;
-    if (tt_param_is_set(set) && value != -2) {
-        tt_warn("%s is %lld, which is no number from 1 to %d: %d it is", set, (long long)value,
-                TT_MAX_CHANNELS, mended);
-    }
-    return mended;
-}
-
-static int channels_most(const ncclConfig_t *config)
-{
-    int most = channels_limit("NCCL_MAX_NCHANNELS", "NCCL_MAX_NRINGS", TT_MAX_CHANNELS);
-    return most < config->maxCTAs ? most : config->maxCTAs;
-}
-
-static int channels_least(const ncclConfig_t *config)
-{
-    int least = channels_limit("NCCL_MIN_NCHANNELS", "NCCL_MIN_NRINGS", 1);
-    return least > config->minCTAs ? least : config->minCTAs;
-}
-
-static int channels_wish(const ncclConfig_t *config)
-{
-    int most = channels_most(config), least = channels_least(config);
-    int wish = least > OWN_CHANNELS ? least : OWN_CHANNELS;
-    return wish > most ? most : wish;
-}
-
-/* Room for the channels of a machine: as many as there may be (NCCL raises to the least last), and
- * slices that the control memory has room for. What is not used is never touched. */
-static void make_room(struct tt_comm *comm)
-{
-    int most = channels_most(&comm->config), least = channels_least(&comm->config);
-    struct tt_tune_env *tune = &comm->tune;
-    int n = comm->member.nranks;
-    tune->nchannels = most > least ? most : least;
-    while (tt_transport_inbox_bytes(n, tune->nchannels, tune->slice_bytes) > MACHINE_INBOX_BYTES &&
-           tune->slice_bytes > SLICE_LEAST)
-        tune->slice_bytes /= 2;
-}
-
-static ncclResult_t prepare(struct tt_birth *birth, struct tt_comm_record *record)
-{
-    struct tt_comm *comm = birth->comm;
-    uint64_t machine = 0;
-    ncclResult_t rc = tt_machine_read(birth, &machine);
-    if (rc) return rc;
-    birth->flat_channels = comm->tune.nchannels = channels_wish(&comm->config);
-    comm->tune.slice_bytes = slice_wish();
-    if (birth->machine) make_room(comm);
-    comm->inbox_bytes =
-        tt_transport_inbox_bytes(comm->member.nranks, comm->tune.nchannels, comm->tune.slice_bytes);
-    int error = tuttiHostControlAlloc(comm->inbox_bytes, &comm->inbox);
-    if (error) {
-        comm->inbox = NULL;
-        return tt_fail(ncclSystemError,
-                       "rank %d: %zu bytes of control memory for %d ranks and %d channels: error "
-                       "%d; fewer channels (NCCL_MAX_CTAS) or a smaller NCCL_BUFFSIZE need less",
-                       comm->member.rank, comm->inbox_bytes, comm->member.nranks,
-                       comm->tune.nchannels, error);
-    }
-    rc = tt_local_serve(&record->local);
-    if (rc) return rc;
-    comm->serves_range = true;
-    rc = tt_record_fill(comm, record);
-    record->machine = machine;
-    tt_fabric_fill(record);
-    tt_tune_host_load(&comm->host, &record->tune);
-    return rc;
-}
 
 /* ---- the meeting ---- */
 
@@ -250,7 +148,7 @@ static ncclResult_t birth_steps(struct tt_birth *birth)
     struct tt_agreement agreed = {0};
     uint64_t clock = tt_now_nsec();
     memset(&record, 0, sizeof(record));
-    ncclResult_t rc = prepare(birth, &record);
+    ncclResult_t rc = tt_birth_prepare(birth, &record);
     birth->alloc_sec = lap_sec(&clock);
     if (!rc) rc = meet(birth, &record);
     birth->bootstrap_sec = lap_sec(&clock);

@@ -28,6 +28,10 @@ struct tt_birth { /* one birth under way */
  * the ranks that it met were told. */
 ncclResult_t tt_birth_run(struct tt_birth *birth);
 
+/* prepare.c: inbox and record of this rank; nobody is met.
+ * Errors: ncclSystemError (memory), those of the machine file. */
+ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *record);
+
 /* machine.c: the file that NCCL_TOPO_FILE names, with a hash of it (0: none), before the meeting;
  * the plan that follows from it, or that of flat hosts, after it. Collective.
  * Errors: ncclInvalidUsage with file and line; ranks that found different plans. */
