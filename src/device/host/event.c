@@ -173,12 +173,13 @@ static int record_live(struct CUevent_st *event, struct CUstream_st *stream)
 static inline bool record_plain(struct CUevent_st *event, struct CUstream_st *stream)
 {
     host_latch_lock(&event->latch);
-    bool plain = !stream->ordered && !event->cell && !event->captured &&
-                 (event->flags & TT_EVENT_NO_TIMING) &&
-                 !atomic_load_explicit(&stream->capture, memory_order_relaxed);
+    bool plain = !event->cell && !event->captured && (event->flags & TT_EVENT_NO_TIMING) &&
+                 !atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
+                 !(stream->ordered && host_stream_conflicts(stream));
     if (plain) {
+        uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
         event->number++;
-        host_stream_end(stream, &event->place);
+        event->place = (struct host_place){stream, tail};
         event->recorded = true;
     }
     host_latch_unlock(&event->latch);
@@ -198,11 +199,12 @@ static __attribute__((noinline)) int record(struct CUevent_st *event, struct CUs
 }
 
 /* hot */
-int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
+int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *handle)
 {
-    bool plain = (uintptr_t)stream > 2 && host_stream_holds(stream) && is_event(event) &&
-                 stream->device == event->device && record_plain(event, stream);
-    return plain ? HOST_OK : record(event, stream);
+    struct CUstream_st *stream = host_stream_glance(handle);
+    bool plain =
+        stream && is_event(event) && stream->device == event->device && record_plain(event, stream);
+    return plain ? HOST_OK : record(event, handle);
 }
 
 void host_event_reached(struct CUevent_st *event, uint64_t number)

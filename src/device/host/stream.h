@@ -71,13 +71,27 @@ static inline bool host_stream_holds(const struct CUstream_st *handle) /* a crea
 {
     return !host_forked() && host_slab_holds(&tt_host.streams.places, handle, HOST_STREAM_MAGIC);
 }
+/* The stream behind a handle as far as a few looks tell: NULL also for a default stream that was
+ * never used by this thread.                                                                  hot
+ */
+static inline struct CUstream_st *host_stream_glance(struct CUstream_st *handle)
+{
+    if (__builtin_expect((uintptr_t)handle > 2, 1))
+        return host_stream_holds(handle) ? handle : NULL;
+    if (host_forked()) return NULL;
+    if ((uintptr_t)handle < 2) {
+        return atomic_load_explicit(&tt_host.streams.devices[host_thread.device].legacy,
+                                    memory_order_acquire);
+    }
+    struct CUstream_st *own = host_thread.own_streams;
+    return own && own->device == host_thread.device ? own : NULL;
+}
 /* The stream behind a handle, or NULL.                                                        hot
  */
 static inline struct CUstream_st *host_stream_find(struct CUstream_st *handle)
 {
-    if (host_forked()) return NULL;
-    if (__builtin_expect((uintptr_t)handle > 2, 1))
-        return host_slab_holds(&tt_host.streams.places, handle, HOST_STREAM_MAGIC) ? handle : NULL;
+    struct CUstream_st *stream = host_stream_glance(handle);
+    if (stream || (uintptr_t)handle > 2 || host_forked()) return stream;
     return host_stream_default(handle);
 }
 struct CUstream_st *host_legacy_stream(int device); /* NULL when never used */

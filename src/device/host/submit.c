@@ -150,12 +150,13 @@ static int end_of(struct CUstream_st *stream, struct host_place *place_out)
     return HOST_OK;
 }
 
-/* A created stream with nothing to wait for, and nothing that forbids to ask. */
+/* A stream with nothing to wait for, and nothing that forbids to ask. */
 static inline bool is_quiet(struct CUstream_st *handle)
 {
-    return (uintptr_t)handle > 2 && host_stream_holds(handle) && !handle->legacy &&
-           !atomic_load_explicit(&handle->capture, memory_order_relaxed) &&
-           !host_thread.in_host_fn && host_stream_idle(handle);
+    const struct CUstream_st *stream = host_stream_glance(handle);
+    return stream && !atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
+           !host_thread.in_host_fn && host_stream_idle(stream) &&
+           (!stream->legacy || !host_stream_conflicts(stream));
 }
 
 /* Apart from its caller, which so needs no stack. */
