@@ -65,6 +65,7 @@ static struct whereabouts find(CUdeviceptr ptr)
     } else if (tuttiHostRegistered(address, &registered)) {
         found.known = true;
         found.type = CU_MEMORYTYPE_HOST;
+        found.device = registered.device;
         found.base = registered.base;
         found.bytes = registered.bytes;
         found.id = ((uint64_t)1 << 62) | (uintptr_t)registered.base;

@@ -21,7 +21,7 @@ int tt_face_pointer(const void *ptr, struct tt_face_pointer *found)
         if (mapped.card.on_host) return cudaSuccess; /* as set above */
         *found = (struct tt_face_pointer){cudaMemoryTypeDevice, mapped.card.device, address, NULL};
     } else if (where.base == NULL && tuttiHostRegistered(ptr, &registered)) {
-        found->device = 0; /* host memory, as set above */
+        found->device = registered.device; /* host memory, as set above */
     } else if (where.base == NULL || where.kind == TT_MEMORY_CONTROL) {
         *found = (struct tt_face_pointer){cudaMemoryTypeUnregistered, cudaInvalidDeviceId, NULL,
                                           address};

@@ -129,11 +129,18 @@ cudaError_t cudaStreamGetAttribute(cudaStream_t handle, cudaLaunchAttributeID at
     return tt_face_done(rc);
 }
 
+static bool is_policy(enum cudaSynchronizationPolicy policy)
+{
+    return policy >= cudaSyncPolicyAuto && policy <= cudaSyncPolicyBlockingSync;
+}
+
 cudaError_t cudaStreamSetAttribute(cudaStream_t handle, cudaLaunchAttributeID attr,
                                    const cudaLaunchAttributeValue *value)
 {
     struct CUstream_st *stream = tt_face_stream(handle);
     if (!value || !of_streams(attr)) return tt_face_done(cudaErrorInvalidValue);
+    if (attr == cudaLaunchAttributeSynchronizationPolicy && !is_policy(value->syncPolicy))
+        return tt_face_done(cudaErrorInvalidValue);
     if (attr == cudaLaunchAttributePriority)
         return tt_face_done(tuttiHostStreamPrioritySet(stream, value->priority));
     return tt_face_done(tuttiHostStreamAttributeSet(stream, (int)attr, value));

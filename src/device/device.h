@@ -64,7 +64,7 @@ enum tt_memory_kind {
 };
 struct tt_pointer {
     enum tt_memory_kind kind;
-    int device;
+    int device; /* of pinned and managed memory: the one that was current */
     char *base; /* start and size of the live allocation that holds it; NULL when freed or none */
     size_t bytes;
 };

@@ -5,7 +5,7 @@
  * free run: so whoever frees a block reads the tags before and behind it. Tags lie outside of the
  * memory they speak of, which therefore stays sparse and cannot be broken by its users.
  *
- *     live   | 1 | 0 |  --  | flags 8 | kind 3 | slack 12 | grains 30 |
+ *     live   | 1 | 0 |  --  | flags 16 | kind 3 | slack 12 | grains 30 |
  *     free   | 0 | 1 |  --  | warm 30 | grains 30 |      (last grain: the same with warm 0)
  *
  * Warm grains of a run are those that still hold pages; taken to be the first ones of it. */
@@ -408,7 +408,7 @@ bool host_arena_find(const struct host_arena *arena, const void *ptr, struct hos
         .bytes = bytes,
         .asked = host_tag_asked(what, arena->shift),
         .kind = (unsigned)(what >> KIND_SHIFT & 7),
-        .flags = (unsigned)(what >> FLAGS_SHIFT & 0xff),
+        .flags = (unsigned)(what >> FLAGS_SHIFT & 0xffff),
         .id = atomic_load_explicit(&arena->tags[first].id, memory_order_relaxed),
     };
     return true;

@@ -76,7 +76,7 @@ void host_arena_fini(struct host_arena *arena);
 
 struct host_want {
     size_t bytes;
-    unsigned kind, flags;
+    unsigned kind, flags; /* flags: 16 bits, kept */
 };
 /* Aligned to 512, 4096 from a page on, 2 MiB from there on. False when no gap is large enough.
  * Thread-safe, as all below. */

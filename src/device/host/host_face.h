@@ -30,8 +30,9 @@ struct tt_registered {
     char *base;
     size_t bytes;
     unsigned flags;
+    int device; /* that was current */
 };
-/* 712 when it overlaps a registered range, 1 for memory of ours. */
+/* 712 when it overlaps a registered range, or for pinned memory; 1 for other memory of ours. */
 int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags);
 int tuttiHostHostUnregister(void *ptr); /* 713 when ptr is not the base of a registered range */
 /* The registered range around ptr, or false. One load when nothing is registered. */

@@ -21,6 +21,10 @@ static const size_t pool_bytes = (size_t)64 << 20;
 
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512 };
 
+/* A block's flags: what the caller gave, and above it the device that was current. */
+enum { FLAG_BITS = 4, FLAGS = (1 << FLAG_BITS) - 1 };
+_Static_assert(HOST_MAX_DEVICES << FLAG_BITS <= 1 << 16, "a block's flags hold a device");
+
 struct layout {
     size_t control, host, device; /* bytes */
     unsigned shift;
@@ -231,12 +235,13 @@ int tuttiHostFree(void *ptr)
 
 int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_out)
 {
-    struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_PINNED, .flags = flags & 0xff};
+    struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_PINNED};
     *ptr_out = NULL;
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (bytes == 0) return managed ? HOST_INVALID_VALUE : HOST_OK;
     if (!ready()) return HOST_OUT_OF_MEMORY;
     if (managed) want.kind = TT_MEMORY_MANAGED;
+    want.flags = (unsigned)host_thread.device << FLAG_BITS | (flags & FLAGS);
     host_leavers_go(&tt_host.memory.leavers, &tt_host.memory.host);
     return take(&tt_host.memory.host, &want, ptr_out);
 }
@@ -260,7 +265,7 @@ int tuttiHostHostFlags(const void *ptr, unsigned *flags)
 {
     struct host_block block;
     if (!find_pinned(ptr, &block)) return HOST_INVALID_VALUE;
-    *flags = block.flags;
+    *flags = block.flags & FLAGS;
     return HOST_OK;
 }
 
@@ -273,6 +278,7 @@ int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
         pointer_out->kind = (enum tt_memory_kind)block.kind;
         pointer_out->base = block.base;
         pointer_out->bytes = block.asked;
+        if (arena == &tt_host.memory.host) pointer_out->device = (int)(block.flags >> FLAG_BITS);
     }
     return HOST_OK;
 }

@@ -51,20 +51,26 @@ static bool is_mapped(char *base, size_t bytes)
     return msync(base - into, bytes + into, MS_ASYNC) == 0;
 }
 
+static bool is_pinned(const void *ptr)
+{
+    struct tt_pointer where;
+    return !tuttiHostPointer(ptr, &where) && where.base && where.kind == TT_MEMORY_PINNED;
+}
+
 int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags)
 {
     const struct tt_range *range = tuttiHostRange();
     char *base = ptr;
     if (!ptr || bytes == 0 || (uintptr_t)ptr + bytes < (uintptr_t)ptr) return HOST_INVALID_VALUE;
     if (range && base + bytes > range->base && base < range->base + range->bytes)
-        return HOST_INVALID_VALUE;
+        return is_pinned(ptr) ? HOST_ALREADY_REGISTERED : HOST_INVALID_VALUE;
     if (!is_mapped(base, bytes)) return HOST_INVALID_VALUE;
     pthread_rwlock_wrlock(&tt_host.registrations.lock);
     size_t at = first_behind(base);
     bool overlaps =
         at < tt_host.registrations.count && tt_host.registrations.ranges[at].base < base + bytes;
     int rc = overlaps ? HOST_ALREADY_REGISTERED
-                      : insert(at, &(struct tt_registered){base, bytes, flags});
+                      : insert(at, &(struct tt_registered){base, bytes, flags, host_thread.device});
     pthread_rwlock_unlock(&tt_host.registrations.lock);
     return rc;
 }
