@@ -40,6 +40,7 @@ struct host_opened {
     size_t map_bytes;
     char *base;
     unsigned count;
+    int device;             /* that was current when it was opened */
     struct host_ends *ends; /* owned; closed, but work may still use it */
     bool pooled;            /* a pool's: no matter of cudaIpcCloseMemHandle */
 };
@@ -188,6 +189,7 @@ static void unmap_closed(void)
 /* Lock held. */
 static void list_memory(struct host_opened *opened)
 {
+    opened->device = tuttiHostGetDevice();
     opened->next = tt_host.sharing.memory;
     tt_host.sharing.memory = opened;
     atomic_fetch_add_explicit(&tt_host.sharing.nmemory, 1, memory_order_release);
@@ -261,7 +263,7 @@ bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
          opened = opened->next) {
         found = (size_t)((const char *)ptr - opened->base) < opened->token.bytes;
         if (found) {
-            *pointer_out = (struct tt_pointer){TT_MEMORY_DEVICE, tuttiHostGetDevice(), opened->base,
+            *pointer_out = (struct tt_pointer){TT_MEMORY_DEVICE, opened->device, opened->base,
                                                opened->token.bytes};
         }
     }
