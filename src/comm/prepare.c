@@ -76,6 +76,16 @@ static void make_room(struct tt_comm *comm)
         tune->slice_bytes /= 2;
 }
 
+/* Who shares its parent's resources has no more channels than that (spec topology, section 8.3). */
+static void stay_within_parent(struct tt_birth *birth)
+{
+    struct tt_comm *comm = birth->comm;
+    if (!comm->family_head) return;
+    int most = comm->parent->topo.nchannels;
+    if (birth->flat_channels > most) birth->flat_channels = most;
+    if (comm->tune.nchannels > most) comm->tune.nchannels = most;
+}
+
 ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *record)
 {
     struct tt_comm *comm = birth->comm;
@@ -85,6 +95,7 @@ ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *rec
     birth->flat_channels = comm->tune.nchannels = channels_wish(&comm->config);
     comm->tune.slice_bytes = slice_wish();
     if (birth->machine) make_room(comm);
+    stay_within_parent(birth);
     comm->inbox_bytes =
         tt_transport_inbox_bytes(comm->member.nranks, comm->tune.nchannels, comm->tune.slice_bytes);
     int error = tuttiHostControlAlloc(comm->inbox_bytes, &comm->inbox);

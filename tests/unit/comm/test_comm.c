@@ -215,6 +215,31 @@ static void body_family(struct team_seat *seat)
     tt_comm_free(grandchild);
 }
 
+/* Who shares has no more channels than its parent, whatever it wants; others have their own. */
+static void body_channels(struct team_seat *seat)
+{
+    struct tt_comm *comm;
+    if (make(seat, seat->rank, &comm)) return;
+    for (int share = 0; share < 2 && !seat->report->rc; share++) {
+        struct tt_comm *child = NULL;
+        comm->config.splitShare = share;
+        seat->report->rc = child_of(comm, "ncclCommSplit", &child);
+        if (seat->report->rc) break;
+        child->config.minCTAs = 8;
+        seat->report->rc = tt_comm_split(comm, 0, seat->rank, child);
+        seat->report->wrong += child->topo.nchannels != (share ? comm->topo.nchannels : 8);
+        tt_comm_free(child);
+    }
+    seat->report->wrong += comm->topo.nchannels >= 8;
+    tt_comm_free(comm);
+}
+
+static void channels_of_families(void **state)
+{
+    (void)state;
+    run(3, body_channels, ncclSuccess, NULL);
+}
+
 static void families(void **state)
 {
     (void)state;
@@ -310,10 +335,15 @@ static void nothing_is_left(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_left),  cmocka_unit_test(births),
-        cmocka_unit_test(one_device_twice), cmocka_unit_test(splits),
-        cmocka_unit_test(families),         cmocka_unit_test(shrinks),
-        cmocka_unit_test(aborts),           cmocka_unit_test(revokes),
+        cmocka_unit_test(nothing_is_left),
+        cmocka_unit_test(births),
+        cmocka_unit_test(one_device_twice),
+        cmocka_unit_test(splits),
+        cmocka_unit_test(channels_of_families),
+        cmocka_unit_test(families),
+        cmocka_unit_test(shrinks),
+        cmocka_unit_test(aborts),
+        cmocka_unit_test(revokes),
         cmocka_unit_test(bad_handles),
     };
     if (argc > 1 && !strcmp(argv[1], "processes")) form = TEAM_PROCESSES;
