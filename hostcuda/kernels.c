@@ -171,7 +171,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
     attributes->numRegs = 32;
     attributes->ptxVersion = 90;
     attributes->binaryVersion = 90;
-    attributes->maxDynamicSharedSizeBytes = SHARED_OPTIN;
+    attributes->maxDynamicSharedSizeBytes = (int)tuttiHostKernelShared(kernel);
     attributes->preferredShmemCarveout = -1;
     return cudaSuccess;
 }
@@ -183,7 +183,7 @@ cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, 
     bool known = attr >= cudaFuncAttributeMaxDynamicSharedMemorySize && attr < cudaFuncAttributeMax;
     if (!rc && !known) rc = cudaErrorInvalidValue;
     if (!rc && attr == cudaFuncAttributeMaxDynamicSharedMemorySize &&
-        (value < 0 || value > SHARED_OPTIN))
+        (value < 0 || tuttiHostKernelSharedSet(func, (size_t)value)))
         rc = cudaErrorInvalidValue;
     if (!rc && attr == cudaFuncAttributePreferredSharedMemoryCarveout &&
         (value < -1 || value > 100))

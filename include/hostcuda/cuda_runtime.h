@@ -13,6 +13,7 @@
 #ifdef __cplusplus
 #include "hostcuda/overloads.h"
 #include "hostcuda/overloads_graph.h"
+#include "hostcuda/overloads_occupancy.h"
 #endif
 
 #endif

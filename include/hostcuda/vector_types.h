@@ -215,4 +215,6 @@ struct dim3 {
 };
 typedef struct dim3 dim3;
 
+#include "hostcuda/vectors_aligned.h"
+
 #endif

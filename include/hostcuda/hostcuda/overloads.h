@@ -66,6 +66,13 @@ inline cudaError_t cudaMallocAsync(T **ptr, size_t len, cudaMemPool_t pool, cuda
     return ::cudaMallocFromPoolAsync(reinterpret_cast<void **>(ptr), len, pool, stream);
 }
 
+template <class T>
+inline cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, T *ptr, size_t len = 0,
+                                            unsigned int flags = cudaMemAttachSingle)
+{
+    return ::cudaStreamAttachMemAsync(stream, static_cast<void *>(ptr), len, flags);
+}
+
 /* ---- symbols: a variable stands for its address ---- */
 template <class T>
 inline cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *src, size_t len,
@@ -195,29 +202,6 @@ cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, T *func, int
 {
     return ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks, reinterpret_cast<const void *>(func), block_size, shared_bytes, flags);
-}
-
-/* The largest block that the function takes, and a grid that fills the device with it. */
-template <class T>
-inline cudaError_t cudaOccupancyMaxPotentialBlockSize(int *grid_size, int *block_size, T func,
-                                                      size_t shared_bytes = 0, int limit = 0)
-{
-    struct cudaFuncAttributes attributes;
-    int device = 0, sms = 0, blocks = 0;
-    const void *address = reinterpret_cast<const void *>(func);
-    cudaError_t rc = ::cudaFuncGetAttributes(&attributes, address);
-    if (rc == cudaSuccess) rc = ::cudaGetDevice(&device);
-    if (rc == cudaSuccess)
-        rc = ::cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device);
-    if (rc != cudaSuccess) return rc;
-    int size = attributes.maxThreadsPerBlock;
-    if (limit > 0 && limit < size) size = limit;
-    rc = ::cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&blocks, address, size,
-                                                                  shared_bytes, 0);
-    if (rc != cudaSuccess) return rc;
-    *block_size = size;
-    *grid_size = blocks * sms;
-    return cudaSuccess;
 }
 
 #endif

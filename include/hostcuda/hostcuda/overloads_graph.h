@@ -1,11 +1,43 @@
-/* C++ forms of the graph calls about variables of the device: a variable stands for its address.
- * Part of cuda_runtime.h. */
+/* C++ forms of batches of copies and of graph calls: objects are deleted by their type, a variable
+ * of the device stands for its address. Part of cuda_runtime.h. */
 #ifndef TUTTI_HOSTCUDA_OVERLOADS_GRAPH_H_
 #define TUTTI_HOSTCUDA_OVERLOADS_GRAPH_H_
 
 #include "../cuda_runtime_api.h"
 
 #ifdef __cplusplus
+
+/* An object of the program that graphs keep: deleted with the last reference. */
+template <class T>
+inline cudaError_t cudaUserObjectCreate(cudaUserObject_t *object, T *kept, unsigned int count,
+                                        unsigned int flags)
+{
+    return ::cudaUserObjectCreate(
+        object, kept, [](void *last) { delete static_cast<T *>(last); }, count, flags);
+}
+
+#if CUDART_VERSION >= 13000
+template <class T, class U>
+inline cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const *srcs, const size_t *lens,
+                                        size_t count, struct cudaMemcpyAttributes *attrs,
+                                        size_t *attr_starts, size_t nattrs, cudaStream_t stream)
+{
+    return ::cudaMemcpyBatchAsync(reinterpret_cast<void *const *>(dsts),
+                                  reinterpret_cast<const void *const *>(srcs), lens, count, attrs,
+                                  attr_starts, nattrs, stream);
+}
+
+template <class T, class U>
+inline cudaError_t cudaMemcpyBatchAsync(T *const *dsts, U *const *srcs, const size_t *lens,
+                                        size_t count, struct cudaMemcpyAttributes attr,
+                                        cudaStream_t stream)
+{
+    size_t start = 0;
+    return ::cudaMemcpyBatchAsync(reinterpret_cast<void *const *>(dsts),
+                                  reinterpret_cast<const void *const *>(srcs), lens, count, &attr,
+                                  &start, 1, stream);
+}
+#endif
 
 template <class T>
 inline cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t *node, cudaGraph_t graph,

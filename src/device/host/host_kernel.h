@@ -27,6 +27,10 @@ bool tuttiHostVariable(const void *shadow, size_t *bytes);
 const struct tt_kernel *tuttiHostKernelFind(const void *function);
 const char *tuttiHostKernelName(const struct tt_kernel *kernel);
 const void *tuttiHostKernelFunction(const struct tt_kernel *kernel);
+/* Dynamic shared memory that a launch may ask for: 48 KiB unless the program wants more. Set: 1 for
+ * more than a block can have, 98 for what is no kernel. */
+size_t tuttiHostKernelShared(const struct tt_kernel *kernel);
+int tuttiHostKernelSharedSet(const void *function, size_t bytes);
 
 struct tt_launch {
     const void *function; /* stub or handle */
@@ -35,10 +39,11 @@ struct tt_launch {
     void **args; /* addresses of the arguments, read during the call */
 };
 /* An item that runs the kernel's host implementation over the grid. Errors: 9 (grid or block), 98
- * (not registered, or without implementation: said once per kernel), 2. */
+ * (not registered, or without implementation: said once per kernel), 1 (shared memory), 2. */
 int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_out);
 /* The item's launch, arguments as the item keeps them; false for other items. */
 bool tuttiHostKernelOf(const struct tt_item *item, struct tt_launch *launch_out);
+/* The same put on a stream, which must be of the current device: 400. */
 int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch);
 
 #pragma GCC visibility pop

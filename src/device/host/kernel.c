@@ -5,6 +5,7 @@
 #include "host_face.h"
 #include "host_kernel.h"
 #include "state.h"
+#include "stream.h"
 #include "tutti.h"
 
 #include "base/arch/arch.h"
@@ -17,6 +18,8 @@ enum {
     HOST_INVALID_CONFIGURATION = 9,
     HOST_INVALID_FUNCTION = 98,
     SLICE_TICKS = 150000, /* about 50 us */
+    SHARED_UNASKED = 49152,
+    SHARED_MOST = 101376,
 };
 
 struct host_implementation { /* what tuttiRegisterKernel() was given */
@@ -34,6 +37,7 @@ struct tt_kernel {
     const void *module, *function;
     char *name; /* owned */
     _Atomic bool told;
+    _Atomic size_t shared_most; /* dynamic bytes of a launch; the program may raise it */
 };
 
 struct host_variable {
@@ -143,6 +147,7 @@ void tuttiHostKernelAdd(void *module, const void *function, const char *name)
     kernel->module = module;
     kernel->function = function;
     kernel->name = strdup(name ? name : "?");
+    atomic_store(&kernel->shared_most, SHARED_UNASKED);
     pthread_mutex_lock(&tt_host.kernels.lock);
     kernel->next = tt_host.kernels.kernels;
     tt_host.kernels.kernels = kernel;
@@ -235,6 +240,21 @@ const struct tt_kernel *tuttiHostKernelFind(const void *function)
 const char *tuttiHostKernelName(const struct tt_kernel *kernel)
 {
     return kernel->name;
+}
+
+size_t tuttiHostKernelShared(const struct tt_kernel *kernel)
+{
+    return atomic_load_explicit(&kernel->shared_most, memory_order_relaxed);
+}
+
+int tuttiHostKernelSharedSet(const void *function, size_t bytes)
+{
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    struct tt_kernel *kernel = function ? find_kernel(function) : NULL;
+    if (kernel && bytes <= SHARED_MOST) atomic_store(&kernel->shared_most, bytes);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    if (!kernel) return HOST_INVALID_FUNCTION;
+    return bytes <= SHARED_MOST ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 const void *tuttiHostKernelFunction(const struct tt_kernel *kernel)
@@ -350,7 +370,7 @@ static bool fits(const struct tt_launch *launch)
     bool some = grid[0] && grid[1] && grid[2] && block[0] && block[1] && block[2];
     return some && grid[0] <= 2147483647U && grid[1] <= 65535 && grid[2] <= 65535 &&
            block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&
-           (uint64_t)block[0] * block[1] * block[2] <= 1024 && launch->shared_bytes <= 232448;
+           (uint64_t)block[0] * block[1] * block[2] <= 1024;
 }
 
 /* Name what cannot run, once. Lock not held. */
@@ -411,6 +431,8 @@ int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_ou
         launch->function ? find_implementation(kernel, launch->function) : NULL;
     pthread_mutex_unlock(&tt_host.kernels.lock);
     if (!one) return refuse(launch->function, kernel);
+    size_t shared_most = kernel ? tuttiHostKernelShared(kernel) : SHARED_MOST;
+    if (launch->shared_bytes > shared_most) return HOST_INVALID_VALUE;
     if (one->nargs && !launch->args) return HOST_INVALID_VALUE;
     struct kernel_item *item = make_item(one, launch);
     if (!item) return HOST_OUT_OF_MEMORY;
@@ -422,6 +444,8 @@ int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_ou
 int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch)
 {
     struct tt_item *item = NULL;
+    const struct CUstream_st *found = host_stream_find(stream);
+    if (!found || found->device != host_thread.device) return host_bad_handle();
     int rc = tuttiHostKernelItem(launch, &item);
     if (rc) return rc;
     rc = tuttiHostSubmit(stream, item, true);

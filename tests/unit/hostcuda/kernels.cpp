@@ -80,6 +80,7 @@ static void without_implementation()
 static void with_implementation()
 {
     float *x = nullptr, back[1000];
+    struct cudaFuncAttributes attributes;
     cudaStream_t stream = nullptr;
     HOLDS(tuttiRegisterKernel(scale, scale_host) == 0);
     for (float &value : back) {
@@ -102,6 +103,17 @@ static void with_implementation()
     HOLDS(x[9] == 3 && x[10] == 6);
     config.blockDim = dim3(2048);
     ANSWERS(cudaErrorInvalidConfiguration, cudaLaunchKernelEx(&config, scale, x, 0.5f, 10));
+    config.blockDim = dim3(64);
+    config.dynamicSmemBytes = 65536; // above 48 KiB only when asked for
+    ANSWERS(cudaErrorInvalidValue, cudaLaunchKernelEx(&config, scale, x, 0.5f, 10));
+    WORKS(cudaFuncSetAttribute(scale, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536));
+    WORKS(cudaFuncGetAttributes(&attributes, scale));
+    HOLDS(attributes.maxDynamicSharedSizeBytes == 65536);
+    WORKS(cudaLaunchKernelEx(&config, scale, x, 0.5f, 10));
+    WORKS(cudaSetDevice(1)); // not the stream's
+    ANSWERS(cudaErrorInvalidResourceHandle, cudaLaunchKernelEx(&config, scale, x, 0.5f, 10));
+    WORKS(cudaSetDevice(0));
+    WORKS(cudaStreamSynchronize(stream));
     WORKS(cudaFree(x));
     WORKS(cudaStreamDestroy(stream));
 }
@@ -169,6 +181,32 @@ static void variables()
     ANSWERS(cudaErrorInvalidValue, cudaMemcpyToSymbol(table, values, 16, 4));
 }
 
+// Forms that only C++ has.
+static void by_type()
+{
+    struct counted {
+        int *ends;
+        ~counted() { ++*ends; }
+    };
+    int grid = 0, block = 0, ends = 0, asked = 0;
+    cudaUserObject_t object = nullptr;
+    auto per_thread = [&asked](int size) {
+        asked++;
+        return static_cast<size_t>(size) * 128; // 96 KiB: room for 768 threads at a time
+    };
+    WORKS(cudaOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, scale, 0, 300));
+    HOLDS(block % 32 == 0 || block == 300);
+    HOLDS(grid > 0 && block > 128 && block <= 300);
+    WORKS(cudaOccupancyMaxPotentialBlockSizeVariableSMem(&grid, &block, scale, per_thread));
+    HOLDS(asked > 1 && grid > 0 && block > 0 && block * 128 <= 101376);
+    HOLDS(cudaOccupancyMaxPotentialBlockSize(nullptr, &block, scale) == cudaErrorInvalidValue);
+    WORKS(cudaUserObjectCreate(&object, new counted{&ends}, 1, cudaUserObjectNoDestructorSync));
+    WORKS(cudaUserObjectRelease(object, 1));
+    HOLDS(ends == 1);
+    double4_32a wide = make_double4_32a(1, 2, 3, 4);
+    HOLDS(alignof(double4_32a) == 32 && alignof(long4_16a) == 16 && wide.w == 4);
+}
+
 int main()
 {
     static int wrapper[6];
@@ -186,6 +224,7 @@ int main()
     with_implementation();
     in_graphs();
     variables();
+    by_type();
     __cudaUnregisterFatBinary(module);
     ANSWERS(cudaErrorInvalidDeviceFunction,
             cudaLaunchKernel(reinterpret_cast<const void *>(named), dim3(1), dim3(1), nullptr, 0,
