@@ -283,7 +283,7 @@ int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *de
     *node_out = made;
     if (node->kind != TT_NODE_GRAPH) return HOST_OK;
     rc = embed(made, node->graph);
-    if (rc) tuttiHostNodeDestroy(made);
+    if (rc) host_node_remove(made);
     return rc;
 }
 

@@ -51,6 +51,8 @@ bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const 
 struct CUgraph_st *host_graph_make(void);
 void host_graph_free(struct CUgraph_st *graph);
 void host_node_free(struct CUgraphNode_st *node);
+/* Take the node and its edges out of its graph. */
+void host_node_remove(struct CUgraphNode_st *node);
 /* New node behind deps; share is counted up. NULL when out of memory. */
 struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNode_st *const *deps,
                                       size_t ndeps, const struct host_op *op,

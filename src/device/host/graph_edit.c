@@ -44,6 +44,16 @@ int tuttiHostNodeSet(struct CUgraphNode_st *node, const struct tt_node *params)
     return HOST_OK;
 }
 
+/* Memory whose life the graph's order decides: nothing of such a graph may go. */
+static bool has_memory(const struct CUgraph_st *graph)
+{
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        enum tt_node_kind kind = graph->nodes[i]->kind;
+        if (kind == TT_NODE_ALLOC || kind == TT_NODE_FREE) return true;
+    }
+    return false;
+}
+
 /* ---- edges ---- */
 
 int tuttiHostNodeBefore(struct CUgraphNode_st *node, struct CUgraphNode_st **list, size_t *count)
@@ -93,12 +103,12 @@ int tuttiHostGraphRemoveEdge(struct CUgraph_st *graph, struct CUgraphNode_st *fr
 {
     struct CUgraphNode_st *both[] = {from, to};
     if (!host_graph_holds(graph) || !host_nodes_of(graph, both, 2)) return HOST_INVALID_VALUE;
+    if (has_memory(graph)) return HOST_INVALID_VALUE;
     return drop_dep(to, from) ? HOST_OK : HOST_INVALID_VALUE;
 }
 
-int tuttiHostNodeDestroy(struct CUgraphNode_st *node)
+void host_node_remove(struct CUgraphNode_st *node)
 {
-    if (!host_node_holds(node) || node->graph->capturing) return HOST_INVALID_VALUE;
     struct CUgraph_st *graph = node->graph;
     for (size_t i = 0; i < graph->nnodes; i++) {
         drop_dep(graph->nodes[i], node);
@@ -109,6 +119,13 @@ int tuttiHostNodeDestroy(struct CUgraphNode_st *node)
         graph->nodes[i]->index = i;
     }
     host_node_free(node);
+}
+
+int tuttiHostNodeDestroy(struct CUgraphNode_st *node)
+{
+    if (!host_node_holds(node) || node->graph->capturing || has_memory(node->graph))
+        return HOST_INVALID_VALUE;
+    host_node_remove(node);
     return HOST_OK;
 }
 

@@ -166,6 +166,12 @@ static void memory(void)
     HOLDS(got.poolProps.allocType == cudaMemAllocationTypePinned);
     WORKS(cudaGraphMemFreeNodeGetParams(freeing, &ptr));
     HOLDS(ptr == params.dptr);
+    ANSWERS(cudaErrorInvalidValue, cudaGraphDestroyNode(freeing)); /* nothing may go here */
+#if CUDART_VERSION >= 13000
+    ANSWERS(cudaErrorInvalidValue, cudaGraphRemoveDependencies(graph, &alloc, &freeing, NULL, 1));
+#else
+    ANSWERS(cudaErrorInvalidValue, cudaGraphRemoveDependencies(graph, &alloc, &freeing, 1));
+#endif
     ANSWERS(cudaErrorInvalidValue, cudaGraphMemAllocNodeGetParams(freeing, &got));
     ANSWERS(cudaErrorInvalidValue, cudaGraphMemFreeNodeGetParams(alloc, &ptr));
     ANSWERS(cudaErrorInvalidValue, cudaGraphMemFreeNodeGetParams(freeing, NULL));
