@@ -11,6 +11,9 @@
 #include "device_launch_parameters.h"
 
 #ifdef __cplusplus
+#ifdef __CUDA__
+#include "hostcuda/compiled.h"
+#endif
 #include "hostcuda/overloads.h"
 #include "hostcuda/overloads_graph.h"
 #include "hostcuda/overloads_occupancy.h"

@@ -14,7 +14,7 @@ nvcc)
     major=$(awk '$2 == "CUDART_VERSION" {print int($3 / 1000)}' "$cuda/include/cuda_runtime_api.h")
     [ "$major" = 13 ] || { echo "skipped: nvcc of version $major"; exit 77; }
     build() { "$cuda/bin/nvcc" -cudart shared -std=c++17 -Xcompiler -fPIC -Wno-deprecated-gpu-targets "$@"; }
-    into_module='-shared' rpath="-Xlinker -rpath,$runtime:$host" ;;
+    into_module='-shared' rpath="-Xlinker -rpath,$runtime:$host" given= ;;
 clang)
     command -v clang++ > /dev/null || { echo "skipped: no clang++"; exit 77; }
     echo "no device code" > "$folder/none.fatbin"
@@ -22,7 +22,7 @@ clang)
     build() { clang++ -x cuda --cuda-host-only --cuda-path="$folder" -nocudainc -nocudalib -std=c++17 -fPIC \
         -Xclang -target-sdk-version=11.5 -Xclang -fcuda-include-gpubinary -Xclang "$folder/none.fatbin" \
         -I"$root/include/hostcuda" "$@"; }
-    into_module='-shared' rpath="-Wl,-rpath,$runtime:$host" ;;
+    into_module='-shared' rpath="-Wl,-rpath,$runtime:$host" given='-include cuda_runtime.h' ;; # as nvcc does by itself
 esac
 here=$(dirname "$0")
 link="-L$runtime -L$host -lcudart -ltutti-host $rpath"
@@ -34,5 +34,8 @@ c++ "$folder/module.o" $into_module -o "$folder/module.so" -L"$runtime" -L"$host
 c++ "$folder/main.o" "$folder/part.o" -o "$folder/main" -L"$runtime" -L"$host" -lcudart -ltutti-host -ldl \
     "-Wl,-rpath,$runtime:$host"
 c++ "$folder/saxpy.o" -o "$folder/saxpy" -L"$runtime" -L"$host" -lcudart -ltutti-host "-Wl,-rpath,$runtime:$host"
+build $given -c "$here/bare.cu" -o "$folder/bare.o"
+c++ "$folder/bare.o" -o "$folder/bare" -L"$runtime" -L"$host" -lcudart -ltutti-host "-Wl,-rpath,$runtime:$host"
+"$folder/bare"
 "$folder/main" "$folder/module.so"
 "$folder/saxpy"

@@ -1,0 +1,66 @@
+/* What a CUDA compiler gives every program without being asked: C's usual headers, and min and max
+ * of two numbers. Plain compilers give neither, with NVIDIA's headers and with these. */
+#ifndef TUTTI_HOSTCUDA_COMPILED_H_
+#define TUTTI_HOSTCUDA_COMPILED_H_
+
+#include "../host_defines.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#ifdef __cplusplus
+
+/* No templates: those of std, which programs bring in by `using namespace std`, must lose. */
+#define TUTTI_MIN_MAX(Result, A, B)                                                                \
+    static inline __host__ __device__ Result min(A a, B b)                                         \
+    {                                                                                              \
+        return (Result)a < (Result)b ? (Result)a : (Result)b;                                      \
+    }                                                                                              \
+    static inline __host__ __device__ Result max(A a, B b)                                         \
+    {                                                                                              \
+        return (Result)a < (Result)b ? (Result)b : (Result)a;                                      \
+    }
+TUTTI_MIN_MAX(int, int, int)
+TUTTI_MIN_MAX(unsigned, unsigned, unsigned)
+TUTTI_MIN_MAX(unsigned, int, unsigned)
+TUTTI_MIN_MAX(unsigned, unsigned, int)
+TUTTI_MIN_MAX(long, long, long)
+TUTTI_MIN_MAX(unsigned long, unsigned long, unsigned long)
+TUTTI_MIN_MAX(unsigned long, long, unsigned long)
+TUTTI_MIN_MAX(unsigned long, unsigned long, long)
+TUTTI_MIN_MAX(long long, long long, long long)
+TUTTI_MIN_MAX(unsigned long long, unsigned long long, unsigned long long)
+TUTTI_MIN_MAX(unsigned long long, long long, unsigned long long)
+TUTTI_MIN_MAX(unsigned long long, unsigned long long, long long)
+#undef TUTTI_MIN_MAX
+
+/* A NaN gives way to the number. */
+#define TUTTI_MIN_MAX(Result, A, B)                                                                \
+    static inline __host__ __device__ Result min(A a, B b)                                         \
+    {                                                                                              \
+        return fmin((Result)a, (Result)b);                                                         \
+    }                                                                                              \
+    static inline __host__ __device__ Result max(A a, B b)                                         \
+    {                                                                                              \
+        return fmax((Result)a, (Result)b);                                                         \
+    }
+TUTTI_MIN_MAX(double, double, double)
+TUTTI_MIN_MAX(double, float, double)
+TUTTI_MIN_MAX(double, double, float)
+#undef TUTTI_MIN_MAX
+
+static inline __host__ __device__ float min(float a, float b)
+{
+    return fminf(a, b);
+}
+
+static inline __host__ __device__ float max(float a, float b)
+{
+    return fmaxf(a, b);
+}
+
+#endif
+
+#endif
