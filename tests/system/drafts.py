@@ -136,6 +136,14 @@ for channel, way, dev in edges:
     assert int(dev) == wanted, f"channel {channel} [{way}] opens device {dev}, its graph says {wanted}"
 print(f"two rails: {len(edges)} edges at the NICs of their channels")
 
+# ---- messages leave by the peer's rail where NCCL_CROSS_NIC demands it, the only way that this plugin lets them arrive
+logs = good(rails, 4, 2, *quick, 1, NCCL_NET_PLUGIN=TESTNET, TESTNET_DEVICES="2", NCCL_CROSS_NIC="0",
+            TESTNET_PATHS="/sys/ff00:1c:00.0,/sys/ff00:0c:00.0")
+edges = set(re.findall(r"Channel \d+/1 : (\d)\[\d\] -> (\d)\[\d\] \[send\] via NET/TestNet/(\d)", logs))
+wanted = {(str(a), str(b), str(1 - b % 2)) for a in range(4) for b in range(4) if a // 2 != b // 2}
+assert edges == wanted, f"messages: {sorted(edges)}, wanted {sorted(wanted)}"
+print("messages: by the rails of their peers")
+
 # ---- hosts with files of their own
 other = write("other.xml", open(rails).read().replace('sm="80"', 'sm="70"').replace("32.0 GT/s", "8.0 GT/s"))
 choose = f"test $RANK -lt 2 && export NCCL_TOPO_FILE={rails} || export NCCL_TOPO_FILE={other};"

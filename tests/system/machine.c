@@ -1,6 +1,7 @@
 /* One rank of a communicator over several hosts of one machine file: rank r is device r % GPUS of
  * host r / GPUS. Sums up once, and tells when a value is wrong; then calls of several sizes, for
- * the log. Further arguments: the config's minCTAs and maxCTAs (0: undefined), then no more calls.
+ * the log. Further arguments: the config's minCTAs and maxCTAs (0: undefined), then no more calls
+ * but, with a third one, a message to each rank.
  */
 #include <cuda_runtime.h>
 #include <nccl.h>
@@ -21,6 +22,17 @@ static int call_all(float *values, size_t bytes, int nranks, ncclComm_t comm)
     rc = rc ? rc : (int)ncclReduce(all, own, bytes, ncclInt8, ncclMax, 0, comm, NULL);
     rc = rc ? rc : (int)ncclReduceScatter(all, own, part, ncclInt8, ncclMax, comm, NULL);
     return rc ? rc : (int)ncclAllGather(all, own, part, ncclInt8, comm, NULL);
+}
+
+static int tell_each(float *values, int nranks, ncclComm_t comm)
+{
+    int rc = (int)ncclGroupStart();
+    for (int peer = 0; peer < nranks && !rc; peer++) {
+        rc = (int)ncclSend(values, 1, ncclFloat, peer, comm, NULL);
+        rc = rc ? rc : (int)ncclRecv(values + COUNT + peer, 1, ncclFloat, peer, comm, NULL);
+    }
+    int end = (int)ncclGroupEnd();
+    return rc ? rc : end;
 }
 
 static int argument(int argc, char **argv, int at)
@@ -60,6 +72,7 @@ int main(int argc, char **argv)
     rc = rc ? rc : (int)cudaMemcpy(plain, values, COUNT * sizeof(float), cudaMemcpyDeviceToHost);
     for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]) && argc < 3 && !rc; k++)
         rc = call_all(values, sizes[k], nranks, comm);
+    if (argc > 4) rc = rc ? rc : tell_each(values, nranks, comm);
     rc = rc ? rc : (int)cudaStreamSynchronize(NULL);
     for (int i = 0; i < COUNT && !rc; i++)
         wrong += plain[i] != (float)(nranks * (i % 1000) + nranks * (nranks - 1) / 2);
