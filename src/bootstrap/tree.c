@@ -16,6 +16,7 @@
 #include <time.h>
 
 #define REASON_NSEC 1000000000ull
+#define CHILD_REASON_NSEC 50000000ull
 #define WAIT_SLICE_NSEC 4000000ull
 
 /* ---- connections ---- */
@@ -69,13 +70,17 @@ static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char 
     }
 }
 
-/* A parent that fails may close a connection that it has not looked at yet. Then its reason comes
- * another way, by the root or the parent communicator, and is the one to tell. */
+/* During init a rank that fails may close a connection that it has not looked at yet, and a child
+ * that learned of another's failure may leave before this rank has heard of it. Then the reason
+ * comes another way, by the root or the parent communicator, and is the one to tell. */
 static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
 {
-    if (conn->server || b->cards || conn->got_count > 0 || conn->starved) return false;
-    snprintf(b->orphan_why, sizeof(b->orphan_why), "%s", why);
-    b->orphan_nsec = tt_now_nsec() + REASON_NSEC;
+    const bool spoke = !conn->server && conn->got_count > 0;
+    if (b->cards || spoke || conn->starved) return false;
+    if (b->lost_nsec) return true; /* the first one is blamed */
+    snprintf(b->lost_why, sizeof(b->lost_why), "%s", why);
+    b->lost_peer = conn->peer;
+    b->lost_nsec = tt_now_nsec() + (conn->server ? CHILD_REASON_NSEC : REASON_NSEC);
     return true;
 }
 
@@ -251,11 +256,11 @@ bool tt_tree_tick(uint64_t now_nsec)
             tt_tree_destroy(b);
             continue;
         }
-        if (b->orphan_nsec && now_nsec >= b->orphan_nsec) {
-            b->orphan_nsec = 0;
-            tt_failure_lost(b, b->parent, b->orphan_why);
+        if (b->lost_nsec && now_nsec >= b->lost_nsec) {
+            b->lost_nsec = 0;
+            tt_failure_lost(b, b->lost_peer, b->lost_why);
         }
-        pending |= b->orphan_nsec != 0;
+        pending |= b->lost_nsec != 0;
         pending |= b->leaving | tt_late_tick(b, now_nsec);
     }
     return pending;

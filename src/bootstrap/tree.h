@@ -106,8 +106,9 @@ struct tt_bootstrap {
     struct tt_bootstrap *elder; /* borrowed: during the birth of a child, its parent */
     const int *elder_ranks;     /* borrowed: this one's ranks there */
     int error_rank;             /* whom the first error is about */
-    uint64_t orphan_nsec;       /* the parent hung up before it said anything: blame it then */
-    char orphan_why[64];
+    uint64_t lost_nsec;         /* a neighbour hung up and nobody said why: blame it then */
+    int lost_peer;
+    char lost_why[64];
     struct tt_place place;
     pthread_cond_t changed;
     struct tt_exchange exchange;

@@ -93,7 +93,7 @@ static ncclResult_t await_slot(struct net_edge *edge, uint64_t emptied)
     atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
     tt_net_drive(edge);
     if (has_full_slot(edge, emptied)) return ncclSuccess;
-    int error = atomic_load_explicit(&edge->error, memory_order_relaxed);
+    int error = atomic_load_explicit(&edge->error, memory_order_acquire);
     return error ? (ncclResult_t)error : ncclInProgress;
 }
 

@@ -1,5 +1,6 @@
 /* Network edges, mover's side: slots are handed to the network step by step, by whichever thread
  * comes along (the proxy, or an executor that waits); one at a time, the others go away at once. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
@@ -15,7 +16,18 @@
 
 #define ACCEPT_PATIENCE_NSEC 2000000000ull /* packets of the proof may be sent again and again */
 #define DATA_PATIENCE_NSEC 10000000000ull
-enum { LOCK_TRIES = 1000, FEW_EDGES = 16 };
+enum { LOCK_TRIES = 1000, FEW_EDGES = 16, CAUSE_LOOKS = 100, CAUSE_LOOK_USEC = 2000 };
+
+/* Who closes a connection has often lost another rank and left. When one died its neighbours in the
+ * bootstrap's tree learn it at once, so a moment later this rank knows as well whom to blame. */
+static void await_cause(const struct tt_transport_config *config)
+{
+    for (int look = 0; look < CAUSE_LOOKS; look++) {
+        if (tt_member_aborted(config->member) || tt_bootstrap_error(config->bootstrap, NULL))
+            return;
+        tt_sleep_usec(CAUSE_LOOK_USEC);
+    }
+}
 
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
 {
@@ -23,8 +35,11 @@ void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
     struct tt_net_edges *edges = edge->transport->net_edges;
     char sentence[256];
     edge->phase = NET_BROKEN;
-    atomic_store_explicit(&edge->error, (int)rc, memory_order_relaxed);
-    if (atomic_load_explicit(&edges->error, memory_order_relaxed)) return;
+    if (atomic_load_explicit(&edges->error, memory_order_relaxed)) {
+        atomic_store_explicit(&edge->error, (int)rc, memory_order_release);
+        return;
+    }
+    if (rc == ncclRemoteError) await_cause(config);
     snprintf(sentence, sizeof(sentence), "rank %d: %s %s rank %d over NET/%.64s failed: %s",
              config->member->rank, what, edge->edge.key.sending ? "to" : "from",
              edge->edge.key.peer, config->net->name, tt_result_text(rc));
@@ -32,6 +47,8 @@ void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
     /* every rank hears the cause, not only that somebody gave up; after an abort it is none */
     if (!tt_member_aborted(config->member)) tt_bootstrap_fail(config->bootstrap, rc, sentence);
     atomic_store_explicit(&edges->error, (int)rc, memory_order_relaxed);
+    /* last: calls that see it say what is known by now */
+    atomic_store_explicit(&edge->error, (int)rc, memory_order_release);
 }
 
 /* ---- one edge ---- */
