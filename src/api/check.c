@@ -71,7 +71,7 @@ static ncclResult_t check_known(const struct tt_task *task, const char *name, co
                                 const void *ptr)
 {
     struct tt_pointer place;
-    int err = tuttiHostPointer(ptr, &place);
+    int err = tuttiHostLocate(ptr, &place);
     if (err || place.kind == TT_MEMORY_FOREIGN || !place.base) {
         return tt_fail(ncclInvalidArgument, "nccl%s: %s %p is no memory of a device", name, what,
                        ptr);

@@ -67,7 +67,7 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
     if (!rc) rc = tt_check_pointer(buff, func, "buff");
     if (rc) return rc;
     struct tt_pointer place;
-    if (tuttiHostPointer(buff, &place) || place.kind == TT_MEMORY_FOREIGN || !place.base) {
+    if (tuttiHostLocate(buff, &place) || place.kind == TT_MEMORY_FOREIGN || !place.base) {
         return tt_fail(ncclUnhandledCudaError, "%s: buff %p is no memory of a device", func, buff);
     }
     if (size == 0 || (size_t)((char *)buff - place.base) + size > place.bytes) {

@@ -69,6 +69,9 @@ struct tt_pointer {
     size_t bytes;
 };
 int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out);
+/* The same, and of memory outside of the range that CUDA knows: parts that are mapped side by side,
+ * what another process owns, and host memory that was registered (as pinned). */
+int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out);
 
 /* ---- work ---- */
 

@@ -1,6 +1,7 @@
-/* Ranks that are threads unmap a buffer between two collectives, as allocators do that grow and
- * shrink: the first rank does when the other one is inside of the next collective already, which
- * cannot end without it. */
+/* Ranks that are threads use a buffer that is mapped in parts, registered as any other and with
+ * checks of pointers, and unmap it between two collectives, as allocators do that grow and shrink:
+ * the first rank does when the other one is inside of the next collective already, which cannot end
+ * without it. */
 #include "harness.h"
 
 #include <cuda.h>
@@ -37,12 +38,16 @@ static void unmap_part(float *part)
 static void sum_of_part(struct harness_rank *rank)
 {
     float *part = map_part(rank->device);
+    void *handle = NULL;
+    NCCL(ncclCommRegister(rank->comm, part, GRAIN, &handle));
+    CHECK(ncclCommRegister(rank->comm, part, GRAIN + 1, &handle) == ncclInvalidArgument);
     for (size_t i = 0; i < COUNT; i++) {
         part[i] = (float)(rank->rank + 1);
     }
     NCCL(ncclAllReduce(part, part, COUNT, ncclFloat32, ncclSum, rank->comm, rank->stream));
     CUDA(cudaStreamSynchronize(rank->stream));
     CHECK(part[0] == 3 && part[COUNT - 1] == 3);
+    NCCL(ncclCommDeregister(rank->comm, handle));
     _Atomic int *entered = rank->arg;
     if (rank->rank == 0) {
         while (atomic_load(entered) == 0) {

@@ -6,6 +6,8 @@
 #include "graph.h"
 #include "hints.h"
 #include "host.h"
+#include "host_face.h"
+#include "host_vmm.h"
 #include "leaving.h"
 
 #include "base/log.h"
@@ -280,6 +282,30 @@ int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
         pointer_out->bytes = block.asked;
         if (arena == &tt_host.memory.host) pointer_out->device = (int)(block.flags >> FLAG_BITS);
     }
+    return HOST_OK;
+}
+
+/* From the mapping around ptr to the last one that follows without a gap. */
+static bool find_parts(const void *ptr, struct tt_pointer *pointer_out)
+{
+    struct tt_mapped mapped;
+    if (!tuttiHostMapped(ptr, &mapped)) return false;
+    *pointer_out = (struct tt_pointer){mapped.card.on_host ? TT_MEMORY_PINNED : TT_MEMORY_DEVICE,
+                                       mapped.card.device, mapped.base, mapped.bytes};
+    while (tuttiHostMapped(pointer_out->base + pointer_out->bytes, &mapped)) {
+        pointer_out->bytes += mapped.bytes;
+    }
+    return true;
+}
+
+int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out)
+{
+    struct tt_registered known;
+    int rc = tuttiHostPointer(ptr, pointer_out);
+    if (rc || pointer_out->kind != TT_MEMORY_FOREIGN) return rc;
+    if (tuttiHostIpcMapped(ptr, pointer_out) || find_parts(ptr, pointer_out)) return HOST_OK;
+    if (tuttiHostRegistered(ptr, &known))
+        *pointer_out = (struct tt_pointer){TT_MEMORY_PINNED, known.device, known.base, known.bytes};
     return HOST_OK;
 }
 

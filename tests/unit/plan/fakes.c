@@ -181,3 +181,8 @@ int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
     *pointer_out = (struct tt_pointer){.kind = TT_MEMORY_FOREIGN};
     return 0;
 }
+
+int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out)
+{
+    return tuttiHostPointer(ptr, pointer_out);
+}
