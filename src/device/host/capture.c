@@ -11,10 +11,12 @@ struct host_capture {
     int mode;
     _Atomic bool invalid, ended; /* other threads' unsafe calls read and set them */
     pthread_t owner;
-    struct CUstream_st *origin; /* borrowed */
-    struct CUgraph_st *graph;   /* owned until the end, unless the program's */
-    bool into;                  /* the program's own graph is recorded into */
-    int joined;                 /* streams beside the origin that are in it */
+    struct CUstream_st *origin;   /* borrowed */
+    struct CUgraph_st *graph;     /* owned until the end, unless the program's */
+    bool into;                    /* the program's own graph is recorded into */
+    int joined;                   /* streams beside the origin that are in it */
+    struct CUgraphNode_st **left; /* owned; last nodes of streams that were destroyed */
+    size_t nleft;
 };
 
 /* Events own their places, but lie where no leak checker looks: the list is what it finds. */
@@ -29,6 +31,7 @@ static void capture_drop(struct host_capture *capture)
 {
     if (atomic_fetch_sub(&capture->refs, 1) != 1) return;
     if (!capture->into) host_graph_free(capture->graph);
+    free(capture->left);
     free(capture);
 }
 
@@ -143,6 +146,27 @@ void host_capture_invalidate(struct CUstream_st *stream)
     pthread_mutex_unlock(&tt_host.captures.lock);
 }
 
+static bool keep_tips(struct host_capture *capture, const struct CUstream_st *stream)
+{
+    size_t all = capture->nleft + stream->ntips;
+    struct CUgraphNode_st **left = realloc(capture->left, (all + 1) * sizeof(*left));
+    if (!left) return false;
+    if (stream->ntips) memcpy(left + capture->nleft, stream->tips, stream->ntips * sizeof(*left));
+    capture->left = left;
+    capture->nleft = all;
+    return true;
+}
+
+void host_capture_orphan(struct CUstream_st *stream)
+{
+    pthread_mutex_lock(&tt_host.captures.lock);
+    struct host_capture *capture = atomic_load(&stream->capture);
+    if (capture && (capture->origin == stream || !keep_tips(capture, stream)))
+        capture->invalid = true;
+    pthread_mutex_unlock(&tt_host.captures.lock);
+    host_capture_leave(stream);
+}
+
 /* Mark all that the tips depend on, in `seen` by index: nodes of a capture come behind what they
  * depend on, so one pass from the last to the first does. */
 static void mark_ancestors(const struct CUgraph_st *graph, const struct CUstream_st *origin,
@@ -185,6 +209,11 @@ static bool all_joined(struct host_capture *capture, const struct CUstream_st *o
     mark_ancestors(capture->graph, origin, seen);
     struct joined_question question = {capture, seen, true};
     host_streams_visit(check_joined, &question);
+    pthread_mutex_lock(&tt_host.captures.lock);
+    for (size_t i = 0; i < capture->nleft; i++) {
+        if (!seen[capture->left[i]->index]) question.all = false;
+    }
+    pthread_mutex_unlock(&tt_host.captures.lock);
     free(seen);
     return question.all;
 }

@@ -202,10 +202,7 @@ int tuttiHostStreamDestroy(struct CUstream_st *handle)
     if ((uintptr_t)handle <= 2 || !host_stream_find(handle)) return host_bad_handle();
     if (handle->legacy || !atomic_compare_exchange_strong(&handle->magic, &alive, 0))
         return HOST_BAD_HANDLE;
-    if (atomic_load(&handle->capture)) {
-        host_capture_invalidate(handle);
-        host_capture_leave(handle);
-    }
+    if (atomic_load(&handle->capture)) host_capture_orphan(handle);
     atomic_store(&handle->life, HOST_LIFE_DYING);
     host_stream_bury(handle);
     /* else whoever finishes its last operation does, or a worker that finds it idle */

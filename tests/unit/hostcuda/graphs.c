@@ -366,8 +366,40 @@ static void capture_borders(void)
     WORKS(cudaEventDestroy(never));
 }
 
+/* A stream that took part may be destroyed before the end; its work must have been joined, by the
+ * end, through an event that may be gone as well. */
+static void capture_outlives_side_streams(void)
+{
+    for (int joined = 0; joined < 2; joined++) {
+        cudaStream_t stream = NULL, side = NULL;
+        cudaEvent_t fork = NULL, join = NULL;
+        cudaGraph_t graph = NULL;
+        void *memory = NULL;
+        WORKS(cudaMalloc(&memory, 16));
+        WORKS(cudaStreamCreate(&stream));
+        WORKS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+        WORKS(cudaStreamCreate(&side));
+        WORKS(cudaEventCreate(&fork));
+        WORKS(cudaEventCreate(&join));
+        WORKS(cudaEventRecord(fork, stream));
+        WORKS(cudaStreamWaitEvent(side, fork, 0));
+        WORKS(cudaMemsetAsync(memory, 7, 16, side));
+        WORKS(cudaEventRecord(join, side));
+        WORKS(cudaStreamDestroy(side));
+        if (joined) WORKS(cudaStreamWaitEvent(stream, join, 0));
+        WORKS(cudaEventDestroy(fork));
+        WORKS(cudaEventDestroy(join));
+        if (joined) WORKS(cudaStreamEndCapture(stream, &graph));
+        if (!joined) ANSWERS(cudaErrorStreamCaptureUnjoined, cudaStreamEndCapture(stream, &graph));
+        if (graph) WORKS(cudaGraphDestroy(graph));
+        WORKS(cudaStreamDestroy(stream));
+        WORKS(cudaFree(memory));
+    }
+}
+
 int main(void)
 {
+    capture_outlives_side_streams();
     WORKS(cudaMalloc((void **)&device, 4096));
     capture_borders();
     capture();
