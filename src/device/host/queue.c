@@ -57,7 +57,8 @@ static int collect(struct CUstream_st *stream, struct host_places **places_out)
     for (struct CUstream_st *other = first; other; other = other->next_ordered) {
         room++;
     }
-    struct host_places *places = malloc(sizeof(*places) + room * sizeof(places->places[0]));
+    /* one more for the stream itself */
+    struct host_places *places = malloc(sizeof(*places) + (room + 1) * sizeof(places->places[0]));
     if (!places) return HOST_OUT_OF_MEMORY;
     places->count = 0;
     for (struct CUstream_st *other = first; other; other = other->next_ordered) {
@@ -76,6 +77,14 @@ static int refuse_captured(const struct CUstream_st *legacy)
         host_capture_invalidate(other);
         rc = HOST_CAPTURE_IMPLICIT;
     }
+    return rc;
+}
+
+int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out)
+{
+    int rc = refuse_captured(legacy);
+    if (!rc) rc = collect(legacy, places_out);
+    if (!rc) add_place(*places_out, legacy);
     return rc;
 }
 

@@ -167,6 +167,9 @@ static inline int host_stream_append(struct CUstream_st *stream, const struct ho
 {
     return host_stream_append_at(stream, op, NULL);
 }
+/* What who asks about the legacy stream asks about: where it and the blocking streams of its device
+ * end now. *places_out: only what is not reached, the caller's to free(). 2, 906. */
+int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out);
 /* The present end of the stream, as an operation put there now would see it: of an ordered stream
  * behind what stands in its way. */
 int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place_out);

@@ -4,6 +4,8 @@
 
 #include "base/arch/arch.h"
 
+#include <stdlib.h>
+
 enum {
     POLLS_BLIND = 32,    /* of an inline item before the first look at the clock */
     POLLS_MOST = 400,    /* where there is no clock */
@@ -141,15 +143,6 @@ static int check_wait(struct CUstream_st *stream)
     return host_thread.in_host_fn ? HOST_NOT_PERMITTED : HOST_OK;
 }
 
-/* Where a wait for the stream ends: for the legacy one also behind what it would wait for. */
-static int end_of(struct CUstream_st *stream, struct host_place *place_out)
-{
-    if (stream->legacy) return host_stream_end(stream, place_out);
-    uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
-    *place_out = (struct host_place){stream, tail};
-    return HOST_OK;
-}
-
 /* A stream with nothing to wait for, and nothing that forbids to ask. */
 static inline bool is_quiet(struct CUstream_st *handle)
 {
@@ -159,17 +152,34 @@ static inline bool is_quiet(struct CUstream_st *handle)
            (!stream->legacy || !host_stream_conflicts(stream));
 }
 
+static struct host_place end_of(struct CUstream_st *stream)
+{
+    return (struct host_place){stream, atomic_load_explicit(&stream->tail, memory_order_seq_cst)};
+}
+
+/* Asking puts nothing on the legacy stream, which later work would have to wait for. */
+static int synchronize_legacy(struct CUstream_st *legacy)
+{
+    struct host_places *places = NULL;
+    int rc = host_legacy_ends(legacy, &places);
+    for (size_t i = 0; !rc && i < places->count; i++) {
+        host_wait_place(&places->places[i]);
+    }
+    free(places);
+    return rc;
+}
+
 /* Apart from its caller, which so needs no stack. */
 static __attribute__((noinline)) int synchronize(struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    struct host_place place;
     if (!stream) return host_bad_handle();
     int rc = check_wait(stream);
-    if (!rc) rc = end_of(stream, &place);
-    if (rc || host_place_reached(&place)) return rc;
+    if (rc) return rc;
+    if (stream->legacy) return synchronize_legacy(stream);
+    const struct host_place place = end_of(stream);
     struct host_place blocker = {NULL, 0};
-    host_stream_run(place.stream, place.ticket, &blocker); /* as a rule that is all */
+    host_stream_run(stream, place.ticket, &blocker); /* as a rule that is all */
     if (!host_place_reached(&place)) host_wait_place(&place);
     return HOST_OK;
 }
@@ -180,18 +190,36 @@ int tuttiHostStreamSynchronize(struct CUstream_st *handle)
     return is_quiet(handle) ? HOST_OK : synchronize(handle);
 }
 
+/* True when it is reached, perhaps after a slice of work. */
+static bool asked(const struct host_place *place)
+{
+    struct host_place blocker = {NULL, 0};
+    if (host_place_reached(place)) return true;
+    host_stream_run(place->stream, 0, &blocker);
+    if (!host_place_reached(place)) host_help(place->stream);
+    return host_place_reached(place);
+}
+
+static int query_legacy(struct CUstream_st *legacy)
+{
+    struct host_places *places = NULL;
+    int rc = host_legacy_ends(legacy, &places);
+    for (size_t i = 0; !rc && i < places->count; i++) {
+        if (!asked(&places->places[i])) rc = HOST_NOT_READY;
+    }
+    free(places);
+    return rc;
+}
+
 static __attribute__((noinline)) int query(struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    struct host_place place;
-    struct host_place blocker = {NULL, 0};
     if (!stream) return host_bad_handle();
     int rc = check_wait(stream);
-    if (!rc) rc = end_of(stream, &place);
-    if (rc || host_place_reached(&place)) return rc;
-    host_stream_run(stream, 0, &blocker);
-    if (!host_place_reached(&place)) host_help(stream);
-    return host_place_reached(&place) ? HOST_OK : HOST_NOT_READY;
+    if (rc) return rc;
+    if (stream->legacy) return query_legacy(stream);
+    const struct host_place place = end_of(stream);
+    return asked(&place) ? HOST_OK : HOST_NOT_READY;
 }
 
 /* hot */

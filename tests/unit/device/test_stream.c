@@ -115,6 +115,34 @@ static void legacy_order(void **state)
     tuttiHostFree(other_saw);
 }
 
+static void open_gate(void *gate)
+{
+    atomic_store(&((struct gate *)gate)->open, 1);
+}
+
+/* A question is no operation: what comes to another blocking stream later need not wait for what
+ * was asked about. */
+static void asking_the_legacy_stream_orders_nothing(void **state)
+{
+    struct CUstream_st *first = NULL;
+    struct CUstream_st *second = NULL;
+    struct gate gate;
+    (void)state;
+    gate_init(&gate, false);
+    tuttiHostStreamCreate(0, 0, &first);
+    tuttiHostStreamCreate(0, 0, &second);
+    assert_int_equal(tuttiHostStreamQuery(NULL), 0);
+    tuttiHostSubmit(first, &gate.item, true);
+    assert_int_equal(tuttiHostStreamQuery(NULL), 600);
+    assert_int_equal(tuttiHostCall(second, open_gate, &gate), 0);
+    assert_int_equal(tuttiHostStreamSynchronize(second), 0);
+    assert_int_equal(tuttiHostStreamSynchronize(NULL), 0);
+    assert_int_equal(atomic_load(&gate.released), 1);
+    assert_int_equal(tuttiHostStreamQuery(NULL), 0);
+    tuttiHostStreamDestroy(first);
+    tuttiHostStreamDestroy(second);
+}
+
 static void events_order_streams(void **state)
 {
     struct CUstream_st *first = NULL;
@@ -270,6 +298,7 @@ int main(void)
         cmocka_unit_test(idle_stream_runs_inline),
         cmocka_unit_test(later_work_waits),
         cmocka_unit_test(legacy_order),
+        cmocka_unit_test(asking_the_legacy_stream_orders_nothing),
         cmocka_unit_test(events_order_streams),
         cmocka_unit_test(host_functions_do_not_deadlock),
         cmocka_unit_test(work_of_a_destroyed_stream_runs),
