@@ -27,7 +27,7 @@ struct token {
     uint32_t magic;
     int32_t pid;
     int32_t fd;
-    uint32_t reserved;
+    uint32_t pool; /* the owner's number of it; 0: of none */
     uint64_t device, inode;
     uint64_t offset, bytes;
 };
@@ -149,14 +149,18 @@ static struct host_opened *find_opened(struct host_opened *list, const struct to
 
 /* ---- memory ---- */
 
+static void put_token(const struct token *token, unsigned char *token_out)
+{
+    memset(token_out, 0, TT_IPC_BYTES);
+    memcpy(token_out, token, sizeof(*token));
+}
+
 static int write_token(uint32_t magic, const void *ptr, size_t bytes, unsigned char *token_out)
 {
     struct token token;
     int rc = make_token(magic, ptr, bytes, &token);
-    if (rc) return rc;
-    memset(token_out, 0, TT_IPC_BYTES);
-    memcpy(token_out, &token, sizeof(token));
-    return HOST_OK;
+    if (!rc) put_token(&token, token_out);
+    return rc;
 }
 
 int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
@@ -273,34 +277,50 @@ bool tuttiHostIpcMapped(const void *ptr, struct tt_pointer *pointer_out)
 
 /* ---- memory of pools ---- */
 
-int host_ipc_export(void)
+/* A descriptor opened anew has a position of its own, which goes along wherever it is passed and
+ * which nobody needs for mapping: it says which pool was exported. */
+int host_ipc_export(uint32_t pool)
 {
     const struct tt_range *range = tuttiHostRange();
-    return range ? fcntl(range->memfd, F_DUPFD_CLOEXEC, 0) : -1;
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", range ? range->memfd : -1);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || lseek(fd, (off_t)pool, SEEK_SET) == (off_t)pool) return fd;
+    close(fd);
+    return -1;
 }
 
-bool host_ipc_exportable(int fd)
+uint32_t host_ipc_exported(int fd)
 {
     const char wanted[] = "/memfd:tutti-range";
     char path[64];
     char target[64];
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     ssize_t len = fd < 0 ? -1 : readlink(path, target, sizeof(target));
-    return len >= (ssize_t)sizeof(wanted) - 1 && !memcmp(target, wanted, sizeof(wanted) - 1);
+    if (len < (ssize_t)sizeof(wanted) - 1 || memcmp(target, wanted, sizeof(wanted) - 1) != 0)
+        return 0;
+    off_t pool = lseek(fd, 0, SEEK_CUR);
+    return pool > 0 && pool <= (off_t)UINT32_MAX ? (uint32_t)pool : 0;
 }
 
-int host_ipc_name(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+int host_ipc_name(const void *ptr, uint32_t pool, unsigned char token_out[TT_IPC_BYTES])
 {
     struct host_block block;
+    struct token token;
     int device;
     if (!host_memory_find(ptr, &block, &device) || block.base != ptr) return HOST_INVALID_VALUE;
-    return write_token(TOKEN_POOL, block.base, block.asked, token_out);
+    int rc = make_token(TOKEN_POOL, block.base, block.asked, &token);
+    if (rc) return rc;
+    token.pool = pool;
+    put_token(&token, token_out);
+    return HOST_OK;
 }
 
 int host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out)
 {
     struct token token;
-    if (!parse_token(TOKEN_POOL, token_bytes, &token) || !fits(fd, &token))
+    if (!parse_token(TOKEN_POOL, token_bytes, &token) || !fits(fd, &token) ||
+        token.pool != host_ipc_exported(fd))
         return HOST_INVALID_VALUE;
     struct host_opened *opened = map_part(fd, &token);
     if (!opened) return HOST_OUT_OF_MEMORY;

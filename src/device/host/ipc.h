@@ -34,13 +34,15 @@ int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_
 
 /* ---- memory of exportable pools: the descriptor passes between processes, tokens name bytes ----
  */
-/* A descriptor of our whole range (the caller's to close), or -1. */
-int host_ipc_export(void);
-/* True when the descriptor is some process's range. */
-bool host_ipc_exportable(int fd);
-/* A token for the device allocation that begins at ptr; 1 when there is none. */
-int host_ipc_name(const void *ptr, unsigned char token_out[TT_IPC_BYTES]);
+/* A descriptor of our whole range (the caller's to close) that says which pool (not 0) it was made
+ * for, or -1. */
+int host_ipc_export(uint32_t pool);
+/* Which pool of its owner a descriptor was made for; 0 when it is no such one. */
+uint32_t host_ipc_exported(int fd);
+/* A token for the device allocation that begins at ptr, of that pool; 1 when there is none. */
+int host_ipc_name(const void *ptr, uint32_t pool, unsigned char token_out[TT_IPC_BYTES]);
 /* Map what a token names through the descriptor that its owner passed on. 1 when they do not belong
- * together. Each mapping is one of its own; host_ipc_unmap() takes its address. */
+ * together, be it another pool. Each mapping is one of its own; host_ipc_unmap() takes its address.
+ */
 int host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out);
 void host_ipc_unmap(void *ptr);

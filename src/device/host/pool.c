@@ -541,13 +541,19 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
 
 /* ---- pools of several processes ---- */
 
+/* What other processes know the pool by. */
+static uint32_t number_of(const struct CUmemPoolHandle_st *pool)
+{
+    return (uint32_t)host_slab_number(&tt_host.pools.places, pool) + 1;
+}
+
 int tuttiHostPoolExport(struct CUmemPoolHandle_st *pool, int *fd_out)
 {
     pthread_mutex_lock(&tt_host.pools.lock);
     bool good = is_pool(pool) && pool->shared;
     pthread_mutex_unlock(&tt_host.pools.lock);
     if (!good) return HOST_INVALID_VALUE;
-    int fd = host_ipc_export();
+    int fd = host_ipc_export(number_of(pool));
     if (fd < 0) return HOST_OPERATING_SYSTEM;
     *fd_out = fd;
     return HOST_OK;
@@ -555,7 +561,7 @@ int tuttiHostPoolExport(struct CUmemPoolHandle_st *pool, int *fd_out)
 
 int tuttiHostPoolImport(int fd, struct CUmemPoolHandle_st **pool_out)
 {
-    if (!host_ipc_exportable(fd)) return HOST_INVALID_VALUE;
+    if (!host_ipc_exported(fd)) return HOST_INVALID_VALUE;
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (own < 0) return HOST_OPERATING_SYSTEM;
     pthread_mutex_lock(&tt_host.pools.lock);
@@ -575,7 +581,7 @@ int tuttiHostPoolTokenGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES]
     pthread_mutex_lock(&tt_host.pools.lock);
     const struct host_pool_block *block = *find_block(ptr);
     bool good = block && block->pool && block->pool->shared && !block->leaving;
-    int rc = good ? host_ipc_name(ptr, token_out) : HOST_INVALID_VALUE;
+    int rc = good ? host_ipc_name(ptr, number_of(block->pool), token_out) : HOST_INVALID_VALUE;
     pthread_mutex_unlock(&tt_host.pools.lock);
     return rc;
 }

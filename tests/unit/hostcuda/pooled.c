@@ -383,6 +383,42 @@ static void shared_pool(const char *program)
             cudaMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)-1, type, 0));
 }
 
+/* An importer that has several pools of one process finds the pointer's one by trying. */
+static void each_pool_knows_its_pointers(void)
+{
+    const enum cudaMemAllocationHandleType type = cudaMemHandleTypePosixFileDescriptor;
+    cudaMemPool_t pools[2], twins[2];
+    struct cudaMemPoolPtrExportData tokens[2];
+    char *ptrs[2], *seen = NULL;
+    int fds[2] = {-1, -1};
+    for (int i = 0; i < 2; i++) {
+        pools[i] = make_pool(0, 0, type);
+        WORKS(cudaMallocFromPoolAsync((void **)&ptrs[i], 4096, pools[i], NULL));
+        WORKS(cudaMemset(ptrs[i], 'a' + i, 4096));
+        WORKS(cudaMemPoolExportToShareableHandle(&fds[i], pools[i], type, 0));
+        WORKS(cudaMemPoolExportPointer(&tokens[i], ptrs[i]));
+    }
+    for (int i = 0; i < 2; i++) {
+        int passed_on = dup(fds[i]);
+        void *handle = (void *)(intptr_t)passed_on;
+        WORKS(cudaMemPoolImportFromShareableHandle(&twins[i], handle, type, 0));
+        close(passed_on);
+        close(fds[i]);
+    }
+    for (int i = 0; i < 2; i++) {
+        ANSWERS(cudaErrorInvalidValue,
+                cudaMemPoolImportPointer((void **)&seen, twins[1 - i], &tokens[i]));
+        WORKS(cudaMemPoolImportPointer((void **)&seen, twins[i], &tokens[i]));
+        HOLDS(seen && seen[4095] == 'a' + i);
+        WORKS(cudaFree(seen));
+    }
+    for (int i = 0; i < 2; i++) {
+        WORKS(cudaFree(ptrs[i]));
+        WORKS(cudaMemPoolDestroy(twins[i]));
+        WORKS(cudaMemPoolDestroy(pools[i]));
+    }
+}
+
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -397,5 +433,6 @@ int main(int argc, char **argv)
     reused_before_free(true);
     reuse_forbidden();
     shared_pool(argv[0]);
+    each_pool_knows_its_pointers();
     return finish("pooled");
 }
