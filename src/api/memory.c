@@ -95,10 +95,12 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
 
 /* ---- windows ---- */
 
+#define OUTSIDE UINT64_MAX
+
 struct window_note { /* what each rank tells the others */
     uint64_t bytes;
     uint64_t address; /* in its own process */
-    uint64_t offset;  /* from the start of its range */
+    uint64_t offset;  /* from the start of its range; OUTSIDE: no other process can reach it */
     int32_t rc;       /* ncclResult_t: one rank's refusal is everybody's */
     int32_t flags;
 };
@@ -122,12 +124,13 @@ static ncclResult_t window_note_fill(const struct window_job *job, struct window
     const struct tt_range *range = tuttiHostRange();
     *note = (struct window_note){
         .bytes = job->bytes, .address = (uint64_t)(uintptr_t)job->buff, .flags = job->flags};
-    if (!range || tuttiHostPointer(job->buff, &place) || place.kind == TT_MEMORY_FOREIGN ||
+    if (!range || tuttiHostLocate(job->buff, &place) || place.kind == TT_MEMORY_FOREIGN ||
         !place.base) {
         return tt_fail(ncclUnhandledCudaError,
                        "ncclCommWindowRegister: buff %p is no memory of a device", job->buff);
     }
-    note->offset = (uint64_t)((char *)job->buff - range->base);
+    const uint64_t offset = (uint64_t)((char *)job->buff - range->base);
+    note->offset = offset < range->bytes ? offset : OUTSIDE;
     size_t into = (size_t)((char *)job->buff - place.base);
     if (into % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
         return tt_fail(ncclInvalidArgument,
@@ -148,8 +151,8 @@ static char *window_part(const struct tt_comm *comm, int rank, const struct wind
 {
     const struct tt_peer_reach *peer = &comm->peers[rank];
     if (peer->reach == TT_REACH_PROCESS) return (char *)(uintptr_t)note->address;
-    if (peer->reach == TT_REACH_MAPPED && peer->range_base) return peer->range_base + note->offset;
-    return NULL;
+    if (peer->reach != TT_REACH_MAPPED || !peer->range_base || note->offset == OUTSIDE) return NULL;
+    return peer->range_base + note->offset;
 }
 
 static ncclResult_t window_make(const struct window_job *job, const struct window_note *notes,

@@ -39,6 +39,8 @@ static void sum_of_part(struct harness_rank *rank)
 {
     float *part = map_part(rank->device);
     void *handle = NULL;
+    ncclWindow_t window = NULL;
+    NCCL(ncclCommWindowRegister(rank->comm, part, GRAIN, &window, NCCL_WIN_COLL_SYMMETRIC));
     NCCL(ncclCommRegister(rank->comm, part, GRAIN, &handle));
     CHECK(ncclCommRegister(rank->comm, part, GRAIN + 1, &handle) == ncclInvalidArgument);
     for (size_t i = 0; i < COUNT; i++) {
@@ -48,6 +50,7 @@ static void sum_of_part(struct harness_rank *rank)
     CUDA(cudaStreamSynchronize(rank->stream));
     CHECK(part[0] == 3 && part[COUNT - 1] == 3);
     NCCL(ncclCommDeregister(rank->comm, handle));
+    NCCL(ncclCommWindowDeregister(rank->comm, window));
     _Atomic int *entered = rank->arg;
     if (rank->rank == 0) {
         while (atomic_load(entered) == 0) {
