@@ -1,9 +1,7 @@
 /* A lock of one word for what is held for moments: one locked instruction takes it, a store gives
- * it back, zero is open. Whoever finds it taken gives the core to its holder. Private to the room.
- */
+ * it back, zero is open. Private to the room. */
 #pragma once
 
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -11,12 +9,12 @@ struct host_latch {
     _Atomic uint32_t taken;
 };
 
+void host_latch_wait(const struct host_latch *latch); /* until it looks open */
+
 static inline void host_latch_lock(struct host_latch *latch)
 {
     while (atomic_exchange_explicit(&latch->taken, 1, memory_order_acquire)) {
-        while (atomic_load_explicit(&latch->taken, memory_order_relaxed)) {
-            sched_yield();
-        }
+        host_latch_wait(latch);
     }
 }
 
