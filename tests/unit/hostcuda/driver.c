@@ -53,6 +53,23 @@ static void devices(void)
     HOLDS(text == NULL);
 }
 
+/* Every code has a name of its own and a sentence. */
+static void results(void)
+{
+    const char *name = NULL, *text = NULL;
+    int known = 0;
+    for (int code = 1; code <= 1000; code++) {
+        CUresult rc = cuGetErrorName((CUresult)code, &name);
+        HOLDS(cuGetErrorString((CUresult)code, &text) == rc);
+        if (rc != CUDA_SUCCESS) continue;
+        HOLDS(!strncmp(name, "CUDA_ERROR_", 11) && text && *text);
+        known++;
+    }
+    HOLDS(known == 100);
+    ANSWERS(CUDA_SUCCESS, cuGetErrorName(CUDA_ERROR_TENSOR_MEMORY_LEAK, &name));
+    HOLDS(!strcmp(name, "CUDA_ERROR_TENSOR_MEMORY_LEAK"));
+}
+
 static void memory(void)
 {
     CUdeviceptr ptr = 0, base = 0;
@@ -201,6 +218,7 @@ int main(int argc, char **argv)
     open_library(argv[1]);
     void *runtime12 = open_library(argv[2]), *runtime13 = open_library(argv[3]);
     devices();
+    results();
     memory();
     parts();
     both_runtimes(runtime12, runtime13);
