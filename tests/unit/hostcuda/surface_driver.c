@@ -166,6 +166,7 @@ static void accounts(void)
     WORKS(cuMemGetAccess(&flags, &second, where));
     HOLDS(flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
     WORKS(cuMemsetD8(where, 1, 2 * grain));
+    WORKS(cuCtxSynchronize()); /* a fill is only begun when its call returns */
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD8(where + grain, 1, grain + 1));
     access.location = second;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
