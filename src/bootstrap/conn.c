@@ -351,9 +351,10 @@ static bool frame_begin(struct tt_conn *conn)
     conn->body_len = len + TT_FRAME_MAC_BYTES;
     conn->body_got = 0;
     conn->body = malloc(conn->body_len);
-    conn->starved = conn->body == NULL;
-    if (!conn->body) conn_break(conn, tt_conn_starved);
-    return conn->body != NULL;
+    if (conn->body) return true;
+    conn->starved = true; /* stays: packets may have been lost before */
+    conn_break(conn, tt_conn_starved);
+    return false;
 }
 
 /* Open the frame in its place. */
