@@ -74,7 +74,8 @@ void tt_work_rewind(struct tt_work *work)
         cursor->pc = cursor->first;
         cursor->pass = 0;
         cursor->done = cursor->moving = cursor->draining = false;
-        cursor->leaving = cursor->ref_posted = false;
+        cursor->leaving = cursor->ref_many = false;
+        cursor->ref_edge = NULL;
         cursor->waits_what = NULL;
     }
     work->nlive = work->ncursors;

@@ -32,10 +32,12 @@ struct tt_cursor {
     int32_t i;     /* its register */
     uint32_t pass;
     bool done;
-    bool moving;                      /* the move at pc is under way */
-    bool draining;                    /* all passes done; the peers still read references */
-    bool leaving;                     /* counted as being at its LEAVE */
-    bool ref_in, ref_out, ref_posted; /* slots may refer to IN, to OUT; some do */
+    bool moving;              /* the move at pc is under way */
+    bool draining;            /* all passes done; the peers still read references */
+    bool leaving;             /* counted as being at its LEAVE */
+    bool ref_in, ref_out;     /* slots may refer to IN, to OUT */
+    bool ref_many;            /* slots of several edges do */
+    struct tt_edge *ref_edge; /* the first edge with such a slot; NULL: none */
     /* the move at pc */
     bool by_peer;                                /* one copy per rank */
     int walk, nwalk;                             /* step of that walk, its end */

@@ -94,11 +94,15 @@ static enum tt_run step_move(struct tt_work *work, struct tt_cursor *cursor,
     return run;
 }
 
-/* All passes are done: wait until the peers have read what slots refer to. */
+/* All passes are done: wait until the peers have read what slots refer to. A message waits for its
+ * own peer alone: the others in its edge table may be waiting for what this peer sends next. */
 static enum tt_run drain(struct tt_work *work, struct tt_cursor *cursor)
 {
     struct tt_edge **edges = cursor->frame->send_edges;
-    for (int rank = 0; cursor->ref_posted && rank < work->member->nranks; rank++) {
+    if (cursor->ref_edge && !tt_edge_drained(cursor->ref_edge)) {
+        return tt_cursor_wait(cursor, tt_edge_peer(cursor->ref_edge), "reading by");
+    }
+    for (int rank = 0; cursor->ref_many && rank < work->member->nranks; rank++) {
         if (edges[rank] && !tt_edge_drained(edges[rank])) {
             return tt_cursor_wait(cursor, rank, "reading by");
         }

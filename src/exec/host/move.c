@@ -303,6 +303,16 @@ static const char *referable(const struct tt_cursor *cursor, size_t bytes)
     return NULL;
 }
 
+/* Post a slot that refers to memory; false: the edge cannot. */
+static bool post_ref(struct tt_cursor *cursor, struct tt_edge *edge, const char *refer,
+                     size_t bytes)
+{
+    if (!tt_edge_post_ref(edge, cursor->stamp, refer, bytes)) return false;
+    if (!cursor->ref_edge) cursor->ref_edge = edge;
+    cursor->ref_many = cursor->ref_many || cursor->ref_edge != edge;
+    return true;
+}
+
 /* Fill and post the slots from memory that holds the result already. */
 static void send_result(struct tt_cursor *cursor, const char *result, const char *refer,
                         size_t bytes)
@@ -311,10 +321,7 @@ static void send_result(struct tt_cursor *cursor, const char *result, const char
     bool small = bytes <= TT_SLOT_INLINE_BYTES;
     for (int k = 0; k < dst->count; k++) {
         if (!dst->edge[k]) continue;
-        if (refer && tt_edge_post_ref(dst->edge[k], cursor->stamp, refer, bytes)) {
-            cursor->ref_posted = true;
-            continue;
-        }
+        if (refer && post_ref(cursor, dst->edge[k], refer, bytes)) continue;
         if (!small && dst->at[k] != result) tt_copy_run(dst->at[k], result, bytes, false);
         post(cursor, k, small ? result : NULL, bytes);
     }
@@ -410,8 +417,7 @@ static bool post_rest(struct tt_cursor *cursor)
         cursor->frame->conn == TT_CONN_P2P && cursor->src.count == 1 && cursor->dst.count == 1;
     if (!message || !cursor->dst.edge[0] || count <= cursor->slice_count) return false;
     const char *refer = referable(cursor, bytes);
-    if (!refer || !tt_edge_post_ref(cursor->dst.edge[0], cursor->stamp, refer, bytes)) return false;
-    cursor->ref_posted = true;
+    if (!refer || !post_ref(cursor, cursor->dst.edge[0], refer, bytes)) return false;
     cursor->done_count = cursor->total_count;
     return true;
 }
