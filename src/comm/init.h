@@ -5,7 +5,7 @@
 #include "comm/comm.h"
 #include "comm/record.h"
 #include "nccl/tuner.h"
-#include "topo/machine.h"
+#include "topo/plan/machine.h"
 
 struct tt_birth { /* one birth under way */
     struct tt_comm *comm;

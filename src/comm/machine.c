@@ -6,7 +6,7 @@
 #include "base/param.h"
 #include "comm/init.h"
 #include "plugin/plugin.h"
-#include "topo/complete.h"
+#include "topo/file/complete.h"
 #include "transport/transport.h"
 #include "tune/gpu_model.h"
 

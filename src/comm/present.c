@@ -8,7 +8,7 @@
 #include "comm/init.h"
 #include "net/net.h"
 #include "plugin/plugin.h"
-#include "topo/complete.h"
+#include "topo/file/complete.h"
 
 #include <stdio.h>
 #include <stdlib.h>

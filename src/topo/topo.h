@@ -1,5 +1,5 @@
 /* The machine as a graph, and what follows from it: device list, nodes, rings, trees, channels.
- * Pure but for detect_*.c. */
+ * Pure but for file/detect*.c. */
 #pragma once
 
 #include "nccl.h"

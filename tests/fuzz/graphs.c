@@ -2,8 +2,8 @@
  * must be channels that visit every GPU once. */
 #include "fuzz/target.h"
 
-#include "topo/graph.h"
-#include "topo/graph_file.h"
+#include "topo/search/graph.h"
+#include "topo/search/graph_file.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "fuzz/target.h"
 
-#include "topo/complete.h"
+#include "topo/file/complete.h"
 
 #include <stdlib.h>
 #include <string.h>

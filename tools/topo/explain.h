@@ -5,7 +5,7 @@
 #include "box.h"
 #include "machine.h"
 
-#include "topo/loads.h"
+#include "topo/search/loads.h"
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* How full graphs make links: of every machine, alone and over nodes, no link carries more than it
  * has, as the search promises; what channels begin and end at is in use; and known figures. */
-#include "topo/loads.h"
+#include "topo/search/loads.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "base/param.h"
-#include "topo/machine.h"
+#include "topo/plan/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

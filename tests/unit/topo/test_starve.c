@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "topo/complete.h"
-#include "topo/machine.h"
+#include "topo/file/complete.h"
+#include "topo/plan/machine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Both trees are trees, of the promised depth, and share the work of inner nodes. */
 #include "unit/check.h"
 
-#include "topo/tree.h"
+#include "topo/plan/tree.h"
 
 static int depth_of(int tree, int node, int n)
 {

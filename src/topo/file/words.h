@@ -2,7 +2,7 @@
  * Source of the tables: spec topology, section 1.3. */
 #pragma once
 
-#include "topo.h"
+#include "topo/topo.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "topo.h"
+#include "topo/topo.h"
 
 #include <stdlib.h>
 

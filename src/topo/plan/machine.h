@@ -2,7 +2,7 @@
  * files of their hosts. */
 #pragma once
 
-#include "topo.h"
+#include "topo/topo.h"
 
 struct tt_topo_host {                /* a host of the communicator */
     const struct tt_topo_file *file; /* borrowed */

@@ -1,7 +1,7 @@
 /* Channel graphs: storage and names. Private to the room; topo.h has the struct. */
 #pragma once
 
-#include "topo.h"
+#include "topo/topo.h"
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
  * graph is looked at alone, as the search does. */
 #pragma once
 
-#include "topo.h"
+#include "topo/topo.h"
 
 struct tt_topo_load { /* a link in one direction, or a port (type NET, `to` empty) */
     enum tt_topo_way type;

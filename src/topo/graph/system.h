@@ -2,9 +2,8 @@
  * Bandwidths are GB/s in float, because ties are decided by their exact value. */
 #pragma once
 
-#include "words.h"
-
-#include "topo.h"
+#include "topo/file/words.h"
+#include "topo/topo.h"
 
 #include <stdint.h>
 

@@ -5,7 +5,7 @@
 #include "notes.h"
 #include "xml.h"
 
-#include "topo.h"
+#include "topo/topo.h"
 
 struct tt_topo_file {
     char *name; /* owned; stands for the file in messages */

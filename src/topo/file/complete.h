@@ -3,7 +3,7 @@
  * Source: spec topology, section 1.4. */
 #pragma once
 
-#include "topo.h"
+#include "topo/topo.h"
 
 struct tt_topo_device { /* a rank's GPU */
     const char *bus_id; /* borrowed */

@@ -1,9 +1,9 @@
 /* A machine in words, as NCCL's GRAPH log has it: the tree under each CPU, every node's paths, and
  * the channels that the search found. Source of the layout: spec debug log, section 7.4. */
-#include "file.h"
 #include "system.h"
 
 #include "base/error.h"
+#include "topo/file/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Joining nodes to a communicator, in steps. Private to the room. */
 #pragma once
 
-#include "topo.h"
+#include "topo/topo.h"
 
 /* Nodes in the order of their first rank. */
 struct tt_layout_nodes {

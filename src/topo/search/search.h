@@ -4,7 +4,7 @@
  * of tt_graph_kind. */
 #pragma once
 
-#include "system.h"
+#include "topo/graph/system.h"
 
 struct tt_search_limits { /* GB/s */
     float max_bw;         /* of a path that leaves a GPU */

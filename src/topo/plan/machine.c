@@ -4,13 +4,12 @@
  * equal parts share one search. */
 #include "machine.h"
 
-#include "file.h"
-#include "merge.h"
-#include "system.h"
-
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "topo/file/file.h"
+#include "topo/file/merge.h"
+#include "topo/graph/system.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Graph files: channels that somebody wrote down. Private to the room. */
 #pragma once
 
-#include "system.h"
-#include "xml.h"
+#include "topo/file/xml.h"
+#include "topo/graph/system.h"
 
 /* Errors: ncclInvalidUsage "NAME:LINE: ..." for anything that is no graph file of version 1. */
 ncclResult_t tt_graph_file_parse(const char *name, const char *text, size_t text_bytes,

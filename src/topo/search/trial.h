@@ -2,7 +2,7 @@
  * until a number of steps is used up. Private to the room. */
 #pragma once
 
-#include "system.h"
+#include "topo/graph/system.h"
 
 struct tt_net_lists { /* NICs to begin and to end at, by preference, for one limit of types */
     struct tt_topo_node **net; /* owned; row g: those of GPU g, last row: of all GPUs */

@@ -2,11 +2,11 @@
  * parent after them. NVLink, C2C and switch-to-switch rows follow in walks of their own, then CPUs
  * are joined, and last every node's link upwards goes to the end of its list. The order decides
  * ties everywhere later. Source: spec topology, section 2. */
-#include "file.h"
 #include "system.h"
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "topo/file/file.h"
 
 #include <stdlib.h>
 #include <string.h>

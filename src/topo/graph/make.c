@@ -1,10 +1,10 @@
 /* From a machine file to a graph with paths: copies of the machine for an NVLink domain, the order
  * of a running communicator if asked, then nodes, then paths. */
-#include "file.h"
-#include "merge.h"
 #include "system.h"
 
 #include "base/error.h"
+#include "topo/file/file.h"
+#include "topo/file/merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,11 +5,11 @@
 #include "graph_file.h"
 
 #include "graph.h"
-#include "words.h"
-#include "xml.h"
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "topo/file/words.h"
+#include "topo/file/xml.h"
 
 #include <stdio.h>
 #include <stdlib.h>
