@@ -1,5 +1,5 @@
 /* The proof: whoever changes, reflects or redirects any byte of any message is refused. */
-#include "bootstrap/handshake.h"
+#include "bootstrap/wire/handshake.h"
 
 #include <setjmp.h>
 #include <sodium.h>

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/service.h"
-#include "bootstrap/shape.h"
+#include "bootstrap/tree/shape.h"
+#include "bootstrap/wire/service.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* The tree over blocks: parents, children, subtrees, ways and seats agree with each other for many
  * numbers of ranks and blocks, and no rank or root has more to do than promised. */
-#include "bootstrap/shape.h"
+#include "bootstrap/tree/shape.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

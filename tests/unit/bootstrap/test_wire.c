@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/socket.h"
-#include "bootstrap/id.h"
-#include "bootstrap/root.h"
+#include "bootstrap/join/id.h"
+#include "bootstrap/join/root.h"
 
 #include <poll.h>
 #include <pthread.h>

@@ -3,8 +3,8 @@
  * same way. */
 #include "base/error.h"
 #include "base/member.h"
-#include "bootstrap/tree.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/tree/tree.h"
+#include "bootstrap/wire/wire.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,10 +4,10 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/id.h"
-#include "bootstrap/root.h"
-#include "bootstrap/tree.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/join/id.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/tree/tree.h"
+#include "bootstrap/wire/wire.h"
 
 #include <sodium.h>
 #include <string.h>

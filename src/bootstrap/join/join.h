@@ -3,10 +3,10 @@
 #pragma once
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/conn.h"
-#include "bootstrap/id.h"
-#include "bootstrap/root.h"
-#include "bootstrap/tree.h"
+#include "bootstrap/join/id.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/tree/tree.h"
+#include "bootstrap/wire/conn.h"
 
 struct join;
 

@@ -1,5 +1,5 @@
 /* Messages between ranks that nobody has asked for yet, in order per (peer, tag). */
-#include "bootstrap/tree.h"
+#include "bootstrap/tree/tree.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/socket.h"
-#include "bootstrap/handshake.h"
+#include "bootstrap/wire/handshake.h"
 #include "nccl.h"
 
 #include <stdbool.h>

@@ -1,13 +1,13 @@
 /* How a rank becomes a member: ask the root for a place, take it in the tree, exchange records; or,
  * for children of a communicator, take the place at once, since addresses and secret are known. */
-#include "bootstrap/join.h"
+#include "bootstrap/join/join.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
 #include "base/param.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/wire/wire.h"
 
 #include <errno.h>
 #include <sodium.h>

@@ -3,15 +3,15 @@
  * have its record.
  * A mapping counts only when the probe word is read through it; anything else means "not
  * reachable", which is no error: the network will do. */
-#include "bootstrap/local.h"
+#include "bootstrap/local/local.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/conn.h"
-#include "bootstrap/service.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/service.h"
+#include "bootstrap/wire/wire.h"
 #include "device/device.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* Messages between a rank and a root: fixed sizes, every field in one place. */
-#include "bootstrap/id.h"
-#include "bootstrap/root.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/join/id.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/wire/wire.h"
 
 void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES])
 {

@@ -3,8 +3,8 @@
  * at once that it is alive (its service thread does) and asks on. So the question ends at a rank
  * that never came to the exchange, and says so, or at one that does not answer, and is named. */
 #include "base/clock.h"
-#include "bootstrap/tree.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/tree/tree.h"
+#include "bootstrap/wire/wire.h"
 
 #include <stdio.h>
 

@@ -4,15 +4,15 @@
  * root serves its block of ranks and the heads of the blocks below. Root 0 chooses the nonce; a
  * head takes it from the root above to its own, which answers only then. Roots do not talk to each
  * other: the heads, who are guests of two, pass on what goes wrong. */
-#include "bootstrap/root.h"
+#include "bootstrap/join/root.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "bootstrap/conn.h"
-#include "bootstrap/service.h"
-#include "bootstrap/shape.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/tree/shape.h"
+#include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/service.h"
+#include "bootstrap/wire/wire.h"
 
 #include <netinet/in.h>
 #include <sodium.h>

@@ -3,7 +3,7 @@
  * through the tree; the least count of operations begun among them is what decides. */
 #include "base/log.h"
 #include "base/member.h"
-#include "bootstrap/tree.h"
+#include "bootstrap/tree/tree.h"
 
 #include <stdio.h>
 #include <stdlib.h>

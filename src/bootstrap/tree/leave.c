@@ -1,7 +1,7 @@
 /* The end of a membership: goodbyes go up when a subtree has left and down when all have; who left
  * stays here, without its caller, until then, and its memory until nobody can write to it. */
 #include "base/clock.h"
-#include "bootstrap/tree.h"
+#include "bootstrap/tree/tree.h"
 
 #include <sodium.h>
 #include <string.h>

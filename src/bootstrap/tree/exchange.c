@@ -5,8 +5,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
-#include "bootstrap/tree.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/tree/tree.h"
+#include "bootstrap/wire/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,10 +3,10 @@
 #pragma once
 
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/conn.h"
-#include "bootstrap/root.h"
-#include "bootstrap/service.h"
-#include "bootstrap/shape.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/tree/shape.h"
+#include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/service.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* The tree over blocks, by arithmetic alone: no tables, so that a rank's memory does not grow with
  * the communicator. */
-#include "bootstrap/shape.h"
+#include "bootstrap/tree/shape.h"
 
 #include <stdint.h>
 

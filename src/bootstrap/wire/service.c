@@ -1,15 +1,15 @@
 /* Life of the service thread, its doors and listeners, and what fork and exit mean for them.
  * Only the thread waits in epoll; whoever holds the lock may add, remove and send. */
-#include "bootstrap/service.h"
+#include "bootstrap/wire/service.h"
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "bootstrap/conn.h"
-#include "bootstrap/id.h"
-#include "bootstrap/local.h"
-#include "bootstrap/root.h"
-#include "bootstrap/tree.h"
+#include "bootstrap/join/id.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/local/local.h"
+#include "bootstrap/tree/tree.h"
+#include "bootstrap/wire/conn.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* What the room itself must know of each rank, as bytes. */
-#include "bootstrap/id.h"
-#include "bootstrap/tree.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/join/id.h"
+#include "bootstrap/tree/tree.h"
+#include "bootstrap/wire/wire.h"
 
 void tt_card_pack(const struct tt_card *card, unsigned char bytes[TT_CARD_BYTES])
 {

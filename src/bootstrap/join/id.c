@@ -2,14 +2,14 @@
  *   0 magic 8 | 8 flags 1, addresses 1, zero 2, ranks already there 4 | 16 secret 32 |
  *   48 family 1, port 2, address 16 (three times) | 105 IPv6 scope 4 | 109 maker's pid 3 | 112 sum
  * 16 Any byte may be zero: whoever copies ids as text is told so by the sum. */
-#include "bootstrap/id.h"
+#include "bootstrap/join/id.h"
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"
-#include "bootstrap/root.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/wire/wire.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

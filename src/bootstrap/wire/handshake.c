@@ -8,9 +8,9 @@
  *
  * On a sealed connection both nonces are public keys of crypto_kx, made for it alone.
  */
-#include "bootstrap/handshake.h"
+#include "bootstrap/wire/handshake.h"
 
-#include "bootstrap/wire.h"
+#include "bootstrap/wire/wire.h"
 
 #include <sodium.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
-#include "bootstrap/join.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/join/join.h"
+#include "bootstrap/wire/wire.h"
 
 #include <errno.h>
 #include <sodium.h>

@@ -2,9 +2,9 @@
  * Nothing is allocated by what they send; the oldest silent one makes room for the next. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "bootstrap/conn.h"
-#include "bootstrap/root.h"
-#include "bootstrap/service.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/service.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,11 +1,11 @@
 /* State machine of one connection. Before the proof only the fixed-size messages of handshake.h are
  * read; after it every frame is length (4), type (2), zero (2), counter (8), payload, MAC (16). */
-#include "bootstrap/conn.h"
+#include "bootstrap/wire/conn.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/service.h"
-#include "bootstrap/wire.h"
+#include "bootstrap/wire/service.h"
+#include "bootstrap/wire/wire.h"
 
 #include <errno.h>
 #include <netinet/tcp.h>
