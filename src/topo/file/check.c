@@ -1,6 +1,7 @@
 /* The schema of machine files as a table, and the faults that a table cannot say. After this,
  * whoever reads the tree may rely on every required attribute being there and in range. */
-#include "file.h"
+#include "check.h"
+
 #include "words.h"
 
 #include "base/error.h"

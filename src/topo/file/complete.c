@@ -4,6 +4,7 @@
  * has a device of that kind there. */
 #include "complete.h"
 
+#include "check.h"
 #include "detect_sysfs.h"
 #include "file.h"
 #include "words.h"

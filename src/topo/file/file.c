@@ -1,6 +1,7 @@
 /* Machine files as a whole: read, check, print; and the element order of a running communicator. */
 #include "file.h"
 
+#include "check.h"
 #include "complete.h"
 #include "words.h"
 
@@ -9,22 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int64_t tt_topo_int(const struct tt_xml_node *node, const char *key, int64_t fallback)
-{
-    const char *text = tt_xml_get(node, key);
-    int64_t value = fallback;
-    if (text && text[0]) (void)tt_word_int(text, &value);
-    return value;
-}
-
-uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key)
-{
-    const char *text = tt_xml_get(node, key);
-    uint64_t busid = 0;
-    if (text) (void)tt_word_busid(text, &busid);
-    return busid;
-}
 
 static ncclResult_t parse(const char *name, const char *text, size_t text_bytes,
                           ncclResult_t (*check)(struct tt_topo_file *file),

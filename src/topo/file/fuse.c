@@ -1,7 +1,10 @@
 /* The element order of a running communicator. Every rank has its own GPU and all NICs; the first
  * rank's elements come first, the others' are merged behind, so a switch lists [first rank's GPU,
  * NICs, further GPUs] whatever the file said. Node numbers, and rings, follow that order. */
-#include "file.h"
+#include "fuse.h"
+
+#include "words.h"
+#include "xml.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,8 @@
  * to them ("8 GT/s PCIe"). */
 #include "words.h"
 
+#include "xml.h"
+
 #include "base/mem.h"
 
 #include <ctype.h>
@@ -136,4 +138,27 @@ bool tt_word_float(const char *text, double *value_out)
     if (end == text || *end || !isfinite(value)) return false;
     *value_out = value;
     return true;
+}
+
+int64_t tt_topo_int(const struct tt_xml_node *node, const char *key, int64_t fallback)
+{
+    const char *text = tt_xml_get(node, key);
+    int64_t value = fallback;
+    if (text && text[0]) (void)tt_word_int(text, &value);
+    return value;
+}
+
+uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key)
+{
+    const char *text = tt_xml_get(node, key);
+    uint64_t busid = 0;
+    if (text) (void)tt_word_busid(text, &busid);
+    return busid;
+}
+
+const char *tt_topo_way_name(enum tt_topo_way way)
+{
+    static const char *const names[TT_WAY_COUNT_] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                                     "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+    return names[way];
 }

@@ -44,3 +44,7 @@ bool tt_word_int(const char *text, int64_t *value_out);
 bool tt_word_hex(const char *text, uint64_t *value_out); /* with or without 0x, 64 bits */
 /* Whole-text finite number. */
 bool tt_word_float(const char *text, double *value_out);
+
+/* Attribute as number; only for files that were checked. */
+int64_t tt_topo_int(const struct tt_xml_node *node, const char *key, int64_t fallback);
+uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key);

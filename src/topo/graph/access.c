@@ -1,7 +1,7 @@
 /* Who may reach whom, and by which NIC. All questions are answered from the paths as they are at
  * that moment, because some are asked while paths are still being diverted.
  * Source: spec topology, sections 3.3 to 3.6. */
-#include "system.h"
+#include "access.h"
 
 #include "base/mem.h"
 

@@ -2,7 +2,9 @@
  * parent after them. NVLink, C2C and switch-to-switch rows follow in walks of their own, then CPUs
  * are joined, and last every node's link upwards goes to the end of its list. The order decides
  * ties everywhere later. Source: spec topology, section 2. */
-#include "system.h"
+#include "build.h"
+
+#include "switches.h"
 
 #include "base/error.h"
 #include "base/mem.h"

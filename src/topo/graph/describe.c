@@ -1,6 +1,6 @@
 /* A machine in words, as NCCL's GRAPH log has it: the tree under each CPU, every node's paths, and
  * the channels that the search found. Source of the layout: spec debug log, section 7.4. */
-#include "system.h"
+#include "describe.h"
 
 #include "base/error.h"
 #include "topo/file/file.h"

@@ -1,4 +1,6 @@
 /* NCCL's variables that decide about paths. */
+#include "env.h"
+
 #include "system.h"
 
 #include "base/error.h"

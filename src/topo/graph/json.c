@@ -1,5 +1,6 @@
 /* A graph as JSON members "system", "paths" and "access", seven digits per number, which is what
  * single precision holds. */
+#include "access.h"
 #include "system.h"
 
 #include <stdio.h>

@@ -1,9 +1,15 @@
 /* From a machine file to a graph with paths: copies of the machine for an NVLink domain, the order
  * of a running communicator if asked, then nodes, then paths. */
+#include "make.h"
+
+#include "build.h"
+#include "env.h"
+#include "paths.h"
 #include "system.h"
 
 #include "base/error.h"
 #include "topo/file/file.h"
+#include "topo/file/fuse.h"
 #include "topo/file/merge.h"
 
 #include <stdio.h>

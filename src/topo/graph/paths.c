@@ -2,7 +2,9 @@
  * each of them, then the diversions that transports force. Better is: a smaller type, then more
  * bandwidth, then fewer hops; ties go to what was found first, hence to the order of links.
  * Source: spec topology, sections 3.2 to 3.6. */
-#include "system.h"
+#include "paths.h"
+
+#include "access.h"
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -14,26 +16,6 @@ static const enum tt_topo_type bases[] = {TT_NODE_CPU, TT_NODE_DEV, TT_NODE_GPU,
                                           TT_NODE_GIN, TT_NODE_RMA, TT_NODE_NVS};
 
 /* ---- storage ---- */
-
-static void node_drop_paths(const struct tt_topo_system *system, struct tt_topo_node *node)
-{
-    for (int to = 0; to < TT_NODE_COUNT_; to++) {
-        int count = node->paths[to] ? system->list[to].count : 0;
-        for (int k = 0; k < count; k++)
-            free(node->paths[to][k].links);
-        free(node->paths[to]);
-        node->paths[to] = NULL;
-    }
-}
-
-void tt_topo_paths_drop(struct tt_topo_system *system)
-{
-    for (int type = 0; type < TT_NODE_COUNT_; type++) {
-        const struct tt_topo_list *list = &system->list[type];
-        for (int k = 0; k < list->count; k++)
-            node_drop_paths(system, list->node[k]);
-    }
-}
 
 static bool node_reserve(const struct tt_topo_system *system, struct tt_topo_node *node)
 {

@@ -1,6 +1,6 @@
 /* Some switch chips show two levels of bridges though they are one crossbar: the lower ones are
  * dissolved into the upper, so that paths see one switch. Source: spec topology, section 2.3. */
-#include "system.h"
+#include "switches.h"
 
 #include <string.h>
 

@@ -10,17 +10,9 @@
 
 static const char *const type_names[TT_NODE_COUNT_] = {"GPU", "PCI", "NVS", "CPU", "NIC",
                                                        "NET", "GIN", "RMA", "DEV", "CXB"};
-static const char *const way_names[TT_WAY_COUNT_] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
-                                                     "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
-
 const char *tt_topo_type_name(enum tt_topo_type type)
 {
     return type_names[type];
-}
-
-const char *tt_topo_way_name(enum tt_topo_way way)
-{
-    return way_names[way];
 }
 
 static bool list_grow(struct tt_topo_list *list)
@@ -74,6 +66,22 @@ void tt_topo_node_drop(struct tt_topo_system *system, struct tt_topo_node *node)
         list->node[k]->index = k;
     }
     node_free(node);
+}
+
+void tt_topo_paths_drop(struct tt_topo_system *system)
+{
+    for (int type = 0; type < TT_NODE_COUNT_; type++) {
+        for (int k = 0; k < system->list[type].count; k++) {
+            struct tt_topo_node *node = system->list[type].node[k];
+            for (int to = 0; to < TT_NODE_COUNT_; to++) {
+                int count = node->paths[to] ? system->list[to].count : 0;
+                for (int p = 0; p < count; p++)
+                    free(node->paths[to][p].links);
+                free(node->paths[to]);
+                node->paths[to] = NULL;
+            }
+        }
+    }
 }
 
 void tt_topo_gpu_drop(struct tt_topo_system *system, struct tt_topo_node *gpu)

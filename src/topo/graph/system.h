@@ -2,6 +2,8 @@
  * Bandwidths are GB/s in float, because ties are decided by their exact value. */
 #pragma once
 
+#include "env.h"
+
 #include "topo/file/words.h"
 #include "topo/topo.h"
 
@@ -76,17 +78,6 @@ struct tt_topo_list {
     int count, capacity;
 };
 
-struct tt_topo_env {   /* NCCL's variables that the graph obeys */
-    int p2p_level;     /* enum tt_topo_way; -1: own rule */
-    int net_gdr_level; /* likewise */
-    int net_gdr_read;  /* -2: by architecture */
-    bool nvb_disable, pxn_disable, pxn_c2c, net_gdr_c2c, net_disable_intra, shm_disable;
-    int netdevs_policy; /* 0: AUTO, -1: ALL, n: at most n */
-    int cross_nic;
-    bool split_parts, gdr_parts;      /* partitions of a GPU are shown; may use GPU-direct */
-    bool scatter_nets, rail_per_host; /* in an NVLink domain of several hosts */
-};
-
 struct tt_topo_system {
     struct tt_topo_list list[TT_NODE_COUNT_];
     struct tt_topo_env env;
@@ -104,8 +95,6 @@ static inline uint64_t tt_topo_id(int host, uint64_t local)
 {
     return (uint64_t)host << 56 | (local & 0xffffffffffffffull);
 }
-
-/* ---- system.c: nodes and links ---- */
 
 /* NULL when there are too many or memory is short. */
 struct tt_topo_node *tt_topo_node_new(struct tt_topo_system *system, enum tt_topo_type type,
@@ -127,61 +116,11 @@ struct tt_topo_link *tt_topo_link_back(const struct tt_topo_node *node,
 const char *tt_topo_type_name(enum tt_topo_type type);
 /* After a node or link found no room: say what there is too much of. Returns the error. */
 ncclResult_t tt_topo_too_large(const struct tt_topo_system *system);
-
-/* ---- build.c, switches.c: from elements to nodes ---- */
-
-struct tt_xml_node;
-/* GB/s of one NVLink, by compute capability. */
-float tt_topo_nvlink_bw(int cc);
-ncclResult_t tt_topo_build(struct tt_topo_system *system, const struct tt_xml_node *root);
-/* Make one crossbar of switches that show two levels. False when memory is short. */
-bool tt_topo_flatten(struct tt_topo_system *system);
-
-/* ---- paths.c ---- */
-
+/* Forget all paths. */
 void tt_topo_paths_drop(struct tt_topo_system *system);
-/* All paths, diversions included. Errors: ncclInvalidUsage when there are too many. */
-ncclResult_t tt_topo_paths_make(struct tt_topo_system *system);
 
 static inline struct tt_topo_path *tt_topo_path(const struct tt_topo_node *from,
                                                 const struct tt_topo_node *to)
 {
     return &from->paths[to->type][to->index];
 }
-
-/* ---- access.c: who may use what ---- */
-
-/* Nodes of a type with the largest bandwidth, among these the smallest path type. Returns how many;
- * local has room for TT_TOPO_NODES. */
-int tt_topo_local(const struct tt_topo_system *system, const struct tt_topo_node *node,
-                  enum tt_topo_type type, struct tt_topo_node **local);
-struct tt_topo_node *tt_topo_local_cpu(const struct tt_topo_system *system,
-                                       const struct tt_topo_node *gpu);
-/* NIC of a GPU for a channel; NULL: none. */
-struct tt_topo_node *tt_topo_net_of(const struct tt_topo_system *system,
-                                    const struct tt_topo_node *gpu, int channel);
-struct tt_topo_node *tt_topo_gpu_of(const struct tt_topo_system *system,
-                                    const struct tt_topo_node *net);
-
-struct tt_topo_p2p {
-    bool allowed, read;
-    const struct tt_topo_node *relay; /* GPU in between; NULL: none */
-};
-struct tt_topo_p2p tt_topo_p2p_check(const struct tt_topo_system *system,
-                                     const struct tt_topo_node *from,
-                                     const struct tt_topo_node *to);
-bool tt_topo_prefers_net(const struct tt_topo_system *system, const struct tt_topo_node *a,
-                         const struct tt_topo_node *b);
-bool tt_topo_gdr_check(const struct tt_topo_system *system, const struct tt_topo_node *gpu,
-                       const struct tt_topo_node *net, bool sending);
-/* GPU whose proxy drives the NIC for this GPU: itself unless the path goes through another. */
-const struct tt_topo_node *tt_topo_relay_of(const struct tt_topo_system *system,
-                                            const struct tt_topo_node *gpu,
-                                            const struct tt_topo_node *net);
-
-/* ---- describe.c: lines of NCCL's GRAPH log; the caller frees, NULL when memory is short ---- */
-char *tt_topo_describe(const struct tt_topo_system *system, const struct tt_topo_domain *domains,
-                       int ndomains);
-
-/* ---- env.c ---- */
-ncclResult_t tt_topo_env_read(struct tt_topo_env *env);

@@ -8,7 +8,12 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "topo/file/file.h"
+#include "topo/file/fuse.h"
 #include "topo/file/merge.h"
+#include "topo/file/words.h"
+#include "topo/graph/access.h"
+#include "topo/graph/describe.h"
+#include "topo/graph/make.h"
 #include "topo/graph/system.h"
 
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* What links have left while channels are placed. All sums are rounded to a thousandth, as in the
  * reference: which channel still fits is decided by exact values.
  * Source: spec topology, section 6. */
-#include "search.h"
-#include "trial.h"
+#include "budget.h"
 
 /* To the nearest thousandth, halves away from zero. */
 static float rounded(float value)

@@ -1,9 +1,23 @@
 /* Where a channel may go next: GPUs that it has not been to, the most promising first. Which
  * solution a search finds first depends on this order, which is the reference's.
  * Source: spec topology, section 6. */
-#include "trial.h"
+#include "candidates.h"
 
 #include <stdlib.h>
+
+struct tt_topo_node *tt_trial_gpu_of_rank(const struct tt_trial *trial, int rank)
+{
+    int g = 0;
+    while (g + 1 < trial->at.ngpus && tt_trial_gpu(trial, g)->rank != rank) {
+        g++;
+    }
+    return tt_trial_gpu(trial, g);
+}
+
+struct tt_topo_node *tt_trial_replay(const struct tt_trial *trial, int position)
+{
+    return tt_trial_gpu_of_rank(trial, tt_trial_channel(trial, trial->at.nchannels - 1)[position]);
+}
 
 static int by_score(const void *left, const void *right)
 {

@@ -1,6 +1,7 @@
 /* Domains of a machine: GPUs that reach each other without the network form a node; its channel
  * graphs, and what of it the whole communicator must know.
  * Source: spec topology, sections 3.7, 5 and 9.1. */
+#include "budget.h"
 #include "graph.h"
 #include "graph_file.h"
 #include "search.h"
@@ -9,6 +10,9 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "topo/file/file.h"
+#include "topo/graph/access.h"
+#include "topo/graph/build.h"
+#include "topo/graph/paths.h"
 #include "topo/graph/system.h"
 
 #include <stdlib.h>

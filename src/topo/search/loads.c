@@ -3,11 +3,12 @@
  * Source: spec topology, section 6. */
 #include "loads.h"
 
+#include "budget.h"
 #include "search.h"
-#include "trial.h"
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "topo/graph/paths.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* NICs in the order in which the search begins and ends channels at them: first what the GPUs
  * prefer, then by distance. Source: spec topology, section 6. */
-#include "trial.h"
+#include "nets.h"
 
 #include "base/mem.h"
+#include "topo/graph/access.h"
 
 #include <stdlib.h>
 

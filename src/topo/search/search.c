@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "topo/graph/access.h"
 
 #include <stdlib.h>
 

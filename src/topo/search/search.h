@@ -13,9 +13,6 @@ struct tt_search_limits { /* GB/s */
 
 /* Largest bandwidths between devices, or between devices and NICs when `inter`. */
 struct tt_search_limits tt_search_limits(const struct tt_topo_system *system, bool inter);
-/* Give all links and NICs their whole bandwidth. */
-void tt_search_budgets(struct tt_topo_system *system);
-
 struct tt_search_request {
     enum tt_graph_kind kind;
     bool inter;        /* channels leave the node by NICs */

@@ -7,6 +7,8 @@
  * Source: spec topology, section 6. */
 #include "trial.h"
 
+#include "budget.h"
+#include "candidates.h"
 #include "graph.h"
 
 #include "base/mem.h"
@@ -14,27 +16,6 @@
 #include <stdlib.h>
 
 enum { INDEX_STEPS = 1024 }; /* of the attempt in index order */
-
-static int *channel_of(const struct tt_trial *trial, int channel)
-{
-    return trial->at.intra + (size_t)channel * (size_t)trial->at.ngpus;
-}
-
-/* Of a rank that a channel holds, hence one of ours. */
-static struct tt_topo_node *gpu_of_rank(const struct tt_trial *trial, int rank)
-{
-    int g = 0;
-    while (g + 1 < trial->at.ngpus && tt_trial_gpu(trial, g)->rank != rank) {
-        g++;
-    }
-    return tt_trial_gpu(trial, g);
-}
-
-/* What the channel before this one had at a position. */
-struct tt_topo_node *tt_trial_replay(const struct tt_trial *trial, int position)
-{
-    return gpu_of_rank(trial, channel_of(trial, trial->at.nchannels - 1)[position]);
-}
 
 /* ---- the stack ---- */
 
@@ -55,7 +36,7 @@ enum frame_kind {                /* first what is only to be taken back ... */
                   FRAME_COUNT_,
 };
 
-struct tt_frame {
+struct tt_trial_frame {
     enum frame_kind kind;
     int k, count, left;
     size_t first; /* of its candidates on trial->next */
@@ -70,14 +51,14 @@ static bool reserve_frames(struct tt_trial *trial)
 {
     if (trial->depth + FRAMES_AT_ONCE <= trial->frame_room) return true;
     size_t room = 2 * trial->frame_room + 8 * FRAMES_AT_ONCE;
-    struct tt_frame *grown = realloc(trial->frames, room * sizeof(*grown));
+    struct tt_trial_frame *grown = realloc(trial->frames, room * sizeof(*grown));
     if (!grown) return false;
     trial->frames = grown;
     trial->frame_room = room;
     return true;
 }
 
-static void push(struct tt_trial *trial, struct tt_frame frame)
+static void push(struct tt_trial *trial, struct tt_trial_frame frame)
 {
     trial->frames[trial->depth++] = frame;
 }
@@ -105,7 +86,7 @@ static void begin_channel(struct tt_trial *trial);
 static void end_channel(struct tt_trial *trial)
 {
     trial->at.nchannels++;
-    push(trial, (struct tt_frame){.kind = FRAME_CHANNEL});
+    push(trial, (struct tt_trial_frame){.kind = FRAME_CHANNEL});
     if (is_better(trial)) {
         tt_graph_copy(trial->best, &trial->at);
         trial->improved = true;
@@ -118,7 +99,7 @@ static void end_channel(struct tt_trial *trial)
 
 static void push_candidates(struct tt_trial *trial, const struct tt_trial_place *place)
 {
-    struct tt_frame frame = {.kind = FRAME_NEXT, .place = *place, .first = trial->next_count};
+    struct tt_trial_frame frame = {.kind = FRAME_NEXT, .place = *place, .first = trial->next_count};
     frame.count = tt_trial_push_next(trial, place);
     push(trial, frame);
 }
@@ -127,9 +108,10 @@ static void advance(struct tt_trial *trial, struct tt_trial_place place);
 
 static void close_ring(struct tt_trial *trial, const struct tt_trial_place *place)
 {
-    struct tt_topo_node *first = gpu_of_rank(trial, channel_of(trial, trial->at.nchannels)[0]);
+    struct tt_topo_node *first =
+        tt_trial_gpu_of_rank(trial, tt_trial_channel(trial, trial->at.nchannels)[0]);
     if (!tt_budget_take(trial, place->gpu, first, 1)) return;
-    push(trial, (struct tt_frame){.kind = FRAME_CLOSE, .other = first, .place = *place});
+    push(trial, (struct tt_trial_frame){.kind = FRAME_CLOSE, .other = first, .place = *place});
     struct tt_trial_place end = *place;
     end.at++;
     end.back_first = -1;
@@ -184,7 +166,7 @@ static void give_spokes(struct tt_trial *trial, const struct star *star, bool ou
 
 static void fill_others(struct tt_trial *trial, const struct tt_topo_node *head)
 {
-    int *channel = channel_of(trial, trial->at.nchannels);
+    int *channel = tt_trial_channel(trial, trial->at.nchannels);
     int position = 1;
     for (int g = 0; g < trial->at.ngpus; g++) {
         if (tt_trial_gpu(trial, g) != head) channel[position++] = tt_trial_gpu(trial, g)->rank;
@@ -206,7 +188,7 @@ static void place_star(struct tt_trial *trial, const struct tt_trial_place *plac
     int out = take_spokes(trial, &star, true);
     int in = out == n ? take_spokes(trial, &star, false) : 0;
     if (in == n) {
-        push(trial, (struct tt_frame){.kind = FRAME_STAR, .place = *place});
+        push(trial, (struct tt_trial_frame){.kind = FRAME_STAR, .place = *place});
         fill_others(trial, place->gpu);
         finish(trial);
         return;
@@ -225,10 +207,10 @@ static void advance(struct tt_trial *trial, struct tt_trial_place place)
         end_channel(trial);
         return;
     }
-    channel_of(trial, trial->at.nchannels)[place.at] = place.gpu->rank;
+    tt_trial_channel(trial, trial->at.nchannels)[place.at] = place.gpu->rank;
     bool star = trial->at.pattern == TT_PATTERN_NVLS || trial->at.pattern == TT_PATTERN_DIRECT;
     if (place.at == place.back_net) {
-        push(trial, (struct tt_frame){.kind = FRAME_NETS, .place = place});
+        push(trial, (struct tt_trial_frame){.kind = FRAME_NETS, .place = place});
     } else if (star) {
         place_star(trial, &place);
     } else if (place.at < n - 1) {
@@ -245,11 +227,11 @@ static void enter(struct tt_trial *trial, struct tt_topo_node *from, struct tt_t
 {
     if (from && !tt_budget_take(trial, from, place.gpu, 1)) return;
     trial->used[place.gpu->index] ^= 1ull << trial->at.nchannels;
-    push(trial, (struct tt_frame){.kind = FRAME_ENTER, .other = from, .place = place});
+    push(trial, (struct tt_trial_frame){.kind = FRAME_ENTER, .other = from, .place = place});
     advance(trial, place);
 }
 
-static void go_on(struct tt_trial *trial, struct tt_frame *frame)
+static void go_on(struct tt_trial *trial, struct tt_trial_frame *frame)
 {
     if (frame->k == frame->count) {
         trial->next_count = frame->first;
@@ -299,7 +281,7 @@ static bool take_to_net(struct tt_trial *trial, const struct tt_trial_place *pla
     return taken;
 }
 
-static void leave_to_net(struct tt_trial *trial, struct tt_frame *frame)
+static void leave_to_net(struct tt_trial *trial, struct tt_trial_frame *frame)
 {
     const struct tt_net_lists *lists = &trial->nets;
     struct tt_trial_place place = frame->place;
@@ -311,7 +293,7 @@ static void leave_to_net(struct tt_trial *trial, struct tt_frame *frame)
     struct tt_topo_node *net = lists->net[(size_t)row * (size_t)lists->width + (size_t)frame->k++];
     if (!may_end_at(trial, &place, net) || !take_to_net(trial, &place, net, 1)) return;
     trial->at.inter[trial->at.nchannels].last = net->id;
-    push(trial, (struct tt_frame){.kind = FRAME_TO_NET, .other = net, .place = place});
+    push(trial, (struct tt_trial_frame){.kind = FRAME_TO_NET, .other = net, .place = place});
     bool again = trial->at.pattern == TT_PATTERN_BALANCED && place.at == 0;
     place.back_net = again ? 1 : -1;
     advance(trial, place);
@@ -337,7 +319,7 @@ static struct tt_trial_place first_place(const struct tt_trial *trial, struct tt
 /* Index order gives a first solution; it has steps of its own. */
 static void try_index_order(struct tt_trial *trial, struct tt_topo_node *net)
 {
-    push(trial, (struct tt_frame){.kind = FRAME_STEPS, .left = trial->steps});
+    push(trial, (struct tt_trial_frame){.kind = FRAME_STEPS, .left = trial->steps});
     trial->steps = INDEX_STEPS;
     enter(trial, net, first_place(trial, tt_trial_gpu(trial, 0), TT_ORDER_INDEX));
 }
@@ -369,7 +351,7 @@ static int push_local_gpus(struct tt_trial *trial, const struct tt_topo_node *ne
 }
 
 /* k: -2 the index order, -1 which GPUs are near, from 0 on those. */
-static void try_chain(struct tt_trial *trial, struct tt_frame *frame)
+static void try_chain(struct tt_trial *trial, struct tt_trial_frame *frame)
 {
     struct tt_topo_node *net = frame->other;
     int k = frame->k++;
@@ -397,14 +379,14 @@ static void begin_chain(struct tt_trial *trial, struct tt_topo_node *net)
     if (trial->at.nchannels > 0 && trial->at.same_channels) {
         enter(trial, net, first_place(trial, tt_trial_replay(trial, 0), TT_ORDER_REPLAY));
     } else {
-        push(trial, (struct tt_frame){.kind = FRAME_CHAIN, .k = -2, .other = net});
+        push(trial, (struct tt_trial_frame){.kind = FRAME_CHAIN, .k = -2, .other = net});
     }
 }
 
 static bool is_head(const struct tt_trial *trial, const struct tt_topo_node *gpu)
 {
     for (int c = 0; c < trial->at.nchannels; c++) {
-        if (channel_of(trial, c)[0] == gpu->rank) return true;
+        if (tt_trial_channel(trial, c)[0] == gpu->rank) return true;
     }
     return false;
 }
@@ -434,7 +416,7 @@ static bool may_head(const struct tt_trial *trial, const struct tt_topo_node *ne
     return trial->at.nchannels < nnets && net->local_gpu && !is_head(trial, net->local_gpu);
 }
 
-static void begin_at(struct tt_trial *trial, struct tt_frame *frame, struct tt_topo_node *net)
+static void begin_at(struct tt_trial *trial, struct tt_trial_frame *frame, struct tt_topo_node *net)
 {
     int c = trial->at.nchannels;
     bool star = trial->at.pattern == TT_PATTERN_NVLS || trial->at.pattern == TT_PATTERN_DIRECT;
@@ -446,7 +428,7 @@ static void begin_at(struct tt_trial *trial, struct tt_frame *frame, struct tt_t
     take_port(trial, net, bw);
     bool head = star && may_head(trial, net, frame->count);
     frame->done = head;
-    push(trial, (struct tt_frame){.kind = FRAME_PORT, .other = net});
+    push(trial, (struct tt_trial_frame){.kind = FRAME_PORT, .other = net});
     if (!star) {
         begin_chain(trial, net);
     } else if (head) {
@@ -454,7 +436,7 @@ static void begin_at(struct tt_trial *trial, struct tt_frame *frame, struct tt_t
     }
 }
 
-static void begin_at_nets(struct tt_trial *trial, struct tt_frame *frame)
+static void begin_at_nets(struct tt_trial *trial, struct tt_trial_frame *frame)
 {
     const struct tt_net_lists *lists = &trial->nets;
     int all = lists->rows - 1;
@@ -467,7 +449,7 @@ static void begin_at_nets(struct tt_trial *trial, struct tt_frame *frame)
 }
 
 /* k: -1 the channel before this one, or index order; from 0 on every GPU. */
-static void begin_inside(struct tt_trial *trial, struct tt_frame *frame)
+static void begin_inside(struct tt_trial *trial, struct tt_trial_frame *frame)
 {
     bool first = trial->at.nchannels == 0;
     int k = frame->k++;
@@ -488,20 +470,20 @@ static void begin_channel(struct tt_trial *trial)
     bool again = at->same_channels && at->nchannels > 0;
     if (trial->inter) {
         int count = trial->nets.count[trial->nets.rows - 1];
-        push(trial, (struct tt_frame){.kind = FRAME_BEGIN_NETS, .count = count});
+        push(trial, (struct tt_trial_frame){.kind = FRAME_BEGIN_NETS, .count = count});
     } else if (at->pattern == TT_PATTERN_NVLS) {
         struct tt_topo_node *head = tt_trial_gpu(trial, at->nchannels);
         enter(trial, NULL, first_place(trial, head, TT_ORDER_FREE));
     } else {
         int count = again ? 0 : at->ngpus;
-        push(trial, (struct tt_frame){.kind = FRAME_INSIDE, .k = -1, .count = count});
+        push(trial, (struct tt_trial_frame){.kind = FRAME_INSIDE, .k = -1, .count = count});
     }
 }
 
 /* ---- running ---- */
 
 /* The frame is on top again: give back what it took. */
-static void take_back(struct tt_trial *trial, const struct tt_frame *frame)
+static void take_back(struct tt_trial *trial, const struct tt_trial_frame *frame)
 {
     struct tt_topo_node *gpu = frame->place.gpu;
     struct star star;
@@ -525,7 +507,7 @@ static void take_back(struct tt_trial *trial, const struct tt_frame *frame)
     }
 }
 
-static void resume(struct tt_trial *trial, struct tt_frame *frame)
+static void resume(struct tt_trial *trial, struct tt_trial_frame *frame)
 {
     switch (frame->kind) {
     case FRAME_NEXT: go_on(trial, frame); break;

@@ -1,0 +1,32 @@
+/* Who may use what. Private to the room. */
+#pragma once
+
+#include "system.h"
+
+/* Nodes of a type with the largest bandwidth, among these the smallest path type. Returns how many;
+ * local has room for TT_TOPO_NODES. */
+int tt_topo_local(const struct tt_topo_system *system, const struct tt_topo_node *node,
+                  enum tt_topo_type type, struct tt_topo_node **local);
+struct tt_topo_node *tt_topo_local_cpu(const struct tt_topo_system *system,
+                                       const struct tt_topo_node *gpu);
+/* NIC of a GPU for a channel; NULL: none. */
+struct tt_topo_node *tt_topo_net_of(const struct tt_topo_system *system,
+                                    const struct tt_topo_node *gpu, int channel);
+struct tt_topo_node *tt_topo_gpu_of(const struct tt_topo_system *system,
+                                    const struct tt_topo_node *net);
+
+struct tt_topo_p2p {
+    bool allowed, read;
+    const struct tt_topo_node *relay; /* GPU in between; NULL: none */
+};
+struct tt_topo_p2p tt_topo_p2p_check(const struct tt_topo_system *system,
+                                     const struct tt_topo_node *from,
+                                     const struct tt_topo_node *to);
+bool tt_topo_prefers_net(const struct tt_topo_system *system, const struct tt_topo_node *a,
+                         const struct tt_topo_node *b);
+bool tt_topo_gdr_check(const struct tt_topo_system *system, const struct tt_topo_node *gpu,
+                       const struct tt_topo_node *net, bool sending);
+/* GPU whose proxy drives the NIC for this GPU: itself unless the path goes through another. */
+const struct tt_topo_node *tt_topo_relay_of(const struct tt_topo_system *system,
+                                            const struct tt_topo_node *gpu,
+                                            const struct tt_topo_node *net);

@@ -1,0 +1,7 @@
+/* The best path between any two nodes. Private to the room. */
+#pragma once
+
+#include "system.h"
+
+/* All paths, diversions included. Errors: ncclInvalidUsage when there are too many. */
+ncclResult_t tt_topo_paths_make(struct tt_topo_system *system);

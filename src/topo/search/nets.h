@@ -1,0 +1,17 @@
+/* NICs to begin and to end channels at. Private to the room. */
+#pragma once
+
+#include "topo/graph/system.h"
+
+struct tt_net_lists { /* NICs to begin and to end at, by preference, for one limit of types */
+    struct tt_topo_node **net; /* owned; row g: those of GPU g, last row: of all GPUs */
+    int *count;                /* owned; of each row */
+    int rows, width;
+    int type; /* limit that the lists are for; -1: none yet */
+};
+
+bool tt_net_lists_init(struct tt_net_lists *lists, const struct tt_topo_system *system);
+void tt_net_lists_fini(struct tt_net_lists *lists);
+/* Make the lists for NICs up to a path type, unless that is what they are. */
+void tt_net_lists_fill(struct tt_net_lists *lists, const struct tt_topo_system *system,
+                       enum tt_topo_way type);
