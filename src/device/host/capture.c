@@ -14,7 +14,7 @@ struct host_capture {
     struct CUstream_st *origin;   /* borrowed */
     struct CUgraph_st *graph;     /* owned until the end, unless the program's */
     bool into;                    /* the program's own graph is recorded into */
-    int joined;                   /* streams beside the origin that are in it */
+    _Atomic int streams;          /* in it; the graph goes when the last one leaves */
     struct CUgraphNode_st **left; /* owned; last nodes of streams that were destroyed */
     size_t nleft;
 };
@@ -30,7 +30,6 @@ struct host_capture_place {
 static void capture_drop(struct host_capture *capture)
 {
     if (atomic_fetch_sub(&capture->refs, 1) != 1) return;
-    if (!capture->into) host_graph_free(capture->graph);
     free(capture->left);
     free(capture);
 }
@@ -72,10 +71,13 @@ static bool add_tips(struct CUstream_st *stream, const struct host_capture_place
 static void enter(struct CUstream_st *stream, struct host_capture *capture)
 {
     atomic_fetch_add(&capture->refs, 1);
+    atomic_fetch_add(&capture->streams, 1);
     atomic_fetch_add(&tt_host.captures.streams, 1);
     atomic_store(&stream->capture, capture);
 }
 
+/* The last one ends the capture: what nobody took goes, though events may still hold places in it.
+ */
 void host_capture_leave(struct CUstream_st *stream)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
@@ -86,6 +88,11 @@ void host_capture_leave(struct CUstream_st *stream)
     stream->ntips = 0;
     if (!capture) return;
     atomic_fetch_sub(&tt_host.captures.streams, 1);
+    if (atomic_fetch_sub(&capture->streams, 1) == 1) {
+        capture->ended = true;
+        if (!capture->into) host_graph_free(capture->graph);
+        capture->graph = NULL;
+    }
     capture_drop(capture);
 }
 

@@ -118,6 +118,35 @@ static void waiting_in_a_capture_invalidates(void **state)
     tuttiHostStreamDestroy(stream);
 }
 
+/* What was captured is released at the failed end, though an event still has its place there. */
+static void failed_capture_keeps_nothing(void **state)
+{
+    struct CUstream_st *stream = NULL;
+    struct CUevent_st *event = NULL;
+    struct CUgraph_st *graph = NULL;
+    int value = 0;
+    struct adder ended = {{.step = adder_step}, &value, 1, 0};
+    struct adder orphaned = {{.step = adder_step}, &value, 1, 0};
+    (void)state;
+    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream);
+    tuttiHostEventCreate(TT_EVENT_NO_TIMING, &event);
+    assert_int_equal(tuttiHostCaptureBegin(stream, 0), 0);
+    assert_int_equal(tuttiHostSubmit(stream, &ended.item, true), 0);
+    assert_int_equal(tuttiHostEventRecord(event, stream), 0);
+    assert_int_equal(tuttiHostCaptureUnsafe(), 900);
+    assert_int_equal(tuttiHostCaptureEnd(stream, &graph), 901);
+    assert_int_equal(ended.releases, 1);
+    assert_int_equal(tuttiHostStreamWaitEvent(stream, event), 907);
+    assert_int_equal(tuttiHostCaptureBegin(stream, 0), 0);
+    assert_int_equal(tuttiHostSubmit(stream, &orphaned.item, true), 0);
+    assert_int_equal(tuttiHostEventRecord(event, stream), 0);
+    tuttiHostStreamDestroy(stream);
+    assert_int_equal(orphaned.releases, 1);
+    assert_int_equal(tuttiHostEventQuery(event), 907);
+    tuttiHostEventDestroy(event);
+    assert_int_equal(value, 0);
+}
+
 static void add_one(void *arg)
 {
     atomic_fetch_add((_Atomic int *)arg, 1);
@@ -163,6 +192,7 @@ int main(void)
         cmocka_unit_test(captured_items_run_at_launch),
         cmocka_unit_test(fork_and_join),
         cmocka_unit_test(waiting_in_a_capture_invalidates),
+        cmocka_unit_test(failed_capture_keeps_nothing),
         cmocka_unit_test(built_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
