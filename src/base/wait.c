@@ -8,8 +8,9 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
-enum { WAIT_CELLS = 1024, POLLS = 64, PAUSES = 2048 };
+enum { WAIT_CELLS = 1024, POLLS = 64, PAUSES = 512, YIELDS = 1536 };
 
 struct wait_cell {
     _Atomic bool taken;
@@ -91,7 +92,10 @@ void tt_wait_relax(uint32_t *spins, bool crowded)
 {
     const uint32_t spin = *spins;
     if (spin < UINT32_MAX) *spins = spin + 1;
-    if (crowded || spin >= PAUSES) {
+    if (spin >= YIELDS) {
+        const struct timespec nap = {.tv_nsec = tt_wait_nap_nsec(spin - YIELDS)};
+        nanosleep(&nap, NULL);
+    } else if (crowded || spin >= PAUSES) {
         sched_yield();
     } else if (spin >= POLLS) {
         tt_cpu_pause();

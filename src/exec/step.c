@@ -14,8 +14,9 @@
 #include <assert.h>
 
 #define SLICES_PER_STEP 8
-#define POLLS_TO_ENTER 2000 /* fruitless steps before a wait is entered in the registry */
-#define POLLS_TO_COMPARE 256
+#define POLLS_TO_ENTER 256 /* fruitless steps before a wait is entered in the registry */
+#define POLLS_TO_TIRE 16   /* then a step looks once: a look at a socket is a system call */
+#define POLLS_TO_COMPARE 64
 
 /* ---- waits ---- */
 
@@ -40,6 +41,7 @@ static void enter_wait(struct tt_work *work, const struct tt_cursor *cursor)
 static void leave_wait(struct tt_work *work)
 {
     work->polls = 0;
+    work->polls_now = work->polls_per_step;
     if (work->wait_slot < 0) return;
     tt_wait_leave(work->wait_slot);
     work->wait_slot = -1;
@@ -49,6 +51,7 @@ static void leave_wait(struct tt_work *work)
 static ncclResult_t long_wait(struct tt_work *work)
 {
     work->polls++;
+    if (work->polls == POLLS_TO_TIRE) work->polls_now = 1;
     if (work->polls < POLLS_TO_ENTER) return ncclSuccess;
     const struct tt_cursor *cursor = first_waiting(work);
     if (!cursor || !cursor->waits_what) return ncclSuccess;

@@ -270,6 +270,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     memcpy(work->frames, spec->frames, (size_t)spec->nframes * sizeof(struct tt_frame));
     work->slice_bytes = work->transport ? tt_transport_slice(work->transport) : TT_LINE_BYTES;
     work->polls_per_step = !spec->crowded && work->ncursors == 1 ? POLLS_ALONE : 1;
+    work->polls_now = work->polls_per_step;
     survey_frames(work);
     allow_refs(work);
     if (work->shot && !tt_shot_compile(work)) work->shot = NULL;

@@ -1,6 +1,6 @@
 /* Serves network edges in the background. While slots move it goes on at once; while something is
- * under way it naps, briefly when it is alone and longer when waiting threads move the network
- * themselves; with nothing to do it sleeps until rung. */
+ * under way it naps, briefly at first when it is alone and longer when waiting threads move the
+ * network themselves; with nothing to do it sleeps until rung. */
 #include "proxy/proxy.h"
 
 #include "base/clock.h"
@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "base/wait.h"
 #include "plugin/profiler.h"
 #include "transport/serve.h"
 
@@ -29,7 +30,8 @@ struct tt_proxy {
     pthread_t thread;
     _Atomic bool stop;
     uint64_t nap_usec, drives;
-    bool active; /* last state told to the profiler */
+    uint32_t fruitless; /* naps since something moved */
+    bool active;        /* last state told to the profiler */
 };
 
 /* ---- events ---- */
@@ -67,7 +69,8 @@ static void nap(struct tt_proxy *proxy)
     uint64_t drives = tt_transport_drives(proxy->transport);
     bool alone = drives == proxy->drives;
     proxy->drives = drives;
-    tt_transport_sleep(proxy->transport, alone ? NAP_LEAST_USEC : proxy->nap_usec);
+    uint64_t own_usec = tt_wait_nap_nsec(proxy->fruitless++) / 1000;
+    tt_transport_sleep(proxy->transport, alone ? own_usec : proxy->nap_usec);
     if (proxy->nap_usec < NAP_MOST_USEC) proxy->nap_usec *= 2;
 }
 
@@ -75,12 +78,14 @@ static void nap(struct tt_proxy *proxy)
 static void flush(struct tt_proxy *proxy)
 {
     uint64_t since = tt_now_nsec();
+    uint32_t naps = 0;
     ncclResult_t rc = ncclSuccess;
     while (tt_transport_pending(proxy->transport)) {
         enum tt_net_state state = tt_transport_serve(proxy->transport, &rc);
         if (rc || tt_member_aborted(proxy->member)) return;
         if (state == TT_NET_MOVED) {
             since = tt_now_nsec();
+            naps = 0;
             continue;
         }
         if (tt_now_nsec() - since > PATIENCE_NSEC) {
@@ -88,7 +93,7 @@ static void flush(struct tt_proxy *proxy)
                     proxy->member->rank);
             return;
         }
-        tt_sleep_usec(NAP_LEAST_USEC);
+        tt_sleep_usec(tt_wait_nap_nsec(naps++) / 1000);
     }
 }
 
@@ -106,7 +111,11 @@ static void *proxy_main(void *arg)
             continue;
         }
         control_mark(proxy, true);
-        if (state == TT_NET_BUSY) nap(proxy);
+        if (state == TT_NET_BUSY) {
+            nap(proxy);
+        } else {
+            proxy->fruitless = 0;
+        }
     }
     flush(proxy);
     return NULL;

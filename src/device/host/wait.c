@@ -1,6 +1,8 @@
 /* Waiting is working: a waiter runs what it waits for, what that waits for, and then anything else
  * that can run. When nothing can, it polls, pauses, yields and at last sleeps for short times; at
  * once when ranks or waiting threads outnumber the cores. */
+#include "base/wait.h"
+
 #include "ipc.h"
 #include "stream.h"
 
@@ -20,8 +22,6 @@ enum {
     SPINS_POLL = 100,
     SPINS_PAUSE = 300, /* of about 25 ns */
     SPINS_YIELD = 4000,
-    SLEEP_NSEC = 50000,
-    SLEEP_MOST_NSEC = 400000,
     DEPTH_MOST = 8,
 };
 
@@ -92,8 +92,7 @@ static void relax(uint32_t spins, const struct host_place *place)
     bool crowded = host_crowded() || atomic_load_explicit(&tt_host.waits.threads,
                                                           memory_order_relaxed) > tuttiHostCores();
     if (spins >= SPINS_YIELD) {
-        long nsec = SLEEP_NSEC * (long)(1 + (spins - SPINS_YIELD) / 64);
-        sleep_at(place->stream, place, nsec < SLEEP_MOST_NSEC ? nsec : SLEEP_MOST_NSEC);
+        sleep_at(place->stream, place, (long)tt_wait_nap_nsec(spins - SPINS_YIELD));
     } else if (crowded || spins >= SPINS_PAUSE) {
         sched_yield();
     } else if (spins >= SPINS_POLL) {

@@ -8,6 +8,8 @@
  * awake. */
 #include "stream.h"
 
+#include "base/wait.h"
+
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
@@ -244,6 +246,7 @@ static void share_work(int streams)
 static void *worker_main(void *arg)
 {
     long nap_nsec = NAP_NSEC;
+    uint32_t fruitless = 0; /* naps since something that nobody waits for came on */
     (void)arg;
     host_thread.is_worker = true;
     prctl(PR_SET_NAME, "tutti-worker");
@@ -251,9 +254,14 @@ static void *worker_main(void *arg)
     for (;;) {
         struct round round = {.calls_upto = UINT64_MAX};
         visit_all(&round);
+        if (round.did || !round.unattended) fruitless = 0;
         if (round.did || round.unattended) nap_nsec = NAP_NSEC;
         if (round.unattended > 1) share_work(round.unattended);
         if (round.did) continue;
+        if (round.unattended) {
+            nap(NAP_NSEC / 2 + (long)tt_wait_nap_nsec(fruitless++));
+            continue;
+        }
         nap(nap_nsec);
         if (nap_nsec < NAP_MOST_NSEC) {
             nap_nsec *= 2;

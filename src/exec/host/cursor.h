@@ -97,7 +97,8 @@ struct tt_work {
     uint64_t ticket;
     struct tt_tickets tickets; /* captured: of launches to come */
     size_t slice_bytes;        /* of the transport's slots */
-    int polls_per_step;        /* looks at a slot before a step gives up */
+    int polls_per_step;        /* looks at a slot before a step gives up, */
+    int polls_now;             /* in a long wait but one */
     bool crowded, captured, kept;
     bool stream;         /* stores go around the cache */
     bool uses_transport; /* some frame of conn 0: the run takes an operation number */

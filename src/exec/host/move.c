@@ -224,7 +224,7 @@ ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint
 {
     for (int polls = 1;; polls++) {
         ncclResult_t rc = tt_edge_peek(edge, stamp, payload_out, bytes_out);
-        if (rc != ncclInProgress || polls >= work->polls_per_step) return rc;
+        if (rc != ncclInProgress || polls >= work->polls_now) return rc;
         if (polls >= POLLS_BARE) tt_cpu_pause();
     }
 }

@@ -1,0 +1,234 @@
+/* Whoever waits sleeps: what a process burns while one of its blocking calls waits for a peer that
+ * comes late (or for a host function), over whatever transport the environment leaves. Each row is
+ * two processes; all rows run at the same time. Counts processor time of all the process's threads
+ * and never judges how long anything took. By hand: waits SECONDS [ROW]. */
+#include "harness.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_CPU_MSEC = 100, BYTES = 1 << 20 };
+
+struct scene { /* shared by the two processes of a row */
+    _Atomic int ready;
+    ncclUniqueId id;
+    unsigned late_usec;
+};
+
+struct rank {
+    struct scene *scene;
+    bool late; /* this one keeps the other waiting */
+    ncclComm_t comm;
+    cudaStream_t stream;
+    float *buffer;
+};
+
+static double cpu_msec(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec * 1e3 + (double)time.tv_nsec / 1e6;
+}
+
+static void be_late(const struct rank *rank)
+{
+    if (rank->late) usleep(rank->scene->late_usec);
+}
+
+static void init(struct rank *rank)
+{
+    NCCL(ncclCommInitRank(&rank->comm, 2, rank->scene->id, rank->late));
+}
+
+static void reduce(struct rank *rank, cudaStream_t stream, size_t bytes)
+{
+    be_late(rank);
+    NCCL(ncclAllReduce(rank->buffer, rank->buffer, bytes / sizeof(float), ncclFloat, ncclSum,
+                       rank->comm, stream));
+}
+
+/* ---- the rows: what blocks; `late` says whether this is the rank that the other waits for ---- */
+
+static void row_init(struct rank *rank)
+{
+    be_late(rank);
+    init(rank);
+}
+
+static void row_split(struct rank *rank)
+{
+    ncclComm_t child;
+    be_late(rank);
+    NCCL(ncclCommSplit(rank->comm, 0, 0, &child, NULL));
+    NCCL(ncclCommDestroy(child));
+}
+
+static void row_stream(struct rank *rank)
+{
+    reduce(rank, rank->stream, 8);
+    CUDA(cudaStreamSynchronize(rank->stream));
+}
+
+static void row_large(struct rank *rank)
+{
+    reduce(rank, rank->stream, BYTES);
+    CUDA(cudaStreamSynchronize(rank->stream));
+}
+
+static void row_event(struct rank *rank)
+{
+    cudaEvent_t event;
+    CUDA(cudaEventCreate(&event));
+    reduce(rank, rank->stream, 8);
+    CUDA(cudaEventRecord(event, rank->stream));
+    CUDA(cudaEventSynchronize(event));
+    CUDA(cudaEventDestroy(event));
+}
+
+static void row_device(struct rank *rank)
+{
+    reduce(rank, rank->stream, 8);
+    CUDA(cudaDeviceSynchronize());
+}
+
+static void row_copy(struct rank *rank)
+{
+    float value;
+    reduce(rank, NULL, 8);
+    CUDA(cudaMemcpy(&value, rank->buffer, sizeof(value), cudaMemcpyDeviceToHost));
+}
+
+static void row_message(struct rank *rank)
+{
+    be_late(rank);
+    if (rank->late) {
+        NCCL(ncclSend(rank->buffer, BYTES, ncclInt8, 0, rank->comm, rank->stream));
+    } else {
+        NCCL(ncclRecv(rank->buffer, BYTES, ncclInt8, 1, rank->comm, rank->stream));
+    }
+    CUDA(cudaStreamSynchronize(rank->stream));
+}
+
+static void row_finalize(struct rank *rank)
+{
+    reduce(rank, rank->stream, 8);
+    NCCL(ncclCommFinalize(rank->comm));
+}
+
+static void row_destroy(struct rank *rank)
+{
+    reduce(rank, rank->stream, 8);
+    NCCL(ncclCommDestroy(rank->comm));
+    rank->comm = NULL;
+}
+
+/* Nobody calls: the work is left to the background. */
+static void row_nobody(struct rank *rank)
+{
+    reduce(rank, rank->stream, 8);
+    if (!rank->late) usleep(rank->scene->late_usec);
+    CUDA(cudaStreamSynchronize(rank->stream));
+}
+
+static void sleep_on_host(void *arg)
+{
+    usleep(((const struct scene *)arg)->late_usec);
+}
+
+static void row_function(struct rank *rank)
+{
+    CUDA(cudaLaunchHostFunc(rank->stream, sleep_on_host, rank->scene));
+    CUDA(cudaStreamSynchronize(rank->stream));
+}
+
+static void row_abort(struct rank *rank)
+{
+    if (!rank->late) CUDA(cudaLaunchHostFunc(rank->stream, sleep_on_host, rank->scene));
+    if (rank->late) {
+        be_late(rank);
+    } else {
+        reduce(rank, rank->stream, 8);
+    }
+    NCCL(ncclCommAbort(rank->comm));
+    rank->comm = NULL;
+}
+
+static const struct row {
+    const char *name;
+    void (*run)(struct rank *rank);
+    bool makes_comm;
+} rows[] = {
+    {"ncclCommInitRank", row_init, true},
+    {"ncclCommSplit", row_split, false},
+    {"ncclCommFinalize", row_finalize, false},
+    {"ncclCommDestroy", row_destroy, false},
+    {"ncclCommAbort behind a host function", row_abort, false},
+    {"cudaStreamSynchronize, 8 bytes", row_stream, false},
+    {"cudaStreamSynchronize, 1 MiB", row_large, false},
+    {"cudaStreamSynchronize, receive", row_message, false},
+    {"cudaStreamSynchronize, host function", row_function, false},
+    {"cudaEventSynchronize", row_event, false},
+    {"cudaDeviceSynchronize", row_device, false},
+    {"cudaMemcpy", row_copy, false},
+    {"no call, background only", row_nobody, false},
+};
+enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
+
+static int run_rank(const struct row *row, struct scene *scene, bool late)
+{
+    struct rank rank = {.scene = scene, .late = late};
+    if (!late) {
+        NCCL(ncclGetUniqueId(&scene->id));
+        atomic_store(&scene->ready, 1);
+    }
+    while (!atomic_load(&scene->ready)) {
+        usleep(1000);
+    }
+    CUDA(cudaSetDevice(late));
+    CUDA(cudaStreamCreateWithFlags(&rank.stream, cudaStreamNonBlocking));
+    rank.buffer = harness_device_alloc(BYTES);
+    if (!row->makes_comm) init(&rank);
+    if (!row->makes_comm) { /* connections are made */
+        reduce(&(struct rank){.scene = scene, .comm = rank.comm, .buffer = rank.buffer},
+               rank.stream, 8);
+        CUDA(cudaStreamSynchronize(rank.stream));
+    }
+    double before = cpu_msec();
+    row->run(&rank);
+    double burnt = cpu_msec() - before;
+    if (!late) printf("%-38s %7.1f ms of processor time\n", row->name, burnt);
+    fflush(stdout);
+    if (rank.comm) NCCL(ncclCommDestroy(rank.comm));
+    return !late && burnt > MOST_CPU_MSEC;
+}
+
+int main(int argc, char **argv)
+{
+    unsigned late_usec = argc > 1 ? (unsigned)(atof(argv[1]) * 1e6) : 1000000;
+    int only = argc > 2 ? atoi(argv[2]) : -1;
+    struct scene *scenes = mmap(NULL, ROWS * sizeof(*scenes), PROT_READ | PROT_WRITE,
+                                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t pids[2 * ROWS];
+    CHECK(scenes != MAP_FAILED);
+    for (int k = 0; k < 2 * ROWS; k++) {
+        scenes[k / 2].late_usec = late_usec;
+        pids[k] = fork();
+        CHECK(pids[k] >= 0);
+        if (pids[k] == 0 && only >= 0 && k / 2 != only) exit(0);
+        if (pids[k] == 0) exit(run_rank(&rows[k / 2], &scenes[k / 2], k % 2));
+    }
+    int wrong = 0;
+    for (int k = 0; k < 2 * ROWS; k++) {
+        int status = 0;
+        CHECK(waitpid(pids[k], &status, 0) == pids[k]);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
+        wrong++;
+        printf("case: %s: %s\n", rows[k / 2].name,
+               WIFEXITED(status) ? "it failed, or burnt more than 100 ms" : "killed by a signal");
+    }
+    return wrong != 0;
+}
