@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Includes point down the house only, in the order of the rooms in src/meson.build; the outbuildings see what they may."""
+"""Includes point down the house only, in the order of the rooms in src/meson.build and of the sub-rooms in a room's; the
+outbuildings see what they may."""
 import style
 
 ORDER = style.rooms()
@@ -13,8 +14,12 @@ SEEN_FROM = {  # outbuildings; all see include/
 
 def complaint(path, target):
     here, there = style.room_of(path), style.room_of(target)
-    if here == there or not target.startswith("src/"):
+    if not target.startswith("src/"):
         return None
+    if here == there:
+        order, ours, theirs = style.sub_rooms(here), style.sub_room_of(path), style.sub_room_of(target)
+        up = ours in order and theirs in order and order.index(theirs) > order.index(ours)
+        return f"points up from {ours} to {theirs}" if up else None
     if here in ORDER:
         if there not in ORDER:
             return f"{there} is no room"

@@ -41,6 +41,21 @@ def room_of(path):
     return parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
 
 
+def sub_rooms(room):
+    """The sub-rooms of a room from the lowest up, as the room's meson.build lists them; [] when it has none."""
+    listed = re.search(r"^sub_rooms = \[(.*?)\]", read(f"src/{room}/meson.build"), re.S | re.M)
+    return re.findall(r"'([\w/]+)'", listed[1]) if listed else []
+
+
+def sub_room_of(path):
+    """The sub-room of a file below src/, None when it is in none."""
+    room = room_of(path)
+    for name in sub_rooms(room) if path.startswith("src/") else []:
+        if path.startswith(f"src/{room}/{name}/"):
+            return name
+    return None
+
+
 def includes(path):
     """(line, header as written) of every #include."""
     return [(n, m[1]) for n, line in enumerate(read(path).splitlines(), 1)
