@@ -1,6 +1,6 @@
 /* Copies and fills. Compiled twice, for the legacy and the per-thread default stream. What CUDA
- * promises about pageable memory, tuttiHostCopy() does: such a source is read, such a destination
- * written, before the call returns. */
+ * promises about pageable memory, tuttiHostCopy() does: a copy from or to it is done when the call
+ * returns. */
 #include "face.h"
 
 #include "device/host/host_graph.h"

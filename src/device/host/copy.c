@@ -4,66 +4,30 @@
 #include "bytes.h"
 #include "stream.h"
 
-#include "base/mem.h"
 #include "memory.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-static bool is_foreign(const void *ptr)
-{
-    const struct tt_range *range = tuttiHostRange();
-    return !range || (size_t)((const char *)ptr - range->base) >= range->bytes;
-}
-
-/* The bytes of a pageable source are read before the call returns. */
-static int stage(struct host_op *op)
-{
-    struct tt_copy *copy = &op->copy;
-    size_t rows = copy->height * copy->depth;
-    size_t bytes = 0;
-    if (!tt_mul_size(copy->width, rows, &bytes)) return HOST_INVALID_VALUE;
-    char *staging = malloc(bytes);
-    if (!staging) return HOST_OUT_OF_MEMORY;
-    for (size_t row = 0; row < rows; row++) {
-        const char *from = (const char *)copy->src + row / copy->height * copy->src_slice;
-        memcpy(staging + row * copy->width, from + row % copy->height * copy->src_pitch,
-               copy->width);
-    }
-    copy->src = op->staging = staging;
-    copy->src_pitch = copy->width;
-    copy->src_slice = copy->width * copy->height;
-    return HOST_OK;
-}
-
-/* A copy that cannot run at once: what pageable memory needs is done before the call returns. */
-static int queue_copy(struct CUstream_st *stream, struct host_op *op)
-{
-    struct host_place place;
-    bool settled = is_foreign(op->copy.dst);
-    int rc = is_foreign(op->copy.src) && !settled ? stage(op) : HOST_OK;
-    if (!rc) rc = host_stream_append_at(stream, op, &place);
-    if (rc) free(op->staging);
-    if (!rc && settled) host_wait_place(&place);
-    return rc;
-}
 
 static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bool waits)
 {
     struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
+    struct host_place place;
     if (!op.copy.height) op.copy.height = 1;
     if (!op.copy.depth) op.copy.depth = 1;
     if (!copy->width) return HOST_OK;
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     if (capturing) return host_capture_add(stream, &op);
-    /* the caller stays until it is done, or until pageable memory is read or written */
-    bool here = waits || is_foreign(op.copy.dst) || is_foreign(op.copy.src) ||
-                copy->width <= HOST_INLINE_BYTES / op.copy.height / op.copy.depth;
-    if (!here || !host_stream_claim_idle(stream)) return queue_copy(stream, &op);
-    while (host_op_step(&op, false) != TT_STEP_DONE) {
+    bool here = waits || copy->width <= HOST_INLINE_BYTES / op.copy.height / op.copy.depth;
+    bool blocks = !here && host_copy_blocks(&op.copy);
+    if ((here || blocks) && host_stream_claim_idle(stream)) {
+        while (host_op_step(&op, false) != TT_STEP_DONE) {
+        }
+        host_stream_release(stream);
+        return HOST_OK;
     }
-    host_stream_release(stream);
-    return HOST_OK;
+    if (here && !waits) blocks = host_copy_blocks(&op.copy);
+    if (blocks && host_thread.in_host_fn) return HOST_NOT_PERMITTED;
+    int rc = host_stream_append_at(stream, &op, &place);
+    if (!rc && blocks) host_wait_place(&place);
+    return rc;
 }
 
 static int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, bool waits)

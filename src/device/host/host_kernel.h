@@ -22,6 +22,7 @@ void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, si
 void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t bytes);
 void tuttiHostManagedInit(void *module);
 bool tuttiHostVariable(const void *shadow, size_t *bytes);
+bool tuttiHostInVariable(const void *ptr); /* any byte of one; a load when there are none */
 
 /* The kernel behind a host stub or a handle, or NULL. */
 const struct tt_kernel *tuttiHostKernelFind(const void *function);

@@ -34,9 +34,10 @@ int tuttiHostDeviceSynchronize(int device);
 int tuttiHostDeviceReset(int device);
 
 /* ---- work that every program enqueues ---- */
-/* height 0 or 1: plain copy of width bytes; depth 0 or 1: one slice. Runs now when the stream is
- * idle and it is small or about pageable memory. Foreign (pageable) source: read before the call
- * returns; foreign destination: written before the call returns. */
+/* height 0 or 1: plain copy of width bytes; depth 0 or 1: one slice. Nothing is read before what is
+ * on the stream already is done. Runs now when the stream is idle and it is small. The call returns
+ * when it is done if one end is pageable, or if both are host memory (pageable, pinned,
+ * registered); else at once. 800: a host function would have to wait for it. */
 struct tt_copy {
     void *dst;
     const void *src;

@@ -116,6 +116,7 @@ static void drop_variables(const void *module)
             continue;
         }
         *link = variable->next;
+        atomic_fetch_sub_explicit(&tt_host.kernels.nvariables, 1, memory_order_release);
         tuttiHostFree(variable->managed);
         free(variable->initial);
         free(variable->name);
@@ -165,6 +166,7 @@ void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, si
     pthread_mutex_lock(&tt_host.kernels.lock);
     variable->next = tt_host.kernels.variables;
     tt_host.kernels.variables = variable;
+    atomic_fetch_add_explicit(&tt_host.kernels.nvariables, 1, memory_order_release);
     pthread_mutex_unlock(&tt_host.kernels.lock);
 }
 
@@ -215,6 +217,19 @@ bool tuttiHostVariable(const void *shadow, size_t *bytes)
     if (variable) *bytes = variable->bytes;
     pthread_mutex_unlock(&tt_host.kernels.lock);
     return variable != NULL;
+}
+
+bool tuttiHostInVariable(const void *ptr)
+{
+    bool found = false;
+    if (!atomic_load_explicit(&tt_host.kernels.nvariables, memory_order_acquire)) return false;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    const struct host_variable *variable = tt_host.kernels.variables;
+    for (; variable && !found; variable = variable->next) {
+        found = (size_t)((const char *)ptr - (const char *)variable->shadow) < variable->bytes;
+    }
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    return found;
 }
 
 /* ---- look-up ---- */

@@ -106,7 +106,6 @@ void host_op_drop(struct host_op *op)
 {
     switch (op->kind) {
     case HOST_OP_ITEM: op->item->step(op->item, TT_ITEM_RELEASE); break;
-    case HOST_OP_COPY: free(op->staging); break;
     case HOST_OP_GRAPH: host_exec_drop(op->launch.exec); break;
     default: break;
     }

@@ -39,8 +39,7 @@ struct host_op {
         struct tt_item *item;
         struct {
             struct tt_copy copy;
-            size_t moved;  /* bytes of a plain copy that are done */
-            void *staging; /* owned; NULL: none */
+            size_t moved; /* bytes of a plain copy that are done */
         };
         struct tt_set set;
         struct {

@@ -158,6 +158,7 @@ struct host_kernels { /* kernel.c */
     struct host_implementation *implementations;
     struct tt_kernel *kernels;
     struct host_variable *variables;
+    _Atomic int nvariables; /* 0 spares readers the lock */
     struct host_module *modules;
 };
 

@@ -2,6 +2,7 @@
  * parts must allow it. Of memory that the program has by itself nothing is known. No lock, unless
  * something is mapped in parts or from another process. */
 #include "host.h"
+#include "host_kernel.h"
 #include "host_vmm.h"
 #include "stream.h"
 
@@ -85,6 +86,26 @@ static bool check_set(const struct host_op *op, span_check *check)
     if (!op->set.width || !op->set.height) return true;
     return tt_mul_size(op->set.width, op->set.elem_bytes, &box.width) && extent(&box, &bytes) &&
            check(op->set.ptr, bytes, true);
+}
+
+enum side { SIDE_DEVICE, SIDE_PINNED, SIDE_PAGEABLE };
+
+/* Managed memory, parts, memory of other processes and device variables are the device's side. */
+static enum side side_of(const void *ptr)
+{
+    struct tt_pointer where;
+    tuttiHostLocate(ptr, &where);
+    if (where.kind == TT_MEMORY_PINNED) return SIDE_PINNED;
+    return where.kind == TT_MEMORY_FOREIGN && !tuttiHostInVariable(ptr) ? SIDE_PAGEABLE
+                                                                        : SIDE_DEVICE;
+}
+
+bool host_copy_blocks(const struct tt_copy *copy)
+{
+    enum side to = side_of(copy->dst);
+    enum side from = side_of(copy->src);
+    return to == SIDE_PAGEABLE || from == SIDE_PAGEABLE ||
+           (to == SIDE_PINNED && from == SIDE_PINNED);
 }
 
 bool host_copy_fits(const struct tt_copy *copy)

@@ -189,6 +189,8 @@ bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
 /* False: freed memory, or more than the allocation has, or mapped without the access. */
 bool host_copy_fits(const struct tt_copy *copy);
 bool host_set_fits(const struct host_op *op);
+/* The caller of a copy stays until it is done: one end is pageable, or both are host memory. */
+bool host_copy_blocks(const struct tt_copy *copy);
 bool host_op_is_mapped(const struct host_op *op); /* copies and fills: what was mapped is yet */
 
 /* ---- worker.c ---- */

@@ -1,6 +1,6 @@
 /* Who waits for whom: the legacy stream's rules with several threads, waits for present work only,
- * host functions that wait for each other, copies from pageable memory, the end of a process's
- * fork. Every case would lose an update or never end if the rule did not hold. */
+ * host functions that wait for each other, the end of a process's fork. Every case would lose an
+ * update or never end if the rule did not hold. */
 #include "device/host/host.h"
 #include "device/host/host_graph.h"
 #include "device/host/host_stream.h"
@@ -312,28 +312,6 @@ static void events_hand_over(void **state)
 
 /* ---- copies ---- */
 
-static void pageable_sources_are_read_at_once(void **state)
-{
-    struct gate gate = {{.step = gate_step}, 0};
-    struct CUstream_st *stream = NULL;
-    char source[64];
-    char *target = NULL;
-    (void)state;
-    tuttiHostMalloc(0, sizeof(source), (void **)&target);
-    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream);
-    tuttiHostSubmit(stream, &gate.item, true);
-    memset(source, 'a', sizeof(source));
-    struct tt_copy copy = {target, source, 16, 32, 16, 2, 0, 0, 0};
-    assert_int_equal(tuttiHostCopy(stream, &copy), 0);
-    memset(source, 'b', sizeof(source));
-    atomic_store(&gate.open, 1);
-    assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
-    assert_int_equal(target[0], 'a');
-    assert_int_equal(target[31], 'a');
-    tuttiHostStreamDestroy(stream);
-    tuttiHostFree(target);
-}
-
 static void large_copies_arrive(void **state)
 {
     const size_t bytes = (size_t)70 << 20;
@@ -455,7 +433,6 @@ int main(void)
         cmocka_unit_test(blocked_host_functions_leave_threads),
         cmocka_unit_test(host_functions_may_not_wait),
         cmocka_unit_test(events_hand_over),
-        cmocka_unit_test(pageable_sources_are_read_at_once),
         cmocka_unit_test(large_copies_arrive),
         cmocka_unit_test(threads_have_default_streams_of_their_own),
         cmocka_unit_test(legacy_work_breaks_captures),

@@ -1,0 +1,349 @@
+/* When a copy reads its source, and whom it makes wait: never before what precedes it on its stream
+ * is done, whatever memory it is; and only pageable memory, or host memory at both ends, keeps the
+ * caller. */
+#include "../check.h"
+
+#include "device/host/host.h"
+#include "device/host/host_face.h"
+#include "device/host/host_graph.h"
+#include "device/host/host_kernel.h"
+#include "device/host/host_stream.h"
+#include "device/host/host_vmm.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = TT_BLOCK_GRAIN, LEN = 4096 };
+
+struct gate {
+    struct tt_item item;
+    _Atomic int open;
+};
+
+static enum tt_step gate_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct gate *gate = (struct gate *)item;
+    if (call == TT_ITEM_RELEASE) return TT_STEP_DONE;
+    return atomic_load(&gate->open) ? TT_STEP_DONE : TT_STEP_WAIT;
+}
+
+static struct CUstream_st *new_stream(void)
+{
+    struct CUstream_st *stream = NULL;
+    assert_int_equal(tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream), 0);
+    return stream;
+}
+
+/* ---- kinds of memory ---- */
+
+static char variable[BYTES];
+
+static char *in_variable(void)
+{
+    static void *module;
+    if (!module) {
+        module = tuttiHostModuleOpen();
+        tuttiHostVariableAdd(module, variable, "variable", sizeof(variable));
+    }
+    return variable;
+}
+
+static char *in_parts(void)
+{
+    const struct tt_block_card card = {.device = 0, .bytes = BYTES};
+    uint64_t block = 0;
+    void *ptr = NULL;
+    assert_int_equal(tuttiHostBlockCreate(&card, &block), 0);
+    assert_int_equal(tuttiHostReserve(BYTES, 0, NULL, &ptr), 0);
+    assert_int_equal(tuttiHostMap(ptr, BYTES, 0, block), 0);
+    assert_int_equal(tuttiHostMapAccess(ptr, BYTES, 0, 3), 0);
+    assert_int_equal(tuttiHostBlockRelease(block), 0);
+    return ptr;
+}
+
+static char *registered(void)
+{
+    char *ptr = aligned_alloc(4096, BYTES);
+    assert_int_equal(tuttiHostHostRegister(ptr, BYTES, 0), 0);
+    return ptr;
+}
+
+static void unregister(char *ptr)
+{
+    assert_int_equal(tuttiHostHostUnregister(ptr), 0);
+    free(ptr);
+}
+
+static char *pinned(void)
+{
+    void *ptr = NULL;
+    assert_int_equal(tuttiHostMallocHost(BYTES, 0, false, &ptr), 0);
+    return ptr;
+}
+
+static char *managed(void)
+{
+    void *ptr = NULL;
+    assert_int_equal(tuttiHostMallocHost(BYTES, 1, true, &ptr), 0);
+    return ptr;
+}
+
+static char *on_device(void)
+{
+    void *ptr = NULL;
+    assert_int_equal(tuttiHostMalloc(0, BYTES, &ptr), 0);
+    return ptr;
+}
+
+static char *pageable(void)
+{
+    return malloc(BYTES);
+}
+
+static void drop_pageable(char *ptr)
+{
+    free(ptr);
+}
+
+static void leave_it(char *ptr)
+{
+    (void)ptr;
+}
+
+static const struct kind {
+    const char *name;
+    char *(*make)(void);
+    void (*drop)(char *ptr);
+    bool host, pageable;
+} kinds[] = {{"pageable", pageable, drop_pageable, true, true},
+             {"registered", registered, unregister, true, false},
+             {"pinned", pinned, leave_it, true, false},
+             {"managed", managed, leave_it, false, false},
+             {"device", on_device, leave_it, false, false},
+             {"parts", in_parts, leave_it, false, false},
+             {"variable", in_variable, leave_it, false, false}};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* ---- one copy behind work that writes its source ---- */
+
+struct scene {
+    struct CUstream_st *stream;
+    struct gate gate;
+    char *from, *to;
+    _Atomic int copying; /* the call is about to be made */
+};
+
+static void write_source(void *arg)
+{
+    const struct scene *scene = arg;
+    memset(scene->from, 'n', LEN);
+}
+
+static void *open_later(void *arg)
+{
+    struct scene *scene = arg;
+    while (!atomic_load(&scene->copying))
+        sched_yield();
+    for (int i = 0; i < 200; i++)
+        sched_yield(); /* so that a copy that comes too early has the time to */
+    atomic_store(&scene->gate.open, 1);
+    return NULL;
+}
+
+static void close_gate(struct scene *scene)
+{
+    scene->gate = (struct gate){{.step = gate_step}, 0};
+    memset(scene->from, 'o', LEN);
+    memset(scene->to, '-', LEN);
+    assert_int_equal(tuttiHostSubmit(scene->stream, &scene->gate.item, true), 0);
+    assert_int_equal(tuttiHostCall(scene->stream, write_source, scene), 0);
+}
+
+static int copy(const struct scene *scene, bool rows)
+{
+    const struct tt_copy boxes = {.dst = scene->to,
+                                  .src = scene->from,
+                                  .dst_pitch = LEN / 4,
+                                  .src_pitch = LEN / 4,
+                                  .width = LEN / 4,
+                                  .height = 4};
+    return rows ? tuttiHostCopy(scene->stream, &boxes)
+                : tuttiHostCopyBytes(scene->stream, scene->to, scene->from, LEN);
+}
+
+/* The caller of such a copy may stay: somebody else lets the stream go on. */
+static void check_read_late(struct scene *scene, bool rows, bool finished)
+{
+    pthread_t thread;
+    close_gate(scene);
+    atomic_store(&scene->copying, 0);
+    assert_int_equal(pthread_create(&thread, NULL, open_later, scene), 0);
+    atomic_store(&scene->copying, 1);
+    assert_int_equal(copy(scene, rows), 0);
+    if (finished) assert_int_equal(scene->to[LEN - 1], 'n');
+    assert_int_equal(tuttiHostStreamSynchronize(scene->stream), 0);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < LEN; i++) {
+        assert_int_equal(scene->to[i], 'n');
+    }
+}
+
+/* The caller of such a copy must not stay: he himself lets the stream go on. */
+static void check_returns(struct scene *scene, bool rows)
+{
+    close_gate(scene);
+    assert_int_equal(copy(scene, rows), 0);
+    assert_int_equal(scene->to[0], '-');
+    atomic_store(&scene->gate.open, 1);
+    assert_int_equal(tuttiHostStreamSynchronize(scene->stream), 0);
+    assert_int_equal(scene->to[LEN - 1], 'n');
+}
+
+static void check_kinds(struct scene *scene, const struct kind *from, const struct kind *to)
+{
+    bool finished = from->pageable || to->pageable || (from->host && to->host);
+    print_message("case: %s to %s\n", from->name, to->name);
+    scene->from = from->make();
+    scene->to = to->make() + LEN;
+    for (int rows = 0; rows < 2; rows++) {
+        check_read_late(scene, rows, finished);
+        if (!finished) check_returns(scene, rows);
+    }
+    from->drop(scene->from);
+    to->drop(scene->to - LEN);
+}
+
+static void sources_are_read_in_stream_order(void **state)
+{
+    struct scene scene = {.stream = new_stream()};
+    (void)state;
+    for (int from = 0; from < KINDS; from++) {
+        for (int to = 0; to < KINDS; to++) {
+            check_kinds(&scene, &kinds[from], &kinds[to]);
+        }
+    }
+    tuttiHostStreamDestroy(scene.stream);
+}
+
+/* ---- at replay ---- */
+
+static void captured_sources_are_read_at_replay(void **state)
+{
+    struct CUgraph_st *graph = NULL;
+    struct CUgraphExec_st *exec = NULL;
+    struct scene scene = {.stream = new_stream()};
+    (void)state;
+    for (int k = 0; k < KINDS; k++) {
+        print_message("case: %s\n", kinds[k].name);
+        scene.from = kinds[k].make();
+        scene.to = on_device();
+        memset(scene.from, 'o', LEN);
+        assert_int_equal(tuttiHostCaptureBegin(scene.stream, 2), 0);
+        assert_int_equal(tuttiHostCall(scene.stream, write_source, &scene), 0);
+        assert_int_equal(copy(&scene, false), 0);
+        assert_int_equal(tuttiHostCaptureEnd(scene.stream, &graph), 0);
+        assert_int_equal(scene.from[0], 'o');
+        assert_int_equal(tuttiHostGraphInstantiate(graph, 0, &exec), 0);
+        scene.gate = (struct gate){{.step = gate_step}, 0};
+        assert_int_equal(tuttiHostSubmit(scene.stream, &scene.gate.item, true), 0);
+        assert_int_equal(tuttiHostGraphLaunch(exec, scene.stream), 0); /* stays for no memory */
+        atomic_store(&scene.gate.open, 1);
+        assert_int_equal(tuttiHostStreamSynchronize(scene.stream), 0);
+        assert_int_equal(scene.to[LEN - 1], 'n');
+        tuttiHostGraphExecDestroy(exec);
+        tuttiHostGraphDestroy(graph);
+        kinds[k].drop(scene.from);
+    }
+    tuttiHostStreamDestroy(scene.stream);
+}
+
+/* ---- memory of another process ---- */
+
+/* The child's memory is device memory: copies into it and out of it wait for their turn and keep
+ * nobody. */
+static void opened_memory_is_device_memory(void **state)
+{
+    unsigned char token[TT_IPC_BYTES];
+    struct scene scene = {0};
+    int tokens[2], end[2], status = 0;
+    void *ptr = NULL;
+    (void)state;
+    assert_int_equal(pipe(tokens), 0);
+    assert_int_equal(pipe(end), 0);
+    pid_t child = fork(); /* before this process uses its devices */
+    if (child == 0) {
+        bool good = tuttiHostMalloc(0, BYTES, &ptr) == 0 && tuttiHostIpcGet(ptr, token) == 0 &&
+                    write(tokens[1], token, sizeof(token)) == (ssize_t)sizeof(token);
+        close(end[1]);
+        _exit(good && read(end[0], token, 1) == 0 ? 0 : 1);
+    }
+    assert_int_equal(read(tokens[0], token, sizeof(token)), (ssize_t)sizeof(token));
+    assert_int_equal(tuttiHostIpcOpen(token, &ptr), 0);
+    scene.stream = new_stream();
+    char *own = on_device();
+    for (int into = 0; into < 2; into++) {
+        scene.from = into ? own : ptr;
+        scene.to = into ? ptr : own;
+        check_read_late(&scene, false, false);
+        check_returns(&scene, false);
+    }
+    assert_int_equal(tuttiHostIpcClose(ptr), 0);
+    tuttiHostStreamDestroy(scene.stream);
+    close(end[0]);
+    close(end[1]);
+    close(tokens[0]);
+    close(tokens[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* ---- host functions ---- */
+
+struct asker {
+    struct scene scene;
+    struct CUstream_st *other;
+    int rc;
+};
+
+static void ask_for_copy(void *arg)
+{
+    struct asker *asker = arg;
+    asker->rc = copy(&asker->scene, false);
+}
+
+/* A host function that waits for a stream might wait for itself. */
+static void host_functions_wait_for_no_copy(void **state)
+{
+    struct asker asker = {.scene = {.stream = new_stream()}, .other = new_stream()};
+    (void)state;
+    asker.scene.from = pageable();
+    asker.scene.to = on_device();
+    close_gate(&asker.scene);
+    assert_int_equal(tuttiHostCall(asker.other, ask_for_copy, &asker), 0);
+    assert_int_equal(tuttiHostStreamSynchronize(asker.other), 0);
+    assert_int_equal(asker.rc, 800);
+    atomic_store(&asker.scene.gate.open, 1);
+    assert_int_equal(tuttiHostStreamSynchronize(asker.scene.stream), 0);
+    assert_int_equal(asker.scene.to[0], '-');
+    tuttiHostStreamDestroy(asker.scene.stream);
+    tuttiHostStreamDestroy(asker.other);
+    free(asker.scene.from);
+}
+
+int main(void)
+{
+    setenv("TUTTI_DEVICES", "1", 1);
+    setenv("TUTTI_DEVICE_MEMORY", "1G", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opened_memory_is_device_memory),
+        cmocka_unit_test(sources_are_read_in_stream_order),
+        cmocka_unit_test(captured_sources_are_read_at_replay),
+        cmocka_unit_test(host_functions_wait_for_no_copy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
