@@ -96,6 +96,18 @@ void tt_param_suggest(const char *words, const char *text, size_t len, char *out
     }
 }
 
+/* What builds and containers call NCCL's place and version: not addressed to the library. */
+static bool is_builds(const char *name)
+{
+    static const char *const names[] = {"NCCL_HOME",    "NCCL_ROOT",   "NCCL_ROOT_DIR",
+                                        "NCCL_DIR",     "NCCL_PATH",   "NCCL_INCLUDE_DIR",
+                                        "NCCL_LIB_DIR", "NCCL_VERSION"};
+    for (size_t i = 0; i < TT_LEN(names); i++) {
+        if (!strcmp(names[i], name)) return true;
+    }
+    return false;
+}
+
 static const struct spelling *find_spelling(const char *name)
 {
     for (size_t i = 0; i < TT_LEN(spellings); i++) {
@@ -138,7 +150,7 @@ static void check_environment(void)
         if (!is_ours(*entry)) continue;
         snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, NAME_MAX_BYTES), *entry);
         const struct tt_param *param = tt_param_find(name);
-        if (!param) name_unknown(name);
+        if (!param && !is_builds(name)) name_unknown(name);
         if (!param || param->type == TT_PARAM_STR || is_devices(name)) continue;
         tt_param_is_set(name); /* judges the value */
     }

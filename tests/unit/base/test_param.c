@@ -233,6 +233,8 @@ static void load_names_unknown_variables(void **state)
     setenv("NCCL_DEBUG_FILE", path, 1);
     setenv("NCCL_MIN_NCHANELS", "4", 1);
     setenv("NCCL_SOCKET_TIMEOUT", "17", 1);
+    setenv("NCCL_HOME", "/opt/nccl", 1); /* builds' and containers', not addressed to us */
+    setenv("NCCL_VERSION", "2.30.7", 1);
     tt_log_reset();
     tt_param_load();
     tt_param_load();
@@ -245,6 +247,8 @@ static void load_names_unknown_variables(void **state)
     assert_null(strstr(once + 1, "NCCL_MIN_NCHANELS is"));
     assert_non_null(strstr(text, "NCCL_SOCKET_TIMEOUT is not a variable of NCCL; taken as "
                                  "TUTTI_INIT_TIMEOUT"));
+    assert_null(strstr(text, "NCCL_HOME"));
+    assert_null(strstr(text, "NCCL_VERSION"));
     tt_param_forget();
     assert_int_equal(tt_param_int("TUTTI_INIT_TIMEOUT"), 17);
     close(fd);
