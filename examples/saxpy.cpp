@@ -1,7 +1,6 @@
 // The program of saxpy.cu for a plain C++ compiler: the kernel is only declared, and the launch is
 // a call of cudaLaunchKernelEx in place of <<< >>>.
-//   c++ -std=c++11 saxpy.cpp -I$prefix/include -I$prefix/include/hostcuda -L$prefix/lib/tutti
-//   -lcudart -ltutti-host
+//   c++ -std=c++11 saxpy.cpp -I$home/include -L$home/lib -lcudart -ltutti-host
 #include <cstdio>
 #include <cuda_runtime.h>
 #include <tutti.h>

@@ -1,6 +1,6 @@
 // A CUDA program with a kernel, ported to machines without a GPU. What the port added stands between
 // the two marks; the rest is as it was. Without Tutti (nvcc alone) the lines fall away.
-//   nvcc -cudart shared -DTUTTI saxpy.cu -I$prefix/include -L$prefix/lib/tutti -lcudart -ltutti-host -o saxpy
+//   nvcc -cudart shared -DTUTTI saxpy.cu -I$home/nccl/include -L$home/lib -lcudart -ltutti-host -o saxpy
 //   tutti run ./saxpy
 #include <cuda_runtime.h>
 #include <cstdio>

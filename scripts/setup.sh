@@ -11,9 +11,9 @@ pkg-config:finds libraries
 libhwloc-dev:tells what machine this is
 libexpat1-dev:reads machine files
 libjansson-dev:writes JSON
-libsodium-dev:authenticates peers"
+libsodium-dev:authenticates peers
+python3:makes tables and manual pages"
 packages_test="libcmocka-dev:runs unit tests
-python3:runs the style checks
 universal-ctags:measures functions for the style checks
 clang:second compiler and analyser
 clang-format:checks the format
@@ -22,9 +22,12 @@ cppcheck:analyses the code
 iproute2:makes hosts of network namespaces
 nftables:drops packets in the test of a lossy link
 procps:looks at processes in tests
+make:builds the examples in tests
 git:lists the files to check"
 # Without these a test is skipped, by name.
-packages_wanted="librsvg2-2:measures the texts of pictures
+packages_wanted="cmake:builds the examples in tests
+python3-numpy:runs one of the examples
+librsvg2-2:measures the texts of pictures
 fonts-dejavu-core:their fonts"
 
 missing_packages() { # $1: list; prints the names that are not installed

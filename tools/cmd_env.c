@@ -10,33 +10,85 @@
 
 static void help(FILE *out)
 {
-    fprintf(out,
-            "usage: tutti env [--json] [--set] [NAME...]\n"
-            "       tutti env --shell\n\n"
-            "Lists the variables that Tutti knows: value, origin (environment, file, default), "
-            "meaning.\n\n"
-            "  --set      only those that are set\n"
-            "  --json     an array of objects\n"
-            "  --shell    export lines for a shell, so that compilers and programs find Tutti\n\n"
-            "examples:\n"
-            "  tutti env NCCL_DEBUG NCCL_SOCKET_IFNAME\n"
-            "  eval \"$(tutti env --shell)\"\n");
+    fprintf(
+        out,
+        "usage: tutti env [--json] [--set] [NAME...]\n"
+        "       tutti env --shell | --home\n\n"
+        "Lists the variables that Tutti knows: value, origin (environment, file, default), "
+        "meaning.\n\n"
+        "  --set      only those that are set\n"
+        "  --json     an array of objects\n"
+        "  --shell    export lines for sh: where programs, compilers, pkg-config, CMake and man "
+        "look\n"
+        "  --home     the folder laid out as NVIDIA's are (include, lib, lib64, bin), for "
+        "NCCL_HOME and\n"
+        "             CUDA_HOME; beside NVIDIA's toolkit NCCL_HOME is the folder nccl in it\n\n"
+        "examples:\n"
+        "  tutti env NCCL_DEBUG NCCL_SOCKET_IFNAME\n"
+        "  eval \"$(tutti env --shell)\"\n"
+        "  make NCCL_HOME=\"$(tutti env --home)\" CUDA_HOME=\"$(tutti env --home)\"\n");
+}
+
+/* "export NAME='folders'", before what the user's variable holds already. */
+static void print_path(const char *name, const char *folders)
+{
+    printf("export %s=", name);
+    tutti_print_quoted(stdout, folders);
+    printf("\"${%s:+:$%s}\"\n", name, name);
+}
+
+/* The root of a toolkit, by the names that Makefiles and CMake's modules read. */
+static void print_roots(const char *home)
+{
+    static const char *const names[] = {"NCCL_HOME", "NCCL_ROOT", "CUDA_HOME", "CUDA_PATH",
+                                        "CUDAToolkit_ROOT"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        printf("export %s=", names[i]);
+        tutti_print_quoted(stdout, home);
+        putchar('\n');
+    }
 }
 
 /* Later entries of the search paths stay: ours come first only because the user asked for it. */
 static int print_shell(void)
 {
     char libraries[8192];
-    char prefix[4096];
+    char home[4096];
+    char bin[4096];
+    char folders[3 * 4096];
     if (!tutti_library_path(libraries, sizeof(libraries))) return 1;
-    tutti_prefix(prefix, sizeof(prefix));
-    printf("export LD_LIBRARY_PATH='%s'\"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\"\n", libraries);
-    if (*prefix) {
-        printf("export PATH='%s/bin'\"${PATH:+:$PATH}\"\n", prefix);
-        printf(
-            "export PKG_CONFIG_PATH='%s/lib/pkgconfig'\"${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}\"\n",
-            prefix);
+    print_path("LD_LIBRARY_PATH", libraries);
+    if (!tutti_folder(bin, sizeof(bin))) return 1;
+    print_path("PATH", bin);
+    if (!tutti_home(home, sizeof(home))) {
+        fprintf(stderr, "tutti env: this is a build tree: programs find the libraries, compilers "
+                        "find nothing; `meson install` makes the folder for them\n");
+        return 0;
     }
+    print_roots(home);
+    snprintf(folders, sizeof(folders), "%s/include", home);
+    print_path("CPATH", folders);
+    print_path("LIBRARY_PATH", libraries);
+    snprintf(folders, sizeof(folders), "%s/pkgconfig:%s/../pkgconfig", libraries, home);
+    print_path("PKG_CONFIG_PATH", folders);
+    snprintf(folders, sizeof(folders), "%s:%s/..", home, bin);
+    print_path("CMAKE_PREFIX_PATH", folders);
+    snprintf(folders, sizeof(folders), "%s/../share/man", bin);
+    printf("export MANPATH="); /* an empty entry stands for the system's own pages */
+    tutti_print_quoted(stdout, folders);
+    printf("\":${MANPATH:-}\"\n");
+    return 0;
+}
+
+static int print_home(void)
+{
+    char home[4096];
+    if (!tutti_home(home, sizeof(home))) {
+        fprintf(stderr, "tutti env: this is a build tree and has no such folder; "
+                        "`meson install` makes one\n");
+        return 1;
+    }
+    puts(home);
     return 0;
 }
 
@@ -117,6 +169,7 @@ int cmd_env(int argc, char **argv)
     for (; first < argc && argv[first][0] == '-'; first++) {
         const char *option = argv[first];
         if (!strcmp(option, "--shell")) return print_shell();
+        if (!strcmp(option, "--home")) return print_home();
         if (!strcmp(option, "--help") || !strcmp(option, "-h")) {
             help(stdout);
             return 0;

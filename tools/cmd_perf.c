@@ -13,20 +13,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The measuring program lies beside the libraries, or in the build tree beside us. */
+/* The measuring program lies in the folder of our libraries, or in the build tree beside us. */
 static bool find_program(char *path, size_t path_bytes)
 {
-    static const char *const places[] = {"../lib/tutti/tutti-perf", "tutti-perf"};
-    char folder[PATH_MAX / 2];
-    ssize_t n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
-    if (n <= 0) return false;
-    folder[n] = 0;
-    *strrchr(folder, '/') = 0;
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        int len = snprintf(path, path_bytes, "%s/%s", folder, places[i]);
-        if (len > 0 && (size_t)len < path_bytes && !access(path, X_OK)) return true;
-    }
-    fprintf(stderr, "tutti perf: tutti-perf is not installed beside this program\n");
+    char home[PATH_MAX];
+    char folder[PATH_MAX];
+    bool installed = tutti_home(home, sizeof(home));
+    if (!installed && !tutti_folder(folder, sizeof(folder))) return false;
+    snprintf(path, path_bytes, "%s%s/tutti-perf", installed ? home : folder,
+             installed ? "/bin" : "");
+    if (!access(path, X_OK)) return true;
+    fprintf(stderr, "tutti perf: there is no %s; was it installed as a whole?\n", path);
     return false;
 }
 

@@ -148,27 +148,13 @@ int launch_env_vars(const struct launch_env *env, const struct launch_place *pla
     return w.count;
 }
 
-/* One argument inside single quotes for sh. */
-static void quote(FILE *out, const char *text)
-{
-    fputc('\'', out);
-    for (const char *c = text; *c; c++) {
-        if (*c == '\'') {
-            fputs("'\\''", out);
-        } else {
-            fputc(*c, out);
-        }
-    }
-    fputs("' ", out);
-}
-
 /* Variables of ours that a user set here must reach the other hosts too. */
 static void export_ours(FILE *out)
 {
     for (char **var = environ; *var; var++) {
         if (strncmp(*var, "NCCL_", 5) != 0 && strncmp(*var, "TUTTI_", 6) != 0) continue;
         fputs("export ", out);
-        quote(out, *var);
+        tutti_print_quoted(out, *var);
         fputc('\n', out);
     }
 }
@@ -186,7 +172,7 @@ char *launch_env_script(const struct launch_env *env, const struct launch_place 
     export_ours(out);
     for (int i = 0; i < count; i++) {
         fputs("export ", out);
-        quote(out, texts[i]);
+        tutti_print_quoted(out, texts[i]);
         fputc('\n', out);
     }
     fprintf(out,
@@ -195,10 +181,11 @@ char *launch_env_script(const struct launch_env *env, const struct launch_place 
             "cd ",
             env->secret);
     char folder[4096];
-    quote(out, getcwd(folder, sizeof(folder)) ? folder : "/");
-    fputs("2>/dev/null\n", out);
+    tutti_print_quoted(out, getcwd(folder, sizeof(folder)) ? folder : "/");
+    fputs(" 2>/dev/null\n", out);
     for (char *const *arg = program; *arg; arg++) {
-        quote(out, *arg);
+        tutti_print_quoted(out, *arg);
+        fputc(' ', out);
     }
     fputs("</dev/null & p=$!\ntrap 'kill -TERM $p 2>/dev/null' TERM HUP INT\nwait $p; k=$?\n"
           "rm -f \"$s\"; exit $k\n",

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool own_folder(char *folder, size_t folder_bytes)
+bool tutti_folder(char *folder, size_t folder_bytes)
 {
     ssize_t n = readlink("/proc/self/exe", folder, folder_bytes - 1);
     if (n <= 0) return false;
@@ -26,40 +26,50 @@ static bool file_exists(const char *folder, const char *rest)
     return n > 0 && (size_t)n < sizeof(path) && access(path, R_OK) == 0;
 }
 
-bool tutti_library_path(char *path, size_t path_bytes)
-{
-    char folder[PATH_MAX / 2];
-    if (own_folder(folder, sizeof(folder))) {
-        if (file_exists(folder, "../lib/tutti/libnccl.so.2")) {
-            snprintf(path, path_bytes, "%s/../lib/tutti", folder);
-            return true;
-        }
-        if (file_exists(folder, "libnccl.so.2")) { /* helper programs lie beside the libraries */
-            snprintf(path, path_bytes, "%s", folder);
-            return true;
-        }
-        if (file_exists(folder, "../src/libnccl.so.2")) {
-            snprintf(path, path_bytes, "%s/../src:%s/../hostcuda", folder, folder);
-            return true;
-        }
-    }
-    fprintf(stderr,
-            "tutti: no libnccl.so.2 beside this program (looked in ../lib/tutti and ../src); "
-            "install Tutti or build it with ./run\n");
-    return false;
-}
-
-void tutti_prefix(char *path, size_t path_bytes)
+bool tutti_home(char *path, size_t path_bytes)
 {
     char folder[PATH_MAX / 2];
     char joined[PATH_MAX];
-    path[0] = 0;
-    if (!own_folder(folder, sizeof(folder))) return;
-    if (!file_exists(folder, "../lib/tutti/libnccl.so.2")) return;
-    snprintf(joined, sizeof(joined), "%s/..", folder);
+    if (!tutti_folder(folder, sizeof(folder))) return false;
+    snprintf(joined, sizeof(joined), "%s%s%s", *TUTTI_HOME == '/' ? "" : folder,
+             *TUTTI_HOME == '/' ? "" : "/", TUTTI_HOME);
+    if (!file_exists(joined, "lib/libnccl.so.2")) return false;
     char *real = realpath(joined, NULL);
-    if (real) snprintf(path, path_bytes, "%s", real);
+    if (!real) return false;
+    int n = snprintf(path, path_bytes, "%s", real);
     free(real);
+    return n > 0 && (size_t)n < path_bytes;
+}
+
+bool tutti_library_path(char *path, size_t path_bytes)
+{
+    char folder[PATH_MAX];
+    if (tutti_home(folder, sizeof(folder))) {
+        int n = snprintf(path, path_bytes, "%s/lib", folder);
+        return n > 0 && (size_t)n < path_bytes;
+    }
+    if (tutti_folder(folder, sizeof(folder)) && file_exists(folder, "../src/libnccl.so.2")) {
+        int n = snprintf(path, path_bytes, "%s/../src:%s/../hostcuda", folder, folder);
+        return n > 0 && (size_t)n < path_bytes;
+    }
+    fprintf(stderr,
+            "tutti: no libnccl.so.2 beside this program (looked in %s/lib and ../src); "
+            "install Tutti or build it with ./run\n",
+            TUTTI_HOME);
+    return false;
+}
+
+void tutti_print_quoted(FILE *out, const char *text)
+{
+    fputc('\'', out);
+    for (const char *c = text; *c; c++) {
+        if (*c == '\'') {
+            fputs("'\\''", out);
+        } else {
+            fputc(*c, out);
+        }
+    }
+    fputc('\'', out);
 }
 
 int tutti_usage_error(const char *command, const char *fmt, ...)

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 struct tutti_command {
     const char *name;
@@ -17,12 +18,19 @@ int cmd_env(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
-/* Where our libraries lie: "<prefix>/lib/tutti", or the build tree's folders joined by ':'.
- * From the place of this program; false when no libnccl.so.2 is found there (said on stderr). */
+/* Folder of this program. False when it cannot be found out. */
+bool tutti_folder(char *folder, size_t folder_bytes);
+
+/* The folder of an installation that is laid out as NVIDIA's are: include/, lib/, lib64/, bin/.
+ * From the place of this program; false in a build tree. */
+bool tutti_home(char *path, size_t path_bytes);
+
+/* Where our libraries lie: "<home>/lib", or the build tree's folders joined by ':'.
+ * False when no libnccl.so.2 is found there (said on stderr). */
 bool tutti_library_path(char *path, size_t path_bytes);
 
-/* Folder of include files and of pkg-config for `tutti env --shell`; "" in a build tree without. */
-void tutti_prefix(char *path, size_t path_bytes);
+/* One word for sh, in single quotes. */
+void tutti_print_quoted(FILE *out, const char *text);
 
 /* "tutti <command>: <text>" on stderr; returns 2 so that `return usage_error(...)` reads well. */
 int tutti_usage_error(const char *command, const char *fmt, ...)

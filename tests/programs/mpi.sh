@@ -17,7 +17,7 @@ mpicc.$mpi -o "$there/program" "$source/tests/programs/mpi_process_per_device.c"
 for ranks in 1 4 9; do
     timeout 50 "$run" "$@" -n $ranks "$there/program" | grep -q "$ranks ranks ok" || { echo "mpi: $ranks ranks failed"; exit 1; }
 done
-NCCL_COMM_ID=127.0.0.1:$((20000 + $$ % 10000)) timeout 50 "$run" "$@" -n 3 "$there/usr/local/lib/tutti/tutti-perf" \
+NCCL_COMM_ID=127.0.0.1:$((20000 + $$ % 10000)) timeout 50 "$run" "$@" -n 3 "$there/usr/local/lib/tutti/bin/tutti-perf" \
     -b 8 -e 4K -n 2 allreduce alltoall >"$there/out" || { cat "$there/out"; exit 1; }
 grep -q 'Out of bounds values : 0 OK' "$there/out" || { cat "$there/out"; exit 1; }
 echo "mpi: $mpi ok"

@@ -1,29 +1,100 @@
 #!/bin/sh
-# Installs into an empty folder and uses it as a stranger would: pkg-config with cc and c++, tutti run, tutti env.
+# Installs into an empty folder and builds against it as strangers do: pkg-config, plain compilers, a Makefile and a CMake
+# file that know NVIDIA's layout only, a CMake file that asks for us; runs examples/ under every launcher at hand.
 # usage: install.sh BUILD_DIR SOURCE_DIR
 set -eu
 build=$1 source=$2
 there=$(mktemp -d)
 trap 'rm -rf "$there"' EXIT
+unset NCCL_HOME NCCL_ROOT CUDA_HOME CUDA_PATH CUDAToolkit_ROOT CPATH LIBRARY_PATH CMAKE_PREFIX_PATH PKG_CONFIG_PATH LD_LIBRARY_PATH
 DESTDIR=$there meson install -C "$build" --no-rebuild >"$there/log" 2>&1 || { cat "$there/log"; exit 1; }
 prefix=$there/usr/local
-fail() { echo "install: $1"; exit 1; }
-for file in bin/tutti lib/tutti/libnccl.so.2 lib/tutti/libnccl.so lib/tutti/libcudart.so.13 lib/tutti/libcudart.so.12 \
-    lib/tutti/libcudart.so lib/tutti/libcuda.so.1 lib/tutti/libcuda.so lib/tutti/libtutti-host.so.1 include/nccl.h \
-    include/hostcuda/cuda_runtime.h lib/pkgconfig/tutti.pc; do
-    [ -e "$prefix/$file" ] || fail "$file is missing"
+tutti=$prefix/bin/tutti
+home=$prefix/lib/tutti
+fail() { echo "install: $1"; [ ! -f "$there/said" ] || tail -n 30 "$there/said"; exit 1; }
+ok() { "$@" >"$there/said" 2>&1 || fail "$*"; }
+
+# What is where. Nothing that lies in a shared folder has a name of NVIDIA's.
+for file in lib/libnccl.so.2 lib/libnccl.so lib/libcudart.so.13 lib/libcudart.so.12 lib/libcudart.so lib/libcuda.so.1 lib/libcuda.so \
+    lib/libtutti-host.so.1 lib64/libcudart.so include/nccl.h include/cuda_runtime.h include/tutti.h nccl/include/nccl.h \
+    nccl/include/nccl_device/core.h nccl/lib/libnccl.so.2 nccl/lib64/libnccl.so bin/tutti-perf; do
+    [ -e "$home/$file" ] || fail "$file is missing"
 done
-[ -z "$(ls "$prefix/lib" | grep -v -e '^tutti$' -e '^pkgconfig$')" ] || fail "something lies in lib/ beside tutti/"
-export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
-flags=$(pkg-config --cflags --libs tutti)
-${CC:-cc} -o "$there/c" "$source/tests/programs/process_per_device.c" $flags
-cp "$source/tests/programs/process_per_device.c" "$there/p.cc"
-${CXX:-c++} -I"$source/tests/programs" -o "$there/cpp" "$there/p.cc" $flags
-"$there/c" | grep -q ok || fail "a program built by pkg-config does not run by itself"
-"$prefix/bin/tutti" run -n 3 "$there/c" | grep -q ok || fail "tutti run of the C program"
-"$prefix/bin/tutti" run -n 2 "$there/cpp" | grep -q ok || fail "tutti run of the C++ program"
-"$prefix/bin/tutti" perf --ranks 2 -b 8 -e 8 -n 2 allreduce >/dev/null || fail "tutti perf"
-"$prefix/bin/tutti" version --json | grep -q '"nccl": "2.30.7"' || fail "tutti version"
-(eval "$("$prefix/bin/tutti" env --shell)" && command -v tutti >/dev/null && tutti env NCCL_DEBUG | grep -q NCCL_DEBUG) ||
-    fail "tutti env --shell"
+[ "$(ls "$prefix")" = "$(printf 'bin\nlib\nshare')" ] || fail "something lies beside bin, lib and share: $(ls "$prefix")"
+[ "$(ls "$prefix/lib")" = "$(printf 'cmake\npkgconfig\ntutti')" ] || fail "lib holds $(ls "$prefix/lib")"
+[ -z "$(find "$home/nccl/" -name '*cuda*')" ] || fail "CUDA's files lie in nccl/"
+[ "$("$tutti" env --home)" = "$home" ] || fail "tutti env --home"
+"$home/bin/nvcc" --version | grep -q 'release 13.0, V13.0.0$' || fail "nvcc --version"
+! "$home/bin/nvcc" -c x.cu 2>"$there/said" && grep -q 'no device compiler' "$there/said" || fail "nvcc compiles"
+
+# pkg-config brings a runpath; from a shell of `env --shell` nothing needs to be told.
+(
+    export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+    flags=$(pkg-config --cflags --libs tutti)
+    ! pkg-config --exists nccl || [ "$(pkg-config --variable=home nccl)" != "$home" ] || fail "nccl.pc lies in a shared folder"
+    ${CC:-cc} -o "$there/c" "$source/tests/programs/process_per_device.c" $flags
+    cp "$source/tests/programs/process_per_device.c" "$there/p.cc"
+    ${CXX:-c++} -I"$source/tests/programs" -o "$there/cpp" "$there/p.cc" $flags
+)
+ok "$there/c"
+ok "$tutti" run -n 3 "$there/c"
+ok "$tutti" run -n 2 "$there/cpp"
+ok "$tutti" perf --ranks 2 -b 8 -e 8 -n 2 allreduce
+"$tutti" version --json | grep -q '"nccl": "2.30.7"' || fail "tutti version"
+
+# The examples by their Makefile, with nothing but the two variables.
+cp -r "$source/examples" "$there/examples"
+cd "$there/examples"
+ok make NCCL_HOME="$home" CUDA_HOME="$home"
+for name in allreduce streams_graph split nonblocking; do
+    ok "$tutti" run -n 4 "./$name"
+done
+TUTTI_DEVICES=4 ok "$tutti" run ./devices
+grep -q '4 devices: 0 wrong' "$there/said" || fail "devices"
+ok c++ -std=c++11 saxpy.cpp -I"$home/include" -L"$home/lib" -lcudart -ltutti-host -o saxpy
+ok "$tutti" run ./saxpy
+ok make clean
+
+# As eval "$(tutti env --shell)" leaves it: quiet, and whole for compilers, CMake, man.
+"$tutti" env --shell >"$there/shell"
+. "$there/shell"
+command -v tutti >/dev/null || fail "PATH"
+[ -z "$(NCCL_DEBUG=WARN tutti run -n 1 "$there/c" 2>&1 | grep WARN)" ] || fail "a variable of env --shell makes the library talk"
+ok cc allreduce.c -o allreduce -lnccl -lcudart
+ok c++ devices.cpp -o devices -lnccl -lcudart
+ok ./allreduce
+ok pkg-config --exists 'nccl >= 2.30'
+if command -v man >/dev/null; then ok man -w tutti-run; fi
+if python3 -c 'import numpy' 2>/dev/null; then ok tutti run -n 3 python3 numpy_sum.py; else echo "not tried: numpy_sum.py (python3-numpy)"; fi
+for mpi in openmpi mpich; do
+    if ! command -v mpicc.$mpi >/dev/null || ! command -v mpirun.$mpi >/dev/null; then
+        echo "not tried: mpi.c with $mpi"
+        continue
+    fi
+    rm -f mpi
+    ok make mpi MPICC=mpicc.$mpi NCCL_HOME="$home" CUDA_HOME="$home"
+    [ $mpi = mpich ] && options= || options="--allow-run-as-root --oversubscribe"
+    ok mpirun.$mpi $options -n 3 ./mpi
+done
+if ! command -v cmake >/dev/null; then
+    echo "not tried: CMake"
+    echo "install: ok"
+    exit 0
+fi
+ok cmake -B build
+grep -q "Found CUDAToolkit: $home/include" "$there/said" || fail "FindCUDAToolkit took another toolkit"
+ok cmake --build build
+ok ctest --test-dir build
+unset NCCL_HOME NCCL_ROOT CUDA_HOME CUDA_PATH CUDAToolkit_ROOT CPATH LIBRARY_PATH CMAKE_PREFIX_PATH PKG_CONFIG_PATH LD_LIBRARY_PATH
+mkdir "$there/ours"
+cat >"$there/ours/CMakeLists.txt" <<'end'
+cmake_minimum_required(VERSION 3.18)
+project(ours C)
+find_package(tutti 0.1 REQUIRED)
+add_executable(ours ../examples/allreduce.c)
+target_link_libraries(ours tutti::nccl)
+end
+ok cmake -S "$there/ours" -B "$there/ours/build" -DCMAKE_PREFIX_PATH="$prefix"
+ok cmake --build "$there/ours/build"
+ok "$there/ours/build/ours"
 echo "install: ok"
