@@ -176,16 +176,19 @@ static void flight_release(struct tt_flight *flight)
     free(flight);
 }
 
+static void flight_use(struct tt_flight *flight)
+{
+    pthread_mutex_lock(&flight->lock);
+    flight->users++;
+    pthread_mutex_unlock(&flight->lock);
+}
+
 /* The plan's flight with a use of its own, or NULL. */
 static struct tt_flight *flight_acquire(struct tt_plan *plan)
 {
     pthread_mutex_lock(&plan->flight_lock);
     struct tt_flight *flight = plan->flight;
-    if (flight) {
-        pthread_mutex_lock(&flight->lock);
-        flight->users++;
-        pthread_mutex_unlock(&flight->lock);
-    }
+    if (flight) flight_use(flight);
     pthread_mutex_unlock(&plan->flight_lock);
     return flight;
 }
@@ -205,14 +208,21 @@ static void flight_detach(struct tt_plan *plan, struct tt_flight *flight)
     if (held) flight_release(flight);
 }
 
+/* Only the thread that closed the group changes the pointer to another flight; who polls the state
+ * may drop it and the use that goes with it as soon as it is seen. */
 static void comm_attach(struct tt_comm *comm, struct tt_flight *flight)
 {
-    if (!comm || !comm->plan || comm->plan->flight == flight) return;
-    tt_plan_settle(comm->plan);
-    pthread_mutex_lock(&comm->plan->flight_lock);
-    comm->plan->flight = flight;
-    pthread_mutex_unlock(&comm->plan->flight_lock);
-    flight->users++;
+    if (!comm || !comm->plan) return;
+    struct tt_plan *plan = comm->plan;
+    pthread_mutex_lock(&plan->flight_lock);
+    bool attached = plan->flight == flight;
+    pthread_mutex_unlock(&plan->flight_lock);
+    if (attached) return;
+    tt_plan_settle(plan);
+    flight_use(flight);
+    pthread_mutex_lock(&plan->flight_lock);
+    plan->flight = flight;
+    pthread_mutex_unlock(&plan->flight_lock);
     atomic_store_explicit(&comm->state, ncclInProgress, memory_order_release);
 }
 
@@ -258,10 +268,12 @@ ncclResult_t tt_flight_start(struct tt_group *group)
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
         comm_attach(plan->comm, flight);
     }
+    pthread_mutex_lock(&flight->lock); /* whoever sees it done sees whom to join */
     int err = pthread_create(&flight->thread, NULL, flight_main, flight);
+    flight->joined = err != 0;
+    pthread_mutex_unlock(&flight->lock);
     if (err) {
         tt_fail(ncclSystemError, "group: no background thread (error %d); it runs here", err);
-        flight->joined = true;
         flight_main(flight);
     }
     flight_release(flight);

@@ -5,6 +5,7 @@
 #include "plan/plan.h"
 #include "plan/plan_state.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -387,6 +388,33 @@ static void background_shows_progress(void **state)
     fake_comm_free(comm);
 }
 
+static _Atomic bool polled_enough;
+
+static void *poll_state(void *arg)
+{
+    struct tt_comm *comm = arg;
+    while (!polled_enough)
+        tt_plan_busy(comm->plan);
+    return NULL;
+}
+
+/* A second thread polls while groups start and land: it may be the one that lets a group go. */
+static void background_is_polled(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    pthread_t poller;
+    (void)state;
+    comm->config.blocking = 0;
+    assert_int_equal(pthread_create(&poller, NULL, poll_state, comm), 0);
+    for (int k = 0; k < 2000; k++) {
+        assert_int_equal(tt_group_job(&job_of(comm, ncclSuccess)->base), ncclInProgress);
+        tt_plan_settle(comm->plan);
+    }
+    polled_enough = true;
+    pthread_join(poller, NULL);
+    fake_comm_free(comm);
+}
+
 static void modes_do_not_mix(void **state)
 {
     struct tt_comm *a = fake_comm(2, 0, true), *b = fake_comm(2, 1, true);
@@ -419,6 +447,7 @@ int main(void)
         cmocka_unit_test(jobs_of_one_communicator_keep_order),
         cmocka_unit_test(failing_job_undoes_the_others),
         cmocka_unit_test(background_shows_progress),
+        cmocka_unit_test(background_is_polled),
         cmocka_unit_test(modes_do_not_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
