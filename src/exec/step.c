@@ -74,8 +74,8 @@ void tt_work_rewind(struct tt_work *work)
     }
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];
-        cursor->pc = cursor->first;
-        cursor->pass = 0;
+        tt_stepper_start(&cursor->stepper, cursor->frame->program, cursor->thread,
+                         cursor->frame->geometry.npasses);
         cursor->done = cursor->moving = cursor->draining = false;
         cursor->leaving = cursor->ref_many = false;
         cursor->ref_edge = NULL;

@@ -8,7 +8,6 @@
 #include "exec/host/fold.h"
 #include "exec/step.h"
 #include "plugin/profiler.h"
-#include "program/operand.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -29,20 +28,6 @@ static void *take(struct bump *bump, size_t count, size_t size)
     return bump->base ? bump->base + at : NULL;
 }
 
-/* Most places that one side of a move of the program expands to. */
-static size_t place_count(const struct tt_program *program)
-{
-    for (int pc = 0; pc < program->ninsns; pc++) {
-        const struct tt_insn *insn = &program->insns[pc];
-        for (int k = 0; k < TT_MAX_OPERANDS; k++) {
-            bool set = (k < insn->nsrcs && tt_operand_is_set(&insn->src[k])) ||
-                       (k < insn->ndsts && tt_operand_is_set(&insn->dst[k]));
-            if (set) return (size_t)program->nranks + TT_MAX_OPERANDS;
-        }
-    }
-    return TT_MAX_OPERANDS;
-}
-
 static void take_places(struct bump *bump, struct tt_places *places, size_t count)
 {
     struct tt_edge **edge = take(bump, count, sizeof(struct tt_edge *));
@@ -60,13 +45,14 @@ static void bind_cursors(struct bump *bump, struct tt_work *work, const struct t
     int at = 0;
     for (int f = 0; f < spec->nframes; f++) {
         const struct tt_program *program = spec->frames[f].program;
-        size_t count = place_count(program);
+        size_t count = tt_stepper_places(program);
+        size_t mask_words = count / 64 + 1;
         for (int t = 0; t < program->nthreads; t++, at++) {
             /* cppcheck-suppress uninitvar ; without a base nothing of `none` is read or written */
             struct tt_cursor *cursor = bump->base ? &work->cursors[at] : &none;
             take_places(bump, &cursor->src, count);
             take_places(bump, &cursor->dst, count);
-            uint64_t *mask = take(bump, tt_mask_words(program->nranks), sizeof(uint64_t));
+            uint64_t *mask = take(bump, mask_words, sizeof(uint64_t));
             size_t nscalars = spec->frames[f].fold.pre_mul ? count : 0;
             const void **scalars = take(bump, nscalars, sizeof(void *));
             if (cursor == &none) continue;
@@ -74,8 +60,9 @@ static void bind_cursors(struct bump *bump, struct tt_work *work, const struct t
             cursor->scalars = nscalars ? scalars : NULL;
             cursor->frame = &work->frames[f];
             cursor->frame_index = f;
-            cursor->first = program->thread_first[t];
-            memset(mask, 0, tt_mask_words(program->nranks) * sizeof(uint64_t));
+            cursor->thread = t;
+            cursor->mask_bytes = mask_words * sizeof(uint64_t);
+            memset(mask, 0, cursor->mask_bytes);
             cursor->any_pre = false;
         }
     }
@@ -194,23 +181,25 @@ static bool overlaps(const struct tt_frame *frame)
     return in < out + frame->out_bytes && out < in + frame->in_bytes;
 }
 
-static bool reads_out(const struct tt_program *program)
+/* The buffers lie as NCCL's in place has it: what the program's references were derived for. */
+static bool in_place(const struct tt_frame *frame)
 {
-    for (int pc = 0; pc < program->ninsns; pc++) {
-        for (int k = 0; k < program->insns[pc].nsrcs; k++) {
-            if (program->insns[pc].src[k].space == TT_SPACE_OUT) return true;
-        }
-    }
-    return false;
+    const struct tt_program *program = frame->program;
+    size_t block_bytes = frame->geometry.block_stride * frame->elem_bytes;
+    int chunk = tt_program_in_place_chunk(program);
+    size_t skip = chunk < 0 ? 0 : (size_t)chunk * block_bytes;
+    return program->in_blocks ? frame->out == frame->in + skip : frame->in == frame->out + skip;
 }
 
-/* A slot may refer to IN when nothing writes IN, to OUT when what was written there stays. */
+/* Which of the derived references hold for these buffers; none where they overlap otherwise. */
 static void allow_refs(struct tt_work *work)
 {
+    enum { NONE = 8 }; /* shifts all bits out */
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];
-        cursor->ref_in = !overlaps(cursor->frame);
-        cursor->ref_out = !reads_out(cursor->frame->program);
+        cursor->ref_shift = 0;
+        if (!overlaps(cursor->frame)) continue;
+        cursor->ref_shift = in_place(cursor->frame) ? TT_REF_IN_PLACE_ : NONE;
     }
 }
 

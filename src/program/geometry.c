@@ -1,9 +1,8 @@
 /* Where chunk c of pass p lies, in elements. The chunks of all passes cover this channel's part
  * [lo, hi) of the buffer (of each block) exactly once; every chunk begins at a multiple of the
  * grain from lo. */
-#include "operand.h"
-
 #include "base/mem.h"
+#include "program.h"
 
 #include <assert.h>
 
@@ -82,20 +81,4 @@ struct tt_extent tt_geometry_extent(const struct tt_geometry *geometry, uint32_t
     }
     if (first >= part) return (struct tt_extent){base + part, 0};
     return (struct tt_extent){base + first, tt_min_size(length, part - first)};
-}
-
-int tt_operand_chunk(const struct tt_program *program, const struct tt_operand *operand, int peer,
-                     int i)
-{
-    int n = program->nranks;
-    int sum = program->ring_pos + operand->chunk + operand->coef * i;
-    int position = ((sum % n) + n) % n;
-    switch ((enum tt_chunk)operand->chunk_by) {
-    case TT_CHUNK_CONST: return operand->chunk;
-    case TT_CHUNK_ME: return program->rank;
-    case TT_CHUNK_PEER: return peer;
-    case TT_CHUNK_RING: return position;
-    case TT_CHUNK_RING_RANK: return program->ring_rank[position];
-    }
-    return -1;
 }

@@ -1,101 +1,76 @@
 /* Which ranks a program exchanges slots with, which a planner must connect before it can run, and
  * how many slots those will be. */
-#include "operand.h"
+#include "step.h"
 
 #include <string.h>
 
-static void add(const struct tt_program *program, const struct tt_operand *operand, uint8_t link,
-                uint8_t *links)
+struct visit { /* one pass of all threads */
+    const struct tt_program *program;
+    const struct tt_geometry *geometry;
+    size_t slice_count;
+    uint32_t pass;
+    uint64_t times;                /* it stands for that many alike */
+    uint8_t *links;                /* NULL: slots are counted */
+    struct tt_slot_counts *counts; /* else NULL */
+};
+
+/* An empty chunk takes a slot as well. */
+static uint64_t slots_of(const struct visit *visit, int chunk)
 {
-    if (operand->space != TT_SPACE_SLOT) return;
-    if (operand->peer == TT_PEER_RANK) {
-        links[operand->peer_rank] |= link;
-        return;
+    struct tt_extent extent = tt_geometry_extent(visit->geometry, visit->pass, chunk);
+    uint64_t slots = extent.count / visit->slice_count + (extent.count % visit->slice_count != 0);
+    return (slots ? slots : 1) * visit->times;
+}
+
+static void visit_side(const struct visit *visit, const struct tt_stepper *stepper, bool sends)
+{
+    struct tt_side side = {.sends = sends};
+    struct tt_place place;
+    while (tt_stepper_place(stepper, &side, &place)) {
+        if (place.space != TT_SPACE_SLOT) continue;
+        if (visit->links) {
+            visit->links[place.rank] |= sends ? TT_LINK_SENDS : TT_LINK_RECEIVES;
+        } else if (sends) {
+            visit->counts[place.rank].sends += slots_of(visit, place.chunk);
+        } else {
+            visit->counts[place.rank].receives += slots_of(visit, place.chunk);
+        }
     }
-    for (int rank = 0; rank < program->nranks; rank++) {
-        if (rank != program->rank) links[rank] |= link;
+}
+
+static void visit_pass(const struct visit *visit)
+{
+    for (int thread = 0; thread < visit->program->nthreads; thread++) {
+        struct tt_stepper stepper;
+        tt_stepper_start(&stepper, visit->program, thread, 1);
+        for (;; tt_stepper_done(&stepper)) {
+            enum tt_next next = tt_stepper_next(&stepper);
+            if (next == TT_NEXT_OVER) break;
+            if (next != TT_NEXT_MOVE) continue;
+            visit_side(visit, &stepper, false);
+            visit_side(visit, &stepper, true);
+        }
     }
 }
 
 void tt_program_links(const struct tt_program *program, uint8_t *links)
 {
+    struct visit visit = {.program = program, .links = links};
     memset(links, 0, (size_t)program->nranks);
-    for (int i = 0; i < program->ninsns; i++) {
-        const struct tt_insn *insn = &program->insns[i];
-        for (int k = 0; k < insn->nsrcs; k++)
-            add(program, &insn->src[k], TT_LINK_RECEIVES, links);
-        for (int k = 0; k < insn->ndsts; k++)
-            add(program, &insn->dst[k], TT_LINK_SENDS, links);
-    }
-}
-
-/* ---- counting ---- */
-
-struct count { /* one pass that stands for `times` alike */
-    const struct tt_program *program;
-    const struct tt_geometry *geometry;
-    struct tt_slot_counts *counts;
-    size_t slice_count;
-    uint32_t pass;
-    uint64_t times;
-    int i; /* loop register */
-};
-
-/* An empty chunk takes a slot as well. */
-static uint64_t slots_at(const struct count *count, const struct tt_operand *operand, int peer)
-{
-    struct tt_extent extent = tt_geometry_extent(
-        count->geometry, count->pass, tt_operand_chunk(count->program, operand, peer, count->i));
-    uint64_t slots = extent.count / count->slice_count + (extent.count % count->slice_count != 0);
-    return (slots ? slots : 1) * count->times;
-}
-
-static void count_operand(const struct count *count, const struct tt_operand *operand, bool sends)
-{
-    bool set = tt_operand_is_set(operand);
-    int from = set ? 0 : operand->peer_rank;
-    int end = set ? count->program->nranks : from + 1;
-    if (operand->space != TT_SPACE_SLOT) return;
-    for (int peer = from; peer < end; peer++) {
-        if (set && peer == count->program->rank) continue;
-        uint64_t slots = slots_at(count, operand, peer);
-        *(sends ? &count->counts[peer].sends : &count->counts[peer].receives) += slots;
-    }
-}
-
-static void count_insn(const struct count *count, const struct tt_insn *insn)
-{
-    for (int k = 0; k < insn->nsrcs; k++)
-        count_operand(count, &insn->src[k], false);
-    for (int k = 0; k < insn->ndsts; k++)
-        count_operand(count, &insn->dst[k], true);
-}
-
-static void count_pass(struct count *count)
-{
-    const struct tt_program *program = count->program;
-    int turns = 1; /* of the loop that an instruction lies in */
-    for (int pc = 0; pc < program->ninsns; pc++) {
-        const struct tt_insn *insn = &program->insns[pc];
-        if (insn->op == TT_OP_LOOP) turns = insn->arg;
-        if (insn->op == TT_OP_NEXT) turns = 1;
-        if (insn->op != TT_OP_MOVE) continue;
-        for (count->i = 0; count->i < turns; count->i++)
-            count_insn(count, insn);
-    }
+    visit_pass(&visit);
 }
 
 void tt_program_slots(const struct tt_program *program, const struct tt_geometry *geometry,
                       size_t slice_count, struct tt_slot_counts *counts)
 {
-    struct count count = {.program = program,
+    struct visit visit = {.program = program,
                           .geometry = geometry,
-                          .counts = counts,
                           .slice_count = slice_count,
-                          .times = geometry->npasses - 1};
+                          .times = geometry->npasses - 1,
+                          .counts = counts};
     memset(counts, 0, (size_t)program->nranks * sizeof(*counts));
-    if (count.times > 0) count_pass(&count); /* all but the last are alike */
-    count.pass = geometry->npasses - 1;
-    count.times = 1;
-    count_pass(&count);
+    if (visit.times > 0) visit_pass(&visit); /* all but the last are alike */
+    visit.pass = geometry->npasses - 1;
+    visit.times = 1;
+    visit_pass(&visit);
 }

@@ -105,5 +105,6 @@ ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto
         .root = row->needs & (NEEDS_ROOT | NEEDS_PEER) ? root : -1,
     };
     row->generate(shape, program_out);
+    tt_program_find_refs(program_out);
     return ncclSuccess;
 }

@@ -120,12 +120,23 @@ enum tt_move_flags {
     TT_MOVE_ONE_WAY = 8, /* on LEAVE: say it, do not wait */
 };
 
+/* What the slots that a move posts may refer to in place of holding its bytes: memory of the own
+ * rank that nobody writes from then until the program's end. Derived: tt_program_find_refs(). */
+enum tt_refs {
+    TT_REF_SRC = 1, /* the one source, when it is memory and copied as it is */
+    TT_REF_DST = 2, /* the first destination that is memory */
+    TT_REF_BITS_ = 2,
+    TT_REF_IN_PLACE_ =
+        TT_REF_BITS_, /* shift: the same where the buffers are one (NCCL's in place) */
+};
+
 #define TT_MAX_OPERANDS 4 /* a tree: own + 3 children; out + 3 children */
 
 struct tt_insn {
     uint8_t op;    /* enum tt_op */
     uint8_t flags; /* enum tt_move_flags */
     uint8_t nsrcs, ndsts;
+    uint8_t refs; /* enum tt_refs, twice: out of place, and shifted by TT_REF_IN_PLACE_ */
     int32_t arg;
     struct tt_operand src[TT_MAX_OPERANDS];
     struct tt_operand dst[TT_MAX_OPERANDS];
@@ -210,6 +221,15 @@ ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto
 /* True when a generator exists for the combination. */
 bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto);
 
+/* Derive what the slots of the program's moves may refer to, from what its threads write when. What
+ * cannot be shown (other ranks write here, memory is short) is not allowed. tt_program_make() has
+ * done it; the verifier refuses a set in which it is wrong. */
+void tt_program_find_refs(struct tt_program *program);
+
+/* Chunk of the larger buffer that the only chunk of the smaller one is, in NCCL's in place: the own
+ * rank's. -1: both have the same chunks (or the collective has no in place). */
+int tt_program_in_place_chunk(const struct tt_program *program);
+
 /* ---- looking at programs ---- */
 
 enum tt_program_link { TT_LINK_SENDS = 1, TT_LINK_RECEIVES = 2 };
@@ -228,21 +248,3 @@ void tt_program_slots(const struct tt_program *program, const struct tt_geometry
 
 /* Readable listing, one line per instruction; returns the length as snprintf does. */
 int tt_program_print(const struct tt_program *program, char *text, size_t text_bytes);
-
-struct tt_verify_options {
-    size_t count;       /* elements (per block for BLOCKS) */
-    size_t chunk_limit; /* elements */
-    size_t grain;
-    size_t slice; /* elements that one slot holds; 0: as much as a chunk has */
-    int nslots;   /* per edge */
-    bool in_place;
-};
-
-/* Execute the programs of all ranks symbolically (programs[r] is rank r's) and check that every
- * output element got exactly the right contributions (each rank's once, pre-operation once each,
- * post once, last), that nothing else was written, that it ends with nslots slots per edge, and
- * that conflicting direct accesses are ordered. 0-length text on success. Errors: ncclInternalError
- * with the first fault in `fault` ("rank 3 insn 4: ..."). */
-ncclResult_t tt_program_verify(const struct tt_program *programs, int nranks,
-                               const struct tt_verify_options *options, char *fault,
-                               size_t fault_bytes);

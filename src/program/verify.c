@@ -1,7 +1,7 @@
 /* Symbolic execution of the programs of all ranks. Waits block and consume deterministically (no
  * test, no any-source), so with a bound on the slots the outcome does not depend on scheduling and
  * one execution decides: whoever cannot go on when nobody can is deadlocked. */
-#include "verify.h"
+#include "verify_state.h"
 
 #include "base/mem.h"
 
@@ -20,9 +20,8 @@ static bool await(struct tt_verify_cursor *cursor, enum tt_verify_wait wait, int
 static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
     int me = cursor->program->rank;
-    int only = cursor->program->insns[cursor->pc].arg;
+    int only = tt_stepper_insn(&cursor->stepper)->arg;
     uint32_t *clock = tt_verify_clock(verify, cursor->thread);
-    if (cursor->pass > 0) return true;
     if (!verify->entered[me]) {
         tt_verify_release(verify, cursor->thread, row(verify, verify->enter_clocks, me));
         verify->entered[me] = true;
@@ -39,9 +38,8 @@ static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
     int me = cursor->program->rank;
-    bool one_way = cursor->program->insns[cursor->pc].flags & TT_MOVE_ONE_WAY;
+    bool one_way = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_ONE_WAY;
     uint32_t *clock = tt_verify_clock(verify, cursor->thread);
-    if (cursor->pass + 1 < verify->geometry.npasses) return true;
     if (!verify->left[me]) {
         tt_verify_release(verify, cursor->thread, row(verify, verify->leave_clocks, me));
         verify->left[me] = true;
@@ -53,63 +51,30 @@ static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
     return true;
 }
 
-/* Jump over a loop that runs zero times. */
-static void begin_loop(struct tt_verify_cursor *cursor)
-{
-    cursor->i = 0;
-    cursor->loop_pc = cursor->pc;
-    if (cursor->program->insns[cursor->pc].arg > 0) return;
-    while (cursor->program->insns[cursor->pc].op != TT_OP_NEXT) {
-        cursor->pc++;
-    }
-}
-
-static void next_round(struct tt_verify_cursor *cursor)
-{
-    bool again = ++cursor->i < cursor->program->insns[cursor->loop_pc].arg;
-    if (again) {
-        cursor->pc = cursor->loop_pc;
-    } else {
-        cursor->i = 0;
-    }
-}
-
-static void end_pass(struct tt_verify *verify, struct tt_verify_cursor *cursor)
-{
-    if (++cursor->pass >= verify->geometry.npasses) {
-        cursor->ended = true;
-        return;
-    }
-    cursor->pc = cursor->first - 1; /* the caller steps on */
-}
-
-/* One instruction. False: blocked or failed. */
-static bool run_insn(struct tt_verify *verify, struct tt_verify_cursor *cursor)
+/* What the stepper says next. False: blocked, failed or ended. */
+static bool run_step(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
     bool done = true;
-    switch ((enum tt_op)cursor->program->insns[cursor->pc].op) {
-    case TT_OP_END: end_pass(verify, cursor); break;
-    case TT_OP_ENTER: done = run_enter(verify, cursor); break;
-    case TT_OP_LEAVE: done = run_leave(verify, cursor); break;
-    case TT_OP_MOVE: done = tt_verify_move(verify, cursor); break;
-    case TT_OP_LOOP: begin_loop(cursor); break;
-    case TT_OP_NEXT: next_round(cursor); break;
+    switch (tt_stepper_next(&cursor->stepper)) {
+    case TT_NEXT_MOVE: done = tt_verify_move(verify, cursor); break;
+    case TT_NEXT_ENTER: done = run_enter(verify, cursor); break;
+    case TT_NEXT_LEAVE: done = run_leave(verify, cursor); break;
+    case TT_NEXT_OVER: cursor->ended = true; return false;
     }
-    if (done && !cursor->ended) cursor->pc++;
+    if (done) tt_stepper_done(&cursor->stepper);
     return done;
 }
 
-/* Run every thread as far as it goes. Returns how many instructions or slices were done. */
+/* Run every thread as far as it goes. True: somebody came further. */
 static bool run_round(struct tt_verify *verify)
 {
     bool progress = false;
     for (int t = 0; t < verify->nthreads && !verify->failed; t++) {
         struct tt_verify_cursor *cursor = &verify->cursors[t];
         size_t slice = cursor->slice;
-        int walked = cursor->walked;
-        while (!cursor->ended && run_insn(verify, cursor))
+        while (!cursor->ended && run_step(verify, cursor))
             progress = true;
-        progress = progress || cursor->slice != slice || cursor->walked != walked;
+        progress = progress || cursor->slice != slice;
     }
     return progress && !verify->failed;
 }

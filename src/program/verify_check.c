@@ -1,7 +1,6 @@
 /* Static checks before a program set is executed: after them, execution needs to look at values
  * and order only. */
-#include "operand.h"
-#include "verify.h"
+#include "verify_state.h"
 
 #include "base/mem.h"
 
@@ -21,6 +20,11 @@ static bool operand_ok(const struct tt_verify *verify, const struct tt_program *
     return ring || operand->coef == 0;
 }
 
+static bool is_set(const struct tt_operand *operand)
+{
+    return operand->peer == TT_PEER_EACH || operand->peer == TT_PEER_OTHERS;
+}
+
 /* Sets of one independent copy must be the same, and [peer] needs one. */
 static bool sets_agree(const struct tt_insn *insn)
 {
@@ -31,7 +35,7 @@ static bool sets_agree(const struct tt_insn *insn)
         const struct tt_operand *operand =
             k < insn->nsrcs ? &insn->src[k] : &insn->dst[k - insn->nsrcs];
         by_peer = by_peer || operand->chunk_by == TT_CHUNK_PEER;
-        if (!tt_operand_is_set(operand)) continue;
+        if (!is_set(operand)) continue;
         agree = agree && (set < 0 || set == operand->peer);
         set = operand->peer;
     }

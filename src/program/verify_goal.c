@@ -1,5 +1,5 @@
 /* What each collective starts from and must end with. */
-#include "verify.h"
+#include "verify_state.h"
 
 static bool is_reduction(enum tt_func func)
 {

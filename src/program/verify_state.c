@@ -1,6 +1,6 @@
 /* Memory of a symbolic execution: values, cells, edges and clocks. Every reference to a value that
  * a cell or a slot holds is counted; the pool grows by doubling. */
-#include "verify.h"
+#include "verify_state.h"
 
 #include "base/mem.h"
 
@@ -17,8 +17,8 @@ bool tt_verify_fail(struct tt_verify *verify, const struct tt_verify_cursor *cur
     int at = 0;
     if (cursor) {
         at = snprintf(verify->fault, verify->fault_bytes,
-                      "rank %d insn %d, pass %u: ", cursor->program->rank, cursor->pc,
-                      (unsigned int)cursor->pass);
+                      "rank %d insn %d, pass %u: ", cursor->program->rank, cursor->stepper.pc,
+                      (unsigned int)cursor->stepper.pass);
     }
     if (at < 0 || (size_t)at >= verify->fault_bytes) return false;
     va_list args;
@@ -117,7 +117,8 @@ static bool aliases(const struct tt_program *program)
     case TT_FUNC_ALLREDUCE:
     case TT_FUNC_BROADCAST:
     case TT_FUNC_ALLGATHER:
-    case TT_FUNC_REDUCESCATTER: return true;
+    case TT_FUNC_REDUCESCATTER:
+    case TT_FUNC_ALLTOALL: return true;
     case TT_FUNC_REDUCE:
     case TT_FUNC_GATHER:
     case TT_FUNC_SCATTER: return program->rank == program->root;
@@ -138,8 +139,8 @@ struct tt_verify_cell *tt_verify_cell(const struct tt_verify *verify,
     size_t unit = place->unit;
     if (tt_verify_shares(verify, place->rank)) {
         enum tt_verify_buffer whole = program->out_blocks ? TT_VERIFY_OUT : TT_VERIFY_IN;
-        bool part = buffer != whole && (program->in_blocks || program->out_blocks);
-        if (part) unit += (size_t)program->rank * verify->nslices; /* block 0 is block `rank` */
+        int own = tt_program_in_place_chunk(program); /* what chunk 0 of the smaller one is */
+        if (buffer != whole && own >= 0) unit += (size_t)own * verify->nslices;
         buffer = whole;
     }
     size_t row = (size_t)place->rank * TT_VERIFY_BUFFERS_ + (size_t)buffer;
@@ -187,6 +188,12 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
         tt_verify_fail(verify, cursor, "%s of %s of rank %d, chunk %d, races with another access",
                        write ? "write" : "read", place->buffer == TT_VERIFY_IN ? "IN" : "OUT",
                        place->rank, place->chunk);
+        return NULL;
+    }
+    if (write && cell->referred) {
+        tt_verify_fail(verify, cursor,
+                       "writes %s of rank %d, chunk %d, which a slot may still refer to",
+                       place->buffer == TT_VERIFY_IN ? "IN" : "OUT", place->rank, place->chunk);
         return NULL;
     }
     if (write) {
@@ -243,14 +250,24 @@ static void start_threads(struct tt_verify *verify)
             verify->cursors[thread] = (struct tt_verify_cursor){
                 .program = program,
                 .thread = thread,
-                .first = program->thread_first[t],
-                .pc = program->thread_first[t],
             };
+            tt_stepper_start(&verify->cursors[thread].stepper, program, t,
+                             verify->geometry.npasses);
             /* The first epoch of a rank is the moment before it enters. */
             tt_verify_clock(verify, thread)[verify->main_thread[r]] = 1;
             tt_verify_clock(verify, thread)[thread] = 1;
         }
     }
+}
+
+static bool alloc_move(struct tt_verify *verify)
+{
+    size_t most = 0;
+    for (int r = 0; r < verify->nranks; r++)
+        most = tt_max_size(most, tt_stepper_places(&verify->programs[r]));
+    verify->move.src = tt_calloc(most, sizeof(struct tt_place));
+    verify->move.dst = tt_calloc(most, sizeof(struct tt_place));
+    return verify->move.src && verify->move.dst;
 }
 
 bool tt_verify_state_init(struct tt_verify *verify)
@@ -273,9 +290,10 @@ bool tt_verify_state_init(struct tt_verify *verify)
         verify->cells = tt_calloc(ncells, sizeof(*verify->cells));
         verify->read_clocks = tt_calloc(ncells * t, sizeof(uint32_t));
         verify->edges = tt_calloc(n * n, sizeof(*verify->edges));
-        ready = verify->clocks && verify->enter_clocks && verify->leave_clocks && verify->entered &&
-                verify->left && verify->knows && verify->cells && verify->read_clocks &&
-                verify->edges;
+        ready = alloc_move(verify);
+        ready = ready && verify->clocks && verify->enter_clocks && verify->leave_clocks &&
+                verify->entered && verify->left && verify->knows && verify->cells &&
+                verify->read_clocks && verify->edges;
     }
     if (!ready) return tt_verify_fail(verify, NULL, "out of memory to verify");
     start_threads(verify);
@@ -288,6 +306,8 @@ void tt_verify_state_fini(struct tt_verify *verify)
         for (int k = 0; k < verify->nranks * verify->nranks; k++)
             free(verify->edges[k].slots);
     }
+    free(verify->move.src);
+    free(verify->move.dst);
     free(verify->main_thread);
     free(verify->cursors);
     free(verify->clocks);

@@ -5,6 +5,7 @@
 #include "base/member.h"
 #include "exec/exec.h"
 #include "exec/tickets.h"
+#include "program/step.h"
 #include "transport/transport.h"
 
 enum tt_run { /* what a look at a cursor gave */
@@ -27,24 +28,21 @@ struct tt_cursor {
     const struct tt_frame *frame; /* borrowed from the work */
     uint64_t stamp;
     int frame_index;
-    int first, pc; /* of the program's instructions */
-    int loop_pc;   /* first instruction of the running loop */
-    int32_t i;     /* its register */
-    uint32_t pass;
+    int thread; /* of the program */
+    struct tt_stepper stepper;
     bool done;
-    bool moving;              /* the move at pc is under way */
+    bool moving;              /* the transfer that the stepper stands at is under way */
     bool draining;            /* all passes done; the peers still read references */
     bool leaving;             /* counted as being at its LEAVE */
-    bool ref_in, ref_out;     /* slots may refer to IN, to OUT */
+    int ref_shift;            /* of tt_insn.refs: how the buffers lie; see allow_refs() */
     bool ref_many;            /* slots of several edges do */
     struct tt_edge *ref_edge; /* the first edge with such a slot; NULL: none */
-    /* the move at pc */
-    bool by_peer;                                /* one copy per rank */
-    int walk, nwalk;                             /* step of that walk, its end */
+    /* the transfer */
     size_t done_count, total_count, slice_count; /* elements */
     size_t slot_bytes, slot_done; /* of a source slot that holds several slices; 0: none does */
     struct tt_places src, dst;
-    uint64_t *pre_mask;   /* sources that get the pre-operation */
+    uint64_t *pre_mask; /* sources that get the pre-operation */
+    size_t mask_bytes;
     const void **scalars; /* theirs: each rank multiplies by its own; NULL: no pre-operation */
     bool any_pre;
     int waits_for; /* rank; -1 several */
@@ -160,18 +158,10 @@ bool tt_shot_compile(struct tt_work *work);
 /* Go on with the list until it ends or a slot is missing. */
 enum tt_run tt_shot_run(struct tt_work *work);
 
-/* Words of a mask over the sources of one move. */
-static inline size_t tt_mask_words(int nranks)
-{
-    return ((size_t)nranks + TT_MAX_OPERANDS) / 64 + 1;
-}
-
-/* One MOVE: begin sets it up at pc, advance goes to the next rank of a walk (false: no more), step
- * moves the next slice. WAIT and PROGRESS as above; DONE when the whole move is over. */
-void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn);
-bool tt_move_advance(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn);
-enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor,
-                         const struct tt_insn *insn);
+/* One transfer: begin finds its places, step moves its next slice. WAIT and PROGRESS as above; DONE
+ * when the whole transfer is over. */
+void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor);
+enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor);
 
 /* Back to the first instruction, with nothing done. */
 void tt_work_rewind(struct tt_work *work);

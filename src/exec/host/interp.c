@@ -1,4 +1,4 @@
-/* The interpreter: one instruction after another, pass after pass, wherever a thread calls.
+/* The interpreter: does what the stepper says next, wherever a thread calls.
  * It never blocks: what cannot be done now is answered with WAIT, and the cursor stays where it
  * is. */
 #include "exec/host/cursor.h"
@@ -29,7 +29,6 @@ static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
                               const struct tt_insn *insn)
 {
     const struct tt_frame *frame = cursor->frame;
-    if (cursor->pass > 0) return TT_RUN_DONE;
     if (!work->entered) {
         const struct tt_arrival own = {frame->in, frame->out, own_scalar(frame)};
         ncclResult_t rc = tt_board_enter(work->transport, work->stamp, &own);
@@ -48,7 +47,6 @@ static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
 static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
                               const struct tt_insn *insn)
 {
-    if (cursor->pass + 1 < cursor->frame->geometry.npasses) return TT_RUN_DONE;
     if (!cursor->leaving) {
         cursor->leaving = true;
         work->nleaving++;
@@ -68,31 +66,7 @@ static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
     return TT_RUN_DONE;
 }
 
-/* ---- control ---- */
-
-static void step_loop(struct tt_cursor *cursor, const struct tt_insn *insns)
-{
-    cursor->i = 0;
-    cursor->loop_pc = cursor->pc;
-    if (insns[cursor->pc].arg > 0) return;
-    while (insns[cursor->pc].op != TT_OP_NEXT)
-        cursor->pc++;
-}
-
-static void step_next(struct tt_cursor *cursor, const struct tt_insn *insns)
-{
-    cursor->i++;
-    if (cursor->i < insns[cursor->loop_pc].arg) cursor->pc = cursor->loop_pc;
-}
-
-static enum tt_run step_move(struct tt_work *work, struct tt_cursor *cursor,
-                             const struct tt_insn *insn)
-{
-    if (!cursor->moving) tt_move_begin(work, cursor, insn);
-    enum tt_run run = tt_move_step(work, cursor, insn);
-    if (run == TT_RUN_DONE) cursor->moving = false;
-    return run;
-}
+/* ---- the thread ---- */
 
 /* All passes are done: wait until the peers have read what slots refer to. A message waits for its
  * own peer alone: the others in its edge table may be waiting for what this peer sends next. */
@@ -111,33 +85,37 @@ static enum tt_run drain(struct tt_work *work, struct tt_cursor *cursor)
     return TT_RUN_DONE;
 }
 
-static enum tt_run step_insn(struct tt_work *work, struct tt_cursor *cursor)
+static enum tt_run step_move(struct tt_work *work, struct tt_cursor *cursor)
 {
-    const struct tt_insn *insns = cursor->frame->program->insns;
-    const struct tt_insn *insn = &insns[cursor->pc];
-    switch ((enum tt_op)insn->op) {
-    case TT_OP_MOVE: return step_move(work, cursor, insn);
-    case TT_OP_ENTER: return step_enter(work, cursor, insn);
-    case TT_OP_LEAVE: return step_leave(work, cursor, insn);
-    case TT_OP_LOOP: step_loop(cursor, insns); return TT_RUN_DONE;
-    case TT_OP_NEXT: step_next(cursor, insns); return TT_RUN_DONE;
-    case TT_OP_END: break;
+    if (!cursor->moving) tt_move_begin(work, cursor);
+    cursor->moving = true;
+    enum tt_run run = tt_move_step(work, cursor);
+    if (run == TT_RUN_DONE) cursor->moving = false;
+    return run;
+}
+
+static enum tt_run step(struct tt_work *work, struct tt_cursor *cursor)
+{
+    enum tt_next next = cursor->moving ? TT_NEXT_MOVE : tt_stepper_next(&cursor->stepper);
+    switch (next) {
+    case TT_NEXT_MOVE: return step_move(work, cursor);
+    case TT_NEXT_ENTER: return step_enter(work, cursor, tt_stepper_insn(&cursor->stepper));
+    case TT_NEXT_LEAVE: return step_leave(work, cursor, tt_stepper_insn(&cursor->stepper));
+    case TT_NEXT_OVER: break;
     }
-    cursor->pass++;
-    cursor->draining = cursor->pass >= cursor->frame->geometry.npasses;
-    cursor->pc = cursor->first - 1;
-    return TT_RUN_DONE;
+    cursor->draining = true;
+    return TT_RUN_PROGRESS;
 }
 
 enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int slices)
 {
     bool progress = false;
     while (!cursor->draining) {
-        enum tt_run run = step_insn(work, cursor);
+        enum tt_run run = step(work, cursor);
         if (run == TT_RUN_FAILED) return run;
         if (run == TT_RUN_WAIT) return progress ? TT_RUN_PROGRESS : run;
         progress = true;
-        if (run == TT_RUN_DONE) cursor->pc++;
+        if (run == TT_RUN_DONE) tt_stepper_done(&cursor->stepper);
         if (--slices <= 0 && !cursor->draining) return TT_RUN_PROGRESS;
     }
     return drain(work, cursor);

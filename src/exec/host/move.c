@@ -1,16 +1,11 @@
-/* One fused move: finds the places its operands stand for, waits for slots, moves slice by slice.
- *
- * A slice waits until all its source slots are full and all its destination slots are free; then
- * data moves, destinations are posted, sources are given back. Copies that walk over ranks (each
- * its own source and destination) are taken rank by rank. Memory that outlives the operation's
- * reads is posted as a reference where the edge can carry one: the cursor then drains at its end.
- */
+/* One transfer: finds the memory and the edges of its places, waits for slots, moves slice by slice
+ * in the order that program/step.h lays down. Memory that the program lets slots refer to is posted
+ * as a reference where the edge can carry one: the cursor then drains at its end. */
 #include "base/arch/arch.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "exec/host/cursor.h"
 #include "exec/host/fold.h"
-#include "program/operand.h"
 
 #include <string.h>
 
@@ -18,119 +13,38 @@
 #define REF_MIN_BYTES ((size_t)8 << 10)       /* below, copying costs less than draining */
 #define POLLS_BARE 100                        /* looks at a slot without a pause */
 
-/* ---- what an operand stands for ---- */
+/* ---- where ---- */
 
-/* tt_operand_chunk() without a division: it is asked for every place of every move. */
-static int chunk_of(const struct tt_cursor *cursor, const struct tt_operand *operand, int peer)
-{
-    const struct tt_program *program = cursor->frame->program;
-    int n = program->nranks;
-    if (operand->chunk_by == TT_CHUNK_CONST) return operand->chunk;
-    if (operand->chunk_by == TT_CHUNK_ME) return program->rank;
-    if (operand->chunk_by == TT_CHUNK_PEER) return peer;
-    int position = program->ring_pos + operand->chunk + operand->coef * cursor->i;
-    while (position < 0)
-        position += n;
-    while (position >= n)
-        position -= n;
-    if (operand->chunk_by == TT_CHUNK_RING) return position;
-    return program->ring_rank[position];
-}
-
-static int rank_of(const struct tt_cursor *cursor, const struct tt_operand *operand, int peer)
-{
-    if (operand->peer == TT_PEER_SELF) return cursor->frame->program->rank;
-    if (operand->peer == TT_PEER_RANK) return operand->peer_rank;
-    return peer;
-}
-
-/* Add the place of `operand` at `peer`; the chunk's length becomes the move's. */
+/* The chunk's length becomes the transfer's. */
 static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_places *places,
-                      const struct tt_operand *operand, int peer)
+                      const struct tt_place *place)
 {
     const struct tt_frame *frame = cursor->frame;
-    int rank = rank_of(cursor, operand, peer), own = frame->program->rank;
+    int own = frame->program->rank;
     struct tt_extent extent =
-        tt_geometry_extent(&frame->geometry, cursor->pass, chunk_of(cursor, operand, peer));
+        tt_geometry_extent(&frame->geometry, cursor->stepper.pass, place->chunk);
     size_t byte = extent.first * frame->elem_bytes;
     int k = places->count++;
-    if (cursor->scalars && places == &cursor->src) {
-        cursor->scalars[k] = operand->space == TT_SPACE_IN && rank != own
-                                 ? (const void *)&work->arrivals[rank].word
-                                 : tt_fold_scalar(&frame->fold);
-    }
+    bool sends = places == &cursor->dst;
     cursor->total_count = extent.count;
     places->edge[k] = NULL;
-    if (operand->space == TT_SPACE_SLOT && (rank != own || !tt_operand_is_set(operand))) {
-        bool sends = places == &cursor->dst;
-        places->edge[k] = sends ? frame->send_edges[rank] : frame->recv_edges[rank];
-        places->base[k] = NULL;
-    } else if (operand->space == TT_SPACE_OUT) {
-        char *out = rank == own ? frame->out : work->arrivals[rank].out;
+    places->base[k] = NULL;
+    if (place->space == TT_SPACE_SLOT) {
+        places->edge[k] = sends ? frame->send_edges[place->rank] : frame->recv_edges[place->rank];
+    } else if (place->space == TT_SPACE_OUT) {
+        char *out = place->rank == own ? frame->out : work->arrivals[place->rank].out;
         places->base[k] = out + byte;
     } else {
-        const char *in = rank == own ? frame->in : work->arrivals[rank].in;
+        const char *in = place->rank == own ? frame->in : work->arrivals[place->rank].in;
         places->base[k] = (char *)(uintptr_t)(in + byte);
     }
-}
-
-static void add_operand(struct tt_work *work, struct tt_cursor *cursor, struct tt_places *places,
-                        const struct tt_operand *operand)
-{
-    int n = cursor->frame->program->nranks, own = cursor->frame->program->rank;
-    if (operand->peer == TT_PEER_EACH) {
-        for (int rank = 0; rank < n; rank++)
-            add_place(work, cursor, places, operand, rank);
-    } else if (operand->peer == TT_PEER_OTHERS && places == &cursor->dst) {
-        for (int k = 1; k < n; k++) {
-            add_place(work, cursor, places, operand, own + k < n ? own + k : own + k - n);
-        }
-    } else if (operand->peer == TT_PEER_OTHERS) {
-        for (int rank = 0; rank < n; rank++) {
-            if (rank != own) add_place(work, cursor, places, operand, rank);
-        }
-    } else {
-        add_place(work, cursor, places, operand, own);
-    }
-}
-
-/* Sources taken from a user's IN get the pre-operation, the own place among slots too. */
-static void mark_pre(struct tt_cursor *cursor, const struct tt_operand *operand, int from)
-{
-    for (int k = from; k < cursor->src.count; k++) {
-        bool in = operand->space == TT_SPACE_IN ||
-                  (operand->space == TT_SPACE_SLOT && !cursor->src.edge[k]);
-        if (!in) continue;
-        cursor->pre_mask[k / 64] |= (uint64_t)1 << (k % 64);
-        cursor->any_pre = true;
-    }
-}
-
-static void add_sources(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn,
-                        int peer)
-{
-    bool pre = (insn->flags & TT_MOVE_PRE) && cursor->frame->fold.pre_mul;
-    for (int k = 0; k < insn->nsrcs; k++) {
-        int from = cursor->src.count;
-        if (peer >= 0) {
-            add_place(work, cursor, &cursor->src, &insn->src[k], peer);
-        } else {
-            add_operand(work, cursor, &cursor->src, &insn->src[k]);
-        }
-        if (pre) mark_pre(cursor, &insn->src[k], from);
-    }
-}
-
-static void add_destinations(struct tt_work *work, struct tt_cursor *cursor,
-                             const struct tt_insn *insn, int peer)
-{
-    for (int k = 0; k < insn->ndsts; k++) {
-        if (peer >= 0) {
-            add_place(work, cursor, &cursor->dst, &insn->dst[k], peer);
-        } else {
-            add_operand(work, cursor, &cursor->dst, &insn->dst[k]);
-        }
-    }
+    if (sends || !frame->fold.pre_mul) return;
+    cursor->scalars[k] = place->space == TT_SPACE_IN && place->rank != own
+                             ? (const void *)&work->arrivals[place->rank].word
+                             : tt_fold_scalar(&frame->fold);
+    if (!place->pre) return;
+    cursor->pre_mask[k / 64] |= (uint64_t)1 << (k % 64);
+    cursor->any_pre = true;
 }
 
 static bool has_slots(const struct tt_places *places)
@@ -141,64 +55,23 @@ static bool has_slots(const struct tt_places *places)
     return false;
 }
 
-/* Expand the operands, all of them or (peer >= 0) as they stand at one rank. */
-static void expand(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn,
-                   int peer)
+void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor)
 {
+    struct tt_side src = {.sends = false}, dst = {.sends = true};
+    struct tt_place place;
     cursor->src.count = cursor->src.ready = 0;
     cursor->dst.count = cursor->dst.ready = 0;
-    if (cursor->any_pre) {
-        memset(cursor->pre_mask, 0, tt_mask_words(cursor->frame->program->nranks) * 8);
-        cursor->any_pre = false;
-    }
-    add_sources(work, cursor, insn, peer);
-    add_destinations(work, cursor, insn, peer);
+    if (cursor->any_pre) memset(cursor->pre_mask, 0, cursor->mask_bytes);
+    cursor->any_pre = false;
+    while (tt_stepper_place(&cursor->stepper, &src, &place))
+        add_place(work, cursor, &cursor->src, &place);
+    while (tt_stepper_place(&cursor->stepper, &dst, &place))
+        add_place(work, cursor, &cursor->dst, &place);
     size_t slice = LOCAL_SLICE_BYTES;
     if (has_slots(&cursor->src) || has_slots(&cursor->dst)) slice = work->slice_bytes;
     cursor->slice_count = slice / cursor->frame->elem_bytes;
     cursor->done_count = 0;
     cursor->slot_bytes = cursor->slot_done = 0;
-}
-
-/* ---- walking over ranks ---- */
-
-static bool walks(const struct tt_insn *insn)
-{
-    if ((insn->flags & TT_MOVE_FOLD) || insn->nsrcs == 0 || insn->ndsts == 0) return false;
-    const struct tt_operand *src = &insn->src[0];
-    return insn->nsrcs > 1 || tt_operand_is_set(src) || src->chunk_by == TT_CHUNK_PEER;
-}
-
-static bool over_others(const struct tt_insn *insn)
-{
-    for (int k = 0; k < insn->nsrcs; k++) {
-        if (tt_operand_is_set(&insn->src[k])) return insn->src[k].peer == TT_PEER_OTHERS;
-    }
-    for (int k = 0; k < insn->ndsts; k++) {
-        if (tt_operand_is_set(&insn->dst[k])) return insn->dst[k].peer == TT_PEER_OTHERS;
-    }
-    return false;
-}
-
-/* Start at the next rank, so that all ranks do not read the same one at the same time. */
-static int walk_rank(const struct tt_cursor *cursor)
-{
-    int n = cursor->frame->program->nranks;
-    int rank = cursor->frame->program->rank + cursor->walk;
-    return rank < n ? rank : rank - n;
-}
-
-void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn)
-{
-    cursor->moving = true;
-    cursor->by_peer = walks(insn);
-    if (!cursor->by_peer) {
-        expand(work, cursor, insn, -1);
-        return;
-    }
-    cursor->nwalk = cursor->frame->program->nranks;
-    cursor->walk = over_others(insn) ? 1 : 0;
-    if (cursor->walk < cursor->nwalk) expand(work, cursor, insn, walk_rank(cursor));
 }
 
 /* ---- one slice ---- */
@@ -255,9 +128,10 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
             return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), "data of");
         }
         if (rc) return failed(work, rc);
-        if (got != bytes && !holds_slices(cursor, got))
+        bool several = got != bytes && holds_slices(cursor, got);
+        if (got != bytes && !several && cursor->dst.count > 0)
             return failed(work, tt_slot_misfit(work, src->edge[k], got, bytes));
-        cursor->slot_bytes = got == bytes ? 0 : got;
+        cursor->slot_bytes = several ? got : 0;
         src->at[k] = (char *)(uintptr_t)payload + cursor->slot_done;
     }
     return TT_RUN_PROGRESS;
@@ -290,14 +164,21 @@ static void post(struct tt_cursor *cursor, int k, const void *small, size_t byte
     }
 }
 
-/* The place whose bytes the destinations' slots may refer to, or NULL. */
+/* The pre- or post-operation changes what is moved. */
+static bool scales(const struct tt_cursor *cursor)
+{
+    bool post = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_POST;
+    return cursor->any_pre || (post && cursor->frame->fold.post_div > 1);
+}
+
+/* The memory that holds what is posted and that the program lets slots refer to, or NULL. */
 static const char *referable(const struct tt_cursor *cursor, size_t bytes)
 {
     if (bytes < REF_MIN_BYTES) return NULL;
-    if (cursor->src.count == 1 && !cursor->src.edge[0] && !cursor->any_pre) {
-        return cursor->ref_in ? cursor->src.at[0] : NULL;
-    }
-    for (int k = 0; cursor->ref_out && k < cursor->dst.count; k++) {
+    int refs = tt_stepper_insn(&cursor->stepper)->refs >> cursor->ref_shift;
+    bool copy = cursor->src.count == 1 && !cursor->src.edge[0] && !scales(cursor);
+    if (copy && (refs & TT_REF_SRC)) return cursor->src.at[0];
+    for (int k = 0; (refs & TT_REF_DST) && k < cursor->dst.count; k++) {
         if (!cursor->dst.edge[k]) return cursor->dst.at[k];
     }
     return NULL;
@@ -339,8 +220,7 @@ static void copy_slice(struct tt_work *work, struct tt_cursor *cursor, size_t by
 }
 
 /* Memory destinations first: what they hold is then sent on from there. */
-static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn,
-                       size_t count)
+static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, size_t count)
 {
     struct tt_places *dst = &cursor->dst;
     size_t bytes = count * cursor->frame->elem_bytes;
@@ -353,7 +233,7 @@ static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, const str
         .scalars = cursor->scalars,
         .dsts = dst->at,
         .ndsts = dst->count,
-        .post = insn->flags & TT_MOVE_POST,
+        .post = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_POST,
         .count = count,
         .stream = work->stream,
     };
@@ -389,16 +269,13 @@ static void release_sources(struct tt_cursor *cursor, size_t bytes)
     }
 }
 
-static void move_slice(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn,
-                       size_t count)
+static void move_slice(struct tt_work *work, struct tt_cursor *cursor, size_t count)
 {
     size_t bytes = count * cursor->frame->elem_bytes;
-    bool scales =
-        cursor->any_pre || ((insn->flags & TT_MOVE_POST) && cursor->frame->fold.post_div > 1);
     if (cursor->src.count == 0) {
         send_result(cursor, cursor->small, NULL, 0);
-    } else if (cursor->dst.count > 0 && (cursor->src.count > 1 || scales)) {
-        fold_slice(work, cursor, insn, count);
+    } else if (cursor->dst.count > 0 && (cursor->src.count > 1 || scales(cursor))) {
+        fold_slice(work, cursor, count);
     } else if (cursor->dst.count > 0) {
         copy_slice(work, cursor, bytes);
     }
@@ -422,24 +299,14 @@ static bool post_rest(struct tt_cursor *cursor)
     return true;
 }
 
-bool tt_move_advance(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn)
+enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor)
 {
-    if (!cursor->by_peer || cursor->walk + 1 >= cursor->nwalk) return false;
-    cursor->walk++;
-    expand(work, cursor, insn, walk_rank(cursor));
-    return true;
-}
-
-enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn)
-{
-    if (cursor->by_peer && cursor->walk >= cursor->nwalk) return TT_RUN_DONE;
     size_t count = tt_min_size(cursor->total_count - cursor->done_count, cursor->slice_count);
     size_t bytes = count * cursor->frame->elem_bytes;
     enum tt_run run = await_sources(work, cursor, bytes);
     if (run != TT_RUN_PROGRESS) return run;
-    run = await_destinations(cursor, bytes);
+    run = await_destinations(cursor, cursor->src.count ? bytes : 0);
     if (run != TT_RUN_PROGRESS) return run;
-    if (!post_rest(cursor)) move_slice(work, cursor, insn, count);
-    if (cursor->done_count < cursor->total_count) return TT_RUN_PROGRESS;
-    return tt_move_advance(work, cursor, insn) ? TT_RUN_PROGRESS : TT_RUN_DONE;
+    if (!post_rest(cursor)) move_slice(work, cursor, count);
+    return cursor->done_count < cursor->total_count ? TT_RUN_PROGRESS : TT_RUN_DONE;
 }

@@ -1,5 +1,5 @@
-/* Small messages in one go. A program whose messages take one slot each (one pass, one thread, no
- * loop, nothing to scale) is flattened once, when its work is made, into a list: send these
+/* Small messages in one go. A program whose messages take one slot each (one pass, one thread,
+ * nothing to scale) is flattened once, when its work is made, into a list: send these
  * bytes there, take those from there, fold. Running it then costs a few nanoseconds beyond the
  * cache lines that travel. The list keeps the program's order and meaning; it stops where a slot is
  * missing and goes on from there.
@@ -64,6 +64,8 @@ static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint3
     return true;
 }
 
+/* The list knows IN as a source and OUT as a destination; the other way round is left to the
+ * interpreter. */
 static bool reads_out(const struct tt_insn *insn)
 {
     for (int k = 0; k < insn->nsrcs; k++) {
@@ -75,20 +77,15 @@ static bool reads_out(const struct tt_insn *insn)
     return false;
 }
 
-static bool flatten_move(struct tt_work *work, struct tt_cursor *cursor, const struct tt_insn *insn)
+static bool flatten_transfer(struct tt_work *work, struct tt_cursor *cursor)
 {
+    const struct tt_insn *insn = tt_stepper_insn(&cursor->stepper);
     if (reads_out(insn)) return false;
-    tt_move_begin(work, cursor, insn);
-    if (cursor->by_peer && cursor->walk >= cursor->nwalk) return true;
-    do {
-        size_t bytes = cursor->total_count * cursor->frame->elem_bytes;
-        if (bytes > tt_min_size(SHOT_BYTES, work->slice_bytes)) return false;
-        bool fold = insn->flags & TT_MOVE_FOLD;
-        bool fits = fold ? add_fold(work, cursor, (uint32_t)bytes)
-                         : add_copy(work, cursor, (uint32_t)bytes);
-        if (!fits) return false;
-    } while (tt_move_advance(work, cursor, insn));
-    return true;
+    tt_move_begin(work, cursor);
+    size_t bytes = cursor->total_count * cursor->frame->elem_bytes;
+    if (bytes > tt_min_size(SHOT_BYTES, work->slice_bytes)) return false;
+    return insn->flags & TT_MOVE_FOLD ? add_fold(work, cursor, (uint32_t)bytes)
+                                      : add_copy(work, cursor, (uint32_t)bytes);
 }
 
 static bool may_be_small(const struct tt_frame *frame)
@@ -106,12 +103,12 @@ bool tt_shot_compile(struct tt_work *work)
     struct tt_shot *shot = work->shot;
     if (!may_be_small(frame)) return false;
     shot->nops = shot->at = shot->nsrcs = shot->nfull = 0;
-    cursor->pass = 0;
-    cursor->i = 0;
     cursor->done = false;
-    for (int pc = cursor->first; frame->program->insns[pc].op != TT_OP_END; pc++) {
-        const struct tt_insn *insn = &frame->program->insns[pc];
-        if (insn->op != TT_OP_MOVE || !flatten_move(work, cursor, insn)) return false;
+    tt_stepper_start(&cursor->stepper, frame->program, cursor->thread, 1);
+    for (;; tt_stepper_done(&cursor->stepper)) {
+        enum tt_next next = tt_stepper_next(&cursor->stepper);
+        if (next == TT_NEXT_OVER) break;
+        if (next != TT_NEXT_MOVE || !flatten_transfer(work, cursor)) return false;
     }
     shot->pair = tt_fold_native_pair(frame->fold.type, frame->fold.op);
     return true;

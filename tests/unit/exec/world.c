@@ -126,9 +126,14 @@ static void make_program(struct world *world, int r, const struct world_call *ca
 
 void world_frame(struct world *world, int r, const struct world_call *call, struct tt_frame *frame)
 {
+    make_program(world, r, call);
+    world_bind(world, r, call, frame);
+}
+
+void world_bind(struct world *world, int r, const struct world_call *call, struct tt_frame *frame)
+{
     struct world_rank *rank = &world->rank[r];
     uint8_t links[WORLD_MAX];
-    make_program(world, r, call);
     tt_program_links(&rank->program, links);
     for (int p = 0; p < world->n; p++) {
         struct tt_edge_key key = {.peer = p, .channel = 0, .conn = call->conn};

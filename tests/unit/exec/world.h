@@ -58,7 +58,10 @@ struct world_call {
 /* Make the program of one rank and bind it. Fails the test on error. */
 void world_frame(struct world *world, int rank, const struct world_call *call,
                  struct tt_frame *frame);
-/* The same, as a work on the rank's stream. */
+/* The same for the program that lies in world->rank[rank].program; func to root do not count. */
+void world_bind(struct world *world, int rank, const struct world_call *call,
+                struct tt_frame *frame);
+/* world_frame(), as a work on the rank's stream. */
 void world_submit(struct world *world, int rank, const struct world_call *call);
 struct tt_work_spec world_spec(struct world *world, int rank, struct tt_frame *frames, int nframes);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "program/program.h"
+#include "program/verify.h"
 
 struct program_set {
     int nranks;

@@ -1,0 +1,69 @@
+/* The one stepper: what a thread of a program does next, and where. Executor, verifier, slot counts
+ * and flattened lists are driven by it, each with its own meaning of "move"; nobody else looks
+ * inside an instruction to find that out. Pure: the state is the caller's, and nothing is waited
+ * for.
+ *
+ * A driver asks tt_stepper_next(), does (or waits for) what it says as often as it needs, and says
+ * tt_stepper_done(). A MOVE is one transfer, that is one fold, one copy, or one of the copies that
+ * a walk over ranks is made of. Its driver takes it slice by slice; a slice waits for all source
+ * slots, then for all destination slots, in listed order; then data moves, the destinations are
+ * posted in listed order, and the sources are given back. */
+#pragma once
+
+#include "program.h"
+
+enum tt_next {
+    TT_NEXT_MOVE,  /* tt_stepper_move() says from where to where */
+    TT_NEXT_ENTER, /* once per operation; the instruction's `arg` */
+    TT_NEXT_LEAVE, /* once per operation; the instruction's flags */
+    TT_NEXT_OVER,  /* nothing follows */
+};
+
+struct tt_stepper {
+    const struct tt_program *program; /* borrowed */
+    uint32_t pass, npasses;
+    int first, pc; /* instructions */
+    int loop_pc;   /* of the running loop */
+    int32_t i;     /* its register */
+    bool by_peer;  /* the move at pc is one copy per rank */
+    int walk;      /* which of its transfers; -1: not looked at yet */
+    int nwalk;
+};
+
+/* Stand before the first instruction of the thread. */
+void tt_stepper_start(struct tt_stepper *stepper, const struct tt_program *program, int thread,
+                      uint32_t npasses);
+/* What is to be done where the thread stands; the same answer until tt_stepper_done(). */
+enum tt_next tt_stepper_next(struct tt_stepper *stepper);
+void tt_stepper_done(struct tt_stepper *stepper);
+
+static inline const struct tt_insn *tt_stepper_insn(const struct tt_stepper *stepper)
+{
+    return &stepper->program->insns[stepper->pc];
+}
+
+struct tt_place {
+    uint8_t space; /* enum tt_space */
+    bool pre;      /* a source that gets the pre-operation of rank `rank` */
+    int32_t rank;  /* whose memory, or the other end of the slot's edge */
+    int32_t chunk;
+};
+
+/* Where a walk over the places of one side of a transfer is; zeroed but for `sends` at its start.
+ */
+struct tt_side {
+    bool sends; /* the destinations */
+    int operand, k;
+};
+/* The next place of that side of the transfer that the stepper stands at; false: no more. */
+bool tt_stepper_place(const struct tt_stepper *stepper, struct tt_side *side,
+                      struct tt_place *place_out);
+
+/* Most places on one side of any transfer of the program. */
+size_t tt_stepper_places(const struct tt_program *program);
+
+struct tt_move { /* a transfer's places, all at once */
+    int nsrcs, ndsts;
+    struct tt_place *src, *dst; /* the caller's, tt_stepper_places() each */
+};
+void tt_stepper_move(const struct tt_stepper *stepper, struct tt_move *move);
