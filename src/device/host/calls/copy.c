@@ -1,0 +1,91 @@
+/* Copies into a stream. Most are plain bytes between allocations of devices on an idle stream: they
+ * are checked and made inside the call, with as few lines read as can be, since a copy of 16 KiB
+ * has just swept them out of the first cache. Everything else goes the long way. */
+#include "device/host/memory/bytes.h"
+#include "device/host/memory/memory.h"
+#include "device/host/stream/stream.h"
+
+static int copy_boxes(struct CUstream_st *stream, const struct tt_copy *copy, bool waits)
+{
+    struct host_op op = {.kind = HOST_OP_COPY, .copy = *copy};
+    struct host_place place;
+    if (!op.copy.height) op.copy.height = 1;
+    if (!op.copy.depth) op.copy.depth = 1;
+    if (!copy->width) return HOST_OK;
+    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+    if (capturing) return host_capture_add(stream, &op);
+    bool here = waits || copy->width <= HOST_INLINE_BYTES / op.copy.height / op.copy.depth;
+    bool blocks = !here && host_copy_blocks(&op.copy);
+    if ((here || blocks) && host_stream_claim_idle(stream)) {
+        while (host_op_step(&op, false) != TT_STEP_DONE) {
+        }
+        host_stream_release(stream);
+        return HOST_OK;
+    }
+    if (here && !waits) blocks = host_copy_blocks(&op.copy);
+    if (blocks && host_thread.in_host_fn) return HOST_NOT_PERMITTED;
+    int rc = host_stream_append_at(stream, &op, &place);
+    if (!rc && blocks) host_wait_place(&place);
+    return rc;
+}
+
+static int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, bool waits)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    if (!host_copy_fits(copy)) return HOST_INVALID_VALUE;
+    return copy_boxes(stream, copy, waits);
+}
+
+/* True: done. Else nothing was done, be it for an error or for a reason to go the long way.   hot
+ */
+static inline bool copies_at_once(struct CUstream_st *handle, void *dst, const void *src,
+                                  size_t bytes)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream || bytes > HOST_INLINE_BYTES ||
+        atomic_load_explicit(&stream->capture, memory_order_relaxed) ||
+        bytes > host_device_room(dst) || bytes > host_device_room(src) ||
+        !host_stream_claim_idle(stream))
+        return false;
+    host_bytes_copy(dst, src, bytes, bytes);
+    host_stream_release(stream);
+    return true;
+}
+
+/* The long way, apart from its callers, which so need little stack. */
+static __attribute__((noinline)) int submit_plain(struct CUstream_st *stream, void *dst,
+                                                  const void *src, size_t bytes, bool waits)
+{
+    const struct tt_copy copy = {.dst = dst,
+                                 .src = src,
+                                 .dst_pitch = bytes,
+                                 .src_pitch = bytes,
+                                 .width = bytes,
+                                 .height = 1};
+    return waits ? tuttiHostCopyNow(stream, &copy) : tuttiHostCopy(stream, &copy);
+}
+
+int tuttiHostCopyBytes(struct CUstream_st *stream, void *dst, const void *src, size_t bytes)
+{
+    if (copies_at_once(stream, dst, src, bytes)) return HOST_OK;
+    return submit_plain(stream, dst, src, bytes, false);
+}
+
+int tuttiHostCopyBytesNow(struct CUstream_st *stream, void *dst, const void *src, size_t bytes)
+{
+    /* nothing else was on the stream then */
+    if (!host_thread.in_host_fn && copies_at_once(stream, dst, src, bytes)) return HOST_OK;
+    return submit_plain(stream, dst, src, bytes, true);
+}
+
+int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy)
+{
+    return submit_copy(stream, copy, false);
+}
+
+int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy)
+{
+    int rc = submit_copy(stream, copy, true);
+    return rc ? rc : tuttiHostStreamSynchronize(stream);
+}

@@ -1,0 +1,469 @@
+/* Kernels by their host stub or name, and launches as work items: the host implementation is called
+ * once per block of the grid, in stream order, some blocks per slice. An entry lives until its
+ * module closes; an item keeps what it needs of it. */
+#include "tutti.h"
+
+#include "base/arch/arch.h"
+#include "device/host/host.h"
+#include "device/host/host_face.h"
+#include "device/host/host_kernel.h"
+#include "device/host/memory/state.h"
+#include "device/host/stream/stream.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOST_INVALID_CONFIGURATION = 9,
+    HOST_INVALID_FUNCTION = 98,
+    SLICE_TICKS = 150000, /* about 50 us */
+    SHARED_UNASKED = 49152,
+    SHARED_MOST = 101376,
+};
+
+struct host_implementation { /* what tuttiRegisterKernel() was given */
+    struct host_implementation *next;
+    const void *function; /* NULL: by name alone */
+    char *name;           /* owned; NULL: by function alone */
+    tuttiKernelRun run;
+    void *context;
+    size_t nargs, arg_bytes_all;
+    size_t *arg_bytes; /* owned */
+};
+
+struct tt_kernel {
+    struct tt_kernel *next;
+    const void *module, *function;
+    char *name; /* owned */
+    _Atomic bool told;
+    _Atomic size_t shared_most; /* dynamic bytes of a launch; the program may raise it */
+};
+
+struct host_variable {
+    struct host_variable *next;
+    const void *module, *shadow;
+    char *name; /* owned */
+    size_t bytes;
+    void **slot;   /* managed: the program's pointer; NULL for others */
+    void *initial; /* owned: its memory until devices may start */
+    void *managed; /* owned: its memory from then on */
+};
+
+struct host_module {
+    struct host_module *next;
+};
+
+/* ---- modules ---- */
+
+void *tuttiHostModuleOpen(void)
+{
+    struct host_module *module = calloc(1, sizeof(*module));
+    if (!module) return NULL;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    module->next = tt_host.kernels.modules;
+    tt_host.kernels.modules = module;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    return module;
+}
+
+static void free_implementation(struct host_implementation *one)
+{
+    if (!one) return;
+    free(one->name);
+    free(one->arg_bytes);
+    free(one);
+}
+
+/* Code that goes with the module must not be called for what is loaded in its place. */
+static void drop_implementations(const void *function)
+{
+    struct host_implementation **link = &tt_host.kernels.implementations;
+    while (*link) {
+        struct host_implementation *one = *link;
+        if (!one->function || one->function != function) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        free_implementation(one);
+    }
+}
+
+static void drop_kernels(const void *module)
+{
+    struct tt_kernel **link = &tt_host.kernels.kernels;
+    while (*link) {
+        struct tt_kernel *kernel = *link;
+        if (kernel->module != module) {
+            link = &kernel->next;
+            continue;
+        }
+        *link = kernel->next;
+        drop_implementations(kernel->function);
+        free(kernel->name);
+        free(kernel);
+    }
+}
+
+static void drop_variables(const void *module)
+{
+    struct host_variable **link = &tt_host.kernels.variables;
+    while (*link) {
+        struct host_variable *variable = *link;
+        if (variable->module != module) {
+            link = &variable->next;
+            continue;
+        }
+        *link = variable->next;
+        atomic_fetch_sub_explicit(&tt_host.kernels.nvariables, 1, memory_order_release);
+        tuttiHostFree(variable->managed);
+        free(variable->initial);
+        free(variable->name);
+        free(variable);
+    }
+}
+
+void tuttiHostModuleClose(void *handle)
+{
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    struct host_module **link = &tt_host.kernels.modules;
+    while (*link && *link != handle) {
+        link = &(*link)->next;
+    }
+    struct host_module *module = *link;
+    if (module) {
+        *link = module->next;
+        drop_kernels(module);
+        drop_variables(module);
+        free(module);
+    }
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+}
+
+void tuttiHostKernelAdd(void *module, const void *function, const char *name)
+{
+    struct tt_kernel *kernel = calloc(1, sizeof(*kernel));
+    if (!kernel) return;
+    kernel->module = module;
+    kernel->function = function;
+    kernel->name = strdup(name ? name : "?");
+    atomic_store(&kernel->shared_most, SHARED_UNASKED);
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    kernel->next = tt_host.kernels.kernels;
+    tt_host.kernels.kernels = kernel;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+}
+
+void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes)
+{
+    struct host_variable *variable = shadow ? calloc(1, sizeof(*variable)) : NULL;
+    if (!variable) return;
+    variable->module = module;
+    variable->shadow = shadow;
+    variable->bytes = bytes;
+    variable->name = strdup(name ? name : "?");
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    variable->next = tt_host.kernels.variables;
+    tt_host.kernels.variables = variable;
+    atomic_fetch_add_explicit(&tt_host.kernels.nvariables, 1, memory_order_release);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+}
+
+void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t bytes)
+{
+    void *initial = slot ? calloc(1, bytes ? bytes : 1) : NULL;
+    if (!initial) return;
+    *slot = initial;
+    tuttiHostVariableAdd(module, initial, name, bytes);
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    struct host_variable *variable = tt_host.kernels.variables;
+    while (variable && variable->shadow != initial) {
+        variable = variable->next;
+    }
+    if (variable) variable->slot = slot;
+    if (variable) variable->initial = initial;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    if (!variable) free(initial);
+    if (!variable) *slot = NULL;
+}
+
+/* Lock held. Without devices or memory the variable stays where it is. */
+static void manage(struct host_variable *variable)
+{
+    void *managed = NULL;
+    if (tuttiHostMallocHost(variable->bytes, 1, true, &managed)) return;
+    memcpy(managed, variable->initial, variable->bytes);
+    variable->managed = managed;
+    variable->shadow = *variable->slot = managed;
+}
+
+void tuttiHostManagedInit(void *module)
+{
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    for (struct host_variable *one = tt_host.kernels.variables; one; one = one->next) {
+        if (one->module == module && one->slot && !one->managed) manage(one);
+    }
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+}
+
+bool tuttiHostVariable(const void *shadow, size_t *bytes)
+{
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    const struct host_variable *variable = tt_host.kernels.variables;
+    while (variable && variable->shadow != shadow) {
+        variable = variable->next;
+    }
+    if (variable) *bytes = variable->bytes;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    return variable != NULL;
+}
+
+bool tuttiHostInVariable(const void *ptr)
+{
+    bool found = false;
+    if (!atomic_load_explicit(&tt_host.kernels.nvariables, memory_order_acquire)) return false;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    const struct host_variable *variable = tt_host.kernels.variables;
+    for (; variable && !found; variable = variable->next) {
+        found = (size_t)((const char *)ptr - (const char *)variable->shadow) < variable->bytes;
+    }
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    return found;
+}
+
+/* ---- look-up ---- */
+
+/* Lock held. */
+static struct tt_kernel *find_kernel(const void *function)
+{
+    struct tt_kernel *kernel = tt_host.kernels.kernels;
+    while (kernel && kernel->function != function && kernel != function) {
+        kernel = kernel->next;
+    }
+    return kernel;
+}
+
+const struct tt_kernel *tuttiHostKernelFind(const void *function)
+{
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    const struct tt_kernel *kernel = function ? find_kernel(function) : NULL;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    return kernel;
+}
+
+const char *tuttiHostKernelName(const struct tt_kernel *kernel)
+{
+    return kernel->name;
+}
+
+size_t tuttiHostKernelShared(const struct tt_kernel *kernel)
+{
+    return atomic_load_explicit(&kernel->shared_most, memory_order_relaxed);
+}
+
+int tuttiHostKernelSharedSet(const void *function, size_t bytes)
+{
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    struct tt_kernel *kernel = function ? find_kernel(function) : NULL;
+    if (kernel && bytes <= SHARED_MOST) atomic_store(&kernel->shared_most, bytes);
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    if (!kernel) return HOST_INVALID_FUNCTION;
+    return bytes <= SHARED_MOST ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+const void *tuttiHostKernelFunction(const struct tt_kernel *kernel)
+{
+    return kernel->function;
+}
+
+/* Lock held. The latest registration wins. */
+static const struct host_implementation *find_implementation(const struct tt_kernel *kernel,
+                                                             const void *function)
+{
+    const void *stub = kernel ? kernel->function : function;
+    for (const struct host_implementation *one = tt_host.kernels.implementations; one;
+         one = one->next) {
+        if (one->function && one->function == stub) return one;
+        if (one->name && kernel && kernel->name && !strcmp(one->name, kernel->name)) return one;
+    }
+    return NULL;
+}
+
+static size_t arg_room(size_t bytes)
+{
+    return (bytes + 15) / 16 * 16;
+}
+
+static struct host_implementation *copy_implementation(const struct tuttiKernel *kernel)
+{
+    struct host_implementation *one = calloc(1, sizeof(*one));
+    if (!one) return NULL;
+    one->function = kernel->function;
+    one->run = kernel->run;
+    one->context = kernel->context;
+    one->nargs = kernel->nargs;
+    one->name = kernel->name ? strdup(kernel->name) : NULL;
+    one->arg_bytes = calloc(kernel->nargs + 1, sizeof(*one->arg_bytes));
+    if (!one->arg_bytes || (kernel->name && !one->name)) {
+        free_implementation(one);
+        return NULL;
+    }
+    for (size_t i = 0; i < kernel->nargs; i++) {
+        one->arg_bytes[i] = kernel->arg_bytes[i];
+        one->arg_bytes_all += arg_room(kernel->arg_bytes[i]);
+    }
+    return one;
+}
+
+int tuttiRegisterKernel(const struct tuttiKernel *kernel)
+{
+    if (!kernel || kernel->size < sizeof(*kernel) || !kernel->run) return HOST_INVALID_VALUE;
+    if ((!kernel->function && !kernel->name) || (kernel->nargs && !kernel->arg_bytes))
+        return HOST_INVALID_VALUE;
+    if (kernel->nargs > 4096) return HOST_INVALID_VALUE;
+    struct host_implementation *one = copy_implementation(kernel);
+    if (!one) return HOST_OUT_OF_MEMORY;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    one->next =
+        tt_host.kernels.implementations; /* an older one stays: items in flight may use it */
+    tt_host.kernels.implementations = one;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    return HOST_OK;
+}
+
+/* ---- launches ---- */
+
+struct kernel_item {
+    struct tt_item item;
+    const struct host_implementation *one; /* borrowed; lives as long as the process */
+    struct tt_launch launch;               /* args: inside `bytes` */
+    struct tuttiBlock block;
+    uint64_t next, count; /* blocks */
+    char *shared;         /* owned */
+    char bytes[];         /* arguments, then their addresses */
+};
+
+static void run_block(struct kernel_item *kernel)
+{
+    uint64_t index = kernel->next++;
+    kernel->block.index.x = (unsigned)(index % kernel->launch.grid[0]);
+    index /= kernel->launch.grid[0];
+    kernel->block.index.y = (unsigned)(index % kernel->launch.grid[1]);
+    kernel->block.index.z = (unsigned)(index / kernel->launch.grid[1]);
+    kernel->one->run(&kernel->block, kernel->launch.args, kernel->one->context);
+}
+
+static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct kernel_item *kernel = (struct kernel_item *)item;
+    if (call == TT_ITEM_RELEASE) {
+        free(kernel->shared);
+        free(kernel);
+        return TT_STEP_DONE;
+    }
+    uint64_t start = tt_cpu_ticks();
+    while (kernel->next < kernel->count) {
+        run_block(kernel);
+        if (tt_cpu_ticks() - start > SLICE_TICKS) break;
+    }
+    if (kernel->next < kernel->count) return TT_STEP_PROGRESS;
+    kernel->next = 0; /* a graph may run it again */
+    return TT_STEP_DONE;
+}
+
+bool tuttiHostKernelOf(const struct tt_item *item, struct tt_launch *launch_out)
+{
+    if (!item || item->step != kernel_step) return false;
+    *launch_out = ((const struct kernel_item *)item)->launch;
+    return true;
+}
+
+static bool fits(const struct tt_launch *launch)
+{
+    const unsigned *grid = launch->grid, *block = launch->block;
+    bool some = grid[0] && grid[1] && grid[2] && block[0] && block[1] && block[2];
+    return some && grid[0] <= 2147483647U && grid[1] <= 65535 && grid[2] <= 65535 &&
+           block[0] <= 1024 && block[1] <= 1024 && block[2] <= 64 &&
+           (uint64_t)block[0] * block[1] * block[2] <= 1024;
+}
+
+/* Name what cannot run, once. Lock not held. */
+static int refuse(const void *function, struct tt_kernel *kernel)
+{
+    Dl_info info;
+    if (kernel) {
+        if (atomic_exchange(&kernel->told, true)) return HOST_INVALID_FUNCTION;
+        tuttiHostTell("tutti: kernel %s has no host implementation: give it one with "
+                      "tuttiRegisterKernel() (docs/hostcuda.md)",
+                      kernel->name);
+        return HOST_INVALID_FUNCTION;
+    }
+    bool named = function && dladdr(function, &info) && info.dli_sname;
+    tuttiHostTell("tutti: launch of %s (%p), which no module registered as a kernel",
+                  named ? info.dli_sname : "a function", function);
+    return HOST_INVALID_FUNCTION;
+}
+
+static struct kernel_item *make_item(const struct host_implementation *one,
+                                     const struct tt_launch *launch)
+{
+    size_t table = (one->nargs + 1) * sizeof(void *);
+    struct kernel_item *kernel = calloc(1, sizeof(*kernel) + one->arg_bytes_all + 16 + table);
+    if (!kernel) return NULL;
+    kernel->item.step = kernel_step;
+    kernel->one = one;
+    kernel->launch = *launch;
+    kernel->count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    kernel->block.grid = (struct tuttiDim){launch->grid[0], launch->grid[1], launch->grid[2]};
+    kernel->block.block = (struct tuttiDim){launch->block[0], launch->block[1], launch->block[2]};
+    kernel->block.shared_bytes = launch->shared_bytes;
+    if (launch->shared_bytes) {
+        kernel->shared = aligned_alloc(128, (launch->shared_bytes + 127) / 128 * 128);
+        if (!kernel->shared) {
+            free(kernel);
+            return NULL;
+        }
+    }
+    kernel->block.shared = kernel->shared;
+    char *place = (char *)(((uintptr_t)kernel->bytes + 15) / 16 * 16);
+    void **args = (void **)(void *)(place + one->arg_bytes_all);
+    for (size_t i = 0; i < one->nargs; i++) {
+        memcpy(place, launch->args[i], one->arg_bytes[i]);
+        args[i] = place;
+        place += arg_room(one->arg_bytes[i]);
+    }
+    kernel->launch.args = args;
+    return kernel;
+}
+
+int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_out)
+{
+    if (!fits(launch)) return HOST_INVALID_CONFIGURATION;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    struct tt_kernel *kernel = launch->function ? find_kernel(launch->function) : NULL;
+    const struct host_implementation *one =
+        launch->function ? find_implementation(kernel, launch->function) : NULL;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    if (!one) return refuse(launch->function, kernel);
+    size_t shared_most = kernel ? tuttiHostKernelShared(kernel) : SHARED_MOST;
+    if (launch->shared_bytes > shared_most) return HOST_INVALID_VALUE;
+    if (one->nargs && !launch->args) return HOST_INVALID_VALUE;
+    struct kernel_item *item = make_item(one, launch);
+    if (!item) return HOST_OUT_OF_MEMORY;
+    if (kernel) item->launch.function = kernel->function;
+    *item_out = &item->item;
+    return HOST_OK;
+}
+
+int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch)
+{
+    struct tt_item *item = NULL;
+    const struct CUstream_st *found = host_stream_find(stream);
+    if (!found || found->device != host_thread.device) return host_bad_handle();
+    int rc = tuttiHostKernelItem(launch, &item);
+    if (rc) return rc;
+    rc = tuttiHostSubmit(stream, item, true);
+    if (rc) item->step(item, TT_ITEM_RELEASE);
+    return rc;
+}

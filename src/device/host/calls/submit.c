@@ -1,0 +1,238 @@
+/* The doors into a stream: items, sets, host functions (copies: copy.c); and waiting for a stream.
+ * An idle stream runs the work inside the call; only what stays unfinished is queued. */
+#include "base/arch/arch.h"
+#include "device/host/stream/stream.h"
+
+#include <stdlib.h>
+
+enum {
+    POLLS_BLIND = 32,    /* of an inline item before the first look at the clock */
+    POLLS_MOST = 400,    /* where there is no clock */
+    INLINE_TICKS = 6000, /* about 2 us at 3 GHz */
+};
+
+/* Work of one call on an idle stream: polls within the budget, or one pass when cores are short. */
+static bool finishes_inline(struct tt_item *item)
+{
+    uint64_t until = 0;
+    for (int polls = 0; polls < POLLS_MOST; polls++) {
+        if (item->step(item, TT_ITEM_STEP) == TT_STEP_DONE) return true;
+        if (polls == 0 && host_crowded()) return false;
+        if (polls < POLLS_BLIND) continue;
+        if (polls == POLLS_BLIND) until = tt_cpu_ticks() + INLINE_TICKS;
+        if (tt_cpu_ticks() > until) return false;
+    }
+    return false;
+}
+
+static int run_inline(struct CUstream_st *stream, struct tt_item *item)
+{
+    if (finishes_inline(item)) {
+        item->step(item, TT_ITEM_RELEASE);
+        host_stream_release(stream);
+        return HOST_OK;
+    }
+    struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
+    return host_stream_park(stream, &op);
+}
+
+int tuttiHostSubmit(struct CUstream_st *handle, struct tt_item *item, bool allow_inline)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
+    if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
+        return host_capture_add(stream, &op);
+    if (allow_inline && host_stream_claim_idle(stream)) return run_inline(stream, item);
+    return host_stream_append(stream, &op);
+}
+
+/* An operation that ends in one step when it is run here. */
+static int submit_op(struct CUstream_st *stream, struct host_op *op, bool allow_inline)
+{
+    if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
+        return host_capture_add(stream, op);
+    if (allow_inline && host_stream_claim_idle(stream)) {
+        host_op_step(op, false);
+        host_op_drop(op);
+        host_stream_release(stream);
+        return HOST_OK;
+    }
+    return host_stream_append(stream, op);
+}
+
+int tuttiHostSet(struct CUstream_st *handle, const struct tt_set *set)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    struct host_op op = {.kind = HOST_OP_SET, .set = *set};
+    if (!stream) return host_bad_handle();
+    if (set->elem_bytes != 1 && set->elem_bytes != 2 && set->elem_bytes != 4)
+        return HOST_INVALID_VALUE;
+    if (!set->width || !set->height) return HOST_OK;
+    if (!host_set_fits(&op)) return HOST_INVALID_VALUE;
+    return submit_op(stream, &op, set->width <= HOST_INLINE_BYTES / set->elem_bytes / set->height);
+}
+
+/* Never run here: it is left to waiters and workers, on an idle stream without the queue. */
+int tuttiHostCall(struct CUstream_st *handle, void (*fn)(void *), void *arg)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    if (!fn) return HOST_INVALID_VALUE;
+    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+    if (!capturing && host_stream_claim_idle(stream)) return host_stream_park_call(stream, fn, arg);
+    struct host_op op = {.kind = HOST_OP_CALL, .call = {fn, arg}};
+    return capturing ? host_capture_add(stream, &op) : host_stream_append(stream, &op);
+}
+
+/* ---- streams among each other ---- */
+
+int tuttiHostStreamCard(struct CUstream_st *handle, struct tt_stream_card *card)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    enum tt_capture_status status;
+    struct CUgraph_st *graph;
+    if (!stream) return host_bad_handle();
+    *card = (struct tt_stream_card){.device = stream->device, .stream_id = stream->id};
+    if (!atomic_load_explicit(&stream->capture, memory_order_relaxed)) return HOST_OK;
+    tuttiHostCaptureStatus(handle, &status, &card->capture_id, &graph);
+    card->capturing = status != TT_CAPTURE_NONE;
+    return HOST_OK;
+}
+
+static int join_captured(struct CUstream_st *after, struct CUstream_st *before)
+{
+    struct CUevent_st *event = NULL;
+    int device = host_thread.device;
+    host_thread.device = before->device; /* events belong to a device */
+    int rc = tuttiHostEventCreate(TT_EVENT_NO_TIMING, &event);
+    host_thread.device = device;
+    if (!rc) rc = tuttiHostEventRecord(event, before);
+    if (!rc) rc = tuttiHostStreamWaitEvent(after, event);
+    if (event) tuttiHostEventDestroy(event);
+    return rc;
+}
+
+int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before)
+{
+    struct CUstream_st *waiter = host_stream_find(after);
+    struct CUstream_st *first = host_stream_find(before);
+    struct host_op op = {.kind = HOST_OP_WAIT};
+    if (!waiter || !first) return host_bad_handle();
+    if (waiter == first) return HOST_OK;
+    if (!atomic_load_explicit(&first->capture, memory_order_relaxed)) {
+        int rc = host_stream_end(first, &op.place);
+        if (rc || host_place_reached(&op.place)) return rc;
+    }
+    if (atomic_load_explicit(&waiter->capture, memory_order_relaxed) ||
+        atomic_load_explicit(&first->capture, memory_order_relaxed))
+        return join_captured(waiter, first);
+    return host_stream_append(waiter, &op);
+}
+
+/* ---- waiting ---- */
+
+/* What forbids waiting for a stream: 900 capture (now invalid), 800 inside a host function. */
+static int check_wait(struct CUstream_st *stream)
+{
+    if (atomic_load_explicit(&stream->capture, memory_order_relaxed)) {
+        host_capture_invalidate(stream);
+        return HOST_CAPTURE_UNSUPPORTED;
+    }
+    return host_thread.in_host_fn ? HOST_NOT_PERMITTED : HOST_OK;
+}
+
+/* A stream with nothing to wait for, and nothing that forbids to ask. */
+static inline bool is_quiet(struct CUstream_st *handle)
+{
+    const struct CUstream_st *stream = host_stream_glance(handle);
+    return stream && !atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
+           !host_thread.in_host_fn && host_stream_idle(stream) &&
+           (!stream->legacy || !host_stream_conflicts(stream));
+}
+
+static struct host_place end_of(struct CUstream_st *stream)
+{
+    return (struct host_place){stream, atomic_load_explicit(&stream->tail, memory_order_seq_cst)};
+}
+
+/* Asking puts nothing on the legacy stream, which later work would have to wait for. */
+static int synchronize_legacy(struct CUstream_st *legacy)
+{
+    struct host_places *places = NULL;
+    int rc = host_legacy_ends(legacy, &places);
+    for (size_t i = 0; !rc && i < places->count; i++) {
+        host_wait_place(&places->places[i]);
+    }
+    free(places);
+    return rc;
+}
+
+/* Apart from its caller, which so needs no stack. */
+static __attribute__((noinline)) int synchronize(struct CUstream_st *handle)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    int rc = check_wait(stream);
+    if (rc) return rc;
+    if (stream->legacy) return synchronize_legacy(stream);
+    const struct host_place place = end_of(stream);
+    struct host_place blocker = {NULL, 0};
+    host_stream_run(stream, place.ticket, &blocker); /* as a rule that is all */
+    if (!host_place_reached(&place)) host_wait_place(&place);
+    return HOST_OK;
+}
+
+/* hot */
+int tuttiHostStreamSynchronize(struct CUstream_st *handle)
+{
+    return is_quiet(handle) ? HOST_OK : synchronize(handle);
+}
+
+/* True when it is reached, perhaps after a slice of work. */
+static bool asked(const struct host_place *place)
+{
+    struct host_place blocker = {NULL, 0};
+    if (host_place_reached(place)) return true;
+    host_stream_run(place->stream, 0, &blocker);
+    if (!host_place_reached(place)) host_help(place->stream);
+    return host_place_reached(place);
+}
+
+static int query_legacy(struct CUstream_st *legacy)
+{
+    struct host_places *places = NULL;
+    int rc = host_legacy_ends(legacy, &places);
+    for (size_t i = 0; !rc && i < places->count; i++) {
+        if (!asked(&places->places[i])) rc = HOST_NOT_READY;
+    }
+    free(places);
+    return rc;
+}
+
+static __attribute__((noinline)) int query(struct CUstream_st *handle)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return host_bad_handle();
+    int rc = check_wait(stream);
+    if (rc) return rc;
+    if (stream->legacy) return query_legacy(stream);
+    const struct host_place place = end_of(stream);
+    return asked(&place) ? HOST_OK : HOST_NOT_READY;
+}
+
+/* hot */
+int tuttiHostStreamQuery(struct CUstream_st *handle)
+{
+    return is_quiet(handle) ? HOST_OK : query(handle);
+}
+
+int tuttiHostDeviceSynchronize(int device)
+{
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (!host_device_count()) return HOST_NO_DEVICE;
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
+    host_streams_wait(device);
+    return HOST_OK;
+}

@@ -1,0 +1,346 @@
+/* Graphs and their nodes. Handles are checked as streams' are: objects lie in slabs, so a dead one
+ * is harmless to look at. What is launched is a sorted copy, see exec.c. */
+#include "graph.h"
+
+#include "device/host/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_GRAPHS = 1 << 20, MAX_NODES = 1 << 23, GRAPH_PLACE = 64, NODE_PLACE = 512 };
+
+_Static_assert(sizeof(struct CUgraph_st) <= GRAPH_PLACE, "a graph fits its place");
+_Static_assert(sizeof(struct CUgraphNode_st) <= NODE_PLACE, "a node fits its place");
+
+/* ---- shares ---- */
+
+struct host_item_share *host_share_make(struct tt_item *item)
+{
+    struct host_item_share *share = calloc(1, sizeof(*share));
+    if (!share) return NULL;
+    atomic_store(&share->refs, 1);
+    share->item = item;
+    return share;
+}
+
+void host_share_drop(struct host_item_share *share)
+{
+    if (!share || atomic_fetch_sub(&share->refs, 1) != 1) return;
+    share->item->step(share->item, TT_ITEM_RELEASE);
+    free(share);
+}
+
+/* ---- graphs ---- */
+
+bool host_graph_holds(const struct CUgraph_st *graph)
+{
+    return host_slab_holds(&tt_host.graphs.graphs, graph, GRAPH_MAGIC);
+}
+
+bool host_node_holds(const struct CUgraphNode_st *node)
+{
+    return host_slab_holds(&tt_host.graphs.nodes, node, NODE_MAGIC);
+}
+
+bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!host_node_holds(list[i]) || list[i]->graph != graph) return false;
+    }
+    return true;
+}
+
+/* A dependency may be named once. 1, 2. */
+static int check_single(const struct CUgraph_st *graph, struct CUgraphNode_st *const *list,
+                        size_t count)
+{
+    int rc = HOST_OK;
+    if (count < 2) return rc;
+    bool *seen = calloc(graph->nnodes, sizeof(*seen));
+    if (!seen) return HOST_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++) {
+        if (seen[list[i]->index]) rc = HOST_INVALID_VALUE;
+        seen[list[i]->index] = true;
+    }
+    free(seen);
+    return rc;
+}
+
+struct CUgraph_st *host_graph_make(void)
+{
+    struct CUgraph_st *graph = host_slab_take(&tt_host.graphs.graphs, GRAPH_PLACE, MAX_GRAPHS);
+    if (graph) graph->magic = GRAPH_MAGIC;
+    return graph;
+}
+
+void host_node_free(struct CUgraphNode_st *node)
+{
+    host_share_drop(node->share);
+    if (node->op.kind == HOST_OP_GRAPH) host_exec_drop(node->op.launch.exec);
+    host_graph_free(node->child);
+    host_attributes_free(node->attributes);
+    free(node->deps);
+    host_slab_give(&tt_host.graphs.nodes, node);
+}
+
+void host_graph_free(struct CUgraph_st *graph)
+{
+    if (!graph) return;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        host_node_free(graph->nodes[i]);
+    }
+    host_kept_free(graph->kept);
+    free(graph->nodes);
+    host_slab_give(&tt_host.graphs.graphs, graph);
+}
+
+bool host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep)
+{
+    struct CUgraphNode_st **deps = realloc(node->deps, (node->ndeps + 1) * sizeof(*deps));
+    if (!deps) return false;
+    node->deps = deps;
+    node->deps[node->ndeps++] = dep;
+    return true;
+}
+
+struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNode_st *const *deps,
+                                      size_t ndeps, const struct host_op *op,
+                                      struct host_item_share *share)
+{
+    static const enum tt_node_kind kinds[] = {
+        [HOST_OP_ITEM] = TT_NODE_KERNEL, [HOST_OP_COPY] = TT_NODE_COPY,
+        [HOST_OP_SET] = TT_NODE_SET,     [HOST_OP_CALL] = TT_NODE_HOST,
+        [HOST_OP_GRAPH] = TT_NODE_GRAPH, [HOST_OP_EMPTY] = TT_NODE_EMPTY};
+    if (graph->nnodes == graph->room) {
+        size_t room = graph->room ? graph->room * 2 : 16;
+        struct CUgraphNode_st **list = realloc(graph->nodes, room * sizeof(*list));
+        if (!list) return NULL;
+        graph->nodes = list;
+        graph->room = room;
+    }
+    struct CUgraphNode_st *node = host_slab_take(&tt_host.graphs.nodes, NODE_PLACE, MAX_NODES);
+    bool good = node != NULL;
+    for (size_t i = 0; good && i < ndeps; i++) {
+        good = host_node_depend(node, deps[i]);
+    }
+    if (!good) {
+        if (node) free(node->deps);
+        if (node) host_slab_give(&tt_host.graphs.nodes, node);
+        return NULL;
+    }
+    node->graph = graph;
+    node->id = node->origin = atomic_fetch_add(&tt_host.graphs.last_node, 1) + 1;
+    node->op = *op;
+    node->kind = kinds[op->kind];
+    node->share = share;
+    if (share) atomic_fetch_add(&share->refs, 1);
+    if (op->kind == HOST_OP_GRAPH) host_exec_hold(op->launch.exec);
+    node->index = graph->nnodes;
+    graph->nodes[graph->nnodes++] = node;
+    node->magic = NODE_MAGIC;
+    return node;
+}
+
+int tuttiHostGraphCreate(struct CUgraph_st **graph_out)
+{
+    *graph_out = host_graph_make();
+    return *graph_out ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int tuttiHostGraphDestroy(struct CUgraph_st *graph)
+{
+    if (!host_graph_holds(graph) || graph->capturing || graph->embedded) return HOST_INVALID_VALUE;
+    host_graph_free(graph);
+    return HOST_OK;
+}
+
+/* The node's own copy of a graph. */
+static int embed(struct CUgraphNode_st *node, struct CUgraph_st *graph)
+{
+    int rc = tuttiHostGraphClone(&node->child, graph);
+    if (!rc) node->child->embedded = true;
+    return rc;
+}
+
+/* A node of its own for what `from` does; false: out of memory. */
+static bool clone_node(struct CUgraph_st *copy, const struct CUgraphNode_st *from)
+{
+    struct CUgraphNode_st *node = host_graph_add(copy, NULL, 0, &from->op, from->share);
+    if (!node) return false;
+    node->kind = from->kind;
+    node->origin = from->id;
+    node->told = from->told;
+    if (!host_attributes_copy(&node->attributes, from->attributes)) return false;
+    return !from->child || embed(node, from->child) == HOST_OK;
+}
+
+int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
+{
+    if (!host_graph_holds(graph)) return HOST_INVALID_VALUE;
+    *graph_out = NULL;
+    struct CUgraph_st *copy = host_graph_make();
+    if (!copy) return HOST_OUT_OF_MEMORY;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        if (clone_node(copy, graph->nodes[i])) continue;
+        host_graph_free(copy);
+        return HOST_OUT_OF_MEMORY;
+    }
+    for (size_t i = 0; i < graph->nnodes; i++) { /* edges last: a node may depend on a later one */
+        for (size_t d = 0; d < graph->nodes[i]->ndeps; d++) {
+            host_node_depend(copy->nodes[i], copy->nodes[graph->nodes[i]->deps[d]->index]);
+        }
+    }
+    copy->kept = host_kept_copy(graph->kept);
+    *graph_out = copy;
+    return HOST_OK;
+}
+
+static int item_of_node(const struct tt_node *node, struct host_op *op)
+{
+    op->kind = HOST_OP_ITEM;
+    if (node->kind == TT_NODE_KERNEL) {
+        op->item = node->item;
+        return node->item ? HOST_OK : HOST_INVALID_VALUE;
+    }
+    if (node->kind == TT_NODE_ALLOC)
+        return host_memory_item(node->ptr, node->bytes, node->device, &op->item);
+    if (node->kind == TT_NODE_FREE) return host_memory_free_item(node->ptr, &op->item);
+    if (!host_event_alive(node->event)) return HOST_BAD_HANDLE;
+    op->item = host_event_item(node->event, node->kind == TT_NODE_WAIT);
+    return op->item ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int host_op_of_node(const struct tt_node *node, struct host_op *op)
+{
+    memset(op, 0, sizeof(*op));
+    switch (node->kind) {
+    case TT_NODE_COPY:
+        op->kind = HOST_OP_COPY;
+        op->copy = node->copy;
+        return host_copy_fits(&op->copy) ? HOST_OK : HOST_INVALID_VALUE;
+    case TT_NODE_SET:
+        op->kind = HOST_OP_SET;
+        op->set = node->set;
+        return host_set_fits(op) ? HOST_OK : HOST_INVALID_VALUE;
+    case TT_NODE_HOST:
+        op->kind = HOST_OP_CALL;
+        op->call.fn = node->host.fn;
+        op->call.arg = node->host.arg;
+        return node->host.fn ? HOST_OK : HOST_INVALID_VALUE;
+    case TT_NODE_KERNEL:
+    case TT_NODE_WAIT:
+    case TT_NODE_RECORD:
+    case TT_NODE_ALLOC:
+    case TT_NODE_FREE: return item_of_node(node, op);
+    case TT_NODE_GRAPH:
+    case TT_NODE_EMPTY: op->kind = HOST_OP_EMPTY; return HOST_OK;
+    }
+    return HOST_INVALID_VALUE;
+}
+
+void host_op_unmake(const struct tt_node *node, const struct host_op *op)
+{
+    if (op->kind == HOST_OP_ITEM && node->kind != TT_NODE_KERNEL)
+        op->item->step(op->item, TT_ITEM_RELEASE);
+}
+
+static int check_add(const struct CUgraph_st *graph, struct CUgraphNode_st *const *deps,
+                     size_t ndeps, const struct tt_node *node)
+{
+    if (!host_graph_holds(graph) || (ndeps && !deps) || !host_nodes_of(graph, deps, ndeps))
+        return HOST_INVALID_VALUE;
+    bool child = node->kind == TT_NODE_GRAPH;
+    if (child && (!host_graph_holds(node->graph) || node->graph == graph))
+        return HOST_INVALID_VALUE;
+    return check_single(graph, deps, ndeps);
+}
+
+int tuttiHostGraphAdd(struct CUgraph_st *graph, struct CUgraphNode_st *const *deps, size_t ndeps,
+                      const struct tt_node *node, struct CUgraphNode_st **node_out)
+{
+    struct host_op op;
+    struct host_item_share *share = NULL;
+    struct CUgraphNode_st *made = NULL;
+    struct tt_node told = *node;
+    if (node->kind == TT_NODE_ALLOC) told.ptr = NULL;
+    int rc = check_add(graph, deps, ndeps, node);
+    if (!rc && node->kind == TT_NODE_ALLOC)
+        rc = tuttiHostMalloc(node->device, node->bytes, &told.ptr);
+    if (!rc) rc = host_op_of_node(&told, &op);
+    if (rc && node->kind == TT_NODE_ALLOC) tuttiHostFree(told.ptr);
+    if (rc) return rc;
+    if (op.kind == HOST_OP_ITEM) share = host_share_make(op.item);
+    if (share || op.kind != HOST_OP_ITEM) made = host_graph_add(graph, deps, ndeps, &op, share);
+    if (!made) {
+        host_op_unmake(node, &op);
+        /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the item frees itself when unmade */
+        free(share);
+        return HOST_OUT_OF_MEMORY;
+    }
+    if (share) atomic_fetch_sub(&share->refs, 1);
+    made->kind = node->kind;
+    made->told = told;
+    *node_out = made;
+    if (node->kind != TT_NODE_GRAPH) return HOST_OK;
+    rc = embed(made, node->graph);
+    if (rc) host_node_remove(made);
+    return rc;
+}
+
+int tuttiHostGraphAddEdge(struct CUgraph_st *graph, struct CUgraphNode_st *from,
+                          struct CUgraphNode_st *to)
+{
+    struct CUgraphNode_st *both[] = {from, to};
+    if (!host_graph_holds(graph) || !host_nodes_of(graph, both, 2) || from == to)
+        return HOST_INVALID_VALUE;
+    for (size_t i = 0; i < to->ndeps; i++) {
+        if (to->deps[i] == from) return HOST_INVALID_VALUE;
+    }
+    return host_node_depend(to, from) ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int tuttiHostGraphNodes(struct CUgraph_st *graph, struct CUgraphNode_st **list, size_t *count)
+{
+    if (!host_graph_holds(graph)) return HOST_INVALID_VALUE;
+    for (size_t i = 0; list && i < *count && i < graph->nnodes; i++) {
+        list[i] = graph->nodes[i];
+    }
+    *count = graph->nnodes;
+    return HOST_OK;
+}
+
+int tuttiHostGraphRoots(struct CUgraph_st *graph, struct CUgraphNode_st **list, size_t *count)
+{
+    size_t found = 0;
+    if (!host_graph_holds(graph)) return HOST_INVALID_VALUE;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        if (graph->nodes[i]->ndeps) continue;
+        if (list && found < *count) list[found] = graph->nodes[i];
+        found++;
+    }
+    *count = found;
+    return HOST_OK;
+}
+
+int tuttiHostGraphEdges(struct CUgraph_st *graph, struct CUgraphNode_st **from,
+                        struct CUgraphNode_st **to, size_t *count)
+{
+    size_t found = 0, room = *count;
+    if (!host_graph_holds(graph)) return HOST_INVALID_VALUE;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        struct CUgraphNode_st *node = graph->nodes[i];
+        for (size_t d = 0; d < node->ndeps; d++, found++) {
+            if (from && to && found < room) from[found] = node->deps[d];
+            if (from && to && found < room) to[found] = node;
+        }
+    }
+    *count = found;
+    return HOST_OK;
+}
+
+int tuttiHostNodeKind(struct CUgraphNode_st *node, enum tt_node_kind *kind)
+{
+    if (!host_node_holds(node)) return HOST_INVALID_VALUE;
+    *kind = node->kind;
+    return HOST_OK;
+}

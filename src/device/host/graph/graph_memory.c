@@ -1,0 +1,180 @@
+/* Memory that belongs to graphs. It is allocated when its node is added and stays with the graphs
+ * that have the node, so that each launch finds it at the same address; when the last one is gone
+ * it is given back, or is the program's if that has not freed it since the last launch. */
+#include "graph.h"
+
+#include "device/host/host.h"
+#include "device/host/memory/memory.h"
+
+#include <stdlib.h>
+
+struct host_memory_item {
+    struct tt_item item;
+    struct host_memory_item *next;
+    void *ptr; /* owned; NULL for a free node, which has nothing to do */
+    size_t bytes;
+    int device;
+    struct host_memory_item *freed; /* the memory that a free node names; borrowed while listed */
+    bool has_free;                  /* a free node names it */
+    bool claimed;                   /* launched and, in the order of calls, not freed since */
+    unsigned frees_due;             /* on streams */
+};
+
+/* Lock held. */
+static struct host_memory_item **find(const void *ptr)
+{
+    struct host_memory_item **link = &tt_host.graph_memory.items;
+    while (*link && (*link)->ptr != ptr) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+/* Lock held. The memory behind a free node, if it is still there. */
+static struct host_memory_item *named_by(const struct host_memory_item *freeing)
+{
+    struct host_memory_item *item = tt_host.graph_memory.items;
+    while (item && item != freeing->freed) {
+        item = item->next;
+    }
+    return item;
+}
+
+static void leave(struct host_memory_item *item)
+{
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    if (item->ptr) {
+        struct host_memory_item **link = find(item->ptr);
+        if (*link) *link = item->next;
+        atomic_fetch_sub(&tt_host.graph_memory.count, 1);
+        tt_host.graph_memory.used[item->device] -= item->bytes;
+    } else {
+        struct host_memory_item *named = named_by(item);
+        if (named) named->has_free = false;
+    }
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+}
+
+/* What nobody has to free any more goes back; the rest is the program's from now on. */
+static void end_memory(const struct host_memory_item *own)
+{
+    if (own->ptr && !own->claimed && !own->frees_due) host_memory_free(own->ptr);
+}
+
+static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct host_memory_item *own = (struct host_memory_item *)item;
+    if (call == TT_ITEM_RELEASE) {
+        leave(own);
+        end_memory(own);
+        free(own);
+    }
+    return TT_STEP_DONE;
+}
+
+static struct host_memory_item *memory_of(struct tt_item *item)
+{
+    return item->step == memory_step ? (struct host_memory_item *)item : NULL;
+}
+
+bool host_memory_claimed(struct tt_item *item)
+{
+    const struct host_memory_item *own = memory_of(item);
+    if (!own) return false;
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    bool claimed = own->claimed;
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    return claimed;
+}
+
+void host_memory_claim(struct tt_item *item)
+{
+    struct host_memory_item *own = memory_of(item);
+    if (!own) return;
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    struct host_memory_item *named = own->ptr ? NULL : named_by(own);
+    if (own->ptr) own->claimed = true;
+    if (named) named->claimed = false;
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+}
+
+int host_memory_unclaim(const void *ptr, bool later)
+{
+    if (!atomic_load_explicit(&tt_host.graph_memory.count, memory_order_acquire))
+        return HOST_NOT_SUPPORTED;
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    struct host_memory_item *own = *find(ptr);
+    bool good = own && own->claimed;
+    if (good) own->claimed = false;
+    if (good && later) own->frees_due++;
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    if (!own) return HOST_NOT_SUPPORTED;
+    return good ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+bool host_memory_freed(const void *ptr)
+{
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    struct host_memory_item *own = *find(ptr);
+    if (own && own->frees_due) own->frees_due--;
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    return own != NULL;
+}
+
+int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out)
+{
+    struct host_memory_item *item = calloc(1, sizeof(*item));
+    if (!item) return HOST_OUT_OF_MEMORY;
+    *item = (struct host_memory_item){.item = {.step = memory_step}, .ptr = ptr, .bytes = bytes};
+    item->device = device;
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    item->next = tt_host.graph_memory.items;
+    tt_host.graph_memory.items = item;
+    atomic_fetch_add(&tt_host.graph_memory.count, 1);
+    tt_host.graph_memory.used[device] += bytes;
+    if (tt_host.graph_memory.high[device] < tt_host.graph_memory.used[device])
+        tt_host.graph_memory.high[device] = tt_host.graph_memory.used[device];
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    *item_out = &item->item;
+    return HOST_OK;
+}
+
+int host_memory_free_item(const void *ptr, struct tt_item **item_out)
+{
+    struct host_memory_item *item = ptr ? calloc(1, sizeof(*item)) : NULL;
+    if (!item) return ptr ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
+    item->item.step = memory_step;
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    struct host_memory_item *named = *find(ptr);
+    bool good = named && !named->has_free;
+    if (good) named->has_free = true;
+    item->freed = named;
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    if (!good) {
+        free(item);
+        return HOST_INVALID_VALUE;
+    }
+    *item_out = &item->item;
+    return HOST_OK;
+}
+
+/* ---- what devices say of it ---- */
+
+int tuttiHostGraphMemory(int device, uint64_t *used_out, uint64_t *high_out)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    *used_out = tt_host.graph_memory.used[device];
+    *high_out = tt_host.graph_memory.high[device];
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    return HOST_OK;
+}
+
+int tuttiHostGraphMemoryMark(int device)
+{
+    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    tt_host.graph_memory.high[device] = tt_host.graph_memory.used[device];
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    return HOST_OK;
+}

@@ -1,0 +1,48 @@
+/* What processes share of each other: ranges of memory and cells of events. Private to the room. */
+#pragma once
+
+#include "device/host/host.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How far the records of an interprocess event have come, for all processes. Numbers only grow. */
+struct host_cell {
+    _Atomic uint64_t recorded; /* the number of the latest record */
+    _Atomic uint64_t reached;  /* 40 bits: all up to this one; 24 bits: of those behind it */
+};
+enum { HOST_CELL_BITS = 24 };
+
+static inline bool host_cell_reached(const struct host_cell *cell, uint64_t number)
+{
+    uint64_t reached = atomic_load_explicit(&cell->reached, memory_order_acquire);
+    uint64_t all = reached >> HOST_CELL_BITS;
+    if (number <= all) return true;
+    return number - all <= HOST_CELL_BITS && (reached >> (number - all - 1) & 1);
+}
+
+/* Zeroed, in control memory; NULL when that is exhausted. */
+struct host_cell *host_cell_take(void);
+void host_cell_give(struct host_cell *cell);
+/* Records of one event end in any order: they may be on several streams. */
+void host_cell_reach(struct host_cell *cell, uint64_t number);
+
+/* A token for a cell of ours; the cell behind another process's token, mapped for ever. */
+int host_cell_export(const struct host_cell *cell, unsigned char token_out[TT_IPC_BYTES]);
+int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_cell **cell_out);
+
+/* ---- memory of exportable pools: the descriptor passes between processes, tokens name bytes ----
+ */
+/* A descriptor of our whole range (the caller's to close) that says which pool (not 0) it was made
+ * for, or -1. */
+int host_ipc_export(uint32_t pool);
+/* Which pool of its owner a descriptor was made for; 0 when it is no such one. */
+uint32_t host_ipc_exported(int fd);
+/* A token for the device allocation that begins at ptr, of that pool; 1 when there is none. */
+int host_ipc_name(const void *ptr, uint32_t pool, unsigned char token_out[TT_IPC_BYTES]);
+/* Map what a token names through the descriptor that its owner passed on. 1 when they do not belong
+ * together, be it another pool. Each mapping is one of its own; host_ipc_unmap() takes its address.
+ */
+int host_ipc_map(int fd, const unsigned char token_bytes[TT_IPC_BYTES], void **ptr_out);
+void host_ipc_unmap(void *ptr);

@@ -1,0 +1,332 @@
+/* The range: [control | pinned and managed | device 0 | device 1 | ...] in one sparse memfd, and
+ * what is handed out of it. Device parts have a power of two of address space each, so a shift
+ * finds the device of an address. Freed pages above 64 MiB per device go back to the system. */
+#include "memory.h"
+
+#include "hints.h"
+#include "leaving.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/host/graph/graph.h"
+#include "device/host/host.h"
+#include "device/host/host_face.h"
+#include "device/host/host_vmm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const size_t pool_bytes = (size_t)64 << 20;
+
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512 };
+
+/* A block's flags: what the caller gave, and above it the device that was current. */
+enum { FLAG_BITS = 4, FLAGS = (1 << FLAG_BITS) - 1 };
+_Static_assert(HOST_MAX_DEVICES << FLAG_BITS <= 1 << 16, "a block's flags hold a device");
+
+struct layout {
+    size_t control, host, device; /* bytes */
+    unsigned shift;
+};
+
+static void unmap(void)
+{
+    struct host_memory *memory = &tt_host.memory;
+    host_arena_fini(&memory->control);
+    host_arena_fini(&memory->host);
+    for (int d = 0; d < memory->ndevices; d++) {
+        host_arena_fini(&memory->devices[d]);
+    }
+    if (memory->range.base) munmap(memory->range.base, memory->range.bytes);
+    if (memory->range.memfd >= 0) close(memory->range.memfd);
+    memory->range = (struct tt_range){NULL, 0, -1};
+}
+
+/* Where memfd_create() is forbidden (strict containers) the memory is this process's alone: peers
+ * then reach it over the network. */
+static bool map_range(size_t bytes)
+{
+    struct host_memory *memory = &tt_host.memory;
+    memory->range = (struct tt_range){NULL, bytes, memfd_create("tutti-range", MFD_CLOEXEC)};
+    bool alone = memory->range.memfd < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
+    if (!alone && (memory->range.memfd < 0 || ftruncate(memory->range.memfd, (off_t)bytes)))
+        return false;
+    /* aligned to a huge page, or the kernel gives none */
+    char *free_space = mmap(NULL, bytes + HUGE_PAGE, PROT_NONE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (free_space == MAP_FAILED) return false;
+    char *base = (char *)tt_round_up((uintptr_t)free_space, HUGE_PAGE);
+    if (base > free_space) munmap(free_space, (size_t)(base - free_space));
+    munmap(base + bytes, HUGE_PAGE - (size_t)(base - free_space));
+    int flags = MAP_SHARED | MAP_NORESERVE | MAP_FIXED | (alone ? MAP_ANONYMOUS : 0);
+    if (mmap(base, bytes, PROT_READ | PROT_WRITE, flags, memory->range.memfd, 0) == MAP_FAILED) {
+        munmap(base, bytes);
+        return false;
+    }
+    memory->range.base = base;
+    madvise(base, bytes, MADV_DONTDUMP);
+    return true;
+}
+
+static bool make_arena(struct host_arena *arena, size_t offset, size_t bytes, size_t grain,
+                       size_t pool)
+{
+    const struct host_arena_place place = {tt_host.memory.range.base + offset, bytes,  grain,
+                                           tt_host.memory.range.memfd,         offset, pool};
+    return host_arena_init(arena, &place);
+}
+
+static bool lay_out(const struct layout *layout)
+{
+    struct host_memory *memory = &tt_host.memory;
+    size_t offset = layout->control + layout->host;
+    size_t devices = (size_t)memory->ndevices << layout->shift;
+    if (!map_range(offset + devices)) return false;
+    memory->devices_base = memory->range.base + offset;
+    memory->shift = layout->shift;
+    if (devices) madvise(memory->devices_base, devices, MADV_HUGEPAGE);
+    bool good = make_arena(&memory->control, 0, layout->control, PAGE, 0) &&
+                make_arena(&memory->host, layout->control, layout->host, PAGE, pool_bytes);
+    for (int d = 0; good && d < memory->ndevices; d++) {
+        good = make_arena(&memory->devices[d], offset, layout->device, GRAIN, pool_bytes);
+        offset += (size_t)1 << layout->shift;
+    }
+    return good;
+}
+
+static unsigned shift_for(size_t bytes)
+{
+    return bytes > HUGE_PAGE ? 64 - (unsigned)__builtin_clzll(bytes - 1) : 21;
+}
+
+/* As generous as the system allows: halve until it maps. */
+static void reserve(void)
+{
+    struct host_memory *memory = &tt_host.memory;
+    struct layout layout = {(size_t)64 << 30, (size_t)64 << 30, HUGE_PAGE, 21};
+    memory->ndevices = host_device_count();
+    if (memory->ndevices) layout.device = host_device_card(0)->memory_bytes;
+    memory->devices = tt_calloc((size_t)memory->ndevices + 1, sizeof(*memory->devices));
+    while (memory->devices && layout.control >= (size_t)32 << 20) {
+        layout.shift = shift_for(layout.device);
+        if (lay_out(&layout)) return;
+        unmap();
+        layout.control /= 2;
+        layout.host /= 2;
+        if (layout.control < (size_t)4 << 30)
+            layout.device = tt_max_size(layout.device / 2 / HUGE_PAGE * HUGE_PAGE, HUGE_PAGE);
+    }
+    tt_warn("host device: no address range for device memory: %m");
+    memory->ndevices = 0;
+}
+
+static void reserve_once(void)
+{
+    reserve();
+    atomic_store_explicit(&tt_host.memory.reserved, true, memory_order_release);
+}
+
+static bool ready(void)
+{
+    if (host_forked()) return false;
+    if (!atomic_load_explicit(&tt_host.memory.reserved, memory_order_acquire))
+        pthread_once(&tt_host.memory.once, reserve_once);
+    return tt_host.memory.range.base != NULL;
+}
+
+static int not_ready(void)
+{
+    return host_forked() ? HOST_NOT_INITIALIZED : HOST_OUT_OF_MEMORY;
+}
+
+const struct tt_range *tuttiHostRange(void)
+{
+    return ready() ? &tt_host.memory.range : NULL;
+}
+
+struct host_arena *host_arena_of(const void *ptr, int *device, enum tt_memory_kind *kind)
+{
+    size_t offset = (size_t)((const char *)ptr - tt_host.memory.range.base);
+    *device = 0;
+    *kind = TT_MEMORY_FOREIGN;
+    if (!ready() || offset >= tt_host.memory.range.bytes) return NULL;
+    if ((const char *)ptr >= tt_host.memory.devices_base) {
+        *device = (int)((size_t)((const char *)ptr - tt_host.memory.devices_base) >>
+                        tt_host.memory.shift);
+        *kind = TT_MEMORY_DEVICE;
+        return &tt_host.memory.devices[*device];
+    }
+    *kind = (const char *)ptr >= tt_host.memory.host.base ? TT_MEMORY_PINNED : TT_MEMORY_CONTROL;
+    return *kind == TT_MEMORY_PINNED ? &tt_host.memory.host : &tt_host.memory.control;
+}
+
+struct host_arena *host_arena_device(int device)
+{
+    return ready() && device >= 0 && device < tt_host.memory.ndevices
+               ? &tt_host.memory.devices[device]
+               : NULL;
+}
+
+static int take(struct host_arena *arena, const struct host_want *want, void **ptr_out)
+{
+    return host_arena_alloc(arena, want, ptr_out) ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
+{
+    struct host_want want = {.bytes = bytes ? bytes : 1, .kind = TT_MEMORY_CONTROL};
+    if (!ready()) return not_ready();
+    return take(&tt_host.memory.control, &want, ptr_out);
+}
+
+void tuttiHostControlFree(void *ptr, size_t bytes)
+{
+    (void)bytes;
+    if (ptr && ready()) host_arena_free(&tt_host.memory.control, ptr);
+}
+
+int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
+{
+    struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_DEVICE};
+    *ptr_out = NULL;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (device < 0 || device >= host_device_count()) return HOST_INVALID_DEVICE;
+    if (bytes == 0) return HOST_OK;
+    if (!ready()) return HOST_OUT_OF_MEMORY;
+    return take(&tt_host.memory.devices[device], &want, ptr_out);
+}
+
+bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out)
+{
+    enum tt_memory_kind kind;
+    const struct host_arena *arena = host_arena_of(ptr, device_out, &kind);
+    if (!arena || !host_arena_find(arena, ptr, block_out)) return false;
+    return block_out->kind == TT_MEMORY_DEVICE || block_out->kind == TT_MEMORY_MANAGED;
+}
+
+/* Every device may be using pinned and managed memory. */
+static bool leave(const void *ptr)
+{
+    host_leavers_go(&tt_host.memory.leavers, &tt_host.memory.host);
+    return host_leave(&tt_host.memory.leavers, &tt_host.memory.host, ptr);
+}
+
+int host_memory_free(void *ptr)
+{
+    struct host_block block;
+    enum tt_memory_kind kind;
+    int device;
+    if (!host_memory_find(ptr, &block, &device) || block.base != ptr) return HOST_INVALID_VALUE;
+    struct host_arena *arena = host_arena_of(ptr, &device, &kind);
+    bool managed = block.kind == TT_MEMORY_MANAGED;
+    if (managed) host_hints_forget(ptr, block.bytes);
+    bool freed = managed ? leave(ptr) : host_arena_free(arena, ptr);
+    return freed ? HOST_OK : HOST_INVALID_VALUE; /* else another thread was faster */
+}
+
+int tuttiHostFree(void *ptr)
+{
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (!ptr) return HOST_OK;
+    int rc = host_memory_unclaim(ptr, false);
+    return rc == HOST_NOT_SUPPORTED ? host_memory_free(ptr) : rc;
+}
+
+int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_out)
+{
+    struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_PINNED};
+    *ptr_out = NULL;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (bytes == 0) return managed ? HOST_INVALID_VALUE : HOST_OK;
+    if (!ready()) return HOST_OUT_OF_MEMORY;
+    if (managed) want.kind = TT_MEMORY_MANAGED;
+    want.flags = (unsigned)host_thread.device << FLAG_BITS | (flags & FLAGS);
+    host_leavers_go(&tt_host.memory.leavers, &tt_host.memory.host);
+    return take(&tt_host.memory.host, &want, ptr_out);
+}
+
+static bool find_pinned(const void *ptr, struct host_block *block_out)
+{
+    return ready() && host_arena_find(&tt_host.memory.host, ptr, block_out) &&
+           block_out->kind == TT_MEMORY_PINNED;
+}
+
+int tuttiHostFreeHost(void *ptr)
+{
+    struct host_block block;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (!ptr) return HOST_OK;
+    if (!find_pinned(ptr, &block) || block.base != ptr) return HOST_INVALID_VALUE;
+    return leave(ptr) ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int tuttiHostHostFlags(const void *ptr, unsigned *flags)
+{
+    struct host_block block;
+    if (!find_pinned(ptr, &block)) return HOST_INVALID_VALUE;
+    *flags = block.flags & FLAGS;
+    return HOST_OK;
+}
+
+int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
+{
+    struct host_block block;
+    *pointer_out = (struct tt_pointer){.kind = TT_MEMORY_FOREIGN};
+    const struct host_arena *arena = host_arena_of(ptr, &pointer_out->device, &pointer_out->kind);
+    if (arena && host_arena_find(arena, ptr, &block)) {
+        pointer_out->kind = (enum tt_memory_kind)block.kind;
+        pointer_out->base = block.base;
+        pointer_out->bytes = block.asked;
+        if (arena == &tt_host.memory.host) pointer_out->device = (int)(block.flags >> FLAG_BITS);
+    }
+    return HOST_OK;
+}
+
+/* From the mapping around ptr to the last one that follows without a gap. */
+static bool find_parts(const void *ptr, struct tt_pointer *pointer_out)
+{
+    struct tt_mapped mapped;
+    if (!tuttiHostMapped(ptr, &mapped)) return false;
+    *pointer_out = (struct tt_pointer){mapped.card.on_host ? TT_MEMORY_PINNED : TT_MEMORY_DEVICE,
+                                       mapped.card.device, mapped.base, mapped.bytes};
+    while (tuttiHostMapped(pointer_out->base + pointer_out->bytes, &mapped)) {
+        pointer_out->bytes += mapped.bytes;
+    }
+    return true;
+}
+
+int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out)
+{
+    struct tt_registered known;
+    int rc = tuttiHostPointer(ptr, pointer_out);
+    if (rc || pointer_out->kind != TT_MEMORY_FOREIGN) return rc;
+    if (tuttiHostIpcMapped(ptr, pointer_out) || find_parts(ptr, pointer_out)) return HOST_OK;
+    if (tuttiHostRegistered(ptr, &known))
+        *pointer_out = (struct tt_pointer){TT_MEMORY_PINNED, known.device, known.base, known.bytes};
+    return HOST_OK;
+}
+
+int tuttiHostPointerId(const void *ptr, uint64_t *id_out)
+{
+    struct host_block block;
+    enum tt_memory_kind kind;
+    int device;
+    const struct host_arena *arena = host_arena_of(ptr, &device, &kind);
+    if (!arena || !host_arena_find(arena, ptr, &block)) return HOST_INVALID_VALUE;
+    uint64_t part = kind == TT_MEMORY_DEVICE ? (uint64_t)device + 2 : kind == TT_MEMORY_PINNED;
+    *id_out = part << 48 | block.id;
+    return HOST_OK;
+}
+
+int tuttiHostMemInfo(int device, size_t *free_bytes, size_t *total_bytes)
+{
+    struct host_arena *arena = host_arena_device(device);
+    if (!arena) return host_forked() ? HOST_NOT_INITIALIZED : HOST_INVALID_DEVICE;
+    size_t used = atomic_load_explicit(&arena->used_bytes, memory_order_relaxed);
+    *total_bytes = arena->bytes;
+    *free_bytes = used < arena->bytes ? arena->bytes - used : 0;
+    return HOST_OK;
+}

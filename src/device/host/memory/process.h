@@ -1,0 +1,221 @@
+/* All that the host device keeps for the process: one object, in parts. Each part belongs to the
+ * file that it names, which alone touches it; other files call that file's functions. Everything
+ * begins as zeros and open locks, and what needs more makes it at first use, under the part's own
+ * `once` or lock. A forked child has the bytes but neither the threads nor the memory behind them:
+ * is_child tells it to answer 3 and to look at nothing else. */
+#pragma once
+
+#include "arena.h"
+#include "slab.h"
+
+#include "base/mem.h"
+#include "device/device.h"
+#include "device/host/host_face.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HOST_MAX_DEVICES 1024
+
+enum { HOST_MAX_STREAMS = 65536, HOST_COPY_WAYS = 3, HOST_COPY_CLASSES = 32 };
+
+struct CUmemPoolHandle_st;
+struct CUstream_st;
+
+struct host_devices { /* devices.c */
+    pthread_once_t once;
+    _Atomic int known; /* one more than there are; 0: not discovered yet */
+    _Atomic int cores; /* 0: not asked yet */
+    int ncards, nvisible;
+    int visible[HOST_MAX_DEVICES]; /* indices into cards */
+    struct tt_device_card cards[HOST_MAX_DEVICES];
+};
+
+struct host_leavers { /* leaving.c */
+    pthread_mutex_t lock;
+    struct host_leaver *first; /* owned; memory and what must be done before it goes */
+    _Atomic size_t count;      /* one load tells that there are none */
+};
+
+struct host_memory { /* memory.c: one range of addresses backs all device memory */
+    struct tt_range range;
+    char *devices_base;
+    struct host_arena *devices; /* owned; by device number */
+    int ndevices;
+    unsigned shift;
+    _Atomic bool reserved; /* it was tried; without success range.base is NULL */
+    pthread_once_t once;
+    struct host_arena control, host;
+    struct host_leavers leavers; /* of the arena `host` */
+};
+
+struct host_device_streams {
+    struct CUstream_st *_Atomic legacy;
+    struct CUstream_st *_Atomic ordered; /* grows at its head, never shrinks */
+    struct CUstream_st *dead_ordered;    /* of them: free for reuse */
+    pthread_mutex_t order;               /* whoever queues behind other streams */
+};
+
+struct host_streams { /* stream.c */
+    struct host_slab places;
+    _Atomic uint64_t last_id; /* numbers are never reused */
+    pthread_mutex_t lock;     /* creation and burial */
+    struct CUstream_st *dead;
+    pthread_once_t once;   /* makes the order locks and the key */
+    pthread_key_t own_key; /* ends a thread's default streams with it */
+    struct host_device_streams devices[HOST_MAX_DEVICES];
+};
+
+/* capture.c. A thread may look at the captures of others' streams: none is freed while `lock` is
+ * held. */
+struct host_captures {
+    pthread_mutex_t lock;
+    _Atomic uint64_t begun;
+    _Atomic int streams;               /* that are in a capture now */
+    struct host_capture_place *places; /* of events */
+};
+
+struct host_runnable { /* worker.c: a bit per stream, a bit per word of them */
+    _Atomic uint64_t words[HOST_MAX_STREAMS / 64];
+    _Atomic uint64_t summary[HOST_MAX_STREAMS / 64 / 64];
+};
+
+struct host_workers { /* worker.c */
+    pthread_mutex_t lock;
+    pthread_once_t once; /* makes the condition */
+    pthread_cond_t wake;
+    _Atomic int awake;  /* not asleep for good */
+    _Atomic int inside; /* of them: in a host function */
+    _Atomic int dozing; /* of them: in a long nap */
+    int started, rung;  /* rung: a nap is to end */
+};
+
+struct host_waits {      /* wait.c */
+    _Atomic int crowds;  /* not 0: more ranks than cores */
+    _Atomic int threads; /* those that wait for longer */
+};
+
+struct host_graphs { /* graph.c, but for what names another file */
+    struct host_slab graphs, nodes;
+    _Atomic uint64_t last_node; /* numbers are never reused */
+    struct host_slab execs;     /* exec.c */
+    struct host_slab objects;   /* user_object.c */
+};
+
+struct host_graph_memory { /* graph_memory.c */
+    pthread_mutex_t lock;
+    struct host_memory_item *items; /* those that own memory */
+    _Atomic int count;              /* of them; 0 spares frees the lock */
+    uint64_t used[HOST_MAX_DEVICES], high[HOST_MAX_DEVICES];
+};
+
+enum { HOST_POOL_BUCKETS = 4096 };
+
+struct host_pools { /* pool.c */
+    struct host_slab places;
+    pthread_mutex_t lock;
+    struct host_pool_block *buckets[HOST_POOL_BUCKETS];
+    struct CUmemPoolHandle_st *defaults[HOST_MAX_DEVICES], *current[HOST_MAX_DEVICES];
+};
+
+struct host_vmm { /* vmm.c */
+    pthread_mutex_t lock;
+    struct host_vmm_block *blocks;
+    struct host_reservation *reservations;
+    struct host_mapping *mappings;
+    struct host_lingering *lingering;        /* owned */
+    _Atomic size_t nmappings, nreservations; /* 0 spares readers the lock */
+    uint64_t last_id;
+};
+
+struct host_sharing { /* ipc.c */
+    pthread_mutex_t lock;
+    struct host_opened *memory; /* owned */
+    struct host_opened *closed; /* owned; in use by work in flight */
+    struct host_opened *pages;  /* owned; of cells, for ever */
+    struct host_cell_page *own; /* owned */
+    _Atomic int nmemory;        /* 0 spares readers the lock */
+};
+
+struct host_hints { /* hints.c */
+    pthread_mutex_t lock;
+    struct host_hint_piece *pieces; /* owned */
+    _Atomic int count;              /* 0 spares frees the lock */
+};
+
+struct host_registrations { /* registered.c */
+    pthread_rwlock_t lock;
+    struct tt_registered *ranges; /* owned, sorted by base */
+    _Atomic size_t count;
+    size_t room;
+};
+
+struct host_kernels { /* kernel.c */
+    pthread_mutex_t lock;
+    struct host_implementation *implementations;
+    struct tt_kernel *kernels;
+    struct host_variable *variables;
+    _Atomic int nvariables; /* 0 spares readers the lock */
+    struct host_module *modules;
+};
+
+struct host_settings { /* face_state.c; of a device */
+    _Atomic unsigned flags;
+    _Atomic size_t limits[TT_LIMIT_COUNT_];
+    _Atomic bool was_set[TT_LIMIT_COUNT_];
+    _Atomic uint64_t peers[HOST_MAX_DEVICES / 64];
+};
+
+enum { HOST_MAX_NOTICES = 1024 };
+
+struct host_notices { /* face_state.c: what was already said */
+    pthread_mutex_t lock;
+    int count;
+    const char *names[HOST_MAX_NOTICES]; /* borrowed literals */
+};
+
+/* Ranges do not overlap. */
+typedef void host_copy_fn(void *dst, const void *src, size_t bytes);
+
+struct host_copy_lesson { /* of a class of sizes: a line, all that a copy reads of it */
+    _Alignas(TT_LINE_BYTES) host_copy_fn *_Atomic chosen; /* the best one; NULL: not known yet */
+    _Atomic uint32_t count;      /* copies of this class; races lose some, which is harmless */
+    _Atomic uint32_t best, last; /* ways by number; last: of the copies that were timed */
+    _Atomic uint64_t cost[HOST_COPY_WAYS]; /* ticks per byte, scaled */
+};
+
+struct host_copies {   /* bytes*.c */
+    bool fast_strings; /* the processor says so; set when the library is loaded */
+    struct host_copy_lesson lessons[HOST_COPY_CLASSES];
+};
+
+struct tt_host {
+    /* A line for what finds a stream, one for what finds memory: each more costs a copy of 16 KiB,
+     * which sweeps the first cache, some 4 ns. */
+    _Alignas(TT_LINE_BYTES) _Atomic bool is_child; /* devices.c sets it; ask host_forked() */
+    struct host_streams streams;
+    struct host_memory memory; /* begins a line */
+    struct host_devices devices;
+    struct host_slab events; /* event.c */
+    struct host_slab chunks; /* queue.c: pieces of queues */
+    struct host_captures captures;
+    /* what threads write often must not slow down who reads the parts above */
+    _Alignas(TT_LINE_BYTES) struct host_runnable runnable;
+    _Alignas(TT_LINE_BYTES) struct host_workers workers;
+    struct host_waits waits;
+    _Alignas(TT_LINE_BYTES) struct host_graphs graphs;
+    struct host_graph_memory graph_memory;
+    struct host_pools pools;
+    struct host_vmm vmm;
+    struct host_sharing sharing;
+    struct host_hints hints;
+    struct host_registrations registrations;
+    struct host_kernels kernels;
+    struct host_settings settings[HOST_MAX_DEVICES]; /* face_state.c */
+    struct host_notices notices;
+    struct host_copies copies;
+};
+extern struct tt_host tt_host; /* process.c */

@@ -1,0 +1,70 @@
+/* What can be put on a stream, as data: its kinds, and one step of each. Private to the room. */
+#pragma once
+
+#include "device/host/host_stream.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct host_cell;
+struct host_exec;
+
+struct host_place {
+    struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
+    uint64_t ticket;
+};
+
+struct host_places { /* what an operation waits for by the legacy rules */
+    size_t count;
+    struct host_place places[];
+};
+
+enum host_op_kind {
+    HOST_OP_EMPTY,
+    HOST_OP_ITEM,
+    HOST_OP_COPY,
+    HOST_OP_SET,
+    HOST_OP_CALL,
+    HOST_OP_WAIT,   /* for a place */
+    HOST_OP_RECORD, /* what an event notes of its record */
+    HOST_OP_REACH,  /* of an interprocess event's record */
+    HOST_OP_CELL,   /* wait for an interprocess event's record */
+    HOST_OP_GRAPH,
+};
+
+struct host_op {
+    enum host_op_kind kind;
+    union {
+        struct tt_item *item;
+        struct {
+            struct tt_copy copy;
+            size_t moved; /* bytes of a plain copy that are done */
+        };
+        struct tt_set set;
+        struct {
+            void (*fn)(void *);
+            void *arg;
+        } call;
+        struct host_place place;
+        struct {
+            struct CUevent_st *event; /* borrowed: type-stable */
+            uint64_t number;          /* which of its records */
+        } record;
+        struct {
+            struct host_cell *cell; /* borrowed: type-stable */
+            uint64_t number;
+        } reach;
+        struct {
+            const struct host_cell *cell; /* borrowed: type-stable */
+            uint64_t number;
+        } cell;
+        struct {
+            struct host_exec *exec; /* counted */
+            void *token;            /* names the launch: its stream, or its place in a parent */
+        } launch;
+    };
+};
+
+enum tt_step host_op_step(struct host_op *op, bool calls); /* calls: host functions may run */
+void host_op_drop(struct host_op *op);                     /* give back what it refers to */

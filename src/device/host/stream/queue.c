@@ -1,0 +1,255 @@
+/* Claiming, queueing and running, and CUDA's order between the legacy default stream and the
+ * blocking ones of its device.
+ *
+ * Legacy rules. An operation of the legacy stream runs after everything present in blocking
+ * streams, and theirs after everything present in it. Both sides first take their ticket and look
+ * at each other then (sequentially consistent), so of two that come at once at least one sees the
+ * other. Who finds something in his way while he holds an idle stream's ticket gives that up as an
+ * empty operation and queues; queueing on both sides is serialised by a lock per device. So nobody
+ * ever waits for a ticket that waits for him. */
+#include "stream.h"
+
+#include "device/host/memory/slab.h"
+
+#include <stdlib.h>
+
+enum { CHUNK_SLOTS = 36, CHUNK_BYTES = 4096, MAX_CHUNKS = 1 << 20, TURNS = 64 };
+
+struct host_chunk {
+    uint32_t magic; /* of the slab; unused */
+    struct host_chunk *_Atomic next;
+    struct host_slot slots[CHUNK_SLOTS];
+};
+_Static_assert(sizeof(struct host_chunk) <= CHUNK_BYTES, "a chunk fits a page");
+
+/* ---- the legacy rules ---- */
+
+static bool in_the_way(const struct CUstream_st *stream)
+{
+    return !host_stream_idle(stream) ||
+           atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+}
+
+bool host_stream_conflicts(const struct CUstream_st *stream)
+{
+    if (!stream->legacy) {
+        const struct CUstream_st *legacy = host_legacy_stream(stream->device);
+        return legacy && !host_stream_idle(legacy);
+    }
+    const struct CUstream_st *other = host_ordered_streams(stream->device);
+    for (; other; other = other->next_ordered) {
+        if (in_the_way(other)) return true;
+    }
+    return false;
+}
+
+static void add_place(struct host_places *places, struct CUstream_st *stream)
+{
+    struct host_place end = {stream, atomic_load_explicit(&stream->tail, memory_order_seq_cst)};
+    if (!host_place_reached(&end)) places->places[places->count++] = end;
+}
+
+/* What the next operation has to wait for. 906: a stream of them captures. */
+static int collect(struct CUstream_st *stream, struct host_places **places_out)
+{
+    struct CUstream_st *first =
+        stream->legacy ? host_ordered_streams(stream->device) : host_legacy_stream(stream->device);
+    size_t room = 0;
+    for (struct CUstream_st *other = first; other; other = other->next_ordered) {
+        room++;
+    }
+    /* one more for the stream itself */
+    struct host_places *places = malloc(sizeof(*places) + (room + 1) * sizeof(places->places[0]));
+    if (!places) return HOST_OUT_OF_MEMORY;
+    places->count = 0;
+    for (struct CUstream_st *other = first; other; other = other->next_ordered) {
+        add_place(places, other);
+    }
+    *places_out = places;
+    return HOST_OK;
+}
+
+static int refuse_captured(const struct CUstream_st *legacy)
+{
+    int rc = HOST_OK;
+    struct CUstream_st *other = host_ordered_streams(legacy->device);
+    for (; other; other = other->next_ordered) {
+        if (!atomic_load_explicit(&other->capture, memory_order_relaxed)) continue;
+        host_capture_invalidate(other);
+        rc = HOST_CAPTURE_IMPLICIT;
+    }
+    return rc;
+}
+
+int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out)
+{
+    int rc = refuse_captured(legacy);
+    if (!rc) rc = collect(legacy, places_out);
+    if (!rc) add_place(*places_out, legacy);
+    return rc;
+}
+
+/* ---- claiming ---- */
+
+static int publish_parked(struct CUstream_st *stream)
+{
+    uint64_t ticket = atomic_load_explicit(&stream->done, memory_order_relaxed) + 1;
+    stream->parked.after = NULL;
+    atomic_store_explicit(&stream->parked.ticket, ticket, memory_order_release);
+    host_runnable_set(stream);
+    return HOST_OK;
+}
+
+int host_stream_park(struct CUstream_st *stream, const struct host_op *op)
+{
+    stream->parked.op = *op;
+    return publish_parked(stream);
+}
+
+int host_stream_park_call(struct CUstream_st *stream, void (*fn)(void *), void *arg)
+{
+    stream->parked.op.kind = HOST_OP_CALL; /* the rest of the union may stay as it was */
+    stream->parked.op.call.fn = fn;
+    stream->parked.op.call.arg = arg;
+    return publish_parked(stream);
+}
+
+/* ---- appending ---- */
+
+static struct host_chunk *new_chunk(struct CUstream_st *stream)
+{
+    struct host_chunk *chunk = atomic_exchange_explicit(&stream->spare, NULL, memory_order_acquire);
+    if (!chunk) chunk = host_slab_take(&tt_host.chunks, CHUNK_BYTES, MAX_CHUNKS);
+    if (chunk) atomic_store_explicit(&chunk->next, NULL, memory_order_relaxed);
+    return chunk;
+}
+
+/* The next empty slot, or NULL. The stream's lock is held. */
+static struct host_slot *reserve(struct CUstream_st *stream)
+{
+    if (!stream->tail_chunk || stream->tail_index == CHUNK_SLOTS) {
+        struct host_chunk *chunk = new_chunk(stream);
+        if (!chunk) return NULL;
+        if (stream->tail_chunk) {
+            atomic_store_explicit(&stream->tail_chunk->next, chunk, memory_order_release);
+        } else {
+            atomic_store_explicit(&stream->head, chunk, memory_order_release);
+        }
+        stream->tail_chunk = chunk;
+        stream->tail_index = 0;
+    }
+    return &stream->tail_chunk->slots[stream->tail_index++];
+}
+
+/* Both locks are held, the order lock only for an ordered stream. */
+static int fill(struct CUstream_st *stream, const struct host_op *op, struct host_place *place_out)
+{
+    int rc = HOST_OK;
+    struct host_slot *slot = reserve(stream);
+    if (!slot) return HOST_OUT_OF_MEMORY;
+    uint64_t ticket = atomic_fetch_add_explicit(&stream->tail, 1, memory_order_seq_cst) + 1;
+    slot->after = NULL;
+    if (stream->ordered && host_stream_conflicts(stream)) rc = collect(stream, &slot->after);
+    slot->op = *op;
+    if (rc) slot->op.kind = HOST_OP_EMPTY; /* the ticket is given and must come to its end */
+    atomic_store_explicit(&slot->ticket, ticket, memory_order_release);
+    if (place_out) *place_out = (struct host_place){stream, ticket};
+    return rc;
+}
+
+int host_stream_append_at(struct CUstream_st *stream, const struct host_op *op,
+                          struct host_place *place_out)
+{
+    pthread_mutex_t *order = stream->ordered ? host_order_lock(stream->device) : NULL;
+    int rc = stream->legacy ? refuse_captured(stream) : HOST_OK;
+    if (rc) return rc;
+    if (order) pthread_mutex_lock(order);
+    pthread_mutex_lock(&stream->lock);
+    rc = fill(stream, op, place_out);
+    pthread_mutex_unlock(&stream->lock);
+    if (order) pthread_mutex_unlock(order);
+    host_runnable_set(stream);
+    return rc;
+}
+
+int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place_out)
+{
+    static const struct host_op empty = {.kind = HOST_OP_EMPTY};
+    if (host_stream_conflicts(stream)) return host_stream_append_at(stream, &empty, place_out);
+    uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
+    *place_out = (struct host_place){stream, tail};
+    return HOST_OK;
+}
+
+/* ---- running ---- */
+
+/* The operation with this ticket, or NULL while it is under way or not published yet. */
+static struct host_slot *head_slot(struct CUstream_st *stream, uint64_t ticket)
+{
+    if (atomic_load_explicit(&stream->parked.ticket, memory_order_acquire) == ticket)
+        return &stream->parked;
+    struct host_chunk *chunk = atomic_load_explicit(&stream->head, memory_order_acquire);
+    if (chunk && stream->head_index == CHUNK_SLOTS) {
+        struct host_chunk *next = atomic_load_explicit(&chunk->next, memory_order_acquire);
+        if (!next) return NULL;
+        atomic_store_explicit(&stream->head, next, memory_order_relaxed);
+        stream->head_index = 0;
+        chunk = atomic_exchange_explicit(&stream->spare, chunk, memory_order_acq_rel);
+        if (chunk) host_slab_give(&tt_host.chunks, chunk);
+        chunk = next;
+    }
+    if (!chunk) return NULL;
+    struct host_slot *slot = &chunk->slots[stream->head_index];
+    return atomic_load_explicit(&slot->ticket, memory_order_acquire) == ticket ? slot : NULL;
+}
+
+/* True when the places before it are reached; else *blocker_out is the first one that is not. */
+static bool may_begin(struct host_slot *slot, struct host_place *blocker_out)
+{
+    for (size_t i = 0; slot->after && i < slot->after->count; i++) {
+        if (host_place_reached(&slot->after->places[i])) continue;
+        *blocker_out = slot->after->places[i];
+        return false;
+    }
+    if (slot->after) free(slot->after);
+    slot->after = NULL;
+    return true;
+}
+
+/* One step of the head. */
+static enum tt_step run_head(struct CUstream_st *stream, uint64_t calls_upto,
+                             struct host_place *blocker_out)
+{
+    uint64_t ticket = atomic_load_explicit(&stream->done, memory_order_acquire) + 1;
+    struct host_slot *slot = head_slot(stream, ticket);
+    if (!slot || !may_begin(slot, blocker_out)) return TT_STEP_WAIT;
+    enum tt_step step = host_op_step(&slot->op, ticket <= calls_upto);
+    if (step == TT_STEP_WAIT && slot->op.kind == HOST_OP_WAIT) *blocker_out = slot->op.place;
+    if (step != TT_STEP_DONE) return step;
+    host_op_drop(&slot->op);
+    if (slot != &stream->parked) stream->head_index++;
+    atomic_store_explicit(&slot->ticket, 0, memory_order_relaxed);
+    host_stream_finish(stream, ticket);
+    return TT_STEP_DONE;
+}
+
+bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
+                     struct host_place *blocker_out)
+{
+    bool did = false;
+    uint32_t nobody = 0;
+    if (host_stream_idle(stream) ||
+        atomic_load_explicit(&stream->running, memory_order_relaxed) != 0 ||
+        !atomic_compare_exchange_strong_explicit(&stream->running, &nobody, 1, memory_order_acquire,
+                                                 memory_order_relaxed))
+        return false;
+    for (int turn = 0; turn < TURNS; turn++) {
+        enum tt_step step = run_head(stream, calls_upto, blocker_out);
+        if (step != TT_STEP_WAIT) did = true;
+        if (step != TT_STEP_DONE || host_stream_idle(stream)) break;
+    }
+    atomic_store_explicit(&stream->running, 0, memory_order_release);
+    if (atomic_load_explicit(&stream->life, memory_order_relaxed) == HOST_LIFE_DYING)
+        host_stream_bury(stream);
+    return did;
+}

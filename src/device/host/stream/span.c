@@ -1,0 +1,125 @@
+/* Whether an operation may touch bytes: memory of ours must lie in one live allocation, mapped
+ * parts must allow it. Of memory that the program has by itself nothing is known. No lock, unless
+ * something is mapped in parts or from another process. */
+#include "stream.h"
+
+#include "base/mem.h"
+#include "device/host/host.h"
+#include "device/host/host_kernel.h"
+#include "device/host/host_vmm.h"
+#include "device/host/memory/memory.h"
+
+/* Memory outside of the range. */
+static bool foreign_fits(const char *ptr, size_t bytes, bool write)
+{
+    struct tt_pointer opened;
+    struct tt_mapped mapped;
+    struct tt_reserved reserved;
+    const char *end = ptr + bytes;
+    if (tuttiHostIpcMapped(ptr, &opened)) return end <= opened.base + opened.bytes;
+    if (!tuttiHostMapped(ptr, &mapped)) return !tuttiHostReserved(ptr, &reserved);
+    while (ptr < end) { /* parts side by side */
+        if (!tuttiHostMapped(ptr, &mapped)) return false;
+        if (mapped.access == 0 || (write && mapped.access != 3)) return false;
+        ptr = mapped.base + mapped.bytes;
+    }
+    return true;
+}
+
+static bool fits(const void *ptr, size_t bytes, bool write)
+{
+    struct host_block block;
+    enum tt_memory_kind kind;
+    int device;
+    if ((uintptr_t)ptr > UINTPTR_MAX - bytes) return false;
+    const struct host_arena *arena = host_arena_of(ptr, &device, &kind);
+    if (!arena) return foreign_fits(ptr, bytes, write);
+    if (!host_arena_find(arena, ptr, &block)) return false;
+    size_t before = (size_t)((const char *)ptr - block.base);
+    return before <= block.asked && bytes <= block.asked - before;
+}
+
+/* The same, and nothing is said of memory that cannot be unmapped. */
+static bool is_there(const void *ptr, size_t bytes, bool write)
+{
+    enum tt_memory_kind kind;
+    int device;
+    return host_arena_of(ptr, &device, &kind) || foreign_fits(ptr, bytes, write);
+}
+
+typedef bool span_check(const void *ptr, size_t bytes, bool write);
+
+struct box {
+    size_t pitch, width, height, slice, depth;
+};
+
+/* Bytes from the first to the last one; false when no memory has as many. */
+static bool extent(const struct box *box, size_t *bytes_out)
+{
+    size_t rows = 0;
+    size_t slices = 0;
+    if (!tt_mul_size(box->pitch, box->height > 1 ? box->height - 1 : 0, &rows)) return false;
+    if (!tt_mul_size(box->slice, box->depth > 1 ? box->depth - 1 : 0, &slices)) return false;
+    return !__builtin_add_overflow(rows, slices, bytes_out) &&
+           !__builtin_add_overflow(*bytes_out, box->width, bytes_out);
+}
+
+static bool check_copy(const struct tt_copy *copy, span_check *check)
+{
+    const struct box to = {copy->dst_pitch, copy->width, copy->height, copy->dst_slice,
+                           copy->depth};
+    const struct box from = {copy->src_pitch, copy->width, copy->height, copy->src_slice,
+                             copy->depth};
+    size_t written = copy->width;
+    size_t read = copy->width;
+    if (copy->width == 0) return true;
+    if (copy->height > 1 || copy->depth > 1) {
+        if (!extent(&to, &written) || !extent(&from, &read)) return false;
+    }
+    return check(copy->dst, written, true) && check(copy->src, read, false);
+}
+
+static bool check_set(const struct host_op *op, span_check *check)
+{
+    struct box box = {op->set.pitch, 0, op->set.height, 0, 1};
+    size_t bytes = 0;
+    if (!op->set.width || !op->set.height) return true;
+    return tt_mul_size(op->set.width, op->set.elem_bytes, &box.width) && extent(&box, &bytes) &&
+           check(op->set.ptr, bytes, true);
+}
+
+enum side { SIDE_DEVICE, SIDE_PINNED, SIDE_PAGEABLE };
+
+/* Managed memory, parts, memory of other processes and device variables are the device's side. */
+static enum side side_of(const void *ptr)
+{
+    struct tt_pointer where;
+    tuttiHostLocate(ptr, &where);
+    if (where.kind == TT_MEMORY_PINNED) return SIDE_PINNED;
+    return where.kind == TT_MEMORY_FOREIGN && !tuttiHostInVariable(ptr) ? SIDE_PAGEABLE
+                                                                        : SIDE_DEVICE;
+}
+
+bool host_copy_blocks(const struct tt_copy *copy)
+{
+    enum side to = side_of(copy->dst);
+    enum side from = side_of(copy->src);
+    return to == SIDE_PAGEABLE || from == SIDE_PAGEABLE ||
+           (to == SIDE_PINNED && from == SIDE_PINNED);
+}
+
+bool host_copy_fits(const struct tt_copy *copy)
+{
+    return check_copy(copy, fits);
+}
+
+bool host_set_fits(const struct host_op *op)
+{
+    return check_set(op, fits);
+}
+
+bool host_op_is_mapped(const struct host_op *op)
+{
+    if (op->kind == HOST_OP_COPY) return check_copy(&op->copy, is_there);
+    return op->kind != HOST_OP_SET || check_set(op, is_there);
+}

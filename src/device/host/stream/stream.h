@@ -1,0 +1,234 @@
+/* Inside of streams: tickets, queue, operations. Private to the room.
+ *
+ * Every operation of a stream has a ticket: 1, 2, 3 ... `tail` is the last one given, `done` the
+ * last one finished; equal means idle. Who swaps tail from done to done + 1 has found the stream
+ * idle and holds the only unfinished ticket: he runs his operation here and now and touches no
+ * queue. Everybody else takes the next ticket and queues. Only the operation with ticket done + 1
+ * may run, and only who finishes it writes `done`.
+ *
+ * So a place in a stream is the pair (stream, ticket), reached when done >= ticket. Streams are
+ * type-stable and tickets go on when a stream is reused, hence a place is valid for ever: events,
+ * waits and joins allocate nothing and count nothing. */
+#pragma once
+
+#include "op.h"
+
+#include "device/host/host_graph.h"
+#include "device/host/host_stream.h"
+#include "device/host/memory/slab.h"
+#include "device/host/memory/state.h"
+
+struct host_attribute;
+struct host_cell;
+
+struct host_slot {             /* an operation in a queue */
+    _Atomic uint64_t ticket;   /* published last; 0: empty */
+    struct host_places *after; /* owned; NULL: nothing */
+    struct host_op op;
+};
+
+struct host_capture;
+struct host_chunk;
+enum host_life { HOST_LIFE_NEW, HOST_LIFE_USED, HOST_LIFE_DYING, HOST_LIFE_DEAD };
+
+void host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps; wait.c */
+
+struct CUstream_st {
+    _Atomic uint32_t magic;
+    unsigned flags;
+    int device;
+    bool ordered, legacy, is_own; /* ordered: the legacy rules hold; own: a thread's default */
+    struct host_capture *_Atomic capture; /* counted; NULL when not capturing */
+    _Atomic uint64_t tail;
+    _Atomic uint64_t done;
+    _Atomic uint32_t running;  /* somebody is at the queue's head */
+    _Atomic uint32_t waiters;  /* threads that run it themselves: workers stay away */
+    _Atomic uint32_t sleepers; /* threads that sleep until `done` moves ... */
+    _Atomic uint32_t bell;     /* ... on this word */
+    /* ---- the queue ---- */
+    pthread_mutex_t lock;            /* for appending */
+    struct host_chunk *_Atomic head; /* owned; the next ones hang on it */
+    struct host_chunk *tail_chunk;
+    struct host_chunk *_Atomic spare; /* owned */
+    unsigned head_index, tail_index;
+    struct host_slot parked; /* begun inside a call, unfinished */
+    /* ---- seldom ---- */
+    _Atomic uint32_t life;   /* enum host_life */
+    _Atomic uint64_t seen;   /* `done` at a worker's last visit when idle */
+    _Atomic uint64_t passed; /* the same while it was busy */
+    int priority;
+    uint64_t id;
+    struct CUstream_st *next_ordered; /* of the device, dead or alive; set once */
+    struct CUstream_st *next;         /* in a list of dead ones, or of a thread's own ones */
+    struct CUgraphNode_st **tips;     /* owned; capture: what the next node depends on */
+    size_t ntips;
+    struct host_attribute *attributes; /* owned; under the lock */
+};
+
+/* ---- stream.c ---- */
+enum { HOST_STREAM_MAGIC = 0x73747265 };
+struct CUstream_st *host_stream_default(struct CUstream_st *handle);
+static inline bool host_stream_holds(const struct CUstream_st *handle) /* a created, living one */
+{
+    return !host_forked() && host_slab_holds(&tt_host.streams.places, handle, HOST_STREAM_MAGIC);
+}
+/* The stream behind a handle as far as a few looks tell: NULL also for a default stream that was
+ * never used by this thread.                                                                  hot
+ */
+static inline struct CUstream_st *host_stream_glance(struct CUstream_st *handle)
+{
+    if (__builtin_expect((uintptr_t)handle > 2, 1))
+        return host_stream_holds(handle) ? handle : NULL;
+    if (host_forked()) return NULL;
+    if ((uintptr_t)handle < 2) {
+        return atomic_load_explicit(&tt_host.streams.devices[host_thread.device].legacy,
+                                    memory_order_acquire);
+    }
+    struct CUstream_st *own = host_thread.own_streams;
+    return own && own->device == host_thread.device ? own : NULL;
+}
+/* The stream behind a handle, or NULL.                                                        hot
+ */
+static inline struct CUstream_st *host_stream_find(struct CUstream_st *handle)
+{
+    struct CUstream_st *stream = host_stream_glance(handle);
+    if (stream || (uintptr_t)handle > 2 || host_forked()) return stream;
+    return host_stream_default(handle);
+}
+struct CUstream_st *host_legacy_stream(int device); /* NULL when never used */
+/* First of the blocking streams of the device but for the legacy one; then by next_ordered. */
+struct CUstream_st *host_ordered_streams(int device);
+pthread_mutex_t *host_order_lock(int device);
+static inline size_t host_stream_number(const struct CUstream_st *stream)
+{
+    return host_slab_number(&tt_host.streams.places, stream);
+}
+struct CUstream_st *host_stream_numbered(size_t number);
+/* Every live stream in turn; stops when visit answers true. */
+bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), void *arg);
+/* Wait for all that was put on the device's streams up to now, also on destroyed ones. */
+void host_streams_wait(int device);
+/* A destroyed stream that has nothing left to do becomes free for reuse. */
+void host_stream_bury(struct CUstream_st *stream);
+
+static inline bool host_place_reached(const struct host_place *place)
+{
+    return !place->stream ||
+           atomic_load_explicit(&place->stream->done, memory_order_acquire) >= place->ticket;
+}
+
+static inline bool host_stream_idle(const struct CUstream_st *stream)
+{
+    uint64_t done = atomic_load_explicit(&stream->done, memory_order_acquire);
+    return atomic_load_explicit(&stream->tail, memory_order_seq_cst) == done;
+}
+
+/* ---- submit.c, copy.c ---- */
+enum { HOST_INLINE_BYTES = 1 << 20 }; /* larger copies are left to waiters and workers */
+
+/* ---- queue.c ---- */
+/* The legacy rules forbid the claimed operation of an ordered stream to run now. */
+bool host_stream_conflicts(const struct CUstream_st *stream);
+
+static inline void host_stream_finish(struct CUstream_st *stream, uint64_t ticket)
+{
+    atomic_store_explicit(&stream->done, ticket, memory_order_release);
+    if (atomic_load_explicit(&stream->sleepers, memory_order_relaxed)) host_wake(stream);
+}
+
+/* Only the holder of the ticket that runs. */
+static inline void host_stream_release(struct CUstream_st *stream)
+{
+    host_stream_finish(stream, atomic_load_explicit(&stream->done, memory_order_relaxed) + 1);
+}
+
+/* True when an operation may run here and now: idle, no legacy ordering in the way; the caller then
+ * holds its only ticket until release or park.                                               hot */
+static inline bool host_stream_claim_idle(struct CUstream_st *stream)
+{
+    uint64_t done = atomic_load_explicit(&stream->done, memory_order_acquire);
+    uint64_t tail = done;
+    if (atomic_load_explicit(&stream->tail, memory_order_relaxed) != done) return false;
+    if (!atomic_compare_exchange_strong_explicit(&stream->tail, &tail, done + 1,
+                                                 memory_order_seq_cst, memory_order_relaxed))
+        return false;
+    if (!stream->ordered || !host_stream_conflicts(stream)) return true;
+    host_stream_release(stream);
+    return false;
+}
+
+/* The unfinished operation of a claimed stream is left to waiters and workers. Returns 0. */
+int host_stream_park(struct CUstream_st *stream, const struct host_op *op);
+int host_stream_park_call(struct CUstream_st *stream, void (*fn)(void *), void *arg);
+/* Queue a copy of *op behind what the legacy rules demand; place_out, unless NULL, names it. 2 when
+ * out of memory, 906: nothing of op was taken. */
+int host_stream_append_at(struct CUstream_st *stream, const struct host_op *op,
+                          struct host_place *place_out);
+static inline int host_stream_append(struct CUstream_st *stream, const struct host_op *op)
+{
+    return host_stream_append_at(stream, op, NULL);
+}
+/* What who asks about the legacy stream asks about: where it and the blocking streams of its device
+ * end now. *places_out: only what is not reached, the caller's to free(). 2, 906. */
+int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out);
+/* The present end of the stream, as an operation put there now would see it: of an ordered stream
+ * behind what stands in its way. */
+int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place_out);
+static inline int host_stream_end(struct CUstream_st *stream, struct host_place *place_out)
+{
+    if (stream->ordered) return host_stream_end_ordered(stream, place_out);
+    uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
+    *place_out = (struct host_place){stream, tail};
+    return HOST_OK;
+}
+/* Run what can be run, host functions up to a ticket. True when something was done; *blocker_out is
+ * what its head waits for, if that is a place. */
+bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
+                     struct host_place *blocker_out);
+
+/* ---- span.c ---- */
+/* False: freed memory, or more than the allocation has, or mapped without the access. */
+bool host_copy_fits(const struct tt_copy *copy);
+bool host_set_fits(const struct host_op *op);
+/* The caller of a copy stays until it is done: one end is pageable, or both are host memory. */
+bool host_copy_blocks(const struct tt_copy *copy);
+bool host_op_is_mapped(const struct host_op *op); /* copies and fills: what was mapped is yet */
+
+/* ---- worker.c ---- */
+/* The stream has something queued; arms a worker unless one is awake. */
+void host_runnable_set(struct CUstream_st *stream);
+/* Before and after a host function, which may block. */
+void host_worker_enter(void);
+void host_worker_leave(void);
+void host_worker_ring(void); /* ends long naps */
+/* Run a slice of everything runnable but `except`; host functions of other streams are left to
+ * workers: one that waits for the caller would never end. */
+bool host_help(const struct CUstream_st *except);
+
+/* ---- wait.c ---- */
+void host_wait_place(const struct host_place *place); /* works meanwhile */
+void host_wait_cell(const struct host_cell *cell, uint64_t number);
+bool host_crowded(void); /* more ranks than cores: waits yield at once */
+
+/* ---- event.c ---- */
+void host_event_reached(struct CUevent_st *event, uint64_t number);
+void host_events_reset(int device);
+
+/* ---- capture.c ---- */
+/* Add a node behind the stream's tips. Takes what op refers to. */
+int host_capture_add(struct CUstream_st *stream, const struct host_op *op);
+void host_capture_invalidate(struct CUstream_st *stream);
+/* A stream that is destroyed leaves its capture; what was captured on it must still be joined. The
+ * capture of a destroyed origin is lost. */
+void host_capture_orphan(struct CUstream_st *stream);
+void host_capture_leave(struct CUstream_st *stream);
+struct host_capture_place; /* where in a capture an event was recorded */
+struct host_capture_place *host_capture_place(struct CUstream_st *stream);
+void host_capture_place_drop(struct host_capture_place *place);
+void host_capture_place_spoil(const struct host_capture_place *place); /* its capture is invalid */
+int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place);
+
+/* ---- exec.c ---- */
+enum tt_step host_exec_step(struct host_exec *exec, void *token, bool calls);
+void host_exec_hold(struct host_exec *exec);
+void host_exec_drop(struct host_exec *exec);

@@ -1,0 +1,169 @@
+/* Waiting is working: a waiter runs what it waits for, what that waits for, and then anything else
+ * that can run. When nothing can, it polls, pauses, yields and at last sleeps for short times; at
+ * once when ranks or waiting threads outnumber the cores. */
+#include "base/wait.h"
+
+#include "stream.h"
+
+#include "base/arch/arch.h"
+#include "device/host/memory/ipc.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SPINS_ALONE = 16, /* before others see the wait and it sees their work */
+    SPINS_POLL = 100,
+    SPINS_PAUSE = 300, /* of about 25 ns */
+    SPINS_YIELD = 4000,
+    DEPTH_MOST = 8,
+};
+
+/* "0-3,8" names five; 0 when there is no such file. */
+static int count_listed(const char *path)
+{
+    char text[4096] = "";
+    int count = 0;
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    const char *at = fgets(text, sizeof(text), file);
+    while (at && *at >= '0' && *at <= '9') {
+        char *end = NULL;
+        long first = strtol(at, &end, 10);
+        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
+        if (last >= first) count += (int)(last - first + 1);
+        at = *end == ',' ? end + 1 : end;
+    }
+    fclose(file);
+    return count;
+}
+
+/* Cores that all processes here may use together. A process's own affinity says nothing of that:
+ * ranks are often bound to a core each. */
+static int shared_cores(void)
+{
+    int listed = count_listed("/sys/fs/cgroup/cpuset.cpus.effective");
+    if (!listed) listed = count_listed("/sys/fs/cgroup/cpuset/cpuset.effective_cpus");
+    int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return listed > 0 && listed < online ? listed : online;
+}
+
+void tuttiHostCrowd(int local_ranks)
+{
+    bool crowded = local_ranks > shared_cores();
+    if (crowded || local_ranks == 0) atomic_store(&tt_host.waits.crowds, crowded);
+}
+
+bool host_crowded(void)
+{
+    return atomic_load_explicit(&tt_host.waits.crowds, memory_order_relaxed) > 0;
+}
+
+void host_wake(struct CUstream_st *stream)
+{
+    atomic_fetch_add_explicit(&stream->bell, 1, memory_order_release);
+    syscall(SYS_futex, &stream->bell, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
+static void sleep_at(struct CUstream_st *stream, const struct host_place *place, long nsec)
+{
+    const struct timespec timeout = {.tv_nsec = nsec};
+    if (!stream) {
+        nanosleep(&timeout, NULL);
+        return;
+    }
+    atomic_fetch_add(&stream->sleepers, 1);
+    uint32_t bell = atomic_load_explicit(&stream->bell, memory_order_acquire);
+    /* A finish that saw no sleeper yet rings for nobody: the timeout is what bounds that. */
+    if (!host_place_reached(place))
+        syscall(SYS_futex, &stream->bell, FUTEX_WAIT_PRIVATE, bell, &timeout, NULL, 0);
+    atomic_fetch_sub(&stream->sleepers, 1);
+}
+
+/* Give the core away the way a wait of this length needs it. */
+static void relax(uint32_t spins, const struct host_place *place)
+{
+    bool crowded = host_crowded() || atomic_load_explicit(&tt_host.waits.threads,
+                                                          memory_order_relaxed) > tuttiHostCores();
+    if (spins >= SPINS_YIELD) {
+        sleep_at(place->stream, place, (long)tt_wait_nap_nsec(spins - SPINS_YIELD));
+    } else if (crowded || spins >= SPINS_PAUSE) {
+        sched_yield();
+    } else if (spins >= SPINS_POLL) {
+        tt_cpu_pause();
+    }
+}
+
+/* Run the stream of a place, or what keeps it from going on. */
+static bool run_for(const struct host_place *place)
+{
+    struct host_place at = *place;
+    for (int depth = 0; depth < DEPTH_MOST && at.stream; depth++) {
+        struct host_place blocker = {NULL, 0};
+        if (host_stream_run(at.stream, at.ticket, &blocker)) return true;
+        at = blocker;
+    }
+    return false;
+}
+
+struct attendance { /* a wait that is known to workers and other waiters */
+    struct CUstream_st *stream;
+    bool entered;
+};
+
+static void attend(struct attendance *attendance)
+{
+    attendance->entered = true;
+    atomic_fetch_add_explicit(&tt_host.waits.threads, 1, memory_order_relaxed);
+    if (attendance->stream)
+        atomic_fetch_add_explicit(&attendance->stream->waiters, 1, memory_order_relaxed);
+}
+
+static void leave(const struct attendance *attendance)
+{
+    struct CUstream_st *stream = attendance->stream;
+    if (!attendance->entered) return;
+    atomic_fetch_sub_explicit(&tt_host.waits.threads, 1, memory_order_relaxed);
+    if (!stream) return;
+    atomic_fetch_sub_explicit(&stream->waiters, 1, memory_order_relaxed);
+    if (!host_stream_idle(stream)) host_worker_ring(); /* nobody attends to it now */
+}
+
+void host_wait_place(const struct host_place *place)
+{
+    struct attendance attendance = {place->stream, false};
+    const uint32_t alone = host_crowded() ? 0 : SPINS_ALONE; /* a yield there takes long */
+    for (uint32_t spins = 0; !host_place_reached(place); spins++) {
+        bool did = run_for(place);
+        if (did) spins = 0;
+        if (did || spins < alone) continue;
+        if (!attendance.entered) attend(&attendance);
+        if (host_help(place->stream)) {
+            spins = alone;
+        } else {
+            relax(spins, place);
+        }
+    }
+    leave(&attendance);
+}
+
+void host_wait_cell(const struct host_cell *cell, uint64_t number)
+{
+    struct attendance attendance = {NULL, false};
+    const struct host_place nowhere = {NULL, 0};
+    attend(&attendance);
+    for (uint32_t spins = 0; !host_cell_reached(cell, number); spins++) {
+        if (host_help(NULL)) {
+            spins = 0;
+        } else {
+            relax(spins, &nowhere);
+        }
+    }
+    leave(&attendance);
+}
