@@ -8,6 +8,7 @@
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
 #include "device/host/memory/state.h"
+#include "device/host/memory/variable.h"
 #include "device/host/stream/stream.h"
 
 #include <dlfcn.h>
@@ -38,16 +39,6 @@ struct tt_kernel {
     char *name; /* owned */
     _Atomic bool told;
     _Atomic size_t shared_most; /* dynamic bytes of a launch; the program may raise it */
-};
-
-struct host_variable {
-    struct host_variable *next;
-    const void *module, *shadow;
-    char *name; /* owned */
-    size_t bytes;
-    void **slot;   /* managed: the program's pointer; NULL for others */
-    void *initial; /* owned: its memory until devices may start */
-    void *managed; /* owned: its memory from then on */
 };
 
 struct host_module {
@@ -106,24 +97,6 @@ static void drop_kernels(const void *module)
     }
 }
 
-static void drop_variables(const void *module)
-{
-    struct host_variable **link = &tt_host.kernels.variables;
-    while (*link) {
-        struct host_variable *variable = *link;
-        if (variable->module != module) {
-            link = &variable->next;
-            continue;
-        }
-        *link = variable->next;
-        atomic_fetch_sub_explicit(&tt_host.kernels.nvariables, 1, memory_order_release);
-        tuttiHostFree(variable->managed);
-        free(variable->initial);
-        free(variable->name);
-        free(variable);
-    }
-}
-
 void tuttiHostModuleClose(void *handle)
 {
     pthread_mutex_lock(&tt_host.kernels.lock);
@@ -135,7 +108,7 @@ void tuttiHostModuleClose(void *handle)
     if (module) {
         *link = module->next;
         drop_kernels(module);
-        drop_variables(module);
+        host_variables_drop(module);
         free(module);
     }
     pthread_mutex_unlock(&tt_host.kernels.lock);
@@ -153,83 +126,6 @@ void tuttiHostKernelAdd(void *module, const void *function, const char *name)
     kernel->next = tt_host.kernels.kernels;
     tt_host.kernels.kernels = kernel;
     pthread_mutex_unlock(&tt_host.kernels.lock);
-}
-
-void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes)
-{
-    struct host_variable *variable = shadow ? calloc(1, sizeof(*variable)) : NULL;
-    if (!variable) return;
-    variable->module = module;
-    variable->shadow = shadow;
-    variable->bytes = bytes;
-    variable->name = strdup(name ? name : "?");
-    pthread_mutex_lock(&tt_host.kernels.lock);
-    variable->next = tt_host.kernels.variables;
-    tt_host.kernels.variables = variable;
-    atomic_fetch_add_explicit(&tt_host.kernels.nvariables, 1, memory_order_release);
-    pthread_mutex_unlock(&tt_host.kernels.lock);
-}
-
-void tuttiHostManagedAdd(void *module, void **slot, const char *name, size_t bytes)
-{
-    void *initial = slot ? calloc(1, bytes ? bytes : 1) : NULL;
-    if (!initial) return;
-    *slot = initial;
-    tuttiHostVariableAdd(module, initial, name, bytes);
-    pthread_mutex_lock(&tt_host.kernels.lock);
-    struct host_variable *variable = tt_host.kernels.variables;
-    while (variable && variable->shadow != initial) {
-        variable = variable->next;
-    }
-    if (variable) variable->slot = slot;
-    if (variable) variable->initial = initial;
-    pthread_mutex_unlock(&tt_host.kernels.lock);
-    if (!variable) free(initial);
-    if (!variable) *slot = NULL;
-}
-
-/* Lock held. Without devices or memory the variable stays where it is. */
-static void manage(struct host_variable *variable)
-{
-    void *managed = NULL;
-    if (tuttiHostMallocHost(variable->bytes, 1, true, &managed)) return;
-    memcpy(managed, variable->initial, variable->bytes);
-    variable->managed = managed;
-    variable->shadow = *variable->slot = managed;
-}
-
-void tuttiHostManagedInit(void *module)
-{
-    pthread_mutex_lock(&tt_host.kernels.lock);
-    for (struct host_variable *one = tt_host.kernels.variables; one; one = one->next) {
-        if (one->module == module && one->slot && !one->managed) manage(one);
-    }
-    pthread_mutex_unlock(&tt_host.kernels.lock);
-}
-
-bool tuttiHostVariable(const void *shadow, size_t *bytes)
-{
-    pthread_mutex_lock(&tt_host.kernels.lock);
-    const struct host_variable *variable = tt_host.kernels.variables;
-    while (variable && variable->shadow != shadow) {
-        variable = variable->next;
-    }
-    if (variable) *bytes = variable->bytes;
-    pthread_mutex_unlock(&tt_host.kernels.lock);
-    return variable != NULL;
-}
-
-bool tuttiHostInVariable(const void *ptr)
-{
-    bool found = false;
-    if (!atomic_load_explicit(&tt_host.kernels.nvariables, memory_order_acquire)) return false;
-    pthread_mutex_lock(&tt_host.kernels.lock);
-    const struct host_variable *variable = tt_host.kernels.variables;
-    for (; variable && !found; variable = variable->next) {
-        found = (size_t)((const char *)ptr - (const char *)variable->shadow) < variable->bytes;
-    }
-    pthread_mutex_unlock(&tt_host.kernels.lock);
-    return found;
 }
 
 /* ---- look-up ---- */

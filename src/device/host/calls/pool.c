@@ -605,3 +605,13 @@ int tuttiHostPoolTokenOpen(struct CUmemPoolHandle_st *pool, const unsigned char 
     free(block);
     return rc;
 }
+
+/* Pools have ways of their own. */
+int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+{
+    struct tt_pointer where;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    tuttiHostPointer(ptr, &where);
+    if (where.base && tuttiHostPoolOf(where.base)) return HOST_INVALID_VALUE;
+    return host_ipc_get(ptr, token_out);
+}

@@ -158,6 +158,15 @@ int host_memory_free_item(const void *ptr, struct tt_item **item_out)
     return HOST_OK;
 }
 
+/* A graph may have the memory. */
+int tuttiHostFree(void *ptr)
+{
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (!ptr) return HOST_OK;
+    int rc = host_memory_unclaim(ptr, false);
+    return rc == HOST_NOT_SUPPORTED ? host_memory_free(ptr) : rc;
+}
+
 /* ---- what devices say of it ---- */
 
 int tuttiHostGraphMemory(int device, uint64_t *used_out, uint64_t *high_out)

@@ -13,7 +13,7 @@ struct host_ends {
 
 static bool busy_end(size_t number, struct host_place *place_out)
 {
-    struct CUstream_st *stream = host_stream_numbered(number);
+    struct CUstream_st *stream = host_slab_object(&tt_host.streams.places, number);
     if (host_stream_idle(stream)) return false;
     *place_out = (struct host_place){stream, atomic_load(&stream->tail)};
     return true;

@@ -9,7 +9,6 @@
 
 #include "base/mem.h"
 #include "device/host/host.h"
-#include "device/host/host_pool.h"
 #include "memory.h"
 
 #include <fcntl.h>
@@ -163,14 +162,12 @@ static int write_token(uint32_t magic, const void *ptr, size_t bytes, unsigned c
     return rc;
 }
 
-int tuttiHostIpcGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
+int host_ipc_get(const void *ptr, unsigned char token_out[TT_IPC_BYTES])
 {
     struct host_block block;
     int device;
-    if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!host_memory_find(ptr, &block, &device) || block.kind != TT_MEMORY_DEVICE)
         return HOST_INVALID_VALUE;
-    if (tuttiHostPoolOf(block.base)) return HOST_INVALID_VALUE; /* pools have ways of their own */
     return write_token(TOKEN_MEMORY, block.base, block.asked, token_out);
 }
 

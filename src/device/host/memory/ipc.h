@@ -32,6 +32,9 @@ void host_cell_reach(struct host_cell *cell, uint64_t number);
 int host_cell_export(const struct host_cell *cell, unsigned char token_out[TT_IPC_BYTES]);
 int host_cell_import(const unsigned char token_bytes[TT_IPC_BYTES], struct host_cell **cell_out);
 
+/* A token for the device allocation that holds ptr. 1 when it is no such one. */
+int host_ipc_get(const void *ptr, unsigned char token_out[TT_IPC_BYTES]);
+
 /* ---- memory of exportable pools: the descriptor passes between processes, tokens name bytes ----
  */
 /* A descriptor of our whole range (the caller's to close) that says which pool (not 0) it was made

@@ -13,22 +13,17 @@ struct host_leaver {
     struct host_ends *ends; /* owned */
 };
 
-/* Rather late than never: the notes cannot be kept, so the work is waited for. */
-static void wait_for_all(void)
-{
-    for (int device = 0; device < host_device_count(); device++) {
-        host_streams_wait(device);
-    }
-}
-
 bool host_leave(struct host_leavers *leavers, struct host_arena *arena, const void *ptr)
 {
     struct host_run run;
     struct host_ends *ends = NULL;
     if (!host_arena_take(arena, ptr, &run)) return false; /* another thread was faster */
     struct host_leaver *leaver = malloc(sizeof(*leaver));
-    if (!leaver || host_ends_note(&ends)) wait_for_all();
-    if (!leaver || !ends) {
+    if (!leaver || host_ends_note(&ends)) {
+        free(leaver); /* rather lost than used by two */
+        return true;
+    }
+    if (!ends) {
         host_arena_give(arena, &run);
         free(leaver);
         return true;

@@ -8,10 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "device/host/graph/graph.h"
 #include "device/host/host.h"
-#include "device/host/host_face.h"
-#include "device/host/host_vmm.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -227,14 +224,6 @@ int host_memory_free(void *ptr)
     return freed ? HOST_OK : HOST_INVALID_VALUE; /* else another thread was faster */
 }
 
-int tuttiHostFree(void *ptr)
-{
-    if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (!ptr) return HOST_OK;
-    int rc = host_memory_unclaim(ptr, false);
-    return rc == HOST_NOT_SUPPORTED ? host_memory_free(ptr) : rc;
-}
-
 int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_out)
 {
     struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_PINNED};
@@ -282,30 +271,6 @@ int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out)
         pointer_out->bytes = block.asked;
         if (arena == &tt_host.memory.host) pointer_out->device = (int)(block.flags >> FLAG_BITS);
     }
-    return HOST_OK;
-}
-
-/* From the mapping around ptr to the last one that follows without a gap. */
-static bool find_parts(const void *ptr, struct tt_pointer *pointer_out)
-{
-    struct tt_mapped mapped;
-    if (!tuttiHostMapped(ptr, &mapped)) return false;
-    *pointer_out = (struct tt_pointer){mapped.card.on_host ? TT_MEMORY_PINNED : TT_MEMORY_DEVICE,
-                                       mapped.card.device, mapped.base, mapped.bytes};
-    while (tuttiHostMapped(pointer_out->base + pointer_out->bytes, &mapped)) {
-        pointer_out->bytes += mapped.bytes;
-    }
-    return true;
-}
-
-int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out)
-{
-    struct tt_registered known;
-    int rc = tuttiHostPointer(ptr, pointer_out);
-    if (rc || pointer_out->kind != TT_MEMORY_FOREIGN) return rc;
-    if (tuttiHostIpcMapped(ptr, pointer_out) || find_parts(ptr, pointer_out)) return HOST_OK;
-    if (tuttiHostRegistered(ptr, &known))
-        *pointer_out = (struct tt_pointer){TT_MEMORY_PINNED, known.device, known.base, known.bytes};
     return HOST_OK;
 }
 

@@ -157,9 +157,13 @@ struct host_kernels { /* kernel.c */
     pthread_mutex_t lock;
     struct host_implementation *implementations;
     struct tt_kernel *kernels;
-    struct host_variable *variables;
-    _Atomic int nvariables; /* 0 spares readers the lock */
     struct host_module *modules;
+};
+
+struct host_variables { /* variable.c */
+    pthread_mutex_t lock;
+    struct host_variable *first; /* owned */
+    _Atomic int count;           /* 0 spares readers the lock */
 };
 
 struct host_settings { /* face_state.c; of a device */
@@ -214,6 +218,7 @@ struct tt_host {
     struct host_hints hints;
     struct host_registrations registrations;
     struct host_kernels kernels;
+    struct host_variables variables;
     struct host_settings settings[HOST_MAX_DEVICES]; /* face_state.c */
     struct host_notices notices;
     struct host_copies copies;
