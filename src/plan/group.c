@@ -18,9 +18,24 @@ static struct { /* only to free the group of a thread that ends */
     pthread_key_t key;
 } group_end = {.once = PTHREAD_ONCE_INIT};
 
+/* The thread ends, perhaps inside its group: the communicators are free for other groups. */
+static void group_abandon(void *arg)
+{
+    struct tt_group *group = arg;
+    own_group = NULL;
+    if (group->depth > 0) {
+        tt_warn("a thread ended inside a group that it had opened (depth %d): what the group "
+                "collected is dropped",
+                group->depth);
+    }
+    tt_events_group_over(&group->events);
+    tt_group_clear(group);
+    free(group);
+}
+
 static void group_key_make(void)
 {
-    pthread_key_create(&group_end.key, free);
+    pthread_key_create(&group_end.key, group_abandon);
 }
 
 static struct tt_group *group_open(void)
@@ -35,11 +50,20 @@ static struct tt_group *group_open(void)
     return group;
 }
 
-/* The thread's group moves to a background thread, which frees it. */
-static void group_detach(void)
+/* The group has run and is the thread's again, unless one that a plugin's callback opened meanwhile
+ * is still open. */
+static void group_return(struct tt_group *group)
 {
-    pthread_setspecific(group_end.key, NULL);
-    own_group = NULL;
+    struct tt_group *other = own_group;
+    tt_group_clear(group);
+    if (other && other->depth > 0) {
+        free(group);
+        return;
+    }
+    own_group = group;
+    if (!other) return;
+    pthread_setspecific(group_end.key, group);
+    free(other);
 }
 
 /* Forget everything collected, ready for the next group. Jobs were run or are dropped here. */
@@ -243,17 +267,19 @@ static void group_poison(struct tt_group *group, ncclResult_t rc)
     }
 }
 
+/* While it runs the group is not the thread's: a plugin's callback may open one of its own. */
 static ncclResult_t group_finish(struct tt_group *group)
 {
     ncclResult_t rc = group->error;
+    own_group = NULL;
     tt_events_group_ends(&group->events);
     if (rc) {
         group_poison(group, rc);
     } else if (group->jobs && group->any_background && !group->must_block) {
         struct tt_group_events events = group->events;
         group->events = (struct tt_group_events){0};
-        group_detach();
-        rc = tt_flight_start(group);
+        if (!own_group) pthread_setspecific(group_end.key, NULL);
+        rc = tt_flight_start(group); /* frees it */
         tt_events_group_over(&events);
         return rc;
     } else {
@@ -261,7 +287,7 @@ static ncclResult_t group_finish(struct tt_group *group)
         if (rc) group_poison(group, rc);
     }
     tt_events_group_over(&group->events);
-    tt_group_clear(group);
+    group_return(group);
     return rc;
 }
 

@@ -93,6 +93,7 @@ void tt_work_destroy(struct tt_work *work)
 
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline)
 {
+    if (fake.on_submit) fake.on_submit();
     work->fake.stream = stream;
     work->fake.allow_inline = allow_inline;
     if (fake.nworks < FAKE_WORKS) fake.works[fake.nworks++] = work->fake;

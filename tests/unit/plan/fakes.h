@@ -26,9 +26,10 @@ struct fake_world {
     int njoins;
     uint64_t capture[8]; /* capture id of stream number k (see fake_stream) */
     int device;
-    ncclResult_t state;   /* what tt_comm_check() answers */
-    ncclResult_t init_rc; /* what tt_comm_init() answers */
-    int freed;            /* communicators */
+    ncclResult_t state;      /* what tt_comm_check() answers */
+    ncclResult_t init_rc;    /* what tt_comm_init() answers */
+    int freed;               /* communicators */
+    void (*on_submit)(void); /* what a plugin's callback does meanwhile; NULL: nothing */
 };
 
 extern struct fake_world fake;

@@ -98,6 +98,60 @@ static void more_calls_than_the_slab(void **state)
     fake_comm_free(comm);
 }
 
+static void open_and_close(void)
+{
+    assert_int_equal(tt_group_start(), ncclSuccess);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+}
+
+static void open_only(void)
+{
+    fake.on_submit = NULL;
+    assert_int_equal(tt_group_start(), ncclSuccess);
+}
+
+/* A callback's own group does not touch the one that runs, whose calls lie on the heap. */
+static void callback_opens_a_group(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, true);
+    (void)state;
+    for (int leaves_open = 0; leaves_open < 2; leaves_open++) {
+        fake_reset();
+        fake.on_submit = leaves_open ? open_only : open_and_close;
+        tt_group_start();
+        for (int k = 0; k < 3 * TT_GROUP_NODES; k++)
+            add(comm, TT_FUNC_ALLREDUCE, -1);
+        assert_int_equal(tt_group_end(), ncclSuccess);
+        assert_int_equal(fake.nworks, 3 * TT_GROUP_NODES);
+        assert_int_equal(tt_group_depth(), leaves_open);
+    }
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    fake_comm_free(comm);
+}
+
+static void *leave_open(void *arg)
+{
+    tt_group_start();
+    add(arg, TT_FUNC_ALLREDUCE, -1);
+    return NULL;
+}
+
+/* The next thread's group gets its calls, though its memory may be that of the one before. */
+static void thread_ends_inside(void **state)
+{
+    struct tt_comm *comm = fake_comm(4, 1, true);
+    pthread_t thread;
+    (void)state;
+    fake_reset();
+    assert_int_equal(pthread_create(&thread, NULL, leave_open, comm), 0);
+    pthread_join(thread, NULL);
+    tt_group_start();
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    assert_int_equal(fake.nworks, 1);
+    fake_comm_free(comm);
+}
+
 static void error_drops_everything(void **state)
 {
     struct tt_comm *comm = fake_comm(4, 1, true);
@@ -435,6 +489,8 @@ int main(void)
         cmocka_unit_test(nothing_before_the_end),
         cmocka_unit_test(messages_come_last_and_together),
         cmocka_unit_test(more_calls_than_the_slab),
+        cmocka_unit_test(callback_opens_a_group),
+        cmocka_unit_test(thread_ends_inside),
         cmocka_unit_test(error_drops_everything),
         cmocka_unit_test(own_messages),
         cmocka_unit_test(own_receive_too_small),
