@@ -15,6 +15,7 @@
 #include "plugin/tuner.h"
 #include "tune.h"
 
+#include <stdio.h>
 #include <string.h>
 
 _Static_assert(TT_TUNER_ALGOS == TT_ALGO_NCCL_COUNT_ && TT_TUNER_PROTOS == TT_PROTO_COUNT_,
@@ -136,6 +137,56 @@ static bool pick(const struct costs *costs, struct tt_tune_choice *choice)
     return choice->time_usec >= 0;
 }
 
+static bool says_something(const bool *row, int n)
+{
+    bool all = true;
+    for (int k = 0; k < n; k++)
+        all &= row[k];
+    return !all;
+}
+
+/* What the call itself selects, unless the environment speaks of its function. Takes out what it
+ * does not allow. A selection that leaves nothing and need not be kept changes nothing. */
+static ncclResult_t select_for_call(const struct tt_tune_query *query,
+                                    const struct tt_tune_lists *lists, struct costs *costs)
+{
+    if (!query->wish.selects) return ncclSuccess;
+    char left[256] = "";
+    size_t used = 0;
+    struct costs kept = *costs;
+    bool any = false;
+    bool environment = says_something(lists->algo[query->func], TT_ALGO_COUNT_) ||
+                       says_something(lists->proto[query->func], TT_PROTO_COUNT_);
+    if (environment) return ncclSuccess;
+    for (int a = 0; a < TT_ALGO_COUNT_; a++) {
+        for (int p = 0; p < TT_PROTO_COUNT_; p++) {
+            const char *name = tt_tune_pair_name((enum tt_algo)a, (enum tt_proto)p);
+            if (!(kept.time[a][p] >= 0)) continue;
+            if (name && used < sizeof(left)) {
+                used += (size_t)snprintf(left + used, sizeof(left) - used, " %s", name);
+            }
+            if (tt_tune_allows(query->wish, (enum tt_algo)a, (enum tt_proto)p)) {
+                any = true;
+            } else {
+                kept.time[a][p] = -1;
+            }
+        }
+    }
+    if (any) {
+        *costs = kept;
+        return ncclSuccess;
+    }
+    if (query->wish.strict) {
+        return tt_fail(ncclInvalidUsage,
+                       "%s: the call's algSelection allows nothing of what can run here (%s); "
+                       "forceAlgSelection 0 would choose of these",
+                       tt_func_name(query->func), left + (used > 0));
+    }
+    tt_info(TT_LOG_TUNING, "%s: algSelection allows nothing of what can run here, it is not kept",
+            tt_func_name(query->func));
+    return ncclSuccess;
+}
+
 static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_tune_query *query,
                                  const struct tt_tune_lists *lists)
 {
@@ -171,6 +222,8 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
     }
     size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
     if (wish > 0) own = (size_t)wish;
+    own = tt_max_size(own, query->wish.least);
+    if (query->wish.most) own = tt_min_size(own, query->wish.most);
     return (int)tt_min_size(tt_max_size(own, 1), most);
 }
 
@@ -217,6 +270,8 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     ncclResult_t rc = tt_tune_lists_read(&lists);
     if (rc) return rc;
     fill(env, &asked, &lists, &costs);
+    rc = select_for_call(query, &lists, &costs);
+    if (rc) return rc;
     bool tuned = (int)query->func <= (int)TT_FUNC_ALLREDUCE;
     int wish = tuner && tuned ? ask(tuner, &asked, &costs) : 0;
     if (!pick(&costs, &choice)) return nothing_left(env, query, &lists);

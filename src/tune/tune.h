@@ -29,6 +29,14 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
     size_t inline_bytes; /* payload that rides in one slot line */
 };
 
+struct tt_tune_wish { /* of one call (ncclCollConfig_t); all zero: none */
+    uint32_t allowed; /* by tt_tune_select(); counts when `selects` */
+    uint8_t selects;
+    uint8_t strict;      /* nothing left of what is allowed: fail */
+    uint8_t least, most; /* channels; 0: not said */
+};
+_Static_assert(sizeof(struct tt_tune_wish) == sizeof(uint64_t), "compared as one word");
+
 struct tt_tune_query {
     enum tt_func func;
     ncclDataType_t type;
@@ -37,6 +45,7 @@ struct tt_tune_query {
                      AlltoAll, Gather, Scatter, which NCCL does not tune) */
     int nops;     /* pipelined operations of the group */
     bool registered;
+    struct tt_tune_wish wish;
 };
 
 struct tt_tune_choice {
@@ -47,14 +56,24 @@ struct tt_tune_choice {
     double time_usec;   /* predicted; < 0 unknown */
 };
 
-/* Choose. Obeys NCCL_ALGO, NCCL_PROTO (NCCL's names and syntax; Direct and OneShot are ours).
+/* Read algSelection into `wish`: allowed and selects. `text` may be NULL.
+ * Errors: ncclInvalidArgument naming text and place. */
+ncclResult_t tt_tune_select(const char *text, struct tt_tune_wish *wish);
+bool tt_tune_allows(struct tt_tune_wish wish, enum tt_algo algo, enum tt_proto proto);
+/* Allows what has no name there: sends and receives. */
+bool tt_tune_allows_unnamed(struct tt_tune_wish wish);
+/* What algSelection calls a pair; NULL: it has no name. */
+const char *tt_tune_pair_name(enum tt_algo algo, enum tt_proto proto);
+
+/* Choose. Obeys NCCL_ALGO, NCCL_PROTO (NCCL's names and syntax; Direct and OneShot are ours); where
+ * they say something of the function, the call's own selection does not count.
  * The answer depends on nothing that differs between ranks, and has a program: P2P for a Send, a
  * Recv, or for AlltoAll, Gather and Scatter that are best made of sends and receives.
  * Programs of algorithm DIRECT read and write user buffers of all ranks; a rank that calls AlltoAll
  * in place must publish a copy of its input.
  * tuner  borrowed; NULL: none. Asked for NCCL's five collectives only.
- * Errors: ncclInvalidUsage naming NCCL_ALGO/NCCL_PROTO when they leave nothing, else
- * ncclInternalError. */
+ * Errors: ncclInvalidUsage naming NCCL_ALGO/NCCL_PROTO or algSelection when they leave nothing,
+ * else ncclInternalError. */
 ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
                             struct tt_tuner *tuner, struct tt_tune_choice *choice_out);
 

@@ -369,6 +369,73 @@ static void long_rings_of_bytes_are_avoided(void **state)
     assert_int_not_equal(chosen(&env, &query, NULL).algo, TT_ALGO_RING);
 }
 
+/* ---- what one call selects ---- */
+
+static void selections_are_read(void **state)
+{
+    static const struct {
+        const char *text;
+        ncclResult_t rc;
+        bool ring_ll, ring_ll128, tree_simple, direct, unnamed;
+    } cases[] = {
+        {NULL, ncclSuccess, true, true, true, true, true},
+        {"", ncclSuccess, true, true, true, true, true},
+        {"ring", ncclSuccess, true, true, false, false, false},
+        {"RING_LL", ncclSuccess, true, true, false, false, false},
+        {"RING_LL128", ncclSuccess, false, true, false, false, false},
+        {"RING+^RING_LL128", ncclSuccess, true, false, false, false, false},
+        {"tree , ring_ll128", ncclSuccess, false, true, true, false, false},
+        {"^RING", ncclSuccess, false, false, true, true, true},
+        {"^RING+^TREE", ncclSuccess, false, false, false, true, true},
+        {"SYMK_AG,DIRECT", ncclSuccess, false, false, false, true, false},
+        {"RINGS", ncclSuccess, false, false, false, false, false},
+        {"RING,,TREE", ncclInvalidArgument, false, false, false, false, false},
+        {"RING+", ncclInvalidArgument, false, false, false, false, false},
+        {"^", ncclInvalidArgument, false, false, false, false, false},
+        {"(RING)", ncclInvalidArgument, false, false, false, false, false},
+        {"RING TREE", ncclInvalidArgument, false, false, false, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct tt_tune_wish wish = {0};
+        print_message("case: %s\n", cases[i].text ? cases[i].text : "NULL");
+        assert_int_equal(tt_tune_select(cases[i].text, &wish), cases[i].rc);
+        if (cases[i].rc) continue;
+        assert_int_equal(tt_tune_allows(wish, TT_ALGO_RING, TT_PROTO_LL), cases[i].ring_ll);
+        assert_int_equal(tt_tune_allows(wish, TT_ALGO_RING, TT_PROTO_LL128), cases[i].ring_ll128);
+        assert_int_equal(tt_tune_allows(wish, TT_ALGO_TREE, TT_PROTO_SIMPLE), cases[i].tree_simple);
+        assert_int_equal(tt_tune_allows(wish, TT_ALGO_DIRECT, TT_PROTO_SIMPLE), cases[i].direct);
+        assert_int_equal(tt_tune_allows_unnamed(wish), cases[i].unnamed);
+    }
+}
+
+static void a_call_selects(void **state)
+{
+    struct tt_tune_env env = one_host(4);
+    struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, 16u << 20);
+    struct tt_tune_choice choice;
+    (void)state;
+    query.wish.strict = 1;
+    tt_tune_select("tree_simple", &query.wish);
+    assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_TREE);
+    query.wish.most = 2;
+    assert_int_equal(chosen(&env, &query, NULL).nchannels, 2);
+    query.wish.most = 64; /* no more than the communicator has */
+    assert_int_equal(chosen(&env, &query, NULL).nchannels, env.nchannels);
+    query.bytes = 4096;
+    query.wish.least = 3;
+    assert_int_equal(chosen(&env, &query, NULL).nchannels, 3);
+    set_lists("allreduce:ring", NULL); /* the environment wins */
+    assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_RING);
+    set_lists("broadcast:ring", NULL); /* where it says something */
+    assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_TREE);
+    set_lists(NULL, NULL);
+    tt_tune_select("NVLS", &query.wish);
+    assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
+    query.wish.strict = 0;
+    assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -385,6 +452,8 @@ int main(void)
         cmocka_unit_test_setup(a_silent_plugin_changes_nothing, clear_lists),
         cmocka_unit_test_setup(nonsense_is_not_obeyed, clear_lists),
         cmocka_unit_test_setup(only_tuned_collectives_are_asked, clear_lists),
+        cmocka_unit_test_setup(selections_are_read, clear_lists),
+        cmocka_unit_test_setup(a_call_selects, clear_lists),
         cmocka_unit_test_setup(long_rings_of_bytes_are_avoided, clear_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
