@@ -1,4 +1,4 @@
-/* The public interface of libnccl: NCCL 2.30.7's names, values and layouts, in Tutti's words.
+/* The public interface of libnccl: NCCL 2.32.3's names, values and layouts, in Tutti's words.
  * C99 and C++; needs only <cuda_runtime.h>, NVIDIA's or the one in include/hostcuda. */
 #ifndef NCCL_H_
 #define NCCL_H_
@@ -15,10 +15,10 @@
 #endif
 
 #define NCCL_MAJOR 2
-#define NCCL_MINOR 30
-#define NCCL_PATCH 7
+#define NCCL_MINOR 32
+#define NCCL_PATCH 3
 #define NCCL_SUFFIX ""
-#define NCCL_VERSION_CODE 23007
+#define NCCL_VERSION_CODE 23203
 #define NCCL_VERSION(X, Y, Z)                                                                      \
     (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
 
@@ -33,6 +33,8 @@
 #define NCCL_WIN_DEFAULT 0
 #define NCCL_WIN_COLL_SYMMETRIC 1
 #define NCCL_WIN_STRICT_ORDERING 2
+#define NCCL_WIN_GIN_ONLY 4
+#define NCCL_WIN_CFT_COUNTED 8
 #define NCCL_WIN_REQUIRED_ALIGNMENT 4096
 #define NCCL_CTA_POLICY_DEFAULT 0
 #define NCCL_CTA_POLICY_EFFICIENCY 1
@@ -126,9 +128,26 @@ typedef enum {
     ncclScalarHostImmediate = 1,
 } ncclScalarResidence_t;
 
+/* Values of ncclConfig_t.hostCftMode. */
+typedef enum {
+    ncclHostCftDefault = NCCL_CONFIG_UNDEF_INT,
+    ncclHostCftEnable = 1,
+    ncclHostCftDisable = 2,
+    ncclHostCftFallback = 3,
+} ncclHostCftMode_t;
+
+/* Values of ncclConfig_t.nvlsHostMode: bits, or all of them. */
+typedef enum {
+    ncclNvlsHostModeDefault = NCCL_CONFIG_UNDEF_INT,
+    ncclNvlsHostModeEnable = 0,
+    ncclNvlsHostModeDisableTransport = 1,
+    ncclNvlsHostModeDisableSymmetricMultimem = 2,
+    ncclNvlsHostModeDisable = 2147483647,
+} ncclNvlsHostMode_t;
+
 /* Settings of one communicator. Start from NCCL_CONFIG_INITIALIZER; a field left undefined gets
  * its default. `size` tells the library which release the caller was compiled against. */
-typedef struct ncclConfig_v23000 {
+typedef struct ncclConfig_v23100 {
     size_t size;
     unsigned int magic;
     unsigned int version;
@@ -150,7 +169,68 @@ typedef struct ncclConfig_v23000 {
     int numRmaCtx;
     int maxP2pPeers;
     int graphStreamOrdering;
+    int launchOrderImplicit;
+    int numRmaSig;
+    int rmaEagerInit;
+    int hostCftMode;
+    int nvlsHostMode;
 } ncclConfig_t;
+
+/* A vendor's options, as a list. This library knows none and skips them all. */
+typedef struct ncclConfigExt ncclConfigExt_t;
+struct ncclConfigExt {
+    ncclConfigExt_t *next;
+    struct {
+        int vendorId; /* not 0, below 2^24 */
+        int optionId;
+    } key;
+    union {
+        int i;
+        const char *s;
+        void *raw;
+    } val;
+};
+
+/* Options of one collective. Start from NCCL_COLLCONFIG_INITIALIZER; what is left undefined is as
+ * the communicator has it. The environment overrides all of them.
+ * minCTAs, maxCTAs       channels; out of range: ignored; at most the communicator's
+ * algSelection           which algorithms may be used: prefixes of names such as RING_LL128 in any
+ *                        case, joined by + (and), then by , (or), each with ^ in front for "not";
+ *                        read before the call returns; NULL or "": any
+ * forceAlgSelection      0: use any when the selection leaves none; 1: fail then
+ * userProfilerTag        shown to profiler plugins
+ * launchCompletionEvent  recorded when the operation may begin; made with cudaEventDisableTiming,
+ *                        not interprocess; one per communicator and group
+ * nvlsCTAs, cgaClusterSize and CTAPolicy have no effect on the host device. */
+typedef struct ncclCollConfig_v23200 {
+    size_t size;
+    unsigned int magic;
+    unsigned int version;
+    ncclConfigExt_t *ext;
+    int minCTAs;
+    int maxCTAs;
+    int nvlsCTAs;
+    int cgaClusterSize;
+    const char *algSelection;
+    int forceAlgSelection;
+    int CTAPolicy;
+    uint64_t userProfilerTag;
+    cudaEvent_t launchCompletionEvent;
+} ncclCollConfig_t;
+
+typedef enum {
+    NCCL_ENCRYPTION_MODE_NONE = 0,
+    NCCL_ENCRYPTION_MODE_PSK = 1, /* a key that all processes know beforehand */
+} ncclEncryptionMode_t;
+
+/* Start from NCCL_ENCRYPTION_CONFIG_INITIALIZER. psk: at least 32 characters. */
+typedef struct ncclEncryptionConfig_v23200 {
+    size_t size;
+    unsigned int magic;
+    unsigned int version;
+    int mode;
+    const char *psk;
+} ncclEncryptionConfig_t;
 
 /* Answer of ncclGroupSimulateEnd(): estimatedTime in microseconds. */
 typedef struct ncclSimInfo_v22200 {
@@ -190,7 +270,34 @@ typedef struct {
     NCCL_CONFIG_UNDEF_INT, \
     NCCL_CONFIG_UNDEF_INT, \
     NCCL_CONFIG_UNDEF_INT, \
+    NCCL_CONFIG_UNDEF_INT, \
+    NCCL_CONFIG_UNDEF_INT, \
+    NCCL_CONFIG_UNDEF_INT, \
+    NCCL_CONFIG_UNDEF_INT, \
+    NCCL_CONFIG_UNDEF_INT, \
     NCCL_CONFIG_UNDEF_INT \
+}
+#define NCCL_COLLCONFIG_INITIALIZER { \
+    sizeof(ncclCollConfig_t), \
+    NCCL_API_MAGIC, \
+    NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
+    NULL, \
+    NCCL_CONFIG_UNDEF_INT, \
+    NCCL_CONFIG_UNDEF_INT, \
+    NCCL_CONFIG_UNDEF_INT, \
+    NCCL_CONFIG_UNDEF_INT, \
+    NULL, \
+    1, \
+    NCCL_CONFIG_UNDEF_INT, \
+    0, \
+    NULL \
+}
+#define NCCL_ENCRYPTION_CONFIG_INITIALIZER { \
+    sizeof(ncclEncryptionConfig_t), \
+    NCCL_API_MAGIC, \
+    NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH), \
+    NCCL_ENCRYPTION_MODE_NONE, \
+    NULL \
 }
 #define NCCL_SIM_INFO_INITIALIZER { \
     sizeof(ncclSimInfo_t), \
@@ -213,6 +320,13 @@ ncclResult_t pncclMemFree(void *ptr);
 /* Release whose interface this is, as NCCL_VERSION_CODE. */
 ncclResult_t ncclGetVersion(int *version);
 ncclResult_t pncclGetVersion(int *version);
+
+/* Encrypt all TCP connections of this process, with peers that hold the same key. Before
+ * ncclGetUniqueId() and anything else that talks. NULL, or mode NONE: plain.
+ * Errors: ncclInvalidArgument (magic, mode, a key that is missing or shorter than 32 characters),
+ * ncclInvalidUsage (another setting is in use by connections of this process). */
+ncclResult_t ncclSetEncryption(const ncclEncryptionConfig_t *config);
+ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *config);
 
 /* Make the name of a new communicator. One process calls it and hands the 128 bytes, which hold a
  * secret, to all ranks. It listens until they have come. */
@@ -429,6 +543,66 @@ ncclResult_t ncclScatter(const void *sendbuff, void *recvbuff, size_t count,
                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
                           ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream);
+
+/* The collectives with options for this one call; NULL: the plain call. All ranks pass alike
+ * options, but for tags and events, of which all have one or none. Errors: as the plain call;
+ * ncclInvalidArgument (options), ncclInvalidUsage (the selection leaves no algorithm; a second
+ * event in a group). */
+ncclResult_t ncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+                                 ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+                                  ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                  cudaStream_t stream, const ncclCollConfig_t *config);
+
+ncclResult_t ncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count,
+                                 ncclDataType_t datatype, int root, ncclComm_t comm,
+                                 cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t count,
+                                  ncclDataType_t datatype, int root, ncclComm_t comm,
+                                  cudaStream_t stream, const ncclCollConfig_t *config);
+
+ncclResult_t ncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+                              ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+                              cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclReduceConfig(const void *sendbuff, void *recvbuff, size_t count,
+                               ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
+                               cudaStream_t stream, const ncclCollConfig_t *config);
+
+ncclResult_t ncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount,
+                                 ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+                                 const ncclCollConfig_t *config);
+ncclResult_t pncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t sendcount,
+                                  ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+                                  const ncclCollConfig_t *config);
+
+ncclResult_t ncclReduceScatterConfig(const void *sendbuff, void *recvbuff, size_t recvcount,
+                                     ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                     cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclReduceScatterConfig(const void *sendbuff, void *recvbuff, size_t recvcount,
+                                      ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                                      cudaStream_t stream, const ncclCollConfig_t *config);
+
+ncclResult_t ncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count,
+                                ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+                                const ncclCollConfig_t *config);
+ncclResult_t pncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t count,
+                                 ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
+                                 const ncclCollConfig_t *config);
+
+ncclResult_t ncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count,
+                              ncclDataType_t datatype, int root, ncclComm_t comm,
+                              cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclGatherConfig(const void *sendbuff, void *recvbuff, size_t count,
+                               ncclDataType_t datatype, int root, ncclComm_t comm,
+                               cudaStream_t stream, const ncclCollConfig_t *config);
+
+ncclResult_t ncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count,
+                               ncclDataType_t datatype, int root, ncclComm_t comm,
+                               cudaStream_t stream, const ncclCollConfig_t *config);
+ncclResult_t pncclScatterConfig(const void *sendbuff, void *recvbuff, size_t count,
+                                ncclDataType_t datatype, int root, ncclComm_t comm,
+                                cudaStream_t stream, const ncclCollConfig_t *config);
 
 /* Send `count` elements to `peer`, whose k-th ncclRecv() from this rank takes the k-th ncclSend().
  * Group sends and receives that need each other. */

@@ -36,10 +36,113 @@ ncclResult_t tt_call_failed(struct tt_comm *comm, ncclResult_t rc)
     return tt_group_error(rc);
 }
 
+/* ---- one operation ---- */
+
+static bool has_root(enum tt_func func)
+{
+    return func == TT_FUNC_BROADCAST || func == TT_FUNC_REDUCE || func == TT_FUNC_GATHER ||
+           func == TT_FUNC_SCATTER;
+}
+
+static ncclResult_t check_scalars(const struct tt_task *task, const char *name)
+{
+    int nranks = task->comm->member.nranks;
+    if ((has_root(task->func) || tt_func_is_message(task->func)) &&
+        (task->root < 0 || task->root >= nranks)) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: %s %d is not in 0..%d", name,
+                       tt_func_is_message(task->func) ? "peer" : "root", task->root, nranks - 1);
+    }
+    if ((int)task->type < 0 || task->type >= ncclNumTypes) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: datatype %d is not in 0..%d", name,
+                       (int)task->type, ncclNumTypes - 1);
+    }
+    if ((int)task->op < 0) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: op %d is negative", name, (int)task->op);
+    }
+    if (task->op >= ncclNumOps && !tt_redop_known(task->comm, task->op)) {
+        return tt_fail(ncclInvalidArgument,
+                       "nccl%s: op %d is neither built in nor an operator of this communicator",
+                       name, (int)task->op);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_known(const struct tt_task *task, const char *name, const char *what,
+                                const void *ptr)
+{
+    struct tt_pointer place;
+    int err = tuttiHostLocate(ptr, &place);
+    if (err || place.kind == TT_MEMORY_FOREIGN || !place.base) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: %s %p is no memory of a device", name, what,
+                       ptr);
+    }
+    if (place.kind == TT_MEMORY_DEVICE && place.device != task->comm->member.device) {
+        return tt_fail(ncclInvalidArgument,
+                       "nccl%s: %s %p lies on device %d, the communicator is on %d", name, what,
+                       ptr, place.device, task->comm->member.device);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_buffers(const struct tt_task *task, const char *name)
+{
+    size_t elem = tt_type_bytes(task->type), bytes, all;
+    size_t blocks = (size_t)task->comm->member.nranks;
+    if (!tt_mul_size(task->count, elem, &bytes) || !tt_mul_size(bytes, blocks, &all) ||
+        all > PTRDIFF_MAX) {
+        return tt_fail(ncclInvalidArgument,
+                       "nccl%s: count %zu of %zu bytes each on %zu ranks is beyond any memory",
+                       name, task->count, elem, blocks);
+    }
+    if (task->count == 0) return ncclSuccess;
+    size_t in_bytes, out_bytes;
+    tt_buffer_bytes(task, &in_bytes, &out_bytes);
+    if (in_bytes && !task->in) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: sendbuff is NULL, count %zu", name,
+                       task->count);
+    }
+    if (out_bytes && !task->out) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: recvbuff is NULL, count %zu", name,
+                       task->count);
+    }
+    if (!tt_plan_checks_pointers(task->comm->plan)) return ncclSuccess;
+    ncclResult_t rc = in_bytes ? check_known(task, name, "sendbuff", task->in) : ncclSuccess;
+    if (!rc && out_bytes) rc = check_known(task, name, "recvbuff", task->out);
+    return rc;
+}
+
+static void log_call(const struct tt_task *task, const char *name)
+{
+    const struct tt_comm *comm = task->comm;
+    int root = task->root < 0 ? 0 : task->root;
+    if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL)) {
+        tt_info(TT_LOG_COLL,
+                "%s: opCount %lx sendbuff %p recvbuff %p count %zu datatype %d op %d root %d "
+                "comm %p [nranks=%d] stream %p",
+                name, (unsigned long)tt_plan_op_count(comm->plan), task->in, (void *)task->out,
+                task->count, (int)task->type, (int)task->op, root, (const void *)comm,
+                comm->member.nranks, (void *)task->stream);
+    }
+    if (tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
+        tt_trace(TT_LOG_CALL, "nccl%s(%lx,%lx,%zu,%d,%d,%d,%p,%p)", name,
+                 (unsigned long)(uintptr_t)task->in, (unsigned long)(uintptr_t)task->out,
+                 task->count, (int)task->type, (int)task->op, root, (const void *)comm,
+                 (void *)task->stream);
+    }
+}
+
 ncclResult_t tt_call(struct tt_task *task, const char *name)
 {
     ncclResult_t rc = tt_comm_check(task->comm, name);
     if (rc) return tt_group_error(rc);
+    if (!tt_plan_known(task)) {
+        rc = check_scalars(task, name);
+        if (!rc) rc = check_buffers(task, name);
+        if (rc) return tt_call_failed(task->comm, rc);
+    }
+    task->logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
+    if (task->logged) log_call(task, name);
+    if (task->count == 0 && !tt_func_is_message(task->func)) return ncclSuccess;
     rc = tt_plan_add(task);
     return rc ? tt_call_failed(task->comm, rc) : ncclSuccess;
 }

@@ -56,6 +56,15 @@ static const struct field fields[] = {
      "NCCL_P2P_MAX_PEERS"},
     {"graphStreamOrdering", AT(graphStreamOrdering), NCCL_VERSION(2, 30, 5), 1, 0, 1, false,
      "NCCL_GRAPH_STREAM_ORDERING"},
+    {"launchOrderImplicit", AT(launchOrderImplicit), NCCL_VERSION(2, 31, 0), 0, 0, 1, false,
+     "NCCL_LAUNCH_ORDER_IMPLICIT"},
+    {"numRmaSig", AT(numRmaSig), NCCL_VERSION(2, 31, 0), 1, 0, INT_MAX, false, NULL},
+    {"rmaEagerInit", AT(rmaEagerInit), NCCL_VERSION(2, 31, 0), 0, 0, 1, false,
+     "NCCL_RMA_EAGER_INIT"},
+    {"hostCftMode", AT(hostCftMode), NCCL_VERSION(2, 31, 0), UNDEF, ncclHostCftEnable,
+     ncclHostCftFallback, false, NULL},
+    {"nvlsHostMode", AT(nvlsHostMode), NCCL_VERSION(2, 32, 0), ncclNvlsHostModeEnable, 0, INT_MAX,
+     false, NULL},
 };
 #undef AT
 

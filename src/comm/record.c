@@ -47,9 +47,10 @@ static uint64_t host_identity(void)
     return hash_namespace(hash_text(start, text), "/proc/self/ns/net");
 }
 
-static uint32_t own_flags(void)
+static uint32_t own_flags(const ncclConfig_t *config)
 {
     uint32_t flags = 0;
+    if (config->nvlsHostMode & ncclNvlsHostModeDisableTransport) flags |= TT_RECORD_NVLS_OFF;
     if (tt_param_bool("NCCL_P2P_DISABLE")) flags |= TT_RECORD_P2P_OFF;
     if (tt_param_bool("NCCL_SHM_DISABLE")) flags |= TT_RECORD_SHM_OFF;
     if (tt_param_bool("TUTTI_DETERMINISTIC")) flags |= TT_RECORD_DETERMINISTIC;
@@ -76,7 +77,7 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
     struct tt_local_name local = record_out->local;
     *record_out = (struct tt_comm_record){
         .version = NCCL_VERSION_CODE,
-        .flags = own_flags(),
+        .flags = own_flags(&comm->config),
         .host_id = host_identity(),
         .pid = (int32_t)getpid(),
         .device = comm->member.device,

@@ -15,6 +15,7 @@
 
 #pragma GCC visibility push(default) /* all of this is exported from libtutti-host */
 
+struct CUevent_st;
 struct CUstream_st; /* CUDA's stream handle is our stream object; 0, 1, 2 are the default streams */
 
 /* ---- devices ---- */
@@ -116,6 +117,13 @@ int tuttiHostStreamCard(struct CUstream_st *stream, struct tt_stream_card *card)
 /* Make later work of `after` wait for all present work of `before` (record + wait of a private
  * event); in capture this adds the dependency to the graph. */
 int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before);
+
+/* An event of the stream's device is reached when the stream's present work is done. 400 when they
+ * are of different devices. In capture it becomes a captured one. */
+int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *stream);
+/* 0 when the event lives, takes no time and is known to this process alone; 1 otherwise, 400 when
+ * it is none. */
+int tuttiHostEventPlain(const struct CUevent_st *event);
 
 /* Block until the stream's present work is done, running work of this process meanwhile. */
 int tuttiHostStreamSynchronize(struct CUstream_st *stream);

@@ -1,7 +1,7 @@
 /* What is chosen for a call: alone, or together with others of its group. A tuner plugin is asked
- * once for calls of one function, operator and type whose sizes are within a factor of four, as
- * NCCL bundles them; so is the model of a machine that the devices play. Flat hosts choose for each
- * call, whatever stands beside it. */
+ * once for calls of one function, operator, type and selection whose sizes are within a factor of
+ * four, as NCCL bundles them; so is the model of a machine that the devices play. Flat hosts choose
+ * for each call, whatever stands beside it. */
 #include "plan/choice.h"
 
 #include "base/error.h"
@@ -11,6 +11,7 @@
 #include "plan/plan_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { BUNDLE_FACTOR = 4 };
 
@@ -30,7 +31,9 @@ static struct tt_tune_query query_of(const struct tt_task *task)
                                   .type = task->type,
                                   .op = task->op,
                                   .bytes = tt_operation_bytes(task),
-                                  .nops = 1};
+                                  .nops = 1,
+                                  .wish = task->options ? task->options->wish
+                                                        : (struct tt_tune_wish){0}};
 }
 
 ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_node *node,
@@ -64,7 +67,10 @@ static int order_of_kinds(const struct tt_task *a, const struct tt_task *b)
 {
     if (a->func != b->func) return a->func < b->func ? -1 : 1;
     if (a->op != b->op) return a->op < b->op ? -1 : 1;
-    return (a->type > b->type) - (a->type < b->type);
+    if (a->type != b->type) return a->type < b->type ? -1 : 1;
+    const struct tt_tune_wish none = {0};
+    return memcmp(a->options ? &a->options->wish : &none, b->options ? &b->options->wish : &none,
+                  sizeof(none));
 }
 
 static int by_kind_and_bytes(const void *left, const void *right)

@@ -40,7 +40,7 @@ ok "$there/c"
 ok "$tutti" run -n 3 "$there/c"
 ok "$tutti" run -n 2 "$there/cpp"
 ok "$tutti" perf --ranks 2 -b 8 -e 8 -n 2 allreduce
-"$tutti" version --json | grep -q '"nccl": "2.30.7"' || fail "tutti version"
+"$tutti" version --json | grep -q '"nccl": "2.32.3"' || fail "tutti version"
 
 # The examples by their Makefile, with nothing but the two variables.
 cp -r "$source/examples" "$there/examples"
@@ -63,7 +63,7 @@ command -v tutti >/dev/null || fail "PATH"
 ok cc allreduce.c -o allreduce -lnccl -lcudart
 ok c++ devices.cpp -o devices -lnccl -lcudart
 ok ./allreduce
-ok pkg-config --exists 'nccl >= 2.30'
+ok pkg-config --exists 'nccl >= 2.32'
 if command -v man >/dev/null; then ok man -w tutti-run; fi
 if python3 -c 'import numpy' 2>/dev/null; then ok tutti run -n 3 python3 numpy_sum.py; else echo "not tried: numpy_sum.py (python3-numpy)"; fi
 for mpi in openmpi mpich; do

@@ -66,9 +66,6 @@ enum { TT_EVENT_BLOCKING = 1, TT_EVENT_NO_TIMING = 2, TT_EVENT_INTERPROCESS = 4 
 /* On the current device. 1 for unknown flags, or interprocess with timing. */
 int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out);
 int tuttiHostEventDestroy(struct CUevent_st *event); /* waits that were enqueued still hold */
-/* 400 when event and stream are of different devices. In capture the event becomes a captured one.
- */
-int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *stream);
 /* 0 reached or never recorded, 600, 907 captured (the capture becomes invalid). */
 int tuttiHostEventQuery(struct CUevent_st *event);
 int tuttiHostEventSynchronize(struct CUevent_st *event);

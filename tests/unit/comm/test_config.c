@@ -18,9 +18,10 @@ static const struct {
     uint32_t version;
     const char *last;
 } releases[] = {
-    {24, 21403, "blocking"},     {40, 21701, "netName"},     {48, 21801, "splitShare"},
-    {48, 22602, "trafficClass"}, {72, 22703, "nvlsCTAs"},    {80, 22803, "nvlinkCentricSched"},
-    {88, 22902, "numRmaCtx"},    {96, 23003, "maxP2pPeers"}, {96, 23007, "graphStreamOrdering"},
+    {24, 21403, "blocking"},     {40, 21701, "netName"},       {48, 21801, "splitShare"},
+    {48, 22602, "trafficClass"}, {72, 22703, "nvlsCTAs"},      {80, 22803, "nvlinkCentricSched"},
+    {88, 22902, "numRmaCtx"},    {96, 23003, "maxP2pPeers"},   {96, 23007, "graphStreamOrdering"},
+    {112, 23102, "hostCftMode"}, {120, 23203, "nvlsHostMode"},
 };
 
 static ncclConfig_t initial(size_t size, uint32_t version)
@@ -51,6 +52,10 @@ static void every_release(void **state)
         assert_int_equal(effective.graphUsageMode, 2);
         assert_int_equal(effective.numRmaCtx, 1);
         assert_int_equal(effective.graphStreamOrdering, 1);
+        assert_int_equal(effective.launchOrderImplicit, 0);
+        assert_int_equal(effective.numRmaSig, 1);
+        assert_int_equal(effective.rmaEagerInit, 0);
+        assert_int_equal(effective.nvlsHostMode, 0);
         assert_null(effective.netName);
         assert_null(effective.commName);
     }
@@ -101,59 +106,69 @@ static void bad_heads(void **state)
 
 #define FIELD(name) #name, offsetof(ncclConfig_t, name)
 
+struct value_case {
+    const char *name;
+    size_t offset;
+    int value;
+    ncclResult_t rc;
+    int effective;
+};
+static const struct value_case value_cases[] = {
+    {FIELD(blocking), 2, ncclInvalidArgument, 0},
+    {FIELD(blocking), -1, ncclInvalidArgument, 0},
+    {FIELD(blocking), 0, ncclSuccess, 0},
+    {FIELD(cgaClusterSize), -1, ncclInvalidArgument, 0},
+    {FIELD(cgaClusterSize), 8, ncclSuccess, 8},
+    {FIELD(minCTAs), 0, ncclInvalidArgument, 0},
+    {FIELD(minCTAs), 8, ncclSuccess, 8}, /* alone: compared with the default maximum */
+    {FIELD(minCTAs), 100, ncclSuccess, 64},
+    {FIELD(maxCTAs), 0, ncclInvalidArgument, 0},
+    {FIELD(maxCTAs), 4, ncclSuccess, 4},
+    {FIELD(maxCTAs), 1000, ncclSuccess, 64},
+    {FIELD(splitShare), 2, ncclInvalidArgument, 0},
+    {FIELD(trafficClass), -5, ncclSuccess, -5},
+    {FIELD(collnetEnable), 3, ncclInvalidArgument, 0},
+    {FIELD(CTAPolicy), 4, ncclInvalidArgument, 0},
+    {FIELD(CTAPolicy), 3, ncclSuccess, NCCL_CTA_POLICY_ZERO},
+    {FIELD(shrinkShare), -1, ncclInvalidArgument, 0},
+    {FIELD(nvlsCTAs), 0, ncclInvalidArgument, 0},
+    {FIELD(nvlsCTAs), 9, ncclSuccess, 9},
+    {FIELD(nChannelsPerNetPeer), 65, ncclInvalidArgument, 0},
+    {FIELD(nChannelsPerNetPeer), 64, ncclSuccess, 64},
+    {FIELD(nvlinkCentricSched), 2, ncclInvalidArgument, 0},
+    {FIELD(graphUsageMode), 3, ncclInvalidArgument, 0},
+    {FIELD(graphUsageMode), 1, ncclSuccess, 1},
+    {FIELD(numRmaCtx), -1, ncclInvalidArgument, 0},
+    {FIELD(numRmaCtx), 0, ncclSuccess, 0},
+    {FIELD(maxP2pPeers), 0, ncclInvalidArgument, 0},
+    {FIELD(maxP2pPeers), 3, ncclSuccess, 3},
+    {FIELD(graphStreamOrdering), 2, ncclInvalidArgument, 0},
+    {FIELD(launchOrderImplicit), 2, ncclInvalidArgument, 0},
+    {FIELD(launchOrderImplicit), 1, ncclSuccess, 1},
+    {FIELD(numRmaSig), -1, ncclInvalidArgument, 0},
+    {FIELD(rmaEagerInit), 1, ncclSuccess, 1},
+    {FIELD(hostCftMode), 0, ncclInvalidArgument, 0},
+    {FIELD(hostCftMode), ncclHostCftFallback, ncclSuccess, 3},
+    {FIELD(nvlsHostMode), -1, ncclInvalidArgument, 0},
+    {FIELD(nvlsHostMode), ncclNvlsHostModeDisable, ncclSuccess, INT_MAX},
+    {FIELD(graphStreamOrdering), 0, ncclSuccess, 1}, /* graphUsageMode is 2 */
+};
+
 static void values(void **state)
 {
-    static const struct {
-        const char *name;
-        size_t offset;
-        int value;
-        ncclResult_t rc;
-        int effective;
-    } cases[] = {
-        {FIELD(blocking), 2, ncclInvalidArgument, 0},
-        {FIELD(blocking), -1, ncclInvalidArgument, 0},
-        {FIELD(blocking), 0, ncclSuccess, 0},
-        {FIELD(cgaClusterSize), -1, ncclInvalidArgument, 0},
-        {FIELD(cgaClusterSize), 8, ncclSuccess, 8},
-        {FIELD(minCTAs), 0, ncclInvalidArgument, 0},
-        {FIELD(minCTAs), 8, ncclSuccess, 8}, /* alone: compared with the default maximum */
-        {FIELD(minCTAs), 100, ncclSuccess, 64},
-        {FIELD(maxCTAs), 0, ncclInvalidArgument, 0},
-        {FIELD(maxCTAs), 4, ncclSuccess, 4},
-        {FIELD(maxCTAs), 1000, ncclSuccess, 64},
-        {FIELD(splitShare), 2, ncclInvalidArgument, 0},
-        {FIELD(trafficClass), -5, ncclSuccess, -5},
-        {FIELD(collnetEnable), 3, ncclInvalidArgument, 0},
-        {FIELD(CTAPolicy), 4, ncclInvalidArgument, 0},
-        {FIELD(CTAPolicy), 3, ncclSuccess, NCCL_CTA_POLICY_ZERO},
-        {FIELD(shrinkShare), -1, ncclInvalidArgument, 0},
-        {FIELD(nvlsCTAs), 0, ncclInvalidArgument, 0},
-        {FIELD(nvlsCTAs), 9, ncclSuccess, 9},
-        {FIELD(nChannelsPerNetPeer), 65, ncclInvalidArgument, 0},
-        {FIELD(nChannelsPerNetPeer), 64, ncclSuccess, 64},
-        {FIELD(nvlinkCentricSched), 2, ncclInvalidArgument, 0},
-        {FIELD(graphUsageMode), 3, ncclInvalidArgument, 0},
-        {FIELD(graphUsageMode), 1, ncclSuccess, 1},
-        {FIELD(numRmaCtx), -1, ncclInvalidArgument, 0},
-        {FIELD(numRmaCtx), 0, ncclSuccess, 0},
-        {FIELD(maxP2pPeers), 0, ncclInvalidArgument, 0},
-        {FIELD(maxP2pPeers), 3, ncclSuccess, 3},
-        {FIELD(graphStreamOrdering), 2, ncclInvalidArgument, 0},
-        {FIELD(graphStreamOrdering), 0, ncclSuccess, 1}, /* graphUsageMode is 2 */
-    };
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(value_cases) / sizeof(value_cases[0]); i++) {
         ncclConfig_t effective, config = NCCL_CONFIG_INITIALIZER;
-        memcpy((char *)&config + cases[i].offset, &cases[i].value, sizeof(int));
-        print_message("case: %s %d\n", cases[i].name, cases[i].value);
-        assert_int_equal(tt_config_parse(&config, NULL, &effective), cases[i].rc);
-        if (cases[i].rc) {
-            assert_non_null(strstr(tt_last_error(), cases[i].name));
+        memcpy((char *)&config + value_cases[i].offset, &value_cases[i].value, sizeof(int));
+        print_message("case: %s %d\n", value_cases[i].name, value_cases[i].value);
+        assert_int_equal(tt_config_parse(&config, NULL, &effective), value_cases[i].rc);
+        if (value_cases[i].rc) {
+            assert_non_null(strstr(tt_last_error(), value_cases[i].name));
             continue;
         }
         int seen;
-        memcpy(&seen, (char *)&effective + cases[i].offset, sizeof(seen));
-        assert_int_equal(seen, cases[i].effective);
+        memcpy(&seen, (char *)&effective + value_cases[i].offset, sizeof(seen));
+        assert_int_equal(seen, value_cases[i].effective);
     }
     ncclConfig_t effective, config = NCCL_CONFIG_INITIALIZER;
     config.minCTAs = 5;

@@ -167,6 +167,18 @@ int tuttiHostStreamCard(struct CUstream_st *stream, struct tt_stream_card *card)
     return 0;
 }
 
+int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *stream)
+{
+    (void)event, (void)stream;
+    return 0;
+}
+
+int tuttiHostEventPlain(const struct CUevent_st *event)
+{
+    (void)event;
+    return 0;
+}
+
 int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before)
 {
     if (fake.njoins < FAKE_JOINS) {

@@ -72,6 +72,15 @@ int tuttiHostEventCreate(unsigned flags, struct CUevent_st **event_out)
     return HOST_OK;
 }
 
+int tuttiHostEventPlain(const struct CUevent_st *event)
+{
+    if (!is_event(event)) return host_bad_handle();
+    return event->flags == TT_EVENT_NO_TIMING ||
+                   event->flags == (TT_EVENT_NO_TIMING | TT_EVENT_BLOCKING)
+               ? HOST_OK
+               : HOST_INVALID_VALUE;
+}
+
 /* Latch held. */
 static void forget_captured(struct CUevent_st *event)
 {
