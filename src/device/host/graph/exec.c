@@ -37,7 +37,9 @@ static void free_body(struct host_exec *exec)
         clear_op(&exec->ops[i]);
     }
     host_kept_free(exec->kept);
+    if (exec->launches && atomic_fetch_sub(&exec->launches->refs, 1) == 1) free(exec->launches);
     free(exec->ops);
+    free(exec->runs);
     free(exec);
 }
 
@@ -51,16 +53,49 @@ void host_exec_drop(struct host_exec *exec)
     if (exec && atomic_fetch_sub(&exec->refs, 1) == 1) free_body(exec);
 }
 
-struct host_exec *host_exec_body(size_t nops)
+struct host_exec *host_exec_body(size_t nops, struct host_launches *launches)
 {
     struct host_exec *exec = calloc(1, sizeof(*exec));
     if (!exec) return NULL;
     atomic_store(&exec->refs, 1);
     exec->nops = nops;
     exec->ops = calloc(nops + 1, sizeof(*exec->ops));
-    if (exec->ops) return exec;
-    free(exec);
+    exec->runs = calloc(nops + 1, sizeof(*exec->runs));
+    exec->launches = launches;
+    if (launches) atomic_fetch_add(&launches->refs, 1);
+    if (exec->ops && exec->runs) return exec;
+    free_body(exec);
     return NULL;
+}
+
+/* False when out of memory; what *to has then can be dropped. */
+static bool copy_op(struct exec_op *to, const struct exec_op *from)
+{
+    *to = *from;
+    to->deps = malloc((from->ndeps + 1) * sizeof(*to->deps));
+    if (to->share) atomic_fetch_add(&to->share->refs, 1);
+    if (to->op.kind == HOST_OP_GRAPH) {
+        to->op.launch.exec = host_exec_copy(from->op.launch.exec, NULL);
+        if (!to->op.launch.exec) to->op.kind = HOST_OP_EMPTY;
+    }
+    if (to->deps) memcpy(to->deps, from->deps, from->ndeps * sizeof(*to->deps));
+    return to->deps && to->op.kind == from->op.kind;
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): a graph in a graph is copied as the outer one is */
+struct host_exec *host_exec_copy(const struct host_exec *from, struct host_launches *launches)
+{
+    struct host_exec *exec = host_exec_body(from->nops, launches);
+    if (!exec) return NULL;
+    for (size_t i = 0; i < from->nops; i++) {
+        if (copy_op(&exec->ops[i], &from->ops[i])) continue;
+        host_exec_drop(exec);
+        return NULL;
+    }
+    exec->has_calls = from->has_calls;
+    exec->has_memory = from->has_memory;
+    exec->kept = host_kept_copy(from->kept);
+    return exec;
 }
 
 static bool deps_placed(const struct CUgraphNode_st *node, const size_t *position)
@@ -104,19 +139,21 @@ static int fill_op(struct host_exec *exec, const struct CUgraphNode_st *node,
     op->node = node->id;
     op->share = node->share;
     if (op->share) atomic_fetch_add(&op->share->refs, 1);
-    if (node->child) op->op.kind = HOST_OP_EMPTY; /* until its body is there */
-    if (op->op.kind == HOST_OP_GRAPH) host_exec_hold(op->op.launch.exec);
+    if (op->op.kind == HOST_OP_GRAPH || node->child)
+        op->op.kind = HOST_OP_EMPTY; /* until its body is there */
     op->deps = malloc((node->ndeps + 1) * sizeof(*op->deps));
     if (!op->deps) return HOST_OUT_OF_MEMORY;
     for (size_t d = 0; d < node->ndeps; d++) {
         op->deps[op->ndeps++] = position[node->deps[d]->index];
     }
-    if (node->child) {
-        int rc = host_exec_make(node->child, &op->op.launch.exec);
+    if (node->child || node->op.kind == HOST_OP_GRAPH) {
+        op->op.launch.number = 0;
+        op->op.launch.exec = node->child ? NULL : host_exec_copy(node->op.launch.exec, NULL);
+        if (!node->child && !op->op.launch.exec) return HOST_OUT_OF_MEMORY;
+        int rc = node->child ? host_exec_make(node->child, &op->op.launch.exec) : HOST_OK;
         if (rc) return rc;
         op->op.kind = HOST_OP_GRAPH;
     }
-    if (op->op.kind == HOST_OP_GRAPH) op->op.launch.token = op;
     exec->has_calls = exec->has_calls || host_op_has_calls(&op->op);
     exec->has_memory =
         exec->has_memory || node->kind == TT_NODE_ALLOC || node->kind == TT_NODE_FREE;
@@ -126,7 +163,7 @@ static int fill_op(struct host_exec *exec, const struct CUgraphNode_st *node,
 int host_exec_make(const struct CUgraph_st *graph, struct host_exec **exec_out)
 {
     int rc = HOST_OK;
-    struct host_exec *exec = host_exec_body(graph->nnodes);
+    struct host_exec *exec = host_exec_body(graph->nnodes, NULL);
     size_t *position = calloc(graph->nnodes + 1, sizeof(*position));
     if (!exec || !position) {
         rc = HOST_OUT_OF_MEMORY;
@@ -153,8 +190,11 @@ int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
     if (!host_graph_holds(graph) || graph->capturing) return HOST_INVALID_VALUE;
     int rc = host_exec_make(graph, &body);
     if (rc) return rc;
+    body->launches = calloc(1, sizeof(*body->launches));
+    if (body->launches) atomic_store(&body->launches->refs, 1);
     struct CUgraphExec_st *exec = host_slab_take(&tt_host.graphs.execs, EXEC_PLACE, MAX_EXECS);
-    if (!exec) {
+    if (!exec || !body->launches) {
+        if (exec) host_slab_give(&tt_host.graphs.execs, exec);
         host_exec_drop(body);
         return HOST_OUT_OF_MEMORY;
     }
@@ -171,21 +211,17 @@ int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
 static bool deps_done(const struct host_exec *exec, const struct exec_op *op)
 {
     for (size_t d = 0; d < op->ndeps; d++) {
-        if (!exec->ops[op->deps[d]].done) return false;
+        if (!exec->runs[op->deps[d]].done) return false;
     }
     return true;
 }
 
-static bool start_launch(struct host_exec *exec, void *token)
+/* Nothing is done yet of the launch whose turn it is. */
+static void begin(struct host_exec *exec)
 {
-    void *idle = NULL;
-    if (atomic_load(&exec->running) == token) return true;
-    if (!atomic_compare_exchange_strong(&exec->running, &idle, token)) return false;
-    for (size_t i = 0; i < exec->nops; i++) {
-        exec->ops[i].done = false;
-    }
+    memset(exec->runs, 0, exec->nops * sizeof(*exec->runs));
     exec->ndone = 0;
-    return true;
+    exec->begun = true;
 }
 
 /* Execs of one graph share its items: the launch that began an item ends it. */
@@ -201,10 +237,12 @@ static enum tt_step step_item(struct host_exec *exec, struct exec_op *op)
     return step;
 }
 
-static enum tt_step step_op(struct host_exec *exec, struct exec_op *op, bool calls)
+static enum tt_step step_op(struct host_exec *exec, size_t i, bool calls)
 {
+    struct exec_op *op = &exec->ops[i];
     if (op->disabled) return TT_STEP_DONE;
     if (op->share && op->op.kind == HOST_OP_ITEM) return step_item(exec, op);
+    if (op->op.kind == HOST_OP_COPY) return host_copy_step(&op->op.copy, &exec->runs[i].moved);
     return host_op_step(&op->op, calls);
 }
 
@@ -220,23 +258,30 @@ static void issue(const struct host_exec *exec)
     }
 }
 
-/* Launches of one exec follow each other: a stream in front holds `running`, so others' launches
- * wait. */
-enum tt_step host_exec_step(struct host_exec *exec, void *token, bool calls)
+/* The launch with this number waits for the one before it, and for its own call to issue it. */
+static bool has_turn(const struct host_exec *exec, uint64_t number)
+{
+    const struct host_launches *launches = exec->launches;
+    return atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number &&
+           atomic_load_explicit(&launches->issued, memory_order_acquire) >= number;
+}
+
+enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls)
 {
     bool progress = false;
-    if (!start_launch(exec, token)) return TT_STEP_WAIT;
+    if (number && !has_turn(exec, number)) return TT_STEP_WAIT;
+    if (!exec->begun) begin(exec);
     for (size_t i = 0; i < exec->nops; i++) {
-        struct exec_op *op = &exec->ops[i];
-        if (op->done || !deps_done(exec, op)) continue;
-        enum tt_step step = step_op(exec, op, calls);
+        if (exec->runs[i].done || !deps_done(exec, &exec->ops[i])) continue;
+        enum tt_step step = step_op(exec, i, calls);
         if (step != TT_STEP_WAIT) progress = true;
         if (step != TT_STEP_DONE) continue;
-        op->done = true;
+        exec->runs[i].done = true;
         exec->ndone++;
     }
     if (exec->ndone < exec->nops) return progress ? TT_STEP_PROGRESS : TT_STEP_WAIT;
-    atomic_store(&exec->running, NULL);
+    exec->begun = false;
+    if (number) atomic_store_explicit(&exec->launches->ended, number, memory_order_release);
     return TT_STEP_DONE;
 }
 
@@ -244,23 +289,13 @@ static int launch_inline(struct host_exec *exec, struct CUstream_st *stream,
                          const struct host_op *op)
 {
     enum tt_step step = TT_STEP_PROGRESS;
-    issue(exec);
     for (int polls = 0; step != TT_STEP_DONE && polls < 100; polls++) {
-        step = host_exec_step(exec, stream, false);
+        step = host_exec_step(exec, op->launch.number, false);
     }
     if (step != TT_STEP_DONE) return host_stream_park(stream, op);
     host_stream_release(stream);
     host_exec_drop(exec);
     return HOST_OK;
-}
-
-static struct host_exec *hold_body(struct CUgraphExec_st *exec)
-{
-    pthread_mutex_lock(&exec->lock);
-    struct host_exec *body = exec->body;
-    host_exec_hold(body);
-    pthread_mutex_unlock(&exec->lock);
-    return body;
 }
 
 /* Memory of the last launch must have been freed, or may be freed now. */
@@ -290,31 +325,39 @@ static bool is_mapped(const struct host_exec *body)
     return good;
 }
 
+/* The numbers of launches, their places in streams and what their items are told have one order:
+ * the executable's lock is held. */
+static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+    struct host_exec *body = exec->body;
+    struct host_launches *launches = body->launches;
+    uint64_t number = atomic_load_explicit(&launches->issued, memory_order_relaxed) + 1;
+    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {body, number}};
+    if (tuttiHostAnyReserved() && !is_mapped(body)) return HOST_INVALID_VALUE;
+    if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
+    bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
+    bool here = !body->has_calls && first && host_stream_claim_idle(stream);
+    host_exec_hold(body);
+    int rc = here ? HOST_OK : host_stream_append(stream, &op);
+    if (rc) {
+        host_exec_drop(body);
+        return rc;
+    }
+    issue(body); /* a launch does not begin before */
+    atomic_store_explicit(&launches->issued, number, memory_order_release);
+    return here ? launch_inline(body, stream, &op) : HOST_OK;
+}
+
 int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle)
 {
     struct CUstream_st *stream = host_stream_find(handle);
     if (!host_exec_holds(exec)) return HOST_INVALID_VALUE;
     if (!stream) return HOST_BAD_HANDLE;
-    struct host_exec *body = hold_body(exec);
-    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {body, stream}};
-    int rc;
-    if (atomic_load_explicit(&stream->capture, memory_order_relaxed)) {
-        rc = host_capture_add(stream, &op); /* the node has a reference of its own */
-        host_exec_drop(body);
-        return rc;
-    }
-    bool lost = tuttiHostAnyReserved() && !is_mapped(body);
-    if (lost || !claim_memory(body, exec->flags & AUTO_FREE)) {
-        host_exec_drop(body);
-        return HOST_INVALID_VALUE;
-    }
-    if (!body->has_calls && !atomic_load(&body->running) && host_stream_claim_idle(stream))
-        return launch_inline(body, stream, &op);
-    host_exec_hold(body); /* the launch may be over before its items are told */
-    rc = host_stream_append(stream, &op);
-    if (!rc) issue(body);
-    if (rc) host_exec_drop(body);
-    host_exec_drop(body);
+    pthread_mutex_lock(&exec->lock);
+    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec->body, 0}};
+    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+    int rc = capturing ? host_capture_add(stream, &op) : launch(exec, stream);
+    pthread_mutex_unlock(&exec->lock);
     return rc;
 }
 

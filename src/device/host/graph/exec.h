@@ -12,16 +12,33 @@ struct exec_op {
     size_t *deps;                  /* owned: indices of earlier operations */
     size_t ndeps;
     uint64_t node; /* id of the node it was made from */
-    bool done, disabled;
+    bool disabled;
 };
 
-struct host_exec {
-    _Atomic int refs;      /* the handle, and queued launches */
-    void *_Atomic running; /* token of the launch that is under way; one at a time */
-    struct exec_op *ops;   /* owned */
-    size_t nops, ndone;
+struct exec_run { /* what the launch under way has done of an operation */
+    bool done;
+    size_t moved; /* bytes of a copy */
+};
+
+/* The launches of an executable graph run one after another in the order of the calls, on whatever
+ * streams, also when its body is exchanged between them. */
+struct host_launches {
+    _Atomic int refs;
+    _Atomic uint64_t issued; /* number of the last one whose call has told its items */
+    _Atomic uint64_t ended;
+};
+
+struct host_exec {       /* a body; who holds more than one reference must not change it */
+    _Atomic int refs;    /* the handle, and queued launches */
+    struct exec_op *ops; /* owned */
+    size_t nops;
     bool has_calls, has_memory;
-    struct host_kept *kept; /* owned */
+    struct host_kept *kept;         /* owned */
+    struct host_launches *launches; /* counted; NULL in a body that is part of another one */
+    /* ---- of the launch under way alone ---- */
+    struct exec_run *runs; /* owned; one per operation */
+    size_t ndone;
+    bool begun;
 };
 
 struct CUgraphExec_st {
@@ -33,5 +50,7 @@ struct CUgraphExec_st {
 
 bool host_exec_holds(const struct CUgraphExec_st *exec);
 bool host_op_has_calls(const struct host_op *op);
-/* A body of nops empty operations, or NULL. */
-struct host_exec *host_exec_body(size_t nops);
+/* A body of nops empty operations that shares what orders launches (or NULL), or NULL. */
+struct host_exec *host_exec_body(size_t nops, struct host_launches *launches);
+/* A body of its own, also of graphs in it, with nothing done. NULL when out of memory. */
+struct host_exec *host_exec_copy(const struct host_exec *from, struct host_launches *launches);

@@ -3,39 +3,13 @@
 #include "device/host/host.h"
 #include "exec.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 enum { HOST_UPDATE_FAILED = 910 };
-
-static struct host_exec *copy_body(const struct host_exec *from)
-{
-    struct host_exec *exec = host_exec_body(from->nops);
-    for (size_t i = 0; exec && i < from->nops; i++) {
-        struct exec_op *op = &exec->ops[i];
-        *op = from->ops[i];
-        op->deps = malloc((op->ndeps + 1) * sizeof(*op->deps));
-        if (op->share) atomic_fetch_add(&op->share->refs, 1);
-        if (op->op.kind == HOST_OP_GRAPH) host_exec_hold(op->op.launch.exec);
-        if (op->op.kind == HOST_OP_GRAPH) op->op.launch.token = op;
-        if (!op->deps) {
-            host_exec_drop(exec);
-            return NULL;
-        }
-        memcpy(op->deps, from->ops[i].deps, op->ndeps * sizeof(*op->deps));
-    }
-    if (!exec) return NULL;
-    exec->has_calls = from->has_calls;
-    exec->has_memory = from->has_memory;
-    exec->kept = host_kept_copy(from->kept);
-    return exec;
-}
 
 /* A body that no launch holds. Lock held. */
 static bool own_body(struct CUgraphExec_st *exec)
 {
     if (atomic_load(&exec->body->refs) == 1) return true;
-    struct host_exec *copy = copy_body(exec->body);
+    struct host_exec *copy = host_exec_copy(exec->body, exec->body->launches);
     if (!copy) return false;
     host_exec_drop(exec->body);
     exec->body = copy;
@@ -239,6 +213,8 @@ int tuttiHostExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph,
     int rc = host_exec_make(graph, &fresh);
     if (rc) return rc;
     pthread_mutex_lock(&exec->lock);
+    fresh->launches = exec->body->launches;
+    atomic_fetch_add(&fresh->launches->refs, 1);
     *reason = compare_bodies(exec->body, fresh, &first);
     if (*reason == TT_UPDATE_OK) {
         struct host_exec *old = exec->body;

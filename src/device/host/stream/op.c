@@ -23,26 +23,25 @@ static void copy_rows(const struct tt_copy *copy, size_t slice)
     }
 }
 
-static enum tt_step run_copy(struct host_op *op)
+enum tt_step host_copy_step(const struct tt_copy *copy, size_t *moved)
 {
-    const struct tt_copy *copy = &op->copy;
     if (copy->height > 1 || copy->depth > 1) {
         for (size_t slice = 0; slice < copy->depth || slice == 0; slice++) {
             copy_rows(copy, slice);
         }
         return TT_STEP_DONE;
     }
-    size_t bytes = tt_min_size(copy->width - op->moved, slice_bytes);
+    size_t bytes = tt_min_size(copy->width - *moved, slice_bytes);
     /* overlapping ranges must not be cut: memmove looks at the whole */
     size_t apart = (size_t)llabs((char *)copy->dst - (const char *)copy->src);
     if (apart < copy->width) bytes = copy->width;
     if (copy->dst != copy->src) {
-        host_bytes_copy((char *)copy->dst + op->moved, (const char *)copy->src + op->moved, bytes,
+        host_bytes_copy((char *)copy->dst + *moved, (const char *)copy->src + *moved, bytes,
                         copy->width);
     }
-    op->moved += bytes;
-    if (op->moved < copy->width) return TT_STEP_PROGRESS;
-    op->moved = 0; /* in a graph it runs again */
+    *moved += bytes;
+    if (*moved < copy->width) return TT_STEP_PROGRESS;
+    *moved = 0;
     return TT_STEP_DONE;
 }
 
@@ -88,7 +87,7 @@ enum tt_step host_op_step(struct host_op *op, bool calls)
 {
     switch (op->kind) {
     case HOST_OP_ITEM: return op->item->step(op->item, TT_ITEM_STEP);
-    case HOST_OP_COPY: return run_copy(op);
+    case HOST_OP_COPY: return host_copy_step(&op->copy, &op->moved);
     case HOST_OP_SET: run_set(op); break;
     case HOST_OP_CALL: return run_call(op, calls);
     case HOST_OP_WAIT: return host_place_reached(&op->place) ? TT_STEP_DONE : TT_STEP_WAIT;
@@ -96,7 +95,7 @@ enum tt_step host_op_step(struct host_op *op, bool calls)
     case HOST_OP_CELL:
         return host_cell_reached(op->cell.cell, op->cell.number) ? TT_STEP_DONE : TT_STEP_WAIT;
     case HOST_OP_RECORD: host_event_reached(op->record.event, op->record.number); break;
-    case HOST_OP_GRAPH: return host_exec_step(op->launch.exec, op->launch.token, calls);
+    case HOST_OP_GRAPH: return host_exec_step(op->launch.exec, op->launch.number, calls);
     case HOST_OP_EMPTY: break;
     }
     return TT_STEP_DONE;

@@ -61,10 +61,12 @@ struct host_op {
         } cell;
         struct {
             struct host_exec *exec; /* counted */
-            void *token;            /* names the launch: its stream, or its place in a parent */
+            uint64_t number;        /* of the launch; 0: it is part of another one */
         } launch;
     };
 };
 
 enum tt_step host_op_step(struct host_op *op, bool calls); /* calls: host functions may run */
-void host_op_drop(struct host_op *op);                     /* give back what it refers to */
+/* One slice of a copy; *moved: bytes of a plain one that are done, 0 again when all are. */
+enum tt_step host_copy_step(const struct tt_copy *copy, size_t *moved);
+void host_op_drop(struct host_op *op); /* give back what it refers to */

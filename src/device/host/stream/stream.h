@@ -229,6 +229,6 @@ void host_capture_place_spoil(const struct host_capture_place *place); /* its ca
 int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place);
 
 /* ---- exec.c ---- */
-enum tt_step host_exec_step(struct host_exec *exec, void *token, bool calls);
+enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls);
 void host_exec_hold(struct host_exec *exec);
 void host_exec_drop(struct host_exec *exec);
