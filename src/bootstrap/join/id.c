@@ -9,11 +9,11 @@
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/join/root.h"
+#include "bootstrap/wire/address.h"
 #include "bootstrap/wire/wire.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,74 +36,23 @@ static void id_sum(const unsigned char *bytes, unsigned char sum_out[ID_SUM_BYTE
     crypto_generichash(sum_out, ID_SUM_BYTES, bytes, ID_SUM_AT, NULL, 0);
 }
 
-static void addr_fields(const union tt_addr *addr, unsigned char *family, uint16_t *port,
-                        unsigned char ip[16], uint32_t *scope)
-{
-    bool v6 = addr->sa.sa_family == AF_INET6;
-    memset(ip, 0, 16);
-    *family = v6 ? 6 : 4;
-    *port = ntohs(v6 ? addr->v6.sin6_port : addr->v4.sin_port);
-    *scope = v6 ? addr->v6.sin6_scope_id : 0;
-    memcpy(ip, v6 ? (const void *)&addr->v6.sin6_addr : (const void *)&addr->v4.sin_addr,
-           v6 ? 16 : 4);
-}
-
-static void addr_from_fields(union tt_addr *addr, unsigned char family, uint16_t port,
-                             const unsigned char ip[16], uint32_t scope)
-{
-    memset(addr, 0, sizeof(*addr));
-    if (family == 6) {
-        addr->v6.sin6_family = AF_INET6;
-        addr->v6.sin6_port = htons(port);
-        addr->v6.sin6_scope_id = scope;
-        memcpy(&addr->v6.sin6_addr, ip, 16);
-    } else {
-        addr->v4.sin_family = AF_INET;
-        addr->v4.sin_port = htons(port);
-        memcpy(&addr->v4.sin_addr, ip, 4);
-    }
-}
-
-void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr)
-{
-    unsigned char family, ip[16];
-    uint16_t port;
-    uint32_t scope;
-    addr_fields(addr, &family, &port, ip, &scope);
-    tt_wire_put32(wire, family | (uint32_t)port << 16);
-    tt_wire_put(wire, ip, sizeof(ip));
-    tt_wire_put32(wire, scope);
-}
-
-void tt_addr_get(struct tt_wire *wire, union tt_addr *addr)
-{
-    unsigned char ip[16];
-    uint32_t word = tt_wire_get32(wire);
-    tt_wire_get(wire, ip, sizeof(ip));
-    uint32_t scope = tt_wire_get32(wire);
-    addr_from_fields(addr, (unsigned char)(word & 0xff), (uint16_t)(word >> 16), ip, scope);
-}
-
 void tt_id_pack(ncclUniqueId *id, const struct tt_id_parts *parts, uint32_t existing)
 {
     unsigned char *bytes = (unsigned char *)id->internal;
-    unsigned char family, ip[16];
-    uint16_t port;
-    uint32_t scope;
+    unsigned char addr[TT_ADDR_WIRE_BYTES];
+    struct tt_wire wire;
     memset(id, 0, sizeof(*id));
-    addr_fields(&parts->addr, &family, &port, ip, &scope);
+    tt_wire_init(&wire, addr, sizeof(addr));
+    tt_addr_put(&wire, &parts->addr);
     memcpy(bytes, id_magic, sizeof(id_magic));
     bytes[8] = parts->fixed_address ? ID_FLAG_FIXED : 0;
     bytes[9] = 1;
     existing = htole32(existing);
     memcpy(bytes + ID_EXISTING_AT, &existing, sizeof(existing));
     memcpy(bytes + ID_SECRET_AT, parts->secret, TT_SECRET_BYTES);
-    bytes[ID_ADDR_AT] = family;
-    bytes[ID_ADDR_AT + 1] = (unsigned char)(port & 0xff);
-    bytes[ID_ADDR_AT + 2] = (unsigned char)(port >> 8);
-    memcpy(bytes + ID_ADDR_AT + 3, ip, sizeof(ip));
-    scope = htole32(scope);
-    memcpy(bytes + ID_SCOPE_AT, &scope, sizeof(scope));
+    bytes[ID_ADDR_AT] = addr[0]; /* family, zero, port, address, scope: packed tighter here */
+    memcpy(bytes + ID_ADDR_AT + 1, addr + 2, 2 + 16);
+    memcpy(bytes + ID_SCOPE_AT, addr + 20, 4);
     for (int i = 0; i < 3; i++) /* Linux's numbers have 22 bits */
         bytes[ID_PID_AT + i] = (unsigned char)((uint32_t)parts->pid >> 8 * i);
     id_sum(bytes, bytes + ID_SUM_AT);
@@ -156,11 +105,12 @@ ncclResult_t tt_id_read(const ncclUniqueId *id, struct tt_id_parts *parts_out)
     ncclResult_t rc = tt_id_check(id);
     if (rc) return rc;
     const unsigned char *bytes = (const unsigned char *)id->internal;
-    uint32_t scope;
-    memcpy(&scope, bytes + ID_SCOPE_AT, sizeof(scope));
-    uint16_t port = (uint16_t)(bytes[ID_ADDR_AT + 1] | bytes[ID_ADDR_AT + 2] << 8);
-    addr_from_fields(&parts_out->addr, bytes[ID_ADDR_AT], port, bytes + ID_ADDR_AT + 3,
-                     le32toh(scope));
+    unsigned char addr[TT_ADDR_WIRE_BYTES] = {bytes[ID_ADDR_AT]};
+    struct tt_wire wire;
+    memcpy(addr + 2, bytes + ID_ADDR_AT + 1, 2 + 16);
+    memcpy(addr + 20, bytes + ID_SCOPE_AT, 4);
+    tt_wire_read(&wire, addr, sizeof(addr));
+    tt_addr_get(&wire, &parts_out->addr);
     memcpy(parts_out->secret, bytes + ID_SECRET_AT, TT_SECRET_BYTES);
     parts_out->fixed_address = (bytes[8] & ID_FLAG_FIXED) != 0;
     parts_out->pid = bytes[ID_PID_AT] | bytes[ID_PID_AT + 1] << 8 | bytes[ID_PID_AT + 2] << 16;
@@ -237,15 +187,12 @@ static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
     ncclResult_t rc = tt_addr_parse(text, &parts.addr);
     if (rc) return tt_fail(ncclInvalidArgument, "NCCL_COMM_ID %s: not an address", text);
     const char *path = tt_param_str("TUTTI_SECRET_FILE");
-    unsigned char family, ip[16], wire_bytes[TT_ADDR_WIRE_BYTES];
-    uint16_t port;
-    uint32_t scope;
-    addr_fields(&parts.addr, &family, &port, ip, &scope);
+    union tt_addr addr = parts.addr;
+    unsigned char wire_bytes[TT_ADDR_WIRE_BYTES];
     struct tt_wire wire;
+    if (addr.sa.sa_family == AF_INET6) addr.v6.sin6_scope_id = 0; /* each host has its own */
     tt_wire_init(&wire, wire_bytes, sizeof(wire_bytes));
-    tt_wire_put32(&wire, family | (uint32_t)port << 16);
-    tt_wire_put(&wire, ip, sizeof(ip));
-    tt_wire_put32(&wire, 0);
+    tt_addr_put(&wire, &addr);
     crypto_generichash_state state;
     crypto_generichash_init(&state, (const unsigned char *)"tutti fixed address", 19,
                             sizeof(parts.secret));
@@ -261,34 +208,6 @@ static ncclResult_t id_from_address(const char *text, ncclUniqueId *id_out)
     tt_id_pack(id_out, &parts, 0);
     sodium_memzero(&parts, sizeof(parts));
     return ncclSuccess;
-}
-
-static struct {
-    pthread_mutex_t lock;
-    union tt_addr addr; /* chosen once */
-} chosen_netif = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
-{
-    ncclResult_t rc = ncclSuccess;
-    pthread_mutex_lock(&chosen_netif.lock);
-    if (chosen_netif.addr.sa.sa_family == AF_UNSPEC) {
-        struct tt_netif netif;
-        int count = 0;
-        char text[128];
-        rc = tt_netif_list(&netif, 1, &count);
-        if (!rc && count < 1) {
-            rc = tt_fail(ncclInvalidUsage, "bootstrap: no usable network interface");
-        }
-        if (!rc) {
-            chosen_netif.addr = netif.addr;
-            tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netif.name,
-                    tt_addr_text(&netif.addr, text, sizeof(text)));
-        }
-    }
-    *addr_out = chosen_netif.addr;
-    pthread_mutex_unlock(&chosen_netif.lock);
-    return rc;
 }
 
 ncclResult_t tt_id_create(ncclUniqueId *id_out)

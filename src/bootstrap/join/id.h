@@ -23,12 +23,3 @@ void tt_id_pack(ncclUniqueId *id, const struct tt_id_parts *parts, uint32_t exis
 /* Secret of a communicator before the root's nonce: all secrets in order. */
 ncclResult_t tt_id_combine(const ncclUniqueId *ids, int nids,
                            unsigned char secret_out[TT_SECRET_BYTES]);
-
-/* One address in 24 bytes, as in ids and messages. */
-#define TT_ADDR_WIRE_BYTES 24
-struct tt_wire;
-void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr);
-void tt_addr_get(struct tt_wire *wire, union tt_addr *addr);
-
-/* Address of the bootstrap interface, port 0; chosen once per process. */
-ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out);

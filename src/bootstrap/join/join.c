@@ -7,6 +7,12 @@
 #include "base/log.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "bootstrap/tree/dispatch.h"
+#include "bootstrap/tree/failure.h"
+#include "bootstrap/tree/wait.h"
+#include "bootstrap/wire/listener.h"
+#include "bootstrap/wire/loop.h"
+#include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
 #include <errno.h>
@@ -22,30 +28,6 @@
 #define REFUSALS 4 /* then nobody will listen there any more */
 
 /* ---- the place in the tree ---- */
-
-/* A refused connection is tried again; that this process can make none is an error. */
-static ncclResult_t dial_up(struct tt_bootstrap *b, const union tt_addr *parent, uint64_t deadline)
-{
-    struct tt_key key;
-    tt_key_derive(b->secret, TT_KEY_TREE, &key);
-    struct tt_conn_dial dial = {
-        .addr = parent,
-        .key = &key,
-        .hello = {.kind = TT_KEY_TREE,
-                  .own_rank = b->rank,
-                  .wanted_rank = b->parent,
-                  .nranks = (uint32_t)b->nranks,
-                  .sealed = b->sealed},
-        .ops = tt_tree_up_ops(),
-        .owner = b,
-        .limit_bytes = tt_tree_limit(b),
-        .deadline_nsec = tt_sooner(tt_now_nsec() + ANSWER_NSEC, deadline),
-    };
-    ncclResult_t rc = tt_conn_dial(&dial, &b->up);
-    b->dialing = rc == ncclSuccess;
-    sodium_memzero(&key, sizeof(key));
-    return rc == ncclInProgress ? ncclSuccess : rc;
-}
 
 /* Wait a little longer each time, keeping an eye on aborts. */
 static ncclResult_t pause_retry(struct tt_bootstrap *b, uint64_t *pause_nsec, uint64_t deadline)
@@ -69,7 +51,7 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
     if (b->rank == 0) return ncclSuccess;
     while (!rc) {
         b->dial_error = ECONNREFUSED; /* unless it ends otherwise */
-        rc = dial_up(b, &b->place.parent, deadline);
+        rc = tt_tree_dial_parent(b, tt_sooner(tt_now_nsec() + ANSWER_NSEC, deadline));
         while (!rc && b->dialing)
             rc = tt_tree_wait(b, deadline);
         if (!rc && b->up) return ncclSuccess;
@@ -79,54 +61,54 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
     }
     if (atomic_load(&b->error) || (rc != ncclTimeout && refusals < REFUSALS)) return rc;
     return tt_fail(rc, "rank %d: no answer from rank %d on host %s (pid %d) at %s%s", b->rank,
-                   b->parent, b->place.parent_host, (int)b->place.parent_pid,
-                   tt_addr_text(&b->place.parent, addr, sizeof(addr)),
+                   b->parent, b->parent_contact.host, (int)b->parent_contact.pid,
+                   tt_addr_text(&b->parent_contact.addr, addr, sizeof(addr)),
                    refusals >= REFUSALS ? ": its process is gone" : "");
 }
 
-static void own_card(struct tt_card *card, const union tt_addr *addr)
+static void own_contact(struct tt_contact *contact, const union tt_addr *addr)
 {
-    memset(card, 0, sizeof(*card));
-    card->addr = *addr;
-    card->pid = (int32_t)getpid();
-    gethostname(card->host, sizeof(card->host) - 1);
+    memset(contact, 0, sizeof(*contact));
+    contact->addr = *addr;
+    contact->pid = (int32_t)getpid();
+    gethostname(contact->host, sizeof(contact->host) - 1);
 }
 
-/* First exchange of a new tree: cards and records. Lock not held. */
+/* First exchange of a new tree: contacts and records. Lock not held. */
 static ncclResult_t exchange_records(struct tt_bootstrap *b, const union tt_addr *addr,
                                      const void *record)
 {
-    enum { SHARE = TT_CARD_BYTES + TT_RECORD_BYTES };
-    struct tt_card card;
+    enum { SHARE = TT_CONTACT_BYTES + TT_RECORD_BYTES };
+    struct tt_contact contact;
     unsigned char mine[SHARE];
     size_t n = (size_t)b->nranks;
-    own_card(&card, addr);
-    tt_card_pack(&card, mine);
-    memcpy(mine + TT_CARD_BYTES, record, TT_RECORD_BYTES);
+    own_contact(&contact, addr);
+    tt_contact_pack(&contact, mine);
+    memcpy(mine + TT_CONTACT_BYTES, record, TT_RECORD_BYTES);
     unsigned char *all = calloc(n, SHARE);
-    struct tt_card *cards = calloc(n, sizeof(*cards));
+    struct tt_contact *contacts = calloc(n, sizeof(*contacts));
     unsigned char *records = calloc(n, TT_RECORD_BYTES);
-    if (!all || !cards || !records) {
+    if (!all || !contacts || !records) {
         free(all);
-        free(cards);
+        free(contacts);
         free(records);
         return tt_fail(ncclSystemError, "bootstrap: out of memory for %zu ranks", n);
     }
     ncclResult_t rc = tt_bootstrap_allgather(b, mine, sizeof(mine), all);
     for (size_t r = 0; !rc && r < n; r++) {
-        tt_card_unpack(&cards[r], all + r * SHARE);
-        memcpy(records + r * TT_RECORD_BYTES, all + r * SHARE + TT_CARD_BYTES, TT_RECORD_BYTES);
+        tt_contact_unpack(&contacts[r], all + r * SHARE);
+        memcpy(records + r * TT_RECORD_BYTES, all + r * SHARE + TT_CONTACT_BYTES, TT_RECORD_BYTES);
     }
     if (!rc) {
         tt_service_lock();
-        b->cards = cards;
+        b->contacts = contacts;
         b->records = records;
         tt_service_unlock();
-        cards = NULL;
+        contacts = NULL;
         records = NULL;
     }
     free(all);
-    free(cards);
+    free(contacts);
     free(records);
     return rc;
 }
@@ -167,28 +149,21 @@ static ncclResult_t join_prepare(struct join *join)
 static void join_secret(struct join *join)
 {
     struct tt_bootstrap *b = join->b;
-    crypto_generichash(b->secret, TT_SECRET_BYTES, b->place.nonce, sizeof(b->place.nonce),
-                       join->combined, sizeof(join->combined));
-    sodium_memzero(b->place.nonce, sizeof(b->place.nonce));
+    crypto_generichash(b->secret, TT_SECRET_BYTES, join->nonce, sizeof(join->nonce), join->combined,
+                       sizeof(join->combined));
+    sodium_memzero(join->nonce, sizeof(join->nonce));
 }
 
 /* First contact; lock held. */
 static ncclResult_t join_root(struct join *join)
 {
-    ncclResult_t rc = tt_service_main_listener(&join->words.addr);
+    ncclResult_t rc = tt_listener_main(&join->words.addr);
     if (!rc) rc = tt_visit_all(join);
     if (!rc) rc = tt_visit_await(join);
     if (rc) return rc;
     join_secret(join);
-    tt_tree_open_door(join->b);
+    tt_tree_accept_children(join->b);
     return reach_parent(join->b, join->deadline_nsec);
-}
-
-const char *tt_join_words(const struct join *join)
-{
-    bool failed = atomic_load(&join->b->error) != 0;
-    bool aborted = tt_member_aborted(join->config->member) && !failed;
-    return aborted ? "its init was aborted" : tt_last_error();
 }
 
 /* Those below that are connected already hear it from here, all others from their roots. */
@@ -197,7 +172,7 @@ static void tell_tree(struct join *join, ncclResult_t rc)
     struct tt_bootstrap *b = join->b;
     if (!b->placed) return;
     tt_tree_fail(b, b->rank, rc, "rank %d on host %s (pid %d) gave up: %.400s", b->rank,
-                 join->words.host, (int)getpid(), tt_join_words(join));
+                 join->words.host, (int)getpid(), tt_visit_reason(join));
 }
 
 static ncclResult_t join_run(struct join *join)
@@ -273,13 +248,14 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
         tt_wire_put64(&wire, child->salt[i]);
     crypto_generichash(b->secret, TT_SECRET_BYTES, salt, sizeof(salt), parent->secret,
                        TT_SECRET_BYTES);
-    const struct tt_card *above = &parent->cards[child->parent_ranks[b->rank ? b->parent : 0]];
-    b->place.parent = above->addr;
-    b->place.parent_pid = above->pid;
-    memcpy(b->place.parent_host, above->host, sizeof(b->place.parent_host));
-    rc = tt_service_main_listener(addr_out);
+    const struct tt_contact *above =
+        &parent->contacts[child->parent_ranks[b->rank ? b->parent : 0]];
+    b->parent_contact.addr = above->addr;
+    b->parent_contact.pid = above->pid;
+    memcpy(b->parent_contact.host, above->host, sizeof(b->parent_contact.host));
+    rc = tt_listener_main(addr_out);
     if (rc) return rc;
-    tt_tree_open_door(b);
+    tt_tree_accept_children(b);
     if (b->timeout_sec > 0)
         b->deadline_nsec = tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull;
     if (!atomic_load(&parent->error)) {

@@ -30,7 +30,7 @@ struct join {
     struct tt_bootstrap *b;
     struct visit visits[TT_VISITS]; /* own block's root; of a head: the one above */
     int nvisits;
-    unsigned char combined[TT_SECRET_BYTES];
+    unsigned char combined[TT_SECRET_BYTES], nonce[TT_SECRET_BYTES];
     struct tt_join words;
     uint64_t deadline_nsec; /* 0: none */
     ncclResult_t code;      /* what a root refused with */
@@ -54,7 +54,7 @@ ncclResult_t tt_visit_await(struct join *join);
 void tt_visit_farewell(struct join *join, ncclResult_t rc);
 
 /* Why this rank itself gives up. */
-const char *tt_join_words(const struct join *join);
+const char *tt_visit_reason(const struct join *join);
 
 /* The sooner of two moments, of which 0 is none. */
 uint64_t tt_sooner(uint64_t a, uint64_t b);

@@ -10,7 +10,10 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/tree/shape.h"
+#include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/listener.h"
+#include "bootstrap/wire/loop.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
@@ -28,6 +31,7 @@
 #define OVERDUE_NSEC 8000000000ull /* of all that could name who is missing, the last to speak */
 #define KEEPER_NSEC 50000000ull    /* ranks that wait longer hear whose process the root is in */
 #define LISTED_RANKS 16
+#define EXPECTED_AT_FIRST 32 /* until the first rank says how many they are */
 
 enum root_state { ROOT_OPEN, ROOT_PLACED, ROOT_FAILED };
 
@@ -41,14 +45,14 @@ struct root_guest { /* one connection; lives until that closes */
 
 struct tt_root {
     struct tt_root *next;
-    struct tt_door door;
+    struct tt_acceptor acceptor;
     struct tt_listener *listener; /* own one; NULL: the process's */
     enum root_state state;
     struct root_guest *guests;
     struct root_guest **seats; /* by tt_shape_seat(); NULL before the first JOIN */
     struct tt_shape shape;
     int nseats, njoined;
-    uint32_t nguests;
+    uint32_t nguests, expected; /* connections so far; that may come, as the service counts */
     struct tt_join first;
     int32_t keeper; /* rank in this process; -1: none so far */
     unsigned char nonce[TT_SECRET_BYTES];
@@ -58,20 +62,28 @@ struct tt_root {
     char sentence[TT_SENTENCE_BYTES];
 };
 
+/* How many connections are legitimate: a listener's limit follows from it. */
+static void expect(struct tt_root *root, uint32_t connections)
+{
+    tt_service()->expected += connections - root->expected;
+    root->expected = connections;
+}
+
 static void root_free(struct tt_root *root)
 {
     struct tt_root **link = &tt_service()->roots;
     while (*link && *link != root)
         link = &(*link)->next;
     if (*link) *link = root->next;
-    tt_door_close(&root->door);
+    tt_acceptor_close(&root->acceptor);
     while (root->guests) {
         struct root_guest *guest = root->guests;
         root->guests = guest->next;
         tt_conn_close(guest->conn);
         free(guest);
     }
-    if (root->listener) tt_service_unlisten(root->listener);
+    if (root->listener) tt_listener_close(root->listener);
+    expect(root, 0);
     free(root->seats);
     sodium_memzero(root, sizeof(*root));
     free(root);
@@ -158,6 +170,7 @@ static void root_first(struct tt_root *root, const struct tt_join *join)
         root_fail(root, ncclSystemError, "the root has no memory for %d ranks", root->nseats);
         return;
     }
+    expect(root, (uint32_t)root->nseats);
     root->first_nsec = now;
     root->progress_nsec = now + PROGRESS_NSEC;
     if (join->timeout_sec) root->deadline_nsec = now + join->timeout_sec * 1000000000ull;
@@ -197,14 +210,15 @@ static void root_place(struct tt_root *root)
     tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot",
                 "COLLECTED ALL %d HANDLES", root->nseats);
     root->state = ROOT_PLACED;
-    tt_door_close(&root->door); /* the same id may already be used for the next communicator */
+    tt_acceptor_close(
+        &root->acceptor); /* the same id may already be used for the next communicator */
     for (int i = 0; i < root->nseats; i++) {
         int parent_rank = tt_shape_parent(&root->shape, tt_shape_seated(&root->shape, block, i));
         int seat = parent_rank < 0 ? 0 : tt_shape_seat(&root->shape, block, parent_rank);
         const struct tt_join *parent = &root->seats[seat < 0 ? 0 : seat]->join;
-        place.parent = parent->addr;
-        place.parent_pid = parent->pid;
-        memcpy(place.parent_host, parent->host, sizeof(place.parent_host));
+        place.parent.addr = parent->addr;
+        place.parent.pid = parent->pid;
+        memcpy(place.parent.host, parent->host, sizeof(place.parent.host));
         tt_place_pack(&place, bytes);
         tt_conn_send(root->seats[i]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
     }
@@ -361,9 +375,9 @@ static const struct tt_conn_ops guest_ops = {
     .closed = guest_closed,
 };
 
-static void root_opened(struct tt_door *door, struct tt_conn *conn)
+static void root_opened(struct tt_acceptor *acceptor, struct tt_conn *conn)
 {
-    struct tt_root *root = door->owner;
+    struct tt_root *root = acceptor->owner;
     struct root_guest *guest = calloc(1, sizeof(*guest));
     if (!guest) {
         tt_conn_close(conn);
@@ -380,9 +394,9 @@ static void root_opened(struct tt_door *door, struct tt_conn *conn)
     conn->limit_bytes = TT_REFUSE_BYTES > TT_JOIN_BYTES ? TT_REFUSE_BYTES : TT_JOIN_BYTES;
 }
 
-static bool root_admits(struct tt_door *door, const struct tt_hello *hello)
+static bool root_admits(struct tt_acceptor *acceptor, const struct tt_hello *hello)
 {
-    (void)door;
+    (void)acceptor;
     return hello->own_rank >= 0 && hello->own_rank < TT_MAX_RANKS;
 }
 
@@ -442,7 +456,7 @@ static bool root_tick(struct tt_root *root, uint64_t now)
     return true;
 }
 
-bool tt_root_tick(uint64_t now_nsec)
+static bool roots_tick(uint64_t now_nsec)
 {
     bool pending = false;
     struct tt_root *next;
@@ -453,7 +467,7 @@ bool tt_root_tick(uint64_t now_nsec)
     return pending;
 }
 
-bool tt_root_has_word(void)
+static bool roots_busy(void)
 {
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
         if (root->seats || root->state == ROOT_FAILED) return true;
@@ -464,12 +478,12 @@ bool tt_root_has_word(void)
 void tt_root_hear(const struct tt_key *key, ncclResult_t rc, const char *sentence)
 {
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
-        if (memcmp(root->door.key.name, key->name, sizeof(key->name)) == 0)
+        if (memcmp(root->acceptor.key.name, key->name, sizeof(key->name)) == 0)
             root_fail(root, rc, "%s", sentence);
     }
 }
 
-void tt_root_exit(void)
+static void roots_fail(void)
 {
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
         root_fail(root, ncclRemoteError, "the process that made the unique id (pid %d) exited",
@@ -477,20 +491,18 @@ void tt_root_exit(void)
     }
 }
 
-uint32_t tt_root_expected(void)
-{
-    uint32_t expected = 0;
-    for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
-        expected += root->seats ? (uint32_t)root->nseats : 32;
-    }
-    return expected;
-}
-
-void tt_root_orphan(void)
+static void roots_free(void)
 {
     while (tt_service()->roots)
         root_free(tt_service()->roots);
 }
+
+static const struct tt_service_client roots_client = {
+    .tick = roots_tick,
+    .fork_child = roots_free,
+    .busy = roots_busy,
+    .last_word = roots_fail,
+};
 
 /* ---- opening ---- */
 
@@ -500,7 +512,7 @@ static ncclResult_t root_listen(struct tt_root *root, const union tt_addr *liste
     int fd;
     ncclResult_t rc = tt_socket_listen(&addr, &fd);
     if (rc) return rc;
-    rc = tt_service_listen(fd, false, &root->listener);
+    rc = tt_listener_open(fd, false, &root->listener);
     if (rc) close(fd);
     return rc;
 }
@@ -511,27 +523,28 @@ ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
     struct tt_root *root = calloc(1, sizeof(*root));
     if (!root) return tt_fail(ncclSystemError, "bootstrap root: out of memory");
     tt_service_lock();
-    ncclResult_t rc = tt_service_acquire();
+    ncclResult_t rc = tt_service_acquire(&roots_client);
     if (rc) {
         free(root);
         tt_service_unlock();
         return rc;
     }
-    root->door.owner = root;
-    root->door.kind = TT_KEY_ROOT;
-    root->door.rank = -1;
-    root->door.admits = root_admits;
-    root->door.opened = root_opened;
+    root->acceptor.owner = root;
+    root->acceptor.kind = TT_KEY_ROOT;
+    root->acceptor.rank = -1;
+    root->acceptor.admits = root_admits;
+    root->acceptor.opened = root_opened;
     root->keeper = -1;
+    expect(root, EXPECTED_AT_FIRST);
     root->next = tt_service()->roots;
     tt_service()->roots = root;
-    rc = listen_on ? root_listen(root, listen_on) : tt_service_main_listener(addr_out);
+    rc = listen_on ? root_listen(root, listen_on) : tt_listener_main(addr_out);
     if (rc) {
         root_free(root);
     } else {
         if (listen_on) *addr_out = *listen_on;
-        tt_key_derive(secret, TT_KEY_ROOT, &root->door.key);
-        tt_door_open(&root->door);
+        tt_key_derive(secret, TT_KEY_ROOT, &root->acceptor.key);
+        tt_acceptor_open(&root->acceptor);
         tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot", "BEGIN");
     }
     tt_service_unlock();

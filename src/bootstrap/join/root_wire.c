@@ -1,6 +1,7 @@
 /* Messages between a rank and a root: fixed sizes, every field in one place. */
 #include "bootstrap/join/id.h"
 #include "bootstrap/join/root.h"
+#include "bootstrap/wire/address.h"
 #include "bootstrap/wire/wire.h"
 
 void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES])
@@ -44,9 +45,9 @@ void tt_place_pack(const struct tt_place *place, unsigned char bytes[TT_PLACE_BY
     tt_wire_init(&wire, bytes, TT_PLACE_BYTES);
     tt_wire_put(&wire, place->nonce, sizeof(place->nonce));
     tt_wire_put32(&wire, (uint32_t)place->keeper);
-    tt_wire_put32(&wire, (uint32_t)place->parent_pid);
-    tt_addr_put(&wire, &place->parent);
-    tt_wire_put_text(&wire, place->parent_host, TT_HOST_BYTES);
+    tt_wire_put32(&wire, (uint32_t)place->parent.pid);
+    tt_addr_put(&wire, &place->parent.addr);
+    tt_wire_put_text(&wire, place->parent.host, TT_HOST_BYTES);
 }
 
 bool tt_place_unpack(struct tt_place *place, const unsigned char *bytes, size_t len)
@@ -55,9 +56,9 @@ bool tt_place_unpack(struct tt_place *place, const unsigned char *bytes, size_t 
     tt_wire_read(&wire, bytes, len);
     tt_wire_get(&wire, place->nonce, sizeof(place->nonce));
     place->keeper = (int32_t)tt_wire_get32(&wire);
-    place->parent_pid = (int32_t)tt_wire_get32(&wire);
-    tt_addr_get(&wire, &place->parent);
-    tt_wire_get_text(&wire, place->parent_host, TT_HOST_BYTES);
+    place->parent.pid = (int32_t)tt_wire_get32(&wire);
+    tt_addr_get(&wire, &place->parent.addr);
+    tt_wire_get_text(&wire, place->parent.host, TT_HOST_BYTES);
     return !wire.bad && wire.left == 0;
 }
 

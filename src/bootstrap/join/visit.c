@@ -4,6 +4,9 @@
 #include "base/error.h"
 #include "base/member.h"
 #include "bootstrap/join/join.h"
+#include "bootstrap/tree/failure.h"
+#include "bootstrap/tree/wait.h"
+#include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
 #include <errno.h>
@@ -61,7 +64,7 @@ static void pass_nonce(struct join *join)
 {
     struct tt_bootstrap *b = join->b;
     if (join->nvisits < 2 || !b->placed || !join->visits[0].opened) return;
-    tt_conn_send(join->visits[0].conn, TT_FRAME_NONCE, b->place.nonce, sizeof(b->place.nonce));
+    tt_conn_send(join->visits[0].conn, TT_FRAME_NONCE, join->nonce, sizeof(join->nonce));
 }
 
 static void frame_place(struct visit *visit, const unsigned char *bytes, size_t len)
@@ -73,7 +76,8 @@ static void frame_place(struct visit *visit, const unsigned char *bytes, size_t 
     visit->placed = true;
     visit->keeper = place.keeper;
     if (visit == tt_join_placer(join) && !b->placed) {
-        b->place = place;
+        b->parent_contact = place.parent;
+        memcpy(join->nonce, place.nonce, sizeof(join->nonce));
         b->placed = true;
         pass_nonce(join);
     }
@@ -238,6 +242,13 @@ ncclResult_t tt_visit_await(struct join *join)
 
 /* ---- goodbye ---- */
 
+const char *tt_visit_reason(const struct join *join)
+{
+    bool failed = atomic_load(&join->b->error) != 0;
+    bool aborted = tt_member_aborted(join->config->member) && !failed;
+    return aborted ? "its init was aborted" : tt_last_error();
+}
+
 /* Whoever gives up before a root knows of it still introduces itself, so that the others need not
  * wait for the deadline. */
 static void introduce(struct join *join)
@@ -265,7 +276,7 @@ static bool last_words(const struct join *join, ncclResult_t rc,
                        join->code ? join->sentence : b->sentence, bytes);
         return true;
     }
-    tt_refuse_pack(rc, tt_join_words(join), bytes);
+    tt_refuse_pack(rc, tt_visit_reason(join), bytes);
     return false;
 }
 

@@ -3,13 +3,15 @@
  * have its record.
  * A mapping counts only when the probe word is read through it; anything else means "not
  * reachable", which is no error: the network will do. */
-#include "bootstrap/local/local.h"
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/frame.h"
+#include "bootstrap/wire/listener.h"
+#include "bootstrap/wire/loop.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 #include "device/device.h"
@@ -28,7 +30,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FRAME_RANGE 64
 #define RANGE_FRAME_BYTES (TT_FRAME_HEADER_BYTES + 8 + TT_FRAME_MAC_BYTES)
 #define PROBE_BYTES 4096
 #define ASK_SEC 2
@@ -47,14 +48,14 @@ struct local_state {
     struct tt_local_name name; /* as served; process_id 0 before the first time */
     void *probe;
     struct tt_listener *listener;
-    struct tt_door door;
+    struct tt_acceptor acceptor;
     struct mapping *mappings;
 };
 
 /* The process has one range and one place where it is served. */
 static struct local_state local = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void tt_local_orphan(void)
+static void fork_child(void)
 {
     pthread_mutex_init(&local.lock, NULL);
     local.users = 0;
@@ -66,9 +67,9 @@ void tt_local_orphan(void)
 
 /* ---- serving ---- */
 
-static bool local_admits(struct tt_door *door, const struct tt_hello *hello)
+static bool local_admits(struct tt_acceptor *acceptor, const struct tt_hello *hello)
 {
-    (void)door;
+    (void)acceptor;
     return hello->own_rank == 1;
 }
 
@@ -97,18 +98,18 @@ static const struct tt_conn_ops local_ops = {
     .closed = local_closed,
 };
 
-static void local_opened(struct tt_door *door, struct tt_conn *conn)
+static void local_opened(struct tt_acceptor *acceptor, struct tt_conn *conn)
 {
     const struct tt_range *range = tuttiHostRange();
     unsigned char bytes[8];
     struct tt_wire wire;
-    (void)door;
+    (void)acceptor;
     tt_wire_init(&wire, bytes, sizeof(bytes));
     tt_wire_put64(&wire, range->bytes);
     conn->ops = &local_ops;
     conn->limit_bytes = 0;
     conn->send_fd = range->memfd;
-    tt_conn_send(conn, FRAME_RANGE, bytes, sizeof(bytes));
+    tt_conn_send(conn, TT_FRAME_RANGE, bytes, sizeof(bytes));
     tt_conn_finish(conn);
 }
 
@@ -138,7 +139,7 @@ static ncclResult_t local_listen(const char *name)
         close(fd);
         return rc;
     }
-    ncclResult_t rc = tt_service_listen(fd, true, &local.listener);
+    ncclResult_t rc = tt_listener_open(fd, true, &local.listener);
     if (rc) close(fd);
     return rc;
 }
@@ -181,19 +182,21 @@ static ncclResult_t local_name(const struct tt_range *range)
     return ncclSuccess;
 }
 
+static const struct tt_service_client local_client = {.fork_child = fork_child};
+
 static ncclResult_t local_start(void)
 {
     tt_service_lock();
-    ncclResult_t rc = tt_service_acquire();
+    ncclResult_t rc = tt_service_acquire(&local_client);
     if (!rc) {
         rc = local_listen(local.name.name);
         if (rc) tt_service_release();
     }
     if (!rc) {
-        local.door =
-            (struct tt_door){.kind = TT_KEY_LOCAL, .admits = local_admits, .opened = local_opened};
-        local_key(&local.name, &local.door.key);
-        tt_door_open(&local.door);
+        local.acceptor = (struct tt_acceptor){
+            .kind = TT_KEY_LOCAL, .admits = local_admits, .opened = local_opened};
+        local_key(&local.name, &local.acceptor.key);
+        tt_acceptor_open(&local.acceptor);
     }
     tt_service_unlock();
     return rc;
@@ -229,8 +232,8 @@ void tt_local_unserve(void)
     pthread_mutex_lock(&local.lock);
     if (local.users > 0 && --local.users == 0 && local.listener) {
         tt_service_lock();
-        tt_door_close(&local.door);
-        tt_service_unlisten(local.listener);
+        tt_acceptor_close(&local.acceptor);
+        tt_listener_close(local.listener);
         local.listener = NULL;
         tt_service_release();
         tt_service_unlock();

@@ -1,11 +1,16 @@
 /* All-gather and routed messages over the tree. Contributions go up in preorder, the table comes
  * down in rank order; the service thread forwards, so a rank that is late delays only what needs
  * its own contribution. */
+#include "bootstrap/tree/exchange.h"
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
-#include "bootstrap/tree/tree.h"
+#include "bootstrap/tree/failure.h"
+#include "bootstrap/tree/late.h"
+#include "bootstrap/tree/wait.h"
+#include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
 #include <stdio.h>

@@ -1,9 +1,12 @@
 /* How all ranks learn of a failure: the first error stops everything that waits here and is flooded
  * along the tree; later ones are not told. Deaths, exits without goodbye and revocations take the
  * same way. */
+#include "bootstrap/tree/failure.h"
+
 #include "base/error.h"
 #include "base/member.h"
-#include "bootstrap/tree/tree.h"
+#include "bootstrap/tree/exits.h"
+#include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
 #include <stdarg.h>
@@ -141,7 +144,6 @@ void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsign
         if (tt_exit_note(b, fail.rank, fail.begun, sentence)) flood_fail(b, conn, &fail);
     } else if (take_error(b, fail.rank, fail.rc, sentence)) {
         flood_fail(b, conn, &fail);
-        tt_leave_step(b);
     }
 }
 
@@ -149,12 +151,12 @@ void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
 {
     if (why == tt_conn_starved) {
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
-    } else if (b->cards) {
+    } else if (b->contacts) {
         tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
-                     b->cards[peer].host, (int)b->cards[peer].pid, why);
+                     b->contacts[peer].host, (int)b->contacts[peer].pid, why);
     } else if (peer < b->rank) {
         tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
-                     b->place.parent_host, (int)b->place.parent_pid, why);
+                     b->parent_contact.host, (int)b->parent_contact.pid, why);
     } else {
         tt_tree_fail(b, peer, ncclRemoteError, "rank %d is gone: %s", peer, why);
     }
@@ -172,18 +174,20 @@ void tt_failure_watch_elder(struct tt_bootstrap *b)
     }
 }
 
-void tt_tree_exit(struct tt_bootstrap *b, int code)
+void tt_failure_exit(int code)
 {
     char sentence[TT_SENTENCE_BYTES];
-    if (!b->leaving) {
-        snprintf(sentence, sizeof(sentence),
-                 "rank %d on host %s (pid %d) exited (code %d) without ncclCommDestroy", b->rank,
-                 b->cards ? b->cards[b->rank].host : "?", (int)getpid(), code);
-        const struct fail fail = {b->rank, ncclRemoteError, TT_FAIL_EXIT, tt_exit_begun(b),
-                                  sentence};
-        if (!atomic_load(&b->error)) flood_fail(b, NULL, &fail);
+    for (struct tt_bootstrap *b = tt_service()->members; b; b = b->next) {
+        if (!b->leaving && !atomic_load(&b->error)) {
+            snprintf(sentence, sizeof(sentence),
+                     "rank %d on host %s (pid %d) exited (code %d) without ncclCommDestroy",
+                     b->rank, b->contacts ? b->contacts[b->rank].host : "?", (int)getpid(), code);
+            const struct fail fail = {b->rank, ncclRemoteError, TT_FAIL_EXIT, tt_exit_begun(b),
+                                      sentence};
+            flood_fail(b, NULL, &fail);
+        }
+        tt_tree_flood(b, NULL, TT_FRAME_BYE, NULL, 0);
     }
-    tt_tree_flood(b, NULL, TT_FRAME_BYE, NULL, 0);
 }
 
 /* ---- the outside ---- */

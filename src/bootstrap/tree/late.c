@@ -2,8 +2,11 @@
  * the children whose share is missing, or, with all shares sent, above. A rank that is asked says
  * at once that it is alive (its service thread does) and asks on. So the question ends at a rank
  * that never came to the exchange, and says so, or at one that does not answer, and is named. */
+#include "bootstrap/tree/late.h"
+
 #include "base/clock.h"
-#include "bootstrap/tree/tree.h"
+#include "bootstrap/tree/failure.h"
+#include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
 #include <stdio.h>
@@ -13,12 +16,12 @@
 
 static void who(const struct tt_bootstrap *b, int rank, char *text, size_t text_bytes)
 {
-    if (b->cards) {
-        snprintf(text, text_bytes, "rank %d on host %s (pid %d)", rank, b->cards[rank].host,
-                 (int)b->cards[rank].pid);
+    if (b->contacts) {
+        snprintf(text, text_bytes, "rank %d on host %s (pid %d)", rank, b->contacts[rank].host,
+                 (int)b->contacts[rank].pid);
     } else if (rank == b->parent) {
-        snprintf(text, text_bytes, "rank %d on host %s (pid %d)", rank, b->place.parent_host,
-                 (int)b->place.parent_pid);
+        snprintf(text, text_bytes, "rank %d on host %s (pid %d)", rank, b->parent_contact.host,
+                 (int)b->parent_contact.pid);
     } else {
         snprintf(text, text_bytes, "rank %d", rank);
     }

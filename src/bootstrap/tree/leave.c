@@ -1,7 +1,11 @@
 /* The end of a membership: goodbyes go up when a subtree has left and down when all have; who left
  * stays here, without its caller, until then, and its memory until nobody can write to it. */
+#include "bootstrap/tree/leave.h"
+
 #include "base/clock.h"
-#include "bootstrap/tree/tree.h"
+#include "bootstrap/tree/wait.h"
+#include "bootstrap/wire/loop.h"
+#include "bootstrap/wire/service.h"
 
 #include <sodium.h>
 #include <string.h>
@@ -107,7 +111,7 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
     b->member = NULL;
     b->leaving = true;
     b->linger_nsec = tt_now_nsec() + LINGER_NSEC;
-    if (atomic_load(&b->error) || !b->cards) {
+    if (atomic_load(&b->error) || !b->contacts) {
         tt_tree_flood(b, NULL, TT_FRAME_BYE, NULL, 0);
         tt_leave_finish(b);
     }

@@ -1,5 +1,7 @@
 /* Messages between ranks that nobody has asked for yet, in order per (peer, tag). */
-#include "bootstrap/tree/tree.h"
+#include "bootstrap/tree/mailbox.h"
+
+#include "bootstrap/bootstrap.h"
 
 #include <stdlib.h>
 #include <string.h>

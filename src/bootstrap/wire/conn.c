@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
@@ -24,7 +25,7 @@ static void conn_break(struct tt_conn *conn, const char *why)
     if (conn->state == TT_CONN_DEAD) return;
     const struct tt_conn_ops *ops = conn->ops;
     bool known = conn->state == TT_CONN_OPEN || !conn->server;
-    if (!known) tt_gate_stranger(why);
+    if (!known) tt_service_refused(why);
     if (known && ops && !conn->close_when_sent) ops->closed(conn, why);
     tt_conn_close(conn);
 }
@@ -82,8 +83,8 @@ void tt_conn_close(struct tt_conn *conn)
     conn->fd = -1;
     *conn->link = conn->next;
     if (conn->next) conn->next->link = conn->link;
-    conn->next = service->corpses;
-    service->corpses = conn;
+    conn->next = service->closed;
+    service->closed = conn;
 }
 
 void tt_conn_finish(struct tt_conn *conn)
@@ -251,21 +252,37 @@ static void conn_connected(struct tt_conn *conn)
     conn_send_raw(conn, conn->shake.hello, sizeof(conn->shake.hello));
 }
 
-static void conn_answer(struct tt_conn *conn, struct tt_door *door)
+static void conn_answer(struct tt_conn *conn, struct tt_acceptor *acceptor)
 {
-    conn->door = door;
+    conn->acceptor = acceptor;
     conn->peer = conn->hello.own_rank;
-    tt_handshake_answer(&conn->shake, &door->key, conn->hello.wanted_rank);
+    tt_handshake_answer(&conn->shake, &acceptor->key, conn->hello.wanted_rank);
     conn->state = TT_CONN_PROOF;
     conn->shake_got = 0;
     conn_watch(conn, false);
     conn_send_raw(conn, conn->shake.answer, sizeof(conn->shake.answer));
 }
 
+static struct tt_acceptor *acceptor_for(const struct tt_conn *conn)
+{
+    const struct tt_hello *hello = &conn->hello;
+    for (struct tt_acceptor *acceptor = tt_service()->acceptors; acceptor;
+         acceptor = acceptor->next) {
+        bool ours = acceptor->kind == TT_KEY_ROOT ? hello->wanted_rank < 0
+                                                  : hello->wanted_rank == acceptor->rank;
+        if (!ours || acceptor->kind != hello->kind ||
+            conn->local != (acceptor->kind == TT_KEY_LOCAL))
+            continue;
+        if (memcmp(acceptor->key.name, hello->key_name, TT_KEY_NAME_BYTES) != 0) continue;
+        if (acceptor->admits(acceptor, hello)) return acceptor;
+    }
+    return NULL;
+}
+
 void tt_conn_unpark(struct tt_conn *conn)
 {
-    struct tt_door *door = tt_door_find(&conn->hello, conn->local);
-    if (conn->state == TT_CONN_PARKED && door) conn_answer(conn, door);
+    struct tt_acceptor *acceptor = acceptor_for(conn);
+    if (conn->state == TT_CONN_PARKED && acceptor) conn_answer(conn, acceptor);
 }
 
 static void conn_hello(struct tt_conn *conn)
@@ -281,24 +298,24 @@ static void conn_hello(struct tt_conn *conn)
 
 static void conn_proved(struct tt_conn *conn)
 {
-    struct tt_door *door = conn->door;
-    if (!tt_handshake_check(&conn->shake, &door->key)) {
+    struct tt_acceptor *acceptor = conn->acceptor;
+    if (!tt_handshake_check(&conn->shake, &acceptor->key)) {
         conn_break(conn, "wrong proof");
         return;
     }
-    if (door->kind != TT_KEY_ROOT && !door->admits(door, &conn->hello)) {
+    if (acceptor->kind != TT_KEY_ROOT && !acceptor->admits(acceptor, &conn->hello)) {
         conn_break(conn, "place is taken");
         return;
     }
-    if (!tt_handshake_session(&conn->shake, &door->key, true, &conn->session)) {
+    if (!tt_handshake_session(&conn->shake, &acceptor->key, true, &conn->session)) {
         conn_break(conn, "no public key");
         return;
     }
     sodium_memzero(&conn->shake, sizeof(conn->shake));
-    conn->door = NULL;
+    conn->acceptor = NULL;
     conn->state = TT_CONN_OPEN;
     conn->deadline_nsec = 0;
-    door->opened(door, conn);
+    acceptor->opened(acceptor, conn);
 }
 
 static void conn_answered(struct tt_conn *conn)
@@ -405,7 +422,8 @@ static void conn_readable(struct tt_conn *conn)
         conn_read(conn, shake->hello, sizeof(shake->hello), &conn->shake_got)) {
         conn_hello(conn);
     }
-    if (conn->state == TT_CONN_PARKED) return; /* silent until its door opens, or 2 s are over */
+    if (conn->state == TT_CONN_PARKED)
+        return; /* silent until its acceptor opens, or 2 s are over */
     if (conn->state == TT_CONN_ANSWER &&
         conn_read(conn, shake->answer, sizeof(shake->answer), &conn->shake_got)) {
         conn_answered(conn);

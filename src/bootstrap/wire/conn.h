@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct tt_door;
+struct tt_acceptor;
 
 enum tt_conn_state {
     TT_CONN_CONNECTING, /* client: connect() under way */
@@ -54,8 +54,8 @@ struct tt_conn {
     struct tt_handshake shake;
     size_t shake_got;
     struct tt_hello hello;
-    struct tt_key key;    /* client */
-    struct tt_door *door; /* server, until open */
+    struct tt_key key;            /* client */
+    struct tt_acceptor *acceptor; /* server, until open */
     struct tt_session session;
     uint64_t sent_count, got_count;
     size_t limit_bytes; /* largest frame taken */

@@ -1,10 +1,7 @@
-/* The one service thread of a process: an epoll loop over all bootstrap sockets.
- * Everything in here is guarded by one lock, held while callbacks run; callers may send under it
- * too. The thread runs while the service has users and ends by itself with the last of them. */
+/* What the sockets of the room share in a process: one lock, one epoll set, the lists of who is
+ * there. The lock is held while callbacks run; callers may send under it too. */
 #pragma once
 
-#include "base/socket.h"
-#include "bootstrap/wire/handshake.h"
 #include "nccl.h"
 
 #include <pthread.h>
@@ -12,29 +9,22 @@
 #include <stdint.h>
 
 struct tt_conn;
+struct tt_acceptor;
+struct tt_listener;
 struct tt_root;
 struct tt_bootstrap;
 
-/* Who answers hellos of one key: a root, a member of a communicator, the local descriptor server.
- */
-struct tt_door {
-    struct tt_door *next;
-    struct tt_key key;
-    enum tt_key_kind kind;
-    void *owner;  /* borrowed; closes the door before it goes */
-    int32_t rank; /* TREE: own rank; LOCAL: 0; ROOT: not used, any negative wanted rank */
-    bool (*admits)(struct tt_door *door, const struct tt_hello *hello);
-    void (*opened)(struct tt_door *door,
-                   struct tt_conn *conn); /* proof done: take the connection */
-};
+#define TT_TOKEN_WAKE 1ull /* epoll's word for the wake-up event; others count from there */
 
-struct tt_listener {
-    struct tt_listener *next;
-    uint64_t token;
-    int fd;
-    bool local; /* abstract local socket; only LOCAL doors */
-    union tt_addr addr;
+/* What a part of the room does at the events of the service. Lock held; NULL: nothing. */
+struct tt_service_client {
+    bool (*tick)(uint64_t now_nsec); /* act on deadlines; true: look again in 20 ms */
+    void (*fork_child)(void);        /* forget what the child inherited */
+    void (*goodbye)(int code);       /* the process exits: tell the peers */
+    bool (*busy)(void);              /* some peer still waits to be told */
+    void (*last_word)(void);         /* no time is left: tell it */
 };
+#define TT_SERVICE_CLIENTS 3
 
 enum tt_service_state { TT_SERVICE_STOPPED, TT_SERVICE_RUNNING, TT_SERVICE_ENDED };
 
@@ -50,38 +40,25 @@ struct tt_service {
     uint64_t next_token;
     uint64_t epoch; /* counts forks; what was made before one is dead in the child */
     struct tt_conn *conns;
-    struct tt_conn *corpses; /* closed, freed at the end of a turn */
+    struct tt_conn *closed; /* freed at the end of a turn */
     struct tt_listener *listeners;
     struct tt_listener *main_listener; /* of this process, made at first need */
-    struct tt_door *doors;
+    struct tt_acceptor *acceptors;
     struct tt_root *roots;
     uint32_t busiest_root; /* connections that one root has served at most */
     struct tt_bootstrap *members;
-    uint32_t strangers; /* refused since the last log line */
-    uint64_t strangers_told_nsec;
+    uint32_t expected; /* connections that roots wait for */
+    uint32_t refused;  /* peers without proof since the last log line */
+    uint64_t refused_told_nsec;
+    const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* those that have come */
 };
 
 struct tt_service *tt_service(void);
 void tt_service_lock(void);
 void tt_service_unlock(void);
 
-/* Count a user; starts the thread with the first. Lock held. */
-ncclResult_t tt_service_acquire(void);
-/* Lock held. The thread ends by itself when the last user is gone. */
-void tt_service_release(void);
-/* Wait until the thread has ended if there are no users (at most 1 s). Lock not held. */
-void tt_service_settle(void);
 /* Make the thread look at its deadlines again. Lock held. */
 void tt_service_wake(void);
 
-/* Lock held, service acquired. */
-ncclResult_t tt_service_main_listener(union tt_addr *addr_out);
-ncclResult_t tt_service_listen(int fd, bool local, struct tt_listener **listener_out);
-void tt_service_unlisten(struct tt_listener *listener);
-void tt_door_open(struct tt_door *door); /* parked connections that meant it go on */
-void tt_door_close(struct tt_door *door);
-struct tt_door *tt_door_find(const struct tt_hello *hello, bool local);
-
-/* gate.c: a listener is readable; strangers' limits. */
-void tt_gate_accept(struct tt_listener *listener);
-void tt_gate_stranger(const char *why);
+/* Count a peer that was closed without proof; the log has a line now and then. Lock held. */
+void tt_service_refused(const char *why);

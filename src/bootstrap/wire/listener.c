@@ -1,34 +1,76 @@
-/* What strangers may cost: a bounded number of unproved connections, none that blocks another.
+/* What unauthenticated peers may cost: a bounded number of connections, none that blocks another.
  * Nothing is allocated by what they send; the oldest silent one makes room for the next. */
+#include "bootstrap/wire/listener.h"
+
 #include "base/clock.h"
-#include "base/log.h"
-#include "bootstrap/join/root.h"
+#include "base/error.h"
+#include "bootstrap/wire/address.h"
 #include "bootstrap/wire/conn.h"
 #include "bootstrap/wire/service.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define PENDING_LEAST 64
-#define LOG_EVERY_NSEC 10000000000ull
 #define ACCEPTS_PER_TURN 64
 #define SILENT_NSEC 100000000ull
 #define EXHAUSTED_USEC 2000
 
-void tt_gate_stranger(const char *why)
+/* ---- life ---- */
+
+ncclResult_t tt_listener_open(int fd, bool local, struct tt_listener **listener_out)
 {
-    struct tt_service *service = tt_service();
-    uint64_t now = tt_now_nsec();
-    service->strangers++;
-    if (service->strangers_told_nsec && now - service->strangers_told_nsec < LOG_EVERY_NSEC) return;
-    tt_info(TT_LOG_BOOTSTRAP,
-            "bootstrap: %u connection(s) without proof of the secret were closed, the last one: %s",
-            service->strangers, why);
-    service->strangers_told_nsec = now;
-    service->strangers = 0;
+    struct tt_listener *listener = calloc(1, sizeof(*listener));
+    if (!listener) return tt_fail(ncclSystemError, "bootstrap: out of memory");
+    listener->fd = fd;
+    listener->local = local;
+    listener->token = tt_service()->next_token++;
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = listener->token};
+    if (epoll_ctl(tt_service()->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
+        free(listener);
+        return tt_fail(ncclSystemError, "bootstrap: epoll: %m");
+    }
+    listener->next = tt_service()->listeners;
+    tt_service()->listeners = listener;
+    *listener_out = listener;
+    return ncclSuccess;
 }
+
+void tt_listener_close(struct tt_listener *listener)
+{
+    struct tt_listener **link = &tt_service()->listeners;
+    while (*link && *link != listener)
+        link = &(*link)->next;
+    if (!*link) return;
+    *link = listener->next;
+    close(listener->fd);
+    free(listener);
+}
+
+ncclResult_t tt_listener_main(union tt_addr *addr_out)
+{
+    if (!tt_service()->main_listener) {
+        union tt_addr addr;
+        int fd;
+        ncclResult_t rc = tt_bootstrap_netif(&addr);
+        if (!rc) rc = tt_socket_listen(&addr, &fd);
+        if (rc) return rc;
+        rc = tt_listener_open(fd, false, &tt_service()->main_listener);
+        if (rc) {
+            close(fd);
+            return rc;
+        }
+        tt_service()->main_listener->addr = addr;
+    }
+    *addr_out = tt_service()->main_listener->addr;
+    return ncclSuccess;
+}
+
+/* ---- limits ---- */
 
 /* Local connections come from our own user: they are not counted. */
 static bool pending(const struct tt_conn *conn)
@@ -63,7 +105,7 @@ static struct tt_conn *least_wanted(const union tt_addr *from)
 
 static void push_out(struct tt_conn *conn)
 {
-    tt_gate_stranger("pushed out by newer ones");
+    tt_service_refused("pushed out by newer ones");
     tt_conn_close(conn);
 }
 
@@ -75,7 +117,7 @@ static bool make_room(const union tt_addr *from)
         all += pending(conn);
         source += pending(conn) && same_source(conn, from);
     }
-    uint32_t cap = 2 * tt_root_expected();
+    uint32_t cap = 2 * tt_service()->expected;
     if (cap < PENDING_LEAST) cap = PENDING_LEAST;
     if (all >= cap) {
         struct tt_conn *worst = least_wanted(source >= cap / 4 ? from : NULL);
@@ -104,7 +146,7 @@ static bool same_user(int fd)
 static void out_of_descriptors(void)
 {
     struct tt_conn *worst = least_wanted(NULL);
-    tt_gate_stranger("out of descriptors");
+    tt_service_refused("out of descriptors");
     if (worst) {
         tt_conn_close(worst);
     } else {
@@ -126,10 +168,10 @@ static bool accept_one(const struct tt_listener *listener)
         return error == EINTR || error == ECONNABORTED;
     }
     if (listener->local && !same_user(fd)) {
-        tt_gate_stranger("another user");
+        tt_service_refused("another user");
         close(fd);
     } else if (!listener->local && !make_room(&from)) {
-        tt_gate_stranger("too many at once");
+        tt_service_refused("too many at once");
         close(fd);
     } else {
         tt_conn_serve(fd, listener->local, &from);
@@ -137,7 +179,7 @@ static bool accept_one(const struct tt_listener *listener)
     return true;
 }
 
-void tt_gate_accept(struct tt_listener *listener)
+void tt_listener_accept(struct tt_listener *listener)
 {
     for (int i = 0; i < ACCEPTS_PER_TURN; i++) {
         if (!accept_one(listener)) return;

@@ -1,0 +1,253 @@
+/* Connections along the tree of ranks (shape.h). They live as long as the membership; their end is
+ * how a death is noticed. */
+#include "bootstrap/tree/dispatch.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/member.h"
+#include "bootstrap/tree/exchange.h"
+#include "bootstrap/tree/failure.h"
+#include "bootstrap/tree/late.h"
+#include "bootstrap/tree/leave.h"
+#include "bootstrap/wire/loop.h"
+#include "bootstrap/wire/service.h"
+
+#include <errno.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define REASON_NSEC 1000000000ull
+#define CHILD_REASON_NSEC 50000000ull
+
+/* ---- connections ---- */
+
+static struct tt_branch *branch_to(struct tt_bootstrap *b, int child)
+{
+    for (int i = 0; i < b->nbranches; i++) {
+        if (b->branches[i].rank == child) return &b->branches[i];
+    }
+    return NULL;
+}
+
+static void tree_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len)
+{
+    struct tt_bootstrap *b = conn->owner;
+    struct tt_branch *branch = tt_tree_branch(b, conn);
+    switch (type) {
+    case TT_FRAME_UP:
+        if (branch) tt_exchange_up(b, branch, bytes, len);
+        break;
+    case TT_FRAME_DOWN:
+        if (!branch) tt_exchange_down(b, bytes, len);
+        break;
+    case TT_FRAME_MESSAGE: tt_exchange_message(b, bytes, len); break;
+    case TT_FRAME_FAIL:
+        tt_failure_frame(b, conn, bytes, len);
+        tt_leave_step(b);
+        break;
+    case TT_FRAME_DONE:
+        if (branch) branch->done = true;
+        tt_leave_step(b);
+        break;
+    case TT_FRAME_BYE: tt_leave_bye(b, conn); break;
+    case TT_FRAME_LATE: tt_late_asked(b, conn, bytes, len); break;
+    case TT_FRAME_HERE: tt_late_answered(b, branch); break;
+    default: break;
+    }
+}
+
+/* During init a rank that fails may close a connection that it has not looked at yet, and a child
+ * that learned of another's failure may leave before this rank has heard of it. Then the reason
+ * comes another way, by the root or the parent communicator, and is the one to tell. */
+static bool await_reason(struct tt_bootstrap *b, const struct tt_conn *conn, const char *why)
+{
+    const bool spoke = !conn->server && conn->got_count > 0;
+    if (b->contacts || spoke || conn->starved) return false;
+    if (b->lost_nsec) return true; /* the first one is blamed */
+    snprintf(b->lost_why, sizeof(b->lost_why), "%s", why);
+    b->lost_peer = conn->peer;
+    b->lost_nsec = tt_now_nsec() + (conn->server ? CHILD_REASON_NSEC : REASON_NSEC);
+    return true;
+}
+
+static void tree_closed(struct tt_conn *conn, const char *why)
+{
+    struct tt_bootstrap *b = conn->owner;
+    struct tt_branch *branch = tt_tree_branch(b, conn);
+    bool left = branch && branch->done; /* its goodbye was complete */
+    bool opened = conn->state == TT_CONN_OPEN;
+    if (branch) branch->conn = NULL;
+    if (b->up == conn) b->up = NULL;
+    if (b->dialing && strcmp(why, strerror(ECONNREFUSED)) != 0) b->dial_error = 0;
+    b->dialing = false;
+    pthread_cond_broadcast(&b->changed);
+    bool lost = opened && !left && !b->finished;
+    if (lost && !await_reason(b, conn, why)) tt_failure_lost(b, conn->peer, why);
+    tt_leave_step(b);
+}
+
+static void up_opened(struct tt_conn *conn)
+{
+    struct tt_bootstrap *b = conn->owner;
+    b->dialing = false;
+    pthread_cond_broadcast(&b->changed);
+}
+
+static const struct tt_conn_ops tree_ops = {
+    .opened = up_opened,
+    .frame = tree_frame,
+    .closed = tree_closed,
+};
+
+static size_t frame_limit(const struct tt_bootstrap *b)
+{
+    return (size_t)b->nranks * TT_GATHER_BYTES + 1024;
+}
+
+static bool child_admits(struct tt_acceptor *acceptor, const struct tt_hello *hello)
+{
+    struct tt_bootstrap *b = acceptor->owner;
+    const struct tt_branch *branch = branch_to(b, hello->own_rank);
+    return branch && !branch->came && hello->nranks == (uint32_t)b->nranks &&
+           hello->sealed == b->sealed;
+}
+
+static void child_opened(struct tt_acceptor *acceptor, struct tt_conn *conn)
+{
+    struct tt_bootstrap *b = acceptor->owner;
+    struct tt_branch *branch = branch_to(b, conn->peer);
+    branch->conn = conn;
+    branch->came = true;
+    conn->owner = b;
+    conn->ops = &tree_ops;
+    conn->limit_bytes = frame_limit(b);
+    tt_failure_repeat(b, conn);
+    pthread_cond_broadcast(&b->changed);
+    bool all = true;
+    for (int i = 0; i < b->nbranches; i++)
+        all &= b->branches[i].came;
+    if (all) {
+        tt_acceptor_close(acceptor);
+        b->accepts = false;
+    }
+}
+
+void tt_tree_accept_children(struct tt_bootstrap *b)
+{
+    if (b->nbranches == 0) return;
+    tt_key_derive(b->secret, TT_KEY_TREE, &b->acceptor.key);
+    b->acceptor.kind = TT_KEY_TREE;
+    b->acceptor.rank = b->rank;
+    b->acceptor.owner = b;
+    b->acceptor.admits = child_admits;
+    b->acceptor.opened = child_opened;
+    b->accepts = true;
+    tt_acceptor_open(&b->acceptor);
+}
+
+ncclResult_t tt_tree_dial_parent(struct tt_bootstrap *b, uint64_t deadline_nsec)
+{
+    struct tt_key key;
+    tt_key_derive(b->secret, TT_KEY_TREE, &key);
+    struct tt_conn_dial dial = {
+        .addr = &b->parent_contact.addr,
+        .key = &key,
+        .hello = {.kind = TT_KEY_TREE,
+                  .own_rank = b->rank,
+                  .wanted_rank = b->parent,
+                  .nranks = (uint32_t)b->nranks,
+                  .sealed = b->sealed},
+        .ops = &tree_ops,
+        .owner = b,
+        .limit_bytes = frame_limit(b),
+        .deadline_nsec = deadline_nsec,
+    };
+    ncclResult_t rc = tt_conn_dial(&dial, &b->up);
+    b->dialing = rc == ncclSuccess;
+    sodium_memzero(&key, sizeof(key));
+    return rc == ncclInProgress ? ncclSuccess : rc;
+}
+
+/* ---- life ---- */
+
+static bool tick(uint64_t now_nsec)
+{
+    bool pending = false;
+    struct tt_bootstrap *next;
+    for (struct tt_bootstrap *b = tt_service()->members; b; b = next) {
+        next = b->next;
+        if (b->leaving && !b->finished && now_nsec >= b->linger_nsec) tt_leave_finish(b);
+        if (b->abandoned && b->finished && now_nsec >= b->hold_nsec) {
+            tt_tree_destroy(b);
+            continue;
+        }
+        if (b->lost_nsec && now_nsec >= b->lost_nsec) {
+            b->lost_nsec = 0;
+            tt_failure_lost(b, b->lost_peer, b->lost_why);
+        }
+        pending |= b->lost_nsec != 0;
+        pending |= b->leaving | tt_late_tick(b, now_nsec);
+    }
+    return pending;
+}
+
+/* In a forked child: calls on these memberships fail from now on. */
+static void fork_child(void)
+{
+    for (struct tt_bootstrap *b = tt_service()->members; b; b = b->next) {
+        if (b->member) atomic_store(&b->member->abort, (uint32_t)ncclInvalidUsage);
+        b->member = NULL;
+    }
+}
+
+static const struct tt_service_client tree_client = {
+    .tick = tick,
+    .fork_child = fork_child,
+    .goodbye = tt_failure_exit,
+};
+
+static void plant(struct tt_bootstrap *b, int nblocks)
+{
+    int children[TT_BRANCHES];
+    b->shape = (struct tt_shape){.nranks = b->nranks, .nblocks = nblocks};
+    b->parent = tt_shape_parent(&b->shape, b->rank);
+    b->nbranches = tt_shape_children(&b->shape, b->rank, children);
+    b->subtree = tt_shape_size(&b->shape, b->rank);
+    for (int i = 0; i < b->nbranches; i++)
+        b->branches[i].rank = children[i];
+}
+
+ncclResult_t tt_tree_create(struct tt_member *member, int nblocks,
+                            struct tt_bootstrap **bootstrap_out)
+{
+    struct tt_bootstrap *b = calloc(1, sizeof(*b));
+    if (!b) return tt_fail(ncclSystemError, "bootstrap: out of memory");
+    b->secret = sodium_malloc(TT_SECRET_BYTES);
+    if (!b->secret) {
+        free(b);
+        return tt_fail(ncclSystemError, "bootstrap: no memory for the secret: %m");
+    }
+    ncclResult_t rc = tt_service_acquire(&tree_client);
+    if (rc) {
+        sodium_free(b->secret);
+        free(b);
+        return rc;
+    }
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->changed, &attr);
+    pthread_condattr_destroy(&attr);
+    b->member = member;
+    b->rank = member->rank;
+    b->nranks = member->nranks;
+    b->epoch = tt_service()->epoch;
+    plant(b, nblocks);
+    b->next = tt_service()->members;
+    tt_service()->members = b;
+    *bootstrap_out = b;
+    return ncclSuccess;
+}

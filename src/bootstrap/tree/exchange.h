@@ -1,0 +1,9 @@
+/* All-gather and messages: what arrives for them. Service's lock held. */
+#pragma once
+
+#include "bootstrap/tree/tree.h"
+
+void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,
+                    const unsigned char *bytes, size_t len);
+void tt_exchange_down(struct tt_bootstrap *bootstrap, const unsigned char *bytes, size_t len);
+void tt_exchange_message(struct tt_bootstrap *bootstrap, const unsigned char *bytes, size_t len);

@@ -1,0 +1,22 @@
+/* How all ranks learn of a failure. Service's lock held. */
+#pragma once
+
+#include "bootstrap/tree/tree.h"
+
+/* First error wins; raises the member's abort flag, wakes waiters, tells the
+ * neighbours. */
+__attribute__((format(printf, 4, 5))) void tt_tree_fail(struct tt_bootstrap *bootstrap, int rank,
+                                                        ncclResult_t rc, const char *fmt, ...);
+/* A neighbour's words; they go on to the others. */
+void tt_failure_frame(struct tt_bootstrap *bootstrap, struct tt_conn *conn,
+                      const unsigned char *bytes, size_t len);
+/* The connection to `peer` ended without goodbye. */
+void tt_failure_lost(struct tt_bootstrap *bootstrap, int peer, const char *why);
+/* To a child that connects after the error. */
+void tt_failure_repeat(const struct tt_bootstrap *bootstrap, struct tt_conn *conn);
+/* Log the error once, in the caller's thread; returns its code. */
+ncclResult_t tt_failure_tell(struct tt_bootstrap *bootstrap);
+/* As long as a child is being born, the parent's tree is what notices deaths. */
+void tt_failure_watch_elder(struct tt_bootstrap *bootstrap);
+/* The process exits with that code: tell the neighbours of all memberships. */
+void tt_failure_exit(int code);

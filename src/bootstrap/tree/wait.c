@@ -1,0 +1,36 @@
+/* A caller that waits lets the service go on, and does other work of the process meanwhile. */
+#include "bootstrap/tree/wait.h"
+
+#include "base/clock.h"
+#include "base/member.h"
+#include "bootstrap/tree/failure.h"
+#include "bootstrap/wire/service.h"
+#include "device/device.h"
+
+#include <errno.h>
+#include <time.h>
+
+#define WAIT_SLICE_NSEC 4000000ull
+
+ncclResult_t tt_tree_wait(struct tt_bootstrap *b, uint64_t deadline_nsec)
+{
+    uint64_t now = tt_now_nsec();
+    uint64_t until = now + WAIT_SLICE_NSEC;
+    if (deadline_nsec && now >= deadline_nsec) return ncclTimeout;
+    struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
+                          .tv_nsec = (long)(until % 1000000000)};
+    b->waiting++;
+    if (pthread_cond_timedwait(&b->changed, &tt_service()->lock, &at) == ETIMEDOUT) {
+        tt_service_unlock();
+        for (int i = 0; i < 16 && tuttiHostHelp(); i++) {
+        }
+        tt_service_lock();
+    }
+    tt_failure_watch_elder(b);
+    b->waiting--;
+    if (atomic_load_explicit(&b->error, memory_order_relaxed)) return tt_failure_tell(b);
+    if (b->member && tt_member_aborted(b->member)) {
+        return (ncclResult_t)atomic_load_explicit(&b->member->abort, memory_order_relaxed);
+    }
+    return ncclSuccess;
+}

@@ -1,0 +1,8 @@
+/* Waiting for something to change in a membership. */
+#pragma once
+
+#include "bootstrap/tree/tree.h"
+
+/* Wait until something changed, helping other work; lock held (released meanwhile).
+ * Errors: the membership's, the member's abort, ncclTimeout after deadline_nsec (0: none). */
+ncclResult_t tt_tree_wait(struct tt_bootstrap *bootstrap, uint64_t deadline_nsec);

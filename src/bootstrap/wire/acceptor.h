@@ -1,0 +1,24 @@
+/* Who answers hellos of one key: a root, a member of a communicator, the server of local memory.
+ * Service's lock held in all functions and callbacks. */
+#pragma once
+
+#include "bootstrap/wire/handshake.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tt_conn;
+
+struct tt_acceptor {
+    struct tt_acceptor *next;
+    struct tt_key key;
+    enum tt_key_kind kind;
+    void *owner;  /* borrowed; closes the acceptor before it goes */
+    int32_t rank; /* TREE: own rank; LOCAL: 0; ROOT: not used, any negative wanted rank */
+    bool (*admits)(struct tt_acceptor *acceptor, const struct tt_hello *hello);
+    /* Proof done: take the connection. */
+    void (*opened)(struct tt_acceptor *acceptor, struct tt_conn *conn);
+};
+
+void tt_acceptor_open(struct tt_acceptor *acceptor); /* parked connections that meant it go on */
+void tt_acceptor_close(struct tt_acceptor *acceptor);

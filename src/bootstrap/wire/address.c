@@ -1,0 +1,70 @@
+/* One form for all messages: little-endian, IPv4 in the first four of sixteen bytes. */
+#include "bootstrap/wire/address.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "bootstrap/wire/wire.h"
+
+#include <arpa/inet.h>
+#include <pthread.h>
+#include <string.h>
+
+void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr)
+{
+    bool v6 = addr->sa.sa_family == AF_INET6;
+    uint16_t port = ntohs(v6 ? addr->v6.sin6_port : addr->v4.sin_port);
+    unsigned char ip[16] = {0};
+    memcpy(ip, v6 ? (const void *)&addr->v6.sin6_addr : (const void *)&addr->v4.sin_addr,
+           v6 ? 16 : 4);
+    tt_wire_put32(wire, (v6 ? 6u : 4u) | (uint32_t)port << 16);
+    tt_wire_put(wire, ip, sizeof(ip));
+    tt_wire_put32(wire, v6 ? addr->v6.sin6_scope_id : 0);
+}
+
+void tt_addr_get(struct tt_wire *wire, union tt_addr *addr)
+{
+    unsigned char ip[16];
+    uint32_t word = tt_wire_get32(wire);
+    tt_wire_get(wire, ip, sizeof(ip));
+    uint32_t scope = tt_wire_get32(wire);
+    uint16_t port = htons((uint16_t)(word >> 16));
+    memset(addr, 0, sizeof(*addr));
+    if ((word & 0xff) == 6) {
+        addr->v6.sin6_family = AF_INET6;
+        addr->v6.sin6_port = port;
+        addr->v6.sin6_scope_id = scope;
+        memcpy(&addr->v6.sin6_addr, ip, 16);
+    } else {
+        addr->v4.sin_family = AF_INET;
+        addr->v4.sin_port = port;
+        memcpy(&addr->v4.sin_addr, ip, 4);
+    }
+}
+
+static struct {
+    pthread_mutex_t lock;
+    union tt_addr addr; /* chosen once */
+} chosen_netif = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
+{
+    ncclResult_t rc = ncclSuccess;
+    pthread_mutex_lock(&chosen_netif.lock);
+    if (chosen_netif.addr.sa.sa_family == AF_UNSPEC) {
+        struct tt_netif netif;
+        int count = 0;
+        char text[128];
+        rc = tt_netif_list(&netif, 1, &count);
+        if (!rc && count < 1) {
+            rc = tt_fail(ncclInvalidUsage, "bootstrap: no usable network interface");
+        }
+        if (!rc) {
+            chosen_netif.addr = netif.addr;
+            tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netif.name,
+                    tt_addr_text(&netif.addr, text, sizeof(text)));
+        }
+    }
+    *addr_out = chosen_netif.addr;
+    pthread_mutex_unlock(&chosen_netif.lock);
+    return rc;
+}

@@ -1,0 +1,16 @@
+/* Addresses as they travel, and this process's own. */
+#pragma once
+
+#include "base/socket.h"
+#include "nccl.h"
+
+struct tt_wire;
+
+/* One address in 24 bytes: family (4, 6), zero, port 2, address 16, IPv6 scope 4. */
+#define TT_ADDR_WIRE_BYTES 24
+void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr);
+void tt_addr_get(struct tt_wire *wire, union tt_addr *addr);
+
+/* Address of the bootstrap interface, port 0; chosen once per process. Any thread.
+ * Errors: ncclInvalidUsage when there is no usable interface. */
+ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out);

@@ -1,0 +1,30 @@
+/* Types of frames, one number each in the whole room. */
+#pragma once
+
+#define TT_SENTENCE_BYTES 640 /* a reason in words, with its final zero */
+
+enum tt_root_frame {                    /* on connections to a root */
+                     TT_FRAME_JOIN = 1, /* rank -> root: struct tt_join */
+                     TT_FRAME_PLACE,    /* root -> rank: struct tt_place */
+                     TT_FRAME_REFUSE,   /* either way: code, sentence */
+                     TT_FRAME_JOINED,   /* rank -> root: the tree stands, goodbye */
+                     TT_FRAME_NONCE,    /* head -> its root: what the root above has chosen, 32 */
+                     TT_FRAME_KEEPER,   /* root -> rank: 4, the rank whose process the root is in */
+                     TT_FRAME_HEARD,    /* rank -> root: as REFUSE, but somebody else's words */
+                     TT_FRAME_OVERDUE,  /* head -> its root: all others wait for this block */
+};
+
+enum tt_tree_frame {
+    TT_FRAME_UP = 16, /* seq 8, bytes 4: contributions of a subtree, preorder */
+    TT_FRAME_DOWN,    /* seq 8: the whole table in rank order */
+    TT_FRAME_MESSAGE, /* source 4, target 4, tag 4: routed */
+    TT_FRAME_FAIL,    /* rank 4, code 4, kind 4, begun 4, sentence: flooded */
+    TT_FRAME_DONE,    /* up: my subtree has left */
+    TT_FRAME_BYE,     /* down: everybody has left; or: I go now, without error */
+    TT_FRAME_LATE,    /* seq 8: time is up, I wait for you */
+    TT_FRAME_HERE,    /* seq 8: I live, and ask on */
+};
+
+enum tt_local_frame {
+    TT_FRAME_RANGE = 64
+}; /* on local sockets: size 8, the descriptor rides along */
