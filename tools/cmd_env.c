@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void help(FILE *out)
 {
@@ -16,7 +17,7 @@ static void help(FILE *out)
         "       tutti env --shell | --home\n\n"
         "Lists the variables that Tutti knows: value, origin (environment, file, default), "
         "meaning.\n\n"
-        "  --set      only those that are set\n"
+        "  --set      only those that are set, and names in the environment that nobody obeys\n"
         "  --json     an array of objects\n"
         "  --shell    export lines for sh: where programs, compilers, pkg-config, CMake and man "
         "look\n"
@@ -55,7 +56,7 @@ static int print_shell(void)
     char libraries[8192];
     char home[4096];
     char bin[4096];
-    char folders[3 * 4096];
+    char folders[4 * 4096];
     if (!tutti_library_path(libraries, sizeof(libraries))) return 1;
     print_path("LD_LIBRARY_PATH", libraries);
     if (!tutti_folder(bin, sizeof(bin))) return 1;
@@ -139,6 +140,25 @@ static int tell_unknown(const struct tt_param *table, size_t count, char *const 
     return status;
 }
 
+/* Names in the environment that nobody obeys, so that --set hides no typing mistake. */
+static void print_wrong(json_t *list)
+{
+    for (char **entry = environ; *entry; entry++) {
+        char name[128];
+        char wrong[256];
+        snprintf(name, sizeof(name), "%.*s", (int)strcspn(*entry, "="), *entry);
+        if (!tt_param_name_wrong(name, wrong, sizeof(wrong))) continue;
+        const char *value = getenv(name);
+        if (list) {
+            json_array_append_new(list, json_pack("{s:s, s:s?, s:s, s:s, s:b}", "name", name,
+                                                  "value", value, "origin", "environment",
+                                                  "meaning", wrong, "obeyed", 0));
+        } else {
+            printf("%-36s %-16s %-12s %s\n", name, text_or(value, "-"), "environment", wrong);
+        }
+    }
+}
+
 static int print_list(char *const *names, int nnames, bool only_set, bool json)
 {
     size_t count = 0;
@@ -153,6 +173,7 @@ static int print_list(char *const *names, int nnames, bool only_set, bool json)
             as_text(&table[i]);
         }
     }
+    if (only_set && !nnames) print_wrong(list);
     if (json) {
         json_dumpf(list, stdout, JSON_INDENT(2));
         putchar('\n');

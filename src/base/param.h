@@ -46,10 +46,13 @@ bool tt_param_is_set(const char *name);
 /* For messages about a word that is not in the list `words` ("ONE,TWO, THREE"): "; did you mean
  * TWO?" into `out`, or an empty text when none is near. Case does not count. */
 void tt_param_suggest(const char *words, const char *text, size_t len, char *out, size_t out_bytes);
-/* by environment or file, to a good value */
 
 /* "environment", "file <path>", "default": where the value came from. */
 const char *tt_param_origin(const char *name);
+
+/* What is wrong with the name of an environment variable ("is not a known variable and has no
+ * effect; did you mean ...?") into `text`. False: it is known, or not addressed to the library. */
+bool tt_param_name_wrong(const char *name, char *text, size_t text_bytes);
 
 #define TT_MACHINE_FILE_BYTES 1024
 

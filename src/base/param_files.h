@@ -13,8 +13,5 @@ const char *tt_param_file_of(const char *name);
 /* Row of a variable, NULL when the table has none. */
 const struct tt_param *tt_param_find(const char *name);
 
-/* Known name that is nearest to `name` by edit distance; NULL when none is near. */
-const char *tt_param_nearest(const char *name);
-
 /* Tests only: files are read again at the next use. Values stay in the environment. */
 void tt_param_files_forget(void);

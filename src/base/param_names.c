@@ -52,7 +52,8 @@ static size_t edit_distance(const char *a, const char *b)
     return row[len];
 }
 
-const char *tt_param_nearest(const char *name)
+/* Known name that is nearest by edit distance; NULL when none is near. */
+static const char *nearest_name(const char *name)
 {
     size_t count = 0;
     const struct tt_param *table = tt_param_table(&count);
@@ -96,6 +97,11 @@ void tt_param_suggest(const char *words, const char *text, size_t len, char *out
     }
 }
 
+static bool is_ours(const char *entry)
+{
+    return !strncmp(entry, "NCCL_", 5) || !strncmp(entry, "TUTTI_", 6);
+}
+
 /* What builds and containers call NCCL's place and version: not addressed to the library. */
 static bool is_builds(const char *name)
 {
@@ -116,24 +122,24 @@ static const struct spelling *find_spelling(const char *name)
     return NULL;
 }
 
-static void name_unknown(const char *name)
+bool tt_param_name_wrong(const char *name, char *text, size_t text_bytes)
 {
     const struct spelling *spelling = find_spelling(name);
-    const char *nearest = tt_param_nearest(name);
+    if (!is_ours(name) || tt_param_find(name) || is_builds(name)) return false;
+    const char *nearest = nearest_name(name);
     if (spelling && spelling->acts_as) {
-        tt_warn("%s is not a variable of NCCL; taken as %s", name, spelling->acts_as);
+        snprintf(text, text_bytes, "is not a variable of NCCL; taken as %s", spelling->acts_as);
     } else if (spelling) {
-        tt_warn("%s is not a variable of NCCL and has no effect; see: %s", name, spelling->advice);
+        snprintf(text, text_bytes, "is not a variable of NCCL and has no effect; see: %s",
+                 spelling->advice);
     } else if (nearest) {
-        tt_warn("%s is not a known variable and has no effect; did you mean %s?", name, nearest);
+        snprintf(text, text_bytes, "is not a known variable and has no effect; did you mean %s?",
+                 nearest);
     } else {
-        tt_warn("%s is not a known variable and has no effect; `tutti env` lists all", name);
+        snprintf(text, text_bytes,
+                 "is not a known variable and has no effect; `tutti env` lists all");
     }
-}
-
-static bool is_ours(const char *entry)
-{
-    return !strncmp(entry, "NCCL_", 5) || !strncmp(entry, "TUTTI_", 6);
+    return true;
 }
 
 /* The host device reads these by itself, and says what is wrong with them. */
@@ -146,11 +152,12 @@ static void check_environment(void)
 {
     for (char **entry = environ; entry && *entry; entry++) {
         char name[NAME_MAX_BYTES + 1];
+        char wrong[256];
         const size_t len = strcspn(*entry, "=");
         if (!is_ours(*entry)) continue;
         snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, NAME_MAX_BYTES), *entry);
         const struct tt_param *param = tt_param_find(name);
-        if (!param && !is_builds(name)) name_unknown(name);
+        if (tt_param_name_wrong(name, wrong, sizeof(wrong))) tt_warn("%s %s", name, wrong);
         if (!param || param->type == TT_PARAM_STR || is_devices(name)) continue;
         tt_param_is_set(name); /* judges the value */
     }

@@ -176,26 +176,30 @@ static void junk_in_files_is_harmless(void **state)
     write_conf("");
 }
 
-static void nearest_names(void **state)
+static void wrong_names(void **state)
 {
     static const struct {
         const char *name;
-        const char *nearest;
+        const char *said; /* its end; NULL: nothing */
     } cases[] = {
-        {"NCCL_SOKET_IFNAME", "NCCL_SOCKET_IFNAME"},
-        {"NCCL_DEBUGG", "NCCL_DEBUG"},
-        {"TUTTI_DEVICS", "TUTTI_DEVICE"},
-        {"NCCL_COMPLETELY_UNRELATED_THING_OF_MINE", NULL},
+        {"NCCL_SOKET_IFNAME", "did you mean NCCL_SOCKET_IFNAME?"},
+        {"NCCL_DEBUGG", "did you mean NCCL_DEBUG?"},
+        {"TUTTI_DEVICS", "did you mean TUTTI_DEVICE?"},
+        {"NCCL_COMPLETELY_UNRELATED_THING_OF_MINE", "`tutti env` lists all"},
+        {"NCCL_SOCKET_TIMEOUT", "taken as TUTTI_INIT_TIMEOUT"},
+        {"NCCL_DEBUG", NULL},
+        {"NCCL_HOME", NULL},
+        {"HOME", NULL},
     };
     (void)state;
     for (size_t i = 0; i < TT_LEN(cases); i++) {
-        const char *nearest = tt_param_nearest(cases[i].name);
-        print_message("case: %s -> %s\n", cases[i].name, nearest);
-        if (cases[i].nearest) {
-            assert_string_equal(nearest, cases[i].nearest);
-        } else {
-            assert_null(nearest);
-        }
+        char text[256] = "";
+        const bool wrong = tt_param_name_wrong(cases[i].name, text, sizeof(text));
+        print_message("case: %s -> %s\n", cases[i].name, text);
+        assert_int_equal(wrong, cases[i].said != NULL);
+        if (!wrong) continue;
+        assert_true(strlen(text) > strlen(cases[i].said));
+        assert_string_equal(text + strlen(text) - strlen(cases[i].said), cases[i].said);
     }
 }
 
@@ -264,7 +268,7 @@ int main(void)
         cmocka_unit_test(words_take_the_spelling_of_the_table),
         cmocka_unit_test(files_fill_the_environment),
         cmocka_unit_test(junk_in_files_is_harmless),
-        cmocka_unit_test(nearest_names),
+        cmocka_unit_test(wrong_names),
         cmocka_unit_test(suggests_the_nearest_word),
         cmocka_unit_test(load_names_unknown_variables),
     };
