@@ -12,16 +12,22 @@ static void help(FILE *out)
 {
     fprintf(
         out,
-        "usage: tutti run --ranks N [OPTIONS] PROGRAM [ARGUMENTS...]\n\n"
+        "usage: tutti run -n N [OPTIONS] PROGRAM [ARGUMENTS...]\n\n"
         "Starts N processes of PROGRAM with our libraries in the library path. Each finds in its\n"
         "environment RANK, SIZE, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, "
         "MASTER_PORT\n"
         "and NCCL_COMM_ID (so ncclGetUniqueId gives every rank the same id). When a rank fails, "
         "all\n"
         "others are ended within two seconds; the exit status is that of the first that failed\n"
-        "(128 + signal).\n\n"
-        "  -n, --ranks N       number of processes (default 1)\n"
-        "      --hosts LIST    host[:slots],...: fill the hosts in order, started with $TUTTI_RSH\n"
+        "(128 + signal). Warnings, and after 60 s without progress a report of who waits for "
+        "whom,\n"
+        "go to standard error (TUTTI_WARN=0: not; NCCL_DEBUG: as it says). Options as mpirun's "
+        "may\n"
+        "begin with one dash.\n\n"
+        "  -n, --ranks N       number of processes (default 1); also -np N\n"
+        "  -x NAME[=VALUE]     a variable that the ranks on other hosts get too (NCCL_ and TUTTI_ "
+        "always)\n"
+        "  -H, --hosts LIST    host[:slots],...: fill the hosts in order, started with $TUTTI_RSH\n"
         "                      (default ssh) HOST sh\n"
         "      --master ADDR   address of the first host that the others can reach\n"
         "      --no-prefix     do not put \"[rank] \" before lines\n"
@@ -61,7 +67,9 @@ static bool known_device(const char *name)
 
 static const struct option long_options[] = {
     {"ranks", required_argument, NULL, 'n'},
+    {"np", required_argument, NULL, 'n'},
     {"hosts", required_argument, NULL, 'H'},
+    {"host", required_argument, NULL, 'H'},
     {"master", required_argument, NULL, 'M'},
     {"no-prefix", no_argument, NULL, 'P'},
     {"device", required_argument, NULL, 'D'},
@@ -77,12 +85,28 @@ static bool parse_ranks(const char *text, struct launch_options *options)
     return true;
 }
 
+/* NAME=VALUE is set here, where ranks of this machine inherit it. */
+static bool parse_export(char *text, struct launch_options *options)
+{
+    char *equals = strchr(text, '=');
+    if (options->nexports == LAUNCH_MAX_EXPORTS || text[0] == '=' ||
+        text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789")] !=
+            (equals ? '=' : 0))
+        return false;
+    if (equals) {
+        *equals = 0;
+        setenv(text, equals + 1, 1);
+    }
+    options->exports[options->nexports++] = text;
+    return *text != 0;
+}
+
 /* -1: go on; otherwise the exit status. */
 static int parse(int argc, char **argv, struct launch_options *options)
 {
     int letter;
     optind = 0;
-    while ((letter = getopt_long(argc, argv, "+n:h", long_options, NULL)) != -1) {
+    while ((letter = getopt_long_only(argc, argv, "+n:H:x:h", long_options, NULL)) != -1) {
         switch (letter) {
         case 'n':
             if (parse_ranks(optarg, options)) break;
@@ -90,6 +114,9 @@ static int parse(int argc, char **argv, struct launch_options *options)
         case 'H':
             if (parse_hosts(optarg, options)) break;
             return tutti_usage_error("run", "--hosts %s is no list host[:slots],...", optarg);
+        case 'x':
+            if (parse_export(optarg, options)) break;
+            return tutti_usage_error("run", "-x %s is no variable NAME or NAME=VALUE", optarg);
         case 'M': options->master = optarg; break;
         case 'P': options->prefix = false; break;
         case 'D': options->device = optarg; break;

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #define LAUNCH_MAX_HOSTS 256
+#define LAUNCH_MAX_EXPORTS 64
 
 struct launch_host {
     char name[128];
@@ -19,6 +20,8 @@ struct launch_options {
     bool prefix;        /* "[rank] " before every line */
     bool direct_rank0;  /* rank 0 writes to our own standard output and error, without pipes */
     const char *device; /* host, cuda, auto */
+    const char *exports[LAUNCH_MAX_EXPORTS]; /* names that ranks on other hosts get too; borrowed */
+    int nexports;
     const char *master; /* address that ranks on other hosts can reach; NULL: chosen */
     char **program;     /* argv of the program, NULL-terminated */
 };

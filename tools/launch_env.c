@@ -81,6 +81,7 @@ bool launch_env_init(struct launch_env *env, const struct launch_options *option
 {
     memset(env, 0, sizeof(*env));
     env->id_port_fd = -1;
+    env->options = options;
     char ours[6000];
     if (!tutti_library_path(ours, sizeof(ours))) return false;
     const char *theirs = getenv("LD_LIBRARY_PATH");
@@ -142,15 +143,23 @@ int launch_env_vars(const struct launch_env *env, const struct launch_place *pla
         if (place->host < 0) add(&w, "TUTTI_SECRET_FILE=%s", env->secret_file);
     }
     add(&w, "LD_LIBRARY_PATH=%s", env->libraries);
+    if (!getenv("TUTTI_WARN")) add(&w, "TUTTI_WARN=1"); /* a hang or a bad call is told unasked */
     if (!getenv("TUTTI_DEVICES") && place->local_size > 8 && !getenv("NCCL_TOPO_FILE")) {
         add(&w, "TUTTI_DEVICES=%d", place->local_size);
     }
     return w.count;
 }
 
-/* Variables of ours that a user set here must reach the other hosts too. */
-static void export_ours(FILE *out)
+/* Variables of ours that a user set here, and those of -x, must reach the other hosts too. */
+static void export_ours(FILE *out, const struct launch_options *options)
 {
+    for (int i = 0; i < options->nexports; i++) {
+        const char *value = getenv(options->exports[i]);
+        if (!value) continue;
+        fprintf(out, "export %s=", options->exports[i]);
+        tutti_print_quoted(out, value);
+        fputc('\n', out);
+    }
     for (char **var = environ; *var; var++) {
         if (strncmp(*var, "NCCL_", 5) != 0 && strncmp(*var, "TUTTI_", 6) != 0) continue;
         fputs("export ", out);
@@ -169,7 +178,7 @@ char *launch_env_script(const struct launch_env *env, const struct launch_place 
     FILE *out = open_memstream(&script, &script_bytes);
     if (!out) return NULL;
     int count = launch_env_vars(env, place, buffer, sizeof(buffer), texts);
-    export_ours(out);
+    export_ours(out, env->options);
     for (int i = 0; i < count; i++) {
         fputs("export ", out);
         tutti_print_quoted(out, texts[i]);

@@ -15,8 +15,9 @@ struct launch_env { /* of the whole job; rank variables are made per rank */
     int id_port_fd;       /* keeps it from others until launch_env_fini() */
     char secret_file[64]; /* mode 0600, removed by launch_env_fini() */
     char secret[65];
-    char libraries[8192]; /* value of LD_LIBRARY_PATH */
-    int local_max;        /* most ranks on one host */
+    char libraries[8192];                 /* value of LD_LIBRARY_PATH */
+    int local_max;                        /* most ranks on one host */
+    const struct launch_options *options; /* borrowed from the launcher */
 };
 
 /* False when something could not be made (said on stderr). */
