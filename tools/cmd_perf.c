@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,8 @@
 /* The measuring program lies in the folder of our libraries, or in the build tree beside us. */
 static bool find_program(char *path, size_t path_bytes)
 {
-    char home[PATH_MAX];
-    char folder[PATH_MAX];
+    char home[PATH_MAX / 2];
+    char folder[PATH_MAX / 2];
     bool installed = tutti_home(home, sizeof(home));
     if (!installed && !tutti_folder(folder, sizeof(folder))) return false;
     snprintf(path, path_bytes, "%s%s/tutti-perf", installed ? home : folder,
@@ -27,36 +28,52 @@ static bool find_program(char *path, size_t path_bytes)
     return false;
 }
 
-/* Ranks asked for: --ranks N, --ranks=N. 0: not a number. */
-static int ranks_of(int argc, char **argv)
+/* The last value of an option in any of its spellings: "-T 5", "-T5", "--timeout 5", "--timeout=5".
+ * `letter` 0: it has none. NULL: not given. */
+static const char *value_of(int argc, char **argv, char letter, const char *name)
 {
-    long ranks = 4;
+    const char *value = NULL;
+    size_t len = strlen(name);
     for (int i = 1; i < argc && argv[i]; i++) {
-        const char *text = NULL;
-        if (!strcmp(argv[i], "--ranks") && i + 1 < argc) text = argv[i + 1];
-        if (!strncmp(argv[i], "--ranks=", 8)) text = argv[i] + 8;
-        if (text && !tutti_parse_int(text, 1, 4096, &ranks)) return 0;
+        const char *a = argv[i];
+        bool is_long = !strncmp(a, "--", 2) && !strncmp(a + 2, name, len);
+        bool is_short = letter && a[0] == '-' && a[1] == letter;
+        if ((is_long && !a[2 + len]) || (is_short && !a[2])) value = argv[i + 1];
+        if (is_long && a[2 + len] == '=') value = a + 3 + len;
+        if (is_short && a[2]) value = a + 2;
     }
-    return (int)ranks;
+    return value;
 }
 
-/* How many devices a process drives: -t and -g, in any of their spellings. */
-static int devices_per_process(int argc, char **argv)
+/* A whole number from 1 to `most`; `otherwise` when the option is not given, 0 for no number. */
+static int number_of(const char *text, int otherwise, int most)
 {
-    long product = 1;
-    for (int i = 1; i < argc && argv[i]; i++) {
-        long value = 1;
-        const char *text = NULL;
-        const char *a = argv[i];
-        bool apart = !strcmp(a, "-t") || !strcmp(a, "-g") || !strcmp(a, "--nthreads") ||
-                     !strcmp(a, "--ngpus");
-        if (apart && i + 1 < argc) text = argv[i + 1];
-        if (!strncmp(a, "--nthreads=", 11)) text = a + 11;
-        if (!strncmp(a, "--ngpus=", 8)) text = a + 8;
-        if (!apart && (!strncmp(a, "-t", 2) || !strncmp(a, "-g", 2)) && a[2]) text = a + 2;
-        if (text && tutti_parse_int(text, 1, 512, &value)) product *= value;
-    }
-    return (int)product;
+    long number = otherwise;
+    if (text && !tutti_parse_int(text, 1, most, &number)) return 0;
+    return (int)number;
+}
+
+/* Far more ranks than cores: said before minutes pass in silence. */
+static void tell_crowd(int nranks)
+{
+    cpu_set_t cpus;
+    if (sched_getaffinity(0, sizeof(cpus), &cpus)) return;
+    int ncores = CPU_COUNT(&cpus);
+    if (nranks <= 32 * ncores) return;
+    fprintf(stderr,
+            "tutti perf: %d ranks share %d core(s): starting them alone takes long; -T SECONDS "
+            "bounds it, fewer ranks measure more\n",
+            nranks, ncores);
+}
+
+/* -T bounds every wait of the measuring program; the ranks' meeting is one that the library has. */
+static void bound_init(const char *seconds)
+{
+    char text[16];
+    int number = number_of(seconds, 0, 86400);
+    if (number <= 0) return;
+    snprintf(text, sizeof(text), "%d", number);
+    setenv("TUTTI_INIT_TIMEOUT", text, 0);
 }
 
 static bool asks_help(int argc, char **argv)
@@ -104,7 +121,8 @@ int cmd_perf(int argc, char **argv)
     char **args = calloc((size_t)argc + 2, sizeof(*args));
     int status = 2;
     if (!options || !args || !find_program(program, sizeof(program))) goto out;
-    options->nranks = asks_help(argc, argv) ? 1 : ranks_of(argc, argv);
+    options->nranks =
+        asks_help(argc, argv) ? 1 : number_of(value_of(argc, argv, 0, "ranks"), 4, 4096);
     if (options->nranks == 0) {
         status = tutti_usage_error("perf", "--ranks takes a number from 1 to 4096");
         goto out;
@@ -113,7 +131,8 @@ int cmd_perf(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         args[i] = argv[i];
     }
-    int devices = options->nranks * devices_per_process(argc, argv);
+    int threads = number_of(value_of(argc, argv, 't', "nthreads"), 1, 512);
+    int devices = options->nranks * threads * number_of(value_of(argc, argv, 'g', "ngpus"), 1, 512);
     if (devices > 8 && !getenv("TUTTI_DEVICES") && !getenv("NCCL_TOPO_FILE")) {
         char text[16];
         snprintf(text, sizeof(text), "%d", devices);
@@ -126,6 +145,8 @@ int cmd_perf(int argc, char **argv)
     status = check_options(args, argc);
     if (status || asks_help(argc, argv)) goto out;
     tell_figures();
+    tell_crowd(options->nranks);
+    bound_init(value_of(argc, argv, 'T', "timeout"));
     status = launch_run(options);
 out:
     free(args);

@@ -233,7 +233,15 @@ static void read_signals(struct launch *launch)
 {
     struct signalfd_siginfo seen;
     while (read(launch->signal_fd, &seen, sizeof(seen)) == (ssize_t)sizeof(seen)) {
-        if (seen.ssi_signo != SIGCHLD) end_all(launch, 128 + (int)seen.ssi_signo);
+        if (seen.ssi_signo == SIGCHLD) continue;
+        if (!launch->ending) {
+            /* a terminal has just shown ^C at the beginning of this line */
+            fprintf(stderr, "%stutti %s: %s; ending %d rank(s)\n",
+                    isatty(STDERR_FILENO) ? "\n" : "",
+                    launch->options->name ? launch->options->name : "run",
+                    strsignal((int)seen.ssi_signo), launch->nalive);
+        }
+        end_all(launch, 128 + (int)seen.ssi_signo);
     }
     reap(launch);
 }
@@ -304,7 +312,8 @@ int launch_run(const struct launch_options *options)
     bool ready = launch.children && launch.signal_fd >= 0 &&
                  launch_env_init(&launch.env, options) && open_typed(&launch);
     bool redirects = !options->device || strcmp(options->device, "cuda") != 0;
-    if (ready && redirects) linkage_check(options->program[0], launch.env.libraries);
+    if (ready && redirects)
+        linkage_check(options->program[0], launch.env.libraries, options->nranks);
     for (int r = 0; ready && r < options->nranks; r++) {
         launch.children[r].out.fd = -1;
         launch.children[r].err.fd = -1;

@@ -146,6 +146,9 @@ static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args
         origin->sub = tuttiLogThread.expected;
     }
     if (!tt_log_on(origin->level, origin->sub)) return;
+    if (origin->level == TT_LOG_VERSION &&
+        atomic_load_explicit(&tt_base.log.config, memory_order_acquire)->warn_only)
+        return;
     emit(origin, fmt, args);
     if (origin->level == TT_LOG_WARN) raise_level();
 }

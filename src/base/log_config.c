@@ -91,10 +91,20 @@ static void suggest(const struct word *words, size_t count, const char *text, si
     tt_param_suggest(list, text, len, meant, 64);
 }
 
+static bool read_bool(const char *name)
+{
+    const char *text = getenv(name);
+    return text && (!strcmp(text, "1") || !strcasecmp(text, "T") || !strcasecmp(text, "TRUE"));
+}
+
 static void read_level(struct tt_log_config *config)
 {
     const char *text = getenv("NCCL_DEBUG");
-    if (!text || !*text) return;
+    if (!text || !*text) {
+        config->warn_only = read_bool("TUTTI_WARN");
+        if (config->warn_only) config->level = TT_LOG_WARN;
+        return;
+    }
     const struct word *word = find_word(levels, TT_LEN(levels), text, strlen(text));
     if (word) {
         config->level = (enum tt_log_level)word->bits;
@@ -208,8 +218,8 @@ static void read_file(struct tt_log_config *config, int file_fd)
     char path[PATH_MAX];
     const char *text = getenv("NCCL_DEBUG_FILE");
     int fd = -1;
-    config->fd = STDOUT_FILENO;
-    if (text && *text && config->level >= TT_LOG_WARN) {
+    config->fd = config->warn_only ? STDERR_FILENO : STDOUT_FILENO;
+    if (text && *text && config->level >= TT_LOG_WARN && !config->warn_only) {
         expand_path(text, config->host, path);
         fd = open_file(path);
         if (fd < 0) complain(config, "NCCL_DEBUG_FILE: %.128s: %m; lines go to stdout", path);
@@ -220,12 +230,6 @@ static void read_file(struct tt_log_config *config, int file_fd)
         fd = fd >= 0 ? file_fd : -1;
     }
     if (fd >= 0) config->fd = fd;
-}
-
-static bool read_bool(const char *name)
-{
-    const char *text = getenv(name);
-    return text && (!strcmp(text, "1") || !strcasecmp(text, "T") || !strcasecmp(text, "TRUE"));
 }
 
 struct tt_log_config *tt_log_config_read(int file_fd)

@@ -145,6 +145,59 @@ def hosts():
         check("no remote shell", r.returncode in (126, 127) and "TUTTI_RSH" in r.stderr, (r.returncode, r.stderr))
 
 
+def as_mpirun():
+    for way in (["-np", "3"], ["--np", "3"], ["-n", "3"], ["-n3"], ["-ranks", "3"]):
+        r = tutti("run", *way, "--no-prefix", "sh", "-c", "echo $WORLD_SIZE")
+        check(f"run {way}", r.stdout == "3\n" * 3, (r.stdout, r.stderr))
+    with tempfile.TemporaryDirectory() as folder:
+        shell = os.path.join(folder, "rsh")
+        with open(shell, "w") as f:
+            f.write('#!/bin/sh\nshift\nexec env -i PATH="$PATH" "$@"\n')
+        os.chmod(shell, 0o755)
+        for way in ("-H", "-host", "--host"):
+            r = tutti("run", "-np", "2", way, "alpha,beta", "-x", "MINE=a 'b'", "-x", "THEIRS", "--master", "127.0.0.1", "--no-prefix",
+                      "sh", "-c", "echo $MINE $THEIRS $OTHER", env={"TUTTI_RSH": shell, "THEIRS": "c", "OTHER": "d"})
+            check(f"{way}, -x", r.stdout == "a 'b' c\n" * 2, (r.stdout, r.stderr))
+    r = tutti("run", "-x", "MINE=1", "-n", "1", "--no-prefix", "sh", "-c", "echo $MINE")
+    check("-x here", r.stdout == "1\n", r.stdout)
+    for bad in ("=1", "A B", ""):
+        r = tutti("run", "-x", bad, "true")
+        check(f"-x '{bad}'", r.returncode == 2 and "is no variable" in r.stderr, r.stderr)
+
+
+def hang():
+    """A rank that does not come: without any variable of the log the others say for whom they wait; then Ctrl-C."""
+    program = """if 1:
+        import ctypes, os, signal
+        cuda, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
+        Id = type("Id", (ctypes.Structure,), {"_fields_": [("bytes", ctypes.c_char * 128)]})
+        nccl.ncclCommInitRank.argtypes = [ctypes.c_void_p, ctypes.c_int, Id, ctypes.c_int]
+        nccl.ncclAllReduce.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_size_t] + [ctypes.c_int] * 2 + [ctypes.c_void_p] * 2
+        rank, the_id, comm, memory = int(os.environ["RANK"]), Id(), ctypes.c_void_p(), ctypes.c_void_p()
+        cuda.cudaSetDevice(rank)
+        nccl.ncclGetUniqueId(ctypes.byref(the_id))
+        assert nccl.ncclCommInitRank(ctypes.byref(comm), 2, the_id, rank) == 0
+        if rank:
+            signal.pause()
+        cuda.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(64))
+        nccl.ncclAllReduce(memory, memory, 16, 7, 0, comm, None)
+        cuda.cudaStreamSynchronize(None)
+    """
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "TUTTI_", "RANK", "WORLD_"))}
+    p = subprocess.Popen([TUTTI, "run", "-n", "2", sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         stdin=subprocess.DEVNULL, text=True, env={**clean, "TUTTI_WATCHDOG": "1"})
+    said = []
+    for line in p.stderr:
+        said.append(line)
+        if "rank 0 waits: data of rank 1" in line:
+            p.send_signal(signal.SIGINT)
+            break
+    out, rest = p.communicate(timeout=60)
+    check("hang is told", any("no operation was finished for" in line for line in said), said)
+    check("Ctrl-C is told", "tutti run: Interrupt; ending 2 rank(s)\n" in rest and p.returncode == 130, (p.returncode, rest))
+    check("no version line", "NCCL version" not in out + "".join(said), out)
+
+
 # ---- perf ----
 
 def rows(text):
@@ -247,6 +300,9 @@ def perf_usage():
               (r.returncode, r.stdout, r.stderr))
     r = perf("--ranks", "1", "-e", "8", "allreduce", env={"TUTTI_DEVICE": "cuda"})
     check("a device that is not there", r.returncode == 1 and "TUTTI_DEVICE is cuda" in r.stderr, (r.returncode, r.stderr))
+    r = perf("--ranks", "33", "-b", "8", "-e", "8", "-n", "1", "-w", "0", "-T", "60", "allreduce",
+             preexec_fn=lambda: os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]))
+    check("many ranks a core", r.returncode == 0 and "33 ranks share 1 core(s)" in r.stderr, (r.returncode, r.stderr))
     r = perf("--help")
     check("perf --help", r.returncode == 0 and "examples:" in r.stdout and not r.stderr, r)
     r = perf("--dry-run", "-b", "8")
@@ -283,6 +339,12 @@ def env_and_help():
         check("the environment wins", told["NCCL_DEBUG"]["value"] == "WARN" and told["NCCL_DEBUG"]["origin"] == "environment",
               told["NCCL_DEBUG"])
         r = tutti("env", "--set", env=env)
+        r = tutti("env", "--set", env={"NCCL_DEBUGG": "WARN", "NCCL_HOME": "/x", "TUTTI_WATCHDOG": "5"})
+        check("env --set names what nobody obeys", "NCCL_DEBUGG" in r.stdout and "did you mean NCCL_DEBUG?" in r.stdout and
+              "TUTTI_WATCHDOG" in r.stdout and "NCCL_HOME" not in r.stdout, r.stdout)
+        r = json.loads(tutti("env", "--set", "--json", env={"NCCL_DEBUGG": "WARN"}).stdout)
+        check("env --set --json", [x["name"] for x in r] == ["NCCL_DEBUGG"] and not r[0]["obeyed"], r)
+        r = tutti("env", "--set", env=env)
         check("env --set", {line.split()[0] for line in r.stdout.splitlines()} == {"NCCL_CONF_FILE", "NCCL_DEBUG", "NCCL_BUFFSIZE"},
               r.stdout)
     r = tutti("env", "NCCL_NOSUCH")
@@ -304,7 +366,7 @@ def env_and_help():
 
 
 parts = {
-    "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts],
+    "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, hang],
     "perf": [table, effects, as_json, perf_usage, progress],
     "env": [env_and_help],
 }

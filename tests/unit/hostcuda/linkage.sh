@@ -42,6 +42,13 @@ says with_nccl "lnccl, the shared library"
 says with_rpath "enable-new-dtags"
 says with_runpath ""
 says with_other_rpath ""
+# An MPI library knows its own launcher only; one rank is one rank everywhere.
+echo 'int MPI_Init(void) { return 0; }' > mpi.c
+$cc -shared -fPIC mpi.c -o libmpi.so.40 -Wl,-soname,libmpi.so.40
+$cc main.c -o with_mpi -Wl,--no-as-needed ./libmpi.so.40
+says with_mpi ""
+"$tutti" run -n 3 ./with_mpi 2> said > /dev/null || true
+grep -q "$folder/with_mpi is linked to an MPI library (libmpi.so.40).*mpirun -n 3" said || { echo "with_mpi: no word about mpirun"; cat said; failed=1; }
 "$tutti" run --device cuda ./with_runtime 2> said > /dev/null || true
 ! grep -q "nvcc -cudart" said || { echo "complaint though the CUDA device was asked for"; failed=1; }
 nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
