@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -183,6 +184,56 @@ static void freed_pages_go_back(void **state)
     assert_true(held_bytes() <= before + pool + SLACK_BYTES);
 }
 
+/* ---- while another thread gives memory back ---- */
+
+enum { LARGE_BYTES = 96 << 20, LARGE_TURNS = 6, SMALL_BYTES = 1 << 20 };
+
+struct freer {
+    bool pinned;
+    _Atomic int done;
+};
+
+static int take(bool pinned, size_t bytes, void **ptr_out)
+{
+    return pinned ? tuttiHostMallocHost(bytes, 0, false, ptr_out)
+                  : tuttiHostMalloc(0, bytes, ptr_out);
+}
+
+static int give(bool pinned, void *ptr)
+{
+    return pinned ? tuttiHostFreeHost(ptr) : tuttiHostFree(ptr);
+}
+
+static void *free_large(void *arg)
+{
+    struct freer *freer = arg;
+    for (int i = 0; i < LARGE_TURNS; i++) {
+        void *ptr = NULL;
+        assert_int_equal(take(freer->pinned, LARGE_BYTES, &ptr), 0);
+        memset(ptr, 1, LARGE_BYTES);
+        assert_int_equal(give(freer->pinned, ptr), 0);
+    }
+    atomic_store(&freer->done, 1);
+    return NULL;
+}
+
+/* There is always room for what is asked. */
+static void frees_hide_no_memory(void **state)
+{
+    (void)state;
+    for (int pinned = 0; pinned < 2; pinned++) {
+        struct freer freer = {.pinned = pinned};
+        pthread_t thread;
+        void *ptr = NULL;
+        assert_int_equal(pthread_create(&thread, NULL, free_large, &freer), 0);
+        while (!atomic_load(&freer.done)) {
+            assert_int_equal(take(pinned, SMALL_BYTES, &ptr), 0);
+            assert_int_equal(give(pinned, ptr), 0);
+        }
+        pthread_join(thread, NULL);
+    }
+}
+
 static void *use_a_block(void *arg)
 {
     void **ptr = arg;
@@ -270,6 +321,7 @@ int main(void)
         cmocka_unit_test(random_blocks_stay_apart),
         cmocka_unit_test(many_threads_find_their_blocks),
         cmocka_unit_test(freed_pages_go_back),
+        cmocka_unit_test(frees_hide_no_memory),
         cmocka_unit_test(double_free_by_threads),
         cmocka_unit_test(pinned_and_managed),
         cmocka_unit_test(control_is_zero_again),

@@ -123,6 +123,7 @@ bool host_arena_init(struct host_arena *arena, const struct host_arena_place *pl
 {
     memset(arena, 0, sizeof(*arena));
     pthread_mutex_init(&arena->lock, NULL);
+    pthread_cond_init(&arena->returned, NULL);
     arena->base = place->base;
     arena->bytes = place->bytes;
     arena->grain = place->grain;
@@ -261,17 +262,28 @@ void host_arena_credit(struct host_arena *arena, size_t bytes)
     atomic_fetch_sub_explicit(&arena->used_bytes, bytes, memory_order_relaxed);
 }
 
+/* A run for the asked grains, if need be one of looser alignment. Lock held. */
+static size_t find_run(const struct host_arena *arena, struct ask *ask)
+{
+    size_t found = search(arena, ask);
+    if (found != SIZE_MAX || ask->align <= PAGE / arena->grain) return found;
+    struct ask loose = {ask->count, PAGE / arena->grain};
+    found = search(arena, &loose);
+    if (found != SIZE_MAX) *ask = loose;
+    return found;
+}
+
 bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, void **ptr_out)
 {
     if (want->bytes == 0 || want->bytes > arena->bytes) return false;
     struct ask ask = ask_for(arena, want->bytes);
     size_t slack = ask.count * arena->grain - want->bytes;
+    size_t found = SIZE_MAX;
     pthread_mutex_lock(&arena->lock);
-    bool room = has_room(arena, ask.count * arena->grain);
-    size_t found = room ? search(arena, &ask) : SIZE_MAX;
-    if (room && found == SIZE_MAX && ask.align > PAGE / arena->grain) {
-        ask.align = PAGE / arena->grain;
-        found = search(arena, &ask);
+    while (has_room(arena, ask.count * arena->grain)) {
+        found = find_run(arena, &ask);
+        if (found != SIZE_MAX || !arena->away) break;
+        pthread_cond_wait(&arena->returned, &arena->lock);
     }
     if (found != SIZE_MAX) {
         size_t first = carve(arena, found, &ask);
@@ -305,21 +317,32 @@ static void punch(const struct host_arena *arena, const struct run *run, size_t 
     }
 }
 
-/* Put a free run back, with no more warm grains than may be kept. Called and left with the lock. */
+/* Lock held. */
+static void come_back(struct host_arena *arena)
+{
+    arena->away--;
+    pthread_cond_broadcast(&arena->returned);
+}
+
+/* Put a free run back, with no more warm grains than may be kept. Called and left with the lock,
+ * which others have while pages are given back: then nothing but the run itself hangs in no bin,
+ * unless it has too few pages of its own. */
 static void settle(struct host_arena *arena, struct run run, size_t warm_most)
 {
-    run = join(arena, run);
-    size_t keep = arena->warm < warm_most ? warm_most - arena->warm : 0;
     bool pages = run.count * arena->grain >= (size_t)2 * PAGE || arena->grain == PAGE;
-    if (run.warm > keep && pages) {
+    if (!pages) run = join(arena, run);
+    size_t keep = arena->warm < warm_most ? warm_most - arena->warm : 0;
+    if (run.warm > keep && (pages || run.count * arena->grain >= (size_t)2 * PAGE)) {
         arena->warm += keep; /* promised */
+        arena->away++;
         pthread_mutex_unlock(&arena->lock);
         punch(arena, &run, keep);
         pthread_mutex_lock(&arena->lock);
         arena->warm -= keep;
         run.warm = keep;
-        run = join(arena, run);
+        come_back(arena);
     }
+    run = join(arena, run);
     insert(arena, &run);
 }
 
@@ -342,6 +365,7 @@ bool host_arena_take(struct host_arena *arena, const void *ptr, struct host_run 
     if (live) {
         struct run run = take_live(arena, offset / arena->grain);
         *run_out = (struct host_run){run.first, run.count};
+        arena->away++;
     }
     pthread_mutex_unlock(&arena->lock);
     return live;
@@ -352,6 +376,21 @@ void host_arena_give(struct host_arena *arena, const struct host_run *taken)
     struct run run = {taken->first, taken->count, taken->count};
     pthread_mutex_lock(&arena->lock);
     settle(arena, run, arena->warm_most);
+    come_back(arena);
+    pthread_mutex_unlock(&arena->lock);
+}
+
+void host_arena_keep(struct host_arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+    come_back(arena); /* as far as others are concerned */
+    pthread_mutex_unlock(&arena->lock);
+}
+
+void host_arena_unkeep(struct host_arena *arena)
+{
+    pthread_mutex_lock(&arena->lock);
+    arena->away++;
     pthread_mutex_unlock(&arena->lock);
 }
 

@@ -51,6 +51,8 @@ struct host_arena {
     struct host_tag *tags;      /* owned; one per grain, sparse */
     unsigned shift;             /* grain: a power of two */
     _Alignas(TT_LINE_BYTES) pthread_mutex_t lock;
+    pthread_cond_t returned;   /* a run that was away came back */
+    size_t away;               /* runs that are neither live nor free and come back by themselves */
     _Atomic size_t used_bytes; /* here, and what was charged */
     size_t warm, warm_most;    /* grains: free ones that hold pages; how many are kept */
     struct host_bitset starts;
@@ -78,8 +80,8 @@ struct host_want {
     size_t bytes;
     unsigned kind, flags; /* flags: 16 bits, kept */
 };
-/* Aligned to 512, 4096 from a page on, 2 MiB from there on. False when no gap is large enough.
- * Thread-safe, as all below. */
+/* Aligned to 512, 4096 from a page on, 2 MiB from there on. False when no gap is large enough, nor
+ * will be when what other threads are just freeing has come back. Thread-safe, as all below. */
 bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, void **ptr_out);
 /* Count memory that lies elsewhere (parts, vmm.c) against the arena. False when it is exhausted. */
 bool host_arena_charge(struct host_arena *arena, size_t bytes);
@@ -87,10 +89,13 @@ void host_arena_credit(struct host_arena *arena, size_t bytes);
 struct host_run { /* grains that are neither live nor free */
     size_t first, count;
 };
-/* End a live allocation; its memory stays apart until it is given back. False when ptr is not the
- * base of one. */
+/* End a live allocation; its memory stays apart until it is given back, for which who needs memory
+ * waits: the caller waits for nobody. False when ptr is not the base of one. */
 bool host_arena_take(struct host_arena *arena, const void *ptr, struct host_run *run_out);
 void host_arena_give(struct host_arena *arena, const struct host_run *taken);
+/* The run that was taken is kept for longer, nobody waits for it; it is about to be given back. */
+void host_arena_keep(struct host_arena *arena);
+void host_arena_unkeep(struct host_arena *arena);
 /* Both at once. */
 bool host_arena_free(struct host_arena *arena, const void *ptr);
 /* The live allocation that holds ptr. Takes no lock.                                          hot

@@ -21,6 +21,7 @@ bool host_leave(struct host_leavers *leavers, struct host_arena *arena, const vo
     struct host_leaver *leaver = malloc(sizeof(*leaver));
     if (!leaver || host_ends_note(&ends)) {
         free(leaver); /* rather lost than used by two */
+        host_arena_keep(arena);
         return true;
     }
     if (!ends) {
@@ -33,12 +34,13 @@ bool host_leave(struct host_leavers *leavers, struct host_arena *arena, const vo
     leaver->next = leavers->first;
     leavers->first = leaver;
     atomic_fetch_add_explicit(&leavers->count, 1, memory_order_relaxed);
+    host_arena_keep(arena);
     pthread_mutex_unlock(&leavers->lock);
     return true;
 }
 
 /* Unlink what may go; returns it as a list. */
-static struct host_leaver *pick(struct host_leavers *leavers)
+static struct host_leaver *pick(struct host_leavers *leavers, struct host_arena *arena)
 {
     struct host_leaver *picked = NULL;
     pthread_mutex_lock(&leavers->lock);
@@ -51,6 +53,7 @@ static struct host_leaver *pick(struct host_leavers *leavers)
         *link = leaver->next;
         leaver->next = picked;
         picked = leaver;
+        host_arena_unkeep(arena);
         atomic_fetch_sub_explicit(&leavers->count, 1, memory_order_relaxed);
     }
     pthread_mutex_unlock(&leavers->lock);
@@ -60,7 +63,7 @@ static struct host_leaver *pick(struct host_leavers *leavers)
 void host_leavers_go(struct host_leavers *leavers, struct host_arena *arena)
 {
     if (!atomic_load_explicit(&leavers->count, memory_order_relaxed)) return;
-    for (struct host_leaver *leaver = pick(leavers); leaver;) {
+    for (struct host_leaver *leaver = pick(leavers, arena); leaver;) {
         struct host_leaver *next = leaver->next;
         host_arena_give(arena, &leaver->run);
         host_ends_free(leaver->ends);
