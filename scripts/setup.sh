@@ -28,7 +28,11 @@ git:lists the files to check"
 packages_wanted="cmake:builds the examples in tests
 python3-numpy:runs one of the examples
 librsvg2-2:measures the texts of pictures
-fonts-dejavu-core:their fonts"
+fonts-dejavu-core:their fonts
+openmpi-bin:starts programs in the tests of Open MPI
+libopenmpi-dev:compiles them
+mpich:starts programs in the tests of MPICH
+libmpich-dev:compiles them"
 
 missing_packages() { # $1: list; prints the names that are not installed
     printf '%s\n' "$1" | while IFS=: read -r name why; do

@@ -2,6 +2,7 @@
  * All ranks of a communicator come to the same channels and chunk sizes from the same call. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "plan/operator.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"
 
@@ -183,6 +184,24 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_node *node,
     };
     frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
     return tt_bind_edges(plan, program, frame);
+}
+
+ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_node *node, struct tt_bound *bound)
+{
+    const struct tt_task *task = &node->task;
+    size_t elem = tt_type_bytes(task->type);
+    bound->nframes = 0;
+    ncclResult_t rc = tt_bound_reserve(bound, 1);
+    if (rc) return rc;
+    bound->nframes = 1;
+    bound->frames[0] = (struct tt_frame){.program = &plan->local,
+                                         .fold = node->fold,
+                                         .elem_bytes = elem,
+                                         .in_bytes = task->count * elem,
+                                         .out_bytes = task->count * elem};
+    tt_geometry_init(&bound->frames[0].geometry, &plan->local, task->count,
+                     (struct tt_extent){0, task->count}, SIZE_MAX, 1);
+    return ncclSuccess;
 }
 
 ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_node *node,

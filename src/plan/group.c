@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "plan/events.h"
+#include "plan/operator.h"
 #include "plan/plan_state.h"
 
 #include <pthread.h>
@@ -163,7 +164,7 @@ static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
     return ncclSuccess;
 }
 
-static ncclResult_t group_append(struct tt_group *group, const struct tt_task *task)
+static ncclResult_t group_append(struct tt_group *group, const struct tt_task *task, bool logged)
 {
     struct tt_plan *plan = task->comm->plan;
     ncclResult_t rc = group_join(group, plan);
@@ -171,12 +172,11 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
     struct tt_node *node = node_take(group);
     if (!node) return tt_fail(ncclSystemError, "ncclGroup: out of memory for a call");
     node->task = *task;
+    node->logged = logged;
     if (task->options) {
         node->options = *task->options;
         node->task.options = &node->options;
     }
-    node->bound = plan->hit;
-    plan->hit = NULL;
     rc = tt_operator_fold(plan, task, &node->fold);
     if (rc) return rc;
     if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth + 1, node);
@@ -189,13 +189,15 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
     return ncclSuccess;
 }
 
-/* A lone call that the memo does not know: a group of one, without the group. */
-static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task)
+/* A lone call that has to be looked at: a group of one, without the group. */
+static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task, bool logged)
 {
-    struct tt_node node = {.task = *task};
+    struct tt_node node = {.task = *task, .logged = logged};
     struct tt_group_events events = {0};
     ncclResult_t rc = tt_operator_fold(plan, task, &node.fold);
     if (rc) return rc;
+    if (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func))
+        return tt_launch_alone(plan, &node);
     if (plan->comm->profiler) {
         tt_events_call(plan, &events, 1, &node);
         tt_events_group_ends(&events);
@@ -205,25 +207,31 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
     return rc;
 }
 
+/* Check, log, count, and append or launch. */
+static ncclResult_t add_looking(struct tt_plan *plan, const struct tt_task *task, bool now)
+{
+    bool logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
+    ncclResult_t rc = tt_launch_known(plan, task) ? ncclSuccess : tt_task_check(task);
+    if (rc) return rc;
+    if (logged) tt_task_log(task);
+    if (task->count == 0 && !tt_func_is_message(task->func)) return ncclSuccess;
+    plan->issued++;
+    return now ? launch_lone(plan, task, logged) : group_append(own_group, task, logged);
+}
+
 ncclResult_t tt_plan_add(const struct tt_task *task)
 {
-    struct tt_group *group = own_group;
     struct tt_plan *plan = task->comm->plan;
+    bool now = !own_group || own_group->depth == 0 ||
+               (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func));
     ncclResult_t rc = tt_plan_enter(plan);
-    if (rc) return tt_group_error(rc);
-    plan->issued++;
-    if (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func)) {
-        struct tt_node node = {.task = *task};
-        rc = tt_operator_fold(plan, task, &node.fold);
-        if (!rc) rc = tt_launch_alone(plan, &node);
-    } else if (group && group->depth > 0) {
-        rc = group_append(group, task);
-    } else {
-        rc = tt_launch_memo(plan, task);
-        if (rc == ncclInProgress) rc = launch_lone(plan, task);
+    if (rc) return rc;
+    if (!now || tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
+        !tt_launch_again(plan, task, &rc)) {
+        rc = add_looking(plan, task, now);
     }
     tt_plan_exit(plan);
-    return tt_group_error(rc);
+    return rc;
 }
 
 /* ---- jobs ---- */

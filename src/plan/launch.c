@@ -9,6 +9,7 @@
 #include "plan/events.h"
 #include "plan/messages.h"
 #include "plan/plan_state.h"
+#include "plugin/profiler.h"
 #include "transport/transport.h"
 
 #include <string.h>
@@ -82,53 +83,23 @@ static struct tt_memo_key memo_key(const struct tt_task *task)
     return key;
 }
 
-static bool memo_key_equal(const struct tt_memo_key *a, const struct tt_memo_key *b)
-{
-    return a->count == b->count && a->func == b->func && a->type == b->type && a->op == b->op &&
-           a->root == b->root && a->bundle_bytes == b->bundle_bytes && a->nops == b->nops &&
-           a->wish == b->wish;
-}
-
-/* A call of a group may have been chosen with others: then its choice is one of its own. */
-static struct tt_memo_key node_key(const struct tt_node *node)
-{
-    struct tt_memo_key key = memo_key(&node->task);
-    key.bundle_bytes = node->bundle_bytes;
-    key.nops = node->nops;
-    return key;
-}
-
-static struct tt_bound *memo_entry(struct tt_plan *plan, const struct tt_memo_key *key)
+/* Where calls of that key are bound; *known_out: the last one was. User operators never are, as
+ * they come and go under the same number. hot */
+static struct tt_bound *memo_entry(struct tt_plan *plan, const struct tt_memo_key *key,
+                                   bool *known_out)
 {
     uint64_t hash = key->count * 0x9e3779b97f4a7c15ull;
     uint32_t rest = (uint32_t)key->func * 131u + (uint32_t)key->type * 29u +
                     (uint32_t)key->op * 7u + (uint32_t)key->root;
     hash ^= (uint64_t)rest << 40;
     hash *= 0x9e3779b97f4a7c15ull;
-    return &plan->memo[hash >> (64 - TT_MEMO_BITS)];
-}
-
-static bool bound_serves(const struct tt_bound *bound, const struct tt_memo_key *key)
-{
-    return bound->valid && memo_key_equal(&bound->key, key);
-}
-
-static struct tt_bound *memo_hit(struct tt_plan *plan, const struct tt_memo_key *key)
-{
-    struct tt_bound *bound = memo_entry(plan, key);
-    bool hit = bound_serves(bound, key) && !plan->asks_every_time && key->op < ncclNumOps;
-    return hit ? bound : NULL;
-}
-
-bool tt_plan_known(const struct tt_task *task)
-{
-    struct tt_plan *plan = task->comm->plan;
-    const struct tt_memo_key key = memo_key(task);
-    bool staged = task->func == TT_FUNC_ALLTOALL && task->in == task->out; /* in_place.c */
-    const struct tt_bound *bound = plan->hit = staged ? NULL : memo_hit(plan, &key);
-    if (!bound || plan->checks_pointers) return false;
-    const struct tt_frame *frame = &bound->frames[0];
-    return (task->in || !frame->in_bytes) && (task->out || !frame->out_bytes);
+    struct tt_bound *bound = &plan->memo[hash >> (64 - TT_MEMO_BITS)];
+    const struct tt_memo_key *own = &bound->key;
+    *known_out = bound->valid && key->count == own->count && key->func == own->func &&
+                 key->type == own->type && key->op == own->op && key->root == own->root &&
+                 key->bundle_bytes == own->bundle_bytes && key->nops == own->nops &&
+                 key->wish == own->wish;
+    return bound;
 }
 
 /* The bound work with these buffers: the memo's own when it is idle, else another. */
@@ -154,17 +125,31 @@ uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
     return number;
 }
 
-ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task)
+bool tt_launch_known(struct tt_plan *plan, const struct tt_task *task)
 {
-    struct tt_bound *bound = plan->hit;
+    const struct tt_memo_key key = memo_key(task);
+    bool known = false;
+    const struct tt_frame *frame = &memo_entry(plan, &key, &known)->frames[0];
+    return known && !plan->checks_pointers && (task->in || !frame->in_bytes) &&
+           (task->out || !frame->out_bytes);
+}
+
+bool tt_launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
+{
+    const struct tt_memo_key key = memo_key(task);
     struct tt_stream_card card;
-    plan->hit = NULL;
-    if (!bound || task->logged || (task->options && task->options->launch_event)) {
-        return ncclInProgress;
-    }
-    if (tuttiHostStreamCard(task->stream, &card) || card.capturing) return ncclInProgress;
+    bool known = false;
+    struct tt_bound *bound = memo_entry(plan, &key, &known);
+    if (!known || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
+    if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
+    const struct tt_frame *frame = &bound->frames[0];
+    if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
+    if (task->options && task->options->launch_event) return false;
+    if (tuttiHostStreamCard(task->stream, &card) || card.capturing) return false;
+    plan->issued++;
     tt_count_call(plan, task->func);
-    return launch_bound(plan, bound, task, task->stream, true);
+    *rc_out = launch_bound(plan, bound, task, task->stream, true);
+    return true;
 }
 
 /* ---- the long way ---- */
@@ -172,7 +157,7 @@ ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task)
 static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
                        const struct tt_bound *bound)
 {
-    if (plan->comm->member.rank != 0) return;
+    if (plan->comm->member.rank != 0 || plan->comm->member.nranks == 1) return;
     tt_info(TT_LOG_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}",
             tt_func_name(task->func), tt_operation_bytes(task), tt_algo_name(bound->choice.algo),
             tt_proto_name(bound->choice.proto), bound->nframes - 1);
@@ -215,59 +200,71 @@ static ncclResult_t launch_watched(struct tt_plan *plan, struct tt_node *node,
     tt_bound_place(bound, &node->task);
     spec.captured = launch->captured;
     if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
-    if (plan->comm->profiler) tt_events_collective(plan, node, bound, &events);
+    tt_events_collective(plan, node, bound, &events);
     spec.events = events.work;
     ncclResult_t rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
-    if (plan->comm->profiler) tt_events_launched(&events);
+    tt_events_launched(&events);
     return rc;
 }
 
-/* Where the call may be bound: its memo entry, or a spare one while the entry's work still runs. */
-static struct tt_bound *vacant_entry(struct tt_plan *plan, const struct tt_memo_key *key)
+static bool choice_equal(const struct tt_tune_choice *a, const struct tt_tune_choice *b)
 {
-    struct tt_bound *bound = memo_entry(plan, key);
-    if (bound->work && !tt_work_idle(bound->work)) return &plan->overflow;
-    tt_work_destroy(bound->work);
-    bound->work = NULL;
-    return bound;
+    return a->algo == b->algo && a->proto == b->proto && a->nchannels == b->nchannels &&
+           a->chunk_bytes == b->chunk_bytes;
 }
 
 /* What all ranks choose alike, and this rank's part of it. A message has nothing to choose. */
 static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_node *node,
-                              const struct tt_launch *launch, struct tt_bound *bound)
+                              struct tt_bound *bound)
 {
-    const struct tt_task *task = &node->task;
-    if (tt_messages_single(plan, task)) return tt_messages_bind(plan, task, bound);
-    ncclResult_t rc = check_buffers(task);
-    if (!rc) rc = tt_choice_call(plan, node, launch, &bound->choice);
-    return rc ? rc : tt_bind_collective(plan, node, bound);
+    if (tt_messages_single(plan, &node->task)) return tt_messages_bind(plan, &node->task, bound);
+    if (plan->comm->member.nranks == 1) return tt_bind_alone(plan, node, bound);
+    return tt_bind_collective(plan, node, bound);
 }
 
-/* Choose and bind a call into a memo entry. */
-static ncclResult_t bind(struct tt_plan *plan, const struct tt_node *node,
-                         const struct tt_launch *launch, struct tt_bound **bound_out)
+/* Bind a call into its memo entry, or into a spare one while the entry's work still runs. */
+static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_node *node,
+                              const struct tt_memo_key *key, struct tt_bound **bound_out)
 {
-    const struct tt_memo_key key = node_key(node);
-    struct tt_bound *bound = node->bound;
-    if (!bound || !bound_serves(bound, &key)) bound = memo_hit(plan, &key);
-    *bound_out = bound;
-    if (bound) return ncclSuccess;
+    struct tt_bound *bound = *bound_out;
     plan->misses++;
-    bound = vacant_entry(plan, &key);
+    if (bound->work && !tt_work_idle(bound->work)) bound = &plan->overflow;
+    tt_work_destroy(bound->work);
+    bound->work = NULL;
     bound->valid = false;
-    ncclResult_t rc = bind_call(plan, node, launch, bound);
+    bound->choice = node->choice;
+    ncclResult_t rc = bind_call(plan, node, bound);
     if (rc) return rc;
     tt_launch_spec(plan, &bound->spec);
     bound->spec.frames = bound->frames;
     bound->spec.nframes = bound->nframes;
-    bound->key = key;
-    bound->valid = bound != &plan->overflow;
+    bound->key = *key;
+    bound->valid = bound != &plan->overflow && key->op < ncclNumOps;
     *bound_out = bound;
-    plan->asks_every_time = plan->comm->tuner || plan->comm->profiler;
-    if (!bound->valid || plan->asks_every_time || key.op >= ncclNumOps) return ncclSuccess;
+    plan->looks_every_time = plan->comm->tuner || plan->checks_pointers;
+    if (!bound->valid) return ncclSuccess;
     struct tt_work_spec kept = bound->spec;
     kept.kept = true;
     return tt_work_create(&kept, &bound->work);
+}
+
+/* Choose and bind a call, or find it bound. A tuner is asked each time; what was bound for the same
+ * answer is kept. */
+static ncclResult_t bind(struct tt_plan *plan, struct tt_node *node, const struct tt_launch *launch,
+                         struct tt_bound **bound_out)
+{
+    const struct tt_task *task = &node->task;
+    struct tt_memo_key key = memo_key(task);
+    bool known = false, chooses = plan->comm->member.nranks > 1 && !tt_func_is_message(task->func);
+    ncclResult_t rc = ncclSuccess;
+    key.bundle_bytes = node->bundle_bytes;
+    key.nops = node->nops;
+    *bound_out = memo_entry(plan, &key, &known);
+    if (known && !(chooses && plan->comm->tuner)) return ncclSuccess;
+    if (!known && !tt_messages_single(plan, task)) rc = check_buffers(task);
+    if (!rc && chooses) rc = tt_choice_call(plan, node, launch, &node->choice);
+    if (rc || (known && choice_equal(&node->choice, &(*bound_out)->choice))) return rc;
+    return bind_anew(plan, node, &key, bound_out);
 }
 
 static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_node *node,
@@ -277,14 +274,10 @@ static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_node *node
     struct tt_bound *bound = NULL;
     ncclResult_t rc = bind(plan, node, launch, &bound);
     if (rc) return rc;
-    if (task->logged && !tt_messages_single(plan, task)) log_choice(plan, task, bound);
+    if (node->logged && !tt_messages_single(plan, task)) log_choice(plan, task, bound);
     if (!launch->captured || !plan->comm->profiler) node->number = tt_count_call(plan, task->func);
-    if (!launch->captured && !plan->comm->profiler) {
-        rc = launch_bound(plan, bound, task, launch->stream, launch->allow_inline);
-    } else {
-        rc = launch_watched(plan, node, bound, launch);
-    }
-    return rc;
+    if (launch->captured || node->mask) return launch_watched(plan, node, bound, launch);
+    return launch_bound(plan, bound, task, launch->stream, launch->allow_inline);
 }
 
 /* ---- several streams ---- */
@@ -398,7 +391,7 @@ static bool is_lone_message(const struct tt_plan *plan, const struct tt_node *fi
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): nothing is launched without a call */
     return !first->next && tt_messages_single(plan, &first->task) && !launch->captured &&
-           !plan->comm->profiler;
+           !first->mask;
 }
 
 ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline)
@@ -428,38 +421,14 @@ ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool a
 
 /* ---- one rank ---- */
 
-ncclResult_t tt_launch_alone(struct tt_plan *plan, const struct tt_node *node)
+ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_node *node)
 {
-    const struct tt_task *task = &node->task;
-    bool scales = node->fold.pre_mul;
-    struct CUevent_st *event = task->options ? task->options->launch_event : NULL;
-    if (task->in == task->out && !scales) {
-        return event ? record_event(plan, event, task->stream) : ncclSuccess;
-    }
-    ncclResult_t rc = check_buffers(task);
-    if (rc) return rc;
-    struct tt_stream_card card;
-    rc = stream_card(plan, task->stream, &card);
-    if (rc) return rc;
-    size_t elem = tt_type_bytes(task->type);
-    struct tt_frame frame = {.program = &plan->local,
-                             .fold = node->fold,
-                             .in = task->in,
-                             .out = task->out,
-                             .elem_bytes = elem,
-                             .in_bytes = task->count * elem,
-                             .out_bytes = task->count * elem};
-    tt_geometry_init(&frame.geometry, &plan->local, task->count, (struct tt_extent){0, task->count},
-                     SIZE_MAX, 1);
-    struct tt_work_spec spec;
-    tt_launch_spec(plan, &spec);
-    spec.frames = &frame;
-    spec.nframes = 1;
-    spec.captured = card.capturing;
-    if (card.capturing) spec.graph_refs = &plan->comm->graph_refs;
-    tt_count_call(plan, task->func);
-    rc = event ? record_event(plan, event, task->stream) : ncclSuccess;
-    return rc ? rc : tt_launch_submit(plan, &spec, task->stream, true);
+    struct tt_launch launch = {.allow_inline = true};
+    bool nothing = node->task.in == node->task.out && !node->fold.pre_mul;
+    if (nothing && !node->task.options) return ncclSuccess;
+    ncclResult_t rc = survey_streams(plan, node, &launch);
+    if (!rc && launch.event) rc = record_event(plan, launch.event, launch.stream);
+    return rc || nothing ? rc : launch_bound_call(plan, node, &launch);
 }
 
 /* ---- what it would take ---- */

@@ -61,16 +61,6 @@ ncclResult_t tt_plan_contended(const struct tt_plan *plan)
                    plan->comm->member.rank, (unsigned long)plan->comm->member.comm_id);
 }
 
-uint64_t tt_plan_op_count(const struct tt_plan *plan)
-{
-    return plan->issued;
-}
-
-bool tt_plan_checks_pointers(const struct tt_plan *plan)
-{
-    return plan->checks_pointers;
-}
-
 ncclResult_t tt_plan_drain(struct tt_comm *comm)
 {
     uint32_t spins = 0;

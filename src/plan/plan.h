@@ -19,7 +19,7 @@ struct tt_call_options { /* of one collective (ncclCollConfig_t), checked */
     struct CUevent_st *launch_event; /* recorded in front of the operation; borrowed; NULL: none */
 };
 
-struct tt_task { /* one checked call */
+struct tt_task { /* one call */
     struct {     /* its arguments, in the order of the public functions */
         enum tt_func func;
         const void *in;
@@ -32,7 +32,6 @@ struct tt_task { /* one checked call */
     struct tt_comm *comm;
     struct CUstream_st *stream;
     const struct tt_call_options *options; /* borrowed until tt_plan_add() returns; NULL: none */
-    bool logged;                           /* somebody reads the log lines of operations */
 };
 
 /* Make the plan of a communicator that was allocated (not yet ready: its state is asked before).
@@ -43,21 +42,13 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
  * transport still lives. Accepts NULL. */
 void tt_plan_destroy(struct tt_plan *plan);
 
-/* NCCL_CHECK_POINTERS or NCCL_CHECK_MODE asks for a look at every pointer. */
-bool tt_plan_checks_pointers(const struct tt_plan *plan);
-
 /* Bytes of the send and receive buffer that this rank uses (0: the pointer is not looked at). */
 void tt_buffer_bytes(const struct tt_task *task, size_t *in_bytes_out, size_t *out_bytes_out);
 
-/* Operations that this communicator accepted so far. */
-uint64_t tt_plan_op_count(const struct tt_plan *plan);
-
-/* The same call (but for buffers that need no check) was made before: its arguments are right. hot
- */
-bool tt_plan_known(const struct tt_task *task);
-
-/* Append to the thread's group; outside a group: launch at once (memo hit and idle stream: inline).
- * hot */
+/* Take a call: check its arguments (unless the same call was made before), log it, and append it to
+ * the thread's group or, outside of groups, launch it: inline when the stream is idle. The one way
+ * in for operations. Errors: ncclInvalidArgument, ncclInvalidUsage naming the culprit; what
+ * launching gives. hot */
 ncclResult_t tt_plan_add(const struct tt_task *task);
 
 /* Wait until all launched work of the communicator is done and no graph holds any. */
@@ -109,4 +100,3 @@ ncclResult_t tt_redop_create(struct tt_comm *comm, const void *scalar, ncclDataT
                              ncclScalarResidence_t residence, ncclRedOp_t *op_out);
 /* Calls that were made with it keep their copy. Errors: ncclInvalidArgument when it is unknown. */
 ncclResult_t tt_redop_destroy(struct tt_comm *comm, ncclRedOp_t op);
-bool tt_redop_known(const struct tt_comm *comm, ncclRedOp_t op);

@@ -28,7 +28,7 @@ struct tt_node { /* one call that waits for GroupEnd */
     struct tt_node *next;         /* next call on the same communicator; borrowed from the group */
     struct tt_node *next_message; /* next call that is made of sends and receives */
     struct tt_node *next_owned;   /* next one from the heap; tt_group.overflow */
-    struct tt_bound *bound;       /* where the call was found bound; may have changed since */
+    bool logged;                  /* somebody reads the log lines of operations */
     /* the profiler's; zero without one */
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
@@ -87,7 +87,7 @@ struct tt_redop {
 struct tt_plan {
     struct tt_comm *comm;    /* borrowed: owns the plan */
     _Atomic uint32_t inside; /* 1 while a thread launches or appends */
-    bool asks_every_time;    /* a tuner or profiler plugin wants to see each operation */
+    bool looks_every_time;   /* a tuner or NCCL_CHECK_POINTERS wants to see each operation */
     bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
     bool checks_match;       /* TUTTI_CHECK_MATCH */
 
@@ -97,7 +97,6 @@ struct tt_plan {
     struct tt_node *first, *last;
 
     struct tt_bound memo[TT_MEMO_ENTRIES];
-    struct tt_bound *hit;     /* entry of the call that is being made; NULL: not known */
     struct tt_bound overflow; /* for a call whose entry is in use by a running work */
     uint64_t issued;          /* operations accepted, from 0 */
     uint64_t misses;          /* calls that took the full path */
@@ -125,6 +124,13 @@ struct tt_launch { /* how one group of one communicator goes to the streams */
     struct CUevent_st *event; /* to be recorded first; NULL: none */
 };
 
+/* ---- check.c ---- */
+
+/* The arguments of a call: root, type, operator, sizes, pointers, in this order. */
+ncclResult_t tt_task_check(const struct tt_task *task);
+/* Its log lines of COLL and CALL. */
+void tt_task_log(const struct tt_task *task);
+
 /* ---- in_place.c ---- */
 
 /* Copy the inputs of AlltoAlls in place into scratch memory, on the launch stream and in the
@@ -132,16 +138,6 @@ struct tt_launch { /* how one group of one communicator goes to the streams */
 ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_node *first,
                                const struct tt_launch *launch);
 void tt_in_place_fini(struct tt_plan *plan);
-
-/* ---- operator.c ---- */
-
-/* The fold of a call, before an algorithm is chosen.
- * Errors: ncclInvalidArgument for an unknown operator or one of another type. */
-ncclResult_t tt_operator_fold(struct tt_plan *plan, const struct tt_task *task,
-                              struct tt_fold *fold_out);
-/* Adjust an average to how the chosen algorithm folds. */
-void tt_operator_adapt(struct tt_fold *fold, const struct tt_task *task, int nranks,
-                       enum tt_algo algo);
 
 /* ---- program_cache.c ---- */
 
@@ -158,6 +154,9 @@ void tt_program_local_init(struct tt_program *program);
 /* Bytes of an operation as tuners count them: of all ranks' blocks where a buffer has a block per
  * rank, else of the buffer. */
 size_t tt_operation_bytes(const struct tt_task *task);
+/* The one frame of a collective within one rank. */
+ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_node *node,
+                           struct tt_bound *bound);
 /* Fill the frames of a collective for bound->choice, one per channel that gets elements. */
 ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_node *node,
                                 struct tt_bound *bound);
@@ -176,15 +175,16 @@ void tt_bound_fini(struct tt_bound *bound);
 
 /* ---- launch.c ---- */
 
-/* Memo hit and nothing that wants to look: put it on the stream. ncclInProgress: take the long way.
- * hot */
-ncclResult_t tt_launch_memo(struct tt_plan *plan, const struct tt_task *task);
+/* A call like it is bound in the memo; its buffers may differ. hot */
+bool tt_launch_known(struct tt_plan *plan, const struct tt_task *task);
+/* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
+bool tt_launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out);
 /* All calls of one communicator in one group, as one operation on their streams. */
 ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline);
 /* Streams of all communicators of a group are all captured or none. */
 ncclResult_t tt_launch_check_capture(struct tt_plan *plans);
-/* A communicator of one rank: a copy or scaling on the stream. */
-ncclResult_t tt_launch_alone(struct tt_plan *plan, const struct tt_node *node);
+/* A communicator of one rank: a copy or scaling on the stream, in groups at once. */
+ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_node *node);
 /* Predicted time of all calls in microseconds; < 0 when nothing is known. */
 ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, double *usec_out);
 /* The common part of a work's description. */

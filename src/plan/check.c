@@ -1,0 +1,109 @@
+/* The arguments of an operation, checked in the order that callers can observe, and its log lines.
+ * A call that was made before is not checked again (launch.c). */
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "device/device.h"
+#include "plan/operator.h"
+#include "plan/plan_state.h"
+
+static bool has_root(enum tt_func func)
+{
+    return func == TT_FUNC_BROADCAST || func == TT_FUNC_REDUCE || func == TT_FUNC_GATHER ||
+           func == TT_FUNC_SCATTER;
+}
+
+static ncclResult_t check_scalars(const struct tt_task *task, const char *name)
+{
+    int nranks = task->comm->member.nranks;
+    if ((has_root(task->func) || tt_func_is_message(task->func)) &&
+        (task->root < 0 || task->root >= nranks)) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: %s %d is not in 0..%d", name,
+                       tt_func_is_message(task->func) ? "peer" : "root", task->root, nranks - 1);
+    }
+    if ((int)task->type < 0 || task->type >= ncclNumTypes) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: datatype %d is not in 0..%d", name,
+                       (int)task->type, ncclNumTypes - 1);
+    }
+    if ((int)task->op < 0) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: op %d is negative", name, (int)task->op);
+    }
+    if (task->op >= ncclNumOps && !tt_redop_known(task->comm, task->op)) {
+        return tt_fail(ncclInvalidArgument,
+                       "nccl%s: op %d is neither built in nor an operator of this communicator",
+                       name, (int)task->op);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_known(const struct tt_task *task, const char *name, const char *what,
+                                const void *ptr)
+{
+    struct tt_pointer place;
+    int err = tuttiHostLocate(ptr, &place);
+    if (err || place.kind == TT_MEMORY_FOREIGN || !place.base) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: %s %p is no memory of a device", name, what,
+                       ptr);
+    }
+    if (place.kind == TT_MEMORY_DEVICE && place.device != task->comm->member.device) {
+        return tt_fail(ncclInvalidArgument,
+                       "nccl%s: %s %p lies on device %d, the communicator is on %d", name, what,
+                       ptr, place.device, task->comm->member.device);
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t check_buffers(const struct tt_task *task, const char *name)
+{
+    size_t elem = tt_type_bytes(task->type), bytes, all;
+    size_t blocks = (size_t)task->comm->member.nranks;
+    if (!tt_mul_size(task->count, elem, &bytes) || !tt_mul_size(bytes, blocks, &all) ||
+        all > PTRDIFF_MAX) {
+        return tt_fail(ncclInvalidArgument,
+                       "nccl%s: count %zu of %zu bytes each on %zu ranks is beyond any memory",
+                       name, task->count, elem, blocks);
+    }
+    if (task->count == 0) return ncclSuccess;
+    size_t in_bytes, out_bytes;
+    tt_buffer_bytes(task, &in_bytes, &out_bytes);
+    if (in_bytes && !task->in) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: sendbuff is NULL, count %zu", name,
+                       task->count);
+    }
+    if (out_bytes && !task->out) {
+        return tt_fail(ncclInvalidArgument, "nccl%s: recvbuff is NULL, count %zu", name,
+                       task->count);
+    }
+    if (!task->comm->plan->checks_pointers) return ncclSuccess;
+    ncclResult_t rc = in_bytes ? check_known(task, name, "sendbuff", task->in) : ncclSuccess;
+    if (!rc && out_bytes) rc = check_known(task, name, "recvbuff", task->out);
+    return rc;
+}
+
+ncclResult_t tt_task_check(const struct tt_task *task)
+{
+    const char *name = tt_func_name(task->func);
+    ncclResult_t rc = check_scalars(task, name);
+    return rc ? rc : check_buffers(task, name);
+}
+
+void tt_task_log(const struct tt_task *task)
+{
+    const char *name = tt_func_name(task->func);
+    const struct tt_comm *comm = task->comm;
+    int root = task->root < 0 ? 0 : task->root;
+    if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL)) {
+        tt_info(TT_LOG_COLL,
+                "%s: opCount %lx sendbuff %p recvbuff %p count %zu datatype %d op %d root %d "
+                "comm %p [nranks=%d] stream %p",
+                name, (unsigned long)comm->plan->issued, task->in, (void *)task->out, task->count,
+                (int)task->type, (int)task->op, root, (const void *)comm, comm->member.nranks,
+                (void *)task->stream);
+    }
+    if (tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
+        tt_trace(TT_LOG_CALL, "nccl%s(%lx,%lx,%zu,%d,%d,%d,%p,%p)", name,
+                 (unsigned long)(uintptr_t)task->in, (unsigned long)(uintptr_t)task->out,
+                 task->count, (int)task->type, (int)task->op, root, (const void *)comm,
+                 (void *)task->stream);
+    }
+}
