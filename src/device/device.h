@@ -92,8 +92,8 @@ enum tt_item_call {
  * waiter, a worker) until it answers TT_STEP_DONE; a captured item is run again at each graph
  * launch. `step(item, TT_ITEM_RELEASE)` comes exactly once: after DONE, or when the last graph that
  * holds the item is destroyed. A captured item that wants it hears TT_ITEM_ISSUE once for each run
- * to come, from the launching thread, in the order of the launches and of the graph's nodes; its
- * steps may begin before and then answer TT_STEP_WAIT. */
+ * to come, from the launching thread, in the order of the launches and of the graph's nodes, before
+ * the run's first step. */
 struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
     bool wants_issue;

@@ -67,7 +67,8 @@ struct tt_node { /* what to add; only the member of its kind is read */
     } host;
     struct tt_item *item;     /* KERNEL: released with the last graph that holds it */
     struct CUgraph_st *graph; /* GRAPH: copied */
-    struct CUevent_st *event; /* WAIT, RECORD: of its latest record at each launch */
+    struct CUevent_st *event; /* RECORD: counts from the call of each launch on; WAIT: for the
+                                 record that was the latest then */
     void *ptr;                /* FREE; ALLOC: the address, an answer */
     size_t bytes;             /* ALLOC */
     int device;               /* ALLOC */

@@ -1,6 +1,6 @@
 /* Launches of executable graphs: one after another in the order of the calls, on whatever streams
  * and from whatever threads, also when the graph is changed between them; and a change does not
- * inherit what a launch under way has done. */
+ * inherit what a launch under way has done. Event nodes are told at the launch. */
 #include "../check.h"
 
 #include "device/host/host.h"
@@ -215,6 +215,111 @@ static void an_edit_inherits_no_progress(void **state)
     tuttiHostStreamDestroy(stream);
 }
 
+/* ---- event nodes ---- */
+
+static struct CUgraphNode_st *add(struct CUgraph_st *graph, struct CUgraphNode_st *after,
+                                  const struct tt_node *what)
+{
+    struct CUgraphNode_st *node = NULL;
+    assert_int_equal(tuttiHostGraphAdd(graph, &after, after != NULL, what, &node), 0);
+    return node;
+}
+
+static struct CUevent_st *new_event(unsigned flags)
+{
+    struct CUevent_st *event = NULL;
+    assert_int_equal(tuttiHostEventCreate(flags, &event), 0);
+    return event;
+}
+
+/* Gate, record, gate: the event is recorded from the launch on, and reached in the middle. */
+static void check_record(unsigned flags)
+{
+    struct gate before = {{.step = gate_step}, 0};
+    struct gate behind = {{.step = gate_step}, 0};
+    struct counter counter = {{.step = counter_step}, 0};
+    struct CUstream_st *stream = new_stream(), *other = new_stream();
+    struct CUevent_st *event = new_event(flags);
+    struct CUgraph_st *graph = graph_of(&before.item);
+    struct CUgraphNode_st *first = NULL;
+    size_t one = 1;
+    float msec = -1;
+    assert_int_equal(tuttiHostGraphRoots(graph, &first, &one), 0);
+    struct CUgraphNode_st *record =
+        add(graph, first, &(struct tt_node){.kind = TT_NODE_RECORD, .event = event});
+    add(graph, record, &(struct tt_node){.kind = TT_NODE_KERNEL, .item = &behind.item});
+    struct CUgraphExec_st *exec = exec_of(graph);
+    assert_int_equal(tuttiHostEventQuery(event), 0);
+    for (int launch = 1; launch <= 2; launch++) {
+        atomic_store(&before.open, 0);
+        atomic_store(&behind.open, 0);
+        assert_int_equal(tuttiHostGraphLaunch(exec, stream), 0);
+        assert_int_equal(tuttiHostEventQuery(event), 600);
+        assert_int_equal(tuttiHostStreamWaitEvent(other, event), 0);
+        assert_int_equal(tuttiHostSubmit(other, &counter.item, true), 0);
+        assert_int_equal(counter.count, launch - 1);
+        atomic_store(&before.open, 1);
+        assert_int_equal(tuttiHostEventSynchronize(event), 0);
+        assert_int_equal(tuttiHostStreamSynchronize(other), 0);
+        assert_int_equal(counter.count, launch);
+        assert_int_equal(tuttiHostStreamQuery(stream), 600);
+        atomic_store(&behind.open, 1);
+        assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
+    }
+    if (!flags) assert_int_equal(tuttiHostEventElapsed(&msec, event, event), 0);
+    if (!flags) assert_true(msec == 0);
+    tuttiHostGraphExecDestroy(exec);
+    tuttiHostGraphDestroy(graph);
+    tuttiHostEventDestroy(event);
+    tuttiHostStreamDestroy(stream);
+    tuttiHostStreamDestroy(other);
+}
+
+static void record_nodes_count_from_the_launch_on(void **state)
+{
+    (void)state;
+    check_record(0);
+    check_record(TT_EVENT_NO_TIMING);
+    check_record(TT_EVENT_NO_TIMING | TT_EVENT_INTERPROCESS);
+}
+
+/* Two launches are queued, each behind a record of its own; a third record comes behind them. */
+static void wait_nodes_wait_for_the_record_before_the_launch(void **state)
+{
+    struct gate gates[2] = {{{.step = gate_step}, 0}, {{.step = gate_step}, 0}};
+    struct counter counter = {{.step = counter_step}, 0};
+    struct CUstream_st *stream = new_stream(), *other = new_stream();
+    struct CUevent_st *event = new_event(TT_EVENT_NO_TIMING);
+    struct CUgraph_st *graph = NULL;
+    (void)state;
+    assert_int_equal(tuttiHostGraphCreate(&graph), 0);
+    struct CUgraphNode_st *wait =
+        add(graph, NULL, &(struct tt_node){.kind = TT_NODE_WAIT, .event = event});
+    add(graph, wait, &(struct tt_node){.kind = TT_NODE_KERNEL, .item = &counter.item});
+    struct CUgraphExec_st *exec = exec_of(graph);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tuttiHostSubmit(other, &gates[i].item, true), 0);
+        assert_int_equal(tuttiHostEventRecord(event, other), 0);
+        assert_int_equal(tuttiHostGraphLaunch(exec, stream), 0);
+    }
+    assert_int_equal(tuttiHostEventRecord(event, stream), 0); /* behind the launches */
+    for (int i = 0; i < 2; i++) {
+        for (int look = 0; look < LOOKS; look++) {
+            assert_int_equal(tuttiHostStreamQuery(stream), 600);
+            assert_true(counter.count <= i);
+        }
+        atomic_store(&gates[i].open, 1);
+    }
+    assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
+    assert_int_equal(counter.count, 2);
+    assert_int_equal(tuttiHostEventQuery(event), 0);
+    tuttiHostGraphExecDestroy(exec);
+    tuttiHostGraphDestroy(graph);
+    tuttiHostEventDestroy(event);
+    tuttiHostStreamDestroy(stream);
+    tuttiHostStreamDestroy(other);
+}
+
 int main(void)
 {
     setenv("TUTTI_DEVICES", "1", 1);
@@ -224,6 +329,8 @@ int main(void)
         cmocka_unit_test(changed_graphs_keep_that_order),
         cmocka_unit_test(threads_launch_one_executable),
         cmocka_unit_test(an_edit_inherits_no_progress),
+        cmocka_unit_test(record_nodes_count_from_the_launch_on),
+        cmocka_unit_test(wait_nodes_wait_for_the_record_before_the_launch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

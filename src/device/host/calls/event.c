@@ -383,43 +383,135 @@ int tuttiHostIpcEventOpen(const unsigned char token[TT_IPC_BYTES], struct CUeven
     return HOST_OK;
 }
 
-/* ---- events as items of graphs ---- */
+/* ---- events as items of graphs ----
+ *
+ * A launch tells the items of its executable that it was issued, in the order of calls: then a
+ * record becomes the event's latest one, though nothing has run yet, and a wait takes down which
+ * record is the latest. Each executable has items of its own, whose runs come in the same order. */
+
+struct pending { /* of a launch that was issued; in their order */
+    struct pending *next;
+    struct host_place place; /* what a wait is for */
+    struct shared_place shared;
+};
 
 struct event_item {
     struct tt_item item;
     struct CUevent_st *event; /* borrowed; looked at only when it is alive */
     bool wait;
+    struct CUstream_st *line; /* owned; a record: a ticket for each launch */
+    struct host_latch latch;
+    struct pending *first, **last; /* owned; under the latch */
 };
 
-static void reach_now(struct CUevent_st *event)
+static void push(struct event_item *own, const struct pending *what)
 {
-    host_latch_lock(&event->latch);
-    forget_captured(event);
-    event->recorded = true;
-    event->number++;
-    event->place = (struct host_place){NULL, 0};
-    event->time_nsec = tt_now_nsec();
-    host_latch_unlock(&event->latch);
+    struct pending *pending = malloc(sizeof(*pending));
+    if (!pending) return; /* without memory a wait looks when it runs */
+    *pending = *what;
+    pending->next = NULL;
+    host_latch_lock(&own->latch);
+    *own->last = pending;
+    own->last = &pending->next;
+    host_latch_unlock(&own->latch);
 }
 
-static bool is_reached(struct CUevent_st *event)
+/* The oldest one stays in the list. */
+static struct pending *oldest(struct event_item *own)
 {
+    host_latch_lock(&own->latch);
+    struct pending *pending = own->first;
+    host_latch_unlock(&own->latch);
+    return pending;
+}
+
+static void pop(struct event_item *own)
+{
+    host_latch_lock(&own->latch);
+    struct pending *pending = own->first;
+    if (pending) own->first = pending->next;
+    if (!own->first) own->last = &own->first;
+    host_latch_unlock(&own->latch);
+    free(pending);
+}
+
+static struct pending issue_record(struct event_item *own)
+{
+    uint64_t ticket = atomic_fetch_add_explicit(&own->line->tail, 1, memory_order_seq_cst) + 1;
+    struct CUevent_st *event = own->event;
+    struct pending told = {.shared = {NULL, 0}};
+    if (is_event(event)) {
+        host_latch_lock(&event->latch);
+        forget_captured(event);
+        event->recorded = true;
+        event->number++;
+        event->place = (struct host_place){own->line, ticket};
+        told.shared.cell = event->cell;
+        if (event->cell) {
+            told.shared.number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
+            event->cell_number = told.shared.number;
+        }
+        host_latch_unlock(&event->latch);
+    }
+    return told;
+}
+
+/* What a wait that is issued now waits for. */
+static struct pending latest_of(struct CUevent_st *event)
+{
+    struct pending what = {.shared = {NULL, 0}};
+    if (!is_event(event)) return what;
     host_latch_lock(&event->latch);
-    bool reached = event->captured || host_place_reached(&event->place);
+    latest(event, &what.place, &what.shared);
     host_latch_unlock(&event->latch);
-    return reached;
+    return what;
+}
+
+static enum tt_step run_record(struct event_item *own)
+{
+    const struct pending *pending = oldest(own);
+    uint64_t ticket = atomic_load_explicit(&own->line->done, memory_order_relaxed) + 1;
+    struct CUevent_st *event = own->event;
+    if (is_event(event)) {
+        host_latch_lock(&event->latch);
+        if (event->place.stream == own->line && event->place.ticket == ticket)
+            event->time_nsec = tt_now_nsec();
+        host_latch_unlock(&event->latch);
+    }
+    if (pending && pending->shared.cell)
+        host_cell_reach(pending->shared.cell, pending->shared.number);
+    pop(own);
+    host_stream_finish(own->line, ticket);
+    return TT_STEP_DONE;
+}
+
+static enum tt_step run_wait(struct event_item *own)
+{
+    const struct pending *told = oldest(own);
+    const struct pending what = told ? *told : latest_of(own->event);
+    if (!host_place_reached(&what.place) || !is_shared_reached(&what.shared)) return TT_STEP_WAIT;
+    pop(own);
+    return TT_STEP_DONE;
 }
 
 static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
 {
-    struct event_item *stands = (struct event_item *)item;
-    if (call == TT_ITEM_RELEASE) {
-        free(stands);
-        return TT_STEP_DONE;
+    struct event_item *own = (struct event_item *)item;
+    struct pending what;
+    switch (call) {
+    case TT_ITEM_ISSUE:
+        what = own->wait ? latest_of(own->event) : issue_record(own);
+        push(own, &what);
+        break;
+    case TT_ITEM_STEP: return own->wait ? run_wait(own) : run_record(own);
+    case TT_ITEM_RELEASE:
+        while (own->first) {
+            pop(own);
+        }
+        host_timeline_give(own->line);
+        free(own);
+        break;
     }
-    if (!is_event(stands->event)) return TT_STEP_DONE;
-    if (stands->wait) return is_reached(stands->event) ? TT_STEP_DONE : TT_STEP_WAIT;
-    reach_now(stands->event);
     return TT_STEP_DONE;
 }
 
@@ -430,12 +522,23 @@ bool host_event_alive(const struct CUevent_st *event)
 
 struct tt_item *host_event_item(struct CUevent_st *event, bool wait)
 {
-    struct event_item *stands = calloc(1, sizeof(*stands));
-    if (!stands) return NULL;
-    stands->item.step = event_step;
-    stands->event = event;
-    stands->wait = wait;
-    return &stands->item;
+    struct event_item *own = calloc(1, sizeof(*own));
+    if (!own) return NULL;
+    own->item.step = event_step;
+    own->item.wants_issue = true;
+    own->event = event;
+    own->wait = wait;
+    own->last = &own->first;
+    own->line = wait ? NULL : host_timeline_take();
+    if (wait || own->line) return &own->item;
+    free(own);
+    return NULL;
+}
+
+struct tt_item *host_event_item_again(const struct tt_item *item)
+{
+    const struct event_item *other = (const struct event_item *)item;
+    return host_event_item(other->event, other->wait);
 }
 
 static int add_event_node(struct CUstream_st *handle, struct CUevent_st *event, bool wait)

@@ -68,18 +68,33 @@ struct host_exec *host_exec_body(size_t nops, struct host_launches *launches)
     return NULL;
 }
 
+/* Each executable has event items of its own; others are shared. False when out of memory. */
+static bool share_item(struct exec_op *op, struct host_item_share *share)
+{
+    op->share = share;
+    if (!share) return true;
+    if (op->kind != TT_NODE_WAIT && op->kind != TT_NODE_RECORD) {
+        atomic_fetch_add(&share->refs, 1);
+        return true;
+    }
+    struct tt_item *item = host_event_item_again(share->item);
+    op->share = item ? host_share_make(item) : NULL;
+    if (item && !op->share) item->step(item, TT_ITEM_RELEASE);
+    return op->share != NULL;
+}
+
 /* False when out of memory; what *to has then can be dropped. */
 static bool copy_op(struct exec_op *to, const struct exec_op *from)
 {
     *to = *from;
     to->deps = malloc((from->ndeps + 1) * sizeof(*to->deps));
-    if (to->share) atomic_fetch_add(&to->share->refs, 1);
+    bool good = share_item(to, from->share) && to->deps;
     if (to->op.kind == HOST_OP_GRAPH) {
         to->op.launch.exec = host_exec_copy(from->op.launch.exec, NULL);
         if (!to->op.launch.exec) to->op.kind = HOST_OP_EMPTY;
     }
     if (to->deps) memcpy(to->deps, from->deps, from->ndeps * sizeof(*to->deps));
-    return to->deps && to->op.kind == from->op.kind;
+    return good && to->op.kind == from->op.kind;
 }
 
 /* NOLINTNEXTLINE(misc-no-recursion): a graph in a graph is copied as the outer one is */
@@ -137,22 +152,19 @@ static int fill_op(struct host_exec *exec, const struct CUgraphNode_st *node,
     op->kind = node->kind;
     op->op = node->op;
     op->node = node->id;
-    op->share = node->share;
-    if (op->share) atomic_fetch_add(&op->share->refs, 1);
     if (op->op.kind == HOST_OP_GRAPH || node->child)
         op->op.kind = HOST_OP_EMPTY; /* until its body is there */
     op->deps = malloc((node->ndeps + 1) * sizeof(*op->deps));
-    if (!op->deps) return HOST_OUT_OF_MEMORY;
+    if (!share_item(op, node->share) || !op->deps) return HOST_OUT_OF_MEMORY;
     for (size_t d = 0; d < node->ndeps; d++) {
         op->deps[op->ndeps++] = position[node->deps[d]->index];
     }
     if (node->child || node->op.kind == HOST_OP_GRAPH) {
-        op->op.launch.number = 0;
-        op->op.launch.exec = node->child ? NULL : host_exec_copy(node->op.launch.exec, NULL);
-        if (!node->child && !op->op.launch.exec) return HOST_OUT_OF_MEMORY;
-        int rc = node->child ? host_exec_make(node->child, &op->op.launch.exec) : HOST_OK;
-        if (rc) return rc;
-        op->op.kind = HOST_OP_GRAPH;
+        struct host_exec *inner = NULL;
+        int rc = node->child ? host_exec_make(node->child, &inner) : HOST_OK;
+        if (!node->child) inner = host_exec_copy(node->op.launch.exec, NULL);
+        if (!inner) return rc ? rc : HOST_OUT_OF_MEMORY;
+        op->op = (struct host_op){.kind = HOST_OP_GRAPH, .launch = {inner, 0}};
     }
     exec->has_calls = exec->has_calls || host_op_has_calls(&op->op);
     exec->has_memory =

@@ -65,6 +65,7 @@ void host_op_unmake(const struct tt_node *node, const struct host_op *op);
 bool host_event_alive(const struct CUevent_st *event);
 /* Items that stand for events and memory in graphs. NULL when out of memory. */
 struct tt_item *host_event_item(struct CUevent_st *event, bool wait);
+struct tt_item *host_event_item_again(const struct tt_item *item); /* for another executable */
 /* Memory of graphs (graph_memory.c). The item owns the memory: freed when the last graph is gone.
  */
 int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_out);

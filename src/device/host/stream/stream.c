@@ -50,6 +50,33 @@ static struct CUstream_st *make(int device, unsigned flags, int priority, enum k
     return stream;
 }
 
+static void put_dead(struct CUstream_st *stream)
+{
+    pthread_mutex_lock(&tt_host.streams.lock);
+    struct CUstream_st **dead = stream->ordered
+                                    ? &tt_host.streams.devices[stream->device].dead_ordered
+                                    : &tt_host.streams.dead;
+    stream->next = *dead;
+    *dead = stream;
+    pthread_mutex_unlock(&tt_host.streams.lock);
+}
+
+struct CUstream_st *host_timeline_take(void)
+{
+    pthread_mutex_lock(&tt_host.streams.lock);
+    struct CUstream_st *line = take(-1, KIND_FREE);
+    pthread_mutex_unlock(&tt_host.streams.lock);
+    if (line) atomic_store_explicit(&line->life, HOST_LIFE_USED, memory_order_relaxed);
+    return line;
+}
+
+void host_timeline_give(struct CUstream_st *line)
+{
+    if (!line) return;
+    atomic_store_explicit(&line->life, HOST_LIFE_DEAD, memory_order_relaxed);
+    put_dead(line);
+}
+
 static void make_order_locks(void)
 {
     for (int d = 0; d < HOST_MAX_DEVICES; d++) {
@@ -188,13 +215,7 @@ void host_stream_bury(struct CUstream_st *stream)
     host_attributes_free(stream->attributes);
     stream->attributes = NULL;
     pthread_mutex_unlock(&stream->lock);
-    pthread_mutex_lock(&tt_host.streams.lock);
-    struct CUstream_st **dead = stream->ordered
-                                    ? &tt_host.streams.devices[stream->device].dead_ordered
-                                    : &tt_host.streams.dead;
-    stream->next = *dead;
-    *dead = stream;
-    pthread_mutex_unlock(&tt_host.streams.lock);
+    put_dead(stream);
 }
 
 int tuttiHostStreamDestroy(struct CUstream_st *handle)
