@@ -5,12 +5,13 @@
 
 #include "nccl.h"
 
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct tt_member;
-struct tt_transport;
 struct tt_bootstrap; /* one communicator's membership; opaque */
 
 /* Make a 128-byte id: opens the root socket in this process (or takes NCCL_COMM_ID's address).
@@ -121,13 +122,11 @@ bool tt_bootstrap_someone_exited(const struct tt_bootstrap *bootstrap); /* one l
 bool tt_bootstrap_rank_exited(struct tt_bootstrap *bootstrap, int rank);
 uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *bootstrap);
 
-struct tt_bootstrap_hooks { /* called under the service's lock: must neither wait nor lock */
-    uint32_t (*begun)(const struct tt_transport *transport); /* collectives begun here */
-    const struct tt_transport *transport;                    /* borrowed until hooked again */
-    void (*exited)(void);                                    /* somebody exited */
-};
-/* Set what the membership asks and tells its owner; NULL: nothing any more. */
-void tt_bootstrap_hook(struct tt_bootstrap *bootstrap, const struct tt_bootstrap_hooks *hooks);
+/* Connect a membership with its owner; both are borrowed until this is called with NULL.
+ * begun   collectives that this rank has begun: an exit of the process tells it to the others
+ * exited  posted when another rank's exit becomes known */
+void tt_bootstrap_attach(struct tt_bootstrap *bootstrap, const _Atomic uint64_t *begun,
+                         sem_t *exited);
 
 /* Host and pid of a rank, for reports. Valid until leave. */
 const char *tt_bootstrap_peer(const struct tt_bootstrap *bootstrap, int rank, int *pid_out);

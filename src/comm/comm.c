@@ -76,7 +76,7 @@ void tt_comm_free(struct tt_comm *comm)
     tt_family_hide(comm);
     tt_watch_remove(comm->watch);
     tt_plugins_stop(comm);
-    if (comm->bootstrap) tt_bootstrap_hook(comm->bootstrap, NULL);
+    if (comm->bootstrap) tt_bootstrap_attach(comm->bootstrap, NULL, NULL);
     tt_transport_destroy(comm->transport);
     tt_plugins_close(comm);
     tt_reach_release(comm);

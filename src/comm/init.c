@@ -132,13 +132,12 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .order = comm->order_used,
         .bootstrap = comm->bootstrap,
         .transport = comm->transport,
-        .begun = tt_transport_begun,
+        .begun = tt_transport_begun(comm->transport),
         .patience = tt_transport_patience,
     };
-    const struct tt_bootstrap_hooks hooks = {
-        .begun = tt_transport_begun, .transport = comm->transport, .exited = tt_watch_wake};
-    tt_bootstrap_hook(comm->bootstrap, &hooks);
-    return tt_watch_add(&subject, &comm->watch);
+    ncclResult_t rc = tt_watch_add(&subject, &comm->watch);
+    if (!rc) tt_bootstrap_attach(comm->bootstrap, subject.begun, tt_watch_event());
+    return rc;
 }
 
 static ncclResult_t birth_steps(struct tt_birth *birth)

@@ -97,24 +97,18 @@ bool tt_board_left(struct tt_transport *transport, int rank)
 
 uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint)
 {
-    uint64_t number = ++transport->begun;
+    uint64_t number = atomic_load_explicit(&transport->begun, memory_order_relaxed) + 1;
     uint64_t stamp = number << 32 | fingerprint;
     /* pairs with the acquire load in tt_transport_compare() */
     atomic_store_explicit(&own_board(transport)->begun[number % TT_SLOTS], stamp,
                           memory_order_release);
+    atomic_store_explicit(&transport->begun, number, memory_order_relaxed);
     return number;
 }
 
-uint32_t tt_transport_begun(const struct tt_transport *transport)
+const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)
 {
-    const struct tt_board *board = transport->boards[transport->config.member->rank];
-    uint32_t most = (uint32_t)(atomic_load_explicit(&board->begun[0], memory_order_acquire) >> 32);
-    for (int i = 1; i < TT_SLOTS; i++) {
-        uint64_t stamp = atomic_load_explicit(&board->begun[i], memory_order_acquire);
-        uint32_t number = (uint32_t)(stamp >> 32);
-        if ((int32_t)(number - most) > 0) most = number;
-    }
-    return most;
+    return &transport->begun;
 }
 
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t stamp, int rank)

@@ -150,8 +150,8 @@ uint32_t tt_edge_next_message(struct tt_edge *edge);
 /* Number of this communicator's next collective operation (from 1); all ranks count alike. Called
  * when the operation starts, in issue order. Publishes it with its fingerprint for the peers. */
 uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint);
-/* How many collective operations began so far, modulo 2^32. Any thread. */
-uint32_t tt_transport_begun(const struct tt_transport *transport);
+/* Counts the collective operations that began. Lives as the transport; any thread may read it. */
+const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport);
 /* How long what `rank` sent before its process ended may still be on its way, in nanoseconds: 0 in
  * memory and without a connection; UINT64_MAX when the network will tell its end, or just now
  * nobody can say. Never blocks. */

@@ -10,7 +10,8 @@ struct tt_transport {
     struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
     bool all_direct, all_process;
     struct tt_net_edges *net_edges; /* owned; NULL without a network */
-    uint64_t begun; /* collective operations begun; launch order, one thread at a time */
+    _Atomic uint64_t begun; /* collective operations; written in launch order, by one thread at a
+                               time */
     /* board */
     struct tt_board **boards; /* owned array of borrowed boards; NULL for ranks out of reach */
     uint64_t entered;

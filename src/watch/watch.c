@@ -41,8 +41,8 @@ struct tt_watch {
 struct watch_room {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    sem_t bell; /* wakes the thread; posted under any lock */
-    _Atomic bool has_bell;
+    sem_t event; /* wakes the thread; posted under any lock */
+    bool has_event;
     pthread_t thread;
     bool running, joinable;
     bool hooked; /* fork handlers are set */
@@ -121,7 +121,8 @@ static bool waits_in_vain(struct tt_watch *watch, uint64_t idle_nsec)
     if (!tt_bootstrap_someone_exited(subject->bootstrap)) return false;
     if (!subject->transport) return idle_nsec >= EXIT_PATIENCE_NSEC;
     uint32_t theirs = tt_bootstrap_exit_begun(subject->bootstrap);
-    if ((int32_t)(subject->begun(subject->transport) - theirs) > 0) return true;
+    uint32_t ours = (uint32_t)atomic_load_explicit(subject->begun, memory_order_relaxed);
+    if ((int32_t)(ours - theirs) > 0) return true;
     bool before = watch->alone;
     watch->alone = waits_for_nobody(watch, idle_nsec);
     return before && watch->alone;
@@ -189,7 +190,7 @@ static void *watch_main(void *arg)
     while (room.subjects) {
         struct timespec until = in_nsec(exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC);
         pthread_mutex_unlock(&room.lock);
-        sem_timedwait(&room.bell, &until);
+        sem_timedwait(&room.event, &until);
         pthread_mutex_lock(&room.lock);
         uint64_t now = tt_now_nsec();
         uint64_t lost = now - last > 4 * TICK_NSEC ? now - last : 0; /* we were stopped */
@@ -221,7 +222,7 @@ static void fork_child(void)
 {
     pthread_mutex_init(&room.lock, NULL);
     pthread_cond_init(&room.changed, NULL);
-    if (room.has_bell) sem_init(&room.bell, 0, 0);
+    if (room.has_event) sem_init(&room.event, 0, 0);
     room.running = room.joinable = false;
     room.subjects = NULL; /* each is freed when its communicator is */
 }
@@ -233,8 +234,8 @@ static ncclResult_t thread_start(void)
     if (room.running) return ncclSuccess;
     if (room.joinable) pthread_join(room.thread, NULL); /* it has left, or is about to */
     room.joinable = false;
-    if (!room.has_bell) sem_init(&room.bell, 0, 0);
-    room.has_bell = true;
+    if (!room.has_event) sem_init(&room.event, 0, 0);
+    room.has_event = true;
     if (!room.hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
     room.hooked = true;
     sigset_t all, before;
@@ -285,7 +286,7 @@ void tt_watch_remove(struct tt_watch *watch)
         link = &(*link)->next;
     if (*link) *link = watch->next;
     while (!room.subjects && room.running) { /* or another communicator was added meanwhile */
-        sem_post(&room.bell);
+        sem_post(&room.event);
         pthread_cond_wait(&room.changed, &room.lock);
     }
     bool join = !room.running && room.joinable;
@@ -296,7 +297,7 @@ void tt_watch_remove(struct tt_watch *watch)
     free(watch);
 }
 
-void tt_watch_wake(void)
+sem_t *tt_watch_event(void)
 {
-    if (atomic_load_explicit(&room.has_bell, memory_order_acquire)) sem_post(&room.bell);
+    return &room.event;
 }

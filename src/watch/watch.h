@@ -4,6 +4,8 @@
 
 #include "nccl.h"
 
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,7 +22,7 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_bootstrap *bootstrap;
     /* What tells whether a rank that exited is waited for in vain; NULL: only time tells. */
     struct tt_transport *transport;
-    uint32_t (*begun)(const struct tt_transport *transport);
+    const _Atomic uint64_t *begun; /* collectives begun here */
     uint64_t (*patience)(struct tt_transport *transport, int rank);
 };
 
@@ -29,5 +31,6 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
  * nothing of the subject is touched. remove accepts NULL. */
 ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out);
 void tt_watch_remove(struct tt_watch *watch);
-/* Have the thread look at once. Any thread, never waits. */
-void tt_watch_wake(void);
+/* Post it to have the thread look at once: any thread, never waits. It lives as long as the
+ * process; to be asked for after tt_watch_add(). */
+sem_t *tt_watch_event(void);

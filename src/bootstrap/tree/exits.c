@@ -23,20 +23,20 @@ bool tt_exit_note(struct tt_bootstrap *b, int rank, uint32_t begun, const char *
     b->someone_left = true;
     tt_info(TT_LOG_INIT, "comm 0x%llx: %s",
             b->member ? (unsigned long long)b->member->comm_id : 0ull, sentence);
-    if (b->hooks.exited) b->hooks.exited();
+    if (b->event) sem_post(b->event);
     return true;
 }
 
 uint32_t tt_exit_begun(const struct tt_bootstrap *b)
 {
-    return b->hooks.begun ? b->hooks.begun(b->hooks.transport) : 0;
+    return b->begun ? (uint32_t)atomic_load_explicit(b->begun, memory_order_relaxed) : 0;
 }
 
-void tt_bootstrap_hook(struct tt_bootstrap *b, const struct tt_bootstrap_hooks *hooks)
+void tt_bootstrap_attach(struct tt_bootstrap *b, const _Atomic uint64_t *begun, sem_t *exited)
 {
-    static const struct tt_bootstrap_hooks none = {.begun = NULL};
     tt_service_lock();
-    b->hooks = hooks ? *hooks : none;
+    b->begun = begun;
+    b->event = exited;
     tt_service_unlock();
 }
 
