@@ -22,6 +22,9 @@ ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *wha
 /* Not NULL and not destroyed; busy, broken, any phase. */
 ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func);
 
+/* Not NULL and not destroyed, nor will it be before tt_plan_unpin(comm->plan). */
+ncclResult_t tt_enter(struct tt_comm *comm, const char *func);
+
 /* Alive and neither busy nor broken; any phase. */
 ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func);
 

@@ -40,6 +40,14 @@ ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
                    func, comm->member.rank);
 }
 
+ncclResult_t tt_enter(struct tt_comm *comm, const char *func)
+{
+    ncclResult_t rc = tt_check_alive(comm, func);
+    if (rc || tt_plan_pin(comm->plan)) return rc;
+    return tt_fail(ncclInvalidArgument, "%s: comm %p is being destroyed or aborted", func,
+                   (const void *)comm);
+}
+
 static enum tt_comm_phase phase_of(const struct tt_comm *comm)
 {
     return (enum tt_comm_phase)atomic_load_explicit(&comm->phase, memory_order_acquire);
@@ -112,7 +120,7 @@ struct comm_job {
     struct tt_comm *child; /* owned until it is handed out; other threads' undo reads it */
     _Atomic bool handed_out;
     ncclComm_t *newcomm; /* the caller's */
-    int color, key;
+    struct tt_comm_color color;
     int *exclude; /* owned copy */
     int nexclude, flags;
 };
@@ -148,6 +156,15 @@ static ncclResult_t comm_job_run(struct tt_comm *comm, ncclResult_t (*run)(struc
     return tt_group_job(&job->base);
 }
 
+/* The job is the only one that uses the communicator from now on; what groups of other threads hold
+ * fails with `rc`. False when another thread ends it. */
+static ncclResult_t comm_close(struct tt_comm *comm, ncclResult_t rc)
+{
+    if (tt_plan_close(comm->plan, rc)) return ncclSuccess;
+    return tt_fail(ncclInvalidUsage, "rank %d: another thread is ending the communicator",
+                   comm->member.rank);
+}
+
 /* ---- split and shrink ---- */
 
 static void child_undo(struct tt_job *base)
@@ -166,10 +183,10 @@ static void child_hand_out(struct comm_job *job)
 static ncclResult_t split_run(struct tt_job *base)
 {
     struct comm_job *job = tt_container_of(base, struct comm_job, base);
-    ncclResult_t rc = tt_comm_split(base->comm, job->color, job->key, job->child);
+    ncclResult_t rc = tt_comm_split(base->comm, &job->color, job->child);
     if (!rc && job->child && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
         tt_trace(TT_LOG_CALL, "ncclCommSplit(%p, %d, %d, %p, %d, %d)", (void *)base->comm,
-                 job->color, job->key, (void *)job->child, job->child->member.rank,
+                 job->color.color, job->color.key, (void *)job->child, job->child->member.rank,
                  job->child->member.nranks);
     }
     child_hand_out(job);
@@ -222,15 +239,11 @@ static ncclResult_t child_job_start(struct comm_job *job, ncclComm_t *newcomm)
     return rc == ncclInProgress ? ncclSuccess : rc;
 }
 
-ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
-                            ncclConfig_t *config)
+static ncclResult_t split(struct tt_comm *own, int color, int key, ncclComm_t *newcomm,
+                          ncclConfig_t *config)
 {
     static const char func[] = "ncclCommSplit";
-    struct tt_comm *own = (struct tt_comm *)comm;
-    if (newcomm) *newcomm = NULL;
-    ncclResult_t rc = tt_check_device(func);
-    if (!rc) rc = tt_check_pointer(newcomm, func, "newcomm");
-    if (!rc) rc = tt_check_usable(own, func);
+    ncclResult_t rc = tt_check_usable(own, func);
     if (rc) return tt_group_error(rc);
     if (color < NCCL_SPLIT_NOCOLOR) {
         return tt_call_failed(own, tt_fail(ncclInvalidArgument,
@@ -245,9 +258,24 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *new
         if (job) comm_job_destroy(&job->base);
         return tt_call_failed(own, rc);
     }
-    job->color = color;
-    job->key = key;
+    job->color =
+        (struct tt_comm_color){.number = tt_comm_count_child(own), .color = color, .key = key};
     return child_job_start(job, newcomm);
+}
+
+ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
+                            ncclConfig_t *config)
+{
+    static const char func[] = "ncclCommSplit";
+    struct tt_comm *own = (struct tt_comm *)comm;
+    if (newcomm) *newcomm = NULL;
+    ncclResult_t rc = tt_check_device(func);
+    if (!rc) rc = tt_check_pointer(newcomm, func, "newcomm");
+    if (!rc) rc = tt_enter(own, func);
+    if (rc) return tt_group_error(rc);
+    rc = split(own, color, key, newcomm, config);
+    tt_plan_unpin(own->plan);
+    return rc;
 }
 
 static ncclResult_t check_excluded(const struct tt_comm *comm, const int *list, int count)
@@ -285,6 +313,30 @@ static ncclResult_t check_shrink(struct tt_comm *own, const int *list, int count
     return rc ? rc : check_excluded(own, list, count);
 }
 
+static ncclResult_t shrink(struct tt_comm *own, const int *list, int count, ncclComm_t *newcomm,
+                           ncclConfig_t *config, int flags)
+{
+    static const char func[] = "ncclCommShrink";
+    struct comm_job *job = NULL;
+    ncclResult_t rc = check_shrink(own, list, count, flags);
+    if (rc) return tt_group_error(rc);
+    rc = comm_job_create(own, shrink_run, &job);
+    if (!rc) rc = child_create(own, func, config, &job->child);
+    if (!rc) {
+        size_t bytes = (size_t)count * sizeof(int);
+        job->exclude = malloc(bytes);
+        if (job->exclude) memcpy(job->exclude, list, bytes);
+        if (!job->exclude) rc = tt_fail(ncclSystemError, "%s: out of memory", func);
+    }
+    if (rc) {
+        if (job) comm_job_destroy(&job->base);
+        return tt_call_failed(own, rc);
+    }
+    job->nexclude = count;
+    job->flags = flags;
+    return child_job_start(job, newcomm);
+}
+
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
                              ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
 {
@@ -292,24 +344,11 @@ ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int exclude
     struct tt_comm *own = (struct tt_comm *)comm;
     if (newcomm) *newcomm = NULL;
     ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
-    if (!rc) rc = check_shrink(own, excludeRanksList, excludeRanksCount, shrinkFlags);
+    if (!rc) rc = tt_enter(own, func);
     if (rc) return tt_group_error(rc);
-    struct comm_job *job = NULL;
-    rc = comm_job_create(own, shrink_run, &job);
-    if (!rc) rc = child_create(own, func, config, &job->child);
-    if (!rc) {
-        size_t bytes = (size_t)excludeRanksCount * sizeof(int);
-        job->exclude = malloc(bytes);
-        if (job->exclude) memcpy(job->exclude, excludeRanksList, bytes);
-        if (!job->exclude) rc = tt_fail(ncclSystemError, "%s: out of memory", func);
-    }
-    if (rc) {
-        if (job) comm_job_destroy(&job->base);
-        return tt_call_failed(own, rc);
-    }
-    job->nexclude = excludeRanksCount;
-    job->flags = shrinkFlags;
-    return child_job_start(job, newcomm);
+    rc = shrink(own, excludeRanksList, excludeRanksCount, newcomm, config, shrinkFlags);
+    tt_plan_unpin(own->plan);
+    return rc;
 }
 
 /* ---- the ends ---- */
@@ -318,7 +357,6 @@ void tt_comm_dispose(struct tt_comm *comm)
 {
     if (!comm) return;
     tt_plan_destroy(comm->plan);
-    comm->plan = NULL;
     tt_registry_destroy(comm->registry);
     comm->registry = NULL;
     tt_comm_free(comm);
@@ -335,6 +373,17 @@ static ncclResult_t finalize_run(struct tt_job *base)
     return finalize_now(base->comm);
 }
 
+/* Its group was refused before it ran: the communicator is as it was before the call. */
+static void finalize_destroy(struct tt_job *base)
+{
+    int phase = TT_COMM_FINALIZING;
+    if (!base->ran && tt_plan_pin(base->plan)) {
+        atomic_compare_exchange_strong(&base->comm->phase, &phase, TT_COMM_READY);
+        tt_plan_unpin(base->plan);
+    }
+    comm_job_destroy(base);
+}
+
 ncclResult_t pncclCommFinalize(ncclComm_t comm)
 {
     static const char func[] = "ncclCommFinalize";
@@ -346,20 +395,26 @@ ncclResult_t pncclCommFinalize(ncclComm_t comm)
                      own->member.rank, phase_of(own) == TT_COMM_REVOKED ? "revoked" : "finalized");
     }
     if (rc) return tt_group_error(rc);
+    struct comm_job *job = NULL;
+    rc = comm_job_create(own, finalize_run, &job);
+    if (rc) return tt_group_error(rc);
+    job->base.destroy = finalize_destroy;
     atomic_store_explicit(&own->phase, TT_COMM_FINALIZING, memory_order_release);
-    return comm_job_run(own, finalize_run, false);
+    return tt_group_job(&job->base);
 }
 
 /* An error does not keep the communicator alive: everything is freed, the error is returned. */
 static ncclResult_t destroy_run(struct tt_job *base)
 {
     struct tt_comm *comm = base->comm;
+    ncclResult_t rc = comm_close(comm, ncclInvalidUsage);
+    if (rc) return rc;
     tt_plan_settle(comm->plan);
-    ncclResult_t rc = tt_comm_state(comm);
+    rc = tt_comm_state(comm);
     if (rc) {
         tt_comm_abort(comm, rc);
         tt_plan_drain(comm);
-    } else if (phase_of(comm) == TT_COMM_READY) {
+    } else if (phase_of(comm) <= TT_COMM_FINALIZING) { /* what Finalize has not done */
         atomic_store_explicit(&comm->phase, TT_COMM_FINALIZING, memory_order_release);
         rc = finalize_now(comm);
     }
@@ -387,6 +442,7 @@ ncclResult_t pncclCommDestroy(ncclComm_t comm)
 static ncclResult_t abort_run(struct tt_job *base)
 {
     struct tt_comm *comm = base->comm;
+    if (!tt_plan_close(comm->plan, ncclInternalError)) return ncclSuccess;
     tt_plan_settle(comm->plan);
     tt_plan_drain(comm);
     base->comm = NULL;
@@ -399,9 +455,13 @@ ncclResult_t pncclCommAbort(ncclComm_t comm)
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_alive(own, "ncclCommAbort");
+    struct comm_job *job = NULL;
+    if (!rc) rc = comm_job_create(own, abort_run, &job);
     if (rc) return tt_group_error(rc);
+    job->base.must_block = job->base.gone_is_ok = true;
+    tt_job_hold(&job->base); /* who returns because of the abort may end the communicator first */
     tt_comm_abort(own, ncclInternalError); /* at once: whoever waits in it returns */
-    return comm_job_run(own, abort_run, true);
+    return tt_group_job(&job->base);
 }
 
 static ncclResult_t revoke_run(struct tt_job *base)

@@ -23,9 +23,9 @@ ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
 /* ---- the job ---- */
 
 struct grow_job {
-    struct tt_job base;
-    struct tt_comm *parent; /* borrowed; NULL: a new rank */
+    struct tt_job base; /* parent NULL: a new rank */
     bool has_id;
+    uint64_t number; /* of the parent's children */
     ncclUniqueId id;
     struct tt_comm_request request; /* of a new rank */
 };
@@ -33,8 +33,15 @@ struct grow_job {
 static ncclResult_t grow_run(struct tt_job *base)
 {
     struct grow_job *job = tt_container_of(base, struct grow_job, base);
-    if (job->parent) return tt_comm_grow(job->parent, base->comm, job->has_id ? &job->id : NULL);
-    return tt_comm_init(base->comm, &job->request);
+    ncclResult_t rc = ncclSuccess;
+    if (base->parent) {
+        const ncclUniqueId *id = job->has_id ? &job->id : NULL;
+        rc = tt_enter(base->parent, "ncclCommGrow");
+        if (rc) return rc;
+        rc = tt_comm_grow_take(base->parent, base->comm, job->number, id, &job->id);
+        tt_plan_unpin(base->parent_plan);
+    }
+    return rc ? rc : tt_comm_init(base->comm, &job->request);
 }
 
 static void grow_undo(struct tt_job *base)
@@ -52,13 +59,13 @@ static ncclResult_t grow_start(struct tt_comm *parent, const struct tt_comm_requ
                                ncclComm_t *newcomm)
 {
     struct tt_comm *child = NULL;
+    ncclUniqueId own;
     ncclResult_t rc = ncclSuccess;
     struct grow_job *job = tt_calloc(1, sizeof(*job));
     if (!job) return tt_fail(ncclSystemError, "%s: out of memory", request->func);
     job->request = *request;
     job->request.config = NULL;
     job->request.ids = &job->id;
-    job->parent = parent;
     job->has_id = request->ids != NULL;
     if (job->has_id) job->id = *request->ids;
     if (parent) {
@@ -75,10 +82,17 @@ static ncclResult_t grow_start(struct tt_comm *parent, const struct tt_comm_requ
         return rc;
     }
     job->base = (struct tt_job){.comm = child,
+                                .parent = parent,
                                 .run = grow_run,
                                 .undo = grow_undo,
                                 .destroy = grow_destroy,
                                 .blocking = child->config.blocking != 0};
+    if (parent) {
+        bool made = tt_comm_grow_made(parent, &own);
+        if (made && !job->has_id) job->id = own;
+        job->has_id = job->has_id || made;
+        job->number = tt_comm_count_child(parent);
+    }
     *newcomm = (ncclComm_t)child;
     rc = tt_group_job(&job->base);
     return rc == ncclInProgress ? ncclSuccess : rc;

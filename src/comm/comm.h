@@ -75,7 +75,7 @@ struct tt_comm {
     bool serves_range;           /* counted in tt_local_serve() */
     struct tt_watch *watch;      /* owned */
     struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */
-    uint64_t child_count;        /* splits so far, on all ranks alike */
+    uint64_t child_count;        /* splits and grows called so far, on all ranks alike */
     bool grow_id_made;           /* by tt_comm_grow_id(), for the next child */
     ncclUniqueId grow_id;
     struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
@@ -103,21 +103,34 @@ ncclResult_t tt_config_parse(const ncclConfig_t *config, const ncclConfig_t *inh
 ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm **comm_out);
 /* Meet the others and become READY. Blocking; also through a parent (split, shrink). */
 ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *request);
+struct tt_comm_color { /* what a rank says in a split */
+    uint64_t number;   /* tt_comm_count_child(), when Split was called */
+    int color, key;
+};
+
+/* A split or grow was called: its number, equal on all ranks of the parent. The caller's thread. */
+uint64_t tt_comm_count_child(struct tt_comm *parent);
+
 /* Split: all ranks of the parent call. Shrink: the survivors call; `exclude` lists nexclude ranks,
  * flags as of ncclCommShrink(). Blocking. The child was allocated by tt_comm_alloc() with nranks
  * and rank of the parent as placeholders (checked config, own device) and gets its own here; it
  * stays the caller's, after an error too. `child` is NULL for NCCL_SPLIT_NOCOLOR. */
-ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child);
+ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *color,
+                           struct tt_comm *child);
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
                             struct tt_comm *child, int flags);
 
 /* Id for new ranks of `comm`, also handed to the ranks that exist (n - 1 small messages). Local.
  * Errors as tt_id_create_grow(). */
 ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out);
-/* Existing ranks: join `child` (allocated with the new size and the old rank) by the id: the given
- * one, or (`id` NULL) the one that this rank made or another handed out; waits for it within
- * TUTTI_INIT_TIMEOUT. All ranks meet as in tt_comm_init(). */
-ncclResult_t tt_comm_grow(struct tt_comm *parent, struct tt_comm *child, const ncclUniqueId *id);
+/* True, once, when this rank made the id for its next child: *id_out is it. The caller's thread. */
+bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out);
+/* Existing ranks: the id by which `child` (allocated with the new size and the old rank) is joined
+ * with tt_comm_init(): the given one, or (`id` NULL) the one that another rank handed out; waits
+ * for it within TUTTI_INIT_TIMEOUT. A wrong one fails here and at all ranks that wait for one.
+ * number  tt_comm_count_child(), when Grow was called */
+ncclResult_t tt_comm_grow_take(const struct tt_comm *parent, struct tt_comm *child, uint64_t number,
+                               const ncclUniqueId *id, ncclUniqueId *id_out);
 
 /* Phases: alloc INIT, init READY (state ncclSuccess in both cases unless the request is
  * non-blocking: then the background group sets the state); api sets FINALIZING, finalize sets

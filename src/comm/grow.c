@@ -23,17 +23,25 @@ ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out)
     return ncclSuccess;
 }
 
+bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out)
+{
+    bool made = parent->grow_id_made;
+    parent->grow_id_made = false;
+    if (made) *id_out = parent->grow_id;
+    return made;
+}
+
 /* Another rank's id. The child's abort flag and the parent's errors end the wait. */
-static ncclResult_t await_id(struct tt_comm *parent, const struct tt_comm *child,
-                             ncclUniqueId *id_out)
+static ncclResult_t await_id(const struct tt_comm *parent, const struct tt_comm *child,
+                             uint64_t number, ncclUniqueId *id_out)
 {
     int64_t timeout_sec = tt_param_int("TUTTI_INIT_TIMEOUT");
     uint64_t deadline_nsec =
         timeout_sec > 0 ? tt_now_nsec() + (uint64_t)timeout_sec * 1000000000ull : UINT64_MAX;
     uint32_t spins = 0;
     ncclResult_t rc;
-    while ((rc = tt_id_take(parent->bootstrap, parent->child_count, id_out)) == ncclInProgress) {
-        if (tt_member_aborted(&child->member)) {
+    while ((rc = tt_id_take(parent->bootstrap, number, id_out)) == ncclInProgress) {
+        if (tt_member_aborted(&child->member) || tt_member_aborted(&parent->member)) {
             return tt_fail(ncclInternalError, "ncclCommGrow: rank %d: aborted",
                            parent->member.rank);
         }
@@ -48,32 +56,28 @@ static ncclResult_t await_id(struct tt_comm *parent, const struct tt_comm *child
     return rc;
 }
 
-ncclResult_t tt_comm_grow(struct tt_comm *parent, struct tt_comm *child, const ncclUniqueId *id)
+ncclResult_t tt_comm_grow_take(const struct tt_comm *parent, struct tt_comm *child, uint64_t number,
+                               const ncclUniqueId *id, ncclUniqueId *id_out)
 {
-    ncclUniqueId own = {{0}};
-    ncclResult_t rc = ncclSuccess;
-    parent->child_count++;
-    if (!id && parent->grow_id_made) {
-        own = parent->grow_id;
-    } else if (!id) {
-        rc = await_id(parent, child, &own);
+    ncclUniqueId taken = {{0}};
+    if (!id) {
+        ncclResult_t rc = await_id(parent, child, number, &taken);
+        if (rc) return rc;
+    } else if (tt_id_is_grow(parent->bootstrap, number, id)) {
+        taken = *id;
     } else {
-        own = *id;
+        ncclUniqueId none = {{0}};
+        tt_id_hand_out(parent->bootstrap, number, &none); /* ends the others' wait for an id */
     }
-    parent->grow_id_made = false;
-    if (rc) return rc;
-    if (!tt_id_is_grow(parent->bootstrap, parent->child_count, &own)) {
+    if (!tt_id_is_grow(parent->bootstrap, number, &taken)) {
         return tt_fail(ncclInvalidArgument,
-                       "ncclCommGrow: rank %d: the id was not made by ncclCommGetUniqueId of this "
-                       "communicator for its child %llu",
-                       parent->member.rank, (unsigned long long)parent->child_count);
+                       "ncclCommGrow: rank %d: the id that %s was not made by ncclCommGetUniqueId "
+                       "of this communicator for its child %llu: make one after the last Split or "
+                       "Grow",
+                       parent->member.rank, id ? "it was given" : "another rank was given",
+                       (unsigned long long)number);
     }
-    child->member.comm_id = tt_id_comm(&own, 1);
-    const struct tt_comm_request request = {.func = child->func,
-                                            .nranks = child->member.nranks,
-                                            .rank = child->member.rank,
-                                            .device = child->member.device,
-                                            .ids = &own,
-                                            .nids = 1};
-    return tt_comm_init(child, &request);
+    child->member.comm_id = tt_id_comm(&taken, 1);
+    *id_out = taken;
+    return ncclSuccess;
 }

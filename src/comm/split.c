@@ -73,14 +73,19 @@ static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, 
     return tt_family_join(parent, child);
 }
 
-ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child)
+uint64_t tt_comm_count_child(struct tt_comm *parent)
+{
+    return ++parent->child_count;
+}
+
+ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *own,
+                           struct tt_comm *child)
 {
     int n = parent->member.nranks;
-    struct wish mine = {.color = color, .key = key, .rank = parent->member.rank};
+    struct wish mine = {.color = own->color, .key = own->key, .rank = parent->member.rank};
     struct wish *wishes = tt_calloc((size_t)n, sizeof(*wishes));
     int *ranks = tt_calloc((size_t)n, sizeof(*ranks));
     ncclResult_t rc = ncclSuccess;
-    parent->child_count++;
     if (!wishes || !ranks) { /* the others would wait for this one's color */
         rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
         tt_bootstrap_fail(parent->bootstrap, rc, tt_last_error());
@@ -88,15 +93,15 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt
     }
     rc = tt_bootstrap_allgather(parent->bootstrap, &mine, sizeof(mine), wishes);
     if (rc || !child) goto out;
-    int count = choose_members(wishes, n, color);
+    int count = choose_members(wishes, n, own->color);
     for (int i = 0; i < count; i++)
         ranks[i] = wishes[i].rank;
-    child->color = color;
-    child->key = key;
+    child->color = own->color;
+    child->key = own->key;
     rc = share_parent(parent, child, parent->config.splitShare != 0);
     if (rc) goto out;
     const struct tt_birth kind = {
-        .child.salt = {CHILD_SPLIT, parent->child_count, (uint64_t)(uint32_t)color}};
+        .child.salt = {CHILD_SPLIT, own->number, (uint64_t)(uint32_t)own->color}};
     rc = child_run(parent, child, ranks, count, &kind);
 out:
     free(wishes);

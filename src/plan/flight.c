@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/device.h"
-#include "plan/plan_state.h"
+#include "plan/group.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -36,26 +36,45 @@ static void crew_failed(struct job_crew *crew, const struct tt_job *job)
     }
 }
 
-/* The first job and all later ones on the same communicator, in order: they use its connections. */
+/* Whose connections the job uses: a grow its parent's. */
+static const struct tt_plan *job_line(const struct tt_job *job)
+{
+    return job->parent_plan ? job->parent_plan : job->plan;
+}
+
+/* Run it, unless another thread or an earlier job ended its communicator. */
+static ncclResult_t job_run(struct tt_job *job)
+{
+    struct tt_plan *plan = job->plan;
+    if (plan && job->gone_is_ok && !tt_plan_pin(plan)) return ncclSuccess;
+    ncclResult_t rc = plan && !job->gone_is_ok ? tt_plan_pin_or_fail(plan) : ncclSuccess;
+    if (rc) return rc;
+    if (job->comm) tuttiHostSetDevice(job->comm->member.device);
+    job->ran = true;
+    rc = job->run(job);
+    if (plan) tt_plan_unpin(plan);
+    return rc;
+}
+
+/* The first job and all later ones on the same communicator, in order: they use its connections.
+ * After a failure only those that end it still run. */
 static void jobs_run(struct job_crew *crew, struct tt_job *first)
 {
-    struct tt_comm *comm = first->comm;
+    const struct tt_plan *line = job_line(first);
+    bool failed = false;
     for (struct tt_job *job = first; job; job = job->next) {
-        if (job != first && (!comm || job->comm != comm)) continue;
-        if (comm) tuttiHostSetDevice(comm->member.device);
-        job->rc = job->run(job);
-        if (job->rc) {
-            crew_failed(crew, job);
-            return;
-        }
-        if (!job->comm) return; /* the communicator is gone */
+        if (job != first && (!line || job_line(job) != line)) continue;
+        if (failed && !job->must_block) continue;
+        job->rc = job_run(job);
+        if (job->rc && !failed) crew_failed(crew, job);
+        failed = failed || job->rc;
     }
 }
 
 static bool job_leads(const struct job_crew *crew, const struct tt_job *job)
 {
     for (const struct tt_job *other = crew->jobs; other != job; other = other->next) {
-        if (job->comm && other->comm == job->comm) return false;
+        if (job_line(job) && job_line(other) == job_line(job)) return false;
     }
     return true;
 }
@@ -137,19 +156,30 @@ static ncclResult_t simulate(struct tt_group *group)
     return ncclSuccess;
 }
 
-ncclResult_t tt_flight_run(struct tt_group *group)
+static ncclResult_t launch(struct tt_group *group)
 {
-    ncclResult_t rc = tt_flight_jobs(group);
-    if (rc) return rc;
     if (group->simulate) return simulate(group);
     bool lone = group->plans && !group->plans->next_in_group && !group->jobs;
-    rc = tt_launch_check_capture(group->plans);
+    ncclResult_t rc = tt_launch_check_capture(group->plans);
     for (struct tt_plan *plan = group->plans; plan && !rc; plan = plan->next_in_group) {
         rc = tt_plan_enter(plan);
         if (rc) break;
         rc = tt_launch_nodes(plan, plan->first, lone && !plan->first->next);
         tt_plan_exit(plan);
     }
+    return rc;
+}
+
+ncclResult_t tt_flight_run(struct tt_group *group)
+{
+    struct tt_plan *pinned = group->plans; /* up to this one */
+    ncclResult_t rc = tt_flight_jobs(group);
+    if (rc) return rc;
+    for (; pinned && !rc; pinned = rc ? pinned : pinned->next_in_group)
+        rc = tt_plan_pin_or_fail(pinned);
+    if (!rc) rc = launch(group);
+    for (struct tt_plan *plan = group->plans; plan != pinned; plan = plan->next_in_group)
+        tt_plan_unpin(plan);
     return rc;
 }
 
@@ -210,25 +240,19 @@ static void flight_detach(struct tt_plan *plan, struct tt_flight *flight)
 
 /* Only the thread that closed the group changes the pointer to another flight; who polls the state
  * may drop it and the use that goes with it as soon as it is seen. */
-static void comm_attach(struct tt_comm *comm, struct tt_flight *flight)
+static void plan_attach(struct tt_plan *plan, struct tt_flight *flight)
 {
-    if (!comm || !comm->plan) return;
-    struct tt_plan *plan = comm->plan;
     pthread_mutex_lock(&plan->flight_lock);
     bool attached = plan->flight == flight;
     pthread_mutex_unlock(&plan->flight_lock);
-    if (attached) return;
+    if (attached || !tt_plan_pin(plan)) return;
     tt_plan_settle(plan);
     flight_use(flight);
     pthread_mutex_lock(&plan->flight_lock);
     plan->flight = flight;
     pthread_mutex_unlock(&plan->flight_lock);
-    atomic_store_explicit(&comm->state, ncclInProgress, memory_order_release);
-}
-
-static void comm_show(struct tt_comm *comm, ncclResult_t rc)
-{
-    if (comm) atomic_store_explicit(&comm->state, rc, memory_order_release);
+    atomic_store_explicit(&plan->comm->state, ncclInProgress, memory_order_release);
+    tt_plan_unpin(plan);
 }
 
 static void *flight_main(void *arg)
@@ -236,12 +260,10 @@ static void *flight_main(void *arg)
     struct tt_flight *flight = arg;
     struct tt_group *group = flight->group;
     ncclResult_t rc = tt_flight_run(group);
-    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
-        comm_show(plan->comm, rc);
-    }
-    for (struct tt_job *job = group->jobs; job; job = job->next) {
-        comm_show(job->comm, job->rc ? job->rc : rc);
-    }
+    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group)
+        tt_plan_show(plan, rc);
+    for (struct tt_job *job = group->jobs; job; job = job->next)
+        if (job->plan) tt_plan_show(job->plan, job->rc ? job->rc : rc);
     tt_group_clear(group);
     free(group);
     pthread_mutex_lock(&flight->lock);
@@ -264,10 +286,9 @@ ncclResult_t tt_flight_start(struct tt_group *group)
     flight->group = group;
     flight->users = 1; /* this function's, until every communicator is attached */
     for (struct tt_job *job = group->jobs; job; job = job->next)
-        comm_attach(job->comm, flight);
-    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
-        comm_attach(plan->comm, flight);
-    }
+        if (job->plan) plan_attach(job->plan, flight);
+    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group)
+        plan_attach(plan, flight);
     pthread_mutex_lock(&flight->lock); /* whoever sees it done sees whom to join */
     int err = pthread_create(&flight->thread, NULL, flight_main, flight);
     flight->joined = err != 0;

@@ -1,11 +1,12 @@
 /* A thread's group: calls and jobs between GroupStart and GroupEnd. All of it is thread-local;
  * GroupEnd leaves the thread clean, whatever went wrong in between. */
+#include "plan/group.h"
+
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "plan/events.h"
 #include "plan/operator.h"
-#include "plan/plan_state.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -19,6 +20,15 @@ static struct { /* only to free the group of a thread that ends */
     pthread_key_t key;
 } group_end = {.once = PTHREAD_ONCE_INIT};
 
+/* Tell the profiler that has the group's events, if its communicator still lives. */
+static void tell_profiler(struct tt_group_events *events, struct tt_plan *plan,
+                          void (*tell)(struct tt_group_events *events))
+{
+    if (!plan || !tt_plan_pin(plan)) return;
+    tell(events);
+    tt_plan_unpin(plan);
+}
+
 /* The thread ends, perhaps inside its group: the communicators are free for other groups. */
 static void group_abandon(void *arg)
 {
@@ -29,7 +39,7 @@ static void group_abandon(void *arg)
                 "collected is dropped",
                 group->depth);
     }
-    tt_events_group_over(&group->events);
+    tell_profiler(&group->events, group->events_plan, tt_events_group_over);
     tt_group_clear(group);
     free(group);
 }
@@ -67,13 +77,30 @@ static void group_return(struct tt_group *group)
     free(other);
 }
 
+void tt_job_hold(struct tt_job *job)
+{
+    if (job->plan || job->parent_plan) return;
+    if (job->comm) job->plan = job->comm->plan;
+    if (job->parent) job->parent_plan = job->parent->plan;
+    if (job->plan) tt_plan_hold(job->plan);
+    if (job->parent_plan) tt_plan_hold(job->parent_plan);
+}
+
+static void job_drop(struct tt_job *job)
+{
+    struct tt_plan *plan = job->plan, *parent_plan = job->parent_plan;
+    job->destroy(job);
+    if (plan) tt_plan_drop(plan);
+    if (parent_plan) tt_plan_drop(parent_plan);
+}
+
 /* Forget everything collected, ready for the next group. Jobs were run or are dropped here. */
 void tt_group_clear(struct tt_group *group)
 {
     while (group->jobs) {
         struct tt_job *job = group->jobs;
         group->jobs = job->next;
-        if (job->destroy) job->destroy(job);
+        job_drop(job);
     }
     while (group->overflow) {
         struct tt_node *node = group->overflow;
@@ -85,6 +112,7 @@ void tt_group_clear(struct tt_group *group)
         plan->group = NULL;
         plan->first = plan->last = NULL;
         plan->next_in_group = NULL;
+        tt_plan_drop(plan);
         plan = next;
     }
     group->plans = NULL;
@@ -93,6 +121,8 @@ void tt_group_clear(struct tt_group *group)
     group->error = ncclSuccess;
     group->any_blocking = group->any_background = group->must_block = false;
     group->simulate = NULL;
+    group->events = (struct tt_group_events){0};
+    group->events_plan = NULL;
 }
 
 int tt_group_depth(void)
@@ -148,10 +178,12 @@ static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
                        "on one communicator must come from one thread at a time",
                        plan->comm->member.rank, (unsigned long)plan->comm->member.comm_id);
     }
+    tt_plan_hold(plan);
     plan->group = group;
+    plan->group_order = plan->comm->member.comm_id;
     plan->first = plan->last = NULL;
     struct tt_plan **at = &group->plans;
-    while (*at && (*at)->comm->member.comm_id <= plan->comm->member.comm_id) {
+    while (*at && (*at)->group_order <= plan->group_order) {
         at = &(*at)->next_in_group;
     }
     plan->next_in_group = *at;
@@ -180,6 +212,7 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
     rc = tt_operator_fold(plan, task, &node->fold);
     if (rc) return rc;
     if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth + 1, node);
+    if (group->events.profiler && !group->events_plan) group->events_plan = plan;
     if (plan->last) {
         plan->last->next = node;
     } else {
@@ -240,8 +273,9 @@ ncclResult_t tt_group_job(struct tt_job *job)
 {
     ncclResult_t rc = tt_group_start();
     struct tt_group *group = own_group;
+    tt_job_hold(job);
     if (rc) {
-        job->destroy(job);
+        job_drop(job);
         return rc;
     }
     job->next = NULL;
@@ -249,7 +283,7 @@ ncclResult_t tt_group_job(struct tt_job *job)
         (job->blocking ? group->any_background : group->any_blocking)) {
         rc = tt_group_error(tt_fail(
             ncclInvalidArgument, "a group must not mix blocking and non-blocking communicators"));
-        job->destroy(job);
+        job_drop(job);
     } else {
         *group->jobs_tail = job;
         group->jobs_tail = &job->next;
@@ -270,12 +304,13 @@ ncclResult_t tt_group_job(struct tt_job *job)
 static void group_poison(struct tt_group *group, ncclResult_t rc)
 {
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
-        if (plan->comm->config.blocking != 0) continue;
-        atomic_store_explicit(&plan->comm->state, rc, memory_order_release);
+        if (!tt_plan_pin(plan)) continue;
+        if (plan->comm->config.blocking == 0)
+            atomic_store_explicit(&plan->comm->state, rc, memory_order_release);
+        tt_plan_unpin(plan);
     }
     for (struct tt_job *job = group->jobs; job; job = job->next) {
-        if (job->blocking || !job->comm) continue;
-        atomic_store_explicit(&job->comm->state, rc, memory_order_release);
+        if (!job->blocking && job->plan) tt_plan_show(job->plan, rc);
     }
 }
 
@@ -284,21 +319,23 @@ static ncclResult_t group_finish(struct tt_group *group)
 {
     ncclResult_t rc = group->error;
     own_group = NULL;
-    tt_events_group_ends(&group->events);
+    tell_profiler(&group->events, group->events_plan, tt_events_group_ends);
     if (rc) {
         group_poison(group, rc);
     } else if (group->jobs && group->any_background && !group->must_block) {
         struct tt_group_events events = group->events;
-        group->events = (struct tt_group_events){0};
+        struct tt_plan *events_plan = group->events_plan;
+        if (events_plan) tt_plan_hold(events_plan);
         if (!own_group) pthread_setspecific(group_end.key, NULL);
         rc = tt_flight_start(group); /* frees it */
-        tt_events_group_over(&events);
+        tell_profiler(&events, events_plan, tt_events_group_over);
+        if (events_plan) tt_plan_drop(events_plan);
         return rc;
     } else {
         rc = tt_flight_run(group);
         if (rc) group_poison(group, rc);
     }
-    tt_events_group_over(&group->events);
+    tell_profiler(&group->events, group->events_plan, tt_events_group_over);
     group_return(group);
     return rc;
 }

@@ -23,6 +23,7 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
     struct tt_plan *plan = tt_calloc(1, sizeof(*plan));
     if (!plan) return tt_fail(ncclSystemError, "plan: out of memory");
     plan->comm = comm;
+    atomic_init(&plan->uses, TT_PLAN_HOLD);
     pthread_mutex_init(&plan->flight_lock, NULL);
     plan->checks_pointers = wants_pointer_checks();
     plan->checks_match = tt_param_bool("TUTTI_CHECK_MATCH");
@@ -31,10 +32,102 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
     return ncclSuccess;
 }
 
+/* ---- who uses it ---- */
+
+/* A plan without users rests until RESTING others came after it, as its communicator does: a call
+ * that another thread's abort overtook finds that it ended, not somebody's bytes. */
+enum { RESTING = 64 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct tt_plan *oldest, *newest; /* by next_in_group */
+    int count;
+} resting = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void rest(struct tt_plan *plan)
+{
+    struct tt_plan *dead = NULL;
+    plan->next_in_group = NULL;
+    pthread_mutex_lock(&resting.lock);
+    if (resting.count++ == 0) {
+        resting.oldest = plan;
+    } else {
+        resting.newest->next_in_group = plan;
+    }
+    resting.newest = plan;
+    if (resting.count > RESTING) {
+        dead = resting.oldest;
+        resting.oldest = dead->next_in_group;
+        resting.count--;
+    }
+    pthread_mutex_unlock(&resting.lock);
+    if (!dead) return;
+    pthread_mutex_destroy(&dead->flight_lock);
+    free(dead);
+}
+
+void tt_plan_hold(struct tt_plan *plan)
+{
+    atomic_fetch_add_explicit(&plan->uses, TT_PLAN_HOLD, memory_order_relaxed);
+}
+
+void tt_plan_drop(struct tt_plan *plan)
+{
+    uint64_t before = atomic_fetch_sub_explicit(&plan->uses, TT_PLAN_HOLD, memory_order_acq_rel);
+    if (before == (TT_PLAN_CLOSED | TT_PLAN_HOLD)) rest(plan);
+}
+
+bool tt_plan_pin(struct tt_plan *plan)
+{
+    uint64_t before = atomic_fetch_add_explicit(&plan->uses, TT_PLAN_PIN, memory_order_acquire);
+    if (!(before & TT_PLAN_CLOSED)) return true;
+    tt_plan_unpin(plan);
+    return false;
+}
+
+void tt_plan_unpin(struct tt_plan *plan)
+{
+    /* pairs with the acquire load of who waits for the last pin to go */
+    atomic_fetch_sub_explicit(&plan->uses, TT_PLAN_PIN, memory_order_release);
+}
+
+ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan)
+{
+    if (tt_plan_pin(plan)) return ncclSuccess;
+    ncclResult_t rc = (ncclResult_t)atomic_load(&plan->closed_rc);
+    return tt_fail(rc, "group: a communicator was %s while the group held calls on it",
+                   rc == ncclInvalidUsage ? "destroyed" : "aborted");
+}
+
+void tt_plan_show(struct tt_plan *plan, ncclResult_t rc)
+{
+    if (!tt_plan_pin(plan)) return;
+    atomic_store_explicit(&plan->comm->state, rc, memory_order_release);
+    tt_plan_unpin(plan);
+}
+
+bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc)
+{
+    int open = ncclSuccess;
+    uint32_t outside = 0, spins = 0;
+    atomic_compare_exchange_strong(&plan->closed_rc, &open, (int)rc);
+    if (atomic_fetch_or(&plan->uses, TT_PLAN_CLOSED) & TT_PLAN_CLOSED) return false;
+    while ((atomic_load_explicit(&plan->uses, memory_order_acquire) & TT_PLAN_PINS) !=
+           TT_PLAN_PIN) {
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, true);
+    }
+    while (!atomic_compare_exchange_weak(&plan->inside, &outside, TT_PLAN_ENDED)) {
+        outside = 0;
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, true);
+    }
+    return true;
+}
+
 void tt_plan_destroy(struct tt_plan *plan)
 {
     if (!plan) return;
     tt_plan_settle(plan);
+    atomic_fetch_or(&plan->uses, TT_PLAN_CLOSED);
     for (int k = 0; k < TT_MEMO_ENTRIES; k++)
         tt_bound_fini(&plan->memo[k]);
     tt_bound_fini(&plan->overflow);
@@ -50,12 +143,14 @@ void tt_plan_destroy(struct tt_plan *plan)
     free(plan->links);
     free(plan->chain);
     free(plan->redops);
-    pthread_mutex_destroy(&plan->flight_lock);
-    free(plan);
+    tt_plan_drop(plan);
 }
 
 ncclResult_t tt_plan_contended(const struct tt_plan *plan)
 {
+    if (atomic_load(&plan->inside) == TT_PLAN_ENDED) {
+        return tt_fail(ncclInvalidUsage, "a communicator was destroyed during a call on it");
+    }
     return tt_fail(ncclInvalidUsage,
                    "rank %d of communicator %#lx: two threads call it at the same time",
                    plan->comm->member.rank, (unsigned long)plan->comm->member.comm_id);

@@ -38,8 +38,15 @@ struct tt_task { /* one call */
  * *plan_out  the caller's; comm is borrowed and must outlive it
  * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
+/* Keep the communicator until tt_plan_unpin(): who ends it waits. False when it has ended. */
+bool tt_plan_pin(struct tt_plan *plan);
+void tt_plan_unpin(struct tt_plan *plan);
+/* The communicator ends: no other thread's group or job begins to use it, those that do are waited
+ * for. One job on it is the caller's own. What groups still hold fails with `rc` when they end.
+ * False when somebody closed it before. */
+bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc);
 /* Free it; a group in the background is waited for. The communicator's works are done and its
- * transport still lives. Accepts NULL. */
+ * transport still lives. Groups that hold calls on it learn that it is gone. Accepts NULL. */
 void tt_plan_destroy(struct tt_plan *plan);
 
 /* Bytes of the send and receive buffer that this rank uses (0: the pointer is not looked at). */
@@ -61,14 +68,22 @@ ncclResult_t tt_plan_drain(struct tt_comm *comm);
  * communicator is non-blocking. */
 struct tt_job {
     struct tt_job *next;
-    struct tt_comm *comm; /* whose state shows it: inProgress, then the result */
+    struct tt_comm *comm;   /* whose state shows it: inProgress, then the result; NULL: none */
+    struct tt_comm *parent; /* one more, whose jobs come one after the other with this; or NULL */
+    struct tt_plan *plan, *parent_plan; /* kept while the job exists, set by tt_job_hold() */
     ncclResult_t (*run)(struct tt_job *job);
     void (*undo)(struct tt_job *job); /* another job of the group failed: may be NULL */
     void (*destroy)(struct tt_job *job);
     bool blocking;   /* the communicator's mode; a group must not mix them */
     bool must_block; /* destroy and abort: the whole group runs in the caller */
+    bool gone_is_ok; /* abort: nothing is left to do when another thread ended the communicator */
+    bool ran;        /* run() was called */
     ncclResult_t rc; /* result of run(); set by the group */
 };
+
+/* Keep the plans of the job's communicators until it is destroyed. tt_group_job() does it, unless
+ * it was done before. */
+void tt_job_hold(struct tt_job *job);
 
 /* True while a group of this communicator runs in the background. When it ended: joins its thread.
  */

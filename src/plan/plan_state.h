@@ -84,15 +84,24 @@ struct tt_redop {
     uint64_t scalar_bits;
 };
 
+/* Parts of tt_plan.uses. */
+#define TT_PLAN_HOLD ((uint64_t)1)      /* open groups with calls on it, jobs, the communicator */
+#define TT_PLAN_PIN ((uint64_t)1 << 32) /* jobs that run, groups that are launched */
+#define TT_PLAN_PINS ((uint64_t)0x7fffffff << 32)
+#define TT_PLAN_CLOSED ((uint64_t)1 << 63) /* the communicator ends: no pins any more */
+
 struct tt_plan {
-    struct tt_comm *comm;    /* borrowed: owns the plan */
-    _Atomic uint32_t inside; /* 1 while a thread launches or appends */
+    struct tt_comm *comm;    /* borrowed: owns the plan; valid while pinned */
+    _Atomic uint64_t uses;   /* the storage lives until no hold is left */
+    _Atomic int closed_rc;   /* ncclResult_t of whoever comes too late */
+    _Atomic uint32_t inside; /* 1 while a thread launches or appends, then TT_PLAN_ENDED */
     bool looks_every_time;   /* a tuner or NCCL_CHECK_POINTERS wants to see each operation */
     bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
     bool checks_match;       /* TUTTI_CHECK_MATCH */
 
     /* of the group that this communicator is in now */
     const struct tt_group *group; /* NULL: none */
+    uint64_t group_order;         /* its comm_id */
     struct tt_plan *next_in_group;
     struct tt_node *first, *last;
 
@@ -195,11 +204,19 @@ uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func);
 ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
                               struct CUstream_st *stream, bool allow_inline);
 
-/* ---- group.c ---- */
+/* ---- plan.c: who uses a plan ---- */
 
-/* Forget what the group collected. */
-void tt_group_clear(struct tt_group *group);
-/* Errors: ncclInvalidUsage, because another thread is in the plan. */
+/* Keep its storage. The caller knows that the communicator lives. */
+void tt_plan_hold(struct tt_plan *plan);
+/* Drop a hold. */
+void tt_plan_drop(struct tt_plan *plan);
+/* The same with a sentence: the communicator's closed_rc. */
+ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan);
+/* Show `rc` as the communicator's state, if it lives. The caller has a hold. */
+void tt_plan_show(struct tt_plan *plan, ncclResult_t rc);
+
+enum { TT_PLAN_ENDED = 2 }; /* in tt_plan.inside: nobody comes in any more */
+/* Errors: ncclInvalidUsage, because another thread is in the plan, or its communicator ended. */
 ncclResult_t tt_plan_contended(const struct tt_plan *plan);
 
 /* Mark the plan as in use by this thread. No lock: it only has to find a program that calls from
@@ -215,30 +232,3 @@ static inline void tt_plan_exit(struct tt_plan *plan)
 {
     atomic_store_explicit(&plan->inside, 0, memory_order_relaxed);
 }
-
-/* ---- a thread's group ---- */
-
-#define TT_GROUP_NODES 16 /* calls of a group that need no allocation */
-
-struct tt_group {
-    int depth;
-    ncclResult_t error; /* of a call inside; the latest wins */
-    bool any_blocking, any_background, must_block;
-    struct tt_job *jobs, **jobs_tail; /* owned list */
-    struct tt_plan *plans;            /* by communicator id */
-    int nnodes;
-    struct tt_node nodes[TT_GROUP_NODES];
-    struct tt_node *overflow; /* owned list by next_owned */
-    ncclSimInfo_t *simulate;  /* borrowed; NULL: launch */
-    struct tt_group_events events;
-};
-
-/* ---- flight.c: jobs, and groups that run in the background ---- */
-
-/* Run all jobs of the group: in the caller when there is one, in threads when there are more; waits
- * for all. Returns the first failure in the list's order; each job's own result is in job->rc. */
-ncclResult_t tt_flight_jobs(struct tt_group *group);
-/* Jobs, then calls, of a closed group. */
-ncclResult_t tt_flight_run(struct tt_group *group);
-/* The same in a thread; the communicators show ncclInProgress. Takes the group over. */
-ncclResult_t tt_flight_start(struct tt_group *group);

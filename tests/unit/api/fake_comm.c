@@ -46,9 +46,15 @@ ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *re
     return ncclSuccess;
 }
 
-ncclResult_t tt_comm_split(struct tt_comm *parent, int color, int key, struct tt_comm *child)
+uint64_t tt_comm_count_child(struct tt_comm *parent)
 {
-    (void)parent, (void)color, (void)key;
+    return ++parent->child_count;
+}
+
+ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *own,
+                           struct tt_comm *child)
+{
+    (void)parent, (void)own;
     if (child) child->phase = TT_COMM_READY;
     return ncclSuccess;
 }
@@ -69,10 +75,17 @@ ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out)
     return ncclSuccess;
 }
 
-ncclResult_t tt_comm_grow(struct tt_comm *parent, struct tt_comm *child, const ncclUniqueId *id)
+bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out)
 {
-    (void)parent, (void)id;
-    child->phase = TT_COMM_READY;
+    (void)parent, (void)id_out;
+    return false;
+}
+
+ncclResult_t tt_comm_grow_take(const struct tt_comm *parent, struct tt_comm *child, uint64_t number,
+                               const ncclUniqueId *id, ncclUniqueId *id_out)
+{
+    (void)parent, (void)child, (void)number;
+    if (id) *id_out = *id;
     return ncclSuccess;
 }
 

@@ -130,7 +130,8 @@ static ncclResult_t split(struct tt_comm *parent, int color, int key, struct tt_
     struct tt_comm *child = NULL;
     ncclResult_t rc = ncclSuccess;
     if (color != NCCL_SPLIT_NOCOLOR) rc = child_of(parent, "ncclCommSplit", &child);
-    if (!rc) rc = tt_comm_split(parent, color, key, child);
+    const struct tt_comm_color own = {tt_comm_count_child(parent), color, key};
+    if (!rc) rc = tt_comm_split(parent, &own, child);
     *child_out = child;
     return rc;
 }
@@ -226,7 +227,8 @@ static void body_channels(struct team_seat *seat)
         seat->report->rc = child_of(comm, "ncclCommSplit", &child);
         if (seat->report->rc) break;
         child->config.minCTAs = 8;
-        seat->report->rc = tt_comm_split(comm, 0, seat->rank, child);
+        const struct tt_comm_color own = {tt_comm_count_child(comm), 0, seat->rank};
+        seat->report->rc = tt_comm_split(comm, &own, child);
         seat->report->wrong += child->topo.nchannels != (share ? comm->topo.nchannels : 8);
         tt_comm_free(child);
     }

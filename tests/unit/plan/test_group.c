@@ -2,8 +2,8 @@
 #include "fakes.h"
 
 #include "base/mem.h"
+#include "plan/group.h"
 #include "plan/plan.h"
-#include "plan/plan_state.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -469,6 +469,129 @@ static void background_is_polled(void **state)
     fake_comm_free(comm);
 }
 
+/* ---- a communicator that ends while others use it ---- */
+
+static ncclResult_t end_run(struct tt_job *base)
+{
+    struct test_job *job = tt_container_of(base, struct test_job, base);
+    struct tt_comm *comm = base->comm;
+    if (job->wait_for) *job->wait_for = 1;
+    assert_true(tt_plan_close(comm->plan, job->answer));
+    if (job->undone) assert_int_equal(*job->undone, 2);
+    base->comm = NULL;
+    fake_comm_free(comm);
+    return ncclSuccess;
+}
+
+static struct test_job *end_job(struct tt_comm *comm, ncclResult_t rc)
+{
+    struct test_job *job = job_of(comm, rc);
+    job->base.run = end_run;
+    job->base.undo = NULL;
+    job->base.must_block = true;
+    return job;
+}
+
+static void *end_comm(void *arg)
+{
+    assert_int_equal(tt_group_job(&end_job(arg, ncclInternalError)->base), ncclSuccess);
+    return NULL;
+}
+
+/* Another thread ends one of the two: nothing is launched on either. */
+static void ended_while_a_group_is_open(void **state)
+{
+    struct tt_comm *a = fake_comm(2, 0, true), *b = fake_comm(2, 1, true);
+    pthread_t thread;
+    (void)state;
+    fake_reset();
+    tt_group_start();
+    add(a, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(pthread_create(&thread, NULL, end_comm, a), 0);
+    pthread_join(thread, NULL);
+    add(b, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(tt_group_end(), ncclInternalError);
+    assert_int_equal(fake.nworks, 0);
+    tt_group_start();
+    add(b, TT_FUNC_ALLREDUCE, -1);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    fake_comm_free(b);
+}
+
+/* The group itself ends it, after which no job and no call of the group touches it. */
+static void ended_by_its_own_group(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    (void)state;
+    fake_reset();
+    tt_group_start();
+    add(comm, TT_FUNC_ALLREDUCE, -1);
+    tt_group_job(&end_job(comm, ncclInvalidUsage)->base);
+    tt_group_job(&job_of(comm, ncclSuccess)->base);
+    assert_int_equal(tt_group_end(), ncclInvalidUsage);
+    assert_int_equal(fake.nworks, 0);
+}
+
+static ncclResult_t slow_run(struct tt_job *base)
+{
+    struct test_job *job = tt_container_of(base, struct test_job, base);
+    *job->undone = 1; /* inside */
+    while (!*job->wait_for)
+        continue;
+    assert_int_equal(base->comm->magic, TT_COMM_MAGIC);
+    *job->undone = 2; /* done with the communicator */
+    return ncclSuccess;
+}
+
+struct slow_arg {
+    struct tt_comm *comm;
+    _Atomic int place, go;
+};
+
+static void *run_slowly(void *arg)
+{
+    struct slow_arg *slow = arg;
+    struct test_job *job = job_of(slow->comm, ncclSuccess);
+    job->base.run = slow_run;
+    job->undone = &slow->place;
+    job->wait_for = &slow->go;
+    assert_int_equal(tt_group_job(&job->base), ncclSuccess);
+    return NULL;
+}
+
+/* The end waits for the job that another thread runs. */
+static void ended_while_a_job_runs(void **state)
+{
+    struct slow_arg slow = {fake_comm(2, 0, true), 0, 0};
+    pthread_t thread;
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, run_slowly, &slow), 0);
+    while (slow.place != 1)
+        continue;
+    struct test_job *job = end_job(slow.comm, ncclInternalError);
+    job->undone = &slow.place;
+    job->wait_for = &slow.go;
+    assert_int_equal(tt_group_job(&job->base), ncclSuccess);
+    pthread_join(thread, NULL);
+}
+
+/* A failure before does not keep it alive. */
+static void ends_after_a_failure(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    (void)state;
+    jobs_freed = 0;
+    tt_group_start();
+    tt_group_job(&job_of(comm, ncclSystemError)->base);
+    struct test_job *job = end_job(comm, ncclInternalError);
+    _Atomic int seen = 0;
+    job->wait_for = &seen;
+    tt_group_job(&job->base);
+    assert_int_equal(tt_group_end(), ncclSystemError);
+    assert_int_equal(seen, 1);
+    assert_int_equal(jobs_freed, 2);
+}
+
 static void modes_do_not_mix(void **state)
 {
     struct tt_comm *a = fake_comm(2, 0, true), *b = fake_comm(2, 1, true);
@@ -504,6 +627,10 @@ int main(void)
         cmocka_unit_test(failing_job_undoes_the_others),
         cmocka_unit_test(background_shows_progress),
         cmocka_unit_test(background_is_polled),
+        cmocka_unit_test(ended_while_a_group_is_open),
+        cmocka_unit_test(ended_by_its_own_group),
+        cmocka_unit_test(ended_while_a_job_runs),
+        cmocka_unit_test(ends_after_a_failure),
         cmocka_unit_test(modes_do_not_mix),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,34 @@
+/* A thread's group: group.c collects it, flight.c runs it, there or in the background. Private to
+ * plan/. */
+#pragma once
+
+#include "plan/plan_state.h"
+
+#define TT_GROUP_NODES 16 /* calls of a group that need no allocation */
+
+struct tt_group {
+    int depth;
+    ncclResult_t error; /* of a call inside; the latest wins */
+    bool any_blocking, any_background, must_block;
+    struct tt_job *jobs, **jobs_tail; /* owned list */
+    struct tt_plan *plans;            /* by communicator id */
+    int nnodes;
+    struct tt_node nodes[TT_GROUP_NODES];
+    struct tt_node *overflow; /* owned list by next_owned */
+    ncclSimInfo_t *simulate;  /* borrowed; NULL: launch */
+    struct tt_group_events events;
+    struct tt_plan *events_plan; /* whose profiler has them; in `plans` */
+};
+
+/* Forget what the group collected. */
+void tt_group_clear(struct tt_group *group);
+
+/* ---- flight.c: jobs, and groups that run in the background ---- */
+
+/* Run all jobs of the group: in the caller when there is one, in threads when there are more; waits
+ * for all. Returns the first failure in the list's order; each job's own result is in job->rc. */
+ncclResult_t tt_flight_jobs(struct tt_group *group);
+/* Jobs, then calls, of a closed group. */
+ncclResult_t tt_flight_run(struct tt_group *group);
+/* The same in a thread; the communicators show ncclInProgress. Takes the group over. */
+ncclResult_t tt_flight_start(struct tt_group *group);

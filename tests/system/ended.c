@@ -1,0 +1,211 @@
+/* Communicators that end, or are asked to, while something else holds them: an open group, running
+ * work, a thread that polls, another job. Each case hung, crashed or freed memory in use before. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { RANKS = 2, COUNT = 4096 };
+
+static ncclResult_t settled(ncclComm_t comm)
+{
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) {
+        NCCL(ncclCommGetAsyncError(comm, &state));
+        sched_yield();
+    }
+    return state;
+}
+
+static ncclComm_t nonblocking(const struct harness_rank *own)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm;
+    config.blocking = 0;
+    ncclResult_t rc = ncclCommInitRankConfig(&comm, own->nranks, own->id, own->rank, &config);
+    CHECK(rc == ncclSuccess || rc == ncclInProgress);
+    NCCL(settled(comm));
+    return comm;
+}
+
+static pthread_t start(void *(*fn)(void *), void *arg)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, fn, arg) == 0);
+    return thread;
+}
+
+/* ---- polled from a second thread ---- */
+
+struct polled {
+    ncclComm_t comm;
+    _Atomic bool over;
+};
+
+static void *poll_state(void *arg)
+{
+    struct polled *polled = arg;
+    ncclResult_t state;
+    while (!polled->over)
+        NCCL(ncclCommGetAsyncError(polled->comm, &state));
+    return NULL;
+}
+
+static void polled_splits(struct harness_rank *own)
+{
+    struct polled polled = {nonblocking(own), false};
+    pthread_t poller = start(poll_state, &polled);
+    for (int k = 0; k < 60; k++) {
+        ncclComm_t child;
+        NCCL(ncclCommSplit(polled.comm, 0, 0, &child, NULL));
+        NCCL(settled(polled.comm));
+        NCCL(ncclCommDestroy(child));
+    }
+    polled.over = true;
+    pthread_join(poller, NULL);
+    NCCL(ncclCommDestroy(polled.comm));
+}
+
+/* ---- while a group is open ---- */
+
+static void *abort_it(void *arg)
+{
+    NCCL(ncclCommAbort(arg));
+    return NULL;
+}
+
+static pthread_barrier_t both;
+
+static void aborted_in_a_group(struct harness_rank *own)
+{
+    float *buffer = harness_device_alloc(COUNT * sizeof(float));
+    NCCL(ncclGroupStart());
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, own->comm, own->stream));
+    pthread_barrier_wait(&both); /* a peer's abort would be told to this call */
+    pthread_join(start(abort_it, own->comm), NULL);
+    CHECK(ncclGroupEnd() == ncclInternalError);
+    own->comm = NULL;
+    CUDA(cudaStreamSynchronize(own->stream));
+    CUDA(cudaFree(buffer));
+}
+
+static void destroyed_by_its_group(struct harness_rank *own)
+{
+    float *buffer = harness_device_alloc(COUNT * sizeof(float));
+    NCCL(ncclGroupStart());
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, own->comm, own->stream));
+    NCCL(ncclCommDestroy(own->comm));
+    CHECK(ncclGroupEnd() == ncclInvalidUsage);
+    own->comm = NULL;
+    CUDA(cudaStreamSynchronize(own->stream));
+    CUDA(cudaFree(buffer));
+}
+
+/* The watchdog's way out of a call that waits for a peer. */
+static void aborted_in_a_split(struct harness_rank *own)
+{
+    ncclComm_t child = NULL;
+    if (own->rank == 0) {
+        pthread_t watchdog = start(abort_it, own->comm);
+        CHECK(ncclCommSplit(own->comm, 0, 0, &child, NULL) != ncclSuccess);
+        pthread_join(watchdog, NULL);
+        if (child) NCCL(ncclCommAbort(child));
+    } else {
+        NCCL(ncclCommAbort(own->comm));
+    }
+    own->comm = NULL;
+}
+
+/* ---- under running work ---- */
+
+static _Atomic int first_is_destroying;
+
+/* A refused group finalized nothing: Destroy still waits for the late peer. */
+static void destroyed_after_a_refused_finalize(struct harness_rank *own)
+{
+    int *buffer = harness_device_alloc(COUNT * sizeof(int));
+    for (int i = 0; i < COUNT; i++)
+        buffer[i] = own->rank + 1;
+    while (own->rank == 1 && !first_is_destroying)
+        sched_yield();
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
+    NCCL(ncclGroupStart());
+    NCCL(ncclCommFinalize(own->comm));
+    CHECK(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream) ==
+          ncclInvalidUsage);
+    CHECK(ncclGroupEnd() == ncclInvalidUsage);
+    if (own->rank == 0) first_is_destroying = 1;
+    NCCL(ncclCommDestroy(own->comm));
+    own->comm = NULL;
+    CUDA(cudaStreamSynchronize(own->stream));
+    for (int i = 0; i < COUNT; i++)
+        CHECK(buffer[i] == 3);
+    CUDA(cudaFree(buffer));
+}
+
+/* A finalize that its group dropped never was: the communicator works. */
+static void used_after_a_refused_finalize(struct harness_rank *own)
+{
+    int *buffer = harness_device_alloc(COUNT * sizeof(int));
+    buffer[0] = 1;
+    NCCL(ncclGroupStart());
+    NCCL(ncclCommFinalize(own->comm));
+    CHECK(ncclSend(buffer, 1, ncclInt, 7, own->comm, own->stream) != ncclSuccess);
+    CHECK(ncclGroupEnd() != ncclSuccess);
+    NCCL(ncclAllReduce(buffer, buffer, 1, ncclInt, ncclSum, own->comm, own->stream));
+    CUDA(cudaStreamSynchronize(own->stream));
+    CHECK(buffer[0] == RANKS);
+    CUDA(cudaFree(buffer));
+}
+
+/* ---- grow ---- */
+
+/* The id was made before a split: nobody may wait for another one. */
+static void grown_by_an_old_id(struct harness_rank *own)
+{
+    ncclUniqueId id;
+    ncclComm_t child, grown = NULL;
+    if (own->rank == 0) NCCL(ncclCommGetUniqueId(own->comm, &id));
+    NCCL(ncclCommSplit(own->comm, 0, 0, &child, NULL));
+    NCCL(ncclCommDestroy(child));
+    ncclResult_t rc =
+        ncclCommGrow(own->comm, RANKS + 1, own->rank == 0 ? &id : NULL, -1, &grown, NULL);
+    CHECK(rc == ncclInvalidArgument);
+    if (grown) NCCL(ncclCommAbort(grown));
+}
+
+/* A grow in the background beside splits of the same parent: each call has its number. */
+static void grown_beside_splits(struct harness_rank *own)
+{
+    ncclComm_t comm = nonblocking(own);
+    for (int k = 0; k < 10; k++) {
+        ncclUniqueId id;
+        ncclComm_t grown, child;
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        if (own->rank == 0) NCCL(ncclCommGetUniqueId(comm, &id));
+        NCCL(ncclCommGrow(comm, RANKS + 1, own->rank == 0 ? &id : NULL, -1, &grown, &config));
+        NCCL(ncclCommSplit(comm, 0, 0, &child, NULL));
+        NCCL(settled(comm));
+        NCCL(ncclCommAbort(grown)); /* no new rank ever comes */
+        NCCL(ncclCommDestroy(child));
+    }
+    NCCL(ncclCommDestroy(comm));
+}
+
+int main(void)
+{
+    pthread_barrier_init(&both, NULL, RANKS);
+    harness_threads(RANKS, polled_splits, NULL, HARNESS_NO_COMM);
+    harness_threads(RANKS, aborted_in_a_group, NULL, 0);
+    harness_threads(RANKS, destroyed_by_its_group, NULL, 0);
+    harness_threads(RANKS, aborted_in_a_split, NULL, 0);
+    harness_threads(RANKS, destroyed_after_a_refused_finalize, NULL, 0);
+    harness_threads(RANKS, used_after_a_refused_finalize, NULL, 0);
+    harness_threads(RANKS, grown_by_an_old_id, NULL, 0);
+    harness_threads(RANKS, grown_beside_splits, NULL, HARNESS_NO_COMM);
+    puts("done");
+    return 0;
+}
