@@ -22,6 +22,15 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
     return rc;
 }
 
+/* Misspelt variables are told, and under TUTTI_STRICT an error. */
+static ncclResult_t check_settings(void)
+{
+    char text[400];
+    tt_param_load();
+    if (!tt_param_forbidden(text, sizeof(text))) return ncclSuccess;
+    return tt_fail(ncclInvalidUsage, "TUTTI_STRICT: %s", text);
+}
+
 /* ---- the job ---- */
 
 struct init_job {
@@ -126,8 +135,8 @@ static ncclResult_t check_id(const char *func, const ncclUniqueId *id)
 static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, bool runs_now)
 {
     if (out) *out = NULL;
-    tt_param_load();
-    ncclResult_t rc = tt_check_device(request->func);
+    ncclResult_t rc = check_settings();
+    if (!rc) rc = tt_check_device(request->func);
     if (rc) return rc;
     if (request->nranks < 1) {
         return tt_fail(ncclInvalidArgument, "%s: nranks %d is below 1", request->func,
@@ -210,8 +219,8 @@ static ncclResult_t check_devices(int ndev, const int *devlist)
 ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 {
     static const char func[] = "ncclCommInitAll";
-    tt_param_load();
-    ncclResult_t rc = tt_check_device(func);
+    ncclResult_t rc = check_settings();
+    if (!rc) rc = tt_check_device(func);
     if (!rc) rc = tt_check_pointer(comm, func, "comm");
     if (rc) return tt_group_error(rc);
     if (ndev < 0) {

@@ -65,5 +65,9 @@ bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES]);
  * variable once, with the nearest known one. Called by every init entry. */
 void tt_param_load(void);
 
+/* Under TUTTI_STRICT: the first name in the environment that nobody obeys, and what is wrong with
+ * it, into `text`. False: there is none, or they are tolerated. */
+bool tt_param_forbidden(char *text, size_t text_bytes);
+
 /* Tests only: forget cached values. */
 void tt_param_forget(void);

@@ -163,6 +163,21 @@ static void check_environment(void)
     }
 }
 
+bool tt_param_forbidden(char *text, size_t text_bytes)
+{
+    if (!tt_param_bool("TUTTI_STRICT")) return false;
+    for (char **entry = environ; entry && *entry; entry++) {
+        char name[NAME_MAX_BYTES + 1];
+        char wrong[256];
+        snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(strcspn(*entry, "="), NAME_MAX_BYTES),
+                 *entry);
+        if (!tt_param_name_wrong(name, wrong, sizeof(wrong))) continue;
+        snprintf(text, text_bytes, "%s %s", name, wrong);
+        return true;
+    }
+    return false;
+}
+
 static void load_once(void)
 {
     tt_param_files_read();

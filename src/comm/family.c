@@ -5,7 +5,9 @@
  * meets a magic word that is zero, not somebody's bytes. It rests until RESTING others came after
  * it, so that a program has many calls to find out. */
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/param.h"
 #include "base/poison.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
@@ -14,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { RESTING = 64 };
 
@@ -21,6 +24,8 @@ static struct {
     pthread_mutex_t lock;             /* guards all family_* fields, too */
     struct tt_comm *resting, *newest; /* destroyed, oldest first, by family_next */
     int nresting;
+    int alive;   /* made and not ended */
+    pid_t owner; /* process that made them: a child inherits the number, not the duty */
 } family = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- storage ---- */
@@ -55,8 +60,31 @@ struct tt_comm *tt_family_alloc(void)
 {
     pthread_mutex_lock(&family.lock);
     struct tt_comm *comm = wake_oldest();
+    if (!comm) comm = tt_calloc(1, sizeof(*comm));
+    if (family.owner != getpid()) family.alive = 0;
+    family.owner = getpid();
+    if (comm) family.alive++;
     pthread_mutex_unlock(&family.lock);
-    return comm ? comm : tt_calloc(1, sizeof(*comm));
+    return comm;
+}
+
+/* A program that would have ended well, and left communicators behind: on a GPU their peers hang or
+ * die later. Only said, and only made an error, under TUTTI_STRICT. */
+static void tell_forgotten(int status, void *unused)
+{
+    (void)unused;
+    if (status || !family.alive || family.owner != getpid()) return;
+    if (!tt_param_bool("TUTTI_STRICT")) return;
+    tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted", family.alive);
+    fflush(NULL);
+    _exit(1);
+}
+
+/* At load, so that it runs after the destructors of static objects and the program's own handlers,
+ * which may end communicators. */
+__attribute__((constructor)) static void watch_exit(void)
+{
+    on_exit(tell_forgotten, NULL);
 }
 
 /* ---- families ---- */
@@ -115,6 +143,7 @@ void tt_family_free(struct tt_comm *comm)
 {
     pthread_mutex_lock(&family.lock);
     struct tt_comm *head = comm->family_head, *dead = NULL;
+    if (family.owner == getpid()) family.alive--;
     comm->magic = 0; /* a stale handle meets no magic */
     comm->member.rank = -1;
     if (head) {

@@ -14,7 +14,7 @@
 static bool wants_pointer_checks(void)
 {
     const char *mode = tt_param_str("NCCL_CHECK_MODE");
-    return tt_param_bool("NCCL_CHECK_POINTERS") ||
+    return tt_param_bool("NCCL_CHECK_POINTERS") || tt_param_bool("TUTTI_STRICT") ||
            (mode && strncmp(mode, "DEBUG", strlen("DEBUG")) == 0);
 }
 

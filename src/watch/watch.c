@@ -26,6 +26,7 @@
 #define EXIT_TICK_NSEC 20000000ull /* while somebody has exited and work waits */
 #define EXIT_PATIENCE_NSEC 500000000ull
 #define LISTED_WAITS 8
+#define STRICT_TIMEOUT_SEC 120 /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
 #define NSEC 1000000000ull
 #define TT_WATCH_SENTENCE_BYTES 700
 
@@ -256,6 +257,8 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
 {
     int64_t report_sec = tt_param_int("TUTTI_WATCHDOG");
     int64_t abort_sec = tt_param_int("TUTTI_TIMEOUT");
+    if (tt_param_bool("TUTTI_STRICT") && !tt_param_is_set("TUTTI_TIMEOUT"))
+        abort_sec = STRICT_TIMEOUT_SEC;
     *watch_out = NULL;
     struct tt_watch *watch = calloc(1, sizeof(*watch));
     if (!watch) return tt_fail(ncclSystemError, "watchdog: out of memory");

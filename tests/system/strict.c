@@ -1,0 +1,46 @@
+/* What TUTTI_STRICT, or the library anyway, makes an error, one mistake per mode: strict MODE. The
+ * program goes on as one would that does not look at results, and ends with status 0 unless a call
+ * fails. */
+#include <cuda_runtime.h>
+#include <nccl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 1000 };
+
+static ncclComm_t comm;
+
+static void end(void)
+{
+    ncclCommDestroy(comm);
+}
+
+int main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "fine";
+    const size_t bytes = COUNT * sizeof(float);
+    int device = 0;
+    float *memory = NULL;
+    float *second = NULL;
+    ncclResult_t rc = ncclCommInitAll(&comm, 1, &device);
+    if (rc) {
+        printf("init: %d %s\n", rc, ncclGetLastError(NULL));
+        return 3;
+    }
+    if (!strcmp(mode, "handler")) atexit(end);
+    if (!strcmp(mode, "child") && fork() == 0) return 0;
+    cudaMalloc((void **)&memory, bytes);
+    cudaMalloc((void **)&second, bytes);
+    float *send = memory;
+    if (!strcmp(mode, "malloc")) send = calloc(1, bytes);
+    if (!strcmp(mode, "freed")) cudaFree(second);
+    if (!strcmp(mode, "freed")) send = second;
+    if (!strcmp(mode, "inside")) send = memory + 1;
+    rc = ncclAllReduce(send, memory, COUNT, ncclFloat, ncclSum, comm, NULL);
+    if (rc) printf("call: %d %s\n", rc, ncclGetLastError(NULL));
+    cudaStreamSynchronize(NULL);
+    if (strcmp(mode, "leak") != 0 && strcmp(mode, "handler") != 0) end();
+    return rc ? 2 : 0;
+}
