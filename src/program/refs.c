@@ -82,29 +82,26 @@ static uint8_t refs_of(const struct survey *survey, int thread, uint32_t number)
     return refs;
 }
 
-/* Every transfer of one pass; with `settle` each takes what it must not refer to from its
- * instruction, else its writes are noted. */
-static void walk(struct survey *survey, bool settle)
+/* Every transfer of one pass of a thread; with `settle` each takes what it must not refer to from
+ * its instruction, else its writes are noted. */
+static void walk(struct survey *survey, int thread, bool settle)
 {
     int shift = survey->in_place ? TT_REF_IN_PLACE_ : 0;
-    for (int thread = 0; thread < survey->program->nthreads; thread++) {
-        struct tt_stepper stepper;
-        uint32_t number = 0;
-        tt_stepper_start(&stepper, survey->program, thread, 1);
-        for (;; tt_stepper_done(&stepper)) {
-            enum tt_next next = tt_stepper_next(&stepper);
-            if (next == TT_NEXT_OVER) break;
-            if (next != TT_NEXT_MOVE) continue;
-            tt_stepper_move(&stepper, &survey->move);
-            number++;
-            if (settle) {
-                uint8_t refs = refs_of(survey, thread, number);
-                uint8_t others = (uint8_t) ~(3 << shift);
-                survey->program->insns[stepper.pc].refs &= (uint8_t)(refs << shift | others);
-            } else {
-                note_writes(survey, thread, number);
-            }
+    struct tt_stepper stepper;
+    enum tt_next next;
+    uint32_t number = 0;
+    tt_stepper_start(&stepper, survey->program, thread, 1);
+    for (; (next = tt_stepper_next(&stepper)) != TT_NEXT_OVER; tt_stepper_done(&stepper)) {
+        if (next != TT_NEXT_MOVE) continue;
+        tt_stepper_move(&stepper, &survey->move);
+        number++;
+        if (!settle) {
+            note_writes(survey, thread, number);
+            continue;
         }
+        uint8_t refs = refs_of(survey, thread, number);
+        uint8_t others = (uint8_t) ~(3 << shift);
+        survey->program->insns[stepper.pc].refs &= (uint8_t)(refs << shift | others);
     }
 }
 
@@ -113,8 +110,10 @@ static void survey_mode(struct survey *survey, bool in_place)
     survey->in_place = in_place;
     for (int k = 0; k < 2 * survey->nchunks; k++)
         survey->chunks[k] = (struct written){.thread = THREAD_NONE};
-    walk(survey, false);
-    walk(survey, true);
+    for (int settle = 0; settle < 2; settle++) {
+        for (int thread = 0; thread < survey->program->nthreads; thread++)
+            walk(survey, thread, settle);
+    }
 }
 
 static bool posts_slots(const struct tt_insn *insn)

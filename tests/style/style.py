@@ -1,7 +1,7 @@
 """What every style check needs: the files of the project, their includes and functions, a cache by content, and the
 baseline. A check prints our figure next to the limit, then each place beyond it, and exits 1 if there is one that the
 baseline does not forgive."""
-import collections, concurrent.futures, hashlib, json, os, re, shutil, subprocess, sys, tempfile
+import collections, concurrent.futures, hashlib, json, os, re, shlex, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 HERE = os.path.join(ROOT, "tests", "style")
@@ -189,8 +189,7 @@ def compile_flags():
     flags = {}
     for row in compile_rows():
         path = os.path.relpath(os.path.realpath(os.path.join(row["directory"], row["file"])), ROOT)
-        words = re.findall(r"(?:-[ID]|-std=)(?:'[^']*'|\"[^\"]*\"|\\.|\S)+", row["command"])
-        words = [re.sub(r"\\(.)", r"\1", w).replace("'", "") for w in words]
+        words = [w for w in shlex.split(row["command"]) if w.startswith(("-I", "-D", "-std="))]
         flags[path] = [f"-I{os.path.normpath(os.path.join(row['directory'], w[2:]))}" if w.startswith("-I") else w
                        for w in words]
     return flags

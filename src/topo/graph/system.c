@@ -68,18 +68,21 @@ void tt_topo_node_drop(struct tt_topo_system *system, struct tt_topo_node *node)
     node_free(node);
 }
 
+/* `count`: how many nodes of that type the paths lead to. */
+static void paths_drop(struct tt_topo_node *node, int type, int count)
+{
+    for (int p = 0; node->paths[type] && p < count; p++)
+        free(node->paths[type][p].links);
+    free(node->paths[type]);
+    node->paths[type] = NULL;
+}
+
 void tt_topo_paths_drop(struct tt_topo_system *system)
 {
     for (int type = 0; type < TT_NODE_COUNT_; type++) {
         for (int k = 0; k < system->list[type].count; k++) {
-            struct tt_topo_node *node = system->list[type].node[k];
-            for (int to = 0; to < TT_NODE_COUNT_; to++) {
-                int count = node->paths[to] ? system->list[to].count : 0;
-                for (int p = 0; p < count; p++)
-                    free(node->paths[to][p].links);
-                free(node->paths[to]);
-                node->paths[to] = NULL;
-            }
+            for (int to = 0; to < TT_NODE_COUNT_; to++)
+                paths_drop(system->list[type].node[k], to, system->list[to].count);
         }
     }
 }
