@@ -118,7 +118,7 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
     if (!rc) rc = tt_plugins_open(comm);
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
-    if (!rc) tuttiHostCrowd(agreed->most_local);
+    if (!rc && agreed->local_crowded) tuttiHostCrowd();
     birth->connections_sec = lap_sec(&clock);
     if (rc) return rc;
     tt_report_plan(comm, agreed);

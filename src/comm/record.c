@@ -82,7 +82,6 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         .pid = (int32_t)getpid(),
         .device = comm->member.device,
         .nvml_index = card.nvml_index,
-        .cores = tuttiHostCores(),
         .local = local,
         .inbox_offset = range ? (uint64_t)((const char *)comm->inbox - range->base) : 0,
         .slice_bytes = (uint32_t)comm->tune.slice_bytes,
@@ -90,6 +89,8 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         .ctas_least = comm->config.minCTAs,
         .cc = card.cc_major * 10 + card.cc_minor,
     };
+    tt_cores_mask(tuttiHostCores(), &record_out->mask);
+    tt_cores_quota(&record_out->quota);
     memcpy(record_out->bus_id, card.bus_id, sizeof(card.bus_id));
     memcpy(record_out->uuid, card.uuid, sizeof(card.uuid));
     return ncclSuccess;
@@ -177,7 +178,7 @@ ncclResult_t tt_record_check(const struct tt_comm *comm)
 
 struct host { /* hash set of hosts by identity, in order of appearance */
     uint64_t host_id;
-    int node, ranks, cores; /* node -1: free slot */
+    int node, ranks; /* node -1: free slot */
 };
 
 static struct host *find_host(struct host *hosts, size_t slots, uint64_t host_id)
@@ -192,7 +193,6 @@ static struct host *find_host(struct host *hosts, size_t slots, uint64_t host_id
 /* What all ranks can do, one more looked at. */
 static void agree_with(struct tt_agreement *agreed, const struct tt_comm_record *record)
 {
-    if (record->cores < agreed->cores) agreed->cores = record->cores;
     if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
     if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
     if (!record->machine) agreed->any_machine = false;
@@ -208,20 +208,54 @@ static void place_ranks(const struct tt_comm *comm, struct host *hosts, size_t s
         const struct tt_comm_record *record = tt_record_of(comm, r);
         struct host *host = find_host(hosts, slots, record->host_id);
         if (host->node < 0) {
-            *host = (struct host){
-                .host_id = record->host_id, .node = agreed->nnodes++, .cores = record->cores};
+            *host = (struct host){.host_id = record->host_id, .node = agreed->nnodes++};
         }
         agreed->ranks[r].node = host->node;
         agreed->ranks[r].local_rank = host->ranks++;
         memcpy(agreed->ranks[r].bus_id, record->bus_id, sizeof(record->bus_id));
-        if (host->cores > record->cores) host->cores = record->cores;
         if (host->ranks > agreed->most_local) agreed->most_local = host->ranks;
-        if (host->ranks > host->cores) agreed->crowded = true;
         agree_with(agreed, record);
         if (record->tune != tt_record_of(comm, 0)->tune) agreed->same_tune = false;
     }
     agreed->local_rank = agreed->ranks[comm->member.rank].local_rank;
     agreed->local_ranks = find_host(hosts, slots, own)->ranks;
+}
+
+/* Cores per rank, by masks and by quotas. */
+static ncclResult_t share_cores(const struct tt_comm *comm, struct tt_agreement *agreed)
+{
+    size_t n = (size_t)comm->member.nranks, nnodes = (size_t)agreed->nnodes;
+    struct tt_core_user *users = tt_calloc(n, sizeof(*users));
+    int *cores = tt_calloc(nnodes, sizeof(int)), *ranks = tt_calloc(nnodes, sizeof(int));
+    ncclResult_t rc = ncclSuccess;
+    if (!users || !cores || !ranks) {
+        rc = tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+        goto out;
+    }
+    for (size_t k = 0; k < nnodes; k++)
+        cores[k] = INT32_MAX;
+    for (int quota = 0; quota < 2; quota++) {
+        for (size_t r = 0; r < n; r++) {
+            const struct tt_comm_record *record = tt_record_of(comm, (int)r);
+            users[r].node = agreed->ranks[r].node;
+            users[r].limit = quota ? record->quota : record->mask;
+        }
+        tt_cores_together(users, n, cores, agreed->nnodes);
+    }
+    agreed->cores = cores[0];
+    for (size_t r = 0; r < n; r++)
+        ranks[agreed->ranks[r].node]++;
+    for (size_t k = 0; k < nnodes; k++) {
+        if (cores[k] < agreed->cores) agreed->cores = cores[k];
+        if (ranks[k] > cores[k]) agreed->crowded = true;
+    }
+    int own = agreed->ranks[comm->member.rank].node;
+    agreed->local_crowded = ranks[own] > cores[own];
+out:
+    free(users);
+    free(cores);
+    free(ranks);
+    return rc;
 }
 
 static void count_least_local(const struct host *hosts, size_t slots, struct tt_agreement *agreed)
@@ -247,7 +281,6 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
     struct host *hosts = tt_calloc(slots, sizeof(*hosts));
     struct tt_agreement agreed = {.slice_bytes = first->slice_bytes,
                                   .nchannels = first->nchannels,
-                                  .cores = first->cores,
                                   .same_tune = first->tune != 0,
                                   .any_machine = true};
     agreed.ranks = tt_calloc(n, sizeof(*agreed.ranks));
@@ -261,6 +294,11 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
     place_ranks(comm, hosts, slots, &agreed);
     count_least_local(hosts, slots, &agreed);
     free(hosts);
+    ncclResult_t rc = share_cores(comm, &agreed);
+    if (rc) {
+        free(agreed.ranks);
+        return rc;
+    }
     *agreement_out = agreed;
     return ncclSuccess;
 }

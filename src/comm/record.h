@@ -4,6 +4,7 @@
 
 #include "bootstrap/bootstrap.h"
 #include "comm/comm.h"
+#include "comm/cores.h"
 
 enum tt_record_flags {
     TT_RECORD_P2P_OFF = 1, /* NCCL_P2P_DISABLE */
@@ -25,7 +26,7 @@ struct tt_comm_record {
     uint64_t host_id;
     int32_t pid;
     int32_t device, nvml_index;
-    int32_t cores;
+    struct tt_core_limit mask, quota;
     char bus_id[16];
     unsigned char uuid[16];
     struct tt_local_name local; /* process_id tells ranks of one process */
@@ -61,7 +62,8 @@ struct tt_agreement { /* what all ranks derive alike */
     int nnodes;                  /* hosts */
     int least_local, most_local; /* ranks on the emptiest and the fullest one */
     int local_rank, local_ranks;
-    bool crowded;
+    bool crowded;               /* on some host the ranks outnumber the cores that they may use */
+    bool local_crowded;         /* on this one */
     bool same_tune;             /* all ranks have the same measured figures */
     bool any_machine;           /* all ranks have read a machine file */
     int ctas_least;             /* the most that some rank wants at least */

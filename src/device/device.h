@@ -135,9 +135,9 @@ bool tuttiHostHelp(void);
 /* Number of threads that may run at once (cores this process may use). */
 int tuttiHostCores(void);
 
-/* Say how many ranks share this host's cores, in all processes; 0 forgets. Waits of this process
- * then give the core away at once when there are more ranks than cores. */
-void tuttiHostCrowd(int local_ranks);
+/* The ranks on this host, in all processes, outnumber the cores that they may use: from now on
+ * waits of this process give the core away at once. */
+void tuttiHostCrowd(void);
 
 /* The marker that tells our faces from NVIDIA's: version text. */
 extern const char tuttiHostcuda[];

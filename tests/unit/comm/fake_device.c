@@ -79,10 +79,7 @@ int tuttiHostSetDevice(int device)
     return 0;
 }
 
-void tuttiHostCrowd(int local_ranks)
-{
-    (void)local_ranks;
-}
+void tuttiHostCrowd(void) {}
 
 int tuttiHostCores(void)
 {

@@ -25,39 +25,9 @@ enum {
     DEPTH_MOST = 8,
 };
 
-/* "0-3,8" names five; 0 when there is no such file. */
-static int count_listed(const char *path)
+void tuttiHostCrowd(void)
 {
-    char text[4096] = "";
-    int count = 0;
-    FILE *file = fopen(path, "re");
-    if (!file) return 0;
-    const char *at = fgets(text, sizeof(text), file);
-    while (at && *at >= '0' && *at <= '9') {
-        char *end = NULL;
-        long first = strtol(at, &end, 10);
-        long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
-        if (last >= first) count += (int)(last - first + 1);
-        at = *end == ',' ? end + 1 : end;
-    }
-    fclose(file);
-    return count;
-}
-
-/* Cores that all processes here may use together. A process's own affinity says nothing of that:
- * ranks are often bound to a core each. */
-static int shared_cores(void)
-{
-    int listed = count_listed("/sys/fs/cgroup/cpuset.cpus.effective");
-    if (!listed) listed = count_listed("/sys/fs/cgroup/cpuset/cpuset.effective_cpus");
-    int online = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return listed > 0 && listed < online ? listed : online;
-}
-
-void tuttiHostCrowd(int local_ranks)
-{
-    bool crowded = local_ranks > shared_cores();
-    if (crowded || local_ranks == 0) atomic_store(&tt_host.waits.crowds, crowded);
+    atomic_store(&tt_host.waits.crowds, 1);
 }
 
 bool host_crowded(void)
