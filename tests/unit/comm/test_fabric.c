@@ -127,7 +127,7 @@ static void short_of_memory(void **state)
         if (rc) assert_non_null(strstr(tt_last_error(), "out of memory"));
         tt_agreement_fini(&agreed);
     }
-    assert_in_range(fault, 8, 9);
+    assert_in_range(fault, 11, 12);
     end_world(&world);
 }
 
