@@ -101,10 +101,11 @@ static const char *text_or(const char *text, const char *otherwise)
 static json_t *as_json(const struct tt_param *param)
 {
     const char *value = tt_param_is_set(param->name) ? getenv(param->name) : param->fallback;
-    return json_pack("{s:s, s:s?, s:s, s:s?, s:s, s:s, s:s, s:b}", "name", param->name, "value",
-                     value, "origin", tt_param_origin(param->name), "default", param->fallback,
-                     "area", text_or(param->area, ""), "values", text_or(param->values, ""),
-                     "meaning", text_or(param->meaning, ""), "obeyed", param->obeyed);
+    return json_pack("{s:s, s:s?, s:s, s:s?, s:s, s:s, s:s, s:s, s:b}", "name", param->name,
+                     "value", value, "origin", tt_param_origin(param->name), "default",
+                     param->fallback, "unset", text_or(param->unset, ""), "area",
+                     text_or(param->area, ""), "values", text_or(param->values, ""), "meaning",
+                     text_or(param->meaning, ""), "obeyed", param->obeyed);
 }
 
 static void as_text(const struct tt_param *param)

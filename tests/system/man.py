@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Every command has a manual page that names all of its options and that a formatter takes without a complaint.
+"""Every command has a manual page that names all of its options, its environment, files and exit status, and one page has
+every variable; a formatter takes them without a complaint.
 usage: man.py TUTTI FOLDER"""
+import json
 import os
 import re
 import shutil
@@ -22,6 +24,12 @@ def check(holds, sentence):
         print("wrong:", sentence)
 
 
+def formatted(path):
+    if shutil.which("groff"):
+        told = subprocess.run(["groff", "-man", "-ww", "-z", path], capture_output=True, text=True)
+        check(told.returncode == 0 and not told.stderr, f"{path}: {told.stderr}")
+
+
 commands = re.findall(r"^  (\w+) ", said().split("commands:")[1].split("examples:")[0], re.M)
 check(len(commands) >= 6, f"commands: {commands}")
 for command in ["", *commands]:
@@ -34,7 +42,13 @@ for command in ["", *commands]:
     for option in set(re.findall(r"--[a-z][a-z-]*", said(command) if command else said())):
         check(option.replace("-", "\\-") in page, f"{path} lacks {option}")
     check(".SH EXAMPLES" in page or "example" in page, f"{path} has no example")
-    if shutil.which("groff"):
-        told = subprocess.run(["groff", "-man", "-ww", "-z", path], capture_output=True, text=True)
-        check(told.returncode == 0 and not told.stderr, f"{path}: {told.stderr}")
+    for section in ["ENVIRONMENT", "EXIT STATUS"] + (["FILES"] if command in ("", "run", "perf", "tune", "env") else []):
+        check(f".SH {section}\n" in page, f"{path} lacks {section}")
+    formatted(path)
+path = os.path.join(folder, "tutti-environment.7")
+with open(path, encoding="utf-8") as file:
+    page = file.read()
+names = [row["name"] for row in json.loads(subprocess.run([tutti, "env", "--json"], check=True, capture_output=True, text=True).stdout)]
+check(not [name for name in names if name not in page], f"{path} lacks {[name for name in names if name not in page]}")
+formatted(path)
 sys.exit(failures != 0)
