@@ -65,7 +65,11 @@ ok c++ devices.cpp -o devices -lnccl -lcudart
 ok ./allreduce
 ok pkg-config --exists 'nccl >= 2.32'
 if command -v man >/dev/null; then ok man -w tutti-run; fi
-if python3 -c 'import numpy' 2>/dev/null; then ok tutti run -n 3 python3 numpy_sum.py; else echo "not tried: numpy_sum.py (python3-numpy)"; fi
+python=
+for one in python3 /usr/bin/python3; do
+    if [ -z "$python" ] && $one -c 'import numpy' 2>/dev/null; then python=$one; fi
+done
+if [ -n "$python" ]; then ok tutti run -n 3 $python numpy_sum.py; else echo "not tried: numpy_sum.py (python3-numpy)"; fi
 for mpi in openmpi mpich; do
     if ! command -v mpicc.$mpi >/dev/null || ! command -v mpirun.$mpi >/dev/null; then
         echo "not tried: mpi.c with $mpi"
