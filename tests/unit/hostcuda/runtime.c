@@ -88,7 +88,23 @@ static void errors(void)
     HOLDS(!strcmp(cudaGetErrorName(cudaErrorNotReady), "cudaErrorNotReady"));
     HOLDS(!strcmp(cudaGetErrorName((cudaError_t)31337), "unrecognized error code"));
     HOLDS(!strcmp(cudaGetErrorString((cudaError_t)31337), "unrecognized error code"));
-    HOLDS(strlen(cudaGetErrorString(cudaErrorInvalidValue)) > 5);
+    static const struct {
+        cudaError_t code;
+        const char *phrase; /* what programs and scripts match at the start */
+    } texts[] = {
+        {cudaErrorInvalidValue, "invalid argument"},
+        {cudaErrorMemoryAllocation, "out of memory"},
+        {cudaErrorInvalidDevice, "invalid device ordinal"},
+        {cudaErrorInvalidResourceHandle, "invalid resource handle"},
+        {cudaErrorNotReady, "device not ready"},
+        {cudaErrorIllegalAddress, "an illegal memory access was encountered"},
+        {cudaErrorNotSupported, "operation not supported"},
+        {cudaErrorLaunchFailure, "unspecified launch failure"},
+    };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        const char *text = cudaGetErrorString(texts[i].code);
+        HOLDS(!strncmp(text, texts[i].phrase, strlen(texts[i].phrase)));
+    }
 }
 
 static void count_up(void *arg)
