@@ -78,7 +78,7 @@ const char *tt_result_text(ncclResult_t rc)
     case ncclInvalidArgument: return "invalid argument (NCCL_DEBUG=WARN tells which)";
     case ncclInvalidUsage: return "invalid usage (NCCL_DEBUG=WARN tells how)";
     case ncclRemoteError: return "remote process exited or there was a network error";
-    case ncclInProgress: return "operation in progress";
+    case ncclInProgress: return "NCCL operation in progress";
     case ncclTimeout: return "operation timed out";
     default: return "unknown result code";
     }

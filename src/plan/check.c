@@ -13,6 +13,19 @@ static bool has_root(enum tt_func func)
            func == TT_FUNC_SCATTER;
 }
 
+/* What NCCL refuses where a rank is alone: scaling 8-bit floats, on any device. */
+static ncclResult_t check_alone(const struct tt_task *task, const char *name)
+{
+    bool reduces = task->func == TT_FUNC_ALLREDUCE || task->func == TT_FUNC_REDUCE ||
+                   task->func == TT_FUNC_REDUCESCATTER;
+    bool narrow = task->type == ncclFloat8e4m3 || task->type == ncclFloat8e5m2;
+    if (!reduces || !narrow || task->count == 0 || task->op < ncclAvg) return ncclSuccess;
+    return tt_fail(ncclInvalidArgument,
+                   "nccl%s: a communicator of one rank does not scale 8-bit floats (ncclAvg, "
+                   "PreMulSum); use ncclSum",
+                   name);
+}
+
 static ncclResult_t check_scalars(const struct tt_task *task, const char *name)
 {
     int nranks = task->comm->member.nranks;
@@ -33,7 +46,7 @@ static ncclResult_t check_scalars(const struct tt_task *task, const char *name)
                        "nccl%s: op %d is neither built in nor an operator of this communicator",
                        name, (int)task->op);
     }
-    return ncclSuccess;
+    return nranks == 1 ? check_alone(task, name) : ncclSuccess;
 }
 
 static ncclResult_t check_known(const struct tt_task *task, const char *name, const char *what,

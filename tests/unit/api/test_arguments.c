@@ -233,6 +233,54 @@ static void queries(void **state)
     assert_int_equal(value, 23203);
 }
 
+/* What programs and scripts match at the start of a text. */
+static void texts_begin_as_usual(void **state)
+{
+    static const char *const phrases[] = {"no error",
+                                          "unhandled cuda error",
+                                          "unhandled system error",
+                                          "internal error",
+                                          "invalid argument",
+                                          "invalid usage",
+                                          "remote process exited or there was a network error",
+                                          "NCCL operation in progress"};
+    (void)state;
+    for (int rc = 0; rc < (int)TT_LEN(phrases); rc++) {
+        print_message("case: %s\n", phrases[rc]);
+        assert_ptr_equal(strstr(ncclGetErrorString((ncclResult_t)rc), phrases[rc]),
+                         ncclGetErrorString((ncclResult_t)rc));
+    }
+    assert_non_null(ncclGetErrorString((ncclResult_t)4711));
+}
+
+static void narrow_floats_alone(void **state)
+{
+    static const struct {
+        const char *name;
+        ncclDataType_t type;
+        ncclRedOp_t op;
+        size_t count;
+        ncclResult_t rc;
+    } cases[] = {
+        {"average", ncclFloat8e4m3, ncclAvg, 4, ncclInvalidArgument},
+        {"the other type", ncclFloat8e5m2, ncclAvg, 4, ncclInvalidArgument},
+        {"nothing to scale", ncclFloat8e4m3, ncclAvg, 0, ncclSuccess},
+        {"sum", ncclFloat8e4m3, ncclSum, 4, ncclSuccess},
+        {"wider", ncclFloat16, ncclAvg, 4, ncclSuccess},
+    };
+    (void)state;
+    fake_reset();
+    struct tt_comm *comm = fake_comm(1, 0, true);
+    char buffer[16];
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        print_message("case: %s\n", cases[k].name);
+        assert_int_equal(ncclAllReduce(buffer, buffer, cases[k].count, cases[k].type, cases[k].op,
+                                       (ncclComm_t)comm, fake_stream(0)),
+                         cases[k].rc);
+    }
+    fake_comm_free(comm);
+}
+
 static void init_checks(void **state)
 {
     ncclUniqueId id, damaged = {{0}};
@@ -478,6 +526,8 @@ int main(void)
         cmocka_unit_test(ignored_buffers_may_be_null),
         cmocka_unit_test(non_blocking_keeps_the_error),
         cmocka_unit_test(queries),
+        cmocka_unit_test(texts_begin_as_usual),
+        cmocka_unit_test(narrow_floats_alone),
         cmocka_unit_test(init_checks),
         cmocka_unit_test(init_all_checks),
         cmocka_unit_test(lifetime),
