@@ -15,6 +15,7 @@ typedef enum {
     NCCL_LOG_INFO = 3,
     NCCL_LOG_ABORT = 4,
     NCCL_LOG_TRACE = 5,
+    NCCL_LOG_ATTN = 6, /* between WARN and INFO */
 } ncclDebugLogLevel;
 
 typedef enum {

@@ -28,15 +28,15 @@
 
 enum { LINE_BYTES = 2048, PREFIX_BYTES = 768 };
 
-/* Word: level in the high half, mask in the low one, WORD_READY when the variables were read. */
+/* Word: levels in the high half, mask in the low one, WORD_READY when the variables were read. */
 #define WORD_READY (UINT64_C(1) << 63)
-#define WORD_LEVEL(word) ((uint32_t)((word) >> 32) & 0xFFU)
+#define WORD_LEVELS(word) ((uint32_t)((word) >> 32) & 0xFFU)
 
 static void complain_first(const struct tt_log_config *config);
 
 static uint64_t word_of(const struct tt_log_config *config)
 {
-    return WORD_READY | (uint64_t)config->level << 32 | config->mask;
+    return WORD_READY | (uint64_t)config->levels << 32 | config->mask;
 }
 
 /* Read the variables unless another thread did; returns the configuration's word. */
@@ -72,8 +72,8 @@ static uint64_t ready_word(void)
 bool tt_log_on(enum tt_log_level level, uint32_t sub)
 {
     const uint64_t word = ready_word();
-    if (WORD_LEVEL(word) < (uint32_t)level) return false;
-    return level <= TT_LOG_WARN || ((uint32_t)word & sub) != 0;
+    if (!(WORD_LEVELS(word) >> level & 1U)) return false;
+    return level <= TT_LOG_WARN || level == TT_LOG_ATTN || ((uint32_t)word & sub) != 0;
 }
 
 static void write_line(int fd, const char *line, size_t len)
@@ -134,8 +134,8 @@ static void raise_level(void)
     const struct tt_log_config *config =
         atomic_load_explicit(&tt_base.log.config, memory_order_acquire);
     uint64_t word = atomic_load_explicit(&tt_base.log.word, memory_order_relaxed);
-    if (!config->raise_on_warn || WORD_LEVEL(word) >= TT_LOG_INFO) return;
-    const uint64_t raised = WORD_READY | (uint64_t)TT_LOG_INFO << 32 | (uint32_t)word;
+    if (!config->raise_on_warn || WORD_LEVELS(word) >> TT_LOG_INFO & 1U) return;
+    const uint64_t raised = word | (uint64_t)TT_LOG_UP_TO_INFO << 32;
     if (word & WORD_READY) atomic_compare_exchange_strong(&tt_base.log.word, &word, raised);
 }
 
@@ -165,7 +165,7 @@ void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_place 
 
 void tt_log_plugin(int level, unsigned long flags, const char *file, int line, const char *fmt, ...)
 {
-    if (level <= TT_LOG_NONE || level > TT_LOG_TRACE || !fmt) return; /* a stranger's numbers */
+    if (level <= TT_LOG_NONE || level > TT_LOG_ATTN || !fmt) return; /* a stranger's numbers */
     struct tt_log_origin origin = {
         .level = (enum tt_log_level)level,
         .sub = (uint32_t)flags,

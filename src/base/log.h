@@ -11,6 +11,7 @@ enum tt_log_level { /* NCCL's numbers */
                     TT_LOG_INFO = 3,
                     TT_LOG_ABORT = 4,
                     TT_LOG_TRACE = 5,
+                    TT_LOG_ATTN = 6, /* between WARN and INFO */
 };
 
 enum tt_log_sub { /* NCCL's bits */
@@ -47,6 +48,8 @@ struct tt_log_place { /* where a line comes from: static text */
 
 /* Print one line. Data never becomes a format. */
 #define tt_warn(...) tt_log_line(TT_LOG_WARN, TT_LOG_ALL, __FILE__, __LINE__, __func__, __VA_ARGS__)
+/* Worth a look, nothing failed: no text for ncclGetLastError(). */
+#define tt_attn(...) tt_log_line(TT_LOG_ATTN, TT_LOG_ALL, __FILE__, __LINE__, __func__, __VA_ARGS__)
 #define tt_info(sub, ...) tt_log_line(TT_LOG_INFO, (sub), __FILE__, __LINE__, __func__, __VA_ARGS__)
 #define tt_trace(sub, ...)                                                                         \
     tt_log_line(TT_LOG_TRACE, (sub), __FILE__, __LINE__, __func__, __VA_ARGS__)

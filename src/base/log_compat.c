@@ -77,8 +77,10 @@ size_t tt_log_prefix(const struct tt_log_config *config, const struct tt_log_ori
 {
     struct writer out = {.text = prefix, .size = size};
     const bool is_call = origin->level == TT_LOG_TRACE && origin->sub == TT_LOG_CALL;
+    const bool warns = origin->level == TT_LOG_WARN || origin->level == TT_LOG_ATTN;
+    const char *word = origin->level == TT_LOG_WARN ? "WARN" : "ATTN";
     prefix[0] = '\0';
-    if (origin->level == TT_LOG_WARN) add(&out, "\n"); /* NCCL sets warnings off by an empty line */
+    if (warns) add(&out, "\n"); /* NCCL sets warnings off by an empty line */
     if (config->stamp_levels & (1U << origin->level)) add_stamp(&out, config);
     if (origin->level == TT_LOG_VERSION) return out.len;
 
@@ -89,11 +91,11 @@ size_t tt_log_prefix(const struct tt_log_config *config, const struct tt_log_ori
         add(&out, "NCCL CALL ");
     } else if (origin->level == TT_LOG_INFO) {
         add(&out, "NCCL INFO ");
-    } else if (origin->level == TT_LOG_WARN && origin->place.func) {
-        add(&out, "%.200s:%d (%.100s) NCCL WARN ", tt_log_source(origin->place.file),
-            origin->place.line, origin->place.func);
-    } else if (origin->level == TT_LOG_WARN) {
-        add(&out, "%.200s:%d NCCL WARN ", origin->place.file, origin->place.line);
+    } else if (warns && origin->place.func) {
+        add(&out, "%.200s:%d (%.100s) NCCL %s ", tt_log_source(origin->place.file),
+            origin->place.line, origin->place.func, word);
+    } else if (warns) {
+        add(&out, "%.200s:%d NCCL %s ", origin->place.file, origin->place.line, word);
     } else {
         const double msec = (double)(tt_now_nsec() - config->start_nsec) / 1e6;
         add(&out, "%f %.100s:%d NCCL TRACE ", msec,

@@ -24,13 +24,19 @@ struct word {
 };
 
 static const struct word levels[] = {
-    {"VERSION", TT_LOG_VERSION}, {"WARN", TT_LOG_WARN},   {"INFO", TT_LOG_INFO},
-    {"ABORT", TT_LOG_ABORT},     {"TRACE", TT_LOG_TRACE}, {"NONE", TT_LOG_NONE},
+    {"VERSION", TT_LOG_UP_TO_VERSION},
+    {"WARN", TT_LOG_UP_TO_WARN},
+    {"ATTN", TT_LOG_UP_TO_ATTN},
+    {"INFO", TT_LOG_UP_TO_INFO},
+    {"ABORT", TT_LOG_UP_TO_ABORT},
+    {"TRACE", TT_LOG_UP_TO_TRACE},
+    {"NONE", 0},
 };
 
-static const struct word stamp_words[] = {
-    {"VERSION", 1U << TT_LOG_VERSION}, {"WARN", 1U << TT_LOG_WARN},   {"INFO", 1U << TT_LOG_INFO},
-    {"ABORT", 1U << TT_LOG_ABORT},     {"TRACE", 1U << TT_LOG_TRACE}, {"ALL", ~0U},
+static const struct word level_words[] = {
+    {"VERSION", 1U << TT_LOG_VERSION}, {"WARN", 1U << TT_LOG_WARN},   {"ATTN", 1U << TT_LOG_ATTN},
+    {"INFO", 1U << TT_LOG_INFO},       {"ABORT", 1U << TT_LOG_ABORT}, {"TRACE", 1U << TT_LOG_TRACE},
+    {"ALL", TT_LOG_UP_TO_TRACE},
 };
 
 static const struct word sub_words[] = {
@@ -102,18 +108,18 @@ static void read_level(struct tt_log_config *config)
     const char *text = getenv("NCCL_DEBUG");
     if (!text || !*text) {
         config->warn_only = read_bool("TUTTI_WARN");
-        if (config->warn_only) config->level = TT_LOG_WARN;
+        if (config->warn_only) config->levels = TT_LOG_UP_TO_WARN;
         return;
     }
     const struct word *word = find_word(levels, TT_LEN(levels), text, strlen(text));
     if (word) {
-        config->level = (enum tt_log_level)word->bits;
+        config->levels = word->bits;
     } else {
         char meant[64];
         suggest(levels, TT_LEN(levels), text, strlen(text), meant);
         complain(config,
-                 "NCCL_DEBUG: level '%.64s' is not known; use VERSION, WARN, INFO or TRACE%s", text,
-                 meant);
+                 "NCCL_DEBUG: level '%.64s' is not known; use VERSION, WARN, ATTN, INFO or TRACE%s",
+                 text, meant);
     }
 }
 
@@ -219,7 +225,7 @@ static void read_file(struct tt_log_config *config, int file_fd)
     const char *text = getenv("NCCL_DEBUG_FILE");
     int fd = -1;
     config->fd = config->warn_only ? STDERR_FILENO : STDOUT_FILENO;
-    if (text && *text && config->level >= TT_LOG_WARN && !config->warn_only) {
+    if (text && *text && config->levels & ~TT_LOG_UP_TO_VERSION && !config->warn_only) {
         expand_path(text, config->host, path);
         fd = open_file(path);
         if (fd < 0) complain(config, "NCCL_DEBUG_FILE: %.128s: %m; lines go to stdout", path);
@@ -238,10 +244,12 @@ struct tt_log_config *tt_log_config_read(int file_fd)
     if (!config) return NULL;
     tt_param_files_read(); /* NCCL_DEBUG may stand in ~/.nccl.conf */
     read_level(config);
+    config->levels |= read_list(config, "NCCL_DEBUG_LEVELS", level_words, TT_LEN(level_words), 0) &
+                      TT_LOG_UP_TO_TRACE;
     config->mask = read_list(config, "NCCL_DEBUG_SUBSYS", sub_words, TT_LEN(sub_words),
                              TT_LOG_INIT | TT_LOG_BOOTSTRAP | TT_LOG_ENV);
-    config->stamp_levels = read_list(config, "NCCL_DEBUG_TIMESTAMP_LEVELS", stamp_words,
-                                     TT_LEN(stamp_words), 1U << TT_LOG_WARN);
+    config->stamp_levels = read_list(config, "NCCL_DEBUG_TIMESTAMP_LEVELS", level_words,
+                                     TT_LEN(level_words), 1U << TT_LOG_WARN | 1U << TT_LOG_ATTN);
     read_stamp_format(config);
     read_host(config);
     config->raise_on_warn = read_bool("NCCL_WARN_ENABLE_DEBUG_INFO");

@@ -8,8 +8,18 @@
 
 enum { TT_LOG_COMPLAINTS_MAX = 4, TT_LOG_COMPLAINT_BYTES = 256, TT_LOG_FORMAT_BYTES = 128 };
 
+/* Levels that a word of NCCL_DEBUG brings: itself and the quieter ones. */
+enum {
+    TT_LOG_UP_TO_VERSION = 1 << TT_LOG_VERSION,
+    TT_LOG_UP_TO_WARN = TT_LOG_UP_TO_VERSION | 1 << TT_LOG_WARN,
+    TT_LOG_UP_TO_ATTN = TT_LOG_UP_TO_WARN | 1 << TT_LOG_ATTN,
+    TT_LOG_UP_TO_INFO = TT_LOG_UP_TO_ATTN | 1 << TT_LOG_INFO,
+    TT_LOG_UP_TO_ABORT = TT_LOG_UP_TO_INFO | 1 << TT_LOG_ABORT,
+    TT_LOG_UP_TO_TRACE = TT_LOG_UP_TO_ABORT | 1 << TT_LOG_TRACE,
+};
+
 struct tt_log_config {
-    enum tt_log_level level;
+    uint32_t levels;       /* bit 1 << level: its lines are printed */
     uint32_t mask;         /* of tt_log_sub */
     uint32_t stamp_levels; /* bit 1 << level: its lines carry a time stamp */
     char stamp_format[TT_LOG_FORMAT_BYTES];

@@ -1,6 +1,7 @@
 /* The listening half of a connection: the handle, and the lanes once they have proved themselves at
  * the communicator's port. Polled: no call waits. */
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "net/socket.h"
@@ -36,8 +37,18 @@ static int data_lanes(const struct tt_netif *netif)
     int vendor = threads < 0 || each < 0 ? vendor_of(netif) : 0;
     if (threads < 0) threads = vendor == 0x1d0f ? 2 : vendor == 0x1ae0 ? 4 : 0;
     if (each < 0) each = vendor == 0x1d0f ? 8 : 1;
-    if (threads > MAX_THREADS) threads = MAX_THREADS;
-    if (threads && each > SOCKET_DATA_LANES / threads) each = SOCKET_DATA_LANES / threads;
+    if (threads > MAX_THREADS) {
+        tt_attn("NET/Socket : NCCL_SOCKET_NTHREADS is greater than the maximum allowed, setting to "
+                "%d",
+                MAX_THREADS);
+        threads = MAX_THREADS;
+    }
+    if (threads && each > SOCKET_DATA_LANES / threads) {
+        each = SOCKET_DATA_LANES / threads;
+        tt_attn("NET/Socket : the total number of sockets is greater than the maximum allowed, "
+                "setting NCCL_NSOCKS_PERTHREAD to %d",
+                (int)each);
+    }
     return (int)(threads * each);
 }
 

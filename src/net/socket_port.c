@@ -144,7 +144,7 @@ static void refuse(struct socket_port *port, size_t i, const char *why)
     port->strangers++;
     if (port->told_nsec && now - port->told_nsec < TELL_NSEC) return;
     port->told_nsec = now;
-    tt_info(TT_LOG_NET, "NET/Socket: rank %d refused %llu connections; the last one %s",
+    tt_attn("NET/Socket: rank %d refused %llu connections; the last one %s",
             port->context->trust.rank, (unsigned long long)port->strangers, why);
 }
 

@@ -133,7 +133,10 @@ static bool load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
         tt_info(kind->sub, "Successfully loaded external %s plugin %s", kind->noun, library->path);
         return true;
     }
-    if (tells) {
+    if (tells && tt_param_is_set(kind->variable)) { /* asked for by name */
+        tt_attn("External %s plugin %s is unsupported: it has no %s", kind->noun, library->path,
+                kind->abis[0].symbol);
+    } else if (tells) {
         tt_info(kind->sub, "External %s plugin %s is unsupported: it has no %s", kind->noun,
                 library->path, kind->abis[0].symbol);
     }

@@ -23,7 +23,7 @@ FIELDS = {"blocking": 1, "cgaClusterSize": 2, "minCTAs": 3, "maxCTAs": 5, "split
 DEFAULT = [
     ("BOOTSTRAP", r"Bootstrap ?: Using [^ ]+:[0-9.:a-f]+<0>", None),
     ("INIT", r"cudaDriverVersion \d{5}", None),
-    ("INIT", r"NCCL version 2\.30\.7\+cuda\d+\.\d+", None),
+    ("INIT", r"NCCL version 2\.32\.3\+cuda\d+\.\d+", None),
     ("INIT", r"Tutti version \d+\.\d+\.\d+", None),
     ("ENV", r"NCCL_COMM_ID set by environment to [0-9.]+:\d+", 2),
     *[("ENV", rf"Comm config {name} set to {value}", 2) for name, value in FIELDS.items()],
@@ -115,7 +115,7 @@ def levels():
         log = run({} if level is None else {"NCCL_DEBUG": level})
         check("NCCL" not in log, f"NCCL_DEBUG={level} prints: {log}")
     log = run({"NCCL_DEBUG": "VERSION"})
-    check(re.fullmatch(r"(\[0\] )?NCCL version 2\.30\.7\+cuda\d+\.\d+\n", log) is not None, f"VERSION prints: {log}")
+    check(re.fullmatch(r"(\[0\] )?NCCL version 2\.32\.3\+cuda\d+\.\d+\n", log) is not None, f"VERSION prints: {log}")
     log = run({"NCCL_DEBUG": "WARN"})
     check(count(log, ".*") == 0 and log.count("NCCL version") == 1, f"WARN prints: {log}")
 

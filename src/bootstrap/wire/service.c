@@ -46,8 +46,7 @@ void tt_service_refused(const char *why)
     the_service.refused++;
     if (the_service.refused_told_nsec && now - the_service.refused_told_nsec < LOG_EVERY_NSEC)
         return;
-    tt_info(TT_LOG_BOOTSTRAP,
-            "bootstrap: %u connection(s) without proof of the secret were closed, the last one: %s",
+    tt_attn("bootstrap: %u connection(s) without proof of the secret were closed, the last one: %s",
             the_service.refused, why);
     the_service.refused_told_nsec = now;
     the_service.refused = 0;

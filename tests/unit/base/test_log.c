@@ -91,6 +91,8 @@ static void layout_per_level(void **state)
         {"warn", TT_LOG_WARN, TT_LOG_ALL,
          "^\n<[a-zA-Z0-9_-]+:[0-9]+:[0-9]+ \\[3\\] net/socket.c:58 \\(some_func\\) NCCL WARN text "
          "7\n$"},
+        {"attn", TT_LOG_ATTN, TT_LOG_ALL,
+         "^\n<[^ ]+ \\[3\\] net/socket.c:58 \\(some_func\\) NCCL ATTN text 7\n$"},
         {"info", TT_LOG_INFO, TT_LOG_INIT, "^[^ ]+:[0-9]+:[0-9]+ \\[3\\] NCCL INFO text 7\n$"},
         {"call", TT_LOG_TRACE, TT_LOG_CALL, "^[^ ]+:[0-9]+:[0-9]+ NCCL CALL text 7\n$"},
         {"trace", TT_LOG_TRACE, TT_LOG_NET,
@@ -137,6 +139,37 @@ static void levels_and_subsystems_filter(void **state)
         assert_int_equal(tt_log_on(TT_LOG_INFO, TT_LOG_INIT | TT_LOG_NET), cases[i].init_or_net);
         assert_int_equal(tt_log_on(TT_LOG_TRACE, TT_LOG_NET), cases[i].trace);
     }
+}
+
+/* ATTN stands between WARN and INFO; NCCL_DEBUG_LEVELS adds to what NCCL_DEBUG brings. */
+static void levels_are_added(void **state)
+{
+    static const struct {
+        const char *level, *more;
+        bool warn, attn, info, trace;
+    } cases[] = {
+        {"WARN", NULL, true, false, false, false},
+        {"attn", NULL, true, true, false, false},
+        {"INFO", "", true, true, true, false},
+        {"WARN", "ATTN", true, true, false, false},
+        {"WARN", " info", true, false, true, false},
+        {NULL, "ATTN,TRACE", false, true, false, true},
+        {"VERSION", "ALL", true, true, true, true},
+        {"WARN", "LOUD,ATTN", true, true, false, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(cases); i++) {
+        print_message("case: %s, %s\n", cases[i].level, cases[i].more);
+        restart(cases[i].level, "INIT", "");
+        set("NCCL_DEBUG_LEVELS", cases[i].more);
+        assert_int_equal(tt_log_on(TT_LOG_WARN, TT_LOG_ALL), cases[i].warn);
+        assert_int_equal(tt_log_on(TT_LOG_ATTN, TT_LOG_ALL), cases[i].attn);
+        assert_int_equal(tt_log_on(TT_LOG_INFO, TT_LOG_INIT), cases[i].info);
+        assert_int_equal(tt_log_on(TT_LOG_TRACE, TT_LOG_INIT), cases[i].trace);
+        tt_attn("look");
+        assert_true(!strstr(read_back(), "NCCL ATTN look") == !cases[i].attn);
+    }
+    set("NCCL_DEBUG_LEVELS", NULL);
 }
 
 static void unknown_words_are_named(void **state)
@@ -300,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layout_per_level),
         cmocka_unit_test(levels_and_subsystems_filter),
+        cmocka_unit_test(levels_are_added),
         cmocka_unit_test(unknown_words_are_named),
         cmocka_unit_test(stamps_follow_format_and_levels),
         cmocka_unit_test(text_is_never_a_format),
