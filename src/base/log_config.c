@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/param_files.h"
+#include "base/spelling.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,13 +6,16 @@
 #include "base/mem.h"
 #include "base/param_files.h"
 #include "base/process.h"
+#include "base/spelling.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static int compare_name(const void *name, const void *param)
 {
@@ -198,6 +201,20 @@ const char *tt_param_str(const char *name)
 bool tt_param_is_set(const char *name)
 {
     return value_of(name)->is_set;
+}
+
+bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES])
+{
+    const char *named = tt_param_str("NCCL_TOPO_FILE");
+    const char *root = getenv("HWLOC_FSROOT");
+    if (named && strlen(named) >= TT_MACHINE_FILE_BYTES) named = "";
+    if (named) {
+        snprintf(path, TT_MACHINE_FILE_BYTES, "%s", named);
+        return path[0] != 0;
+    }
+    int length = snprintf(path, TT_MACHINE_FILE_BYTES, "%s%s", root ? root : "",
+                          "/var/run/nvidia-topologyd/virtualTopology.xml");
+    return length < TT_MACHINE_FILE_BYTES && access(path, R_OK) == 0;
 }
 
 const char *tt_param_origin(const char *name)

@@ -43,10 +43,6 @@ const char *tt_param_str(const char *name); /* any type; NULL when unset without
                                              * WORD as spelled in the table; valid for ever */
 bool tt_param_is_set(const char *name);
 
-/* For messages about a word that is not in the list `words` ("ONE,TWO, THREE"): "; did you mean
- * TWO?" into `out`, or an empty text when none is near. Case does not count. */
-void tt_param_suggest(const char *words, const char *text, size_t len, char *out, size_t out_bytes);
-
 /* "environment", "file <path>", "default": where the value came from. */
 const char *tt_param_origin(const char *name);
 

@@ -108,17 +108,3 @@ void tt_param_files_forget(void)
     atomic_store_explicit(&tt_base.files.read, false, memory_order_release);
     pthread_mutex_unlock(&tt_base.files.lock);
 }
-
-bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES])
-{
-    const char *named = tt_param_str("NCCL_TOPO_FILE");
-    const char *root = getenv("HWLOC_FSROOT");
-    if (named && strlen(named) >= TT_MACHINE_FILE_BYTES) named = "";
-    if (named) {
-        snprintf(path, TT_MACHINE_FILE_BYTES, "%s", named);
-        return path[0] != 0;
-    }
-    int length = snprintf(path, TT_MACHINE_FILE_BYTES, "%s%s", root ? root : "",
-                          "/var/run/nvidia-topologyd/virtualTopology.xml");
-    return length < TT_MACHINE_FILE_BYTES && access(path, R_OK) == 0;
-}

@@ -5,15 +5,13 @@
 #include "base/mem.h"
 #include "base/param_files.h"
 #include "base/process.h"
+#include "base/spelling.h"
 
-#include <ctype.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { NAME_MAX_BYTES = 128 };
 
 /* Spellings that circulate in guides and are no variables of NCCL. */
 struct spelling {
@@ -31,27 +29,6 @@ static const struct spelling spellings[] = {
     {"NCCL_IMPLICIT_LAUNCH_ORDER", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT"},
 };
 
-/* Levenshtein distance of two short names, by rows. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[NAME_MAX_BYTES + 1];
-    const size_t len = strlen(b);
-    if (len > NAME_MAX_BYTES) return SIZE_MAX;
-    for (size_t j = 0; j <= len; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 0; a[i]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i + 1;
-        for (size_t j = 0; j < len; j++) {
-            const size_t change = diagonal + (a[i] != b[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = tt_min_size(change, tt_min_size(row[j], row[j + 1]) + 1);
-        }
-    }
-    return row[len];
-}
-
 /* Known name that is nearest by edit distance; NULL when none is near. */
 static const char *nearest_name(const char *name)
 {
@@ -60,41 +37,12 @@ static const char *nearest_name(const char *name)
     const char *nearest = NULL;
     size_t best = strlen(name) / 3 + 1; /* further than a third of it is no typing mistake */
     for (size_t i = 0; i < count; i++) {
-        const size_t distance = edit_distance(name, table[i].name);
+        const size_t distance = tt_edit_distance(name, table[i].name);
         if (distance >= best) continue;
         best = distance;
         nearest = table[i].name;
     }
     return nearest;
-}
-
-/* Copy in lower case, cut to what edit_distance() takes. */
-static void fold_case(char *out, const char *text, size_t len)
-{
-    size_t bytes = tt_min_size(len, NAME_MAX_BYTES);
-    for (size_t i = 0; i < bytes; i++) {
-        out[i] = (char)tolower((unsigned char)text[i]);
-    }
-    out[bytes] = '\0';
-}
-
-void tt_param_suggest(const char *words, const char *text, size_t len, char *out, size_t out_bytes)
-{
-    char wrong[NAME_MAX_BYTES + 1];
-    char word[NAME_MAX_BYTES + 1];
-    size_t best = len / 2 + 2; /* further away is no typing mistake */
-    if (out_bytes) out[0] = '\0';
-    fold_case(wrong, text, len);
-    for (const char *at = words + strspn(words, ", "); *wrong && *at; at += strspn(at, ", ")) {
-        const size_t bytes = strcspn(at, ", ");
-        fold_case(word, at, bytes);
-        const size_t distance = edit_distance(wrong, word);
-        if (distance < best) {
-            best = distance;
-            snprintf(out, out_bytes, "; did you mean %.*s?", (int)bytes, at);
-        }
-        at += bytes;
-    }
 }
 
 static bool is_ours(const char *entry)
@@ -151,11 +99,11 @@ static bool is_devices(const char *name)
 static void check_environment(void)
 {
     for (char **entry = environ; entry && *entry; entry++) {
-        char name[NAME_MAX_BYTES + 1];
+        char name[TT_SPELLING_BYTES + 1];
         char wrong[256];
         const size_t len = strcspn(*entry, "=");
         if (!is_ours(*entry)) continue;
-        snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, NAME_MAX_BYTES), *entry);
+        snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, TT_SPELLING_BYTES), *entry);
         const struct tt_param *param = tt_param_find(name);
         if (tt_param_name_wrong(name, wrong, sizeof(wrong))) tt_warn("%s %s", name, wrong);
         if (!param || param->type == TT_PARAM_STR || is_devices(name)) continue;
@@ -167,10 +115,10 @@ bool tt_param_forbidden(char *text, size_t text_bytes)
 {
     if (!tt_param_bool("TUTTI_STRICT")) return false;
     for (char **entry = environ; entry && *entry; entry++) {
-        char name[NAME_MAX_BYTES + 1];
+        char name[TT_SPELLING_BYTES + 1];
         char wrong[256];
-        snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(strcspn(*entry, "="), NAME_MAX_BYTES),
-                 *entry);
+        snprintf(name, sizeof(name), "%.*s",
+                 (int)tt_min_size(strcspn(*entry, "="), TT_SPELLING_BYTES), *entry);
         if (!tt_param_name_wrong(name, wrong, sizeof(wrong))) continue;
         snprintf(text, text_bytes, "%s %s", name, wrong);
         return true;

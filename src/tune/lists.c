@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "base/spelling.h"
 
 #include <string.h>
 #include <strings.h>

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "base/param_files.h"
+#include "base/spelling.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,14 @@
+/* What somebody meant who wrote something unknown. Pure. */
+#pragma once
+
+#include <stddef.h>
+
+enum { TT_SPELLING_BYTES = 128 }; /* longer words are cut */
+
+/* Letters to add, drop or change to get from one to the other; SIZE_MAX when `b` is longer than
+ * TT_SPELLING_BYTES. */
+size_t tt_edit_distance(const char *a, const char *b);
+
+/* For messages about a word that is not in the list `words` ("ONE,TWO, THREE"): "; did you mean
+ * TWO?" into `out`, or an empty text when none is near. Case does not count. */
+void tt_param_suggest(const char *words, const char *text, size_t len, char *out, size_t out_bytes);
