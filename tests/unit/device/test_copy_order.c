@@ -264,6 +264,38 @@ static void captured_sources_are_read_at_replay(void **state)
 
 /* ---- memory of another process ---- */
 
+static struct CUgraphExec_st *exec_of(const struct tt_node *what)
+{
+    struct CUgraph_st *graph = NULL;
+    struct CUgraphNode_st *node = NULL;
+    struct CUgraphExec_st *exec = NULL;
+    assert_int_equal(tuttiHostGraphCreate(&graph), 0);
+    assert_int_equal(tuttiHostGraphAdd(graph, NULL, 0, what, &node), 0);
+    assert_int_equal(tuttiHostGraphInstantiate(graph, 0, &exec), 0);
+    assert_int_equal(tuttiHostGraphDestroy(graph), 0);
+    return exec;
+}
+
+/* Graphs on memory that was closed refuse to start. */
+static void check_closed(struct CUstream_st *stream, char *opened, char *own)
+{
+    const struct tt_node nodes[] = {
+        {.kind = TT_NODE_COPY, .copy = {.dst = own, .src = opened, .width = LEN, .height = 1}},
+        {.kind = TT_NODE_COPY, .copy = {.dst = opened, .src = own, .width = LEN, .height = 1}},
+        {.kind = TT_NODE_SET, .set = {opened, 1, 1, LEN, LEN, 1}}};
+    struct CUgraphExec_st *execs[3];
+    for (int i = 0; i < 3; i++) {
+        execs[i] = exec_of(&nodes[i]);
+        assert_int_equal(tuttiHostGraphLaunch(execs[i], stream), 0);
+    }
+    assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
+    assert_int_equal(tuttiHostIpcClose(opened), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tuttiHostGraphLaunch(execs[i], stream), 1);
+        assert_int_equal(tuttiHostGraphExecDestroy(execs[i]), 0);
+    }
+}
+
 /* The child's memory is device memory: copies into it and out of it wait for their turn and keep
  * nobody. */
 static void opened_memory_is_device_memory(void **state)
@@ -292,7 +324,7 @@ static void opened_memory_is_device_memory(void **state)
         check_read_late(&scene, false, false);
         check_returns(&scene, false);
     }
-    assert_int_equal(tuttiHostIpcClose(ptr), 0);
+    check_closed(scene.stream, ptr, own);
     tuttiHostStreamDestroy(scene.stream);
     close(end[0]);
     close(end[1]);

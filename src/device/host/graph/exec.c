@@ -109,6 +109,7 @@ struct host_exec *host_exec_copy(const struct host_exec *from, struct host_launc
     }
     exec->has_calls = from->has_calls;
     exec->has_memory = from->has_memory;
+    exec->has_opened = from->has_opened;
     exec->kept = host_kept_copy(from->kept);
     return exec;
 }
@@ -145,6 +146,11 @@ bool host_op_has_calls(const struct host_op *op)
     return op->kind == HOST_OP_CALL || (op->kind == HOST_OP_GRAPH && op->launch.exec->has_calls);
 }
 
+bool host_op_has_opened(const struct host_op *op)
+{
+    return op->opened || (op->kind == HOST_OP_GRAPH && op->launch.exec->has_opened);
+}
+
 static int fill_op(struct host_exec *exec, const struct CUgraphNode_st *node,
                    const size_t *position)
 {
@@ -167,6 +173,7 @@ static int fill_op(struct host_exec *exec, const struct CUgraphNode_st *node,
         op->op = (struct host_op){.kind = HOST_OP_GRAPH, .launch = {inner, 0}};
     }
     exec->has_calls = exec->has_calls || host_op_has_calls(&op->op);
+    exec->has_opened = exec->has_opened || host_op_has_opened(&op->op);
     exec->has_memory =
         exec->has_memory || node->kind == TT_NODE_ALLOC || node->kind == TT_NODE_FREE;
     return HOST_OK;
@@ -324,7 +331,7 @@ static bool claim_memory(const struct host_exec *body, bool again)
     return true;
 }
 
-/* What was mapped when a node was made may have been unmapped since. */
+/* What was mapped or opened when a node was made may have been unmapped or closed since. */
 static bool is_mapped(const struct host_exec *body)
 {
     bool good = true;
@@ -345,7 +352,7 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     struct host_launches *launches = body->launches;
     uint64_t number = atomic_load_explicit(&launches->issued, memory_order_relaxed) + 1;
     struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {body, number}};
-    if (tuttiHostAnyReserved() && !is_mapped(body)) return HOST_INVALID_VALUE;
+    if ((body->has_opened || tuttiHostAnyReserved()) && !is_mapped(body)) return HOST_INVALID_VALUE;
     if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
     bool here = !body->has_calls && first && host_stream_claim_idle(stream);

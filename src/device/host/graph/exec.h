@@ -32,8 +32,8 @@ struct host_exec {       /* a body; who holds more than one reference must not c
     _Atomic int refs;    /* the handle, and queued launches */
     struct exec_op *ops; /* owned */
     size_t nops;
-    bool has_calls, has_memory;
-    struct host_kept *kept;         /* owned */
+    bool has_calls, has_memory, has_opened; /* opened: memory of other processes */
+    struct host_kept *kept;                 /* owned */
     struct host_launches *launches; /* counted; NULL in a body that is part of another one */
     /* ---- of the launch under way alone ---- */
     struct exec_run *runs; /* owned; one per operation */
@@ -50,6 +50,7 @@ struct CUgraphExec_st {
 
 bool host_exec_holds(const struct CUgraphExec_st *exec);
 bool host_op_has_calls(const struct host_op *op);
+bool host_op_has_opened(const struct host_op *op);
 /* A body of nops empty operations that shares what orders launches (or NULL), or NULL. */
 struct host_exec *host_exec_body(size_t nops, struct host_launches *launches);
 /* A body of its own, also of graphs in it, with nothing done. NULL when out of memory. */

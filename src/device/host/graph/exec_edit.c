@@ -134,6 +134,7 @@ static int replace_op(struct host_exec *exec, struct exec_op *old, const struct 
     if (params->kind == TT_NODE_GRAPH) {
         int rc = replace_child(old, params->graph);
         exec->has_calls = exec->has_calls || host_op_has_calls(&old->op);
+        exec->has_opened = exec->has_opened || host_op_has_opened(&old->op);
         return rc;
     }
     int rc = host_op_of_node(params, &op);
@@ -149,6 +150,7 @@ static int replace_op(struct host_exec *exec, struct exec_op *old, const struct 
     old->op = op;
     old->share = share;
     exec->has_calls = exec->has_calls || host_op_has_calls(&op);
+    exec->has_opened = exec->has_opened || host_op_has_opened(&op);
     return HOST_OK;
 }
 

@@ -131,6 +131,7 @@ struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNo
     node->graph = graph;
     node->id = node->origin = atomic_fetch_add(&tt_host.graphs.last_node, 1) + 1;
     node->op = *op;
+    host_op_note_opened(&node->op);
     node->kind = kinds[op->kind];
     node->share = share;
     if (share) atomic_fetch_add(&share->refs, 1);
@@ -217,10 +218,12 @@ int host_op_of_node(const struct tt_node *node, struct host_op *op)
     case TT_NODE_COPY:
         op->kind = HOST_OP_COPY;
         op->copy = node->copy;
+        host_op_note_opened(op);
         return host_copy_fits(&op->copy) ? HOST_OK : HOST_INVALID_VALUE;
     case TT_NODE_SET:
         op->kind = HOST_OP_SET;
         op->set = node->set;
+        host_op_note_opened(op);
         return host_set_fits(op) ? HOST_OK : HOST_INVALID_VALUE;
     case TT_NODE_HOST:
         op->kind = HOST_OP_CALL;

@@ -33,8 +33,12 @@ enum host_op_kind {
     HOST_OP_GRAPH,
 };
 
+enum { HOST_OPENED_TO = 1, HOST_OPENED_FROM = 2 };
+
 struct host_op {
     enum host_op_kind kind;
+    unsigned
+        opened; /* in graphs: ends of it that were memory of another process when it was made */
     union {
         struct tt_item *item;
         struct {

@@ -118,8 +118,26 @@ bool host_set_fits(const struct host_op *op)
     return check_set(op, fits);
 }
 
+static bool is_opened(const void *ptr)
+{
+    struct tt_pointer where;
+    return tuttiHostIpcMapped(ptr, &where);
+}
+
+void host_op_note_opened(struct host_op *op)
+{
+    bool copy = op->kind == HOST_OP_COPY;
+    op->opened = 0;
+    if (!copy && op->kind != HOST_OP_SET) return;
+    if (is_opened(copy ? op->copy.dst : op->set.ptr)) op->opened |= HOST_OPENED_TO;
+    if (copy && is_opened(op->copy.src)) op->opened |= HOST_OPENED_FROM;
+}
+
 bool host_op_is_mapped(const struct host_op *op)
 {
+    struct host_op now = *op;
+    if (op->opened) host_op_note_opened(&now);
+    if (now.opened != op->opened) return false; /* closed since */
     if (op->kind == HOST_OP_COPY) return check_copy(&op->copy, is_there);
     return op->kind != HOST_OP_SET || check_set(op, is_there);
 }

@@ -197,7 +197,9 @@ bool host_copy_fits(const struct tt_copy *copy);
 bool host_set_fits(const struct host_op *op);
 /* The caller of a copy stays until it is done: one end is pageable, or both are host memory. */
 bool host_copy_blocks(const struct tt_copy *copy);
-bool host_op_is_mapped(const struct host_op *op); /* copies and fills: what was mapped is yet */
+/* Copies and fills of graphs: what was mapped, or opened when that was noted, is yet. */
+bool host_op_is_mapped(const struct host_op *op);
+void host_op_note_opened(struct host_op *op);
 
 /* ---- worker.c ---- */
 /* The stream has something queued; arms a worker unless one is awake. */
