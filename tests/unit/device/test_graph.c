@@ -2,6 +2,8 @@
  * running. */
 #include "device/host/host_graph.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -185,6 +187,42 @@ static void built_by_hand(void **state)
     tuttiHostStreamDestroy(stream);
 }
 
+/* ---- destructors ---- */
+
+struct guarded {
+    pthread_mutex_t lock;
+    pthread_t by;
+    _Atomic int ended;
+};
+
+static void take_lock(void *arg)
+{
+    struct guarded *guarded = arg;
+    guarded->by = pthread_self();
+    pthread_mutex_lock(&guarded->lock); /* the caller holds it while it destroys */
+    pthread_mutex_unlock(&guarded->lock);
+    atomic_store(&guarded->ended, 1);
+}
+
+/* Whoever drops the last reference may hold what the destructor takes, and may wait for devices. */
+static void destructors_run_on_threads_of_ours(void **state)
+{
+    struct guarded guarded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct CUuserObject_st *object = NULL;
+    struct CUgraph_st *graph = NULL;
+    (void)state;
+    assert_int_equal(tuttiHostGraphCreate(&graph), 0);
+    assert_int_equal(tuttiHostUserCreate(take_lock, &guarded, 1, &object), 0);
+    assert_int_equal(tuttiHostGraphRetainUser(graph, object, 1, true), 0);
+    pthread_mutex_lock(&guarded.lock);
+    assert_int_equal(tuttiHostGraphDestroy(graph), 0);
+    assert_int_equal(tuttiHostDeviceSynchronize(0), 0);
+    pthread_mutex_unlock(&guarded.lock);
+    while (!atomic_load(&guarded.ended))
+        sched_yield();
+    assert_false(pthread_equal(guarded.by, pthread_self()));
+}
+
 int main(void)
 {
     setenv("TUTTI_DEVICES", "2", 1);
@@ -194,6 +232,7 @@ int main(void)
         cmocka_unit_test(waiting_in_a_capture_invalidates),
         cmocka_unit_test(failed_capture_keeps_nothing),
         cmocka_unit_test(built_by_hand),
+        cmocka_unit_test(destructors_run_on_threads_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

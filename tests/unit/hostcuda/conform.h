@@ -10,6 +10,7 @@
 #else
 #include <cuda_runtime.h>
 #endif
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,15 @@ static struct conform_row *conform_row_of(const char *text)
         if (strlen(row->name) == len && !memcmp(row->name, text, len)) return row;
     }
     return NULL;
+}
+
+/* What another thread counts up has come to this; `wanted` that never comes is a test that hangs.
+ */
+static inline void conform_await(int *count, int wanted)
+{
+    while (__atomic_load_n(count, __ATOMIC_ACQUIRE) != wanted) {
+        sched_yield();
+    }
 }
 
 static void conform(int good, int line, const char *text, int wanted, int got)

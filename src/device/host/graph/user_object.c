@@ -1,5 +1,5 @@
-/* Counted objects of the program that graphs keep alive. The last reference runs the destructor in
- * the thread that drops it. */
+/* Counted objects of the program that graphs keep alive. Who drops the last reference may hold what
+ * the destructor takes, so that runs on a worker, from a queue that nobody waits for. */
 #include "graph.h"
 
 #include <stdlib.h>
@@ -18,6 +18,26 @@ _Static_assert(sizeof(struct CUuserObject_st) <= OBJECT_PLACE, "an object fits i
 static bool is_object(const struct CUuserObject_st *object)
 {
     return host_slab_holds(&tt_host.graphs.objects, object, OBJECT_MAGIC);
+}
+
+static void end_object(void *arg)
+{
+    struct CUuserObject_st *object = arg;
+    object->destroy(object->arg);
+    host_slab_give(&tt_host.graphs.objects, object);
+}
+
+static void make_endings(void)
+{
+    tt_host.graphs.endings = host_timeline_take();
+}
+
+static void end_later(struct CUuserObject_st *object)
+{
+    const struct host_op op = {.kind = HOST_OP_CALL, .call = {end_object, object}};
+    pthread_once(&tt_host.graphs.endings_once, make_endings);
+    struct CUstream_st *endings = tt_host.graphs.endings;
+    if (!endings || host_stream_append(endings, &op)) end_object(object); /* better than never */
 }
 
 int tuttiHostUserCreate(void (*fn)(void *), void *arg, unsigned count,
@@ -51,8 +71,7 @@ int tuttiHostUserRelease(struct CUuserObject_st *object, unsigned count)
     } while (!atomic_compare_exchange_weak(&object->refs, &before, before - count));
     if (before != count) return HOST_OK;
     object->magic = 0;
-    object->destroy(object->arg);
-    host_slab_give(&tt_host.graphs.objects, object);
+    end_later(object);
     return HOST_OK;
 }
 

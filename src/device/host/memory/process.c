@@ -15,7 +15,8 @@ struct tt_host tt_host = {
     .graphs = {.graphs.lock = PTHREAD_MUTEX_INITIALIZER,
                .nodes.lock = PTHREAD_MUTEX_INITIALIZER,
                .execs.lock = PTHREAD_MUTEX_INITIALIZER,
-               .objects.lock = PTHREAD_MUTEX_INITIALIZER},
+               .objects.lock = PTHREAD_MUTEX_INITIALIZER,
+               .endings_once = PTHREAD_ONCE_INIT},
     .graph_memory.lock = PTHREAD_MUTEX_INITIALIZER,
     .pools = {.places.lock = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER},
     .vmm.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -23,5 +24,6 @@ struct tt_host tt_host = {
     .hints.lock = PTHREAD_MUTEX_INITIALIZER,
     .registrations.lock = PTHREAD_RWLOCK_INITIALIZER,
     .kernels.lock = PTHREAD_MUTEX_INITIALIZER,
+    .variables.lock = PTHREAD_MUTEX_INITIALIZER,
     .notices.lock = PTHREAD_MUTEX_INITIALIZER,
 };

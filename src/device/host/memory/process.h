@@ -102,7 +102,9 @@ struct host_graphs { /* graph.c, but for what names another file */
     struct host_slab graphs, nodes;
     _Atomic uint64_t last_node; /* numbers are never reused */
     struct host_slab execs;     /* exec.c */
-    struct host_slab objects;   /* user_object.c */
+    struct host_slab objects;   /* user_object.c, with what runs their destructors: */
+    pthread_once_t endings_once;
+    struct CUstream_st *endings;
 };
 
 struct host_graph_memory { /* graph_memory.c */

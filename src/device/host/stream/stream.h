@@ -110,9 +110,9 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
 void host_streams_wait(int device);
 /* A destroyed stream that has nothing left to do becomes free for reuse. */
 void host_stream_bury(struct CUstream_st *stream);
-/* A row of tickets that is no stream: nothing is queued on it, its owner counts `tail` up for what
- * shall come and finishes that in order. Places in it are as good as others. NULL when there are
- * too many. Given back when all tickets are finished; accepts NULL. */
+/* A row of tickets that no program has a handle of, and of no device: places in it are as good as
+ * others. Its owner queues on it, or counts `tail` up for what shall come and finishes that in
+ * order. NULL when there are too many. Given back when all tickets are finished; accepts NULL. */
 struct CUstream_st *host_timeline_take(void);
 void host_timeline_give(struct CUstream_st *line);
 
