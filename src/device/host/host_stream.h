@@ -56,7 +56,8 @@ struct tt_set {
     unsigned value, elem_bytes;  /* 1, 2 or 4: so many low bytes of value */
     size_t pitch, width, height; /* bytes from row to row; elements; rows */
 };
-/* Write value to every element; 1 when they are not in one allocation. */
+/* Write value to every element; 1 when they are not in one allocation, or not at multiples of their
+ * size. */
 int tuttiHostSet(struct CUstream_st *stream, const struct tt_set *set);
 /* Runs in stream order on a waiter or a worker, never inside this call. */
 int tuttiHostCall(struct CUstream_st *stream, void (*fn)(void *), void *arg);

@@ -137,6 +137,8 @@ static void parts(void)
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemMap(where + 3 * grain, 2 * grain, 0, handle, 0));
     ANSWERS(CUDA_SUCCESS, cuMemSetAccess(where, 2 * grain, &access, 1));
     ANSWERS(CUDA_SUCCESS, cuMemsetD32(where, 42, 10));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(where + 2, 42, 10));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32Async(where + 1, 42, 10, NULL));
     ANSWERS(CUDA_SUCCESS,
             cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     ANSWERS(CUDA_SUCCESS, cuMemImportFromShareableHandle(&other, (void *)(intptr_t)fd,

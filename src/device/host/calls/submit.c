@@ -66,8 +66,6 @@ int tuttiHostSet(struct CUstream_st *handle, const struct tt_set *set)
     struct CUstream_st *stream = host_stream_find(handle);
     struct host_op op = {.kind = HOST_OP_SET, .set = *set};
     if (!stream) return host_bad_handle();
-    if (set->elem_bytes != 1 && set->elem_bytes != 2 && set->elem_bytes != 4)
-        return HOST_INVALID_VALUE;
     if (!set->width || !set->height) return HOST_OK;
     if (!host_set_fits(&op)) return HOST_INVALID_VALUE;
     return submit_op(stream, &op, set->width <= HOST_INLINE_BYTES / set->elem_bytes / set->height);

@@ -84,6 +84,9 @@ static bool check_set(const struct host_op *op, span_check *check)
     struct box box = {op->set.pitch, 0, op->set.height, 0, 1};
     size_t bytes = 0;
     if (!op->set.width || !op->set.height) return true;
+    if (op->set.elem_bytes != 1 && op->set.elem_bytes != 2 && op->set.elem_bytes != 4) return false;
+    uintptr_t lines = (uintptr_t)op->set.ptr | (op->set.height > 1 ? op->set.pitch : 0);
+    if (lines % op->set.elem_bytes) return false; /* elements lie at multiples of their size */
     return tt_mul_size(op->set.width, op->set.elem_bytes, &box.width) && extent(&box, &bytes) &&
            check(op->set.ptr, bytes, true);
 }
