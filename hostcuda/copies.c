@@ -67,15 +67,23 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t len, enum cudaMem
     return tt_face_done(rc ? rc : tuttiHostCopyBytes(tt_face_stream(stream), dst, src, len));
 }
 
+/* 0 rows are nothing; to the device room they would be a plain copy. */
+static struct tt_copy plane(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
+                            struct cudaExtent extent)
+{
+    return (struct tt_copy){.dst = dst,
+                            .src = src,
+                            .dst_pitch = dst_pitch,
+                            .src_pitch = src_pitch,
+                            .width = extent.height ? extent.width : 0,
+                            .height = extent.height};
+}
+
 cudaError_t cudaMemcpy2D(void *dst, size_t dst_pitch, const void *src, size_t src_pitch,
                          size_t width, size_t height, enum cudaMemcpyKind kind)
 {
-    struct tt_copy copy = {.dst = dst,
-                           .src = src,
-                           .dst_pitch = dst_pitch,
-                           .src_pitch = src_pitch,
-                           .width = width,
-                           .height = height};
+    const struct cudaExtent extent = {width, height, 1};
+    const struct tt_copy copy = plane(dst, dst_pitch, src, src_pitch, extent);
     if (width > dst_pitch || width > src_pitch) return tt_face_done(cudaErrorInvalidPitchValue);
     return tt_face_done(copy_now(&copy, (int)kind));
 }
@@ -84,12 +92,8 @@ cudaError_t cudaMemcpy2DAsync(void *dst, size_t dst_pitch, const void *src, size
                               size_t width, size_t height, enum cudaMemcpyKind kind,
                               cudaStream_t stream)
 {
-    struct tt_copy copy = {.dst = dst,
-                           .src = src,
-                           .dst_pitch = dst_pitch,
-                           .src_pitch = src_pitch,
-                           .width = width,
-                           .height = height};
+    const struct cudaExtent extent = {width, height, 1};
+    const struct tt_copy copy = plane(dst, dst_pitch, src, src_pitch, extent);
     if (width > dst_pitch || width > src_pitch) return tt_face_done(cudaErrorInvalidPitchValue);
     return tt_face_done(copy_later(&copy, (int)kind, stream));
 }

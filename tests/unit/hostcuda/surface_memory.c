@@ -114,6 +114,36 @@ static void refused_spans(void)
     WORKS(cudaFreeHost(pinned));
 }
 
+/* Boxes that are nothing, and boxes that are nowhere. */
+static void odd_boxes(void)
+{
+    static const size_t far[] = {(size_t)1 << 50, (size_t)1 << 62, (size_t)1 << 63, SIZE_MAX};
+    char host[4096], *device = NULL;
+    struct cudaMemcpy3DParms params;
+    memset(host, 7, sizeof(host));
+    WORKS(cudaMalloc((void **)&device, 4096));
+    WORKS(cudaMemset(device, 1, 4096));
+    WORKS(cudaMemcpy2D(device, 512, host, 512, 512, 0, cudaMemcpyHostToDevice));
+    WORKS(cudaMemcpy2DAsync(device, 512, host, 512, 512, 0, cudaMemcpyHostToDevice, NULL));
+    WORKS(cudaMemcpy(host, device, 8, cudaMemcpyDeviceToHost));
+    HOLDS(host[0] == 1);
+    for (int i = 0; i < 8; i++) {
+        memset(&params, 0, sizeof(params));
+        params.srcPtr = make_cudaPitchedPtr(host, 512, 512, 4);
+        params.dstPtr = make_cudaPitchedPtr(device, 512, 512, 4);
+        params.extent = make_cudaExtent(8, 2, 1);
+        params.kind = cudaMemcpyDefault;
+        struct cudaPos *pos = i < 4 ? &params.srcPos : &params.dstPos;
+        pos->x = far[i % 4];
+        ANSWERS(cudaErrorInvalidValue, cudaMemcpy3D(&params));
+        *pos = make_cudaPos(0, far[i % 4], 0);
+        ANSWERS(cudaErrorInvalidValue, cudaMemcpy3D(&params));
+        *pos = make_cudaPos(0, 0, far[i % 4]);
+        ANSWERS(cudaErrorInvalidValue, cudaMemcpy3DAsync(&params, NULL));
+    }
+    WORKS(cudaFree(device));
+}
+
 static void batches(void)
 {
     char host[64] = "first second", *device = NULL, back[64] = "";
@@ -371,6 +401,7 @@ int main(void)
     refused_allocations();
     refused_copies();
     refused_spans();
+    odd_boxes();
     batches();
     hints();
     hints_by_page();
