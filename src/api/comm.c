@@ -14,12 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+static enum tt_comm_phase phase_of(const struct tt_comm *comm)
+{
+    return (enum tt_comm_phase)atomic_load_explicit(&comm->phase, memory_order_acquire);
+}
+
 /* ---- checks ---- */
 
 ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func)
 {
     ncclResult_t rc = tt_check_pointer(comm, func, "comm");
-    if (!rc && comm->magic != TT_COMM_MAGIC) {
+    if (!rc && (comm->magic != TT_COMM_MAGIC || phase_of(comm) == TT_COMM_DESTROYED)) {
         rc = tt_fail(ncclInvalidArgument,
                      "%s: comm %p was destroyed or aborted before, or never was a communicator",
                      func, (const void *)comm);
@@ -46,11 +51,6 @@ ncclResult_t tt_enter(struct tt_comm *comm, const char *func)
     if (rc || tt_plan_pin(comm->plan)) return rc;
     return tt_fail(ncclInvalidArgument, "%s: comm %p is being destroyed or aborted", func,
                    (const void *)comm);
-}
-
-static enum tt_comm_phase phase_of(const struct tt_comm *comm)
-{
-    return (enum tt_comm_phase)atomic_load_explicit(&comm->phase, memory_order_acquire);
 }
 
 /* ---- queries ---- */
@@ -419,7 +419,7 @@ static ncclResult_t destroy_run(struct tt_job *base)
         rc = finalize_now(comm);
     }
     base->comm = NULL;
-    tt_comm_dispose(comm);
+    tt_plan_end(comm);
     return rc;
 }
 
@@ -446,7 +446,7 @@ static ncclResult_t abort_run(struct tt_job *base)
     tt_plan_settle(comm->plan);
     tt_plan_drain(comm);
     base->comm = NULL;
-    tt_comm_dispose(comm);
+    tt_plan_end(comm);
     return ncclSuccess;
 }
 

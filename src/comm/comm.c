@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUIET_NSEC 10000000000ull /* for work to notice the abort flag */
+#define QUIET_NSEC 500000000ull /* for running work to notice the abort flag */
 
 static enum tt_comm_phase phase_of(const struct tt_comm *comm)
 {
@@ -68,13 +68,19 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
     return ncclSuccess;
 }
 
+void tt_comm_hide(struct tt_comm *comm)
+{
+    tt_family_hide(comm);
+    tt_watch_remove(comm->watch);
+    comm->watch = NULL;
+}
+
 void tt_comm_free(struct tt_comm *comm)
 {
     if (!comm) return;
     bool lived = phase_of(comm) != TT_COMM_INIT;
     bool aborted = tt_member_aborted(&comm->member);
-    tt_family_hide(comm);
-    tt_watch_remove(comm->watch);
+    tt_comm_hide(comm);
     tt_plugins_stop(comm);
     if (comm->bootstrap) tt_bootstrap_attach(comm->bootstrap, NULL, NULL);
     tt_transport_destroy(comm->transport);
@@ -112,22 +118,20 @@ void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
     tt_family_abort(comm, rc); /* a thread in init sees the flag and tells the others */
 }
 
-bool tt_comm_await_quiet(struct tt_comm *comm)
+void tt_comm_give_up(struct tt_comm *comm)
 {
     const struct tt_order *order = comm->order_used;
     uint64_t deadline = tt_now_nsec() + QUIET_NSEC;
     uint32_t spins = 0;
     while (atomic_load_explicit(&order->served, memory_order_acquire) !=
            atomic_load_explicit(&order->issued, memory_order_acquire)) {
-        if (tt_now_nsec() > deadline) return false;
+        if (tt_now_nsec() > deadline) break;
         if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
     }
-    return true;
 }
 
 ncclResult_t tt_comm_revoke(struct tt_comm *comm)
 {
-    char line[64];
     tt_report_end(comm, "Revoke START");
     if (phase_of(comm) == TT_COMM_INIT) { /* ends the init; only destroy and abort are left */
         tt_comm_abort(comm, ncclInvalidUsage);
@@ -135,18 +139,12 @@ ncclResult_t tt_comm_revoke(struct tt_comm *comm)
     }
     tt_bootstrap_revoke(comm->bootstrap);
     tt_member_abort(&comm->member, ncclInvalidUsage);
-    ncclResult_t rc = ncclSuccess;
-    if (!tt_comm_await_quiet(comm)) {
-        rc = tt_fail(ncclInternalError,
-                     "comm 0x%llx rank %d: operations did not end within 10 s of the abort flag",
-                     (unsigned long long)comm->member.comm_id, comm->member.rank);
-    }
+    tt_comm_give_up(comm);
     atomic_store_explicit(&comm->phase, TT_COMM_REVOKED, memory_order_release);
     atomic_store(&comm->state, ncclSuccess);
-    atomic_store(&comm->member.abort, 0u);
-    snprintf(line, sizeof(line), "Revoke COMPLETE, result %d", (int)rc);
-    tt_report_end(comm, line);
-    return rc;
+    tt_member_resume(&comm->member, UINT64_MAX); /* graphs that are launched later, too */
+    tt_report_end(comm, "Revoke COMPLETE, result 0");
+    return ncclSuccess;
 }
 
 /* ---- state ---- */
@@ -167,6 +165,9 @@ static ncclResult_t not_ready(const struct tt_comm *comm, const char *func)
                        "%s: rank %d: the communicator is still being made; poll "
                        "ncclCommGetAsyncError until it is done",
                        func, comm->member.rank);
+    case TT_COMM_DESTROYED:
+        return tt_fail(ncclInvalidArgument, "%s: comm %p was destroyed or aborted before", func,
+                       (const void *)comm);
     case TT_COMM_REVOKED:
         return tt_fail(ncclInvalidUsage, "%s: rank %d: the communicator was revoked", func,
                        comm->member.rank);

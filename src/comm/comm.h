@@ -141,6 +141,9 @@ ncclResult_t tt_comm_finalize(struct tt_comm *comm);
 /* Stop all operations (abort flag up, wait until quiet, flag down) and stay in REVOKED: only
  * queries, split, shrink, abort and destroy remain. Local. */
 ncclResult_t tt_comm_revoke(struct tt_comm *comm);
+/* The program is done with it, though works and graphs may still refer to it: no call, watchdog or
+ * family finds it any more. */
+void tt_comm_hide(struct tt_comm *comm);
 /* Close and free everything but what api keeps on it. Local. Accepts NULL and half-built ones. */
 void tt_comm_free(struct tt_comm *comm);
 /* Make every wait in it and in its family return `rc`, and tell the other ranks. Any thread; waits

@@ -60,8 +60,9 @@ void tt_plugins_stop(struct tt_comm *comm);
 void tt_plugins_close(struct tt_comm *comm);
 
 /* comm.c: the abort flag is up; wait until started work has seen it and ended, running streams'
- * work meanwhile. False after 10 s. */
-bool tt_comm_await_quiet(struct tt_comm *comm);
+ * work meanwhile. What a stream that stands still keeps after half a second ends when its turn
+ * comes; tt_member_resume() sees to that. */
+void tt_comm_give_up(struct tt_comm *comm);
 
 /* affinity.c: run init on the cores that belong to the device; NULL: nothing was changed. Put back
  * in the same thread, which frees. */

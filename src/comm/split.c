@@ -140,8 +140,8 @@ static ncclResult_t survivors(const struct tt_comm *parent, const int *exclude, 
 static void stop_parent(struct tt_comm *parent)
 {
     bool raised = tt_member_abort(&parent->member, ncclInvalidUsage);
-    tt_comm_await_quiet(parent);
-    if (raised) atomic_store(&parent->member.abort, 0u);
+    tt_comm_give_up(parent);
+    if (raised) tt_member_resume(&parent->member, atomic_load(&parent->order_used->issued));
 }
 
 struct tt_shrinks {

@@ -134,7 +134,7 @@ void tt_work_rebind(struct tt_work *work, const void *in, void *out);
  * work: then the ticket's turn is waited for. Errors: ncclUnhandledCudaError. hot */
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline);
 
-/* Wait until `order` served all tickets, running streams' work meanwhile. Blocks. Errors: the
- * member's abort code; ncclInternalError when it was aborted and works stay on streams that nobody
- * runs (after 10 s). */
+/* Wait until `order` served all tickets, running streams' work meanwhile. Blocks. Works of a member
+ * that was aborted may stay on streams that stand still, where they end when their turn comes: they
+ * are waited for half a second. Errors: the member's abort code. */
 ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order);

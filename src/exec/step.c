@@ -194,7 +194,7 @@ static enum tt_step step_program(struct tt_work *work)
 
 static enum tt_step step_run(struct tt_work *work)
 {
-    if (tt_member_aborted(work->member)) return end(work, ncclSuccess);
+    if (tt_member_gives_up(work->member, work->ticket)) return end(work, ncclSuccess);
     switch (work->phase) {
     case TT_WORK_STAGE_IN:
         if (tt_stage_copy(work, true)) work->phase = TT_WORK_RUN;
@@ -217,7 +217,7 @@ static enum tt_step step_turn(struct tt_work *work)
     /* pairs with the release stores of whoever ended before */
     uint64_t served = atomic_load_explicit(&work->order->served, memory_order_acquire);
     if (served < work->ticket) return TT_STEP_WAIT;
-    if (tt_member_aborted(work->member)) return end(work, ncclSuccess);
+    if (tt_member_gives_up(work->member, work->ticket)) return end(work, ncclSuccess);
     tt_work_rewind(work);
     ncclResult_t rc = begin(work);
     return rc ? end(work, rc) : step_run(work);

@@ -5,6 +5,7 @@
 #include "base/param.h"
 #include "base/wait.h"
 #include "device/device.h"
+#include "mem/mem.h"
 #include "plan/events.h"
 #include "plan/plan_state.h"
 
@@ -20,6 +21,7 @@ static bool wants_pointer_checks(void)
 
 ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
 {
+    tt_plan_free_ended();
     struct tt_plan *plan = tt_calloc(1, sizeof(*plan));
     if (!plan) return tt_fail(ncclSystemError, "plan: out of memory");
     plan->comm = comm;
@@ -35,29 +37,32 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
 /* ---- who uses it ---- */
 
 /* A plan without users rests until RESTING others came after it, as its communicator does: a call
- * that another thread's abort overtook finds that it ended, not somebody's bytes. */
+ * that another thread's abort overtook finds that it ended, not somebody's bytes. Before that a
+ * communicator whose works wait on a stream that stands still, or lie in graphs, is kept with its
+ * plan until they have gone. */
 enum { RESTING = 64 };
 
 static struct {
     pthread_mutex_t lock;
-    struct tt_plan *oldest, *newest; /* by next_in_group */
+    struct tt_plan *oldest, *newest; /* by next_ended */
     int count;
+    struct tt_plan *kept; /* by next_ended */
 } resting = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void rest(struct tt_plan *plan)
 {
     struct tt_plan *dead = NULL;
-    plan->next_in_group = NULL;
+    plan->next_ended = NULL;
     pthread_mutex_lock(&resting.lock);
     if (resting.count++ == 0) {
         resting.oldest = plan;
     } else {
-        resting.newest->next_in_group = plan;
+        resting.newest->next_ended = plan;
     }
     resting.newest = plan;
     if (resting.count > RESTING) {
         dead = resting.oldest;
-        resting.oldest = dead->next_in_group;
+        resting.oldest = dead->next_ended;
         resting.count--;
     }
     pthread_mutex_unlock(&resting.lock);
@@ -120,6 +125,7 @@ bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc)
         outside = 0;
         if (!tuttiHostHelp()) tt_wait_relax(&spins, true);
     }
+    plan->last_ticket = atomic_load(&plan->comm->order_used->issued);
     return true;
 }
 
@@ -144,6 +150,66 @@ void tt_plan_destroy(struct tt_plan *plan)
     free(plan->chain);
     free(plan->redops);
     tt_plan_drop(plan);
+}
+
+/* ---- communicators that outlive their end ---- */
+
+/* Works on streams or in graphs still refer to it. */
+static bool is_referred_to(const struct tt_plan *plan)
+{
+    const struct tt_comm *comm = plan->comm;
+    return atomic_load_explicit(&comm->graph_refs, memory_order_acquire) != 0 ||
+           atomic_load_explicit(&comm->order_used->served, memory_order_acquire) <
+               plan->last_ticket;
+}
+
+static void free_both(struct tt_plan *plan)
+{
+    struct tt_comm *comm = plan->comm;
+    struct tt_registry *registry = comm->registry;
+    tt_plan_destroy(plan);
+    comm->registry = NULL;
+    tt_registry_destroy(registry);
+    tt_comm_free(comm);
+}
+
+void tt_plan_free_ended(void)
+{
+    struct tt_plan *free_now = NULL;
+    pthread_mutex_lock(&resting.lock);
+    struct tt_plan **link = &resting.kept;
+    while (*link) {
+        struct tt_plan *plan = *link;
+        if (is_referred_to(plan)) {
+            link = &plan->next_ended;
+            continue;
+        }
+        *link = plan->next_ended;
+        plan->next_ended = free_now;
+        free_now = plan;
+    }
+    pthread_mutex_unlock(&resting.lock);
+    while (free_now) {
+        struct tt_plan *plan = free_now;
+        free_now = plan->next_ended;
+        free_both(plan);
+    }
+}
+
+void tt_plan_end(struct tt_comm *comm)
+{
+    struct tt_plan *plan = comm->plan;
+    tt_plan_settle(plan);
+    if (!is_referred_to(plan)) {
+        free_both(plan);
+    } else {
+        tt_comm_hide(comm);
+        pthread_mutex_lock(&resting.lock);
+        plan->next_ended = resting.kept;
+        resting.kept = plan;
+        pthread_mutex_unlock(&resting.lock);
+    }
+    tt_plan_free_ended();
 }
 
 ncclResult_t tt_plan_contended(const struct tt_plan *plan)

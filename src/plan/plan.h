@@ -45,6 +45,10 @@ void tt_plan_unpin(struct tt_plan *plan);
  * for. One job on it is the caller's own. What groups still hold fails with `rc` when they end.
  * False when somebody closed it before. */
 bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc);
+/* Free a closed communicator with its plan and registry: now, or at a later call of this function
+ * or the next one when works on streams that stand still, or graphs, refer to it. */
+void tt_plan_end(struct tt_comm *comm);
+void tt_plan_free_ended(void);
 /* Free it; a group in the background is waited for. The communicator's works are done and its
  * transport still lives. Groups that hold calls on it learn that it is gone. Accepts NULL. */
 void tt_plan_destroy(struct tt_plan *plan);

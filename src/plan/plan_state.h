@@ -99,6 +99,9 @@ struct tt_plan {
     bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
     bool checks_match;       /* TUTTI_CHECK_MATCH */
 
+    struct tt_plan *next_ended; /* in a list of plan.c, after the end */
+    uint64_t last_ticket;       /* all tickets of this communicator are smaller; set at the end */
+
     /* of the group that this communicator is in now */
     const struct tt_group *group; /* NULL: none */
     uint64_t group_order;         /* its comm_id */

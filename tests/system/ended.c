@@ -9,6 +9,8 @@
 
 enum { RANKS = 2, COUNT = 4096 };
 
+static pthread_barrier_t both;
+
 static ncclResult_t settled(ncclComm_t comm)
 {
     ncclResult_t state = ncclInProgress;
@@ -75,8 +77,6 @@ static void *abort_it(void *arg)
     NCCL(ncclCommAbort(arg));
     return NULL;
 }
-
-static pthread_barrier_t both;
 
 static void aborted_in_a_group(struct harness_rank *own)
 {
@@ -160,6 +160,73 @@ static void used_after_a_refused_finalize(struct harness_rank *own)
     CUDA(cudaFree(buffer));
 }
 
+/* ---- while operations wait behind a host function ---- */
+
+static void hold_back(void *arg)
+{
+    while (!*(_Atomic bool *)arg)
+        sched_yield();
+}
+
+enum way { BY_ABORT, BY_REVOKE, BY_SHRINK, WAYS };
+
+static void end_by(struct harness_rank *own, enum way way)
+{
+    int excluded = 1;
+    ncclComm_t survivor = NULL;
+    if (way == BY_REVOKE) NCCL(ncclCommRevoke(own->comm, NCCL_REVOKE_DEFAULT));
+    if (way == BY_SHRINK && own->rank == 0) {
+        NCCL(ncclCommShrink(own->comm, &excluded, 1, &survivor, NULL, NCCL_SHRINK_ABORT));
+        NCCL(ncclCommDestroy(survivor));
+    }
+    if (way == BY_ABORT || own->rank == 1) {
+        NCCL(ncclCommAbort(own->comm));
+    } else if (way == BY_REVOKE) {
+        NCCL(ncclCommDestroy(own->comm));
+    }
+}
+
+/* The stream reaches them after the communicator's end, and goes on behind them. */
+static void ended_before_its_turn(struct harness_rank *own)
+{
+    enum way way = *(const enum way *)own->arg;
+    int *buffer = harness_device_alloc(COUNT * sizeof(int));
+    _Atomic bool go = false;
+    ncclResult_t state;
+    CUDA(cudaLaunchHostFunc(own->stream, hold_back, &go));
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
+    pthread_barrier_wait(&both);
+    end_by(own, way);
+    if (way == BY_ABORT) CHECK(ncclCommGetAsyncError(own->comm, &state) == ncclInvalidArgument);
+    pthread_barrier_wait(&both);
+    go = true;
+    CUDA(cudaStreamSynchronize(own->stream));
+    if (way == BY_SHRINK && own->rank == 0) NCCL(ncclCommAbort(own->comm));
+    own->comm = NULL;
+    CUDA(cudaFree(buffer));
+}
+
+/* A graph is launched and destroyed after the abort of what it was captured from. */
+static void aborted_under_a_graph(struct harness_rank *own)
+{
+    int *buffer = harness_device_alloc(COUNT * sizeof(int));
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    CUDA(cudaStreamBeginCapture(own->stream, cudaStreamCaptureModeThreadLocal));
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
+    CUDA(cudaStreamEndCapture(own->stream, &graph));
+    CUDA(cudaGraphInstantiate(&exec, graph, 0));
+    CUDA(cudaGraphDestroy(graph));
+    pthread_barrier_wait(&both);
+    NCCL(ncclCommAbort(own->comm));
+    own->comm = NULL;
+    CUDA(cudaGraphLaunch(exec, own->stream));
+    CUDA(cudaStreamSynchronize(own->stream));
+    CUDA(cudaGraphExecDestroy(exec));
+    CUDA(cudaFree(buffer));
+}
+
 /* ---- grow ---- */
 
 /* The id was made before a split: nobody may wait for another one. */
@@ -204,6 +271,9 @@ int main(void)
     harness_threads(RANKS, aborted_in_a_split, NULL, 0);
     harness_threads(RANKS, destroyed_after_a_refused_finalize, NULL, 0);
     harness_threads(RANKS, used_after_a_refused_finalize, NULL, 0);
+    for (enum way way = BY_ABORT; way < WAYS; way++)
+        harness_threads(RANKS, ended_before_its_turn, &way, 0);
+    harness_threads(RANKS, aborted_under_a_graph, NULL, 0);
     harness_threads(RANKS, grown_by_an_old_id, NULL, 0);
     harness_threads(RANKS, grown_beside_splits, NULL, HARNESS_NO_COMM);
     puts("done");

@@ -106,12 +106,6 @@ ncclResult_t tt_comm_revoke(struct tt_comm *comm)
     return ncclSuccess;
 }
 
-void tt_comm_free(struct tt_comm *comm)
-{
-    fake.freed++;
-    free(comm);
-}
-
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
 {
     comm->member.abort = rc;
