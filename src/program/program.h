@@ -109,7 +109,7 @@ enum tt_op {
     TT_OP_LEAVE, /* say that I am done with the others' buffers; wait until every rank said so (flag
                     TT_MOVE_ONE_WAY: do not wait: nobody touches mine). Last pass only */
     TT_OP_MOVE,
-    TT_OP_LOOP, /* i = 0 .. arg-1 up to the matching NEXT; no nesting; arg 0: skipped */
+    TT_OP_LOOP, /* i = 0 .. arg-1 up to the matching NEXT; no nesting; 0: none; < 65,537 */
     TT_OP_NEXT,
 };
 
@@ -223,7 +223,7 @@ bool tt_program_exists(enum tt_func func, enum tt_algo algo, enum tt_proto proto
 
 /* Derive what the slots of the program's moves may refer to, from what its threads write when. What
  * cannot be shown (other ranks write here, memory is short) is not allowed. tt_program_make() has
- * done it; the verifier refuses a set in which it is wrong. */
+ * done it; the verifier refuses a set in which it is wrong. Loops must be closed and flat. */
 void tt_program_find_refs(struct tt_program *program);
 
 /* Chunk of the larger buffer that the only chunk of the smaller one is, in NCCL's in place: the own

@@ -3,12 +3,10 @@
  * one execution decides: whoever cannot go on when nobody can is deadlocked. */
 #include "verify_state.h"
 
+#include "base/error.h"
 #include "base/mem.h"
 
-static uint32_t *row(const struct tt_verify *verify, uint32_t *clocks, int rank)
-{
-    return &clocks[(size_t)rank * (size_t)verify->nthreads];
-}
+#include <stdlib.h>
 
 static bool await(struct tt_verify_cursor *cursor, enum tt_verify_wait wait, int peer)
 {
@@ -21,15 +19,15 @@ static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
     int me = cursor->program->rank;
     int only = tt_stepper_insn(&cursor->stepper)->arg;
-    uint32_t *clock = tt_verify_clock(verify, cursor->thread);
+    struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (!verify->entered[me]) {
-        tt_verify_release(verify, cursor->thread, row(verify, verify->enter_clocks, me));
+        tt_verify_release(verify, cursor->thread, &verify->enter_clocks[me]);
         verify->entered[me] = true;
     }
     for (int p = 0; p < verify->nranks; p++) {
         if (only >= 0 && p != only) continue;
         if (!verify->entered[p]) return await(cursor, TT_WAIT_ENTER, p);
-        tt_verify_join(verify, clock, row(verify, verify->enter_clocks, p));
+        if (!tt_verify_join(verify, clock, &verify->enter_clocks[p])) return false;
         verify->knows[me * verify->nranks + p] = true;
     }
     return true;
@@ -39,14 +37,14 @@ static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
     int me = cursor->program->rank;
     bool one_way = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_ONE_WAY;
-    uint32_t *clock = tt_verify_clock(verify, cursor->thread);
+    struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (!verify->left[me]) {
-        tt_verify_release(verify, cursor->thread, row(verify, verify->leave_clocks, me));
+        tt_verify_release(verify, cursor->thread, &verify->leave_clocks[me]);
         verify->left[me] = true;
     }
     for (int p = 0; p < verify->nranks && !one_way; p++) {
         if (!verify->left[p]) return await(cursor, TT_WAIT_LEAVE, p);
-        tt_verify_join(verify, clock, row(verify, verify->leave_clocks, p));
+        if (!tt_verify_join(verify, clock, &verify->leave_clocks[p])) return false;
     }
     return true;
 }
@@ -119,20 +117,76 @@ static bool run(struct tt_verify *verify)
     return !verify->failed && report_stuck(verify) && tt_verify_end(verify);
 }
 
-ncclResult_t tt_program_verify(const struct tt_program *programs, int nranks,
-                               const struct tt_verify_options *options, char *fault,
-                               size_t fault_bytes)
+/* ---- the proof ---- */
+
+struct tt_proof {
+    struct tt_verify verify;
+    struct tt_verify_units units; /* of tt_proof_next() */
+    int rank;
+    enum tt_verify_buffer buffer;
+};
+
+void tt_proof_destroy(struct tt_proof *proof)
 {
-    struct tt_verify verify = {.programs = programs,
-                               .options = options,
-                               .nranks = nranks,
-                               .fault = fault,
-                               .fault_bytes = fault_bytes};
+    if (!proof) return;
+    tt_verify_state_fini(&proof->verify);
+    free(proof);
+}
+
+ncclResult_t tt_program_prove(const struct tt_program *programs, int nranks,
+                              const struct tt_verify_options *options, char *fault,
+                              size_t fault_bytes, struct tt_proof **proof_out)
+{
+    struct tt_proof *proof = tt_calloc(1, sizeof(*proof));
+    if (!proof) return tt_fail(ncclSystemError, "proof: out of memory");
+    struct tt_verify *verify = &proof->verify;
+    *verify = (struct tt_verify){.programs = programs,
+                                 .options = options,
+                                 .nranks = nranks,
+                                 .fault = fault,
+                                 .fault_bytes = fault_bytes};
     if (fault_bytes) fault[0] = '\0';
     bool usable = nranks > 0 && options->nslots > 0 && options->grain > 0 && options->count > 0 &&
                   options->chunk_limit > 0;
     bool right =
-        usable ? run(&verify) : tt_verify_fail(&verify, NULL, "options leave nothing to verify");
-    tt_verify_state_fini(&verify);
+        usable ? run(verify) : tt_verify_fail(verify, NULL, "options leave nothing to verify");
+    if (right && proof_out) {
+        *proof_out = proof;
+        proof->units = tt_verify_units(0, TT_VERIFY_IN);
+        proof = NULL;
+    }
+    tt_proof_destroy(proof);
     return right ? ncclSuccess : ncclInternalError;
+}
+
+ncclResult_t tt_program_verify(const struct tt_program *programs, int nranks,
+                               const struct tt_verify_options *options, char *fault,
+                               size_t fault_bytes)
+{
+    return tt_program_prove(programs, nranks, options, fault, fault_bytes, NULL);
+}
+
+bool tt_proof_next(struct tt_proof *proof, struct tt_proof_unit *unit_out)
+{
+    const struct tt_verify *verify = &proof->verify;
+    while (!tt_verify_next_unit(verify, &proof->units)) {
+        if (proof->buffer == TT_VERIFY_OUT) proof->rank++;
+        proof->buffer = proof->buffer == TT_VERIFY_IN ? TT_VERIFY_OUT : TT_VERIFY_IN;
+        if (proof->rank >= verify->nranks) return false;
+        proof->units = tt_verify_units(proof->rank, proof->buffer);
+    }
+    const struct tt_verify_units *units = &proof->units;
+    const struct tt_verify_cell *cell = tt_verify_cell(verify, &units->place);
+    struct tt_extent extent =
+        tt_geometry_extent(&verify->geometry, units->pass, units->place.chunk);
+    size_t skip = units->slice * verify->slice;
+    *unit_out = (struct tt_proof_unit){.rank = units->place.rank,
+                                       .is_out = units->place.buffer == TT_VERIFY_OUT,
+                                       .pass = units->pass,
+                                       .chunk = units->place.chunk,
+                                       .first = skip,
+                                       .count = tt_min_size(verify->slice, extent.count - skip),
+                                       .before = cell->initial,
+                                       .after = cell->value};
+    return true;
 }

@@ -4,6 +4,8 @@
 
 #include "base/mem.h"
 
+#define MOST_TURNS (1 << 16) /* of a loop: what is hostile shall not take for ever */
+
 static bool operand_ok(const struct tt_verify *verify, const struct tt_program *program,
                        const struct tt_operand *operand)
 {
@@ -66,7 +68,7 @@ static bool insn_ok(const struct tt_verify *verify, const struct tt_program *pro
     switch ((enum tt_op)insn->op) {
     case TT_OP_MOVE: return move_ok(verify, program, insn);
     case TT_OP_ENTER: return insn->arg < verify->nranks;
-    case TT_OP_LOOP: return insn->arg >= 0;
+    case TT_OP_LOOP: return insn->arg >= 0 && insn->arg <= MOST_TURNS;
     case TT_OP_LEAVE:
     case TT_OP_NEXT:
     case TT_OP_END: return true;
@@ -91,6 +93,23 @@ static bool thread_ok(const struct tt_program *program, int thread)
     return !looping;
 }
 
+/* Whose buffers are touched enters and leaves, once, as all others do: the boards of all ranks
+ * count the operations that use them. */
+static bool boards_ok(const struct tt_program *program, const struct tt_program *model)
+{
+    int nenters = 0, nleaves = 0;
+    bool looping = false;
+    for (int pc = 0; pc < program->ninsns; pc++) {
+        enum tt_op op = (enum tt_op)program->insns[pc].op;
+        if (op == TT_OP_LOOP || op == TT_OP_NEXT) looping = op == TT_OP_LOOP;
+        if (looping && (op == TT_OP_ENTER || op == TT_OP_LEAVE)) return false;
+        nenters += op == TT_OP_ENTER;
+        nleaves += op == TT_OP_LEAVE;
+    }
+    bool uses = program->needs_board;
+    return uses == model->needs_board && uses == (nenters > 0) && nleaves == (uses ? 1 : 0);
+}
+
 static bool program_ok(struct tt_verify *verify, int rank)
 {
     const struct tt_program *program = &verify->programs[rank];
@@ -107,6 +126,10 @@ static bool program_ok(struct tt_verify *verify, int rank)
     bool sized = program->ninsns > 0 && program->ninsns <= TT_MAX_INSNS && program->nthreads > 0 &&
                  program->nthreads <= TT_MAX_THREADS;
     if (!sized) return tt_verify_fail(verify, NULL, "rank %d has no valid threads", rank);
+    if (!boards_ok(program, model)) {
+        return tt_verify_fail(verify, NULL,
+                              "rank %d does not enter, or leave once, as all ranks must", rank);
+    }
     for (int t = 0; t < program->nthreads; t++) {
         if (!thread_ok(program, t)) {
             return tt_verify_fail(verify, NULL, "rank %d thread %d is not well-formed", rank, t);

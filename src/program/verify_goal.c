@@ -1,6 +1,8 @@
 /* What each collective starts from and must end with. */
 #include "verify_state.h"
 
+#include "base/mem.h"
+
 static bool is_reduction(enum tt_func func)
 {
     return func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_REDUCESCATTER;
@@ -22,66 +24,65 @@ static bool writes_out(const struct tt_program *program)
 }
 
 /* Chunks of a buffer, by number. */
-static int chunk_count(const struct tt_verify *verify, bool blocks)
+static int chunk_count(const struct tt_verify *verify, const struct tt_verify_place *place)
 {
+    const struct tt_program *program = &verify->programs[place->rank];
+    bool blocks = place->buffer == TT_VERIFY_IN ? program->in_blocks : program->out_blocks;
     if (verify->geometry.kind == TT_GEOMETRY_SPLIT) return verify->geometry.nchunks;
     return blocks ? verify->nranks : 1;
 }
 
-struct unit { /* walks over the units of one rank's buffer */
-    struct tt_verify_place place;
-    uint32_t pass;
-    size_t slice;
-};
-
-/* Next unit with elements in it; false after the last. Starts from {.place.chunk = -1}. */
-static bool next_unit(const struct tt_verify *verify, int nchunks, struct unit *unit)
+bool tt_verify_next_unit(const struct tt_verify *verify, struct tt_verify_units *units)
 {
+    int nchunks = chunk_count(verify, &units->place);
     for (;;) {
-        bool fresh = unit->place.chunk < 0;
-        if (!fresh) unit->slice++;
-        if (fresh || unit->slice >= verify->nslices) {
-            unit->slice = 0;
-            unit->place.chunk++;
+        bool fresh = units->place.chunk < 0;
+        if (!fresh) units->slice++;
+        if (fresh || units->slice >= verify->nslices) {
+            units->slice = 0;
+            units->place.chunk++;
         }
-        if (unit->place.chunk >= nchunks) {
-            unit->place.chunk = 0;
-            unit->pass++;
+        if (units->place.chunk >= nchunks) {
+            units->place.chunk = 0;
+            units->pass++;
         }
-        if (unit->pass >= verify->geometry.npasses) return false;
+        if (units->pass >= verify->geometry.npasses) return false;
         struct tt_extent extent =
-            tt_geometry_extent(&verify->geometry, unit->pass, unit->place.chunk);
-        unit->place.unit = tt_verify_unit(verify, unit->pass, unit->place.chunk, unit->slice);
-        if (unit->slice * verify->slice < extent.count) return true;
+            tt_geometry_extent(&verify->geometry, units->pass, units->place.chunk);
+        units->place.unit = tt_verify_unit(verify, units->pass, units->place.chunk, units->slice);
+        if (units->slice * verify->slice < extent.count) return true;
     }
 }
 
-static struct unit first_unit(int rank, enum tt_verify_buffer buffer)
+struct tt_verify_units tt_verify_units(int rank, enum tt_verify_buffer buffer)
 {
-    return (struct unit){.place = {.buffer = buffer, .rank = rank, .chunk = -1}};
+    return (struct tt_verify_units){.place = {.buffer = buffer, .rank = rank, .chunk = -1}};
+}
+
+static void fill(struct tt_verify *verify, int rank, enum tt_verify_buffer buffer)
+{
+    struct tt_verify_units units = tt_verify_units(rank, buffer);
+    while (tt_verify_next_unit(verify, &units)) {
+        struct tt_verify_cell *cell = tt_verify_cell(verify, &units.place);
+        if (cell->value.known) continue; /* in place: of the other buffer */
+        cell->value = tt_verify_value_input(rank, buffer, units.place.unit);
+        cell->initial = cell->value;
+    }
 }
 
 bool tt_verify_begin(struct tt_verify *verify)
 {
-    size_t ncells = (size_t)verify->nranks * TT_VERIFY_BUFFERS_ * verify->nunits;
-    for (size_t k = 0; k < ncells; k++) {
-        size_t rank = k / (TT_VERIFY_BUFFERS_ * verify->nunits);
-        verify->cells[k] = (struct tt_verify_cell){.value = TT_VERIFY_NOTHING,
-                                                   .initial = TT_VERIFY_NOTHING,
-                                                   .writer = verify->main_thread[rank],
-                                                   .write_clock = 1};
-    }
+    size_t per_rank = TT_VERIFY_BUFFERS_ * verify->nunits;
     for (int rank = 0; rank < verify->nranks; rank++) {
-        const struct tt_program *program = &verify->programs[rank];
-        struct unit unit = first_unit(rank, TT_VERIFY_IN);
-        if (!reads_in(program)) continue;
-        while (next_unit(verify, chunk_count(verify, program->in_blocks), &unit)) {
-            struct tt_verify_cell *cell = tt_verify_cell(verify, &unit.place);
-            cell->value = tt_verify_value_input(verify, rank, unit.place.unit);
-            if (cell->value < 0) return false;
-            tt_verify_value_hold(verify, cell->value);
-            cell->initial = cell->value;
+        struct tt_verify_cell *cells = &verify->cells[(size_t)rank * per_rank];
+        int owner = verify->main_thread[rank];
+        for (size_t k = 0; k < per_rank; k++) {
+            cells[k].writer = cells[k].reader = owner;
+            cells[k].write_clock = 1;
         }
+        bool all = verify->options->any_result;
+        if (all || reads_in(&verify->programs[rank])) fill(verify, rank, TT_VERIFY_IN);
+        if (all) fill(verify, rank, TT_VERIFY_OUT);
     }
     return true;
 }
@@ -109,71 +110,99 @@ static int source_chunk(const struct tt_program *program, int chunk)
     }
 }
 
-static bool check_atom(struct tt_verify *verify, const struct unit *unit, int from,
-                       struct tt_verify_atom want)
+/* The sum of all ranks' inputs at that unit, pre-operations applied; the same for all outputs of
+ * it.
+ */
+static struct tt_verify_value sum_of(struct tt_verify *verify, size_t unit)
 {
-    const struct tt_verify_cell *cell = tt_verify_cell(verify, &unit->place);
-    struct tt_verify_atom have = tt_verify_atoms(verify, cell->value)[from];
-    const char *wrong = NULL;
-    if (have.times != want.times) {
-        wrong = have.times ? "contains too much of" : "misses";
-    } else if (have.times && have.unit != want.unit) {
-        wrong = "has another part of";
-    } else if (have.times && have.pre != want.pre) {
-        wrong = "has the wrong pre-operation on";
+    struct tt_verify_value *sum = &verify->sums[unit];
+    for (int rank = 0; !sum->known && rank < verify->nranks; rank++) {
+        struct tt_verify_value input = tt_verify_value_input(rank, TT_VERIFY_IN, unit);
+        tt_verify_value_scale(&input, rank);
+        tt_verify_value_add(sum, &input);
     }
-    if (!wrong) return true;
-    return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u %s rank %d's input",
-                          unit->place.rank, unit->place.chunk, (unsigned int)unit->pass, wrong,
-                          from);
+    sum->known = true;
+    sum->post = 1;
+    return *sum;
 }
 
-static bool check_output(struct tt_verify *verify, const struct unit *unit)
+/* What is wrong with `have`, for whose input: the one change of `want` that explains it. */
+static const char *explain(const struct tt_verify *verify, struct tt_verify_value have,
+                           struct tt_verify_value want, size_t unit, int *rank_out)
 {
-    const struct tt_program *program = &verify->programs[unit->place.rank];
-    const struct tt_verify_cell *cell = tt_verify_cell(verify, &unit->place);
-    if (cell->value < 0) {
+    have.post = want.post = 0;
+    for (int rank = 0; rank < verify->nranks; rank++) {
+        struct tt_verify_value plain = tt_verify_value_input(rank, TT_VERIFY_IN, unit);
+        struct tt_verify_value scaled = plain, without = want, doubled = want;
+        tt_verify_value_scale(&scaled, rank);
+        *rank_out = rank;
+        tt_verify_value_take(&without, &scaled);
+        if (tt_verify_value_equal(&have, &without)) return "misses";
+        tt_verify_value_add(&doubled, &scaled);
+        if (tt_verify_value_equal(&have, &doubled)) return "contains too much of";
+        tt_verify_value_add(&without, &plain);
+        if (tt_verify_value_equal(&have, &without)) return "has the wrong pre-operation on";
+    }
+    *rank_out = -1;
+    return NULL;
+}
+
+static bool check_output(struct tt_verify *verify, const struct tt_verify_units *units)
+{
+    const struct tt_verify_place *place = &units->place;
+    const struct tt_program *program = &verify->programs[place->rank];
+    const struct tt_verify_value have = tt_verify_cell(verify, place)->value;
+    if (!have.known) {
         return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u was never written",
-                              unit->place.rank, unit->place.chunk, (unsigned int)unit->pass);
+                              place->rank, place->chunk, (unsigned int)units->pass);
     }
     bool sum = is_reduction(program->func);
-    int source = source_rank(program, unit->place.chunk);
-    int chunk = source_chunk(program, unit->place.chunk);
-    size_t origin = tt_verify_unit(verify, unit->pass, chunk, unit->slice);
-    for (int from = 0; from < verify->nranks; from++) {
-        bool part = sum || from == source;
-        struct tt_verify_atom want = {.unit = (int32_t)origin, .times = part, .pre = sum ? 1 : 0};
-        if (!check_atom(verify, unit, from, want)) return false;
+    size_t origin =
+        tt_verify_unit(verify, units->pass, source_chunk(program, place->chunk), units->slice);
+    struct tt_verify_value want =
+        sum ? sum_of(verify, origin)
+            : tt_verify_value_input(source_rank(program, place->chunk), TT_VERIFY_IN, origin);
+    if (tt_verify_value_equal(&have, &want)) return true;
+    int from;
+    struct tt_verify_value unfinished = have;
+    unfinished.post = want.post;
+    if (tt_verify_value_equal(&unfinished, &want)) {
+        return tt_verify_fail(verify, NULL,
+                              "rank %d: OUT chunk %d of pass %u was finished %d times", place->rank,
+                              place->chunk, (unsigned int)units->pass, (int)have.post);
     }
-    if (verify->values[cell->value].post == (sum ? 1 : 0)) return true;
-    return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u was finished %d times",
-                          unit->place.rank, unit->place.chunk, (unsigned int)unit->pass,
-                          (int)verify->values[cell->value].post);
+    const char *wrong = explain(verify, have, want, origin, &from);
+    if (!wrong) {
+        return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u is another value",
+                              place->rank, place->chunk, (unsigned int)units->pass);
+    }
+    return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u %s rank %d's input",
+                          place->rank, place->chunk, (unsigned int)units->pass, wrong, from);
 }
 
-/* Units of OUT that the collective must fill are marked by dropping their initial value, so that
- * all others can be compared with it. */
 static bool check_outputs(struct tt_verify *verify, int rank)
 {
-    const struct tt_program *program = &verify->programs[rank];
-    struct unit unit = first_unit(rank, TT_VERIFY_OUT);
-    if (!writes_out(program)) return true;
-    while (next_unit(verify, chunk_count(verify, program->out_blocks), &unit)) {
-        if (!check_output(verify, &unit)) return false;
-        struct tt_verify_cell *cell = tt_verify_cell(verify, &unit.place);
-        tt_verify_value_drop(verify, cell->initial);
-        tt_verify_value_hold(verify, cell->value);
-        cell->initial = cell->value;
+    struct tt_verify_units units = tt_verify_units(rank, TT_VERIFY_OUT);
+    if (!verify->sums) verify->sums = tt_calloc(verify->nunits, sizeof(*verify->sums));
+    if (!verify->sums) return tt_verify_fail(verify, NULL, "out of memory to verify");
+    if (!writes_out(&verify->programs[rank])) return true;
+    while (tt_verify_next_unit(verify, &units)) {
+        if (!check_output(verify, &units)) return false;
+        tt_verify_cell(verify, &units.place)->wanted = true;
     }
     return true;
 }
 
+/* What is not part of the result is as before; where any result will do, that is IN. */
 static bool check_untouched(struct tt_verify *verify, int rank)
 {
+    bool any = verify->options->any_result;
     size_t first = (size_t)rank * TT_VERIFY_BUFFERS_ * verify->nunits;
-    for (size_t k = 0; k < TT_VERIFY_BUFFERS_ * verify->nunits; k++) {
+    size_t count = TT_VERIFY_BUFFERS_ * verify->nunits;
+    if (any) count = tt_verify_shares(verify, rank) ? 0 : verify->nunits;
+    for (size_t k = 0; k < count; k++) {
         const struct tt_verify_cell *cell = &verify->cells[first + k];
-        if (cell->value == cell->initial) continue;
+        if (cell->wanted || tt_verify_value_equal(&cell->value, &cell->initial)) continue;
         return tt_verify_fail(verify, NULL, "rank %d: %s was written where nothing may change",
                               rank, k < verify->nunits ? "IN" : "OUT");
     }
@@ -183,26 +212,16 @@ static bool check_untouched(struct tt_verify *verify, int rank)
 /* Nobody touches a rank's buffers after its program ended. */
 static bool check_over(struct tt_verify *verify, int rank)
 {
-    size_t nthreads = (size_t)verify->nthreads;
     int first = verify->main_thread[rank];
-    uint32_t *end = tt_verify_clock(verify, first);
+    struct tt_verify_clock *end = &verify->clocks[first];
     for (int t = 1; t < verify->programs[rank].nthreads; t++) {
-        tt_verify_join(verify, end, tt_verify_clock(verify, first + t));
+        if (!tt_verify_join(verify, end, &verify->clocks[first + t])) return false;
     }
     size_t begin = (size_t)rank * TT_VERIFY_BUFFERS_ * verify->nunits;
     for (size_t k = 0; k < TT_VERIFY_BUFFERS_ * verify->nunits; k++) {
-        const struct tt_verify_cell *cell = &verify->cells[begin + k];
-        const uint32_t *reads = &verify->read_clocks[(begin + k) * nthreads];
-        bool late = cell->write_clock > end[cell->writer];
-        size_t by = (size_t)cell->writer;
-        for (size_t t = 0; t < nthreads && !late; t++) {
-            by = t;
-            late = reads[t] > end[t];
-        }
-        if (!late) continue;
-        return tt_verify_fail(verify, NULL, "rank %d: returns while rank %d may still use its %s",
-                              rank, verify->cursors[by].program->rank,
-                              k < verify->nunits ? "IN" : "OUT");
+        if (tt_verify_over(verify, &verify->cells[begin + k], end)) continue;
+        return tt_verify_fail(verify, NULL, "rank %d: returns while others may still use its %s",
+                              rank, k < verify->nunits ? "IN" : "OUT");
     }
     return true;
 }
@@ -222,7 +241,8 @@ static bool check_slots(struct tt_verify *verify)
 bool tt_verify_end(struct tt_verify *verify)
 {
     for (int rank = 0; rank < verify->nranks; rank++) {
-        if (!check_outputs(verify, rank) || !check_untouched(verify, rank)) return false;
+        bool right = verify->options->any_result || check_outputs(verify, rank);
+        if (!right || !check_untouched(verify, rank)) return false;
     }
     if (!check_slots(verify)) return false;
     for (int rank = 0; rank < verify->nranks; rank++) {

@@ -41,33 +41,40 @@ static bool destination_ready(struct tt_verify *verify, struct tt_verify_cursor 
     return room || block(cursor, TT_WAIT_FREE, place->rank);
 }
 
-/* Take a full slot: its value (reference passes to the caller). */
-static int32_t receive(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                       const struct tt_place *place, size_t count)
+/* A slot that is free again: who posts it next comes after this. Not kept where nobody can: edges
+ * of many ranks carry a slot or two each. */
+static void give_back(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                      struct tt_verify_edge *edge)
+{
+    struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
+    tt_verify_clock_drop(&slot->posted);
+    if (edge->reused) tt_verify_release(verify, cursor->thread, &slot->freed);
+    edge->head++;
+}
+
+/* Take a full slot: its value. */
+static struct tt_verify_value receive(struct tt_verify *verify, struct tt_verify_cursor *cursor,
+                                      const struct tt_place *place, size_t count)
 {
     struct tt_verify_edge *edge = tt_verify_edge(verify, place->rank, cursor->program->rank);
-    size_t k = edge->head % (uint32_t)verify->options->nslots;
-    size_t at = k * (size_t)verify->nthreads;
-    if (edge->slots[k].count != count && verify->move.ndsts > 0) {
+    struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
+    if (slot->count != count && verify->move.ndsts > 0) {
         tt_verify_fail(verify, cursor, "expects %zu elements from rank %d and gets %zu", count,
-                       place->rank, edge->slots[k].count);
+                       place->rank, slot->count);
     }
-    tt_verify_join(verify, tt_verify_clock(verify, cursor->thread), &edge->posted[at]);
-    tt_verify_release(verify, cursor->thread, &edge->freed[at]);
-    edge->head++;
-    return edge->slots[k].value;
+    tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->posted);
+    return slot->value;
 }
 
 static void post(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                 const struct tt_place *place, struct tt_verify_slot content)
+                 const struct tt_place *place, struct tt_verify_value value, size_t count)
 {
     struct tt_verify_edge *edge = tt_verify_edge(verify, cursor->program->rank, place->rank);
-    size_t k = edge->tail % (uint32_t)verify->options->nslots;
-    size_t at = k * (size_t)verify->nthreads;
-    tt_verify_join(verify, tt_verify_clock(verify, cursor->thread), &edge->freed[at]);
-    tt_verify_release(verify, cursor->thread, &edge->posted[at]);
-    tt_verify_value_hold(verify, content.value);
-    edge->slots[k] = content;
+    struct tt_verify_slot *slot = &edge->slots[edge->tail % edge->nslots];
+    tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->freed);
+    tt_verify_release(verify, cursor->thread, &slot->posted);
+    slot->value = value;
+    slot->count = count;
     edge->tail++;
 }
 
@@ -98,59 +105,54 @@ static struct tt_verify_place unit_at(const struct tt_verify *verify,
     };
 }
 
-/* Add `value` to `sum`, with the pre-operation if asked. */
-static bool add(struct tt_verify *verify, struct tt_verify_cursor *cursor, int32_t sum,
-                int32_t value, bool pre)
+/* Add `value` to `sum`, with the pre-operation of rank `place->rank` if asked. */
+static void add(struct tt_verify *verify, struct tt_verify_cursor *cursor,
+                struct tt_verify_value *sum, struct tt_verify_value value,
+                const struct tt_place *place)
 {
-    struct tt_verify_atom *into = tt_verify_atoms(verify, sum);
-    const struct tt_verify_atom *from = tt_verify_atoms(verify, value);
     bool combines = insn_of(cursor)->flags & TT_MOVE_FOLD;
-    if (verify->values[value].post && (combines || pre)) {
-        return tt_verify_fail(verify, cursor, "goes on computing with a finished value");
+    if (value.post && (combines || place->pre)) {
+        tt_verify_fail(verify, cursor, "goes on computing with a finished value");
+        return;
     }
-    verify->values[sum].post += verify->values[value].post;
-    for (int r = 0; r < verify->nranks; r++) {
-        if (!from[r].times) continue;
-        if (into[r].times && into[r].unit != from[r].unit) into[r].unit = -2;
-        if (!into[r].times) into[r].unit = from[r].unit;
-        int times = into[r].times + from[r].times;
-        into[r].times = (uint8_t)(times < 200 ? times : 200);
-        into[r].pre = (uint8_t)(into[r].pre + from[r].pre + (pre ? 1 : 0));
-    }
-    return true;
+    if (place->pre) tt_verify_value_scale(&value, place->rank);
+    tt_verify_value_add(sum, &value);
+    sum->post += value.post;
+    sum->known = true;
 }
 
-static int32_t source_value(struct tt_verify *verify, struct tt_verify_cursor *cursor,
-                            const struct tt_place *place, size_t count)
+static struct tt_verify_value source_value(struct tt_verify *verify,
+                                           struct tt_verify_cursor *cursor,
+                                           const struct tt_place *place, size_t count)
 {
+    const struct tt_verify_value none = {.known = false};
     if (place->space == TT_SPACE_SLOT) {
         return receive(verify, cursor, place, slice_count(verify, cursor, count));
     }
-    if (!count) return TT_VERIFY_NOTHING;
+    if (!count) return none;
     const struct tt_verify_place unit = unit_at(verify, cursor, place);
     const struct tt_verify_cell *cell = tt_verify_access(verify, cursor, &unit, false);
-    if (!cell) return TT_VERIFY_NOTHING;
-    if (cell->value < 0) {
+    if (!cell) return none;
+    if (!cell->value.known) {
         tt_verify_fail(verify, cursor, "reads %s of rank %d, chunk %d, which holds nothing",
                        place->space == TT_SPACE_IN ? "IN" : "OUT", place->rank, place->chunk);
     }
-    tt_verify_value_hold(verify, cell->value);
     return cell->value;
 }
 
-/* The folded (or copied) value of one slice; reference to the caller. */
-static int32_t combine(struct tt_verify *verify, struct tt_verify_cursor *cursor, size_t count)
+/* The folded (or copied) value of one slice. */
+static struct tt_verify_value combine(struct tt_verify *verify, struct tt_verify_cursor *cursor,
+                                      size_t count)
 {
     const struct tt_move *move = &verify->move;
     bool result = count && move->nsrcs && move->ndsts;
-    int32_t sum = result ? tt_verify_value_new(verify) : TT_VERIFY_NOTHING;
+    struct tt_verify_value sum = {.known = false};
     for (int k = 0; k < move->nsrcs; k++) {
         const struct tt_place *place = &move->src[k];
-        int32_t value = source_value(verify, cursor, place, count);
-        if (!verify->failed && result) add(verify, cursor, sum, value, place->pre);
-        tt_verify_value_drop(verify, value);
+        struct tt_verify_value value = source_value(verify, cursor, place, count);
+        if (!verify->failed && result) add(verify, cursor, &sum, value, place);
     }
-    if (sum >= 0 && (insn_of(cursor)->flags & TT_MOVE_POST)) verify->values[sum].post++;
+    if (result && (insn_of(cursor)->flags & TT_MOVE_POST)) sum.post++;
     return sum;
 }
 
@@ -188,27 +190,23 @@ static void refer_all(struct tt_verify *verify, const struct tt_verify_cursor *c
     }
 }
 
-static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor, int32_t value,
-                  size_t count)
+static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor,
+                  struct tt_verify_value value, size_t chunk_count)
 {
     const struct tt_move *move = &verify->move;
-    struct tt_verify_slot content = {.value = value};
-    if (move->nsrcs > 0) content.count = slice_count(verify, cursor, count);
+    size_t count = move->nsrcs > 0 ? slice_count(verify, cursor, chunk_count) : 0;
     for (int k = 0; k < move->ndsts && !verify->failed; k++) {
         const struct tt_place *place = &move->dst[k];
-        if (place->space == TT_SPACE_SLOT) {
-            post(verify, cursor, place, content);
-            continue;
-        }
-        if (!content.count || same_place(verify, cursor, place)) continue;
+        if (place->space == TT_SPACE_SLOT || !count || same_place(verify, cursor, place)) continue;
         const struct tt_verify_place unit = unit_at(verify, cursor, place);
         struct tt_verify_cell *cell = tt_verify_access(verify, cursor, &unit, true);
-        if (!cell) return;
-        tt_verify_value_hold(verify, value);
-        tt_verify_value_drop(verify, cell->value);
-        cell->value = value;
+        if (cell) cell->value = value;
     }
-    if (content.count && !verify->failed) refer_all(verify, cursor);
+    for (int k = 0; k < move->ndsts && !verify->failed; k++) {
+        const struct tt_place *place = &move->dst[k];
+        if (place->space == TT_SPACE_SLOT) post(verify, cursor, place, value, count);
+    }
+    if (count && !verify->failed) refer_all(verify, cursor);
 }
 
 /* ---- the transfer ---- */
@@ -218,12 +216,14 @@ static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor, int
 static bool distinct(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
                      const struct tt_place *places, int count)
 {
+    verify->transfers++;
     for (int k = 0; k < count; k++) {
-        for (int j = 0; j < k && places[k].space == TT_SPACE_SLOT; j++) {
-            if (places[j].space != TT_SPACE_SLOT || places[j].rank != places[k].rank) continue;
+        if (places[k].space != TT_SPACE_SLOT) continue;
+        if (verify->seen[places[k].rank] == verify->transfers) {
             return tt_verify_fail(verify, cursor, "uses the edge with rank %d twice in one move",
                                   places[k].rank);
         }
+        verify->seen[places[k].rank] = verify->transfers;
     }
     return true;
 }
@@ -261,9 +261,13 @@ static bool run_slice(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     for (int k = 0; k < move->ndsts; k++) {
         if (!destination_ready(verify, cursor, &move->dst[k])) return false;
     }
-    int32_t value = combine(verify, cursor, count);
+    struct tt_verify_value value = combine(verify, cursor, count);
     if (!verify->failed) store(verify, cursor, value, count);
-    tt_verify_value_drop(verify, value);
+    for (int k = 0; k < move->nsrcs && !verify->failed; k++) {
+        const struct tt_place *place = &move->src[k];
+        if (place->space != TT_SPACE_SLOT) continue;
+        give_back(verify, cursor, tt_verify_edge(verify, place->rank, cursor->program->rank));
+    }
     return !verify->failed;
 }
 

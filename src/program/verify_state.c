@@ -1,111 +1,17 @@
-/* Memory of a symbolic execution: values, cells, edges and clocks. Every reference to a value that
- * a cell or a slot holds is counted; the pool grows by doubling. */
+/* Memory of a symbolic execution: cells and what was done to them, edges and their slots. */
 #include "verify_state.h"
 
 #include "base/mem.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool tt_verify_fail(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
-                    const char *fmt, ...)
-{
-    if (verify->failed) return false;
-    verify->failed = true;
-    int at = 0;
-    if (cursor) {
-        at = snprintf(verify->fault, verify->fault_bytes,
-                      "rank %d insn %d, pass %u: ", cursor->program->rank, cursor->stepper.pc,
-                      (unsigned int)cursor->stepper.pass);
-    }
-    if (at < 0 || (size_t)at >= verify->fault_bytes) return false;
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(verify->fault + at, verify->fault_bytes - (size_t)at, fmt, args);
-    va_end(args);
-    return false;
-}
+#define MOST_CELLS ((size_t)8 << 20) /* some 700 MB */
 
 size_t tt_verify_unit(const struct tt_verify *verify, uint32_t pass, int chunk, size_t slice)
 {
     size_t row = (size_t)pass * (size_t)verify->nchunks + (size_t)chunk;
     return row * verify->nslices + slice;
-}
-
-/* ---- values ---- */
-
-static bool grow_values(struct tt_verify *verify)
-{
-    int32_t want = verify->nvalues ? verify->nvalues * 2 : 256;
-    size_t n = (size_t)verify->nranks;
-    struct tt_verify_value *values = realloc(verify->values, (size_t)want * sizeof(*values));
-    if (values) verify->values = values;
-    struct tt_verify_atom *atoms = realloc(verify->atoms, (size_t)want * n * sizeof(*atoms));
-    if (atoms) verify->atoms = atoms;
-    if (!values || !atoms || want > INT32_MAX / 4) {
-        return tt_verify_fail(verify, NULL, "out of memory for %d values", (int)want);
-    }
-    for (int32_t k = verify->nvalues; k < want; k++) {
-        verify->values[k].refs = k + 1 < want ? k + 1 : -1;
-    }
-    verify->free_value = verify->nvalues;
-    verify->nvalues = want;
-    return true;
-}
-
-int32_t tt_verify_value_new(struct tt_verify *verify)
-{
-    if (verify->free_value < 0 && !grow_values(verify)) return TT_VERIFY_NOTHING;
-    int32_t value = verify->free_value;
-    verify->free_value = verify->values[value].refs;
-    verify->values[value] = (struct tt_verify_value){.refs = 1};
-    memset(tt_verify_atoms(verify, value), 0,
-           (size_t)verify->nranks * sizeof(struct tt_verify_atom));
-    return value;
-}
-
-int32_t tt_verify_value_input(struct tt_verify *verify, int rank, size_t unit)
-{
-    int32_t value = tt_verify_value_new(verify);
-    if (value < 0) return value;
-    tt_verify_atoms(verify, value)[rank] =
-        (struct tt_verify_atom){.unit = (int32_t)unit, .times = 1};
-    return value;
-}
-
-void tt_verify_value_hold(struct tt_verify *verify, int32_t value)
-{
-    if (value >= 0) verify->values[value].refs++;
-}
-
-void tt_verify_value_drop(struct tt_verify *verify, int32_t value)
-{
-    if (value < 0 || --verify->values[value].refs > 0) return;
-    verify->values[value].refs = verify->free_value;
-    verify->free_value = value;
-}
-
-/* ---- clocks ---- */
-
-uint32_t *tt_verify_clock(const struct tt_verify *verify, int thread)
-{
-    return &verify->clocks[(size_t)thread * (size_t)verify->nthreads];
-}
-
-void tt_verify_join(const struct tt_verify *verify, uint32_t *clock, const uint32_t *other)
-{
-    for (int t = 0; t < verify->nthreads; t++) {
-        if (other[t] > clock[t]) clock[t] = other[t];
-    }
-}
-
-void tt_verify_release(const struct tt_verify *verify, int thread, uint32_t *clock_out)
-{
-    uint32_t *clock = tt_verify_clock(verify, thread);
-    memcpy(clock_out, clock, (size_t)verify->nthreads * sizeof(*clock));
-    clock[thread]++;
 }
 
 /* ---- cells ---- */
@@ -147,16 +53,44 @@ struct tt_verify_cell *tt_verify_cell(const struct tt_verify *verify,
     return &verify->cells[row * verify->nunits + unit];
 }
 
+/* The cell's last write, and with `write` all its reads, come before what the clock knows. */
 static bool ordered(const struct tt_verify *verify, const struct tt_verify_cell *cell,
-                    const uint32_t *clock, bool write)
+                    const struct tt_verify_clock *clock, bool write)
 {
-    if (cell->write_clock > clock[cell->writer]) return false;
+    if (!tt_verify_knows(clock, cell->writer, cell->write_clock)) return false;
     if (!write) return true;
-    size_t number = (size_t)(cell - verify->cells);
-    const uint32_t *reads = &verify->read_clocks[number * (size_t)verify->nthreads];
-    for (int t = 0; t < verify->nthreads; t++) {
-        if (reads[t] > clock[t]) return false;
+    if (!tt_verify_knows(clock, cell->reader, cell->read_clock)) return false;
+    for (uint32_t k = cell->reads; k; k = verify->reads[k].next) {
+        if (!tt_verify_knows(clock, verify->reads[k].thread, verify->reads[k].clock)) return false;
     }
+    return true;
+}
+
+bool tt_verify_over(const struct tt_verify *verify, const struct tt_verify_cell *cell,
+                    const struct tt_verify_clock *clock)
+{
+    return ordered(verify, cell, clock, true);
+}
+
+/* Keep a read: it stands for the one before when it comes after it, else both count. */
+static bool note_read(struct tt_verify *verify, struct tt_verify_cell *cell, int thread)
+{
+    const struct tt_verify_clock *clock = &verify->clocks[thread];
+    if (!tt_verify_knows(clock, cell->reader, cell->read_clock)) {
+        if (verify->nreads >= verify->reads_capacity) {
+            uint32_t want = verify->reads_capacity ? verify->reads_capacity * 2 : 256;
+            struct tt_verify_read *reads = realloc(verify->reads, want * sizeof(*reads));
+            if (!reads) return tt_verify_fail(verify, NULL, "out of memory for reads");
+            verify->reads = reads;
+            verify->reads_capacity = want;
+            if (verify->nreads == 0) verify->nreads = 1; /* 0 ends a list */
+        }
+        verify->reads[verify->nreads] =
+            (struct tt_verify_read){cell->reader, cell->read_clock, cell->reads};
+        cell->reads = verify->nreads++;
+    }
+    cell->reader = thread;
+    cell->read_clock = clock->own;
     return true;
 }
 
@@ -183,7 +117,7 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
 {
     if (!reachable(verify, cursor, place)) return NULL;
     struct tt_verify_cell *cell = tt_verify_cell(verify, place);
-    const uint32_t *clock = tt_verify_clock(verify, cursor->thread);
+    const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (!ordered(verify, cell, clock, write)) {
         tt_verify_fail(verify, cursor, "%s of %s of rank %d, chunk %d, races with another access",
                        write ? "write" : "read", place->buffer == TT_VERIFY_IN ? "IN" : "OUT",
@@ -196,14 +130,10 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
                        place->buffer == TT_VERIFY_IN ? "IN" : "OUT", place->rank, place->chunk);
         return NULL;
     }
-    if (write) {
-        cell->writer = cursor->thread;
-        cell->write_clock = clock[cursor->thread];
-    } else {
-        size_t number = (size_t)(cell - verify->cells);
-        verify->read_clocks[number * (size_t)verify->nthreads + (size_t)cursor->thread] =
-            clock[cursor->thread];
-    }
+    if (!write) return note_read(verify, cell, cursor->thread) ? cell : NULL;
+    cell->writer = cell->reader = cursor->thread; /* after all reads: they need not be kept */
+    cell->write_clock = cell->read_clock = clock->own;
+    cell->reads = 0;
     return cell;
 }
 
@@ -211,17 +141,14 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
 
 struct tt_verify_edge *tt_verify_edge(struct tt_verify *verify, int from, int to)
 {
-    struct tt_verify_edge *edge = &verify->edges[from * verify->nranks + to];
+    struct tt_verify_edge *edge =
+        &verify->edges[(size_t)from * (size_t)verify->nranks + (size_t)to];
     if (edge->slots) return edge;
-    size_t k = (size_t)verify->options->nslots;
-    size_t clock_count = k * (size_t)verify->nthreads;
-    edge->slots = tt_calloc(1, k * sizeof(*edge->slots) + 2 * clock_count * sizeof(uint32_t));
+    edge->slots = tt_calloc(edge->nslots, sizeof(*edge->slots));
     if (!edge->slots) {
         tt_verify_fail(verify, NULL, "out of memory for slots");
         return NULL;
     }
-    edge->posted = (uint32_t *)(void *)(edge->slots + k);
-    edge->freed = edge->posted + clock_count;
     edge->sender = -1;
     edge->receiver = -1;
     return edge;
@@ -241,7 +168,8 @@ static bool count_threads(struct tt_verify *verify)
     return verify->cursors != NULL;
 }
 
-static void start_threads(struct tt_verify *verify)
+/* Moment 1 of a rank is before it enters: its threads know it, others learn it from its ENTER. */
+static bool start_threads(struct tt_verify *verify)
 {
     for (int r = 0; r < verify->nranks; r++) {
         const struct tt_program *program = &verify->programs[r];
@@ -253,11 +181,31 @@ static void start_threads(struct tt_verify *verify)
             };
             tt_stepper_start(&verify->cursors[thread].stepper, program, t,
                              verify->geometry.npasses);
-            /* The first epoch of a rank is the moment before it enters. */
-            tt_verify_clock(verify, thread)[verify->main_thread[r]] = 1;
-            tt_verify_clock(verify, thread)[thread] = 1;
+            verify->clocks[thread] = (struct tt_verify_clock){.thread = thread, .own = 1};
+            const struct tt_verify_clock *main = &verify->clocks[verify->main_thread[r]];
+            if (t > 0 && !tt_verify_join(verify, &verify->clocks[thread], main)) return false;
+        }
+        verify->clocks[verify->main_thread[r]].own++; /* what it does is not known to them */
+    }
+    return true;
+}
+
+/* How many slots of which edges are used. */
+static bool count_slots(struct tt_verify *verify)
+{
+    size_t n = (size_t)verify->nranks;
+    struct tt_slot_counts *counts = tt_calloc(n, sizeof(*counts));
+    for (size_t from = 0; counts && from < n; from++) {
+        tt_program_slots(&verify->programs[from], &verify->geometry, verify->slice, counts);
+        for (size_t to = 0; to < n; to++) {
+            struct tt_verify_edge *edge = &verify->edges[from * n + to];
+            edge->reused = counts[to].sends > (uint64_t)verify->options->nslots;
+            edge->nslots = (uint32_t)(edge->reused ? (uint64_t)verify->options->nslots
+                                                   : tt_max_size(counts[to].sends, 1));
         }
     }
+    free(counts);
+    return counts != NULL;
 }
 
 static bool alloc_move(struct tt_verify *verify)
@@ -273,52 +221,66 @@ static bool alloc_move(struct tt_verify *verify)
 bool tt_verify_state_init(struct tt_verify *verify)
 {
     size_t n = (size_t)verify->nranks;
-    verify->free_value = -1;
     bool ready = count_threads(verify);
-    size_t t = (size_t)verify->nthreads;
     size_t ncells = n * TT_VERIFY_BUFFERS_ * verify->nunits;
-    if (ready && ncells > ((size_t)1 << 28) / t) {
+    if (ready && ncells > MOST_CELLS) {
         return tt_verify_fail(verify, NULL, "too many units to verify: cut the count down");
     }
     if (ready) {
-        verify->clocks = tt_calloc(t * t, sizeof(uint32_t));
-        verify->enter_clocks = tt_calloc(n * t, sizeof(uint32_t));
-        verify->leave_clocks = tt_calloc(n * t, sizeof(uint32_t));
+        verify->clocks = tt_calloc((size_t)verify->nthreads, sizeof(*verify->clocks));
+        verify->enter_clocks = tt_calloc(n, sizeof(*verify->enter_clocks));
+        verify->leave_clocks = tt_calloc(n, sizeof(*verify->leave_clocks));
         verify->entered = tt_calloc(n, sizeof(bool));
         verify->left = tt_calloc(n, sizeof(bool));
         verify->knows = tt_calloc(n * n, sizeof(bool));
         verify->cells = tt_calloc(ncells, sizeof(*verify->cells));
-        verify->read_clocks = tt_calloc(ncells * t, sizeof(uint32_t));
         verify->edges = tt_calloc(n * n, sizeof(*verify->edges));
+        verify->seen = tt_calloc(n, sizeof(*verify->seen));
         ready = alloc_move(verify);
         ready = ready && verify->clocks && verify->enter_clocks && verify->leave_clocks &&
                 verify->entered && verify->left && verify->knows && verify->cells &&
-                verify->read_clocks && verify->edges;
+                verify->edges && verify->seen && count_slots(verify);
     }
     if (!ready) return tt_verify_fail(verify, NULL, "out of memory to verify");
-    start_threads(verify);
-    return true;
+    return start_threads(verify);
+}
+
+static void free_edges(struct tt_verify *verify)
+{
+    size_t n = (size_t)verify->nranks;
+    for (size_t k = 0; verify->edges && k < n * n; k++) {
+        struct tt_verify_edge *edge = &verify->edges[k];
+        for (uint32_t j = 0; edge->slots && j < edge->nslots; j++) {
+            tt_verify_clock_drop(&edge->slots[j].posted);
+            tt_verify_clock_drop(&edge->slots[j].freed);
+        }
+        free(edge->slots);
+    }
+    free(verify->edges);
+}
+
+static void free_clocks(struct tt_verify_clock *clocks, int count)
+{
+    for (int k = 0; clocks && k < count; k++)
+        tt_verify_clock_drop(&clocks[k]);
+    free(clocks);
 }
 
 void tt_verify_state_fini(struct tt_verify *verify)
 {
-    if (verify->edges) {
-        for (int k = 0; k < verify->nranks * verify->nranks; k++)
-            free(verify->edges[k].slots);
-    }
+    free_edges(verify);
+    free_clocks(verify->clocks, verify->nthreads);
+    free_clocks(verify->enter_clocks, verify->nranks);
+    free_clocks(verify->leave_clocks, verify->nranks);
     free(verify->move.src);
     free(verify->move.dst);
     free(verify->main_thread);
     free(verify->cursors);
-    free(verify->clocks);
-    free(verify->enter_clocks);
-    free(verify->leave_clocks);
     free(verify->entered);
     free(verify->left);
     free(verify->knows);
     free(verify->cells);
-    free(verify->read_clocks);
-    free(verify->edges);
-    free(verify->values);
-    free(verify->atoms);
+    free(verify->seen);
+    free(verify->sums);
+    free(verify->reads);
 }

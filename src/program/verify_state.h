@@ -2,8 +2,16 @@
  *
  * The unit of state is a slice: (pass, chunk, slice) names a range of elements of a buffer, and
  * verify_check.c has made sure that these ranges cover the buffer once, so what holds for units
- * holds for elements. A value is a multiset of contributions. Order is kept by vector clocks, one
- * component per thread of every rank. */
+ * holds for elements.
+ *
+ * A value is a sum of contributions, kept as two 64-bit numbers: every unit of every input has a
+ * random weight, every rank a random odd scalar for its pre-operation, and a value is what the
+ * program computes from the weights, modulo 2^64. Two different sums agree with a chance of 2^-128,
+ * and a value costs the same for any number of ranks.
+ *
+ * Order is kept by vector clocks, one component per thread of every rank. A thread shares its
+ * vector with what it released until it learns something new, so that a clock on a slot is a
+ * pointer and a number. */
 #pragma once
 
 #include "step.h"
@@ -11,37 +19,46 @@
 
 enum tt_verify_buffer { TT_VERIFY_IN, TT_VERIFY_OUT, TT_VERIFY_BUFFERS_ };
 
-#define TT_VERIFY_NOTHING (-1) /* value of memory that nobody wrote */
-
-struct tt_verify_atom { /* what one rank contributed to a value */
-    int32_t unit;       /* of its IN; -2: units differ */
-    uint8_t times;      /* 0: nothing; saturates */
-    uint8_t pre;        /* pre-operations on the way */
+struct tt_verify_vector { /* counted; shared once refs > 1, then never changed */
+    int32_t refs;
+    uint32_t at[]; /* per global thread */
 };
 
-struct tt_verify_value { /* counted; atoms[value * nranks + rank] lie beside */
-    int32_t refs;
-    int32_t post;
+struct tt_verify_clock { /* `vector`, but `own` for `thread`; zeroed: nothing is known */
+    struct tt_verify_vector *vector; /* shared */
+    int32_t thread;
+    uint32_t own;
+};
+
+struct tt_verify_read { /* one more reader of a cell; index 0 ends a list */
+    int32_t thread;
+    uint32_t clock;
+    uint32_t next;
 };
 
 struct tt_verify_cell { /* one unit of one buffer */
-    int32_t value;
-    int32_t initial;
+    struct tt_verify_value value, initial;
     int32_t writer; /* global thread of the last write */
     uint32_t write_clock;
+    int32_t reader; /* the last reader; those that it does not come after are listed in `reads` */
+    uint32_t read_clock;
+    uint32_t reads;
     bool referred; /* slots may refer to it until the owner's program ends */
+    bool wanted;   /* part of the result */
 };
 
 struct tt_verify_slot {
-    int32_t value;
+    struct tt_verify_value value;
     size_t count; /* elements */
+    struct tt_verify_clock posted, freed;
 };
 
 struct tt_verify_edge { /* slots from one rank to another; allocated on first use */
     uint32_t head, tail;
     int32_t sender, receiver; /* global threads; -1: none yet */
+    uint32_t nslots;          /* that are used: of an edge with few messages as many as these */
+    bool reused;              /* carries more messages than that */
     struct tt_verify_slot *slots;
-    uint32_t *posted, *freed; /* clocks, nslots * nthreads each; part of the same allocation */
 };
 
 enum tt_verify_wait {
@@ -72,25 +89,33 @@ struct tt_verify {
     size_t nslices; /* of the largest chunk */
     size_t nunits;  /* per buffer */
 
-    struct tt_verify_cursor *cursors;      /* nthreads; owned like all below */
-    uint32_t *clocks;                      /* nthreads * nthreads */
-    uint32_t *enter_clocks, *leave_clocks; /* nranks * nthreads; 0 while not done */
-    bool *entered, *left;                  /* nranks */
-    bool *knows;                           /* [rank * nranks + owner]: may address its buffers */
-    int *main_thread;                      /* nranks: first global thread */
-    struct tt_verify_cell *cells;          /* nranks * 2 * nunits */
-    uint32_t *read_clocks;                 /* per cell: nthreads */
-    struct tt_verify_edge *edges;          /* [from * nranks + to] */
-    struct tt_move move;                   /* scratch: the places of one transfer */
+    struct tt_verify_cursor *cursors;     /* nthreads; owned like all below */
+    struct tt_verify_clock *clocks;       /* nthreads */
+    struct tt_verify_clock *enter_clocks; /* nranks */
+    struct tt_verify_clock *leave_clocks; /* nranks */
+    bool *entered, *left;                 /* nranks */
+    bool *knows;                          /* [rank * nranks + owner]: may address its buffers */
+    int *main_thread;                     /* nranks: first global thread */
+    struct tt_verify_cell *cells;         /* nranks * 2 * nunits */
+    struct tt_verify_edge *edges;         /* [from * nranks + to] */
+    struct tt_move move;                  /* scratch: the places of one transfer */
+    uint64_t *seen;                       /* scratch, nranks: last transfer that used the edge */
+    uint64_t transfers;                   /* looked at so far */
+    struct tt_verify_value *sums;         /* per unit: the sum of all ranks' inputs; when asked */
 
-    struct tt_verify_value *values;
-    struct tt_verify_atom *atoms;
-    int32_t nvalues, free_value; /* capacity; head of the free list (in refs), -1: full */
+    struct tt_verify_read *reads;
+    uint32_t nreads, reads_capacity;
 
     char *fault; /* borrowed */
     size_t fault_bytes;
     bool failed;
 };
+
+/* ---- verify_fault.c ---- */
+
+/* First fault wins. `cursor` NULL: about no instruction. Returns false always. */
+bool tt_verify_fail(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- verify_check.c ---- */
 
@@ -104,21 +129,29 @@ bool tt_verify_cover(struct tt_verify *verify);
 bool tt_verify_state_init(struct tt_verify *verify);
 void tt_verify_state_fini(struct tt_verify *verify);
 
-/* First fault wins. `cursor` NULL: about no instruction. Returns false always. */
-bool tt_verify_fail(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
-                    const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
 size_t tt_verify_unit(const struct tt_verify *verify, uint32_t pass, int chunk, size_t slice);
 
-/* The contribution of one unit of a rank's IN. -1 when memory is short. References are owned. */
-int32_t tt_verify_value_new(struct tt_verify *verify);
-int32_t tt_verify_value_input(struct tt_verify *verify, int rank, size_t unit);
-void tt_verify_value_hold(struct tt_verify *verify, int32_t value);
-void tt_verify_value_drop(struct tt_verify *verify, int32_t value);
-static inline struct tt_verify_atom *tt_verify_atoms(const struct tt_verify *verify, int32_t value)
-{
-    return &verify->atoms[(size_t)value * (size_t)verify->nranks];
-}
+/* ---- verify_value.c ---- */
+
+/* What one unit of a buffer holds at the start; its pre-operation; sums; equality. */
+struct tt_verify_value tt_verify_value_input(int rank, enum tt_verify_buffer buffer, size_t unit);
+void tt_verify_value_scale(struct tt_verify_value *value, int rank);
+void tt_verify_value_add(struct tt_verify_value *value, const struct tt_verify_value *other);
+void tt_verify_value_take(struct tt_verify_value *value, const struct tt_verify_value *other);
+bool tt_verify_value_equal(const struct tt_verify_value *a, const struct tt_verify_value *b);
+
+/* ---- verify_clock.c ---- */
+
+/* When `clock` says that the other thread has passed that moment. */
+bool tt_verify_knows(const struct tt_verify_clock *clock, int thread, uint32_t moment);
+/* Learn what `other` knows. False: out of memory (told). */
+bool tt_verify_join(struct tt_verify *verify, struct tt_verify_clock *clock,
+                    const struct tt_verify_clock *other);
+/* Copy the thread's clock out (what lay there is dropped), then begin a new epoch. */
+void tt_verify_release(struct tt_verify *verify, int thread, struct tt_verify_clock *clock_out);
+void tt_verify_clock_drop(struct tt_verify_clock *clock);
+
+/* ---- verify_state.c, on ---- */
 
 struct tt_verify_place { /* one unit of one rank's buffer */
     enum tt_verify_buffer buffer;
@@ -137,11 +170,9 @@ bool tt_verify_shares(const struct tt_verify *verify, int rank);
 struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                                         const struct tt_verify_place *place, bool write);
 
-/* Clocks. */
-uint32_t *tt_verify_clock(const struct tt_verify *verify, int thread);
-void tt_verify_join(const struct tt_verify *verify, uint32_t *clock, const uint32_t *other);
-/* Copy the thread's clock out, then begin a new epoch. */
-void tt_verify_release(const struct tt_verify *verify, int thread, uint32_t *clock_out);
+/* True when all accesses to the cell come before what the clock knows. */
+bool tt_verify_over(const struct tt_verify *verify, const struct tt_verify_cell *cell,
+                    const struct tt_verify_clock *clock);
 
 struct tt_verify_edge *tt_verify_edge(struct tt_verify *verify, int from, int to);
 
@@ -152,7 +183,16 @@ bool tt_verify_move(struct tt_verify *verify, struct tt_verify_cursor *cursor);
 
 /* ---- verify_goal.c ---- */
 
-/* Fill in what the collective reads. */
+/* Fill in what the collective reads, or, where any result will do, all memory. */
 bool tt_verify_begin(struct tt_verify *verify);
 /* Every output is right, every other byte as before, all slots empty, all accesses over. */
 bool tt_verify_end(struct tt_verify *verify);
+
+struct tt_verify_units { /* a walk over the units of one rank's buffer that hold elements */
+    struct tt_verify_place place;
+    uint32_t pass;
+    size_t slice;
+};
+struct tt_verify_units tt_verify_units(int rank, enum tt_verify_buffer buffer);
+/* The next unit; false: no more. */
+bool tt_verify_next_unit(const struct tt_verify *verify, struct tt_verify_units *units);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static bool all_thousand; /* every generator at 1,000 ranks: half a minute */
+
 struct size { /* elements */
     size_t count, chunk_limit, grain, slice;
 };
@@ -97,6 +99,49 @@ static void large_communicators(void **state)
     for (int k = 0; k < ncases; k++) {
         for (int n = 31; n <= 33; n++)
             verify_sizes(&cases[k], n / 2, n, 5);
+    }
+}
+
+/* One count that fills every chunk, and where there are windows a short last one. */
+static void verify_once(const struct program_case *what, int root, int nranks)
+{
+    struct program_set set = program_set_make(what, root, nranks, 8, 0);
+    bool split = set.programs[0].geometry == TT_GEOMETRY_SPLIT;
+    struct tt_verify_options options = {.count = split ? (size_t)nranks - 1 : 1,
+                                        .chunk_limit = what->algo == TT_ALGO_DIRECT ? SIZE_MAX : 1,
+                                        .grain = 1,
+                                        .nslots = 8};
+    char fault[256];
+    ncclResult_t rc = tt_program_verify(set.programs, nranks, &options, fault, sizeof(fault));
+    program_set_free(&set);
+    if (rc == ncclSuccess) return;
+    fail_msg("%s %s n %d root %d: %s", tt_func_name(what->func), tt_algo_name(what->algo), nranks,
+             root, fault);
+}
+
+static void every_count_up_to_64_and_257(void **state)
+{
+    (void)state;
+    int ncases;
+    const struct program_case *cases = program_cases(&ncases);
+    for (int k = 0; k < ncases; k++) {
+        for (int n = 18; n <= 64; n++)
+            verify_once(&cases[k], n % 2 ? n - 1 : n / 3, n);
+        verify_once(&cases[k], 100, 257);
+    }
+}
+
+/* Of a thousand ranks those that take a second; all of them when asked: `program-verify-thousand`.
+ */
+static void a_thousand_ranks(void **state)
+{
+    (void)state;
+    int ncases;
+    const struct program_case *cases = program_cases(&ncases);
+    for (int k = 0; k < ncases; k++) {
+        bool quick =
+            cases[k].rooted ? cases[k].algo != TT_ALGO_DIRECT : cases[k].algo == TT_ALGO_TREE;
+        if (quick || all_thousand) verify_once(&cases[k], 999, 1000);
     }
 }
 
@@ -303,16 +348,19 @@ static void nonsense_is_refused(void **state)
     program_set_free(&set);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_programs_are_right),
         cmocka_unit_test(large_communicators),
+        cmocka_unit_test(every_count_up_to_64_and_257),
+        cmocka_unit_test(a_thousand_ranks),
         cmocka_unit_test(messages),
         cmocka_unit_test(too_few_slots_deadlock),
         cmocka_unit_test(alltoall_in_place_needs_slots),
         cmocka_unit_test(mutations_are_caught),
         cmocka_unit_test(nonsense_is_refused),
     };
+    all_thousand = argc > 2 && strcmp(argv[2], "thousand") == 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
