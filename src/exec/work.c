@@ -203,18 +203,6 @@ static void allow_refs(struct tt_work *work)
     }
 }
 
-static bool uses_slots(const struct tt_program *program)
-{
-    for (int pc = 0; pc < program->ninsns; pc++) {
-        const struct tt_insn *insn = &program->insns[pc];
-        for (int k = 0; k < insn->nsrcs; k++)
-            if (insn->src[k].space == TT_SPACE_SLOT) return true;
-        for (int k = 0; k < insn->ndsts; k++)
-            if (insn->dst[k].space == TT_SPACE_SLOT) return true;
-    }
-    return false;
-}
-
 static void survey_frames(struct tt_work *work)
 {
     size_t touched = 0;
@@ -224,8 +212,8 @@ static void survey_frames(struct tt_work *work)
         const struct tt_frame *frame = &work->frames[f];
         bool enters = frame->program->needs_board;
         if (enters) work->nboarded++;
-        if (frame->conn == TT_CONN_COLL && (enters || uses_slots(frame->program)))
-            work->uses_transport = true;
+        /* A rank that has no part in an operation counts it as the others do. */
+        if (frame->conn == TT_CONN_COLL && frame->program->nranks > 1) work->uses_transport = true;
         touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
     }
     work->stream = touched * (size_t)work->member->nranks > tt_cache_bytes() / 4 * 3;

@@ -57,7 +57,8 @@ static ncclResult_t stage_input(struct tt_plan *plan, struct tt_node *node, char
                              .fold = {.type = ncclInt8, .op = ncclSum},
                              .in = node->task.in,
                              .out = to,
-                             .elem_bytes = 1};
+                             .elem_bytes = 1,
+                             .conn = TT_CONN_P2P}; /* not an operation that all ranks count */
     size_t out_bytes;
     tt_buffer_bytes(&node->task, &frame.in_bytes, &out_bytes);
     frame.out_bytes = frame.in_bytes;
