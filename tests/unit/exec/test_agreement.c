@@ -1,11 +1,18 @@
-/* What the verifier proves is what the executor does. */
+/* What the verifier proves is what the executor does: random programs are proved for the very sizes
+ * that they then run with, over every kind of edge, and memory must end with what the proof says.
+ * What the verifier refuses is run as well where that is safe, and must get stuck, fail, leave
+ * slots full or write into IN as it said. usage: test-exec-agreement [PROGRAMS [FIRST-SEED]]   a
+ * failing line prints the seed */
 #include "../check.h"
+#include "random_program.h"
 #include "world.h"
 
 #include "base/mem.h"
 #include "program/gen/gen.h"
+#include "program/verify.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,10 +85,454 @@ static void a_slot_holds_what_was_posted(void **state)
     }
 }
 
-int main(void)
+/* ---- random programs ---- */
+
+enum { SLICE_BYTES = 16384, ELEM_BYTES = 8, KINDS = 3, RUNS = 2, CHANNELS = 2, POST_DIV = 3 };
+
+struct size { /* of one trial, in elements */
+    size_t chunk, count, grain;
+    bool in_place;
+    int nchannels, nruns;
+};
+
+struct trial {
+    const struct random_set *set;
+    const char *mode; /* what of the flags is in force */
+    bool scales;      /* PRE and POST do something */
+    struct size size;
+    uint64_t seed;
+    enum world_kind kind;
+    struct world *world;
+    uint64_t *in[RUNS][RANDOM_RANKS], *out[RUNS][RANDOM_RANKS];
+    size_t in_count, out_count;
+};
+
+static struct world *worlds[RANDOM_RANKS + 1][KINDS];
+static struct tt_edge *channel_edges[RANDOM_RANKS][CHANNELS][2][RANDOM_RANKS];
+
+enum outcome { PROVED, DEADLOCK, MISFIT, LEFT_FULL, WROTE_IN, RACE, MEANINGLESS, OUTCOMES };
+static const char *const outcome_names[OUTCOMES] = {
+    "proved", "deadlock", "misfit", "slots left full", "IN written", "race", "meaningless"};
+
+static struct {
+    long sets[OUTCOMES], replayed[OUTCOMES], runs, transfers;
+} tally;
+
+static struct world *world_of(int n, enum world_kind kind)
+{
+    struct world **world = &worlds[n][kind];
+    if (!*world) *world = world_create(n, kind, SLICE_BYTES);
+    return *world;
+}
+
+/* A world in which something got stuck is not used again. */
+static void abandon(const struct trial *trial)
+{
+    for (int r = 0; r < trial->set->nranks; r++)
+        fake_stream_drop(&trial->world->rank[r].stream);
+    world_destroy(trial->world);
+    worlds[trial->set->nranks][trial->kind] = NULL;
+}
+
+/* ---- contents ---- */
+
+static uint64_t factor(size_t j, int run, int channel)
+{
+    return (j + 1) * 0x9e3779b97f4a7c15ull + (uint64_t)(run * 2 + channel) * 0x1234567ull;
+}
+
+static uint64_t element(const struct trial *trial, const struct tt_verify_value *value, uint64_t g)
+{
+    uint64_t word = value->lane[0] + g * value->lane[1];
+    for (int k = 0; trial->scales && k < value->post; k++)
+        word /= POST_DIV;
+    return word;
+}
+
+static struct tt_geometry geometry_of(const struct trial *trial, int channel)
+{
+    const struct size *size = &trial->size;
+    const struct tt_program *program = &trial->set->programs[0];
+    struct tt_geometry geometry;
+    size_t lo = channel ? size->count : 0;
+    tt_geometry_init(&geometry, program, size->count * (size_t)size->nchannels,
+                     (struct tt_extent){lo, size->count},
+                     program->whole_window ? SIZE_MAX : size->chunk, size->grain);
+    return geometry;
+}
+
+static uint64_t *unit_memory(const struct trial *trial, const struct tt_proof_unit *unit, int run,
+                             const struct tt_geometry *geometry)
+{
+    struct tt_extent extent = tt_geometry_extent(geometry, unit->pass, unit->chunk);
+    uint64_t *base = unit->is_out ? trial->out[run][unit->rank] : trial->in[run][unit->rank];
+    return base + extent.first + unit->first;
+}
+
+/* Give all memory what the proof started from. */
+static void fill_unit(const struct trial *trial, const struct tt_proof_unit *unit)
+{
+    for (int run = 0; run < trial->size.nruns; run++) {
+        for (int channel = 0; channel < trial->size.nchannels; channel++) {
+            struct tt_geometry geometry = geometry_of(trial, channel);
+            uint64_t *memory = unit_memory(trial, unit, run, &geometry);
+            for (size_t j = 0; j < unit->count; j++)
+                memory[j] = unit->before.lane[0] + factor(j, run, channel) * unit->before.lane[1];
+        }
+    }
+}
+
+static void tell(const struct trial *trial, const char *what)
+{
+    char text[4096];
+    for (int r = 0; r < trial->set->nranks; r++) {
+        tt_program_print(&trial->set->programs[r], text, sizeof(text));
+        print_message("%s", text);
+    }
+    fail_msg("seed %llu (%s): %s; %d ranks, kind %d, chunk %zu, count %zu, %d channels, %s",
+             (unsigned long long)trial->seed, trial->mode, what, trial->set->nranks,
+             (int)trial->kind, trial->size.chunk, trial->size.count, trial->size.nchannels,
+             trial->size.in_place ? "in place" : "out of place");
+}
+
+static void compare_unit(const struct trial *trial, const struct tt_proof_unit *unit)
+{
+    for (int run = 0; run < trial->size.nruns; run++) {
+        for (int channel = 0; channel < trial->size.nchannels; channel++) {
+            struct tt_geometry geometry = geometry_of(trial, channel);
+            const uint64_t *memory = unit_memory(trial, unit, run, &geometry);
+            for (size_t j = 0; j < unit->count; j++) {
+                uint64_t g = factor(j, run, channel);
+                if (memory[j] == element(trial, &unit->after, g)) continue;
+                char what[160];
+                snprintf(what, sizeof(what),
+                         "rank %d, %s, pass %u, chunk %d, element %zu is not what was proved",
+                         unit->rank, unit->is_out ? "OUT" : "IN", unit->pass, unit->chunk,
+                         unit->first + j);
+                tell(trial, what);
+            }
+        }
+    }
+}
+
+/* ---- running ---- */
+
+static void place_buffers(struct trial *trial)
+{
+    const struct tt_program *program = &trial->set->programs[0];
+    size_t n = (size_t)trial->set->nranks;
+    size_t count = trial->size.count * (size_t)trial->size.nchannels;
+    trial->in_count = count * (program->in_blocks ? n : 1);
+    trial->out_count = count * (program->out_blocks ? n : 1);
+    world_reset(trial->world);
+    for (int run = 0; run < trial->size.nruns; run++) {
+        for (size_t r = 0; r < n; r++) {
+            size_t most = tt_max_size(trial->in_count, trial->out_count);
+            uint64_t *in = (void *)world_memory(trial->world, most * ELEM_BYTES, 0);
+            uint64_t *out = in;
+            if (!trial->size.in_place) {
+                out = (void *)world_memory(trial->world, trial->out_count * ELEM_BYTES, 0);
+            } else if (program->in_blocks && !program->out_blocks) {
+                out = in + r * count;
+            } else if (program->out_blocks && !program->in_blocks) {
+                in = out + r * count;
+            }
+            trial->in[run][r] = in;
+            trial->out[run][r] = out;
+        }
+    }
+}
+
+static void bind_edges(struct world *world, int r, int channel, const struct tt_program *program)
+{
+    uint8_t links[RANDOM_RANKS];
+    tt_program_links(program, links);
+    for (int p = 0; p < world->n; p++) {
+        struct tt_edge_key key = {.peer = p, .channel = channel};
+        struct tt_edge **recv = &channel_edges[r][channel][0][p];
+        struct tt_edge **send = &channel_edges[r][channel][1][p];
+        *recv = *send = NULL;
+        if (links[p] & TT_LINK_RECEIVES)
+            assert_int_equal(tt_transport_edge(world->rank[r].transport, &key, recv), 0);
+        key.sending = true;
+        if (links[p] & TT_LINK_SENDS)
+            assert_int_equal(tt_transport_edge(world->rank[r].transport, &key, send), 0);
+    }
+}
+
+static void submit(struct trial *trial, int r, int run)
+{
+    const struct tt_program *program = &trial->set->programs[r];
+    struct tt_frame frames[CHANNELS];
+    struct tt_work *work;
+    for (int channel = 0; channel < trial->size.nchannels; channel++) {
+        bind_edges(trial->world, r, channel, program);
+        frames[channel] = (struct tt_frame){
+            .program = program,
+            .geometry = geometry_of(trial, channel),
+            .fold = {.type = ncclUint64,
+                     .op = ncclSum,
+                     .pre_mul = trial->scales,
+                     .post_div = trial->scales ? POST_DIV : 0,
+                     .scalar_bits = tt_verify_scalar(r)},
+            .in = (const char *)trial->in[run][r],
+            .out = (char *)trial->out[run][r],
+            .in_bytes = trial->in_count * ELEM_BYTES,
+            .out_bytes = trial->out_count * ELEM_BYTES,
+            .elem_bytes = ELEM_BYTES,
+            .fingerprint = 77,
+            .channel = channel,
+            .send_edges = channel_edges[r][channel][1],
+            .recv_edges = channel_edges[r][channel][0],
+        };
+    }
+    struct tt_work_spec spec = world_spec(trial->world, r, frames, trial->size.nchannels);
+    assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &trial->world->rank[r].stream, false), ncclSuccess);
+}
+
+/* Step the ranks in random order; false: nobody comes further. */
+static bool play(const struct trial *trial)
+{
+    unsigned seed = (unsigned)trial->seed;
+    int n = trial->set->nranks, idle = 0;
+    while (idle < n) {
+        bool progress = false;
+        for (int k = 0; k < 8; k++) {
+            int r = rand_r(&seed) % n;
+            progress = fake_stream_step(&trial->world->rank[r].stream) || progress;
+        }
+        for (int r = 0; r < n && !progress; r++) /* a whole round of nothing twice: nothing moves */
+            progress = fake_stream_step(&trial->world->rank[r].stream);
+        for (int r = 0; r < n && !progress; r++)
+            progress = fake_stream_step(&trial->world->rank[r].stream);
+        idle = 0;
+        for (int r = 0; r < n; r++)
+            idle += fake_stream_idle(&trial->world->rank[r].stream);
+        if (!progress && idle < n) return false;
+    }
+    return true;
+}
+
+static bool any_failed(const struct trial *trial)
+{
+    for (int r = 0; r < trial->set->nranks; r++) {
+        if (atomic_load(&trial->world->rank[r].member.abort)) return true;
+    }
+    return false;
+}
+
+static bool any_left_full(const struct trial *trial)
+{
+    const char *payload;
+    size_t bytes;
+    for (int r = 0; r < trial->set->nranks; r++) {
+        for (int p = 0; p < trial->set->nranks; p++) {
+            struct tt_edge_key key = {.peer = p};
+            struct tt_edge *edge = channel_edges[r][0][0][p];
+            if (p == r) continue;
+            if (!edge) tt_transport_edge(trial->world->rank[r].transport, &key, &edge);
+            if (tt_edge_peek(edge, 0, &payload, &bytes) != ncclInProgress) return true;
+        }
+    }
+    return false;
+}
+
+static void start(struct trial *trial, struct tt_proof *proof)
+{
+    struct tt_proof_unit unit;
+    trial->world = world_of(trial->set->nranks, trial->kind);
+    place_buffers(trial);
+    while (proof && tt_proof_next(proof, &unit))
+        fill_unit(trial, &unit);
+    for (int run = 0; run < trial->size.nruns; run++) {
+        for (int r = 0; r < trial->set->nranks; r++)
+            submit(trial, r, run);
+    }
+    tally.runs++;
+}
+
+/* ---- judging ---- */
+
+static enum outcome judge(const char *fault)
+{
+    static const struct {
+        const char *part;
+        enum outcome outcome;
+    } rows[] = {
+        {"deadlock", DEADLOCK},   {"elements from rank", MISFIT},
+        {"left full", LEFT_FULL}, {"written where nothing may change", WROTE_IN},
+        {"races", RACE},          {"may still", RACE},
+    };
+    for (size_t k = 0; k < TT_LEN(rows); k++) {
+        if (strstr(fault, rows[k].part)) return rows[k].outcome;
+    }
+    return MEANINGLESS;
+}
+
+static ncclResult_t prove(const struct trial *trial, const struct tt_program *programs, char *fault,
+                          size_t fault_bytes, struct tt_proof **proof_out)
+{
+    const struct size *size = &trial->size;
+    const struct tt_verify_options options = {
+        .count = size->count,
+        .chunk_limit = programs[0].whole_window ? SIZE_MAX : size->chunk,
+        .grain = size->grain,
+        .slice = SLICE_BYTES / ELEM_BYTES,
+        .nslots = TT_SLOTS,
+        .in_place = size->in_place,
+        .any_result = true,
+    };
+    static struct tt_verify_options kept; /* outlives the proof */
+    kept = options;
+    return tt_program_prove(programs, trial->set->nranks, &kept, fault, fault_bytes, proof_out);
+}
+
+/* Run what was proved, over every kind of edge. */
+static void confirm(struct trial *trial, const struct tt_program *programs)
+{
+    bool board = programs[0].needs_board;
+    for (int kind = 0; kind < KINDS; kind++) {
+        struct tt_proof *proof = NULL, *again = NULL;
+        struct tt_proof_unit unit;
+        char fault[256];
+        trial->kind = (enum world_kind)kind;
+        if (board && kind == WORLD_SHM) continue;
+        assert_int_equal(prove(trial, programs, fault, sizeof(fault), &proof), ncclSuccess);
+        assert_int_equal(prove(trial, programs, fault, sizeof(fault), &again), ncclSuccess);
+        start(trial, proof);
+        if (!play(trial)) tell(trial, "was proved and gets stuck");
+        if (any_failed(trial)) tell(trial, "was proved and fails");
+        while (tt_proof_next(again, &unit))
+            compare_unit(trial, &unit);
+        tt_proof_destroy(proof);
+        tt_proof_destroy(again);
+    }
+}
+
+/* No operand can lead out of its buffer: what is refused for another reason may be run. */
+static bool stays_inside(const struct random_set *set)
+{
+    for (int r = 0; r < set->nranks; r++) {
+        const struct tt_program *program = &set->programs[r];
+        for (int pc = 0; pc < program->ninsns; pc++) {
+            const struct tt_insn *insn = &program->insns[pc];
+            for (int k = 0; k < insn->nsrcs + insn->ndsts; k++) {
+                const struct tt_operand *operand =
+                    k < insn->nsrcs ? &insn->src[k] : &insn->dst[k - insn->nsrcs];
+                bool in = operand->space == TT_SPACE_IN;
+                int bound = (in ? program->in_blocks : program->out_blocks) ? set->nranks : 1;
+                if (program->geometry == TT_GEOMETRY_SPLIT) bound = program->nchunks;
+                bool fixed = operand->chunk_by == TT_CHUNK_CONST;
+                if (operand->space == TT_SPACE_SLOT) continue;
+                if (fixed ? operand->chunk >= bound : bound < set->nranks) return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Run what was refused, for the reason that was given. Small messages have more slots than were
+ * proved with, and references need none: payloads through slots it is. */
+static void replay(struct trial *trial, enum outcome why)
+{
+    bool board = trial->set->programs[0].needs_board;
+    bool payload = trial->size.chunk * ELEM_BYTES > TT_SLOT_INLINE_BYTES;
+    trial->kind = WORLD_SHM;
+    trial->size.nruns = trial->size.nchannels = 1;
+    if (board || !payload || (why != DEADLOCK && why != MISFIT && why != LEFT_FULL)) return;
+    if (!stays_inside(trial->set)) return;
+    start(trial, NULL);
+    bool ended = play(trial), failed = any_failed(trial);
+    if (why == DEADLOCK && ended) tell(trial, "was refused for a deadlock and ends");
+    if (why == MISFIT && ended && !failed) tell(trial, "was refused for a misfit and ends");
+    if (why == LEFT_FULL && (!ended || !any_left_full(trial)))
+        tell(trial, "was refused for slots left full and leaves none");
+    tally.replayed[why]++;
+    abandon(trial);
+}
+
+static struct size some_size(const struct tt_program *program, unsigned *seed)
+{
+    static const size_t chunks[] = {1, 11, 12, 13, 200, 1023, 1024, 1025, 2048, 2049, 4500};
+    struct size size = {.chunk = chunks[(unsigned)rand_r(seed) % TT_LEN(chunks)],
+                        .grain = 1,
+                        .nchannels = 1 + rand_r(seed) % CHANNELS,
+                        .nruns = rand_r(seed) % 4 ? 1 : RUNS};
+    if (rand_r(seed) % 500 == 0) size.chunk = 40000; /* more than a slice of memory alone */
+    bool split = program->geometry == TT_GEOMETRY_SPLIT;
+    size_t window = size.chunk * (split ? (size_t)program->nchunks : 1);
+    size.count = window * (size.chunk < 2000 ? 1 + (size_t)rand_r(seed) % 3 : 1);
+    if (rand_r(seed) % 5 == 0) size.count -= (size_t)rand_r(seed) % window;
+    size.in_place = rand_r(seed) % 3 == 0;
+    return size;
+}
+
+/* Without PRE and POST in force a program means what it means without those flags. */
+static void strip(const struct random_set *set, struct tt_program *programs)
+{
+    memcpy(programs, set->programs, sizeof(set->programs));
+    for (int r = 0; r < set->nranks; r++) {
+        for (int k = 0; k < programs[r].ninsns; k++)
+            if (programs[r].insns[k].op == TT_OP_MOVE) programs[r].insns[k].flags &= TT_MOVE_FOLD;
+    }
+}
+
+static void try_set(uint64_t seed)
+{
+    static struct random_set set;
+    static struct tt_program stripped[RANDOM_RANKS];
+    unsigned draw = (unsigned)seed * 2654435761u;
+    random_set_make(seed, &set);
+    strip(&set, stripped);
+    for (int k = 0; k < 2; k++) {
+        struct trial trial = {.set = &set, .seed = seed, .scales = k == 0};
+        trial.mode = trial.scales ? "scaled" : "plain";
+        const struct tt_program *programs = trial.scales ? set.programs : stripped;
+        trial.size = some_size(&set.programs[0], &draw);
+        char fault[256];
+        ncclResult_t rc = prove(&trial, programs, fault, sizeof(fault), NULL);
+        enum outcome outcome = rc ? judge(fault) : PROVED;
+        tally.sets[outcome]++;
+        if (outcome == PROVED) {
+            confirm(&trial, programs);
+        } else {
+            replay(&trial, outcome);
+        }
+    }
+}
+
+static long nsets = 10000;
+static uint64_t first_seed = 1;
+
+static void proofs_and_runs_agree(void **state)
+{
+    (void)state;
+    for (long k = 0; k < nsets; k++)
+        try_set(first_seed + (uint64_t)k);
+    for (int k = 0; k < OUTCOMES; k++) {
+        print_message("%s: %ld, replayed %ld\n", outcome_names[k], tally.sets[k],
+                      tally.replayed[k]);
+    }
+    print_message("%ld runs\n", tally.runs);
+    if (nsets >= 1000) {
+        assert_true(tally.sets[PROVED] > nsets / 4);
+        for (int k = DEADLOCK; k < MEANINGLESS; k++)
+            assert_true(tally.sets[k] > 0);
+    }
+    for (int n = 0; n <= RANDOM_RANKS; n++) {
+        for (int kind = 0; kind < KINDS; kind++)
+            if (worlds[n][kind]) world_destroy(worlds[n][kind]);
+    }
+}
+
+int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slot_holds_what_was_posted),
+        cmocka_unit_test(proofs_and_runs_agree),
     };
+    if (argc > 1) nsets = strtol(argv[1], NULL, 10);
+    if (argc > 2) first_seed = strtoull(argv[2], NULL, 10);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

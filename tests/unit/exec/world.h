@@ -10,7 +10,7 @@
 #include "topo/topo.h"
 #include "transport/transport.h"
 
-#define WORLD_MAX 8
+#define WORLD_MAX 9
 
 enum world_kind { WORLD_PROCESS, WORLD_MAPPED, WORLD_SHM };
 
