@@ -164,6 +164,10 @@ static enum tt_step word_step(struct tt_item *item, enum tt_item_call call)
         free(word);
         return TT_STEP_DONE;
     }
+    if (call == TT_ITEM_TOUCH) {
+        tuttiHostTouchWord(word->address, word->kind == WORD_WAIT);
+        return TT_STEP_DONE;
+    }
     if (word->kind == WORD_WAIT) return word_holds(word) ? TT_STEP_DONE : TT_STEP_WAIT;
     if (word->wide) {
         __atomic_store_n((uint64_t *)word->address, word->value, __ATOMIC_RELEASE);
@@ -181,6 +185,7 @@ static int submit_word(CUstream stream, const struct word *what)
     if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
     *word = *what;
     word->item.step = word_step;
+    word->item.tells_touches = true;
     int rc = tuttiHostSubmit(tt_driver_stream(stream), &word->item, true);
     if (rc) free(word);
     return rc;

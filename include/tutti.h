@@ -50,6 +50,13 @@ struct tuttiKernel {
  * any time. Returns 0, or 1 when a field is wrong, or 2 without memory. */
 int tuttiRegisterKernel(const struct tuttiKernel *kernel);
 
+/* ---- the race checker (TUTTI_CHECK=race, docs/checking.md) ----
+ * Nobody sees what a program does to memory by itself. It may say so: called by the host, the two
+ * mean the host, called in a host function or a kernel's implementation they mean that operation.
+ * Without TUTTI_CHECK they do nothing. Any thread. */
+void tuttiCheckRead(const void *ptr, size_t bytes);
+void tuttiCheckWrite(const void *ptr, size_t bytes);
+
 /* ---- tuner plugins ---- */
 
 struct ncclComm;

@@ -85,6 +85,7 @@ enum tt_item_call {
     TT_ITEM_STEP,    /* do a slice of work, never block */
     TT_ITEM_RELEASE, /* no call will follow: free yourself */
     TT_ITEM_ISSUE,   /* captured and `wants_issue`: a graph launch with this item was issued */
+    TT_ITEM_TOUCH,   /* `tells_touches`: say by tuttiHostTouch() what a run reads and writes */
 };
 
 /* One unit of work in stream order. The only function pointer that crosses the house upward.
@@ -97,7 +98,17 @@ enum tt_item_call {
 struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
     bool wants_issue;
+    bool tells_touches; /* else the checker knows nothing of what it does */
 };
+
+/* ---- what items tell the checker (TUTTI_CHECK=race), inside step(item, TT_ITEM_TOUCH) ---- */
+void tuttiHostTouch(const void *ptr, size_t bytes, bool write);
+void tuttiHostTouchName(const char *name);             /* of the operation, for reports; copied */
+void tuttiHostTouchUnknown(void);                      /* it may touch more than it tells */
+void tuttiHostTouchWord(const void *word, bool waits); /* written, or awaited, to order work */
+/* A collective: all ranks of `group` that are in this process wait for each other in it. `member`
+ * is this rank's, counted by calls. */
+void tuttiHostTouchMeet(const void *member, uint64_t group);
 
 /* Put an item on a stream.                                                              hot
  * Idle stream, nothing captured: claims it and runs the item here and now within a small budget; an

@@ -261,6 +261,21 @@ static void release(struct tt_work *work)
     atomic_store_explicit(&order->served, ticket + 1, memory_order_release);
 }
 
+/* For the race checker: the user's buffers, and that ranks of one process meet in a collective. */
+static void tell_touches(const struct tt_work *work)
+{
+    bool boarded = work->nboarded > 0; /* then the frames' buffers may be staging */
+    bool collective = false;
+    for (int f = 0; f < work->nframes; f++) {
+        const struct tt_frame *frame = &work->frames[f];
+        tuttiHostTouch(boarded ? work->user_in : frame->in, frame->in_bytes, false);
+        tuttiHostTouch(boarded ? work->user_out : frame->out, frame->out_bytes, true);
+        collective = collective || frame->conn == TT_CONN_COLL;
+    }
+    tuttiHostTouchName(tt_func_name(work->frames[0].program->func));
+    if (collective) tuttiHostTouchMeet(work->member, work->member->comm_id);
+}
+
 enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
 {
     struct tt_work *work = tt_container_of(item, struct tt_work, item);
@@ -270,6 +285,10 @@ enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
     }
     if (call == TT_ITEM_ISSUE) {
         take_ticket(work);
+        return TT_STEP_DONE;
+    }
+    if (call == TT_ITEM_TOUCH) {
+        tell_touches(work);
         return TT_STEP_DONE;
     }
     if (work->phase == TT_WORK_IDLE || work->phase == TT_WORK_TURN) return step_turn(work);

@@ -225,6 +225,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
 {
     work->item.step = tt_work_step;
     work->item.wants_issue = spec->captured;
+    work->item.tells_touches = true;
     if (spec->captured) tt_tickets_init(&work->tickets);
     work->member = spec->member;
     work->transport = spec->transport;

@@ -77,6 +77,24 @@ const struct tt_range *tuttiHostRange(void)
     return NULL;
 }
 
+void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
+{
+    (void)ptr;
+    (void)bytes;
+    (void)write;
+}
+
+void tuttiHostTouchName(const char *name)
+{
+    (void)name;
+}
+
+void tuttiHostTouchMeet(const void *member, uint64_t group)
+{
+    (void)member;
+    (void)group;
+}
+
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
 {
     return tuttiHostMalloc(0, bytes, ptr_out);

@@ -1,6 +1,7 @@
 /* Copies into a stream. Most are plain bytes between allocations of devices on an idle stream: they
  * are checked and made inside the call, with as few lines read as can be, since a copy of 16 KiB
  * has just swept them out of the first cache. Everything else goes the long way. */
+#include "device/host/check/check.h"
 #include "device/host/memory/bytes.h"
 #include "device/host/memory/memory.h"
 #include "device/host/stream/stream.h"
@@ -33,8 +34,9 @@ static int submit_copy(struct CUstream_st *handle, const struct tt_copy *copy, b
 {
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return host_bad_handle();
-    if (!host_copy_fits(copy)) return HOST_INVALID_VALUE;
-    return copy_boxes(stream, copy, waits);
+    bool fits = host_copy_fits(copy);
+    if (host_checks()) host_check_copy(stream, copy, waits, fits);
+    return fits ? copy_boxes(stream, copy, waits) : HOST_INVALID_VALUE;
 }
 
 /* True: done. Else nothing was done, be it for an error or for a reason to go the long way.   hot
@@ -43,7 +45,7 @@ static inline bool copies_at_once(struct CUstream_st *handle, void *dst, const v
                                   size_t bytes)
 {
     struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream || bytes > HOST_INLINE_BYTES ||
+    if (!stream || bytes > HOST_INLINE_BYTES || host_checks() ||
         atomic_load_explicit(&stream->capture, memory_order_relaxed) ||
         bytes > host_device_room(dst) || bytes > host_device_room(src) ||
         !host_stream_claim_idle(stream))
@@ -87,5 +89,5 @@ int tuttiHostCopy(struct CUstream_st *stream, const struct tt_copy *copy)
 int tuttiHostCopyNow(struct CUstream_st *stream, const struct tt_copy *copy)
 {
     int rc = submit_copy(stream, copy, true);
-    return rc ? rc : tuttiHostStreamSynchronize(stream);
+    return rc ? rc : host_stream_synchronize(stream);
 }

@@ -1,6 +1,7 @@
 /* Events. A record is a place in a stream; with timing also a moment, which a busy stream notes
  * when it gets there. Nothing is allocated, except by captures. */
 #include "base/clock.h"
+#include "device/host/check/check.h"
 #include "device/host/graph/graph.h"
 #include "device/host/host.h"
 #include "device/host/memory/ipc.h"
@@ -94,6 +95,7 @@ int tuttiHostEventDestroy(struct CUevent_st *event)
     if (host_forked() || !is_event(event) ||
         !atomic_compare_exchange_strong(&event->magic, &alive, 0))
         return host_bad_handle();
+    if (host_checks()) host_check_forget(event);
     host_latch_lock(&event->latch);
     forget_captured(event);
     event->number++;
@@ -212,7 +214,10 @@ int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *handle)
     struct CUstream_st *stream = host_stream_glance(handle);
     bool plain =
         stream && is_event(event) && stream->device == event->device && record_plain(event, stream);
-    return plain ? HOST_OK : record(event, handle);
+    int rc = plain ? HOST_OK : record(event, handle);
+    if (host_checks() && !rc)
+        host_check_record(event, host_stream_find(handle), event->cell != NULL);
+    return rc;
 }
 
 void host_event_reached(struct CUevent_st *event, uint64_t number)
@@ -265,6 +270,17 @@ static bool is_past(struct CUevent_st *event)
     return past;
 }
 
+/* The latest record was made by another process. */
+static bool is_elsewhere(struct CUevent_st *event)
+{
+    struct host_place place;
+    struct shared_place shared;
+    host_latch_lock(&event->latch);
+    latest(event, &place, &shared);
+    host_latch_unlock(&event->latch);
+    return shared.cell != NULL;
+}
+
 static __attribute__((noinline)) int query(struct CUevent_st *event)
 {
     struct host_place place;
@@ -284,7 +300,9 @@ static __attribute__((noinline)) int query(struct CUevent_st *event)
 /* hot */
 int tuttiHostEventQuery(struct CUevent_st *event)
 {
-    return !host_forked() && is_event(event) && is_past(event) ? HOST_OK : query(event);
+    int rc = !host_forked() && is_event(event) && is_past(event) ? HOST_OK : query(event);
+    if (host_checks() && !rc) host_check_passed(event, is_elsewhere(event));
+    return rc;
 }
 
 int tuttiHostEventSynchronize(struct CUevent_st *event)
@@ -297,6 +315,7 @@ int tuttiHostEventSynchronize(struct CUevent_st *event)
     if (rc) return rc;
     host_wait_place(&place);
     if (!is_shared_reached(&shared)) host_wait_cell(shared.cell, shared.number);
+    if (host_checks()) host_check_passed(event, shared.cell != NULL);
     return HOST_OK;
 }
 
@@ -348,6 +367,7 @@ int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *even
     bool captured = event->captured != NULL;
     bool outside = capturing && event->recorded && !captured; /* reached or not */
     host_latch_unlock(&event->latch);
+    if (host_checks()) host_check_wait(event, stream, shared.cell != NULL);
     bool reached = host_place_reached(&op.place) && is_shared_reached(&shared);
     if (captured || (reached && !outside)) return rc;
     if (shared.cell) {
@@ -511,6 +531,7 @@ static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
         host_timeline_give(own->line);
         free(own);
         break;
+    case TT_ITEM_TOUCH: host_check_event_node(own->event, own->wait); break;
     }
     return TT_STEP_DONE;
 }
@@ -526,6 +547,7 @@ struct tt_item *host_event_item(struct CUevent_st *event, bool wait)
     if (!own) return NULL;
     own->item.step = event_step;
     own->item.wants_issue = true;
+    own->item.tells_touches = true;
     own->event = event;
     own->wait = wait;
     own->last = &own->first;

@@ -4,6 +4,7 @@
 #include "tutti.h"
 
 #include "base/arch/arch.h"
+#include "device/host/check/check.h"
 #include "device/host/host.h"
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
@@ -235,9 +236,10 @@ struct kernel_item {
     const struct host_implementation *one; /* borrowed; lives as long as the process */
     struct tt_launch launch;               /* args: inside `bytes` */
     struct tuttiBlock block;
-    uint64_t next, count; /* blocks */
-    char *shared;         /* owned */
-    char bytes[];         /* arguments, then their addresses */
+    uint64_t next, count;     /* blocks */
+    struct check_op *checked; /* owned; what the checker knows it as */
+    char *shared;             /* owned */
+    char bytes[];             /* arguments, then their addresses */
 };
 
 static void run_block(struct kernel_item *kernel)
@@ -254,15 +256,27 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
 {
     struct kernel_item *kernel = (struct kernel_item *)item;
     if (call == TT_ITEM_RELEASE) {
+        if (kernel->checked) host_check_end(kernel->checked);
         free(kernel->shared);
         free(kernel);
         return TT_STEP_DONE;
     }
+    if (call == TT_ITEM_TOUCH) {
+        host_check_keep(&kernel->checked);
+        tuttiHostTouchName("kernel");
+        tuttiHostTouchUnknown();
+        return TT_STEP_DONE;
+    }
+    struct check_op *outer = host_thread.checked;
+    host_thread.checked = kernel->checked;
+    host_thread.in_kernel++;
     uint64_t start = tt_cpu_ticks();
     while (kernel->next < kernel->count) {
         run_block(kernel);
         if (tt_cpu_ticks() - start > SLICE_TICKS) break;
     }
+    host_thread.in_kernel--;
+    host_thread.checked = outer;
     if (kernel->next < kernel->count) return TT_STEP_PROGRESS;
     kernel->next = 0; /* a graph may run it again */
     return TT_STEP_DONE;
@@ -308,6 +322,7 @@ static struct kernel_item *make_item(const struct host_implementation *one,
     struct kernel_item *kernel = calloc(1, sizeof(*kernel) + one->arg_bytes_all + 16 + table);
     if (!kernel) return NULL;
     kernel->item.step = kernel_step;
+    kernel->item.tells_touches = true;
     kernel->one = one;
     kernel->launch = *launch;
     kernel->count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];

@@ -3,6 +3,7 @@
  * one is refused. When memory is exhausted, a marked block is handed out anew behind the work that
  * was queued before its free, and that free does nothing when its stream gets there. One lock
  * guards all pools. */
+#include "device/host/check/check.h"
 #include "device/host/graph/graph.h"
 #include "device/host/host_face.h"
 #include "device/host/host_graph.h"
@@ -429,7 +430,9 @@ int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct C
     int rc;
     if (!is_capturing(stream)) {
         rc = allocate(pool, bytes, stream->device, ptr_out);
-        return rc == HOST_OUT_OF_MEMORY ? revive(pool, bytes, stream, ptr_out) : rc;
+        if (rc == HOST_OUT_OF_MEMORY) rc = revive(pool, bytes, stream, ptr_out);
+        if (host_checks() && !rc) host_check_alloc_async(*ptr_out, bytes, stream);
+        return rc;
     }
     rc = tuttiHostMalloc(stream->device, bytes, &ptr);
     if (rc) return rc;
@@ -532,6 +535,7 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
     freeing->of_graph = rc == HOST_OK;
     if (rc == HOST_NOT_SUPPORTED) rc = announce(ptr, stream);
     if (!rc) {
+        if (host_checks()) host_check_free_async(ptr, stream);
         rc = tuttiHostSubmit(handle, &freeing->item, true);
         if (rc && !freeing->of_graph) take_back(ptr);
     }

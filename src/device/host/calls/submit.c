@@ -1,6 +1,7 @@
 /* The doors into a stream: items, sets, host functions (copies: copy.c); and waiting for a stream.
  * An idle stream runs the work inside the call; only what stays unfinished is queued. */
 #include "base/arch/arch.h"
+#include "device/host/check/check.h"
 #include "device/host/stream/stream.h"
 
 #include <stdlib.h>
@@ -40,11 +41,12 @@ int tuttiHostSubmit(struct CUstream_st *handle, struct tt_item *item, bool allow
 {
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return host_bad_handle();
+    if (host_checks()) host_check_item(stream, item);
+    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+    if (!capturing && allow_inline && host_stream_claim_idle(stream))
+        return run_inline(stream, item);
     struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
-    if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
-        return host_capture_add(stream, &op);
-    if (allow_inline && host_stream_claim_idle(stream)) return run_inline(stream, item);
-    return host_stream_append(stream, &op);
+    return capturing ? host_capture_add(stream, &op) : host_stream_append(stream, &op);
 }
 
 /* An operation that ends in one step when it is run here. */
@@ -67,7 +69,9 @@ int tuttiHostSet(struct CUstream_st *handle, const struct tt_set *set)
     struct host_op op = {.kind = HOST_OP_SET, .set = *set};
     if (!stream) return host_bad_handle();
     if (!set->width || !set->height) return HOST_OK;
-    if (!host_set_fits(&op)) return HOST_INVALID_VALUE;
+    bool fits = host_set_fits(&op);
+    if (host_checks()) host_check_set(stream, set, fits);
+    if (!fits) return HOST_INVALID_VALUE;
     return submit_op(stream, &op, set->width <= HOST_INLINE_BYTES / set->elem_bytes / set->height);
 }
 
@@ -77,6 +81,7 @@ int tuttiHostCall(struct CUstream_st *handle, void (*fn)(void *), void *arg)
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream) return host_bad_handle();
     if (!fn) return HOST_INVALID_VALUE;
+    if (host_checks()) host_check_call(stream, &fn, &arg);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     if (!capturing && host_stream_claim_idle(stream)) return host_stream_park_call(stream, fn, arg);
     struct host_op op = {.kind = HOST_OP_CALL, .call = {fn, arg}};
@@ -118,6 +123,7 @@ int tuttiHostStreamJoin(struct CUstream_st *after, struct CUstream_st *before)
     struct host_op op = {.kind = HOST_OP_WAIT};
     if (!waiter || !first) return host_bad_handle();
     if (waiter == first) return HOST_OK;
+    if (host_checks()) host_check_join(waiter, first);
     if (!atomic_load_explicit(&first->capture, memory_order_relaxed)) {
         int rc = host_stream_end(first, &op.place);
         if (rc || host_place_reached(&op.place)) return rc;
@@ -182,9 +188,17 @@ static __attribute__((noinline)) int synchronize(struct CUstream_st *handle)
 }
 
 /* hot */
-int tuttiHostStreamSynchronize(struct CUstream_st *handle)
+int host_stream_synchronize(struct CUstream_st *handle)
 {
     return is_quiet(handle) ? HOST_OK : synchronize(handle);
+}
+
+/* hot */
+int tuttiHostStreamSynchronize(struct CUstream_st *handle)
+{
+    int rc = is_quiet(handle) ? HOST_OK : synchronize(handle);
+    if (host_checks() && !rc) host_check_synced(host_stream_find(handle));
+    return rc;
 }
 
 /* True when it is reached, perhaps after a slice of work. */
@@ -222,7 +236,9 @@ static __attribute__((noinline)) int query(struct CUstream_st *handle)
 /* hot */
 int tuttiHostStreamQuery(struct CUstream_st *handle)
 {
-    return is_quiet(handle) ? HOST_OK : query(handle);
+    int rc = is_quiet(handle) ? HOST_OK : query(handle);
+    if (host_checks() && !rc) host_check_synced(host_stream_find(handle));
+    return rc;
 }
 
 int tuttiHostDeviceSynchronize(int device)
@@ -232,5 +248,6 @@ int tuttiHostDeviceSynchronize(int device)
     if (!host_device_card(device)) return HOST_INVALID_DEVICE;
     if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
     host_streams_wait(device);
+    if (host_checks()) host_check_device_synced(device);
     return HOST_OK;
 }

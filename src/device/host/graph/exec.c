@@ -2,6 +2,7 @@
  * predecessors are done may advance. The handle points to a body that launches share. */
 #include "exec.h"
 
+#include "device/host/check/check.h"
 #include "device/host/host_vmm.h"
 
 #include <stdlib.h>
@@ -354,6 +355,7 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {body, number}};
     if ((body->has_opened || tuttiHostAnyReserved()) && !is_mapped(body)) return HOST_INVALID_VALUE;
     if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
+    if (host_checks()) host_check_graph(stream, body);
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
     bool here = !body->has_calls && first && host_stream_claim_idle(stream);
     host_exec_hold(body);

@@ -3,6 +3,7 @@
  * it is given back, or is the program's if that has not freed it since the last launch. */
 #include "graph.h"
 
+#include "device/host/check/block.h"
 #include "device/host/host.h"
 #include "device/host/memory/memory.h"
 
@@ -94,6 +95,7 @@ void host_memory_claim(struct tt_item *item)
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     struct host_memory_item *named = own->ptr ? NULL : named_by(own);
     if (own->ptr) own->claimed = true;
+    if (own->ptr && host_checks()) host_check_revive(own->ptr, own->bytes);
     if (named) named->claimed = false;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
 }
@@ -164,6 +166,9 @@ int tuttiHostFree(void *ptr)
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!ptr) return HOST_OK;
     int rc = host_memory_unclaim(ptr, false);
+    struct tt_pointer found;
+    if (host_checks() && !tuttiHostPointer(ptr, &found) && found.base == ptr)
+        host_check_free(&(struct check_block){ptr, found.bytes, found.kind, found.device});
     return rc == HOST_NOT_SUPPORTED ? host_memory_free(ptr) : rc;
 }
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "device/host/check/block.h"
 #include "device/host/host.h"
 
 #include <expat.h>
@@ -304,6 +305,7 @@ static void discover(void)
     for (int i = 0; i < machine->ncards; i++) {
         machine->cards[i].memory_bytes = device_memory();
     }
+    host_check_start();
     pthread_atfork(NULL, NULL, in_child);
     atomic_store_explicit(&machine->known, machine->nvisible + 1, memory_order_release);
 }

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "device/host/check/block.h"
 #include "device/host/host.h"
 
 #include <errno.h>
@@ -193,7 +194,10 @@ int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
     if (device < 0 || device >= host_device_count()) return HOST_INVALID_DEVICE;
     if (bytes == 0) return HOST_OK;
     if (!ready()) return HOST_OUT_OF_MEMORY;
-    return take(&tt_host.memory.devices[device], &want, ptr_out);
+    int rc = take(&tt_host.memory.devices[device], &want, ptr_out);
+    const struct check_block block = {*ptr_out, bytes, TT_MEMORY_DEVICE, device};
+    if (host_checks() && !rc) host_check_alloc(&block);
+    return rc;
 }
 
 bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out)
@@ -234,7 +238,10 @@ int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_o
     if (managed) want.kind = TT_MEMORY_MANAGED;
     want.flags = (unsigned)host_thread.device << FLAG_BITS | (flags & FLAGS);
     host_leavers_go(&tt_host.memory.leavers, &tt_host.memory.host);
-    return take(&tt_host.memory.host, &want, ptr_out);
+    int rc = take(&tt_host.memory.host, &want, ptr_out);
+    const struct check_block block = {*ptr_out, bytes, (enum tt_memory_kind)want.kind, 0};
+    if (host_checks() && !rc) host_check_alloc(&block);
+    return rc;
 }
 
 static bool find_pinned(const void *ptr, struct host_block *block_out)
@@ -249,6 +256,8 @@ int tuttiHostFreeHost(void *ptr)
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!ptr) return HOST_OK;
     if (!find_pinned(ptr, &block) || block.base != ptr) return HOST_INVALID_VALUE;
+    const struct check_block checked = {ptr, block.asked, TT_MEMORY_PINNED, 0};
+    if (host_checks()) host_check_free(&checked);
     return leave(ptr) ? HOST_OK : HOST_INVALID_VALUE;
 }
 

@@ -202,6 +202,7 @@ struct tt_host {
     /* A line for what finds a stream, one for what finds memory: each more costs a copy of 16 KiB,
      * which sweeps the first cache, some 4 ns. */
     _Alignas(TT_LINE_BYTES) _Atomic bool is_child; /* devices.c sets it; ask host_forked() */
+    struct host_check *_Atomic check;              /* check/: NULL unless TUTTI_CHECK is set */
     struct host_streams streams;
     struct host_memory memory; /* begins a line */
     struct host_devices devices;

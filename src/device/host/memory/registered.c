@@ -2,6 +2,7 @@
  * reaches it anyway. */
 #include "state.h"
 
+#include "device/host/check/block.h"
 #include "device/host/host_face.h"
 
 #include <stdlib.h>
@@ -78,7 +79,10 @@ int tuttiHostHostRegister(void *ptr, size_t bytes, unsigned flags)
 
 int tuttiHostHostUnregister(void *ptr)
 {
+    struct tt_registered range;
     if (!ptr) return HOST_INVALID_VALUE;
+    if (host_checks() && tuttiHostRegistered(ptr, &range) && range.base == ptr)
+        host_check_withdraw("unregistering", ptr, range.bytes);
     pthread_rwlock_wrlock(&tt_host.registrations.lock);
     size_t at = first_behind(ptr);
     bool found = at < tt_host.registrations.count && tt_host.registrations.ranges[at].base == ptr;

@@ -43,6 +43,9 @@ struct host_thread { /* per thread; initial-exec so that faces pay one load */
     int in_host_fn;
     bool is_worker;                  /* worker.c: no thread of the program's */
     struct CUstream_st *own_streams; /* stream.c: the thread's default ones, one per device */
+    struct check_touches *touches;   /* check/: what the item that is asked tells */
+    struct check_op *checked;        /* check/: the host function or kernel that runs */
+    int in_kernel;                   /* not 0: a kernel's implementation runs */
 };
 extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
 

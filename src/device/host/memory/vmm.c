@@ -9,6 +9,7 @@
 #include "ends.h"
 
 #include "base/mem.h"
+#include "device/host/check/block.h"
 #include "device/host/host_vmm.h"
 #include "memory.h"
 
@@ -534,6 +535,7 @@ int tuttiHostUnmap(void *ptr, size_t bytes)
         if (!lingering) refresh(base, bytes);
     }
     unlock();
+    if (host_checks() && !rc) host_check_withdraw("unmapping", ptr, bytes);
     return rc;
 }
 

@@ -109,16 +109,6 @@ pthread_mutex_t *host_order_lock(int device)
 
 /* ---- handles ---- */
 
-struct CUstream_st *host_legacy_stream(int device)
-{
-    return atomic_load_explicit(&tt_host.streams.devices[device].legacy, memory_order_seq_cst);
-}
-
-struct CUstream_st *host_ordered_streams(int device)
-{
-    return atomic_load_explicit(&tt_host.streams.devices[device].ordered, memory_order_seq_cst);
-}
-
 static struct CUstream_st *legacy_of(int device)
 {
     struct host_device_streams *own = &tt_host.streams.devices[device];

@@ -95,9 +95,15 @@ static inline struct CUstream_st *host_stream_find(struct CUstream_st *handle)
     if (stream || (uintptr_t)handle > 2 || host_forked()) return stream;
     return host_stream_default(handle);
 }
-struct CUstream_st *host_legacy_stream(int device); /* NULL when never used */
+static inline struct CUstream_st *host_legacy_stream(int device) /* NULL when never used */
+{
+    return atomic_load_explicit(&tt_host.streams.devices[device].legacy, memory_order_seq_cst);
+}
 /* First of the blocking streams of the device but for the legacy one; then by next_ordered. */
-struct CUstream_st *host_ordered_streams(int device);
+static inline struct CUstream_st *host_ordered_streams(int device)
+{
+    return atomic_load_explicit(&tt_host.streams.devices[device].ordered, memory_order_seq_cst);
+}
 pthread_mutex_t *host_order_lock(int device);
 static inline size_t host_stream_number(const struct CUstream_st *stream)
 {
@@ -130,6 +136,7 @@ static inline bool host_stream_idle(const struct CUstream_st *stream)
 
 /* ---- submit.c, copy.c ---- */
 enum { HOST_INLINE_BYTES = 1 << 20 }; /* larger copies are left to waiters and workers */
+int host_stream_synchronize(struct CUstream_st *handle); /* unseen by the checker */
 
 /* ---- queue.c ---- */
 /* The legacy rules forbid the claimed operation of an ordered stream to run now. */

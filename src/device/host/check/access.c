@@ -1,0 +1,435 @@
+/* Which bytes an operation reads and writes. Copies and fills say it themselves, items are asked,
+ * a program tells it for what nobody can see: its own loads and stores, host functions, kernels. */
+#include "access.h"
+
+#include "tutti.h"
+
+#include "device/host/graph/exec.h"
+#include "device/host/host.h"
+#include "device/host/host_kernel.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_captured(const struct CUstream_st *stream)
+{
+    return atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+}
+
+/* ---- lists of accesses ---- */
+
+void check_touches_add(struct check_touches *touches, const struct check_touch *touch)
+{
+    if (touches->count == touches->room) {
+        size_t room = touches->room ? 2 * touches->room : 16;
+        struct check_touch *wider = realloc(touches->at, room * sizeof(*wider));
+        if (!wider) return;
+        touches->at = wider;
+        touches->room = room;
+    }
+    touches->at[touches->count] = *touch;
+    touches->at[touches->count++].node = touches->node;
+}
+
+static void add_bytes(struct check_touches *touches, const void *ptr, size_t bytes, bool write)
+{
+    if (!ptr || !bytes) return;
+    const struct check_touch touch = {
+        .kind = write ? CHECK_TOUCH_WRITE : CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
+    check_touches_add(touches, &touch);
+}
+
+struct box {
+    const char *ptr;
+    size_t pitch, width, height, slice, depth;
+};
+
+/* Rows that lie apart are accesses of their own: what is between them is somebody else's. */
+static void add_box(struct check_touches *touches, const struct box *box, bool write)
+{
+    size_t height = box->height ? box->height : 1;
+    size_t depth = box->depth ? box->depth : 1;
+    for (size_t z = 0; z < depth; z++) {
+        const char *slice = box->ptr + z * box->slice;
+        if (height == 1 || box->pitch == box->width) {
+            add_bytes(touches, slice, box->width * height, write);
+            continue;
+        }
+        for (size_t y = 0; y < height; y++) {
+            add_bytes(touches, slice + y * box->pitch, box->width, write);
+        }
+    }
+}
+
+static void add_copy(struct check_touches *touches, const struct tt_copy *copy)
+{
+    const struct box from = {copy->src,    copy->src_pitch, copy->width,
+                             copy->height, copy->src_slice, copy->depth};
+    const struct box to = {copy->dst,    copy->dst_pitch, copy->width,
+                           copy->height, copy->dst_slice, copy->depth};
+    if (!copy->width) return;
+    add_box(touches, &from, false);
+    add_box(touches, &to, true);
+}
+
+static void add_set(struct check_touches *touches, const struct tt_set *set)
+{
+    const struct box to = {set->ptr, set->pitch, set->width * set->elem_bytes, set->height, 0, 1};
+    if (set->width && set->height) add_box(touches, &to, true);
+}
+
+bool check_touches_item(struct check_touches *touches, struct tt_item *item)
+{
+    if (!item->tells_touches) return false;
+    struct check_touches *outer = host_thread.touches;
+    bool was_open = touches->closed;
+    touches->closed = false;
+    host_thread.touches = touches;
+    item->step(item, TT_ITEM_TOUCH);
+    host_thread.touches = outer;
+    bool told = !touches->closed;
+    touches->closed = was_open;
+    return told;
+}
+
+bool check_touches_op(struct check_touches *touches, const struct host_op *op, struct tt_item *item)
+{
+    switch (op->kind) {
+    case HOST_OP_COPY: add_copy(touches, &op->copy); return true;
+    case HOST_OP_SET: add_set(touches, &op->set); return true;
+    case HOST_OP_ITEM: return check_touches_item(touches, item ? item : op->item);
+    case HOST_OP_CALL: return false;
+    default: return true;
+    }
+}
+
+/* ---- what items say ---- */
+
+void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
+{
+    if (host_thread.touches) add_bytes(host_thread.touches, ptr, bytes, write);
+}
+
+void tuttiHostTouchName(const char *name)
+{
+    struct check_touches *touches = host_thread.touches;
+    if (touches) snprintf(touches->name, sizeof(touches->name), "%s", name);
+}
+
+void tuttiHostTouchUnknown(void)
+{
+    if (host_thread.touches) host_thread.touches->closed = true;
+}
+
+void host_check_keep(struct check_op **slot)
+{
+    if (host_thread.touches) host_thread.touches->keep = slot;
+}
+
+void host_check_end(struct check_op *op)
+{
+    struct host_check *check = host_check_lock();
+    check_op_drop(op);
+    host_check_unlock(check);
+}
+
+void tuttiHostTouchWord(const void *word, bool waits)
+{
+    const struct check_touch touch = {
+        .kind = waits ? CHECK_TOUCH_WORD_WAIT : CHECK_TOUCH_WORD_WRITE, .ptr = word};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
+
+void tuttiHostTouchMeet(const void *member, uint64_t group)
+{
+    const struct check_touch touch = {.kind = CHECK_TOUCH_MEET, .ptr = member, .group = group};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
+
+void host_check_event_node(const struct CUevent_st *event, bool waits)
+{
+    const struct check_touch touch = {.kind = waits ? CHECK_TOUCH_AWAIT : CHECK_TOUCH_TELL,
+                                      .ptr = event};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
+
+/* ---- putting them into the shadow ---- */
+
+/* The task, and all that were there before it, know what each of them did; not that which only
+ * waits. */
+static void gather_at(struct host_check *check, struct check_mark *mark, size_t task, bool tells)
+{
+    size_t *tasks = mark ? realloc(mark->tasks, (mark->ntasks + 1) * sizeof(*tasks)) : NULL;
+    if (!tasks) return;
+    mark->tasks = tasks;
+    mark->tasks[mark->ntasks++] = task;
+    if (tells) check_task_tell(check, task, &mark->clock);
+    for (size_t i = 0; i < mark->ntasks; i++) {
+        check_clock_merge(&check->tasks[mark->tasks[i]].now, mark->clock);
+    }
+}
+
+/* Ranks of one process that are in a collective wait for each other: what any of them did before
+ * it is over when it ends. Who comes later tells those that are there already. */
+static void meet(struct host_check *check, size_t task, const struct check_touch *touch)
+{
+    struct check_mark *count = check_mark(&check->counts, touch->ptr, 0);
+    uint64_t turn = count ? ++count->turn : 0;
+    uint64_t number = touch->group * 0x9e3779b97f4a7c15ull + turn;
+    struct check_mark *mark = &check->meetings[number % CHECK_MEETINGS];
+    if (mark->number != number) {
+        check_clock_drop(mark->clock);
+        mark->clock = NULL;
+        mark->ntasks = 0;
+        mark->number = number;
+    }
+    gather_at(check, mark, task, true);
+}
+
+/* The host may look at the word, which nobody sees, so it is taken to know. */
+static void pass_word(struct host_check *check, size_t task, const struct check_touch *touch)
+{
+    bool tells = touch->kind == CHECK_TOUCH_WORD_WRITE;
+    gather_at(check, check_mark(&check->words, touch->ptr, 0), task, tells);
+    if (tells) check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
+}
+
+struct check_op *check_apply(struct host_check *check, struct CUstream_st *stream,
+                             const struct check_touches *touches, const char *name)
+{
+    for (size_t i = 0; i < touches->count; i++) {
+        const struct check_touch *touch = &touches->at[i];
+        if (touch->kind != CHECK_TOUCH_AWAIT) continue;
+        const struct check_mark *mark = check_mark(&check->events, touch->ptr, 0);
+        size_t task = check_task_of(check, stream);
+        if (mark) check_clock_merge(&check->tasks[task].now, mark->clock);
+    }
+    check_arrive(check, stream);
+    struct check_op *op = check_op_begin(check, stream, touches->name[0] ? touches->name : name);
+    for (size_t i = 0; op && i < touches->count; i++) {
+        const struct check_touch *touch = &touches->at[i];
+        if (touch->kind == CHECK_TOUCH_READ || touch->kind == CHECK_TOUCH_WRITE)
+            check_touch(check, op, touch->ptr, touch->bytes, touch->kind == CHECK_TOUCH_WRITE);
+    }
+    for (size_t i = 0; op && i < touches->count; i++) {
+        const struct check_touch *touch = &touches->at[i];
+        struct check_mark *mark = NULL;
+        if (touch->kind == CHECK_TOUCH_MEET) meet(check, op->task, touch);
+        if (touch->kind == CHECK_TOUCH_WORD_WAIT || touch->kind == CHECK_TOUCH_WORD_WRITE)
+            pass_word(check, op->task, touch);
+        if (touch->kind == CHECK_TOUCH_TELL) mark = check_mark(&check->events, touch->ptr, 0);
+        if (!mark) continue;
+        check_clock_drop(mark->clock);
+        mark->clock = NULL;
+        check_task_tell(check, op->task, &mark->clock);
+    }
+    return op;
+}
+
+/* The operation that is put on the stream next does what nobody knows. */
+void check_note_opaque(struct host_check *check, struct CUstream_st *stream)
+{
+    check_arrive(check, stream);
+    struct check_task *task = &check->tasks[check_task_of(check, stream)];
+    task->opaque =
+        (struct host_place){stream, atomic_load_explicit(&stream->tail, memory_order_relaxed) + 1};
+}
+
+/* ---- the doors ---- */
+
+enum side { SIDE_DEVICE, SIDE_HOST, SIDE_PAGEABLE };
+
+static enum side side_of(const void *ptr)
+{
+    struct tt_pointer found;
+    size_t bytes;
+    if (tuttiHostLocate(ptr, &found)) return SIDE_DEVICE;
+    if (found.kind == TT_MEMORY_PINNED) return SIDE_HOST;
+    if (found.kind != TT_MEMORY_FOREIGN || tuttiHostVariable(ptr, &bytes)) return SIDE_DEVICE;
+    return SIDE_PAGEABLE;
+}
+
+/* What was refused: the first rows that are not in an allocation. */
+static void tell_misfits(const struct check_touches *touches, const char *name)
+{
+    struct tt_pointer found;
+    for (size_t i = 0; i < touches->count; i++) {
+        const struct check_touch *touch = &touches->at[i];
+        tuttiHostLocate(touch->ptr, &found);
+        size_t at = found.base ? (size_t)((const char *)touch->ptr - found.base) : 0;
+        bool pageable = !found.base && found.kind == TT_MEMORY_FOREIGN;
+        if (pageable || (found.base && at + touch->bytes <= found.bytes)) continue;
+        struct host_check *check = host_check_lock();
+        struct check_op *op = check ? check_op_begin(check, NULL, name) : NULL;
+        const struct check_finding finding = {.kind = CHECK_OUTSIDE,
+                                              .second = op,
+                                              .ptr = touch->ptr,
+                                              .bytes = touch->bytes,
+                                              .freed = check && check_is_freed(check, touch->ptr)};
+        if (op) check_report(check, &finding);
+        if (check) check_op_drop(op);
+        host_check_unlock(check);
+        return;
+    }
+}
+
+void host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, bool waits, bool fits)
+{
+    struct check_touches touches = {0};
+    if (!copy->width) return;
+    if (!fits) {
+        add_copy(&touches, copy);
+        tell_misfits(&touches, "copy");
+        free(touches.at);
+        return;
+    }
+    if (is_captured(stream)) return;
+    enum side to = side_of(copy->dst);
+    enum side from = side_of(copy->src);
+    add_copy(&touches, copy);
+    /* what pageable memory held is taken when the call returns */
+    for (size_t i = 0; from == SIDE_PAGEABLE && i < touches.count; i++) {
+        if (touches.at[i].kind == CHECK_TOUCH_READ) touches.at[i].bytes = 0;
+    }
+    struct host_check *check = host_check_lock();
+    if (check) {
+        check_op_drop(check_apply(check, stream, &touches, waits ? "copy that waits" : "copy"));
+        /* pageable memory is written, and between host memories all is done, when the call returns;
+         * between devices nobody waits */
+        bool done = to == SIDE_PAGEABLE || (to != SIDE_DEVICE && from != SIDE_DEVICE) ||
+                    (waits && (to != SIDE_DEVICE || from != SIDE_DEVICE));
+        struct check_clock **host = &check->tasks[CHECK_HOST].now;
+        if (done) check_task_tell(check, check_task_of(check, stream), host);
+    }
+    host_check_unlock(check);
+    free(touches.at);
+}
+
+void host_check_set(struct CUstream_st *stream, const struct tt_set *set, bool fits)
+{
+    struct check_touches touches = {0};
+    add_set(&touches, set);
+    if (!fits) tell_misfits(&touches, "fill");
+    struct host_check *check = host_check_lock();
+    if (check && fits && touches.count && !is_captured(stream))
+        check_op_drop(check_apply(check, stream, &touches, "fill"));
+    host_check_unlock(check);
+    free(touches.at);
+}
+
+void host_check_item(struct CUstream_st *stream, struct tt_item *item)
+{
+    struct check_touches touches = {0};
+    if (is_captured(stream)) return;
+    bool told = check_touches_item(&touches, item);
+    struct host_check *check = host_check_lock();
+    if (check) {
+        struct check_op *op = NULL;
+        if (touches.count || touches.keep) op = check_apply(check, stream, &touches, "work");
+        if (touches.keep) *touches.keep = op;
+        if (!touches.keep) check_op_drop(op);
+        if (!told) check_note_opaque(check, stream);
+    }
+    host_check_unlock(check);
+    free(touches.at);
+}
+
+/* ---- life of memory in stream order ---- */
+
+void host_check_alloc_async(void *ptr, size_t bytes, struct CUstream_st *stream)
+{
+    const struct check_block block = {ptr, bytes, TT_MEMORY_DEVICE, stream->device};
+    struct host_check *check = host_check_lock();
+    if (check) {
+        check_arrive(check, stream);
+        struct check_op *op = check_op_begin(check, stream, "allocation");
+        check_allocate(check, &block, op);
+        check_op_drop(op);
+    }
+    host_check_unlock(check);
+}
+
+void host_check_free_async(void *ptr, struct CUstream_st *stream)
+{
+    struct tt_pointer found;
+    if (tuttiHostPointer(ptr, &found) || found.base != ptr) return;
+    const struct check_block block = {ptr, found.bytes, found.kind, found.device};
+    struct host_check *check = host_check_lock();
+    if (check && !check_is_freed(check, ptr)) {
+        check_arrive(check, stream);
+        struct check_op *op = check_op_begin(check, stream, "free");
+        check_release(check, &block, op);
+        check_op_drop(op);
+    }
+    host_check_unlock(check);
+}
+
+/* ---- host functions ---- */
+
+struct told_call {
+    void (*fn)(void *);
+    void *arg;
+    struct check_op *op; /* owned */
+};
+
+/* While it runs, what precedes it is over, and it may tell the host so by ways that nobody sees. */
+static void run_told(void *arg)
+{
+    struct told_call *call = arg;
+    struct host_check *check = host_check_lock();
+    if (check && call->op) check_clock_merge(&check->tasks[CHECK_HOST].now, call->op->before);
+    host_check_unlock(check);
+    struct check_op *outer = host_thread.checked;
+    host_thread.checked = call->op;
+    call->fn(call->arg);
+    host_thread.checked = outer;
+    check = host_check_lock();
+    if (check) check_op_drop(call->op);
+    host_check_unlock(check);
+    free(call);
+}
+
+void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg)
+{
+    struct told_call *call = is_captured(stream) ? NULL : calloc(1, sizeof(*call));
+    if (!call) return;
+    *call = (struct told_call){*fn, *arg, NULL};
+    struct host_check *check = host_check_lock();
+    if (check) {
+        check_note_opaque(check, stream);
+        call->op = check_op_begin(check, stream, "host function"); /* it has arrived */
+    }
+    host_check_unlock(check);
+    *fn = run_told;
+    *arg = call;
+}
+
+/* ---- what programs tell ---- */
+
+static void told_access(const void *ptr, size_t bytes, bool write)
+{
+    if (!host_checks()) return;
+    if (host_thread.touches) {
+        add_bytes(host_thread.touches, ptr, bytes, write);
+        return;
+    }
+    struct host_check *check = host_check_lock();
+    struct check_op *op = check ? host_thread.checked : NULL;
+    if (op) op->refs++;
+    if (check && !op && !host_thread.in_host_fn && !host_thread.in_kernel)
+        op = check_op_begin(check, NULL, "the host");
+    check_touch(check, op, ptr, bytes, write);
+    if (check) check_op_drop(op);
+    host_check_unlock(check);
+}
+
+void tuttiCheckRead(const void *ptr, size_t bytes)
+{
+    told_access(ptr, bytes, false);
+}
+
+void tuttiCheckWrite(const void *ptr, size_t bytes)
+{
+    told_access(ptr, bytes, true);
+}

@@ -1,0 +1,42 @@
+/* Lists of accesses, gathered before the lock is taken. Inside of the checker. */
+#pragma once
+
+#include "state.h"
+
+enum check_touch_kind {
+    CHECK_TOUCH_READ,
+    CHECK_TOUCH_WRITE,
+    CHECK_TOUCH_AWAIT, /* an event's record */
+    CHECK_TOUCH_TELL,  /* record an event */
+    CHECK_TOUCH_WORD_WAIT,
+    CHECK_TOUCH_WORD_WRITE,
+    CHECK_TOUCH_MEET, /* a collective: ptr is the member */
+};
+
+struct check_touch {
+    enum check_touch_kind kind;
+    const void *ptr;
+    size_t bytes;
+    size_t node;     /* of a graph */
+    uintptr_t group; /* of a collective: the communicator's number, in place of an address */
+};
+
+struct check_touches {
+    struct check_touch *at; /* owned; free() it */
+    size_t count, room;
+    size_t node;            /* of those that are added next */
+    struct check_op **keep; /* borrowed; where the item wants its operation */
+    bool closed;            /* the item that is asked does not know all */
+    char name[CHECK_NAME_BYTES];
+};
+
+void check_touches_add(struct check_touches *touches, const struct check_touch *touch);
+/* False: it may touch what it does not tell. `item` stands for the operation's own unless NULL. */
+bool check_touches_op(struct check_touches *touches, const struct host_op *op,
+                      struct tt_item *item);
+bool check_touches_item(struct check_touches *touches, struct tt_item *item);
+/* All of them by one operation of the stream, the caller's to drop; NULL when out of memory. */
+struct check_op *check_apply(struct host_check *check, struct CUstream_st *stream,
+                             const struct check_touches *touches, const char *name);
+/* The operation that is put on the stream next does what nobody tells. */
+void check_note_opaque(struct host_check *check, struct CUstream_st *stream);

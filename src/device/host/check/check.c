@@ -1,0 +1,57 @@
+/* The checker's beginning and end: TUTTI_CHECK, and what it does to the program's exit status. */
+#include "state.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_FOUND = 66 };
+
+struct host_check *host_check_lock(void)
+{
+    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    if (check) pthread_mutex_lock(&check->lock);
+    return check;
+}
+
+void host_check_unlock(struct host_check *check)
+{
+    if (check) pthread_mutex_unlock(&check->lock);
+}
+
+static void end(void)
+{
+    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    size_t findings = check && !host_forked() ? atomic_load(&check->findings) : 0;
+    char text[96];
+    if (!findings) return;
+    int len = snprintf(text, sizeof(text), "tutti check: %zu findings\n", findings);
+    if (write(STDERR_FILENO, text, (size_t)len) < 0) return;
+    if (!check->fails) return;
+    fflush(NULL);
+    _exit(EXIT_FOUND);
+}
+
+void host_check_start(void)
+{
+    const char *text = tt_param_str("TUTTI_CHECK");
+    if (!text || !*text) return;
+    bool aborts = !strcmp(text, "race:abort");
+    bool fails = !strcmp(text, "race:exit");
+    if (!aborts && !fails && strcmp(text, "race") != 0) {
+        tt_warn("TUTTI_CHECK %s is not race, race:exit or race:abort: nothing is checked", text);
+        return;
+    }
+    struct host_check *check = tt_calloc(1, sizeof(*check));
+    if (!check) return;
+    pthread_mutex_init(&check->lock, NULL);
+    check->aborts = aborts;
+    check->fails = fails;
+    atexit(end);
+    atomic_store_explicit(&tt_host.check, check, memory_order_release);
+}

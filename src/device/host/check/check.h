@@ -1,0 +1,50 @@
+/* TUTTI_CHECK=race: what the doors of the room tell the checker. Each hook stands behind
+ * host_checks(), one predictable branch, and is called when the call it is about is certain to be
+ * made. The checker decides by the order that the program asked for, never by the moment at which
+ * something happened to run: a race is found although it went well this time.
+ *
+ * Order. Every stream, and the host's threads together, are a task that counts its operations.
+ * An operation knows, per task, the last operation that is certain to be over when it begins (a
+ * vector clock). Issuing, events, joins, synchronisation, the legacy stream's rules, collectives
+ * with other ranks of the process and words that streams write and await pass that knowledge on.
+ * Two operations of which neither knows the other are unordered.
+ *
+ * Bytes. For every piece of memory that was touched the shadow keeps the last operation that wrote
+ * it and those that read it since. docs/checking.md says what is seen and what is not. */
+#pragma once
+
+#include "device/host/check/block.h"
+#include "device/host/stream/stream.h"
+
+struct host_exec;
+
+/* ---- order ---- */
+/* elsewhere: an interprocess event; on the waiting side, one that another process recorded last. */
+void host_check_record(const struct CUevent_st *event, struct CUstream_st *stream, bool elsewhere);
+void host_check_wait(const struct CUevent_st *event, struct CUstream_st *stream, bool elsewhere);
+void host_check_passed(const struct CUevent_st *event, bool elsewhere); /* the host knows it is */
+void host_check_forget(const struct CUevent_st *event);
+void host_check_join(struct CUstream_st *after, struct CUstream_st *before);
+void host_check_synced(
+    struct CUstream_st *stream); /* the host has waited for it, or seen it idle */
+void host_check_device_synced(int device);
+
+/* ---- accesses ---- */
+/* waits: a call that returns when the copy is made, as far as CUDA promises that. Not fits: it is
+ * refused, since there is no such memory. */
+void host_check_copy(struct CUstream_st *stream, const struct tt_copy *copy, bool waits, bool fits);
+void host_check_set(struct CUstream_st *stream, const struct tt_set *set, bool fits);
+void host_check_item(struct CUstream_st *stream, struct tt_item *item);
+/* An item of a graph tells that it records an event, or waits for it. */
+void host_check_event_node(const struct CUevent_st *event, bool waits);
+/* Inside of an item that is asked: *slot becomes the operation that it is put on the stream as, for
+ * host_thread.checked while it runs; host_check_end() then. Not when a graph launches it. */
+void host_check_keep(struct check_op **slot);
+void host_check_end(struct check_op *op);
+void host_check_graph(struct CUstream_st *stream, const struct host_exec *exec);
+/* *fn and *arg become those of a frame around the function, in which it can tell its accesses. */
+void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg);
+
+/* ---- life of memory, in the order of a stream ---- */
+void host_check_alloc_async(void *ptr, size_t bytes, struct CUstream_st *stream);
+void host_check_free_async(void *ptr, struct CUstream_st *stream); /* while it is allocated yet */

@@ -1,0 +1,149 @@
+/* Launches of graphs. To what is outside of it a launch is one operation that touches what its
+ * nodes touch. Inside, two nodes that touch the same bytes need a path of edges between them. */
+#include "access.h"
+
+#include "device/host/graph/exec.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NODES_MOST = 4096 };
+
+static const char *kind_of(const struct exec_op *op)
+{
+    switch (op->op.kind) {
+    case HOST_OP_COPY: return "copy";
+    case HOST_OP_SET: return "fill";
+    case HOST_OP_GRAPH: return "child graph";
+    default: return "work";
+    }
+}
+
+/* Accesses of all nodes, children's as those of the node that holds them. False: not all are known.
+ */
+static bool collect(struct check_touches *touches, const struct host_exec *exec, bool outermost)
+{
+    bool all = true;
+    for (size_t i = 0; i < exec->nops; i++) {
+        const struct exec_op *op = &exec->ops[i];
+        if (op->disabled) continue;
+        if (outermost) touches->node = i;
+        bool told = op->op.kind == HOST_OP_GRAPH
+                        ? collect(touches, op->op.launch.exec, false)
+                        : check_touches_op(touches, &op->op, op->share ? op->share->item : NULL);
+        all = all && told;
+    }
+    return all;
+}
+
+/* Bit d of row i: node i comes behind node d. NULL: too many nodes, or out of memory. */
+static uint64_t *make_paths(const struct host_exec *exec)
+{
+    size_t words = (exec->nops + 63) / 64;
+    if (!exec->nops || exec->nops > NODES_MOST) return NULL;
+    uint64_t *paths = calloc(exec->nops * words, sizeof(*paths));
+    for (size_t i = 0; paths && i < exec->nops; i++) {
+        for (size_t d = 0; d < exec->ops[i].ndeps; d++) {
+            size_t dep = exec->ops[i].deps[d];
+            for (size_t w = 0; w < words; w++) {
+                paths[i * words + w] |= paths[dep * words + w];
+            }
+            paths[i * words + dep / 64] |= 1ull << dep % 64;
+        }
+    }
+    return paths;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct check_touch *one = a, *other = b;
+    if (one->ptr == other->ptr) return 0;
+    return (const char *)one->ptr < (const char *)other->ptr ? -1 : 1;
+}
+
+static void tell(struct host_check *check, const struct host_exec *exec,
+                 const struct check_touch *one, const struct check_touch *other)
+{
+    const struct check_touch *first = one->node < other->node ? one : other;
+    const struct check_touch *second = first == one ? other : one;
+    struct check_op sides[2] = {{.task = CHECK_GRAPH, .site = check_call_site()},
+                                {.task = CHECK_GRAPH}};
+    sides[1].site = sides[0].site;
+    snprintf(sides[0].name, sizeof(sides[0].name), "%s (node %zu of a graph)",
+             kind_of(&exec->ops[first->node]), first->node);
+    snprintf(sides[1].name, sizeof(sides[1].name), "%s (node %zu of a graph)",
+             kind_of(&exec->ops[second->node]), second->node);
+    const struct check_finding finding = {.kind = CHECK_IN_GRAPH,
+                                          .first = &sides[0],
+                                          .second = &sides[1],
+                                          .first_writes = first->kind == CHECK_TOUCH_WRITE,
+                                          .second_writes = second->kind == CHECK_TOUCH_WRITE,
+                                          .ptr = other->ptr,
+                                          .bytes = 1};
+    check_report(check, &finding);
+}
+
+static bool clashes(const struct check_touch *one, const struct check_touch *other,
+                    const uint64_t *paths, size_t words)
+{
+    if (one->node == other->node) return false;
+    if (one->kind != CHECK_TOUCH_WRITE && other->kind != CHECK_TOUCH_WRITE) return false;
+    return !(paths[one->node * words + other->node / 64] >> other->node % 64 & 1) &&
+           !(paths[other->node * words + one->node / 64] >> one->node % 64 & 1);
+}
+
+/* One finding is enough: a graph without a path as a rule lacks it for many bytes. */
+static void look_inside(struct host_check *check, const struct host_exec *exec,
+                        struct check_touches *touches, const uint64_t *paths)
+{
+    size_t words = (exec->nops + 63) / 64;
+    qsort(touches->at, touches->count, sizeof(touches->at[0]), by_address);
+    for (size_t i = 0; i < touches->count; i++) {
+        const struct check_touch *one = &touches->at[i];
+        if (one->kind > CHECK_TOUCH_WRITE) continue;
+        for (size_t k = i + 1; k < touches->count; k++) {
+            const struct check_touch *other = &touches->at[k];
+            if ((const char *)other->ptr >= (const char *)one->ptr + one->bytes) break;
+            if (other->kind > CHECK_TOUCH_WRITE || !other->bytes) continue;
+            if (!clashes(one, other, paths, words)) continue;
+            tell(check, exec, one, other);
+            return;
+        }
+    }
+}
+
+/* The graph, then the child graphs, each by itself. */
+static void look_at(struct host_check *check, const struct host_exec *exec)
+{
+    struct check_touches touches = {0};
+    uint64_t *paths = make_paths(exec);
+    collect(&touches, exec, true);
+    if (paths && touches.count) look_inside(check, exec, &touches, paths);
+    free(paths);
+    free(touches.at);
+    for (size_t i = 0; i < exec->nops; i++) {
+        const struct exec_op *op = &exec->ops[i];
+        if (!op->disabled && op->op.kind == HOST_OP_GRAPH) look_at(check, op->op.launch.exec);
+    }
+}
+
+void host_check_graph(struct CUstream_st *stream, const struct host_exec *exec)
+{
+    struct check_touches touches = {0};
+    bool all = collect(&touches, exec, true);
+    touches.name[0] = 0; /* of one of the nodes */
+    struct host_check *check = host_check_lock();
+    if (check) {
+        /* launches of one executable follow each other */
+        struct check_mark *last = check_mark(&check->execs, exec->launches, 0);
+        size_t task = check_task_of(check, stream);
+        look_at(check, exec);
+        if (last) check_clock_merge(&check->tasks[task].now, last->clock);
+        check_op_drop(check_apply(check, stream, &touches, "graph launch"));
+        if (last) check_task_tell(check, task, &last->clock);
+        if (!all) check_note_opaque(check, stream);
+    }
+    host_check_unlock(check);
+    free(touches.at);
+}

@@ -1,0 +1,49 @@
+/* Device memory is handed out full of a pattern (a NaN for float and double), so that whether it
+ * was written can be asked of the bytes themselves, whoever wrote them. */
+#include "state.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+static const uint64_t pattern = 0xfff5a5a5fff5a5a5ull;
+static const size_t filled_bytes = (size_t)32 << 20;
+
+void check_pattern_fill(void *ptr, size_t bytes) /* ptr is aligned to more than a word */
+{
+    char *to = ptr;
+    size_t at = 0;
+    for (; at + sizeof(pattern) <= bytes; at += sizeof(pattern)) {
+        memcpy(to + at, &pattern, sizeof(pattern));
+    }
+    memcpy(to + at, &pattern, bytes - at);
+}
+
+static bool is_pattern(const char *ptr, size_t bytes)
+{
+    unsigned char all[sizeof(pattern)];
+    memcpy(all, &pattern, sizeof(all));
+    for (size_t i = 0; i < bytes; i++) {
+        if ((unsigned char)ptr[i] != all[((uintptr_t)ptr + i) % sizeof(all)]) return false;
+    }
+    return true;
+}
+
+/* What nobody told of may still be on its way to write there. */
+static bool somebody_writes(const struct host_check *check)
+{
+    for (size_t i = 1; i < check->ntasks; i++) {
+        if (!host_place_reached(&check->tasks[i].opaque)) return true;
+    }
+    return false;
+}
+
+bool check_is_unwritten(struct host_check *check, const void *ptr, size_t bytes)
+{
+    return !somebody_writes(check) && is_pattern(ptr, bytes);
+}
+
+size_t check_pattern_bytes(size_t bytes)
+{
+    return tt_min_size(bytes, filled_bytes);
+}

@@ -1,0 +1,181 @@
+/* What the checker says: a sentence, then both sides, the memory, and the wait that is missing. It
+ * goes to stderr whatever NCCL_DEBUG says. The same two calls are named once. */
+#include "state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 256, TEXT_BYTES = 2048 };
+
+/* ---- parts of a report ---- */
+
+struct text {
+    char bytes[TEXT_BYTES];
+    size_t len;
+};
+
+static void add(struct text *text, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *text, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int len = vsnprintf(text->bytes + text->len, sizeof(text->bytes) - text->len, fmt, args);
+    va_end(args);
+    if (len > 0) text->len += (size_t)len;
+    if (text->len >= sizeof(text->bytes)) text->len = sizeof(text->bytes) - 1;
+}
+
+static void add_stream(struct text *text, const struct check_op *op)
+{
+    if (op->task == CHECK_HOST) {
+        add(text, "the host");
+    } else if (op->task == CHECK_GRAPH) {
+        add(text, "a branch of its own");
+    } else if (op->legacy) {
+        add(text, "the default stream of device %d", op->device);
+    } else {
+        add(text, "stream %llu of device %d%s", (unsigned long long)op->stream_id, op->device,
+            op->blocking ? "" : " (non-blocking)");
+    }
+}
+
+static void add_side(struct text *text, const char *which, const struct check_op *op,
+                     const char *does)
+{
+    char site[LINE_BYTES];
+    check_site_write(op->site, site, sizeof(site));
+    add(text, "  %s %s, on ", which, op->name);
+    add_stream(text, op);
+    add(text, ", %s%s\n", does, site);
+}
+
+static void add_memory(struct text *text, const struct host_check *check, const void *ptr,
+                       size_t bytes)
+{
+    static const char *const kinds[] = {"memory of the program", "device memory", "pinned memory",
+                                        "managed memory", "control memory"};
+    const struct check_mark *block = check_block_of(check, ptr);
+    char site[LINE_BYTES] = "";
+    add(text, "  memory  %zu bytes at %p", bytes, ptr);
+    if (!block) {
+        add(text, "\n");
+        return;
+    }
+    check_site_write(block->site, site, sizeof(site));
+    add(text, ", byte %zu of an allocation of %zu bytes of %s",
+        (size_t)((const char *)ptr - (const char *)block->key), block->bytes, kinds[block->kind]);
+    if (block->kind == TT_MEMORY_DEVICE) add(text, " of device %d", block->device);
+    add(text, "%s\n", site);
+}
+
+static void add_missing(struct text *text, const struct check_op *first,
+                        const struct check_op *second)
+{
+    add(text, "  missing ");
+    if (first->task == CHECK_HOST) {
+        add(text, "a wait of the host between the two");
+    } else if (second->task == CHECK_HOST) {
+        add(text, "cudaStreamSynchronize or cudaEventSynchronize for ");
+        add_stream(text, first);
+        add(text, " between the two");
+    } else {
+        add(text, "cudaEventRecord behind the first on ");
+        add_stream(text, first);
+        add(text, ", cudaStreamWaitEvent before the second on ");
+        add_stream(text, second);
+    }
+    bool one_default = (first->legacy && second->task && !second->blocking) ||
+                       (second->legacy && first->task && !first->blocking);
+    if (one_default) add(text, "; the default stream is not ordered with non-blocking streams");
+    add(text, "\n");
+}
+
+static void add_race(struct text *text, struct host_check *check,
+                     const struct check_finding *finding)
+{
+    const struct check_op *first = finding->first, *second = finding->second;
+    const char *one = finding->first_writes ? "writes" : "reads";
+    const char *other = finding->second_writes ? "writes" : "reads";
+    bool graph = finding->kind == CHECK_IN_GRAPH;
+    add(text, "tutti check: race: %s %s what %s %s, and nothing orders the two\n", second->name,
+        other, first->name, one);
+    add_side(text, "first  ", first, one);
+    add_side(text, "second ", second, other);
+    add_memory(text, check, finding->ptr, finding->bytes);
+    if (graph) {
+        add(text, "  missing a path of edges between the two nodes\n");
+    } else {
+        add_missing(text, first, second);
+    }
+}
+
+static void add_outside(struct text *text, struct host_check *check,
+                        const struct check_finding *finding)
+{
+    const struct check_op *op = finding->second;
+    const struct check_mark *block = check_block_of(check, finding->ptr);
+    size_t at = block ? (size_t)((const char *)finding->ptr - (const char *)block->key) : 0;
+    if (block && at + finding->bytes > block->bytes) {
+        add(text, "tutti check: outside: %s of %zu bytes goes %zu bytes past the allocation\n",
+            op->name, finding->bytes, at + finding->bytes - block->bytes);
+    } else if (finding->freed) {
+        add(text, "tutti check: use after free: %s touches memory that is freed\n", op->name);
+    } else {
+        add(text, "tutti check: outside: %s touches %zu bytes that are not all allocated\n",
+            op->name, finding->bytes);
+    }
+    add_side(text, "call   ", op, "refused");
+    add_memory(text, check, finding->ptr, finding->bytes);
+}
+
+static void write_text(struct text *text, struct host_check *check,
+                       const struct check_finding *finding)
+{
+    const struct check_op *first = finding->first, *second = finding->second;
+    const char *does = finding->second_writes ? "writes" : "reads";
+    switch (finding->kind) {
+    case CHECK_RACE:
+    case CHECK_IN_GRAPH: add_race(text, check, finding); break;
+    case CHECK_USE_AFTER_FREE:
+        add(text, "tutti check: use after free: %s %s memory that was freed before\n", second->name,
+            does);
+        add_side(text, "freed  ", first, "frees");
+        add_side(text, "used   ", second, does);
+        add_memory(text, check, finding->ptr, finding->bytes);
+        break;
+    case CHECK_UNWRITTEN:
+        add(text, "tutti check: unwritten: %s reads device memory that nothing wrote\n",
+            second->name);
+        add_side(text, "read   ", second, does);
+        add_memory(text, check, finding->ptr, finding->bytes);
+        break;
+    case CHECK_OUTSIDE: add_outside(text, check, finding); break;
+    }
+}
+
+static bool is_news(struct host_check *check, const struct check_finding *finding)
+{
+    const struct check_report_key key = {finding->first ? finding->first->site : NULL,
+                                         finding->second->site, (int)finding->kind};
+    for (size_t i = 0; i < check->ntold; i++) {
+        const struct check_report_key *one = &check->told[i];
+        if (one->first == key.first && one->second == key.second && one->kind == key.kind)
+            return false;
+    }
+    if (check->ntold == CHECK_REPORTS_MOST) return false;
+    check->told[check->ntold++] = key;
+    return true;
+}
+
+void check_report(struct host_check *check, const struct check_finding *finding)
+{
+    struct text text = {.len = 0};
+    atomic_fetch_add(&check->findings, 1);
+    if (!is_news(check, finding)) return;
+    write_text(&text, check, finding);
+    if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* nobody listens */
+    if (check->aborts) abort();
+}

@@ -1,0 +1,292 @@
+/* What was done last to every byte that was touched: pages of 2 MiB, each a sorted list of pieces
+ * that do not overlap. A write makes one piece of what it covers; a read splits at its ends. A
+ * reader that is before the new one is dropped: who must come behind the new one comes behind it.
+ */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_SHIFT = 21, PAGE_BYTES = 1 << PAGE_SHIFT };
+
+/* ---- pages ---- */
+
+static size_t page_slot(const struct check_page *pages, size_t room, uint64_t number)
+{
+    size_t at = (size_t)((number * 0x9e3779b97f4a7c15ull) >> 24) & (room - 1);
+    while (pages[at].pieces && pages[at].number != number) {
+        at = (at + 1) & (room - 1);
+    }
+    return at;
+}
+
+static bool grow_pages(struct host_check *check)
+{
+    size_t room = check->page_room ? 2 * check->page_room : 256;
+    struct check_page *pages = calloc(room, sizeof(*pages));
+    if (!pages) return false;
+    for (size_t i = 0; i < check->page_room; i++) {
+        if (check->pages[i].pieces)
+            pages[page_slot(pages, room, check->pages[i].number)] = check->pages[i];
+    }
+    free(check->pages);
+    check->pages = pages;
+    check->page_room = room;
+    return true;
+}
+
+/* The page, made when it is wanted; NULL: unknown, or out of memory. */
+static struct check_page *page_of(struct host_check *check, uint64_t number, bool make)
+{
+    if (2 * check->npages >= check->page_room && !grow_pages(check)) return NULL;
+    struct check_page *page = &check->pages[page_slot(check->pages, check->page_room, number)];
+    if (page->pieces || !make) return page->pieces ? page : NULL;
+    page->pieces = calloc(4, sizeof(*page->pieces));
+    if (!page->pieces) return NULL;
+    page->number = number;
+    page->room = 4;
+    page->count = 0;
+    check->npages++;
+    return page;
+}
+
+/* ---- pieces ---- */
+
+static void clear_piece(struct check_piece *piece)
+{
+    for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
+        check_op_drop(piece->readers->at[i]);
+    }
+    free(piece->readers);
+    check_op_drop(piece->writer);
+    piece->readers = NULL;
+    piece->writer = NULL;
+}
+
+static struct check_readers *copy_readers(const struct check_readers *from)
+{
+    if (!from) return NULL;
+    size_t bytes = sizeof(*from) + from->room * sizeof(from->at[0]);
+    struct check_readers *copy = malloc(bytes);
+    if (!copy) return NULL;
+    memcpy(copy, from, bytes);
+    for (size_t i = 0; i < copy->count; i++) {
+        copy->at[i]->refs++;
+    }
+    return copy;
+}
+
+/* An unset piece at an index; false: out of memory. */
+static bool insert(struct check_page *page, size_t index)
+{
+    if (page->count == page->room) {
+        struct check_piece *wider = realloc(page->pieces, 2 * page->room * sizeof(*wider));
+        if (!wider) return false;
+        page->pieces = wider;
+        page->room *= 2;
+    }
+    memmove(&page->pieces[index + 1], &page->pieces[index],
+            (page->count - index) * sizeof(page->pieces[0]));
+    page->count++;
+    memset(&page->pieces[index], 0, sizeof(page->pieces[0]));
+    return true;
+}
+
+static size_t first_behind(const struct check_page *page,
+                           uint32_t at) /* the first that ends > at */
+{
+    size_t low = 0;
+    size_t high = page->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (page->pieces[middle].to > at) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
+/* No piece lies across `at`. */
+static bool split(struct check_page *page, uint32_t at)
+{
+    size_t index = first_behind(page, at);
+    if (index == page->count || page->pieces[index].from >= at) return true;
+    if (!insert(page, index + 1)) return false;
+    struct check_piece *left = &page->pieces[index];
+    struct check_piece *right = left + 1;
+    *right = *left;
+    left->to = right->from = at;
+    if (right->writer) right->writer->refs++;
+    right->readers = copy_readers(left->readers);
+    return true;
+}
+
+/* Pieces, without gaps, for exactly [from, to); the index of the first, or SIZE_MAX. */
+static size_t cover(struct check_page *page, uint32_t from, uint32_t to)
+{
+    if (!split(page, from) || !split(page, to)) return SIZE_MAX;
+    size_t first = first_behind(page, from);
+    uint32_t at = from;
+    for (size_t i = first; at < to; i++) {
+        bool gap = i == page->count || page->pieces[i].from > at;
+        if (gap) {
+            uint32_t end = i < page->count && page->pieces[i].from < to ? page->pieces[i].from : to;
+            if (!insert(page, i)) return SIZE_MAX;
+            page->pieces[i].from = at;
+            page->pieces[i].to = end;
+        }
+        at = page->pieces[i].to;
+    }
+    return first;
+}
+
+/* One piece in place of those of [from, to). */
+static struct check_piece *replace(struct check_page *page, uint32_t from, uint32_t to)
+{
+    size_t first = cover(page, from, to);
+    if (first == SIZE_MAX) return NULL;
+    size_t end = first;
+    while (end < page->count && page->pieces[end].from < to) {
+        clear_piece(&page->pieces[end++]);
+    }
+    memmove(&page->pieces[first + 1], &page->pieces[end],
+            (page->count - end) * sizeof(page->pieces[0]));
+    page->count -= end - first - 1;
+    page->pieces[first] = (struct check_piece){.from = from, .to = to};
+    return &page->pieces[first];
+}
+
+/* ---- an access ---- */
+
+struct access {
+    struct host_check *check;
+    struct check_op *op;
+    bool write;
+    const char *page; /* the first address of the page */
+};
+
+static void tell(const struct access *access, const struct check_piece *piece,
+                 const struct check_op *other, enum check_kind kind, bool other_writes)
+{
+    const struct check_finding finding = {.kind = kind,
+                                          .first = other,
+                                          .second = access->op,
+                                          .first_writes = other_writes,
+                                          .second_writes = access->write,
+                                          .ptr = access->page + piece->from,
+                                          .bytes = piece->to - piece->from};
+    check_report(access->check, &finding);
+}
+
+static void look(const struct access *access, struct check_piece *piece)
+{
+    const struct check_op *writer = piece->writer;
+    const char *ptr = access->page + piece->from;
+    if (writer && !check_ordered(writer, access->op)) {
+        tell(access, piece, writer, CHECK_RACE, true);
+    } else if ((piece->flags & CHECK_FREED) && writer && check_before(writer, access->op)) {
+        tell(access, piece, writer, CHECK_USE_AFTER_FREE, true);
+    }
+    for (size_t i = 0; access->write && piece->readers && i < piece->readers->count; i++) {
+        const struct check_op *reader = piece->readers->at[i];
+        if (!check_ordered(reader, access->op)) tell(access, piece, reader, CHECK_RACE, false);
+    }
+    if (!access->write && (piece->flags & CHECK_FRESH) &&
+        check_is_unwritten(access->check, ptr, piece->to - piece->from)) {
+        tell(access, piece, NULL, CHECK_UNWRITTEN, false);
+        piece->flags &= ~(uint32_t)CHECK_FRESH; /* once is enough */
+    }
+}
+
+/* The readers that the new one does not stand for, and the new one. */
+static void add_reader(struct check_piece *piece, struct check_op *op)
+{
+    struct check_readers *readers = piece->readers;
+    size_t kept = 0;
+    for (size_t i = 0; readers && i < readers->count; i++) {
+        if (readers->at[i] == op) return;
+    }
+    for (size_t i = 0; readers && i < readers->count; i++) {
+        if (check_before(readers->at[i], op)) {
+            check_op_drop(readers->at[i]);
+        } else {
+            readers->at[kept++] = readers->at[i];
+        }
+    }
+    if (readers) readers->count = kept;
+    if (!readers || readers->count == readers->room) {
+        size_t room = readers ? 2 * readers->room : 2;
+        struct check_readers *wider =
+            realloc(readers, sizeof(*wider) + room * sizeof(wider->at[0]));
+        if (!wider) return;
+        if (!readers) wider->count = 0;
+        wider->room = room;
+        piece->readers = readers = wider;
+    }
+    op->refs++;
+    readers->at[readers->count++] = op;
+}
+
+static void touch_page(const struct access *access, struct check_page *page, uint32_t from,
+                       uint32_t to)
+{
+    bool late = false; /* a host function tells of an access that a later one came before */
+    size_t first = cover(page, from, to);
+    if (first == SIZE_MAX) return;
+    for (size_t i = first; i < page->count && page->pieces[i].from < to; i++) {
+        struct check_piece *piece = &page->pieces[i];
+        look(access, piece);
+        if (piece->writer && piece->writer != access->op && check_before(access->op, piece->writer))
+            late = true;
+        if (!access->write) add_reader(piece, access->op);
+    }
+    if (!access->write || late) return;
+    struct check_piece *piece = replace(page, from, to);
+    if (!piece) return;
+    piece->writer = access->op;
+    access->op->refs++;
+}
+
+void check_touch(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
+                 bool write)
+{
+    uintptr_t at = (uintptr_t)ptr;
+    if (!op || !ptr || !bytes || at + bytes < at) return;
+    for (uintptr_t end = at + bytes; at < end;) {
+        uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;
+        uintptr_t until = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
+        struct check_page *page = page_of(check, at >> PAGE_SHIFT, true);
+        const struct access access = {check, op, write,
+                                      (const char *)ptr - ((uintptr_t)ptr - base)};
+        if (page) touch_page(&access, page, (uint32_t)(at - base), (uint32_t)(until - base));
+        at = until;
+    }
+}
+
+void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32_t flags,
+                 struct check_op *op)
+{
+    uintptr_t at = (uintptr_t)ptr;
+    for (uintptr_t end = at + bytes; at < end;) {
+        uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;
+        uintptr_t until = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
+        struct check_page *page = page_of(check, at >> PAGE_SHIFT, flags || op);
+        struct check_piece *piece =
+            page ? replace(page, (uint32_t)(at - base), (uint32_t)(until - base)) : NULL;
+        if (piece) piece->flags = flags;
+        if (piece && op) op->refs++;
+        if (piece) piece->writer = op;
+        at = until;
+    }
+}
+
+bool check_is_freed(struct host_check *check, const void *ptr)
+{
+    const struct check_page *page = page_of(check, (uintptr_t)ptr >> PAGE_SHIFT, false);
+    uint32_t at = (uint32_t)((uintptr_t)ptr & (PAGE_BYTES - 1));
+    size_t index = page ? first_behind(page, at) : 0;
+    return page && index < page->count && page->pieces[index].from <= at &&
+           (page->pieces[index].flags & CHECK_FREED);
+}

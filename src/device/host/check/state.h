@@ -1,0 +1,174 @@
+/* Inside of the checker. All of it is under the lock but what says otherwise. */
+#pragma once
+
+#include "check.h"
+
+#include <pthread.h>
+
+enum { CHECK_HOST = 0 };                    /* the task that the host's threads are */
+static const size_t CHECK_GRAPH = SIZE_MAX; /* of a node in a report: no task */
+enum { CHECK_NAME_BYTES = 96 };
+
+struct check_clock { /* per task: the last operation that is known; shared ones do not change */
+    unsigned refs;
+    size_t count;
+    uint64_t at[];
+};
+
+struct check_task {
+    struct check_clock *now; /* counted; without its own entry */
+    uint64_t epoch;          /* its last operation */
+    uint64_t stream_id;
+    const struct CUstream_st *stream; /* NULL: the host */
+    struct host_place opaque;         /* the last operation whose accesses are not known */
+};
+
+struct check_op { /* one operation that touched memory */
+    unsigned refs;
+    size_t task;
+    uint64_t epoch;
+    struct check_clock *before; /* counted */
+    int device;
+    bool legacy, blocking;
+    uint64_t stream_id;
+    const void *site; /* where the program called; NULL: not known */
+    char name[CHECK_NAME_BYTES];
+};
+
+struct check_mark { /* what an event, a word or a collective knows */
+    const void *key;
+    uint64_t number;  /* of collectives: which of the communicator */
+    uint64_t turn;    /* of members: how many collectives there were */
+    const void *site; /* of allocations: the call, ... */
+    size_t bytes;     /* ... 0 when freed, ... */
+    enum tt_memory_kind kind;
+    int device;
+    struct check_clock *clock; /* counted; NULL: nothing */
+    size_t *tasks;             /* owned; of collectives: whose streams it is on */
+    size_t ntasks;
+};
+
+struct check_marks {
+    struct check_mark *at; /* owned; open addressing, never shrinks */
+    size_t count, room;
+};
+
+struct check_readers {
+    size_t count, room;
+    struct check_op *at[]; /* counted */
+};
+
+enum { CHECK_FRESH = 1, CHECK_FREED = 2 };
+struct check_piece { /* bytes [from, to) of a page of the shadow */
+    uint32_t from, to, flags;
+    struct check_op *writer;       /* counted; or who allocated or freed it */
+    struct check_readers *readers; /* owned */
+};
+struct check_page {
+    uint64_t number;
+    struct check_piece *pieces; /* owned, sorted, apart */
+    size_t count, room;
+};
+
+enum { CHECK_REPORTS_MOST = 100, CHECK_MEETINGS = 1024 };
+struct check_report_key {
+    const void *first, *second;
+    int kind;
+};
+
+struct host_check {
+    pthread_mutex_t lock;
+    struct check_task *tasks; /* owned */
+    size_t ntasks, task_room;
+    size_t *task_of; /* owned; by number of the stream's place */
+    size_t task_of_room;
+    struct check_clock *remote; /* counted: what other processes may have been told */
+    struct check_marks events, words, counts, execs;
+    struct check_mark meetings[CHECK_MEETINGS]; /* the latest collectives, by number */
+    struct check_page *pages;                   /* owned; open addressing */
+    size_t npages, page_room;
+    struct check_marks blocks; /* of allocations: where they were made */
+    struct check_report_key told[CHECK_REPORTS_MOST];
+    size_t ntold;
+    _Atomic size_t findings;
+    bool aborts, fails;
+};
+
+/* Locked; NULL when checks are off. */
+struct host_check *host_check_lock(void);
+void host_check_unlock(struct host_check *check);
+
+/* ---- clock.c ---- */
+void check_clock_drop(struct check_clock *clock);
+struct check_clock *check_clock_hold(struct check_clock *clock);
+/* *into learns what `from` knows. */
+void check_clock_merge(struct check_clock **into, const struct check_clock *from);
+void check_clock_raise(struct check_clock **clock, size_t task, uint64_t epoch);
+static inline uint64_t check_clock_of(const struct check_clock *clock, size_t task)
+{
+    return clock && task < clock->count ? clock->at[task] : 0;
+}
+bool check_before(const struct check_op *first, const struct check_op *second);
+static inline bool check_ordered(const struct check_op *one, const struct check_op *other)
+{
+    return check_before(one, other) || check_before(other, one);
+}
+
+/* ---- task.c ---- */
+size_t check_task_of(struct host_check *check, const struct CUstream_st *stream);
+/* A new operation of a stream that has arrived, or of the host (NULL); drop it. NULL when out of
+ * memory. */
+struct check_op *check_op_begin(struct host_check *check, const struct CUstream_st *stream,
+                                const char *name);
+void check_op_drop(struct check_op *op);
+void check_task_tell(struct host_check *check, size_t task, struct check_clock **into);
+/* The mark of a key, made when there is none; NULL when out of memory. */
+struct check_mark *check_mark(struct check_marks *marks, const void *key, uint64_t number);
+
+/* The allocation around ptr, or NULL; looks at all of them. */
+const struct check_mark *check_block_of(const struct host_check *check, const void *ptr);
+
+/* ---- order.c ---- */
+/* The task learns what an operation put there now may rely on. */
+void check_arrive(struct host_check *check, struct CUstream_st *stream);
+
+/* ---- shadow.c ---- */
+void check_touch(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
+                 bool write);
+/* Forget what was known of the bytes; flags of the new state, and who made it (or NULL). */
+void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32_t flags,
+                 struct check_op *op);
+bool check_is_freed(struct host_check *check, const void *ptr);
+
+/* ---- pattern.c ---- */
+bool check_is_unwritten(struct host_check *check, const void *ptr, size_t bytes);
+void check_pattern_fill(void *ptr, size_t bytes);
+/* How much of an allocation is filled: nobody wants all of it in memory before it is used. */
+size_t check_pattern_bytes(size_t bytes);
+
+/* ---- block.c ---- */
+/* By an operation, or NULL: at once. */
+void check_allocate(struct host_check *check, const struct check_block *block, struct check_op *op);
+void check_release(struct host_check *check, const struct check_block *block, struct check_op *op);
+
+/* ---- report.c ---- */
+enum check_kind {
+    CHECK_RACE,
+    CHECK_USE_AFTER_FREE,
+    CHECK_UNWRITTEN,
+    CHECK_OUTSIDE,
+    CHECK_IN_GRAPH
+};
+struct check_finding {
+    enum check_kind kind;
+    const struct check_op *first, *second; /* first: NULL where there is none */
+    bool first_writes, second_writes;
+    const void *ptr;
+    size_t bytes;
+    bool freed; /* OUTSIDE: the memory was there before */
+};
+void check_report(struct host_check *check, const struct check_finding *finding);
+
+/* ---- site.c ---- */
+const void *check_call_site(void);                                    /* NULL: not known */
+void check_site_write(const void *site, char *out, size_t out_bytes); /* ", called at ..." */
