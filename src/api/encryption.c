@@ -1,7 +1,11 @@
 /* The process's key for its own sockets, as ncclSetEncryption() takes it. */
+#include "base/encryption.h"
+
 #include "api/calls.h"
 #include "base/error.h"
+#include "bootstrap/bootstrap.h"
 
+#include <sodium.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -37,13 +41,37 @@ static ncclResult_t read_key(const ncclEncryptionConfig_t *config, const char **
     return ncclSuccess;
 }
 
+static bool is_same(const unsigned char *key)
+{
+    const unsigned char *own = tt_encryption_key();
+    if (!own || !key) return own == key;
+    return sodium_memcmp(own, key, TT_ENCRYPTION_KEY_BYTES) == 0;
+}
+
 ncclResult_t pncclSetEncryption(const ncclEncryptionConfig_t *config)
 {
-    const char *key = NULL;
-    ncclResult_t rc = config ? read_key(config, &key) : ncclSuccess;
-    if (rc || !key) return rc;
-    return tt_fail(ncclInvalidUsage, "ncclSetEncryption: keys are not supported by this build; set "
-                                     "TUTTI_NET_ENCRYPT=1 on all ranks instead");
+    static const char label[] = "tutti encryption";
+    unsigned char key[TT_ENCRYPTION_KEY_BYTES] = {0};
+    const char *psk = NULL;
+    ncclResult_t rc = config ? read_key(config, &psk) : ncclSuccess;
+    if (rc) return rc;
+    if (psk && sodium_init() < 0)
+        return tt_fail(ncclSystemError, "ncclSetEncryption: libsodium does not start");
+    if (psk) {
+        crypto_generichash(key, sizeof(key), (const unsigned char *)psk, strlen(psk),
+                           (const unsigned char *)label, sizeof(label) - 1);
+    }
+    if (is_same(psk ? key : NULL)) goto out;
+    if (tt_bootstrap_talks()) {
+        rc = tt_fail(ncclInvalidUsage,
+                     "ncclSetEncryption: this process has an id or a communicator already; set the "
+                     "key before the first one, or after the last has ended");
+        goto out;
+    }
+    tt_encryption_set(psk ? key : NULL);
+out:
+    sodium_memzero(key, sizeof(key));
+    return rc;
 }
 
 /* ---- the weak twin ---- */

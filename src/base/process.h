@@ -3,6 +3,7 @@
  * log_device.h instead. Private to base/. */
 #pragma once
 
+#include "base/encryption.h"
 #include "base/log_config.h"
 
 #include <pthread.h>
@@ -48,7 +49,13 @@ struct base_files { /* param_files.c */
     struct file_pair *pairs; /* what came from files; kept for ever: origins are lent out */
 };
 
+struct base_encryption { /* encryption.c */
+    _Atomic bool on;
+    unsigned char key[TT_ENCRYPTION_KEY_BYTES];
+};
+
 struct tt_base {
+    struct base_encryption encryption;
     struct base_log log;
     struct base_error error;
     struct base_params params;

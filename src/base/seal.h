@@ -3,6 +3,8 @@
  * connections, and a message that is changed, left out, doubled or moved does not open. */
 #pragma once
 
+#include "base/encryption.h"
+
 #include <sodium.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,6 +36,17 @@ static inline bool tt_seal_agree(const struct tt_seal_pair *own, const unsigned 
     if (server)
         return !crypto_kx_server_session_keys(to_server, to_client, own->open, own->secret, theirs);
     return !crypto_kx_client_session_keys(to_client, to_server, own->open, own->secret, theirs);
+}
+
+/* Make the process's own key part of the key of a handshake; without one it stays as it is. */
+static inline void tt_seal_mix(unsigned char key[TT_SEAL_KEY_BYTES])
+{
+    const unsigned char *own = tt_encryption_key();
+    unsigned char mixed[TT_SEAL_KEY_BYTES];
+    if (!own) return;
+    crypto_generichash(mixed, sizeof(mixed), key, TT_SEAL_KEY_BYTES, own, TT_ENCRYPTION_KEY_BYTES);
+    memcpy(key, mixed, sizeof(mixed));
+    sodium_memzero(mixed, sizeof(mixed));
 }
 
 struct tt_seal_text { /* a message: what is readable but genuine, and what is hidden */

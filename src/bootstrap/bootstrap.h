@@ -18,6 +18,9 @@ struct tt_bootstrap; /* one communicator's membership; opaque */
  * Errors as ncclGetUniqueId. */
 ncclResult_t tt_id_create(ncclUniqueId *id_out);
 
+/* Does anything of this process talk, or wait to be talked to? */
+bool tt_bootstrap_talks(void);
+
 /* Check an id's sum and magic. Errors: ncclInvalidArgument "damaged, or cut at a zero byte" /
  * "made by another library". */
 ncclResult_t tt_id_check(const ncclUniqueId *id);

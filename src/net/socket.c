@@ -2,6 +2,7 @@
  * thread: bytes move inside test, isend and irecv, in the caller's. */
 #include "net/socket.h"
 
+#include "base/encryption.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -84,7 +85,7 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
     struct socket_context *context = tt_calloc(1, sizeof(*context));
     if (!context) return tt_fail(ncclSystemError, "NET/Socket: out of memory");
     context->profiler = profiler;
-    context->sealed = tt_param_bool("TUTTI_NET_ENCRYPT");
+    context->sealed = tt_encryption_wanted();
     if (context->sealed) tt_info(TT_LOG_NET, "NET/Socket: data is encrypted");
     pthread_mutex_init(&context->lock, NULL);
     *ctx = context;
@@ -95,6 +96,7 @@ void tt_net_socket_entrust(void *ctx, const struct tt_net_trust *trust)
 {
     struct socket_context *context = ctx;
     context->trust = *trust;
+    tt_seal_mix(context->trust.key);
 }
 
 static ncclResult_t socket_finalize(void *ctx)

@@ -3,6 +3,7 @@
  * of it, so a plugin's init and finalize never run twice at the same time. */
 #include "net/net.h"
 
+#include "base/encryption.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -183,10 +184,10 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
         free(net);
         return none_fits(request);
     }
-    if (!taken->builtin && tt_param_bool("TUTTI_NET_ENCRYPT")) {
-        tt_warn(
-            "TUTTI_NET_ENCRYPT does not cover the network plugin %s: its traffic is as it makes it",
-            taken->table->name);
+    if (!taken->builtin && tt_encryption_wanted()) {
+        tt_warn("encryption does not cover the network plugin %s: its traffic is as the plugin "
+                "makes it",
+                taken->table->name);
     }
     if (taken->builtin) {
         struct tt_net_trust trust = {.rank = request->member->rank};

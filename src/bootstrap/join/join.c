@@ -3,6 +3,7 @@
 #include "bootstrap/join/join.h"
 
 #include "base/clock.h"
+#include "base/encryption.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
@@ -133,7 +134,7 @@ static ncclResult_t join_prepare(struct join *join)
     words->rank = (uint32_t)config->member->rank;
     words->nids = (uint32_t)config->nids;
     words->timeout_sec = config->timeout_sec > 0 ? (uint32_t)config->timeout_sec : 0;
-    words->sealed = tt_param_bool("TUTTI_NET_ENCRYPT");
+    words->sealed = tt_encryption_wanted();
     words->pid = (int32_t)getpid();
     gethostname(words->host, sizeof(words->host) - 1);
     crypto_generichash(words->digest, sizeof(words->digest), (const unsigned char *)"digest", 6,

@@ -171,6 +171,11 @@ static ncclResult_t unreachable(const struct visit *visit, ncclResult_t rc)
 static ncclResult_t visit_step(struct visit *visit)
 {
     if (visit->opened || visit->conn) return ncclSuccess;
+    if (visit->why == tt_conn_unproven) { /* trying again changes nothing */
+        char text[256];
+        root_text(visit, text, sizeof(text));
+        return tt_fail(ncclRemoteError, "rank %d: %s: %s", visit->join->b->rank, text, visit->why);
+    }
     if (visit->refusals >= REFUSALS && !visit->id.fixed_address)
         return unreachable(visit, ncclRemoteError);
     return tt_now_nsec() >= visit->next_nsec ? visit_dial(visit) : ncclSuccess;

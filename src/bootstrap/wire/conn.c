@@ -3,6 +3,7 @@
 #include "bootstrap/wire/conn.h"
 
 #include "base/clock.h"
+#include "base/encryption.h"
 #include "base/error.h"
 #include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/service.h"
@@ -22,6 +23,8 @@
 static void conn_break(struct tt_conn *conn, const char *why)
 {
     if (conn->starved) why = tt_conn_starved;
+    if (conn->server && conn->state == TT_CONN_PROOF && tt_encryption_key())
+        why = "it did not prove the encryption key (ncclSetEncryption)";
     if (conn->state == TT_CONN_DEAD) return;
     const struct tt_conn_ops *ops = conn->ops;
     bool known = conn->state == TT_CONN_OPEN || !conn->server;
@@ -31,6 +34,8 @@ static void conn_break(struct tt_conn *conn, const char *why)
 }
 
 const char tt_conn_starved[] = "out of memory";
+const char tt_conn_unproven[] = "the other side does not know the secret, or its encryption key is "
+                                "another, or one of the two has none (ncclSetEncryption)";
 
 static void conn_watch(struct tt_conn *conn, bool write)
 {
@@ -321,7 +326,7 @@ static void conn_proved(struct tt_conn *conn)
 static void conn_answered(struct tt_conn *conn)
 {
     if (!tt_handshake_prove(&conn->shake, &conn->key, conn->hello.wanted_rank)) {
-        conn_break(conn, "the other side does not know the secret");
+        conn_break(conn, tt_conn_unproven);
         return;
     }
     if (!tt_handshake_session(&conn->shake, &conn->key, false, &conn->session)) {

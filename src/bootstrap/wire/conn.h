@@ -25,6 +25,8 @@ enum tt_conn_state {
 struct tt_conn;
 /* What closed() is told when this process, not the other side, is short of memory. */
 extern const char tt_conn_starved[];
+/* ... when the other side proved another key than ours. */
+extern const char tt_conn_unproven[];
 struct tt_conn_ops {                      /* all required */
     void (*opened)(struct tt_conn *conn); /* client side only */
     void (*frame)(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "bootstrap/bootstrap.h"
 
 #include <unistd.h>
 
@@ -50,4 +51,12 @@ void tt_service_refused(const char *why)
             the_service.refused, why);
     the_service.refused_told_nsec = now;
     the_service.refused = 0;
+}
+
+bool tt_bootstrap_talks(void)
+{
+    tt_service_lock();
+    bool talks = the_service.users > 0;
+    tt_service_unlock();
+    return talks;
 }
