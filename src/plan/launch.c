@@ -394,29 +394,36 @@ static bool is_lone_message(const struct tt_plan *plan, const struct tt_node *fi
            !first->mask;
 }
 
+/* The calls of a group that are messages here, as a list of their own. */
+static struct tt_node *collect_messages(const struct tt_plan *plan, struct tt_node *first)
+{
+    struct tt_node *messages = NULL, **tail = &messages;
+    for (struct tt_node *node = first; node; node = node->next) {
+        if (!tt_messages_expand(plan, node->task.func)) continue;
+        *tail = node;
+        tail = &node->next_message;
+    }
+    return messages;
+}
+
 ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline)
 {
     struct tt_launch launch = {.allow_inline = allow_inline};
-    struct tt_node *messages = NULL, **messages_tail = &messages;
-    for (struct tt_node *node = first; node; node = node->next) {
-        if (!tt_messages_expand(plan, node->task.func)) continue;
-        *messages_tail = node;
-        messages_tail = &node->next_message;
-    }
+    struct tt_node *messages = collect_messages(plan, first);
     ncclResult_t rc = survey_streams(plan, first, &launch);
     if (!rc && messages) rc = tt_messages_check(plan, messages);
     if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, true);
     if (!rc && launch.event) rc = record_event(plan, launch.event, launch.stream);
     if (!rc) rc = tt_in_place_stage(plan, first, &launch);
     if (!rc) rc = tt_choice_group(plan, first, &launch);
+    if (rc) return rc;
     for (struct tt_node *node = first; node && !rc; node = node->next) {
         if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, &launch);
     }
-    if (!rc && is_lone_message(plan, first, &launch))
-        return launch_bound_call(plan, first, &launch);
-    if (!rc && messages) rc = tt_messages_launch(plan, messages, &launch);
-    if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, false);
-    return rc;
+    if (rc) return rc;
+    if (is_lone_message(plan, first, &launch)) return launch_bound_call(plan, first, &launch);
+    if (messages) rc = tt_messages_launch(plan, messages, &launch);
+    return !rc && launch.several_streams ? join_streams(plan, first, launch.stream, false) : rc;
 }
 
 /* ---- one rank ---- */

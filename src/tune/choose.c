@@ -158,18 +158,18 @@ static ncclResult_t select_for_call(const struct tt_tune_query *query,
     bool environment = says_something(lists->algo[query->func], TT_ALGO_COUNT_) ||
                        says_something(lists->proto[query->func], TT_PROTO_COUNT_);
     if (environment) return ncclSuccess;
-    for (int a = 0; a < TT_ALGO_COUNT_; a++) {
-        for (int p = 0; p < TT_PROTO_COUNT_; p++) {
-            const char *name = tt_tune_pair_name((enum tt_algo)a, (enum tt_proto)p);
-            if (!(kept.time[a][p] >= 0)) continue;
-            if (name && used < sizeof(left)) {
-                used += (size_t)snprintf(left + used, sizeof(left) - used, " %s", name);
-            }
-            if (tt_tune_allows(query->wish, (enum tt_algo)a, (enum tt_proto)p)) {
-                any = true;
-            } else {
-                kept.time[a][p] = -1;
-            }
+    for (int k = 0; k < TT_ALGO_COUNT_ * TT_PROTO_COUNT_; k++) {
+        enum tt_algo algo = (enum tt_algo)(k / TT_PROTO_COUNT_);
+        enum tt_proto proto = (enum tt_proto)(k % TT_PROTO_COUNT_);
+        const char *name = tt_tune_pair_name(algo, proto);
+        if (!(kept.time[algo][proto] >= 0)) continue;
+        if (name && used < sizeof(left)) {
+            used += (size_t)snprintf(left + used, sizeof(left) - used, " %s", name);
+        }
+        if (tt_tune_allows(query->wish, algo, proto)) {
+            any = true;
+        } else {
+            kept.time[algo][proto] = -1;
         }
     }
     if (any) {

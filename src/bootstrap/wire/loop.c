@@ -163,6 +163,22 @@ static bool some_busy(const struct tt_service *service)
     return false;
 }
 
+/* Clients tell their peers, before `until` where they can, and then what nobody waits for. */
+static void say_goodbye(struct tt_service *service, int code, struct timespec until)
+{
+    for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
+        const struct tt_service_client *client = service->clients[i];
+        if (client && client->goodbye) client->goodbye(code);
+    }
+    while (some_busy(service)) {
+        if (pthread_cond_timedwait(&service->ended, &service->lock, &until)) break;
+    }
+    for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
+        const struct tt_service_client *client = service->clients[i];
+        if (client && client->last_word) client->last_word();
+    }
+}
+
 /* Process exit: peers learn of it, also ranks that come late or wait for a reason; then the thread
  * stops. At most 2 s. */
 static void at_process_exit(int code, void *arg)
@@ -171,17 +187,7 @@ static void at_process_exit(int code, void *arg)
     struct timespec until = in_nsec(SETTLE_NSEC);
     if (pthread_mutex_timedlock(&service->lock, &until)) return;
     if (service->state == TT_SERVICE_RUNNING) {
-        for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
-            const struct tt_service_client *client = service->clients[i];
-            if (client && client->goodbye) client->goodbye(code);
-        }
-        while (some_busy(service)) {
-            if (pthread_cond_timedwait(&service->ended, &service->lock, &until)) break;
-        }
-        for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
-            const struct tt_service_client *client = service->clients[i];
-            if (client && client->last_word) client->last_word();
-        }
+        say_goodbye(service, code, until);
         service->quit = true;
         tt_service_wake();
         until = in_nsec(SETTLE_NSEC); /* the first second may be used up */
