@@ -1,6 +1,7 @@
 /* Where the nanoseconds of a small call go: an 8-byte AllReduce and its synchronise with one and
- * two pinned ranks, and the pieces beside it. Instructions come from the processor's counters where
- * they can be read; the test `hot-path` counts locked instructions and system calls. */
+ * two pinned ranks, the pieces beside it, and groups and graphs of such calls. Instructions come
+ * from the processor's counters where they can be read; the test `hot-path` counts locked
+ * instructions and system calls. */
 #include <cuda_runtime.h>
 #include <linux/perf_event.h>
 #include <nccl.h>
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CALLS = 20000, ROUNDS = 21 };
+enum { CALLS = 2000, ROUNDS = 51 };
 
 struct meeting {
     _Atomic int ready;
@@ -58,6 +59,8 @@ struct call {
     ncclComm_t comm;
     cudaStream_t stream;
     float *send, *recv;
+    int rank, nranks;
+    cudaGraphExec_t graph; /* of one AllReduce */
 };
 
 static void must(int bad, const char *what)
@@ -73,6 +76,56 @@ static void both(const struct call *c)
          "AllReduce");
     must(cudaStreamSynchronize(c->stream) != cudaSuccess, "synchronise");
 }
+static void group_of(const struct call *c, int calls)
+{
+    ncclGroupStart();
+    for (int k = 0; k < calls; k++)
+        ncclAllReduce(c->send, c->recv, 2, ncclFloat, ncclSum, c->comm, c->stream);
+    must(ncclGroupEnd() != ncclSuccess, "group");
+    must(cudaStreamSynchronize(c->stream) != cudaSuccess, "synchronise");
+}
+static void group_4(const struct call *c)
+{
+    group_of(c, 4);
+}
+static void group_64(const struct call *c)
+{
+    group_of(c, 64);
+}
+static void send_recv(const struct call *c)
+{
+    ncclGroupStart();
+    ncclSend(c->send, 8, ncclInt8, !c->rank, c->comm, c->stream);
+    ncclRecv(c->recv, 8, ncclInt8, !c->rank, c->comm, c->stream);
+    must(ncclGroupEnd() != ncclSuccess, "group");
+    must(cudaStreamSynchronize(c->stream) != cudaSuccess, "synchronise");
+}
+static void all_to_all(const struct call *c)
+{
+    ncclGroupStart();
+    for (int peer = 0; peer < c->nranks; peer++) {
+        ncclSend(c->send + 2 * peer, 2, ncclFloat, peer, c->comm, c->stream);
+        ncclRecv(c->recv + 2 * peer, 2, ncclFloat, peer, c->comm, c->stream);
+    }
+    must(ncclGroupEnd() != ncclSuccess, "group");
+    must(cudaStreamSynchronize(c->stream) != cudaSuccess, "synchronise");
+}
+static void replay(const struct call *c)
+{
+    must(cudaGraphLaunch(c->graph, c->stream) != cudaSuccess, "graph launch");
+    must(cudaStreamSynchronize(c->stream) != cudaSuccess, "synchronise");
+}
+
+static void capture(struct call *c)
+{
+    cudaGraph_t graph;
+    cudaStreamBeginCapture(c->stream, cudaStreamCaptureModeThreadLocal);
+    ncclAllReduce(c->send, c->recv, 2, ncclFloat, ncclSum, c->comm, c->stream);
+    must(cudaStreamEndCapture(c->stream, &graph) != cudaSuccess, "capture");
+    must(cudaGraphInstantiate(&c->graph, graph, 0) != cudaSuccess, "instantiate");
+    cudaGraphDestroy(graph);
+}
+
 static void synchronise(const struct call *c)
 {
     cudaStreamSynchronize(c->stream);
@@ -118,7 +171,7 @@ static void print(const char *what, int nranks, struct figures f)
 
 static void run(struct meeting *meeting, int rank, int nranks)
 {
-    struct call c;
+    struct call c = {.rank = rank, .nranks = nranks};
     cpu_set_t core;
     CPU_ZERO(&core);
     CPU_SET(rank, &core);
@@ -136,7 +189,23 @@ static void run(struct meeting *meeting, int rank, int nranks)
     must(cudaMalloc((void **)&c.send, 64) != cudaSuccess, "memory");
     must(cudaMalloc((void **)&c.recv, 64) != cudaSuccess, "memory");
     struct figures f = measure(both, &c);
+    static const struct {
+        const char *what;
+        void (*fn)(const struct call *c);
+    } rows[] = {
+        {"graph of one AllReduce, ranks", replay},
+        {"group of 4 AllReduce, ranks", group_4},
+        {"group of 64 AllReduce, ranks", group_64},
+        {"grouped Send and Recv of 8 bytes, ranks", send_recv},
+        {"AlltoAll of 8 bytes as messages, ranks", all_to_all},
+    };
     if (rank == 0) print("AllReduce of 8 bytes and synchronise, ranks", nranks, f);
+    capture(&c);
+    for (size_t k = 0; nranks > 1 && k < sizeof(rows) / sizeof(rows[0]); k++) {
+        f = measure(rows[k].fn, &c);
+        if (rank == 0) print(rows[k].what, nranks, f);
+    }
+    cudaGraphExecDestroy(c.graph);
     if (rank == 0 && nranks == 1) {
         print("cudaStreamSynchronize on an idle stream", 1, measure(synchronise, &c));
         print("cudaStreamQuery on an idle stream", 1, measure(query, &c));

@@ -127,9 +127,15 @@ void tt_work_destroy(struct tt_work *work);
 bool tt_work_idle(const struct tt_work *work);
 /* Give all frames of an idle kept work new buffers of the same sizes. Then tt_exec_submit(). hot */
 void tt_work_rebind(struct tt_work *work, const void *in, void *out);
+struct tt_buffers { /* of one frame; borrowed until the work ends */
+    const void *in;
+    void *out;
+};
+/* The same with buffers for each frame: as many as it has frames. hot */
+void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers);
 
 /* Take a ticket and put the work on the stream; runs it inline when the stream is idle.
- * `allow_inline` false inside groups. The work frees itself unless kept. On error it is destroyed
+ * `allow_inline` false where the group holds other communicators. The work frees itself unless kept. On error it is destroyed
  * (kept: idle again). One thread at a time per order; never blocks, but when the stream refuses the
  * work: then the ticket's turn is waited for. Errors: ncclUnhandledCudaError. hot */
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline);

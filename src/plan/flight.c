@@ -164,7 +164,7 @@ static ncclResult_t launch(struct tt_group *group)
     for (struct tt_plan *plan = group->plans; plan && !rc; plan = plan->next_in_group) {
         rc = tt_plan_enter(plan);
         if (rc) break;
-        rc = tt_launch_nodes(plan, plan->first, lone && !plan->first->next);
+        rc = tt_launch_nodes(plan, plan->first, lone);
         tt_plan_exit(plan);
     }
     return rc;
