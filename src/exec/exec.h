@@ -135,9 +135,10 @@ struct tt_buffers { /* of one frame; borrowed until the work ends */
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers);
 
 /* Take a ticket and put the work on the stream; runs it inline when the stream is idle.
- * `allow_inline` false where the group holds other communicators. The work frees itself unless kept. On error it is destroyed
- * (kept: idle again). One thread at a time per order; never blocks, but when the stream refuses the
- * work: then the ticket's turn is waited for. Errors: ncclUnhandledCudaError. hot */
+ * `allow_inline` false where the group holds other communicators. The work frees itself unless
+ * kept. On error it is destroyed (kept: idle again). One thread at a time per order; never blocks,
+ * but when the stream refuses the work: then the ticket's turn is waited for. Errors:
+ * ncclUnhandledCudaError. hot */
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline);
 
 /* Wait until `order` served all tickets, running streams' work meanwhile. Blocks. Works of a member

@@ -303,3 +303,14 @@ void tt_work_rebind(struct tt_work *work, const void *in, void *out)
     }
     if (!work->shot) allow_refs(work);
 }
+
+void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers)
+{
+    for (int f = 0; f < work->nframes; f++) {
+        work->frames[f].in = buffers[f].in;
+        work->frames[f].out = buffers[f].out;
+    }
+    work->user_in = work->frames[0].in;
+    work->user_out = work->frames[0].out;
+    if (!work->shot) allow_refs(work);
+}

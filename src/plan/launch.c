@@ -36,8 +36,8 @@ static bool stream_is_default(struct CUstream_st *stream)
 }
 
 /* The default streams are those of the communicator's device, whatever the thread's is. */
-static ncclResult_t submit_work(struct tt_plan *plan, struct tt_work *work,
-                                struct CUstream_st *stream, bool allow_inline)
+ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
+                            bool allow_inline)
 {
     if (!stream_is_default(stream)) return tt_exec_submit(work, stream, allow_inline);
     int device = tuttiHostGetDevice();
@@ -53,7 +53,7 @@ ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *s
 {
     struct tt_work *work = NULL;
     ncclResult_t rc = tt_work_create(spec, &work);
-    return rc ? rc : submit_work(plan, work, stream, allow_inline);
+    return rc ? rc : tt_launch_work(plan, work, stream, allow_inline);
 }
 
 static ncclResult_t stream_card(struct tt_plan *plan, struct CUstream_st *stream,
@@ -109,7 +109,7 @@ static ncclResult_t launch_bound(struct tt_plan *plan, struct tt_bound *bound,
 {
     if (bound->work && tt_work_idle(bound->work)) {
         tt_work_rebind(bound->work, task->in, task->out);
-        return submit_work(plan, bound->work, stream, allow_inline);
+        return tt_launch_work(plan, bound->work, stream, allow_inline);
     }
     tt_bound_place(bound, task);
     return tt_launch_submit(plan, &bound->spec, stream, allow_inline);

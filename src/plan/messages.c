@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "plan/batch.h"
 #include "plan/events.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"
@@ -103,49 +104,38 @@ static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message
 
 /* ---- messages to oneself ---- */
 
-static struct tt_node *next_own(struct tt_node *node, enum tt_func func, int rank)
-{
-    while (node && (node->task.func != func || node->task.root != rank))
-        node = node->next_message;
-    return node;
-}
-
 /* The k-th send to oneself goes to the k-th receive from oneself of the same group. */
 ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_node *first)
 {
     int rank = plan->comm->member.rank;
-    struct tt_node *send = next_own(first, TT_FUNC_SEND, rank);
-    struct tt_node *recv = next_own(first, TT_FUNC_RECV, rank);
-    while (send && recv) {
+    struct tt_own_pair pair = tt_own_pair_first(first, rank);
+    for (; pair.send && pair.recv; pair = tt_own_pair_next(&pair, rank)) {
         size_t bytes, room, none;
-        tt_buffer_bytes(&send->task, &bytes, &none);
-        tt_buffer_bytes(&recv->task, &none, &room);
+        tt_buffer_bytes(&pair.send->task, &bytes, &none);
+        tt_buffer_bytes(&pair.recv->task, &none, &room);
         if (bytes > room) {
             return tt_fail(ncclInvalidUsage,
                            "rank %d: a send of %zu bytes to itself meets a receive of %zu bytes",
                            rank, bytes, room);
         }
-        send = next_own(send->next_message, TT_FUNC_SEND, rank);
-        recv = next_own(recv->next_message, TT_FUNC_RECV, rank);
     }
-    if (!send && !recv) return ncclSuccess;
+    if (!pair.send && !pair.recv) return ncclSuccess;
     return tt_fail(ncclInvalidUsage, "rank %d: a %s itself needs the %s itself in the same group",
-                   rank, send ? "send to" : "receive from", send ? "receive from" : "send to");
+                   rank, pair.send ? "send to" : "receive from",
+                   pair.send ? "receive from" : "send to");
 }
 
 static ncclResult_t add_own(struct tt_plan *plan, struct tt_node *first)
 {
     int rank = plan->comm->member.rank;
-    struct tt_node *send = next_own(first, TT_FUNC_SEND, rank);
-    struct tt_node *recv = next_own(first, TT_FUNC_RECV, rank);
+    struct tt_own_pair pair = tt_own_pair_first(first, rank);
     ncclResult_t rc = ncclSuccess;
-    while (send && recv && !rc) {
-        struct message message = {.peer = rank, .in = send->task.in, .out = recv->task.out};
+    for (; pair.send && !rc; pair = tt_own_pair_next(&pair, rank)) {
+        struct message message = {
+            .peer = rank, .in = pair.send->task.in, .out = pair.recv->task.out};
         size_t none;
-        tt_buffer_bytes(&send->task, &message.bytes, &none);
+        tt_buffer_bytes(&pair.send->task, &message.bytes, &none);
         rc = add_copy(plan, &message);
-        send = next_own(send->next_message, TT_FUNC_SEND, rank);
-        recv = next_own(recv->next_message, TT_FUNC_RECV, rank);
     }
     return rc;
 }
@@ -274,6 +264,12 @@ static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_node *firs
 ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
                                 const struct tt_launch *launch)
 {
+    struct tt_work *kept = launch->captured ? NULL : tt_batch_find(plan, first);
+    if (kept) {
+        for (const struct tt_node *node = first; node; node = node->next_message)
+            tt_count_call(plan, node->task.func);
+        return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
+    }
     ncclResult_t rc = batch_begin(plan, first);
     for (struct tt_node *node = first; node && !rc; node = node->next_message) {
         node->first_frame = plan->batch.nframes;
@@ -293,7 +289,9 @@ ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
     struct tt_op_events events = {.captured = launch->captured};
     if (plan->comm->profiler) tt_events_messages(plan, first, &events);
     spec.events = events.work;
-    rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
+    rc = tt_batch_keep(plan, first, &spec, &kept);
+    if (kept) return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
+    if (!rc) rc = tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
     if (plan->comm->profiler) tt_events_launched(&events);
     return rc;
 }

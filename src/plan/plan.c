@@ -6,6 +6,7 @@
 #include "base/wait.h"
 #include "device/device.h"
 #include "mem/mem.h"
+#include "plan/batch.h"
 #include "plan/events.h"
 #include "plan/plan_state.h"
 
@@ -138,6 +139,7 @@ void tt_plan_destroy(struct tt_plan *plan)
         tt_bound_fini(&plan->memo[k]);
     tt_bound_fini(&plan->overflow);
     tt_bound_fini(&plan->batch);
+    tt_batches_fini(plan);
     tt_in_place_fini(plan);
     tt_program_cache_fini(plan);
     for (int conn = 0; conn < TT_CONN_COUNT_; conn++) {

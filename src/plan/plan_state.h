@@ -69,6 +69,7 @@ struct tt_program_node {
 };
 
 #define TT_PROGRAM_BUCKETS 64
+#define TT_BATCHES 8 /* direct-mapped */
 
 /* Edges of one channel and connection index, by peer; filled as programs need them. */
 struct tt_edge_table {
@@ -120,6 +121,7 @@ struct tt_plan {
     int *chain; /* owned; 2 * nranks: last frame of a group to and from each peer, plus 1 */
     struct tt_scratch *scratch; /* owned list, newest first: inputs of AlltoAlls in place */
     struct tt_bound batch;      /* frames of the messages of a group */
+    struct tt_batch *batches;   /* owned; TT_BATCHES groups of messages that are kept: batch.c */
     struct tt_redop *redops;    /* owned */
     int nredops;
 
@@ -203,6 +205,9 @@ ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, dou
 void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
 /* Count the call. Returns how many of its function came before. */
 uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func);
+/* Submit a work to a stream of the communicator's device. */
+ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
+                            bool allow_inline);
 /* Make a work and submit it to a stream of the communicator's device; exec frees it. */
 ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
                               struct CUstream_st *stream, bool allow_inline);

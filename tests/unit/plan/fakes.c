@@ -86,9 +86,18 @@ void tt_work_rebind(struct tt_work *work, const void *in, void *out)
     }
 }
 
+void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers)
+{
+    for (int k = 0; k < work->fake.spec.nframes && k < FAKE_FRAMES; k++) {
+        work->fake.frames[k].in = buffers[k].in;
+        work->fake.frames[k].out = buffers[k].out;
+    }
+}
+
 ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out)
 {
     struct tt_work *work = calloc(1, sizeof(*work));
+    fake.created++;
     work->fake.spec = *spec;
     for (int k = 0; k < spec->nframes && k < FAKE_FRAMES; k++) {
         work->fake.frames[k] = spec->frames[k];

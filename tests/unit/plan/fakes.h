@@ -19,7 +19,7 @@ struct fake_work {
 
 struct fake_world {
     struct fake_work works[FAKE_WORKS]; /* submitted, in order */
-    int nworks;
+    int nworks, created;                /* submitted, made */
     struct {
         struct CUstream_st *after, *before;
     } joins[FAKE_JOINS];

@@ -115,6 +115,56 @@ static void a_tuner_keeps_what_it_chose_before(void **state)
     fake_comm_free(comm);
 }
 
+static void add_message(struct tt_comm *comm, enum tt_func func, int peer, char *at, size_t bytes)
+{
+    const struct tt_task task = {.func = func,
+                                 .in = func == TT_FUNC_SEND ? at : NULL,
+                                 .out = func == TT_FUNC_RECV ? at : NULL,
+                                 .count = bytes,
+                                 .type = ncclInt8,
+                                 .op = ncclSum,
+                                 .root = peer,
+                                 .comm = comm,
+                                 .stream = fake_stream(0)};
+    assert_int_equal(tt_plan_add(&task), ncclSuccess);
+}
+
+/* To and from two ranks and within this one; the group's buffers lie from `from` on. */
+static void exchange(struct tt_comm *comm, size_t from, size_t bytes)
+{
+    tt_group_start();
+    for (int peer = 0; peer < 2; peer++) {
+        add_message(comm, TT_FUNC_SEND, peer, buffer[0] + from + peer * 8, bytes);
+        add_message(comm, TT_FUNC_RECV, peer, buffer[1] + from + peer * 8, bytes);
+    }
+    assert_int_equal(tt_group_end(), ncclSuccess);
+}
+
+static void a_group_of_messages_is_kept(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    (void)state;
+    fake_reset();
+    exchange(comm, 0, 8);
+    exchange(comm, 64, 8);  /* the same with other buffers */
+    exchange(comm, 64, 16); /* other sizes: bound anew */
+    exchange(comm, 128, 8); /* still known */
+    assert_int_equal(fake.nworks, 4);
+    for (int k = 0; k < 4; k++) {
+        static const size_t from[] = {0, 64, 64, 128};
+        const struct fake_work *work = &fake.works[k];
+        print_message("case: group %d\n", k);
+        assert_true(work->spec.kept && work->allow_inline);
+        assert_int_equal(work->spec.nframes, 3);
+        assert_ptr_equal(work->frames[0].in, buffer[0] + from[k] + 8);
+        assert_ptr_equal(work->frames[1].out, buffer[1] + from[k] + 8);
+        assert_ptr_equal(work->frames[2].in, buffer[0] + from[k]); /* within the rank: last */
+        assert_ptr_equal(work->frames[2].out, buffer[1] + from[k]);
+    }
+    assert_int_equal(fake.created, 2);
+    fake_comm_free(comm);
+}
+
 static void one_rank_is_bound_once(void **state)
 {
     struct tt_comm *comm = fake_comm(1, 0, true);
@@ -137,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_profiler_keeps_the_memo),
         cmocka_unit_test(a_tuner_keeps_what_it_chose_before),
+        cmocka_unit_test(a_group_of_messages_is_kept),
         cmocka_unit_test(one_rank_is_bound_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
