@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/blocks.h"
 #include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/conn.h"
 #include "bootstrap/wire/listener.h"
@@ -49,8 +49,8 @@ struct tt_root {
     struct tt_listener *listener; /* own one; NULL: the process's */
     enum root_state state;
     struct root_guest *guests;
-    struct root_guest **seats; /* by tt_shape_seat(); NULL before the first JOIN */
-    struct tt_shape shape;
+    struct root_guest **seats; /* by tt_blocks_slot(); NULL before the first JOIN */
+    struct tt_blocks blocks;
     int nseats, njoined;
     uint32_t nguests, expected; /* connections so far; that may come, as the service counts */
     struct tt_join first;
@@ -154,8 +154,8 @@ static bool join_sane(const struct tt_join *join, const struct tt_conn *conn)
     if (join->nranks < 1 || join->nranks > TT_MAX_RANKS || join->rank >= join->nranks) return false;
     if (join->nids < 1 || join->nids > join->nranks || join->index >= join->nids) return false;
     if (join->sealed != conn->hello.sealed) return false;
-    const struct tt_shape shape = {(int)join->nranks, (int)join->nids};
-    if (tt_shape_seat(&shape, (int)join->index, (int)join->rank) < 0) return false;
+    const struct tt_blocks blocks = {(int)join->nranks, (int)join->nids};
+    if (tt_blocks_slot(&blocks, (int)join->index, (int)join->rank) < 0) return false;
     return conn->peer == (int32_t)join->rank && conn->hello.wanted_rank == -1 - (int)join->index;
 }
 
@@ -163,8 +163,8 @@ static void root_first(struct tt_root *root, const struct tt_join *join)
 {
     uint64_t now = tt_now_nsec();
     root->first = *join;
-    root->shape = (struct tt_shape){.nranks = (int)join->nranks, .nblocks = (int)join->nids};
-    root->nseats = tt_shape_guests(&root->shape, (int)join->index);
+    root->blocks = (struct tt_blocks){.nranks = (int)join->nranks, .nblocks = (int)join->nids};
+    root->nseats = tt_blocks_clients(&root->blocks, (int)join->index);
     root->seats = calloc((size_t)root->nseats, sizeof(struct root_guest *));
     if (!root->seats) {
         root_fail(root, ncclSystemError, "the root has no memory for %d ranks", root->nseats);
@@ -185,7 +185,7 @@ static void list_missing(const struct tt_root *root, char *text, size_t text_byt
     text[0] = 0;
     for (int i = 0; i < root->nseats && listed < LISTED_RANKS; i++) {
         if (root->seats[i]) continue;
-        int rank = tt_shape_seated(&root->shape, (int)root->first.index, i);
+        int rank = tt_blocks_rank_at(&root->blocks, (int)root->first.index, i);
         int n = snprintf(text + used, text_bytes - used, "%s%d", listed ? ", " : "", rank);
         if (n < 0 || (size_t)n >= text_bytes - used) return;
         used += (size_t)n;
@@ -213,8 +213,9 @@ static void root_place(struct tt_root *root)
     tt_acceptor_close(
         &root->acceptor); /* the same id may already be used for the next communicator */
     for (int i = 0; i < root->nseats; i++) {
-        int parent_rank = tt_shape_parent(&root->shape, tt_shape_seated(&root->shape, block, i));
-        int seat = parent_rank < 0 ? 0 : tt_shape_seat(&root->shape, block, parent_rank);
+        int parent_rank =
+            tt_blocks_parent(&root->blocks, tt_blocks_rank_at(&root->blocks, block, i));
+        int seat = parent_rank < 0 ? 0 : tt_blocks_slot(&root->blocks, block, parent_rank);
         const struct tt_join *parent = &root->seats[seat < 0 ? 0 : seat]->join;
         place.parent.addr = parent->addr;
         place.parent.pid = parent->pid;
@@ -246,7 +247,7 @@ static const struct root_guest *take_seat(struct tt_root *root, struct root_gues
 {
     const struct tt_join *join = &guest->join;
     bool ours = root->seats && join->index == root->first.index && join->rank < root->first.nranks;
-    int seat = ours ? tt_shape_seat(&root->shape, (int)join->index, (int)join->rank) : -1;
+    int seat = ours ? tt_blocks_slot(&root->blocks, (int)join->index, (int)join->rank) : -1;
     if (seat < 0) return NULL;
     if (root->seats[seat]) return root->seats[seat];
     root->seats[seat] = guest;

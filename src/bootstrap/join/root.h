@@ -1,6 +1,7 @@
-/* The root of an id: meets the ranks of its block and the heads of the blocks below (shape.h) once,
- * checks what they say, tells each its place or the reason why not. Lives in the service thread;
- * nothing here blocks. With m ids and n ranks a root serves at most ceil(n / m) + 8 connections. */
+/* The root of an id: meets the ranks of its block and the heads of the blocks below (blocks.h)
+ * once, checks what they say, tells each its place or the reason why not. Lives in the service
+ * thread; nothing here blocks. With m ids and n ranks a root serves at most ceil(n / m) + 8
+ * connections. */
 #pragma once
 
 #include "base/socket.h"

@@ -185,9 +185,9 @@ ncclResult_t tt_visit_plan(struct join *join)
 {
     const struct tt_bootstrap_config *config = join->config;
     const int rank = config->member->rank;
-    const struct tt_shape shape = {config->member->nranks, config->nids};
-    int block = tt_shape_block(&shape, rank);
-    join->nvisits = block > 0 && tt_shape_is_head(&shape, rank) ? 2 : 1;
+    const struct tt_blocks blocks = {config->member->nranks, config->nids};
+    int block = tt_blocks_block(&blocks, rank);
+    join->nvisits = block > 0 && tt_blocks_is_head(&blocks, rank) ? 2 : 1;
     ncclResult_t rc = ncclSuccess;
     for (int i = 0; i < join->nvisits && !rc; i++) {
         struct visit *visit = &join->visits[i];

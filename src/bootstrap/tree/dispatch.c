@@ -1,4 +1,4 @@
-/* Connections along the tree of ranks (shape.h). They live as long as the membership; their end is
+/* Connections along the tree of ranks (blocks.h). They live as long as the membership; their end is
  * how a death is noticed. */
 #include "bootstrap/tree/dispatch.h"
 
@@ -212,10 +212,10 @@ static const struct tt_service_client tree_client = {
 static void plant(struct tt_bootstrap *b, int nblocks)
 {
     int children[TT_BRANCHES];
-    b->shape = (struct tt_shape){.nranks = b->nranks, .nblocks = nblocks};
-    b->parent = tt_shape_parent(&b->shape, b->rank);
-    b->nbranches = tt_shape_children(&b->shape, b->rank, children);
-    b->subtree = tt_shape_size(&b->shape, b->rank);
+    b->blocks = (struct tt_blocks){.nranks = b->nranks, .nblocks = nblocks};
+    b->parent = tt_blocks_parent(&b->blocks, b->rank);
+    b->nbranches = tt_blocks_children(&b->blocks, b->rank, children);
+    b->subtree = tt_blocks_size(&b->blocks, b->rank);
     for (int i = 0; i < b->nbranches; i++)
         b->branches[i].rank = children[i];
 }

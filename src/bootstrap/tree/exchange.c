@@ -46,7 +46,7 @@ static bool collect(struct tt_bootstrap *b, unsigned char *to)
     to += x->bytes;
     for (int i = 0; i < b->nbranches; i++) {
         struct tt_branch *branch = &b->branches[i];
-        int size = tt_shape_size(&b->shape, branch->rank);
+        int size = tt_blocks_size(&b->blocks, branch->rank);
         bool same = branch->up_bytes == (size_t)size * x->bytes;
         if (same && branch->up_bytes) memcpy(to, branch->up, branch->up_bytes);
         to += branch->up_bytes;
@@ -87,7 +87,7 @@ static void complete_table(struct tt_bootstrap *b, const unsigned char *preorder
         starve(b);
         return;
     }
-    tt_shape_order(&b->shape, 0, order);
+    tt_blocks_order(&b->blocks, 0, order);
     for (int i = 0; i < b->nranks && x->bytes; i++) {
         memcpy(x->table + (size_t)order[i] * x->bytes, preorder + (size_t)i * x->bytes, x->bytes);
     }
@@ -270,7 +270,7 @@ ncclResult_t tt_bootstrap_barrier(struct tt_bootstrap *b)
 
 static void route(struct tt_bootstrap *b, int target, const unsigned char *frame, size_t len)
 {
-    int way = tt_shape_way(&b->shape, b->rank, target);
+    int way = tt_blocks_child_toward(&b->blocks, b->rank, target);
     struct tt_conn *conn = way < 0 ? b->up : b->branches[way].conn;
     tt_conn_send(conn, TT_FRAME_MESSAGE, frame, len); /* no way left: that rank has gone */
 }

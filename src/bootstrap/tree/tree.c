@@ -1,4 +1,4 @@
-/* Connections along the tree of ranks (shape.h). They live as long as the membership; their end is
+/* Connections along the tree of ranks (blocks.h). They live as long as the membership; their end is
  * how a death is noticed. What goes through them: exchange.c; how everybody learns of a failure:
  * failure.c; how a membership ends: leave.c. */
 #include "bootstrap/tree/tree.h"

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "bootstrap/bootstrap.h"
+#include "bootstrap/tree/blocks.h"
 #include "bootstrap/tree/contact.h"
 #include "bootstrap/tree/mailbox.h"
-#include "bootstrap/tree/shape.h"
 #include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/conn.h"
 #include "bootstrap/wire/frame.h"
@@ -55,7 +55,7 @@ struct tt_bootstrap {
     struct tt_acceptor acceptor;
     struct tt_contact *contacts; /* owned; NULL before the first table */
     unsigned char *records;      /* owned */
-    struct tt_shape shape;
+    struct tt_blocks blocks;
     int parent; /* rank; -1: none */
     struct tt_conn *up;
     struct tt_branch branches[TT_BRANCHES];

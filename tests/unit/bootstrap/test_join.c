@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/tree/shape.h"
+#include "bootstrap/tree/blocks.h"
 #include "bootstrap/wire/service.h"
 
 #include <setjmp.h>
@@ -151,12 +151,12 @@ static void roots_share_the_work(void **state)
     (void)state;
     if (first_form != TEAM_THREADS) return;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        const struct tt_shape shape = {N, counts[i]};
+        const struct tt_blocks blocks = {N, counts[i]};
         uint32_t most = 0;
         print_message("case: %d ranks, %d roots\n", N, counts[i]);
         for (int k = 0; k < counts[i]; k++) {
             assert_int_equal(tt_id_create(&ids[k]), ncclSuccess);
-            uint32_t guests = (uint32_t)tt_shape_guests(&shape, k);
+            uint32_t guests = (uint32_t)tt_blocks_clients(&blocks, k);
             if (guests > most) most = guests;
         }
         tt_service()->busiest_root = 0;
