@@ -65,7 +65,7 @@ struct tt_frame {
                              exec puts the bytes in its place, and counts messages per edge in place
                              of operations */
     int channel;
-    int conn;    /* enum tt_conn */
+    int conn;    /* enum tt_conn_index */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
                     messages to one peer share an edge and keep their order */
     void *event; /* parent of this frame's profiler events (its own P2p); NULL: the work's */

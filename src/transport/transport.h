@@ -76,11 +76,11 @@ void tt_transport_destroy(struct tt_transport *transport);
 
 /* Edges of collectives and of sends and receives never meet: a connection index each, with NCCL's
  * numbers. */
-enum tt_conn { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_COUNT_ };
+enum tt_conn_index { TT_CONN_COLL, TT_CONN_P2P, TT_CONN_COUNT_ };
 
 struct tt_edge_key {
     int peer, channel;
-    int conn; /* enum tt_conn */
+    int conn; /* enum tt_conn_index */
     bool sending;
 };
 
