@@ -119,25 +119,25 @@ static ncclResult_t exchange_records(struct tt_bootstrap *b, const union tt_addr
 static ncclResult_t join_prepare(struct join *join)
 {
     const struct tt_bootstrap_config *config = join->config;
-    struct tt_join *words = &join->words;
+    struct tt_join *request = &join->request;
     ncclResult_t rc = tt_id_combine(config->ids, config->nids, join->combined);
-    if (!rc) rc = tt_visit_plan(join);
+    if (!rc) rc = tt_root_conns_init(join);
     if (rc) return rc;
-    const struct tt_id_parts *id = &join->visits[0].id;
+    const struct tt_id_parts *id = &join->roots[0].id;
     union tt_addr listen_on = id->addr;
     if (id->fixed_address && config->member->rank == 0) {
         rc = tt_root_open(id->secret, &listen_on, &listen_on);
         if (rc) return rc;
     }
-    words->version = NCCL_VERSION_CODE;
-    words->nranks = (uint32_t)config->member->nranks;
-    words->rank = (uint32_t)config->member->rank;
-    words->nids = (uint32_t)config->nids;
-    words->timeout_sec = config->timeout_sec > 0 ? (uint32_t)config->timeout_sec : 0;
-    words->sealed = tt_encryption_wanted();
-    words->pid = (int32_t)getpid();
-    gethostname(words->host, sizeof(words->host) - 1);
-    crypto_generichash(words->digest, sizeof(words->digest), (const unsigned char *)"digest", 6,
+    request->version = NCCL_VERSION_CODE;
+    request->nranks = (uint32_t)config->member->nranks;
+    request->rank = (uint32_t)config->member->rank;
+    request->nids = (uint32_t)config->nids;
+    request->timeout_sec = config->timeout_sec > 0 ? (uint32_t)config->timeout_sec : 0;
+    request->sealed = tt_encryption_wanted();
+    request->pid = (int32_t)getpid();
+    gethostname(request->host, sizeof(request->host) - 1);
+    crypto_generichash(request->digest, sizeof(request->digest), (const unsigned char *)"digest", 6,
                        join->combined, sizeof(join->combined));
     if (config->timeout_sec > 0) {
         join->deadline_nsec = tt_now_nsec() + (uint64_t)config->timeout_sec * 1000000000ull;
@@ -158,9 +158,9 @@ static void join_secret(struct join *join)
 /* First contact; lock held. */
 static ncclResult_t join_root(struct join *join)
 {
-    ncclResult_t rc = tt_listener_main(&join->words.addr);
-    if (!rc) rc = tt_visit_all(join);
-    if (!rc) rc = tt_visit_await(join);
+    ncclResult_t rc = tt_listener_main(&join->request.addr);
+    if (!rc) rc = tt_root_conns_open(join);
+    if (!rc) rc = tt_root_conns_wait(join);
     if (rc) return rc;
     join_secret(join);
     tt_tree_accept_children(join->b);
@@ -173,7 +173,7 @@ static void tell_tree(struct join *join, ncclResult_t rc)
     struct tt_bootstrap *b = join->b;
     if (!b->placed) return;
     tt_tree_fail(b, b->rank, rc, "rank %d on host %s (pid %d) gave up: %.400s", b->rank,
-                 join->words.host, (int)getpid(), tt_visit_reason(join));
+                 join->request.host, (int)getpid(), tt_join_reason(join));
 }
 
 static ncclResult_t join_run(struct join *join)
@@ -186,13 +186,13 @@ static ncclResult_t join_run(struct join *join)
     }
     join->b->timeout_sec = join->config->timeout_sec;
     join->b->deadline_nsec = join->deadline_nsec;
-    join->b->sealed = join->words.sealed;
+    join->b->sealed = join->request.sealed;
     rc = join_root(join);
     tt_service_unlock();
-    if (!rc) rc = exchange_records(join->b, &join->words.addr, join->config->record);
+    if (!rc) rc = exchange_records(join->b, &join->request.addr, join->config->record);
     tt_service_lock();
     if (rc) tell_tree(join, rc);
-    tt_visit_farewell(join, rc);
+    tt_root_conns_close(join, rc);
     if (rc) {
         tt_tree_destroy(join->b);
         join->b = NULL;

@@ -10,51 +10,51 @@
 
 struct join;
 
-struct visit { /* to one root */
+struct root_conn { /* to one root */
     struct join *join;
     struct tt_id_parts id;
     int index; /* of the root among the ids */
     struct tt_conn *conn;
     bool opened;                    /* proved and introduced */
     bool placed;                    /* its block is complete */
-    int32_t keeper;                 /* rank in whose process it is; -1: not known */
+    int32_t root_rank;              /* rank in whose process it is; -1: not known */
     int refusals;                   /* attempts in a row that found nobody listening */
     uint64_t next_nsec, pause_nsec; /* when to try again */
     const char *why;                /* the last connection ended; NULL: it has not */
 };
 
-#define TT_VISITS 2
+#define TT_ROOT_CONNS 2
 
 struct join {
     const struct tt_bootstrap_config *config;
     struct tt_bootstrap *b;
-    struct visit visits[TT_VISITS]; /* own block's root; of a head: the one above */
-    int nvisits;
+    struct root_conn roots[TT_ROOT_CONNS]; /* own block's root; of a head: the one above */
+    int nroots;
     unsigned char combined[TT_SECRET_BYTES], nonce[TT_SECRET_BYTES];
-    struct tt_join words;
+    struct tt_join request;
     uint64_t deadline_nsec; /* 0: none */
     ncclResult_t code;      /* what a root refused with */
     char sentence[TT_SENTENCE_BYTES];
 };
 
 /* Who says this rank's place: the last one. */
-static inline struct visit *tt_join_placer(struct join *join)
+static inline struct root_conn *tt_join_placer(struct join *join)
 {
-    return &join->visits[join->nvisits - 1];
+    return &join->roots[join->nroots - 1];
 }
 
 /* Read the ids of the roots to visit. The caller wipes the visits' secrets. */
-ncclResult_t tt_visit_plan(struct join *join);
+ncclResult_t tt_root_conns_init(struct join *join);
 /* Until all roots are reached, or one says no. With a fixed address rank 0 may come late; otherwise
  * the root exists since the id does, and 10 s must do. Blocks with the lock released. */
-ncclResult_t tt_visit_all(struct join *join);
+ncclResult_t tt_root_conns_open(struct join *join);
 /* Until this rank has its place. Blocks likewise. */
-ncclResult_t tt_visit_await(struct join *join);
+ncclResult_t tt_root_conns_wait(struct join *join);
 /* Goodbye, with the reason when it failed. */
-void tt_visit_farewell(struct join *join, ncclResult_t rc);
+void tt_root_conns_close(struct join *join, ncclResult_t rc);
 
 /* Why this rank itself gives up. */
-const char *tt_visit_reason(const struct join *join);
+const char *tt_join_reason(const struct join *join);
 
 /* The sooner of two moments, of which 0 is none. */
 uint64_t tt_sooner(uint64_t a, uint64_t b);

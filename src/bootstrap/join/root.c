@@ -3,7 +3,7 @@
  * The first rank's word on n and ids is what the others are compared with. With several ids each
  * root serves its block of ranks and the heads of the blocks below. Root 0 chooses the nonce; a
  * head takes it from the root above to its own, which answers only then. Roots do not talk to each
- * other: the heads, who are guests of two, pass on what goes wrong. */
+ * other: the heads, who are clients of two, pass on what goes wrong. */
 #include "bootstrap/join/root.h"
 
 #include "base/clock.h"
@@ -29,14 +29,14 @@
 #define FAILED_LIFE_NSEC 10000000000ull /* a failed root answers late ranks that long */
 #define HEAD_NSEC 2000000000ull         /* after the deadline: a live head has said what is wrong */
 #define OVERDUE_NSEC 8000000000ull /* of all that could name who is missing, the last to speak */
-#define KEEPER_NSEC 50000000ull    /* ranks that wait longer hear whose process the root is in */
+#define ROOT_RANK_NSEC 50000000ull /* ranks that wait longer hear whose process the root is in */
 #define LISTED_RANKS 16
 #define EXPECTED_AT_FIRST 32 /* until the first rank says how many they are */
 
 enum root_state { ROOT_OPEN, ROOT_PLACED, ROOT_FAILED };
 
-struct root_guest { /* one connection; lives until that closes */
-    struct root_guest *next;
+struct root_client { /* one connection; lives until that closes */
+    struct root_client *next;
     struct tt_root *root;
     struct tt_conn *conn; /* NULL once gone */
     struct tt_join join;
@@ -48,13 +48,13 @@ struct tt_root {
     struct tt_acceptor acceptor;
     struct tt_listener *listener; /* own one; NULL: the process's */
     enum root_state state;
-    struct root_guest *guests;
-    struct root_guest **seats; /* by tt_blocks_slot(); NULL before the first JOIN */
+    struct root_client *clients;
+    struct root_client **slots; /* by tt_blocks_slot(); NULL before the first JOIN */
     struct tt_blocks blocks;
-    int nseats, njoined;
-    uint32_t nguests, expected; /* connections so far; that may come, as the service counts */
+    int nslots, njoined;
+    uint32_t nclients, expected; /* connections so far; that may come, as the service counts */
     struct tt_join first;
-    int32_t keeper; /* rank in this process; -1: none so far */
+    int32_t root_rank; /* rank in this process; -1: none so far */
     unsigned char nonce[TT_SECRET_BYTES];
     bool has_nonce;
     uint64_t first_nsec, deadline_nsec, progress_nsec;
@@ -76,28 +76,28 @@ static void root_free(struct tt_root *root)
         link = &(*link)->next;
     if (*link) *link = root->next;
     tt_acceptor_close(&root->acceptor);
-    while (root->guests) {
-        struct root_guest *guest = root->guests;
-        root->guests = guest->next;
-        tt_conn_close(guest->conn);
-        free(guest);
+    while (root->clients) {
+        struct root_client *client = root->clients;
+        root->clients = client->next;
+        tt_conn_close(client->conn);
+        free(client);
     }
     if (root->listener) tt_listener_close(root->listener);
     expect(root, 0);
-    free(root->seats);
+    free(root->slots);
     sodium_memzero(root, sizeof(*root));
     free(root);
     tt_service_release();
     pthread_cond_broadcast(&tt_service()->ended); /* for a process that exits */
 }
 
-static void guest_refuse(struct root_guest *guest)
+static void client_refuse(struct root_client *client)
 {
     unsigned char bytes[TT_REFUSE_BYTES];
-    tt_refuse_pack(guest->root->code, guest->root->sentence, bytes);
-    tt_conn_send(guest->conn, TT_FRAME_REFUSE, bytes, sizeof(bytes));
-    tt_conn_finish(guest->conn);
-    guest->conn = NULL;
+    tt_refuse_pack(client->root->code, client->root->sentence, bytes);
+    tt_conn_send(client->conn, TT_FRAME_REFUSE, bytes, sizeof(bytes));
+    tt_conn_finish(client->conn);
+    client->conn = NULL;
 }
 
 __attribute__((format(printf, 3, 4))) static void root_fail(struct tt_root *root, ncclResult_t rc,
@@ -111,8 +111,8 @@ __attribute__((format(printf, 3, 4))) static void root_fail(struct tt_root *root
     root->state = ROOT_FAILED;
     root->code = rc;
     root->deadline_nsec = tt_now_nsec() + FAILED_LIFE_NSEC;
-    for (struct root_guest *guest = root->guests; guest; guest = guest->next) {
-        if (guest->conn && guest->spoke && !guest->done) guest_refuse(guest);
+    for (struct root_client *client = root->clients; client; client = client->next) {
+        if (client->conn && client->spoke && !client->done) client_refuse(client);
     }
 }
 
@@ -164,13 +164,13 @@ static void root_first(struct tt_root *root, const struct tt_join *join)
     uint64_t now = tt_now_nsec();
     root->first = *join;
     root->blocks = (struct tt_blocks){.nranks = (int)join->nranks, .nblocks = (int)join->nids};
-    root->nseats = tt_blocks_clients(&root->blocks, (int)join->index);
-    root->seats = calloc((size_t)root->nseats, sizeof(struct root_guest *));
-    if (!root->seats) {
-        root_fail(root, ncclSystemError, "the root has no memory for %d ranks", root->nseats);
+    root->nslots = tt_blocks_clients(&root->blocks, (int)join->index);
+    root->slots = calloc((size_t)root->nslots, sizeof(struct root_client *));
+    if (!root->slots) {
+        root_fail(root, ncclSystemError, "the root has no memory for %d ranks", root->nslots);
         return;
     }
-    expect(root, (uint32_t)root->nseats);
+    expect(root, (uint32_t)root->nslots);
     root->first_nsec = now;
     root->progress_nsec = now + PROGRESS_NSEC;
     if (join->timeout_sec) root->deadline_nsec = now + join->timeout_sec * 1000000000ull;
@@ -181,10 +181,10 @@ static void root_first(struct tt_root *root, const struct tt_join *join)
 static void list_missing(const struct tt_root *root, char *text, size_t text_bytes)
 {
     size_t used = 0;
-    int listed = 0, missing = root->nseats - root->njoined;
+    int listed = 0, missing = root->nslots - root->njoined;
     text[0] = 0;
-    for (int i = 0; i < root->nseats && listed < LISTED_RANKS; i++) {
-        if (root->seats[i]) continue;
+    for (int i = 0; i < root->nslots && listed < LISTED_RANKS; i++) {
+        if (root->slots[i]) continue;
         int rank = tt_blocks_rank_at(&root->blocks, (int)root->first.index, i);
         int n = snprintf(text + used, text_bytes - used, "%s%d", listed ? ", " : "", rank);
         if (n < 0 || (size_t)n >= text_bytes - used) return;
@@ -202,26 +202,26 @@ static void list_missing(const struct tt_root *root, char *text, size_t text_byt
  * root above; here it only hears that its block is complete. */
 static void root_place(struct tt_root *root)
 {
-    struct tt_place place = {.keeper = root->keeper};
-    unsigned char bytes[TT_PLACE_BYTES];
+    struct tt_root_reply place = {.root_rank = root->root_rank};
+    unsigned char bytes[TT_ROOT_REPLY_BYTES];
     int block = (int)root->first.index;
     if (block == 0) randombytes_buf(root->nonce, sizeof(root->nonce));
     memcpy(place.nonce, root->nonce, sizeof(place.nonce));
     tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot",
-                "COLLECTED ALL %d HANDLES", root->nseats);
+                "COLLECTED ALL %d HANDLES", root->nslots);
     root->state = ROOT_PLACED;
     tt_acceptor_close(
         &root->acceptor); /* the same id may already be used for the next communicator */
-    for (int i = 0; i < root->nseats; i++) {
+    for (int i = 0; i < root->nslots; i++) {
         int parent_rank =
             tt_blocks_parent(&root->blocks, tt_blocks_rank_at(&root->blocks, block, i));
-        int seat = parent_rank < 0 ? 0 : tt_blocks_slot(&root->blocks, block, parent_rank);
-        const struct tt_join *parent = &root->seats[seat < 0 ? 0 : seat]->join;
+        int slot = parent_rank < 0 ? 0 : tt_blocks_slot(&root->blocks, block, parent_rank);
+        const struct tt_join *parent = &root->slots[slot < 0 ? 0 : slot]->join;
         place.parent.addr = parent->addr;
         place.parent.pid = parent->pid;
         memcpy(place.parent.host, parent->host, sizeof(place.parent.host));
-        tt_place_pack(&place, bytes);
-        tt_conn_send(root->seats[i]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
+        tt_root_reply_pack(&place, bytes);
+        tt_conn_send(root->slots[i]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
     }
     sodium_memzero(&place, sizeof(place));
     sodium_memzero(bytes, sizeof(bytes));
@@ -229,47 +229,47 @@ static void root_place(struct tt_root *root)
 
 static void root_step(struct tt_root *root)
 {
-    bool ready = root->njoined == root->nseats && (root->first.index == 0 || root->has_nonce);
+    bool ready = root->njoined == root->nslots && (root->first.index == 0 || root->has_nonce);
     if (root->state == ROOT_OPEN && ready) root_place(root);
 }
 
-static void find_keeper(struct tt_root *root, const struct tt_join *join)
+static void find_root_rank(struct tt_root *root, const struct tt_join *join)
 {
     char host[TT_HOST_BYTES] = {0};
-    if (root->keeper >= 0 || join->pid != (int32_t)getpid()) return;
+    if (root->root_rank >= 0 || join->pid != (int32_t)getpid()) return;
     gethostname(host, sizeof(host) - 1);
-    if (strcmp(host, join->host) == 0) root->keeper = (int32_t)join->rank;
+    if (strcmp(host, join->host) == 0) root->root_rank = (int32_t)join->rank;
 }
 
 /* Note that one came, also when it is refused: a failed root stays for those that are yet to come.
  * Who came before with the same rank; NULL: nobody. */
-static const struct root_guest *take_seat(struct tt_root *root, struct root_guest *guest)
+static const struct root_client *take_slot(struct tt_root *root, struct root_client *client)
 {
-    const struct tt_join *join = &guest->join;
-    bool ours = root->seats && join->index == root->first.index && join->rank < root->first.nranks;
-    int seat = ours ? tt_blocks_slot(&root->blocks, (int)join->index, (int)join->rank) : -1;
-    if (seat < 0) return NULL;
-    if (root->seats[seat]) return root->seats[seat];
-    root->seats[seat] = guest;
+    const struct tt_join *join = &client->join;
+    bool ours = root->slots && join->index == root->first.index && join->rank < root->first.nranks;
+    int slot = ours ? tt_blocks_slot(&root->blocks, (int)join->index, (int)join->rank) : -1;
+    if (slot < 0) return NULL;
+    if (root->slots[slot]) return root->slots[slot];
+    root->slots[slot] = client;
     root->njoined++;
     return NULL;
 }
 
-static void root_join(struct root_guest *guest, const unsigned char *bytes, size_t len)
+static void root_join(struct root_client *client, const unsigned char *bytes, size_t len)
 {
-    struct tt_root *root = guest->root;
-    struct tt_join *join = &guest->join;
-    if (guest->spoke || !tt_join_unpack(join, bytes, len) || !join_sane(join, guest->conn)) {
+    struct tt_root *root = client->root;
+    struct tt_join *join = &client->join;
+    if (client->spoke || !tt_join_unpack(join, bytes, len) || !join_sane(join, client->conn)) {
         root_fail(root, ncclInternalError, "rank %d sent a request that makes no sense",
-                  guest->conn->peer);
-        guest_refuse(guest);
+                  client->conn->peer);
+        client_refuse(client);
         return;
     }
-    guest->spoke = true;
-    if (root->state == ROOT_OPEN && !root->seats) root_first(root, join);
-    const struct root_guest *other = take_seat(root, guest);
+    client->spoke = true;
+    if (root->state == ROOT_OPEN && !root->slots) root_first(root, join);
+    const struct root_client *other = take_slot(root, client);
     if (root->state == ROOT_FAILED || !join_agrees(root, join)) {
-        if (guest->conn) guest_refuse(guest);
+        if (client->conn) client_refuse(client);
         return;
     }
     if (other) {
@@ -278,21 +278,21 @@ static void root_join(struct root_guest *guest, const unsigned char *bytes, size
                   join->rank, other->join.host, other->join.pid, join->host, join->pid);
         return;
     }
-    find_keeper(root, join);
+    find_root_rank(root, join);
     root_step(root);
 }
 
-static bool from_own_head(const struct root_guest *guest)
+static bool from_own_head(const struct root_client *client)
 {
-    return guest->spoke && guest->root->seats && guest->root->seats[0] == guest;
+    return client->spoke && client->root->slots && client->root->slots[0] == client;
 }
 
 static void root_overdue(struct tt_root *root)
 {
     char missing[256];
     list_missing(root, missing, sizeof(missing));
-    if (root->njoined == root->nseats && root->state == ROOT_OPEN) {
-        const struct tt_join *head = &root->seats[0]->join;
+    if (root->njoined == root->nslots && root->state == ROOT_OPEN) {
+        const struct tt_join *head = &root->slots[0]->join;
         root_fail(
             root, ncclTimeout,
             "rank %u on host %s (pid %d), on which its block waits, does not answer (init was "
@@ -300,98 +300,99 @@ static void root_overdue(struct tt_root *root)
             head->rank, head->host, head->pid, root->first.timeout_sec);
         return;
     }
-    if (root->njoined == root->nseats) {
+    if (root->njoined == root->nslots) {
         root_fail(root, ncclTimeout, "the communicator was not complete within %u s",
                   root->first.timeout_sec);
         return;
     }
     root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s",
-              root->nseats - root->njoined, root->first.nranks, root->first.timeout_sec, missing);
+              root->nslots - root->njoined, root->first.nranks, root->first.timeout_sec, missing);
 }
 
-static void guest_gives_up(struct root_guest *guest, bool heard, const unsigned char *bytes,
-                           size_t len)
+static void client_gives_up(struct root_client *client, bool heard, const unsigned char *bytes,
+                            size_t len)
 {
     char sentence[TT_SENTENCE_BYTES];
     ncclResult_t rc = tt_refuse_unpack(bytes, len, sentence);
     bool shared =
         rc == ncclInvalidArgument || rc == ncclTimeout || (heard && rc == ncclInvalidUsage);
-    guest->done = true;
+    client->done = true;
     if (!shared) rc = ncclRemoteError; /* its code is its own */
     if (heard) {
-        root_fail(guest->root, rc, "%s", sentence);
+        root_fail(client->root, rc, "%s", sentence);
         return;
     }
-    root_fail(guest->root, rc, "rank %d on host %s (pid %d) gave up: %.400s", guest->conn->peer,
-              guest->join.host, guest->join.pid, sentence);
+    root_fail(client->root, rc, "rank %d on host %s (pid %d) gave up: %.400s", client->conn->peer,
+              client->join.host, client->join.pid, sentence);
 }
 
-static void guest_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len)
+static void client_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes,
+                         size_t len)
 {
-    struct root_guest *guest = conn->owner;
-    struct tt_root *root = guest->root;
+    struct root_client *client = conn->owner;
+    struct tt_root *root = client->root;
     switch (type) {
-    case TT_FRAME_JOIN: root_join(guest, bytes, len); break;
-    case TT_FRAME_JOINED: guest->done = true; break;
+    case TT_FRAME_JOIN: root_join(client, bytes, len); break;
+    case TT_FRAME_JOINED: client->done = true; break;
     case TT_FRAME_REFUSE:
-    case TT_FRAME_HEARD: guest_gives_up(guest, type == TT_FRAME_HEARD, bytes, len); break;
+    case TT_FRAME_RELAYED: client_gives_up(client, type == TT_FRAME_RELAYED, bytes, len); break;
     case TT_FRAME_NONCE:
-        if (!from_own_head(guest) || root->has_nonce || len != sizeof(root->nonce)) break;
+        if (!from_own_head(client) || root->has_nonce || len != sizeof(root->nonce)) break;
         memcpy(root->nonce, bytes, sizeof(root->nonce));
         root->has_nonce = true;
         root_step(root);
         break;
     case TT_FRAME_OVERDUE:
-        if (from_own_head(guest) && root->state == ROOT_OPEN) root_overdue(root);
+        if (from_own_head(client) && root->state == ROOT_OPEN) root_overdue(root);
         break;
     default: break;
     }
 }
 
-static void guest_closed(struct tt_conn *conn, const char *why)
+static void client_closed(struct tt_conn *conn, const char *why)
 {
-    struct root_guest *guest = conn->owner;
-    struct tt_root *root = guest->root;
-    guest->conn = NULL;
+    struct root_client *client = conn->owner;
+    struct tt_root *root = client->root;
+    client->conn = NULL;
     if (why == tt_conn_starved) {
         root_fail(root, ncclSystemError,
                   "the process that made the unique id (pid %d) is out of memory", (int)getpid());
-    } else if (guest->spoke && !guest->done) {
+    } else if (client->spoke && !client->done) {
         root_fail(root, ncclRemoteError, "rank %d on host %s (pid %d) went away during init: %s",
-                  conn->peer, guest->join.host, guest->join.pid, why);
-    } else if (!guest->spoke) { /* it had proved that it knows the secret */
+                  conn->peer, client->join.host, client->join.pid, why);
+    } else if (!client->spoke) { /* it had proved that it knows the secret */
         root_fail(root, ncclRemoteError, "rank %d went away during init: %s", conn->peer, why);
     }
     tt_service_wake(); /* the tick looks whether this was the last */
 }
 
-static void guest_never(struct tt_conn *conn)
+static void client_never(struct tt_conn *conn)
 {
     (void)conn;
 }
 
-static const struct tt_conn_ops guest_ops = {
-    .opened = guest_never,
-    .frame = guest_frame,
-    .closed = guest_closed,
+static const struct tt_conn_ops client_ops = {
+    .opened = client_never,
+    .frame = client_frame,
+    .closed = client_closed,
 };
 
 static void root_opened(struct tt_acceptor *acceptor, struct tt_conn *conn)
 {
     struct tt_root *root = acceptor->owner;
-    struct root_guest *guest = calloc(1, sizeof(*guest));
-    if (!guest) {
+    struct root_client *client = calloc(1, sizeof(*client));
+    if (!client) {
         tt_conn_close(conn);
         return;
     }
-    guest->root = root;
-    guest->conn = conn;
-    guest->next = root->guests;
-    root->guests = guest;
+    client->root = root;
+    client->conn = conn;
+    client->next = root->clients;
+    root->clients = client;
     struct tt_service *service = tt_service();
-    if (++root->nguests > service->busiest_root) service->busiest_root = root->nguests;
-    conn->owner = guest;
-    conn->ops = &guest_ops;
+    if (++root->nclients > service->busiest_root) service->busiest_root = root->nclients;
+    conn->owner = client;
+    conn->ops = &client_ops;
     conn->limit_bytes = TT_REFUSE_BYTES > TT_JOIN_BYTES ? TT_REFUSE_BYTES : TT_JOIN_BYTES;
 }
 
@@ -406,33 +407,33 @@ static bool root_admits(struct tt_acceptor *acceptor, const struct tt_hello *hel
 static bool root_finished(const struct tt_root *root, uint64_t now)
 {
     bool quiet = true;
-    for (struct root_guest *guest = root->guests; guest; guest = guest->next) {
-        quiet &= guest->conn == NULL;
+    for (struct root_client *client = root->clients; client; client = client->next) {
+        quiet &= client->conn == NULL;
     }
     if (root->state == ROOT_PLACED) return quiet;
     if (root->state != ROOT_FAILED) return false;
-    bool all = root->seats && root->njoined >= root->nseats;
+    bool all = root->slots && root->njoined >= root->nslots;
     return quiet && (all || now >= root->deadline_nsec);
 }
 
 /* Should this process die now, they can say which rank that was. */
-static void tell_keeper(struct tt_root *root)
+static void send_root_rank(struct tt_root *root)
 {
     unsigned char bytes[4];
     struct tt_wire wire;
     tt_wire_init(&wire, bytes, sizeof(bytes));
-    tt_wire_put32(&wire, (uint32_t)root->keeper);
-    for (struct root_guest *guest = root->guests; guest; guest = guest->next) {
-        if (!guest->conn || !guest->spoke || guest->told) continue;
-        guest->told = true;
-        tt_conn_send(guest->conn, TT_FRAME_KEEPER, bytes, sizeof(bytes));
+    tt_wire_put32(&wire, (uint32_t)root->root_rank);
+    for (struct root_client *client = root->clients; client; client = client->next) {
+        if (!client->conn || !client->spoke || client->told) continue;
+        client->told = true;
+        tt_conn_send(client->conn, TT_FRAME_ROOT_RANK, bytes, sizeof(bytes));
     }
 }
 
 /* Once all have come, others know better who keeps them waiting. */
 static uint64_t overdue_grace(const struct tt_root *root)
 {
-    if (root->njoined < root->nseats) return 0;
+    if (root->njoined < root->nslots) return 0;
     return root->state == ROOT_OPEN ? HEAD_NSEC : OVERDUE_NSEC;
 }
 
@@ -443,15 +444,16 @@ static bool root_tick(struct tt_root *root, uint64_t now)
         root_free(root);
         return false;
     }
-    if (!root->seats) return false; /* an id nobody used yet has no deadline */
+    if (!root->slots) return false; /* an id nobody used yet has no deadline */
     if (root->state == ROOT_OPEN && now >= root->progress_nsec) {
         list_missing(root, missing, sizeof(missing));
         tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "bootstrap: %d of %d ranks came so far; missing %s",
-                root->njoined, root->nseats, missing);
+                root->njoined, root->nslots, missing);
         root->progress_nsec = now + PROGRESS_NSEC;
     }
-    if (root->state == ROOT_OPEN && root->keeper >= 0 && now >= root->first_nsec + KEEPER_NSEC)
-        tell_keeper(root);
+    if (root->state == ROOT_OPEN && root->root_rank >= 0 &&
+        now >= root->first_nsec + ROOT_RANK_NSEC)
+        send_root_rank(root);
     if (root->state == ROOT_FAILED || !root->deadline_nsec) return true;
     if (now >= root->deadline_nsec + overdue_grace(root)) root_overdue(root);
     return true;
@@ -471,12 +473,12 @@ static bool roots_tick(uint64_t now_nsec)
 static bool roots_busy(void)
 {
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
-        if (root->seats || root->state == ROOT_FAILED) return true;
+        if (root->slots || root->state == ROOT_FAILED) return true;
     }
     return false;
 }
 
-void tt_root_hear(const struct tt_key *key, ncclResult_t rc, const char *sentence)
+void tt_root_fail_key(const struct tt_key *key, ncclResult_t rc, const char *sentence)
 {
     for (struct tt_root *root = tt_service()->roots; root; root = root->next) {
         if (memcmp(root->acceptor.key.name, key->name, sizeof(key->name)) == 0)
@@ -535,7 +537,7 @@ ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
     root->acceptor.rank = -1;
     root->acceptor.admits = root_admits;
     root->acceptor.opened = root_opened;
-    root->keeper = -1;
+    root->root_rank = -1;
     expect(root, EXPECTED_AT_FIRST);
     root->next = tt_service()->roots;
     tt_service()->roots = root;

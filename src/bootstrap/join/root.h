@@ -30,14 +30,15 @@ struct tt_join { /* what a rank says first */
 void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES]);
 bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len);
 
-struct tt_place {                         /* what the root answers */
+struct tt_root_reply {                    /* what the root answers */
     unsigned char nonce[TT_SECRET_BYTES]; /* goes into the communicator's secret */
-    int32_t keeper; /* rank in whose process the root is; -1: none that it knows */
+    int32_t root_rank; /* rank in whose process the root is; -1: none that it knows */
     struct tt_contact parent;
 };
-#define TT_PLACE_BYTES (TT_SECRET_BYTES + 4 + 4 + 24 + TT_HOST_BYTES)
-void tt_place_pack(const struct tt_place *place, unsigned char bytes[TT_PLACE_BYTES]);
-bool tt_place_unpack(struct tt_place *place, const unsigned char *bytes, size_t len);
+#define TT_ROOT_REPLY_BYTES (TT_SECRET_BYTES + 4 + 4 + 24 + TT_HOST_BYTES)
+void tt_root_reply_pack(const struct tt_root_reply *place,
+                        unsigned char bytes[TT_ROOT_REPLY_BYTES]);
+bool tt_root_reply_unpack(struct tt_root_reply *place, const unsigned char *bytes, size_t len);
 
 #define TT_REFUSE_BYTES (4 + TT_SENTENCE_BYTES)
 void tt_refuse_pack(ncclResult_t rc, const char *sentence, unsigned char bytes[TT_REFUSE_BYTES]);
@@ -49,6 +50,6 @@ ncclResult_t tt_refuse_unpack(const unsigned char *bytes, size_t len, char *sent
 ncclResult_t tt_root_open(const unsigned char secret[TT_SECRET_BYTES],
                           const union tt_addr *listen_on, union tt_addr *addr_out);
 
-/* Lock held. A rank of this process gives up: its guests learn why, should the root of this key be
+/* Lock held. A rank of this process gives up: its clients learn why, should the root of this key be
  * here. */
-void tt_root_hear(const struct tt_key *key, ncclResult_t rc, const char *sentence);
+void tt_root_fail_key(const struct tt_key *key, ncclResult_t rc, const char *sentence);

@@ -117,9 +117,9 @@ int tt_blocks_slot(const struct tt_blocks *blocks, int block, int rank)
     return tt_blocks_start(blocks, block + 1) - start + its - first;
 }
 
-int tt_blocks_rank_at(const struct tt_blocks *blocks, int block, int seat)
+int tt_blocks_rank_at(const struct tt_blocks *blocks, int block, int slot)
 {
     int start = tt_blocks_start(blocks, block), size = tt_blocks_start(blocks, block + 1) - start;
-    if (seat < size) return start + seat;
-    return tt_blocks_start(blocks, block * TT_ARITY + 1 + seat - size);
+    if (slot < size) return start + slot;
+    return tt_blocks_start(blocks, block * TT_ARITY + 1 + slot - size);
 }

@@ -35,4 +35,4 @@ int tt_blocks_child_toward(const struct tt_blocks *blocks, int rank, int target)
 int tt_blocks_clients(const struct tt_blocks *blocks, int block);
 /* Place of a rank among them, -1 when it has no business there; and back. */
 int tt_blocks_slot(const struct tt_blocks *blocks, int block, int rank);
-int tt_blocks_rank_at(const struct tt_blocks *blocks, int block, int seat);
+int tt_blocks_rank_at(const struct tt_blocks *blocks, int block, int slot);

@@ -1,5 +1,5 @@
 /* A rank's connections to roots, from the first attempt to the farewell. As long as one is open its
- * end means that the root's process has died, which ends the init of all its guests. */
+ * end means that the root's process has died, which ends the init of all its clients. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
@@ -28,67 +28,68 @@ uint64_t tt_sooner(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-static void root_text(const struct visit *visit, char *text, size_t text_bytes)
+static void root_text(const struct root_conn *root, char *text, size_t text_bytes)
 {
     char addr[128], which[48] = "";
-    const int m = visit->join->config->nids;
-    tt_addr_text(&visit->id.addr, addr, sizeof(addr));
-    if (m > 1) snprintf(which, sizeof(which), "root %d of %d: ", visit->index, m);
-    if (visit->keeper >= 0 || visit->id.fixed_address) {
-        int rank = visit->keeper >= 0 ? visit->keeper : 0;
+    const int m = root->join->config->nids;
+    tt_addr_text(&root->id.addr, addr, sizeof(addr));
+    if (m > 1) snprintf(which, sizeof(which), "root %d of %d: ", root->index, m);
+    if (root->root_rank >= 0 || root->id.fixed_address) {
+        int rank = root->root_rank >= 0 ? root->root_rank : 0;
         snprintf(text, text_bytes, "%srank %d at %s (pid %d), whose process holds the root", which,
-                 rank, addr, visit->id.pid);
+                 rank, addr, root->id.pid);
     } else {
         snprintf(text, text_bytes, "%sthe process that made the unique id (pid %d at %s)", which,
-                 visit->id.pid, addr);
+                 root->id.pid, addr);
     }
 }
 
 /* ---- what roots say ---- */
 
-static void visit_opened(struct tt_conn *conn)
+static void root_conn_opened(struct tt_conn *conn)
 {
-    struct visit *visit = conn->owner;
+    struct root_conn *root = conn->owner;
     unsigned char bytes[TT_JOIN_BYTES];
-    struct tt_join words = visit->join->words;
-    words.index = (uint32_t)visit->index;
-    tt_join_pack(&words, bytes);
+    struct tt_join request = root->join->request;
+    request.index = (uint32_t)root->index;
+    tt_join_pack(&request, bytes);
     tt_conn_send(conn, TT_FRAME_JOIN, bytes, sizeof(bytes));
-    visit->opened = true;
-    if (visit == visit->join->visits) visit->join->b->own_root = conn;
-    pthread_cond_broadcast(&visit->join->b->changed);
+    root->opened = true;
+    if (root == root->join->roots) root->join->b->own_root = conn;
+    pthread_cond_broadcast(&root->join->b->changed);
 }
 
 /* The root above has placed this head: now its own root may place the block. */
 static void pass_nonce(struct join *join)
 {
     struct tt_bootstrap *b = join->b;
-    if (join->nvisits < 2 || !b->placed || !join->visits[0].opened) return;
-    tt_conn_send(join->visits[0].conn, TT_FRAME_NONCE, join->nonce, sizeof(join->nonce));
+    if (join->nroots < 2 || !b->placed || !join->roots[0].opened) return;
+    tt_conn_send(join->roots[0].conn, TT_FRAME_NONCE, join->nonce, sizeof(join->nonce));
 }
 
-static void frame_place(struct visit *visit, const unsigned char *bytes, size_t len)
+static void frame_place(struct root_conn *root, const unsigned char *bytes, size_t len)
 {
-    struct join *join = visit->join;
+    struct join *join = root->join;
     struct tt_bootstrap *b = join->b;
-    struct tt_place place;
-    if (visit->placed || !tt_place_unpack(&place, bytes, len)) return;
-    visit->placed = true;
-    visit->keeper = place.keeper;
-    if (visit == tt_join_placer(join) && !b->placed) {
+    struct tt_root_reply place;
+    if (root->placed || !tt_root_reply_unpack(&place, bytes, len)) return;
+    root->placed = true;
+    root->root_rank = place.root_rank;
+    if (root == tt_join_placer(join) && !b->placed) {
         b->parent_contact = place.parent;
         memcpy(join->nonce, place.nonce, sizeof(join->nonce));
         b->placed = true;
         pass_nonce(join);
     }
-    b->complete = join->visits[0].placed;
+    b->complete = join->roots[0].placed;
     sodium_memzero(&place, sizeof(place));
 }
 
-static void visit_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes, size_t len)
+static void root_conn_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes,
+                            size_t len)
 {
-    struct visit *visit = conn->owner;
-    struct join *join = visit->join;
+    struct root_conn *root = conn->owner;
+    struct join *join = root->join;
     struct tt_bootstrap *b = join->b;
     struct tt_wire wire;
     if (type == TT_FRAME_REFUSE && !join->code) {
@@ -96,121 +97,121 @@ static void visit_frame(struct tt_conn *conn, uint16_t type, const unsigned char
         /* once in the tree the caller waits there */
         if (b->placed) tt_tree_fail(b, b->rank, join->code, "%s", join->sentence);
     } else if (type == TT_FRAME_PLACE) {
-        frame_place(visit, bytes, len);
-    } else if (type == TT_FRAME_KEEPER) {
+        frame_place(root, bytes, len);
+    } else if (type == TT_FRAME_ROOT_RANK) {
         tt_wire_read(&wire, bytes, len);
-        visit->keeper = (int32_t)tt_wire_get32(&wire);
+        root->root_rank = (int32_t)tt_wire_get32(&wire);
     }
     pthread_cond_broadcast(&b->changed);
 }
 
-static void visit_closed(struct tt_conn *conn, const char *why)
+static void root_conn_closed(struct tt_conn *conn, const char *why)
 {
-    struct visit *visit = conn->owner;
-    struct tt_bootstrap *b = visit->join->b;
+    struct root_conn *root = conn->owner;
+    struct tt_bootstrap *b = root->join->b;
     char text[256];
-    visit->conn = NULL;
+    root->conn = NULL;
     if (b->own_root == conn) b->own_root = NULL;
-    visit->why = why;
-    visit->refusals = strcmp(why, strerror(ECONNREFUSED)) == 0 ? visit->refusals + 1 : 0;
-    visit->next_nsec = tt_now_nsec() + visit->pause_nsec;
+    root->why = why;
+    root->refusals = strcmp(why, strerror(ECONNREFUSED)) == 0 ? root->refusals + 1 : 0;
+    root->next_nsec = tt_now_nsec() + root->pause_nsec;
     if (why == tt_conn_starved) {
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
-    } else if (visit->opened && b->placed) {
-        root_text(visit, text, sizeof(text));
+    } else if (root->opened && b->placed) {
+        root_text(root, text, sizeof(text));
         tt_tree_fail(b, b->rank, ncclRemoteError, "%s is gone: %s", text, why);
     }
     pthread_cond_broadcast(&b->changed);
 }
 
-static const struct tt_conn_ops visit_ops = {
-    .opened = visit_opened,
-    .frame = visit_frame,
-    .closed = visit_closed,
+static const struct tt_conn_ops root_conn_ops = {
+    .opened = root_conn_opened,
+    .frame = root_conn_frame,
+    .closed = root_conn_closed,
 };
 
 /* ---- the way there ---- */
 
-static ncclResult_t visit_dial(struct visit *visit)
+static ncclResult_t root_conn_dial(struct root_conn *root)
 {
-    struct join *join = visit->join;
+    struct join *join = root->join;
     struct tt_key key;
-    tt_key_derive(visit->id.secret, TT_KEY_ROOT, &key);
+    tt_key_derive(root->id.secret, TT_KEY_ROOT, &key);
     struct tt_conn_dial dial = {
-        .addr = &visit->id.addr,
+        .addr = &root->id.addr,
         .key = &key,
         .hello = {.kind = TT_KEY_ROOT,
                   .own_rank = join->b->rank,
-                  .wanted_rank = -1 - visit->index,
+                  .wanted_rank = -1 - root->index,
                   .nranks = (uint32_t)join->b->nranks,
-                  .sealed = join->words.sealed},
-        .ops = &visit_ops,
-        .owner = visit,
+                  .sealed = join->request.sealed},
+        .ops = &root_conn_ops,
+        .owner = root,
         .limit_bytes = TT_REFUSE_BYTES,
         .deadline_nsec = tt_sooner(tt_now_nsec() + ANSWER_NSEC, join->deadline_nsec),
     };
-    if (visit->pause_nsec < RETRY_LAST_NSEC) visit->pause_nsec *= 2;
-    ncclResult_t rc = tt_conn_dial(&dial, &visit->conn);
+    if (root->pause_nsec < RETRY_LAST_NSEC) root->pause_nsec *= 2;
+    ncclResult_t rc = tt_conn_dial(&dial, &root->conn);
     sodium_memzero(&key, sizeof(key));
     if (rc != ncclInProgress) return rc;
-    visit->refusals += errno == ECONNREFUSED;
-    visit->next_nsec = tt_now_nsec() + visit->pause_nsec;
+    root->refusals += errno == ECONNREFUSED;
+    root->next_nsec = tt_now_nsec() + root->pause_nsec;
     return ncclSuccess;
 }
 
-static ncclResult_t unreachable(const struct visit *visit, ncclResult_t rc)
+static ncclResult_t unreachable(const struct root_conn *root, ncclResult_t rc)
 {
     char text[256];
-    root_text(visit, text, sizeof(text));
+    root_text(root, text, sizeof(text));
     return tt_fail(rc,
                    "rank %d: no answer from %s (%s): it has gone, all ranks of the id were already "
                    "served, or the address is not reachable from here",
-                   visit->join->b->rank, text, visit->why ? visit->why : "refused");
+                   root->join->b->rank, text, root->why ? root->why : "refused");
 }
 
-static ncclResult_t visit_step(struct visit *visit)
+static ncclResult_t root_conn_step(struct root_conn *root)
 {
-    if (visit->opened || visit->conn) return ncclSuccess;
-    if (visit->why == tt_conn_unproven) { /* trying again changes nothing */
+    if (root->opened || root->conn) return ncclSuccess;
+    if (root->why == tt_conn_unproven) { /* trying again changes nothing */
         char text[256];
-        root_text(visit, text, sizeof(text));
-        return tt_fail(ncclRemoteError, "rank %d: %s: %s", visit->join->b->rank, text, visit->why);
+        root_text(root, text, sizeof(text));
+        return tt_fail(ncclRemoteError, "rank %d: %s: %s", root->join->b->rank, text, root->why);
     }
-    if (visit->refusals >= REFUSALS && !visit->id.fixed_address)
-        return unreachable(visit, ncclRemoteError);
-    return tt_now_nsec() >= visit->next_nsec ? visit_dial(visit) : ncclSuccess;
+    if (root->refusals >= REFUSALS && !root->id.fixed_address)
+        return unreachable(root, ncclRemoteError);
+    return tt_now_nsec() >= root->next_nsec ? root_conn_dial(root) : ncclSuccess;
 }
 
-ncclResult_t tt_visit_plan(struct join *join)
+ncclResult_t tt_root_conns_init(struct join *join)
 {
     const struct tt_bootstrap_config *config = join->config;
     const int rank = config->member->rank;
     const struct tt_blocks blocks = {config->member->nranks, config->nids};
     int block = tt_blocks_block(&blocks, rank);
-    join->nvisits = block > 0 && tt_blocks_is_head(&blocks, rank) ? 2 : 1;
+    join->nroots = block > 0 && tt_blocks_is_head(&blocks, rank) ? 2 : 1;
     ncclResult_t rc = ncclSuccess;
-    for (int i = 0; i < join->nvisits && !rc; i++) {
-        struct visit *visit = &join->visits[i];
-        *visit = (struct visit){.join = join,
-                                .index = i == 0 ? block : (block - 1) / TT_ARITY,
-                                .keeper = -1,
-                                .pause_nsec = RETRY_FIRST_NSEC / 2};
-        rc = tt_id_read(&config->ids[visit->index], &visit->id);
+    for (int i = 0; i < join->nroots && !rc; i++) {
+        struct root_conn *root = &join->roots[i];
+        *root = (struct root_conn){.join = join,
+                                   .index = i == 0 ? block : (block - 1) / TT_ARITY,
+                                   .root_rank = -1,
+                                   .pause_nsec = RETRY_FIRST_NSEC / 2};
+        rc = tt_id_read(&config->ids[root->index], &root->id);
     }
     return rc;
 }
 
-ncclResult_t tt_visit_all(struct join *join)
+ncclResult_t tt_root_conns_open(struct join *join)
 {
     ncclResult_t rc = ncclSuccess;
-    bool fixed = join->visits[0].id.fixed_address;
+    bool fixed = join->roots[0].id.fixed_address;
     uint64_t limit =
         fixed ? join->deadline_nsec : tt_sooner(join->deadline_nsec, tt_now_nsec() + ANSWER_NSEC);
     for (;;) {
-        const struct visit *open = NULL;
-        for (int i = 0; i < join->nvisits && !rc; i++) {
-            rc = visit_step(&join->visits[i]);
-            if (!join->visits[i].opened && !open) open = &join->visits[i];
+        const struct root_conn *open = NULL;
+        for (int i = 0; i < join->nroots && !rc; i++) {
+            rc = root_conn_step(&join->roots[i]);
+            if (!join->roots[i].opened && !open) open = &join->roots[i];
         }
         if (rc || !open || join->code) return rc;
         rc = tt_tree_wait(join->b, limit);
@@ -218,19 +219,19 @@ ncclResult_t tt_visit_all(struct join *join)
     }
 }
 
-static const struct visit *lost(const struct join *join)
+static const struct root_conn *lost(const struct join *join)
 {
-    for (int i = 0; i < join->nvisits; i++) {
-        if (join->visits[i].opened && !join->visits[i].conn) return &join->visits[i];
+    for (int i = 0; i < join->nroots; i++) {
+        if (join->roots[i].opened && !join->roots[i].conn) return &join->roots[i];
     }
     return NULL;
 }
 
-ncclResult_t tt_visit_await(struct join *join)
+ncclResult_t tt_root_conns_wait(struct join *join)
 {
     struct tt_bootstrap *b = join->b;
     char text[256];
-    uint64_t grace_nsec = join->nvisits > 1 ? HEAD_GRACE_NSEC : GRACE_NSEC;
+    uint64_t grace_nsec = join->nroots > 1 ? HEAD_GRACE_NSEC : GRACE_NSEC;
     uint64_t limit = join->deadline_nsec ? join->deadline_nsec + grace_nsec : 0;
     ncclResult_t rc = ncclSuccess;
     pass_nonce(join); /* the root above may have been quicker than the own one */
@@ -247,7 +248,7 @@ ncclResult_t tt_visit_await(struct join *join)
 
 /* ---- goodbye ---- */
 
-const char *tt_visit_reason(const struct join *join)
+const char *tt_join_reason(const struct join *join)
 {
     bool failed = atomic_load(&join->b->error) != 0;
     bool aborted = tt_member_aborted(join->config->member) && !failed;
@@ -261,10 +262,10 @@ static void introduce(struct join *join)
     uint64_t until = tt_now_nsec() + LAST_WORD_NSEC;
     struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
                           .tv_nsec = (long)(until % 1000000000)};
-    for (int i = 0; i < join->nvisits; i++) {
-        struct visit *visit = &join->visits[i];
-        if (!visit->conn && !visit->opened && visit->refusals < REFUSALS) visit_dial(visit);
-        while (visit->conn && !visit->opened) {
+    for (int i = 0; i < join->nroots; i++) {
+        struct root_conn *root = &join->roots[i];
+        if (!root->conn && !root->opened && root->refusals < REFUSALS) root_conn_dial(root);
+        while (root->conn && !root->opened) {
             if (pthread_cond_timedwait(&join->b->changed, &tt_service()->lock, &at)) break;
         }
     }
@@ -281,11 +282,11 @@ static bool last_words(const struct join *join, ncclResult_t rc,
                        join->code ? join->sentence : b->sentence, bytes);
         return true;
     }
-    tt_refuse_pack(rc, tt_visit_reason(join), bytes);
+    tt_refuse_pack(rc, tt_join_reason(join), bytes);
     return false;
 }
 
-/* Roots in this process, which may end with it before their guests have heard of anything. */
+/* Roots in this process, which may end with it before their clients have heard of anything. */
 static void tell_own_roots(const struct join *join, const unsigned char bytes[TT_REFUSE_BYTES])
 {
     const struct tt_bootstrap_config *config = join->config;
@@ -296,30 +297,30 @@ static void tell_own_roots(const struct join *join, const unsigned char bytes[TT
         struct tt_key key;
         if (tt_id_read(&config->ids[i], &id)) continue;
         tt_key_derive(id.secret, TT_KEY_ROOT, &key);
-        tt_root_hear(&key, rc, sentence);
+        tt_root_fail_key(&key, rc, sentence);
         sodium_memzero(&id, sizeof(id));
         sodium_memzero(&key, sizeof(key));
     }
 }
 
-void tt_visit_farewell(struct join *join, ncclResult_t rc)
+void tt_root_conns_close(struct join *join, ncclResult_t rc)
 {
     unsigned char bytes[TT_REFUSE_BYTES];
     bool heard = false;
     if (rc) introduce(join);
     if (rc) heard = last_words(join, rc, bytes);
     join->b->own_root = NULL;
-    for (int i = 0; i < join->nvisits; i++) {
-        struct visit *visit = &join->visits[i];
-        if (!visit->conn) continue;
+    for (int i = 0; i < join->nroots; i++) {
+        struct root_conn *root = &join->roots[i];
+        if (!root->conn) continue;
         if (rc) {
-            tt_conn_send(visit->conn, heard ? TT_FRAME_HEARD : TT_FRAME_REFUSE, bytes,
+            tt_conn_send(root->conn, heard ? TT_FRAME_RELAYED : TT_FRAME_REFUSE, bytes,
                          sizeof(bytes));
         } else {
-            tt_conn_send(visit->conn, TT_FRAME_JOINED, NULL, 0);
+            tt_conn_send(root->conn, TT_FRAME_JOINED, NULL, 0);
         }
-        tt_conn_finish(visit->conn);
-        visit->conn = NULL;
+        tt_conn_finish(root->conn);
+        root->conn = NULL;
     }
     if (rc && join->config->nids > 1) tell_own_roots(join, bytes);
 }
