@@ -16,7 +16,7 @@
 #define GROW_TAG 0xffff0001u
 #define FRESH_BYTES 16 /* random half of the secret; the rest is the proof */
 
-struct grow_letter { /* as it travels; number is little-endian */
+struct grow_message { /* as it travels; number is little-endian */
     unsigned char nonce[crypto_secretbox_NONCEBYTES];
     unsigned char sealed[crypto_secretbox_MACBYTES + 8 + NCCL_UNIQUE_ID_BYTES];
 };
@@ -70,7 +70,7 @@ bool tt_id_is_grow(const struct tt_bootstrap *parent, uint64_t number, const ncc
 
 ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id)
 {
-    struct grow_letter letter;
+    struct grow_message message;
     unsigned char key[32], text[8 + NCCL_UNIQUE_ID_BYTES];
     struct tt_wire wire;
     ncclResult_t rc = ncclSuccess;
@@ -78,26 +78,27 @@ ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const 
     tt_wire_put64(&wire, number);
     tt_wire_put(&wire, id->internal, sizeof(id->internal));
     tt_bootstrap_key(parent, "grow letter", key);
-    randombytes_buf(letter.nonce, sizeof(letter.nonce));
-    crypto_secretbox_easy(letter.sealed, text, sizeof(text), letter.nonce, key);
+    randombytes_buf(message.nonce, sizeof(message.nonce));
+    crypto_secretbox_easy(message.sealed, text, sizeof(text), message.nonce, key);
     for (int r = 0; r < parent->nranks && !rc; r++) {
-        if (r != parent->rank) rc = tt_bootstrap_send(parent, r, GROW_TAG, &letter, sizeof(letter));
+        if (r != parent->rank)
+            rc = tt_bootstrap_send(parent, r, GROW_TAG, &message, sizeof(message));
     }
     sodium_memzero(key, sizeof(key));
     sodium_memzero(text, sizeof(text));
     return rc;
 }
 
-/* The grow that a letter is for, and its id; 0 when it is damaged. */
-static uint64_t letter_open(const struct tt_bootstrap *parent, const struct grow_letter *letter,
-                            ncclUniqueId *id_out)
+/* The grow that a message is for, and its id; 0 when it is damaged. */
+static uint64_t message_open(const struct tt_bootstrap *parent, const struct grow_message *message,
+                             ncclUniqueId *id_out)
 {
     unsigned char key[32], text[8 + NCCL_UNIQUE_ID_BYTES];
     struct tt_wire wire;
     uint64_t number = 0;
     tt_bootstrap_key(parent, "grow letter", key);
     tt_wire_read(&wire, text, sizeof(text));
-    if (crypto_secretbox_open_easy(text, letter->sealed, sizeof(letter->sealed), letter->nonce,
+    if (crypto_secretbox_open_easy(text, message->sealed, sizeof(message->sealed), message->nonce,
                                    key) == 0) {
         number = tt_wire_get64(&wire);
         tt_wire_get(&wire, id_out->internal, sizeof(id_out->internal));
@@ -107,17 +108,17 @@ static uint64_t letter_open(const struct tt_bootstrap *parent, const struct grow
     return number;
 }
 
-/* Letters of earlier grows were never used and are dropped; of several the last counts. */
+/* Messages of earlier grows were never used and are dropped; of several the last counts. */
 ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, ncclUniqueId *id_out)
 {
-    struct grow_letter letter;
+    struct grow_message message;
     ncclUniqueId id;
     size_t bytes = 0;
     bool found = false;
     ncclResult_t rc;
-    while (
-        !(rc = tt_bootstrap_poll(parent, TT_ANY_PEER, GROW_TAG, &letter, sizeof(letter), &bytes))) {
-        uint64_t its = bytes == sizeof(letter) ? letter_open(parent, &letter, &id) : 0;
+    while (!(
+        rc = tt_bootstrap_poll(parent, TT_ANY_PEER, GROW_TAG, &message, sizeof(message), &bytes))) {
+        uint64_t its = bytes == sizeof(message) ? message_open(parent, &message, &id) : 0;
         if (its > number) {
             return tt_fail(ncclInvalidArgument,
                            "ncclCommGrow: rank %d: the id is for child %llu of this communicator, "

@@ -260,8 +260,8 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
     if (b->timeout_sec > 0)
         b->deadline_nsec = tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull;
     if (!atomic_load(&parent->error)) {
-        b->elder = parent;
-        b->elder_ranks = child->parent_ranks;
+        b->parent_tree = parent;
+        b->parent_ranks = child->parent_ranks;
     }
     return reach_parent(b, b->deadline_nsec);
 }
@@ -277,7 +277,7 @@ ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_boo
     if (!b) return rc;
     if (!rc) rc = exchange_records(b, &addr, child->record);
     tt_service_lock();
-    b->elder = NULL;
+    b->parent_tree = NULL;
     if (rc) {
         tt_tree_fail(b, b->rank, rc, "%s", tt_last_error());
         tt_tree_destroy(b);

@@ -40,7 +40,7 @@ struct root_client { /* one connection; lives until that closes */
     struct tt_root *root;
     struct tt_conn *conn; /* NULL once gone */
     struct tt_join join;
-    bool spoke, done, told;
+    bool spoke, done, root_rank_sent;
 };
 
 struct tt_root {
@@ -424,8 +424,8 @@ static void send_root_rank(struct tt_root *root)
     tt_wire_init(&wire, bytes, sizeof(bytes));
     tt_wire_put32(&wire, (uint32_t)root->root_rank);
     for (struct root_client *client = root->clients; client; client = client->next) {
-        if (!client->conn || !client->spoke || client->told) continue;
-        client->told = true;
+        if (!client->conn || !client->spoke || client->root_rank_sent) continue;
+        client->root_rank_sent = true;
         tt_conn_send(client->conn, TT_FRAME_ROOT_RANK, bytes, sizeof(bytes));
     }
 }

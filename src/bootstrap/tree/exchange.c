@@ -335,17 +335,17 @@ ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *b, int peer, uint32_t tag, v
                                size_t max_bytes, size_t *bytes_out)
 {
     tt_service_lock();
-    struct tt_letter *letter = tt_mailbox_take(&b->mailbox, peer, tag);
-    ncclResult_t rc = letter ? ncclSuccess : usable(b);
+    struct tt_message *queued = tt_mailbox_take(&b->mailbox, peer, tag);
+    ncclResult_t rc = queued ? ncclSuccess : usable(b);
     tt_service_unlock();
-    if (!letter) return rc ? rc : ncclInProgress;
-    if (letter->bytes > max_bytes) {
+    if (!queued) return rc ? rc : ncclInProgress;
+    if (queued->bytes > max_bytes) {
         rc = tt_fail(ncclInternalError, "bootstrap message of %zu bytes from rank %d, room for %zu",
-                     letter->bytes, peer, max_bytes);
+                     queued->bytes, peer, max_bytes);
     } else {
-        if (letter->bytes) memcpy(message, letter->text, letter->bytes);
-        *bytes_out = letter->bytes;
+        if (queued->bytes) memcpy(message, queued->text, queued->bytes);
+        *bytes_out = queued->bytes;
     }
-    free(letter);
+    free(queued);
     return rc;
 }

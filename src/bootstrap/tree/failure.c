@@ -68,18 +68,18 @@ static void flood_error(struct tt_bootstrap *b, const struct tt_conn *except, in
 ncclResult_t tt_failure_tell(struct tt_bootstrap *b)
 {
     ncclResult_t rc = (ncclResult_t)atomic_load_explicit(&b->error, memory_order_relaxed);
-    if (b->told || !b->member) return rc;
-    b->told = true;
+    if (b->reported || !b->member) return rc;
+    b->reported = true;
     return tt_fail(rc, "comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id, b->rank,
                    b->sentence);
 }
 
-static void take_words(struct tt_bootstrap *b, const char *sentence)
+static void take_sentence(struct tt_bootstrap *b, const char *sentence)
 {
-    if (atomic_load_explicit(&b->worded, memory_order_relaxed)) return;
+    if (atomic_load_explicit(&b->has_sentence, memory_order_relaxed)) return;
     snprintf(b->sentence, sizeof(b->sentence), "%s", sentence);
     /* pairs with the acquire load in tt_bootstrap_error() */
-    atomic_store_explicit(&b->worded, true, memory_order_release);
+    atomic_store_explicit(&b->has_sentence, true, memory_order_release);
 }
 
 /* Remember the first error, stop everything that waits. True when it is the first. */
@@ -87,7 +87,7 @@ static bool take_error(struct tt_bootstrap *b, int rank, ncclResult_t rc, const 
 {
     if (atomic_load_explicit(&b->error, memory_order_relaxed)) return false;
     b->error_rank = rank;
-    take_words(b, sentence);
+    take_sentence(b, sentence);
     atomic_store_explicit(&b->error, (int)rc, memory_order_release);
     if (b->member) {
         uint32_t none = 0;
@@ -113,8 +113,8 @@ static void take_revoke(struct tt_bootstrap *b, struct tt_conn *from, int rank,
                         const char *sentence)
 {
     uint32_t none = 0;
-    if (b->revoke_told) return;
-    b->revoke_told = true;
+    if (b->revoke_sent) return;
+    b->revoke_sent = true;
     const struct fail fail = {rank, ncclRemoteError, TT_FAIL_REVOKE, 0, sentence};
     flood_fail(b, from, &fail);
     if (b->revoked || !b->member) return;
@@ -163,13 +163,13 @@ void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
 }
 
 /* As long as a child is being born, the parent's tree is what notices deaths. */
-void tt_failure_watch_elder(struct tt_bootstrap *b)
+void tt_failure_watch_parent(struct tt_bootstrap *b)
 {
-    const struct tt_bootstrap *elder = b->elder;
-    if (!elder || !atomic_load_explicit(&elder->error, memory_order_acquire)) return;
+    const struct tt_bootstrap *parent_tree = b->parent_tree;
+    if (!parent_tree || !atomic_load_explicit(&parent_tree->error, memory_order_acquire)) return;
     for (int r = 0; r < b->nranks; r++) {
-        if (b->elder_ranks[r] != elder->error_rank) continue;
-        tt_tree_fail(b, r, ncclRemoteError, "%s", elder->sentence);
+        if (b->parent_ranks[r] != parent_tree->error_rank) continue;
+        tt_tree_fail(b, r, ncclRemoteError, "%s", parent_tree->sentence);
         return;
     }
 }
@@ -196,7 +196,7 @@ void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sent
 {
     tt_service_lock();
     if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
-        take_words(b, sentence);
+        take_sentence(b, sentence);
         flood_error(b, NULL, b->rank, rc, sentence);
     }
     tt_service_unlock();
@@ -216,8 +216,8 @@ void tt_bootstrap_revoke(struct tt_bootstrap *b)
 
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *b, const char **sentence_out)
 {
-    /* pairs with the release store in take_words() */
-    bool worded = atomic_load_explicit(&b->worded, memory_order_acquire);
-    if (sentence_out) *sentence_out = worded ? b->sentence : "";
+    /* pairs with the release store in take_sentence() */
+    bool has_sentence = atomic_load_explicit(&b->has_sentence, memory_order_acquire);
+    if (sentence_out) *sentence_out = has_sentence ? b->sentence : "";
     return (ncclResult_t)atomic_load_explicit(&b->error, memory_order_acquire);
 }

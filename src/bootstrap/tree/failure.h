@@ -17,6 +17,6 @@ void tt_failure_repeat(const struct tt_bootstrap *bootstrap, struct tt_conn *con
 /* Log the error once, in the caller's thread; returns its code. */
 ncclResult_t tt_failure_tell(struct tt_bootstrap *bootstrap);
 /* As long as a child is being born, the parent's tree is what notices deaths. */
-void tt_failure_watch_elder(struct tt_bootstrap *bootstrap);
+void tt_failure_watch_parent(struct tt_bootstrap *bootstrap);
 /* The process exits with that code: tell the neighbours of all memberships. */
 void tt_failure_exit(int code);

@@ -15,64 +15,64 @@ bool tt_mailbox_put(struct tt_mailbox *mailbox, int peer, uint32_t tag, const vo
                     size_t bytes)
 {
     if (mailbox->bytes + bytes > TT_MAIL_LIMIT_BYTES) return false;
-    struct tt_letter *letter = malloc(sizeof(*letter) + bytes);
-    if (!letter) return false;
-    letter->next = NULL;
-    letter->peer = peer;
-    letter->tag = tag;
-    letter->bytes = bytes;
-    if (bytes) memcpy(letter->text, text, bytes);
+    struct tt_message *message = malloc(sizeof(*message) + bytes);
+    if (!message) return false;
+    message->next = NULL;
+    message->peer = peer;
+    message->tag = tag;
+    message->bytes = bytes;
+    if (bytes) memcpy(message->text, text, bytes);
     size_t b = bucket_of(peer, tag);
     if (mailbox->first[b]) {
-        mailbox->last[b]->next = letter;
+        mailbox->last[b]->next = message;
     } else {
-        mailbox->first[b] = letter;
+        mailbox->first[b] = message;
     }
-    mailbox->last[b] = letter;
+    mailbox->last[b] = message;
     mailbox->bytes += bytes;
     return true;
 }
 
-static bool is_wanted(const struct tt_letter *letter, int peer, uint32_t tag)
+static bool is_wanted(const struct tt_message *message, int peer, uint32_t tag)
 {
-    return letter->tag == tag && (peer == TT_ANY_PEER || letter->peer == peer);
+    return message->tag == tag && (peer == TT_ANY_PEER || message->peer == peer);
 }
 
-static struct tt_letter *take_from(struct tt_mailbox *mailbox, size_t b, int peer, uint32_t tag)
+static struct tt_message *take_from(struct tt_mailbox *mailbox, size_t b, int peer, uint32_t tag)
 {
-    struct tt_letter *before = NULL;
-    struct tt_letter *letter = mailbox->first[b];
-    while (letter && !is_wanted(letter, peer, tag)) {
-        before = letter;
-        letter = letter->next;
+    struct tt_message *before = NULL;
+    struct tt_message *message = mailbox->first[b];
+    while (message && !is_wanted(message, peer, tag)) {
+        before = message;
+        message = message->next;
     }
-    if (!letter) return NULL;
+    if (!message) return NULL;
     if (before) {
-        before->next = letter->next;
+        before->next = message->next;
     } else {
-        mailbox->first[b] = letter->next;
+        mailbox->first[b] = message->next;
     }
-    if (mailbox->last[b] == letter) mailbox->last[b] = before;
-    mailbox->bytes -= letter->bytes;
-    return letter;
+    if (mailbox->last[b] == message) mailbox->last[b] = before;
+    mailbox->bytes -= message->bytes;
+    return message;
 }
 
-struct tt_letter *tt_mailbox_take(struct tt_mailbox *mailbox, int peer, uint32_t tag)
+struct tt_message *tt_mailbox_take(struct tt_mailbox *mailbox, int peer, uint32_t tag)
 {
-    struct tt_letter *letter = NULL;
+    struct tt_message *message = NULL;
     if (peer != TT_ANY_PEER) return take_from(mailbox, bucket_of(peer, tag), peer, tag);
-    for (size_t b = 0; b < TT_MAIL_BUCKETS && !letter; b++)
-        letter = take_from(mailbox, b, peer, tag);
-    return letter;
+    for (size_t b = 0; b < TT_MAIL_BUCKETS && !message; b++)
+        message = take_from(mailbox, b, peer, tag);
+    return message;
 }
 
 void tt_mailbox_fini(struct tt_mailbox *mailbox)
 {
     for (size_t b = 0; b < TT_MAIL_BUCKETS; b++) {
         while (mailbox->first[b]) {
-            struct tt_letter *letter = mailbox->first[b];
-            mailbox->first[b] = letter->next;
-            free(letter);
+            struct tt_message *message = mailbox->first[b];
+            mailbox->first[b] = message->next;
+            free(message);
         }
         mailbox->last[b] = NULL;
     }

@@ -64,12 +64,12 @@ struct tt_bootstrap {
     bool complete;            /* all ranks of the block have come to their root */
     struct tt_conn *own_root; /* borrowed: the way to that root, during join */
     struct tt_late late;
-    int dial_error;             /* ECONNREFUSED: nobody listened there */
-    uint64_t deadline_nsec;     /* of the whole init; 0: none, or it is over */
-    struct tt_bootstrap *elder; /* borrowed: during the birth of a child, its parent */
-    const int *elder_ranks;     /* borrowed: this one's ranks there */
-    int error_rank;             /* whom the first error is about */
-    uint64_t lost_nsec;         /* a neighbour hung up and nobody said why: blame it then */
+    int dial_error;                   /* ECONNREFUSED: nobody listened there */
+    uint64_t deadline_nsec;           /* of the whole init; 0: none, or it is over */
+    struct tt_bootstrap *parent_tree; /* borrowed: during the birth of a child, its parent */
+    const int *parent_ranks;          /* borrowed: this one's ranks there */
+    int error_rank;                   /* whom the first error is about */
+    uint64_t lost_nsec;               /* a neighbour hung up and nobody said why: blame it then */
     int lost_peer;
     char lost_why[64];
     struct tt_contact parent_contact;
@@ -78,9 +78,10 @@ struct tt_bootstrap {
     struct tt_mailbox mailbox;
     _Atomic uint64_t mail; /* letters that came */
     _Atomic int error;
-    _Atomic bool worded; /* `sentence` is there and stays: of the error, or of this rank's own */
+    _Atomic bool
+        has_sentence; /* `sentence` is there and stays: of the error, or of this rank's own */
     char sentence[TT_SENTENCE_BYTES];
-    bool told;                 /* the error was logged */
+    bool reported;             /* the error was logged */
     int waiting;               /* callers in tt_tree_wait */
     _Atomic bool someone_left; /* a rank exited without goodbye to its communicator */
     char left_sentence[TT_SENTENCE_BYTES];
@@ -93,7 +94,7 @@ struct tt_bootstrap {
     uint64_t hold_nsec;   /* leaving: keep `memory` until then */
     void *memory;         /* owned control memory, freed when nobody can write there any more */
     size_t memory_bytes;
-    bool revoked, revoke_told; /* own revocation; somebody's was passed on */
+    bool revoked, revoke_sent; /* own revocation; somebody's was passed on */
 };
 
 /* ---- lock held ---- */

@@ -45,11 +45,11 @@ void tt_service_refused(const char *why)
 {
     uint64_t now = tt_now_nsec();
     the_service.refused++;
-    if (the_service.refused_told_nsec && now - the_service.refused_told_nsec < LOG_EVERY_NSEC)
+    if (the_service.refused_logged_nsec && now - the_service.refused_logged_nsec < LOG_EVERY_NSEC)
         return;
     tt_attn("bootstrap: %u connection(s) without proof of the secret were closed, the last one: %s",
             the_service.refused, why);
-    the_service.refused_told_nsec = now;
+    the_service.refused_logged_nsec = now;
     the_service.refused = 0;
 }
 

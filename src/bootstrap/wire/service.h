@@ -49,7 +49,7 @@ struct tt_service {
     struct tt_bootstrap *members;
     uint32_t expected; /* connections that roots wait for */
     uint32_t refused;  /* peers without proof since the last log line */
-    uint64_t refused_told_nsec;
+    uint64_t refused_logged_nsec;
     const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* those that have come */
 };
 
