@@ -76,11 +76,11 @@ ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_boo
 
 /* Give control memory (tuttiHostControlAlloc) that peers write to into the membership's keeping: it
  * is freed when all ranks have left, or 1 s after an error. */
-void tt_bootstrap_entrust(struct tt_bootstrap *bootstrap, void *memory, size_t bytes);
+void tt_bootstrap_own_memory(struct tt_bootstrap *bootstrap, void *memory, size_t bytes);
 
 /* The communicator is complete: until now all exchanges together had the time-out of its init, from
  * now on each has it for itself. */
-void tt_bootstrap_settle(struct tt_bootstrap *bootstrap);
+void tt_bootstrap_init_done(struct tt_bootstrap *bootstrap);
 
 /* Goodbye to the peers and free. Accepts NULL, half-built. Never blocks longer than 1 s. */
 void tt_bootstrap_leave(struct tt_bootstrap *bootstrap);

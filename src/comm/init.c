@@ -39,7 +39,7 @@ static ncclResult_t meet(struct tt_birth *birth, const struct tt_comm_record *re
     if (rc) return rc;
     comm->bootstrap = bootstrap;
     comm->records = records;
-    tt_bootstrap_entrust(bootstrap, comm->inbox, comm->inbox_bytes);
+    tt_bootstrap_own_memory(bootstrap, comm->inbox, comm->inbox_bytes);
     return ncclSuccess;
 }
 
@@ -156,7 +156,7 @@ static ncclResult_t birth_steps(struct tt_birth *birth)
     if (!rc) rc = tt_record_agree(comm, &agreed);
     if (!rc) rc = tt_fabric_agree(comm, &agreed);
     if (!rc) rc = settle(birth, &agreed);
-    if (!rc) tt_bootstrap_settle(comm->bootstrap);
+    if (!rc) tt_bootstrap_init_done(comm->bootstrap);
     if (!rc) rc = start_watch(comm);
     if (rc) tt_bootstrap_fail(comm->bootstrap, rc, tt_last_error());
     tt_agreement_fini(&agreed);

@@ -223,7 +223,7 @@ ncclResult_t tt_bootstrap_join(const struct tt_bootstrap_config *config,
     }
     sodium_memzero(join, sizeof(*join));
     free(join);
-    tt_service_settle();
+    tt_service_wait_idle();
     return rc;
 }
 

@@ -239,7 +239,7 @@ void tt_local_unserve(void)
         tt_service_unlock();
     }
     pthread_mutex_unlock(&local.lock);
-    tt_service_settle();
+    tt_service_wait_idle();
 }
 
 /* ---- asking ---- */

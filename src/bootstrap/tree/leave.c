@@ -133,5 +133,5 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
     if (last) await_family(secret);
     sodium_memzero(secret, sizeof(secret));
     tt_service_unlock();
-    tt_service_settle();
+    tt_service_wait_idle();
 }

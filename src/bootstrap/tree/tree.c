@@ -75,14 +75,14 @@ void tt_tree_destroy(struct tt_bootstrap *b)
 
 /* ---- the outside ---- */
 
-void tt_bootstrap_settle(struct tt_bootstrap *b)
+void tt_bootstrap_init_done(struct tt_bootstrap *b)
 {
     tt_service_lock();
     b->deadline_nsec = 0;
     tt_service_unlock();
 }
 
-void tt_bootstrap_entrust(struct tt_bootstrap *b, void *memory, size_t bytes)
+void tt_bootstrap_own_memory(struct tt_bootstrap *b, void *memory, size_t bytes)
 {
     tt_service_lock();
     b->memory = memory;

@@ -18,7 +18,7 @@
 
 #define EVENTS 64
 #define TICK_NSEC 20000000ull /* resolution of deadlines */
-#define SETTLE_NSEC 1000000000ull
+#define IDLE_NSEC 1000000000ull
 
 /* ---- the thread ---- */
 
@@ -184,13 +184,13 @@ static void say_goodbye(struct tt_service *service, int code, struct timespec un
 static void at_process_exit(int code, void *arg)
 {
     struct tt_service *service = arg;
-    struct timespec until = in_nsec(SETTLE_NSEC);
+    struct timespec until = in_nsec(IDLE_NSEC);
     if (pthread_mutex_timedlock(&service->lock, &until)) return;
     if (service->state == TT_SERVICE_RUNNING) {
         say_goodbye(service, code, until);
         service->quit = true;
         tt_service_wake();
-        until = in_nsec(SETTLE_NSEC); /* the first second may be used up */
+        until = in_nsec(IDLE_NSEC); /* the first second may be used up */
         while (service->state == TT_SERVICE_RUNNING) {
             if (pthread_cond_timedwait(&service->ended, &service->lock, &until)) break;
         }
@@ -274,10 +274,10 @@ void tt_service_release(void)
     if (--tt_service()->users == 0) tt_service_wake();
 }
 
-void tt_service_settle(void)
+void tt_service_wait_idle(void)
 {
     struct tt_service *service = tt_service();
-    struct timespec until = in_nsec(SETTLE_NSEC);
+    struct timespec until = in_nsec(IDLE_NSEC);
     tt_service_lock();
     while (service->state == TT_SERVICE_RUNNING && service->users == 0) {
         if (pthread_cond_timedwait(&service->ended, &service->lock, &until)) break;

@@ -12,4 +12,4 @@ ncclResult_t tt_service_acquire(const struct tt_service_client *client);
 /* Lock held. The thread ends by itself when the last user is gone. */
 void tt_service_release(void);
 /* Wait until the thread has ended if there are no users (at most 1 s). Lock not held. */
-void tt_service_settle(void);
+void tt_service_wait_idle(void);
