@@ -1,0 +1,53 @@
+#!/bin/sh
+# Build the conformance programs against a CUDA runtime, run them there and print where it behaves otherwise than they
+# expect. They use CUDA's interface alone, so NVIDIA's runtime takes them as ours does.
+# usage: against-cuda.sh [CUDA_HOME]               NVIDIA's, by default in $CUDA_HOME or /usr/local/cuda
+#        against-cuda.sh INCLUDE_FOLDER LIB_FOLDER  any other
+# 0: no differences, 1: some, 77: there is no CUDA runtime.
+set -u
+here=$(cd "$(dirname "$0")/../tests/unit/hostcuda" && pwd)
+if [ $# = 2 ]; then
+    include=$1 libs=$2
+else
+    cuda=${1:-${CUDA_HOME:-/usr/local/cuda}}
+    include=$cuda/include libs=$cuda/lib64
+fi
+[ -f "$include/cuda_runtime.h" ] || { echo "skipped: no cuda_runtime.h in $include"; exit 77; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+differ=0
+
+# report NAME STATUS FILE: what the program said, if it did not end well
+report()
+{
+    [ "$2" = 0 ] && { echo "$1: as expected"; return; }
+    differ=$((differ + 1))
+    echo "$1: differs (status $2)"
+    sed 's/^/    /' "$3" | tail -n 40
+}
+
+# run NAME ARGUMENTS...
+run()
+{
+    name=$1
+    shift
+    if [ ! -x "$folder/$name" ]; then
+        ${CC:-cc} -std=gnu17 -w -I"$include" "$here/$name.c" -o "$folder/$name" -L"$libs" -L"$libs/stubs" \
+            -Wl,-rpath,"$libs" -lcudart -lcuda -lpthread > "$folder/log" 2>&1 ||
+            { report "$name, compiled" 1 "$folder/log"; return; }
+    fi
+    timeout 120 "$folder/$name" "$@" > "$folder/log" 2>&1
+    report "$name $*" $? "$folder/log"
+}
+
+for name in runtime graphs nodes ipc surface_device surface_memory surface_stream surface_graph surface_driver \
+    blocks pooled pointers peers; do
+    run "$name"
+done
+for seed in 1 2 3 4; do
+    run litmus "$seed"
+    run litmus_ipc "$seed"
+done
+[ "$differ" = 0 ] && { echo "no differences"; exit 0; }
+echo "$differ programs differ"
+exit 1
