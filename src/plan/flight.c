@@ -156,17 +156,33 @@ static ncclResult_t simulate(struct tt_group *group)
     return ncclSuccess;
 }
 
+/* Prepare the calls of one communicator; it goes to streams that are captured like the first's. */
+static ncclResult_t prepare(struct tt_group *group, struct tt_plan *plan)
+{
+    bool alone = !group->plans->next_in_group && !group->jobs;
+    plan->launch = (struct tt_launch){.allow_inline = alone, .lone = alone && !plan->first->next};
+    ncclResult_t rc = tt_launch_prepare(plan, plan->first, &plan->launch);
+    if (rc || plan->launch.captured == group->plans->launch.captured) return rc;
+    return tt_fail(ncclInvalidUsage,
+                   "rank %d: the communicators of a group must all be captured or none",
+                   plan->comm->member.rank);
+}
+
+/* All or nothing: whatever may refuse a call comes before the first one is launched. */
 static ncclResult_t launch(struct tt_group *group)
 {
-    if (group->simulate) return simulate(group);
-    bool lone = group->plans && !group->plans->next_in_group && !group->jobs;
-    ncclResult_t rc = tt_launch_check_capture(group->plans);
-    for (struct tt_plan *plan = group->plans; plan && !rc; plan = plan->next_in_group) {
-        rc = tt_plan_enter(plan);
-        if (rc) break;
-        rc = tt_launch_nodes(plan, plan->first, lone);
-        tt_plan_exit(plan);
+    struct tt_plan *plan, *entered = group->plans; /* up to this one */
+    ncclResult_t rc = ncclSuccess;
+    while (entered && !rc) {
+        rc = tt_plan_enter(entered);
+        if (!rc) entered = entered->next_in_group;
     }
+    for (plan = group->plans; plan && !rc; plan = plan->next_in_group)
+        rc = prepare(group, plan);
+    for (plan = group->plans; plan && !rc; plan = plan->next_in_group)
+        rc = tt_launch_prepared(plan, plan->first, &plan->launch);
+    for (plan = group->plans; plan != entered; plan = plan->next_in_group)
+        tt_plan_exit(plan);
     return rc;
 }
 
@@ -175,9 +191,11 @@ ncclResult_t tt_flight_run(struct tt_group *group)
     struct tt_plan *pinned = group->plans; /* up to this one */
     ncclResult_t rc = tt_flight_jobs(group);
     if (rc) return rc;
-    for (; pinned && !rc; pinned = rc ? pinned : pinned->next_in_group)
+    while (pinned && !rc) {
         rc = tt_plan_pin_or_fail(pinned);
-    if (!rc) rc = launch(group);
+        if (!rc) pinned = pinned->next_in_group;
+    }
+    if (!rc) rc = group->simulate ? simulate(group) : launch(group);
     for (struct tt_plan *plan = group->plans; plan != pinned; plan = plan->next_in_group)
         tt_plan_unpin(plan);
     return rc;

@@ -155,6 +155,7 @@ static struct tt_node *node_take(struct tt_group *group)
         node->next = node->next_message = NULL;
         node->group_api = node->api_event = node->op_event = NULL;
         node->mask = 0;
+        node->known = node->ready = false;
         node->bundle_bytes = 0;
         node->nops = 0;
         return node;
@@ -196,7 +197,8 @@ static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
     return ncclSuccess;
 }
 
-static ncclResult_t group_append(struct tt_group *group, const struct tt_task *task, bool logged)
+static ncclResult_t group_append(struct tt_group *group, const struct tt_task *task, bool known,
+                                 bool logged)
 {
     struct tt_plan *plan = task->comm->plan;
     ncclResult_t rc = group_join(group, plan);
@@ -204,6 +206,7 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
     struct tt_node *node = node_take(group);
     if (!node) return tt_fail(ncclSystemError, "ncclGroup: out of memory for a call");
     node->task = *task;
+    node->known = known;
     node->logged = logged;
     if (task->options) {
         node->options = *task->options;
@@ -235,7 +238,7 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
         tt_events_call(plan, &events, 1, &node);
         tt_events_group_ends(&events);
     }
-    rc = tt_launch_nodes(plan, &node, true);
+    rc = tt_launch_lone(plan, &node);
     tt_events_group_over(&events);
     return rc;
 }
@@ -244,12 +247,13 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
 static ncclResult_t add_looking(struct tt_plan *plan, const struct tt_task *task, bool now)
 {
     bool logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
-    ncclResult_t rc = tt_launch_known(plan, task) ? ncclSuccess : tt_task_check(task);
+    bool known = tt_launch_known(plan, task);
+    ncclResult_t rc = known ? ncclSuccess : tt_task_check(task);
     if (rc) return rc;
     if (logged) tt_task_log(task);
     if (task->count == 0 && !tt_func_is_message(task->func)) return ncclSuccess;
     plan->issued++;
-    return now ? launch_lone(plan, task, logged) : group_append(own_group, task, logged);
+    return now ? launch_lone(plan, task, logged) : group_append(own_group, task, known, logged);
 }
 
 ncclResult_t tt_plan_add(const struct tt_task *task)

@@ -4,6 +4,19 @@
 
 #include "plan/plan_state.h"
 
+/* ---- plan.c: who uses a plan ---- */
+
+/* Keep its storage. The caller knows that the communicator lives. */
+void tt_plan_hold(struct tt_plan *plan);
+/* Drop a hold. */
+void tt_plan_drop(struct tt_plan *plan);
+/* tt_plan_pin() with a sentence: the communicator's closed_rc. */
+ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan);
+/* Show `rc` as the communicator's state, if it lives. The caller has a hold. */
+void tt_plan_show(struct tt_plan *plan, ncclResult_t rc);
+
+/* ---- group.c ---- */
+
 #define TT_GROUP_NODES 16 /* calls of a group that need no allocation */
 
 struct tt_group {

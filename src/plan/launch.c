@@ -248,6 +248,19 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_node *node,
     return tt_work_create(&kept, &bound->work);
 }
 
+/* Whatever may refuse a call: its buffers, unless it is known, and its choice. */
+static ncclResult_t make_ready(struct tt_plan *plan, struct tt_node *node,
+                               const struct tt_launch *launch, bool known)
+{
+    const struct tt_task *task = &node->task;
+    bool chooses = plan->comm->member.nranks > 1 && !tt_func_is_message(task->func);
+    ncclResult_t rc = ncclSuccess;
+    if (!known && !tt_messages_single(plan, task)) rc = check_buffers(task);
+    if (!rc && chooses) rc = tt_choice_call(plan, node, launch, &node->choice);
+    node->ready = !rc;
+    return rc;
+}
+
 /* Choose and bind a call, or find it bound. A tuner is asked each time; what was bound for the same
  * answer is kept. */
 static ncclResult_t bind(struct tt_plan *plan, struct tt_node *node, const struct tt_launch *launch,
@@ -261,8 +274,7 @@ static ncclResult_t bind(struct tt_plan *plan, struct tt_node *node, const struc
     key.nops = node->nops;
     *bound_out = memo_entry(plan, &key, &known);
     if (known && !(chooses && plan->comm->tuner)) return ncclSuccess;
-    if (!known && !tt_messages_single(plan, task)) rc = check_buffers(task);
-    if (!rc && chooses) rc = tt_choice_call(plan, node, launch, &node->choice);
+    if (!node->ready) rc = make_ready(plan, node, launch, known);
     if (rc || (known && choice_equal(&node->choice, &(*bound_out)->choice))) return rc;
     return bind_anew(plan, node, &key, bound_out);
 }
@@ -367,24 +379,6 @@ static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_node *f
     return ncclSuccess;
 }
 
-ncclResult_t tt_launch_check_capture(struct tt_plan *plans)
-{
-    bool captured = false;
-    if (!plans || !plans->next_in_group) return ncclSuccess; /* checked at its launch */
-    for (struct tt_plan *plan = plans; plan; plan = plan->next_in_group) {
-        struct tt_launch launch = {0};
-        ncclResult_t rc = survey_streams(plan, plan->first, &launch);
-        if (rc) return rc;
-        if (plan != plans && launch.captured != captured) {
-            return tt_fail(ncclInvalidUsage,
-                           "rank %d: the communicators of a group must all be captured or none",
-                           plan->comm->member.rank);
-        }
-        captured = launch.captured;
-    }
-    return ncclSuccess;
-}
-
 /* The memo serves a message that nobody watches and that shares its work with no other. */
 static bool is_lone_message(const struct tt_plan *plan, const struct tt_node *first,
                             const struct tt_launch *launch)
@@ -394,8 +388,8 @@ static bool is_lone_message(const struct tt_plan *plan, const struct tt_node *fi
            !first->mask;
 }
 
-/* The calls of a group that are messages here, as a list of their own. */
-static struct tt_node *collect_messages(const struct tt_plan *plan, struct tt_node *first)
+/* The calls that are made of sends and receives, by next_message. */
+static struct tt_node *list_messages(const struct tt_plan *plan, struct tt_node *first)
 {
     struct tt_node *messages = NULL, **tail = &messages;
     for (struct tt_node *node = first; node; node = node->next) {
@@ -406,24 +400,43 @@ static struct tt_node *collect_messages(const struct tt_plan *plan, struct tt_no
     return messages;
 }
 
-ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline)
+ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_node *first,
+                               struct tt_launch *launch)
 {
-    struct tt_launch launch = {.allow_inline = allow_inline};
-    struct tt_node *messages = collect_messages(plan, first);
-    ncclResult_t rc = survey_streams(plan, first, &launch);
-    if (!rc && messages) rc = tt_messages_check(plan, messages);
-    if (!rc && launch.several_streams) rc = join_streams(plan, first, launch.stream, true);
-    if (!rc && launch.event) rc = record_event(plan, launch.event, launch.stream);
-    if (!rc) rc = tt_in_place_stage(plan, first, &launch);
-    if (!rc) rc = tt_choice_group(plan, first, &launch);
+    ncclResult_t rc = survey_streams(plan, first, launch);
+    launch->messages = rc ? NULL : list_messages(plan, first);
+    if (!rc && launch->messages) rc = tt_messages_check(plan, launch->messages);
+    if (!rc) rc = tt_choice_group(plan, first, launch);
+    if (rc) return rc;
+    for (struct tt_node *node = first; node && !rc && !launch->lone; node = node->next) {
+        if (tt_messages_expand(plan, node->task.func)) continue;
+        if (!node->known || plan->comm->tuner) rc = make_ready(plan, node, launch, node->known);
+    }
+    return rc;
+}
+
+ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_node *first,
+                                const struct tt_launch *launch)
+{
+    ncclResult_t rc = ncclSuccess;
+    if (launch->several_streams) rc = join_streams(plan, first, launch->stream, true);
+    if (!rc && launch->event) rc = record_event(plan, launch->event, launch->stream);
+    if (!rc) rc = tt_in_place_stage(plan, first, launch);
     if (rc) return rc;
     for (struct tt_node *node = first; node && !rc; node = node->next) {
-        if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, &launch);
+        if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, launch);
     }
     if (rc) return rc;
-    if (is_lone_message(plan, first, &launch)) return launch_bound_call(plan, first, &launch);
-    if (messages) rc = tt_messages_launch(plan, messages, &launch);
-    return !rc && launch.several_streams ? join_streams(plan, first, launch.stream, false) : rc;
+    if (is_lone_message(plan, first, launch)) return launch_bound_call(plan, first, launch);
+    if (launch->messages) rc = tt_messages_launch(plan, launch->messages, launch);
+    return !rc && launch->several_streams ? join_streams(plan, first, launch->stream, false) : rc;
+}
+
+ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_node *node)
+{
+    struct tt_launch launch = {.allow_inline = true, .lone = true};
+    ncclResult_t rc = tt_launch_prepare(plan, node, &launch);
+    return rc ? rc : tt_launch_prepared(plan, node, &launch);
 }
 
 /* ---- one rank ---- */

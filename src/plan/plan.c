@@ -8,7 +8,7 @@
 #include "mem/mem.h"
 #include "plan/batch.h"
 #include "plan/events.h"
-#include "plan/plan_state.h"
+#include "plan/group.h"
 
 #include <stdlib.h>
 #include <string.h>

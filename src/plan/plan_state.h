@@ -29,6 +29,8 @@ struct tt_node { /* one call that waits for GroupEnd */
     struct tt_node *next_message; /* next call that is made of sends and receives */
     struct tt_node *next_owned;   /* next one from the heap; tt_group.overflow */
     bool logged;                  /* somebody reads the log lines of operations */
+    bool known;                   /* was bound when it came: buffers of this size were right */
+    bool ready;                   /* buffers were looked at and `choice` is made */
     /* the profiler's; zero without one */
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
@@ -85,6 +87,17 @@ struct tt_redop {
     uint64_t scalar_bits;
 };
 
+struct tt_launch { /* how one group of one communicator goes to the streams */
+    struct CUstream_st *stream;
+    uint64_t capture_id; /* 0: not captured */
+    bool captured, several_streams, allow_inline;
+    bool lone;                /* one call, which is checked when it is bound */
+    struct tt_node *messages; /* by next_message */
+    bool registers;           /* captured, and captures register buffers */
+    int ncollectives;
+    struct CUevent_st *event; /* to be recorded first; NULL: none */
+};
+
 /* Parts of tt_plan.uses. */
 #define TT_PLAN_HOLD ((uint64_t)1)      /* open groups with calls on it, jobs, the communicator */
 #define TT_PLAN_PIN ((uint64_t)1 << 32) /* jobs that run, groups that are launched */
@@ -108,6 +121,7 @@ struct tt_plan {
     uint64_t group_order;         /* its comm_id */
     struct tt_plan *next_in_group;
     struct tt_node *first, *last;
+    struct tt_launch launch; /* while it ends */
 
     struct tt_bound memo[TT_MEMO_ENTRIES];
     struct tt_bound overflow; /* for a call whose entry is in use by a running work */
@@ -127,15 +141,6 @@ struct tt_plan {
 
     pthread_mutex_t flight_lock; /* guards the pointer: any thread may ask for the state */
     struct tt_flight *flight;    /* shared: the group that runs in the background */
-};
-
-struct tt_launch { /* how one group of one communicator goes to the streams */
-    struct CUstream_st *stream;
-    uint64_t capture_id; /* 0: not captured */
-    bool captured, several_streams, allow_inline;
-    bool registers; /* captured, and captures register buffers */
-    int ncollectives;
-    struct CUevent_st *event; /* to be recorded first; NULL: none */
 };
 
 /* ---- check.c ---- */
@@ -193,10 +198,16 @@ void tt_bound_fini(struct tt_bound *bound);
 bool tt_launch_known(struct tt_plan *plan, const struct tt_task *task);
 /* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
 bool tt_launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out);
-/* All calls of one communicator in one group, as one operation on their streams. */
-ncclResult_t tt_launch_nodes(struct tt_plan *plan, struct tt_node *first, bool allow_inline);
-/* Streams of all communicators of a group are all captured or none. */
-ncclResult_t tt_launch_check_capture(struct tt_plan *plans);
+/* All that may refuse the calls of one communicator in one group, before any of the group is
+ * launched: streams, messages to oneself, buffers, choices. *launch has allow_inline and lone; the
+ * rest is set here. */
+ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_node *first,
+                               struct tt_launch *launch);
+/* They become one operation on their streams. What still fails is memory or the device. */
+ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_node *first,
+                                const struct tt_launch *launch);
+/* Both for one call outside of groups. */
+ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_node *node);
 /* A communicator of one rank: a copy or scaling on the stream, in groups at once. */
 ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_node *node);
 /* Predicted time of all calls in microseconds; < 0 when nothing is known. */
@@ -211,17 +222,6 @@ ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct C
 /* Make a work and submit it to a stream of the communicator's device; exec frees it. */
 ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
                               struct CUstream_st *stream, bool allow_inline);
-
-/* ---- plan.c: who uses a plan ---- */
-
-/* Keep its storage. The caller knows that the communicator lives. */
-void tt_plan_hold(struct tt_plan *plan);
-/* Drop a hold. */
-void tt_plan_drop(struct tt_plan *plan);
-/* The same with a sentence: the communicator's closed_rc. */
-ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan);
-/* Show `rc` as the communicator's state, if it lives. The caller has a hold. */
-void tt_plan_show(struct tt_plan *plan, ncclResult_t rc);
 
 enum { TT_PLAN_ENDED = 2 }; /* in tt_plan.inside: nobody comes in any more */
 /* Errors: ncclInvalidUsage, because another thread is in the plan, or its communicator ended. */

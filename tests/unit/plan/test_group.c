@@ -201,6 +201,29 @@ static void own_messages(void **state)
     }
 }
 
+/* A refused call anywhere in the group: nothing of it is launched, on no communicator. */
+static void refused_group_launches_nothing(void **state)
+{
+    struct tt_comm *a = fake_comm(2, 1, true), *b = fake_comm(2, 1, true);
+    (void)state;
+    a->member.comm_id = 1;
+    b->member.comm_id = 2;
+    for (int short_buffer = 0; short_buffer < 2; short_buffer++) {
+        fake_reset();
+        fake.short_buffer = short_buffer ? buffer[3] : NULL;
+        tt_group_start();
+        add(a, TT_FUNC_ALLREDUCE, -1);
+        add(b, TT_FUNC_ALLREDUCE, -1);
+        struct tt_task task = task_of(b, short_buffer ? TT_FUNC_BROADCAST : TT_FUNC_SEND, 1);
+        task.in = buffer[3];
+        assert_int_equal(tt_plan_add(&task), ncclSuccess);
+        assert_int_equal(tt_group_end(), short_buffer ? ncclInvalidArgument : ncclInvalidUsage);
+        assert_int_equal(fake.nworks, 0);
+    }
+    fake_comm_free(a);
+    fake_comm_free(b);
+}
+
 static void own_receive_too_small(void **state)
 {
     struct tt_comm *comm = fake_comm(2, 1, true);
@@ -616,6 +639,7 @@ int main(void)
         cmocka_unit_test(thread_ends_inside),
         cmocka_unit_test(error_drops_everything),
         cmocka_unit_test(own_messages),
+        cmocka_unit_test(refused_group_launches_nothing),
         cmocka_unit_test(own_receive_too_small),
         cmocka_unit_test(exchange_without_mapping),
         cmocka_unit_test(memo_skips_the_choice),
