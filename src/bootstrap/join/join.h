@@ -1,5 +1,5 @@
-/* A rank on its way into a communicator. It visits the root of its block; the head of a block also
- * the root of the block above, which places it. Guarded by the service's lock. */
+/* A rank on its way into a communicator. It connects to the root of its block; the head of a block
+ * to the root of the block above as well, which names its parent. Guarded by the service's lock. */
 #pragma once
 
 #include "bootstrap/bootstrap.h"
@@ -43,7 +43,7 @@ static inline struct root_conn *tt_join_placer(struct join *join)
     return &join->roots[join->nroots - 1];
 }
 
-/* Read the ids of the roots to visit. The caller wipes the visits' secrets. */
+/* Read the ids of the roots to connect to. The caller wipes their secrets. */
 ncclResult_t tt_root_conns_init(struct join *join);
 /* Until all roots are reached, or one says no. With a fixed address rank 0 may come late; otherwise
  * the root exists since the id does, and 10 s must do. Blocks with the lock released. */
