@@ -28,7 +28,9 @@ static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
         if (only >= 0 && p != only) continue;
         if (!verify->entered[p]) return await(cursor, TT_WAIT_ENTER, p);
         if (!tt_verify_join(verify, clock, &verify->enter_clocks[p])) return false;
-        verify->knows[me * verify->nranks + p] = true;
+        struct tt_verify_sight *sight =
+            &verify->sights[(size_t)me * (size_t)verify->nranks + (size_t)p];
+        if (!sight->moment) *sight = (struct tt_verify_sight){cursor->thread, clock->own};
     }
     return true;
 }

@@ -107,7 +107,11 @@ static bool reachable(struct tt_verify *verify, const struct tt_verify_cursor *c
                               names[place->buffer], place->rank);
     }
     int me = cursor->program->rank;
-    if (place->rank == me || verify->knows[me * verify->nranks + place->rank]) return true;
+    if (place->rank == me) return true;
+    const struct tt_verify_sight *sight =
+        &verify->sights[(size_t)me * (size_t)verify->nranks + (size_t)place->rank];
+    const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
+    if (sight->moment && tt_verify_knows(clock, sight->thread, sight->moment)) return true;
     return tt_verify_fail(verify, cursor, "touches %s of rank %d without having seen it enter",
                           names[place->buffer], place->rank);
 }
@@ -232,13 +236,13 @@ bool tt_verify_state_init(struct tt_verify *verify)
         verify->leave_clocks = tt_calloc(n, sizeof(*verify->leave_clocks));
         verify->entered = tt_calloc(n, sizeof(bool));
         verify->left = tt_calloc(n, sizeof(bool));
-        verify->knows = tt_calloc(n * n, sizeof(bool));
+        verify->sights = tt_calloc(n * n, sizeof(*verify->sights));
         verify->cells = tt_calloc(ncells, sizeof(*verify->cells));
         verify->edges = tt_calloc(n * n, sizeof(*verify->edges));
         verify->seen = tt_calloc(n, sizeof(*verify->seen));
         ready = alloc_move(verify);
         ready = ready && verify->clocks && verify->enter_clocks && verify->leave_clocks &&
-                verify->entered && verify->left && verify->knows && verify->cells &&
+                verify->entered && verify->left && verify->sights && verify->cells &&
                 verify->edges && verify->seen && count_slots(verify);
     }
     if (!ready) return tt_verify_fail(verify, NULL, "out of memory to verify");
@@ -278,7 +282,7 @@ void tt_verify_state_fini(struct tt_verify *verify)
     free(verify->cursors);
     free(verify->entered);
     free(verify->left);
-    free(verify->knows);
+    free(verify->sights);
     free(verify->cells);
     free(verify->seen);
     free(verify->sums);

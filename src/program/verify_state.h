@@ -61,6 +61,11 @@ struct tt_verify_edge { /* slots from one rank to another; allocated on first us
     struct tt_verify_slot *slots;
 };
 
+struct tt_verify_sight { /* a rank saw another one enter; moment 0: not yet */
+    int32_t thread;      /* of the rank: whoever comes after that moment of it may use it */
+    uint32_t moment;
+};
+
 enum tt_verify_wait {
     TT_WAIT_NONE,
     TT_WAIT_FULL,  /* for a full slot from peer */
@@ -94,7 +99,7 @@ struct tt_verify {
     struct tt_verify_clock *enter_clocks; /* nranks */
     struct tt_verify_clock *leave_clocks; /* nranks */
     bool *entered, *left;                 /* nranks */
-    bool *knows;                          /* [rank * nranks + owner]: may address its buffers */
+    struct tt_verify_sight *sights;       /* [rank * nranks + owner]: may address its buffers */
     int *main_thread;                     /* nranks: first global thread */
     struct tt_verify_cell *cells;         /* nranks * 2 * nunits */
     struct tt_verify_edge *edges;         /* [from * nranks + to] */
