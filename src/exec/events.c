@@ -52,7 +52,7 @@ static void begin_frame(struct tt_work *work, int f)
     if (!track.parent) return;
     if (frame->after == 0) track_edges(work, frame, &track);
     if (!events->channel_times) return;
-    ncclProfilerEventDescr_v6_t descr = {
+    ncclProfilerEventDescr_v7_t descr = {
         .type = ncclProfileKernelCh, .parentObj = track.parent, .rank = work->member->rank};
     descr.kernelCh.channelId = (uint8_t)frame->channel;
     descr.kernelCh.pTimer = tt_now_nsec();
@@ -64,7 +64,7 @@ static void begin_frame(struct tt_work *work, int f)
 static void begin_call(struct tt_work *work, struct tt_prof_replay *replay, void *group)
 {
     struct tt_profiler *profiler = work->events.profiler;
-    ncclProfilerEventDescr_v6_t descr = replay->descr; /* the plugin may write into what it gets */
+    ncclProfilerEventDescr_v7_t descr = replay->descr; /* the plugin may write into what it gets */
     if (descr.type == ncclProfileColl) {
         descr.coll.parentGroup = group;
         descr.coll.seqNumber = atomic_fetch_add_explicit(replay->sequence, 1, memory_order_relaxed);
@@ -81,7 +81,7 @@ static void begin_call(struct tt_work *work, struct tt_prof_replay *replay, void
  */
 static void begin_replay(struct tt_work *work)
 {
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileGroup};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileGroup};
     void *group = tt_prof_start(work->events.profiler, work->events.mask, &descr);
     for (int k = 0; k < work->events.nreplays; k++)
         begin_call(work, &work->replays[k], group);

@@ -22,7 +22,7 @@ static bool is_captured(const struct tt_task *task)
 static void start_group(struct tt_profiler *profiler, struct tt_group_events *events, int depth,
                         const struct tt_node *node)
 {
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileGroupApi};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileGroupApi};
     descr.groupApi.graphCaptured = is_captured(&node->task);
     descr.groupApi.groupDepth = depth;
     events->group_api = tt_prof_start(profiler, node->mask, &descr);
@@ -30,7 +30,7 @@ static void start_group(struct tt_profiler *profiler, struct tt_group_events *ev
     tt_prof_state(profiler, events->group_api, ncclProfilerGroupStartApiStop, NULL);
 }
 
-static void fill_coll_api(const struct tt_task *task, ncclProfilerEventDescr_v6_t *descr)
+static void fill_coll_api(const struct tt_task *task, ncclProfilerEventDescr_v7_t *descr)
 {
     descr->type = ncclProfileCollApi;
     descr->collApi.func = tt_func_name(task->func);
@@ -39,9 +39,10 @@ static void fill_coll_api(const struct tt_task *task, ncclProfilerEventDescr_v6_
     descr->collApi.root = task->root > 0 ? task->root : 0;
     descr->collApi.stream = task->stream;
     descr->collApi.graphCaptured = is_captured(task);
+    descr->collApi.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
-static void fill_p2p_api(const struct tt_task *task, ncclProfilerEventDescr_v6_t *descr)
+static void fill_p2p_api(const struct tt_task *task, ncclProfilerEventDescr_v7_t *descr)
 {
     descr->type = ncclProfileP2pApi;
     descr->p2pApi.func = tt_func_name(task->func);
@@ -55,7 +56,7 @@ void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int de
                     struct tt_node *node)
 {
     struct tt_profiler *profiler = plan->comm->profiler;
-    ncclProfilerEventDescr_v6_t descr;
+    ncclProfilerEventDescr_v7_t descr;
     node->mask = tt_prof_mask(profiler);
     if (!node->mask) return;
     if (!events->profiler) start_group(profiler, events, depth, node);
@@ -91,7 +92,7 @@ static bool counts_bytes(enum tt_func func)
 }
 
 static void fill_coll(const struct tt_plan *plan, const struct tt_node *node,
-                      const struct tt_bound *bound, ncclProfilerEventDescr_v6_t *descr)
+                      const struct tt_bound *bound, ncclProfilerEventDescr_v7_t *descr)
 {
     const struct tt_task *task = &node->task;
     bool bytes = counts_bytes(task->func);
@@ -109,10 +110,11 @@ static void fill_coll(const struct tt_plan *plan, const struct tt_node *node,
     descr->coll.nWarps = 1;
     descr->coll.algo = tt_algo_name(bound->choice.algo);
     descr->coll.proto = tt_proto_name(bound->choice.proto);
+    descr->coll.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
 static void fill_p2p(const struct tt_plan *plan, const struct tt_node *node,
-                     ncclProfilerEventDescr_v6_t *descr)
+                     ncclProfilerEventDescr_v7_t *descr)
 {
     const struct tt_task *task = &node->task;
     descr->type = ncclProfileP2p;
@@ -131,7 +133,7 @@ static void fill_p2p(const struct tt_plan *plan, const struct tt_node *node,
 static void open_launch(const struct tt_plan *plan, uint32_t mask, struct tt_op_events *events)
 {
     struct tt_profiler *profiler = plan->comm->profiler;
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileGroup};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileGroup};
     if (!events->captured) events->group = tt_prof_start(profiler, mask, &descr);
     events->work =
         (struct tt_work_events){.profiler = profiler,
@@ -141,7 +143,7 @@ static void open_launch(const struct tt_plan *plan, uint32_t mask, struct tt_op_
 
 static void start_launch(const struct tt_node *node, struct tt_op_events *events)
 {
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileKernelLaunch,
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelLaunch,
                                          .parentObj = node->group_api};
     descr.kernelLaunch.stream = node->task.stream;
     events->launch = tt_prof_start(events->work.profiler, node->mask, &descr);
@@ -159,7 +161,7 @@ static void keep_calls(struct tt_op_events *events, const struct tt_node *first)
 
 /* The event of a call begins, or (captured) is kept for the runs. Takes `descr` as filled. */
 static void begin_call(struct tt_plan *plan, struct tt_node *node, int nframes,
-                       struct tt_op_events *events, ncclProfilerEventDescr_v6_t *descr)
+                       struct tt_op_events *events, ncclProfilerEventDescr_v7_t *descr)
 {
     bool coll = descr->type == ncclProfileColl;
     node->op_event = NULL;
@@ -178,7 +180,7 @@ static void begin_call(struct tt_plan *plan, struct tt_node *node, int nframes,
 void tt_events_collective(struct tt_plan *plan, struct tt_node *node, const struct tt_bound *bound,
                           struct tt_op_events *events)
 {
-    ncclProfilerEventDescr_v6_t descr;
+    ncclProfilerEventDescr_v7_t descr;
     if (!node->mask) return;
     memset(&descr, 0, sizeof(descr));
     node->next_message = NULL;
@@ -198,7 +200,7 @@ static void start_message(struct tt_plan *plan, struct tt_node *node, struct tt_
     static const struct tt_tune_choice by_messages = {.algo = TT_ALGO_P2P,
                                                       .proto = TT_PROTO_SIMPLE};
     struct tt_bound bound = {.nframes = node->nframes < UINT8_MAX ? node->nframes : UINT8_MAX};
-    ncclProfilerEventDescr_v6_t descr;
+    ncclProfilerEventDescr_v7_t descr;
     memset(&descr, 0, sizeof(descr));
     bound.choice = by_messages;
     if (tt_func_is_message(node->task.func)) {

@@ -13,6 +13,7 @@
 #include <string.h>
 
 static const struct tt_plugin_abi abis[] = {
+    {7, "ncclProfiler_v7"},
     {6, "ncclProfiler_v6"},
 };
 static const struct tt_plugin_kind kind = {
@@ -86,12 +87,18 @@ static void tell_mask(void)
 
 /* ---- life ---- */
 
+static const ncclProfiler_v7_t *found_table(void)
+{
+    const struct tt_plugin_found *found = &tt_plugins.profiler.slot.found;
+    return found->version == 6 ? &tt_profiler_v6 : found->object;
+}
+
 void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out)
 {
     const struct tt_member *member = config->member;
     *profiler_out = NULL;
     if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) return;
-    const ncclProfiler_v6_t *table = tt_plugins.profiler.slot.found.object;
+    const ncclProfiler_v7_t *table = found_table();
     struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));
     const char *name = member->name && *member->name ? member->name : NULL;
     void *context = NULL;
@@ -124,7 +131,7 @@ void tt_profiler_close(struct tt_profiler *profiler)
 
 /* ---- events ---- */
 
-void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask, ncclProfilerEventDescr_v6_t *descr)
+void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask, ncclProfilerEventDescr_v7_t *descr)
 {
     void *handle = NULL;
     if (!profiler || !tt_prof_wants(mask, descr->type)) return NULL;
@@ -173,16 +180,15 @@ ncclResult_t tt_prof_net_event(void **handle, int what, void *opaque, int64_t id
     if (what == ncclProfilerNetEventStart) {
         *handle = NULL;
         if (!step || !step->event) return ncclSuccess;
-        ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileNetPlugin,
+        ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileNetPlugin,
                                              .parentObj = step->event,
                                              .rank = step->rank,
                                              .netPlugin = {.id = id, .data = data}};
         *handle = tt_prof_start(step->profiler, step->mask, &descr);
         return ncclSuccess;
     }
-    const ncclProfiler_v6_t *table =
-        tt_plugins.profiler.slot.found.object; /* it has a user: the handle's owner */
-    if (!*handle || !table) return ncclSuccess;
+    if (!*handle || !tt_plugins.profiler.slot.found.object) return ncclSuccess;
+    const ncclProfiler_v7_t *table = found_table(); /* it has a user: the handle's owner */
     ncclProfilerEventStateArgs_v6_t args = {.netPlugin = {.data = data}};
     if (what == ncclProfilerNetEventUpdate || what == ncclProfilerNetEventUpdateAndStop)
         table->recordEventState(*handle, ncclProfilerNetPluginUpdate, &args);

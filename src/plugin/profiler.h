@@ -16,7 +16,7 @@
 struct tt_member;
 
 struct tt_profiler { /* fields are the plugin room's; read `mask` through tt_prof_mask() */
-    const ncclProfiler_v6_t *table;
+    const ncclProfiler_v7_t *table;
     void *context;
     const struct tt_member *member; /* borrowed */
     const int *mask; /* the process's activation mask; plugins change it at any time */
@@ -35,6 +35,9 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
 /* After the communicator's last event. Accepts NULL. */
 void tt_profiler_close(struct tt_profiler *profiler);
 
+/* The loaded plugin of version 6 behind the newest table. Private to the room. */
+extern const ncclProfiler_v7_t tt_profiler_v6;
+
 /* The mask now; 0 without profiler.                                                          hot */
 static inline uint32_t tt_prof_mask(const struct tt_profiler *profiler)
 {
@@ -48,7 +51,7 @@ bool tt_prof_wants(uint32_t mask, uint64_t type);
 /* Start an event if the mask wants it. `descr` is complete but for nothing: type, parentObj, rank
  * (0 where NCCL leaves it 0) and the part of the union are the caller's. Returns the handle. */
 void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask,
-                    ncclProfilerEventDescr_v6_t *descr);
+                    ncclProfilerEventDescr_v7_t *descr);
 void tt_prof_stop(struct tt_profiler *profiler, void *handle);
 /* `args` NULL: the state has none (the plugin gets a zeroed one). */
 void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v6_t state,
@@ -56,7 +59,7 @@ void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEvent
 
 /* Coll or P2p of one call of a captured work: started anew, and stopped, whenever the work runs. */
 struct tt_prof_replay {
-    ncclProfilerEventDescr_v6_t descr; /* but for parentGroup and the number */
+    ncclProfilerEventDescr_v7_t descr; /* but for parentGroup and the number */
     int first_frame, nframes;          /* of the work: those that belong to the call */
     _Atomic uint64_t *sequence;        /* borrowed: where a Coll takes its number from */
 };

@@ -38,7 +38,7 @@ struct tt_proxy {
 
 static void *control_start(struct tt_proxy *proxy, ncclProfilerEventState_v6_t state)
 {
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileProxyCtrl};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyCtrl};
     void *event = tt_prof_start(proxy->profiler, tt_prof_mask(proxy->profiler), &descr);
     tt_prof_state(proxy->profiler, event, state, NULL);
     return event;

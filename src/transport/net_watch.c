@@ -11,7 +11,7 @@
 /* An operation comes to the network's side; NCCL's proxy tells so around the events it brings. */
 static void *append_start(struct tt_profiler *profiler)
 {
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileProxyCtrl};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyCtrl};
     void *event = tt_prof_start(profiler, tt_prof_mask(profiler), &descr);
     tt_prof_state(profiler, event, ncclProfilerProxyCtrlAppend, NULL);
     return event;
@@ -29,7 +29,7 @@ static void append_stop(struct tt_profiler *profiler, void *event)
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track)
 {
     const struct tt_transport_config *config = edge->edge.config;
-    ncclProfilerEventDescr_v6_t descr = {
+    ncclProfilerEventDescr_v7_t descr = {
         .type = ncclProfileProxyOp, .parentObj = track->parent, .rank = config->member->rank};
     struct net_op *op = tt_calloc(1, sizeof(*op));
     if (!op) return NULL; /* an event less */
@@ -62,7 +62,7 @@ void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEven
     struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
     struct net_step *step = net_step_at(edge, number);
     if (!op) return;
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileProxyStep,
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyStep,
                                          .parentObj = op->event,
                                          .rank = edge->edge.config->member->rank};
     atomic_fetch_add_explicit(&op->uses, 1, memory_order_relaxed);

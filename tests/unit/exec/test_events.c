@@ -15,7 +15,7 @@ static struct {
 } seen;
 static int handle;
 
-static ncclResult_t start_event(void *context, void **event, ncclProfilerEventDescr_v6_t *descr)
+static ncclResult_t start_event(void *context, void **event, ncclProfilerEventDescr_v7_t *descr)
 {
     assert_ptr_equal(context, &seen);
     assert_int_equal(descr->type, ncclProfileKernelCh);
@@ -43,7 +43,7 @@ static ncclResult_t record_state(void *event, ncclProfilerEventState_v6_t state,
     return ncclSuccess;
 }
 
-static const ncclProfiler_v6_t table = {
+static const ncclProfiler_v7_t table = {
     .startEvent = start_event, .stopEvent = stop_event, .recordEventState = record_state};
 
 static void submit(struct world *world, int rank, enum tt_algo algo, void *parent)

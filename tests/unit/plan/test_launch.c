@@ -34,7 +34,7 @@ static void add(struct tt_comm *comm, size_t count)
 
 static int events_started;
 
-static ncclResult_t start_event(void *context, void **handle, ncclProfilerEventDescr_v6_t *descr)
+static ncclResult_t start_event(void *context, void **handle, ncclProfilerEventDescr_v7_t *descr)
 {
     (void)context, (void)descr;
     events_started++;
@@ -58,7 +58,7 @@ static ncclResult_t record_state(void *handle, ncclProfilerEventState_v6_t state
 /* With mask 0 a profiler costs a look; with another one the call is bound once all the same. */
 static void a_profiler_keeps_the_memo(void **state)
 {
-    static const ncclProfiler_v6_t table = {
+    static const ncclProfiler_v7_t table = {
         .startEvent = start_event, .stopEvent = stop_event, .recordEventState = record_state};
     struct tt_comm *comm = fake_comm(4, 1, true);
     int mask = 0;

@@ -288,7 +288,7 @@ static void events_reach_the_plugin(void)
     assert_true(logged("Profiler event mask: 0xff (255) - Enabled: Group Coll P2p ProxyOp"));
     uint32_t mask = tt_prof_mask(profiler);
     assert_int_equal(mask, 0xff);
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileProxyStep};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyStep};
     void *step = tt_prof_start(profiler, mask, &descr);
     assert_non_null(step);
     assert_null(tt_prof_start(profiler, 1, &descr)); /* not asked for when it was sampled */
@@ -304,6 +304,17 @@ static void events_reach_the_plugin(void)
     tt_prof_state(profiler, step, ncclProfilerProxyStepSendWait, NULL);
     tt_prof_stop(profiler, step);
     tt_prof_stop(profiler, NULL);
+    tt_profiler_close(profiler);
+}
+
+static void version_7_sees_tags(void)
+{
+    setenv("NCCL_PROFILER_PLUGIN", plugin("profiler_tag"), 1);
+    struct tt_profiler *profiler = open_profiler();
+    assert_non_null(profiler);
+    assert_true(logged("PROFILER/Plugin: Loaded tag (v7)"));
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileColl, .coll.userTag = 4711};
+    assert_ptr_equal(tt_prof_start(profiler, tt_prof_mask(profiler), &descr), (void *)4711);
     tt_profiler_close(profiler);
 }
 
@@ -324,7 +335,7 @@ static void a_profiler_may_decline(void)
 static void without_a_plugin_nothing_is_emitted(void)
 {
     setenv("NCCL_PROFILER_PLUGIN", "none", 1);
-    ncclProfilerEventDescr_v6_t descr = {.type = ncclProfileColl};
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileColl};
     assert_null(open_profiler());
     assert_int_equal(tt_prof_mask(NULL), 0);
     assert_null(tt_prof_start(NULL, 4095, &descr));
@@ -355,6 +366,7 @@ static const struct isolated cases[] = {
     {"a_net_library_need_not_hold_one", a_net_library_need_not_hold_one},
     {"a_mask_asks_for_ancestors", a_mask_asks_for_ancestors},
     {"events_reach_the_plugin", events_reach_the_plugin},
+    {"version_7_sees_tags", version_7_sees_tags},
     {"a_profiler_may_decline", a_profiler_may_decline},
     {"without_a_plugin_nothing_is_emitted", without_a_plugin_nothing_is_emitted},
 };
