@@ -34,6 +34,13 @@ int main(int argc, char **argv)
     cudaMalloc((void **)&memory, bytes);
     cudaMalloc((void **)&second, bytes);
     float *send = memory;
+    cudaStream_t stream = NULL;
+    cudaMemset(memory, 0, bytes);
+    cudaMemset(second, 0, bytes);
+    cudaDeviceSynchronize();
+    if (!strcmp(mode, "race")) cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (!strcmp(mode, "race")) cudaMemsetAsync(memory, 1, bytes, stream);
+    if (!strcmp(mode, "race")) cudaMemsetAsync(memory, 2, bytes, NULL);
     if (!strcmp(mode, "malloc")) send = calloc(1, bytes);
     if (!strcmp(mode, "freed")) cudaFree(second);
     if (!strcmp(mode, "freed")) send = second;

@@ -25,6 +25,8 @@ strict malloc 2 ' is no memory of a device'
 strict freed 2 ' is no memory of a device'
 strict leak 1 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted'
 strict fine 3 'TUTTI_STRICT: NCCL_DEBUGG is not a known variable and has no effect; did you mean NCCL_DEBUG?' NCCL_DEBUGG=1
+strict race 66 'race: fill writes what fill writes, and nothing orders the two'
+try race 0 '' A=1
 try malloc 0 '' A=1
 try leak 0 '' A=1
 try fine 0 'NCCL_DEBUGG is not a known variable' NCCL_DEBUGG=1

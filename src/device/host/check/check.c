@@ -40,6 +40,7 @@ static void end(void)
 void host_check_start(void)
 {
     const char *text = tt_param_str("TUTTI_CHECK");
+    if (!text && tt_param_bool("TUTTI_STRICT")) text = "race:exit";
     if (!text || !*text) return;
     bool aborts = !strcmp(text, "race:abort");
     bool fails = !strcmp(text, "race:exit");
