@@ -2,6 +2,7 @@
  * are checked and made inside the call, with as few lines read as can be, since a copy of 16 KiB
  * has just swept them out of the first cache. Everything else goes the long way. */
 #include "device/host/check/check.h"
+#include "device/host/graph/capture.h"
 #include "device/host/memory/bytes.h"
 #include "device/host/memory/memory.h"
 #include "device/host/stream/stream.h"

@@ -2,6 +2,7 @@
  * when it gets there. Nothing is allocated, except by captures. */
 #include "base/clock.h"
 #include "device/host/check/check.h"
+#include "device/host/graph/capture.h"
 #include "device/host/graph/graph.h"
 #include "device/host/host.h"
 #include "device/host/memory/ipc.h"

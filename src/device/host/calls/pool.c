@@ -4,6 +4,7 @@
  * was queued before its free, and that free does nothing when its stream gets there. One lock
  * guards all pools. */
 #include "device/host/check/check.h"
+#include "device/host/graph/capture.h"
 #include "device/host/graph/graph.h"
 #include "device/host/host_face.h"
 #include "device/host/host_graph.h"

@@ -2,6 +2,7 @@
  * An idle stream runs the work inside the call; only what stays unfinished is queued. */
 #include "base/arch/arch.h"
 #include "device/host/check/check.h"
+#include "device/host/graph/capture.h"
 #include "device/host/stream/stream.h"
 
 #include <stdlib.h>

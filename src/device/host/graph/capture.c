@@ -1,5 +1,7 @@
 /* Stream capture: operations become nodes behind the stream's tips; events carry tips to other
  * streams. */
+#include "capture.h"
+
 #include "graph.h"
 
 #include <stdlib.h>

@@ -2,6 +2,8 @@
  * predecessors are done may advance. The handle points to a body that launches share. */
 #include "exec.h"
 
+#include "capture.h"
+
 #include "device/host/check/check.h"
 #include "device/host/host_vmm.h"
 

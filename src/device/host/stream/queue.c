@@ -9,6 +9,7 @@
  * ever waits for a ticket that waits for him. */
 #include "stream.h"
 
+#include "device/host/graph/capture.h"
 #include "device/host/memory/slab.h"
 
 #include <stdlib.h>

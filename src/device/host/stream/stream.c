@@ -4,6 +4,7 @@
 
 #include "attributes.h"
 
+#include "device/host/graph/capture.h"
 #include "device/host/host.h"
 #include "device/host/memory/slab.h"
 

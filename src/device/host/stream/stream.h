@@ -228,20 +228,6 @@ bool host_crowded(void); /* more ranks than cores: waits yield at once */
 void host_event_reached(struct CUevent_st *event, uint64_t number);
 void host_events_reset(int device);
 
-/* ---- capture.c ---- */
-/* Add a node behind the stream's tips. Takes what op refers to. */
-int host_capture_add(struct CUstream_st *stream, const struct host_op *op);
-void host_capture_invalidate(struct CUstream_st *stream);
-/* A stream that is destroyed leaves its capture; what was captured on it must still be joined. The
- * capture of a destroyed origin is lost. */
-void host_capture_orphan(struct CUstream_st *stream);
-void host_capture_leave(struct CUstream_st *stream);
-struct host_capture_place; /* where in a capture an event was recorded */
-struct host_capture_place *host_capture_place(struct CUstream_st *stream);
-void host_capture_place_drop(struct host_capture_place *place);
-void host_capture_place_spoil(const struct host_capture_place *place); /* its capture is invalid */
-int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place);
-
 /* ---- exec.c ---- */
 enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls);
 void host_exec_hold(struct host_exec *exec);
