@@ -187,6 +187,68 @@ static void built_by_hand(void **state)
     tuttiHostStreamDestroy(stream);
 }
 
+/* ---- several threads in one capture ---- */
+
+enum { ADDERS = 4, ADDED = 400 };
+
+struct joiner {
+    struct CUstream_st *stream;
+    struct CUevent_st *joined;
+    void *ptr;
+};
+
+static void *add_many(void *arg)
+{
+    const struct joiner *joiner = arg;
+    const struct tt_set set = {joiner->ptr, 1, 1, 8, 8, 1};
+    for (int i = 0; i < ADDED; i++) {
+        assert_int_equal(tuttiHostSet(joiner->stream, &set), 0);
+    }
+    assert_int_equal(tuttiHostEventRecord(joiner->joined, joiner->stream), 0);
+    return NULL;
+}
+
+static void threads_add_to_one_capture(void **state)
+{
+    struct joiner joiners[ADDERS];
+    pthread_t threads[ADDERS];
+    struct CUstream_st *origin = NULL;
+    struct CUevent_st *begun = NULL;
+    struct CUgraph_st *graph = NULL;
+    void *ptr = NULL;
+    size_t count = 0;
+    (void)state;
+    assert_int_equal(tuttiHostMalloc(0, 8, &ptr), 0);
+    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &origin);
+    tuttiHostEventCreate(TT_EVENT_NO_TIMING, &begun);
+    assert_int_equal(tuttiHostCaptureBegin(origin, 2), 0);
+    assert_int_equal(tuttiHostEventRecord(begun, origin), 0);
+    for (int t = 0; t < ADDERS; t++) {
+        joiners[t].ptr = ptr;
+        tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &joiners[t].stream);
+        tuttiHostEventCreate(TT_EVENT_NO_TIMING, &joiners[t].joined);
+        assert_int_equal(tuttiHostStreamWaitEvent(joiners[t].stream, begun), 0);
+    }
+    for (int t = 0; t < ADDERS; t++) {
+        assert_int_equal(pthread_create(&threads[t], NULL, add_many, &joiners[t]), 0);
+    }
+    for (int t = 0; t < ADDERS; t++) {
+        pthread_join(threads[t], NULL);
+        assert_int_equal(tuttiHostStreamWaitEvent(origin, joiners[t].joined), 0);
+    }
+    assert_int_equal(tuttiHostCaptureEnd(origin, &graph), 0);
+    assert_int_equal(tuttiHostGraphNodes(graph, NULL, &count), 0);
+    assert_int_equal(count, ADDERS * ADDED);
+    for (int t = 0; t < ADDERS; t++) {
+        tuttiHostStreamDestroy(joiners[t].stream);
+        tuttiHostEventDestroy(joiners[t].joined);
+    }
+    tuttiHostGraphDestroy(graph);
+    tuttiHostEventDestroy(begun);
+    tuttiHostStreamDestroy(origin);
+    tuttiHostFree(ptr);
+}
+
 /* ---- destructors ---- */
 
 struct guarded {
@@ -232,6 +294,7 @@ int main(void)
         cmocka_unit_test(waiting_in_a_capture_invalidates),
         cmocka_unit_test(failed_capture_keeps_nothing),
         cmocka_unit_test(built_by_hand),
+        cmocka_unit_test(threads_add_to_one_capture),
         cmocka_unit_test(destructors_run_on_threads_of_ours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -571,15 +571,12 @@ static int add_event_node(struct CUstream_st *handle, struct CUevent_st *event, 
     if (!atomic_load_explicit(&stream->capture, memory_order_relaxed)) return HOST_INVALID_VALUE;
     struct tt_item *item = host_event_item(event, wait);
     if (!item) return HOST_OUT_OF_MEMORY;
-    int rc = host_capture_add(stream, &(struct host_op){.kind = HOST_OP_ITEM, .item = item});
-    if (rc) {
-        event_step(item, TT_ITEM_RELEASE);
-        return rc;
-    }
+    const struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
+    const struct tt_node told = {.kind = wait ? TT_NODE_WAIT : TT_NODE_RECORD, .event = event};
+    int rc = host_capture_add_told(stream, &op, &told);
+    if (rc) event_step(item, TT_ITEM_RELEASE);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the graph owns what contains the item */
-    stream->tips[0]->kind = wait ? TT_NODE_WAIT : TT_NODE_RECORD;
-    stream->tips[0]->told = (struct tt_node){.kind = stream->tips[0]->kind, .event = event};
-    return HOST_OK;
+    return rc;
 }
 
 int tuttiHostEventRecordExternal(struct CUevent_st *event, struct CUstream_st *stream)

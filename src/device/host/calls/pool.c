@@ -406,14 +406,10 @@ static int add_node(struct CUstream_st *stream, const struct tt_node *told)
                  : host_memory_free_item(told->ptr, &item);
     if (rc && told->kind == TT_NODE_ALLOC) tuttiHostFree(told->ptr);
     if (rc) return rc;
-    rc = host_capture_add(stream, &(struct host_op){.kind = HOST_OP_ITEM, .item = item});
-    if (rc) {
-        item->step(item, TT_ITEM_RELEASE);
-        return rc;
-    }
-    stream->tips[0]->kind = told->kind;
-    stream->tips[0]->told = *told;
-    return HOST_OK;
+    const struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
+    rc = host_capture_add_told(stream, &op, told);
+    if (rc) item->step(item, TT_ITEM_RELEASE);
+    return rc;
 }
 
 static bool is_capturing(const struct CUstream_st *stream)

@@ -1,5 +1,6 @@
 /* Stream capture: operations become nodes behind the stream's tips; events carry tips to other
- * streams. */
+ * streams. Several threads may add to one capture: its graph and the tips of its streams change
+ * under the lock of all captures. */
 #include "capture.h"
 
 #include "graph.h"
@@ -84,10 +85,10 @@ void host_capture_leave(struct CUstream_st *stream)
 {
     pthread_mutex_lock(&tt_host.captures.lock);
     struct host_capture *capture = atomic_exchange(&stream->capture, NULL);
-    pthread_mutex_unlock(&tt_host.captures.lock); /* whoever looked has done so */
     free(stream->tips);
     stream->tips = NULL;
     stream->ntips = 0;
+    pthread_mutex_unlock(&tt_host.captures.lock); /* whoever looked has done so */
     if (!capture) return;
     atomic_fetch_sub(&tt_host.captures.streams, 1);
     if (atomic_fetch_sub(&capture->streams, 1) == 1) {
@@ -284,11 +285,10 @@ int tuttiHostCaptureTips(struct CUstream_st *handle, struct CUgraphNode_st *cons
     return HOST_OK;
 }
 
-int tuttiHostCaptureSetTips(struct CUstream_st *handle, struct CUgraphNode_st *const *nodes,
-                            size_t count, bool replace)
+/* Lock held. */
+static int change_tips(struct CUstream_st *stream, struct CUgraphNode_st *const *nodes,
+                       size_t count, bool replace)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
-    if (!stream) return HOST_BAD_HANDLE;
     const struct host_capture *capture = atomic_load(&stream->capture);
     if (!capture) return HOST_ILLEGAL_STATE;
     if ((count && !nodes) || !host_nodes_of(capture->graph, nodes, count))
@@ -301,6 +301,17 @@ int tuttiHostCaptureSetTips(struct CUstream_st *handle, struct CUgraphNode_st *c
     bool good = add_tips(stream, &more);
     free(more.tips);
     return good ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int tuttiHostCaptureSetTips(struct CUstream_st *handle, struct CUgraphNode_st *const *nodes,
+                            size_t count, bool replace)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return HOST_BAD_HANDLE;
+    pthread_mutex_lock(&tt_host.captures.lock);
+    int rc = change_tips(stream, nodes, count, replace);
+    pthread_mutex_unlock(&tt_host.captures.lock);
+    return rc;
 }
 
 int tuttiHostCaptureMode(int *mode)
@@ -366,31 +377,42 @@ int tuttiHostCaptureOfDevice(int device)
     return question.hit ? HOST_CAPTURE_UNSUPPORTED : HOST_OK;
 }
 
-int host_capture_add(struct CUstream_st *stream, const struct host_op *op)
+/* Lock held. */
+static int add_node(struct CUstream_st *stream, const struct host_op *op,
+                    struct host_item_share *share, const struct tt_node *told)
 {
-    struct host_capture *capture = atomic_load(&stream->capture);
-    struct host_item_share *share = NULL;
-    if (capture->invalid) return HOST_CAPTURE_INVALIDATED;
-    if (op->kind == HOST_OP_ITEM) share = host_share_make(op->item);
-    if (op->kind == HOST_OP_ITEM && !share) return HOST_OUT_OF_MEMORY;
+    const struct host_capture *capture = atomic_load(&stream->capture);
+    if (!capture || capture->invalid) return HOST_CAPTURE_INVALIDATED;
     struct CUgraphNode_st *node =
         host_graph_add(capture->graph, stream->tips, stream->ntips, op, share);
-    if (!node && share) free(share); /* the item stays the caller's */
     if (!node) return HOST_OUT_OF_MEMORY;
-    if (share) atomic_fetch_sub(&share->refs, 1); /* the node holds it now */
+    if (told) node->kind = told->kind;
+    if (told) node->told = *told;
     return set_tips(stream, &node, 1) ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int host_capture_add_told(struct CUstream_st *stream, const struct host_op *op,
+                          const struct tt_node *told)
+{
+    struct host_item_share *share = op->kind == HOST_OP_ITEM ? host_share_make(op->item) : NULL;
+    if (op->kind == HOST_OP_ITEM && !share) return HOST_OUT_OF_MEMORY;
+    pthread_mutex_lock(&tt_host.captures.lock);
+    int rc = add_node(stream, op, share, told);
+    pthread_mutex_unlock(&tt_host.captures.lock);
+    if (rc && share) free(share);                        /* the item stays the caller's */
+    if (!rc && share) atomic_fetch_sub(&share->refs, 1); /* the node holds it now */
+    return rc;
 }
 
 /* ---- events in captures ---- */
 
+/* Lock held. */
 static void list_place(struct host_capture_place *place)
 {
-    pthread_mutex_lock(&tt_host.captures.lock);
     place->next = tt_host.captures.places;
     place->link = &tt_host.captures.places;
     if (place->next) place->next->link = &place->next;
     tt_host.captures.places = place;
-    pthread_mutex_unlock(&tt_host.captures.lock);
 }
 
 static void unlist_place(const struct host_capture_place *place)
@@ -401,22 +423,30 @@ static void unlist_place(const struct host_capture_place *place)
     pthread_mutex_unlock(&tt_host.captures.lock);
 }
 
-struct host_capture_place *host_capture_place(struct CUstream_st *stream)
+/* Lock held. */
+static bool note_place(struct CUstream_st *stream, struct host_capture_place *place)
 {
     struct host_capture *capture = atomic_load(&stream->capture);
-    struct host_capture_place *place = calloc(1, sizeof(*place));
-    if (!place) return NULL;
-    place->tips = malloc((stream->ntips + 1) * sizeof(*place->tips));
-    if (!place->tips) {
-        free(place);
-        return NULL;
-    }
+    place->tips = capture ? malloc((stream->ntips + 1) * sizeof(*place->tips)) : NULL;
+    if (!place->tips) return false;
     if (stream->ntips) memcpy(place->tips, stream->tips, stream->ntips * sizeof(*place->tips));
     place->ntips = stream->ntips;
     place->capture = capture;
     atomic_fetch_add(&capture->refs, 1);
     list_place(place);
-    return place;
+    return true;
+}
+
+struct host_capture_place *host_capture_place(struct CUstream_st *stream)
+{
+    struct host_capture_place *place = calloc(1, sizeof(*place));
+    if (!place) return NULL;
+    pthread_mutex_lock(&tt_host.captures.lock);
+    bool good = note_place(stream, place);
+    pthread_mutex_unlock(&tt_host.captures.lock);
+    if (good) return place;
+    free(place);
+    return NULL;
 }
 
 void host_capture_place_drop(struct host_capture_place *place)
@@ -433,7 +463,8 @@ void host_capture_place_spoil(const struct host_capture_place *place)
     if (!place->capture->ended) place->capture->invalid = true;
 }
 
-int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place)
+/* Lock held. */
+static int join(struct CUstream_st *stream, const struct host_capture_place *place)
 {
     struct host_capture *capture = atomic_load(&stream->capture);
     if (place->capture->ended) return HOST_CAPTURED_EVENT;
@@ -447,4 +478,12 @@ int host_capture_join(struct CUstream_st *stream, const struct host_capture_plac
         return set_tips(stream, place->tips, place->ntips) ? HOST_OK : HOST_OUT_OF_MEMORY;
     }
     return add_tips(stream, place) ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place)
+{
+    pthread_mutex_lock(&tt_host.captures.lock);
+    int rc = join(stream, place);
+    pthread_mutex_unlock(&tt_host.captures.lock);
+    return rc;
 }

@@ -1,11 +1,20 @@
 /* Capture, as calls and streams use it. Private to the room. */
 #pragma once
 
+#include <stddef.h>
+
 struct CUstream_st;
 struct host_op;
+struct tt_node;
 
-/* Add a node behind the stream's tips. Takes what op refers to. */
-int host_capture_add(struct CUstream_st *stream, const struct host_op *op);
+/* Add a node behind the stream's tips. Takes what op refers to. told: what the node is said to be,
+ * where op does not say it; or NULL. */
+int host_capture_add_told(struct CUstream_st *stream, const struct host_op *op,
+                          const struct tt_node *told);
+static inline int host_capture_add(struct CUstream_st *stream, const struct host_op *op)
+{
+    return host_capture_add_told(stream, op, NULL);
+}
 void host_capture_invalidate(struct CUstream_st *stream);
 /* A stream that is destroyed leaves its capture; what was captured on it must still be joined. The
  * capture of a destroyed origin is lost. */
