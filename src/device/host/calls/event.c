@@ -410,10 +410,14 @@ int tuttiHostIpcEventOpen(const unsigned char token[TT_IPC_BYTES], struct CUeven
  * record becomes the event's latest one, though nothing has run yet, and a wait takes down which
  * record is the latest. Each executable has items of its own, whose runs come in the same order. */
 
-struct pending { /* of a launch that was issued; in their order */
-    struct pending *next;
+struct told {                /* to an item by a launch */
     struct host_place place; /* what a wait is for */
     struct shared_place shared;
+};
+
+struct pending {          /* launches that were issued, in their order */
+    struct pending *next; /* under the latch; the rest is set once */
+    struct told told;
 };
 
 struct event_item {
@@ -425,11 +429,11 @@ struct event_item {
     struct pending *first, **last; /* owned; under the latch */
 };
 
-static void push(struct event_item *own, const struct pending *what)
+static void push(struct event_item *own, const struct told *told)
 {
     struct pending *pending = malloc(sizeof(*pending));
     if (!pending) return; /* without memory a wait looks when it runs */
-    *pending = *what;
+    pending->told = *told;
     pending->next = NULL;
     host_latch_lock(&own->latch);
     *own->last = pending;
@@ -456,11 +460,11 @@ static void pop(struct event_item *own)
     free(pending);
 }
 
-static struct pending issue_record(struct event_item *own)
+static struct told issue_record(struct event_item *own)
 {
     uint64_t ticket = atomic_fetch_add_explicit(&own->line->tail, 1, memory_order_seq_cst) + 1;
     struct CUevent_st *event = own->event;
-    struct pending told = {.shared = {NULL, 0}};
+    struct told told = {.shared = {NULL, 0}};
     if (is_event(event)) {
         host_latch_lock(&event->latch);
         forget_captured(event);
@@ -478,9 +482,9 @@ static struct pending issue_record(struct event_item *own)
 }
 
 /* What a wait that is issued now waits for. */
-static struct pending latest_of(struct CUevent_st *event)
+static struct told latest_of(struct CUevent_st *event)
 {
-    struct pending what = {.shared = {NULL, 0}};
+    struct told what = {.shared = {NULL, 0}};
     if (!is_event(event)) return what;
     host_latch_lock(&event->latch);
     latest(event, &what.place, &what.shared);
@@ -499,8 +503,8 @@ static enum tt_step run_record(struct event_item *own)
             event->time_nsec = tt_now_nsec();
         host_latch_unlock(&event->latch);
     }
-    if (pending && pending->shared.cell)
-        host_cell_reach(pending->shared.cell, pending->shared.number);
+    if (pending && pending->told.shared.cell)
+        host_cell_reach(pending->told.shared.cell, pending->told.shared.number);
     pop(own);
     host_stream_finish(own->line, ticket);
     return TT_STEP_DONE;
@@ -508,8 +512,8 @@ static enum tt_step run_record(struct event_item *own)
 
 static enum tt_step run_wait(struct event_item *own)
 {
-    const struct pending *told = oldest(own);
-    const struct pending what = told ? *told : latest_of(own->event);
+    const struct pending *pending = oldest(own);
+    const struct told what = pending ? pending->told : latest_of(own->event);
     if (!host_place_reached(&what.place) || !is_shared_reached(&what.shared)) return TT_STEP_WAIT;
     pop(own);
     return TT_STEP_DONE;
@@ -518,7 +522,7 @@ static enum tt_step run_wait(struct event_item *own)
 static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
 {
     struct event_item *own = (struct event_item *)item;
-    struct pending what;
+    struct told what;
     switch (call) {
     case TT_ITEM_ISSUE:
         what = own->wait ? latest_of(own->event) : issue_record(own);
