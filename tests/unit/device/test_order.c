@@ -82,6 +82,11 @@ static void *touch_thread(void *arg)
         submit_touch(toucher->shared, stream, toucher->who, &seed);
         if (rand_r(&seed) % 64 == 0) assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
         if (rand_r(&seed) % 16 == 0) sched_yield();
+        if (toucher->who < 0 || rand_r(&seed) % 32) continue;
+        /* streams come and go while others look at them */
+        assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
+        assert_int_equal(tuttiHostStreamDestroy(stream), 0);
+        assert_int_equal(tuttiHostStreamCreate(0, 0, &stream), 0);
     }
     assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
     if (toucher->who >= 0) assert_int_equal(tuttiHostStreamDestroy(stream), 0);

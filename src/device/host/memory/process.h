@@ -54,7 +54,7 @@ struct host_memory { /* memory.c: one range of addresses backs all device memory
 
 struct host_device_streams {
     struct CUstream_st *_Atomic legacy;
-    struct CUstream_st *_Atomic ordered; /* grows at its head, never shrinks */
+    struct CUstream_st *_Atomic ordered; /* the living ones; read without the lock */
     struct CUstream_st *dead_ordered;    /* of them: free for reuse */
     pthread_mutex_t order;               /* whoever queues behind other streams */
 };

@@ -44,27 +44,39 @@ bool host_stream_conflicts(const struct CUstream_st *stream)
     return false;
 }
 
-static void add_place(struct host_places *places, struct CUstream_st *stream)
+/* Add where the stream ends, unless that is reached. *room: of places; 0: none are there yet. */
+static bool add_place(struct host_places **places, size_t *room, struct CUstream_st *stream)
 {
-    struct host_place end = {stream, atomic_load_explicit(&stream->tail, memory_order_seq_cst)};
-    if (!host_place_reached(&end)) places->places[places->count++] = end;
+    const struct host_place end = {stream,
+                                   atomic_load_explicit(&stream->tail, memory_order_seq_cst)};
+    if (host_place_reached(&end)) return true;
+    if ((*places)->count == *room) {
+        size_t more = *room ? 2 * *room : 8;
+        struct host_places *all =
+            realloc(*places, sizeof(**places) + more * sizeof((*places)->places[0]));
+        if (!all) return false;
+        *places = all;
+        *room = more;
+    }
+    (*places)->places[(*places)->count++] = end;
+    return true;
 }
 
-/* What the next operation has to wait for. 906: a stream of them captures. */
-static int collect(struct CUstream_st *stream, struct host_places **places_out)
+/* What the next operation has to wait for, and who asks for the stream itself, too. */
+static int collect(struct CUstream_st *stream, bool itself, struct host_places **places_out)
 {
-    struct CUstream_st *first =
-        stream->legacy ? host_ordered_streams(stream->device) : host_legacy_stream(stream->device);
+    struct host_places *places = calloc(1, sizeof(*places));
     size_t room = 0;
-    for (struct CUstream_st *other = first; other; other = other->next_ordered) {
-        room++;
+    bool good = places && (!itself || add_place(&places, &room, stream));
+    struct CUstream_st *other =
+        stream->legacy ? host_ordered_streams(stream->device) : host_legacy_stream(stream->device);
+    for (; good && other;
+         other = atomic_load_explicit(&other->next_ordered, memory_order_seq_cst)) {
+        good = add_place(&places, &room, other);
     }
-    /* one more for the stream itself */
-    struct host_places *places = malloc(sizeof(*places) + (room + 1) * sizeof(places->places[0]));
-    if (!places) return HOST_OUT_OF_MEMORY;
-    places->count = 0;
-    for (struct CUstream_st *other = first; other; other = other->next_ordered) {
-        add_place(places, other);
+    if (!good) {
+        free(places);
+        return HOST_OUT_OF_MEMORY;
     }
     *places_out = places;
     return HOST_OK;
@@ -85,9 +97,7 @@ static int refuse_captured(const struct CUstream_st *legacy)
 int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out)
 {
     int rc = refuse_captured(legacy);
-    if (!rc) rc = collect(legacy, places_out);
-    if (!rc) add_place(*places_out, legacy);
-    return rc;
+    return rc ? rc : collect(legacy, true, places_out);
 }
 
 /* ---- claiming ---- */
@@ -150,7 +160,7 @@ static int fill(struct CUstream_st *stream, const struct host_op *op, struct hos
     if (!slot) return HOST_OUT_OF_MEMORY;
     uint64_t ticket = atomic_fetch_add_explicit(&stream->tail, 1, memory_order_seq_cst) + 1;
     slot->after = NULL;
-    if (stream->ordered && host_stream_conflicts(stream)) rc = collect(stream, &slot->after);
+    if (stream->ordered && host_stream_conflicts(stream)) rc = collect(stream, false, &slot->after);
     slot->op = *op;
     if (rc) slot->op.kind = HOST_OP_EMPTY; /* the ticket is given and must come to its end */
     atomic_store_explicit(&slot->ticket, ticket, memory_order_release);

@@ -1,5 +1,9 @@
-/* Streams: handles, creation, the default ones, the end. A dead stream keeps its tickets and its
- * place in its device's list, so whoever still looks at it sees an idle stream. */
+/* Streams: handles, creation, the default ones, the end. A dead stream keeps its tickets, so
+ * whoever still looks at it sees an idle stream.
+ *
+ * The list of a device's blocking streams is read without a lock. A dead one is taken out and still
+ * leads its readers on to what was behind it; comes it back, it is the head of the list and leads
+ * them through all of it. So nobody misses a stream that was in the list before he began. */
 #include "stream.h"
 
 #include "attributes.h"
@@ -12,6 +16,24 @@
 
 enum kind { KIND_FREE, KIND_ORDERED, KIND_LEGACY };
 
+/* Lock held, as below. */
+static void list_ordered(struct host_device_streams *own, struct CUstream_st *stream)
+{
+    struct CUstream_st *first = atomic_load_explicit(&own->ordered, memory_order_relaxed);
+    stream->prev_ordered = NULL;
+    atomic_store_explicit(&stream->next_ordered, first, memory_order_seq_cst);
+    if (first) first->prev_ordered = stream;
+    atomic_store_explicit(&own->ordered, stream, memory_order_seq_cst);
+}
+
+static void unlist_ordered(struct host_device_streams *own, struct CUstream_st *stream)
+{
+    struct CUstream_st *next = atomic_load_explicit(&stream->next_ordered, memory_order_relaxed);
+    struct CUstream_st *prev = stream->prev_ordered;
+    if (next) next->prev_ordered = prev;
+    atomic_store_explicit(prev ? &prev->next_ordered : &own->ordered, next, memory_order_seq_cst);
+}
+
 static struct CUstream_st *take(int device, enum kind kind)
 {
     struct host_device_streams *own = &tt_host.streams.devices[device];
@@ -20,6 +42,7 @@ static struct CUstream_st *take(int device, enum kind kind)
     if (stream) {
         *dead = stream->next;
         stream->device = device;
+        if (kind == KIND_ORDERED) list_ordered(own, stream);
         return stream;
     }
     stream = host_slab_take_used(&tt_host.streams.places, sizeof(*stream), HOST_MAX_STREAMS);
@@ -28,10 +51,7 @@ static struct CUstream_st *take(int device, enum kind kind)
     stream->device = device;
     stream->ordered = kind != KIND_FREE;
     stream->legacy = kind == KIND_LEGACY;
-    if (kind == KIND_ORDERED) {
-        stream->next_ordered = atomic_load_explicit(&own->ordered, memory_order_relaxed);
-        atomic_store_explicit(&own->ordered, stream, memory_order_seq_cst);
-    }
+    if (kind == KIND_ORDERED) list_ordered(own, stream);
     return stream;
 }
 
@@ -57,6 +77,7 @@ static void put_dead(struct CUstream_st *stream)
     struct CUstream_st **dead = stream->ordered
                                     ? &tt_host.streams.devices[stream->device].dead_ordered
                                     : &tt_host.streams.dead;
+    if (stream->ordered) unlist_ordered(&tt_host.streams.devices[stream->device], stream);
     stream->next = *dead;
     *dead = stream;
     pthread_mutex_unlock(&tt_host.streams.lock);

@@ -58,9 +58,10 @@ struct CUstream_st {
     _Atomic uint64_t passed; /* the same while it was busy */
     int priority;
     uint64_t id;
-    struct CUstream_st *next_ordered; /* of the device, dead or alive; set once */
-    struct CUstream_st *next;         /* in a list of dead ones, or of a thread's own ones */
-    struct CUgraphNode_st **tips;     /* owned; capture: what the next node depends on */
+    struct CUstream_st *_Atomic next_ordered; /* of the device; a dead one's leads on as well */
+    struct CUstream_st *prev_ordered;         /* under the lock of all streams */
+    struct CUstream_st *next;     /* in a list of dead ones, or of a thread's own ones */
+    struct CUgraphNode_st **tips; /* owned; capture: what the next node depends on */
     size_t ntips;
     struct host_attribute *attributes; /* owned; under the lock */
 };
