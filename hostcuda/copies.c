@@ -2,6 +2,7 @@
  * promises about pageable memory, tuttiHostCopy() does: a copy from or to it is done when the call
  * returns. */
 #include "face.h"
+#include "shared.h"
 
 #include "device/host/host_graph.h"
 #include "device/host/host_kernel.h"
@@ -168,7 +169,8 @@ static cudaError_t fill_default(const struct tt_set *fill)
 {
     struct CUstream_st *stream;
     int rc = default_stream(&stream);
-    return tt_face_done(rc ? rc : fill_in_order(fill, stream));
+    if (!rc) rc = fill_in_order(fill, stream);
+    return tt_face_done(rc ? rc : tt_face_fill_seen(fill->ptr, stream));
 }
 
 static cudaError_t fill_later(const struct tt_set *fill, cudaStream_t stream)
@@ -213,7 +215,8 @@ cudaError_t cudaMemset3D(struct cudaPitchedPtr ptr, int value, struct cudaExtent
 {
     struct CUstream_st *stream;
     int rc = default_stream(&stream);
-    return tt_face_done(rc ? rc : fill_box(ptr, value, extent, stream));
+    if (!rc) rc = fill_box(ptr, value, extent, stream);
+    return tt_face_done(rc ? rc : tt_face_fill_seen(ptr.ptr, stream));
 }
 
 cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr ptr, int value, struct cudaExtent extent,

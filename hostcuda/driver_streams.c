@@ -108,13 +108,15 @@ static int fill(CUstream stream, CUdeviceptr ptr, unsigned value, unsigned elem,
 CUresult cuMemsetD8(CUdeviceptr ptr, unsigned char value, size_t count)
 {
     int rc = tuttiHostCaptureUnsafe() ? (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
-    return tt_driver_done(rc ? rc : fill(NULL, ptr, value, 1, count));
+    if (!rc) rc = fill(NULL, ptr, value, 1, count);
+    return tt_driver_done(rc ? rc : tt_face_fill_seen(tt_driver_ptr(ptr), tt_driver_stream(NULL)));
 }
 
 CUresult cuMemsetD32(CUdeviceptr ptr, unsigned int value, size_t count)
 {
     int rc = tuttiHostCaptureUnsafe() ? (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
-    return tt_driver_done(rc ? rc : fill(NULL, ptr, value, 4, count));
+    if (!rc) rc = fill(NULL, ptr, value, 4, count);
+    return tt_driver_done(rc ? rc : tt_face_fill_seen(tt_driver_ptr(ptr), tt_driver_stream(NULL)));
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr ptr, unsigned char value, size_t count, CUstream stream)

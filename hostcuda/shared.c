@@ -280,3 +280,13 @@ int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *b
     }
     return rc;
 }
+
+/* ---- fills ---- */
+
+int tt_face_fill_seen(const void *ptr, struct CUstream_st *stream)
+{
+    struct tt_pointer where;
+    tuttiHostLocate(ptr, &where);
+    bool seen = where.kind == TT_MEMORY_PINNED || where.kind == TT_MEMORY_MANAGED;
+    return seen ? tuttiHostStreamSynchronize(stream) : (int)cudaSuccess;
+}

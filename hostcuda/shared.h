@@ -46,3 +46,7 @@ struct tt_face_batch {
 /* *failed: index of the copy that was refused. */
 int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *batch,
                        size_t *failed);
+
+/* What a fill without a stream ends with: of pinned and managed memory the host sees it then, of
+ * other memory in stream order. */
+int tt_face_fill_seen(const void *ptr, struct CUstream_st *stream);

@@ -144,6 +144,21 @@ static void odd_boxes(void)
     WORKS(cudaFree(device));
 }
 
+/* The host sees a fill without a stream of memory that it shares when the call returns. */
+static void fills_are_seen(void)
+{
+    const size_t len = (size_t)32 << 20;
+    char *managed = NULL, *pinned = NULL;
+    WORKS(cudaMallocManaged((void **)&managed, len, cudaMemAttachGlobal));
+    WORKS(cudaMallocHost((void **)&pinned, len));
+    WORKS(cudaMemset(managed, 5, len));
+    HOLDS(managed[len - 1] == 5);
+    WORKS(cudaMemset2D(pinned, len / 2, 6, len / 2, 2));
+    HOLDS(pinned[len - 1] == 6);
+    WORKS(cudaFree(managed));
+    WORKS(cudaFreeHost(pinned));
+}
+
 static void batches(void)
 {
     char host[64] = "first second", *device = NULL, back[64] = "";
@@ -402,6 +417,7 @@ int main(void)
     refused_copies();
     refused_spans();
     odd_boxes();
+    fills_are_seen();
     batches();
     hints();
     hints_by_page();
