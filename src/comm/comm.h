@@ -41,7 +41,7 @@ enum tt_comm_phase { /* in the order of a life; GetAsyncError and the checks go 
 struct tt_comm_record;
 
 struct tt_comm {
-    uint64_t magic;              /* TT_COMM_MAGIC while alive */
+    _Atomic uint64_t magic;      /* TT_COMM_MAGIC while alive; any thread looks */
     struct tt_comm *family_next; /* head: the others of the family, linked through this */
     /* from here on only while alive */
     const char *func; /* static: public function that made it, for logs */
