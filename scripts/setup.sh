@@ -24,8 +24,14 @@ nftables:drops packets in the test of a lossy link
 procps:looks at processes in tests
 make:builds the examples in tests
 git:lists the files to check"
+packages_package="debhelper:builds Debian packages
+fakeroot:makes their files root's"
 # Without these a test is skipped, by name.
-packages_wanted="cmake:builds the examples in tests
+packages_wanted="debhelper:builds Debian packages in a test
+fakeroot:the same
+lintian:looks at them
+debootstrap:makes a fresh system to install them in
+cmake:builds the examples in tests
 python3-numpy:runs one of the examples
 librsvg2-2:measures the texts of pictures
 fonts-dejavu-core:their fonts
@@ -41,7 +47,7 @@ missing_packages() { # $1: list; prints the names that are not installed
 }
 
 reason_of() { # $1: name
-    printf '%s\n%s\n%s\n' "$packages_build" "$packages_test" "$packages_wanted" | while IFS=: read -r name why; do
+    printf '%s\n%s\n%s\n%s\n' "$packages_build" "$packages_test" "$packages_package" "$packages_wanted" | while IFS=: read -r name why; do
         [ "$name" = "$1" ] && echo "$why" && break
     done
 }
