@@ -486,6 +486,9 @@ static void launches_of_one(bool sound) /* they follow each other, on whatever s
     OK(cudaGraphInstantiateWithFlags(&other, graph, 0));
     OK(cudaGraphLaunch(exec, my.a));
     OK(cudaGraphLaunch(sound ? exec : other, my.b));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphExecDestroy(other));
+    OK(cudaGraphDestroy(graph));
 }
 
 /* ---- collectives ---- */
@@ -715,6 +718,10 @@ int main(int argc, char **argv)
         if (strcmp(scenes[i].name, argv[1]) != 0) continue;
         set_up();
         scenes[i].run(!strcmp(argv[2], "sound"));
+        for (int d = 0; d < 2; d++) { /* nothing is left for the leak sanitizer */
+            OK(cudaSetDevice(d));
+            OK(cudaDeviceSynchronize());
+        }
         return 0;
     }
     fprintf(stderr, "no scene %s\n", argv[1]);
