@@ -36,7 +36,7 @@ static void unlist_ordered(struct host_device_streams *own, struct CUstream_st *
 
 static struct CUstream_st *take(int device, enum kind kind)
 {
-    struct host_device_streams *own = &tt_host.streams.devices[device];
+    struct host_device_streams *own = kind == KIND_FREE ? NULL : &tt_host.streams.devices[device];
     struct CUstream_st **dead = kind == KIND_ORDERED ? &own->dead_ordered : &tt_host.streams.dead;
     struct CUstream_st *stream = kind == KIND_LEGACY ? NULL : *dead;
     if (stream) {
