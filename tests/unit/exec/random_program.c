@@ -156,52 +156,89 @@ static void relay(struct writer *writer)
     }
 }
 
+/* May the thread send to and receive from that peer? */
+static bool may_use(const struct writer *writer, int rank, int peer, int thread)
+{
+    int sender = writer->sender[rank][peer], receiver = writer->receiver[rank][peer];
+    return (sender < 0 || sender == thread) && (receiver < 0 || receiver == thread);
+}
+
+static bool may_spread(const struct writer *writer, int thread)
+{
+    int n = writer->set->nranks;
+    for (int rank = 0; rank < n; rank++) {
+        if (!has_room(writer, rank, 2)) return false;
+        for (int peer = 0; peer < n; peer++) {
+            if (!may_use(writer, rank, peer, thread)) return false;
+        }
+    }
+    return true;
+}
+
+static void own_all_edges(struct writer *writer, int thread)
+{
+    for (int rank = 0; rank < RANDOM_RANKS; rank++) {
+        for (int peer = 0; peer < RANDOM_RANKS; peer++)
+            writer->sender[rank][peer] = writer->receiver[rank][peer] = thread;
+    }
+}
+
+enum spread { FROM_ONE, TO_ONE, FROM_ALL };
+
+static void spread_take(struct writer *writer, enum spread kind, int rank, struct tt_insn *take,
+                        struct tt_gen_chunk chunk, int root)
+{
+    if (kind == FROM_ONE) {
+        tt_gen_src(take, tt_gen_at(TT_SPACE_SLOT, root, chunk));
+        fill(writer, rank, take, 1);
+        return;
+    }
+    enum tt_peer set = chance(writer, 50) ? TT_PEER_EACH : TT_PEER_OTHERS;
+    tt_gen_src(take, tt_gen_set(TT_SPACE_SLOT, set, chunk));
+    if (writer->set->programs[rank].out_blocks && chance(writer, 50)) {
+        tt_gen_dst(take, tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
+    } else {
+        take->flags = some_flags(writer, true);
+        tt_gen_dst(take, memory(writer, rank, false));
+    }
+}
+
 /* One rank to all others through slots, or all to one, or all to all. */
 static void spread(struct writer *writer)
 {
-    int n = writer->set->nranks, kind = (int)draw(writer, 3);
-    int root = (int)draw(writer, (uint32_t)n),
-        thread = (int)draw(writer, (uint32_t)writer->nthreads);
+    int n = writer->set->nranks;
+    enum spread kind = (enum spread)draw(writer, 3);
+    int root = (int)draw(writer, (uint32_t)n);
+    int thread = (int)draw(writer, (uint32_t)writer->nthreads);
     struct tt_gen_chunk chunk = some_chunk(writer, root, TT_SPACE_SLOT);
     if (chunk.by == TT_CHUNK_RING || chunk.by == TT_CHUNK_RING_RANK) chunk = tt_gen_number(0);
+    if (!may_spread(writer, thread)) return;
     for (int rank = 0; rank < n; rank++) {
-        if (!has_room(writer, rank, 2)) return;
-        for (int peer = 0; peer < n; peer++) {
-            bool mine = writer->sender[rank][peer] < 0 || writer->sender[rank][peer] == thread;
-            bool took = writer->receiver[rank][peer] < 0 || writer->receiver[rank][peer] == thread;
-            if (!mine || !took) return;
-        }
-    }
-    for (int rank = 0; rank < n; rank++) {
-        if (kind == 1 ? rank == root : kind == 0 && rank != root) continue;
+        if (kind == TO_ONE ? rank == root : kind == FROM_ONE && rank != root) continue;
         struct tt_insn *post = append(writer, rank, thread, TT_OP_MOVE);
         tt_gen_src(post, memory(writer, rank, true));
         post->flags = chance(writer, 30) ? TT_MOVE_PRE : 0;
-        tt_gen_dst(post, kind == 1 ? tt_gen_at(TT_SPACE_SLOT, root, chunk)
-                                   : tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
+        tt_gen_dst(post, kind == TO_ONE ? tt_gen_at(TT_SPACE_SLOT, root, chunk)
+                                        : tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
     }
     for (int rank = 0; rank < n; rank++) {
-        if (kind == 0 ? rank == root : kind == 1 && rank != root) continue;
+        if (kind == FROM_ONE ? rank == root : kind == TO_ONE && rank != root) continue;
         struct tt_insn *take = append(writer, rank, thread, TT_OP_MOVE);
-        if (kind == 0) {
-            tt_gen_src(take, tt_gen_at(TT_SPACE_SLOT, root, chunk));
-            fill(writer, rank, take, 1);
-            continue;
-        }
-        enum tt_peer set = chance(writer, 50) ? TT_PEER_EACH : TT_PEER_OTHERS;
-        tt_gen_src(take, tt_gen_set(TT_SPACE_SLOT, set, chunk));
-        bool blocks = writer->set->programs[rank].out_blocks;
-        if (blocks && chance(writer, 50)) {
-            tt_gen_dst(take, tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
-        } else {
-            take->flags = some_flags(writer, true);
-            tt_gen_dst(take, memory(writer, rank, false));
-        }
+        spread_take(writer, kind, rank, take, chunk, root);
     }
-    for (int rank = 0; rank < n; rank++) {
-        for (int peer = 0; peer < n; peer++)
-            writer->sender[rank][peer] = writer->receiver[rank][peer] = thread;
+    own_all_edges(writer, thread);
+}
+
+static bool may_go_round(const struct writer *writer, int thread)
+{
+    int n = writer->set->nranks;
+    for (int pos = 0; pos < n; pos++) {
+        int rank = writer->set->ring[pos], next = writer->set->ring[(pos + 1) % n],
+            prev = writer->set->ring[(pos + n - 1) % n];
+        bool free = may_use(writer, rank, next, thread) && may_use(writer, rank, prev, thread);
+        if (!free || !has_room(writer, rank, 5)) return false;
     }
+    return true;
 }
 
 /* Every rank passes something to the next one, `times` times over: a ring's loop. */
@@ -212,13 +249,7 @@ static void round_about(struct writer *writer)
     int times = 1 + (int)draw(writer, (uint32_t)n);
     bool rings = chunk_bound(model, TT_SPACE_OUT) == n && chance(writer, 70);
     enum tt_chunk by = model->geometry == TT_GEOMETRY_SPLIT ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
-    for (int pos = 0; pos < n; pos++) {
-        int rank = writer->set->ring[pos], next = writer->set->ring[(pos + 1) % n],
-            prev = writer->set->ring[(pos + n - 1) % n];
-        bool mine = writer->sender[rank][next] < 0 || writer->sender[rank][next] == thread;
-        bool took = writer->receiver[rank][prev] < 0 || writer->receiver[rank][prev] == thread;
-        if (!mine || !took || !has_room(writer, rank, 5)) return;
-    }
+    if (!may_go_round(writer, thread)) return;
     bool keep = chance(writer, 60), folds = chance(writer, 50);
     for (int pos = 0; pos < n; pos++) {
         int rank = writer->set->ring[pos], next = writer->set->ring[(pos + 1) % n],

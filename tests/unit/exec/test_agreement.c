@@ -195,27 +195,48 @@ static void tell(const struct trial *trial, const char *what)
              trial->size.in_place ? "in place" : "out of place");
 }
 
+static void compare_run(const struct trial *trial, const struct tt_proof_unit *unit, int run,
+                        int channel)
+{
+    struct tt_geometry geometry = geometry_of(trial, channel);
+    const uint64_t *memory = unit_memory(trial, unit, run, &geometry);
+    for (size_t j = 0; j < unit->count; j++) {
+        char what[160];
+        if (memory[j] == element(trial, &unit->after, factor(j, run, channel))) continue;
+        snprintf(what, sizeof(what),
+                 "rank %d, %s, pass %u, chunk %d, element %zu is not what was proved", unit->rank,
+                 unit->is_out ? "OUT" : "IN", unit->pass, unit->chunk, unit->first + j);
+        tell(trial, what);
+    }
+}
+
 static void compare_unit(const struct trial *trial, const struct tt_proof_unit *unit)
 {
     for (int run = 0; run < trial->size.nruns; run++) {
-        for (int channel = 0; channel < trial->size.nchannels; channel++) {
-            struct tt_geometry geometry = geometry_of(trial, channel);
-            const uint64_t *memory = unit_memory(trial, unit, run, &geometry);
-            for (size_t j = 0; j < unit->count; j++) {
-                uint64_t g = factor(j, run, channel);
-                if (memory[j] == element(trial, &unit->after, g)) continue;
-                char what[160];
-                snprintf(what, sizeof(what),
-                         "rank %d, %s, pass %u, chunk %d, element %zu is not what was proved",
-                         unit->rank, unit->is_out ? "OUT" : "IN", unit->pass, unit->chunk,
-                         unit->first + j);
-                tell(trial, what);
-            }
-        }
+        for (int channel = 0; channel < trial->size.nchannels; channel++)
+            compare_run(trial, unit, run, channel);
     }
 }
 
 /* ---- running ---- */
+
+static void place_rank(struct trial *trial, int run, size_t r)
+{
+    const struct tt_program *program = &trial->set->programs[0];
+    size_t count = trial->size.count * (size_t)trial->size.nchannels;
+    size_t most = tt_max_size(trial->in_count, trial->out_count);
+    uint64_t *in = (void *)world_memory(trial->world, most * ELEM_BYTES, 0);
+    uint64_t *out = in;
+    if (!trial->size.in_place) {
+        out = (void *)world_memory(trial->world, trial->out_count * ELEM_BYTES, 0);
+    } else if (program->in_blocks && !program->out_blocks) {
+        out = in + r * count;
+    } else if (program->out_blocks && !program->in_blocks) {
+        in = out + r * count;
+    }
+    trial->in[run][r] = in;
+    trial->out[run][r] = out;
+}
 
 static void place_buffers(struct trial *trial)
 {
@@ -226,20 +247,8 @@ static void place_buffers(struct trial *trial)
     trial->out_count = count * (program->out_blocks ? n : 1);
     world_reset(trial->world);
     for (int run = 0; run < trial->size.nruns; run++) {
-        for (size_t r = 0; r < n; r++) {
-            size_t most = tt_max_size(trial->in_count, trial->out_count);
-            uint64_t *in = (void *)world_memory(trial->world, most * ELEM_BYTES, 0);
-            uint64_t *out = in;
-            if (!trial->size.in_place) {
-                out = (void *)world_memory(trial->world, trial->out_count * ELEM_BYTES, 0);
-            } else if (program->in_blocks && !program->out_blocks) {
-                out = in + r * count;
-            } else if (program->out_blocks && !program->in_blocks) {
-                in = out + r * count;
-            }
-            trial->in[run][r] = in;
-            trial->out[run][r] = out;
-        }
+        for (size_t r = 0; r < n; r++)
+            place_rank(trial, run, r);
     }
 }
 
@@ -410,24 +419,33 @@ static void confirm(struct trial *trial, const struct tt_program *programs)
     }
 }
 
+static bool operand_inside(const struct tt_program *program, const struct tt_operand *operand)
+{
+    if (operand->space == TT_SPACE_SLOT) return true;
+    bool blocks = operand->space == TT_SPACE_IN ? program->in_blocks : program->out_blocks;
+    int bound = blocks ? program->nranks : 1;
+    if (program->geometry == TT_GEOMETRY_SPLIT) bound = program->nchunks;
+    return operand->chunk_by == TT_CHUNK_CONST ? operand->chunk < bound : bound >= program->nranks;
+}
+
+static bool program_inside(const struct tt_program *program)
+{
+    bool inside = true;
+    for (int pc = 0; pc < program->ninsns; pc++) {
+        const struct tt_insn *insn = &program->insns[pc];
+        for (int k = 0; k < insn->nsrcs; k++)
+            inside = inside && operand_inside(program, &insn->src[k]);
+        for (int k = 0; k < insn->ndsts; k++)
+            inside = inside && operand_inside(program, &insn->dst[k]);
+    }
+    return inside;
+}
+
 /* No operand can lead out of its buffer: what is refused for another reason may be run. */
 static bool stays_inside(const struct random_set *set)
 {
     for (int r = 0; r < set->nranks; r++) {
-        const struct tt_program *program = &set->programs[r];
-        for (int pc = 0; pc < program->ninsns; pc++) {
-            const struct tt_insn *insn = &program->insns[pc];
-            for (int k = 0; k < insn->nsrcs + insn->ndsts; k++) {
-                const struct tt_operand *operand =
-                    k < insn->nsrcs ? &insn->src[k] : &insn->dst[k - insn->nsrcs];
-                bool in = operand->space == TT_SPACE_IN;
-                int bound = (in ? program->in_blocks : program->out_blocks) ? set->nranks : 1;
-                if (program->geometry == TT_GEOMETRY_SPLIT) bound = program->nchunks;
-                bool fixed = operand->chunk_by == TT_CHUNK_CONST;
-                if (operand->space == TT_SPACE_SLOT) continue;
-                if (fixed ? operand->chunk >= bound : bound < set->nranks) return false;
-            }
-        }
+        if (!program_inside(&set->programs[r])) return false;
     }
     return true;
 }
