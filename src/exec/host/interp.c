@@ -118,5 +118,6 @@ enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int sl
         if (run == TT_RUN_DONE) tt_stepper_done(&cursor->stepper);
         if (--slices <= 0 && !cursor->draining) return TT_RUN_PROGRESS;
     }
-    return drain(work, cursor);
+    enum tt_run run = drain(work, cursor);
+    return run == TT_RUN_WAIT && progress ? TT_RUN_PROGRESS : run;
 }
