@@ -91,17 +91,18 @@ static ncclResult_t read_options(const ncclCollConfig_t *given, enum tt_func fun
     return ncclSuccess;
 }
 
-static ncclResult_t call_with(struct tt_task *task, const char *name,
+static ncclResult_t call_with(const struct tt_task *task, const char *name,
                               const ncclCollConfig_t *config)
 {
+    struct tt_task own = *task;
     struct tt_call_options options;
-    if (!config) return tt_call(task, name);
+    if (!config) return tt_call(&own, name);
     ncclResult_t rc = tt_comm_check(task->comm, name);
     if (rc) return tt_group_error(rc);
     rc = read_options(config, task->func, name, &options);
     if (rc) return tt_call_failed(task->comm, rc);
-    task->options = &options;
-    return tt_call(task, name);
+    own.options = &options;
+    return tt_call(&own, name);
 }
 
 ncclResult_t pncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count,

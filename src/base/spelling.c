@@ -40,8 +40,8 @@ static void to_lower(char *out, const char *text, size_t len)
 
 void tt_param_suggest(const char *words, const char *text, size_t len, char *out, size_t out_bytes)
 {
-    char wrong[TT_SPELLING_BYTES + 1];
-    char word[TT_SPELLING_BYTES + 1];
+    char wrong[TT_SPELLING_BYTES + 1] = "";
+    char word[TT_SPELLING_BYTES + 1] = "";
     size_t best = len / 2 + 2; /* further away is no typing mistake */
     if (out_bytes) out[0] = '\0';
     to_lower(wrong, text, len);

@@ -87,7 +87,7 @@ static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan, str
             batch->buffers[frame++] = (struct tt_buffers){node->task.in, node->task.out};
     }
     struct tt_own_pair pair = tt_own_pair_first(first, rank);
-    for (; pair.send; pair = tt_own_pair_next(&pair, rank)) {
+    for (; pair.send && pair.recv; pair = tt_own_pair_next(&pair, rank)) {
         const void *in = pair.send->task.in;
         void *out = pair.recv->task.out;
         if (call_of(&pair.send->task).bytes == 0) continue;
@@ -102,7 +102,7 @@ struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_node *first)
     uint64_t hash = 0;
     int ncalls = 0;
     struct tt_batch *batch = batch_entry(plan, first, &hash, &ncalls);
-    if (!batch || !batch->work || batch->hash != hash || batch->ncalls != ncalls ||
+    if (!batch || !batch->work || !batch->calls || batch->hash != hash || batch->ncalls != ncalls ||
         !tt_work_idle(batch->work) || !batch_serves(batch, plan, first))
         return NULL;
     tt_work_rebind_each(batch->work, batch->buffers);

@@ -23,7 +23,10 @@ static bool make_own(struct tt_verify *verify, struct tt_verify_clock *clock)
     if (clock->vector && clock->vector->refs == 1) return true;
     size_t bytes = (size_t)verify->nthreads * sizeof(uint32_t);
     struct tt_verify_vector *vector = malloc(sizeof(*vector) + bytes);
-    if (!vector) return tt_verify_fail(verify, NULL, "out of memory for clocks");
+    if (!vector) {
+        tt_verify_fail(verify, NULL, "out of memory for clocks");
+        return false;
+    }
     vector->refs = 1;
     if (clock->vector) {
         memcpy(vector->at, clock->vector->at, bytes);

@@ -195,6 +195,16 @@ static void pass_word(struct host_check *check, size_t task, const struct check_
     if (tells) check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
 }
 
+/* Who waits for the event from now on knows what the task did, and nothing else. */
+static void tell_event(struct host_check *check, size_t task, const struct check_touch *touch)
+{
+    struct check_mark *mark = check_mark(&check->events, touch->ptr, 0);
+    if (!mark) return;
+    check_clock_drop(mark->clock);
+    mark->clock = NULL;
+    check_task_tell(check, task, &mark->clock);
+}
+
 struct check_op *check_apply(struct host_check *check, struct CUstream_st *stream,
                              const struct check_touches *touches, const char *name)
 {
@@ -214,15 +224,10 @@ struct check_op *check_apply(struct host_check *check, struct CUstream_st *strea
     }
     for (size_t i = 0; op && i < touches->count; i++) {
         const struct check_touch *touch = &touches->at[i];
-        struct check_mark *mark = NULL;
         if (touch->kind == CHECK_TOUCH_MEET) meet(check, op->task, touch);
         if (touch->kind == CHECK_TOUCH_WORD_WAIT || touch->kind == CHECK_TOUCH_WORD_WRITE)
             pass_word(check, op->task, touch);
-        if (touch->kind == CHECK_TOUCH_TELL) mark = check_mark(&check->events, touch->ptr, 0);
-        if (!mark) continue;
-        check_clock_drop(mark->clock);
-        mark->clock = NULL;
-        check_task_tell(check, op->task, &mark->clock);
+        if (touch->kind == CHECK_TOUCH_TELL) tell_event(check, op->task, touch);
     }
     return op;
 }

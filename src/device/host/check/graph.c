@@ -37,6 +37,12 @@ static bool collect(struct check_touches *touches, const struct host_exec *exec,
     return all;
 }
 
+static void join(uint64_t *into, const uint64_t *from, size_t words)
+{
+    for (size_t w = 0; w < words; w++)
+        into[w] |= from[w];
+}
+
 /* Bit d of row i: node i comes behind node d. NULL: too many nodes, or out of memory. */
 static uint64_t *make_paths(const struct host_exec *exec)
 {
@@ -46,9 +52,7 @@ static uint64_t *make_paths(const struct host_exec *exec)
     for (size_t i = 0; paths && i < exec->nops; i++) {
         for (size_t d = 0; d < exec->ops[i].ndeps; d++) {
             size_t dep = exec->ops[i].deps[d];
-            for (size_t w = 0; w < words; w++) {
-                paths[i * words + w] |= paths[dep * words + w];
-            }
+            join(&paths[i * words], &paths[dep * words], words);
             paths[i * words + dep / 64] |= 1ull << dep % 64;
         }
     }

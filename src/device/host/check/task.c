@@ -90,7 +90,7 @@ size_t check_task_of(struct host_check *check, const struct CUstream_st *stream)
 {
     size_t number = host_stream_number(stream);
     if (!check->ntasks && !add_task(check, NULL)) return CHECK_HOST;
-    if (!knows_place(check, number)) return CHECK_HOST;
+    if (!knows_place(check, number) || !check->tasks) return CHECK_HOST;
     size_t index = check->task_of[number];
     struct check_task *task = index ? &check->tasks[index] : NULL;
     if (task && task->stream_id == stream->id) return index;
