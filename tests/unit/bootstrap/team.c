@@ -1,6 +1,7 @@
 /* Ranks as threads or forked processes; see team.h. */
 #include "team.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 
 #include <dirent.h>
@@ -98,4 +99,11 @@ int team_entries(const char *path)
         count++;
     if (dir) closedir(dir);
     return count;
+}
+
+bool team_entries_fall(const char *path, int count)
+{
+    for (int k = 0; k < 5000 && team_entries(path) > count; k++)
+        tt_sleep_usec(1000);
+    return team_entries(path) <= count;
 }

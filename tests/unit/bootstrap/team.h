@@ -38,6 +38,9 @@ void team_fini(struct team *team);
 
 /* Entries of a folder of /proc: descriptors or threads that are there now. */
 int team_entries(const char *path);
+/* True once the folder has at most that many, which it is given 5 s for: a thread that was joined
+ * stands in /proc for a moment longer. */
+bool team_entries_fall(const char *path, int count);
 
 /* Join with a record that names the rank; fills the report on failure. */
 ncclResult_t team_join(struct team_seat *seat, struct tt_member *member,
