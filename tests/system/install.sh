@@ -20,7 +20,9 @@ for file in lib/libnccl.so.2 lib/libnccl.so lib/libcudart.so.13 lib/libcudart.so
     nccl/include/nccl_device/core.h nccl/lib/libnccl.so.2 nccl/lib64/libnccl.so bin/tutti-perf; do
     [ -e "$home/$file" ] || fail "$file is missing"
 done
-[ "$(ls "$prefix")" = "$(printf 'bin\nlib\nshare')" ] || fail "something lies beside bin, lib and share: $(ls "$prefix")"
+[ "$(ls "$prefix")" = "$(printf 'bin\ninclude\nlib\nshare')" ] || fail "something lies beside bin, include, lib and share: $(ls "$prefix")"
+[ "$(ls "$prefix/include")" = hostcuda ] && [ -e "$prefix/include/hostcuda/nccl.h" ] || fail "include holds $(ls "$prefix/include")"
+[ -e "$home/libnccl.so.2" ] && [ -e "$home/libcudart.so" ] || fail "a library's short path is missing"
 [ "$(ls "$prefix/lib")" = "$(printf 'cmake\npkgconfig\ntutti')" ] || fail "lib holds $(ls "$prefix/lib")"
 [ -z "$(find "$home/nccl/" -name '*cuda*')" ] || fail "CUDA's files lie in nccl/"
 [ "$("$tutti" env --home)" = "$home" ] || fail "tutti env --home"
