@@ -33,14 +33,14 @@ static struct tt_batch_call call_of(const struct tt_task *task)
 
 /* ---- pairs within this rank ---- */
 
-static struct tt_node *next_own(struct tt_node *node, enum tt_func func, int rank)
+static struct tt_group_call *next_own(struct tt_group_call *node, enum tt_func func, int rank)
 {
     while (node && (node->task.func != func || node->task.root != rank))
         node = node->next_message;
     return node;
 }
 
-struct tt_own_pair tt_own_pair_first(struct tt_node *first, int rank)
+struct tt_own_pair tt_own_pair_first(struct tt_group_call *first, int rank)
 {
     return (struct tt_own_pair){next_own(first, TT_FUNC_SEND, rank),
                                 next_own(first, TT_FUNC_RECV, rank)};
@@ -55,12 +55,12 @@ struct tt_own_pair tt_own_pair_next(const struct tt_own_pair *pair, int rank)
 /* ---- entries ---- */
 
 /* The entry for a group; NULL when it is none to be kept. */
-static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_node *first,
+static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_group_call *first,
                                     uint64_t *hash_out, int *ncalls_out)
 {
     uint64_t hash = 0x243f6a8885a308d3ull;
     int ncalls = 0;
-    for (const struct tt_node *node = first; node; node = node->next_message, ncalls++) {
+    for (const struct tt_group_call *node = first; node; node = node->next_message, ncalls++) {
         if (node->mask || !tt_func_is_message(node->task.func) || ncalls == CALLS_MOST) return NULL;
         const struct tt_batch_call call = call_of(&node->task);
         hash = (hash ^ call.bytes) * 0x9e3779b97f4a7c15ull;
@@ -75,11 +75,12 @@ static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_node *
 
 /* Same calls? Their buffers go to the entry, frame by frame as messages.c makes them: the messages
  * to others in the order of the calls, then the pairs within this rank. */
-static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan, struct tt_node *first)
+static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan,
+                         struct tt_group_call *first)
 {
     const struct tt_batch_call *call = batch->calls;
     int frame = 0, rank = plan->comm->member.rank;
-    for (const struct tt_node *node = first; node; node = node->next_message, call++) {
+    for (const struct tt_group_call *node = first; node; node = node->next_message, call++) {
         const struct tt_batch_call own = call_of(&node->task);
         if (own.bytes != call->bytes || own.func != call->func || own.peer != call->peer)
             return false;
@@ -97,7 +98,7 @@ static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan, str
     return frame == batch->nframes;
 }
 
-struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_node *first)
+struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first)
 {
     uint64_t hash = 0;
     int ncalls = 0;
@@ -117,7 +118,7 @@ static void batch_fini(struct tt_batch *batch)
     *batch = (struct tt_batch){.work = NULL};
 }
 
-ncclResult_t tt_batch_keep(struct tt_plan *plan, const struct tt_node *first,
+ncclResult_t tt_batch_keep(struct tt_plan *plan, const struct tt_group_call *first,
                            const struct tt_work_spec *spec, struct tt_work **work_out)
 {
     uint64_t hash = 0;
@@ -136,7 +137,7 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, const struct tt_node *first,
         return tt_fail(ncclSystemError, "messages: out of memory for a group of %d", ncalls);
     }
     int k = 0;
-    for (const struct tt_node *node = first; node; node = node->next_message)
+    for (const struct tt_group_call *node = first; node; node = node->next_message)
         batch->calls[k++] = call_of(&node->task);
     struct tt_work_spec kept = *spec;
     kept.kept = true;

@@ -153,7 +153,7 @@ struct channel_part {
     size_t lo, hi; /* elements of the buffer or of each block */
 };
 
-static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_node *node,
+static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call *node,
                                const struct tt_tune_choice *choice, struct channel_part part,
                                struct tt_frame *frame)
 {
@@ -186,7 +186,8 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_node *node,
     return tt_bind_edges(plan, program, frame);
 }
 
-ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_node *node, struct tt_bound *bound)
+ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_group_call *node,
+                           struct tt_bound *bound)
 {
     const struct tt_task *task = &node->task;
     size_t elem = tt_type_bytes(task->type);
@@ -204,7 +205,7 @@ ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_node *node, str
     return ncclSuccess;
 }
 
-ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_node *node,
+ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_group_call *node,
                                 struct tt_bound *bound)
 {
     const struct tt_task *task = &node->task;

@@ -36,8 +36,8 @@ static struct tt_tune_query query_of(const struct tt_task *task)
                                                         : (struct tt_tune_wish){0}};
 }
 
-ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_node *node,
-                            const struct tt_launch *launch, struct tt_tune_choice *choice_out)
+ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *node,
+                            const struct tt_group_launch *launch, struct tt_tune_choice *choice_out)
 {
     struct tt_comm *comm = plan->comm;
     struct tt_tune_query query = query_of(&node->task);
@@ -58,7 +58,7 @@ ncclResult_t tt_choice_estimate(struct tt_plan *plan, const struct tt_task *task
 
 /* ---- bundles ---- */
 
-static bool is_tuned(const struct tt_node *node)
+static bool is_tuned(const struct tt_group_call *node)
 {
     return node->task.func <= TT_FUNC_ALLREDUCE && node->task.count > 0;
 }
@@ -75,15 +75,15 @@ static int order_of_kinds(const struct tt_task *a, const struct tt_task *b)
 
 static int by_kind_and_bytes(const void *left, const void *right)
 {
-    const struct tt_task *a = &(*(struct tt_node *const *)left)->task;
-    const struct tt_task *b = &(*(struct tt_node *const *)right)->task;
+    const struct tt_task *a = &(*(struct tt_group_call *const *)left)->task;
+    const struct tt_task *b = &(*(struct tt_group_call *const *)right)->task;
     int order = order_of_kinds(a, b);
     size_t a_bytes = tt_operation_bytes(a), b_bytes = tt_operation_bytes(b);
     return order ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
 }
 
 /* How many of the sorted calls go with the first. */
-static size_t bundle_length(struct tt_node *const *nodes, size_t count)
+static size_t bundle_length(struct tt_group_call *const *nodes, size_t count)
 {
     size_t most = BUNDLE_FACTOR * tt_operation_bytes(&nodes[0]->task), n = 1;
     while (n < count && order_of_kinds(&nodes[n]->task, &nodes[0]->task) == 0 &&
@@ -92,8 +92,8 @@ static size_t bundle_length(struct tt_node *const *nodes, size_t count)
     return n;
 }
 
-static ncclResult_t choose_together(struct tt_plan *plan, struct tt_node *const *nodes,
-                                    size_t count, const struct tt_launch *launch)
+static ncclResult_t choose_together(struct tt_plan *plan, struct tt_group_call *const *nodes,
+                                    size_t count, const struct tt_group_launch *launch)
 {
     struct tt_comm *comm = plan->comm;
     struct tt_tune_query query = query_of(&nodes[0]->task);
@@ -116,20 +116,21 @@ static ncclResult_t choose_together(struct tt_plan *plan, struct tt_node *const 
     return rc;
 }
 
-ncclResult_t tt_choice_group(struct tt_plan *plan, struct tt_node *first,
-                             const struct tt_launch *launch)
+ncclResult_t tt_choice_group(struct tt_plan *plan, struct tt_group_call *first,
+                             const struct tt_group_launch *launch)
 {
     size_t count = 0;
     if (launch->ncollectives < 2 || !(plan->comm->tuner || plan->comm->gpu)) return ncclSuccess;
-    struct tt_node **nodes = tt_calloc((size_t)launch->ncollectives, sizeof(struct tt_node *));
+    struct tt_group_call **nodes =
+        tt_calloc((size_t)launch->ncollectives, sizeof(struct tt_group_call *));
     if (!nodes) {
         return tt_fail(ncclSystemError, "rank %d: out of memory for a group of %d calls",
                        plan->comm->member.rank, launch->ncollectives);
     }
-    for (struct tt_node *node = first; node; node = node->next) {
+    for (struct tt_group_call *node = first; node; node = node->next) {
         if (is_tuned(node)) nodes[count++] = node;
     }
-    if (count) qsort(nodes, count, sizeof(struct tt_node *), by_kind_and_bytes);
+    if (count) qsort(nodes, count, sizeof(struct tt_group_call *), by_kind_and_bytes);
     ncclResult_t rc = ncclSuccess;
     for (size_t at = 0, n = 0; at < count && !rc; at += n) {
         n = bundle_length(nodes + at, count - at);

@@ -3,18 +3,19 @@
 
 #include "nccl.h"
 
-struct tt_launch;
-struct tt_node;
+struct tt_group_launch;
+struct tt_group_call;
 struct tt_plan;
 struct tt_task;
 struct tt_tune_choice;
 
 /* Choose for the calls of a group that are chosen together. Errors: as tt_tune_choose(). */
-ncclResult_t tt_choice_group(struct tt_plan *plan, struct tt_node *first,
-                             const struct tt_launch *launch);
+ncclResult_t tt_choice_group(struct tt_plan *plan, struct tt_group_call *first,
+                             const struct tt_group_launch *launch);
 /* The choice for a call: with its bundle, or alone. */
-ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_node *node,
-                            const struct tt_launch *launch, struct tt_tune_choice *choice_out);
+ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *node,
+                            const struct tt_group_launch *launch,
+                            struct tt_tune_choice *choice_out);
 /* What the model would choose. No tuner plugin is asked: one rank may want to know alone, and what
  * plugins write into the table are wishes, not times. */
 ncclResult_t tt_choice_estimate(struct tt_plan *plan, const struct tt_task *task,

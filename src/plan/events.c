@@ -20,7 +20,7 @@ static bool is_captured(const struct tt_task *task)
 /* ---- calls ---- */
 
 static void start_group(struct tt_profiler *profiler, struct tt_group_events *events, int depth,
-                        const struct tt_node *node)
+                        const struct tt_group_call *node)
 {
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileGroupApi};
     descr.groupApi.graphCaptured = is_captured(&node->task);
@@ -53,7 +53,7 @@ static void fill_p2p_api(const struct tt_task *task, ncclProfilerEventDescr_v7_t
 }
 
 void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int depth,
-                    struct tt_node *node)
+                    struct tt_group_call *node)
 {
     struct tt_profiler *profiler = plan->comm->profiler;
     ncclProfilerEventDescr_v7_t descr;
@@ -91,7 +91,7 @@ static bool counts_bytes(enum tt_func func)
     return func == TT_FUNC_BROADCAST || func == TT_FUNC_ALLGATHER;
 }
 
-static void fill_coll(const struct tt_plan *plan, const struct tt_node *node,
+static void fill_coll(const struct tt_plan *plan, const struct tt_group_call *node,
                       const struct tt_bound *bound, ncclProfilerEventDescr_v7_t *descr)
 {
     const struct tt_task *task = &node->task;
@@ -113,7 +113,7 @@ static void fill_coll(const struct tt_plan *plan, const struct tt_node *node,
     descr->coll.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
-static void fill_p2p(const struct tt_plan *plan, const struct tt_node *node,
+static void fill_p2p(const struct tt_plan *plan, const struct tt_group_call *node,
                      ncclProfilerEventDescr_v7_t *descr)
 {
     const struct tt_task *task = &node->task;
@@ -141,7 +141,7 @@ static void open_launch(const struct tt_plan *plan, uint32_t mask, struct tt_op_
                                 .channel_times = tt_prof_wants(mask, ncclProfileKernelCh)};
 }
 
-static void start_launch(const struct tt_node *node, struct tt_op_events *events)
+static void start_launch(const struct tt_group_call *node, struct tt_op_events *events)
 {
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelLaunch,
                                          .parentObj = node->group_api};
@@ -150,17 +150,17 @@ static void start_launch(const struct tt_node *node, struct tt_op_events *events
 }
 
 /* Room for the calls of a captured work; without it they are not told of. */
-static void keep_calls(struct tt_op_events *events, const struct tt_node *first)
+static void keep_calls(struct tt_op_events *events, const struct tt_group_call *first)
 {
     size_t count = 0;
-    for (const struct tt_node *node = first; node; node = node->next_message)
+    for (const struct tt_group_call *node = first; node; node = node->next_message)
         count++;
     if (events->captured) events->kept = tt_calloc(count, sizeof(*events->kept));
     events->work.replays = events->kept;
 }
 
 /* The event of a call begins, or (captured) is kept for the runs. Takes `descr` as filled. */
-static void begin_call(struct tt_plan *plan, struct tt_node *node, int nframes,
+static void begin_call(struct tt_plan *plan, struct tt_group_call *node, int nframes,
                        struct tt_op_events *events, ncclProfilerEventDescr_v7_t *descr)
 {
     bool coll = descr->type == ncclProfileColl;
@@ -177,8 +177,8 @@ static void begin_call(struct tt_plan *plan, struct tt_node *node, int nframes,
     }
 }
 
-void tt_events_collective(struct tt_plan *plan, struct tt_node *node, const struct tt_bound *bound,
-                          struct tt_op_events *events)
+void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
+                          const struct tt_bound *bound, struct tt_op_events *events)
 {
     ncclProfilerEventDescr_v7_t descr;
     if (!node->mask) return;
@@ -195,7 +195,8 @@ void tt_events_collective(struct tt_plan *plan, struct tt_node *node, const stru
 }
 
 /* An exchange that is made of messages keeps its name: its messages are one Coll's. */
-static void start_message(struct tt_plan *plan, struct tt_node *node, struct tt_op_events *events)
+static void start_message(struct tt_plan *plan, struct tt_group_call *node,
+                          struct tt_op_events *events)
 {
     static const struct tt_tune_choice by_messages = {.algo = TT_ALGO_P2P,
                                                       .proto = TT_PROTO_SIMPLE};
@@ -213,15 +214,16 @@ static void start_message(struct tt_plan *plan, struct tt_node *node, struct tt_
         plan->batch.frames[node->first_frame + k].event = node->op_event;
 }
 
-void tt_events_messages(struct tt_plan *plan, struct tt_node *first, struct tt_op_events *events)
+void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
+                        struct tt_op_events *events)
 {
-    struct tt_node *marked = first;
+    struct tt_group_call *marked = first;
     while (marked && !marked->mask)
         marked = marked->next_message;
     if (!marked) return;
     open_launch(plan, marked->mask, events);
     keep_calls(events, first);
-    for (struct tt_node *node = first; node; node = node->next_message)
+    for (struct tt_group_call *node = first; node; node = node->next_message)
         start_message(plan, node, events);
     events->first = first;
     start_launch(marked, events);
@@ -231,7 +233,7 @@ void tt_events_launched(struct tt_op_events *events)
 {
     struct tt_profiler *profiler = events->work.profiler;
     tt_prof_stop(profiler, events->launch);
-    for (struct tt_node *node = events->first; node; node = node->next_message) {
+    for (struct tt_group_call *node = events->first; node; node = node->next_message) {
         tt_prof_stop(profiler, node->op_event);
         node->op_event = NULL;
     }

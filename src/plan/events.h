@@ -9,7 +9,7 @@
 
 struct tt_plan;
 struct tt_profiler;
-struct tt_node;
+struct tt_group_call;
 struct tt_bound;
 
 struct tt_group_events {          /* GroupApi of the open group */
@@ -21,20 +21,21 @@ struct tt_op_events { /* of one work, from before its launch until after it */
     struct tt_work_events work;
     bool captured; /* Group, Coll and P2p begin whenever the work runs */
     void *launch, *group;
-    struct tt_node *first;       /* calls whose Coll or P2p is open, by next_message */
+    struct tt_group_call *first; /* calls whose Coll or P2p is open, by next_message */
     struct tt_prof_replay *kept; /* owned: of a captured work */
 };
 
 /* A call was appended: GroupApi at the first of the group, CollApi or P2pApi around the call. */
 void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int depth,
-                    struct tt_node *node);
+                    struct tt_group_call *node);
 /* GroupEnd entered and left. */
 void tt_events_group_ends(struct tt_group_events *events);
 void tt_events_group_over(struct tt_group_events *events);
 
 /* Before a launch: KernelLaunch, Group, Coll or P2p begin; the work gets their handle as parent. */
-void tt_events_collective(struct tt_plan *plan, struct tt_node *node, const struct tt_bound *bound,
-                          struct tt_op_events *events);
-void tt_events_messages(struct tt_plan *plan, struct tt_node *first, struct tt_op_events *events);
+void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
+                          const struct tt_bound *bound, struct tt_op_events *events);
+void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
+                        struct tt_op_events *events);
 /* After the launch: all of them end. */
 void tt_events_launched(struct tt_op_events *events);

@@ -160,7 +160,8 @@ static ncclResult_t simulate(struct tt_group *group)
 static ncclResult_t prepare(struct tt_group *group, struct tt_plan *plan)
 {
     bool alone = !group->plans->next_in_group && !group->jobs;
-    plan->launch = (struct tt_launch){.allow_inline = alone, .lone = alone && !plan->first->next};
+    plan->launch =
+        (struct tt_group_launch){.allow_inline = alone, .lone = alone && !plan->first->next};
     ncclResult_t rc = tt_launch_prepare(plan, plan->first, &plan->launch);
     if (rc || plan->launch.captured == group->plans->launch.captured) return rc;
     return tt_fail(ncclInvalidUsage,

@@ -103,7 +103,7 @@ void tt_group_clear(struct tt_group *group)
         job_drop(job);
     }
     while (group->overflow) {
-        struct tt_node *node = group->overflow;
+        struct tt_group_call *node = group->overflow;
         group->overflow = node->next_owned;
         free(node);
     }
@@ -148,10 +148,10 @@ ncclResult_t tt_group_error(ncclResult_t rc)
 
 /* ---- calls ---- */
 
-static struct tt_node *node_take(struct tt_group *group)
+static struct tt_group_call *node_take(struct tt_group *group)
 {
     if (group->nnodes < TT_GROUP_NODES) {
-        struct tt_node *node = &group->nodes[group->nnodes++];
+        struct tt_group_call *node = &group->nodes[group->nnodes++];
         node->next = node->next_message = NULL;
         node->group_api = node->api_event = node->op_event = NULL;
         node->mask = 0;
@@ -160,7 +160,7 @@ static struct tt_node *node_take(struct tt_group *group)
         node->nops = 0;
         return node;
     }
-    struct tt_node *node = calloc(1, sizeof(*node));
+    struct tt_group_call *node = calloc(1, sizeof(*node));
     if (!node) return NULL;
     node->next_owned = group->overflow;
     group->overflow = node;
@@ -203,7 +203,7 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
     struct tt_plan *plan = task->comm->plan;
     ncclResult_t rc = group_join(group, plan);
     if (rc) return rc;
-    struct tt_node *node = node_take(group);
+    struct tt_group_call *node = node_take(group);
     if (!node) return tt_fail(ncclSystemError, "ncclGroup: out of memory for a call");
     node->task = *task;
     node->known = known;
@@ -228,7 +228,7 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
 /* A lone call that has to be looked at: a group of one, without the group. */
 static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task, bool logged)
 {
-    struct tt_node node = {.task = *task, .logged = logged};
+    struct tt_group_call node = {.task = *task, .logged = logged};
     struct tt_group_events events = {0};
     ncclResult_t rc = tt_operator_fold(plan, task, &node.fold);
     if (rc) return rc;

@@ -26,9 +26,9 @@ struct tt_group {
     struct tt_job *jobs, **jobs_tail; /* owned list */
     struct tt_plan *plans;            /* by communicator id */
     int nnodes;
-    struct tt_node nodes[TT_GROUP_NODES];
-    struct tt_node *overflow; /* owned list by next_owned */
-    ncclSimInfo_t *simulate;  /* borrowed; NULL: launch */
+    struct tt_group_call nodes[TT_GROUP_NODES];
+    struct tt_group_call *overflow; /* owned list by next_owned */
+    ncclSimInfo_t *simulate;        /* borrowed; NULL: launch */
     struct tt_group_events events;
     struct tt_plan *events_plan; /* whose profiler has them; in `plans` */
 };

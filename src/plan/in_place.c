@@ -17,7 +17,7 @@ struct tt_scratch {
     size_t bytes;
 };
 
-static size_t staged_bytes(const struct tt_node *node)
+static size_t staged_bytes(const struct tt_group_call *node)
 {
     size_t in_bytes, out_bytes;
     if (node->task.func != TT_FUNC_ALLTOALL || node->task.in != node->task.out) return 0;
@@ -50,8 +50,8 @@ static ncclResult_t reserve(struct tt_plan *plan, size_t bytes)
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): the frame writes to `to` */
-static ncclResult_t stage_input(struct tt_plan *plan, struct tt_node *node, char *to,
-                                const struct tt_launch *launch)
+static ncclResult_t stage_input(struct tt_plan *plan, struct tt_group_call *node, char *to,
+                                const struct tt_group_launch *launch)
 {
     struct tt_frame frame = {.program = &plan->local,
                              .fold = {.type = ncclInt8, .op = ncclSum},
@@ -74,17 +74,17 @@ static ncclResult_t stage_input(struct tt_plan *plan, struct tt_node *node, char
     return tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
 }
 
-ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_node *first,
-                               const struct tt_launch *launch)
+ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *first,
+                               const struct tt_group_launch *launch)
 {
     size_t bytes = 0;
-    for (const struct tt_node *node = first; node; node = node->next) {
+    for (const struct tt_group_call *node = first; node; node = node->next) {
         bytes += staged_bytes(node);
     }
     if (bytes == 0) return ncclSuccess;
     ncclResult_t rc = reserve(plan, bytes);
     char *to = rc ? NULL : plan->scratch->memory;
-    for (struct tt_node *node = first; node && !rc; node = node->next) {
+    for (struct tt_group_call *node = first; node && !rc; node = node->next) {
         size_t own = staged_bytes(node);
         if (own) rc = stage_input(plan, node, to, launch);
         to += own;

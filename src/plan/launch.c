@@ -192,8 +192,8 @@ static ncclResult_t check_buffers(const struct tt_task *task)
 }
 
 /* Captured, or seen by a profiler: a work of its own. */
-static ncclResult_t launch_watched(struct tt_plan *plan, struct tt_node *node,
-                                   struct tt_bound *bound, const struct tt_launch *launch)
+static ncclResult_t launch_watched(struct tt_plan *plan, struct tt_group_call *node,
+                                   struct tt_bound *bound, const struct tt_group_launch *launch)
 {
     struct tt_work_spec spec = bound->spec;
     struct tt_op_events events = {.captured = launch->captured};
@@ -214,7 +214,7 @@ static bool choice_equal(const struct tt_tune_choice *a, const struct tt_tune_ch
 }
 
 /* What all ranks choose alike, and this rank's part of it. A message has nothing to choose. */
-static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_node *node,
+static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_group_call *node,
                               struct tt_bound *bound)
 {
     if (tt_messages_single(plan, &node->task)) return tt_messages_bind(plan, &node->task, bound);
@@ -223,7 +223,7 @@ static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_node *node,
 }
 
 /* Bind a call into its memo entry, or into a spare one while the entry's work still runs. */
-static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_node *node,
+static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *node,
                               const struct tt_memo_key *key, struct tt_bound **bound_out)
 {
     struct tt_bound *bound = *bound_out;
@@ -249,8 +249,8 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_node *node,
 }
 
 /* Whatever may refuse a call: its buffers, unless it is known, and its choice. */
-static ncclResult_t make_ready(struct tt_plan *plan, struct tt_node *node,
-                               const struct tt_launch *launch, bool known)
+static ncclResult_t make_ready(struct tt_plan *plan, struct tt_group_call *node,
+                               const struct tt_group_launch *launch, bool known)
 {
     const struct tt_task *task = &node->task;
     bool chooses = plan->comm->member.nranks > 1 && !tt_func_is_message(task->func);
@@ -263,8 +263,8 @@ static ncclResult_t make_ready(struct tt_plan *plan, struct tt_node *node,
 
 /* Choose and bind a call, or find it bound. A tuner is asked each time; what was bound for the same
  * answer is kept. */
-static ncclResult_t bind(struct tt_plan *plan, struct tt_node *node, const struct tt_launch *launch,
-                         struct tt_bound **bound_out)
+static ncclResult_t bind(struct tt_plan *plan, struct tt_group_call *node,
+                         const struct tt_group_launch *launch, struct tt_bound **bound_out)
 {
     const struct tt_task *task = &node->task;
     struct tt_memo_key key = memo_key(task);
@@ -279,8 +279,8 @@ static ncclResult_t bind(struct tt_plan *plan, struct tt_node *node, const struc
     return bind_anew(plan, node, &key, bound_out);
 }
 
-static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_node *node,
-                                      const struct tt_launch *launch)
+static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_group_call *node,
+                                      const struct tt_group_launch *launch)
 {
     const struct tt_task *task = &node->task;
     struct tt_bound *bound = NULL;
@@ -295,11 +295,11 @@ static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_node *node
 /* ---- several streams ---- */
 
 /* Visit each stream of the calls that differs from the launch stream once per run of calls. */
-static ncclResult_t join_streams(struct tt_plan *plan, const struct tt_node *first,
+static ncclResult_t join_streams(struct tt_plan *plan, const struct tt_group_call *first,
                                  struct CUstream_st *stream, bool before)
 {
     struct CUstream_st *seen = stream;
-    for (const struct tt_node *node = first; node; node = node->next) {
+    for (const struct tt_group_call *node = first; node; node = node->next) {
         struct CUstream_st *other = node->task.stream;
         if (other == seen || other == stream) continue;
         seen = other;
@@ -318,8 +318,8 @@ static ncclResult_t join_streams(struct tt_plan *plan, const struct tt_node *fir
 }
 
 /* The one event that a call of the group wants recorded. */
-static ncclResult_t take_event(const struct tt_plan *plan, const struct tt_node *node,
-                               struct tt_launch *launch)
+static ncclResult_t take_event(const struct tt_plan *plan, const struct tt_group_call *node,
+                               struct tt_group_launch *launch)
 {
     struct CUevent_st *event = node->task.options ? node->task.options->launch_event : NULL;
     if (!event) return ncclSuccess;
@@ -349,11 +349,11 @@ static ncclResult_t record_event(const struct tt_plan *plan, struct CUevent_st *
 }
 
 /* Launch stream, and whether all streams of the calls are captured by one graph or none is. */
-static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_node *first,
-                                   struct tt_launch *launch)
+static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_group_call *first,
+                                   struct tt_group_launch *launch)
 {
-    const struct tt_node *seen = NULL;
-    for (const struct tt_node *node = first; node; node = node->next) {
+    const struct tt_group_call *seen = NULL;
+    for (const struct tt_group_call *node = first; node; node = node->next) {
         launch->stream = node->task.stream;
         if (node->task.func <= TT_FUNC_ALLREDUCE) launch->ncollectives++;
         ncclResult_t rc = take_event(plan, node, launch);
@@ -380,8 +380,8 @@ static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_node *f
 }
 
 /* The memo serves a message that nobody watches and that shares its work with no other. */
-static bool is_lone_message(const struct tt_plan *plan, const struct tt_node *first,
-                            const struct tt_launch *launch)
+static bool is_lone_message(const struct tt_plan *plan, const struct tt_group_call *first,
+                            const struct tt_group_launch *launch)
 {
     /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): nothing is launched without a call */
     return !first->next && tt_messages_single(plan, &first->task) && !launch->captured &&
@@ -389,10 +389,10 @@ static bool is_lone_message(const struct tt_plan *plan, const struct tt_node *fi
 }
 
 /* The calls that are made of sends and receives, by next_message. */
-static struct tt_node *list_messages(const struct tt_plan *plan, struct tt_node *first)
+static struct tt_group_call *list_messages(const struct tt_plan *plan, struct tt_group_call *first)
 {
-    struct tt_node *messages = NULL, **tail = &messages;
-    for (struct tt_node *node = first; node; node = node->next) {
+    struct tt_group_call *messages = NULL, **tail = &messages;
+    for (struct tt_group_call *node = first; node; node = node->next) {
         if (!tt_messages_expand(plan, node->task.func)) continue;
         *tail = node;
         tail = &node->next_message;
@@ -400,30 +400,30 @@ static struct tt_node *list_messages(const struct tt_plan *plan, struct tt_node 
     return messages;
 }
 
-ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_node *first,
-                               struct tt_launch *launch)
+ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first,
+                               struct tt_group_launch *launch)
 {
     ncclResult_t rc = survey_streams(plan, first, launch);
     launch->messages = rc ? NULL : list_messages(plan, first);
     if (!rc && launch->messages) rc = tt_messages_check(plan, launch->messages);
     if (!rc) rc = tt_choice_group(plan, first, launch);
     if (rc) return rc;
-    for (struct tt_node *node = first; node && !rc && !launch->lone; node = node->next) {
+    for (struct tt_group_call *node = first; node && !rc && !launch->lone; node = node->next) {
         if (tt_messages_expand(plan, node->task.func)) continue;
         if (!node->known || plan->comm->tuner) rc = make_ready(plan, node, launch, node->known);
     }
     return rc;
 }
 
-ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_node *first,
-                                const struct tt_launch *launch)
+ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *first,
+                                const struct tt_group_launch *launch)
 {
     ncclResult_t rc = ncclSuccess;
     if (launch->several_streams) rc = join_streams(plan, first, launch->stream, true);
     if (!rc && launch->event) rc = record_event(plan, launch->event, launch->stream);
     if (!rc) rc = tt_in_place_stage(plan, first, launch);
     if (rc) return rc;
-    for (struct tt_node *node = first; node && !rc; node = node->next) {
+    for (struct tt_group_call *node = first; node && !rc; node = node->next) {
         if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, launch);
     }
     if (rc) return rc;
@@ -432,18 +432,18 @@ ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_node *first,
     return !rc && launch->several_streams ? join_streams(plan, first, launch->stream, false) : rc;
 }
 
-ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_node *node)
+ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_group_call *node)
 {
-    struct tt_launch launch = {.allow_inline = true, .lone = true};
+    struct tt_group_launch launch = {.allow_inline = true, .lone = true};
     ncclResult_t rc = tt_launch_prepare(plan, node, &launch);
     return rc ? rc : tt_launch_prepared(plan, node, &launch);
 }
 
 /* ---- one rank ---- */
 
-ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_node *node)
+ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_group_call *node)
 {
-    struct tt_launch launch = {.allow_inline = true};
+    struct tt_group_launch launch = {.allow_inline = true};
     bool nothing = node->task.in == node->task.out && !node->fold.pre_mul;
     if (nothing && !node->task.options) return ncclSuccess;
     ncclResult_t rc = survey_streams(plan, node, &launch);
@@ -453,11 +453,11 @@ ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_node *node)
 
 /* ---- what it would take ---- */
 
-ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, double *usec_out)
+ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_group_call *first, double *usec_out)
 {
     double total = 0;
     bool known = false;
-    for (struct tt_node *node = first; node; node = node->next) {
+    for (struct tt_group_call *node = first; node; node = node->next) {
         if (tt_messages_expand(plan, node->task.func)) continue;
         struct tt_tune_choice choice;
         ncclResult_t rc = tt_choice_estimate(plan, &node->task, &choice);

@@ -105,7 +105,7 @@ static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message
 /* ---- messages to oneself ---- */
 
 /* The k-th send to oneself goes to the k-th receive from oneself of the same group. */
-ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_node *first)
+ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_group_call *first)
 {
     int rank = plan->comm->member.rank;
     struct tt_own_pair pair = tt_own_pair_first(first, rank);
@@ -125,7 +125,7 @@ ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_node *first
                    pair.send ? "receive from" : "send to");
 }
 
-static ncclResult_t add_own(struct tt_plan *plan, struct tt_node *first)
+static ncclResult_t add_own(struct tt_plan *plan, struct tt_group_call *first)
 {
     int rank = plan->comm->member.rank;
     struct tt_own_pair pair = tt_own_pair_first(first, rank);
@@ -217,7 +217,7 @@ static struct message message_of(const struct tt_task *task)
                             .bytes = task->count * tt_type_bytes(task->type)};
 }
 
-static ncclResult_t add_call(struct tt_plan *plan, const struct tt_node *node)
+static ncclResult_t add_call(struct tt_plan *plan, const struct tt_group_call *node)
 {
     const struct tt_task *task = &node->task;
     if (!tt_func_is_message(task->func)) return add_exchange(plan, task);
@@ -245,10 +245,10 @@ ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
 
 /* ---- the batch ---- */
 
-static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_node *first)
+static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_group_call *first)
 {
     size_t n = (size_t)plan->comm->member.nranks, frames = 0;
-    for (const struct tt_node *node = first; node; node = node->next_message) {
+    for (const struct tt_group_call *node = first; node; node = node->next_message) {
         frames += tt_func_is_message(node->task.func) ? 1 : 2 * n;
     }
     plan->batch.nframes = 0;
@@ -261,17 +261,17 @@ static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_node *firs
     return tt_bound_reserve(&plan->batch, (int)frames);
 }
 
-ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_node *first,
-                                const struct tt_launch *launch)
+ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *first,
+                                const struct tt_group_launch *launch)
 {
     struct tt_work *kept = launch->captured ? NULL : tt_batch_find(plan, first);
     if (kept) {
-        for (const struct tt_node *node = first; node; node = node->next_message)
+        for (const struct tt_group_call *node = first; node; node = node->next_message)
             tt_count_call(plan, node->task.func);
         return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
     }
     ncclResult_t rc = batch_begin(plan, first);
-    for (struct tt_node *node = first; node && !rc; node = node->next_message) {
+    for (struct tt_group_call *node = first; node && !rc; node = node->next_message) {
         node->first_frame = plan->batch.nframes;
         rc = add_call(plan, node);
         node->nframes = plan->batch.nframes - node->first_frame;

@@ -21,16 +21,16 @@ struct tt_edge;
 struct tt_flight;
 struct tt_group;
 
-struct tt_node { /* one call that waits for GroupEnd */
+struct tt_group_call { /* one call that waits for GroupEnd */
     struct tt_task task;
     struct tt_call_options options; /* task.options points here when it has any */
     struct tt_fold fold;            /* the operator as it was: it may be destroyed before the end */
-    struct tt_node *next;         /* next call on the same communicator; borrowed from the group */
-    struct tt_node *next_message; /* next call that is made of sends and receives */
-    struct tt_node *next_owned;   /* next one from the heap; tt_group.overflow */
-    bool logged;                  /* somebody reads the log lines of operations */
-    bool known;                   /* was bound when it came: buffers of this size were right */
-    bool ready;                   /* buffers were looked at and `choice` is made */
+    struct tt_group_call *next; /* next call on the same communicator; borrowed from the group */
+    struct tt_group_call *next_message; /* next call that is made of sends and receives */
+    struct tt_group_call *next_owned;   /* next one from the heap; tt_group.overflow */
+    bool logged;                        /* somebody reads the log lines of operations */
+    bool known; /* was bound when it came: buffers of this size were right */
+    bool ready; /* buffers were looked at and `choice` is made */
     /* the profiler's; zero without one */
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
@@ -87,13 +87,13 @@ struct tt_redop {
     uint64_t scalar_bits;
 };
 
-struct tt_launch { /* how one group of one communicator goes to the streams */
+struct tt_group_launch { /* how one group of one communicator goes to the streams */
     struct CUstream_st *stream;
     uint64_t capture_id; /* 0: not captured */
     bool captured, several_streams, allow_inline;
-    bool lone;                /* one call, which is checked when it is bound */
-    struct tt_node *messages; /* by next_message */
-    bool registers;           /* captured, and captures register buffers */
+    bool lone;                      /* one call, which is checked when it is bound */
+    struct tt_group_call *messages; /* by next_message */
+    bool registers;                 /* captured, and captures register buffers */
     int ncollectives;
     struct CUevent_st *event; /* to be recorded first; NULL: none */
 };
@@ -120,8 +120,8 @@ struct tt_plan {
     const struct tt_group *group; /* NULL: none */
     uint64_t group_order;         /* its comm_id */
     struct tt_plan *next_in_group;
-    struct tt_node *first, *last;
-    struct tt_launch launch; /* while it ends */
+    struct tt_group_call *first, *last;
+    struct tt_group_launch launch; /* while it ends */
 
     struct tt_bound memo[TT_MEMO_ENTRIES];
     struct tt_bound overflow; /* for a call whose entry is in use by a running work */
@@ -154,8 +154,8 @@ void tt_task_log(const struct tt_task *task);
 
 /* Copy the inputs of AlltoAlls in place into scratch memory, on the launch stream and in the
  * communicator's order, and let the calls read from there. */
-ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_node *first,
-                               const struct tt_launch *launch);
+ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *first,
+                               const struct tt_group_launch *launch);
 void tt_in_place_fini(struct tt_plan *plan);
 
 /* ---- program_cache.c ---- */
@@ -174,10 +174,10 @@ void tt_program_local_init(struct tt_program *program);
  * rank, else of the buffer. */
 size_t tt_operation_bytes(const struct tt_task *task);
 /* The one frame of a collective within one rank. */
-ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_node *node,
+ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_group_call *node,
                            struct tt_bound *bound);
 /* Fill the frames of a collective for bound->choice, one per channel that gets elements. */
-ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_node *node,
+ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_group_call *node,
                                 struct tt_bound *bound);
 /* Give the frame its edges to and from the peers of the program, on its channel. They connect while
  * works run; nothing waits here. */
@@ -201,17 +201,18 @@ bool tt_launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResul
 /* All that may refuse the calls of one communicator in one group, before any of the group is
  * launched: streams, messages to oneself, buffers, choices. *launch has allow_inline and lone; the
  * rest is set here. */
-ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_node *first,
-                               struct tt_launch *launch);
+ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first,
+                               struct tt_group_launch *launch);
 /* They become one operation on their streams. What still fails is memory or the device. */
-ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_node *first,
-                                const struct tt_launch *launch);
+ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *first,
+                                const struct tt_group_launch *launch);
 /* Both for one call outside of groups. */
-ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_node *node);
+ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_group_call *node);
 /* A communicator of one rank: a copy or scaling on the stream, in groups at once. */
-ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_node *node);
+ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_group_call *node);
 /* Predicted time of all calls in microseconds; < 0 when nothing is known. */
-ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_node *first, double *usec_out);
+ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_group_call *first,
+                                double *usec_out);
 /* The common part of a work's description. */
 void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
 /* Count the call. Returns how many of its function came before. */
