@@ -331,12 +331,12 @@ static ncclResult_t group_finish(struct tt_group *group)
         struct tt_plan *events_plan = group->events_plan;
         if (events_plan) tt_plan_hold(events_plan);
         if (!own_group) pthread_setspecific(group_end.key, NULL);
-        rc = tt_flight_start(group); /* frees it */
+        rc = tt_background_start(group); /* frees it */
         tell_profiler(&events, events_plan, tt_events_group_over);
         if (events_plan) tt_plan_drop(events_plan);
         return rc;
     } else {
-        rc = tt_flight_run(group);
+        rc = tt_background_run(group);
         if (rc) group_poison(group, rc);
     }
     tell_profiler(&group->events, group->events_plan, tt_events_group_over);

@@ -1,5 +1,5 @@
-/* A thread's group: group.c collects it, flight.c runs it, there or in the background. Private to
- * plan/. */
+/* A thread's group: group.c collects it, background.c runs it, there or in the background. Private
+ * to plan/. */
 #pragma once
 
 #include "plan/plan_state.h"
@@ -36,12 +36,12 @@ struct tt_group {
 /* Forget what the group collected. */
 void tt_group_clear(struct tt_group *group);
 
-/* ---- flight.c: jobs, and groups that run in the background ---- */
+/* ---- background.c: jobs, and groups that run in the background ---- */
 
 /* Run all jobs of the group: in the caller when there is one, in threads when there are more; waits
  * for all. Returns the first failure in the list's order; each job's own result is in job->rc. */
-ncclResult_t tt_flight_jobs(struct tt_group *group);
+ncclResult_t tt_background_jobs(struct tt_group *group);
 /* Jobs, then calls, of a closed group. */
-ncclResult_t tt_flight_run(struct tt_group *group);
+ncclResult_t tt_background_run(struct tt_group *group);
 /* The same in a thread; the communicators show ncclInProgress. Takes the group over. */
-ncclResult_t tt_flight_start(struct tt_group *group);
+ncclResult_t tt_background_start(struct tt_group *group);

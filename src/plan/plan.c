@@ -27,7 +27,7 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
     if (!plan) return tt_fail(ncclSystemError, "plan: out of memory");
     plan->comm = comm;
     atomic_init(&plan->uses, TT_PLAN_HOLD);
-    pthread_mutex_init(&plan->flight_lock, NULL);
+    pthread_mutex_init(&plan->background_lock, NULL);
     plan->checks_pointers = wants_pointer_checks();
     plan->checks_match = tt_param_bool("TUTTI_CHECK_MATCH");
     tt_program_local_init(&plan->local);
@@ -68,7 +68,7 @@ static void rest(struct tt_plan *plan)
     }
     pthread_mutex_unlock(&resting.lock);
     if (!dead) return;
-    pthread_mutex_destroy(&dead->flight_lock);
+    pthread_mutex_destroy(&dead->background_lock);
     free(dead);
 }
 

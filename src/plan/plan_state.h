@@ -18,7 +18,7 @@
 
 struct tt_bound;
 struct tt_edge;
-struct tt_flight;
+struct tt_background;
 struct tt_group;
 
 struct tt_group_call { /* one call that waits for GroupEnd */
@@ -139,8 +139,8 @@ struct tt_plan {
     struct tt_redop *redops;    /* owned */
     int nredops;
 
-    pthread_mutex_t flight_lock; /* guards the pointer: any thread may ask for the state */
-    struct tt_flight *flight;    /* shared: the group that runs in the background */
+    pthread_mutex_t background_lock;  /* guards the pointer: any thread may ask for the state */
+    struct tt_background *background; /* shared: the group that runs in the background */
 };
 
 /* ---- check.c ---- */

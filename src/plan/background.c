@@ -1,6 +1,6 @@
 /* Runs what a group collected: first the jobs, each in a thread when there are several (they meet
  * each other), then the calls. A group of non-blocking communicators does that in a thread of its
- * own; its communicators share the flight until each of them has seen the end. */
+ * own; its communicators share the record of that until each of them has seen the end. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -123,7 +123,7 @@ static ncclResult_t crew_run(struct job_crew *crew)
     return ncclSuccess;
 }
 
-ncclResult_t tt_flight_jobs(struct tt_group *group)
+ncclResult_t tt_background_jobs(struct tt_group *group)
 {
     struct job_crew crew = {.jobs = group->jobs};
     if (!group->jobs) return ncclSuccess;
@@ -187,10 +187,10 @@ static ncclResult_t launch(struct tt_group *group)
     return rc;
 }
 
-ncclResult_t tt_flight_run(struct tt_group *group)
+ncclResult_t tt_background_run(struct tt_group *group)
 {
     struct tt_plan *pinned = group->plans; /* up to this one */
-    ncclResult_t rc = tt_flight_jobs(group);
+    ncclResult_t rc = tt_background_jobs(group);
     if (rc) return rc;
     while (pinned && !rc) {
         rc = tt_plan_pin_or_fail(pinned);
@@ -204,7 +204,7 @@ ncclResult_t tt_flight_run(struct tt_group *group)
 
 /* ---- in the background ---- */
 
-struct tt_flight {
+struct tt_background {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t landed;
@@ -214,132 +214,134 @@ struct tt_flight {
 };
 
 /* Drop one use; the last one frees. */
-static void flight_release(struct tt_flight *flight)
+static void background_release(struct tt_background *background)
 {
-    pthread_mutex_lock(&flight->lock);
-    bool last = --flight->users == 0;
-    pthread_mutex_unlock(&flight->lock);
+    pthread_mutex_lock(&background->lock);
+    bool last = --background->users == 0;
+    pthread_mutex_unlock(&background->lock);
     if (!last) return;
-    pthread_mutex_destroy(&flight->lock);
-    pthread_cond_destroy(&flight->landed);
-    free(flight);
+    pthread_mutex_destroy(&background->lock);
+    pthread_cond_destroy(&background->landed);
+    free(background);
 }
 
-static void flight_use(struct tt_flight *flight)
+static void background_use(struct tt_background *background)
 {
-    pthread_mutex_lock(&flight->lock);
-    flight->users++;
-    pthread_mutex_unlock(&flight->lock);
+    pthread_mutex_lock(&background->lock);
+    background->users++;
+    pthread_mutex_unlock(&background->lock);
 }
 
-/* The plan's flight with a use of its own, or NULL. */
-static struct tt_flight *flight_acquire(struct tt_plan *plan)
+/* The plan's background group with a use of its own, or NULL. */
+static struct tt_background *background_acquire(struct tt_plan *plan)
 {
-    pthread_mutex_lock(&plan->flight_lock);
-    struct tt_flight *flight = plan->flight;
-    if (flight) flight_use(flight);
-    pthread_mutex_unlock(&plan->flight_lock);
-    return flight;
+    pthread_mutex_lock(&plan->background_lock);
+    struct tt_background *background = plan->background;
+    if (background) background_use(background);
+    pthread_mutex_unlock(&plan->background_lock);
+    return background;
 }
 
 /* It has landed: the plan forgets it, the first to come joins the thread. */
-static void flight_detach(struct tt_plan *plan, struct tt_flight *flight)
+static void background_detach(struct tt_plan *plan, struct tt_background *background)
 {
-    pthread_mutex_lock(&flight->lock);
-    bool join = !flight->joined;
-    flight->joined = true;
-    pthread_mutex_unlock(&flight->lock);
-    if (join) pthread_join(flight->thread, NULL);
-    pthread_mutex_lock(&plan->flight_lock);
-    bool held = plan->flight == flight;
-    if (held) plan->flight = NULL;
-    pthread_mutex_unlock(&plan->flight_lock);
-    if (held) flight_release(flight);
+    pthread_mutex_lock(&background->lock);
+    bool join = !background->joined;
+    background->joined = true;
+    pthread_mutex_unlock(&background->lock);
+    if (join) pthread_join(background->thread, NULL);
+    pthread_mutex_lock(&plan->background_lock);
+    bool held = plan->background == background;
+    if (held) plan->background = NULL;
+    pthread_mutex_unlock(&plan->background_lock);
+    if (held) background_release(background);
 }
 
-/* Only the thread that closed the group changes the pointer to another flight; who polls the state
- * may drop it and the use that goes with it as soon as it is seen. */
-static void plan_attach(struct tt_plan *plan, struct tt_flight *flight)
+/* Only the thread that closed the group changes the pointer to another one; who polls the
+ * state may drop it and the use that goes with it as soon as it is seen. */
+static void plan_attach(struct tt_plan *plan, struct tt_background *background)
 {
-    pthread_mutex_lock(&plan->flight_lock);
-    bool attached = plan->flight == flight;
-    pthread_mutex_unlock(&plan->flight_lock);
+    pthread_mutex_lock(&plan->background_lock);
+    bool attached = plan->background == background;
+    pthread_mutex_unlock(&plan->background_lock);
     if (attached || !tt_plan_pin(plan)) return;
     tt_plan_settle(plan);
-    flight_use(flight);
-    pthread_mutex_lock(&plan->flight_lock);
-    plan->flight = flight;
-    pthread_mutex_unlock(&plan->flight_lock);
+    background_use(background);
+    pthread_mutex_lock(&plan->background_lock);
+    plan->background = background;
+    pthread_mutex_unlock(&plan->background_lock);
     atomic_store_explicit(&plan->comm->state, ncclInProgress, memory_order_release);
     tt_plan_unpin(plan);
 }
 
-static void *flight_main(void *arg)
+static void *background_main(void *arg)
 {
-    struct tt_flight *flight = arg;
-    struct tt_group *group = flight->group;
-    ncclResult_t rc = tt_flight_run(group);
+    struct tt_background *background = arg;
+    struct tt_group *group = background->group;
+    ncclResult_t rc = tt_background_run(group);
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group)
         tt_plan_show(plan, rc);
     for (struct tt_job *job = group->jobs; job; job = job->next)
         if (job->plan) tt_plan_show(job->plan, job->rc ? job->rc : rc);
     tt_group_clear(group);
     free(group);
-    pthread_mutex_lock(&flight->lock);
-    flight->done = true;
-    pthread_cond_broadcast(&flight->landed);
-    pthread_mutex_unlock(&flight->lock);
+    pthread_mutex_lock(&background->lock);
+    background->done = true;
+    pthread_cond_broadcast(&background->landed);
+    pthread_mutex_unlock(&background->lock);
     return NULL;
 }
 
-ncclResult_t tt_flight_start(struct tt_group *group)
+ncclResult_t tt_background_start(struct tt_group *group)
 {
-    struct tt_flight *flight = tt_calloc(1, sizeof(*flight));
-    if (!flight) {
+    struct tt_background *background = tt_calloc(1, sizeof(*background));
+    if (!background) {
         tt_group_clear(group);
         free(group);
         return tt_fail(ncclSystemError, "group: out of memory");
     }
-    pthread_mutex_init(&flight->lock, NULL);
-    pthread_cond_init(&flight->landed, NULL);
-    flight->group = group;
-    flight->users = 1; /* this function's, until every communicator is attached */
+    pthread_mutex_init(&background->lock, NULL);
+    pthread_cond_init(&background->landed, NULL);
+    background->group = group;
+    background->users = 1; /* this function's, until every communicator is attached */
     for (struct tt_job *job = group->jobs; job; job = job->next)
-        if (job->plan) plan_attach(job->plan, flight);
+        if (job->plan) plan_attach(job->plan, background);
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group)
-        plan_attach(plan, flight);
-    pthread_mutex_lock(&flight->lock); /* whoever sees it done sees whom to join */
-    int err = pthread_create(&flight->thread, NULL, flight_main, flight);
-    flight->joined = err != 0;
-    pthread_mutex_unlock(&flight->lock);
+        plan_attach(plan, background);
+    pthread_mutex_lock(&background->lock); /* whoever sees it done sees whom to join */
+    int err = pthread_create(&background->thread, NULL, background_main, background);
+    background->joined = err != 0;
+    pthread_mutex_unlock(&background->lock);
     if (err) {
         tt_fail(ncclSystemError, "group: no background thread (error %d); it runs here", err);
-        flight_main(flight);
+        background_main(background);
     }
-    flight_release(flight);
+    background_release(background);
     return ncclInProgress;
 }
 
 bool tt_plan_busy(struct tt_plan *plan)
 {
-    struct tt_flight *flight = flight_acquire(plan);
-    if (!flight) return false;
-    pthread_mutex_lock(&flight->lock);
-    bool done = flight->done;
-    pthread_mutex_unlock(&flight->lock);
-    if (done) flight_detach(plan, flight);
-    flight_release(flight); /* NOLINT(clang-analyzer-unix.Malloc): two users, two releases */
+    struct tt_background *background = background_acquire(plan);
+    if (!background) return false;
+    pthread_mutex_lock(&background->lock);
+    bool done = background->done;
+    pthread_mutex_unlock(&background->lock);
+    if (done) background_detach(plan, background);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): two users, two releases */
+    background_release(background);
     return !done;
 }
 
 void tt_plan_settle(struct tt_plan *plan)
 {
-    struct tt_flight *flight = flight_acquire(plan);
-    if (!flight) return;
-    pthread_mutex_lock(&flight->lock);
-    while (!flight->done)
-        pthread_cond_wait(&flight->landed, &flight->lock);
-    pthread_mutex_unlock(&flight->lock);
-    flight_detach(plan, flight);
-    flight_release(flight); /* NOLINT(clang-analyzer-unix.Malloc): two users, two releases */
+    struct tt_background *background = background_acquire(plan);
+    if (!background) return;
+    pthread_mutex_lock(&background->lock);
+    while (!background->done)
+        pthread_cond_wait(&background->landed, &background->lock);
+    pthread_mutex_unlock(&background->lock);
+    background_detach(plan, background);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): two users, two releases */
+    background_release(background);
 }
