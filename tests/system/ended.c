@@ -1,5 +1,5 @@
 /* Communicators that end, or are asked to, while something else holds them: an open group, running
- * work, a thread that polls, another job. Each case hung, crashed or freed memory in use before. */
+ * work, a thread that polls, another job. Most cases once hung, crashed or freed memory in use. */
 #include "harness.h"
 
 #include <pthread.h>
