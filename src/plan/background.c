@@ -207,7 +207,7 @@ ncclResult_t tt_background_run(struct tt_group *group)
 struct tt_background {
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t landed;
+    pthread_cond_t ended;
     bool done, joined;
     int users;              /* communicators that still point here */
     struct tt_group *group; /* owned by the thread until done */
@@ -221,7 +221,7 @@ static void background_release(struct tt_background *background)
     pthread_mutex_unlock(&background->lock);
     if (!last) return;
     pthread_mutex_destroy(&background->lock);
-    pthread_cond_destroy(&background->landed);
+    pthread_cond_destroy(&background->ended);
     free(background);
 }
 
@@ -242,7 +242,7 @@ static struct tt_background *background_acquire(struct tt_plan *plan)
     return background;
 }
 
-/* It has landed: the plan forgets it, the first to come joins the thread. */
+/* It has ended: the plan forgets it, the first to come joins the thread. */
 static void background_detach(struct tt_plan *plan, struct tt_background *background)
 {
     pthread_mutex_lock(&background->lock);
@@ -287,7 +287,7 @@ static void *background_main(void *arg)
     free(group);
     pthread_mutex_lock(&background->lock);
     background->done = true;
-    pthread_cond_broadcast(&background->landed);
+    pthread_cond_broadcast(&background->ended);
     pthread_mutex_unlock(&background->lock);
     return NULL;
 }
@@ -301,7 +301,7 @@ ncclResult_t tt_background_start(struct tt_group *group)
         return tt_fail(ncclSystemError, "group: out of memory");
     }
     pthread_mutex_init(&background->lock, NULL);
-    pthread_cond_init(&background->landed, NULL);
+    pthread_cond_init(&background->ended, NULL);
     background->group = group;
     background->users = 1; /* this function's, until every communicator is attached */
     for (struct tt_job *job = group->jobs; job; job = job->next)
@@ -339,7 +339,7 @@ void tt_plan_settle(struct tt_plan *plan)
     if (!background) return;
     pthread_mutex_lock(&background->lock);
     while (!background->done)
-        pthread_cond_wait(&background->landed, &background->lock);
+        pthread_cond_wait(&background->ended, &background->lock);
     pthread_mutex_unlock(&background->lock);
     background_detach(plan, background);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): two users, two releases */
