@@ -3,9 +3,12 @@
 
 #include "nccl.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#define TT_WHY_BYTES 640
 
 struct tt_member {
     int rank;
@@ -16,20 +19,13 @@ struct tt_member {
     _Atomic uint32_t abort;    /* non-zero: every wait returns; value is an ncclResult_t */
     _Atomic uint64_t given_up; /* operations with a smaller ticket end at their turn, whatever
                                   `abort` says by then */
+    pthread_mutex_t why_lock;  /* all zero: not locked */
+    char why[TT_WHY_BYTES];    /* the first failure's sentence; "" before one */
 };
 
 static inline bool tt_member_aborted(const struct tt_member *member)
 {
     return atomic_load_explicit(&member->abort, memory_order_relaxed) != 0;
-}
-
-/* The abort flag goes down, but not for operations with tickets below `ticket`: who waits for a
- * stream may reach them much later. */
-static inline void tt_member_resume(struct tt_member *member, uint64_t ticket)
-{
-    atomic_store_explicit(&member->given_up, ticket, memory_order_relaxed);
-    /* pairs with the acquire load in tt_member_gives_up() */
-    atomic_store_explicit(&member->abort, 0u, memory_order_release);
 }
 
 static inline bool tt_member_gives_up(const struct tt_member *member, uint64_t ticket)
@@ -44,10 +40,16 @@ static inline ncclResult_t tt_member_abort_code(const struct tt_member *member)
     return (ncclResult_t)atomic_load_explicit(&member->abort, memory_order_acquire);
 }
 
-/* Make every wait return `code`, unless another one came first. True when this call was the first.
- * Any thread; wakes nobody who sleeps. */
-static inline bool tt_member_abort(struct tt_member *member, ncclResult_t code)
-{
-    uint32_t none = 0;
-    return atomic_compare_exchange_strong(&member->abort, &none, (uint32_t)code);
-}
+/* Make every wait return `code`, unless another one came first, and keep why: the sentence, or the
+ * text of the last failure. True when this call was the first. Any thread; wakes nobody who
+ * sleeps. */
+bool tt_member_abort_why(struct tt_member *member, ncclResult_t code, const char *why);
+bool tt_member_abort(struct tt_member *member, ncclResult_t code);
+/* The abort flag goes down and the reason is forgotten, but operations with tickets below `ticket`
+ * end all the same: who waits for a stream may reach them much later. */
+void tt_member_resume(struct tt_member *member, uint64_t ticket);
+
+/* Keep `why` unless a failure was kept before, without aborting anything. Any thread. */
+void tt_member_keep_why(struct tt_member *member, const char *why);
+/* What was kept; "" for nothing. Any thread. */
+void tt_member_why(struct tt_member *member, char text_out[TT_WHY_BYTES]);

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,8 +139,32 @@ static void warn_bad_value(const struct tt_param *param, const char *text)
     char meant[96] = "";
     if (param->type == TT_PARAM_WORD)
         tt_param_suggest(param->values, text, strlen(text), meant, sizeof(meant));
-    tt_warn("%s: value '%s' is not understood; accepted: %s; going on with the default (%s)%s",
-            param->name, text, param->values, param->unset, meant);
+    tt_warn_setting(
+        "%s: value '%s' is not understood; accepted: %s; going on with the default (%s)%s",
+        param->name, text, param->values, param->unset, meant);
+}
+
+void tt_warn_setting_at(const struct tt_log_place *place, const char *fmt, ...)
+{
+    char text[sizeof(tt_base.params.refused)];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    tt_log_at(TT_LOG_WARN, TT_LOG_ALL, place, "%s", text);
+    pthread_mutex_lock(&tt_base.params.lock);
+    if (!tt_base.params.refused[0])
+        memcpy(tt_base.params.refused, text, sizeof(tt_base.params.refused));
+    pthread_mutex_unlock(&tt_base.params.lock);
+}
+
+bool tt_param_forbidden(char *text, size_t text_bytes)
+{
+    if (!tt_param_bool("TUTTI_STRICT")) return false;
+    pthread_mutex_lock(&tt_base.params.lock);
+    snprintf(text, text_bytes, "%s", tt_base.params.refused);
+    pthread_mutex_unlock(&tt_base.params.lock);
+    return text[0] != 0;
 }
 
 /* True when `text` is a value at all: an empty text is one for STR only. */
@@ -232,5 +257,6 @@ void tt_param_forget(void)
         tt_base.params.values[i] = (struct param_value){0};
     }
     pthread_mutex_unlock(&tt_base.params.lock);
+    tt_base.params.refused[0] = 0;
     tt_param_files_forget();
 }

@@ -2,6 +2,7 @@
  * Values are read once: environment, then NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf. */
 #pragma once
 
+#include "base/log.h"
 #include "nccl.h"
 
 #include <stdbool.h>
@@ -23,7 +24,7 @@ struct tt_param {
     const char *area;     /* debug, init, net, socket, ... as in the table of variables */
     const char *values;   /* what it accepts, for people */
     const char *unset;    /* what happens when unset, for people */
-    const char *meaning;  /* one line */
+    const char *meaning;  /* a whole sentence */
     bool obeyed;          /* false: known, accepted, without effect on the host device */
 };
 
@@ -61,8 +62,16 @@ bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES]);
  * variable once, with the nearest known one. Called by every init entry. */
 void tt_param_load(void);
 
-/* Under TUTTI_STRICT: the first name in the environment that nobody obeys, and what is wrong with
- * it, into `text`. False: there is none, or they are tolerated. */
+/* Warn of a setting that will not do what it says: misspelt, not understood, out of bounds, a file
+ * or plugin that is missing. Under TUTTI_STRICT the first such sentence is kept, and the next look
+ * by tt_param_forbidden() fails. Any thread, set-up paths only. */
+#define tt_warn_setting(...)                                                                       \
+    tt_warn_setting_at(&(const struct tt_log_place){__FILE__, __LINE__, __func__}, __VA_ARGS__)
+void tt_warn_setting_at(const struct tt_log_place *place, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Under TUTTI_STRICT: the first sentence of tt_warn_setting() into `text`. False: there is none, or
+ * such settings are tolerated. */
 bool tt_param_forbidden(char *text, size_t text_bytes);
 
 /* Tests only: forget cached values. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Spellings that circulate in guides and are no variables of NCCL. */
@@ -96,8 +97,42 @@ static bool is_devices(const char *name)
     return !strcmp(name, "TUTTI_DEVICES") || !strcmp(name, "TUTTI_DEVICE_MEMORY");
 }
 
+/* Still obeyed, and to be replaced. */
+static const char *replacement(const char *name)
+{
+    static const struct {
+        const char *old, *now;
+    } rows[] = {
+        {"NCCL_CHECK_POINTERS", "NCCL_CHECK_MODE"}, {"NCCL_CHECKS_DISABLE", "NCCL_CHECK_MODE"},
+        {"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"},    {"NCCL_MAX_NRINGS", "NCCL_MAX_CTAS"},
+        {"NCCL_MIN_NCHANNELS", "NCCL_MIN_CTAS"},    {"NCCL_MIN_NRINGS", "NCCL_MIN_CTAS"},
+    };
+    for (size_t i = 0; i < TT_LEN(rows); i++) {
+        if (!strcmp(rows[i].old, name)) return rows[i].now;
+    }
+    return NULL;
+}
+
+/* Files that are read: without them everything goes on as if the variable were not set. */
+static void check_file(const char *name)
+{
+    static const char *const names[] = {"NCCL_CONF_FILE", "NCCL_GRAPH_FILE", "NCCL_TOPO_FILE",
+                                        "NCCL_TUNER_CONFIG_FILE"};
+    const char *path = getenv(name);
+    struct stat status;
+    for (size_t i = 0; path && *path && i < TT_LEN(names); i++) {
+        if (strcmp(names[i], name) != 0) continue;
+        if (access(path, R_OK)) {
+            tt_warn_setting("%s: %s cannot be read (%m) and has no effect", name, path);
+        } else if (!stat(path, &status) && S_ISDIR(status.st_mode)) {
+            tt_warn_setting("%s: %s is a folder and has no effect", name, path);
+        }
+    }
+}
+
 static void check_environment(void)
 {
+    const bool strict = tt_param_bool("TUTTI_STRICT");
     for (char **entry = environ; entry && *entry; entry++) {
         char name[TT_SPELLING_BYTES + 1];
         char wrong[256];
@@ -105,25 +140,13 @@ static void check_environment(void)
         if (!is_ours(*entry)) continue;
         snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, TT_SPELLING_BYTES), *entry);
         const struct tt_param *param = tt_param_find(name);
-        if (tt_param_name_wrong(name, wrong, sizeof(wrong))) tt_warn("%s %s", name, wrong);
-        if (!param || param->type == TT_PARAM_STR || is_devices(name)) continue;
+        const char *now = replacement(name);
+        if (tt_param_name_wrong(name, wrong, sizeof(wrong))) tt_warn_setting("%s %s", name, wrong);
+        if (now) tt_warn_setting("%s is deprecated and still obeyed; use %s", name, now);
+        check_file(name);
+        if (!param || param->type == TT_PARAM_STR || (is_devices(name) && !strict)) continue;
         tt_param_is_set(name); /* judges the value */
     }
-}
-
-bool tt_param_forbidden(char *text, size_t text_bytes)
-{
-    if (!tt_param_bool("TUTTI_STRICT")) return false;
-    for (char **entry = environ; entry && *entry; entry++) {
-        char name[TT_SPELLING_BYTES + 1];
-        char wrong[256];
-        snprintf(name, sizeof(name), "%.*s",
-                 (int)tt_min_size(strcspn(*entry, "="), TT_SPELLING_BYTES), *entry);
-        if (!tt_param_name_wrong(name, wrong, sizeof(wrong))) continue;
-        snprintf(text, text_bytes, "%s %s", name, wrong);
-        return true;
-    }
-    return false;
 }
 
 static void load_once(void)

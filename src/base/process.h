@@ -5,6 +5,7 @@
 
 #include "base/encryption.h"
 #include "base/log_config.h"
+#include "base/mem.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -12,6 +13,7 @@
 #include <stdint.h>
 
 struct file_pair;
+struct tt_member;
 
 enum { TT_PARAM_MAX = 512, TT_ERROR_BYTES = 1024 };
 
@@ -41,6 +43,7 @@ struct base_params { /* param.c */
     pthread_mutex_t lock;
     const char **names;                      /* owned; made at first use */
     struct param_value values[TT_PARAM_MAX]; /* parallel to the table */
+    char refused[400];                       /* first sentence about a setting, see param.h */
 };
 
 struct base_files { /* param_files.c */
@@ -54,13 +57,25 @@ struct base_encryption { /* encryption.c */
     unsigned char key[TT_ENCRYPTION_KEY_BYTES];
 };
 
+enum { TT_WAIT_CELLS = 1024 };
+struct base_wait { /* wait.c: claimed by one waiting thread */
+    _Atomic bool taken;
+    _Atomic uint32_t seq; /* odd: being written */
+    const struct tt_member *_Atomic owner;
+    const char *_Atomic what; /* NULL: nobody waits here */
+    _Atomic int peer;
+    _Atomic uint64_t op_seq;
+    _Atomic uint64_t since_nsec;
+} __attribute__((aligned(TT_LINE_BYTES)));
+
 struct tt_base {
     struct base_encryption encryption;
     struct base_log log;
     struct base_error error;
     struct base_params params;
     struct base_files files;
-    pthread_once_t environment;   /* param_names.c: looked through once */
+    struct base_wait waits[TT_WAIT_CELLS]; /* every wait of the process is listed in one place */
+    pthread_once_t environment;            /* param_names.c: looked through once */
     _Atomic int64_t faulty_alloc; /* mem.c, for tests: this one from now on fails; 0: none */
 };
 extern struct tt_base tt_base; /* process.c */

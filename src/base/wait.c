@@ -4,30 +4,21 @@
 #include "base/wait.h"
 
 #include "base/arch/arch.h"
-#include "base/mem.h"
+#include "base/process.h"
 
+#include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 #include <time.h>
 
-enum { WAIT_CELLS = 1024, POLLS = 64, PAUSES = 512, YIELDS = 1536 };
+enum { POLLS = 64, PAUSES = 512, YIELDS = 1536 };
 
-struct wait_cell {
-    _Atomic bool taken;
-    _Atomic uint32_t seq; /* odd: being written */
-    const struct tt_member *_Atomic owner;
-    const char *_Atomic what; /* NULL: nobody waits here */
-    _Atomic int peer;
-    _Atomic uint64_t op_seq;
-    _Atomic uint64_t since_nsec;
-} __attribute__((aligned(TT_LINE_BYTES)));
+/* Where a thread looks for a free cell first: spreads threads over the table. */
+static uint32_t first_cell(void)
+{
+    return (uint32_t)((uint64_t)pthread_self() * 0x9e3779b97f4a7c15u >> 54) % TT_WAIT_CELLS;
+}
 
-static struct {
-    _Atomic uint32_t next_hint; /* spreads threads over the table */
-    struct wait_cell cells[WAIT_CELLS];
-} registry;
-
-static void write_cell(struct wait_cell *cell, const struct tt_wait *wait)
+static void write_cell(struct base_wait *cell, const struct tt_wait *wait)
 {
     const uint32_t seq = atomic_load_explicit(&cell->seq, memory_order_relaxed);
     atomic_store_explicit(&cell->seq, seq + 1, memory_order_relaxed);
@@ -41,7 +32,7 @@ static void write_cell(struct wait_cell *cell, const struct tt_wait *wait)
 }
 
 /* Copy a cell; false when nobody waits there or it changed meanwhile. */
-static bool read_cell(struct wait_cell *cell, struct tt_wait *wait)
+static bool read_cell(struct base_wait *cell, struct tt_wait *wait)
 {
     const uint32_t seq = atomic_load_explicit(&cell->seq, memory_order_acquire);
     wait->owner = atomic_load_explicit(&cell->owner, memory_order_relaxed);
@@ -56,15 +47,13 @@ static bool read_cell(struct wait_cell *cell, struct tt_wait *wait)
 
 int tt_wait_enter(const struct tt_wait *wait)
 {
-    static _Thread_local uint32_t hint = UINT32_MAX;
-    if (hint == UINT32_MAX)
-        hint = atomic_fetch_add_explicit(&registry.next_hint, 1, memory_order_relaxed) % WAIT_CELLS;
-    for (uint32_t i = 0; i < WAIT_CELLS; i++) {
-        const uint32_t at = (hint + i) % WAIT_CELLS;
-        if (atomic_load_explicit(&registry.cells[at].taken, memory_order_relaxed)) continue;
-        if (atomic_exchange_explicit(&registry.cells[at].taken, true, memory_order_acquire))
-            continue;
-        write_cell(&registry.cells[at], wait);
+    const uint32_t first = first_cell();
+    for (uint32_t i = 0; i < TT_WAIT_CELLS; i++) {
+        const uint32_t at = (first + i) % TT_WAIT_CELLS;
+        struct base_wait *cell = &tt_base.waits[at];
+        if (atomic_load_explicit(&cell->taken, memory_order_relaxed)) continue;
+        if (atomic_exchange_explicit(&cell->taken, true, memory_order_acquire)) continue;
+        write_cell(cell, wait);
         return (int)at;
     }
     return -1;
@@ -73,16 +62,16 @@ int tt_wait_enter(const struct tt_wait *wait)
 void tt_wait_leave(int slot)
 {
     static const struct tt_wait nobody = {0};
-    if (slot < 0 || slot >= WAIT_CELLS) return;
-    write_cell(&registry.cells[slot], &nobody);
-    atomic_store_explicit(&registry.cells[slot].taken, false, memory_order_release);
+    if (slot < 0 || slot >= TT_WAIT_CELLS) return;
+    write_cell(&tt_base.waits[slot], &nobody);
+    atomic_store_explicit(&tt_base.waits[slot].taken, false, memory_order_release);
 }
 
 int tt_wait_list(const struct tt_member *owner, struct tt_wait *waits, int max)
 {
     int count = 0;
-    for (int i = 0; i < WAIT_CELLS && count < max; i++) {
-        if (!read_cell(&registry.cells[i], &waits[count])) continue;
+    for (int i = 0; i < TT_WAIT_CELLS && count < max; i++) {
+        if (!read_cell(&tt_base.waits[i], &waits[count])) continue;
         if (!owner || waits[count].owner == owner) count++;
     }
     return count;

@@ -1,6 +1,6 @@
 /* Numbers sorted by what they stand for, and among the same by themselves: the first of each run is
  * the one that the others of it get. */
-#include "base/alike.h"
+#include "base/dedup.h"
 
 #include "base/error.h"
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 
 struct sorting {
     const void *things; /* borrowed */
-    tt_alike_compare compare;
+    tt_dedup_compare compare;
 };
 
 static int compare_numbers(const void *left, const void *right, void *context)
@@ -20,7 +20,7 @@ static int compare_numbers(const void *left, const void *right, void *context)
     return way ? way : a - b;
 }
 
-ncclResult_t tt_alike_find(const void *things, int count, tt_alike_compare compare, int *first_out)
+ncclResult_t tt_dedup_find(const void *things, int count, tt_dedup_compare compare, int *first_out)
 {
     struct sorting sorting = {things, compare};
     int *sorted = tt_calloc((size_t)count, sizeof(*sorted));

@@ -1,7 +1,7 @@
-/* The first of what is alike, against a look at each pair; and how often things are compared. */
+/* The first of what is equal, against a look at each pair; and how often things are compared. */
 #include "../check.h"
 
-#include "base/alike.h"
+#include "base/dedup.h"
 #include "base/mem.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void first_of_each(void **state)
         }
         const struct numbers numbers = {value, &compared};
         print_message("case: %d values\n", most[c]);
-        assert_int_equal(tt_alike_find(&numbers, 300, compare, first), ncclSuccess);
+        assert_int_equal(tt_dedup_find(&numbers, 300, compare, first), ncclSuccess);
         for (int i = 0; i < 300; i++) {
             int wanted = 0;
             while (value[wanted] != value[i])
@@ -40,7 +40,7 @@ static void first_of_each(void **state)
             assert_int_equal(first[i], wanted);
         }
     }
-    assert_int_equal(tt_alike_find(NULL, 0, compare, NULL), ncclSuccess);
+    assert_int_equal(tt_dedup_find(NULL, 0, compare, NULL), ncclSuccess);
 }
 
 /* 12,500 hosts: 78 million pairs, 14 rounds of a sort. */
@@ -54,7 +54,7 @@ static void compares_little(void **state)
         for (int i = 0; i < COUNT; i++)
             value[i] = step == 0 ? i : step == 1 ? COUNT - i : i % 100;
         const struct numbers numbers = {value, &compared};
-        assert_int_equal(tt_alike_find(&numbers, COUNT, compare, first), ncclSuccess);
+        assert_int_equal(tt_dedup_find(&numbers, COUNT, compare, first), ncclSuccess);
         assert_true(compared < 16l * COUNT);
         assert_int_equal(first[COUNT - 1], step == 2 ? 99 : COUNT - 1);
     }
@@ -67,7 +67,7 @@ static void out_of_memory(void **state)
     const struct numbers numbers = {&value, &compared};
     (void)state;
     tt_fault_at(0);
-    assert_int_equal(tt_alike_find(&numbers, 1, compare, &first), ncclSystemError);
+    assert_int_equal(tt_dedup_find(&numbers, 1, compare, &first), ncclSystemError);
     tt_fault_at(-1);
     assert_int_equal(first, -7);
 }

@@ -1,0 +1,43 @@
+/* Why a communicator is broken: the first failure's sentence, kept until the abort flag goes down
+ * again, so that every later call can repeat it. */
+#include "base/member.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+
+void tt_member_keep_why(struct tt_member *member, const char *why)
+{
+    pthread_mutex_lock(&member->why_lock);
+    if (!member->why[0]) snprintf(member->why, sizeof(member->why), "%s", why);
+    pthread_mutex_unlock(&member->why_lock);
+}
+
+void tt_member_why(struct tt_member *member, char text_out[TT_WHY_BYTES])
+{
+    pthread_mutex_lock(&member->why_lock);
+    snprintf(text_out, TT_WHY_BYTES, "%s", member->why);
+    pthread_mutex_unlock(&member->why_lock);
+}
+
+bool tt_member_abort_why(struct tt_member *member, ncclResult_t code, const char *why)
+{
+    uint32_t none = 0;
+    tt_member_keep_why(member, why);
+    return atomic_compare_exchange_strong(&member->abort, &none, (uint32_t)code);
+}
+
+bool tt_member_abort(struct tt_member *member, ncclResult_t code)
+{
+    return tt_member_abort_why(member, code, tt_last_error());
+}
+
+void tt_member_resume(struct tt_member *member, uint64_t ticket)
+{
+    pthread_mutex_lock(&member->why_lock);
+    member->why[0] = 0;
+    pthread_mutex_unlock(&member->why_lock);
+    atomic_store_explicit(&member->given_up, ticket, memory_order_relaxed);
+    /* pairs with the acquire load in tt_member_gives_up() */
+    atomic_store_explicit(&member->abort, 0u, memory_order_release);
+}
