@@ -208,8 +208,7 @@ CUresult cuMemFree(CUdeviceptr ptr)
     int rc = tuttiHostCaptureUnsafe();
     if (!rc && (!at.known || at.mapped)) rc = CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = tuttiHostDeviceSynchronize(at.device);
-    if (!rc && tuttiHostPoolFree(tt_driver_ptr(ptr))) return CUDA_SUCCESS;
-    return tt_driver_done(rc ? rc : tuttiHostFree(tt_driver_ptr(ptr)));
+    return tt_driver_done(rc ? rc : tuttiHostFreeUsed(tt_driver_ptr(ptr)));
 }
 
 CUresult cuMemHostAlloc(void **ptr, size_t len, unsigned int flags)

@@ -37,13 +37,35 @@ extern driver_function cuEventRecord;
 extern driver_function cuEventRecord_ptsz;
 extern driver_function cuEventSynchronize;
 extern driver_function cuFlushGPUDirectRDMAWrites;
+extern driver_function cuFuncGetAttribute;
+extern driver_function cuFuncGetModule;
+extern driver_function cuFuncGetName;
+extern driver_function cuFuncSetAttribute;
 extern driver_function cuGetErrorName;
 extern driver_function cuGetErrorString;
 extern driver_function cuGetProcAddress;
 extern driver_function cuGetProcAddress_v2;
 extern driver_function cuInit;
+extern driver_function cuKernelGetFunction;
+extern driver_function cuKernelGetLibrary;
+extern driver_function cuKernelGetName;
+extern driver_function cuLaunchCooperativeKernel;
+extern driver_function cuLaunchCooperativeKernel_ptsz;
 extern driver_function cuLaunchHostFunc;
 extern driver_function cuLaunchHostFunc_ptsz;
+extern driver_function cuLaunchKernel;
+extern driver_function cuLaunchKernelEx;
+extern driver_function cuLaunchKernelEx_ptsz;
+extern driver_function cuLaunchKernel_ptsz;
+extern driver_function cuLibraryEnumerateKernels;
+extern driver_function cuLibraryGetGlobal;
+extern driver_function cuLibraryGetKernel;
+extern driver_function cuLibraryGetKernelCount;
+extern driver_function cuLibraryGetManaged;
+extern driver_function cuLibraryGetModule;
+extern driver_function cuLibraryLoadData;
+extern driver_function cuLibraryLoadFromFile;
+extern driver_function cuLibraryUnload;
 extern driver_function cuMemAddressFree;
 extern driver_function cuMemAddressReserve;
 extern driver_function cuMemAllocHost_v2;
@@ -92,6 +114,16 @@ extern driver_function cuMemsetD8Async;
 extern driver_function cuMemsetD8Async_ptsz;
 extern driver_function cuMemsetD8_v2;
 extern driver_function cuMemsetD8_v2_ptds;
+extern driver_function cuModuleEnumerateFunctions;
+extern driver_function cuModuleGetFunction;
+extern driver_function cuModuleGetFunctionCount;
+extern driver_function cuModuleGetGlobal_v2;
+extern driver_function cuModuleGetLoadingMode;
+extern driver_function cuModuleLoad;
+extern driver_function cuModuleLoadData;
+extern driver_function cuModuleLoadDataEx;
+extern driver_function cuModuleLoadFatBinary;
+extern driver_function cuModuleUnload;
 extern driver_function cuMulticastCreate;
 extern driver_function cuPointerGetAttribute;
 extern driver_function cuPointerGetAttributes;
@@ -162,12 +194,31 @@ static const struct driver_row rows[] = {
     {"cuEventRecord", 2000, cuEventRecord, cuEventRecord_ptsz},
     {"cuEventSynchronize", 2000, cuEventSynchronize, cuEventSynchronize},
     {"cuFlushGPUDirectRDMAWrites", 11030, cuFlushGPUDirectRDMAWrites, cuFlushGPUDirectRDMAWrites},
+    {"cuFuncGetAttribute", 2020, cuFuncGetAttribute, cuFuncGetAttribute},
+    {"cuFuncGetModule", 11000, cuFuncGetModule, cuFuncGetModule},
+    {"cuFuncGetName", 12030, cuFuncGetName, cuFuncGetName},
+    {"cuFuncSetAttribute", 9000, cuFuncSetAttribute, cuFuncSetAttribute},
     {"cuGetErrorName", 2000, cuGetErrorName, cuGetErrorName},
     {"cuGetErrorString", 2000, cuGetErrorString, cuGetErrorString},
     {"cuGetProcAddress", 12000, cuGetProcAddress_v2, cuGetProcAddress_v2},
     {"cuGetProcAddress", 11030, cuGetProcAddress, cuGetProcAddress},
     {"cuInit", 2000, cuInit, cuInit},
+    {"cuKernelGetFunction", 12000, cuKernelGetFunction, cuKernelGetFunction},
+    {"cuKernelGetLibrary", 12050, cuKernelGetLibrary, cuKernelGetLibrary},
+    {"cuKernelGetName", 12030, cuKernelGetName, cuKernelGetName},
+    {"cuLaunchCooperativeKernel", 9000, cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz},
     {"cuLaunchHostFunc", 10000, cuLaunchHostFunc, cuLaunchHostFunc_ptsz},
+    {"cuLaunchKernel", 4000, cuLaunchKernel, cuLaunchKernel_ptsz},
+    {"cuLaunchKernelEx", 11060, cuLaunchKernelEx, cuLaunchKernelEx_ptsz},
+    {"cuLibraryEnumerateKernels", 12040, cuLibraryEnumerateKernels, cuLibraryEnumerateKernels},
+    {"cuLibraryGetGlobal", 12000, cuLibraryGetGlobal, cuLibraryGetGlobal},
+    {"cuLibraryGetKernel", 12000, cuLibraryGetKernel, cuLibraryGetKernel},
+    {"cuLibraryGetKernelCount", 12040, cuLibraryGetKernelCount, cuLibraryGetKernelCount},
+    {"cuLibraryGetManaged", 12000, cuLibraryGetManaged, cuLibraryGetManaged},
+    {"cuLibraryGetModule", 12000, cuLibraryGetModule, cuLibraryGetModule},
+    {"cuLibraryLoadData", 12000, cuLibraryLoadData, cuLibraryLoadData},
+    {"cuLibraryLoadFromFile", 12000, cuLibraryLoadFromFile, cuLibraryLoadFromFile},
+    {"cuLibraryUnload", 12000, cuLibraryUnload, cuLibraryUnload},
     {"cuMemAddressFree", 10020, cuMemAddressFree, cuMemAddressFree},
     {"cuMemAddressReserve", 10020, cuMemAddressReserve, cuMemAddressReserve},
     {"cuMemAlloc", 2000, cuMemAlloc_v2, cuMemAlloc_v2},
@@ -210,6 +261,16 @@ static const struct driver_row rows[] = {
     {"cuMemsetD32Async", 2000, cuMemsetD32Async, cuMemsetD32Async_ptsz},
     {"cuMemsetD8", 2000, cuMemsetD8_v2, cuMemsetD8_v2_ptds},
     {"cuMemsetD8Async", 2000, cuMemsetD8Async, cuMemsetD8Async_ptsz},
+    {"cuModuleEnumerateFunctions", 12040, cuModuleEnumerateFunctions, cuModuleEnumerateFunctions},
+    {"cuModuleGetFunction", 2000, cuModuleGetFunction, cuModuleGetFunction},
+    {"cuModuleGetFunctionCount", 12040, cuModuleGetFunctionCount, cuModuleGetFunctionCount},
+    {"cuModuleGetGlobal", 3020, cuModuleGetGlobal_v2, cuModuleGetGlobal_v2},
+    {"cuModuleGetLoadingMode", 11070, cuModuleGetLoadingMode, cuModuleGetLoadingMode},
+    {"cuModuleLoad", 2000, cuModuleLoad, cuModuleLoad},
+    {"cuModuleLoadData", 2000, cuModuleLoadData, cuModuleLoadData},
+    {"cuModuleLoadDataEx", 2010, cuModuleLoadDataEx, cuModuleLoadDataEx},
+    {"cuModuleLoadFatBinary", 2000, cuModuleLoadFatBinary, cuModuleLoadFatBinary},
+    {"cuModuleUnload", 2000, cuModuleUnload, cuModuleUnload},
     {"cuMulticastCreate", 12010, cuMulticastCreate, cuMulticastCreate},
     {"cuPointerGetAttribute", 2000, cuPointerGetAttribute, cuPointerGetAttribute},
     {"cuPointerGetAttributes", 2000, cuPointerGetAttributes, cuPointerGetAttributes},

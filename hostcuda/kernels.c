@@ -1,9 +1,9 @@
 /* Functions of the program's: registration by code from nvcc, what can be asked of them, the stack
  * of launch configurations. Launches are in launches.c. */
 #include "face.h"
+#include "loading.h"
 
 #include "device/host/host_face.h"
-#include "device/host/host_kernel.h"
 
 #include <string.h>
 
@@ -15,15 +15,22 @@ void __cudaRegisterUnifiedTable(void **handle);
 
 /* ---- registration; before main(), so nothing is started and nothing is said ---- */
 
+struct fat_wrapper { /* what compilers hand over */
+    int magic, version;
+    const void *code;
+    const void *name_or_parts; /* of what was linked on the device */
+};
+
 void **__cudaRegisterFatBinary(void *wrapper)
 {
-    (void)wrapper; /* device code; there is nothing here that runs it */
-    return tuttiHostModuleOpen();
+    const struct fat_wrapper *given = wrapper;
+    bool known = given && given->magic == 0x466243b1;
+    return tuttiHostModuleOpen(known ? given->code : NULL);
 }
 
 void __cudaRegisterFatBinaryEnd(void **handle)
 {
-    (void)handle;
+    tuttiHostModuleReady(handle);
 }
 
 void __cudaUnregisterFatBinary(void **handle)
@@ -159,18 +166,16 @@ cudaError_t cudaFuncGetName(const char **name, const void *func)
 
 /* ---- questions and wishes ---- */
 
-enum { THREADS_PER_BLOCK = 1024, BLOCKS_PER_SM = 32, THREADS_PER_SM = 2048, SHARED_OPTIN = 101376 };
-
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *func)
 {
     const struct tt_kernel *kernel = NULL;
     int rc = attributes ? find(func, &kernel) : (int)cudaErrorInvalidValue;
     if (rc) return tt_face_done(rc);
     memset(attributes, 0, sizeof(*attributes));
-    attributes->maxThreadsPerBlock = THREADS_PER_BLOCK;
-    attributes->numRegs = 32;
-    attributes->ptxVersion = 90;
-    attributes->binaryVersion = 90;
+    attributes->maxThreadsPerBlock = TT_FACE_THREADS_PER_BLOCK;
+    attributes->numRegs = TT_FACE_REGISTERS;
+    attributes->ptxVersion = TT_FACE_CODE_VERSION;
+    attributes->binaryVersion = TT_FACE_CODE_VERSION;
     attributes->maxDynamicSharedSizeBytes = (int)tuttiHostKernelShared(kernel);
     attributes->preferredShmemCarveout = -1;
     return cudaSuccess;
@@ -178,17 +183,7 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 
 cudaError_t cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attr, int value)
 {
-    const struct tt_kernel *kernel = NULL;
-    int rc = find(func, &kernel);
-    bool known = attr >= cudaFuncAttributeMaxDynamicSharedMemorySize && attr < cudaFuncAttributeMax;
-    if (!rc && !known) rc = cudaErrorInvalidValue;
-    if (!rc && attr == cudaFuncAttributeMaxDynamicSharedMemorySize &&
-        (value < 0 || tuttiHostKernelSharedSet(func, (size_t)value)))
-        rc = cudaErrorInvalidValue;
-    if (!rc && attr == cudaFuncAttributePreferredSharedMemoryCarveout &&
-        (value < -1 || value > 100))
-        rc = cudaErrorInvalidValue;
-    return tt_face_done(rc);
+    return tt_face_done(tt_face_kernel_set(func, (int)attr, value));
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache config)
@@ -219,11 +214,11 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
         blocks && block_size > 0 && !(flags & ~(unsigned)cudaOccupancyDisableCachingOverride);
     if (!rc && !good) rc = cudaErrorInvalidValue;
     if (rc) return tt_face_done(rc);
-    int found = THREADS_PER_SM / block_size;
-    if (block_size > THREADS_PER_BLOCK || shared_bytes > SHARED_OPTIN) found = 0;
-    if (shared_bytes && found > (int)(SHARED_OPTIN / shared_bytes))
-        found = (int)(SHARED_OPTIN / shared_bytes);
-    *blocks = found > BLOCKS_PER_SM ? BLOCKS_PER_SM : found;
+    int found = TT_FACE_THREADS_PER_SM / block_size;
+    if (block_size > TT_FACE_THREADS_PER_BLOCK || shared_bytes > TT_FACE_SHARED_OPTIN) found = 0;
+    if (shared_bytes && found > (int)(TT_FACE_SHARED_OPTIN / shared_bytes))
+        found = (int)(TT_FACE_SHARED_OPTIN / shared_bytes);
+    *blocks = found > TT_FACE_BLOCKS_PER_SM ? TT_FACE_BLOCKS_PER_SM : found;
     return cudaSuccess;
 }
 

@@ -32,9 +32,7 @@ cudaError_t cudaFree(void *ptr)
     if (!rc && found.base != ptr) rc = cudaErrorInvalidValue;
     if (found.kind == TT_MEMORY_MANAGED) found.device = tuttiHostGetDevice();
     if (!rc) rc = tuttiHostDeviceSynchronize(found.device); /* its work may use the memory */
-    if (rc) return tt_face_done(rc);
-    if (tuttiHostPoolFree(ptr)) return cudaSuccess;
-    return tt_face_done(tuttiHostFree(ptr));
+    return tt_face_done(rc ? rc : tuttiHostFreeUsed(ptr));
 }
 
 static size_t pitch_of(size_t width)

@@ -6,6 +6,7 @@
 #include "hostcuda/driver_enums.h"
 #include "hostcuda/driver_rename.h"
 #include "hostcuda/handles.h"
+#include "hostcuda/module_api.h"
 #include "hostcuda/version.h"
 
 #include <stddef.h>
@@ -32,8 +33,6 @@ typedef uint64_t cuuint64_t;
 typedef unsigned long long CUdeviceptr;
 typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
-typedef struct CUmod_st *CUmodule;
-typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;

@@ -54,7 +54,10 @@ int tuttiHostControlAlloc(size_t bytes, void **ptr_out);
 void tuttiHostControlFree(void *ptr, size_t bytes);
 
 int tuttiHostMalloc(int device, size_t bytes, void **ptr_out); /* as cudaMalloc */
-int tuttiHostFree(void *ptr);                                  /* as cudaFree */
+int tuttiHostFree(void *ptr); /* of tuttiHostMalloc(); nothing uses it any more */
+/* As cudaFree but for its wait: also memory of a pool. At once nobody finds it any more; its bytes
+ * are kept for the work of any device that is queued now and may use it. */
+int tuttiHostFreeUsed(void *ptr);
 
 enum tt_memory_kind {
     TT_MEMORY_FOREIGN, /* not ours: malloc, mmap, stack */
@@ -106,16 +109,36 @@ void tuttiHostTouch(const void *ptr, size_t bytes, bool write);
 void tuttiHostTouchName(const char *name);             /* of the operation, for reports; copied */
 void tuttiHostTouchUnknown(void);                      /* it may touch more than it tells */
 void tuttiHostTouchWord(const void *word, bool waits); /* written, or awaited, to order work */
-/* A collective: all ranks of `group` that are in this process wait for each other in it. `member`
- * is this rank's, counted by calls. */
-void tuttiHostTouchMeet(const void *member, uint64_t group);
+/* A collective of the ranks of `group` that are in this process. `member` is this rank's, counted
+ * by calls. */
+enum tt_meeting {
+    TT_MEETING_ALL,   /* waits for what all others bring, and they for it */
+    TT_MEETING_GIVES, /* they wait for it, it for nobody: the root that gives */
+    TT_MEETING_TAKES, /* it waits for them */
+};
+void tuttiHostTouchMeet(const void *member, uint64_t group, enum tt_meeting meeting);
 
-/* Put an item on a stream.                                                              hot
- * Idle stream, nothing captured: claims it and runs the item here and now within a small budget; an
- * unfinished item is queued and a worker armed. `allow_inline` false: always queue.
- * Capturing stream: the item becomes a graph node.
+/* Put an item on a stream.
+ * Idle stream, nothing captured: claims it and steps the item once; an unfinished item is parked.
+ * `allow_inline` false: always queue. Capturing stream: the item becomes a graph node.
  * Errors (nothing was queued, RELEASE was not called): 400 bad stream, 900.. capture errors. */
 int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow_inline);
+
+/* For who steps his item himself, as nothing stands before it: that is two calls and no pointer
+ * upward. */
+enum tt_claim {
+    TT_CLAIM_TAKEN, /* idle: the caller holds its only place until release or park */
+    TT_CLAIM_BUSY,  /* tuttiHostSubmit() without `allow_inline` queues */
+    TT_CLAIM_CAPTURING,
+    TT_CLAIM_INVALID, /* no stream: tuttiHostSubmit() says why */
+};
+/* *stream_out is set when it is taken. Under the race checker, which wants to see items, streams
+ * are busy.                                                                                 hot */
+enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out);
+/* The item of a taken stream is done and was released.                                      hot */
+void tuttiHostClaimEnd(struct CUstream_st *stream);
+/* It is not: it is left to waiters and workers. */
+void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item);
 
 struct tt_stream_card {
     int device;
@@ -149,6 +172,7 @@ int tuttiHostCores(void);
 /* The ranks on this host, in all processes, outnumber the cores that they may use: from now on
  * waits of this process give the core away at once. */
 void tuttiHostCrowd(void);
+bool tuttiHostCrowded(void); /* it was said */
 
 /* The marker that tells our faces from NVIDIA's: version text. */
 extern const char tuttiHostcuda[];

@@ -16,6 +16,7 @@
 #define cuMemAllocHost cuMemAllocHost_v2
 #define cuStreamDestroy cuStreamDestroy_v2
 #define cuEventDestroy cuEventDestroy_v2
+#define cuModuleGetGlobal cuModuleGetGlobal_v2
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM /* handle 0 is the thread's own default stream */
 #define cuStreamSynchronize cuStreamSynchronize_ptsz
@@ -23,6 +24,9 @@
 #define cuStreamWaitEvent cuStreamWaitEvent_ptsz
 #define cuEventRecord cuEventRecord_ptsz
 #define cuLaunchHostFunc cuLaunchHostFunc_ptsz
+#define cuLaunchKernel cuLaunchKernel_ptsz
+#define cuLaunchKernelEx cuLaunchKernelEx_ptsz
+#define cuLaunchCooperativeKernel cuLaunchCooperativeKernel_ptsz
 #define cuMemcpyAsync cuMemcpyAsync_ptsz
 #define cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2_ptsz
 #define cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2_ptsz

@@ -30,6 +30,27 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
                                                                    size_t shared_bytes,
                                                                    unsigned int flags);
 
+/* ---- device code that a program loads while it runs ---- */
+cudaError_t cudaLibraryLoadData(cudaLibrary_t *library, const void *code,
+                                enum cudaJitOption *jit_options, void **jit_values,
+                                unsigned int jit_count, enum cudaLibraryOption *options,
+                                void **values, unsigned int count);
+cudaError_t cudaLibraryLoadFromFile(cudaLibrary_t *library, const char *path,
+                                    enum cudaJitOption *jit_options, void **jit_values,
+                                    unsigned int jit_count, enum cudaLibraryOption *options,
+                                    void **values, unsigned int count);
+cudaError_t cudaLibraryUnload(cudaLibrary_t library);
+cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name);
+cudaError_t cudaLibraryGetKernelCount(unsigned int *count, cudaLibrary_t library);
+cudaError_t cudaLibraryEnumerateKernels(cudaKernel_t *kernels, unsigned int count,
+                                        cudaLibrary_t library);
+cudaError_t cudaLibraryGetGlobal(void **ptr, size_t *len, cudaLibrary_t library, const char *name);
+cudaError_t cudaLibraryGetManaged(void **ptr, size_t *len, cudaLibrary_t library, const char *name);
+cudaError_t cudaLibraryGetUnifiedFunction(void **function, cudaLibrary_t library,
+                                          const char *symbol);
+cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, enum cudaFuncAttribute attr,
+                                            int value, int device);
+
 #ifndef __CUDACC__ /* nvcc brings its own */
 void **__cudaRegisterFatBinary(void *wrapper);
 void __cudaRegisterFatBinaryEnd(void **handle);

@@ -23,7 +23,8 @@ int tuttiHostDeviceByBusId(const char *bus_id, int *device_out);
 
 /* ---- memory ---- */
 /* Page-aligned memory that every device reaches. bytes 0: NULL for pinned, 1 for managed. Managed
- * memory is freed by tuttiHostFree(). */
+ * memory is freed by tuttiHostFreeUsed(). */
+enum { TT_HOST_KEPT = 8 }; /* beside CUDA's flags: it stays when the device is reset */
 int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_out);
 int tuttiHostFreeHost(void *ptr); /* base of pinned memory, or NULL */
 /* Flags given to tuttiHostMallocHost(); 1 for other memory. */

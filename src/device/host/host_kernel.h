@@ -9,11 +9,13 @@
 
 struct tt_kernel; /* a registered kernel: its address is CUDA's function and kernel handle */
 
-/* A module is what one translation unit registers; *module_out is freed by Close with all its
- * entries. NULL when out of memory. */
-void *tuttiHostModuleOpen(void);
+/* A module is what one translation unit registers, with its device code or NULL, which must live as
+ * long; Close frees it with all its entries. NULL when out of memory. Ready: all is registered, so
+ * variables get what the device code says that they start with. */
+void *tuttiHostModuleOpen(const void *code);
+void tuttiHostModuleReady(void *module);
 void tuttiHostModuleClose(void *module); /* accepts what is no module */
-/* `function` is the host stub, `name` the mangled name (copied). */
+/* `function` is the host stub, or NULL, `name` the mangled name (copied). */
 void tuttiHostKernelAdd(void *module, const void *function, const char *name);
 /* `shadow` is the host variable that stands for the device's; it is the storage. */
 void tuttiHostVariableAdd(void *module, const void *shadow, const char *name, size_t bytes);
@@ -24,10 +26,34 @@ void tuttiHostManagedInit(void *module);
 bool tuttiHostVariable(const void *shadow, size_t *bytes);
 bool tuttiHostInVariable(const void *ptr); /* any byte of one; a load when there are none */
 
+/* Kernels of a module: one by its name, or NULL; all of them, `room` at most put down. */
+const struct tt_kernel *tuttiHostModuleKernel(const void *module, const char *name);
+size_t tuttiHostModuleKernels(const void *module, const struct tt_kernel **kernels, size_t room);
+
+/* ---- device code that a program loads by itself ---- */
+struct host_library; /* opaque: laid out in library.c */
+struct tt_span {
+    void *ptr;
+    size_t bytes;
+};
+/* Device code of at most `limit` bytes (SIZE_MAX: its own headers say), not needed afterwards.
+ * Variables get memory of the current device. Errors: 200, with a line that says why, and 2. */
+int tuttiHostLibraryLoad(const void *code, size_t limit, struct host_library **library_out);
+/* The rest: 400 for what is no library, 500 for a name that it does not have. */
+int tuttiHostLibraryUnload(struct host_library *library);
+int tuttiHostLibraryKernel(struct host_library *library, const char *name,
+                           const struct tt_kernel **kernel_out);
+int tuttiHostLibraryKernels(struct host_library *library, const struct tt_kernel **kernels,
+                            size_t room, size_t *count_out);
+int tuttiHostLibraryVariable(struct host_library *library, const char *name, bool managed,
+                             struct tt_span *span_out);
+struct host_library *tuttiHostLibraryOf(const struct tt_kernel *kernel); /* NULL: compiled in */
+
 /* The kernel behind a host stub or a handle, or NULL. */
 const struct tt_kernel *tuttiHostKernelFind(const void *function);
 const char *tuttiHostKernelName(const struct tt_kernel *kernel);
 const void *tuttiHostKernelFunction(const struct tt_kernel *kernel);
+const void *tuttiHostKernelModule(const struct tt_kernel *kernel);
 /* Dynamic shared memory that a launch may ask for: 48 KiB unless the program wants more. Set: 1 for
  * more than a block can have, 98 for what is no kernel. */
 size_t tuttiHostKernelShared(const struct tt_kernel *kernel);

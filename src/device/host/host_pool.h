@@ -18,8 +18,6 @@ int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct C
 /* Free when the stream gets there; also memory of tuttiHostMalloc(). 1 for what is not allocated or
  * was handed to such a call already. */
 int tuttiHostFreeAsync(void *ptr, struct CUstream_st *stream);
-/* Free now; true when ptr was a pool's. */
-bool tuttiHostPoolFree(void *ptr);
 
 enum { TT_POOL_SHARE_FD = 1 }; /* enum cudaMemAllocationHandleType: a file descriptor */
 /* share: 0 or TT_POOL_SHARE_FD (others 801). max_bytes 0: the device's. */
@@ -53,7 +51,7 @@ int tuttiHostPoolExport(struct CUmemPoolHandle_st *pool, int *fd_out);
 int tuttiHostPoolImport(int fd, struct CUmemPoolHandle_st **pool_out);
 /* A token for an allocation of a shared pool; 1 for other memory. */
 int tuttiHostPoolTokenGet(const void *ptr, unsigned char token_out[TT_IPC_BYTES]);
-/* Map it; each call maps anew, each address is freed by tuttiHostPoolFree() or in stream order. 1
+/* Map it; each call maps anew, each address is freed by tuttiHostFreeUsed() or in stream order. 1
  * when the token is not of the pool's exporter. */
 int tuttiHostPoolTokenOpen(struct CUmemPoolHandle_st *pool, const unsigned char token[TT_IPC_BYTES],
                            void **ptr_out);

@@ -30,7 +30,8 @@ int tuttiHostStreamAttributeGet(struct CUstream_st *stream, int id, void *value)
 int tuttiHostStreamAttributesCopy(struct CUstream_st *to, struct CUstream_st *from);
 /* Wait for the present work of all streams of the device; 900 when a capture forbids it. */
 int tuttiHostDeviceSynchronize(int device);
-/* Wait, then free all device memory of the device and destroy its streams and events. */
+/* Wait, then destroy the device's streams, events and pools, free its memory and the host memory
+ * that was allocated, opened or registered when it was current, and take its settings back. */
 int tuttiHostDeviceReset(int device);
 
 /* ---- work that every program enqueues ---- */

@@ -2,6 +2,7 @@
  * is done, whatever memory it is; and only pageable memory, or host memory at both ends, keeps the
  * caller. */
 #include "../check.h"
+#include "tutti.h"
 
 #include "device/host/host.h"
 #include "device/host/host_face.h"
@@ -47,7 +48,7 @@ static char *in_variable(void)
 {
     static void *module;
     if (!module) {
-        module = tuttiHostModuleOpen();
+        module = tuttiHostModuleOpen(NULL);
         tuttiHostVariableAdd(module, variable, "variable", sizeof(variable));
     }
     return variable;
@@ -276,21 +277,65 @@ static struct CUgraphExec_st *exec_of(const struct tt_node *what)
     return exec;
 }
 
+struct toucher { /* an item that writes a byte, and says so, as collectives do */
+    struct tt_item item;
+    char *ptr;
+};
+
+static enum tt_step toucher_step(struct tt_item *item, enum tt_item_call call)
+{
+    const struct toucher *toucher = (const struct toucher *)item;
+    if (call == TT_ITEM_TOUCH) tuttiHostTouch(toucher->ptr, 1, true);
+    if (call == TT_ITEM_STEP) *toucher->ptr = 1;
+    return TT_STEP_DONE;
+}
+
+static void kernel_stub(void) {}
+
+static void run_kernel(const struct tuttiBlock *block, void **args, void *context)
+{
+    (void)block;
+    (void)context;
+    **(char **)args[0] = 1;
+}
+
+static struct tt_item *kernel_on(char *ptr)
+{
+    static const size_t bytes[] = {sizeof(ptr)};
+    const void *function = (const void *)(uintptr_t)kernel_stub;
+    void *args[] = {&ptr};
+    struct tt_item *item = NULL;
+    const struct tuttiKernel kernel = {.size = sizeof(kernel),
+                                       .function = function,
+                                       .run = run_kernel,
+                                       .nargs = 1,
+                                       .arg_bytes = bytes};
+    const struct tt_launch launch = {
+        .function = function, .grid = {1, 1, 1}, .block = {1, 1, 1}, .args = args};
+    assert_int_equal(tuttiRegisterKernel(&kernel), 0);
+    assert_int_equal(tuttiHostKernelItem(&launch, &item), 0);
+    return item;
+}
+
 /* Graphs on memory that was closed refuse to start. */
 static void check_closed(struct CUstream_st *stream, char *opened, char *own)
 {
+    static struct toucher toucher = {.item = {.step = toucher_step, .tells_touches = true}};
+    toucher.ptr = opened;
     const struct tt_node nodes[] = {
         {.kind = TT_NODE_COPY, .copy = {.dst = own, .src = opened, .width = LEN, .height = 1}},
         {.kind = TT_NODE_COPY, .copy = {.dst = opened, .src = own, .width = LEN, .height = 1}},
-        {.kind = TT_NODE_SET, .set = {opened, 1, 1, LEN, LEN, 1}}};
-    struct CUgraphExec_st *execs[3];
-    for (int i = 0; i < 3; i++) {
+        {.kind = TT_NODE_SET, .set = {opened, 1, 1, LEN, LEN, 1}},
+        {.kind = TT_NODE_KERNEL, .item = kernel_on(opened)},
+        {.kind = TT_NODE_KERNEL, .item = &toucher.item}};
+    struct CUgraphExec_st *execs[5];
+    for (int i = 0; i < 5; i++) {
         execs[i] = exec_of(&nodes[i]);
         assert_int_equal(tuttiHostGraphLaunch(execs[i], stream), 0);
     }
     assert_int_equal(tuttiHostStreamSynchronize(stream), 0);
     assert_int_equal(tuttiHostIpcClose(opened), 0);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 5; i++) {
         assert_int_equal(tuttiHostGraphLaunch(execs[i], stream), 1);
         assert_int_equal(tuttiHostGraphExecDestroy(execs[i]), 0);
     }

@@ -320,6 +320,64 @@ static void wait_nodes_wait_for_the_record_before_the_launch(void **state)
     tuttiHostStreamDestroy(other);
 }
 
+/* ---- several threads, one executable ---- */
+
+enum { LAUNCHERS = 4, LAUNCHES = 200 };
+
+struct adder { /* no atomic: launches of an executable do not overlap */
+    struct tt_item item;
+    int sum, inside;
+};
+
+static enum tt_step adder_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct adder *adder = (struct adder *)item;
+    if (call != TT_ITEM_STEP) return TT_STEP_DONE;
+    if (adder->inside++) adder->sum -= 1000000;
+    adder->sum++;
+    adder->inside--;
+    return TT_STEP_DONE;
+}
+
+static void *launch_often(void *exec)
+{
+    struct CUstream_st *stream = NULL;
+    tuttiHostStreamCreate(TT_STREAM_NON_BLOCKING, 0, &stream);
+    size_t good = 0;
+    for (int i = 0; i < LAUNCHES; i++) {
+        good += tuttiHostGraphLaunch(exec, stream) == 0;
+        if (i % 16 == 0) good += tuttiHostStreamSynchronize(stream) != 0;
+    }
+    tuttiHostStreamSynchronize(stream);
+    tuttiHostStreamDestroy(stream);
+    return (void *)good;
+}
+
+static void threads_share_an_executable(void **state)
+{
+    static struct adder adder = {.item = {.step = adder_step}};
+    const struct tt_node node = {.kind = TT_NODE_KERNEL, .item = &adder.item};
+    struct CUgraph_st *graph = NULL;
+    struct CUgraphNode_st *added = NULL;
+    struct CUgraphExec_st *exec = NULL;
+    pthread_t threads[LAUNCHERS];
+    (void)state;
+    assert_int_equal(tuttiHostGraphCreate(&graph), 0);
+    assert_int_equal(tuttiHostGraphAdd(graph, NULL, 0, &node, &added), 0);
+    assert_int_equal(tuttiHostGraphInstantiate(graph, 0, &exec), 0);
+    for (int i = 0; i < LAUNCHERS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, launch_often, exec), 0);
+    }
+    for (int i = 0; i < LAUNCHERS; i++) {
+        void *good = NULL;
+        pthread_join(threads[i], &good);
+        assert_int_equal((size_t)good, LAUNCHES);
+    }
+    assert_int_equal(adder.sum, LAUNCHERS * LAUNCHES);
+    assert_int_equal(tuttiHostGraphExecDestroy(exec), 0);
+    assert_int_equal(tuttiHostGraphDestroy(graph), 0);
+}
+
 int main(void)
 {
     setenv("TUTTI_DEVICES", "1", 1);
@@ -331,6 +389,7 @@ int main(void)
         cmocka_unit_test(an_edit_inherits_no_progress),
         cmocka_unit_test(record_nodes_count_from_the_launch_on),
         cmocka_unit_test(wait_nodes_wait_for_the_record_before_the_launch),
+        cmocka_unit_test(threads_share_an_executable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -128,9 +128,26 @@ static void destroyed_and_awaited(void)
 
 /* ---- memory ---- */
 
-/* Host memory that another device's work still needs: freeing does not wait for that work, which
- * may be waiting for this thread, and takes nothing away from it. */
-static void freed_before_use(bool managed)
+enum memory { MEMORY_PINNED, MEMORY_MANAGED, MEMORY_DEVICE, MEMORY_POOL, MEMORIES };
+
+static cudaError_t allocate(enum memory kind, char **ptr, size_t len)
+{
+    switch (kind) {
+    case MEMORY_PINNED: return cudaMallocHost((void **)ptr, len);
+    case MEMORY_MANAGED: return cudaMallocManaged((void **)ptr, len, cudaMemAttachGlobal);
+    case MEMORY_POOL: return cudaMallocAsync((void **)ptr, len, NULL);
+    default: return cudaMalloc((void **)ptr, len);
+    }
+}
+
+static cudaError_t release(enum memory kind, char *ptr)
+{
+    return kind == MEMORY_PINNED ? cudaFreeHost(ptr) : cudaFree(ptr);
+}
+
+/* Memory that another device's work still needs: freeing does not wait for that work, which may be
+ * waiting for this thread, and takes nothing away from it. */
+static void freed_before_use(enum memory kind)
 {
     enum { LEN = 64 << 10 };
     cudaStream_t stream = NULL;
@@ -140,23 +157,43 @@ static void freed_before_use(bool managed)
     WORKS(cudaSetDevice(1));
     WORKS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     WORKS(cudaMalloc((void **)&device, LEN));
-    WORKS(managed ? cudaMallocManaged((void **)&source, LEN, cudaMemAttachGlobal)
-                  : cudaMallocHost((void **)&source, LEN));
-    memset(source, 7, LEN);
+    WORKS(cudaSetDevice(0));
+    WORKS(allocate(kind, &source, LEN));
+    WORKS(cudaMemset(source, 7, LEN));
+    WORKS(cudaDeviceSynchronize());
     WORKS(cudaLaunchHostFunc(stream, await_flag, &flag));
     WORKS(cudaMemcpyAsync(device, source, LEN, cudaMemcpyDefault, stream));
-    WORKS(cudaSetDevice(0));
-    WORKS(managed ? cudaFree(source) : cudaFreeHost(source));
-    ANSWERS(cudaErrorInvalidValue, managed ? cudaFree(source) : cudaFreeHost(source));
-    WORKS(cudaMallocHost((void **)&other, LEN));
+    WORKS(release(kind, source));
+    ANSWERS(cudaErrorInvalidValue, release(kind, source));
+    WORKS(allocate(kind, &other, LEN));
     HOLDS(other + LEN <= source || source + LEN <= other);
-    memset(other, 9, LEN);
+    WORKS(cudaMemset(other, 9, LEN));
+    WORKS(cudaDeviceSynchronize());
     atomic_store(&flag, 1);
     WORKS(cudaStreamSynchronize(stream));
     WORKS(cudaMemcpy(seen, device, LEN, cudaMemcpyDefault));
     HOLDS(seen[0] == 7 && seen[LEN - 1] == 7);
-    WORKS(cudaFreeHost(other));
+    WORKS(release(kind, other));
     WORKS(cudaFree(device));
+    WORKS(cudaStreamDestroy(stream));
+}
+
+/* What was freed so is had again when that work is done, though somebody asks for it before. */
+static void freed_and_wanted(void)
+{
+    const size_t most = (size_t)48 << 20;
+    cudaStream_t stream = NULL;
+    _Atomic int count = 0;
+    void *ptr = NULL;
+    WORKS(cudaSetDevice(1));
+    WORKS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    WORKS(cudaSetDevice(0));
+    WORKS(cudaMalloc(&ptr, most));
+    WORKS(cudaLaunchHostFunc(stream, nap_and_count, &count));
+    WORKS(cudaFree(ptr));
+    WORKS(cudaMalloc(&ptr, most));
+    WORKS(cudaFree(ptr));
+    WORKS(cudaStreamSynchronize(stream));
     WORKS(cudaStreamDestroy(stream));
 }
 
@@ -350,8 +387,10 @@ int main(int argc, char **argv)
     copy_behind_blocked();
     destroyed_in_use();
     destroyed_and_awaited();
-    freed_before_use(false);
-    freed_before_use(true);
+    for (enum memory kind = 0; kind < MEMORIES; kind++) {
+        freed_before_use(kind);
+    }
+    freed_and_wanted();
     exhausted();
     bad_handles();
     capture_modes();

@@ -12,10 +12,16 @@ trap 'rm -f "$program"' EXIT
 case $source in
 *.cu)
     [ -x "$cuda/bin/nvcc" ] || { echo "skipped: no nvcc"; exit 77; }
-    "$cuda/bin/nvcc" -cudart shared -std=c++17 -I"$root/include" "$source" -o "$program" -L"$runtime" -L"$host" \
-        -lcudart -ltutti-host -Xlinker -rpath,"$runtime:$host" 2> "$program.log" ||
-        { cat "$program.log"; rm -f "$program.log"; exit 1; }
-    rm -f "$program.log" ;;
+    build()
+    {
+        "$cuda/bin/nvcc" -cudart shared -std=c++17 -I"$root/include" "$source" -o "$program" -L"$runtime" -L"$host" \
+            -lcudart -ltutti-host -Xlinker -rpath,"$runtime:$host" "$@" 2> "$program.log" ||
+            { cat "$program.log"; rm -f "$program.log"; exit 1; }
+        rm -f "$program.log"
+    }
+    build -rdc=true -compress-mode=size # linked on the device, its code packed
+    TUTTI_DEVICES=4 "$program"
+    build ;;
 *) ${CXX:-c++} -std=c++17 -I"$cuda/include" "$source" -o "$program" -L"$runtime" -lcudart \
     -Wl,-rpath,"$runtime:$host" ;;
 esac

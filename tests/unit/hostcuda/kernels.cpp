@@ -118,6 +118,33 @@ static void with_implementation()
     WORKS(cudaStreamDestroy(stream));
 }
 
+// A kernel that is loaded runs what stands in for the compiled one of its name.
+static void loaded()
+{
+    float *x = nullptr, factor = 3;
+    int n = 2;
+    void *args[] = {&x, &factor, &n};
+    cudaLibrary_t library = nullptr;
+    cudaKernel_t kernel = nullptr;
+    WORKS(cudaLibraryLoadData(&library, ".version 7.0 .entry _Z5scalePffi(){} .entry none(){}",
+                              nullptr, nullptr, 0, nullptr, nullptr, 0));
+    WORKS(cudaLibraryGetKernel(&kernel, library, "_Z5scalePffi"));
+    WORKS(cudaMallocManaged(&x, 2 * sizeof(*x)));
+    x[0] = x[1] = 5;
+    WORKS(cudaLaunchKernel(reinterpret_cast<const void *>(kernel), dim3(1), dim3(2), args, 0,
+                           nullptr));
+    WORKS(cudaDeviceSynchronize());
+    HOLDS(x[0] == 15 && x[1] == 15);
+    WORKS(cudaLibraryGetKernel(&kernel, library, "none"));
+    ANSWERS(cudaErrorInvalidDeviceFunction, cudaLaunchKernel(reinterpret_cast<const void *>(kernel),
+                                                             dim3(1), dim3(1), args, 0, nullptr));
+    WORKS(cudaLibraryUnload(library));
+    ANSWERS(cudaErrorInvalidResourceHandle, cudaLibraryUnload(library));
+    ANSWERS(cudaErrorInvalidKernelImage,
+            cudaLibraryLoadData(&library, "no code", nullptr, nullptr, 0, nullptr, nullptr, 0));
+    WORKS(cudaFree(x));
+}
+
 static void in_graphs()
 {
     static int step = 5;
@@ -222,6 +249,7 @@ int main()
     __cudaRegisterFatBinaryEnd(module);
     without_implementation();
     with_implementation();
+    loaded();
     in_graphs();
     variables();
     by_type();

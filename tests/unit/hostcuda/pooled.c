@@ -1,5 +1,5 @@
 /* Memory pools as their users expect them: what is counted and kept, whose memory is whose, what is
- * reused before it is free, and what other processes may do. Run with TUTTI_DEVICE_MEMORY=64M. */
+ * reused before it is free, and what other processes may do. */
 #include "conform.h"
 
 #include <cuda.h>
@@ -142,6 +142,7 @@ static void limited(void)
 {
     cudaMemPool_t pool = make_pool(0, 4 * MIB, cudaMemHandleTypeNone);
     void *ptr = NULL, *more = NULL;
+    size_t free_bytes = 0, total = 0;
     WORKS(cudaMallocFromPoolAsync(&ptr, 3 * MIB, pool, NULL));
     ANSWERS(cudaErrorMemoryAllocation, cudaMallocFromPoolAsync(&more, 2 * MIB, pool, NULL));
     WORKS(cudaMallocFromPoolAsync(&more, MIB, pool, NULL));
@@ -149,7 +150,8 @@ static void limited(void)
     WORKS(cudaFreeAsync(more, NULL));
     WORKS(cudaStreamSynchronize(NULL));
     WORKS(cudaMemPoolDestroy(pool));
-    ANSWERS(cudaErrorMemoryAllocation, cudaMallocAsync(&ptr, 65 * MIB, NULL));
+    WORKS(cudaMemGetInfo(&free_bytes, &total));
+    ANSWERS(cudaErrorMemoryAllocation, cudaMallocAsync(&ptr, total + MIB, NULL));
     WORKS(cudaMallocAsync(&ptr, 60 * MIB, NULL));
     WORKS(cudaFreeAsync(ptr, NULL));
     WORKS(cudaStreamSynchronize(NULL));
@@ -238,7 +240,7 @@ static void addresses(void)
  * others, though nothing else is left. */
 static void reused_before_free(bool other_stream)
 {
-    cudaMemPool_t pool = make_pool(0, 0, cudaMemHandleTypeNone);
+    cudaMemPool_t pool = make_pool(0, 64 * MIB, cudaMemHandleTypeNone);
     cudaStream_t first = NULL, second = NULL;
     char *old = NULL, *fresh = NULL;
     WORKS(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
@@ -269,7 +271,7 @@ static void reused_before_free(bool other_stream)
 /* Not when the program has forbidden it. */
 static void reuse_forbidden(void)
 {
-    cudaMemPool_t pool = make_pool(0, 0, cudaMemHandleTypeNone);
+    cudaMemPool_t pool = make_pool(0, 64 * MIB, cudaMemHandleTypeNone);
     cudaStream_t first = NULL;
     void *old = NULL, *fresh = NULL;
     int off = 0;

@@ -175,6 +175,88 @@ static void reset(void)
     WORKS(cudaSetDevice(0));
 }
 
+/* Pools, settings, permissions: as on the first day. */
+static void reset_of_settings(void)
+{
+    const size_t odd = 4096 + 64;
+    cudaMemPool_t own = NULL, pool = NULL;
+    size_t usual = 0, limit = 0;
+    uint64_t used = 0, threshold = 1 << 20;
+    void *ptr = NULL;
+    WORKS(cudaSetDevice(2));
+    WORKS(cudaDeviceEnablePeerAccess(3, 0));
+    WORKS(cudaSetDevice(3));
+    WORKS(cudaDeviceEnablePeerAccess(2, 0));
+    WORKS(cudaDeviceGetLimit(&usual, cudaLimitStackSize));
+    WORKS(cudaDeviceSetLimit(cudaLimitStackSize, odd));
+    WORKS(cudaMallocAsync(&ptr, 1 << 20, NULL));
+    WORKS(cudaDeviceGetDefaultMemPool(&own, 3));
+    WORKS(cudaMemPoolSetAttribute(own, cudaMemPoolAttrReleaseThreshold, &threshold));
+    const struct cudaMemPoolProps props = {.allocType = cudaMemAllocationTypePinned,
+                                           .location = {cudaMemLocationTypeDevice, 3}};
+    WORKS(cudaMemPoolCreate(&pool, &props));
+    WORKS(cudaMallocFromPoolAsync(&ptr, 1 << 20, pool, NULL));
+    WORKS(cudaDeviceSetMemPool(3, pool));
+    WORKS(cudaDeviceReset());
+    WORKS(cudaDeviceGetLimit(&limit, cudaLimitStackSize));
+    HOLDS(limit == usual);
+    ANSWERS(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(2));
+    ANSWERS(cudaErrorInvalidValue, cudaMemPoolDestroy(pool));
+    WORKS(cudaDeviceGetMemPool(&pool, 3));
+    WORKS(cudaDeviceGetDefaultMemPool(&own, 3));
+    HOLDS(pool == own);
+    WORKS(cudaMemPoolGetAttribute(own, cudaMemPoolAttrUsedMemCurrent, &used));
+    WORKS(cudaMemPoolGetAttribute(own, cudaMemPoolAttrReleaseThreshold, &threshold));
+    HOLDS(used == 0 && threshold == 0);
+    WORKS(cudaMallocAsync(&ptr, 1 << 20, NULL));
+    WORKS(cudaFreeAsync(ptr, NULL));
+    WORKS(cudaSetDevice(2));
+    ANSWERS(cudaErrorPeerAccessNotEnabled, cudaDeviceDisablePeerAccess(3));
+    WORKS(cudaSetDevice(0));
+}
+
+/* Host memory that was allocated or registered when the device was current. */
+static void reset_of_host_memory(void)
+{
+    static char bytes[4096];
+    void *pinned = NULL, *managed = NULL, *other = NULL;
+    unsigned flags = 0;
+    WORKS(cudaMallocHost(&other, 4096)); /* the first device's */
+    WORKS(cudaSetDevice(3));
+    WORKS(cudaMallocHost(&pinned, 4096));
+    WORKS(cudaMallocManaged(&managed, 4096, cudaMemAttachGlobal));
+    WORKS(cudaHostRegister(bytes, sizeof(bytes), cudaHostRegisterDefault));
+    WORKS(cudaDeviceReset());
+    ANSWERS(cudaErrorInvalidValue, cudaFreeHost(pinned));
+    ANSWERS(cudaErrorInvalidValue, cudaFree(managed));
+    ANSWERS(cudaErrorHostMemoryNotRegistered, cudaHostUnregister(bytes));
+    WORKS(cudaHostGetFlags(&flags, other));
+    WORKS(cudaSetDevice(0));
+    WORKS(cudaFreeHost(other));
+}
+
+/* A graph that outlives its memory frees nothing that came in its place. */
+static void reset_of_graph_memory(void)
+{
+    cudaStream_t stream = NULL;
+    cudaGraph_t graph = NULL;
+    void *ptr = NULL, *next = NULL;
+    struct cudaPointerAttributes attributes;
+    WORKS(cudaSetDevice(3));
+    WORKS(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    WORKS(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    WORKS(cudaMallocAsync(&ptr, 1 << 16, stream));
+    WORKS(cudaFreeAsync(ptr, stream));
+    WORKS(cudaStreamEndCapture(stream, &graph));
+    WORKS(cudaDeviceReset());
+    WORKS(cudaMalloc(&next, 1 << 16));
+    WORKS(cudaGraphDestroy(graph));
+    WORKS(cudaPointerGetAttributes(&attributes, next));
+    HOLDS(attributes.type == cudaMemoryTypeDevice && next == ptr);
+    WORKS(cudaFree(next));
+    WORKS(cudaSetDevice(0));
+}
+
 int main(void)
 {
     which_device();
@@ -184,5 +266,8 @@ int main(void)
     doors();
     refused_in_capture();
     reset();
+    reset_of_settings();
+    reset_of_host_memory();
+    reset_of_graph_memory();
     return finish("surface of devices");
 }

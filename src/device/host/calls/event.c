@@ -1,5 +1,7 @@
 /* Events. A record is a place in a stream; with timing also a moment, which a busy stream notes
  * when it gets there. Nothing is allocated, except by captures. */
+#include "reset.h"
+
 #include "base/clock.h"
 #include "device/host/check/check.h"
 #include "device/host/graph/capture.h"
@@ -11,6 +13,7 @@
 #include "device/host/stream/stream.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 enum { EVENT_MAGIC = 0x6576656e, MAX_EVENTS = 1 << 20, PLACE_BYTES = 128 };
 
@@ -286,16 +289,11 @@ static __attribute__((noinline)) int query(struct CUevent_st *event)
 {
     struct host_place place;
     struct shared_place shared;
-    struct host_place blocker = {NULL, 0};
     if (host_forked() || !is_event(event)) return host_bad_handle();
     int rc = place_of(event, &place, &shared);
     if (rc) return rc;
-    if (!host_place_reached(&place)) host_stream_run(place.stream, 0, &blocker);
-    bool reached = host_place_reached(&place) && is_shared_reached(&shared);
-    if (reached) return HOST_OK;
-    host_help(place.stream);
-    reached = host_place_reached(&place) && is_shared_reached(&shared);
-    return reached ? HOST_OK : HOST_NOT_READY;
+    if (host_place_reached(&place) && is_shared_reached(&shared)) return HOST_OK;
+    return host_ask_place(&place) && is_shared_reached(&shared) ? HOST_OK : HOST_NOT_READY;
 }
 
 /* hot */
@@ -427,12 +425,26 @@ struct event_item {
     struct CUstream_st *line; /* owned; a record: a ticket for each launch */
     struct host_latch latch;
     struct pending *first, **last; /* owned; under the latch */
+    struct pending spare;          /* for when memory is short, if spare_free */
+    _Atomic bool spare_free;
 };
+
+/* A launch that is under way cannot be refused any more: without memory the spare one is taken, and
+ * without that the earlier launches, which workers run, give it back. */
+static struct pending *make_pending(struct event_item *own)
+{
+    const struct timespec nap = {.tv_nsec = 50000};
+    for (;;) {
+        struct pending *pending = malloc(sizeof(*pending));
+        if (pending) return pending;
+        if (atomic_exchange(&own->spare_free, false)) return &own->spare;
+        nanosleep(&nap, NULL);
+    }
+}
 
 static void push(struct event_item *own, const struct told *told)
 {
-    struct pending *pending = malloc(sizeof(*pending));
-    if (!pending) return; /* without memory a wait looks when it runs */
+    struct pending *pending = make_pending(own);
     pending->told = *told;
     pending->next = NULL;
     host_latch_lock(&own->latch);
@@ -457,7 +469,11 @@ static void pop(struct event_item *own)
     if (pending) own->first = pending->next;
     if (!own->first) own->last = &own->first;
     host_latch_unlock(&own->latch);
-    free(pending);
+    if (pending == &own->spare) {
+        atomic_store(&own->spare_free, true);
+    } else {
+        free(pending);
+    }
 }
 
 static struct told issue_record(struct event_item *own)
@@ -556,6 +572,7 @@ struct tt_item *host_event_item(struct CUevent_st *event, bool wait)
     own->event = event;
     own->wait = wait;
     own->last = &own->first;
+    atomic_store(&own->spare_free, true);
     own->line = wait ? NULL : host_timeline_take();
     if (wait || own->line) return &own->item;
     free(own);

@@ -1,5 +1,7 @@
 /* Settings and notices of the process. Everything here is kept for whoever
  * asks; none of it changes how work runs. */
+#include "reset.h"
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "device/host/host_face.h"
@@ -116,6 +118,21 @@ static int set_peer(int device, int peer, bool allowed)
     uint64_t before = allowed ? atomic_fetch_or(word, bit) : atomic_fetch_and(word, ~bit);
     if (((before & bit) != 0) != allowed) return HOST_OK;
     return allowed ? HOST_PEER_ENABLED : HOST_PEER_NOT_ENABLED;
+}
+
+void host_settings_reset(int device)
+{
+    struct host_settings *own = &tt_host.settings[device];
+    for (int limit = 0; limit < TT_LIMIT_COUNT_; limit++) {
+        atomic_store(&own->was_set[limit], false);
+    }
+    for (int other = 0; other < host_device_count(); other++) {
+        atomic_fetch_and(&tt_host.settings[other].peers[device / 64],
+                         ~((uint64_t)1 << device % 64));
+    }
+    for (int word = 0; word < HOST_MAX_DEVICES / 64; word++) {
+        atomic_store(&own->peers[word], 0);
+    }
 }
 
 int tuttiHostPeerEnable(int device, int peer)

@@ -26,9 +26,9 @@ enum {
 
 struct host_implementation { /* what tuttiRegisterKernel() was given */
     struct host_implementation *next;
-    const void *function; /* NULL: by name alone */
-    char *name;           /* owned; NULL: by function alone */
-    tuttiKernelRun run;
+    const void *function;        /* NULL: by name alone */
+    char *name;                  /* owned; NULL: by function alone */
+    tuttiKernelRun run, touches; /* touches: NULL when nobody knows */
     void *context;
     size_t nargs, arg_bytes_all;
     size_t *arg_bytes; /* owned */
@@ -44,19 +44,40 @@ struct tt_kernel {
 
 struct host_module {
     struct host_module *next;
+    const void *code; /* borrowed: lives as long as the module; NULL: none */
 };
 
 /* ---- modules ---- */
 
-void *tuttiHostModuleOpen(void)
+void *tuttiHostModuleOpen(const void *code)
 {
     struct host_module *module = calloc(1, sizeof(*module));
     if (!module) return NULL;
+    module->code = code;
     pthread_mutex_lock(&tt_host.kernels.lock);
     module->next = tt_host.kernels.modules;
     tt_host.kernels.modules = module;
     pthread_mutex_unlock(&tt_host.kernels.lock);
     return module;
+}
+
+/* Lock held. The link to it, or the one at the end. */
+static struct host_module **find_module(const void *handle)
+{
+    struct host_module **link = &tt_host.kernels.modules;
+    while (*link && *link != handle) {
+        link = &(*link)->next;
+    }
+    return link;
+}
+
+void tuttiHostModuleReady(void *handle)
+{
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    const struct host_module *module = *find_module(handle);
+    const void *code = module ? module->code : NULL;
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    if (module) host_variables_start(module, code);
 }
 
 static void free_implementation(struct host_implementation *one)
@@ -101,11 +122,7 @@ static void drop_kernels(const void *module)
 void tuttiHostModuleClose(void *handle)
 {
     pthread_mutex_lock(&tt_host.kernels.lock);
-    struct host_module **link = &tt_host.kernels.modules;
-    while (*link && *link != handle) {
-        link = &(*link)->next;
-    }
-    struct host_module *module = *link;
+    struct host_module **link = find_module(handle), *module = *link;
     if (module) {
         *link = module->next;
         drop_kernels(module);
@@ -174,15 +191,47 @@ const void *tuttiHostKernelFunction(const struct tt_kernel *kernel)
     return kernel->function;
 }
 
+const void *tuttiHostKernelModule(const struct tt_kernel *kernel)
+{
+    return kernel->module;
+}
+
+const struct tt_kernel *tuttiHostModuleKernel(const void *module, const char *name)
+{
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    const struct tt_kernel *one = tt_host.kernels.kernels;
+    while (one && (one->module != module || !one->name || strcmp(one->name, name) != 0)) {
+        one = one->next;
+    }
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    return one;
+}
+
+size_t tuttiHostModuleKernels(const void *module, const struct tt_kernel **kernels, size_t room)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&tt_host.kernels.lock);
+    for (const struct tt_kernel *one = tt_host.kernels.kernels; one; one = one->next) {
+        if (one->module != module) continue;
+        if (count < room) kernels[count] = one;
+        count++;
+    }
+    pthread_mutex_unlock(&tt_host.kernels.lock);
+    return count;
+}
+
 /* Lock held. The latest registration wins. */
 static const struct host_implementation *find_implementation(const struct tt_kernel *kernel,
                                                              const void *function)
 {
     const void *stub = kernel ? kernel->function : function;
+    bool loaded = kernel && !kernel->function; /* it may be compiled in as well */
     for (const struct host_implementation *one = tt_host.kernels.implementations; one;
          one = one->next) {
         if (one->function && one->function == stub) return one;
-        if (one->name && kernel && kernel->name && !strcmp(one->name, kernel->name)) return one;
+        const struct tt_kernel *twin = loaded && one->function ? find_kernel(one->function) : NULL;
+        const char *name = twin ? twin->name : one->name;
+        if (name && kernel && kernel->name && !strcmp(name, kernel->name)) return one;
     }
     return NULL;
 }
@@ -199,6 +248,7 @@ static struct host_implementation *copy_implementation(const struct tuttiKernel 
     one->function = kernel->function;
     one->run = kernel->run;
     one->context = kernel->context;
+    one->touches = kernel->size < sizeof(*kernel) ? NULL : kernel->touches;
     one->nargs = kernel->nargs;
     one->name = kernel->name ? strdup(kernel->name) : NULL;
     one->arg_bytes = calloc(kernel->nargs + 1, sizeof(*one->arg_bytes));
@@ -215,7 +265,8 @@ static struct host_implementation *copy_implementation(const struct tuttiKernel 
 
 int tuttiRegisterKernel(const struct tuttiKernel *kernel)
 {
-    if (!kernel || kernel->size < sizeof(*kernel) || !kernel->run) return HOST_INVALID_VALUE;
+    if (!kernel || kernel->size < offsetof(struct tuttiKernel, touches) || !kernel->run)
+        return HOST_INVALID_VALUE;
     if ((!kernel->function && !kernel->name) || (kernel->nargs && !kernel->arg_bytes))
         return HOST_INVALID_VALUE;
     if (kernel->nargs > 4096) return HOST_INVALID_VALUE;
@@ -252,6 +303,19 @@ static void run_block(struct kernel_item *kernel)
     kernel->one->run(&kernel->block, kernel->launch.args, kernel->one->context);
 }
 
+/* What may be a pointer; only where that says something. */
+static void tell_pointers(const struct kernel_item *kernel)
+{
+    for (size_t i = 0; i < kernel->one->nargs; i++) {
+        const char *bytes = kernel->launch.args[i];
+        const void *ptr;
+        for (size_t at = 0; at + sizeof(ptr) <= kernel->one->arg_bytes[i]; at += sizeof(ptr)) {
+            memcpy(&ptr, bytes + at, sizeof(ptr));
+            host_check_argument(ptr);
+        }
+    }
+}
+
 static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
 {
     struct kernel_item *kernel = (struct kernel_item *)item;
@@ -264,11 +328,21 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
     if (call == TT_ITEM_TOUCH) {
         host_check_keep(&kernel->checked);
         tuttiHostTouchName("kernel");
-        tuttiHostTouchUnknown();
+        if (host_check_counts()) {
+            tell_pointers(kernel);
+            return TT_STEP_DONE;
+        }
+        if (!kernel->one->touches) {
+            tuttiHostTouchUnknown();
+            return TT_STEP_DONE;
+        }
+        kernel->one->touches(&kernel->block, kernel->launch.args, kernel->one->context);
         return TT_STEP_DONE;
     }
     struct check_op *outer = host_thread.checked;
+    const struct host_share share = host_thread.share;
     host_thread.checked = kernel->checked;
+    host_thread.share = (struct host_share){0, 0}; /* what it calls by mistake must not wait */
     host_thread.in_kernel++;
     uint64_t start = tt_cpu_ticks();
     while (kernel->next < kernel->count) {
@@ -277,6 +351,7 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
     }
     host_thread.in_kernel--;
     host_thread.checked = outer;
+    host_thread.share = share;
     if (kernel->next < kernel->count) return TT_STEP_PROGRESS;
     kernel->next = 0; /* a graph may run it again */
     return TT_STEP_DONE;
@@ -362,7 +437,7 @@ int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_ou
     if (one->nargs && !launch->args) return HOST_INVALID_VALUE;
     struct kernel_item *item = make_item(one, launch);
     if (!item) return HOST_OUT_OF_MEMORY;
-    if (kernel) item->launch.function = kernel->function;
+    if (kernel && kernel->function) item->launch.function = kernel->function;
     *item_out = &item->item;
     return HOST_OK;
 }

@@ -3,6 +3,8 @@
  * one is refused. When memory is exhausted, a marked block is handed out anew behind the work that
  * was queued before its free, and that free does nothing when its stream gets there. One lock
  * guards all pools. */
+#include "reset.h"
+
 #include "device/host/check/check.h"
 #include "device/host/graph/capture.h"
 #include "device/host/graph/graph.h"
@@ -79,6 +81,13 @@ static void add_block(struct host_pool_block *block)
         &tt_host.pools.buckets[((uintptr_t)block->ptr >> 9) % HOST_POOL_BUCKETS];
     block->next = *bucket;
     *bucket = block;
+    atomic_fetch_add_explicit(&tt_host.pools.nblocks, 1, memory_order_release);
+}
+
+static void unlist_block(struct host_pool_block **link)
+{
+    *link = (*link)->next;
+    atomic_fetch_sub_explicit(&tt_host.pools.nblocks, 1, memory_order_relaxed);
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -120,17 +129,22 @@ static void settle(struct CUmemPoolHandle_st *pool, size_t bytes)
 
 /* ---- pools ---- */
 
+static void begin_pool(struct CUmemPoolHandle_st *pool, int device, size_t max_bytes)
+{
+    const uint32_t magic = pool->magic;
+    *pool = (struct CUmemPoolHandle_st){
+        .magic = magic, .device = device, .max_bytes = max_bytes, .imported = -1};
+    for (int switches = 1; switches <= 3; switches++) {
+        pool->values[switches] = 1;
+    }
+}
+
 /* Lock held. */
 static struct CUmemPoolHandle_st *make_pool(int device, size_t max_bytes)
 {
     struct CUmemPoolHandle_st *pool = host_slab_take(&tt_host.pools.places, POOL_PLACE, MAX_POOLS);
     if (!pool) return NULL;
-    pool->device = device;
-    pool->max_bytes = max_bytes;
-    pool->imported = -1;
-    for (int switches = 1; switches <= 3; switches++) {
-        pool->values[switches] = 1;
-    }
+    begin_pool(pool, device, max_bytes);
     pool->magic = POOL_MAGIC;
     return pool;
 }
@@ -366,9 +380,11 @@ static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, v
     return rc;
 }
 
-/* Give the memory of a listed block back, or only forget it when somebody else frees it. */
-static bool release(void *ptr)
+/* Give the memory of a listed block back, or only forget it when somebody else frees it. False when
+ * it is none. */
+static bool release(void *ptr, int (*give)(void *ptr))
 {
+    if (!atomic_load_explicit(&tt_host.pools.nblocks, memory_order_acquire)) return false;
     pthread_mutex_lock(&tt_host.pools.lock);
     struct host_pool_block **link = find_block(ptr);
     struct host_pool_block *block = *link;
@@ -377,7 +393,7 @@ static bool release(void *ptr)
         pthread_mutex_unlock(&tt_host.pools.lock);
         return true;
     }
-    if (block) *link = block->next;
+    if (block) unlist_block(link);
     bool imported = block && block->pool && block->pool->imported >= 0;
     if (block && block->pool) settle(block->pool, block->bytes);
     pthread_mutex_unlock(&tt_host.pools.lock);
@@ -385,15 +401,16 @@ static bool release(void *ptr)
     if (imported) {
         host_ipc_unmap(ptr);
     } else {
-        tuttiHostFree(ptr);
+        give(ptr);
     }
     free(block);
     return true;
 }
 
-bool tuttiHostPoolFree(void *ptr)
+int tuttiHostFreeUsed(void *ptr)
 {
-    return release(ptr);
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    return release(ptr, host_memory_free_used) ? HOST_OK : host_memory_free_used(ptr);
 }
 
 /* ---- in capture: a node whose item owns the memory, and one that does nothing ---- */
@@ -453,7 +470,7 @@ static enum tt_step free_step(struct tt_item *item, enum tt_item_call call)
     struct free_item *freeing = (struct free_item *)item;
     if (call == TT_ITEM_STEP) {
         if (!freeing->of_graph) {
-            release(freeing->ptr);
+            release(freeing->ptr, tuttiHostFree);
         } else if (!host_memory_freed(freeing->ptr)) {
             tuttiHostFree(freeing->ptr); /* its graph has gone meanwhile */
         }
@@ -512,7 +529,7 @@ static void take_back(void *ptr)
     } else if (block) {
         block->leaving = false;
     }
-    if (gone) *link = block->next;
+    if (gone) unlist_block(link);
     pthread_mutex_unlock(&tt_host.pools.lock);
     if (gone) free(block);
 }
@@ -538,6 +555,56 @@ int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
     }
     if (rc) free(freeing);
     return rc;
+}
+
+/* ---- the end of a device ---- */
+
+static bool is_of(const struct host_pool_block *block, int device)
+{
+    struct tt_pointer where;
+    if (block->pool) return block->pool->device == device;
+    return !tuttiHostPointer(block->ptr, &where) && where.device == device &&
+           where.kind == TT_MEMORY_DEVICE;
+}
+
+/* Lock held. The bytes go with the device's memory. */
+static void forget_block(struct host_pool_block **link)
+{
+    struct host_pool_block *block = *link;
+    unlist_block(link);
+    if (block->pool && block->pool->imported >= 0) host_ipc_unmap(block->ptr);
+    free(block);
+}
+
+/* Lock held. */
+static void forget_blocks(int device, struct host_pool_block **link)
+{
+    while (*link) {
+        if (is_of(*link, device)) {
+            forget_block(link);
+        } else {
+            link = &(*link)->next;
+        }
+    }
+}
+
+/* The device's own pool is as new. */
+void host_pools_reset(int device)
+{
+    pthread_mutex_lock(&tt_host.pools.lock);
+    for (size_t i = 0; i < HOST_POOL_BUCKETS; i++) {
+        forget_blocks(device, &tt_host.pools.buckets[i]);
+    }
+    size_t made = atomic_load_explicit(&tt_host.pools.places.made, memory_order_acquire);
+    for (size_t i = 0; i < made; i++) {
+        struct CUmemPoolHandle_st *pool = host_slab_object(&tt_host.pools.places, i);
+        if (pool->magic == POOL_MAGIC && pool->device == device && !pool->own) give_pool(pool);
+    }
+    struct CUmemPoolHandle_st *own = tt_host.pools.defaults[device];
+    if (own) begin_pool(own, device, 0);
+    if (own) own->own = true;
+    tt_host.pools.current[device] = NULL;
+    pthread_mutex_unlock(&tt_host.pools.lock);
 }
 
 /* ---- pools of several processes ---- */

@@ -1,5 +1,10 @@
 /* The end of all that a device holds. */
+#include "reset.h"
+
+#include "device/host/graph/graph.h"
+#include "device/host/memory/ipc.h"
 #include "device/host/memory/memory.h"
+#include "device/host/memory/registered.h"
 #include "device/host/stream/stream.h"
 
 static bool destroy_stream(struct CUstream_st *stream, void *arg)
@@ -10,13 +15,20 @@ static bool destroy_stream(struct CUstream_st *stream, void *arg)
     return false;
 }
 
+/* Graphs are of no device and stay, as do variables that were compiled in, which keep their
+ * addresses; those of libraries that the program loaded are gone. */
 int tuttiHostDeviceReset(int device)
 {
     int rc = tuttiHostDeviceSynchronize(device);
     if (rc) return rc;
     host_streams_visit(destroy_stream, &device);
     host_events_reset(device);
-    struct host_arena *arena = host_arena_device(device);
-    if (arena) host_arena_clear(arena);
+    host_pools_reset(device);
+    host_graph_memory_reset(device);
+    host_ipc_reset(device);
+    host_registrations_reset(device);
+    host_libraries_reset(device);
+    host_memory_reset(device);
+    host_settings_reset(device);
     return HOST_OK;
 }

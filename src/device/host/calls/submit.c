@@ -1,53 +1,47 @@
 /* The doors into a stream: items, sets, host functions (copies: copy.c); and waiting for a stream.
  * An idle stream runs the work inside the call; only what stays unfinished is queued. */
-#include "base/arch/arch.h"
 #include "device/host/check/check.h"
 #include "device/host/graph/capture.h"
 #include "device/host/stream/stream.h"
 
 #include <stdlib.h>
 
-enum {
-    POLLS_BLIND = 32,    /* of an inline item before the first look at the clock */
-    POLLS_MOST = 400,    /* where there is no clock */
-    INLINE_TICKS = 6000, /* about 2 us at 3 GHz */
-};
-
-/* Work of one call on an idle stream: polls within the budget, or one pass when cores are short. */
-static bool finishes_inline(struct tt_item *item)
+/* hot */
+enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out)
 {
-    uint64_t until = 0;
-    for (int polls = 0; polls < POLLS_MOST; polls++) {
-        if (item->step(item, TT_ITEM_STEP) == TT_STEP_DONE) return true;
-        if (polls == 0 && host_crowded()) return false;
-        if (polls < POLLS_BLIND) continue;
-        if (polls == POLLS_BLIND) until = tt_cpu_ticks() + INLINE_TICKS;
-        if (tt_cpu_ticks() > until) return false;
-    }
-    return false;
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return TT_CLAIM_INVALID;
+    if (atomic_load_explicit(&stream->capture, memory_order_relaxed)) return TT_CLAIM_CAPTURING;
+    if (host_checks() || !host_stream_claim_idle(stream)) return TT_CLAIM_BUSY;
+    *stream_out = stream;
+    return TT_CLAIM_TAKEN;
 }
 
-static int run_inline(struct CUstream_st *stream, struct tt_item *item)
+/* hot */
+void tuttiHostClaimEnd(struct CUstream_st *stream)
 {
-    if (finishes_inline(item)) {
-        item->step(item, TT_ITEM_RELEASE);
-        host_stream_release(stream);
-        return HOST_OK;
-    }
+    host_stream_release(stream);
+}
+
+void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
+{
     struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
-    return host_stream_park(stream, &op);
+    host_stream_park(stream, &op);
 }
 
 int tuttiHostSubmit(struct CUstream_st *handle, struct tt_item *item, bool allow_inline)
 {
     struct CUstream_st *stream = host_stream_find(handle);
+    struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
     if (!stream) return host_bad_handle();
     if (host_checks()) host_check_item(stream, item);
-    bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
-    if (!capturing && allow_inline && host_stream_claim_idle(stream))
-        return run_inline(stream, item);
-    struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
-    return capturing ? host_capture_add(stream, &op) : host_stream_append(stream, &op);
+    if (atomic_load_explicit(&stream->capture, memory_order_relaxed))
+        return host_capture_add(stream, &op);
+    if (!allow_inline || !host_stream_claim_idle(stream)) return host_stream_append(stream, &op);
+    if (item->step(item, TT_ITEM_STEP) != TT_STEP_DONE) return host_stream_park(stream, &op);
+    item->step(item, TT_ITEM_RELEASE);
+    host_stream_release(stream);
+    return HOST_OK;
 }
 
 /* An operation that ends in one step when it is run here. */
@@ -202,23 +196,16 @@ int tuttiHostStreamSynchronize(struct CUstream_st *handle)
     return rc;
 }
 
-/* True when it is reached, perhaps after a slice of work. */
-static bool asked(const struct host_place *place)
-{
-    struct host_place blocker = {NULL, 0};
-    if (host_place_reached(place)) return true;
-    host_stream_run(place->stream, 0, &blocker);
-    if (!host_place_reached(place)) host_help(place->stream);
-    return host_place_reached(place);
-}
-
 static int query_legacy(struct CUstream_st *legacy)
 {
     struct host_places *places = NULL;
+    struct host_share outer;
     int rc = host_legacy_ends(legacy, &places);
+    host_share_begin(&outer);
     for (size_t i = 0; !rc && i < places->count; i++) {
-        if (!asked(&places->places[i])) rc = HOST_NOT_READY;
+        if (!host_ask_place(&places->places[i])) rc = HOST_NOT_READY;
     }
+    host_share_end(&outer);
     free(places);
     return rc;
 }
@@ -231,7 +218,7 @@ static __attribute__((noinline)) int query(struct CUstream_st *handle)
     if (rc) return rc;
     if (stream->legacy) return query_legacy(stream);
     const struct host_place place = end_of(stream);
-    return asked(&place) ? HOST_OK : HOST_NOT_READY;
+    return host_ask_place(&place) ? HOST_OK : HOST_NOT_READY;
 }
 
 /* hot */

@@ -21,6 +21,11 @@ static bool is_captured(const struct CUstream_st *stream)
 
 void check_touches_add(struct check_touches *touches, const struct check_touch *touch)
 {
+    struct tt_pointer where;
+    if (touches->counts) {
+        touches->opened += tuttiHostIpcMapped(touch->ptr, &where);
+        return;
+    }
     if (touches->count == touches->room) {
         size_t room = touches->room ? 2 * touches->room : 16;
         struct check_touch *wider = realloc(touches->at, room * sizeof(*wider));
@@ -104,7 +109,25 @@ bool check_touches_op(struct check_touches *touches, const struct host_op *op, s
     }
 }
 
+unsigned host_item_opened(struct tt_item *item)
+{
+    struct check_touches touches = {.counts = true};
+    check_touches_item(&touches, item);
+    return touches.opened;
+}
+
 /* ---- what items say ---- */
+
+bool host_check_counts(void)
+{
+    return host_thread.touches && host_thread.touches->counts;
+}
+
+void host_check_argument(const void *ptr)
+{
+    const struct check_touch touch = {.ptr = ptr};
+    if (host_check_counts()) check_touches_add(host_thread.touches, &touch);
+}
 
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
 {
@@ -141,9 +164,10 @@ void tuttiHostTouchWord(const void *word, bool waits)
     if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
 }
 
-void tuttiHostTouchMeet(const void *member, uint64_t group)
+void tuttiHostTouchMeet(const void *member, uint64_t group, enum tt_meeting meeting)
 {
-    const struct check_touch touch = {.kind = CHECK_TOUCH_MEET, .ptr = member, .group = group};
+    const struct check_touch touch = {
+        .kind = CHECK_TOUCH_MEET, .ptr = member, .group = group, .meeting = meeting};
     if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
 }
 
@@ -156,22 +180,23 @@ void host_check_event_node(const struct CUevent_st *event, bool waits)
 
 /* ---- putting them into the shadow ---- */
 
-/* The task, and all that were there before it, know what each of them did; not that which only
- * waits. */
-static void gather_at(struct host_check *check, struct check_mark *mark, size_t task, bool tells)
+/* The tasks that wait there, this one perhaps among them, know what those did that tell, before and
+ * after. */
+static void gather_at(struct host_check *check, struct check_mark *mark, size_t task,
+                      enum tt_meeting meeting)
 {
     size_t *tasks = mark ? realloc(mark->tasks, (mark->ntasks + 1) * sizeof(*tasks)) : NULL;
     if (!tasks) return;
     mark->tasks = tasks;
-    mark->tasks[mark->ntasks++] = task;
-    if (tells) check_task_tell(check, task, &mark->clock);
+    if (meeting != TT_MEETING_GIVES) mark->tasks[mark->ntasks++] = task;
+    if (meeting != TT_MEETING_TAKES) check_task_tell(check, task, &mark->clock);
     for (size_t i = 0; i < mark->ntasks; i++) {
         check_clock_merge(&check->tasks[mark->tasks[i]].now, mark->clock);
     }
 }
 
-/* Ranks of one process that are in a collective wait for each other: what any of them did before
- * it is over when it ends. Who comes later tells those that are there already. */
+/* Ranks of one process that are in a collective wait for those whose data they need: what these did
+ * before it is over when it ends. Who comes later tells those that are there already. */
 static void meet(struct host_check *check, size_t task, const struct check_touch *touch)
 {
     struct check_mark *count = check_mark(&check->counts, touch->ptr, 0);
@@ -184,14 +209,15 @@ static void meet(struct host_check *check, size_t task, const struct check_touch
         mark->ntasks = 0;
         mark->number = number;
     }
-    gather_at(check, mark, task, true);
+    gather_at(check, mark, task, touch->meeting);
 }
 
 /* The host may look at the word, which nobody sees, so it is taken to know. */
 static void pass_word(struct host_check *check, size_t task, const struct check_touch *touch)
 {
     bool tells = touch->kind == CHECK_TOUCH_WORD_WRITE;
-    gather_at(check, check_mark(&check->words, touch->ptr, 0), task, tells);
+    gather_at(check, check_mark(&check->words, touch->ptr, 0), task,
+              tells ? TT_MEETING_ALL : TT_MEETING_TAKES);
     if (tells) check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
 }
 

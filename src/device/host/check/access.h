@@ -19,6 +19,7 @@ struct check_touch {
     size_t bytes;
     size_t node;     /* of a graph */
     uintptr_t group; /* of a collective: the communicator's number, in place of an address */
+    enum tt_meeting meeting;
 };
 
 struct check_touches {
@@ -27,6 +28,8 @@ struct check_touches {
     size_t node;            /* of those that are added next */
     struct check_op **keep; /* borrowed; where the item wants its operation */
     bool closed;            /* the item that is asked does not know all */
+    bool counts;            /* nothing is kept, only counted: */
+    unsigned opened;        /* what lies in memory of another process that is open now */
     char name[CHECK_NAME_BYTES];
 };
 

@@ -27,8 +27,14 @@ void host_check_unlock(struct host_check *check)
 static void end(void)
 {
     struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
-    size_t findings = check && !host_forked() ? atomic_load(&check->findings) : 0;
+    bool leaks = check && check->tells_leaks && !host_forked();
     char text[96];
+    if (leaks) {
+        host_check_lock();
+        check_report_leaks(check);
+        host_check_unlock(check);
+    }
+    size_t findings = check && !host_forked() ? atomic_load(&check->findings) : 0;
     if (!findings) return;
     int len = snprintf(text, sizeof(text), "tutti check: %zu findings\n", findings);
     if (write(STDERR_FILENO, text, (size_t)len) < 0) return;
@@ -42,10 +48,15 @@ void host_check_start(void)
     const char *text = tt_param_str("TUTTI_CHECK");
     if (!text && tt_param_bool("TUTTI_STRICT")) text = "race:exit";
     if (!text || !*text) return;
-    bool aborts = !strcmp(text, "race:abort");
-    bool fails = !strcmp(text, "race:exit");
-    if (!aborts && !fails && strcmp(text, "race") != 0) {
-        tt_warn("TUTTI_CHECK %s is not race, race:exit or race:abort: nothing is checked", text);
+    size_t len = strcspn(text, ",");
+    bool aborts = len == strlen("race:abort") && !strncmp(text, "race:abort", len);
+    bool fails = len == strlen("race:exit") && !strncmp(text, "race:exit", len);
+    bool plain = len == strlen("race") && !strncmp(text, "race", len);
+    bool leaks = !strcmp(text + len, ",leaks");
+    if ((!aborts && !fails && !plain) || (text[len] && !leaks)) {
+        tt_warn("TUTTI_CHECK %s is not race, race:exit or race:abort, nor one of them with ,leaks "
+                "behind it: nothing is checked",
+                text);
         return;
     }
     struct host_check *check = tt_calloc(1, sizeof(*check));
@@ -53,6 +64,7 @@ void host_check_start(void)
     pthread_mutex_init(&check->lock, NULL);
     check->aborts = aborts;
     check->fails = fails;
+    check->tells_leaks = leaks;
     atexit(end);
     atomic_store_explicit(&tt_host.check, check, memory_order_release);
 }

@@ -45,6 +45,14 @@ void host_check_graph(struct CUstream_st *stream, const struct host_exec *exec);
 /* *fn and *arg become those of a frame around the function, in which it can tell its accesses. */
 void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg);
 
+/* ---- memory of other processes, also without TUTTI_CHECK ---- */
+/* How much of what the item touches, as far as it tells, is such memory that is open now. */
+unsigned host_item_opened(struct tt_item *item);
+/* Inside of an item that is asked: that is the question. Then a word of a kernel's arguments, which
+ * may be a pointer, is told as it is. */
+bool host_check_counts(void);
+void host_check_argument(const void *ptr);
+
 /* ---- life of memory, in the order of a stream ---- */
 void host_check_alloc_async(void *ptr, size_t bytes, struct CUstream_st *stream);
 void host_check_free_async(void *ptr, struct CUstream_st *stream); /* while it is allocated yet */

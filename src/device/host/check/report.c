@@ -71,6 +71,21 @@ static void add_memory(struct text *text, const struct host_check *check, const 
     add(text, "%s\n", site);
 }
 
+void check_report_leaks(struct host_check *check)
+{
+    size_t told = 0;
+    for (size_t i = 0; i < check->blocks.room; i++) {
+        const struct check_mark *block = &check->blocks.at[i];
+        struct text text = {.len = 0};
+        if (!block->key || !block->bytes) continue;
+        atomic_fetch_add(&check->findings, 1);
+        if (told++ >= CHECK_REPORTS_MOST) continue;
+        add(&text, "tutti check: leak: nobody freed what was allocated\n");
+        add_memory(&text, check, block->key, block->bytes);
+        if (write(STDERR_FILENO, text.bytes, text.len) < 0) return; /* nobody listens */
+    }
+}
+
 static void add_missing(struct text *text, const struct check_op *first,
                         const struct check_op *second)
 {

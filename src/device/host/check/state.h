@@ -91,7 +91,7 @@ struct host_check {
     struct check_report_key told[CHECK_REPORTS_MOST];
     size_t ntold;
     _Atomic size_t findings;
-    bool aborts, fails;
+    bool aborts, fails, tells_leaks;
 };
 
 /* Locked; NULL when checks are off. */
@@ -168,6 +168,7 @@ struct check_finding {
     bool freed; /* OUTSIDE: the memory was there before */
 };
 void check_report(struct host_check *check, const struct check_finding *finding);
+void check_report_leaks(struct host_check *check); /* what is allocated yet */
 
 /* ---- site.c ---- */
 const void *check_call_site(void);                                    /* NULL: not known */

@@ -37,6 +37,7 @@ static void capture_drop(struct host_capture *capture)
     free(capture);
 }
 
+/* There is always room for one, so that a node can become the only tip without memory. */
 static bool set_tips(struct CUstream_st *stream, struct CUgraphNode_st *const *tips, size_t ntips)
 {
     struct CUgraphNode_st **copy = malloc((ntips + 1) * sizeof(*copy));
@@ -195,7 +196,7 @@ static void mark_ancestors(const struct CUgraph_st *graph, const struct CUstream
 
 struct joined_question {
     struct host_capture *capture;
-    const bool *seen;
+    const bool *seen; /* NULL: memory was short */
     bool all;
 };
 
@@ -204,28 +205,29 @@ static bool check_joined(struct CUstream_st *stream, void *arg)
     struct joined_question *question = arg;
     if (atomic_load(&stream->capture) != question->capture || stream == question->capture->origin)
         return false;
-    for (size_t i = 0; i < stream->ntips; i++) {
+    for (size_t i = 0; question->seen && i < stream->ntips; i++) {
         if (!question->seen[stream->tips[i]->index]) question->all = false;
     }
     host_capture_leave(stream);
     return false;
 }
 
-/* Every other stream's last nodes must lie before the origin's; all streams leave the capture. */
-static bool all_joined(struct host_capture *capture, const struct CUstream_st *origin)
+/* Every other stream's last nodes must lie before the origin's; all streams leave the capture. 904,
+ * 2. */
+static int check_all_joined(struct host_capture *capture, const struct CUstream_st *origin)
 {
     bool *seen = calloc(capture->graph->nnodes + 1, sizeof(*seen));
-    if (!seen) return false;
-    mark_ancestors(capture->graph, origin, seen);
+    if (seen) mark_ancestors(capture->graph, origin, seen);
     struct joined_question question = {capture, seen, true};
     host_streams_visit(check_joined, &question);
     pthread_mutex_lock(&tt_host.captures.lock);
-    for (size_t i = 0; i < capture->nleft; i++) {
+    for (size_t i = 0; seen && i < capture->nleft; i++) {
         if (!seen[capture->left[i]->index]) question.all = false;
     }
     pthread_mutex_unlock(&tt_host.captures.lock);
     free(seen);
-    return question.all;
+    if (!seen) return HOST_OUT_OF_MEMORY;
+    return question.all ? HOST_OK : HOST_CAPTURE_UNJOINED;
 }
 
 int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_out)
@@ -238,8 +240,8 @@ int tuttiHostCaptureEnd(struct CUstream_st *handle, struct CUgraph_st **graph_ou
     if (capture->origin != stream) return HOST_CAPTURE_UNMATCHED;
     if (capture->mode != 2 && !pthread_equal(capture->owner, pthread_self()))
         return HOST_CAPTURE_WRONG_THREAD;
-    bool joined = all_joined(capture, stream);
-    int rc = capture->invalid ? HOST_CAPTURE_INVALIDATED : joined ? HOST_OK : HOST_CAPTURE_UNJOINED;
+    int rc = check_all_joined(capture, stream);
+    if (capture->invalid) rc = HOST_CAPTURE_INVALIDATED;
     capture->ended = true;
     if (capture->into) capture->graph->capturing = false;
     if (!rc && graph_out) {
@@ -388,7 +390,9 @@ static int add_node(struct CUstream_st *stream, const struct host_op *op,
     if (!node) return HOST_OUT_OF_MEMORY;
     if (told) node->kind = told->kind;
     if (told) node->told = *told;
-    return set_tips(stream, &node, 1) ? HOST_OK : HOST_OUT_OF_MEMORY;
+    stream->tips[0] = node;
+    stream->ntips = 1;
+    return HOST_OK;
 }
 
 int host_capture_add_told(struct CUstream_st *stream, const struct host_op *op,
@@ -474,8 +478,9 @@ static int join(struct CUstream_st *stream, const struct host_capture_place *pla
     }
     if (!capture) {
         if (stream->legacy) return HOST_CAPTURE_IMPLICIT;
+        if (!set_tips(stream, place->tips, place->ntips)) return HOST_OUT_OF_MEMORY;
         enter(stream, place->capture);
-        return set_tips(stream, place->tips, place->ntips) ? HOST_OK : HOST_OUT_OF_MEMORY;
+        return HOST_OK;
     }
     return add_tips(stream, place) ? HOST_OK : HOST_OUT_OF_MEMORY;
 }

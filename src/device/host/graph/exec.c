@@ -113,8 +113,9 @@ struct host_exec *host_exec_copy(const struct host_exec *from, struct host_launc
     exec->has_calls = from->has_calls;
     exec->has_memory = from->has_memory;
     exec->has_opened = from->has_opened;
-    exec->kept = host_kept_copy(from->kept);
-    return exec;
+    if (host_kept_copy(from->kept, &exec->kept)) return exec;
+    host_exec_drop(exec);
+    return NULL;
 }
 
 static bool deps_placed(const struct CUgraphNode_st *node, const size_t *position)
@@ -196,11 +197,11 @@ int host_exec_make(const struct CUgraph_st *graph, struct host_exec **exec_out)
         rc = fill_op(exec, graph->nodes[i], position);
     }
     free(position);
+    if (!rc && !host_kept_copy(graph->kept, &exec->kept)) rc = HOST_OUT_OF_MEMORY;
     if (rc) {
         host_exec_drop(exec);
         return rc;
     }
-    exec->kept = host_kept_copy(graph->kept);
     *exec_out = exec;
     return HOST_OK;
 }
@@ -264,7 +265,8 @@ static enum tt_step step_op(struct host_exec *exec, size_t i, bool calls)
     struct exec_op *op = &exec->ops[i];
     if (op->disabled) return TT_STEP_DONE;
     if (op->share && op->op.kind == HOST_OP_ITEM) return step_item(exec, op);
-    if (op->op.kind == HOST_OP_COPY) return host_copy_step(&op->op.copy, &exec->runs[i].moved);
+    if (op->op.kind == HOST_OP_COPY || op->op.kind == HOST_OP_SET)
+        return host_bytes_step(&op->op, &exec->runs[i].moved);
     return host_op_step(&op->op, calls);
 }
 

@@ -17,7 +17,7 @@ struct exec_op {
 
 struct exec_run { /* what the launch under way has done of an operation */
     bool done;
-    size_t moved; /* bytes of a copy */
+    size_t moved; /* bytes of a copy or a fill */
 };
 
 /* The launches of an executable graph run one after another in the order of the calls, on whatever

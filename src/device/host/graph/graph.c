@@ -186,12 +186,16 @@ int tuttiHostGraphClone(struct CUgraph_st **graph_out, struct CUgraph_st *graph)
         host_graph_free(copy);
         return HOST_OUT_OF_MEMORY;
     }
+    bool good = true;
     for (size_t i = 0; i < graph->nnodes; i++) { /* edges last: a node may depend on a later one */
-        for (size_t d = 0; d < graph->nodes[i]->ndeps; d++) {
-            host_node_depend(copy->nodes[i], copy->nodes[graph->nodes[i]->deps[d]->index]);
+        for (size_t d = 0; good && d < graph->nodes[i]->ndeps; d++) {
+            good = host_node_depend(copy->nodes[i], copy->nodes[graph->nodes[i]->deps[d]->index]);
         }
     }
-    copy->kept = host_kept_copy(graph->kept);
+    if (!good || !host_kept_copy(graph->kept, &copy->kept)) {
+        host_graph_free(copy);
+        return HOST_OUT_OF_MEMORY;
+    }
     *graph_out = copy;
     return HOST_OK;
 }
@@ -234,7 +238,11 @@ int host_op_of_node(const struct tt_node *node, struct host_op *op)
     case TT_NODE_WAIT:
     case TT_NODE_RECORD:
     case TT_NODE_ALLOC:
-    case TT_NODE_FREE: return item_of_node(node, op);
+    case TT_NODE_FREE: {
+        int rc = item_of_node(node, op);
+        if (!rc) host_op_note_opened(op);
+        return rc;
+    }
     case TT_NODE_GRAPH:
     case TT_NODE_EMPTY: op->kind = HOST_OP_EMPTY; return HOST_OK;
     }

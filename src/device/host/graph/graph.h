@@ -78,13 +78,18 @@ void host_memory_claim(struct tt_item *item);
 /* The program frees a graph's memory, at once or later on a stream. 1 when it has done so already;
  * 801 for other memory. */
 int host_memory_unclaim(const void *ptr, bool later);
+/* The device's memory goes: graphs that have some of it forget that. */
+void host_graph_memory_reset(int device);
+/* tuttiHostFree() of memory that queued work may use. */
+int host_memory_free_used(void *ptr);
 /* Such a later free was reached. False when no graph has the memory any more. */
 bool host_memory_freed(const void *ptr);
 struct host_item_share *host_share_make(struct tt_item *item);
 void host_share_drop(struct host_item_share *share);
 
 /* Objects that graphs keep (user_object.c). */
-struct host_kept *host_kept_copy(const struct host_kept *kept);
+bool host_kept_copy(const struct host_kept *kept,
+                    struct host_kept **copy_out); /* false: no memory */
 void host_kept_free(struct host_kept *kept);
 
 /* Executable graphs (exec.c). */

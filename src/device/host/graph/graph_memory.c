@@ -17,6 +17,7 @@ struct host_memory_item {
     int device;
     struct host_memory_item *freed; /* the memory that a free node names; borrowed while listed */
     bool has_free;                  /* a free node names it */
+    bool gone;                      /* with its device: no longer in the list */
     bool claimed;                   /* launched and, in the order of calls, not freed since */
     unsigned frees_due;             /* on streams */
 };
@@ -44,12 +45,12 @@ static struct host_memory_item *named_by(const struct host_memory_item *freeing)
 static void leave(struct host_memory_item *item)
 {
     pthread_mutex_lock(&tt_host.graph_memory.lock);
-    if (item->ptr) {
+    if (item->ptr && !item->gone) {
         struct host_memory_item **link = find(item->ptr);
         if (*link) *link = item->next;
         atomic_fetch_sub(&tt_host.graph_memory.count, 1);
         tt_host.graph_memory.used[item->device] -= item->bytes;
-    } else {
+    } else if (!item->ptr) {
         struct host_memory_item *named = named_by(item);
         if (named) named->has_free = false;
     }
@@ -59,7 +60,7 @@ static void leave(struct host_memory_item *item)
 /* What nobody has to free any more goes back; the rest is the program's from now on. */
 static void end_memory(const struct host_memory_item *own)
 {
-    if (own->ptr && !own->claimed && !own->frees_due) host_memory_free(own->ptr);
+    if (own->ptr && !own->gone && !own->claimed && !own->frees_due) host_memory_free(own->ptr);
 }
 
 static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
@@ -94,8 +95,8 @@ void host_memory_claim(struct tt_item *item)
     if (!own) return;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     struct host_memory_item *named = own->ptr ? NULL : named_by(own);
-    if (own->ptr) own->claimed = true;
-    if (own->ptr && host_checks()) host_check_revive(own->ptr, own->bytes);
+    if (own->ptr && !own->gone) own->claimed = true;
+    if (own->ptr && !own->gone && host_checks()) host_check_revive(own->ptr, own->bytes);
     if (named) named->claimed = false;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
 }
@@ -161,7 +162,7 @@ int host_memory_free_item(const void *ptr, struct tt_item **item_out)
 }
 
 /* A graph may have the memory. */
-int tuttiHostFree(void *ptr)
+static int free_with(void *ptr, int (*give)(void *ptr))
 {
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!ptr) return HOST_OK;
@@ -169,7 +170,35 @@ int tuttiHostFree(void *ptr)
     struct tt_pointer found;
     if (host_checks() && !tuttiHostPointer(ptr, &found) && found.base == ptr)
         host_check_free(&(struct check_block){ptr, found.bytes, found.kind, found.device});
-    return rc == HOST_NOT_SUPPORTED ? host_memory_free(ptr) : rc;
+    return rc == HOST_NOT_SUPPORTED ? give(ptr) : rc;
+}
+
+int tuttiHostFree(void *ptr)
+{
+    return free_with(ptr, host_memory_free);
+}
+
+int host_memory_free_used(void *ptr)
+{
+    return free_with(ptr, host_memory_leave);
+}
+
+void host_graph_memory_reset(int device)
+{
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    for (struct host_memory_item **link = &tt_host.graph_memory.items; *link;) {
+        struct host_memory_item *item = *link;
+        if (item->device != device) {
+            link = &item->next;
+            continue;
+        }
+        *link = item->next;
+        item->gone = true;
+        item->claimed = false;
+        atomic_fetch_sub(&tt_host.graph_memory.count, 1);
+    }
+    tt_host.graph_memory.used[device] = tt_host.graph_memory.high[device] = 0;
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
 }
 
 /* ---- what devices say of it ---- */

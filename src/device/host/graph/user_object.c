@@ -123,19 +123,23 @@ int tuttiHostGraphReleaseUser(struct CUgraph_st *graph, struct CUuserObject_st *
     return tuttiHostUserRelease(object, count);
 }
 
-struct host_kept *host_kept_copy(const struct host_kept *from)
+bool host_kept_copy(const struct host_kept *from, struct host_kept **to_out)
 {
     struct host_kept *first = NULL;
     for (; from; from = from->next) {
         struct host_kept *kept = calloc(1, sizeof(*kept));
-        if (!kept) break;
+        if (!kept) {
+            host_kept_free(first);
+            return false;
+        }
         kept->object = from->object;
         kept->count = 1;
         tuttiHostUserRetain(kept->object, 1);
         kept->next = first;
         first = kept;
     }
-    return first;
+    *to_out = first;
+    return true;
 }
 
 void host_kept_free(struct host_kept *kept)

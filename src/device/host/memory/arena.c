@@ -241,8 +241,7 @@ static struct ask ask_for(const struct host_arena *arena, size_t bytes)
     return (struct ask){up(bytes, round) / arena->grain, align / arena->grain};
 }
 
-/* Lock held. */
-static bool has_room(const struct host_arena *arena, size_t bytes)
+bool host_arena_has_room(const struct host_arena *arena, size_t bytes)
 {
     size_t used = atomic_load_explicit(&arena->used_bytes, memory_order_relaxed);
     return used <= arena->bytes && bytes <= arena->bytes - used;
@@ -251,7 +250,7 @@ static bool has_room(const struct host_arena *arena, size_t bytes)
 bool host_arena_charge(struct host_arena *arena, size_t bytes)
 {
     pthread_mutex_lock(&arena->lock);
-    bool good = has_room(arena, bytes);
+    bool good = host_arena_has_room(arena, bytes);
     if (good) atomic_fetch_add_explicit(&arena->used_bytes, bytes, memory_order_relaxed);
     pthread_mutex_unlock(&arena->lock);
     return good;
@@ -280,7 +279,7 @@ bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, vo
     size_t slack = ask.count * arena->grain - want->bytes;
     size_t found = SIZE_MAX;
     pthread_mutex_lock(&arena->lock);
-    while (has_room(arena, ask.count * arena->grain)) {
+    while (host_arena_has_room(arena, ask.count * arena->grain)) {
         found = find_run(arena, &ask);
         if (found != SIZE_MAX || !arena->away) break;
         pthread_cond_wait(&arena->returned, &arena->lock);
@@ -402,15 +401,6 @@ bool host_arena_free(struct host_arena *arena, const void *ptr)
     return true;
 }
 
-void host_arena_clear(struct host_arena *arena)
-{
-    pthread_mutex_lock(&arena->lock);
-    for (size_t first; (first = host_bitset_floor(&arena->starts, arena->limit - 1)) != SIZE_MAX;) {
-        settle(arena, take_live(arena, first), arena->warm_most);
-    }
-    pthread_mutex_unlock(&arena->lock);
-}
-
 void host_arena_trim(struct host_arena *arena, size_t keep_bytes)
 {
     pthread_mutex_lock(&arena->lock);
@@ -451,4 +441,12 @@ bool host_arena_find(const struct host_arena *arena, const void *ptr, struct hos
         .id = atomic_load_explicit(&arena->tags[first].id, memory_order_relaxed),
     };
     return true;
+}
+
+bool host_arena_last(const struct host_arena *arena, const char *end, struct host_block *block_out)
+{
+    size_t grains = (size_t)(end - arena->base) >> arena->shift;
+    size_t first = grains ? host_bitset_floor(&arena->starts, grains - 1) : SIZE_MAX;
+    return first != SIZE_MAX &&
+           host_arena_find(arena, arena->base + first * arena->grain, block_out);
 }

@@ -83,6 +83,8 @@ struct host_want {
 /* Aligned to 512, 4096 from a page on, 2 MiB from there on. False when no gap is large enough, nor
  * will be when what other threads are just freeing has come back. Thread-safe, as all below. */
 bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, void **ptr_out);
+/* Not so much is in use that the bytes would be too many; exact with the lock only. */
+bool host_arena_has_room(const struct host_arena *arena, size_t bytes);
 /* Count memory that lies elsewhere (parts, vmm.c) against the arena. False when it is exhausted. */
 bool host_arena_charge(struct host_arena *arena, size_t bytes);
 void host_arena_credit(struct host_arena *arena, size_t bytes);
@@ -114,7 +116,7 @@ static inline size_t host_arena_room(const struct host_arena *arena, const void 
     size_t asked = host_tag_asked(what, arena->shift);
     return asked > before ? asked - before : 0;
 }
-/* Free everything that is live. */
-void host_arena_clear(struct host_arena *arena);
+/* The live allocation that begins last below `end`, which is at most the end of the arena. */
+bool host_arena_last(const struct host_arena *arena, const char *end, struct host_block *block_out);
 /* Give back free pages until at most keep_bytes of them are left. */
 void host_arena_trim(struct host_arena *arena, size_t keep_bytes);

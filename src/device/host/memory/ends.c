@@ -2,36 +2,50 @@
  * queued counts; and he does not wait for it, for it may be waiting for him. */
 #include "ends.h"
 
+#include "runnable.h"
+
 #include "device/host/stream/stream.h"
 
 #include <stdlib.h>
 
 struct host_ends {
-    size_t count;
+    size_t count, room;
     struct host_place places[];
 };
 
-static bool busy_end(size_t number, struct host_place *place_out)
+struct noting {
+    struct host_ends *ends; /* NULL: none yet */
+    bool failed;
+};
+
+static void note_end(struct CUstream_st *stream, void *arg)
 {
-    struct CUstream_st *stream = host_slab_object(&tt_host.streams.places, number);
-    if (host_stream_idle(stream)) return false;
-    *place_out = (struct host_place){stream, atomic_load(&stream->tail)};
-    return true;
+    struct noting *noting = arg;
+    struct host_ends *ends = noting->ends;
+    const struct host_place end = {stream, atomic_load(&stream->tail)};
+    if (noting->failed || host_place_reached(&end)) return;
+    if (!ends || ends->count == ends->room) {
+        size_t room = ends ? 2 * ends->room : 8;
+        size_t count = ends ? ends->count : 0;
+        ends = realloc(ends, sizeof(*ends) + room * sizeof(struct host_place));
+        noting->failed = !ends;
+        if (!ends) return;
+        noting->ends = ends;
+        ends->count = count;
+        ends->room = room;
+    }
+    ends->places[ends->count++] = end;
 }
 
 int host_ends_note(struct host_ends **ends_out)
 {
-    size_t made = atomic_load_explicit(&tt_host.streams.places.made, memory_order_acquire);
-    struct host_ends *ends = calloc(1, sizeof(*ends) + made * sizeof(struct host_place));
-    if (!ends) return HOST_OUT_OF_MEMORY;
-    for (size_t i = 0; i < made; i++) {
-        if (busy_end(i, &ends->places[ends->count])) ends->count++;
+    struct noting noting = {NULL, false};
+    host_busy_visit(note_end, &noting);
+    if (noting.failed) {
+        free(noting.ends);
+        return HOST_OUT_OF_MEMORY;
     }
-    if (ends->count == 0) {
-        free(ends);
-        ends = NULL;
-    }
-    *ends_out = ends;
+    *ends_out = noting.ends;
     return HOST_OK;
 }
 

@@ -250,6 +250,16 @@ static int close_opened(void *ptr, bool pooled)
     return rc;
 }
 
+void host_ipc_reset(int device)
+{
+    pthread_mutex_lock(&tt_host.sharing.lock);
+    for (struct host_opened **link = &tt_host.sharing.memory; *link;) {
+        if ((*link)->device != device || close_last(link)) link = &(*link)->next;
+    }
+    unmap_closed();
+    pthread_mutex_unlock(&tt_host.sharing.lock);
+}
+
 int tuttiHostIpcClose(void *ptr)
 {
     return close_opened(ptr, false);

@@ -3,10 +3,9 @@
 
 #include "arena.h"
 
-#include "device/host/stream/stream.h"
-
-/* Free ptr of the arena: at once, or when the work that is queued now is done. Never waits for that
- * work unless memory for the note is short. False when ptr is not the base of a live allocation. */
-bool host_leave(struct host_leavers *leavers, struct host_arena *arena, const void *ptr);
-/* Give back what nothing uses any more. */
-void host_leavers_go(struct host_leavers *leavers, struct host_arena *arena);
+/* Free ptr of the arena: at once, or when the work that is queued now is done, for which it never
+ * waits. False when ptr is not the base of a live allocation. */
+bool host_leave(struct host_arena *arena, const void *ptr);
+/* Give back what nothing uses any more. True when something is left. One load when there is none.
+ */
+bool host_leavers_go(void);

@@ -15,11 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 static const size_t pool_bytes = (size_t)64 << 20;
 
-enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512 };
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, GRAIN = 512, NAP_NSEC = 1000000, NAPS_MOST = 2000 };
 
 /* A block's flags: what the caller gave, and above it the device that was current. */
 enum { FLAG_BITS = 4, FLAGS = (1 << FLAG_BITS) - 1 };
@@ -168,9 +169,19 @@ struct host_arena *host_arena_device(int device)
                : NULL;
 }
 
+/* Memory that was freed may still be on its way back: only then is there room but no run. The work
+ * that keeps it ends by itself as a rule; if it does not, for a while, there is no memory. */
 static int take(struct host_arena *arena, const struct host_want *want, void **ptr_out)
 {
-    return host_arena_alloc(arena, want, ptr_out) ? HOST_OK : HOST_OUT_OF_MEMORY;
+    const struct timespec nap = {.tv_nsec = NAP_NSEC};
+    bool leaving = host_leavers_go();
+    for (int naps = 0; !host_arena_alloc(arena, want, ptr_out); naps++) {
+        if (!leaving || !host_arena_has_room(arena, want->bytes) || naps == NAPS_MOST)
+            return HOST_OUT_OF_MEMORY;
+        nanosleep(&nap, NULL);
+        leaving = host_leavers_go();
+    }
+    return HOST_OK;
 }
 
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
@@ -208,24 +219,48 @@ bool host_memory_find(const void *ptr, struct host_block *block_out, int *device
     return block_out->kind == TT_MEMORY_DEVICE || block_out->kind == TT_MEMORY_MANAGED;
 }
 
-/* Every device may be using pinned and managed memory. */
-static bool leave(const void *ptr)
-{
-    host_leavers_go(&tt_host.memory.leavers, &tt_host.memory.host);
-    return host_leave(&tt_host.memory.leavers, &tt_host.memory.host, ptr);
-}
-
-int host_memory_free(void *ptr)
+/* The arena of the device or managed allocation that begins at ptr, or NULL. */
+static struct host_arena *arena_to_free(const void *ptr)
 {
     struct host_block block;
     enum tt_memory_kind kind;
     int device;
-    if (!host_memory_find(ptr, &block, &device) || block.base != ptr) return HOST_INVALID_VALUE;
     struct host_arena *arena = host_arena_of(ptr, &device, &kind);
-    bool managed = block.kind == TT_MEMORY_MANAGED;
-    if (managed) host_hints_forget(ptr, block.bytes);
-    bool freed = managed ? leave(ptr) : host_arena_free(arena, ptr);
-    return freed ? HOST_OK : HOST_INVALID_VALUE; /* else another thread was faster */
+    if (!arena || !host_arena_find(arena, ptr, &block) || block.base != ptr) return NULL;
+    if (block.kind == TT_MEMORY_MANAGED) host_hints_forget(ptr, block.bytes);
+    return block.kind == TT_MEMORY_DEVICE || block.kind == TT_MEMORY_MANAGED ? arena : NULL;
+}
+
+int host_memory_free(void *ptr)
+{
+    struct host_arena *arena = arena_to_free(ptr);
+    return arena && host_arena_free(arena, ptr) ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+int host_memory_leave(void *ptr)
+{
+    struct host_arena *arena = arena_to_free(ptr);
+    return arena && host_leave(arena, ptr) ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+static void free_all(struct host_arena *arena, int device)
+{
+    struct host_block block;
+    char *end = arena->base + arena->limit * arena->grain;
+    for (; host_arena_last(arena, end, &block); end = block.base) {
+        bool other = arena == &tt_host.memory.host && block.flags >> FLAG_BITS != (unsigned)device;
+        if (other || block.flags & TT_HOST_KEPT) continue;
+        if (block.kind == TT_MEMORY_MANAGED) host_hints_forget(block.base, block.bytes);
+        host_leave(arena, block.base);
+    }
+}
+
+void host_memory_reset(int device)
+{
+    struct host_arena *arena = host_arena_device(device);
+    if (!arena) return;
+    free_all(arena, device);
+    free_all(&tt_host.memory.host, device);
 }
 
 int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_out)
@@ -237,7 +272,6 @@ int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_o
     if (!ready()) return HOST_OUT_OF_MEMORY;
     if (managed) want.kind = TT_MEMORY_MANAGED;
     want.flags = (unsigned)host_thread.device << FLAG_BITS | (flags & FLAGS);
-    host_leavers_go(&tt_host.memory.leavers, &tt_host.memory.host);
     int rc = take(&tt_host.memory.host, &want, ptr_out);
     const struct check_block block = {*ptr_out, bytes, (enum tt_memory_kind)want.kind, 0};
     if (host_checks() && !rc) host_check_alloc(&block);
@@ -258,14 +292,14 @@ int tuttiHostFreeHost(void *ptr)
     if (!find_pinned(ptr, &block) || block.base != ptr) return HOST_INVALID_VALUE;
     const struct check_block checked = {ptr, block.asked, TT_MEMORY_PINNED, 0};
     if (host_checks()) host_check_free(&checked);
-    return leave(ptr) ? HOST_OK : HOST_INVALID_VALUE;
+    return host_leave(&tt_host.memory.host, ptr) ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostHostFlags(const void *ptr, unsigned *flags)
 {
     struct host_block block;
     if (!find_pinned(ptr, &block)) return HOST_INVALID_VALUE;
-    *flags = block.flags & FLAGS;
+    *flags = block.flags & FLAGS & ~(unsigned)TT_HOST_KEPT;
     return HOST_OK;
 }
 

@@ -19,5 +19,10 @@ static inline size_t host_device_room(const void *ptr)
 struct host_arena *host_arena_device(int device);
 /* The live device or managed allocation at ptr. */
 bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out);
-/* Free device or managed memory. 1 when ptr is no base of such. */
+/* Free device or managed memory that nothing uses, or whatever work that is queued may use. 1 when
+ * ptr is no base of such. */
 int host_memory_free(void *ptr);
+int host_memory_leave(void *ptr);
+/* Free what the device has, and pinned and managed memory that was allocated when it was current,
+ * all as if queued work may use it. */
+void host_memory_reset(int device);

@@ -24,6 +24,7 @@ struct tt_host tt_host = {
     .hints.lock = PTHREAD_MUTEX_INITIALIZER,
     .registrations.lock = PTHREAD_RWLOCK_INITIALIZER,
     .kernels.lock = PTHREAD_MUTEX_INITIALIZER,
+    .libraries.lock = PTHREAD_MUTEX_INITIALIZER,
     .variables.lock = PTHREAD_MUTEX_INITIALIZER,
     .notices.lock = PTHREAD_MUTEX_INITIALIZER,
 };

@@ -36,7 +36,9 @@ struct host_devices { /* devices.c */
 
 struct host_leavers { /* leaving.c */
     pthread_mutex_t lock;
-    struct host_leaver *first; /* owned; memory and what must be done before it goes */
+    struct host_leaver
+        *first; /* owned; memory and what must be done before it goes, oldest first */
+    struct host_leaver **last; /* where the next one goes, unless first is NULL */
     _Atomic size_t count;      /* one load tells that there are none */
 };
 
@@ -49,7 +51,7 @@ struct host_memory { /* memory.c: one range of addresses backs all device memory
     _Atomic bool reserved; /* it was tried; without success range.base is NULL */
     pthread_once_t once;
     struct host_arena control, host;
-    struct host_leavers leavers; /* of the arena `host` */
+    struct host_leavers leavers;
 };
 
 struct host_device_streams {
@@ -78,10 +80,13 @@ struct host_captures {
     struct host_capture_place *places; /* of events */
 };
 
-struct host_runnable { /* worker.c: a bit per stream, a bit per word of them */
-    _Atomic uint64_t words[HOST_MAX_STREAMS / 64];
+struct host_runnable { /* runnable.c: a bit per stream, per word of these, per word of those */
+    _Atomic uint64_t top;
+    _Atomic uint64_t begun, ended; /* changes of bits; one that is under way may hide work */
     _Atomic uint64_t summary[HOST_MAX_STREAMS / 64 / 64];
+    _Atomic uint64_t words[HOST_MAX_STREAMS / 64];
 };
+_Static_assert(HOST_MAX_STREAMS / 64 / 64 <= 64, "one word tells whether any stream has work");
 
 struct host_workers { /* worker.c */
     pthread_mutex_t lock;
@@ -120,6 +125,7 @@ struct host_pools { /* pool.c */
     struct host_slab places;
     pthread_mutex_t lock;
     struct host_pool_block *buckets[HOST_POOL_BUCKETS];
+    _Atomic size_t nblocks; /* in them; 0 spares frees the lock */
     struct CUmemPoolHandle_st *defaults[HOST_MAX_DEVICES], *current[HOST_MAX_DEVICES];
 };
 
@@ -160,6 +166,11 @@ struct host_kernels { /* kernel.c */
     struct host_implementation *implementations;
     struct tt_kernel *kernels;
     struct host_module *modules;
+};
+
+struct host_libraries { /* library.c */
+    pthread_mutex_t lock;
+    struct host_library *first; /* owned */
 };
 
 struct host_variables { /* variable.c */
@@ -221,6 +232,7 @@ struct tt_host {
     struct host_hints hints;
     struct host_registrations registrations;
     struct host_kernels kernels;
+    struct host_libraries libraries;
     struct host_variables variables;
     struct host_settings settings[HOST_MAX_DEVICES]; /* face_state.c */
     struct host_notices notices;

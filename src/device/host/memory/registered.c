@@ -1,5 +1,7 @@
 /* Host memory that the program registered, sorted by address. Nothing is done to it: every device
  * reaches it anyway. */
+#include "registered.h"
+
 #include "state.h"
 
 #include "device/host/check/block.h"
@@ -93,6 +95,18 @@ int tuttiHostHostUnregister(void *ptr)
     }
     pthread_rwlock_unlock(&tt_host.registrations.lock);
     return found ? HOST_OK : HOST_NOT_REGISTERED;
+}
+
+void host_registrations_reset(int device)
+{
+    size_t kept = 0;
+    pthread_rwlock_wrlock(&tt_host.registrations.lock);
+    for (size_t i = 0; i < tt_host.registrations.count; i++) {
+        struct tt_registered *range = &tt_host.registrations.ranges[i];
+        if (range->device != device) tt_host.registrations.ranges[kept++] = *range;
+    }
+    tt_host.registrations.count = kept;
+    pthread_rwlock_unlock(&tt_host.registrations.lock);
 }
 
 bool tuttiHostRegistered(const void *ptr, struct tt_registered *range_out)

@@ -36,6 +36,12 @@ enum { /* CUDA's numbers, as many as the room returns */
        HOST_UPDATE_FAILURE = 910,
 };
 
+struct host_share { /* what one question may do of others' work: a thread that asks wants to go on
+                     */
+    uint64_t until_nsec; /* 0: as much as there is */
+    size_t bytes;        /* of copies and fills */
+};
+
 struct host_thread { /* per thread; initial-exec so that faces pay one load */
     int device;
     int last_error;
@@ -46,6 +52,7 @@ struct host_thread { /* per thread; initial-exec so that faces pay one load */
     struct check_touches *touches;   /* check/: what the item that is asked tells */
     struct check_op *checked;        /* check/: the host function or kernel that runs */
     int in_kernel;                   /* not 0: a kernel's implementation runs */
+    struct host_share share;         /* stream/: of the question under way */
 };
 extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
 

@@ -13,36 +13,60 @@
  * the caches hold, so a slice is that large. */
 static const size_t slice_bytes = (size_t)256 << 20;
 
-static void copy_rows(const struct tt_copy *copy, size_t slice)
+/* Bytes that may be moved now; 0: the thread's share is used up. */
+static size_t take_slice(size_t left)
 {
-    char *dst = (char *)copy->dst + slice * copy->dst_slice;
-    const char *src = (const char *)copy->src + slice * copy->src_slice;
-    for (size_t row = 0; row < copy->height; row++) {
-        host_bytes_copy(dst + row * copy->dst_pitch, src + row * copy->src_pitch, copy->width,
-                        copy->width);
-    }
+    struct host_share *share = &host_thread.share;
+    size_t bytes = tt_min_size(left, share->until_nsec ? share->bytes : slice_bytes);
+    if (bytes < left) bytes = bytes / TT_LINE_BYTES * TT_LINE_BYTES;
+    if (share->until_nsec) share->bytes -= bytes;
+    return bytes;
 }
 
-enum tt_step host_copy_step(const struct tt_copy *copy, size_t *moved)
+/* Where a copy or a fill goes on: byte `at` of a row of a slice. */
+struct position {
+    size_t slice, row, at;
+};
+
+static struct position position_of(size_t moved, size_t width, size_t height)
 {
-    if (copy->height > 1 || copy->depth > 1) {
-        for (size_t slice = 0; slice < copy->depth || slice == 0; slice++) {
-            copy_rows(copy, slice);
-        }
-        return TT_STEP_DONE;
-    }
-    size_t bytes = tt_min_size(copy->width - *moved, slice_bytes);
+    struct position here = {0, 0, 0};
+    if (!moved) return here;
+    here.at = moved % width;
+    here.row = moved / width;
+    here.slice = here.row / height;
+    here.row %= height;
+    return here;
+}
+
+static void next_row(struct position *here, size_t height)
+{
+    here->at = 0;
+    if (++here->row < height) return;
+    here->row = 0;
+    here->slice++;
+}
+
+static __attribute__((noinline)) enum tt_step copy_slice(const struct tt_copy *copy, size_t *moved)
+{
+    size_t height = copy->height ? copy->height : 1;
+    size_t rows = copy->depth ? copy->depth * height : height;
+    size_t left = copy->width * rows - *moved;
     /* overlapping ranges must not be cut: memmove looks at the whole */
     size_t apart = (size_t)llabs((char *)copy->dst - (const char *)copy->src);
-    if (apart < copy->width) bytes = copy->width;
-    if (copy->dst != copy->src) {
-        host_bytes_copy((char *)copy->dst + *moved, (const char *)copy->src + *moved, bytes,
-                        copy->width);
+    size_t bytes = rows == 1 && apart < copy->width ? left : take_slice(left);
+    struct position here = position_of(*moved, copy->width, height);
+    if (!bytes && left) return TT_STEP_WAIT;
+    for (size_t todo = bytes; todo && (apart || rows > 1); next_row(&here, height)) {
+        size_t part = tt_min_size(todo, copy->width - here.at);
+        size_t to = here.slice * copy->dst_slice + here.row * copy->dst_pitch + here.at;
+        size_t from = here.slice * copy->src_slice + here.row * copy->src_pitch + here.at;
+        host_bytes_copy((char *)copy->dst + to, (const char *)copy->src + from, part,
+                        host_thread.share.until_nsec ? part : copy->width);
+        todo -= part;
     }
-    *moved += bytes;
-    if (*moved < copy->width) return TT_STEP_PROGRESS;
-    *moved = 0;
-    return TT_STEP_DONE;
+    *moved = bytes < left ? *moved + bytes : 0;
+    return *moved ? TT_STEP_PROGRESS : TT_STEP_DONE;
 }
 
 static void set_row(void *ptr, unsigned value, unsigned elem_bytes, size_t count)
@@ -64,12 +88,38 @@ static void set_row(void *ptr, unsigned value, unsigned elem_bytes, size_t count
     }
 }
 
-static void run_set(const struct host_op *op)
+static __attribute__((noinline)) enum tt_step set_slice(const struct tt_set *set, size_t *moved)
 {
-    for (size_t row = 0; row < op->set.height; row++) {
-        set_row((char *)op->set.ptr + row * op->set.pitch, op->set.value, op->set.elem_bytes,
-                op->set.width);
+    size_t width = set->width * set->elem_bytes;
+    size_t left = width * set->height - *moved;
+    size_t bytes = take_slice(left);
+    struct position here = position_of(*moved, width, set->height);
+    if (!bytes && left) return TT_STEP_WAIT;
+    for (size_t todo = bytes; todo; next_row(&here, set->height)) {
+        size_t part = tt_min_size(todo, width - here.at);
+        set_row((char *)set->ptr + here.row * set->pitch + here.at, set->value, set->elem_bytes,
+                part / set->elem_bytes);
+        todo -= part;
     }
+    *moved = bytes < left ? *moved + bytes : 0;
+    return *moved ? TT_STEP_PROGRESS : TT_STEP_DONE;
+}
+
+/* Apart from what takes several slices, which needs a stack. */
+enum tt_step host_bytes_step(const struct host_op *op, size_t *moved)
+{
+    const struct tt_copy *copy = &op->copy;
+    const struct tt_set *set = &op->set;
+    bool whole = !*moved && !host_thread.share.until_nsec;
+    if (op->kind == HOST_OP_COPY) {
+        if (!whole || copy->height > 1 || copy->depth > 1 || copy->width > slice_bytes)
+            return copy_slice(copy, moved);
+        if (copy->dst != copy->src) host_bytes_copy(copy->dst, copy->src, copy->width, copy->width);
+        return TT_STEP_DONE;
+    }
+    if (!whole || set->height != 1 || set->width > slice_bytes) return set_slice(set, moved);
+    set_row(set->ptr, set->value, set->elem_bytes, set->width);
+    return TT_STEP_DONE;
 }
 
 static enum tt_step run_call(const struct host_op *op, bool calls)
@@ -87,8 +137,8 @@ enum tt_step host_op_step(struct host_op *op, bool calls)
 {
     switch (op->kind) {
     case HOST_OP_ITEM: return op->item->step(op->item, TT_ITEM_STEP);
-    case HOST_OP_COPY: return host_copy_step(&op->copy, &op->moved);
-    case HOST_OP_SET: run_set(op); break;
+    case HOST_OP_COPY:
+    case HOST_OP_SET: return host_bytes_step(op, &op->moved);
     case HOST_OP_CALL: return run_call(op, calls);
     case HOST_OP_WAIT: return host_place_reached(&op->place) ? TT_STEP_DONE : TT_STEP_WAIT;
     case HOST_OP_REACH: host_cell_reach(op->reach.cell, op->reach.number); break;

@@ -37,14 +37,12 @@ enum { HOST_OPENED_TO = 1, HOST_OPENED_FROM = 2 };
 
 struct host_op {
     enum host_op_kind kind;
-    unsigned
-        opened; /* in graphs: ends of it that were memory of another process when it was made */
+    unsigned opened; /* in graphs, what was memory of another process when the node was made: ends
+                        of a copy, or how many of the bytes that an item touches */
+    size_t moved;    /* bytes of a copy or a fill that are done */
     union {
         struct tt_item *item;
-        struct {
-            struct tt_copy copy;
-            size_t moved; /* bytes of a plain copy that are done */
-        };
+        struct tt_copy copy;
         struct tt_set set;
         struct {
             void (*fn)(void *);
@@ -71,6 +69,7 @@ struct host_op {
 };
 
 enum tt_step host_op_step(struct host_op *op, bool calls); /* calls: host functions may run */
-/* One slice of a copy; *moved: bytes of a plain one that are done, 0 again when all are. */
-enum tt_step host_copy_step(const struct tt_copy *copy, size_t *moved);
+/* One slice of a copy or a fill, no more than is left of the thread's share; *moved: bytes that are
+ * done, 0 again when all are. */
+enum tt_step host_bytes_step(const struct host_op *op, size_t *moved);
 void host_op_drop(struct host_op *op); /* give back what it refers to */

@@ -254,7 +254,7 @@ bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
         !atomic_compare_exchange_strong_explicit(&stream->running, &nobody, 1, memory_order_acquire,
                                                  memory_order_relaxed))
         return false;
-    for (int turn = 0; turn < TURNS; turn++) {
+    for (int turn = 0; turn < TURNS && !host_share_spent(); turn++) {
         enum tt_step step = run_head(stream, calls_upto, blocker_out);
         if (step != TT_STEP_WAIT) did = true;
         if (step != TT_STEP_DONE || host_stream_idle(stream)) break;

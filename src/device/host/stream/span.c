@@ -4,6 +4,7 @@
 #include "stream.h"
 
 #include "base/mem.h"
+#include "device/host/check/check.h"
 #include "device/host/host.h"
 #include "device/host/host_kernel.h"
 #include "device/host/host_vmm.h"
@@ -130,7 +131,7 @@ static bool is_opened(const void *ptr)
 void host_op_note_opened(struct host_op *op)
 {
     bool copy = op->kind == HOST_OP_COPY;
-    op->opened = 0;
+    op->opened = op->kind == HOST_OP_ITEM ? host_item_opened(op->item) : 0;
     if (!copy && op->kind != HOST_OP_SET) return;
     if (is_opened(copy ? op->copy.dst : op->set.ptr)) op->opened |= HOST_OPENED_TO;
     if (copy && is_opened(op->copy.src)) op->opened |= HOST_OPENED_FROM;

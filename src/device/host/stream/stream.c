@@ -10,6 +10,7 @@
 
 #include "device/host/graph/capture.h"
 #include "device/host/host.h"
+#include "device/host/memory/runnable.h"
 #include "device/host/memory/slab.h"
 
 /* ---- creation ---- */
@@ -184,24 +185,19 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
 }
 
 /* A destroyed stream is of its device until what was put on it is done; buried under the lock. */
-static bool has_work_of(struct CUstream_st *stream, int device)
+static void wait_when_of(struct CUstream_st *stream, void *arg)
 {
-    if (host_stream_idle(stream)) return false;
+    const int *device = arg;
+    if (host_stream_idle(stream)) return;
     pthread_mutex_lock(&tt_host.streams.lock);
-    bool has = stream->device == device;
+    struct host_place end = {stream->device == *device ? stream : NULL, atomic_load(&stream->tail)};
     pthread_mutex_unlock(&tt_host.streams.lock);
-    return has;
+    host_wait_place(&end);
 }
 
 void host_streams_wait(int device)
 {
-    size_t made = atomic_load_explicit(&tt_host.streams.places.made, memory_order_acquire);
-    for (size_t i = 0; i < made; i++) {
-        struct CUstream_st *stream = host_stream_numbered(i);
-        if (!has_work_of(stream, device)) continue;
-        struct host_place end = {stream, atomic_load(&stream->tail)};
-        host_wait_place(&end);
-    }
+    host_busy_visit(wait_when_of, &device);
 }
 
 int tuttiHostStreamCreate(unsigned flags, int priority, struct CUstream_st **stream_out)

@@ -216,18 +216,24 @@ void host_runnable_set(struct CUstream_st *stream);
 void host_worker_enter(void);
 void host_worker_leave(void);
 void host_worker_ring(void); /* ends long naps */
-/* Run a slice of everything runnable but `except`; host functions of other streams are left to
+/* Run a share of what is runnable but `except`; host functions of other streams are left to
  * workers: one that waits for the caller would never end. */
 bool host_help(const struct CUstream_st *except);
+/* Who asks, or waits for something else, does no more than a share of others' work at once: some
+ * hundred microseconds, and as many bytes as a call may copy by itself. The first one begins, and
+ * ends what it began; *outer_out tells. */
+void host_share_begin(struct host_share *outer_out);
+void host_share_end(const struct host_share *outer);
+bool host_share_spent(void); /* false outside of one */
 
 /* ---- wait.c ---- */
 void host_wait_place(const struct host_place *place); /* works meanwhile */
+/* True when it is reached, perhaps after a share of work, at first of what leads there. */
+bool host_ask_place(const struct host_place *place);
 void host_wait_cell(const struct host_cell *cell, uint64_t number);
-bool host_crowded(void); /* more ranks than cores: waits yield at once */
 
 /* ---- event.c ---- */
 void host_event_reached(struct CUevent_st *event, uint64_t number);
-void host_events_reset(int device);
 
 /* ---- exec.c ---- */
 enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls);

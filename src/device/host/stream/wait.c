@@ -30,7 +30,7 @@ void tuttiHostCrowd(void)
     atomic_store(&tt_host.waits.crowds, 1);
 }
 
-bool host_crowded(void)
+bool tuttiHostCrowded(void)
 {
     return atomic_load_explicit(&tt_host.waits.crowds, memory_order_relaxed) > 0;
 }
@@ -59,8 +59,9 @@ static void sleep_at(struct CUstream_st *stream, const struct host_place *place,
 /* Give the core away the way a wait of this length needs it. */
 static void relax(uint32_t spins, const struct host_place *place)
 {
-    bool crowded = host_crowded() || atomic_load_explicit(&tt_host.waits.threads,
-                                                          memory_order_relaxed) > tuttiHostCores();
+    bool crowded =
+        tuttiHostCrowded() ||
+        atomic_load_explicit(&tt_host.waits.threads, memory_order_relaxed) > tuttiHostCores();
     if (spins >= SPINS_YIELD) {
         sleep_at(place->stream, place, (long)tt_wait_nap_nsec(spins - SPINS_YIELD));
     } else if (crowded || spins >= SPINS_PAUSE) {
@@ -70,16 +71,26 @@ static void relax(uint32_t spins, const struct host_place *place)
     }
 }
 
-/* Run the stream of a place, or what keeps it from going on. */
-static bool run_for(const struct host_place *place)
+/* Run the stream of a place, or what keeps it from going on; calls: host functions may run. */
+static bool run_for(const struct host_place *place, bool calls)
 {
     struct host_place at = *place;
     for (int depth = 0; depth < DEPTH_MOST && at.stream; depth++) {
         struct host_place blocker = {NULL, 0};
-        if (host_stream_run(at.stream, at.ticket, &blocker)) return true;
+        if (host_stream_run(at.stream, calls ? at.ticket : 0, &blocker)) return true;
         at = blocker;
     }
     return false;
+}
+
+bool host_ask_place(const struct host_place *place)
+{
+    struct host_share outer;
+    host_share_begin(&outer);
+    if (!host_place_reached(place)) run_for(place, false);
+    if (!place->stream || !host_place_reached(place)) host_help(place->stream);
+    host_share_end(&outer);
+    return host_place_reached(place);
 }
 
 struct attendance { /* a wait that is known to workers and other waiters */
@@ -108,9 +119,9 @@ static void leave(const struct attendance *attendance)
 void host_wait_place(const struct host_place *place)
 {
     struct attendance attendance = {place->stream, false};
-    const uint32_t alone = host_crowded() ? 0 : SPINS_ALONE; /* a yield there takes long */
+    const uint32_t alone = tuttiHostCrowded() ? 0 : SPINS_ALONE; /* a yield there takes long */
     for (uint32_t spins = 0; !host_place_reached(place); spins++) {
-        bool did = run_for(place);
+        bool did = run_for(place, true);
         if (did) spins = 0;
         if (did || spins < alone) continue;
         if (!attendance.entered) attend(&attendance);

@@ -1,14 +1,16 @@
-/* Which streams have something queued, and the background threads that take what nobody waits for.
+/* The background threads that take what nobody waits for.
  *
- * A bit per stream says "may have something to run"; it is set by whoever queues and cleared by
- * a worker that finds the stream idle twice, so work that is waited for at once costs no more than
- * a look at the bit. While any bit is set a worker is awake: it runs what is runnable and naps
+ * Whoever queues sets the stream's bit (runnable.h) and a worker that finds the stream idle twice
+ * clears it, so work that is waited for at once costs no more than a look at the bit. While any bit
+ * is set a worker is awake: it runs what is runnable and naps
  * between its rounds, longer when every stream has a waiter of its own. It sleeps for good when no
  * bit is set. A host function may block; before a worker enters one it sees to it that another is
  * awake. */
 #include "stream.h"
 
+#include "base/clock.h"
 #include "base/wait.h"
+#include "device/host/memory/runnable.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -17,68 +19,35 @@
 #include <time.h>
 
 enum {
-    WORDS = HOST_MAX_STREAMS / 64,
-    SUMMARY = WORDS / 64,
     NAP_NSEC = 80000,
     NAP_MOST_NSEC = 3200000,
     THREADS_MOST = 2048, /* with those that are stuck in host functions */
+    SHARE_NSEC = 200000,
 };
-
-/* ---- what is runnable ---- */
 
 static bool any_runnable(void)
 {
-    for (int i = 0; i < SUMMARY; i++) {
-        if (atomic_load_explicit(&tt_host.runnable.summary[i], memory_order_seq_cst)) return true;
-    }
-    return false;
+    return atomic_load_explicit(&tt_host.runnable.top, memory_order_seq_cst) != 0;
 }
 
-/* More streams than one? */
-static bool several_runnable(void)
+/* ---- how much a thread does for others ---- */
+
+void host_share_begin(struct host_share *outer_out)
 {
-    int count = 0;
-    for (int i = 0; i < WORDS && count < 2; i++) {
-        bool skip = i % 64 == 0 &&
-                    !atomic_load_explicit(&tt_host.runnable.summary[i / 64], memory_order_seq_cst);
-        uint64_t bits = atomic_load_explicit(&tt_host.runnable.words[i], memory_order_seq_cst);
-        count += __builtin_popcountll(bits);
-        if (skip) i += 63;
-    }
-    return count > 1;
+    *outer_out = host_thread.share;
+    if (!outer_out->until_nsec)
+        host_thread.share = (struct host_share){tt_now_nsec() + SHARE_NSEC, HOST_INLINE_BYTES};
 }
 
-static void clear_summary(size_t word)
+void host_share_end(const struct host_share *outer)
 {
-    uint64_t bit = UINT64_C(1) << word % 64;
-    atomic_fetch_and_explicit(&tt_host.runnable.summary[word / 64], ~bit, memory_order_seq_cst);
-    if (atomic_load_explicit(&tt_host.runnable.words[word], memory_order_seq_cst))
-        atomic_fetch_or_explicit(&tt_host.runnable.summary[word / 64], bit, memory_order_seq_cst);
+    if (!outer->until_nsec) host_thread.share = *outer;
 }
 
-static bool set_bit(size_t number)
+bool host_share_spent(void)
 {
-    _Atomic uint64_t *word = &tt_host.runnable.words[number / 64];
-    uint64_t bit = UINT64_C(1) << number % 64;
-    if (atomic_load_explicit(word, memory_order_seq_cst) & bit) return false;
-    if (atomic_fetch_or_explicit(word, bit, memory_order_seq_cst) & bit) return false;
-    atomic_fetch_or_explicit(&tt_host.runnable.summary[number / 4096],
-                             UINT64_C(1) << number / 64 % 64, memory_order_seq_cst);
-    return true;
-}
-
-/* The stream was seen idle. Who queues takes a ticket first and looks at the bit then. */
-static void clear_bit(struct CUstream_st *stream, size_t number)
-{
-    uint64_t bit = UINT64_C(1) << number % 64;
-    uint64_t left = atomic_fetch_and_explicit(&tt_host.runnable.words[number / 64], ~bit,
-                                              memory_order_seq_cst) &
-                    ~bit;
-    if (!host_stream_idle(stream)) {
-        set_bit(number);
-    } else if (!left) {
-        clear_summary(number / 64);
-    }
+    const struct host_share *share = &host_thread.share;
+    return share->until_nsec && (share->bytes == 0 || tt_now_nsec() >= share->until_nsec);
 }
 
 struct round {
@@ -95,7 +64,7 @@ static void forget_idle(struct CUstream_st *stream, size_t number)
     uint64_t done = atomic_load_explicit(&stream->done, memory_order_relaxed);
     bool dying = atomic_load_explicit(&stream->life, memory_order_relaxed) == HOST_LIFE_DYING;
     if (dying || atomic_load_explicit(&stream->seen, memory_order_relaxed) == done)
-        clear_bit(stream, number);
+        host_runnable_remove(number);
     atomic_store_explicit(&stream->seen, done, memory_order_relaxed);
     if (dying) host_stream_bury(stream);
 }
@@ -118,13 +87,13 @@ static bool is_attended(struct CUstream_st *stream)
            atomic_load_explicit(&stream->running, memory_order_relaxed);
 }
 
-static void visit(struct round *round, size_t number)
+static void visit(struct CUstream_st *stream, void *arg)
 {
-    struct CUstream_st *stream = host_stream_numbered(number);
+    struct round *round = arg;
     struct host_place blocker = {NULL, 0};
-    if (stream == round->except) return;
+    if (stream == round->except || host_share_spent()) return;
     if (host_stream_idle(stream)) {
-        if (round->calls_upto) forget_idle(stream, number);
+        if (round->calls_upto) forget_idle(stream, host_stream_number(stream));
         return;
     }
     if (round->calls_upto && is_attended(stream)) return;
@@ -133,28 +102,13 @@ static void visit(struct round *round, size_t number)
     if (round->calls_upto) note_place(stream);
 }
 
-static void visit_word(struct round *round, size_t word)
-{
-    uint64_t bits = atomic_load_explicit(&tt_host.runnable.words[word], memory_order_acquire);
-    for (; bits; bits &= bits - 1) {
-        visit(round, word * 64 + (size_t)__builtin_ctzll(bits));
-    }
-}
-
-static void visit_all(struct round *round)
-{
-    for (size_t i = 0; i < SUMMARY; i++) {
-        uint64_t words = atomic_load_explicit(&tt_host.runnable.summary[i], memory_order_acquire);
-        for (; words; words &= words - 1) {
-            visit_word(round, i * 64 + (size_t)__builtin_ctzll(words));
-        }
-    }
-}
-
 bool host_help(const struct CUstream_st *except)
 {
     struct round round = {.except = except};
-    visit_all(&round);
+    struct host_share outer;
+    host_share_begin(&outer);
+    host_runnable_visit(visit, &round);
+    host_share_end(&outer);
     return round.did;
 }
 
@@ -253,7 +207,7 @@ static void *worker_main(void *arg)
     prctl(PR_SET_TIMERSLACK, 1000);
     for (;;) {
         struct round round = {.calls_upto = UINT64_MAX};
-        visit_all(&round);
+        host_runnable_visit(visit, &round);
         if (round.did || !round.unattended) fruitless = 0;
         if (round.did || round.unattended) nap_nsec = NAP_NSEC;
         if (round.unattended > 1) share_work(round.unattended);
@@ -293,7 +247,7 @@ static void need_worker(void)
 
 void host_runnable_set(struct CUstream_st *stream)
 {
-    if (set_bit(host_stream_number(stream))) need_worker();
+    if (host_runnable_add(host_stream_number(stream))) need_worker();
 }
 
 void host_worker_ring(void)
@@ -305,11 +259,20 @@ void host_worker_ring(void)
     pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
+static void count_stream(struct CUstream_st *stream, void *arg)
+{
+    int *count = arg;
+    (void)stream;
+    ++*count;
+}
+
 void host_worker_enter(void)
 {
+    int streams = 0;
     if (!host_thread.is_worker) return;
     atomic_fetch_add(&tt_host.workers.inside, 1);
-    if (several_runnable()) need_worker();
+    host_runnable_visit(count_stream, &streams);
+    if (streams > 1) need_worker();
 }
 
 void host_worker_leave(void)

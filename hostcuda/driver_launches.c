@@ -1,0 +1,55 @@
+/* The driver interface: launches of kernels. Compiled twice, for the legacy and the per-thread
+ * default stream. */
+#include "driver.h"
+
+#include "device/host/host_face.h"
+#include "device/host/host_kernel.h"
+
+static CUresult launch(const CUlaunchConfig *config, CUfunction function, void **args, void **extra)
+{
+    const struct tt_launch what = {
+        .function = function,
+        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+        .shared_bytes = config->sharedMemBytes,
+        .args = args};
+    int rc = tt_driver_device(tuttiHostGetDevice());
+    if (!rc && extra && args) rc = CUDA_ERROR_INVALID_VALUE;
+    if (!rc && extra) /* nobody knows where in the buffer an argument lies */
+        rc = tuttiHostUnsupported("cuLaunchKernel with `extra` (kernelParams are supported)");
+    return tt_driver_done(rc ? rc : tuttiHostLaunch(tt_driver_stream(config->hStream), &what));
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                        unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                        void **args, void **extra)
+{
+    const CUlaunchConfig config = {.gridDimX = grid_x,
+                                   .gridDimY = grid_y,
+                                   .gridDimZ = grid_z,
+                                   .blockDimX = block_x,
+                                   .blockDimY = block_y,
+                                   .blockDimZ = block_z,
+                                   .sharedMemBytes = shared_bytes,
+                                   .hStream = stream};
+    return launch(&config, function, args, extra);
+}
+
+/* Attributes say how a device schedules the kernel, so they are accepted and left alone. */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **args,
+                          void **extra)
+{
+    if (!config || (config->numAttrs && !config->attrs)) return CUDA_ERROR_INVALID_VALUE;
+    return launch(config, function, args, extra);
+}
+
+/* Blocks run one after another here, so a host implementation must not wait for another block. */
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                   unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                   unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                   void **args)
+{
+    return cuLaunchKernel(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes,
+                          stream, args, NULL);
+}

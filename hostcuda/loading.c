@@ -1,0 +1,48 @@
+/* Device code that a program loads, from memory and from files, and wishes about its kernels. */
+#include "loading.h"
+
+#include "face.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int tt_face_load(const void *code, struct host_library **library_out)
+{
+    if (!code || !library_out) return cudaErrorInvalidValue;
+    int rc = tt_face_device(tuttiHostGetDevice());
+    return rc ? rc : tuttiHostLibraryLoad(code, SIZE_MAX, library_out);
+}
+
+int tt_face_load_file(const char *path, struct host_library **library_out)
+{
+    if (!path || !library_out) return cudaErrorInvalidValue;
+    int rc = tt_face_device(tuttiHostGetDevice());
+    FILE *file = rc ? NULL : fopen(path, "re");
+    if (rc || !file) return rc ? rc : (int)cudaErrorFileNotFound;
+    long len = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
+    char *text = len > 0 ? malloc((size_t)len) : NULL;
+    rewind(file);
+    rc = text && fread(text, (size_t)len, 1, file) == 1
+             ? tuttiHostLibraryLoad(text, (size_t)len, library_out)
+             : (int)cudaErrorInvalidKernelImage;
+    free(text);
+    fclose(file);
+    return rc;
+}
+
+int tt_face_kernel_set(const void *function, int attr, int value)
+{
+    if (!tuttiHostKernelFind(function)) return cudaErrorInvalidDeviceFunction;
+    switch (attr) {
+    case cudaFuncAttributeMaxDynamicSharedMemorySize:
+        return value < 0 || tuttiHostKernelSharedSet(function, (size_t)value)
+                   ? cudaErrorInvalidValue
+                   : cudaSuccess;
+    case cudaFuncAttributePreferredSharedMemoryCarveout:
+        return value < -1 || value > 100 ? cudaErrorInvalidValue : cudaSuccess;
+    default:
+        return attr > cudaFuncAttributePreferredSharedMemoryCarveout && attr < cudaFuncAttributeMax
+                   ? cudaSuccess
+                   : cudaErrorInvalidValue;
+    }
+}

@@ -1,0 +1,22 @@
+/* Device code that a program loads, for the runtime's libraries and the driver's. */
+#pragma once
+
+#include "device/host/host_kernel.h"
+
+/* Results are CUDA's numbers: 1 for NULL, 100 without devices, 200 for what cannot be read. */
+int tt_face_load(const void *code, struct host_library **library_out);
+/* The same from a file: 301 when there is none. */
+int tt_face_load_file(const char *path, struct host_library **library_out);
+
+/* What a device can do for a kernel; the numbers are the same for all of them. */
+enum {
+    TT_FACE_THREADS_PER_BLOCK = 1024,
+    TT_FACE_BLOCKS_PER_SM = 32,
+    TT_FACE_THREADS_PER_SM = 2048,
+    TT_FACE_SHARED_OPTIN = 101376,
+    TT_FACE_REGISTERS = 32,
+    TT_FACE_CODE_VERSION = 90,
+};
+/* Set a number of a kernel's (enum cudaFuncAttribute, which is CUfunction_attribute): 1 for a
+ * number or value that cannot be set, 98 for what is no kernel. */
+int tt_face_kernel_set(const void *function, int attr, int value);

@@ -1,0 +1,37 @@
+/* Device code as compilers make it (fat binary, cubin, PTX): which kernels and variables it names,
+ * and what the variables start with. Pure functions over bytes that nobody vouches for; formats:
+ * docs/rooms/device.md. Any thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct host_image_symbol {
+    char *name; /* owned */
+    bool is_kernel;
+    bool is_managed; /* variables only, as the rest */
+    bool is_unread;  /* has an initial value that was not understood */
+    size_t bytes;
+    unsigned char *initial; /* owned; NULL: zeros */
+    size_t initial_bytes;   /* at most `bytes`; zeros follow */
+};
+
+struct host_image_pointer { /* eight bytes of a variable that hold the address of another one */
+    size_t in, offset;      /* symbol, byte of it */
+    size_t to, addend;      /* symbol, bytes behind its start */
+};
+
+struct host_image {
+    struct host_image_symbol *symbols; /* owned */
+    size_t nsymbols;
+    struct host_image_pointer *pointers; /* owned */
+    size_t npointers;
+};
+
+/* Read device code of at most `limit` bytes (SIZE_MAX: its headers say, PTX ends with a zero byte).
+ * Returns NULL, with *why a literal that completes "cannot be read: ...". */
+struct host_image *host_image_open(const void *code, size_t limit, const char **why);
+void host_image_close(struct host_image *image); /* accepts NULL */
+/* The symbol of that name and sort, or NULL. */
+const struct host_image_symbol *host_image_find(const struct host_image *image, const char *name,
+                                                bool is_kernel);
