@@ -1,5 +1,5 @@
 /* Where chunk c of pass p lies, in elements. The chunks of all passes cover this channel's part
- * [lo, hi) of the buffer (of each block) exactly once; every chunk begins at a multiple of the
+ * [lo, hi) of each block exactly once; every chunk begins at a multiple of the
  * grain from lo. */
 #include "base/mem.h"
 #include "program.h"
@@ -24,61 +24,51 @@ static uint32_t pass_count(size_t part, size_t window)
     return (uint32_t)npasses;
 }
 
-static void split_init(struct tt_geometry *geometry, size_t limit, bool whole)
-{
-    size_t part = geometry->hi - geometry->lo;
-    size_t nchunks = (size_t)geometry->nchunks;
-    size_t even = tt_max_size(tt_round_up(ceil_div(part, nchunks), geometry->grain), 1);
-    geometry->chunk = whole ? even : tt_min_size(even, chunk_bound(limit, geometry->grain));
-    geometry->npasses = whole ? 1 : pass_count(part, nchunks * geometry->chunk);
-    size_t before = (size_t)(geometry->npasses - 1) * nchunks * geometry->chunk;
-    geometry->tail_chunk = tt_round_up(ceil_div(part - before, nchunks), geometry->grain);
-}
-
-static void blocks_init(struct tt_geometry *geometry, size_t limit)
-{
-    size_t part = geometry->hi - geometry->lo;
-    size_t all = tt_max_size(tt_round_up(part, geometry->grain), 1);
-    geometry->chunk = tt_min_size(all, chunk_bound(limit, geometry->grain));
-    geometry->npasses = pass_count(part, geometry->chunk);
-    geometry->tail_chunk = geometry->chunk;
-}
-
 void tt_geometry_init(struct tt_geometry *geometry, const struct tt_program *program, size_t count,
                       struct tt_extent part, size_t chunk_limit, size_t grain)
 {
     assert(part.first <= count && part.count <= count - part.first && grain > 0 &&
-           program->nchunks > 0);
+           program->nparts > 0);
+    size_t nparts = (size_t)program->nparts;
+    size_t even = tt_max_size(tt_round_up(ceil_div(part.count, nparts), grain), 1);
+    bool whole = program->whole_window;
+    size_t chunk = whole ? even : tt_min_size(even, chunk_bound(chunk_limit, grain));
+    uint32_t npasses = whole ? 1 : pass_count(part.count, nparts * chunk);
+    size_t before = (size_t)(npasses - 1) * nparts * chunk;
     *geometry = (struct tt_geometry){
-        .kind = program->geometry,
         .count = count,
         .lo = part.first,
         .hi = part.first + part.count,
+        .chunk = chunk,
+        .tail_chunk = tt_round_up(ceil_div(part.count - before, nparts), grain),
         .block_stride = count,
+        .scratch_stride = npasses * chunk,
         .grain = grain,
-        .nchunks = program->nchunks,
+        .nparts = program->nparts,
+        .npasses = npasses,
     };
-    if (program->geometry == TT_GEOMETRY_SPLIT) {
-        split_init(geometry, chunk_limit, program->whole_window);
-    } else {
-        blocks_init(geometry, chunk_limit);
-    }
 }
 
 struct tt_extent tt_geometry_extent(const struct tt_geometry *geometry, uint32_t pass, int chunk)
 {
     size_t part = geometry->hi - geometry->lo;
-    size_t first; /* from lo */
-    size_t length = geometry->chunk;
+    size_t length = pass + 1 == geometry->npasses ? geometry->tail_chunk : geometry->chunk;
     size_t base = geometry->lo;
-    if (geometry->kind == TT_GEOMETRY_SPLIT) {
-        first = (size_t)pass * (size_t)geometry->nchunks * geometry->chunk;
-        if (pass + 1 == geometry->npasses) length = geometry->tail_chunk;
-        first += (size_t)chunk * length;
-    } else {
-        first = (size_t)pass * geometry->chunk;
+    if (geometry->nparts == 1) {
         base += (size_t)chunk * geometry->block_stride;
+        chunk = 0;
+    } else if (chunk >= geometry->nparts) {
+        base += (size_t)(chunk / geometry->nparts) * geometry->block_stride;
+        chunk %= geometry->nparts;
     }
+    size_t first = (size_t)pass * (size_t)geometry->nparts * geometry->chunk; /* from lo */
+    first += (size_t)chunk * length;
     if (first >= part) return (struct tt_extent){base + part, 0};
     return (struct tt_extent){base + first, tt_min_size(length, part - first)};
+}
+
+struct tt_extent tt_geometry_scratch(const struct tt_geometry *geometry, uint32_t pass, int chunk)
+{
+    size_t first = (size_t)chunk * geometry->scratch_stride + (size_t)pass * geometry->chunk;
+    return (struct tt_extent){first, tt_geometry_extent(geometry, pass, 0).count};
 }

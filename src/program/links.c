@@ -6,6 +6,7 @@
 
 struct visit { /* one pass of all threads */
     const struct tt_program *program;
+    int rank;
     const struct tt_geometry *geometry;
     size_t slice_count;
     uint32_t pass;
@@ -29,20 +30,21 @@ static void visit_side(const struct visit *visit, const struct tt_stepper *stepp
     while (tt_stepper_place(stepper, &side, &place)) {
         if (place.space != TT_SPACE_SLOT) continue;
         if (visit->links) {
-            visit->links[place.rank] |= sends ? TT_LINK_SENDS : TT_LINK_RECEIVES;
+            visit->links[place.edge] |= sends ? TT_LINK_SENDS : TT_LINK_RECEIVES;
         } else if (sends) {
-            visit->counts[place.rank].sends += slots_of(visit, place.chunk);
+            visit->counts[place.edge].sends += slots_of(visit, place.chunk);
         } else {
-            visit->counts[place.rank].receives += slots_of(visit, place.chunk);
+            visit->counts[place.edge].receives += slots_of(visit, place.chunk);
         }
     }
 }
 
 static void visit_pass(const struct visit *visit)
 {
-    for (int thread = 0; thread < visit->program->nthreads; thread++) {
+    int nthreads = tt_program_nthreads(visit->program, visit->rank);
+    for (int thread = 0; thread < nthreads; thread++) {
         struct tt_stepper stepper;
-        tt_stepper_start(&stepper, visit->program, thread, 1);
+        tt_stepper_start(&stepper, visit->program, visit->rank, thread, 1);
         for (;; tt_stepper_done(&stepper)) {
             enum tt_next next = tt_stepper_next(&stepper);
             if (next == TT_NEXT_OVER) break;
@@ -53,22 +55,24 @@ static void visit_pass(const struct visit *visit)
     }
 }
 
-void tt_program_links(const struct tt_program *program, uint8_t *links)
+void tt_program_links(const struct tt_program *program, int rank, uint8_t *links)
 {
-    struct visit visit = {.program = program, .links = links};
-    memset(links, 0, (size_t)program->nranks);
+    struct visit visit = {.program = program, .rank = rank, .links = links};
+    memset(links, 0, (size_t)program->nchannels * (size_t)program->nranks);
     visit_pass(&visit);
 }
 
-void tt_program_slots(const struct tt_program *program, const struct tt_geometry *geometry,
-                      size_t slice_count, struct tt_slot_counts *counts)
+void tt_program_slots(const struct tt_program *program, int rank,
+                      const struct tt_geometry *geometry, size_t slice_count,
+                      struct tt_slot_counts *counts)
 {
     struct visit visit = {.program = program,
+                          .rank = rank,
                           .geometry = geometry,
                           .slice_count = slice_count,
                           .times = geometry->npasses - 1,
                           .counts = counts};
-    memset(counts, 0, (size_t)program->nranks * sizeof(*counts));
+    memset(counts, 0, (size_t)program->nchannels * (size_t)program->nranks * sizeof(*counts));
     if (visit.times > 0) visit_pass(&visit); /* all but the last are alike */
     visit.pass = geometry->npasses - 1;
     visit.times = 1;

@@ -6,7 +6,10 @@
 #include "base/mem.h"
 #include "program.h"
 
-enum needs { NEEDS_ROOT = 1, NEEDS_RING = 2, NEEDS_PEER = 4 };
+#include <stdlib.h>
+#include <string.h>
+
+enum needs { NEEDS_ROOT = 1, NEEDS_RING = 2, NEEDS_PEER = 4, NEEDS_TREE = 8 };
 
 enum { LL = 1 << TT_PROTO_LL, SIMPLE = 1 << TT_PROTO_SIMPLE, ALL = LL | 2 | SIMPLE };
 
@@ -40,7 +43,7 @@ static const struct row rows[] = {
     {TT_FUNC_BROADCAST, TT_ALGO_RING, ALL, NEEDS_RING | NEEDS_ROOT, tt_gen_ring_broadcast},
     {TT_FUNC_ALLGATHER, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_allgather},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_reducescatter},
-    {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, ALL, 0, tt_gen_tree_allreduce},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, ALL, NEEDS_TREE, tt_gen_tree_allreduce},
     {TT_FUNC_SEND, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_send},
     {TT_FUNC_RECV, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_recv},
 };
@@ -64,30 +67,47 @@ static ncclResult_t check_shape(const struct row *row, int root, const struct tt
 {
     const char *name = tt_func_name(row->func);
     int n = shape->nranks;
-    if (n < 2 || shape->rank < 0 || shape->rank >= n) {
-        return tt_fail(ncclInvalidArgument, "program %s: rank %d of %d ranks has no program", name,
-                       shape->rank, n);
+    if (n < 2) {
+        return tt_fail(ncclInvalidArgument, "program %s: there is none for %d ranks", name, n);
     }
     if ((row->needs & (NEEDS_ROOT | NEEDS_PEER)) && (root < 0 || root >= n)) {
         return tt_fail(ncclInvalidArgument, "program %s: root or peer %d is not one of %d ranks",
                        name, root, n);
     }
-    if ((row->needs & NEEDS_PEER) && root == shape->rank) {
-        return tt_fail(ncclInvalidArgument, "program %s: rank %d names itself as peer", name, root);
-    }
-    if (row->needs & NEEDS_RING) {
-        bool placed = shape->ring_rank && shape->ring_pos >= 0 && shape->ring_pos < n &&
-                      shape->ring_rank[shape->ring_pos] == shape->rank;
-        if (!placed) {
-            return tt_fail(ncclInvalidArgument, "program %s: rank %d has no place in its ring",
-                           name, shape->rank);
-        }
+    bool lacks =
+        (row->needs & NEEDS_RING) ? !shape->ring_rank : (row->needs & NEEDS_TREE) && !shape->tree;
+    if (lacks) {
+        return tt_fail(ncclInvalidArgument, "program %s: %d ranks have no %s", name, n,
+                       row->needs & NEEDS_RING ? "ring" : "tree");
     }
     return ncclSuccess;
 }
 
+static ncclResult_t add_ring(const struct tt_shape *shape, struct tt_builder *builder)
+{
+    int n = shape->nranks;
+    int32_t *position = tt_calloc((size_t)n, sizeof(*position));
+    if (!position) return tt_fail(ncclSystemError, "program: out of memory for a ring");
+    memset(position, -1, (size_t)n * sizeof(*position));
+    int placed = 0;
+    for (int k = 0; k < n; k++) {
+        int rank = shape->ring_rank[k];
+        bool fresh = rank >= 0 && rank < n && position[rank] < 0;
+        if (fresh) position[rank] = k;
+        placed += fresh;
+    }
+    if (placed == n) {
+        tt_build_table(builder, TT_TABLE_RING, shape->ring_rank);
+        tt_build_table(builder, TT_TABLE_POSITION, position);
+    }
+    free(position);
+    if (placed == n) return ncclSuccess;
+    return tt_fail(ncclInvalidArgument, "program %s: a ring of %d ranks holds %d of them",
+                   tt_func_name((enum tt_func)builder->head.func), n, placed);
+}
+
 ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto proto, int root,
-                             const struct tt_shape *shape, struct tt_program *program_out)
+                             const struct tt_shape *shape, struct tt_program **program_out)
 {
     const struct row *row = find(func, algo, proto);
     if (!row) {
@@ -96,15 +116,14 @@ ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto
     }
     ncclResult_t rc = check_shape(row, root, shape);
     if (rc) return rc;
-    *program_out = (struct tt_program){
-        .func = func,
-        .algo = algo,
-        .proto = proto,
-        .nranks = shape->nranks,
-        .rank = shape->rank,
-        .root = row->needs & (NEEDS_ROOT | NEEDS_PEER) ? root : -1,
-    };
-    row->generate(shape, program_out);
-    tt_program_find_refs(program_out);
-    return ncclSuccess;
+    struct tt_builder builder;
+    tt_build_begin(&builder, shape->nranks);
+    builder.head.func = (int32_t)func;
+    builder.head.algo = (int32_t)algo;
+    builder.head.proto = (int32_t)proto;
+    if (row->needs & (NEEDS_ROOT | NEEDS_PEER)) builder.head.root = root;
+    if (row->needs & NEEDS_RING) rc = add_ring(shape, &builder);
+    if (rc) return rc; /* nothing was added */
+    row->generate(shape, &builder);
+    return tt_build_end(&builder, program_out);
 }

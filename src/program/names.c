@@ -28,6 +28,16 @@ bool tt_func_is_message(enum tt_func func)
     return func == TT_FUNC_SEND || func == TT_FUNC_RECV;
 }
 
+bool tt_func_from_root(enum tt_func func)
+{
+    return func == TT_FUNC_BROADCAST || func == TT_FUNC_SCATTER;
+}
+
+bool tt_func_to_root(enum tt_func func)
+{
+    return func == TT_FUNC_REDUCE || func == TT_FUNC_GATHER;
+}
+
 const char *tt_algo_name(enum tt_algo algo)
 {
     return (unsigned int)algo < TT_ALGO_COUNT_ ? algo_names[algo] : "unknown algorithm";

@@ -18,31 +18,37 @@ struct written { /* one chunk of memory */
 };
 
 struct survey {
-    struct tt_program *program;
+    const struct tt_program *program;
+    int rank;
+    uint8_t *refs;
     struct tt_move move;
-    struct written *chunks; /* [buffer][chunk] */
+    struct written *chunks; /* of IN, of OUT, of scratch */
     int nchunks;
     bool in_place;
 };
 
-int tt_program_in_place_chunk(const struct tt_program *program)
+int tt_program_in_place_chunk(const struct tt_program *program, int rank)
 {
-    bool same = program->geometry == TT_GEOMETRY_SPLIT || program->in_blocks == program->out_blocks;
-    return same ? -1 : program->rank;
+    return program->in_blocks == program->out_blocks ? -1 : rank * program->nparts;
 }
 
 /* In place there is one buffer: chunk numbers of the larger one. */
 static struct written *chunk_at(const struct survey *survey, const struct tt_place *place)
 {
     const struct tt_program *program = survey->program;
-    bool mine = place->space != TT_SPACE_SLOT && place->rank == program->rank;
+    bool mine = place->space != TT_SPACE_SLOT && place->rank == survey->rank;
+    if (place->space == TT_SPACE_SCRATCH) {
+        bool there = place->chunk >= 0 && place->chunk < survey->program->scratch;
+        return there ? &survey->chunks[2 * survey->nchunks + place->chunk] : NULL;
+    }
     if (!mine || place->chunk < 0 || place->chunk >= survey->nchunks) return NULL;
     bool out = place->space == TT_SPACE_OUT;
     int chunk = place->chunk;
     if (survey->in_place) {
-        int whole = tt_program_in_place_chunk(program);
+        int block = tt_program_in_place_chunk(program, survey->rank);
         bool small = out ? program->in_blocks : program->out_blocks;
-        if (whole >= 0 && small) chunk = whole;
+        if (block >= 0 && small) chunk += block;
+        if (chunk >= survey->nchunks) return NULL;
         out = false;
     }
     return &survey->chunks[(out ? survey->nchunks : 0) + chunk];
@@ -90,7 +96,7 @@ static void walk(struct survey *survey, int thread, bool settle)
     struct tt_stepper stepper;
     enum tt_next next;
     uint32_t number = 0;
-    tt_stepper_start(&stepper, survey->program, thread, 1);
+    tt_stepper_start(&stepper, survey->program, survey->rank, thread, 1);
     for (; (next = tt_stepper_next(&stepper)) != TT_NEXT_OVER; tt_stepper_done(&stepper)) {
         if (next != TT_NEXT_MOVE) continue;
         tt_stepper_move(&stepper, &survey->move);
@@ -101,43 +107,47 @@ static void walk(struct survey *survey, int thread, bool settle)
         }
         uint8_t refs = refs_of(survey, thread, number);
         uint8_t others = (uint8_t) ~(3 << shift);
-        survey->program->insns[stepper.pc].refs &= (uint8_t)(refs << shift | others);
+        survey->refs[stepper.pc] &= (uint8_t)(refs << shift | others);
     }
 }
 
 static void survey_mode(struct survey *survey, bool in_place)
 {
+    int nthreads = tt_program_nthreads(survey->program, survey->rank);
     survey->in_place = in_place;
-    for (int k = 0; k < 2 * survey->nchunks; k++)
+    for (int k = 0; k < 2 * survey->nchunks + survey->program->scratch; k++)
         survey->chunks[k] = (struct written){.thread = THREAD_NONE};
     for (int settle = 0; settle < 2; settle++) {
-        for (int thread = 0; thread < survey->program->nthreads; thread++)
+        for (int thread = 0; thread < nthreads; thread++)
             walk(survey, thread, settle);
     }
 }
 
-static bool posts_slots(const struct tt_insn *insn)
+static bool posts_slots(const struct tt_program *program, const struct tt_insn *insn)
 {
-    for (int k = 0; k < insn->ndsts; k++) {
-        if (insn->dst[k].space == TT_SPACE_SLOT) return true;
+    const struct tt_operand *dst = &tt_program_operands(program)[insn->first_dst];
+    for (int k = 0; insn->op == TT_OP_MOVE && k < insn->ndsts; k++) {
+        if (dst[k].space == TT_SPACE_SLOT) return true;
     }
     return false;
 }
 
-void tt_program_find_refs(struct tt_program *program)
+void tt_program_find_refs(const struct tt_program *program, int rank, uint8_t *refs)
 {
     bool any = false;
-    for (int pc = 0; pc < program->ninsns; pc++) {
-        struct tt_insn *insn = &program->insns[pc];
-        bool posts = insn->op == TT_OP_MOVE && !program->needs_board && posts_slots(insn);
-        insn->refs = posts ? UINT8_MAX : 0;
+    for (uint32_t pc = 0; pc < program->ninsns; pc++) {
+        bool posts =
+            !program->needs_barrier && posts_slots(program, &tt_program_insns(program)[pc]);
+        refs[pc] = posts ? UINT8_MAX : 0;
         any = any || posts;
     }
     if (!any) return;
-    struct survey survey = {.program = program};
-    survey.nchunks = program->nchunks > program->nranks ? program->nchunks : program->nranks;
-    size_t places = tt_stepper_places(program);
-    survey.chunks = tt_calloc(2 * (size_t)survey.nchunks, sizeof(*survey.chunks));
+    struct survey survey = {.program = program, .rank = rank, .refs = refs};
+    int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
+    survey.nchunks = in > out ? in : out;
+    size_t places = tt_stepper_places(program, rank);
+    survey.chunks =
+        tt_calloc(2 * (size_t)survey.nchunks + (size_t)program->scratch, sizeof(*survey.chunks));
     survey.move.src = tt_calloc(2 * places, sizeof(struct tt_place));
     bool ready = survey.chunks && survey.move.src;
     survey.move.dst = ready ? survey.move.src + places : NULL;
@@ -145,8 +155,8 @@ void tt_program_find_refs(struct tt_program *program)
         survey_mode(&survey, false);
         survey_mode(&survey, true);
     }
-    for (int pc = 0; pc < program->ninsns; pc++)
-        program->insns[pc].refs &= ready ? 15 : 0;
+    for (uint32_t pc = 0; pc < program->ninsns; pc++)
+        refs[pc] &= ready ? 15 : 0;
     free(survey.move.src);
     free(survey.chunks);
 }

@@ -16,36 +16,45 @@ enum tt_next {
     TT_NEXT_MOVE,  /* tt_stepper_move() says from where to where */
     TT_NEXT_ENTER, /* once per operation; the instruction's `arg` */
     TT_NEXT_LEAVE, /* once per operation; the instruction's flags */
+    TT_NEXT_AWAIT, /* until tt_stepper_awaited() of the thread that the instruction names */
     TT_NEXT_OVER,  /* nothing follows */
 };
 
 struct tt_stepper {
-    const struct tt_program *program; /* borrowed */
+    const struct tt_program *program; /* borrowed, as its parts */
+    const struct tt_insn *insns;
+    const struct tt_operand *operands;
+    int rank, nranks, ring_pos;
     uint32_t pass, npasses;
-    int first, pc; /* instructions */
+    int first, pc; /* instructions of the block */
     int loop_pc;   /* of the running loop */
     int32_t i;     /* its register */
     bool by_peer;  /* the move at pc is one copy per rank */
     int walk;      /* which of its transfers; -1: not looked at yet */
     int nwalk;
+    int k; /* which chunk of the move */
 };
 
-/* Stand before the first instruction of the thread. */
-void tt_stepper_start(struct tt_stepper *stepper, const struct tt_program *program, int thread,
-                      uint32_t npasses);
+/* Stand before the first instruction of that thread of the text that `rank` runs. */
+void tt_stepper_start(struct tt_stepper *stepper, const struct tt_program *program, int rank,
+                      int thread, uint32_t npasses);
 /* What is to be done where the thread stands; the same answer until tt_stepper_done(). */
 enum tt_next tt_stepper_next(struct tt_stepper *stepper);
 void tt_stepper_done(struct tt_stepper *stepper);
 
+/* Whether `other`, of the same rank, has done what the stepper awaits. */
+bool tt_stepper_awaited(const struct tt_stepper *stepper, const struct tt_stepper *other);
+
 static inline const struct tt_insn *tt_stepper_insn(const struct tt_stepper *stepper)
 {
-    return &stepper->program->insns[stepper->pc];
+    return &stepper->insns[stepper->pc];
 }
 
 struct tt_place {
     uint8_t space; /* enum tt_space */
     bool pre;      /* a source that gets the pre-operation of rank `rank` */
     int32_t rank;  /* whose memory, or the other end of the slot's edge */
+    int32_t edge;  /* of a slot: channel * nranks + rank, as tables of edges are laid out */
     int32_t chunk;
 };
 
@@ -59,8 +68,8 @@ struct tt_side {
 bool tt_stepper_place(const struct tt_stepper *stepper, struct tt_side *side,
                       struct tt_place *place_out);
 
-/* Most places on one side of any transfer of the program. */
-size_t tt_stepper_places(const struct tt_program *program);
+/* Most places on one side of any transfer of what the rank runs. */
+size_t tt_stepper_places(const struct tt_program *program, int rank);
 
 struct tt_move { /* a transfer's places, all at once */
     int nsrcs, ndsts;

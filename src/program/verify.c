@@ -17,7 +17,7 @@ static bool await(struct tt_verify_cursor *cursor, enum tt_verify_wait wait, int
 
 static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
-    int me = cursor->program->rank;
+    int me = cursor->rank;
     int only = tt_stepper_insn(&cursor->stepper)->arg;
     struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (!verify->entered[me]) {
@@ -37,7 +37,7 @@ static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 
 static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
-    int me = cursor->program->rank;
+    int me = cursor->rank;
     bool one_way = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_ONE_WAY;
     struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (!verify->left[me]) {
@@ -51,6 +51,28 @@ static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
     return true;
 }
 
+static bool run_await(struct tt_verify *verify, struct tt_verify_cursor *cursor)
+{
+    const struct tt_stepper *stepper = &cursor->stepper;
+    const struct tt_insn *insn = tt_stepper_insn(stepper);
+    int thread = verify->main_thread[cursor->rank] + insn->thread;
+    const struct tt_stepper *other = &verify->cursors[thread].stepper;
+    if (!tt_stepper_awaited(stepper, other)) return await(cursor, TT_WAIT_THREAD, cursor->rank);
+    const struct tt_verify_clock *end =
+        tt_verify_end_of(verify, cursor->rank, stepper->pass, other->first + insn->arg);
+    return tt_verify_join(verify, &verify->clocks[cursor->thread], end);
+}
+
+/* Go on; a move that is done may be awaited by other threads of the rank. */
+static void step_done(struct tt_verify *verify, struct tt_verify_cursor *cursor)
+{
+    int pc = cursor->stepper.pc;
+    tt_stepper_done(&cursor->stepper);
+    struct tt_verify_clock *end = tt_verify_end_of(verify, cursor->rank, cursor->stepper.pass, pc);
+    bool over = end && cursor->stepper.pc != pc && cursor->stepper.insns[pc].op == TT_OP_MOVE;
+    if (over) tt_verify_release(verify, cursor->thread, end);
+}
+
 /* What the stepper says next. False: blocked, failed or ended. */
 static bool run_step(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
@@ -59,9 +81,10 @@ static bool run_step(struct tt_verify *verify, struct tt_verify_cursor *cursor)
     case TT_NEXT_MOVE: done = tt_verify_move(verify, cursor); break;
     case TT_NEXT_ENTER: done = run_enter(verify, cursor); break;
     case TT_NEXT_LEAVE: done = run_leave(verify, cursor); break;
+    case TT_NEXT_AWAIT: done = run_await(verify, cursor); break;
     case TT_NEXT_OVER: cursor->ended = true; return false;
     }
-    if (done) tt_stepper_done(&cursor->stepper);
+    if (done) step_done(verify, cursor);
     return done;
 }
 
@@ -84,7 +107,7 @@ static bool report_stuck(struct tt_verify *verify)
     static const char *const waits[] = {
         [TT_WAIT_NONE] = "nothing of",        [TT_WAIT_FULL] = "a full slot from",
         [TT_WAIT_FREE] = "a free slot to",    [TT_WAIT_ENTER] = "the arrival of",
-        [TT_WAIT_LEAVE] = "the departure of",
+        [TT_WAIT_LEAVE] = "the departure of", [TT_WAIT_THREAD] = "another thread of",
     };
     for (int t = 0; t < verify->nthreads; t++) {
         const struct tt_verify_cursor *cursor = &verify->cursors[t];
@@ -98,14 +121,18 @@ static bool report_stuck(struct tt_verify *verify)
 static void measure(struct tt_verify *verify)
 {
     const struct tt_verify_options *options = verify->options;
-    const struct tt_program *model = &verify->programs[0];
+    const struct tt_program *model = verify->programs[0];
     tt_geometry_init(&verify->geometry, model, options->count,
                      (struct tt_extent){0, options->count}, options->chunk_limit, options->grain);
     size_t chunk = tt_max_size(verify->geometry.chunk, verify->geometry.tail_chunk);
-    verify->nchunks = model->nchunks > verify->nranks ? model->nchunks : verify->nranks;
+    verify->nchannels = model->nchannels;
+    int in = tt_program_in_chunks(model), out = tt_program_out_chunks(model);
+    verify->nchunks = in > out ? in : out;
     verify->slice = options->slice ? options->slice : tt_max_size(chunk, 1);
     verify->nslices = tt_max_size(tt_round_up(chunk, verify->slice) / verify->slice, 1);
     verify->nunits = verify->geometry.npasses * (size_t)verify->nchunks * verify->nslices;
+    verify->per_rank = 2 * verify->nunits;
+    verify->per_rank += verify->geometry.npasses * (size_t)model->scratch * verify->nslices;
 }
 
 static bool run(struct tt_verify *verify)
@@ -135,7 +162,7 @@ void tt_proof_destroy(struct tt_proof *proof)
     free(proof);
 }
 
-ncclResult_t tt_program_prove(const struct tt_program *programs, int nranks,
+ncclResult_t tt_program_prove(const struct tt_program *const *programs, int nranks,
                               const struct tt_verify_options *options, char *fault,
                               size_t fault_bytes, struct tt_proof **proof_out)
 {
@@ -161,7 +188,7 @@ ncclResult_t tt_program_prove(const struct tt_program *programs, int nranks,
     return right ? ncclSuccess : ncclInternalError;
 }
 
-ncclResult_t tt_program_verify(const struct tt_program *programs, int nranks,
+ncclResult_t tt_program_verify(const struct tt_program *const *programs, int nranks,
                                const struct tt_verify_options *options, char *fault,
                                size_t fault_bytes)
 {

@@ -16,12 +16,13 @@ struct tt_verify_options {
                        all memory holds something at the start, the proof says what it ends with */
 };
 
-/* Execute the programs of all ranks symbolically (programs[r] is rank r's) and check that every
+/* Execute what all ranks run symbolically (rank r as programs[r] has it: one block for all, or
+ * several) and check that every
  * output element got exactly the right contributions (each rank's once, pre-operation once each,
  * post once, last), that nothing else was written, that it ends with nslots slots per edge, and
  * that conflicting direct accesses are ordered. 0-length text on success. Errors: ncclInternalError
  * with the first fault in `fault` ("rank 3 insn 4: ..."). */
-ncclResult_t tt_program_verify(const struct tt_program *programs, int nranks,
+ncclResult_t tt_program_verify(const struct tt_program *const *programs, int nranks,
                                const struct tt_verify_options *options, char *fault,
                                size_t fault_bytes);
 
@@ -40,7 +41,7 @@ struct tt_proof; /* the end of a symbolic execution; opaque */
 
 /* tt_program_verify() that keeps what memory ends with. *proof_out is set on success (NULL: not
  * wanted) and the caller's; the programs and options must outlive it. */
-ncclResult_t tt_program_prove(const struct tt_program *programs, int nranks,
+ncclResult_t tt_program_prove(const struct tt_program *const *programs, int nranks,
                               const struct tt_verify_options *options, char *fault,
                               size_t fault_bytes, struct tt_proof **proof_out);
 void tt_proof_destroy(struct tt_proof *proof); /* accepts NULL */
@@ -55,3 +56,24 @@ struct tt_proof_unit { /* elements that go through the program together */
 };
 /* Next unit of IN and OUT of all ranks; false: no more. In place both have the same contents. */
 bool tt_proof_next(struct tt_proof *proof, struct tt_proof_unit *unit_out);
+
+/* ---- programs that no generator made ---- */
+
+struct tt_admit_options { /* how the program will be used */
+    int nslots;           /* per edge */
+    int nslices;          /* most that a chunk will have */
+    bool in_place, out_of_place;
+};
+struct tt_admitted; /* what was verified; opaque, of one thread at a time */
+void tt_admitted_destroy(struct tt_admitted *admitted); /* accepts NULL */
+
+/* Verify a program for such a use before its first run, unless *admitted (NULL: made now) knows the
+ * same contents and use. The block has passed tt_program_check(). What is proved is nparts + 2
+ * counts: a window that ends in each part, full windows, several with a short last one; others
+ * differ from them in how often windows go round. Errors: ncclInvalidUsage with the first fault,
+ * ncclInvalidArgument, ncclSystemError. */
+ncclResult_t tt_program_admit(struct tt_admitted **admitted, const struct tt_program *program,
+                              const struct tt_admit_options *options);
+/* Whether all ranks hold the same program: their tt_program_hash(), as an exchange brought them
+ * together. Errors: ncclInvalidUsage naming the first rank that differs. */
+ncclResult_t tt_program_agree(const uint64_t *hashes, int nranks);

@@ -11,9 +11,9 @@ bool tt_verify_fail(struct tt_verify *verify, const struct tt_verify_cursor *cur
     verify->failed = true;
     int at = 0;
     if (cursor) {
-        at = snprintf(verify->fault, verify->fault_bytes,
-                      "rank %d insn %d, pass %u: ", cursor->program->rank, cursor->stepper.pc,
-                      (unsigned int)cursor->stepper.pass);
+        at =
+            snprintf(verify->fault, verify->fault_bytes, "rank %d insn %d, pass %u: ", cursor->rank,
+                     cursor->stepper.pc, (unsigned int)cursor->stepper.pass);
     }
     if (at < 0 || (size_t)at >= verify->fault_bytes) return false;
     va_list args;

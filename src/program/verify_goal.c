@@ -3,33 +3,33 @@
 
 #include "base/mem.h"
 
-static bool is_reduction(enum tt_func func)
+static bool is_reduction(const struct tt_program *program)
 {
+    enum tt_func func = (enum tt_func)program->func;
     return func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_REDUCESCATTER;
 }
 
 /* Does the collective read IN of this rank? */
-static bool reads_in(const struct tt_program *program)
+static bool reads_in(const struct tt_program *program, int rank)
 {
     bool root_only = program->func == TT_FUNC_BROADCAST || program->func == TT_FUNC_SCATTER;
     if (program->func == TT_FUNC_RECV) return false;
-    return !root_only || program->rank == program->root;
+    return !root_only || rank == program->root;
 }
 
-static bool writes_out(const struct tt_program *program)
+static bool writes_out(const struct tt_program *program, int rank)
 {
     bool root_only = program->func == TT_FUNC_REDUCE || program->func == TT_FUNC_GATHER;
     if (program->func == TT_FUNC_SEND) return false;
-    return !root_only || program->rank == program->root;
+    return !root_only || rank == program->root;
 }
 
 /* Chunks of a buffer, by number. */
 static int chunk_count(const struct tt_verify *verify, const struct tt_verify_place *place)
 {
-    const struct tt_program *program = &verify->programs[place->rank];
-    bool blocks = place->buffer == TT_VERIFY_IN ? program->in_blocks : program->out_blocks;
-    if (verify->geometry.kind == TT_GEOMETRY_SPLIT) return verify->geometry.nchunks;
-    return blocks ? verify->nranks : 1;
+    const struct tt_program *program = verify->programs[place->rank];
+    return place->buffer == TT_VERIFY_IN ? tt_program_in_chunks(program)
+                                         : tt_program_out_chunks(program);
 }
 
 bool tt_verify_next_unit(const struct tt_verify *verify, struct tt_verify_units *units)
@@ -72,7 +72,7 @@ static void fill(struct tt_verify *verify, int rank, enum tt_verify_buffer buffe
 
 bool tt_verify_begin(struct tt_verify *verify)
 {
-    size_t per_rank = TT_VERIFY_BUFFERS_ * verify->nunits;
+    size_t per_rank = verify->per_rank;
     for (int rank = 0; rank < verify->nranks; rank++) {
         struct tt_verify_cell *cells = &verify->cells[(size_t)rank * per_rank];
         int owner = verify->main_thread[rank];
@@ -81,7 +81,7 @@ bool tt_verify_begin(struct tt_verify *verify)
             cells[k].write_clock = 1;
         }
         bool all = verify->options->any_result;
-        if (all || reads_in(&verify->programs[rank])) fill(verify, rank, TT_VERIFY_IN);
+        if (all || reads_in(verify->programs[rank], rank)) fill(verify, rank, TT_VERIFY_IN);
         if (all) fill(verify, rank, TT_VERIFY_OUT);
     }
     return true;
@@ -90,22 +90,23 @@ bool tt_verify_begin(struct tt_verify *verify)
 /* Which rank's IN, and which chunk of it, must be in a unit of OUT that is only copied. */
 static int source_rank(const struct tt_program *program, int chunk)
 {
-    switch (program->func) {
+    switch ((enum tt_func)program->func) {
     case TT_FUNC_ALLGATHER:
     case TT_FUNC_GATHER:
-    case TT_FUNC_ALLTOALL: return chunk;
+    case TT_FUNC_ALLTOALL: return chunk / program->nparts;
     default: return program->root; /* Broadcast, Scatter; Recv: the peer */
     }
 }
 
-static int source_chunk(const struct tt_program *program, int chunk)
+static int source_chunk(const struct tt_program *program, int rank, int chunk)
 {
-    switch (program->func) {
+    int part = chunk % program->nparts;
+    switch ((enum tt_func)program->func) {
     case TT_FUNC_ALLTOALL:
     case TT_FUNC_SCATTER:
-    case TT_FUNC_REDUCESCATTER: return program->rank;
+    case TT_FUNC_REDUCESCATTER: return rank * program->nparts + part;
     case TT_FUNC_ALLGATHER:
-    case TT_FUNC_GATHER: return 0;
+    case TT_FUNC_GATHER: return part;
     default: return chunk;
     }
 }
@@ -150,15 +151,15 @@ static const char *explain(const struct tt_verify *verify, struct tt_verify_valu
 static bool check_output(struct tt_verify *verify, const struct tt_verify_units *units)
 {
     const struct tt_verify_place *place = &units->place;
-    const struct tt_program *program = &verify->programs[place->rank];
+    const struct tt_program *program = verify->programs[place->rank];
     const struct tt_verify_value have = tt_verify_cell(verify, place)->value;
     if (!have.known) {
         return tt_verify_fail(verify, NULL, "rank %d: OUT chunk %d of pass %u was never written",
                               place->rank, place->chunk, (unsigned int)units->pass);
     }
-    bool sum = is_reduction(program->func);
-    size_t origin =
-        tt_verify_unit(verify, units->pass, source_chunk(program, place->chunk), units->slice);
+    bool sum = is_reduction(program);
+    size_t origin = tt_verify_unit(verify, units->pass,
+                                   source_chunk(program, place->rank, place->chunk), units->slice);
     struct tt_verify_value want =
         sum ? sum_of(verify, origin)
             : tt_verify_value_input(source_rank(program, place->chunk), TT_VERIFY_IN, origin);
@@ -185,7 +186,7 @@ static bool check_outputs(struct tt_verify *verify, int rank)
     struct tt_verify_units units = tt_verify_units(rank, TT_VERIFY_OUT);
     if (!verify->sums) verify->sums = tt_calloc(verify->nunits, sizeof(*verify->sums));
     if (!verify->sums) return tt_verify_fail(verify, NULL, "out of memory to verify");
-    if (!writes_out(&verify->programs[rank])) return true;
+    if (!writes_out(verify->programs[rank], rank)) return true;
     while (tt_verify_next_unit(verify, &units)) {
         if (!check_output(verify, &units)) return false;
         tt_verify_cell(verify, &units.place)->wanted = true;
@@ -197,8 +198,8 @@ static bool check_outputs(struct tt_verify *verify, int rank)
 static bool check_untouched(struct tt_verify *verify, int rank)
 {
     bool any = verify->options->any_result;
-    size_t first = (size_t)rank * TT_VERIFY_BUFFERS_ * verify->nunits;
-    size_t count = TT_VERIFY_BUFFERS_ * verify->nunits;
+    size_t first = (size_t)rank * verify->per_rank;
+    size_t count = 2 * verify->nunits;
     if (any) count = tt_verify_shares(verify, rank) ? 0 : verify->nunits;
     for (size_t k = 0; k < count; k++) {
         const struct tt_verify_cell *cell = &verify->cells[first + k];
@@ -214,11 +215,11 @@ static bool check_over(struct tt_verify *verify, int rank)
 {
     int first = verify->main_thread[rank];
     struct tt_verify_clock *end = &verify->clocks[first];
-    for (int t = 1; t < verify->programs[rank].nthreads; t++) {
+    for (int t = 1; t < tt_program_nthreads(verify->programs[rank], rank); t++) {
         if (!tt_verify_join(verify, end, &verify->clocks[first + t])) return false;
     }
-    size_t begin = (size_t)rank * TT_VERIFY_BUFFERS_ * verify->nunits;
-    for (size_t k = 0; k < TT_VERIFY_BUFFERS_ * verify->nunits; k++) {
+    size_t begin = (size_t)rank * verify->per_rank;
+    for (size_t k = 0; k < 2 * verify->nunits; k++) {
         if (tt_verify_over(verify, &verify->cells[begin + k], end)) continue;
         return tt_verify_fail(verify, NULL, "rank %d: returns while others may still use its %s",
                               rank, k < verify->nunits ? "IN" : "OUT");
@@ -228,12 +229,12 @@ static bool check_over(struct tt_verify *verify, int rank)
 
 static bool check_slots(struct tt_verify *verify)
 {
-    for (int k = 0; k < verify->nranks * verify->nranks; k++) {
+    size_t n = (size_t)verify->nranks;
+    for (size_t k = 0; k < (size_t)verify->nchannels * n * n; k++) {
         const struct tt_verify_edge *edge = &verify->edges[k];
         if (edge->head == edge->tail) continue;
-        return tt_verify_fail(verify, NULL, "%u slots from rank %d to rank %d are left full",
-                              (unsigned int)(edge->tail - edge->head), k / verify->nranks,
-                              k % verify->nranks);
+        return tt_verify_fail(verify, NULL, "%u slots from rank %zu to rank %zu are left full",
+                              (unsigned int)(edge->tail - edge->head), k / n % n, k % n);
     }
     return true;
 }

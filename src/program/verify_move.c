@@ -15,6 +15,20 @@ static bool block(struct tt_verify_cursor *cursor, enum tt_verify_wait wait, int
     return false;
 }
 
+static struct tt_verify_edge *edge_from(struct tt_verify *verify,
+                                        const struct tt_verify_cursor *cursor,
+                                        const struct tt_place *place)
+{
+    return tt_verify_edge(verify, place->edge / verify->nranks, place->rank, cursor->rank);
+}
+
+static struct tt_verify_edge *edge_to(struct tt_verify *verify,
+                                      const struct tt_verify_cursor *cursor,
+                                      const struct tt_place *place)
+{
+    return tt_verify_edge(verify, place->edge / verify->nranks, cursor->rank, place->rank);
+}
+
 static bool own_end(struct tt_verify *verify, struct tt_verify_cursor *cursor, int32_t *owner)
 {
     if (*owner < 0) *owner = cursor->thread;
@@ -26,7 +40,7 @@ static bool source_ready(struct tt_verify *verify, struct tt_verify_cursor *curs
                          const struct tt_place *place)
 {
     if (place->space != TT_SPACE_SLOT) return true;
-    struct tt_verify_edge *edge = tt_verify_edge(verify, place->rank, cursor->program->rank);
+    struct tt_verify_edge *edge = edge_from(verify, cursor, place);
     if (!edge || !own_end(verify, cursor, &edge->receiver)) return false;
     return edge->tail != edge->head || block(cursor, TT_WAIT_FULL, place->rank);
 }
@@ -35,7 +49,7 @@ static bool destination_ready(struct tt_verify *verify, struct tt_verify_cursor 
                               const struct tt_place *place)
 {
     if (place->space != TT_SPACE_SLOT) return true;
-    struct tt_verify_edge *edge = tt_verify_edge(verify, cursor->program->rank, place->rank);
+    struct tt_verify_edge *edge = edge_to(verify, cursor, place);
     if (!edge || !own_end(verify, cursor, &edge->sender)) return false;
     bool room = edge->tail - edge->head < (uint32_t)verify->options->nslots;
     return room || block(cursor, TT_WAIT_FREE, place->rank);
@@ -56,7 +70,7 @@ static void give_back(struct tt_verify *verify, const struct tt_verify_cursor *c
 static struct tt_verify_value receive(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                                       const struct tt_place *place, size_t count)
 {
-    struct tt_verify_edge *edge = tt_verify_edge(verify, place->rank, cursor->program->rank);
+    struct tt_verify_edge *edge = edge_from(verify, cursor, place);
     struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
     if (slot->count != count && verify->move.ndsts > 0) {
         tt_verify_fail(verify, cursor, "expects %zu elements from rank %d and gets %zu", count,
@@ -69,7 +83,7 @@ static struct tt_verify_value receive(struct tt_verify *verify, struct tt_verify
 static void post(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                  const struct tt_place *place, struct tt_verify_value value, size_t count)
 {
-    struct tt_verify_edge *edge = tt_verify_edge(verify, cursor->program->rank, place->rank);
+    struct tt_verify_edge *edge = edge_to(verify, cursor, place);
     struct tt_verify_slot *slot = &edge->slots[edge->tail % edge->nslots];
     tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->freed);
     tt_verify_release(verify, cursor->thread, &slot->posted);
@@ -97,12 +111,20 @@ static struct tt_verify_place unit_at(const struct tt_verify *verify,
                                       const struct tt_verify_cursor *cursor,
                                       const struct tt_place *place)
 {
-    return (struct tt_verify_place){
+    struct tt_verify_place unit = {
         .buffer = place->space == TT_SPACE_OUT ? TT_VERIFY_OUT : TT_VERIFY_IN,
         .rank = place->rank,
         .chunk = place->chunk,
-        .unit = tt_verify_unit(verify, cursor->stepper.pass, place->chunk, cursor->slice),
     };
+    uint32_t pass = cursor->stepper.pass;
+    if (place->space != TT_SPACE_SCRATCH) {
+        unit.unit = tt_verify_unit(verify, pass, place->chunk, cursor->slice);
+        return unit;
+    }
+    size_t row = (size_t)pass * (size_t)cursor->program->scratch + (size_t)place->chunk;
+    unit.buffer = TT_VERIFY_SCRATCH;
+    unit.unit = row * verify->nslices + cursor->slice;
+    return unit;
 }
 
 /* Add `value` to `sum`, with the pre-operation of rank `place->rank` if asked. */
@@ -134,8 +156,14 @@ static struct tt_verify_value source_value(struct tt_verify *verify,
     const struct tt_verify_cell *cell = tt_verify_access(verify, cursor, &unit, false);
     if (!cell) return none;
     if (!cell->value.known) {
+        static const char *const names[] = {
+            [TT_SPACE_IN] = "IN", [TT_SPACE_OUT] = "OUT", [TT_SPACE_SCRATCH] = "scratch"};
         tt_verify_fail(verify, cursor, "reads %s of rank %d, chunk %d, which holds nothing",
-                       place->space == TT_SPACE_IN ? "IN" : "OUT", place->rank, place->chunk);
+                       names[place->space], place->rank, place->chunk);
+    } else if (place->space == TT_SPACE_SCRATCH &&
+               cell->count < slice_count(verify, cursor, count)) {
+        tt_verify_fail(verify, cursor, "reads %zu elements of scratch chunk %d, which holds %u",
+                       slice_count(verify, cursor, count), place->chunk, (unsigned int)cell->count);
     }
     return cell->value;
 }
@@ -179,8 +207,9 @@ static void refer(struct tt_verify *verify, const struct tt_verify_cursor *curso
 static void refer_all(struct tt_verify *verify, const struct tt_verify_cursor *cursor)
 {
     const struct tt_move *move = &verify->move;
-    bool in_place = tt_verify_shares(verify, cursor->program->rank);
-    int refs = insn_of(cursor)->refs >> (in_place ? TT_REF_IN_PLACE_ : 0);
+    bool in_place = tt_verify_shares(verify, cursor->rank);
+    int refs = verify->refs[verify->refs_at[cursor->rank] + (size_t)cursor->stepper.pc] >>
+               (in_place ? TT_REF_IN_PLACE_ : 0);
     bool one = move->nsrcs == 1 && move->src[0].space != TT_SPACE_SLOT;
     if (one && (refs & TT_REF_SRC)) refer(verify, cursor, &move->src[0]);
     for (int k = 0; k < move->ndsts && (refs & TT_REF_DST); k++) {
@@ -200,7 +229,9 @@ static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor,
         if (place->space == TT_SPACE_SLOT || !count || same_place(verify, cursor, place)) continue;
         const struct tt_verify_place unit = unit_at(verify, cursor, place);
         struct tt_verify_cell *cell = tt_verify_access(verify, cursor, &unit, true);
-        if (cell) cell->value = value;
+        if (!cell) return;
+        cell->value = value;
+        cell->count = (uint32_t)count;
     }
     for (int k = 0; k < move->ndsts && !verify->failed; k++) {
         const struct tt_place *place = &move->dst[k];
@@ -219,11 +250,13 @@ static bool distinct(struct tt_verify *verify, const struct tt_verify_cursor *cu
     verify->transfers++;
     for (int k = 0; k < count; k++) {
         if (places[k].space != TT_SPACE_SLOT) continue;
-        if (verify->seen[places[k].rank] == verify->transfers) {
+        if (places[k].rank == cursor->rank)
+            return tt_verify_fail(verify, cursor, "names itself as the other end of an edge");
+        if (verify->seen[places[k].edge] == verify->transfers) {
             return tt_verify_fail(verify, cursor, "uses the edge with rank %d twice in one move",
                                   places[k].rank);
         }
-        verify->seen[places[k].rank] = verify->transfers;
+        verify->seen[places[k].edge] = verify->transfers;
     }
     return true;
 }
@@ -232,22 +265,28 @@ static bool distinct(struct tt_verify *verify, const struct tt_verify_cursor *cu
 static bool measure(struct tt_verify *verify, struct tt_verify_cursor *cursor, size_t *count_out)
 {
     const struct tt_move *move = &verify->move;
-    int bound =
-        verify->geometry.kind == TT_GEOMETRY_SPLIT ? verify->geometry.nchunks : verify->nchunks;
+    bool sized = false;
     for (int k = 0; k < move->nsrcs + move->ndsts; k++) {
         const struct tt_place *place =
             k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
+        bool scratch = place->space == TT_SPACE_SCRATCH;
+        int bound = scratch ? cursor->program->scratch : verify->nchunks;
         if (place->chunk < 0 || place->chunk >= bound) {
             return tt_verify_fail(verify, cursor, "there is no chunk %d", place->chunk);
         }
+        if (scratch) continue; /* as long as what comes there */
         struct tt_extent extent =
             tt_geometry_extent(&verify->geometry, cursor->stepper.pass, place->chunk);
-        if (k > 0 && extent.count != *count_out) {
+        if (sized && extent.count != *count_out) {
             return tt_verify_fail(verify, cursor, "moves %zu elements to or from a place of %zu",
                                   *count_out, extent.count);
         }
         *count_out = extent.count;
+        sized = true;
     }
+    if (!sized) *count_out = tt_geometry_scratch(&verify->geometry, cursor->stepper.pass, 0).count;
+    if (!sized && verify->geometry.nparts > 1)
+        return tt_verify_fail(verify, cursor, "nothing but scratch says how much it moves");
     return distinct(verify, cursor, move->src, move->nsrcs) &&
            distinct(verify, cursor, move->dst, move->ndsts);
 }
@@ -266,7 +305,7 @@ static bool run_slice(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     for (int k = 0; k < move->nsrcs && !verify->failed; k++) {
         const struct tt_place *place = &move->src[k];
         if (place->space != TT_SPACE_SLOT) continue;
-        give_back(verify, cursor, tt_verify_edge(verify, place->rank, cursor->program->rank));
+        give_back(verify, cursor, edge_from(verify, cursor, place));
     }
     return !verify->failed;
 }

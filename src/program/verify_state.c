@@ -14,12 +14,25 @@ size_t tt_verify_unit(const struct tt_verify *verify, uint32_t pass, int chunk, 
     return row * verify->nslices + slice;
 }
 
+struct tt_verify_clock *tt_verify_end_of(const struct tt_verify *verify, int rank, uint32_t pass,
+                                         int pc)
+{
+    size_t ninsns = verify->refs_at[verify->nranks]; /* of all ranks */
+    return verify->ends ? &verify->ends[pass * ninsns + verify->refs_at[rank] + (size_t)pc] : NULL;
+}
+
+static const char *name_of(enum tt_verify_buffer buffer)
+{
+    static const char *const names[] = {"IN", "OUT", "scratch"};
+    return names[buffer];
+}
+
 /* ---- cells ---- */
 
 /* In place: where the OUT (or IN) of `rank` lies inside its other buffer. */
-static bool aliases(const struct tt_program *program)
+static bool aliases(const struct tt_program *program, int rank)
 {
-    switch (program->func) {
+    switch ((enum tt_func)program->func) {
     case TT_FUNC_ALLREDUCE:
     case TT_FUNC_BROADCAST:
     case TT_FUNC_ALLGATHER:
@@ -27,30 +40,30 @@ static bool aliases(const struct tt_program *program)
     case TT_FUNC_ALLTOALL: return true;
     case TT_FUNC_REDUCE:
     case TT_FUNC_GATHER:
-    case TT_FUNC_SCATTER: return program->rank == program->root;
+    case TT_FUNC_SCATTER: return rank == program->root;
     default: return false;
     }
 }
 
 bool tt_verify_shares(const struct tt_verify *verify, int rank)
 {
-    return verify->options->in_place && aliases(&verify->programs[rank]);
+    return verify->options->in_place && aliases(verify->programs[rank], rank);
 }
 
 struct tt_verify_cell *tt_verify_cell(const struct tt_verify *verify,
                                       const struct tt_verify_place *place)
 {
-    const struct tt_program *program = &verify->programs[place->rank];
+    const struct tt_program *program = verify->programs[place->rank];
     enum tt_verify_buffer buffer = place->buffer;
     size_t unit = place->unit;
-    if (tt_verify_shares(verify, place->rank)) {
+    if (buffer != TT_VERIFY_SCRATCH && tt_verify_shares(verify, place->rank)) {
         enum tt_verify_buffer whole = program->out_blocks ? TT_VERIFY_OUT : TT_VERIFY_IN;
-        int own = tt_program_in_place_chunk(program); /* what chunk 0 of the smaller one is */
+        int own = tt_program_in_place_chunk(program, place->rank);
         if (buffer != whole && own >= 0) unit += (size_t)own * verify->nslices;
         buffer = whole;
     }
-    size_t row = (size_t)place->rank * TT_VERIFY_BUFFERS_ + (size_t)buffer;
-    return &verify->cells[row * verify->nunits + unit];
+    size_t first = (size_t)place->rank * verify->per_rank + (size_t)buffer * verify->nunits;
+    return &verify->cells[first + unit];
 }
 
 /* The cell's last write, and with `write` all its reads, come before what the clock knows. */
@@ -97,23 +110,22 @@ static bool note_read(struct tt_verify *verify, struct tt_verify_cell *cell, int
 static bool reachable(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
                       const struct tt_verify_place *place)
 {
-    static const char *const names[] = {"IN", "OUT"};
-    const struct tt_program *owner = &verify->programs[place->rank];
+    const struct tt_program *owner = verify->programs[place->rank];
     bool in = place->buffer == TT_VERIFY_IN;
-    int nblocks = (in ? owner->in_blocks : owner->out_blocks) ? verify->nranks : 1;
-    if (verify->geometry.kind == TT_GEOMETRY_SPLIT) nblocks = verify->geometry.nchunks;
-    if (place->chunk < 0 || place->chunk >= nblocks) {
+    int nchunks = in ? tt_program_in_chunks(owner) : tt_program_out_chunks(owner);
+    if (place->buffer == TT_VERIFY_SCRATCH) nchunks = owner->scratch;
+    if (place->chunk < 0 || place->chunk >= nchunks) {
         return tt_verify_fail(verify, cursor, "chunk %d is outside of %s of rank %d", place->chunk,
-                              names[place->buffer], place->rank);
+                              name_of(place->buffer), place->rank);
     }
-    int me = cursor->program->rank;
+    int me = cursor->rank;
     if (place->rank == me) return true;
     const struct tt_verify_sight *sight =
         &verify->sights[(size_t)me * (size_t)verify->nranks + (size_t)place->rank];
     const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (sight->moment && tt_verify_knows(clock, sight->thread, sight->moment)) return true;
     return tt_verify_fail(verify, cursor, "touches %s of rank %d without having seen it enter",
-                          names[place->buffer], place->rank);
+                          name_of(place->buffer), place->rank);
 }
 
 struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_verify_cursor *cursor,
@@ -124,14 +136,13 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
     const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
     if (!ordered(verify, cell, clock, write)) {
         tt_verify_fail(verify, cursor, "%s of %s of rank %d, chunk %d, races with another access",
-                       write ? "write" : "read", place->buffer == TT_VERIFY_IN ? "IN" : "OUT",
-                       place->rank, place->chunk);
+                       write ? "write" : "read", name_of(place->buffer), place->rank, place->chunk);
         return NULL;
     }
     if (write && cell->referred) {
         tt_verify_fail(verify, cursor,
                        "writes %s of rank %d, chunk %d, which a slot may still refer to",
-                       place->buffer == TT_VERIFY_IN ? "IN" : "OUT", place->rank, place->chunk);
+                       name_of(place->buffer), place->rank, place->chunk);
         return NULL;
     }
     if (!write) return note_read(verify, cell, cursor->thread) ? cell : NULL;
@@ -143,10 +154,16 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
 
 /* ---- edges ---- */
 
-struct tt_verify_edge *tt_verify_edge(struct tt_verify *verify, int from, int to)
+static struct tt_verify_edge *edge_at(const struct tt_verify *verify, size_t channel, size_t from,
+                                      size_t to)
 {
-    struct tt_verify_edge *edge =
-        &verify->edges[(size_t)from * (size_t)verify->nranks + (size_t)to];
+    size_t n = (size_t)verify->nranks;
+    return &verify->edges[(channel * n + from) * n + to];
+}
+
+struct tt_verify_edge *tt_verify_edge(struct tt_verify *verify, int channel, int from, int to)
+{
+    struct tt_verify_edge *edge = edge_at(verify, (size_t)channel, (size_t)from, (size_t)to);
     if (edge->slots) return edge;
     edge->slots = tt_calloc(edge->nslots, sizeof(*edge->slots));
     if (!edge->slots) {
@@ -166,7 +183,7 @@ static bool count_threads(struct tt_verify *verify)
     if (!verify->main_thread) return false;
     for (int r = 0; r < verify->nranks; r++) {
         verify->main_thread[r] = verify->nthreads;
-        verify->nthreads += verify->programs[r].nthreads;
+        verify->nthreads += tt_program_nthreads(verify->programs[r], r);
     }
     verify->cursors = tt_calloc((size_t)verify->nthreads, sizeof(*verify->cursors));
     return verify->cursors != NULL;
@@ -176,14 +193,16 @@ static bool count_threads(struct tt_verify *verify)
 static bool start_threads(struct tt_verify *verify)
 {
     for (int r = 0; r < verify->nranks; r++) {
-        const struct tt_program *program = &verify->programs[r];
-        for (int t = 0; t < program->nthreads; t++) {
+        const struct tt_program *program = verify->programs[r];
+        int nthreads = tt_program_nthreads(program, r);
+        for (int t = 0; t < nthreads; t++) {
             int thread = verify->main_thread[r] + t;
             verify->cursors[thread] = (struct tt_verify_cursor){
                 .program = program,
+                .rank = r,
                 .thread = thread,
             };
-            tt_stepper_start(&verify->cursors[thread].stepper, program, t,
+            tt_stepper_start(&verify->cursors[thread].stepper, program, r, t,
                              verify->geometry.npasses);
             verify->clocks[thread] = (struct tt_verify_clock){.thread = thread, .own = 1};
             const struct tt_verify_clock *main = &verify->clocks[verify->main_thread[r]];
@@ -198,11 +217,13 @@ static bool start_threads(struct tt_verify *verify)
 static bool count_slots(struct tt_verify *verify)
 {
     size_t n = (size_t)verify->nranks;
-    struct tt_slot_counts *counts = tt_calloc(n, sizeof(*counts));
+    size_t nedges = (size_t)verify->nchannels * n;
+    struct tt_slot_counts *counts = tt_calloc(nedges, sizeof(*counts));
     for (size_t from = 0; counts && from < n; from++) {
-        tt_program_slots(&verify->programs[from], &verify->geometry, verify->slice, counts);
-        for (size_t to = 0; to < n; to++) {
-            struct tt_verify_edge *edge = &verify->edges[from * n + to];
+        tt_program_slots(verify->programs[from], (int)from, &verify->geometry, verify->slice,
+                         counts);
+        for (size_t to = 0; to < nedges; to++) {
+            struct tt_verify_edge *edge = edge_at(verify, to / n, from, to % n);
             edge->reused = counts[to].sends > (uint64_t)verify->options->nslots;
             edge->nslots = (uint32_t)(edge->reused ? (uint64_t)verify->options->nslots
                                                    : tt_max_size(counts[to].sends, 1));
@@ -212,11 +233,44 @@ static bool count_slots(struct tt_verify *verify)
     return counts != NULL;
 }
 
+static bool awaits(const struct tt_verify *verify)
+{
+    for (int r = 0; r < verify->nranks; r++) {
+        const struct tt_program *program = verify->programs[r];
+        if (r > 0 && program == verify->programs[r - 1]) continue;
+        for (uint32_t pc = 0; pc < program->ninsns; pc++) {
+            if (tt_program_insns(program)[pc].op == TT_OP_AWAIT) return true;
+        }
+    }
+    return false;
+}
+
+/* Derived for each rank, as the executor does; room for the ends of what is awaited. */
+static bool find_refs(struct tt_verify *verify)
+{
+    size_t bytes = 0;
+    verify->refs_at = tt_calloc((size_t)verify->nranks + 1, sizeof(size_t));
+    for (int r = 0; verify->refs_at && r < verify->nranks; r++) {
+        verify->refs_at[r] = bytes;
+        bytes += verify->programs[r]->ninsns;
+    }
+    verify->refs = tt_calloc(bytes, 1);
+    if (!verify->refs_at || !verify->refs) return false;
+    verify->refs_at[verify->nranks] = bytes;
+    if (awaits(verify)) {
+        verify->ends = tt_calloc(verify->geometry.npasses * bytes, sizeof(*verify->ends));
+        if (!verify->ends) return false;
+    }
+    for (int r = 0; r < verify->nranks; r++)
+        tt_program_find_refs(verify->programs[r], r, verify->refs + verify->refs_at[r]);
+    return true;
+}
+
 static bool alloc_move(struct tt_verify *verify)
 {
     size_t most = 0;
     for (int r = 0; r < verify->nranks; r++)
-        most = tt_max_size(most, tt_stepper_places(&verify->programs[r]));
+        most = tt_max_size(most, tt_stepper_places(verify->programs[r], r));
     verify->move.src = tt_calloc(most, sizeof(struct tt_place));
     verify->move.dst = tt_calloc(most, sizeof(struct tt_place));
     return verify->move.src && verify->move.dst;
@@ -226,8 +280,8 @@ bool tt_verify_state_init(struct tt_verify *verify)
 {
     size_t n = (size_t)verify->nranks;
     bool ready = count_threads(verify);
-    size_t ncells = n * TT_VERIFY_BUFFERS_ * verify->nunits;
-    if (ready && ncells > MOST_CELLS) {
+    size_t ncells = n * verify->per_rank;
+    if (ready && (verify->per_rank > MOST_CELLS || ncells > MOST_CELLS)) {
         return tt_verify_fail(verify, NULL, "too many units to verify: cut the count down");
     }
     if (ready) {
@@ -238,12 +292,12 @@ bool tt_verify_state_init(struct tt_verify *verify)
         verify->left = tt_calloc(n, sizeof(bool));
         verify->sights = tt_calloc(n * n, sizeof(*verify->sights));
         verify->cells = tt_calloc(ncells, sizeof(*verify->cells));
-        verify->edges = tt_calloc(n * n, sizeof(*verify->edges));
-        verify->seen = tt_calloc(n, sizeof(*verify->seen));
+        verify->edges = tt_calloc((size_t)verify->nchannels * n * n, sizeof(*verify->edges));
+        verify->seen = tt_calloc((size_t)verify->nchannels * n, sizeof(*verify->seen));
         ready = alloc_move(verify);
         ready = ready && verify->clocks && verify->enter_clocks && verify->leave_clocks &&
                 verify->entered && verify->left && verify->sights && verify->cells &&
-                verify->edges && verify->seen && count_slots(verify);
+                verify->edges && verify->seen && count_slots(verify) && find_refs(verify);
     }
     if (!ready) return tt_verify_fail(verify, NULL, "out of memory to verify");
     return start_threads(verify);
@@ -252,7 +306,7 @@ bool tt_verify_state_init(struct tt_verify *verify)
 static void free_edges(struct tt_verify *verify)
 {
     size_t n = (size_t)verify->nranks;
-    for (size_t k = 0; verify->edges && k < n * n; k++) {
+    for (size_t k = 0; verify->edges && k < (size_t)verify->nchannels * n * n; k++) {
         struct tt_verify_edge *edge = &verify->edges[k];
         for (uint32_t j = 0; edge->slots && j < edge->nslots; j++) {
             tt_verify_clock_drop(&edge->slots[j].posted);
@@ -263,9 +317,9 @@ static void free_edges(struct tt_verify *verify)
     free(verify->edges);
 }
 
-static void free_clocks(struct tt_verify_clock *clocks, int count)
+static void free_clocks(struct tt_verify_clock *clocks, size_t count)
 {
-    for (int k = 0; clocks && k < count; k++)
+    for (size_t k = 0; clocks && k < count; k++)
         tt_verify_clock_drop(&clocks[k]);
     free(clocks);
 }
@@ -273,11 +327,15 @@ static void free_clocks(struct tt_verify_clock *clocks, int count)
 void tt_verify_state_fini(struct tt_verify *verify)
 {
     free_edges(verify);
-    free_clocks(verify->clocks, verify->nthreads);
-    free_clocks(verify->enter_clocks, verify->nranks);
-    free_clocks(verify->leave_clocks, verify->nranks);
+    size_t nends = verify->ends ? verify->geometry.npasses * verify->refs_at[verify->nranks] : 0;
+    free_clocks(verify->ends, nends);
+    free_clocks(verify->clocks, (size_t)verify->nthreads);
+    free_clocks(verify->enter_clocks, (size_t)verify->nranks);
+    free_clocks(verify->leave_clocks, (size_t)verify->nranks);
     free(verify->move.src);
     free(verify->move.dst);
+    free(verify->refs);
+    free(verify->refs_at);
     free(verify->main_thread);
     free(verify->cursors);
     free(verify->entered);

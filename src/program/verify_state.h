@@ -17,7 +17,7 @@
 #include "step.h"
 #include "verify.h"
 
-enum tt_verify_buffer { TT_VERIFY_IN, TT_VERIFY_OUT, TT_VERIFY_BUFFERS_ };
+enum tt_verify_buffer { TT_VERIFY_IN, TT_VERIFY_OUT, TT_VERIFY_SCRATCH };
 
 struct tt_verify_vector { /* counted; shared once refs > 1, then never changed */
     int32_t refs;
@@ -43,8 +43,9 @@ struct tt_verify_cell { /* one unit of one buffer */
     int32_t reader; /* the last reader; those that it does not come after are listed in `reads` */
     uint32_t read_clock;
     uint32_t reads;
-    bool referred; /* slots may refer to it until the owner's program ends */
-    bool wanted;   /* part of the result */
+    uint32_t count; /* elements written last: scratch has the length of what came there */
+    bool referred;  /* slots may refer to it until the owner's program ends */
+    bool wanted;    /* part of the result */
 };
 
 struct tt_verify_slot {
@@ -68,14 +69,16 @@ struct tt_verify_sight { /* a rank saw another one enter; moment 0: not yet */
 
 enum tt_verify_wait {
     TT_WAIT_NONE,
-    TT_WAIT_FULL,  /* for a full slot from peer */
-    TT_WAIT_FREE,  /* for a free slot to peer */
-    TT_WAIT_ENTER, /* for peer to enter */
-    TT_WAIT_LEAVE, /* for peer to leave */
+    TT_WAIT_FULL,   /* for a full slot from peer */
+    TT_WAIT_FREE,   /* for a free slot to peer */
+    TT_WAIT_ENTER,  /* for peer to enter */
+    TT_WAIT_LEAVE,  /* for peer to leave */
+    TT_WAIT_THREAD, /* for another thread of the rank */
 };
 
 struct tt_verify_cursor { /* one thread of one rank */
     const struct tt_program *program;
+    int rank;
     int thread; /* global number */
     struct tt_stepper stepper;
     size_t slice; /* of the transfer */
@@ -85,28 +88,33 @@ struct tt_verify_cursor { /* one thread of one rank */
 };
 
 struct tt_verify {
-    const struct tt_program *programs; /* borrowed */
+    const struct tt_program *const *programs; /* borrowed, as the blocks */
     const struct tt_verify_options *options;
-    int nranks, nthreads;
+    int nranks, nthreads, nchannels;
     struct tt_geometry geometry;
-    int nchunks;    /* chunk numbers in use: max of ranks and chunks of a window */
-    size_t slice;   /* elements */
-    size_t nslices; /* of the largest chunk */
-    size_t nunits;  /* per buffer */
+    int nchunks;     /* of the larger buffer */
+    size_t slice;    /* elements */
+    size_t nslices;  /* of the largest chunk */
+    size_t nunits;   /* of IN, and of OUT */
+    size_t per_rank; /* of all three buffers */
 
-    struct tt_verify_cursor *cursors;     /* nthreads; owned like all below */
+    uint8_t *refs;                        /* per rank, ninsns of its block; owned like all below */
+    size_t *refs_at;                      /* nranks: where a rank's begin */
+    struct tt_verify_clock *ends;         /* per pass and instruction of refs: when awaited ones
+                                             were done; NULL: nothing is awaited */
+    struct tt_verify_cursor *cursors;     /* nthreads */
     struct tt_verify_clock *clocks;       /* nthreads */
     struct tt_verify_clock *enter_clocks; /* nranks */
     struct tt_verify_clock *leave_clocks; /* nranks */
     bool *entered, *left;                 /* nranks */
     struct tt_verify_sight *sights;       /* [rank * nranks + owner]: may address its buffers */
     int *main_thread;                     /* nranks: first global thread */
-    struct tt_verify_cell *cells;         /* nranks * 2 * nunits */
-    struct tt_verify_edge *edges;         /* [from * nranks + to] */
+    struct tt_verify_cell *cells;         /* nranks * per_rank */
+    struct tt_verify_edge *edges;         /* [channel][from][to] */
     struct tt_move move;                  /* scratch: the places of one transfer */
-    uint64_t *seen;                       /* scratch, nranks: last transfer that used the edge */
-    uint64_t transfers;                   /* looked at so far */
-    struct tt_verify_value *sums;         /* per unit: the sum of all ranks' inputs; when asked */
+    uint64_t *seen;               /* scratch, [channel][rank]: last transfer that used the edge */
+    uint64_t transfers;           /* looked at so far */
+    struct tt_verify_value *sums; /* per unit: the sum of all ranks' inputs; when asked */
 
     struct tt_verify_read *reads;
     uint32_t nreads, reads_capacity;
@@ -124,7 +132,7 @@ bool tt_verify_fail(struct tt_verify *verify, const struct tt_verify_cursor *cur
 
 /* ---- verify_check.c ---- */
 
-/* Opcodes, operands and loops are well-formed, and the programs fit each other. */
+/* The blocks are well-formed and fit each other. */
 bool tt_verify_wellformed(struct tt_verify *verify);
 /* Chunks of all passes cover the buffer exactly once. */
 bool tt_verify_cover(struct tt_verify *verify);
@@ -135,6 +143,9 @@ bool tt_verify_state_init(struct tt_verify *verify);
 void tt_verify_state_fini(struct tt_verify *verify);
 
 size_t tt_verify_unit(const struct tt_verify *verify, uint32_t pass, int chunk, size_t slice);
+/* The end of an instruction of the rank's, for who awaits it; NULL: nothing is awaited. */
+struct tt_verify_clock *tt_verify_end_of(const struct tt_verify *verify, int rank, uint32_t pass,
+                                         int pc);
 
 /* ---- verify_value.c ---- */
 
@@ -179,7 +190,7 @@ struct tt_verify_cell *tt_verify_access(struct tt_verify *verify, struct tt_veri
 bool tt_verify_over(const struct tt_verify *verify, const struct tt_verify_cell *cell,
                     const struct tt_verify_clock *clock);
 
-struct tt_verify_edge *tt_verify_edge(struct tt_verify *verify, int from, int to);
+struct tt_verify_edge *tt_verify_edge(struct tt_verify *verify, int channel, int from, int to);
 
 /* ---- verify_move.c ---- */
 

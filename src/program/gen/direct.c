@@ -8,118 +8,111 @@
  * no care: slice r of every buffer is touched by rank r alone. */
 #include "gen.h"
 
-static void split(struct tt_program *program)
+static void split(struct tt_builder *builder)
 {
-    program->geometry = TT_GEOMETRY_SPLIT;
-    program->nchunks = program->nranks;
-    program->whole_window = true;
-    tt_gen_thread(program);
-}
-
-static void blocks(struct tt_program *program)
-{
-    program->geometry = TT_GEOMETRY_BLOCKS;
-    program->nchunks = program->in_blocks || program->out_blocks ? program->nranks : 1;
-    tt_gen_thread(program);
+    builder->head.nparts = builder->head.nranks;
+    builder->head.whole_window = true;
 }
 
 /* ENTER; fold chunk ME of every IN into `dst`; LEAVE. */
-static void fold_mine(struct tt_program *program, struct tt_operand dst)
+static void fold_mine(struct tt_builder *builder, struct tt_operand dst)
 {
-    tt_gen_enter(program, -1);
-    struct tt_insn *fold = tt_gen_move(program, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
-    tt_gen_src(fold, tt_gen_set(TT_SPACE_IN, TT_PEER_EACH, tt_gen_me()));
-    tt_gen_dst(fold, dst);
-    tt_gen_leave(program, 0);
-    tt_gen_end(program);
+    tt_build_thread(builder);
+    tt_build_enter(builder, -1);
+    tt_build_move(builder, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
+    tt_build_src(builder, tt_gen_set(TT_SPACE_IN, TT_PEER_EACH, tt_gen_me()));
+    tt_build_dst(builder, dst);
+    tt_build_leave(builder, 0);
+    tt_build_stop(builder);
 }
 
-void tt_gen_direct_allreduce(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_direct_allreduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    split(program);
-    fold_mine(program, tt_gen_set(TT_SPACE_OUT, TT_PEER_EACH, tt_gen_me()));
+    split(builder);
+    fold_mine(builder, tt_gen_set(TT_SPACE_OUT, TT_PEER_EACH, tt_gen_me()));
 }
 
-void tt_gen_direct_reduce(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_direct_reduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    split(program);
-    fold_mine(program, tt_gen_at(TT_SPACE_OUT, program->root, tt_gen_me()));
+    split(builder);
+    fold_mine(builder, tt_gen_at(TT_SPACE_OUT, builder->head.root, tt_gen_me()));
 }
 
-void tt_gen_direct_reducescatter(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_direct_reducescatter(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->in_blocks = true;
-    blocks(program);
-    fold_mine(program, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    builder->head.in_blocks = true;
+    fold_mine(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
 }
 
 /* ENTER; one copy; LEAVE: all ranks touch all ranks' buffers. */
-static void exchange(struct tt_program *program, struct tt_operand src, struct tt_operand dst)
+static void exchange(struct tt_builder *builder, struct tt_operand src, struct tt_operand dst)
 {
-    tt_gen_enter(program, -1);
-    tt_gen_copy(program, src, dst);
-    tt_gen_leave(program, 0);
-    tt_gen_end(program);
+    tt_build_thread(builder);
+    tt_build_enter(builder, -1);
+    tt_build_copy(builder, src, dst);
+    tt_build_leave(builder, 0);
+    tt_build_stop(builder);
 }
 
 /* Push: the own block is read once and stored n times; pulling would read every block n times. */
-void tt_gen_direct_allgather(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_direct_allgather(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->out_blocks = true;
-    blocks(program);
-    exchange(program, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)),
+    builder->head.out_blocks = true;
+    exchange(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)),
              tt_gen_set(TT_SPACE_OUT, TT_PEER_EACH, tt_gen_me()));
 }
 
-void tt_gen_direct_alltoall(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_direct_alltoall(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->in_blocks = true;
-    program->out_blocks = true;
-    blocks(program);
-    exchange(program, tt_gen_set(TT_SPACE_IN, TT_PEER_EACH, tt_gen_me()),
+    builder->head.in_blocks = true;
+    builder->head.out_blocks = true;
+    exchange(builder, tt_gen_set(TT_SPACE_IN, TT_PEER_EACH, tt_gen_me()),
              tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
 }
 
 /* Everybody stores one slice to all: the root's input is read once, and no core is idle. Were each
  * rank to fetch the whole, two ranks would use one core. */
-void tt_gen_direct_broadcast(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_direct_broadcast(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    split(program);
-    exchange(program, tt_gen_at(TT_SPACE_IN, program->root, tt_gen_me()),
+    split(builder);
+    exchange(builder, tt_gen_at(TT_SPACE_IN, builder->head.root, tt_gen_me()),
              tt_gen_set(TT_SPACE_OUT, TT_PEER_EACH, tt_gen_me()));
 }
 
 /* Only the root's buffers are touched by others: it publishes without waiting and waits in LEAVE;
  * the others wait for the root alone and leave at once. */
-static void with_root(struct tt_program *program, struct tt_operand src, struct tt_operand dst)
+static void with_root(struct tt_builder *builder, struct tt_operand src, struct tt_operand dst)
 {
-    bool is_root = program->rank == program->root;
-    tt_gen_enter(program, program->root);
-    tt_gen_copy(program, src, dst);
-    tt_gen_leave(program, is_root ? 0 : TT_MOVE_ONE_WAY);
-    tt_gen_end(program);
+    for (int others = 0; others < 2; others++) {
+        tt_build_text(builder);
+        tt_build_thread(builder);
+        tt_build_enter(builder, builder->head.root);
+        tt_build_copy(builder, src, dst);
+        tt_build_leave(builder, others ? TT_MOVE_ONE_WAY : 0);
+        tt_build_stop(builder);
+    }
+    for (int rank = 0; rank < builder->head.nranks; rank++)
+        tt_build_assign(builder, rank, rank != builder->head.root);
 }
 
-void tt_gen_direct_gather(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_direct_gather(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->out_blocks = true;
-    blocks(program);
-    with_root(program, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)),
-              tt_gen_at(TT_SPACE_OUT, program->root, tt_gen_me()));
+    builder->head.out_blocks = true;
+    with_root(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)),
+              tt_gen_at(TT_SPACE_OUT, builder->head.root, tt_gen_me()));
 }
 
-void tt_gen_direct_scatter(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_direct_scatter(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->in_blocks = true;
-    blocks(program);
-    with_root(program, tt_gen_at(TT_SPACE_IN, program->root, tt_gen_me()),
+    builder->head.in_blocks = true;
+    with_root(builder, tt_gen_at(TT_SPACE_IN, builder->head.root, tt_gen_me()),
               tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
 }

@@ -9,131 +9,130 @@
  * direct programs give. */
 #include "gen.h"
 
-static void blocks(struct tt_program *program)
+static void send_others(struct tt_builder *builder, uint8_t flags, struct tt_gen_chunk chunk)
 {
-    program->geometry = TT_GEOMETRY_BLOCKS;
-    program->nchunks = program->in_blocks || program->out_blocks ? program->nranks : 1;
-    tt_gen_thread(program);
-}
-
-static void send_others(struct tt_program *program, uint8_t flags, struct tt_gen_chunk chunk)
-{
-    struct tt_insn *send = tt_gen_move(program, flags);
-    tt_gen_src(send, tt_gen_own(TT_SPACE_IN, chunk));
-    tt_gen_dst(send, tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
+    tt_build_move(builder, flags);
+    tt_build_src(builder, tt_gen_own(TT_SPACE_IN, chunk));
+    tt_build_dst(builder, tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
 }
 
 /* Fold the slots of all others and the own IN, in rank order. */
-static void fold_slots(struct tt_program *program, struct tt_gen_chunk chunk)
+static void fold_slots(struct tt_builder *builder, struct tt_gen_chunk chunk)
 {
-    struct tt_insn *fold = tt_gen_move(program, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
-    tt_gen_src(fold, tt_gen_set(TT_SPACE_SLOT, TT_PEER_EACH, chunk));
-    tt_gen_dst(fold, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    tt_build_move(builder, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
+    tt_build_src(builder, tt_gen_set(TT_SPACE_SLOT, TT_PEER_EACH, chunk));
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
 }
 
-void tt_gen_oneshot_allreduce(const struct tt_shape *shape, struct tt_program *program)
+/* The root runs the text begun now, all others the next one. */
+static void begin_root(struct tt_builder *builder)
 {
-    (void)shape;
-    blocks(program);
-    send_others(program, TT_MOVE_PRE, tt_gen_number(0));
-    fold_slots(program, tt_gen_number(0));
-    tt_gen_end(program);
+    tt_build_text(builder);
+    tt_build_thread(builder);
+    for (int rank = 0; rank < builder->head.nranks; rank++)
+        tt_build_assign(builder, rank, rank != builder->head.root);
 }
 
-void tt_gen_oneshot_reducescatter(const struct tt_shape *shape, struct tt_program *program)
+static void begin_others(struct tt_builder *builder)
 {
-    (void)shape;
-    program->in_blocks = true;
-    blocks(program);
-    send_others(program, TT_MOVE_PRE, tt_gen_peer());
-    fold_slots(program, tt_gen_me());
-    tt_gen_end(program);
+    tt_build_stop(builder);
+    tt_build_text(builder);
+    tt_build_thread(builder);
 }
 
-void tt_gen_oneshot_reduce(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_oneshot_allreduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    blocks(program);
-    if (program->rank == program->root) {
-        fold_slots(program, tt_gen_number(0));
-    } else {
-        struct tt_insn *send = tt_gen_move(program, TT_MOVE_PRE);
-        tt_gen_src(send, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
-        tt_gen_dst(send, tt_gen_at(TT_SPACE_SLOT, program->root, tt_gen_number(0)));
-    }
-    tt_gen_end(program);
+    tt_build_thread(builder);
+    send_others(builder, TT_MOVE_PRE, tt_gen_number(0));
+    fold_slots(builder, tt_gen_number(0));
+    tt_build_stop(builder);
 }
 
-void tt_gen_oneshot_broadcast(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_oneshot_reducescatter(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    blocks(program);
-    if (program->rank == program->root) {
-        struct tt_insn *send = tt_gen_move(program, 0);
-        tt_gen_src(send, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
-        tt_gen_dst(send, tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, tt_gen_number(0)));
-        tt_gen_dst(send, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
-    } else {
-        tt_gen_copy(program, tt_gen_at(TT_SPACE_SLOT, program->root, tt_gen_number(0)),
-                    tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
-    }
-    tt_gen_end(program);
+    builder->head.in_blocks = true;
+    tt_build_thread(builder);
+    send_others(builder, TT_MOVE_PRE, tt_gen_peer());
+    fold_slots(builder, tt_gen_me());
+    tt_build_stop(builder);
+}
+
+void tt_gen_oneshot_reduce(const struct tt_shape *shape, struct tt_builder *builder)
+{
+    (void)shape;
+    begin_root(builder);
+    fold_slots(builder, tt_gen_number(0));
+    begin_others(builder);
+    tt_build_move(builder, TT_MOVE_PRE);
+    tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
+    tt_build_dst(builder, tt_gen_at(TT_SPACE_SLOT, builder->head.root, tt_gen_number(0)));
+    tt_build_stop(builder);
+}
+
+void tt_gen_oneshot_broadcast(const struct tt_shape *shape, struct tt_builder *builder)
+{
+    (void)shape;
+    begin_root(builder);
+    send_others(builder, 0, tt_gen_number(0));
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    begin_others(builder);
+    tt_build_copy(builder, tt_gen_at(TT_SPACE_SLOT, builder->head.root, tt_gen_number(0)),
+                  tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    tt_build_stop(builder);
 }
 
 /* Own IN (as the own place among the slots) and all slots into the blocks of OUT. */
-static void place_slots(struct tt_program *program, struct tt_gen_chunk chunk)
+static void place_slots(struct tt_builder *builder, struct tt_gen_chunk chunk)
 {
-    tt_gen_copy(program, tt_gen_set(TT_SPACE_SLOT, TT_PEER_EACH, chunk),
-                tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
+    tt_build_copy(builder, tt_gen_set(TT_SPACE_SLOT, TT_PEER_EACH, chunk),
+                  tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
 }
 
-void tt_gen_oneshot_allgather(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_oneshot_allgather(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->out_blocks = true;
-    blocks(program);
-    send_others(program, 0, tt_gen_number(0));
-    place_slots(program, tt_gen_number(0));
-    tt_gen_end(program);
+    builder->head.out_blocks = true;
+    tt_build_thread(builder);
+    send_others(builder, 0, tt_gen_number(0));
+    place_slots(builder, tt_gen_number(0));
+    tt_build_stop(builder);
 }
 
-void tt_gen_oneshot_alltoall(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_oneshot_alltoall(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->in_blocks = true;
-    program->out_blocks = true;
-    blocks(program);
-    send_others(program, 0, tt_gen_peer());
-    place_slots(program, tt_gen_peer());
-    tt_gen_end(program);
+    builder->head.in_blocks = true;
+    builder->head.out_blocks = true;
+    tt_build_thread(builder);
+    send_others(builder, 0, tt_gen_peer());
+    place_slots(builder, tt_gen_peer());
+    tt_build_stop(builder);
 }
 
-void tt_gen_oneshot_gather(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_oneshot_gather(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->out_blocks = true;
-    blocks(program);
-    if (program->rank == program->root) {
-        place_slots(program, tt_gen_number(0));
-    } else {
-        tt_gen_copy(program, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)),
-                    tt_gen_at(TT_SPACE_SLOT, program->root, tt_gen_number(0)));
-    }
-    tt_gen_end(program);
+    builder->head.out_blocks = true;
+    begin_root(builder);
+    place_slots(builder, tt_gen_number(0));
+    begin_others(builder);
+    tt_build_copy(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)),
+                  tt_gen_at(TT_SPACE_SLOT, builder->head.root, tt_gen_number(0)));
+    tt_build_stop(builder);
 }
 
-void tt_gen_oneshot_scatter(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_oneshot_scatter(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    program->in_blocks = true;
-    blocks(program);
-    if (program->rank == program->root) {
-        send_others(program, 0, tt_gen_peer());
-        tt_gen_copy(program, tt_gen_own(TT_SPACE_IN, tt_gen_me()),
-                    tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
-    } else {
-        tt_gen_copy(program, tt_gen_at(TT_SPACE_SLOT, program->root, tt_gen_number(0)),
-                    tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
-    }
-    tt_gen_end(program);
+    builder->head.in_blocks = true;
+    begin_root(builder);
+    send_others(builder, 0, tt_gen_peer());
+    tt_build_copy(builder, tt_gen_own(TT_SPACE_IN, tt_gen_me()),
+                  tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    begin_others(builder);
+    tt_build_copy(builder, tt_gen_at(TT_SPACE_SLOT, builder->head.root, tt_gen_number(0)),
+                  tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    tt_build_stop(builder);
 }

@@ -2,25 +2,23 @@
  * message is one empty slot. */
 #include "gen.h"
 
-static void whole_buffer(struct tt_program *program, struct tt_operand src, struct tt_operand dst)
+static void whole_buffer(struct tt_builder *builder, struct tt_operand src, struct tt_operand dst)
 {
-    program->geometry = TT_GEOMETRY_BLOCKS;
-    program->nchunks = 1;
-    tt_gen_thread(program);
-    tt_gen_copy(program, src, dst);
-    tt_gen_end(program);
+    tt_build_thread(builder);
+    tt_build_copy(builder, src, dst);
+    tt_build_stop(builder);
 }
 
-void tt_gen_p2p_send(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_p2p_send(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    whole_buffer(program, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)),
-                 tt_gen_at(TT_SPACE_SLOT, program->root, tt_gen_number(0)));
+    whole_buffer(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)),
+                 tt_gen_at(TT_SPACE_SLOT, builder->head.root, tt_gen_number(0)));
 }
 
-void tt_gen_p2p_recv(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_p2p_recv(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
-    whole_buffer(program, tt_gen_at(TT_SPACE_SLOT, program->root, tt_gen_number(0)),
+    whole_buffer(builder, tt_gen_at(TT_SPACE_SLOT, builder->head.root, tt_gen_number(0)),
                  tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
 }

@@ -1,6 +1,6 @@
 /* Ring programs: every rank receives from the one before it and sends to the one after it.
- * Position independent: chunk numbers count from the own position, so all ranks of a ring differ
- * only in that number and their two neighbours, and a program has the same length for any n.
+ * Neighbours and chunk numbers count from the own position, so that all ranks run one text, which
+ * has the same length for any n; in the pipelines the root and its predecessor have their own.
  *
  * Position i, chunks by position. Reducing: chunk c starts at position c+1, is folded by every rank
  * it passes (what comes first, then the own input) and is complete at position c, after n-1 hops.
@@ -19,138 +19,145 @@ static struct tt_gen_chunk by_rank(int offset, int coef)
     return (struct tt_gen_chunk){TT_CHUNK_RING_RANK, offset, coef};
 }
 
-struct links { /* the two slot operands of a ring rank */
-    int prev, next;
-};
-
-static struct links begin(const struct tt_shape *shape, struct tt_program *program)
+static struct tt_operand from_prev(struct tt_gen_chunk chunk)
 {
-    int n = shape->nranks;
-    program->ring_pos = shape->ring_pos;
-    program->ring_rank = shape->ring_rank;
-    tt_gen_thread(program);
-    return (struct links){.prev = shape->ring_rank[(shape->ring_pos + n - 1) % n],
-                          .next = shape->ring_rank[(shape->ring_pos + 1) % n]};
+    return tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, -1, chunk);
 }
 
-static void send(struct tt_program *program, uint8_t flags, struct links links,
-                 struct tt_gen_chunk chunk)
+static struct tt_operand to_next(struct tt_gen_chunk chunk)
 {
-    struct tt_insn *insn = tt_gen_move(program, flags);
-    tt_gen_src(insn, tt_gen_own(TT_SPACE_IN, chunk));
-    tt_gen_dst(insn, tt_gen_at(TT_SPACE_SLOT, links.next, chunk));
+    return tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, 1, chunk);
+}
+
+static void send(struct tt_builder *builder, uint8_t flags, struct tt_gen_chunk chunk)
+{
+    tt_build_move(builder, flags);
+    tt_build_src(builder, tt_gen_own(TT_SPACE_IN, chunk));
+    tt_build_dst(builder, to_next(chunk));
 }
 
 /* Fold what comes with the own input; the caller adds destinations. */
-static struct tt_insn *fold(struct tt_program *program, uint8_t flags, struct links links,
-                            struct tt_gen_chunk chunk)
+static void fold(struct tt_builder *builder, uint8_t flags, struct tt_gen_chunk chunk)
 {
-    struct tt_insn *insn = tt_gen_move(program, TT_MOVE_FOLD | TT_MOVE_PRE | flags);
-    tt_gen_src(insn, tt_gen_at(TT_SPACE_SLOT, links.prev, chunk));
-    tt_gen_src(insn, tt_gen_own(TT_SPACE_IN, chunk));
-    return insn;
+    tt_build_move(builder, TT_MOVE_FOLD | TT_MOVE_PRE | flags);
+    tt_build_src(builder, from_prev(chunk));
+    tt_build_src(builder, tt_gen_own(TT_SPACE_IN, chunk));
 }
 
-/* Keep what comes; pass it on unless this is the last hop. */
-static void keep(struct tt_program *program, struct links links, struct tt_gen_chunk chunk,
-                 bool pass_on)
+/* Keep what comes. */
+static void keep(struct tt_builder *builder, struct tt_gen_chunk chunk)
 {
-    struct tt_insn *insn = tt_gen_move(program, 0);
-    tt_gen_src(insn, tt_gen_at(TT_SPACE_SLOT, links.prev, chunk));
-    tt_gen_dst(insn, tt_gen_own(TT_SPACE_OUT, chunk));
-    if (pass_on) tt_gen_dst(insn, tt_gen_at(TT_SPACE_SLOT, links.next, chunk));
+    tt_build_copy(builder, from_prev(chunk), tt_gen_own(TT_SPACE_OUT, chunk));
 }
 
 /* The n-1 hops of a reduction but the last: send chunk -1, then fold and pass on -2, -3, ... */
-static void reduce_hops(struct tt_program *program, struct links links, enum tt_chunk by)
+static void reduce_hops(struct tt_builder *builder, enum tt_chunk by)
 {
-    send(program, TT_MOVE_PRE, links, (struct tt_gen_chunk){by, -1, 0});
-    tt_gen_loop(program, program->nranks - 2);
+    send(builder, TT_MOVE_PRE, (struct tt_gen_chunk){by, -1, 0});
+    tt_build_loop(builder, builder->head.nranks - 2);
     struct tt_gen_chunk chunk = {by, -2, -1};
-    tt_gen_dst(fold(program, 0, links, chunk), tt_gen_at(TT_SPACE_SLOT, links.next, chunk));
-    tt_gen_next(program);
+    fold(builder, 0, chunk);
+    tt_build_dst(builder, to_next(chunk));
+    tt_build_next(builder);
 }
 
 /* n-1 hops of gathering: keep and pass on -1, -2, ..., keep the last. */
-static void gather_hops(struct tt_program *program, struct links links, enum tt_chunk by)
+static void gather_hops(struct tt_builder *builder, enum tt_chunk by)
 {
-    tt_gen_loop(program, program->nranks - 2);
-    keep(program, links, (struct tt_gen_chunk){by, -1, -1}, true);
-    tt_gen_next(program);
-    keep(program, links, (struct tt_gen_chunk){by, 1, 0}, false);
+    struct tt_gen_chunk chunk = {by, -1, -1};
+    tt_build_loop(builder, builder->head.nranks - 2);
+    keep(builder, chunk);
+    tt_build_dst(builder, to_next(chunk));
+    tt_build_next(builder);
+    keep(builder, (struct tt_gen_chunk){by, 1, 0});
 }
 
-void tt_gen_ring_allreduce(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_ring_allreduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    struct links links = begin(shape, program);
-    program->geometry = TT_GEOMETRY_SPLIT;
-    program->nchunks = program->nranks;
-    reduce_hops(program, links, TT_CHUNK_RING);
-    struct tt_insn *last = fold(program, TT_MOVE_POST, links, by_position(0, 0));
-    tt_gen_dst(last, tt_gen_own(TT_SPACE_OUT, by_position(0, 0)));
-    tt_gen_dst(last, tt_gen_at(TT_SPACE_SLOT, links.next, by_position(0, 0)));
-    gather_hops(program, links, TT_CHUNK_RING);
-    tt_gen_end(program);
+    (void)shape;
+    builder->head.nparts = builder->head.nranks;
+    tt_build_thread(builder);
+    reduce_hops(builder, TT_CHUNK_RING);
+    fold(builder, TT_MOVE_POST, by_position(0, 0));
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, by_position(0, 0)));
+    tt_build_dst(builder, to_next(by_position(0, 0)));
+    gather_hops(builder, TT_CHUNK_RING);
+    tt_build_stop(builder);
 }
 
-void tt_gen_ring_reducescatter(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_ring_reducescatter(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    struct links links = begin(shape, program);
-    program->geometry = TT_GEOMETRY_BLOCKS;
-    program->nchunks = program->nranks;
-    program->in_blocks = true;
-    reduce_hops(program, links, TT_CHUNK_RING_RANK);
-    struct tt_insn *last = fold(program, TT_MOVE_POST, links, by_rank(0, 0));
-    tt_gen_dst(last, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
-    tt_gen_end(program);
+    (void)shape;
+    builder->head.in_blocks = true;
+    tt_build_thread(builder);
+    reduce_hops(builder, TT_CHUNK_RING_RANK);
+    fold(builder, TT_MOVE_POST, by_rank(0, 0));
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    tt_build_stop(builder);
 }
 
-void tt_gen_ring_allgather(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_ring_allgather(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    struct links links = begin(shape, program);
-    program->geometry = TT_GEOMETRY_BLOCKS;
-    program->nchunks = program->nranks;
-    program->out_blocks = true;
-    struct tt_insn *first = tt_gen_move(program, 0);
-    tt_gen_src(first, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
-    tt_gen_dst(first, tt_gen_own(TT_SPACE_OUT, by_rank(0, 0)));
-    tt_gen_dst(first, tt_gen_at(TT_SPACE_SLOT, links.next, by_rank(0, 0)));
-    gather_hops(program, links, TT_CHUNK_RING_RANK);
-    tt_gen_end(program);
+    (void)shape;
+    builder->head.out_blocks = true;
+    tt_build_thread(builder);
+    tt_build_move(builder, 0);
+    tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, by_rank(0, 0)));
+    tt_build_dst(builder, to_next(by_rank(0, 0)));
+    gather_hops(builder, TT_CHUNK_RING_RANK);
+    tt_build_stop(builder);
 }
 
-static struct links begin_pipeline(const struct tt_shape *shape, struct tt_program *program)
+/* ---- pipelines ---- */
+
+enum place { AT_ROOT, BETWEEN, BESIDE_ROOT };
+
+/* Begin the text of that place; `last`: the one where the pipeline ends or begins beside the root,
+ * that many places on from it. */
+static void begin_place(const struct tt_shape *shape, struct tt_builder *builder, enum place place,
+                        int last)
 {
-    program->geometry = TT_GEOMETRY_BLOCKS;
-    program->nchunks = 1;
-    return begin(shape, program);
+    int n = shape->nranks;
+    if (place != AT_ROOT) tt_build_stop(builder);
+    int text = tt_build_text(builder);
+    tt_build_thread(builder);
+    int root_pos = 0;
+    while (shape->ring_rank[root_pos] != builder->head.root)
+        root_pos++;
+    int first = place == BETWEEN ? 1 : place == AT_ROOT ? 0 : last;
+    int end = place == BETWEEN ? n : first + 1;
+    for (int k = first; k < end; k++) /* the last place is given its own text after this */
+        tt_build_assign(builder, shape->ring_rank[(root_pos + k) % n], text);
 }
 
-void tt_gen_ring_broadcast(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_ring_broadcast(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    struct links links = begin_pipeline(shape, program);
     struct tt_gen_chunk all = tt_gen_number(0);
-    if (program->rank == program->root) {
-        struct tt_insn *first = tt_gen_move(program, 0);
-        tt_gen_src(first, tt_gen_own(TT_SPACE_IN, all));
-        tt_gen_dst(first, tt_gen_own(TT_SPACE_OUT, all));
-        tt_gen_dst(first, tt_gen_at(TT_SPACE_SLOT, links.next, all));
-    } else {
-        keep(program, links, all, links.next != program->root);
-    }
-    tt_gen_end(program);
+    int last = shape->nranks - 1;
+    begin_place(shape, builder, AT_ROOT, last);
+    tt_build_move(builder, 0);
+    tt_build_src(builder, tt_gen_own(TT_SPACE_IN, all));
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, all));
+    tt_build_dst(builder, to_next(all));
+    begin_place(shape, builder, BETWEEN, last);
+    keep(builder, all);
+    tt_build_dst(builder, to_next(all));
+    begin_place(shape, builder, BESIDE_ROOT, last);
+    keep(builder, all);
+    tt_build_stop(builder);
 }
 
-void tt_gen_ring_reduce(const struct tt_shape *shape, struct tt_program *program)
+void tt_gen_ring_reduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
-    struct links links = begin_pipeline(shape, program);
     struct tt_gen_chunk all = tt_gen_number(0);
-    if (links.prev == program->root) {
-        send(program, TT_MOVE_PRE, links, all);
-    } else if (program->rank == program->root) {
-        tt_gen_dst(fold(program, TT_MOVE_POST, links, all), tt_gen_own(TT_SPACE_OUT, all));
-    } else {
-        tt_gen_dst(fold(program, 0, links, all), tt_gen_at(TT_SPACE_SLOT, links.next, all));
-    }
-    tt_gen_end(program);
+    begin_place(shape, builder, AT_ROOT, 1);
+    fold(builder, TT_MOVE_POST, all);
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, all));
+    begin_place(shape, builder, BETWEEN, 1);
+    fold(builder, 0, all);
+    tt_build_dst(builder, to_next(all));
+    begin_place(shape, builder, BESIDE_ROOT, 1);
+    send(builder, TT_MOVE_PRE, all);
+    tt_build_stop(builder);
 }

@@ -57,25 +57,25 @@ struct program_set program_set_make(const struct program_case *what, int root, i
     plan_hosts(&set, per_host);
     set.programs = calloc((size_t)nranks, sizeof(*set.programs));
     assert_non_null(set.programs);
-    const int *ring = set.plan.ring[channel];
-    for (int pos = 0; pos < nranks; pos++) {
-        struct tt_shape shape = {.nranks = nranks,
-                                 .rank = ring[pos],
-                                 .ring_rank = ring,
-                                 .ring_pos = pos,
-                                 .tree = set.plan.tree[channel][ring[pos]]};
-        bool receiver = what->func == TT_FUNC_SEND && ring[pos] == 1;
-        enum tt_func func = receiver ? TT_FUNC_RECV : what->func;
-        int peer = what->func == TT_FUNC_SEND ? 1 - ring[pos] : root;
+    struct tt_shape shape = {
+        .nranks = nranks, .ring_rank = set.plan.ring[channel], .tree = set.plan.tree[channel]};
+    bool pair = what->func == TT_FUNC_SEND;
+    for (int k = 0; k <= (int)pair; k++) {
+        enum tt_func func = pair && k == 1 ? TT_FUNC_RECV : what->func;
+        int peer = pair ? 1 - k : root;
         assert_int_equal(tt_program_make(func, what->algo, what->proto, what->rooted ? peer : -1,
-                                         &shape, &set.programs[ring[pos]]),
+                                         &shape, &set.blocks[k]),
                          ncclSuccess);
     }
+    for (int rank = 0; rank < nranks; rank++)
+        set.programs[rank] = set.blocks[pair ? rank : 0];
     return set;
 }
 
 void program_set_free(struct program_set *set)
 {
+    free(set->blocks[0]);
+    free(set->blocks[1]);
     free(set->programs);
     tt_topo_plan_free(&set->plan);
 }

@@ -6,8 +6,9 @@
 
 struct program_set {
     int nranks;
-    struct tt_program *programs; /* owned */
-    struct tt_topo_plan plan;    /* owned; rings are borrowed by the programs */
+    struct tt_program *blocks[2];       /* owned; the second for SEND alone */
+    const struct tt_program **programs; /* owned: what each rank runs */
+    struct tt_topo_plan plan;           /* owned */
 };
 
 struct program_case {

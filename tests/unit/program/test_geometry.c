@@ -6,13 +6,12 @@
 
 static struct tt_program split(int nchunks, bool whole)
 {
-    return (struct tt_program){
-        .geometry = TT_GEOMETRY_SPLIT, .nchunks = nchunks, .whole_window = whole};
+    return (struct tt_program){.nparts = nchunks, .whole_window = whole};
 }
 
 static struct tt_program blocks(int nblocks)
 {
-    return (struct tt_program){.geometry = TT_GEOMETRY_BLOCKS, .nchunks = nblocks};
+    return (struct tt_program){.nparts = 1, .nranks = nblocks, .out_blocks = true};
 }
 
 static void expect(const struct tt_geometry *geometry, uint32_t pass, int chunk, size_t first,
@@ -93,6 +92,23 @@ static void an_empty_part_is_one_empty_pass(void **state)
     }
 }
 
+/* Blocks of 10 elements in three parts: chunk 3b + p is part p of block b. */
+static void blocks_have_parts(void **state)
+{
+    (void)state;
+    struct tt_program program = {.nparts = 3, .nranks = 4, .out_blocks = true};
+    struct tt_geometry geometry;
+    tt_geometry_init(&geometry, &program, 10, (struct tt_extent){0, 10}, 2, 2);
+    assert_int_equal(geometry.npasses, 2);
+    expect(&geometry, 0, 0, 0, 2);
+    expect(&geometry, 0, 2, 4, 2);
+    expect(&geometry, 0, 3, 10, 2);
+    expect(&geometry, 0, 11, 34, 2);
+    expect(&geometry, 1, 0, 6, 2);
+    expect(&geometry, 1, 10, 38, 2);
+    expect(&geometry, 1, 11, 40, 0);
+}
+
 static size_t covered(const struct tt_geometry *geometry, size_t chunks_per_pass)
 {
     size_t at = geometry->lo;
@@ -119,8 +135,7 @@ static void chunks_cover_every_part_once(void **state)
             struct tt_geometry geometry;
             tt_geometry_init(&geometry, program, count, (struct tt_extent){lo, count - lo},
                              limits[k / 4 % 7], grains[k / 28]);
-            bool one = program->geometry == TT_GEOMETRY_BLOCKS;
-            assert_int_equal(covered(&geometry, one ? 1 : (size_t)program->nchunks), count);
+            assert_int_equal(covered(&geometry, (size_t)program->nparts), count);
         }
     }
 }
@@ -133,6 +148,7 @@ int main(void)
         cmocka_unit_test(small_counts_make_small_chunks),
         cmocka_unit_test(blocks_keep_their_stride),
         cmocka_unit_test(an_empty_part_is_one_empty_pass),
+        cmocka_unit_test(blocks_have_parts),
         cmocka_unit_test(chunks_cover_every_part_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

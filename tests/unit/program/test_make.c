@@ -9,23 +9,19 @@ static const int ring4[] = {2, 0, 3, 1};
 
 static struct tt_shape shape4(void)
 {
-    return (struct tt_shape){.nranks = 4,
-                             .rank = 3,
-                             .ring_rank = ring4,
-                             .ring_pos = 2,
-                             .tree = {.parent = 0, .child = {-1, -1, -1}}};
+    return (struct tt_shape){.nranks = 4, .ring_rank = ring4};
 }
 
 static void bad_requests_are_refused(void **state)
 {
     (void)state;
-    struct tt_program program;
+    struct tt_program *program = NULL;
     struct tt_shape good = shape4();
     struct tt_shape alone = good;
     alone.nranks = 1;
-    alone.rank = 0;
+    static const int twice[] = {2, 0, 2, 1};
     struct tt_shape lost = good;
-    lost.ring_pos = 1;
+    lost.ring_rank = twice;
     struct tt_shape nowhere = good;
     nowhere.ring_rank = NULL;
     const struct {
@@ -43,8 +39,8 @@ static void bad_requests_are_refused(void **state)
         {"one rank", TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_LL, -1, &alone},
         {"no root", TT_FUNC_BROADCAST, TT_ALGO_RING, TT_PROTO_LL, -1, &good},
         {"root beyond", TT_FUNC_REDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE, 4, &good},
-        {"send to itself", TT_FUNC_SEND, TT_ALGO_P2P, TT_PROTO_SIMPLE, 3, &good},
         {"not on the ring", TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_LL, -1, &lost},
+        {"no tree", TT_FUNC_ALLREDUCE, TT_ALGO_TREE, TT_PROTO_LL, -1, &good},
         {"no ring", TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_LL, -1, &nowhere},
     };
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
@@ -52,6 +48,7 @@ static void bad_requests_are_refused(void **state)
         assert_int_equal(tt_program_make(cases[k].func, cases[k].algo, cases[k].proto,
                                          cases[k].root, cases[k].shape, &program),
                          ncclInvalidArgument);
+        assert_null(program);
     }
 }
 
@@ -63,8 +60,9 @@ static void length_does_not_grow_with_ranks(void **state)
     for (int k = 0; k < ncases; k++) {
         struct program_set small = program_set_make(&cases[k], 1, 4, 4, 0);
         struct program_set large = program_set_make(&cases[k], 1, 40, 40, 0);
-        assert_int_equal(small.programs[1].ninsns, large.programs[1].ninsns);
-        assert_int_equal(small.programs[1].needs_board, cases[k].algo == TT_ALGO_DIRECT);
+        assert_int_equal(small.blocks[0]->ninsns, large.blocks[0]->ninsns);
+        assert_int_equal(small.blocks[0]->noperands, large.blocks[0]->noperands);
+        assert_int_equal(small.blocks[0]->needs_barrier, cases[k].algo == TT_ALGO_DIRECT);
         program_set_free(&small);
         program_set_free(&large);
     }
@@ -80,7 +78,7 @@ static void links_agree_between_ranks(void **state)
     for (int k = 0; k < ncases; k++) {
         struct program_set set = program_set_make(&cases[k], 1, N, 2, 1);
         for (int r = 0; r < N; r++)
-            tt_program_links(&set.programs[r], links[r]);
+            tt_program_links(set.programs[r], r, links[r]);
         for (int r = 0; r < N * N; r++) {
             int sends = links[r / N][r % N] & TT_LINK_SENDS ? 1 : 0;
             int receives = links[r % N][r / N] & TT_LINK_RECEIVES ? 1 : 0;

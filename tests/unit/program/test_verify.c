@@ -5,6 +5,7 @@
 #include "program_set.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool all_thousand; /* every generator at 1,000 ranks: half a minute */
@@ -106,7 +107,7 @@ static void large_communicators(void **state)
 static void verify_once(const struct program_case *what, int root, int nranks)
 {
     struct program_set set = program_set_make(what, root, nranks, 8, 0);
-    bool split = set.programs[0].geometry == TT_GEOMETRY_SPLIT;
+    bool split = set.blocks[0]->nparts > 1;
     struct tt_verify_options options = {.count = split ? (size_t)nranks - 1 : 1,
                                         .chunk_limit = what->algo == TT_ALGO_DIRECT ? SIZE_MAX : 1,
                                         .grain = 1,
@@ -179,35 +180,42 @@ static void alltoall_in_place_needs_slots(void **state)
 
 struct mutation {
     const char *name;
-    /* Change instruction `insn`; false when there is nothing of the kind to change. */
-    bool (*apply)(struct tt_program *program, int insn);
+    /* Change an instruction of that rank's own copy; false when there is nothing of the kind. */
+    bool (*apply)(struct tt_program *program, int rank, struct tt_insn *insn);
 };
 
-static bool drop_insn(struct tt_program *program, int insn)
+static void *part_at(struct tt_program *program, uint32_t at)
 {
-    enum tt_op op = (enum tt_op)program->insns[insn].op;
-    if (op != TT_OP_MOVE && op != TT_OP_ENTER && op != TT_OP_LEAVE) return false;
-    program->insns[insn] = (struct tt_insn){.op = TT_OP_LOOP, .arg = 0}; /* refused or a gap */
-    for (int k = insn; k + 1 < program->ninsns; k++)
-        program->insns[k] = program->insns[k + 1];
+    return (char *)program + at;
+}
+
+static bool drop_insn(struct tt_program *program, int rank, struct tt_insn *insn)
+{
+    (void)rank;
+    if (insn->op != TT_OP_MOVE && insn->op != TT_OP_ENTER && insn->op != TT_OP_LEAVE) return false;
+    struct tt_insn *insns = part_at(program, program->insns_at);
+    struct tt_thread *threads = part_at(program, program->threads_at);
+    uint32_t dropped = (uint32_t)(insn - insns);
+    memmove(insn, insn + 1, (program->ninsns - dropped - 1) * sizeof(*insn));
     program->ninsns--;
-    for (int t = 0; t <= program->nthreads; t++) {
-        if (program->thread_first[t] > insn) program->thread_first[t]--;
+    for (uint32_t t = 0; t < program->nthreads; t++) {
+        threads[t].first -= threads[t].first > dropped;
+        threads[t].end -= threads[t].end > dropped;
     }
     return true;
 }
 
-static bool shift_chunk(struct tt_program *program, int insn)
+static bool shift_chunk(struct tt_program *program, int rank, struct tt_insn *insn)
 {
-    struct tt_insn *changed = &program->insns[insn];
-    if (changed->op != TT_OP_MOVE) return false;
-    for (int k = 0; k < changed->nsrcs; k++) {
-        struct tt_operand *src = &changed->src[k];
-        bool chunked = program->nchunks > 1 && src->space != TT_SPACE_SLOT;
-        if (!chunked) continue;
+    bool chunked = tt_program_in_chunks(program) > 1 || tt_program_out_chunks(program) > 1;
+    struct tt_operand *operands = part_at(program, program->operands_at);
+    if (insn->op != TT_OP_MOVE || !chunked) return false;
+    for (int k = 0; k < insn->nsrcs; k++) {
+        struct tt_operand *src = &operands[insn->first_src + (uint32_t)k];
+        if (src->space == TT_SPACE_SLOT) continue;
         if (src->chunk_by == TT_CHUNK_ME || src->chunk_by == TT_CHUNK_PEER) {
             src->chunk_by = TT_CHUNK_CONST;
-            src->chunk = (program->rank + 1) % program->nranks;
+            src->chunk = (rank + 1) % program->nranks;
             return true;
         }
         if (src->space == TT_SPACE_IN && !program->in_blocks && program->out_blocks) continue;
@@ -217,56 +225,68 @@ static bool shift_chunk(struct tt_program *program, int insn)
     return false;
 }
 
-static bool forget_pre(struct tt_program *program, int insn)
+static bool forget_pre(struct tt_program *program, int rank, struct tt_insn *insn)
 {
-    bool had = program->insns[insn].flags & TT_MOVE_PRE;
-    program->insns[insn].flags &= (uint8_t)~TT_MOVE_PRE;
+    (void)program, (void)rank;
+    bool had = insn->flags & TT_MOVE_PRE;
+    insn->flags &= (uint8_t)~TT_MOVE_PRE;
     return had;
 }
 
-static bool forget_post(struct tt_program *program, int insn)
+static bool forget_post(struct tt_program *program, int rank, struct tt_insn *insn)
 {
-    bool had = program->insns[insn].flags & TT_MOVE_POST;
-    program->insns[insn].flags &= (uint8_t)~TT_MOVE_POST;
+    (void)program, (void)rank;
+    bool had = insn->flags & TT_MOVE_POST;
+    insn->flags &= (uint8_t)~TT_MOVE_POST;
     return had;
 }
 
-static bool leave_at_once(struct tt_program *program, int insn)
+static bool leave_at_once(struct tt_program *program, int rank, struct tt_insn *insn)
 {
-    struct tt_insn *changed = &program->insns[insn];
-    if (changed->op != TT_OP_LEAVE || (changed->flags & TT_MOVE_ONE_WAY)) return false;
-    changed->flags |= TT_MOVE_ONE_WAY;
+    (void)program, (void)rank;
+    if (insn->op != TT_OP_LEAVE || (insn->flags & TT_MOVE_ONE_WAY)) return false;
+    insn->flags |= TT_MOVE_ONE_WAY;
     return true;
 }
 
-static bool await_nobody(struct tt_program *program, int insn)
+static bool await_nobody(struct tt_program *program, int rank, struct tt_insn *insn)
 {
-    struct tt_insn *changed = &program->insns[insn];
-    if (changed->op != TT_OP_ENTER || changed->arg == program->rank) return false;
-    changed->arg = program->rank;
+    (void)program;
+    if (insn->op != TT_OP_ENTER || insn->arg == rank) return false;
+    insn->arg = rank;
     return true;
 }
 
-static bool drop_source(struct tt_program *program, int insn)
+/* Take the last operand that stands for somebody at that rank out of the list. */
+static bool drop_operand(struct tt_program *program, int rank, uint32_t first, uint16_t *count)
 {
-    struct tt_insn *changed = &program->insns[insn];
-    if (changed->op != TT_OP_MOVE || changed->nsrcs < 2) return false;
-    changed->nsrcs--;
-    return true;
+    struct tt_operand *list = (struct tt_operand *)part_at(program, program->operands_at) + first;
+    for (int k = *count - 1; *count > 1 && k >= 0; k--) {
+        bool linked = list[k].peer == TT_PEER_TABLE;
+        enum tt_table table = (enum tt_table)list[k].peer_number;
+        if (linked && tt_program_table(program, table)[rank] < 0) continue;
+        memmove(&list[k], &list[k + 1], (size_t)(*count - k - 1) * sizeof(*list));
+        --*count;
+        return true;
+    }
+    return false;
 }
 
-static bool drop_destination(struct tt_program *program, int insn)
+static bool drop_source(struct tt_program *program, int rank, struct tt_insn *insn)
 {
-    struct tt_insn *changed = &program->insns[insn];
-    if (changed->op != TT_OP_MOVE || changed->ndsts < 2) return false;
-    changed->ndsts--;
-    return true;
+    return insn->op == TT_OP_MOVE && drop_operand(program, rank, insn->first_src, &insn->nsrcs);
 }
 
-static bool longer_loop(struct tt_program *program, int insn)
+static bool drop_destination(struct tt_program *program, int rank, struct tt_insn *insn)
 {
-    if (program->insns[insn].op != TT_OP_LOOP) return false;
-    program->insns[insn].arg++;
+    return insn->op == TT_OP_MOVE && drop_operand(program, rank, insn->first_dst, &insn->ndsts);
+}
+
+static bool longer_loop(struct tt_program *program, int rank, struct tt_insn *insn)
+{
+    (void)program, (void)rank;
+    if (insn->op != TT_OP_LOOP) return false;
+    insn->arg++;
     return true;
 }
 
@@ -278,25 +298,30 @@ static const struct mutation mutations[] = {
     {"longer loop", longer_loop},
 };
 
-/* Every mutation of one instruction; how many there were. */
-static int mutate_insn(const struct program_case *what, struct program_set *set, int rank, int insn)
+/* Every mutation of one instruction of what a rank runs; how many there were. */
+static int mutate_insn(const struct program_case *what, struct program_set *set, int rank,
+                       uint32_t insn)
 {
     struct tt_verify_options options = {.count = 40, .chunk_limit = 8, .grain = 4, .nslots = 8};
-    if (what->algo == TT_ALGO_DIRECT) options.chunk_limit = SIZE_MAX;
-    struct tt_program right = set->programs[rank];
+    const struct tt_program *right = set->programs[rank];
+    struct tt_program *wrong = malloc(right->bytes);
     char fault[256];
     int tried = 0;
+    assert_non_null(wrong);
+    set->programs[rank] = wrong;
     for (size_t m = 0; m < sizeof(mutations) / sizeof(mutations[0]); m++) {
-        set->programs[rank] = right;
-        if (!mutations[m].apply(&set->programs[rank], insn)) continue;
+        memcpy(wrong, right, right->bytes);
+        struct tt_insn *changed = (struct tt_insn *)part_at(wrong, wrong->insns_at) + insn;
+        if (!mutations[m].apply(wrong, rank, changed)) continue;
         ncclResult_t rc =
             tt_program_verify(set->programs, set->nranks, &options, fault, sizeof(fault));
         tried++;
         if (rc != ncclSuccess && fault[0]) continue;
-        fail_msg("%s %s: rank %d insn %d: '%s' went unnoticed", tt_func_name(what->func),
+        fail_msg("%s %s: rank %d insn %u: '%s' went unnoticed", tt_func_name(what->func),
                  tt_algo_name(what->algo), rank, insn, mutations[m].name);
     }
     set->programs[rank] = right;
+    free(wrong);
     return tried;
 }
 
@@ -304,9 +329,11 @@ static int try_mutations(const struct program_case *what, int nranks)
 {
     int tried = 0;
     struct program_set set = program_set_make(what, 1, nranks, 3, 0);
+    const struct tt_thread *threads = tt_program_threads(set.blocks[0]);
     for (int rank = 0; rank < nranks; rank++) {
-        int ninsns = set.programs[rank].ninsns;
-        for (int insn = 0; insn < ninsns; insn++)
+        const struct tt_text *text = tt_program_text(set.blocks[0], rank);
+        uint32_t end = threads[text->end - 1].end;
+        for (uint32_t insn = threads[text->first].first; insn < end; insn++)
             tried += mutate_insn(what, &set, rank, insn);
     }
     program_set_free(&set);
@@ -333,19 +360,47 @@ static void nonsense_is_refused(void **state)
     struct tt_verify_options options = {.count = 100, .chunk_limit = 1000, .grain = 1, .nslots = 8};
     char fault[256];
     struct program_set set = program_set_make(&ring, 0, 4, 4, 0);
-    struct tt_program right = set.programs[2];
-    for (size_t byte = 0; byte < sizeof(struct tt_insn) * (size_t)right.ninsns; byte++) {
+    const struct tt_program *right = set.blocks[0];
+    struct tt_program *wrong = malloc(right->bytes);
+    assert_non_null(wrong);
+    set.programs[2] = wrong;
+    for (size_t byte = 0; byte < right->bytes; byte++) {
         for (int value = 0; value < 256; value += 5) {
-            memcpy((char *)set.programs[2].insns + byte, &value, 1);
-            (void)tt_program_verify(set.programs, 4, &options, fault, sizeof(fault));
-            set.programs[2] = right;
+            memcpy(wrong, right, right->bytes);
+            memcpy((char *)wrong + byte, &value, 1);
+            bool sized = tt_program_check(wrong, right->bytes, fault, sizeof(fault));
+            assert_true(sized || fault[0]);
+            if (wrong->bytes == right->bytes)
+                (void)tt_program_verify(set.programs, 4, &options, fault, sizeof(fault));
         }
     }
-    set.programs[2].thread_first[1] = 1000;
+    memcpy(wrong, right, right->bytes);
+    ((struct tt_thread *)part_at(wrong, wrong->threads_at))->end = 1000;
     assert_int_equal(tt_program_verify(set.programs, 4, &options, fault, sizeof(fault)),
                      ncclInternalError);
-    assert_string_equal(fault, "rank 2 thread 0 is not well-formed");
+    assert_string_equal(fault, "rank 2: text 0 thread 0 is not well-formed");
+    free(wrong);
     program_set_free(&set);
+}
+
+/* What a block takes does not depend on its ranks but for a table or two of them. */
+static void large_programs_stay_small(void **state)
+{
+    (void)state;
+    enum { N = 4096 };
+    int ncases;
+    const struct program_case *cases = program_cases(&ncases);
+    for (int k = 0; k < ncases; k++) {
+        struct program_set set = program_set_make(&cases[k], 1, N, 8, 0);
+        struct program_set same = program_set_make(&cases[k], 1, N, 8, 0);
+        assert_true(set.blocks[0]->bytes < 1024 + 4 * N * sizeof(int32_t) + N * sizeof(uint16_t));
+        assert_int_equal(tt_program_hash(set.blocks[0]), tt_program_hash(same.blocks[0]));
+        program_set_free(&set);
+        set = program_set_make(&cases[k], 1, N - 1, 8, 0);
+        assert_true(tt_program_hash(set.blocks[0]) != tt_program_hash(same.blocks[0]));
+        program_set_free(&set);
+        program_set_free(&same);
+    }
 }
 
 int main(int argc, char **argv)
@@ -360,6 +415,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(alltoall_in_place_needs_slots),
         cmocka_unit_test(mutations_are_caught),
         cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(large_programs_stay_small),
     };
     all_thousand = argc > 2 && strcmp(argv[2], "thousand") == 0;
     return cmocka_run_group_tests(tests, NULL, NULL);
