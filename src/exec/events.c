@@ -32,11 +32,11 @@ static void track_edges(const struct tt_work *work, const struct tt_frame *frame
 {
     struct tt_slot_counts *counts = work->slot_counts;
     if (!frame->send_edges) return; /* within one rank */
-    tt_program_slots(frame->program, &frame->geometry, work->slice_bytes / frame->elem_bytes,
-                     counts);
-    for (int rank = 0; rank < work->member->nranks; rank++) {
-        track_edge(frame->send_edges[rank], track, counts[rank].sends);
-        track_edge(frame->recv_edges[rank], track, counts[rank].receives);
+    tt_program_slots(frame->program, frame->rank, &frame->geometry,
+                     work->slice_bytes / frame->elem_bytes, counts);
+    for (int k = 0; k < frame->program->nchannels * frame->program->nranks; k++) {
+        track_edge(frame->send_edges[k], track, counts[k].sends);
+        track_edge(frame->recv_edges[k], track, counts[k].receives);
     }
 }
 

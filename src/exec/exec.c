@@ -1,6 +1,7 @@
 /* The way in: takes tickets and hands work to the stream; the way out: waits for the order. */
 #include "exec/exec.h"
 
+#include "base/arch/arch.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
@@ -8,6 +9,11 @@
 #include "exec/host/cursor.h"
 #include "exec/step.h"
 
+enum {                      /* of a work that runs inside its call */
+       POLLS_BLIND = 32,    /* steps before the first look at the clock */
+       POLLS_MOST = 400,    /* where there is no clock */
+       INLINE_TICKS = 6000, /* about 2 us at 3 GHz */
+};
 #define ABORT_GRACE_NSEC 500000000u /* how long drain waits for works that nobody runs */
 
 static bool is_served(struct tt_order *order, uint64_t ticket)
@@ -46,17 +52,41 @@ static ncclResult_t refused(struct tt_work *work, int code)
                    code);
 }
 
-ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline)
+/* The first step did not end it: step on within the budget, but where cores are short. */
+static bool ends_soon(struct tt_work *work)
+{
+    uint64_t until = 0;
+    if (tuttiHostCrowded()) return false;
+    for (int polls = 1; polls < POLLS_MOST; polls++) {
+        if (tt_work_step(&work->item, TT_ITEM_STEP) == TT_STEP_DONE) return true;
+        if (polls < POLLS_BLIND) continue;
+        if (polls == POLLS_BLIND) until = tt_cpu_ticks() + INLINE_TICKS;
+        if (tt_cpu_ticks() > until) return false;
+    }
+    return false;
+}
+
+/* hot */
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
+                            struct CUstream_st *claimed)
 {
     if (!work->captured) {
-        struct tt_order *order = work->order;
-        work->ticket = atomic_fetch_add_explicit(&order->issued, 1, memory_order_relaxed);
+        work->ticket = atomic_fetch_add_explicit(&work->order->issued, 1, memory_order_relaxed);
         work->phase = TT_WORK_TURN;
         atomic_store_explicit(&work->in_flight, 1, memory_order_relaxed);
-        allow_inline = allow_inline && is_served(order, work->ticket);
     }
-    int code = tuttiHostSubmit(stream, &work->item, allow_inline);
-    return code ? refused(work, code) : ncclSuccess;
+    if (!claimed) {
+        int code = tuttiHostSubmit(stream, &work->item, false);
+        return code ? refused(work, code) : ncclSuccess;
+    }
+    bool turn = is_served(work->order, work->ticket);
+    if (turn && (tt_work_step(&work->item, TT_ITEM_STEP) == TT_STEP_DONE || ends_soon(work))) {
+        tt_work_release(work);
+        tuttiHostClaimEnd(claimed);
+    } else {
+        tuttiHostClaimPark(claimed, &work->item);
+    }
+    return ncclSuccess;
 }
 
 ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order)

@@ -55,10 +55,13 @@ void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream);
  * SLOT operands and ENTER needs no edges and no transport: a copy or a scaling within one rank. */
 struct tt_frame {
     const struct tt_program *program; /* shared: outlives the work */
+    const uint8_t *refs; /* tt_program_find_refs(), as long-lived; NULL: everything is copied */
+    int rank;            /* whose part of the program this is */
     struct tt_geometry geometry;
     struct tt_fold fold;
     const char *in;
     char *out;
+    char *scratch;              /* exec's: the order's, while the work has its turn */
     size_t in_bytes, out_bytes; /* whole buffers, for staging */
     size_t elem_bytes;
     uint32_t fingerprint; /* of the operation, equal on all ranks; between two ranks (TT_CONN_P2P)
@@ -68,8 +71,10 @@ struct tt_frame {
     int conn;    /* enum tt_conn_index */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
                     messages to one peer share an edge and keep their order */
+    bool begins; /* a call of its own, behind others: the run counts one more operation for it */
     void *event; /* parent of this frame's profiler events (its own P2p); NULL: the work's */
-    struct tt_edge **send_edges; /* by peer rank; NULL where the program has none; borrowed */
+    struct tt_edge *
+        *send_edges; /* [channel of the program][peer]; NULL where it has none; borrowed */
     struct tt_edge **recv_edges;
 };
 
@@ -80,7 +85,9 @@ struct tt_order {
     _Atomic uint64_t served;          /* tickets finished */
     struct tt_work *_Atomic spare[4]; /* owned: works to use again */
     char *staging;                    /* owned: range memory for buffers out of the peers' reach; */
-    size_t staging_bytes;             /* used by the work whose turn it is */
+    size_t staging_bytes;             /* used by the work whose turn it is, */
+    char *scratch;                    /* as is this: owned, what programs call scratch */
+    size_t scratch_bytes;
 };
 
 /* Free what the order keeps; zeroed storage is a valid order. After tt_exec_drain(). */
@@ -111,7 +118,7 @@ struct tt_work_spec {
     bool crowded;
     bool captured; /* kept after DONE, run again by graph launches; takes a ticket at each launch */
     _Atomic uint32_t *graph_refs; /* counts captured works alive; NULL when not captured */
-    bool kept; /* the owner keeps the work and submits it again (a plan's memo): RELEASE makes it
+    bool kept; /* the owner keeps the work and submits it again (a plan's cache): RELEASE makes it
                   idle, tt_work_destroy() frees it */
 };
 
@@ -125,6 +132,8 @@ void tt_work_destroy(struct tt_work *work);
 /* A kept work: is it idle, so that it may be bound again, submitted or destroyed? Any thread. hot
  */
 bool tt_work_idle(const struct tt_work *work);
+/* All its frames are small messages in one flat list: calls of a group overlap in it. */
+bool tt_work_is_flat(const struct tt_work *work);
 /* Give all frames of an idle kept work new buffers of the same sizes. Then tt_exec_submit(). hot */
 void tt_work_rebind(struct tt_work *work, const void *in, void *out);
 struct tt_buffers { /* of one frame; borrowed until the work ends */
@@ -134,12 +143,14 @@ struct tt_buffers { /* of one frame; borrowed until the work ends */
 /* The same with buffers for each frame: as many as it has frames. hot */
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers);
 
-/* Take a ticket and put the work on the stream; runs it inline when the stream is idle.
- * `allow_inline` false where the group holds other communicators. The work frees itself unless
- * kept. On error it is destroyed (kept: idle again). One thread at a time per order; never blocks,
- * but when the stream refuses the work: then the ticket's turn is waited for. Errors:
- * ncclUnhandledCudaError. hot */
-ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline);
+/* Take a ticket and put the work on the stream. `claimed` is the stream if tuttiHostClaim() took
+ * it: then the work runs here and now for about 2 us at most, one pass where ranks outnumber cores,
+ * and what is unfinished is left to waiters and workers. NULL: it is queued, or captured. The work
+ * frees itself unless kept. On error it is destroyed (kept: idle again). One thread at a time per
+ * order; never blocks, but when the stream refuses the work: then the ticket's turn is waited for.
+ * Errors: ncclUnhandledCudaError. hot */
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
+                            struct CUstream_st *claimed);
 
 /* Wait until `order` served all tickets, running streams' work meanwhile. Blocks. Works of a member
  * that was aborted may stay on streams that stand still, where they end when their turn comes: they

@@ -32,7 +32,7 @@ static void enter_wait(struct tt_work *work, const struct tt_cursor *cursor)
 {
     struct tt_wait wait = {.owner = work->member,
                            .peer = cursor->waits_for,
-                           .op_seq = work->stamp >> 32,
+                           .op_seq = work->match >> 32,
                            .what = cursor->waits_what,
                            .since_nsec = tt_now_nsec()};
     work->wait_slot = tt_wait_enter(&wait);
@@ -40,6 +40,7 @@ static void enter_wait(struct tt_work *work, const struct tt_cursor *cursor)
 
 static void leave_wait(struct tt_work *work)
 {
+    if (work->polls == 0) return;
     work->polls = 0;
     work->polls_now = work->polls_per_step;
     if (work->wait_slot < 0) return;
@@ -58,24 +59,21 @@ static ncclResult_t long_wait(struct tt_work *work)
     if (work->polls == POLLS_TO_ENTER) enter_wait(work, cursor);
     if (work->polls % POLLS_TO_COMPARE || !work->uses_transport || cursor->waits_for < 0)
         return ncclSuccess;
-    return tt_transport_compare(work->transport, work->stamp, cursor->waits_for);
+    return tt_transport_compare(work->transport, work->match, cursor->waits_for);
 }
 
 /* ---- the run ---- */
 
-void tt_work_rewind(struct tt_work *work)
+/* Back to the first instruction, with nothing done. */
+static void rewind_cursors(struct tt_work *work)
 {
-    if (work->shot) {
-        work->shot->at = work->shot->nsrcs = work->shot->nfull = 0;
-        return;
-    }
     for (int f = 0; f < work->nframes; f++) {
-        work->frame_live[f] = work->frames[f].program->nthreads;
+        work->frame_live[f] = tt_program_nthreads(work->frames[f].program, work->frames[f].rank);
     }
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];
-        tt_stepper_start(&cursor->stepper, cursor->frame->program, cursor->thread,
-                         cursor->frame->geometry.npasses);
+        tt_stepper_start(&cursor->stepper, cursor->frame->program, cursor->frame->rank,
+                         cursor->thread, cursor->frame->geometry.npasses);
         cursor->done = cursor->moving = cursor->draining = false;
         cursor->leaving = cursor->ref_many = false;
         cursor->ref_edge = NULL;
@@ -91,9 +89,9 @@ static bool may_run(const struct tt_work *work, const struct tt_cursor *cursor)
     return cursor->frame->after == 0 || work->frame_live[cursor->frame->after - 1] == 0;
 }
 
-enum tt_run tt_work_run(struct tt_work *work)
+/* Advance all cursors a little. */
+static enum tt_run run_cursors(struct tt_work *work)
 {
-    if (work->shot) return tt_shot_run(work);
     enum tt_run all = TT_RUN_WAIT;
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];
@@ -112,17 +110,13 @@ enum tt_run tt_work_run(struct tt_work *work)
 /* The one edge of a message's frame. */
 static struct tt_edge *message_edge(const struct tt_frame *frame)
 {
-    const struct tt_insn *insn = &frame->program->insns[0];
-    if (insn->ndsts > 0 && insn->dst[0].space == TT_SPACE_SLOT) {
-        return frame->send_edges[insn->dst[0].peer_rank];
-    }
-    if (insn->nsrcs > 0 && insn->src[0].space == TT_SPACE_SLOT) {
-        return frame->recv_edges[insn->src[0].peer_rank];
-    }
-    return NULL;
+    const struct tt_program *program = frame->program;
+    if (program->root < 0) return NULL; /* within the rank */
+    return program->func == TT_FUNC_SEND ? frame->send_edges[program->root]
+                                         : frame->recv_edges[program->root];
 }
 
-static uint64_t message_stamp(const struct tt_frame *frame)
+static uint64_t message_match(const struct tt_frame *frame)
 {
     struct tt_edge *edge = message_edge(frame);
     uint64_t number = edge ? tt_edge_next_message(edge) : 0;
@@ -133,16 +127,27 @@ static uint64_t message_stamp(const struct tt_frame *frame)
 static ncclResult_t begin(struct tt_work *work)
 {
     uint32_t fingerprint = work->frames[0].fingerprint;
+    if (work->shot) {
+        tt_shot_rewind(work->shot);
+    } else {
+        rewind_cursors(work);
+    }
     uint64_t number = work->uses_transport ? tt_transport_begin(work->transport, fingerprint) : 0;
-    work->stamp = number << 32 | fingerprint;
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];
-        cursor->stamp = cursor->frame->conn == TT_CONN_P2P
-                            ? message_stamp(cursor->frame)
-                            : number << 32 | cursor->frame->fingerprint;
+        const struct tt_frame *frame = cursor->frame;
+        if (frame->begins) number = tt_transport_begin(work->transport, frame->fingerprint);
+        cursor->match =
+            frame->conn == TT_CONN_P2P ? message_match(frame) : number << 32 | frame->fingerprint;
+        if (k == 0 || frame->begins) fingerprint = frame->fingerprint;
     }
+    work->match = number << 32 | fingerprint; /* what the peers see this rank in */
     if (work->events.profiler) tt_events_begin(work);
     work->phase = TT_WORK_RUN;
+    if (work->has_scratch) {
+        ncclResult_t rc = tt_stage_scratch(work);
+        if (rc) return rc;
+    }
     if (work->nboarded == 0) return ncclSuccess;
     for (int f = 0; f < work->nframes; f++) {
         work->frames[f].in = work->user_in;
@@ -177,52 +182,6 @@ static enum tt_step end(struct tt_work *work, ncclResult_t rc)
     return TT_STEP_DONE;
 }
 
-static enum tt_step step_program(struct tt_work *work)
-{
-    enum tt_run run = tt_work_run(work);
-    if (run == TT_RUN_FAILED) return end(work, work->rc);
-    if (run == TT_RUN_WAIT) {
-        ncclResult_t rc = long_wait(work);
-        return rc ? end(work, rc) : TT_STEP_WAIT;
-    }
-    if (work->polls) leave_wait(work);
-    if (run == TT_RUN_PROGRESS) return TT_STEP_PROGRESS;
-    if (work->nstages == 0) return end(work, ncclSuccess);
-    work->phase = TT_WORK_STAGE_OUT;
-    return TT_STEP_PROGRESS;
-}
-
-static enum tt_step step_run(struct tt_work *work)
-{
-    if (tt_member_gives_up(work->member, work->ticket)) return end(work, ncclSuccess);
-    switch (work->phase) {
-    case TT_WORK_STAGE_IN:
-        if (tt_stage_copy(work, true)) work->phase = TT_WORK_RUN;
-        return TT_STEP_PROGRESS;
-    case TT_WORK_STAGE_OUT:
-        return tt_stage_copy(work, false) ? end(work, ncclSuccess) : TT_STEP_PROGRESS;
-    case TT_WORK_RUN:
-    case TT_WORK_IDLE:
-    case TT_WORK_TURN: break;
-    }
-    return step_program(work);
-}
-
-static enum tt_step step_turn(struct tt_work *work)
-{
-    if (work->phase == TT_WORK_IDLE) { /* captured: a graph launch reached it */
-        if (!tt_tickets_take(&work->tickets, &work->ticket)) return TT_STEP_WAIT;
-        work->phase = TT_WORK_TURN;
-    }
-    /* pairs with the release stores of whoever ended before */
-    uint64_t served = atomic_load_explicit(&work->order->served, memory_order_acquire);
-    if (served < work->ticket) return TT_STEP_WAIT;
-    if (tt_member_gives_up(work->member, work->ticket)) return end(work, ncclSuccess);
-    tt_work_rewind(work);
-    ncclResult_t rc = begin(work);
-    return rc ? end(work, rc) : step_run(work);
-}
-
 /* A graph launch was issued: its run's place in the order is now. */
 static void take_ticket(struct tt_work *work)
 {
@@ -241,7 +200,7 @@ static void forsake_tickets(struct tt_work *work)
 }
 
 /* No call follows. A work that never got its turn would block the order for ever: abort it. */
-static void release(struct tt_work *work)
+void tt_work_release(struct tt_work *work)
 {
     struct tt_order *order = work->order;
     uint64_t ticket = work->ticket;
@@ -261,36 +220,78 @@ static void release(struct tt_work *work)
     atomic_store_explicit(&order->served, ticket + 1, memory_order_release);
 }
 
-/* For the race checker: the user's buffers, and that ranks of one process meet in a collective. */
+/* Who waits for whom in a collective, whatever program it runs. */
+static enum tt_meeting meeting_of(const struct tt_frame *frame)
+{
+    const struct tt_program *program = frame->program;
+    bool from = tt_func_from_root((enum tt_func)program->func);
+    if (!from && !tt_func_to_root((enum tt_func)program->func)) return TT_MEETING_ALL;
+    return (frame->rank == program->root) == from ? TT_MEETING_GIVES : TT_MEETING_TAKES;
+}
+
+/* For the race checker: the user's buffers, and that ranks of one process meet in each collective,
+ * also where another rank made a work of its own for it. */
 static void tell_touches(const struct tt_work *work)
 {
     bool boarded = work->nboarded > 0; /* then the frames' buffers may be staging */
-    bool collective = false;
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         tuttiHostTouch(boarded ? work->user_in : frame->in, frame->in_bytes, false);
         tuttiHostTouch(boarded ? work->user_out : frame->out, frame->out_bytes, true);
-        collective = collective || frame->conn == TT_CONN_COLL;
     }
-    tuttiHostTouchName(tt_func_name(work->frames[0].program->func));
-    if (collective) tuttiHostTouchMeet(work->member, work->member->comm_id);
+    tuttiHostTouchName(tt_func_name((enum tt_func)work->frames[0].program->func));
+    for (int f = 0; f < work->nframes; f++) {
+        const struct tt_frame *frame = &work->frames[f];
+        if (frame->conn != TT_CONN_COLL || (f > 0 && !frame->begins)) continue;
+        tuttiHostTouchMeet(work->member, work->member->comm_id, meeting_of(frame));
+    }
+}
+
+/* One step of a captured work that a graph launch reached, or of any before its turn. */
+static bool turn_came(struct tt_work *work)
+{
+    if (work->phase == TT_WORK_IDLE) {
+        if (!tt_tickets_take(&work->tickets, &work->ticket)) return false;
+        work->phase = TT_WORK_TURN;
+    }
+    /* pairs with the release stores of whoever ended before */
+    return atomic_load_explicit(&work->order->served, memory_order_acquire) >= work->ticket;
+}
+
+static enum tt_step step_stage(struct tt_work *work)
+{
+    bool in = work->phase == TT_WORK_STAGE_IN;
+    if (!tt_stage_copy(work, in)) return TT_STEP_PROGRESS;
+    if (!in) return end(work, ncclSuccess);
+    work->phase = TT_WORK_RUN;
+    return TT_STEP_PROGRESS;
 }
 
 enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
 {
     struct tt_work *work = tt_container_of(item, struct tt_work, item);
-    if (call == TT_ITEM_RELEASE) {
-        release(work);
-        return TT_STEP_DONE;
+    ncclResult_t rc = ncclSuccess;
+    switch (call) {
+    case TT_ITEM_STEP: break;
+    case TT_ITEM_RELEASE: tt_work_release(work); return TT_STEP_DONE;
+    case TT_ITEM_ISSUE: take_ticket(work); return TT_STEP_DONE;
+    case TT_ITEM_TOUCH: tell_touches(work); return TT_STEP_DONE;
     }
-    if (call == TT_ITEM_ISSUE) {
-        take_ticket(work);
-        return TT_STEP_DONE;
+    bool begins = work->phase == TT_WORK_TURN || work->phase == TT_WORK_IDLE;
+    if (begins && !turn_came(work)) return TT_STEP_WAIT;
+    if (tt_member_gives_up(work->member, work->ticket)) return end(work, ncclSuccess);
+    if (begins) rc = begin(work);
+    if (rc) return end(work, rc);
+    if (work->phase != TT_WORK_RUN) return step_stage(work);
+    enum tt_run run = work->shot ? tt_shot_run(work) : run_cursors(work);
+    if (run == TT_RUN_FAILED) return end(work, work->rc);
+    if (run == TT_RUN_WAIT) {
+        rc = long_wait(work);
+        return rc ? end(work, rc) : TT_STEP_WAIT;
     }
-    if (call == TT_ITEM_TOUCH) {
-        tell_touches(work);
-        return TT_STEP_DONE;
-    }
-    if (work->phase == TT_WORK_IDLE || work->phase == TT_WORK_TURN) return step_turn(work);
-    return step_run(work);
+    leave_wait(work);
+    if (run == TT_RUN_PROGRESS) return TT_STEP_PROGRESS;
+    if (work->nstages == 0) return end(work, ncclSuccess);
+    work->phase = TT_WORK_STAGE_OUT;
+    return TT_STEP_PROGRESS;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #define POLLS_ALONE 200 /* looks at a slot in one step: the cores suffice for all ranks */
+#define SHOT_OPS 8192   /* of a flat list */
 #define SPARE_BYTES ((size_t)64 << 10) /* larger works are not kept as spares */
 
 struct bump { /* parts of one allocation; base NULL: only counting */
@@ -45,9 +46,11 @@ static void bind_cursors(struct bump *bump, struct tt_work *work, const struct t
     int at = 0;
     for (int f = 0; f < spec->nframes; f++) {
         const struct tt_program *program = spec->frames[f].program;
-        size_t count = tt_stepper_places(program);
+        int rank = spec->frames[f].rank;
+        int nthreads = tt_program_nthreads(program, rank);
+        size_t count = tt_stepper_places(program, rank);
         size_t mask_words = count / 64 + 1;
-        for (int t = 0; t < program->nthreads; t++, at++) {
+        for (int t = 0; t < nthreads; t++, at++) {
             /* cppcheck-suppress uninitvar ; without a base nothing of `none` is read or written */
             struct tt_cursor *cursor = bump->base ? &work->cursors[at] : &none;
             take_places(bump, &cursor->src, count);
@@ -72,14 +75,52 @@ static int cursor_count(const struct tt_work_spec *spec)
 {
     int count = 0;
     for (int f = 0; f < spec->nframes; f++)
-        count += spec->frames[f].program->nthreads;
+        count += tt_program_nthreads(spec->frames[f].program, spec->frames[f].rank);
     return count;
+}
+
+/* Operations of the flat list of a work; 0: it has none. One that runs once is flattened only if it
+ * is of one frame. */
+static size_t shot_op_count(const struct tt_work_spec *spec, int ncursors)
+{
+    size_t count = 0;
+    bool again = (spec->kept || spec->captured) && !spec->events.profiler;
+    if (ncursors != spec->nframes || (ncursors > 1 && !again)) return 0;
+    for (int f = 0; f < spec->nframes; f++) {
+        size_t more = tt_shot_op_limit(&spec->frames[f], spec->member->nranks);
+        if (more == 0 || count + more > SHOT_OPS) return 0;
+        count += more;
+    }
+    return count;
+}
+
+static struct tt_shot *take_shot(struct bump *bump, const struct tt_work_spec *spec, size_t nops)
+{
+    struct tt_shot *shot = take(bump, 1, sizeof(*shot));
+    struct tt_shot_op *ops = take(bump, nops, sizeof(*ops));
+    struct tt_shot_part *parts = take(bump, 2 * (size_t)spec->nframes, sizeof(*parts));
+    if (!bump->base) return NULL;
+    shot->limit = (int)nops;
+    shot->ops = ops;
+    shot->parts = parts;
+    return shot;
+}
+
+/* Of the frame with most channels. */
+static size_t edge_count(const struct tt_work_spec *spec)
+{
+    int nchannels = 1;
+    for (int f = 0; f < spec->nframes; f++) {
+        int own = spec->frames[f].program->nchannels;
+        nchannels = own > nchannels ? own : nchannels;
+    }
+    return (size_t)nchannels * (size_t)spec->member->nranks;
 }
 
 static int arrival_count(const struct tt_work_spec *spec)
 {
     for (int f = 0; f < spec->nframes; f++) {
-        if (spec->frames[f].program->needs_board) return spec->member->nranks;
+        if (spec->frames[f].program->needs_barrier) return spec->member->nranks;
     }
     return 0;
 }
@@ -99,15 +140,11 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
     struct tt_prof_replay *replays = NULL;
     if (spec->events.profiler) {
         channel_events = take(bump, (size_t)spec->nframes, sizeof(void *));
-        slot_counts = take(bump, (size_t)spec->member->nranks, sizeof(*slot_counts));
+        slot_counts = take(bump, edge_count(spec), sizeof(*slot_counts));
         replays = take(bump, (size_t)spec->events.nreplays, sizeof(*replays));
     }
-    struct tt_shot *shot = NULL;
-    if (ncursors == 1 && spec->member->nranks <= TT_SHOT_MAX_RANKS) {
-        shot = take(bump, 1,
-                    sizeof(*shot) +
-                        tt_shot_op_limit(spec->member->nranks) * sizeof(struct tt_shot_op));
-    }
+    size_t nops = shot_op_count(spec, ncursors);
+    struct tt_shot *shot = nops ? take_shot(bump, spec, nops) : NULL;
     if (bump->base) {
         work->channel_events = channel_events;
         work->slot_counts = slot_counts;
@@ -170,6 +207,9 @@ void tt_order_fini(struct tt_order *order)
     if (order->staging) tuttiHostFree(order->staging);
     order->staging = NULL;
     order->staging_bytes = 0;
+    if (order->scratch) tuttiHostFree(order->scratch);
+    order->scratch = NULL;
+    order->scratch_bytes = 0;
 }
 
 /* ---- binding ---- */
@@ -186,8 +226,8 @@ static bool in_place(const struct tt_frame *frame)
 {
     const struct tt_program *program = frame->program;
     size_t block_bytes = frame->geometry.block_stride * frame->elem_bytes;
-    int chunk = tt_program_in_place_chunk(program);
-    size_t skip = chunk < 0 ? 0 : (size_t)chunk * block_bytes;
+    bool smaller = tt_program_in_place_chunk(program, frame->rank) >= 0;
+    size_t skip = smaller ? (size_t)frame->rank * block_bytes : 0;
     return program->in_blocks ? frame->out == frame->in + skip : frame->in == frame->out + skip;
 }
 
@@ -207,11 +247,12 @@ static void survey_frames(struct tt_work *work)
 {
     size_t touched = 0;
     work->nboarded = 0;
-    work->uses_transport = false;
+    work->uses_transport = work->has_scratch = false;
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
-        bool enters = frame->program->needs_board;
+        bool enters = frame->program->needs_barrier;
         if (enters) work->nboarded++;
+        if (frame->program->scratch) work->has_scratch = true;
         /* A rank that has no part in an operation counts it as the others do. */
         if (frame->conn == TT_CONN_COLL && frame->program->nranks > 1) work->uses_transport = true;
         touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
@@ -291,6 +332,11 @@ bool tt_work_idle(const struct tt_work *work)
 {
     /* pairs with the release store in step.c */
     return atomic_load_explicit(&work->in_flight, memory_order_acquire) == 0;
+}
+
+bool tt_work_is_flat(const struct tt_work *work)
+{
+    return work->shot != NULL;
 }
 
 void tt_work_rebind(struct tt_work *work, const void *in, void *out)

@@ -270,7 +270,7 @@ static void plan_attach(struct tt_plan *plan, struct tt_background *background)
     pthread_mutex_lock(&plan->background_lock);
     plan->background = background;
     pthread_mutex_unlock(&plan->background_lock);
-    atomic_store_explicit(&plan->comm->state, ncclInProgress, memory_order_release);
+    tt_comm_show(plan->comm, ncclInProgress);
     tt_plan_unpin(plan);
 }
 
@@ -283,8 +283,7 @@ static void *background_main(void *arg)
         tt_plan_show(plan, rc);
     for (struct tt_job *job = group->jobs; job; job = job->next)
         if (job->plan) tt_plan_show(job->plan, job->rc ? job->rc : rc);
-    tt_group_clear(group);
-    free(group);
+    tt_group_destroy(group);
     pthread_mutex_lock(&background->lock);
     background->done = true;
     pthread_cond_broadcast(&background->ended);
@@ -296,8 +295,7 @@ ncclResult_t tt_background_start(struct tt_group *group)
 {
     struct tt_background *background = tt_calloc(1, sizeof(*background));
     if (!background) {
-        tt_group_clear(group);
-        free(group);
+        tt_group_destroy(group);
         return tt_fail(ncclSystemError, "group: out of memory");
     }
     pthread_mutex_init(&background->lock, NULL);

@@ -1,6 +1,7 @@
-/* Groups of sends and receives that were launched before: their work is kept and only gets new
- * buffers. An entry serves a group whose calls are the same in the same order, but for buffers.
- * Groups with exchanges in them, or that a profiler or a capture looks at, are bound each time. */
+/* Groups of sends and receives, and groups of small collectives, that were launched before: their
+ * work is kept and only gets new buffers. An entry serves a group whose calls are the same in the
+ * same order, but for buffers. Groups with exchanges in them, or that a profiler or a capture looks
+ * at, are bound each time. */
 #include "plan/batch.h"
 
 #include "base/error.h"
@@ -11,9 +12,11 @@
 
 enum { CALLS_MOST = 1024 }; /* of a kept group */
 
-struct tt_batch_call { /* what a message is bound for */
+struct tt_batch_call { /* what a call is bound for */
     size_t bytes;
-    int32_t func, peer;
+    int32_t func, peer;         /* or root */
+    uint32_t fold;              /* type and operator of a collective */
+    size_t in_bytes, out_bytes; /* of a kept one */
 };
 
 struct tt_batch {
@@ -21,14 +24,17 @@ struct tt_batch {
     int ncalls, nframes;
     struct tt_batch_call *calls; /* owned; in the order of the group */
     struct tt_buffers *buffers;  /* owned; of each frame */
-    struct tt_work *work;        /* owned; NULL: the entry is empty */
+    struct tt_work *work;        /* owned; NULL: the entry is empty, or */
+    bool refused;                /* these are no flat list */
 };
 
 static struct tt_batch_call call_of(const struct tt_task *task)
 {
+    bool message = tt_func_is_message(task->func);
     return (struct tt_batch_call){.bytes = task->count * tt_type_bytes(task->type),
                                   .func = (int32_t)task->func,
-                                  .peer = task->root};
+                                  .peer = task->root,
+                                  .fold = message ? 0 : (uint32_t)task->type << 8 | task->op};
 }
 
 /* ---- pairs within this rank ---- */
@@ -36,7 +42,7 @@ static struct tt_batch_call call_of(const struct tt_task *task)
 static struct tt_group_call *next_own(struct tt_group_call *node, enum tt_func func, int rank)
 {
     while (node && (node->task.func != func || node->task.root != rank))
-        node = node->next_message;
+        node = node->next_alike;
     return node;
 }
 
@@ -48,24 +54,33 @@ struct tt_own_pair tt_own_pair_first(struct tt_group_call *first, int rank)
 
 struct tt_own_pair tt_own_pair_next(const struct tt_own_pair *pair, int rank)
 {
-    return (struct tt_own_pair){next_own(pair->send->next_message, TT_FUNC_SEND, rank),
-                                next_own(pair->recv->next_message, TT_FUNC_RECV, rank)};
+    return (struct tt_own_pair){next_own(pair->send->next_alike, TT_FUNC_SEND, rank),
+                                next_own(pair->recv->next_alike, TT_FUNC_RECV, rank)};
 }
 
 /* ---- entries ---- */
 
+static bool is_keepable(const struct tt_group_call *node, enum tt_conn_index conn)
+{
+    const struct tt_task *task = &node->task;
+    if (node->mask) return false;
+    if (conn == TT_CONN_P2P) return tt_func_is_message(task->func);
+    return !node->logged && !task->options && task->op < ncclNumOps;
+}
+
 /* The entry for a group; NULL when it is none to be kept. */
 static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_group_call *first,
-                                    uint64_t *hash_out, int *ncalls_out)
+                                    enum tt_conn_index conn, uint64_t *hash_out, int *ncalls_out)
 {
     uint64_t hash = 0x243f6a8885a308d3ull;
     int ncalls = 0;
-    for (const struct tt_group_call *node = first; node; node = node->next_message, ncalls++) {
-        if (node->mask || !tt_func_is_message(node->task.func) || ncalls == CALLS_MOST) return NULL;
+    for (const struct tt_group_call *node = first; node; node = node->next_alike, ncalls++) {
+        if (!is_keepable(node, conn) || ncalls == CALLS_MOST) return NULL;
         const struct tt_batch_call call = call_of(&node->task);
         hash = (hash ^ call.bytes) * 0x9e3779b97f4a7c15ull;
         hash ^= hash >> 29;
-        hash = (hash ^ (uint64_t)call.func << 32 ^ (uint32_t)call.peer) * 0x9e3779b97f4a7c15ull;
+        hash ^= (uint64_t)call.func << 32 ^ (uint64_t)call.fold << 40 ^ (uint32_t)call.peer;
+        hash *= 0x9e3779b97f4a7c15ull;
     }
     if (!plan->batches) plan->batches = tt_calloc(TT_BATCHES, sizeof(struct tt_batch));
     *hash_out = hash;
@@ -73,20 +88,43 @@ static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_group_
     return plan->batches ? &plan->batches[(hash >> 32) % TT_BATCHES] : NULL;
 }
 
-/* Same calls? Their buffers go to the entry, frame by frame as messages.c makes them: the messages
- * to others in the order of the calls, then the pairs within this rank. */
+/* A collective reads what an earlier one writes: they are not to overlap. */
+static bool reads_result(const struct tt_batch *batch)
+{
+    const char *lo = NULL, *hi = NULL; /* around all results so far */
+    for (int k = 0; k < batch->ncalls; k++) {
+        const struct tt_batch_call *call = &batch->calls[k];
+        const char *in = batch->buffers[k].in, *out = batch->buffers[k].out;
+        bool near = hi && call->in_bytes && in < hi && in + call->in_bytes > lo;
+        for (int j = 0; near && j < k; j++) {
+            const char *result = batch->buffers[j].out;
+            if (in < result + batch->calls[j].out_bytes && result < in + call->in_bytes)
+                return true;
+        }
+        if (call->out_bytes == 0) continue;
+        if (!hi || out < lo) lo = out;
+        if (!hi || out + call->out_bytes > hi) hi = out + call->out_bytes;
+    }
+    return false;
+}
+
+/* Same calls? Their buffers go to the entry, frame by frame: collectives in the order of the calls;
+ * messages as messages.c makes them, those to others in the order of the calls, then the pairs
+ * within this rank. */
 static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan,
-                         struct tt_group_call *first)
+                         struct tt_group_call *first, enum tt_conn_index conn)
 {
     const struct tt_batch_call *call = batch->calls;
-    int frame = 0, rank = plan->comm->member.rank;
-    for (const struct tt_group_call *node = first; node; node = node->next_message, call++) {
+    int frame = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2; /* no root's either */
+    for (const struct tt_group_call *node = first; node; node = node->next_alike, call++) {
         const struct tt_batch_call own = call_of(&node->task);
-        if (own.bytes != call->bytes || own.func != call->func || own.peer != call->peer)
+        if (own.bytes != call->bytes || own.func != call->func || own.peer != call->peer ||
+            own.fold != call->fold)
             return false;
         if (own.peer != rank)
             batch->buffers[frame++] = (struct tt_buffers){node->task.in, node->task.out};
     }
+    if (conn == TT_CONN_COLL) return !reads_result(batch);
     struct tt_own_pair pair = tt_own_pair_first(first, rank);
     for (; pair.send && pair.recv; pair = tt_own_pair_next(&pair, rank)) {
         const void *in = pair.send->task.in;
@@ -98,16 +136,27 @@ static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan,
     return frame == batch->nframes;
 }
 
-struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first)
+struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
+                              enum tt_conn_index conn)
 {
     uint64_t hash = 0;
     int ncalls = 0;
-    struct tt_batch *batch = batch_entry(plan, first, &hash, &ncalls);
+    struct tt_batch *batch = batch_entry(plan, first, conn, &hash, &ncalls);
     if (!batch || !batch->work || !batch->calls || batch->hash != hash || batch->ncalls != ncalls ||
-        !tt_work_idle(batch->work) || !batch_serves(batch, plan, first))
+        !tt_work_idle(batch->work) || !batch_serves(batch, plan, first, conn))
         return NULL;
     tt_work_rebind_each(batch->work, batch->buffers);
     return batch->work;
+}
+
+bool tt_batch_refuses(struct tt_plan *plan, const struct tt_group_call *first)
+{
+    uint64_t hash = 0;
+    int ncalls = 0;
+    const struct tt_batch *batch = batch_entry(plan, first, TT_CONN_COLL, &hash, &ncalls);
+    if (!batch || (batch->work && !tt_work_idle(batch->work))) return true;
+    /* with a work that was not found: their buffers do not let them overlap */
+    return (batch->refused || batch->work) && batch->hash == hash && batch->ncalls == ncalls;
 }
 
 static void batch_fini(struct tt_batch *batch)
@@ -118,12 +167,25 @@ static void batch_fini(struct tt_batch *batch)
     *batch = (struct tt_batch){.work = NULL};
 }
 
-ncclResult_t tt_batch_keep(struct tt_plan *plan, const struct tt_group_call *first,
-                           const struct tt_work_spec *spec, struct tt_work **work_out)
+void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first)
 {
     uint64_t hash = 0;
     int ncalls = 0;
-    struct tt_batch *batch = spec->captured ? NULL : batch_entry(plan, first, &hash, &ncalls);
+    struct tt_batch *batch = batch_entry(plan, first, TT_CONN_COLL, &hash, &ncalls);
+    if (!batch || (batch->work && !tt_work_idle(batch->work))) return;
+    batch_fini(batch);
+    batch->hash = hash;
+    batch->ncalls = ncalls;
+    batch->refused = true;
+}
+
+ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
+                           const struct tt_work_spec *spec, struct tt_work **work_out)
+{
+    uint64_t hash = 0;
+    int ncalls = 0, k = 0;
+    enum tt_conn_index conn = (enum tt_conn_index)spec->frames[0].conn;
+    struct tt_batch *batch = spec->captured ? NULL : batch_entry(plan, first, conn, &hash, &ncalls);
     *work_out = NULL;
     if (!batch || (batch->work && !tt_work_idle(batch->work))) return ncclSuccess;
     batch_fini(batch);
@@ -136,9 +198,11 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, const struct tt_group_call *fir
         batch_fini(batch);
         return tt_fail(ncclSystemError, "messages: out of memory for a group of %d", ncalls);
     }
-    int k = 0;
-    for (const struct tt_group_call *node = first; node; node = node->next_message)
-        batch->calls[k++] = call_of(&node->task);
+    for (const struct tt_group_call *node = first; node; node = node->next_alike, k++) {
+        struct tt_batch_call *call = &batch->calls[k];
+        *call = call_of(&node->task);
+        tt_buffer_bytes(&node->task, &call->in_bytes, &call->out_bytes);
+    }
     struct tt_work_spec kept = *spec;
     kept.kept = true;
     ncclResult_t rc = tt_work_create(&kept, &batch->work);
@@ -146,7 +210,12 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, const struct tt_group_call *fir
         batch_fini(batch);
         return rc;
     }
-    *work_out = batch->work;
+    if (conn == TT_CONN_COLL && !tt_work_is_flat(batch->work)) {
+        tt_work_destroy(batch->work);
+        batch->work = NULL;
+        batch->refused = true;
+    }
+    if (conn == TT_CONN_P2P || batch_serves(batch, plan, first, conn)) *work_out = batch->work;
     return ncclSuccess;
 }
 

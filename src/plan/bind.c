@@ -124,16 +124,21 @@ static ncclResult_t edge_fill(struct tt_plan *plan, struct tt_edge_table *table,
     return tt_transport_edge(plan->comm->transport, key, place);
 }
 
-ncclResult_t tt_bind_edges(struct tt_plan *plan, const struct tt_program *program,
-                           struct tt_frame *frame)
+ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame)
 {
     struct tt_edge_table *table = NULL;
     ncclResult_t rc = edge_table(plan, frame->conn, frame->channel, &table);
     if (rc) return rc;
     int n = plan->comm->member.nranks;
+    if (frame->program->nchannels > 1) {
+        return tt_fail(ncclInternalError,
+                       "plan: a program of %d channels cannot be bound: its edges need tables of "
+                       "their own",
+                       (int)frame->program->nchannels);
+    }
     if (!plan->links) plan->links = tt_calloc((size_t)n, 1);
     if (!plan->links) return tt_fail(ncclSystemError, "plan: out of memory for links");
-    tt_program_links(program, plan->links);
+    tt_program_links(frame->program, frame->rank, plan->links);
     struct tt_edge_key key = {.channel = frame->channel, .conn = frame->conn};
     for (key.peer = 0; key.peer < n && !rc; key.peer++) {
         key.sending = true;
@@ -161,18 +166,13 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call 
     size_t elem = tt_type_bytes(task->type);
     size_t grain = tt_max_size(1, GRAIN_BYTES / elem);
     size_t limit = tt_max_size(grain, choice->chunk_bytes / elem / grain * grain);
-    const struct tt_program *program;
-    ncclResult_t rc = tt_program_get(plan, choice, task->func, task->root, part.channel, &program);
+    *frame = (struct tt_frame){
+        .fold = node->fold, .elem_bytes = elem, .channel = part.channel, .conn = TT_CONN_COLL};
+    ncclResult_t rc = tt_program_get(plan, choice, task->func, task->root, part.channel, frame);
     if (rc) return rc;
-    *frame = (struct tt_frame){.program = program,
-                               .fold = node->fold,
-                               .elem_bytes = elem,
-                               .channel = part.channel,
-                               .conn = TT_CONN_COLL};
     tt_buffer_bytes(task, &frame->in_bytes, &frame->out_bytes);
     tt_operator_adapt(&frame->fold, task, plan->comm->member.nranks, choice->algo);
-    if (program->whole_window) limit = SIZE_MAX;
-    tt_geometry_init(&frame->geometry, program, task->count,
+    tt_geometry_init(&frame->geometry, frame->program, task->count,
                      (struct tt_extent){part.lo, part.hi - part.lo}, limit, grain);
     const uint64_t words[] = {
         (uint64_t)task->func,
@@ -183,7 +183,7 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call 
         (uint64_t)choice->algo << 16 | (uint64_t)choice->proto << 8 | (uint64_t)choice->nchannels,
     };
     frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
-    return tt_bind_edges(plan, program, frame);
+    return tt_bind_edges(plan, frame);
 }
 
 ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_group_call *node,
@@ -195,12 +195,12 @@ ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_group_call *nod
     ncclResult_t rc = tt_bound_reserve(bound, 1);
     if (rc) return rc;
     bound->nframes = 1;
-    bound->frames[0] = (struct tt_frame){.program = &plan->local,
+    bound->frames[0] = (struct tt_frame){.program = plan->local,
                                          .fold = node->fold,
                                          .elem_bytes = elem,
                                          .in_bytes = task->count * elem,
                                          .out_bytes = task->count * elem};
-    tt_geometry_init(&bound->frames[0].geometry, &plan->local, task->count,
+    tt_geometry_init(&bound->frames[0].geometry, plan->local, task->count,
                      (struct tt_extent){0, task->count}, SIZE_MAX, 1);
     return ncclSuccess;
 }

@@ -153,7 +153,7 @@ static void start_launch(const struct tt_group_call *node, struct tt_op_events *
 static void keep_calls(struct tt_op_events *events, const struct tt_group_call *first)
 {
     size_t count = 0;
-    for (const struct tt_group_call *node = first; node; node = node->next_message)
+    for (const struct tt_group_call *node = first; node; node = node->next_alike)
         count++;
     if (events->captured) events->kept = tt_calloc(count, sizeof(*events->kept));
     events->work.replays = events->kept;
@@ -183,7 +183,7 @@ void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
     ncclProfilerEventDescr_v7_t descr;
     if (!node->mask) return;
     memset(&descr, 0, sizeof(descr));
-    node->next_message = NULL;
+    node->next_alike = NULL;
     node->first_frame = 0;
     open_launch(plan, node->mask, events);
     keep_calls(events, node);
@@ -219,11 +219,11 @@ void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
 {
     struct tt_group_call *marked = first;
     while (marked && !marked->mask)
-        marked = marked->next_message;
+        marked = marked->next_alike;
     if (!marked) return;
     open_launch(plan, marked->mask, events);
     keep_calls(events, first);
-    for (struct tt_group_call *node = first; node; node = node->next_message)
+    for (struct tt_group_call *node = first; node; node = node->next_alike)
         start_message(plan, node, events);
     events->first = first;
     start_launch(marked, events);
@@ -233,7 +233,7 @@ void tt_events_launched(struct tt_op_events *events)
 {
     struct tt_profiler *profiler = events->work.profiler;
     tt_prof_stop(profiler, events->launch);
-    for (struct tt_group_call *node = events->first; node; node = node->next_message) {
+    for (struct tt_group_call *node = events->first; node; node = node->next_alike) {
         tt_prof_stop(profiler, node->op_event);
         node->op_event = NULL;
     }

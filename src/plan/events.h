@@ -21,7 +21,7 @@ struct tt_op_events { /* of one work, from before its launch until after it */
     struct tt_work_events work;
     bool captured; /* Group, Coll and P2p begin whenever the work runs */
     void *launch, *group;
-    struct tt_group_call *first; /* calls whose Coll or P2p is open, by next_message */
+    struct tt_group_call *first; /* calls whose Coll or P2p is open, by next_alike */
     struct tt_prof_replay *kept; /* owned: of a captured work */
 };
 

@@ -9,6 +9,7 @@
 #include "plan/operator.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,19 +30,42 @@ static void tell_profiler(struct tt_group_events *events, struct tt_plan *plan,
     tt_plan_unpin(plan);
 }
 
+/* `who` ends inside its group: say what it collected and nobody will see. */
+static void tell_open(const struct tt_group *group, const char *who)
+{
+    char first[128] = "";
+    int ncalls = 0, njobs = 0;
+    for (const struct tt_job *job = group->jobs; job; job = job->next)
+        njobs++;
+    for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
+        if (!*first && plan->first && tt_plan_pin(plan)) {
+            snprintf(first, sizeof(first), ", first %s of rank %d of communicator %#lx",
+                     tt_func_name(plan->first->task.func), plan->comm->member.rank,
+                     (unsigned long)plan->comm->member.comm_id);
+            tt_plan_unpin(plan);
+        }
+        for (const struct tt_group_call *call = plan->first; call; call = call->next)
+            ncalls++;
+    }
+    tt_warn("%s inside a group that it had opened (depth %d): a ncclGroupEnd is missing; %d "
+            "operation(s)%s and %d other call(s) (Init, Split, Destroy ...) never run",
+            who, group->depth, ncalls, first, njobs);
+}
+
 /* The thread ends, perhaps inside its group: the communicators are free for other groups. */
 static void group_abandon(void *arg)
 {
     struct tt_group *group = arg;
     own_group = NULL;
-    if (group->depth > 0) {
-        tt_warn("a thread ended inside a group that it had opened (depth %d): what the group "
-                "collected is dropped",
-                group->depth);
-    }
+    if (group->depth > 0) tell_open(group, "a thread ended");
     tell_profiler(&group->events, group->events_plan, tt_events_group_over);
-    tt_group_clear(group);
-    free(group);
+    tt_group_destroy(group);
+}
+
+/* At exit keys have no destructors. */
+__attribute__((destructor)) static void tell_at_exit(void)
+{
+    if (own_group && own_group->depth > 0) tell_open(own_group, "the program ended");
 }
 
 static void group_key_make(void)
@@ -66,15 +90,15 @@ static struct tt_group *group_open(void)
 static void group_return(struct tt_group *group)
 {
     struct tt_group *other = own_group;
-    tt_group_clear(group);
     if (other && other->depth > 0) {
-        free(group);
+        tt_group_destroy(group);
         return;
     }
+    tt_group_clear(group);
     own_group = group;
     if (!other) return;
     pthread_setspecific(group_end.key, group);
-    free(other);
+    tt_group_destroy(other);
 }
 
 void tt_job_hold(struct tt_job *job)
@@ -105,7 +129,13 @@ void tt_group_clear(struct tt_group *group)
     while (group->overflow) {
         struct tt_group_call *node = group->overflow;
         group->overflow = node->next_owned;
-        free(node);
+        if (group->nspares == TT_GROUP_SPARES) {
+            free(node);
+            continue;
+        }
+        node->next_owned = group->spare;
+        group->spare = node;
+        group->nspares++;
     }
     for (struct tt_plan *plan = group->plans; plan;) {
         struct tt_plan *next = plan->next_in_group;
@@ -123,6 +153,17 @@ void tt_group_clear(struct tt_group *group)
     group->simulate = NULL;
     group->events = (struct tt_group_events){0};
     group->events_plan = NULL;
+}
+
+void tt_group_destroy(struct tt_group *group)
+{
+    tt_group_clear(group);
+    while (group->spare) {
+        struct tt_group_call *node = group->spare;
+        group->spare = node->next_owned;
+        free(node);
+    }
+    free(group);
 }
 
 int tt_group_depth(void)
@@ -150,20 +191,26 @@ ncclResult_t tt_group_error(ncclResult_t rc)
 
 static struct tt_group_call *node_take(struct tt_group *group)
 {
+    struct tt_group_call *node = group->spare;
     if (group->nnodes < TT_GROUP_NODES) {
-        struct tt_group_call *node = &group->nodes[group->nnodes++];
-        node->next = node->next_message = NULL;
-        node->group_api = node->api_event = node->op_event = NULL;
-        node->mask = 0;
-        node->known = node->ready = false;
-        node->bundle_bytes = 0;
-        node->nops = 0;
-        return node;
+        node = &group->nodes[group->nnodes++];
+    } else {
+        if (node) {
+            group->spare = node->next_owned;
+            group->nspares--;
+        } else {
+            node = tt_calloc(1, sizeof(*node));
+        }
+        if (!node) return NULL;
+        node->next_owned = group->overflow;
+        group->overflow = node;
     }
-    struct tt_group_call *node = calloc(1, sizeof(*node));
-    if (!node) return NULL;
-    node->next_owned = group->overflow;
-    group->overflow = node;
+    node->next = node->next_alike = NULL;
+    node->group_api = node->api_event = node->op_event = NULL;
+    node->mask = 0;
+    node->known = node->ready = false;
+    node->bundle_bytes = 0;
+    node->nops = 0;
     return node;
 }
 
@@ -197,9 +244,9 @@ static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
     return ncclSuccess;
 }
 
-static ncclResult_t group_append(struct tt_group *group, const struct tt_task *task, bool known,
-                                 bool logged)
+ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged)
 {
+    struct tt_group *group = own_group;
     struct tt_plan *plan = task->comm->plan;
     ncclResult_t rc = group_join(group, plan);
     if (rc) return rc;
@@ -223,52 +270,6 @@ static ncclResult_t group_append(struct tt_group *group, const struct tt_task *t
     }
     plan->last = node;
     return ncclSuccess;
-}
-
-/* A lone call that has to be looked at: a group of one, without the group. */
-static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task, bool logged)
-{
-    struct tt_group_call node = {.task = *task, .logged = logged};
-    struct tt_group_events events = {0};
-    ncclResult_t rc = tt_operator_fold(plan, task, &node.fold);
-    if (rc) return rc;
-    if (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func))
-        return tt_launch_alone(plan, &node);
-    if (plan->comm->profiler) {
-        tt_events_call(plan, &events, 1, &node);
-        tt_events_group_ends(&events);
-    }
-    rc = tt_launch_lone(plan, &node);
-    tt_events_group_over(&events);
-    return rc;
-}
-
-/* Check, log, count, and append or launch. */
-static ncclResult_t add_looking(struct tt_plan *plan, const struct tt_task *task, bool now)
-{
-    bool logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
-    bool known = tt_launch_known(plan, task);
-    ncclResult_t rc = known ? ncclSuccess : tt_task_check(task);
-    if (rc) return rc;
-    if (logged) tt_task_log(task);
-    if (task->count == 0 && !tt_func_is_message(task->func)) return ncclSuccess;
-    plan->issued++;
-    return now ? launch_lone(plan, task, logged) : group_append(own_group, task, known, logged);
-}
-
-ncclResult_t tt_plan_add(const struct tt_task *task)
-{
-    struct tt_plan *plan = task->comm->plan;
-    bool now = !own_group || own_group->depth == 0 ||
-               (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func));
-    ncclResult_t rc = tt_plan_enter(plan);
-    if (rc) return rc;
-    if (!now || tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
-        !tt_launch_again(plan, task, &rc)) {
-        rc = add_looking(plan, task, now);
-    }
-    tt_plan_exit(plan);
-    return rc;
 }
 
 /* ---- jobs ---- */
@@ -309,8 +310,7 @@ static void group_poison(struct tt_group *group, ncclResult_t rc)
 {
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
         if (!tt_plan_pin(plan)) continue;
-        if (plan->comm->config.blocking == 0)
-            atomic_store_explicit(&plan->comm->state, rc, memory_order_release);
+        if (plan->comm->config.blocking == 0) tt_comm_show(plan->comm, rc);
         tt_plan_unpin(plan);
     }
     for (struct tt_job *job = group->jobs; job; job = job->next) {

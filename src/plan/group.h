@@ -17,7 +17,8 @@ void tt_plan_show(struct tt_plan *plan, ncclResult_t rc);
 
 /* ---- group.c ---- */
 
-#define TT_GROUP_NODES 16 /* calls of a group that need no allocation */
+#define TT_GROUP_NODES 16    /* calls of a group that need no allocation */
+#define TT_GROUP_SPARES 1000 /* of more calls are kept for the next group */
 
 struct tt_group {
     int depth;
@@ -28,13 +29,21 @@ struct tt_group {
     int nnodes;
     struct tt_group_call nodes[TT_GROUP_NODES];
     struct tt_group_call *overflow; /* owned list by next_owned */
-    ncclSimInfo_t *simulate;        /* borrowed; NULL: launch */
+    struct tt_group_call *spare;    /* the same, unused */
+    int nspares;
+    ncclSimInfo_t *simulate; /* borrowed; NULL: launch */
     struct tt_group_events events;
     struct tt_plan *events_plan; /* whose profiler has them; in `plans` */
 };
 
+/* Append a checked call to the thread's open group. `known`: it is in the launch cache; `logged`:
+ * somebody reads the log lines of operations. Errors: ncclInvalidUsage (another thread has a group
+ * open on the communicator), ncclSystemError (out of memory). */
+ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged);
 /* Forget what the group collected. */
 void tt_group_clear(struct tt_group *group);
+/* The same, and free it. */
+void tt_group_destroy(struct tt_group *group);
 
 /* ---- background.c: jobs, and groups that run in the background ---- */
 

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "comm/comm.h"
 #include "device/device.h"
+#include "plan/launch_cache.h"
 #include "plan/plan_state.h"
 
 #include <stdlib.h>
@@ -53,7 +54,7 @@ static ncclResult_t reserve(struct tt_plan *plan, size_t bytes)
 static ncclResult_t stage_input(struct tt_plan *plan, struct tt_group_call *node, char *to,
                                 const struct tt_group_launch *launch)
 {
-    struct tt_frame frame = {.program = &plan->local,
+    struct tt_frame frame = {.program = plan->local,
                              .fold = {.type = ncclInt8, .op = ncclSum},
                              .in = node->task.in,
                              .out = to,
@@ -62,7 +63,7 @@ static ncclResult_t stage_input(struct tt_plan *plan, struct tt_group_call *node
     size_t out_bytes;
     tt_buffer_bytes(&node->task, &frame.in_bytes, &out_bytes);
     frame.out_bytes = frame.in_bytes;
-    tt_geometry_init(&frame.geometry, &plan->local, frame.in_bytes,
+    tt_geometry_init(&frame.geometry, plan->local, frame.in_bytes,
                      (struct tt_extent){0, frame.in_bytes}, SIZE_MAX, 1);
     struct tt_work_spec spec;
     tt_launch_spec(plan, &spec);

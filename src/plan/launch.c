@@ -1,155 +1,36 @@
-/* From calls to works on streams: memo, choice, binding, order. One communicator at a time; never
- * waits for a peer. */
+/* From calls to works on streams: launch cache, choice, binding, order. One communicator at a time;
+ * never waits for a peer. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "device/device.h"
+#include "plan/batch.h"
 #include "plan/choice.h"
 #include "plan/events.h"
+#include "plan/launch_cache.h"
 #include "plan/messages.h"
 #include "plan/plan_state.h"
 #include "plugin/profiler.h"
 #include "transport/transport.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- putting a work on a stream ---- */
-
-void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
-{
-    struct tt_comm *comm = plan->comm;
-    if (plan->local.nranks != comm->member.nranks || plan->local.rank != comm->member.rank) {
-        plan->local.nranks = comm->member.nranks; /* a child learns its place after this was made */
-        plan->local.rank = comm->member.rank;     /* once: running works read them */
-    }
-    *spec = (struct tt_work_spec){.member = &comm->member,
-                                  .transport = comm->transport,
-                                  .order = comm->order_used,
-                                  .crowded = comm->tune.crowded};
-}
-
-/* 0, 1 and 2 stand for a default stream of the current device. */
-static bool stream_is_default(struct CUstream_st *stream)
-{
-    return (uintptr_t)stream <= 2;
-}
-
-/* The default streams are those of the communicator's device, whatever the thread's is. */
-ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
-                            bool allow_inline)
-{
-    if (!stream_is_default(stream)) return tt_exec_submit(work, stream, allow_inline);
-    int device = tuttiHostGetDevice();
-    if (device == plan->comm->member.device) return tt_exec_submit(work, stream, allow_inline);
-    tuttiHostSetDevice(plan->comm->member.device);
-    ncclResult_t rc = tt_exec_submit(work, stream, allow_inline);
-    tuttiHostSetDevice(device);
-    return rc;
-}
-
-ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
-                              struct CUstream_st *stream, bool allow_inline)
-{
-    struct tt_work *work = NULL;
-    ncclResult_t rc = tt_work_create(spec, &work);
-    return rc ? rc : tt_launch_work(plan, work, stream, allow_inline);
-}
+enum { OVERLAP_BYTES = 8 << 10 }; /* of a collective that is a flat list: exec/host/shot.c */
 
 static ncclResult_t stream_card(struct tt_plan *plan, struct CUstream_st *stream,
                                 struct tt_stream_card *card)
 {
     int device = tuttiHostGetDevice();
     int own = plan->comm->member.device;
-    bool move = stream_is_default(stream) && device != own;
+    bool move = tt_stream_is_default(stream) && device != own;
     if (move) tuttiHostSetDevice(own);
     int err = tuttiHostStreamCard(stream, card);
     if (move) tuttiHostSetDevice(device);
     if (err == 0) return ncclSuccess;
     return tt_fail(ncclUnhandledCudaError, "rank %d: stream %p is no valid stream (CUDA error %d)",
                    plan->comm->member.rank, (void *)stream, err);
-}
-
-/* ---- memo ---- */
-
-static struct tt_memo_key memo_key(const struct tt_task *task)
-{
-    struct tt_memo_key key = {.count = task->count,
-                              .func = (int32_t)task->func,
-                              .type = (int32_t)task->type,
-                              .op = (int32_t)task->op,
-                              .root = task->root};
-    if (task->options) memcpy(&key.wish, &task->options->wish, sizeof(key.wish));
-    return key;
-}
-
-/* Where calls of that key are bound; *known_out: the last one was. User operators never are, as
- * they come and go under the same number. hot */
-static struct tt_bound *memo_entry(struct tt_plan *plan, const struct tt_memo_key *key,
-                                   bool *known_out)
-{
-    uint64_t hash = key->count * 0x9e3779b97f4a7c15ull;
-    uint32_t rest = (uint32_t)key->func * 131u + (uint32_t)key->type * 29u +
-                    (uint32_t)key->op * 7u + (uint32_t)key->root;
-    hash ^= (uint64_t)rest << 40;
-    hash *= 0x9e3779b97f4a7c15ull;
-    struct tt_bound *bound = &plan->memo[hash >> (64 - TT_MEMO_BITS)];
-    const struct tt_memo_key *own = &bound->key;
-    *known_out = bound->valid && key->count == own->count && key->func == own->func &&
-                 key->type == own->type && key->op == own->op && key->root == own->root &&
-                 key->bundle_bytes == own->bundle_bytes && key->nops == own->nops &&
-                 key->wish == own->wish;
-    return bound;
-}
-
-/* The bound work with these buffers: the memo's own when it is idle, else another. */
-static ncclResult_t launch_bound(struct tt_plan *plan, struct tt_bound *bound,
-                                 const struct tt_task *task, struct CUstream_st *stream,
-                                 bool allow_inline)
-{
-    if (bound->work && tt_work_idle(bound->work)) {
-        tt_work_rebind(bound->work, task->in, task->out);
-        return tt_launch_work(plan, bound->work, stream, allow_inline);
-    }
-    tt_bound_place(bound, task);
-    return tt_launch_submit(plan, &bound->spec, stream, allow_inline);
-}
-
-/* Runs of captured works take numbers too, from other threads, but only where a profiler asks. */
-uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
-{
-    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
-    if (plan->comm->profiler) return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
-    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
-    atomic_store_explicit(sequence, number + 1, memory_order_relaxed);
-    return number;
-}
-
-bool tt_launch_known(struct tt_plan *plan, const struct tt_task *task)
-{
-    const struct tt_memo_key key = memo_key(task);
-    bool known = false;
-    const struct tt_frame *frame = &memo_entry(plan, &key, &known)->frames[0];
-    return known && !plan->checks_pointers && (task->in || !frame->in_bytes) &&
-           (task->out || !frame->out_bytes);
-}
-
-bool tt_launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
-{
-    const struct tt_memo_key key = memo_key(task);
-    struct tt_stream_card card;
-    bool known = false;
-    struct tt_bound *bound = memo_entry(plan, &key, &known);
-    if (!known || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
-    if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
-    const struct tt_frame *frame = &bound->frames[0];
-    if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
-    if (task->options && task->options->launch_event) return false;
-    if (tuttiHostStreamCard(task->stream, &card) || card.capturing) return false;
-    plan->issued++;
-    tt_count_call(plan, task->func);
-    *rc_out = launch_bound(plan, bound, task, task->stream, true);
-    return true;
 }
 
 /* ---- the long way ---- */
@@ -222,9 +103,9 @@ static ncclResult_t bind_call(struct tt_plan *plan, const struct tt_group_call *
     return tt_bind_collective(plan, node, bound);
 }
 
-/* Bind a call into its memo entry, or into a spare one while the entry's work still runs. */
+/* Bind a call into its cache entry, or into a spare one while the entry's work still runs. */
 static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *node,
-                              const struct tt_memo_key *key, struct tt_bound **bound_out)
+                              const struct tt_cache_key *key, struct tt_bound **bound_out)
 {
     struct tt_bound *bound = *bound_out;
     plan->misses++;
@@ -267,12 +148,12 @@ static ncclResult_t bind(struct tt_plan *plan, struct tt_group_call *node,
                          const struct tt_group_launch *launch, struct tt_bound **bound_out)
 {
     const struct tt_task *task = &node->task;
-    struct tt_memo_key key = memo_key(task);
+    struct tt_cache_key key = tt_cache_key(task);
     bool known = false, chooses = plan->comm->member.nranks > 1 && !tt_func_is_message(task->func);
     ncclResult_t rc = ncclSuccess;
     key.bundle_bytes = node->bundle_bytes;
     key.nops = node->nops;
-    *bound_out = memo_entry(plan, &key, &known);
+    *bound_out = tt_cache_entry(plan, &key, &known);
     if (known && !(chooses && plan->comm->tuner)) return ncclSuccess;
     if (!node->ready) rc = make_ready(plan, node, launch, known);
     if (rc || (known && choice_equal(&node->choice, &(*bound_out)->choice))) return rc;
@@ -289,7 +170,7 @@ static ncclResult_t launch_bound_call(struct tt_plan *plan, struct tt_group_call
     if (node->logged && !tt_messages_single(plan, task)) log_choice(plan, task, bound);
     if (!launch->captured || !plan->comm->profiler) node->number = tt_count_call(plan, task->func);
     if (launch->captured || node->mask) return launch_watched(plan, node, bound, launch);
-    return launch_bound(plan, bound, task, launch->stream, launch->allow_inline);
+    return tt_launch_bound(plan, bound, task, launch->stream, launch->allow_inline);
 }
 
 /* ---- several streams ---- */
@@ -379,7 +260,7 @@ static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_group_c
     return ncclSuccess;
 }
 
-/* The memo serves a message that nobody watches and that shares its work with no other. */
+/* The cache serves a message that nobody watches and that shares its work with no other. */
 static bool is_lone_message(const struct tt_plan *plan, const struct tt_group_call *first,
                             const struct tt_group_launch *launch)
 {
@@ -388,31 +269,96 @@ static bool is_lone_message(const struct tt_plan *plan, const struct tt_group_ca
            !first->mask;
 }
 
-/* The calls that are made of sends and receives, by next_message. */
-static struct tt_group_call *list_messages(const struct tt_plan *plan, struct tt_group_call *first)
+/* The calls that are made of sends and receives and those that are not, by next_alike. */
+static void list_calls(const struct tt_plan *plan, struct tt_group_call *first,
+                       struct tt_group_launch *launch)
 {
-    struct tt_group_call *messages = NULL, **tail = &messages;
+    struct tt_group_call **message = &launch->messages, **collective = &launch->collectives;
     for (struct tt_group_call *node = first; node; node = node->next) {
-        if (!tt_messages_expand(plan, node->task.func)) continue;
-        *tail = node;
-        tail = &node->next_message;
+        struct tt_group_call ***tail =
+            tt_messages_expand(plan, node->task.func) ? &message : &collective;
+        **tail = node;
+        *tail = &node->next_alike;
     }
-    return messages;
+    *message = *collective = NULL;
 }
 
 ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first,
                                struct tt_group_launch *launch)
 {
     ncclResult_t rc = survey_streams(plan, first, launch);
-    launch->messages = rc ? NULL : list_messages(plan, first);
+    list_calls(plan, first, launch);
     if (!rc && launch->messages) rc = tt_messages_check(plan, launch->messages);
     if (!rc) rc = tt_choice_group(plan, first, launch);
     if (rc) return rc;
-    for (struct tt_group_call *node = first; node && !rc && !launch->lone; node = node->next) {
-        if (tt_messages_expand(plan, node->task.func)) continue;
+    struct tt_group_call *node = launch->lone ? NULL : launch->collectives;
+    for (; node && !rc; node = node->next_alike) {
         if (!node->known || plan->comm->tuner) rc = make_ready(plan, node, launch, node->known);
     }
     return rc;
+}
+
+/* Several small ones that nobody looks at: none is chosen together with others. */
+static bool may_overlap(const struct tt_plan *plan, const struct tt_group_launch *launch)
+{
+    const struct tt_group_call *node = launch->collectives;
+    if (!node || !node->next_alike || launch->captured || plan->comm->tuner || plan->comm->gpu ||
+        plan->comm->member.nranks == 1)
+        return false;
+    while (node && node->task.count * tt_type_bytes(node->task.type) <= OVERLAP_BYTES)
+        node = node->next_alike;
+    return !node;
+}
+
+/* Bind them all as one work that is kept; *work_out NULL when they cannot be one. */
+static ncclResult_t bind_together(struct tt_plan *plan, const struct tt_group_launch *launch,
+                                  struct tt_work **work_out)
+{
+    struct tt_group_call *first = launch->collectives, *node = first;
+    struct tt_work_spec spec;
+    ncclResult_t rc = ncclSuccess;
+    tt_launch_spec(plan, &spec);
+    if (tt_batch_refuses(plan, first)) return ncclSuccess;
+    for (; node; node = node->next_alike)
+        spec.nframes++;
+    struct tt_frame *frames = tt_calloc((size_t)spec.nframes, sizeof(*frames));
+    if (!frames) return tt_fail(ncclSystemError, "group: out of memory for %d calls", spec.nframes);
+    spec.frames = frames;
+    for (node = first; node; node = node->next_alike, frames++) {
+        struct tt_bound *bound = NULL;
+        rc = bind(plan, node, launch, &bound);
+        if (rc || bound->nframes != 1) break;
+        tt_bound_place(bound, &node->task);
+        *frames = bound->frames[0];
+        frames->begins = node != first;
+    }
+    if (!node) {
+        rc = tt_batch_keep(plan, first, &spec, work_out);
+    } else if (!rc) {
+        tt_batch_refuse(plan, first);
+    }
+    free(spec.frames);
+    return rc;
+}
+
+/* The collectives of a group: small ones as one work, in which they overlap; others one by one. */
+static ncclResult_t launch_collectives(struct tt_plan *plan, const struct tt_group_launch *launch)
+{
+    struct tt_group_call *node = launch->collectives;
+    struct tt_work *work = NULL;
+    ncclResult_t rc = ncclSuccess;
+    if (may_overlap(plan, launch)) {
+        work = tt_batch_find(plan, node, TT_CONN_COLL);
+        if (!work) rc = bind_together(plan, launch, &work);
+    }
+    for (; node && !rc; node = node->next_alike) {
+        if (work) {
+            tt_count_call(plan, node->task.func);
+        } else {
+            rc = launch_bound_call(plan, node, launch);
+        }
+    }
+    return work ? tt_launch_work(plan, work, launch->stream, launch->allow_inline) : rc;
 }
 
 ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *first,
@@ -423,9 +369,7 @@ ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *firs
     if (!rc && launch->event) rc = record_event(plan, launch->event, launch->stream);
     if (!rc) rc = tt_in_place_stage(plan, first, launch);
     if (rc) return rc;
-    for (struct tt_group_call *node = first; node && !rc; node = node->next) {
-        if (!tt_messages_expand(plan, node->task.func)) rc = launch_bound_call(plan, node, launch);
-    }
+    rc = launch_collectives(plan, launch);
     if (rc) return rc;
     if (is_lone_message(plan, first, launch)) return launch_bound_call(plan, first, launch);
     if (launch->messages) rc = tt_messages_launch(plan, launch->messages, launch);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "plan/batch.h"
 #include "plan/events.h"
+#include "plan/launch_cache.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"
 
@@ -63,7 +64,7 @@ static ncclResult_t bind_message(struct tt_plan *plan, struct tt_bound *batch,
     if (rc) return rc;
     const struct tt_tune_choice choice = {.algo = TT_ALGO_P2P, .proto = TT_PROTO_SIMPLE};
     rc = tt_program_get(plan, &choice, message->sending ? TT_FUNC_SEND : TT_FUNC_RECV,
-                        message->peer, 0, &frame->program);
+                        message->peer, 0, frame);
     if (rc) return rc;
     frame->in = message->in;
     frame->out = message->out;
@@ -72,7 +73,7 @@ static ncclResult_t bind_message(struct tt_plan *plan, struct tt_bound *batch,
     tt_geometry_init(&frame->geometry, frame->program, message->bytes,
                      (struct tt_extent){0, message->bytes}, SIZE_MAX, 64);
     *frame_out = frame;
-    return tt_bind_edges(plan, frame->program, frame);
+    return tt_bind_edges(plan, frame);
 }
 
 static ncclResult_t add_message(struct tt_plan *plan, const struct message *message)
@@ -92,7 +93,7 @@ static ncclResult_t add_copy(struct tt_plan *plan, const struct message *message
     struct tt_frame *frame = NULL;
     ncclResult_t rc = frame_begin(plan, &plan->batch, message->bytes, &frame);
     if (rc) return rc;
-    frame->program = &plan->local;
+    frame->program = plan->local;
     frame->in = message->in;
     frame->out = message->out;
     frame->in_bytes = frame->out_bytes = message->bytes;
@@ -248,7 +249,7 @@ ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
 static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_group_call *first)
 {
     size_t n = (size_t)plan->comm->member.nranks, frames = 0;
-    for (const struct tt_group_call *node = first; node; node = node->next_message) {
+    for (const struct tt_group_call *node = first; node; node = node->next_alike) {
         frames += tt_func_is_message(node->task.func) ? 1 : 2 * n;
     }
     plan->batch.nframes = 0;
@@ -264,14 +265,14 @@ static ncclResult_t batch_begin(struct tt_plan *plan, const struct tt_group_call
 ncclResult_t tt_messages_launch(struct tt_plan *plan, struct tt_group_call *first,
                                 const struct tt_group_launch *launch)
 {
-    struct tt_work *kept = launch->captured ? NULL : tt_batch_find(plan, first);
+    struct tt_work *kept = launch->captured ? NULL : tt_batch_find(plan, first, TT_CONN_P2P);
     if (kept) {
-        for (const struct tt_group_call *node = first; node; node = node->next_message)
+        for (const struct tt_group_call *node = first; node; node = node->next_alike)
             tt_count_call(plan, node->task.func);
         return tt_launch_work(plan, kept, launch->stream, launch->allow_inline);
     }
     ncclResult_t rc = batch_begin(plan, first);
-    for (struct tt_group_call *node = first; node && !rc; node = node->next_message) {
+    for (struct tt_group_call *node = first; node && !rc; node = node->next_alike) {
         node->first_frame = plan->batch.nframes;
         rc = add_call(plan, node);
         node->nframes = plan->batch.nframes - node->first_frame;

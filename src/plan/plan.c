@@ -25,12 +25,16 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
     tt_plan_free_ended();
     struct tt_plan *plan = tt_calloc(1, sizeof(*plan));
     if (!plan) return tt_fail(ncclSystemError, "plan: out of memory");
+    ncclResult_t rc = tt_program_local_make(plan);
+    if (rc) {
+        free(plan);
+        return rc;
+    }
     plan->comm = comm;
     atomic_init(&plan->uses, TT_PLAN_HOLD);
     pthread_mutex_init(&plan->background_lock, NULL);
     plan->checks_pointers = wants_pointer_checks();
     plan->checks_match = tt_param_bool("TUTTI_CHECK_MATCH");
-    tt_program_local_init(&plan->local);
     *plan_out = plan;
     return ncclSuccess;
 }
@@ -108,7 +112,7 @@ ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan)
 void tt_plan_show(struct tt_plan *plan, ncclResult_t rc)
 {
     if (!tt_plan_pin(plan)) return;
-    atomic_store_explicit(&plan->comm->state, rc, memory_order_release);
+    tt_comm_show(plan->comm, rc);
     tt_plan_unpin(plan);
 }
 
@@ -135,8 +139,8 @@ void tt_plan_destroy(struct tt_plan *plan)
     if (!plan) return;
     tt_plan_settle(plan);
     atomic_fetch_or(&plan->uses, TT_PLAN_CLOSED);
-    for (int k = 0; k < TT_MEMO_ENTRIES; k++)
-        tt_bound_fini(&plan->memo[k]);
+    for (int k = 0; k < TT_CACHE_ENTRIES; k++)
+        tt_bound_fini(&plan->cache[k]);
     tt_bound_fini(&plan->overflow);
     tt_bound_fini(&plan->batch);
     tt_batches_fini(plan);

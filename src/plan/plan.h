@@ -1,4 +1,4 @@
-/* Calls between GroupStart and GroupEnd become launched work: memo, choice, binding, order. */
+/* Calls between GroupStart and GroupEnd become launched work: cache, choice, binding, order. */
 #pragma once
 
 #include "nccl.h"
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 struct tt_comm;
-struct tt_plan; /* a communicator's memo, program cache and order; opaque */
+struct tt_plan; /* a communicator's launch cache, program cache and order; opaque */
 
 struct CUevent_st;
 
@@ -56,11 +56,15 @@ void tt_plan_destroy(struct tt_plan *plan);
 /* Bytes of the send and receive buffer that this rank uses (0: the pointer is not looked at). */
 void tt_buffer_bytes(const struct tt_task *task, size_t *in_bytes_out, size_t *out_bytes_out);
 
-/* Take a call: check its arguments (unless the same call was made before), log it, and append it to
- * the thread's group or, outside of groups, launch it: inline when the stream is idle. The one way
- * in for operations. Errors: ncclInvalidArgument, ncclInvalidUsage naming the culprit; what
- * launching gives. hot */
-ncclResult_t tt_plan_add(const struct tt_task *task);
+/* Take a call: check its communicator and its arguments (these not if the same call was made
+ * before), log it, and append it to the thread's group or, outside of groups, launch it: inline
+ * when the stream is idle. The one way in for operations. `name` is the public one without "nccl",
+ * static text. Errors: ncclInvalidArgument, ncclInvalidUsage naming the culprit; what launching
+ * gives; tt_plan_failed() is done. hot */
+ncclResult_t tt_plan_add(const struct tt_task *task, const char *name);
+/* A call on a communicator failed: GroupEnd will return it, and a non-blocking communicator shows
+ * it, as in NCCL. Returns rc. */
+ncclResult_t tt_plan_failed(struct tt_comm *comm, ncclResult_t rc);
 
 /* Wait until all launched work of the communicator is done and no graph holds any. */
 ncclResult_t tt_plan_drain(struct tt_comm *comm);

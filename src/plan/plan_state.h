@@ -26,11 +26,11 @@ struct tt_group_call { /* one call that waits for GroupEnd */
     struct tt_call_options options; /* task.options points here when it has any */
     struct tt_fold fold;            /* the operator as it was: it may be destroyed before the end */
     struct tt_group_call *next; /* next call on the same communicator; borrowed from the group */
-    struct tt_group_call *next_message; /* next call that is made of sends and receives */
-    struct tt_group_call *next_owned;   /* next one from the heap; tt_group.overflow */
-    bool logged;                        /* somebody reads the log lines of operations */
-    bool known; /* was bound when it came: buffers of this size were right */
-    bool ready; /* buffers were looked at and `choice` is made */
+    struct tt_group_call *next_alike; /* next call that is made of sends and receives, or is not */
+    struct tt_group_call *next_owned; /* next one from the heap; tt_group.overflow */
+    bool logged;                      /* somebody reads the log lines of operations */
+    bool known;                       /* was bound when it came: buffers of this size were right */
+    bool ready;                       /* buffers were looked at and `choice` is made */
     /* the profiler's; zero without one */
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
@@ -42,7 +42,7 @@ struct tt_group_call { /* one call that waits for GroupEnd */
 };
 
 /* What the choice depends on; buffers do not belong to it. */
-struct tt_memo_key {
+struct tt_cache_key {
     size_t count;
     int32_t func, type, op, root;
     size_t bundle_bytes; /* of the calls it was chosen with; 0: alone */
@@ -52,7 +52,7 @@ struct tt_memo_key {
 
 /* A call's choice, bound: everything but the buffers. */
 struct tt_bound {
-    struct tt_memo_key key;
+    struct tt_cache_key key;
     bool valid;
     struct tt_tune_choice choice;
     struct tt_frame *frames; /* owned; capacity entries */
@@ -61,13 +61,15 @@ struct tt_bound {
     struct tt_work *work;     /* owned: kept, bound again at each hit; NULL: made for each call */
 };
 
-#define TT_MEMO_BITS 6
-#define TT_MEMO_ENTRIES (1 << TT_MEMO_BITS) /* direct-mapped */
+#define TT_CACHE_BITS 6
+#define TT_CACHE_ENTRIES (1 << TT_CACHE_BITS) /* direct-mapped */
 
 struct tt_program_node {
     struct tt_program_node *next; /* owned */
+    int root;                     /* as asked for */
     int variant;                  /* ring or tree number; 0 where the shape does not matter */
-    struct tt_program program;
+    struct tt_program *program;   /* owned */
+    uint8_t *refs;                /* owned: what its slots may refer to at this rank */
 };
 
 #define TT_PROGRAM_BUCKETS 64
@@ -91,9 +93,9 @@ struct tt_group_launch { /* how one group of one communicator goes to the stream
     struct CUstream_st *stream;
     uint64_t capture_id; /* 0: not captured */
     bool captured, several_streams, allow_inline;
-    bool lone;                      /* one call, which is checked when it is bound */
-    struct tt_group_call *messages; /* by next_message */
-    bool registers;                 /* captured, and captures register buffers */
+    bool lone;                                    /* one call, which is checked when it is bound */
+    struct tt_group_call *messages, *collectives; /* by next_alike */
+    bool registers;                               /* captured, and captures register buffers */
     int ncollectives;
     struct CUevent_st *event; /* to be recorded first; NULL: none */
 };
@@ -123,12 +125,12 @@ struct tt_plan {
     struct tt_group_call *first, *last;
     struct tt_group_launch launch; /* while it ends */
 
-    struct tt_bound memo[TT_MEMO_ENTRIES];
+    struct tt_bound cache[TT_CACHE_ENTRIES];
     struct tt_bound overflow; /* for a call whose entry is in use by a running work */
     uint64_t issued;          /* operations accepted, from 0 */
     uint64_t misses;          /* calls that took the full path */
     struct tt_program_node *programs[TT_PROGRAM_BUCKETS]; /* owned lists */
-    struct tt_program local;                              /* in to out within this rank */
+    struct tt_program *local;                             /* owned: in to out within this rank */
     struct tt_edge_table *edges[TT_CONN_COUNT_];          /* owned; [conn][channel] */
     uint8_t *links; /* owned scratch, nranks: what a program does with each peer */
 
@@ -160,13 +162,12 @@ void tt_in_place_fini(struct tt_plan *plan);
 
 /* ---- program_cache.c ---- */
 
-/* The program for this rank on that channel, made at first use; lives as long as the plan. */
+/* Bind the frame to the program for that channel, made at first use; lives as long as the plan. */
 ncclResult_t tt_program_get(struct tt_plan *plan, const struct tt_tune_choice *choice,
-                            enum tt_func func, int root, int channel,
-                            const struct tt_program **program_out);
+                            enum tt_func func, int root, int channel, struct tt_frame *frame);
 void tt_program_cache_fini(struct tt_plan *plan);
-/* The program of one rank alone: IN to OUT, with the pre- and post-operation. */
-void tt_program_local_init(struct tt_program *program);
+/* Make plan->local, the program of one rank alone: IN to OUT, with the pre- and post-operation. */
+ncclResult_t tt_program_local_make(struct tt_plan *plan);
 
 /* ---- bind.c ---- */
 
@@ -181,8 +182,7 @@ ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_group_call
                                 struct tt_bound *bound);
 /* Give the frame its edges to and from the peers of the program, on its channel. They connect while
  * works run; nothing waits here. */
-ncclResult_t tt_bind_edges(struct tt_plan *plan, const struct tt_program *program,
-                           struct tt_frame *frame);
+ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame);
 /* Hash of what both ends of an operation must agree on; never 0, but where TUTTI_CHECK_MATCH is
  * off. */
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords);
@@ -194,10 +194,6 @@ void tt_bound_fini(struct tt_bound *bound);
 
 /* ---- launch.c ---- */
 
-/* A call like it is bound in the memo; its buffers may differ. hot */
-bool tt_launch_known(struct tt_plan *plan, const struct tt_task *task);
-/* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
-bool tt_launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out);
 /* All that may refuse the calls of one communicator in one group, before any of the group is
  * launched: streams, messages to oneself, buffers, choices. *launch has allow_inline and lone; the
  * rest is set here. */
@@ -213,16 +209,6 @@ ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_group_call *node);
 /* Predicted time of all calls in microseconds; < 0 when nothing is known. */
 ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_group_call *first,
                                 double *usec_out);
-/* The common part of a work's description. */
-void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
-/* Count the call. Returns how many of its function came before. */
-uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func);
-/* Submit a work to a stream of the communicator's device. */
-ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
-                            bool allow_inline);
-/* Make a work and submit it to a stream of the communicator's device; exec frees it. */
-ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
-                              struct CUstream_st *stream, bool allow_inline);
 
 enum { TT_PLAN_ENDED = 2 }; /* in tt_plan.inside: nobody comes in any more */
 /* Errors: ncclInvalidUsage, because another thread is in the plan, or its communicator ended. */

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "plan/plan_state.h"
+#include "program/build.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,59 +31,71 @@ static int shape_variant(const struct tt_plan *plan, enum tt_algo algo, int chan
     return 0;
 }
 
-static void shape_fill(const struct tt_plan *plan, enum tt_algo algo, int variant,
-                       struct tt_shape *shape)
+static struct tt_shape shape_of(const struct tt_plan *plan, enum tt_algo algo, int variant)
 {
     const struct tt_comm *comm = plan->comm;
-    *shape = (struct tt_shape){.nranks = comm->member.nranks,
-                               .rank = comm->member.rank,
-                               .tree = {.parent = -1, .child = {-1, -1, -1}}};
-    int ring = algo == TT_ALGO_RING ? variant : 0;
-    shape->ring_rank = comm->topo.ring[ring];
-    for (int k = 0; shape->ring_rank && k < shape->nranks; k++) {
-        if (shape->ring_rank[k] == shape->rank) shape->ring_pos = k;
-    }
-    const struct tt_tree_place *tree = comm->topo.tree[algo == TT_ALGO_TREE ? variant : 0];
-    if (tree) shape->tree = tree[shape->rank];
+    return (struct tt_shape){.nranks = comm->member.nranks,
+                             .ring_rank = comm->topo.ring[algo == TT_ALGO_RING ? variant : 0],
+                             .tree = comm->topo.tree[algo == TT_ALGO_TREE ? variant : 0]};
 }
 
 static bool program_is(const struct tt_program_node *node, const struct tt_tune_choice *choice,
                        enum tt_func func, int root, int variant)
 {
-    const struct tt_program *program = &node->program;
-    return program->func == func && program->algo == choice->algo &&
-           program->proto == choice->proto && program->root == root && node->variant == variant;
+    const struct tt_program *program = node->program;
+    return program->func == (int32_t)func && program->algo == (int32_t)choice->algo &&
+           program->proto == (int32_t)choice->proto && node->root == root &&
+           node->variant == variant;
+}
+
+static void node_free(struct tt_program_node *node)
+{
+    if (!node) return;
+    free(node->program);
+    free(node->refs);
+    free(node);
+}
+
+static ncclResult_t node_make(struct tt_plan *plan, const struct tt_tune_choice *choice,
+                              enum tt_func func, struct tt_program_node *node)
+{
+    struct tt_shape shape = shape_of(plan, choice->algo, node->variant);
+    ncclResult_t rc =
+        tt_program_make(func, choice->algo, choice->proto, node->root, &shape, &node->program);
+    if (rc) return rc;
+    node->refs = tt_calloc(node->program->ninsns, 1);
+    if (!node->refs) return tt_fail(ncclSystemError, "program cache: out of memory");
+    tt_program_find_refs(node->program, plan->comm->member.rank, node->refs);
+    tell(node->program);
+    return ncclSuccess;
 }
 
 ncclResult_t tt_program_get(struct tt_plan *plan, const struct tt_tune_choice *choice,
-                            enum tt_func func, int root, int channel,
-                            const struct tt_program **program_out)
+                            enum tt_func func, int root, int channel, struct tt_frame *frame)
 {
     int variant = shape_variant(plan, choice->algo, channel);
     uint32_t bucket = ((uint32_t)func * 31u + (uint32_t)choice->algo * 7u + (uint32_t)root +
                        (uint32_t)variant * 13u) %
                       TT_PROGRAM_BUCKETS;
-    for (struct tt_program_node *node = plan->programs[bucket]; node; node = node->next) {
-        if (!program_is(node, choice, func, root, variant)) continue;
-        *program_out = &node->program;
-        return ncclSuccess;
+    struct tt_program_node *node = plan->programs[bucket];
+    while (node && !program_is(node, choice, func, root, variant))
+        node = node->next;
+    if (!node) {
+        node = tt_calloc(1, sizeof(*node));
+        if (!node) return tt_fail(ncclSystemError, "program cache: out of memory");
+        node->root = root;
+        node->variant = variant;
+        ncclResult_t rc = node_make(plan, choice, func, node);
+        if (rc) {
+            node_free(node);
+            return rc;
+        }
+        node->next = plan->programs[bucket];
+        plan->programs[bucket] = node;
     }
-    struct tt_program_node *node = tt_calloc(1, sizeof(*node));
-    if (!node) return tt_fail(ncclSystemError, "program cache: out of memory");
-    struct tt_shape shape;
-    shape_fill(plan, choice->algo, variant, &shape);
-    ncclResult_t rc =
-        tt_program_make(func, choice->algo, choice->proto, root, &shape, &node->program);
-    if (rc) {
-        free(node);
-        return rc;
-    }
-    node->program.root = root;
-    node->variant = variant;
-    node->next = plan->programs[bucket];
-    plan->programs[bucket] = node;
-    tell(&node->program);
-    *program_out = &node->program;
+    frame->program = node->program;
+    frame->refs = node->refs;
+    frame->rank = plan->comm->member.rank;
     return ncclSuccess;
 }
 
@@ -92,29 +105,23 @@ void tt_program_cache_fini(struct tt_plan *plan)
         while (plan->programs[k]) {
             struct tt_program_node *node = plan->programs[k];
             plan->programs[k] = node->next;
-            free(node);
+            node_free(node);
         }
     }
+    free(plan->local);
 }
 
-void tt_program_local_init(struct tt_program *program)
+ncclResult_t tt_program_local_make(struct tt_plan *plan)
 {
-    *program = (struct tt_program){.func = TT_FUNC_SEND,
-                                   .algo = TT_ALGO_P2P,
-                                   .proto = TT_PROTO_SIMPLE,
-                                   .geometry = TT_GEOMETRY_BLOCKS,
-                                   .nranks = 1,
-                                   .root = -1,
-                                   .nchunks = 1,
-                                   .nthreads = 1,
-                                   .thread_first = {0, 2, 2, 2, 2},
-                                   .ninsns = 2};
-    program->insns[0] = (struct tt_insn){
-        .op = TT_OP_MOVE,
-        .flags = TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST,
-        .nsrcs = 1,
-        .ndsts = 1,
-        .src = {{.space = TT_SPACE_IN, .peer = TT_PEER_SELF, .chunk_by = TT_CHUNK_CONST}},
-        .dst = {{.space = TT_SPACE_OUT, .peer = TT_PEER_SELF, .chunk_by = TT_CHUNK_CONST}}};
-    program->insns[1] = (struct tt_insn){.op = TT_OP_END};
+    struct tt_builder builder;
+    tt_build_begin(&builder, 1);
+    builder.head.func = TT_FUNC_SEND;
+    builder.head.algo = TT_ALGO_P2P;
+    builder.head.proto = TT_PROTO_SIMPLE;
+    tt_build_thread(&builder);
+    tt_build_move(&builder, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
+    tt_build_src(&builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
+    tt_build_dst(&builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    tt_build_stop(&builder);
+    return tt_build_end(&builder, &plan->local);
 }

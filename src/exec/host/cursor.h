@@ -26,15 +26,17 @@ struct tt_places {
 
 struct tt_cursor {
     const struct tt_frame *frame; /* borrowed from the work */
-    uint64_t stamp;
+    uint64_t match;
     int frame_index;
+    int part;   /* of the flat list: the last one of the frame */
     int thread; /* of the program */
     struct tt_stepper stepper;
     bool done;
+    bool sized;               /* a place said how long the transfer is */
     bool moving;              /* the transfer that the stepper stands at is under way */
     bool draining;            /* all passes done; the peers still read references */
     bool leaving;             /* counted as being at its LEAVE */
-    int ref_shift;            /* of tt_insn.refs: how the buffers lie; see allow_refs() */
+    int ref_shift;            /* of frame->refs: how the buffers lie; see allow_refs() */
     bool ref_many;            /* slots of several edges do */
     struct tt_edge *ref_edge; /* the first edge with such a slot; NULL: none */
     /* the transfer */
@@ -50,7 +52,7 @@ struct tt_cursor {
     _Alignas(64) char small[TT_SLOT_INLINE_BYTES];
 };
 
-/* A program of small messages, flattened: see shot.c. */
+/* Programs of small messages, flattened: see shot.c. */
 enum tt_shot_kind {
     TT_SHOT_SEND, /* IN to a slot */
     TT_SHOT_COPY, /* IN to OUT */
@@ -60,19 +62,34 @@ enum tt_shot_kind {
 };
 struct tt_shot_op {
     enum tt_shot_kind kind;
-    uint32_t bytes;
-    struct tt_edge *edge; /* borrowed; NULL: memory */
-    size_t in_at, out_at; /* bytes from the buffers' starts */
+    union {
+        uint32_t bytes;
+        uint32_t count; /* FOLD: elements */
+    };
+    uint32_t in_at, out_at; /* bytes from the buffers' starts */
+    union {
+        struct tt_edge *edge; /* borrowed; NULL: memory */
+        void (*pair)(void *dst, const void *a, const void *b, size_t count); /* FOLD; NULL: any */
+    };
+};
+/* Operations of one frame that are done in their order. */
+struct tt_shot_part {
+    int frame;
+    int at, first, end; /* operations; `at`: the next one */
+    int after[2];       /* parts that must end before, plus 1; 0: none */
 };
 #define TT_SHOT_MAX_RANKS 32
 struct tt_shot {
-    int nops, at; /* `at`: the next one */
-    int nsrcs;
-    const void *srcs[TT_SHOT_MAX_RANKS];
+    int nops, nparts;
+    int done; /* parts from the start that are */
+    int nsrcs, nfull;
+    const void *srcs[TT_SHOT_MAX_RANKS];     /* of the one fold that is under way */
     struct tt_edge *full[TT_SHOT_MAX_RANKS]; /* picked slots to give back */
-    int nfull;
-    void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: tt_fold_run */
-    struct tt_shot_op ops[]; /* at most tt_shot_op_limit() */
+    int limit;                               /* of operations */
+    struct tt_shot_op *ops;                  /* in the work's allocation, as are the parts: */
+    struct tt_shot_part *parts;              /* two for each frame at most */
+    int sends,
+        rests; /* while it is made: the last part of collectives with sends, without; plus 1 */
 };
 
 enum tt_work_phase { TT_WORK_IDLE, TT_WORK_TURN, TT_WORK_STAGE_IN, TT_WORK_RUN, TT_WORK_STAGE_OUT };
@@ -100,8 +117,8 @@ struct tt_work {
     bool crowded, captured, kept;
     bool stream;         /* stores go around the cache */
     bool uses_transport; /* some frame of conn 0: the run takes an operation number */
-    /* board */
-    uint64_t stamp; /* of frame 0 */
+    /* shared barrier */
+    uint64_t match; /* of frame 0 */
     int nboarded;   /* frames with ENTER */
     bool entered, left;
     int nleaving, narrived, ngone;
@@ -110,6 +127,7 @@ struct tt_work {
     int nstages;
     struct tt_stage stages[2]; /* in, out; or their union */
     size_t staged_bytes;
+    bool has_scratch; /* some frame's program */
     const char *user_in;
     char *user_out;
     /* waiting */
@@ -122,7 +140,7 @@ struct tt_work {
     struct tt_slot_counts *slot_counts; /* per rank: of the frame that is looked at */
     struct tt_prof_replay *replays;
     bool events_open;
-    struct tt_shot *shot; /* NULL: the interpreter runs the program */
+    struct tt_shot *shot; /* NULL: the interpreter runs the programs */
     int nlive;            /* cursors not done */
     int *frame_live;      /* the same per frame */
     struct tt_frame *frames;
@@ -142,20 +160,27 @@ enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int sl
 
 /* Look at an edge until its next slot is full (tt_edge_peek()) or, ncclInProgress, the step's looks
  * are spent. */
-ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t stamp,
+ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t match,
                           const char **payload_out, size_t *bytes_out);
 /* Fail because the slot holds `got` bytes, not the `want` that the program expects. */
 ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, size_t got,
                             size_t want);
 
-/* Most operations that a program of n ranks flattens to. */
-static inline size_t tt_shot_op_limit(int nranks)
+/* Most operations that a frame flattens to; 0: it does not. */
+static inline size_t tt_shot_op_limit(const struct tt_frame *frame, int nranks)
 {
-    return 2 * (size_t)nranks + 2;
+    if (frame->conn == TT_CONN_P2P) return 2; /* a copy within the rank is a fold of one */
+    return nranks <= TT_SHOT_MAX_RANKS ? 2 * (size_t)nranks + 2 : 0;
 }
-/* Flatten the program of a work with one cursor into work->shot; false when it is none. */
+static inline void tt_shot_rewind(struct tt_shot *shot)
+{
+    shot->done = shot->nsrcs = shot->nfull = 0;
+    for (int p = 0; p < shot->nparts; p++)
+        shot->parts[p].at = shot->parts[p].first;
+}
+/* Flatten the programs of a work into work->shot; false when one of them cannot be. */
 bool tt_shot_compile(struct tt_work *work);
-/* Go on with the list until it ends or a slot is missing. */
+/* Go on with the list until it ends or slots are missing. */
 enum tt_run tt_shot_run(struct tt_work *work);
 
 /* One transfer: begin finds its places, step moves its next slice. WAIT and PROGRESS as above; DONE
@@ -163,12 +188,9 @@ enum tt_run tt_shot_run(struct tt_work *work);
 void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor);
 enum tt_run tt_move_step(struct tt_work *work, struct tt_cursor *cursor);
 
-/* Back to the first instruction, with nothing done. */
-void tt_work_rewind(struct tt_work *work);
-/* Advance all cursors a little. */
-enum tt_run tt_work_run(struct tt_work *work);
-
-/* Foreign buffers of board programs. plan: decide and allocate; copy: next piece in or out, true
- * when all is copied. */
+/* Foreign buffers of programs with a barrier. plan: decide and allocate; copy: next piece in or
+ * out, true when all is copied. */
 ncclResult_t tt_stage_plan(struct tt_work *work);
+/* Scratch memory for the frames whose programs have any. */
+ncclResult_t tt_stage_scratch(struct tt_work *work);
 bool tt_stage_copy(struct tt_work *work, bool in);

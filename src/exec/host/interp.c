@@ -10,7 +10,7 @@
 
 static enum tt_run arrived(struct tt_work *work, struct tt_cursor *cursor, int rank)
 {
-    ncclResult_t rc = tt_board_arrived(work->transport, work->stamp, rank, &work->arrivals[rank]);
+    ncclResult_t rc = tt_barrier_arrived(work->transport, work->match, rank, &work->arrivals[rank]);
     if (rc == ncclInProgress) return tt_cursor_wait(cursor, rank, "arrival of");
     if (rc == ncclSuccess) return TT_RUN_DONE;
     work->rc = rc;
@@ -31,7 +31,7 @@ static enum tt_run step_enter(struct tt_work *work, struct tt_cursor *cursor,
     const struct tt_frame *frame = cursor->frame;
     if (!work->entered) {
         const struct tt_arrival own = {frame->in, frame->out, own_scalar(frame)};
-        ncclResult_t rc = tt_board_enter(work->transport, work->stamp, &own);
+        ncclResult_t rc = tt_barrier_enter(work->transport, work->match, &own);
         if (rc == ncclInProgress) return tt_cursor_wait(cursor, -1, "departure of");
         work->entered = true;
     }
@@ -55,11 +55,11 @@ static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
         return tt_cursor_wait(cursor, work->member->rank, "channel of");
     if (!work->left) {
         work->left = true;
-        tt_board_leave(work->transport);
+        tt_barrier_leave(work->transport);
     }
     if (insn->flags & TT_MOVE_ONE_WAY) return TT_RUN_DONE;
     for (; work->ngone < cursor->frame->program->nranks; work->ngone++) {
-        if (!tt_board_left(work->transport, work->ngone)) {
+        if (!tt_barrier_left(work->transport, work->ngone)) {
             return tt_cursor_wait(cursor, work->ngone, "departure of");
         }
     }
@@ -70,15 +70,16 @@ static enum tt_run step_leave(struct tt_work *work, struct tt_cursor *cursor,
 
 /* All passes are done: wait until the peers have read what slots refer to. A message waits for its
  * own peer alone: the others in its edge table may be waiting for what this peer sends next. */
-static enum tt_run drain(struct tt_work *work, struct tt_cursor *cursor)
+static enum tt_run drain(struct tt_cursor *cursor)
 {
     struct tt_edge **edges = cursor->frame->send_edges;
     if (cursor->ref_edge && !tt_edge_drained(cursor->ref_edge)) {
         return tt_cursor_wait(cursor, tt_edge_peer(cursor->ref_edge), "reading by");
     }
-    for (int rank = 0; cursor->ref_many && rank < work->member->nranks; rank++) {
-        if (edges[rank] && !tt_edge_drained(edges[rank])) {
-            return tt_cursor_wait(cursor, rank, "reading by");
+    int nedges = cursor->frame->program->nchannels * cursor->frame->program->nranks;
+    for (int k = 0; cursor->ref_many && k < nedges; k++) {
+        if (edges[k] && !tt_edge_drained(edges[k])) {
+            return tt_cursor_wait(cursor, tt_edge_peer(edges[k]), "reading by");
         }
     }
     cursor->done = true;
@@ -94,6 +95,15 @@ static enum tt_run step_move(struct tt_work *work, struct tt_cursor *cursor)
     return run;
 }
 
+/* The frame's cursors stand side by side, and are stepped by one thread. */
+static enum tt_run step_await(struct tt_cursor *cursor)
+{
+    const struct tt_insn *insn = tt_stepper_insn(&cursor->stepper);
+    const struct tt_cursor *other = cursor - cursor->thread + insn->thread;
+    if (tt_stepper_awaited(&cursor->stepper, &other->stepper)) return TT_RUN_DONE;
+    return tt_cursor_wait(cursor, -1, "thread of");
+}
+
 static enum tt_run step(struct tt_work *work, struct tt_cursor *cursor)
 {
     enum tt_next next = cursor->moving ? TT_NEXT_MOVE : tt_stepper_next(&cursor->stepper);
@@ -101,6 +111,7 @@ static enum tt_run step(struct tt_work *work, struct tt_cursor *cursor)
     case TT_NEXT_MOVE: return step_move(work, cursor);
     case TT_NEXT_ENTER: return step_enter(work, cursor, tt_stepper_insn(&cursor->stepper));
     case TT_NEXT_LEAVE: return step_leave(work, cursor, tt_stepper_insn(&cursor->stepper));
+    case TT_NEXT_AWAIT: return step_await(cursor);
     case TT_NEXT_OVER: break;
     }
     cursor->draining = true;
@@ -118,6 +129,6 @@ enum tt_run tt_cursor_run(struct tt_work *work, struct tt_cursor *cursor, int sl
         if (run == TT_RUN_DONE) tt_stepper_done(&cursor->stepper);
         if (--slices <= 0 && !cursor->draining) return TT_RUN_PROGRESS;
     }
-    enum tt_run run = drain(work, cursor);
+    enum tt_run run = drain(cursor);
     return run == TT_RUN_WAIT && progress ? TT_RUN_PROGRESS : run;
 }

@@ -20,17 +20,24 @@ static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_
                       const struct tt_place *place)
 {
     const struct tt_frame *frame = cursor->frame;
-    int own = frame->program->rank;
+    int own = frame->rank;
     struct tt_extent extent =
         tt_geometry_extent(&frame->geometry, cursor->stepper.pass, place->chunk);
+    bool scratch = place->space == TT_SPACE_SCRATCH;
+    if (scratch) {
+        extent = tt_geometry_scratch(&frame->geometry, cursor->stepper.pass, place->chunk);
+    }
     size_t byte = extent.first * frame->elem_bytes;
     int k = places->count++;
     bool sends = places == &cursor->dst;
-    cursor->total_count = extent.count;
+    if (!scratch || !cursor->sized) cursor->total_count = extent.count;
+    cursor->sized = cursor->sized || !scratch;
     places->edge[k] = NULL;
     places->base[k] = NULL;
     if (place->space == TT_SPACE_SLOT) {
-        places->edge[k] = sends ? frame->send_edges[place->rank] : frame->recv_edges[place->rank];
+        places->edge[k] = sends ? frame->send_edges[place->edge] : frame->recv_edges[place->edge];
+    } else if (scratch) {
+        places->base[k] = frame->scratch + byte;
     } else if (place->space == TT_SPACE_OUT) {
         char *out = place->rank == own ? frame->out : work->arrivals[place->rank].out;
         places->base[k] = out + byte;
@@ -62,7 +69,7 @@ void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor)
     cursor->src.count = cursor->src.ready = 0;
     cursor->dst.count = cursor->dst.ready = 0;
     if (cursor->any_pre) memset(cursor->pre_mask, 0, cursor->mask_bytes);
-    cursor->any_pre = false;
+    cursor->any_pre = cursor->sized = false;
     while (tt_stepper_place(&cursor->stepper, &src, &place))
         add_place(work, cursor, &cursor->src, &place);
     while (tt_stepper_place(&cursor->stepper, &dst, &place))
@@ -92,11 +99,11 @@ ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, si
                    work->member->rank, tt_edge_peer(edge), name, got, want);
 }
 
-ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t stamp,
+ncclResult_t tt_slot_poll(const struct tt_work *work, struct tt_edge *edge, uint64_t match,
                           const char **payload_out, size_t *bytes_out)
 {
     for (int polls = 1;; polls++) {
-        ncclResult_t rc = tt_edge_peek(edge, stamp, payload_out, bytes_out);
+        ncclResult_t rc = tt_edge_peek(edge, match, payload_out, bytes_out);
         if (rc != ncclInProgress || polls >= work->polls_now) return rc;
         if (polls >= POLLS_BARE) tt_cpu_pause();
     }
@@ -123,7 +130,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
         }
         size_t got = 0;
         const char *payload = NULL;
-        ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->stamp, &payload, &got);
+        ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->match, &payload, &got);
         if (rc == ncclInProgress) {
             return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), "data of");
         }
@@ -158,9 +165,9 @@ static enum tt_run await_destinations(struct tt_cursor *cursor, size_t bytes)
 static void post(struct tt_cursor *cursor, int k, const void *small, size_t bytes)
 {
     if (small) {
-        tt_edge_post_small(cursor->dst.edge[k], cursor->stamp, small, bytes);
+        tt_edge_post_small(cursor->dst.edge[k], cursor->match, small, bytes);
     } else {
-        tt_edge_post(cursor->dst.edge[k], cursor->stamp, bytes);
+        tt_edge_post(cursor->dst.edge[k], cursor->match, bytes);
     }
 }
 
@@ -174,8 +181,8 @@ static bool scales(const struct tt_cursor *cursor)
 /* The memory that holds what is posted and that the program lets slots refer to, or NULL. */
 static const char *referable(const struct tt_cursor *cursor, size_t bytes)
 {
-    if (bytes < REF_MIN_BYTES) return NULL;
-    int refs = tt_stepper_insn(&cursor->stepper)->refs >> cursor->ref_shift;
+    if (bytes < REF_MIN_BYTES || !cursor->frame->refs) return NULL;
+    int refs = cursor->frame->refs[cursor->stepper.pc] >> cursor->ref_shift;
     bool copy = cursor->src.count == 1 && !cursor->src.edge[0] && !scales(cursor);
     if (copy && (refs & TT_REF_SRC)) return cursor->src.at[0];
     for (int k = 0; (refs & TT_REF_DST) && k < cursor->dst.count; k++) {
@@ -188,7 +195,7 @@ static const char *referable(const struct tt_cursor *cursor, size_t bytes)
 static bool post_ref(struct tt_cursor *cursor, struct tt_edge *edge, const char *refer,
                      size_t bytes)
 {
-    if (!tt_edge_post_ref(edge, cursor->stamp, refer, bytes)) return false;
+    if (!tt_edge_post_ref(edge, cursor->match, refer, bytes)) return false;
     if (!cursor->ref_edge) cursor->ref_edge = edge;
     cursor->ref_many = cursor->ref_many || cursor->ref_edge != edge;
     return true;

@@ -1,8 +1,14 @@
-/* Small messages in one go. A program whose messages take one slot each (one pass, one thread,
- * nothing to scale) is flattened once, when its work is made, into a list: send these
- * bytes there, take those from there, fold. Running it then costs a few nanoseconds beyond the
- * cache lines that travel. The list keeps the program's order and meaning; it stops where a slot is
+/* Small messages in one go. Programs whose messages take one slot each (one pass, one thread,
+ * nothing to scale) are flattened once, when their work is made, into a list: send these bytes
+ * there, take those from there, fold. Running it then costs a few nanoseconds beyond the cache
+ * lines that travel. The list keeps each program's order and meaning; it stops where a slot is
  * missing and goes on from there.
+ *
+ * A work of several frames (a group) has a part for each, and a blocked part stops only those that
+ * come after it. Messages to one peer come after one another. Of collectives the sends with which
+ * they begin are a part of their own that comes after the sends of those before alone, so that all
+ * of a group are under way at once; on every edge the order stays that of the calls. Whoever makes
+ * such a work sees to it that none reads what an earlier one writes.
  *
  * Slots of a fold are kept until it is done, since the sources lie in them. */
 #include "base/mem.h"
@@ -15,14 +21,14 @@
 
 /* ---- flattening ---- */
 
-static size_t from_start(const char *base, const void *start)
+static uint32_t from_start(const char *base, const void *start)
 {
-    return (size_t)((uintptr_t)base - (uintptr_t)start);
+    return (uint32_t)((uintptr_t)base - (uintptr_t)start);
 }
 
 static bool add(struct tt_work *work, struct tt_shot_op op)
 {
-    if ((size_t)work->shot->nops >= tt_shot_op_limit(work->member->nranks)) return false;
+    if (work->shot->nops >= work->shot->limit) return false;
     work->shot->ops[work->shot->nops++] = op;
     return true;
 }
@@ -37,9 +43,11 @@ static bool add_fold(struct tt_work *work, const struct tt_cursor *cursor, uint3
         if (!op.edge) op.in_at = from_start(cursor->src.base[k], frame->in);
         if (!add(work, op)) return false;
     }
-    return add(work, (struct tt_shot_op){.kind = TT_SHOT_FOLD,
-                                         .bytes = bytes,
-                                         .out_at = from_start(cursor->dst.base[0], frame->out)});
+    return add(work,
+               (struct tt_shot_op){.kind = TT_SHOT_FOLD,
+                                   .count = bytes / (uint32_t)frame->elem_bytes,
+                                   .out_at = from_start(cursor->dst.base[0], frame->out),
+                                   .pair = tt_fold_native_pair(frame->fold.type, frame->fold.op)});
 }
 
 static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint32_t bytes)
@@ -66,13 +74,15 @@ static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint3
 
 /* The list knows IN as a source and OUT as a destination; the other way round is left to the
  * interpreter. */
-static bool reads_out(const struct tt_insn *insn)
+static bool leaves_list(const struct tt_stepper *stepper, const struct tt_insn *insn)
 {
     for (int k = 0; k < insn->nsrcs; k++) {
-        if (insn->src[k].space == TT_SPACE_OUT) return true;
+        enum tt_space space = (enum tt_space)stepper->operands[insn->first_src + (uint32_t)k].space;
+        if (space != TT_SPACE_IN && space != TT_SPACE_SLOT) return true;
     }
     for (int k = 0; k < insn->ndsts; k++) {
-        if (insn->dst[k].space == TT_SPACE_IN) return true;
+        enum tt_space space = (enum tt_space)stepper->operands[insn->first_dst + (uint32_t)k].space;
+        if (space != TT_SPACE_OUT && space != TT_SPACE_SLOT) return true;
     }
     return false;
 }
@@ -80,7 +90,7 @@ static bool reads_out(const struct tt_insn *insn)
 static bool flatten_transfer(struct tt_work *work, struct tt_cursor *cursor)
 {
     const struct tt_insn *insn = tt_stepper_insn(&cursor->stepper);
-    if (reads_out(insn)) return false;
+    if (leaves_list(&cursor->stepper, insn)) return false;
     tt_move_begin(work, cursor);
     size_t bytes = cursor->total_count * cursor->frame->elem_bytes;
     if (bytes > tt_min_size(SHOT_BYTES, work->slice_bytes)) return false;
@@ -91,54 +101,99 @@ static bool flatten_transfer(struct tt_work *work, struct tt_cursor *cursor)
 static bool may_be_small(const struct tt_frame *frame)
 {
     const struct tt_program *program = frame->program;
-    return !program->needs_board && frame->geometry.npasses == 1 && !frame->fold.pre_mul &&
-           frame->fold.post_div <= 1 && frame->after == 0 &&
-           (frame->geometry.kind == TT_GEOMETRY_BLOCKS || program->whole_window);
+    return !program->needs_barrier && frame->geometry.npasses == 1 && !frame->fold.pre_mul &&
+           frame->fold.post_div <= 1 && frame->in_bytes <= UINT32_MAX &&
+           frame->out_bytes <= UINT32_MAX && (frame->geometry.nparts == 1 || program->whole_window);
 }
 
-bool tt_shot_compile(struct tt_work *work)
+static int add_part(struct tt_shot *shot, struct tt_shot_part part)
 {
-    struct tt_cursor *cursor = &work->cursors[0];
-    const struct tt_frame *frame = cursor->frame;
+    if (part.first == part.end) return 0;
+    shot->parts[shot->nparts] = part;
+    return ++shot->nparts;
+}
+
+/* Which parts the operations from `first` on are, and what they come after. */
+static void cut_parts(struct tt_work *work, struct tt_cursor *cursor, int first)
+{
     struct tt_shot *shot = work->shot;
+    const struct tt_frame *frame = cursor->frame;
+    struct tt_shot_part part = {.frame = cursor->frame_index, .first = first, .end = shot->nops};
+    int sends = first, later = 0;
+    while (sends < shot->nops && shot->ops[sends].kind == TT_SHOT_SEND)
+        sends++;
+    for (int k = sends; k < shot->nops; k++)
+        later += shot->ops[k].kind == TT_SHOT_SEND;
+    if (frame->conn == TT_CONN_P2P) {
+        if (frame->after) part.after[0] = work->cursors[frame->after - 1].part;
+        cursor->part = add_part(shot, part);
+        return;
+    }
+    part.after[0] = shot->sends;
+    if (later == 0 && work->nframes > 1) {
+        part.end = sends;
+        int own = add_part(shot, part);
+        if (own) shot->sends = own;
+        part = (struct tt_shot_part){.frame = part.frame, .first = sends, .end = shot->nops};
+        part.after[0] = shot->sends; /* it may write what earlier calls send, too */
+    }
+    part.after[1] = shot->rests;
+    int last = add_part(shot, part);
+    if (last) shot->rests = last;
+    if (last && later > 0) shot->sends = last;
+}
+
+static bool flatten(struct tt_work *work, struct tt_cursor *cursor)
+{
+    const struct tt_frame *frame = cursor->frame;
+    int first = work->shot->nops;
     if (!may_be_small(frame)) return false;
-    shot->nops = shot->at = shot->nsrcs = shot->nfull = 0;
     cursor->done = false;
-    tt_stepper_start(&cursor->stepper, frame->program, cursor->thread, 1);
+    tt_stepper_start(&cursor->stepper, frame->program, frame->rank, cursor->thread, 1);
     for (;; tt_stepper_done(&cursor->stepper)) {
         enum tt_next next = tt_stepper_next(&cursor->stepper);
         if (next == TT_NEXT_OVER) break;
         if (next != TT_NEXT_MOVE || !flatten_transfer(work, cursor)) return false;
     }
-    shot->pair = tt_fold_native_pair(frame->fold.type, frame->fold.op);
+    cut_parts(work, cursor, first);
+    return true;
+}
+
+bool tt_shot_compile(struct tt_work *work)
+{
+    struct tt_shot *shot = work->shot;
+    shot->nops = shot->nparts = shot->sends = shot->rests = 0;
+    for (int k = 0; k < work->ncursors; k++) {
+        if (!flatten(work, &work->cursors[k])) return false;
+    }
+    tt_shot_rewind(shot);
     return true;
 }
 
 /* ---- running ---- */
 
-static enum tt_run wait_edge(struct tt_work *work, const struct tt_edge *edge, const char *what)
+static enum tt_run send(struct tt_work *work, const struct tt_cursor *cursor,
+                        const struct tt_shot_op *op)
 {
-    return tt_cursor_wait(&work->cursors[0], tt_edge_peer(edge), what);
-}
-
-static enum tt_run send(struct tt_work *work, const struct tt_shot_op *op, const char *in)
-{
+    const char *in = cursor->frame->in + op->in_at;
     char *payload = tt_edge_acquire(op->edge, op->bytes);
-    if (!payload) return wait_edge(work, op->edge, "free slot of");
+    if (!payload) return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), "free slot of");
     if (op->bytes <= TT_SLOT_INLINE_BYTES) {
-        tt_edge_post_small(op->edge, work->cursors[0].stamp, in + op->in_at, op->bytes);
+        tt_edge_post_small(op->edge, cursor->match, in, op->bytes);
         return TT_RUN_DONE;
     }
-    memcpy(payload, in + op->in_at, op->bytes);
-    tt_edge_post(op->edge, work->cursors[0].stamp, op->bytes);
+    memcpy(payload, in, op->bytes);
+    tt_edge_post(op->edge, cursor->match, op->bytes);
     return TT_RUN_DONE;
 }
 
-static enum tt_run await(struct tt_work *work, const struct tt_shot_op *op, const char **payload)
+static enum tt_run await(struct tt_work *work, const struct tt_cursor *cursor,
+                         const struct tt_shot_op *op, const char **payload)
 {
     size_t got = 0;
-    ncclResult_t rc = tt_slot_poll(work, op->edge, work->cursors[0].stamp, payload, &got);
-    if (rc == ncclInProgress) return wait_edge(work, op->edge, "data of");
+    ncclResult_t rc = tt_slot_poll(work, op->edge, cursor->match, payload, &got);
+    if (rc == ncclInProgress)
+        return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), "data of");
     if (rc == ncclSuccess && got != op->bytes) {
         rc = tt_slot_misfit(work, op->edge, got, op->bytes);
     }
@@ -146,34 +201,18 @@ static enum tt_run await(struct tt_work *work, const struct tt_shot_op *op, cons
     return rc ? TT_RUN_FAILED : TT_RUN_DONE;
 }
 
-static enum tt_run pick(struct tt_work *work, const struct tt_shot_op *op, const char *in)
+static void fold(struct tt_shot *shot, const struct tt_frame *frame, const struct tt_shot_op *op)
 {
-    struct tt_shot *shot = work->shot;
-    const char *payload = in + op->in_at;
-    if (op->edge) {
-        enum tt_run run = await(work, op, &payload);
-        if (run != TT_RUN_DONE) return run;
-        shot->full[shot->nfull++] = op->edge;
-    }
-    shot->srcs[shot->nsrcs++] = payload;
-    return TT_RUN_DONE;
-}
-
-static void fold(struct tt_work *work, const struct tt_shot_op *op, char *out)
-{
-    struct tt_shot *shot = work->shot;
-    const struct tt_frame *frame = &work->frames[0];
-    void *const dst = out + op->out_at;
-    size_t count = op->bytes / frame->elem_bytes;
-    if (shot->pair && shot->nsrcs == 2) {
-        shot->pair(dst, shot->srcs[0], shot->srcs[1], count);
+    void *const dst = frame->out + op->out_at;
+    if (op->pair && shot->nsrcs == 2) {
+        op->pair(dst, shot->srcs[0], shot->srcs[1], op->count);
     } else {
         struct tt_fold_job job = {.fold = &frame->fold,
                                   .dsts = &dst,
                                   .ndsts = 1,
                                   .srcs = shot->srcs,
                                   .nsrcs = shot->nsrcs,
-                                  .count = count};
+                                  .count = op->count};
         tt_fold_run(&job);
     }
     for (int k = 0; k < shot->nfull; k++)
@@ -181,40 +220,59 @@ static void fold(struct tt_work *work, const struct tt_shot_op *op, char *out)
     shot->nsrcs = shot->nfull = 0;
 }
 
-static enum tt_run take(struct tt_work *work, const struct tt_shot_op *op, char *out)
+static inline enum tt_run run_op(struct tt_work *work, struct tt_shot *shot,
+                                 const struct tt_cursor *cursor, const struct tt_shot_op *op)
 {
-    const char *payload = NULL;
-    enum tt_run run = await(work, op, &payload);
-    if (run != TT_RUN_DONE) return run;
-    memcpy(out + op->out_at, payload, op->bytes);
-    tt_edge_release(op->edge);
-    return TT_RUN_DONE;
-}
-
-static enum tt_run run_op(struct tt_work *work, const struct tt_shot_op *op)
-{
-    const char *in = work->frames[0].in;
-    char *out = work->frames[0].out;
+    const struct tt_frame *frame = cursor->frame;
+    const char *payload = frame->in + op->in_at;
+    enum tt_run run = TT_RUN_DONE;
     switch (op->kind) {
-    case TT_SHOT_SEND: return send(work, op, in);
-    case TT_SHOT_TAKE: return take(work, op, out);
-    case TT_SHOT_PICK: return pick(work, op, in);
-    case TT_SHOT_FOLD: fold(work, op, out); break;
+    case TT_SHOT_SEND: return send(work, cursor, op);
+    case TT_SHOT_PICK:
+        if (op->edge) run = await(work, cursor, op, &payload);
+        if (run != TT_RUN_DONE) return run;
+        if (op->edge) shot->full[shot->nfull++] = op->edge;
+        shot->srcs[shot->nsrcs++] = payload;
+        break;
+    case TT_SHOT_FOLD: fold(shot, frame, op); break;
+    case TT_SHOT_TAKE:
+        run = await(work, cursor, op, &payload);
+        if (run != TT_RUN_DONE) return run;
+        memcpy(frame->out + op->out_at, payload, op->bytes);
+        tt_edge_release(op->edge);
+        break;
     case TT_SHOT_COPY:
-        if (out + op->out_at != in + op->in_at) memcpy(out + op->out_at, in + op->in_at, op->bytes);
+        if (frame->out + op->out_at != payload) memcpy(frame->out + op->out_at, payload, op->bytes);
         break;
     }
     return TT_RUN_DONE;
 }
 
+static bool is_over(const struct tt_shot *shot, int part) /* plus 1 */
+{
+    return part == 0 || shot->parts[part - 1].at == shot->parts[part - 1].end;
+}
+
 enum tt_run tt_shot_run(struct tt_work *work)
 {
     struct tt_shot *shot = work->shot;
-    int from = shot->at;
-    for (; shot->at < shot->nops; shot->at++) {
-        enum tt_run run = run_op(work, &shot->ops[shot->at]);
+    bool progress = false;
+    for (int p = shot->done; p < shot->nparts; p++) {
+        struct tt_shot_part *part = &shot->parts[p];
+        const struct tt_cursor *cursor = &work->cursors[part->frame];
+        if (!is_over(shot, part->after[0]) || !is_over(shot, part->after[1])) continue;
+        const struct tt_shot_op *op = &shot->ops[part->at];
+        int at = part->at, end = part->end;
+        enum tt_run run = TT_RUN_DONE;
+        for (; at < end; at++, op++) {
+            run = run_op(work, shot, cursor, op);
+            if (run != TT_RUN_DONE) break;
+        }
         if (run == TT_RUN_FAILED) return run;
-        if (run == TT_RUN_WAIT) return shot->at > from ? TT_RUN_PROGRESS : run;
+        progress = progress || at > part->at;
+        part->at = at;
+        if (p == shot->done && at == end) shot->done++;
     }
-    return TT_RUN_DONE;
+    if (shot->done == shot->nparts) return TT_RUN_DONE;
+    return progress ? TT_RUN_PROGRESS : TT_RUN_WAIT;
 }

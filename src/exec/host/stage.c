@@ -10,25 +10,47 @@
 #define STAGE_SLICE_BYTES ((size_t)1 << 20)
 #define STAGE_GRAIN_BYTES ((size_t)2 << 20)
 
-static ncclResult_t reserve(struct tt_work *work, size_t bytes)
+/* Let *memory of the order hold that many bytes; `what` they are for. */
+static ncclResult_t reserve(const struct tt_work *work, size_t bytes, const char *what,
+                            char **memory, size_t *memory_bytes)
 {
-    struct tt_order *order = work->order;
-    if (order->staging_bytes >= bytes) return ncclSuccess;
-    if (order->staging) tuttiHostFree(order->staging);
-    order->staging = NULL;
-    order->staging_bytes = 0;
+    if (*memory_bytes >= bytes) return ncclSuccess;
+    if (*memory) tuttiHostFree(*memory);
+    *memory = NULL;
+    *memory_bytes = 0;
     size_t want = tt_round_up(bytes, STAGE_GRAIN_BYTES);
-    void *memory = NULL;
-    int code = tuttiHostMalloc(work->member->device, want, &memory);
+    void *fresh = NULL;
+    int code = tuttiHostMalloc(work->member->device, want, &fresh);
     if (code) {
         return tt_fail(ncclUnhandledCudaError,
-                       "rank %d: no %zu bytes of device memory to stage buffers that the peers "
-                       "cannot reach (code %d)",
-                       work->member->rank, want, code);
+                       "rank %d: no %zu bytes of device memory %s (code %d)", work->member->rank,
+                       want, what, code);
     }
-    order->staging = memory;
-    order->staging_bytes = want;
+    *memory = fresh;
+    *memory_bytes = want;
     return ncclSuccess;
+}
+
+static size_t scratch_of(const struct tt_frame *frame)
+{
+    size_t count = (size_t)frame->program->scratch * frame->geometry.scratch_stride;
+    return tt_round_up(count * frame->elem_bytes, TT_LINE_BYTES);
+}
+
+ncclResult_t tt_stage_scratch(struct tt_work *work)
+{
+    struct tt_order *order = work->order;
+    size_t bytes = 0;
+    for (int k = 0; k < work->nframes; k++)
+        bytes += scratch_of(&work->frames[k]);
+    ncclResult_t rc =
+        reserve(work, bytes, "for a program's scratch", &order->scratch, &order->scratch_bytes);
+    char *at = order->scratch;
+    for (int k = 0; k < work->nframes && !rc; k++) {
+        work->frames[k].scratch = at;
+        at += scratch_of(&work->frames[k]);
+    }
+    return rc;
 }
 
 static void add_stage(struct tt_work *work, char *user, size_t bytes)
@@ -75,9 +97,11 @@ ncclResult_t tt_stage_plan(struct tt_work *work)
     for (int k = 0; k < work->nstages; k++) {
         bytes += tt_round_up(work->stages[k].bytes, TT_LINE_BYTES);
     }
-    ncclResult_t rc = reserve(work, bytes);
+    struct tt_order *order = work->order;
+    ncclResult_t rc = reserve(work, bytes, "to stage buffers that the peers cannot reach",
+                              &order->staging, &order->staging_bytes);
     if (rc) return rc;
-    char *at = work->order->staging;
+    char *at = order->staging;
     for (int k = 0; k < work->nstages; k++) {
         work->stages[k].range = at;
         at += tt_round_up(work->stages[k].bytes, TT_LINE_BYTES);

@@ -44,14 +44,26 @@ struct CUstream_st { /* a stream that keeps its item: the caller steps it */
 int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow_inline)
 {
     (void)allow_inline;
-    if (stream) {
-        stream->item = item;
-        return 0;
-    }
+    stream->item = item;
+    return 0;
+}
+
+void tuttiHostClaimEnd(struct CUstream_st *stream)
+{
+    (void)stream;
+}
+
+void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
+{
+    (void)stream;
     while (item->step(item, TT_ITEM_STEP) != TT_STEP_DONE)
         continue;
     item->step(item, TT_ITEM_RELEASE);
-    return 0;
+}
+
+bool tuttiHostCrowded(void)
+{
+    return false;
 }
 
 int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
@@ -89,10 +101,11 @@ void tuttiHostTouchName(const char *name)
     (void)name;
 }
 
-void tuttiHostTouchMeet(const void *member, uint64_t group)
+void tuttiHostTouchMeet(const void *member, uint64_t group, enum tt_meeting meeting)
 {
     (void)member;
     (void)group;
+    (void)meeting;
 }
 
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
@@ -117,7 +130,8 @@ struct pair {
     struct tt_peer_reach peers[2];
     struct tt_transport *transport;
     struct tt_order order;
-    struct tt_program program;
+    struct tt_program *program;
+    uint8_t *refs;
     struct tt_edge *send[2], *recv[2];
 };
 
@@ -151,12 +165,16 @@ static void join(struct pair *pair, char *range, int rank)
 static struct tt_work *bind(struct pair *pair, enum tt_algo algo, enum tt_proto proto, size_t count)
 {
     int ring[2] = {0, 1};
-    struct tt_shape shape = {
-        .nranks = 2, .rank = pair->rank, .ring_rank = ring, .ring_pos = pair->rank};
+    struct tt_shape shape = {.nranks = 2, .ring_rank = ring};
     if (tt_program_make(TT_FUNC_ALLREDUCE, algo, proto, -1, &shape, &pair->program)) exit(1);
+    pair->refs = tt_calloc(pair->program->ninsns, 1);
+    if (!pair->refs) exit(1);
+    tt_program_find_refs(pair->program, pair->rank, pair->refs);
     size_t bytes = count * sizeof(float);
     char *in = pair->range + pair->used + (size_t)pair->rank * (RANGE_BYTES / 2 - pair->used);
-    struct tt_frame frame = {.program = &pair->program,
+    struct tt_frame frame = {.program = pair->program,
+                             .refs = pair->refs,
+                             .rank = pair->rank,
                              .fold = {.type = ncclFloat32, .op = ncclSum},
                              .in = in,
                              .out = in + tt_round_up(bytes, 4096),
@@ -168,7 +186,7 @@ static struct tt_work *bind(struct pair *pair, enum tt_algo algo, enum tt_proto 
                              .recv_edges = pair->recv};
     for (size_t i = 0; i < count; i++)
         ((float *)(void *)in)[i] = (float)(pair->rank + 1);
-    tt_geometry_init(&frame.geometry, &pair->program, count, (struct tt_extent){0, count},
+    tt_geometry_init(&frame.geometry, pair->program, count, (struct tt_extent){0, count},
                      SLICE_BYTES / sizeof(float), 16);
     struct tt_work_spec spec = {.member = &pair->member,
                                 .transport = pair->transport,
@@ -191,12 +209,13 @@ static int by_value(const void *a, const void *b)
 /* Median over batches, printed by rank 0. */
 static void measure(struct pair *pair, struct tt_work *work, const char *what, size_t bytes)
 {
+    struct CUstream_st idle = {NULL};
     double times[101];
     int batch = bytes <= 4096 ? 500 : bytes <= 65536 ? 100 : bytes <= ((size_t)1 << 20) ? 10 : 1;
     for (size_t k = 0; k < TT_LEN(times); k++) {
         double start = now_nsec();
         for (int i = 0; i < batch; i++)
-            tt_exec_submit(work, NULL, true);
+            tt_exec_submit(work, &idle, &idle);
         times[k] = (now_nsec() - start) / batch;
     }
     qsort(times, TT_LEN(times), sizeof(double), by_value);
@@ -238,7 +257,7 @@ static void one_thread(void)
         double start = now_nsec();
         for (int i = 0; i < 200; i++) {
             for (int r = 0; r < 2; r++)
-                tt_exec_submit(work[r], &stream[r], true);
+                tt_exec_submit(work[r], &stream[r], NULL);
             stream[0].item->step(stream[0].item, TT_ITEM_STEP);
             for (int r = 1; r >= 0; r--) {
                 while (stream[r].item->step(stream[r].item, TT_ITEM_STEP) != TT_STEP_DONE)

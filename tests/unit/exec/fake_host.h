@@ -13,7 +13,6 @@ struct CUstream_st {
     struct tt_item *queue[FAKE_QUEUE];
     int head, tail;
     int refuse; /* error code that the next submit answers */
-    bool run_inline;
 };
 
 /* Memory that tuttiHostMalloc hands out, bump by bump. */

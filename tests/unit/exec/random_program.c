@@ -1,21 +1,39 @@
 /* See random_program.h. */
 #include "random_program.h"
 
-#include "program/gen/gen.h"
+#include "../check.h"
+
+#include "program/build.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+
+enum { MOST_THREADS = 4, MOST_INSNS = 48, MOST_OPERANDS = 4 };
+
+struct draft { /* an instruction that can still be changed */
+    enum tt_op op;
+    uint8_t flags;
+    int nsrcs, ndsts, arg, thread, nchunks;
+    struct tt_operand src[MOST_OPERANDS], dst[MOST_OPERANDS];
+};
 
 struct writer {
     struct random_set *set;
+    struct tt_program head;
+    const struct tt_program *own; /* the library's program that this is; NULL: random */
+    int position[RANDOM_RANKS];
     uint64_t state;
-    int nthreads;                             /* of every rank */
-    int sender[RANDOM_RANKS][RANDOM_RANKS];   /* thread that owns the end; -1: nobody yet */
-    int receiver[RANDOM_RANKS][RANDOM_RANKS]; /* [rank][peer] both */
-    struct tt_insn insns[RANDOM_RANKS][TT_MAX_THREADS][TT_MAX_INSNS];
-    int ninsns[RANDOM_RANKS][TT_MAX_THREADS];
+    int nthreads; /* of every rank */
+    /* threads that own the ends of edges, [rank][peer]; -1: nobody yet */
+    int sender[RANDOM_RANKS][RANDOM_RANKS], receiver[RANDOM_RANKS][RANDOM_RANKS];
+    int second_sender[RANDOM_RANKS][RANDOM_RANKS]; /* the same of channel 1 */
+    int second_receiver[RANDOM_RANKS][RANDOM_RANKS];
+    struct draft insns[RANDOM_RANKS][MOST_THREADS][MOST_INSNS];
+    int ninsns[RANDOM_RANKS][MOST_THREADS];
     int total[RANDOM_RANKS];
-    bool direct; /* between ENTER and LEAVE */
+    bool written[RANDOM_RANKS][8]; /* scratch chunks */
+    bool direct;                   /* between ENTER and LEAVE */
 };
 
 static uint32_t draw(struct writer *writer, uint32_t below)
@@ -35,47 +53,117 @@ static bool chance(struct writer *writer, uint32_t percent)
 
 static bool has_room(const struct writer *writer, int rank, int count)
 {
-    return writer->total[rank] + count + writer->nthreads + 2 <= TT_MAX_INSNS;
+    return writer->total[rank] + count + writer->nthreads + 2 <= MOST_INSNS;
 }
 
-static struct tt_insn *append(struct writer *writer, int rank, int thread, enum tt_op op)
+static struct draft *append(struct writer *writer, int rank, int thread, enum tt_op op)
 {
-    struct tt_insn *insn = &writer->insns[rank][thread][writer->ninsns[rank][thread]++];
+    struct draft *insn = &writer->insns[rank][thread][writer->ninsns[rank][thread]++];
     writer->total[rank]++;
-    *insn = (struct tt_insn){.op = (uint8_t)op};
+    *insn = (struct draft){.op = op, .nchunks = 1};
     return insn;
 }
 
-static int chunk_bound(const struct tt_program *program, enum tt_space space)
+static void add_src(struct draft *insn, struct tt_operand operand)
 {
-    if (program->geometry == TT_GEOMETRY_SPLIT) return program->nchunks;
-    bool blocks = space == TT_SPACE_IN ? program->in_blocks : program->out_blocks;
-    return blocks ? program->nranks : 1;
+    assert_true(insn->nsrcs < MOST_OPERANDS);
+    insn->src[insn->nsrcs++] = operand;
+}
+
+static void add_dst(struct draft *insn, struct tt_operand operand)
+{
+    assert_true(insn->ndsts < MOST_OPERANDS);
+    insn->dst[insn->ndsts++] = operand;
+}
+
+static bool is_power(int number)
+{
+    return number > 0 && !(number & (number - 1));
+}
+
+static int log2_of(int power)
+{
+    int log2 = 0;
+    while (1 << (log2 + 1) <= power)
+        log2++;
+    return log2;
+}
+
+/* The place of rank `to` as `me` may name it: by number or in one of the relative ways. */
+static struct tt_operand place_of(struct writer *writer, enum tt_space space, int me, int to,
+                                  struct tt_gen_chunk chunk)
+{
+    int n = writer->set->nranks, up = (to - me + n) % n, down = (me - to + n) % n;
+    switch (draw(writer, 8)) {
+    case 0: return tt_gen_by(space, TT_PEER_SHIFT, chance(writer, 50) ? up : up - n, chunk);
+    case 1:
+        return tt_gen_by(space, TT_PEER_RING, writer->position[to] - writer->position[me], chunk);
+    case 2: return tt_gen_by(space, TT_PEER_XOR, me ^ to, chunk);
+    case 3:
+        if (is_power(me ^ to)) return tt_gen_by(space, TT_PEER_FLIP, log2_of(me ^ to), chunk);
+        if (is_power(up)) return tt_gen_by(space, TT_PEER_UP, log2_of(up), chunk);
+        if (is_power(down)) return tt_gen_by(space, TT_PEER_DOWN, log2_of(down), chunk);
+        break;
+    case 4: /* the table of random_set_make(): the next rank */
+        if (up == 1) return tt_gen_by(space, TT_PEER_TABLE, TT_TABLE_OTHER, chunk);
+        break;
+    default: break;
+    }
+    return tt_gen_at(space, to, chunk);
+}
+
+/* Chunk `number` as `me` may name it. */
+static struct tt_gen_chunk chunk_of(struct writer *writer, int me, int number, int bound)
+{
+    int n = writer->set->nranks;
+    struct tt_gen_chunk chunk = tt_gen_number(number);
+    uint32_t way = draw(writer, 12);
+    if (way == 0) chunk = (struct tt_gen_chunk){TT_CHUNK_ME, number - me, 0};
+    if (way == 1) chunk = (struct tt_gen_chunk){TT_CHUNK_XOR, number ^ me, 0};
+    if (way == 2 && bound == n) chunk = (struct tt_gen_chunk){TT_CHUNK_SHIFT, number - me, 0};
+    if (way == 3 && number == (me & ~1)) chunk = (struct tt_gen_chunk){TT_CHUNK_GROUP, 1, 0};
+    if (way == 3 && number == (me ^ 1)) chunk = (struct tt_gen_chunk){TT_CHUNK_SIBLING, 0, 0};
+    return chunk;
+}
+
+static int chunk_bound(const struct tt_program *head, enum tt_space space)
+{
+    return space == TT_SPACE_IN ? tt_program_in_chunks(head) : tt_program_out_chunks(head);
 }
 
 /* A chunk of that buffer; of slots, of the larger one. */
 static struct tt_gen_chunk some_chunk(struct writer *writer, int rank, enum tt_space space)
 {
-    const struct tt_program *program = &writer->set->programs[rank];
-    int bound = chunk_bound(program, space == TT_SPACE_IN ? TT_SPACE_IN : TT_SPACE_OUT);
-    if (space == TT_SPACE_SLOT && chunk_bound(program, TT_SPACE_IN) > bound)
-        bound = chunk_bound(program, TT_SPACE_IN);
-    if (bound == program->nranks && chance(writer, 20)) {
-        enum tt_chunk by =
-            program->geometry == TT_GEOMETRY_SPLIT ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
+    const struct tt_program *head = &writer->head;
+    int bound = chunk_bound(head, space == TT_SPACE_IN ? TT_SPACE_IN : TT_SPACE_OUT);
+    if (space == TT_SPACE_SLOT && chunk_bound(head, TT_SPACE_IN) > bound)
+        bound = chunk_bound(head, TT_SPACE_IN);
+    if (bound == head->nranks && chance(writer, 20)) {
+        enum tt_chunk by = head->nparts > 1 ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
         return (struct tt_gen_chunk){by, (int)draw(writer, 5) - 2, 0};
     }
-    if (bound == program->nranks && chance(writer, 20)) return tt_gen_me();
-    return tt_gen_number((int)draw(writer, (uint32_t)bound));
+    if (bound == head->nranks && chance(writer, 20)) return tt_gen_me();
+    int number = (int)draw(writer, (uint32_t)bound);
+    return space == TT_SPACE_SLOT ? tt_gen_number(number) : chunk_of(writer, rank, number, bound);
 }
 
 static struct tt_operand memory(struct writer *writer, int rank, bool source)
 {
     enum tt_space space = source && chance(writer, 60) ? TT_SPACE_IN : TT_SPACE_OUT;
     if (!source && chance(writer, 1)) space = TT_SPACE_IN;
+    if (writer->head.scratch && chance(writer, 25)) {
+        /* read mostly what was written */
+        int number = (int)draw(writer, (uint32_t)writer->head.scratch);
+        if (source && !writer->written[rank][number]) number = 0;
+        if (!source || writer->written[rank][number] || chance(writer, 2)) {
+            writer->written[rank][number] = writer->written[rank][number] || !source;
+            return tt_gen_own(TT_SPACE_SCRATCH, tt_gen_number(number));
+        }
+    }
     struct tt_gen_chunk chunk = some_chunk(writer, rank, space);
     if (writer->direct && chance(writer, 40)) {
-        return tt_gen_at(space, (int)draw(writer, (uint32_t)writer->set->nranks), chunk);
+        return place_of(writer, space, rank, (int)draw(writer, (uint32_t)writer->set->nranks),
+                        chunk);
     }
     return tt_gen_own(space, chunk);
 }
@@ -89,14 +177,14 @@ static uint8_t some_flags(struct writer *writer, bool fold)
 }
 
 /* Finish a move that may have a source: one more for a fold, and memory destinations. */
-static void fill(struct writer *writer, int rank, struct tt_insn *insn, int ndsts)
+static void fill(struct writer *writer, int rank, struct draft *insn, int ndsts)
 {
-    if (insn->nsrcs == 0) tt_gen_src(insn, memory(writer, rank, true));
+    if (insn->nsrcs == 0) add_src(insn, memory(writer, rank, true));
     bool fold = chance(writer, 40);
     insn->flags = some_flags(writer, fold);
-    if (fold && chance(writer, 85)) tt_gen_src(insn, memory(writer, rank, true));
+    if (fold && chance(writer, 85)) add_src(insn, memory(writer, rank, true));
     for (int k = 0; k < ndsts; k++)
-        tt_gen_dst(insn, memory(writer, rank, false));
+        add_dst(insn, memory(writer, rank, false));
 }
 
 /* ---- transfers ---- */
@@ -109,27 +197,106 @@ static void local(struct writer *writer)
     fill(writer, rank, append(writer, rank, thread, TT_OP_MOVE), 1 + (int)draw(writer, 2));
 }
 
+/* Let a thread wait for what another one of its rank was given before: that ends. */
+static void order(struct writer *writer)
+{
+    int rank = (int)draw(writer, (uint32_t)writer->set->nranks);
+    int thread = (int)draw(writer, (uint32_t)writer->nthreads);
+    int other = (int)draw(writer, (uint32_t)writer->nthreads);
+    int count = writer->ninsns[rank][other];
+    if (thread == other || count == 0 || !has_room(writer, rank, 1)) return;
+    int at = chance(writer, 70) ? count - 1 : (int)draw(writer, (uint32_t)count);
+    bool looping = false;
+    for (int k = 0; k < at; k++) {
+        enum tt_op op = writer->insns[rank][other][k].op;
+        if (op == TT_OP_LOOP || op == TT_OP_NEXT) looping = op == TT_OP_LOOP;
+    }
+    if (looping || writer->insns[rank][other][at].op != TT_OP_MOVE) return;
+    struct draft *await = append(writer, rank, thread, TT_OP_AWAIT);
+    await->thread = other;
+    await->arg = at;
+}
+
 static int owner(struct writer *writer, int *end)
 {
     if (*end < 0) *end = (int)draw(writer, (uint32_t)writer->nthreads);
     return *end;
 }
 
-static void message(struct writer *writer)
+/* Begin both ends of a message on some channel; its slots are added last, by end_message(). */
+struct ends {
+    int from, to, channel;
+    struct draft *post, *take;
+};
+
+static bool begin_message(struct writer *writer, struct ends *ends)
 {
     int n = writer->set->nranks;
-    int from = (int)draw(writer, (uint32_t)n);
-    int to = (from + 1 + (int)draw(writer, (uint32_t)n - 1)) % n;
-    if (!has_room(writer, from, 1) || !has_room(writer, to, 1)) return;
-    struct tt_gen_chunk chunk = some_chunk(writer, from, TT_SPACE_SLOT);
-    struct tt_insn *post =
-        append(writer, from, owner(writer, &writer->sender[from][to]), TT_OP_MOVE);
-    if (!chance(writer, 3)) fill(writer, from, post, chance(writer, 30) ? 1 : 0);
-    tt_gen_dst(post, tt_gen_at(TT_SPACE_SLOT, to, chunk));
-    struct tt_insn *take =
-        append(writer, to, owner(writer, &writer->receiver[to][from]), TT_OP_MOVE);
-    tt_gen_src(take, tt_gen_at(TT_SPACE_SLOT, from, chunk));
-    if (post->nsrcs > 0 && chance(writer, 95)) fill(writer, to, take, 1);
+    ends->from = (int)draw(writer, (uint32_t)n);
+    ends->to = (ends->from + 1 + (int)draw(writer, (uint32_t)n - 1)) % n;
+    ends->channel = writer->head.nchannels > 1 && chance(writer, 50);
+    if (!has_room(writer, ends->from, 1) || !has_room(writer, ends->to, 1)) return false;
+    int *sender = ends->channel ? &writer->second_sender[ends->from][ends->to]
+                                : &writer->sender[ends->from][ends->to];
+    int *receiver = ends->channel ? &writer->second_receiver[ends->to][ends->from]
+                                  : &writer->receiver[ends->to][ends->from];
+    ends->post = append(writer, ends->from, owner(writer, sender), TT_OP_MOVE);
+    ends->take = append(writer, ends->to, owner(writer, receiver), TT_OP_MOVE);
+    return true;
+}
+
+static struct tt_operand end_of(struct writer *writer, const struct ends *ends, bool sends,
+                                struct tt_gen_chunk chunk)
+{
+    struct tt_operand slot = place_of(writer, TT_SPACE_SLOT, sends ? ends->from : ends->to,
+                                      sends ? ends->to : ends->from, chunk);
+    slot.channel = (uint16_t)ends->channel;
+    return slot;
+}
+
+static int larger_bound(const struct tt_program *head)
+{
+    int in = chunk_bound(head, TT_SPACE_IN), out = chunk_bound(head, TT_SPACE_OUT);
+    return in > out ? in : out;
+}
+
+/* A message of several chunks, named by number. */
+static void several(struct writer *writer)
+{
+    const struct tt_program *head = &writer->head;
+    int bound = larger_bound(head);
+    struct ends ends;
+    if (bound < 2 || !begin_message(writer, &ends)) return;
+    struct draft *post = ends.post, *take = ends.take;
+    int nchunks = 1 + (int)draw(writer, (uint32_t)(bound < 4 ? bound : 4));
+    int first = (int)draw(writer, (uint32_t)(bound - nchunks + 1));
+    struct tt_gen_chunk chunk = tt_gen_number(first);
+    enum tt_space source = tt_program_in_chunks(head) == bound ? TT_SPACE_IN : TT_SPACE_OUT;
+    enum tt_space kept = tt_program_out_chunks(head) == bound ? TT_SPACE_OUT : TT_SPACE_SCRATCH;
+    post->nchunks = take->nchunks = nchunks;
+    add_src(post, tt_gen_own(source, chunk));
+    add_dst(post, end_of(writer, &ends, true, chunk));
+    add_src(take, end_of(writer, &ends, false, chunk));
+    if (kept == TT_SPACE_OUT && chance(writer, 40)) {
+        take->flags = some_flags(writer, true);
+        add_src(take, tt_gen_own(kept, chunk));
+    }
+    if (kept == TT_SPACE_OUT) {
+        add_dst(take, tt_gen_own(kept, chunk));
+    } else if (nchunks <= head->scratch) {
+        add_dst(take, tt_gen_own(kept, tt_gen_number(head->scratch - nchunks)));
+    }
+}
+
+static void message(struct writer *writer)
+{
+    struct ends ends;
+    if (!begin_message(writer, &ends)) return;
+    struct tt_gen_chunk chunk = some_chunk(writer, ends.from, TT_SPACE_SLOT);
+    if (!chance(writer, 3)) fill(writer, ends.from, ends.post, chance(writer, 30) ? 1 : 0);
+    add_dst(ends.post, end_of(writer, &ends, true, chunk));
+    add_src(ends.take, end_of(writer, &ends, false, chunk));
+    if (ends.post->nsrcs > 0 && chance(writer, 95)) fill(writer, ends.to, ends.take, 1);
 }
 
 /* A message that goes on: received, folded or not, kept or not, and passed on in one move. */
@@ -149,10 +316,10 @@ static void relay(struct writer *writer)
                        : owner(writer, &writer->sender[rank][next]);
         bool ends = k == length - 1;
         if (!ends && writer->sender[rank][next] < 0) writer->sender[rank][next] = thread;
-        struct tt_insn *insn = append(writer, rank, thread, TT_OP_MOVE);
-        if (k) tt_gen_src(insn, tt_gen_at(TT_SPACE_SLOT, prev, chunk));
+        struct draft *insn = append(writer, rank, thread, TT_OP_MOVE);
+        if (k) add_src(insn, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
         fill(writer, rank, insn, ends || chance(writer, 40) ? 1 : 0);
-        if (!ends) tt_gen_dst(insn, tt_gen_at(TT_SPACE_SLOT, next, chunk));
+        if (!ends) add_dst(insn, place_of(writer, TT_SPACE_SLOT, rank, next, chunk));
     }
 }
 
@@ -185,21 +352,21 @@ static void own_all_edges(struct writer *writer, int thread)
 
 enum spread { FROM_ONE, TO_ONE, FROM_ALL };
 
-static void spread_take(struct writer *writer, enum spread kind, int rank, struct tt_insn *take,
+static void spread_take(struct writer *writer, enum spread kind, int rank, struct draft *take,
                         struct tt_gen_chunk chunk, int root)
 {
     if (kind == FROM_ONE) {
-        tt_gen_src(take, tt_gen_at(TT_SPACE_SLOT, root, chunk));
+        add_src(take, tt_gen_at(TT_SPACE_SLOT, root, chunk));
         fill(writer, rank, take, 1);
         return;
     }
     enum tt_peer set = chance(writer, 50) ? TT_PEER_EACH : TT_PEER_OTHERS;
-    tt_gen_src(take, tt_gen_set(TT_SPACE_SLOT, set, chunk));
-    if (writer->set->programs[rank].out_blocks && chance(writer, 50)) {
-        tt_gen_dst(take, tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
+    add_src(take, tt_gen_set(TT_SPACE_SLOT, set, chunk));
+    if (writer->head.out_blocks && chance(writer, 50)) {
+        add_dst(take, tt_gen_own(TT_SPACE_OUT, tt_gen_peer()));
     } else {
         take->flags = some_flags(writer, true);
-        tt_gen_dst(take, memory(writer, rank, false));
+        add_dst(take, memory(writer, rank, false));
     }
 }
 
@@ -215,15 +382,15 @@ static void spread(struct writer *writer)
     if (!may_spread(writer, thread)) return;
     for (int rank = 0; rank < n; rank++) {
         if (kind == TO_ONE ? rank == root : kind == FROM_ONE && rank != root) continue;
-        struct tt_insn *post = append(writer, rank, thread, TT_OP_MOVE);
-        tt_gen_src(post, memory(writer, rank, true));
+        struct draft *post = append(writer, rank, thread, TT_OP_MOVE);
+        add_src(post, memory(writer, rank, true));
         post->flags = chance(writer, 30) ? TT_MOVE_PRE : 0;
-        tt_gen_dst(post, kind == TO_ONE ? tt_gen_at(TT_SPACE_SLOT, root, chunk)
-                                        : tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
+        add_dst(post, kind == TO_ONE ? tt_gen_at(TT_SPACE_SLOT, root, chunk)
+                                     : tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
     }
     for (int rank = 0; rank < n; rank++) {
         if (kind == FROM_ONE ? rank == root : kind == TO_ONE && rank != root) continue;
-        struct tt_insn *take = append(writer, rank, thread, TT_OP_MOVE);
+        struct draft *take = append(writer, rank, thread, TT_OP_MOVE);
         spread_take(writer, kind, rank, take, chunk, root);
     }
     own_all_edges(writer, thread);
@@ -245,10 +412,10 @@ static bool may_go_round(const struct writer *writer, int thread)
 static void round_about(struct writer *writer)
 {
     int n = writer->set->nranks, thread = (int)draw(writer, (uint32_t)writer->nthreads);
-    const struct tt_program *model = &writer->set->programs[0];
+    const struct tt_program *model = &writer->head;
     int times = 1 + (int)draw(writer, (uint32_t)n);
     bool rings = chunk_bound(model, TT_SPACE_OUT) == n && chance(writer, 70);
-    enum tt_chunk by = model->geometry == TT_GEOMETRY_SPLIT ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
+    enum tt_chunk by = model->nparts > 1 ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
     if (!may_go_round(writer, thread)) return;
     bool keep = chance(writer, 60), folds = chance(writer, 50);
     for (int pos = 0; pos < n; pos++) {
@@ -258,83 +425,77 @@ static void round_about(struct writer *writer)
         struct tt_gen_chunk first = rings ? (struct tt_gen_chunk){by, 0, 0} : tt_gen_number(0);
         struct tt_gen_chunk last =
             rings ? (struct tt_gen_chunk){by, -1 - times, 0} : tt_gen_number(0);
-        enum tt_space own =
-            model->in_blocks || model->geometry == TT_GEOMETRY_SPLIT ? TT_SPACE_IN : TT_SPACE_OUT;
+        enum tt_space own = model->in_blocks || model->nparts > 1 ? TT_SPACE_IN : TT_SPACE_OUT;
         writer->sender[rank][next] = writer->receiver[rank][prev] = thread;
-        struct tt_insn *send = append(writer, rank, thread, TT_OP_MOVE);
-        tt_gen_src(send, tt_gen_own(own, first));
-        tt_gen_dst(send, tt_gen_at(TT_SPACE_SLOT, next, first));
+        struct draft *send = append(writer, rank, thread, TT_OP_MOVE);
+        add_src(send, tt_gen_own(own, first));
+        add_dst(send, place_of(writer, TT_SPACE_SLOT, rank, next, first));
         append(writer, rank, thread, TT_OP_LOOP)->arg = times;
-        struct tt_insn *pass = append(writer, rank, thread, TT_OP_MOVE);
-        tt_gen_src(pass, tt_gen_at(TT_SPACE_SLOT, prev, chunk));
+        struct draft *pass = append(writer, rank, thread, TT_OP_MOVE);
+        add_src(pass, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
         if (folds) {
             pass->flags = TT_MOVE_FOLD | TT_MOVE_PRE;
-            tt_gen_src(pass, tt_gen_own(own, chunk));
+            add_src(pass, tt_gen_own(own, chunk));
         }
-        if (keep) tt_gen_dst(pass, tt_gen_own(TT_SPACE_OUT, chunk));
-        tt_gen_dst(pass, tt_gen_at(TT_SPACE_SLOT, next, chunk));
+        if (keep) add_dst(pass, tt_gen_own(TT_SPACE_OUT, chunk));
+        add_dst(pass, place_of(writer, TT_SPACE_SLOT, rank, next, chunk));
         append(writer, rank, thread, TT_OP_NEXT);
-        struct tt_insn *take = append(writer, rank, thread, TT_OP_MOVE);
-        tt_gen_src(take, tt_gen_at(TT_SPACE_SLOT, prev, last));
-        tt_gen_dst(take, tt_gen_own(TT_SPACE_OUT, last));
+        struct draft *take = append(writer, rank, thread, TT_OP_MOVE);
+        add_src(take, tt_gen_at(TT_SPACE_SLOT, prev, last));
+        add_dst(take, tt_gen_own(TT_SPACE_OUT, last));
     }
 }
 
 /* ---- the set ---- */
 
-static void make_heads(struct writer *writer)
+static void make_head(struct writer *writer)
 {
     struct random_set *set = writer->set;
     static const enum tt_func funcs[] = {TT_FUNC_ALLREDUCE, TT_FUNC_ALLGATHER,
                                          TT_FUNC_REDUCESCATTER, TT_FUNC_ALLTOALL};
     bool split = chance(writer, 50);
     enum tt_func func = split ? TT_FUNC_ALLREDUCE : funcs[draw(writer, 4)];
-    int nchunks = split && chance(writer, 50) ? 1 + (int)draw(writer, 12) : set->nranks;
-    bool whole = split && chance(writer, 30);
     int n = set->nranks;
+    int nparts = chance(writer, 50) ? 1 + (int)draw(writer, 12) : n;
+    if (!split) nparts = chance(writer, 30) ? 1 + (int)draw(writer, 3) : 1;
     for (int k = 0; k < n; k++)
         set->ring[k] = (int)(((unsigned int)k * (n % 2 ? 2u : 1u)) % (unsigned int)n);
-    for (int pos = 0; pos < n; pos++) {
-        int rank = set->ring[pos];
-        set->programs[rank] = (struct tt_program){
-            .func = func,
-            .algo = TT_ALGO_RING,
-            .proto = TT_PROTO_SIMPLE,
-            .geometry = split ? TT_GEOMETRY_SPLIT : TT_GEOMETRY_BLOCKS,
-            .nranks = n,
-            .rank = rank,
-            .root = -1,
-            .nchunks = split                       ? nchunks
-                       : func == TT_FUNC_ALLREDUCE ? 1
-                                                   : n,
-            .in_blocks = func == TT_FUNC_REDUCESCATTER || func == TT_FUNC_ALLTOALL,
-            .out_blocks = func == TT_FUNC_ALLGATHER || func == TT_FUNC_ALLTOALL,
-            .whole_window = whole,
-            .ring_pos = pos,
-            .ring_rank = set->ring,
-        };
-    }
+    for (int k = 0; k < n; k++)
+        writer->position[set->ring[k]] = k;
+    writer->head = (struct tt_program){
+        .magic = TT_PROGRAM_MAGIC,
+        .func = (int32_t)func,
+        .algo = TT_ALGO_RING,
+        .proto = TT_PROTO_SIMPLE,
+        .nranks = n,
+        .root = -1,
+        .nparts = nparts,
+        .in_blocks = func == TT_FUNC_REDUCESCATTER || func == TT_FUNC_ALLTOALL,
+        .out_blocks = func == TT_FUNC_ALLGATHER || func == TT_FUNC_ALLTOALL,
+        .whole_window = split && chance(writer, 30),
+        .nchannels = chance(writer, 25) ? 2 : 1,
+        .scratch = chance(writer, 40) ? 1 + (int)draw(writer, 5) : 0,
+    };
 }
 
 static void everybody(struct writer *writer, enum tt_op op)
 {
     writer->direct = op == TT_OP_ENTER;
-    for (int rank = 0; rank < writer->set->nranks; rank++) {
+    writer->head.needs_barrier = true;
+    for (int rank = 0; rank < writer->set->nranks; rank++)
         append(writer, rank, 0, op)->arg = -1;
-        writer->set->programs[rank].needs_board = true;
-    }
 }
 
 static void change(struct writer *writer)
 {
     int rank = (int)draw(writer, (uint32_t)writer->set->nranks);
     int thread = (int)draw(writer, (uint32_t)writer->nthreads);
-    struct tt_insn *insns = writer->insns[rank][thread];
+    struct draft *insns = writer->insns[rank][thread];
     int count = writer->ninsns[rank][thread];
     if (count == 0) return;
     int at = (int)draw(writer, (uint32_t)count), other = (int)draw(writer, (uint32_t)count);
-    struct tt_insn *insn = &insns[at];
-    struct tt_insn before = *insn;
+    struct draft *insn = &insns[at];
+    struct draft before = *insn;
     struct tt_operand *operand = insn->nsrcs ? &insn->src[0] : &insn->dst[0];
     switch (draw(writer, 7)) {
     case 0:
@@ -344,7 +505,10 @@ static void change(struct writer *writer)
         break;
     case 1: insn->flags ^= (uint8_t)(1u << draw(writer, 3)); break;
     case 2: operand->chunk = (int)draw(writer, 4); break;
-    case 3: operand->peer_rank = (int)draw(writer, (uint32_t)writer->set->nranks); break;
+    case 3:
+        if (operand->peer == TT_PEER_RANK)
+            operand->peer_number = (int)draw(writer, (uint32_t)writer->set->nranks);
+        break;
     case 4:
         if (insn->op == TT_OP_LOOP) insn->arg++;
         break;
@@ -360,18 +524,46 @@ static void change(struct writer *writer)
     }
 }
 
+/* Each rank has a text of its own. */
 static void assemble(struct writer *writer)
 {
-    for (int rank = 0; rank < writer->set->nranks; rank++) {
-        struct tt_program *program = &writer->set->programs[rank];
-        for (int t = 0; t < writer->nthreads; t++) {
-            tt_gen_thread(program);
-            for (int k = 0; k < writer->ninsns[rank][t]; k++)
-                program->insns[program->ninsns++] = writer->insns[rank][t][k];
-            tt_gen_end(program);
-        }
-        tt_program_find_refs(program);
+    struct random_set *set = writer->set;
+    struct tt_builder builder;
+    int32_t next[RANDOM_RANKS];
+    tt_build_begin(&builder, set->nranks);
+    builder.head = writer->head;
+    for (int rank = 0; rank < set->nranks; rank++)
+        next[rank] = (rank + 1) % set->nranks;
+    tt_build_table(&builder, TT_TABLE_RING, set->ring);
+    tt_build_table(&builder, TT_TABLE_POSITION, writer->position);
+    tt_build_table(&builder, TT_TABLE_OTHER, next);
+    for (int table = TT_TABLE_PARENT; writer->own && table <= TT_TABLE_CHILD2; table++) {
+        const int32_t *values = tt_program_table(writer->own, (enum tt_table)table);
+        if (values) tt_build_table(&builder, (enum tt_table)table, values);
     }
+    for (int rank = 0; rank < set->nranks; rank++) {
+        int nthreads = writer->own ? tt_program_nthreads(writer->own, rank) : writer->nthreads;
+        tt_build_assign(&builder, rank, tt_build_text(&builder));
+        for (int t = 0; t < nthreads; t++) {
+            tt_build_thread(&builder);
+            for (int k = 0; k < writer->ninsns[rank][t]; k++) {
+                const struct draft *insn = &writer->insns[rank][t][k];
+                if (insn->op == TT_OP_AWAIT) {
+                    tt_build_await(&builder, insn->thread, insn->arg);
+                } else {
+                    tt_build_insn(&builder, insn->op, insn->flags, insn->arg);
+                }
+                if (insn->nchunks > 1) tt_build_range(&builder, insn->nchunks);
+                for (int j = 0; j < insn->nsrcs; j++)
+                    tt_build_src(&builder, insn->src[j]);
+                for (int j = 0; j < insn->ndsts; j++)
+                    tt_build_dst(&builder, insn->dst[j]);
+            }
+            tt_build_stop(&builder);
+        }
+    }
+    set->block = NULL; /* what was changed may not be well-formed */
+    (void)tt_build_end(&builder, &set->block);
 }
 
 /* One of the library's own, its instructions spread out for change(). */
@@ -395,31 +587,44 @@ static void generate(struct writer *writer)
     };
     struct random_set *set = writer->set;
     uint32_t row = draw(writer, sizeof(rows) / sizeof(rows[0]));
-    writer->nthreads = rows[row].algo == TT_ALGO_TREE ? 2 : 1;
-    for (int pos = 0; pos < set->nranks; pos++) {
-        int rank = set->ring[pos];
-        struct tt_program *program = &set->programs[rank];
-        struct tt_shape shape = {
-            .nranks = set->nranks, .rank = rank, .ring_rank = set->ring, .ring_pos = pos};
-        shape.tree =
+    struct tt_tree_place tree[RANDOM_RANKS];
+    struct tt_shape shape = {.nranks = set->nranks, .ring_rank = set->ring, .tree = tree};
+    struct tt_program *own = NULL;
+    for (int rank = 0; rank < set->nranks; rank++) {
+        tree[rank] =
             (struct tt_tree_place){.parent = rank ? (rank - 1) / 2 : -1, .child = {-1, -1, -1}};
         for (int k = 1; k <= 2; k++)
-            if (2 * rank + k < set->nranks) shape.tree.child[k - 1] = 2 * rank + k;
-        (void)tt_program_make(rows[row].func, rows[row].algo, rows[row].proto, -1, &shape, program);
-        for (int t = 0; t < program->nthreads; t++) {
-            int first = program->thread_first[t], end = program->thread_first[t + 1] - 1;
-            writer->ninsns[rank][t] = end - first;
-            for (int k = first; k < end; k++)
-                writer->insns[rank][t][k - first] = program->insns[k];
+            if (2 * rank + k < set->nranks) tree[rank].child[k - 1] = 2 * rank + k;
+    }
+    assert_int_equal(
+        tt_program_make(rows[row].func, rows[row].algo, rows[row].proto, -1, &shape, &own), 0);
+    writer->own = own;
+    writer->head = *own;
+    writer->nthreads = rows[row].algo == TT_ALGO_TREE ? 2 : 1;
+    for (int rank = 0; rank < set->nranks; rank++) {
+        const struct tt_text *text = tt_program_text(own, rank);
+        for (uint32_t t = text->first; t < text->end; t++) {
+            const struct tt_thread *thread = &tt_program_threads(own)[t];
+            for (uint32_t k = thread->first; k + 1 < thread->end; k++) {
+                const struct tt_insn *insn = &tt_program_insns(own)[k];
+                const struct tt_operand *operands = tt_program_operands(own);
+                struct draft *copy =
+                    append(writer, rank, (int)(t - text->first), (enum tt_op)insn->op);
+                copy->flags = insn->flags;
+                copy->arg = insn->arg;
+                for (uint32_t j = 0; j < insn->nsrcs; j++)
+                    add_src(copy, operands[insn->first_src + j]);
+                for (uint32_t j = 0; j < insn->ndsts; j++)
+                    add_dst(copy, operands[insn->first_dst + j]);
+            }
         }
-        program->ninsns = program->nthreads = 0;
     }
 }
 
 static void write_at_random(struct writer *writer)
 {
-    static void (*const kinds[])(struct writer *) = {local, message, message,    message,
-                                                     relay, spread,  round_about};
+    static void (*const kinds[])(struct writer *) = {
+        local, message, message, message, relay, spread, round_about, order, order, several};
     int count = 1 + (int)draw(writer, 10);
     int enter = chance(writer, 25) ? (int)draw(writer, (uint32_t)count) : -1;
     for (int k = 0; k < count; k++) {
@@ -431,13 +636,18 @@ static void write_at_random(struct writer *writer)
 
 void random_set_make(uint64_t seed, struct random_set *set)
 {
-    struct writer writer = {.set = set, .state = seed * 0x2545f4914f6cdd1dull + 1};
+    static struct writer writer; /* large */
+    memset(&writer, 0, sizeof(writer));
+    writer.set = set;
+    writer.state = seed * 0x2545f4914f6cdd1dull + 1;
     memset(set, 0, sizeof(*set));
     memset(writer.sender, -1, sizeof(writer.sender));
     memset(writer.receiver, -1, sizeof(writer.receiver));
+    memset(writer.second_sender, -1, sizeof(writer.second_sender));
+    memset(writer.second_receiver, -1, sizeof(writer.second_receiver));
     set->nranks = 2 + (int)(chance(&writer, 80) ? draw(&writer, 4) : draw(&writer, 8));
     writer.nthreads = chance(&writer, 60) ? 1 : 1 + (int)draw(&writer, 3);
-    make_heads(&writer);
+    make_head(&writer);
     if (chance(&writer, 15)) {
         generate(&writer);
     } else {
@@ -447,4 +657,5 @@ void random_set_make(uint64_t seed, struct random_set *set)
     for (int k = 0; set->changed && k < 1 + (int)(seed % 3); k++)
         change(&writer);
     assemble(&writer);
+    free((void *)(uintptr_t)writer.own);
 }

@@ -11,7 +11,7 @@ struct random_set {
     int nranks;
     bool changed; /* not as it was written: may deadlock, race, or mean nothing */
     int ring[RANDOM_RANKS];
-    struct tt_program programs[RANDOM_RANKS];
+    struct tt_program *block; /* owned; NULL: a change made it no program at all */
 };
 
 /* The set of that seed; the same on every machine. */

@@ -8,7 +8,8 @@
 #include "world.h"
 
 #include "base/mem.h"
-#include "program/gen/gen.h"
+#include "program/build.h"
+#include "program/step.h"
 #include "program/verify.h"
 
 #include <stdint.h>
@@ -18,28 +19,25 @@
 
 /* IN to OUT; OUT to the other rank; what comes from there and IN to OUT. The slot must hold OUT as
  * it was when it was posted, however large it is. */
-static void copy_then_fold(struct tt_program *program, int rank)
+static struct tt_program *copy_then_fold(void)
 {
-    *program = (struct tt_program){.func = TT_FUNC_ALLREDUCE,
-                                   .algo = TT_ALGO_RING,
-                                   .proto = TT_PROTO_SIMPLE,
-                                   .geometry = TT_GEOMETRY_BLOCKS,
-                                   .nranks = 2,
-                                   .rank = rank,
-                                   .root = -1,
-                                   .nchunks = 1};
+    struct tt_builder builder;
+    struct tt_program *program;
     struct tt_operand in = tt_gen_own(TT_SPACE_IN, tt_gen_number(0));
     struct tt_operand out = tt_gen_own(TT_SPACE_OUT, tt_gen_number(0));
-    struct tt_operand slot = tt_gen_at(TT_SPACE_SLOT, !rank, tt_gen_number(0));
-    tt_gen_thread(program);
-    tt_gen_copy(program, in, out);
-    tt_gen_copy(program, out, slot);
-    struct tt_insn *fold = tt_gen_move(program, TT_MOVE_FOLD);
-    tt_gen_src(fold, slot);
-    tt_gen_src(fold, in);
-    tt_gen_dst(fold, out);
-    tt_gen_end(program);
-    tt_program_find_refs(program);
+    struct tt_operand slot = tt_gen_by(TT_SPACE_SLOT, TT_PEER_XOR, 1, tt_gen_number(0));
+    tt_build_begin(&builder, 2);
+    builder.head.func = TT_FUNC_ALLREDUCE;
+    tt_build_thread(&builder);
+    tt_build_copy(&builder, in, out);
+    tt_build_copy(&builder, out, slot);
+    tt_build_move(&builder, TT_MOVE_FOLD);
+    tt_build_src(&builder, slot);
+    tt_build_src(&builder, in);
+    tt_build_dst(&builder, out);
+    tt_build_stop(&builder);
+    assert_int_equal(tt_build_end(&builder, &program), ncclSuccess);
+    return program;
 }
 
 static void run_copy_then_fold(enum world_kind kind, size_t count)
@@ -53,7 +51,7 @@ static void run_copy_then_fold(enum world_kind kind, size_t count)
         out[r] = world_memory(world, count * 4, 0);
         for (size_t i = 0; i < count; i++)
             ((int32_t *)(void *)in)[i] = (int32_t)i * 7 + r;
-        copy_then_fold(&world->rank[r].program, r);
+        world_program(world, r, copy_then_fold());
         struct world_call call = {.count = count,
                                   .chunk_limit = 16384,
                                   .type = ncclInt32,
@@ -65,7 +63,7 @@ static void run_copy_then_fold(enum world_kind kind, size_t count)
         world_bind(world, r, &call, &frame);
         struct tt_work_spec spec = world_spec(world, r, &frame, 1);
         assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-        assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, false), ncclSuccess);
+        assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, NULL), ncclSuccess);
     }
     world_run(world, 5);
     for (int r = 0; r < 2; r++) {
@@ -97,6 +95,8 @@ struct size { /* of one trial, in elements */
 
 struct trial {
     const struct random_set *set;
+    const struct tt_program *program; /* with the flags that are in force */
+    const uint8_t *refs[RANDOM_RANKS];
     const char *mode; /* what of the flags is in force */
     bool scales;      /* PRE and POST do something */
     struct size size;
@@ -108,7 +108,7 @@ struct trial {
 };
 
 static struct world *worlds[RANDOM_RANKS + 1][KINDS];
-static struct tt_edge *channel_edges[RANDOM_RANKS][CHANNELS][2][RANDOM_RANKS];
+static struct tt_edge *channel_edges[RANDOM_RANKS][CHANNELS][2][2 * RANDOM_RANKS];
 
 enum outcome { PROVED, DEADLOCK, MISFIT, LEFT_FULL, WROTE_IN, RACE, MEANINGLESS, OUTCOMES };
 static const char *const outcome_names[OUTCOMES] = {
@@ -152,12 +152,11 @@ static uint64_t element(const struct trial *trial, const struct tt_verify_value 
 static struct tt_geometry geometry_of(const struct trial *trial, int channel)
 {
     const struct size *size = &trial->size;
-    const struct tt_program *program = &trial->set->programs[0];
+    const struct tt_program *program = trial->program;
     struct tt_geometry geometry;
     size_t lo = channel ? size->count : 0;
     tt_geometry_init(&geometry, program, size->count * (size_t)size->nchannels,
-                     (struct tt_extent){lo, size->count},
-                     program->whole_window ? SIZE_MAX : size->chunk, size->grain);
+                     (struct tt_extent){lo, size->count}, size->chunk, size->grain);
     return geometry;
 }
 
@@ -184,11 +183,9 @@ static void fill_unit(const struct trial *trial, const struct tt_proof_unit *uni
 
 static void tell(const struct trial *trial, const char *what)
 {
-    char text[4096];
-    for (int r = 0; r < trial->set->nranks; r++) {
-        tt_program_print(&trial->set->programs[r], text, sizeof(text));
-        print_message("%s", text);
-    }
+    static char text[65536];
+    tt_program_print(trial->program, text, sizeof(text));
+    print_message("%s", text);
     fail_msg("seed %llu (%s): %s; %d ranks, kind %d, chunk %zu, count %zu, %d channels, %s",
              (unsigned long long)trial->seed, trial->mode, what, trial->set->nranks,
              (int)trial->kind, trial->size.chunk, trial->size.count, trial->size.nchannels,
@@ -222,7 +219,7 @@ static void compare_unit(const struct trial *trial, const struct tt_proof_unit *
 
 static void place_rank(struct trial *trial, int run, size_t r)
 {
-    const struct tt_program *program = &trial->set->programs[0];
+    const struct tt_program *program = trial->program;
     size_t count = trial->size.count * (size_t)trial->size.nchannels;
     size_t most = tt_max_size(trial->in_count, trial->out_count);
     uint64_t *in = (void *)world_memory(trial->world, most * ELEM_BYTES, 0);
@@ -240,7 +237,7 @@ static void place_rank(struct trial *trial, int run, size_t r)
 
 static void place_buffers(struct trial *trial)
 {
-    const struct tt_program *program = &trial->set->programs[0];
+    const struct tt_program *program = trial->program;
     size_t n = (size_t)trial->set->nranks;
     size_t count = trial->size.count * (size_t)trial->size.nchannels;
     trial->in_count = count * (program->in_blocks ? n : 1);
@@ -252,32 +249,36 @@ static void place_buffers(struct trial *trial)
     }
 }
 
+/* Part `channel` of the data has as many channels as the program. */
 static void bind_edges(struct world *world, int r, int channel, const struct tt_program *program)
 {
-    uint8_t links[RANDOM_RANKS];
-    tt_program_links(program, links);
-    for (int p = 0; p < world->n; p++) {
-        struct tt_edge_key key = {.peer = p, .channel = channel};
-        struct tt_edge **recv = &channel_edges[r][channel][0][p];
-        struct tt_edge **send = &channel_edges[r][channel][1][p];
+    uint8_t links[2 * RANDOM_RANKS];
+    tt_program_links(program, r, links);
+    for (int k = 0; k < program->nchannels * world->n; k++) {
+        struct tt_edge_key key = {.peer = k % world->n,
+                                  .channel = channel * program->nchannels + k / world->n};
+        struct tt_edge **recv = &channel_edges[r][channel][0][k];
+        struct tt_edge **send = &channel_edges[r][channel][1][k];
         *recv = *send = NULL;
-        if (links[p] & TT_LINK_RECEIVES)
+        if (links[k] & TT_LINK_RECEIVES)
             assert_int_equal(tt_transport_edge(world->rank[r].transport, &key, recv), 0);
         key.sending = true;
-        if (links[p] & TT_LINK_SENDS)
+        if (links[k] & TT_LINK_SENDS)
             assert_int_equal(tt_transport_edge(world->rank[r].transport, &key, send), 0);
     }
 }
 
 static void submit(struct trial *trial, int r, int run)
 {
-    const struct tt_program *program = &trial->set->programs[r];
+    const struct tt_program *program = trial->program;
     struct tt_frame frames[CHANNELS];
     struct tt_work *work;
     for (int channel = 0; channel < trial->size.nchannels; channel++) {
         bind_edges(trial->world, r, channel, program);
         frames[channel] = (struct tt_frame){
             .program = program,
+            .refs = trial->refs[r],
+            .rank = r,
             .geometry = geometry_of(trial, channel),
             .fold = {.type = ncclUint64,
                      .op = ncclSum,
@@ -297,7 +298,7 @@ static void submit(struct trial *trial, int r, int run)
     }
     struct tt_work_spec spec = world_spec(trial->world, r, frames, trial->size.nchannels);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-    assert_int_equal(tt_exec_submit(work, &trial->world->rank[r].stream, false), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &trial->world->rank[r].stream, NULL), ncclSuccess);
 }
 
 /* Step the ranks in random order; false: nobody comes further. */
@@ -336,10 +337,11 @@ static bool any_left_full(const struct trial *trial)
     const char *payload;
     size_t bytes;
     for (int r = 0; r < trial->set->nranks; r++) {
-        for (int p = 0; p < trial->set->nranks; p++) {
-            struct tt_edge_key key = {.peer = p};
-            struct tt_edge *edge = channel_edges[r][0][0][p];
-            if (p == r) continue;
+        int n = trial->set->nranks;
+        for (int k = 0; k < trial->program->nchannels * n; k++) {
+            struct tt_edge_key key = {.peer = k % n, .channel = k / n};
+            struct tt_edge *edge = channel_edges[r][0][0][k];
+            if (k % n == r) continue;
             if (!edge) tt_transport_edge(trial->world->rank[r].transport, &key, &edge);
             if (tt_edge_peek(edge, 0, &payload, &bytes) != ncclInProgress) return true;
         }
@@ -379,36 +381,39 @@ static enum outcome judge(const char *fault)
     return MEANINGLESS;
 }
 
-static ncclResult_t prove(const struct trial *trial, const struct tt_program *programs, char *fault,
-                          size_t fault_bytes, struct tt_proof **proof_out)
+static ncclResult_t prove(const struct trial *trial, char *fault, size_t fault_bytes,
+                          struct tt_proof **proof_out)
 {
     const struct size *size = &trial->size;
     const struct tt_verify_options options = {
         .count = size->count,
-        .chunk_limit = programs[0].whole_window ? SIZE_MAX : size->chunk,
+        .chunk_limit = size->chunk,
         .grain = size->grain,
         .slice = SLICE_BYTES / ELEM_BYTES,
         .nslots = TT_SLOTS,
         .in_place = size->in_place,
         .any_result = true,
     };
-    static struct tt_verify_options kept; /* outlives the proof */
+    static struct tt_verify_options kept;                   /* outlives the proof */
+    static const struct tt_program *programs[RANDOM_RANKS]; /* likewise */
     kept = options;
+    for (int r = 0; r < trial->set->nranks; r++)
+        programs[r] = trial->program;
     return tt_program_prove(programs, trial->set->nranks, &kept, fault, fault_bytes, proof_out);
 }
 
 /* Run what was proved, over every kind of edge. */
-static void confirm(struct trial *trial, const struct tt_program *programs)
+static void confirm(struct trial *trial)
 {
-    bool board = programs[0].needs_board;
+    bool barrier = trial->program->needs_barrier;
     for (int kind = 0; kind < KINDS; kind++) {
         struct tt_proof *proof = NULL, *again = NULL;
         struct tt_proof_unit unit;
         char fault[256];
         trial->kind = (enum world_kind)kind;
-        if (board && kind == WORLD_SHM) continue;
-        assert_int_equal(prove(trial, programs, fault, sizeof(fault), &proof), ncclSuccess);
-        assert_int_equal(prove(trial, programs, fault, sizeof(fault), &again), ncclSuccess);
+        if (barrier && kind == WORLD_SHM) continue;
+        assert_int_equal(prove(trial, fault, sizeof(fault), &proof), ncclSuccess);
+        assert_int_equal(prove(trial, fault, sizeof(fault), &again), ncclSuccess);
         start(trial, proof);
         if (!play(trial)) tell(trial, "was proved and gets stuck");
         if (any_failed(trial)) tell(trial, "was proved and fails");
@@ -419,33 +424,39 @@ static void confirm(struct trial *trial, const struct tt_program *programs)
     }
 }
 
-static bool operand_inside(const struct tt_program *program, const struct tt_operand *operand)
+/* Every place of the transfer is a chunk that there is, of the own memory, or another rank's slot.
+ */
+static bool transfer_inside(const struct tt_stepper *stepper)
 {
-    if (operand->space == TT_SPACE_SLOT) return true;
-    bool blocks = operand->space == TT_SPACE_IN ? program->in_blocks : program->out_blocks;
-    int bound = blocks ? program->nranks : 1;
-    if (program->geometry == TT_GEOMETRY_SPLIT) bound = program->nchunks;
-    return operand->chunk_by == TT_CHUNK_CONST ? operand->chunk < bound : bound >= program->nranks;
-}
-
-static bool program_inside(const struct tt_program *program)
-{
-    bool inside = true;
-    for (int pc = 0; pc < program->ninsns; pc++) {
-        const struct tt_insn *insn = &program->insns[pc];
-        for (int k = 0; k < insn->nsrcs; k++)
-            inside = inside && operand_inside(program, &insn->src[k]);
-        for (int k = 0; k < insn->ndsts; k++)
-            inside = inside && operand_inside(program, &insn->dst[k]);
+    const struct tt_program *program = stepper->program;
+    for (int sends = 0; sends < 2; sends++) {
+        struct tt_side side = {.sends = sends};
+        struct tt_place place;
+        while (tt_stepper_place(stepper, &side, &place)) {
+            bool slot = place.space == TT_SPACE_SLOT;
+            int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
+            int bound = place.space == TT_SPACE_IN ? in : out;
+            if (place.space == TT_SPACE_SCRATCH) bound = program->scratch;
+            if (slot && in > out) bound = in;
+            if (place.chunk < 0 || place.chunk >= bound) return false;
+            if (slot == (place.rank == stepper->rank)) return false;
+        }
     }
-    return inside;
+    return true;
 }
 
-/* No operand can lead out of its buffer: what is refused for another reason may be run. */
-static bool stays_inside(const struct random_set *set)
+/* No operand leads out of its buffer: what is refused for another reason may be run. */
+static bool stays_inside(const struct trial *trial)
 {
-    for (int r = 0; r < set->nranks; r++) {
-        if (!program_inside(&set->programs[r])) return false;
+    for (int r = 0; r < trial->set->nranks; r++) {
+        for (int t = 0; t < tt_program_nthreads(trial->program, r); t++) {
+            struct tt_stepper stepper;
+            enum tt_next next;
+            tt_stepper_start(&stepper, trial->program, r, t, 1);
+            for (; (next = tt_stepper_next(&stepper)) != TT_NEXT_OVER; tt_stepper_done(&stepper)) {
+                if (next == TT_NEXT_MOVE && !transfer_inside(&stepper)) return false;
+            }
+        }
     }
     return true;
 }
@@ -454,12 +465,12 @@ static bool stays_inside(const struct random_set *set)
  * proved with, and references need none: payloads through slots it is. */
 static void replay(struct trial *trial, enum outcome why)
 {
-    bool board = trial->set->programs[0].needs_board;
+    bool barrier = trial->program->needs_barrier;
     bool payload = trial->size.chunk * ELEM_BYTES > TT_SLOT_INLINE_BYTES;
     trial->kind = WORLD_SHM;
     trial->size.nruns = trial->size.nchannels = 1;
-    if (board || !payload || (why != DEADLOCK && why != MISFIT && why != LEFT_FULL)) return;
-    if (!stays_inside(trial->set)) return;
+    if (barrier || !payload || (why != DEADLOCK && why != MISFIT && why != LEFT_FULL)) return;
+    if (!stays_inside(trial)) return;
     start(trial, NULL);
     bool ended = play(trial), failed = any_failed(trial);
     if (why == DEADLOCK && ended) tell(trial, "was refused for a deadlock and ends");
@@ -478,8 +489,7 @@ static struct size some_size(const struct tt_program *program, unsigned *seed)
                         .nchannels = 1 + rand_r(seed) % CHANNELS,
                         .nruns = rand_r(seed) % 4 ? 1 : RUNS};
     if (rand_r(seed) % 500 == 0) size.chunk = 40000; /* more than a slice of memory alone */
-    bool split = program->geometry == TT_GEOMETRY_SPLIT;
-    size_t window = size.chunk * (split ? (size_t)program->nchunks : 1);
+    size_t window = size.chunk * (size_t)program->nparts;
     size.count = window * (size.chunk < 2000 ? 1 + (size_t)rand_r(seed) % 3 : 1);
     if (rand_r(seed) % 5 == 0) size.count -= (size_t)rand_r(seed) % window;
     size.in_place = rand_r(seed) % 3 == 0;
@@ -487,37 +497,57 @@ static struct size some_size(const struct tt_program *program, unsigned *seed)
 }
 
 /* Without PRE and POST in force a program means what it means without those flags. */
-static void strip(const struct random_set *set, struct tt_program *programs)
+static struct tt_program *stripped(const struct tt_program *block)
 {
-    memcpy(programs, set->programs, sizeof(set->programs));
-    for (int r = 0; r < set->nranks; r++) {
-        for (int k = 0; k < programs[r].ninsns; k++)
-            if (programs[r].insns[k].op == TT_OP_MOVE) programs[r].insns[k].flags &= TT_MOVE_FOLD;
+    struct tt_program *program = malloc(block->bytes);
+    assert_non_null(program);
+    memcpy(program, block, block->bytes);
+    struct tt_insn *insns = (struct tt_insn *)(void *)((char *)program + program->insns_at);
+    for (uint32_t k = 0; k < program->ninsns; k++) {
+        if (insns[k].op == TT_OP_MOVE) insns[k].flags &= TT_MOVE_FOLD;
+    }
+    return program;
+}
+
+static void try_program(struct trial *trial, unsigned *draw)
+{
+    static uint8_t refs[RANDOM_RANKS][RANDOM_RANKS * 64];
+    char fault[256];
+    assert_true(trial->program->ninsns <= sizeof(refs[0]));
+    for (int r = 0; r < trial->set->nranks; r++) {
+        tt_program_find_refs(trial->program, r, refs[r]);
+        trial->refs[r] = refs[r];
+    }
+    trial->size = some_size(trial->program, draw);
+    ncclResult_t rc = prove(trial, fault, sizeof(fault), NULL);
+    enum outcome outcome = rc ? judge(fault) : PROVED;
+    tally.sets[outcome]++;
+    if (outcome == PROVED) {
+        confirm(trial);
+    } else {
+        replay(trial, outcome);
     }
 }
 
 static void try_set(uint64_t seed)
 {
     static struct random_set set;
-    static struct tt_program stripped[RANDOM_RANKS];
     unsigned draw = (unsigned)seed * 2654435761u;
     random_set_make(seed, &set);
-    strip(&set, stripped);
-    for (int k = 0; k < 2; k++) {
-        struct trial trial = {.set = &set, .seed = seed, .scales = k == 0};
-        trial.mode = trial.scales ? "scaled" : "plain";
-        const struct tt_program *programs = trial.scales ? set.programs : stripped;
-        trial.size = some_size(&set.programs[0], &draw);
-        char fault[256];
-        ncclResult_t rc = prove(&trial, programs, fault, sizeof(fault), NULL);
-        enum outcome outcome = rc ? judge(fault) : PROVED;
-        tally.sets[outcome]++;
-        if (outcome == PROVED) {
-            confirm(&trial, programs);
-        } else {
-            replay(&trial, outcome);
-        }
+    if (!set.block) {
+        tally.sets[MEANINGLESS] += 2;
+        return;
     }
+    struct tt_program *plain = stripped(set.block);
+    struct trial trial = {.set = &set, .seed = seed};
+    for (int k = 0; k < 2; k++) {
+        trial.scales = k == 0;
+        trial.mode = trial.scales ? "scaled" : "plain";
+        trial.program = trial.scales ? set.block : plain;
+        try_program(&trial, &draw);
+    }
+    free(plain);
+    free(set.block);
 }
 
 static long nsets = 10000;

@@ -58,11 +58,9 @@ static void turns_follow_tickets(void **state)
     struct tt_work *work;
     world_submit(world, 0, &a[0]);
     world_frame(world, 0, &b[0], &frame);
-    struct tt_program later = world->rank[0].program;
-    frame.program = &later;
     struct tt_work_spec spec = world_spec(world, 0, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-    assert_int_equal(tt_exec_submit(work, &second, true), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &second, NULL), ncclSuccess);
     for (int k = 0; k < 10; k++)
         assert_false(fake_stream_step(&second));
     world_submit(world, 1, &a[1]);
@@ -103,7 +101,7 @@ static void kept_works_run_again(void **state)
                 call[r] = allreduce(world, algos[k], 5);
                 assert_true(tt_work_idle(work[r]));
                 tt_work_rebind(work[r], call[r].in, call[r].out);
-                assert_int_equal(tt_exec_submit(work[r], &world->rank[r].stream, true), 0);
+                assert_int_equal(tt_exec_submit(work[r], &world->rank[r].stream, NULL), 0);
                 assert_false(tt_work_idle(work[r]));
             }
             world_run(world, round);
@@ -186,7 +184,7 @@ static void a_refused_work_gives_its_ticket_back(void **state)
     struct tt_work_spec spec = world_spec(world, 0, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
     world->rank[0].stream.refuse = 400;
-    assert_int_equal(tt_exec_submit(work, &world->rank[0].stream, true), ncclUnhandledCudaError);
+    assert_int_equal(tt_exec_submit(work, &world->rank[0].stream, NULL), ncclUnhandledCudaError);
     world->rank[0].stream.refuse = 0;
     for (int r = 0; r < 2; r++)
         world_submit(world, r, &call[r]);
@@ -271,8 +269,7 @@ static char message_byte(int rank, int k, size_t i)
 }
 
 /* The frame of a message between the two ranks of a world. */
-static void message(struct world *world, int rank, struct part part, struct tt_program *program,
-                    struct tt_frame *frame)
+static void message(struct world *world, int rank, struct part part, struct tt_frame *frame)
 {
     bool sending = part.sending;
     char *buffer = part.buffer;
@@ -291,8 +288,6 @@ static void message(struct world *world, int rank, struct part part, struct tt_p
                               .out_bytes = sending ? 0 : bytes,
                               .conn = 1};
     world_frame(world, rank, &call, frame);
-    *program = world->rank[rank].program;
-    frame->program = program;
 }
 
 /* Two messages each way between two ranks in one work; the second follows the first. */
@@ -304,7 +299,6 @@ static void messages_keep_their_order(void **state)
         enum world_kind kind = seed % 4 == 3 ? WORLD_SHM : WORLD_MAPPED;
         size_t limit = seed % 2 ? SIZE_MAX : 16384; /* in one piece where that can be referred to */
         struct world *world = world_create(2, kind, 16384);
-        struct tt_program program[2][4];
         char *buffer[2][4];
         for (int r = 0; r < 2; r++) {
             struct tt_frame frames[4];
@@ -314,14 +308,13 @@ static void messages_keep_their_order(void **state)
                 buffer[r][k] = world_memory(world, bytes, 1);
                 for (size_t i = 0; sending && i < bytes; i++)
                     buffer[r][k][i] = message_byte(r, k, i);
-                message(world, r, (struct part){sending, buffer[r][k], bytes, limit},
-                        &program[r][k], &frames[k]);
+                message(world, r, (struct part){sending, buffer[r][k], bytes, limit}, &frames[k]);
                 frames[k].after = k % 2 ? k : 0;
             }
             struct tt_work_spec spec = world_spec(world, r, frames, 4);
             struct tt_work *work;
             assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-            assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, false), ncclSuccess);
+            assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, NULL), ncclSuccess);
         }
         world_run(world, seed);
         for (int r = 0; r < 2; r++) {
@@ -341,17 +334,16 @@ static void wrong_sizes_are_told(void **state)
 {
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
-    struct tt_program program[2];
     for (int r = 0; r < 2; r++) {
         struct tt_frame frame;
         struct tt_work *work;
         size_t bytes = r ? 100 : 96;
         message(world, r,
                 (struct part){r == 0, world_memory(world, bytes, 0), bytes, world->slice_bytes},
-                &program[r], &frame);
+                &frame);
         struct tt_work_spec spec = world_spec(world, r, &frame, 1);
         assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-        assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, false), ncclSuccess);
+        assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, NULL), ncclSuccess);
     }
     world_run(world, 9);
     assert_int_equal(abort_of(world, 1), ncclInvalidUsage);

@@ -1,4 +1,4 @@
-/* Ranks as threads: every shared line of slots, board and order is also seen by the thread
+/* Ranks as threads: every shared line of slots, barrier and order is also seen by the thread
  * sanitizer. Many operations in a row, so that rings and cells wrap. */
 #include "../check.h"
 #include "world.h"

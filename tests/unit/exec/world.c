@@ -66,11 +66,10 @@ struct world *world_create(int n, enum world_kind kind, size_t slice_bytes)
     struct world *world = tt_calloc(1, sizeof(*world));
     assert_non_null(world);
     world->n = n;
-    world->nchannels = 2;
+    world->nchannels = 4;
     world->kind = kind;
     world->slice_bytes = slice_bytes;
     map_twice(world);
-    fake_host_memory(world->own, STAGE_BYTES);
     size_t inbox_bytes = tt_transport_inbox_bytes(n, world->nchannels, slice_bytes);
     for (int r = 0; r < n; r++)
         create_rank(world, r, STAGE_BYTES, inbox_bytes);
@@ -91,6 +90,20 @@ void world_reset(struct world *world)
     size_t first = STAGE_BYTES + (size_t)world->n * inbox_bytes;
     if (world->used > first) memset(world->own + first, 0, world->used - first);
     world->used = first;
+    for (int r = 0; r < world->n; r++)
+        tt_order_fini(&world->rank[r].order); /* of staging and scratch */
+    fake_host_memory(world->own, STAGE_BYTES);
+}
+
+static void free_kept(struct world_rank *rank)
+{
+    while (rank->kept) {
+        struct world_kept *kept = rank->kept;
+        rank->kept = kept->older;
+        free(kept->program);
+        free(kept->refs);
+        free(kept);
+    }
 }
 
 void world_destroy(struct world *world)
@@ -98,6 +111,7 @@ void world_destroy(struct world *world)
     for (int r = 0; r < world->n; r++) {
         tt_order_fini(&world->rank[r].order);
         tt_transport_destroy(world->rank[r].transport);
+        free_kept(&world->rank[r]);
     }
     munmap(world->own, world->bytes);
     munmap(world->alias, world->bytes);
@@ -112,16 +126,32 @@ char *world_memory(struct world *world, size_t bytes, size_t skew)
     return memory;
 }
 
+void world_program(struct world *world, int r, struct tt_program *program)
+{
+    struct world_rank *rank = &world->rank[r];
+    /* what runs still refers to the programs before: they are kept until the world ends */
+    struct world_kept *kept = tt_calloc(1, sizeof(*kept));
+    assert_non_null(kept);
+    *kept = (struct world_kept){.older = rank->kept, .program = program};
+    kept->refs = tt_calloc(program->ninsns, 1);
+    assert_non_null(kept->refs);
+    tt_program_find_refs(program, r, kept->refs);
+    rank->kept = kept;
+    rank->program = program;
+    rank->refs = kept->refs;
+}
+
 static void make_program(struct world *world, int r, const struct world_call *call)
 {
-    struct tt_shape shape = {.nranks = world->n, .rank = r, .ring_rank = world->ring};
-    for (int k = 0; k < world->n; k++) {
-        if (world->ring[k] == r) shape.ring_pos = k;
-    }
-    tree_place(r, world->n, &shape.tree);
-    assert_int_equal(tt_program_make(call->func, call->algo, call->proto, call->root, &shape,
-                                     &world->rank[r].program),
-                     ncclSuccess);
+    struct tt_tree_place tree[WORLD_MAX];
+    struct tt_shape shape = {.nranks = world->n, .ring_rank = world->ring, .tree = tree};
+    struct tt_program *program;
+    for (int rank = 0; rank < world->n; rank++)
+        tree_place(rank, world->n, &tree[rank]);
+    assert_int_equal(
+        tt_program_make(call->func, call->algo, call->proto, call->root, &shape, &program),
+        ncclSuccess);
+    world_program(world, r, program);
 }
 
 void world_frame(struct world *world, int r, const struct world_call *call, struct tt_frame *frame)
@@ -134,7 +164,7 @@ void world_bind(struct world *world, int r, const struct world_call *call, struc
 {
     struct world_rank *rank = &world->rank[r];
     uint8_t links[WORLD_MAX];
-    tt_program_links(&rank->program, links);
+    tt_program_links(rank->program, r, links);
     for (int p = 0; p < world->n; p++) {
         struct tt_edge_key key = {.peer = p, .channel = 0, .conn = call->conn};
         if (links[p] & TT_LINK_RECEIVES)
@@ -144,7 +174,9 @@ void world_bind(struct world *world, int r, const struct world_call *call, struc
             assert_int_equal(tt_transport_edge(rank->transport, &key, &rank->send[p]), 0);
     }
     *frame = (struct tt_frame){
-        .program = &rank->program,
+        .program = rank->program,
+        .refs = rank->refs,
+        .rank = r,
         .fold = {.type = call->type, .op = call->op},
         .in = call->in,
         .out = call->out,
@@ -157,7 +189,7 @@ void world_bind(struct world *world, int r, const struct world_call *call, struc
         .recv_edges = rank->recv,
     };
     size_t grain = tt_max_size(1, 16 / frame->elem_bytes);
-    tt_geometry_init(&frame->geometry, &rank->program, call->count,
+    tt_geometry_init(&frame->geometry, rank->program, call->count,
                      (struct tt_extent){0, call->count}, call->chunk_limit, grain);
 }
 
@@ -181,7 +213,7 @@ void world_submit(struct world *world, int r, const struct world_call *call)
     world_frame(world, r, call, &frame);
     struct tt_work_spec spec = world_spec(world, r, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-    assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, false), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, NULL), ncclSuccess);
 }
 
 static bool all_idle(const struct world *world)

@@ -19,9 +19,17 @@ struct world_rank {
     struct tt_peer_reach peers[WORLD_MAX];
     struct tt_transport *transport;
     struct tt_order order;
-    struct tt_program program;
+    const struct tt_program *program; /* of `kept`, as the next */
+    const uint8_t *refs;
     struct tt_edge *send[WORLD_MAX], *recv[WORLD_MAX];
     struct CUstream_st stream;
+    struct world_kept *kept; /* owned list: all programs that ever ran there; its thread's */
+};
+
+struct world_kept {
+    struct world_kept *older;
+    struct tt_program *program; /* owned */
+    uint8_t *refs;              /* owned */
 };
 
 struct world {
@@ -58,7 +66,9 @@ struct world_call {
 /* Make the program of one rank and bind it. Fails the test on error. */
 void world_frame(struct world *world, int rank, const struct world_call *call,
                  struct tt_frame *frame);
-/* The same for the program that lies in world->rank[rank].program; func to root do not count. */
+/* Take over a program for one rank, with what its slots may refer to. */
+void world_program(struct world *world, int rank, struct tt_program *program);
+/* world_frame() for the program that was taken over last; func to root do not count. */
 void world_bind(struct world *world, int rank, const struct world_call *call,
                 struct tt_frame *frame);
 /* world_frame(), as a work on the rank's stream. */

@@ -48,11 +48,23 @@ struct tt_comm *fake_comm(int nranks, int rank, bool all_direct)
     return comm;
 }
 
+void tt_comm_show(struct tt_comm *comm, ncclResult_t rc)
+{
+    atomic_store(&comm->state, rc);
+}
+
 void fake_comm_free(struct tt_comm *comm)
 {
     tt_plan_destroy(comm->plan);
     tt_topo_plan_free(&comm->topo);
     free(comm);
+}
+
+ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func)
+{
+    if (!comm || comm->magic != TT_COMM_MAGIC)
+        return tt_fail(ncclInvalidArgument, "%s: comm", func);
+    return fake.state;
 }
 
 void tt_comm_free(struct tt_comm *comm)
@@ -106,16 +118,22 @@ ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **wo
     return ncclSuccess;
 }
 
+bool tt_work_is_flat(const struct tt_work *work)
+{
+    return work->fake.spec.nframes == 1 || !fake.not_flat;
+}
+
 void tt_work_destroy(struct tt_work *work)
 {
     free(work);
 }
 
-ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream, bool allow_inline)
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
+                            struct CUstream_st *claimed)
 {
     if (fake.on_submit) fake.on_submit();
     work->fake.stream = stream;
-    work->fake.allow_inline = allow_inline;
+    work->fake.allow_inline = claimed != NULL;
     if (fake.nworks < FAKE_WORKS) fake.works[fake.nworks++] = work->fake;
     if (!work->fake.spec.kept) free(work);
     return ncclSuccess;
@@ -160,6 +178,11 @@ int tuttiHostFree(void *ptr)
     return 0;
 }
 
+int tuttiHostFreeUsed(void *ptr)
+{
+    return tuttiHostFree(ptr);
+}
+
 int tuttiHostGetDevice(void)
 {
     return fake.device;
@@ -185,6 +208,20 @@ int tuttiHostStreamCard(struct CUstream_st *stream, struct tt_stream_card *card)
         card->capturing = fake.capture[k] != 0;
     }
     return 0;
+}
+
+enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out)
+{
+    struct tt_stream_card card;
+    tuttiHostStreamCard(handle, &card);
+    if (card.capturing) return TT_CLAIM_CAPTURING;
+    *stream_out = handle;
+    return TT_CLAIM_TAKEN;
+}
+
+void tuttiHostClaimEnd(struct CUstream_st *stream)
+{
+    (void)stream;
 }
 
 int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *stream)

@@ -1,4 +1,4 @@
-/* What is bound once and launched again: which calls take the memo's work, and which plugins may
+/* What is bound once and launched again: which calls take the cached work, and which plugins may
  * look without costing it. */
 #include "fakes.h"
 
@@ -29,7 +29,7 @@ static void add(struct tt_comm *comm, size_t count)
                                  .root = -1,
                                  .comm = comm,
                                  .stream = fake_stream(0)};
-    assert_int_equal(tt_plan_add(&task), ncclSuccess);
+    assert_int_equal(tt_plan_add(&task, "call"), ncclSuccess);
 }
 
 static int events_started;
@@ -126,7 +126,7 @@ static void add_message(struct tt_comm *comm, enum tt_func func, int peer, char 
                                  .root = peer,
                                  .comm = comm,
                                  .stream = fake_stream(0)};
-    assert_int_equal(tt_plan_add(&task), ncclSuccess);
+    assert_int_equal(tt_plan_add(&task, "call"), ncclSuccess);
 }
 
 /* To and from two ranks and within this one; the group's buffers lie from `from` on. */
@@ -138,6 +138,56 @@ static void exchange(struct tt_comm *comm, size_t from, size_t bytes)
         add_message(comm, TT_FUNC_RECV, peer, buffer[1] + from + peer * 8, bytes);
     }
     assert_int_equal(tt_group_end(), ncclSuccess);
+}
+
+/* Two AllReduces in one group. Returns the works that this took. */
+static int pair(struct tt_comm *comm, char *in, char *out, size_t count)
+{
+    struct tt_task task = {.func = TT_FUNC_ALLREDUCE,
+                           .in = buffer[0],
+                           .out = buffer[1],
+                           .count = count,
+                           .type = ncclFloat32,
+                           .op = ncclSum,
+                           .root = -1,
+                           .comm = comm,
+                           .stream = fake_stream(0)};
+    int before = fake.nworks;
+    tt_group_start();
+    assert_int_equal(tt_plan_add(&task, "call"), ncclSuccess);
+    task.in = in;
+    task.out = out;
+    assert_int_equal(tt_plan_add(&task, "call"), ncclSuccess);
+    assert_int_equal(tt_group_end(), ncclSuccess);
+    return fake.nworks - before;
+}
+
+static void small_collectives_of_a_group_are_one_work(void **state)
+{
+    struct tt_comm *comm = fake_comm(2, 0, true);
+    char *in = buffer[0] + 256, *out = buffer[1] + 256;
+    (void)state;
+    fake_reset();
+    assert_int_equal(pair(comm, in, out, 8), 1);
+    assert_int_equal(fake.works[0].spec.nframes, 2);
+    assert_false(fake.works[0].frames[0].begins);
+    assert_true(fake.works[0].frames[1].begins);
+    int created = fake.created;
+    assert_int_equal(pair(comm, in + 64, out + 64, 8), 1);
+    assert_ptr_equal(fake.works[1].frames[0].in, buffer[0]);
+    assert_ptr_equal(fake.works[1].frames[1].in, in + 64);
+    assert_ptr_equal(fake.works[1].frames[1].out, out + 64);
+    assert_int_equal(pair(comm, in, in, 8), 1);               /* in place */
+    assert_int_equal(pair(comm, buffer[0], buffer[1], 8), 1); /* the same result twice */
+    assert_int_equal(fake.created, created);
+    assert_int_equal(pair(comm, buffer[1] + 28, out, 8), 2); /* reads the first one's result */
+    assert_int_equal(pair(comm, in, out, 8), 1);
+    fake.not_flat = true;
+    assert_int_equal(pair(comm, in, out, 16), 2);
+    created = fake.created;
+    assert_int_equal(pair(comm, in, out, 16), 2); /* not tried again */
+    assert_int_equal(fake.created - created, 0);
+    fake_comm_free(comm);
 }
 
 static void a_group_of_messages_is_kept(void **state)
@@ -187,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_profiler_keeps_the_memo),
         cmocka_unit_test(a_tuner_keeps_what_it_chose_before),
+        cmocka_unit_test(small_collectives_of_a_group_are_one_work),
         cmocka_unit_test(a_group_of_messages_is_kept),
         cmocka_unit_test(one_rank_is_bound_once),
     };

@@ -122,7 +122,7 @@ static void operator_survives_its_destruction_in_a_group(void **state)
                            .comm = comm,
                            .stream = fake_stream(0)};
     tt_group_start();
-    assert_int_equal(tt_plan_add(&task), ncclSuccess);
+    assert_int_equal(tt_plan_add(&task, "call"), ncclSuccess);
     assert_int_equal(tt_redop_destroy(comm, op), ncclSuccess);
     assert_int_equal(tt_group_end(), ncclSuccess);
     assert_true(fake.works[0].frames[0].fold.pre_mul);

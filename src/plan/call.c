@@ -1,0 +1,108 @@
+/* The way in for operations. A call like one that was bound before is launched again; any other is
+ * checked, logged, counted, and launched or appended to the thread's group. */
+#include "base/log.h"
+#include "device/device.h"
+#include "plan/events.h"
+#include "plan/group.h"
+#include "plan/launch_cache.h"
+#include "plan/operator.h"
+#include "plugin/profiler.h"
+
+/* ---- known calls ---- */
+
+static bool is_known(struct tt_plan *plan, const struct tt_task *task)
+{
+    const struct tt_cache_key key = tt_cache_key(task);
+    bool known = false;
+    const struct tt_frame *frame = &tt_cache_entry(plan, &key, &known)->frames[0];
+    return known && !plan->checks_pointers && (task->in || !frame->in_bytes) &&
+           (task->out || !frame->out_bytes);
+}
+
+/* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
+static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
+{
+    const struct tt_cache_key key = tt_cache_key(task);
+    struct CUstream_st *claimed = NULL;
+    bool known = false;
+    struct tt_bound *bound = tt_cache_entry(plan, &key, &known);
+    if (!known || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
+    if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
+    const struct tt_frame *frame = &bound->frames[0];
+    if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
+    if (task->options && task->options->launch_event) return false;
+    if (tt_stream_is_default(task->stream) && tuttiHostGetDevice() != plan->comm->member.device)
+        return false;
+    if (tuttiHostClaim(task->stream, &claimed) > TT_CLAIM_BUSY) return false;
+    struct tt_work *work = bound->work;
+    ncclResult_t rc = ncclSuccess;
+    if (work && tt_work_idle(work)) {
+        tt_work_rebind(work, task->in, task->out);
+    } else {
+        tt_bound_place(bound, task);
+        rc = tt_work_create(&bound->spec, &work);
+    }
+    if (rc && claimed) tuttiHostClaimEnd(claimed);
+    plan->issued++;
+    tt_count_call(plan, task->func);
+    *rc_out = rc ? rc : tt_exec_submit(work, task->stream, claimed);
+    return true;
+}
+
+/* ---- others ---- */
+
+/* A lone call that has to be looked at: a group of one, without the group. */
+static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task, bool logged)
+{
+    struct tt_group_call node = {.task = *task, .logged = logged};
+    struct tt_group_events events = {0};
+    ncclResult_t rc = tt_operator_fold(plan, task, &node.fold);
+    if (rc) return rc;
+    if (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func))
+        return tt_launch_alone(plan, &node);
+    if (plan->comm->profiler) {
+        tt_events_call(plan, &events, 1, &node);
+        tt_events_group_ends(&events);
+    }
+    rc = tt_launch_lone(plan, &node);
+    tt_events_group_over(&events);
+    return rc;
+}
+
+/* Check, log, count, and append or launch. */
+static ncclResult_t add_looking(struct tt_plan *plan, const struct tt_task *task, bool now)
+{
+    bool logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
+    bool known = is_known(plan, task);
+    ncclResult_t rc = known ? ncclSuccess : tt_task_check(task);
+    if (rc) return rc;
+    if (logged) tt_task_log(task);
+    if (task->count == 0 && !tt_func_is_message(task->func)) return ncclSuccess;
+    plan->issued++;
+    return now ? launch_lone(plan, task, logged) : tt_group_append(task, known, logged);
+}
+
+ncclResult_t tt_plan_failed(struct tt_comm *comm, ncclResult_t rc)
+{
+    if (rc != ncclSuccess && rc != ncclInProgress && comm->config.blocking == 0)
+        tt_comm_show(comm, rc);
+    return tt_group_error(rc);
+}
+
+/* hot */
+ncclResult_t tt_plan_add(const struct tt_task *task, const char *name)
+{
+    ncclResult_t rc = tt_comm_check(task->comm, name);
+    if (rc) return tt_group_error(rc);
+    struct tt_plan *plan = task->comm->plan;
+    bool now = tt_group_depth() == 0 ||
+               (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func));
+    rc = tt_plan_enter(plan);
+    if (rc) return tt_plan_failed(task->comm, rc);
+    if (!now || tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
+        !launch_again(plan, task, &rc)) {
+        rc = add_looking(plan, task, now);
+    }
+    tt_plan_exit(plan);
+    return rc ? tt_plan_failed(task->comm, rc) : ncclSuccess;
+}

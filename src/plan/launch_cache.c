@@ -1,0 +1,96 @@
+/* Bound calls and their way onto streams: the launch cache keeps by a call's shape what was bound
+ * for it and a finished work that only gets new buffers. Whoever calls has entered the plan. */
+#include "plan/launch_cache.h"
+
+#include "device/device.h"
+#include "transport/transport.h"
+
+#include <string.h>
+
+/* ---- the cache ---- */
+
+struct tt_cache_key tt_cache_key(const struct tt_task *task)
+{
+    struct tt_cache_key key = {.count = task->count,
+                               .func = (int32_t)task->func,
+                               .type = (int32_t)task->type,
+                               .op = (int32_t)task->op,
+                               .root = task->root};
+    if (task->options) memcpy(&key.wish, &task->options->wish, sizeof(key.wish));
+    return key;
+}
+
+/* Where calls of that key are bound; *known_out: the last one was. User operators never are, as
+ * they come and go under the same number. hot */
+struct tt_bound *tt_cache_entry(struct tt_plan *plan, const struct tt_cache_key *key,
+                                bool *known_out)
+{
+    uint64_t hash = key->count * 0x9e3779b97f4a7c15ull;
+    uint32_t rest = (uint32_t)key->func * 131u + (uint32_t)key->type * 29u +
+                    (uint32_t)key->op * 7u + (uint32_t)key->root;
+    hash ^= (uint64_t)rest << 40;
+    hash *= 0x9e3779b97f4a7c15ull;
+    struct tt_bound *bound = &plan->cache[hash >> (64 - TT_CACHE_BITS)];
+    const struct tt_cache_key *own = &bound->key;
+    *known_out = bound->valid && key->count == own->count && key->func == own->func &&
+                 key->type == own->type && key->op == own->op && key->root == own->root &&
+                 key->bundle_bytes == own->bundle_bytes && key->nops == own->nops &&
+                 key->wish == own->wish;
+    return bound;
+}
+
+/* The bound work with these buffers: the cache's own when it is idle, else another. */
+ncclResult_t tt_launch_bound(struct tt_plan *plan, struct tt_bound *bound,
+                             const struct tt_task *task, struct CUstream_st *stream,
+                             bool allow_inline)
+{
+    if (bound->work && tt_work_idle(bound->work)) {
+        tt_work_rebind(bound->work, task->in, task->out);
+        return tt_launch_work(plan, bound->work, stream, allow_inline);
+    }
+    tt_bound_place(bound, task);
+    return tt_launch_submit(plan, &bound->spec, stream, allow_inline);
+}
+
+/* Runs of captured works take numbers too, from other threads, but only where a profiler asks. */
+uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
+{
+    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
+    if (plan->comm->profiler) return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
+    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
+    atomic_store_explicit(sequence, number + 1, memory_order_relaxed);
+    return number;
+}
+
+/* ---- putting a work on a stream ---- */
+
+void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
+{
+    struct tt_comm *comm = plan->comm;
+    *spec = (struct tt_work_spec){.member = &comm->member,
+                                  .transport = comm->transport,
+                                  .order = comm->order_used,
+                                  .crowded = comm->tune.crowded};
+}
+
+/* The default streams are those of the communicator's device, whatever the thread's is. */
+ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
+                            bool allow_inline)
+{
+    struct CUstream_st *claimed = NULL;
+    int device = -1, own = plan->comm->member.device;
+    if (tt_stream_is_default(stream)) device = tuttiHostGetDevice();
+    if (device >= 0 && device != own) tuttiHostSetDevice(own);
+    if (allow_inline) tuttiHostClaim(stream, &claimed);
+    ncclResult_t rc = tt_exec_submit(work, stream, claimed);
+    if (device >= 0 && device != own) tuttiHostSetDevice(device);
+    return rc;
+}
+
+ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
+                              struct CUstream_st *stream, bool allow_inline)
+{
+    struct tt_work *work = NULL;
+    ncclResult_t rc = tt_work_create(spec, &work);
+    return rc ? rc : tt_launch_work(plan, work, stream, allow_inline);
+}

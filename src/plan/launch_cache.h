@@ -1,0 +1,30 @@
+/* What was bound for calls, by their shape, and the way of works onto streams. Private to the room;
+ * the caller has entered the plan. */
+#pragma once
+
+#include "plan/plan_state.h"
+
+struct tt_cache_key tt_cache_key(const struct tt_task *task);
+/* Where calls of that key are bound; *known_out: the last one was. User operators never are, as
+ * they come and go under the same number. hot */
+struct tt_bound *tt_cache_entry(struct tt_plan *plan, const struct tt_cache_key *key,
+                                bool *known_out);
+/* The bound work with these buffers: the cache's own when it is idle, else another. hot */
+ncclResult_t tt_launch_bound(struct tt_plan *plan, struct tt_bound *bound,
+                             const struct tt_task *task, struct CUstream_st *stream,
+                             bool allow_inline);
+/* 0, 1 and 2 stand for a default stream of the current device. */
+static inline bool tt_stream_is_default(struct CUstream_st *stream)
+{
+    return (uintptr_t)stream <= 2;
+}
+/* The common part of a work's description. */
+void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
+/* Count the call. Returns how many of its function came before. */
+uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func);
+/* Submit a work to a stream of the communicator's device. */
+ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
+                            bool allow_inline);
+/* Make a work and submit it to a stream of the communicator's device; exec frees it. */
+ncclResult_t tt_launch_submit(struct tt_plan *plan, const struct tt_work_spec *spec,
+                              struct CUstream_st *stream, bool allow_inline);
