@@ -8,14 +8,6 @@
 
 #include <stdbool.h>
 
-/* Check an operation (api room's order: communicator, root, type, operator, sizes, pointers), log
- * it, and hand it to the plan. `name` is the public name without "nccl". Takes what GroupEnd will
- * say into account. hot */
-ncclResult_t tt_call(struct tt_task *task, const char *name);
-
-/* Set the state of a non-blocking communicator to the error of a call, as NCCL does. */
-ncclResult_t tt_call_failed(struct tt_comm *comm, ncclResult_t rc);
-
 /* Pointer arguments of queries. */
 ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *what);
 

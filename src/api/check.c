@@ -27,19 +27,3 @@ ncclResult_t tt_check_device(const char *func)
     return tt_fail(ncclUnhandledCudaError,
                    "%s: this process has no device (CUDA_VISIBLE_DEVICES, TUTTI_DEVICES)", func);
 }
-
-ncclResult_t tt_call_failed(struct tt_comm *comm, ncclResult_t rc)
-{
-    if (rc != ncclSuccess && rc != ncclInProgress && comm->config.blocking == 0) {
-        atomic_store_explicit(&comm->state, rc, memory_order_release);
-    }
-    return tt_group_error(rc);
-}
-
-ncclResult_t tt_call(struct tt_task *task, const char *name)
-{
-    ncclResult_t rc = tt_comm_check(task->comm, name);
-    if (rc) return tt_group_error(rc);
-    rc = tt_plan_add(task);
-    return rc ? tt_call_failed(task->comm, rc) : ncclSuccess;
-}

@@ -11,7 +11,7 @@ ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
     struct tt_task task = {{TT_FUNC_ALLREDUCE, sendbuff, recvbuff, count, datatype, op, NO_ROOT},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "AllReduce");
+    return tt_plan_add(&task, "AllReduce");
 }
 
 ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
@@ -21,7 +21,7 @@ ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
     struct tt_task task = {{TT_FUNC_REDUCE, sendbuff, recvbuff, count, datatype, op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "Reduce");
+    return tt_plan_add(&task, "Reduce");
 }
 
 ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
@@ -30,7 +30,7 @@ ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
     struct tt_task task = {{TT_FUNC_BROADCAST, sendbuff, recvbuff, count, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "Broadcast");
+    return tt_plan_add(&task, "Broadcast");
 }
 
 ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
@@ -39,7 +39,7 @@ ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int r
     struct tt_task task = {{TT_FUNC_BROADCAST, buff, buff, count, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "Broadcast");
+    return tt_plan_add(&task, "Broadcast");
 }
 
 ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcount,
@@ -49,7 +49,7 @@ ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcou
         {TT_FUNC_ALLGATHER, sendbuff, recvbuff, sendcount, datatype, no_op, NO_ROOT},
         .comm = (struct tt_comm *)comm,
         .stream = stream};
-    return tt_call(&task, "AllGather");
+    return tt_plan_add(&task, "AllGather");
 }
 
 ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t recvcount,
@@ -60,7 +60,7 @@ ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t rec
         {TT_FUNC_REDUCESCATTER, sendbuff, recvbuff, recvcount, datatype, op, NO_ROOT},
         .comm = (struct tt_comm *)comm,
         .stream = stream};
-    return tt_call(&task, "ReduceScatter");
+    return tt_plan_add(&task, "ReduceScatter");
 }
 
 ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
@@ -69,7 +69,7 @@ ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
     struct tt_task task = {{TT_FUNC_ALLTOALL, sendbuff, recvbuff, count, datatype, no_op, NO_ROOT},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "AlltoAll");
+    return tt_plan_add(&task, "AlltoAll");
 }
 
 ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
@@ -78,7 +78,7 @@ ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
     struct tt_task task = {{TT_FUNC_GATHER, sendbuff, recvbuff, count, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "Gather");
+    return tt_plan_add(&task, "Gather");
 }
 
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
@@ -87,7 +87,7 @@ ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
     struct tt_task task = {{TT_FUNC_SCATTER, sendbuff, recvbuff, count, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "Scatter");
+    return tt_plan_add(&task, "Scatter");
 }
 
 /* ---- the weak twins ---- */

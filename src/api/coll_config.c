@@ -96,13 +96,13 @@ static ncclResult_t call_with(const struct tt_task *task, const char *name,
 {
     struct tt_task own = *task;
     struct tt_call_options options;
-    if (!config) return tt_call(&own, name);
+    if (!config) return tt_plan_add(&own, name);
     ncclResult_t rc = tt_comm_check(task->comm, name);
     if (rc) return tt_group_error(rc);
     rc = read_options(config, task->func, name, &options);
-    if (rc) return tt_call_failed(task->comm, rc);
+    if (rc) return tt_plan_failed(task->comm, rc);
     own.options = &options;
-    return tt_call(&own, name);
+    return tt_plan_add(&own, name);
 }
 
 ncclResult_t pncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t count,

@@ -37,12 +37,7 @@ ncclResult_t tt_check_usable(struct tt_comm *comm, const char *func)
     ncclResult_t rc = tt_check_alive(comm, func);
     if (rc) return rc;
     tt_plan_busy(comm->plan);
-    rc = tt_comm_state(comm);
-    if (rc != ncclInProgress) return rc;
-    return tt_fail(ncclInvalidArgument,
-                   "%s: rank %d: an earlier call is still in progress; poll ncclCommGetAsyncError "
-                   "until it is done",
-                   func, comm->member.rank);
+    return tt_comm_settled(comm, func);
 }
 
 ncclResult_t tt_enter(struct tt_comm *comm, const char *func)
@@ -246,7 +241,7 @@ static ncclResult_t split(struct tt_comm *own, int color, int key, ncclComm_t *n
     ncclResult_t rc = tt_check_usable(own, func);
     if (rc) return tt_group_error(rc);
     if (color < NCCL_SPLIT_NOCOLOR) {
-        return tt_call_failed(own, tt_fail(ncclInvalidArgument,
+        return tt_plan_failed(own, tt_fail(ncclInvalidArgument,
                                            "%s: color %d is neither NCCL_SPLIT_NOCOLOR nor from 0 "
                                            "up",
                                            func, color));
@@ -256,7 +251,7 @@ static ncclResult_t split(struct tt_comm *own, int color, int key, ncclComm_t *n
     if (!rc && color != NCCL_SPLIT_NOCOLOR) rc = child_create(own, func, config, &job->child);
     if (rc) {
         if (job) comm_job_destroy(&job->base);
-        return tt_call_failed(own, rc);
+        return tt_plan_failed(own, rc);
     }
     job->color =
         (struct tt_comm_color){.number = tt_comm_count_child(own), .color = color, .key = key};
@@ -330,7 +325,7 @@ static ncclResult_t shrink(struct tt_comm *own, const int *list, int count, nccl
     }
     if (rc) {
         if (job) comm_job_destroy(&job->base);
-        return tt_call_failed(own, rc);
+        return tt_plan_failed(own, rc);
     }
     job->nexclude = count;
     job->flags = flags;

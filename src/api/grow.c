@@ -38,10 +38,12 @@ static ncclResult_t grow_run(struct tt_job *base)
         const ncclUniqueId *id = job->has_id ? &job->id : NULL;
         rc = tt_enter(base->parent, "ncclCommGrow");
         if (rc) return rc;
+        job->request.parent = base->parent;
         rc = tt_comm_grow_take(base->parent, base->comm, job->number, id, &job->id);
-        tt_plan_unpin(base->parent_plan);
     }
-    return rc ? rc : tt_comm_init(base->comm, &job->request);
+    if (!rc) rc = tt_comm_init(base->comm, &job->request);
+    if (base->parent) tt_plan_unpin(base->parent_plan);
+    return rc;
 }
 
 static void grow_undo(struct tt_job *base)

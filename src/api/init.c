@@ -22,7 +22,7 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
     return rc;
 }
 
-/* Misspelt variables are told, and under TUTTI_STRICT an error. */
+/* Settings that do not do what they say are told, and under TUTTI_STRICT an error. */
 static ncclResult_t check_settings(void)
 {
     char text[400];
@@ -42,7 +42,8 @@ struct init_job {
 static ncclResult_t init_run(struct tt_job *base)
 {
     struct init_job *job = tt_container_of(base, struct init_job, base);
-    return tt_comm_init(base->comm, &job->request);
+    ncclResult_t rc = tt_comm_init(base->comm, &job->request);
+    return rc ? rc : check_settings(); /* again: plugins and limits are looked at on the way */
 }
 
 static void init_undo(struct tt_job *base)

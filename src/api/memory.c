@@ -37,7 +37,7 @@ ncclResult_t pncclMemFree(void *ptr)
 {
     ncclResult_t rc = tt_check_device("ncclMemFree");
     if (rc || !ptr) return rc;
-    int err = tuttiHostFree(ptr);
+    int err = tuttiHostFreeUsed(ptr);
     if (err == 0) return ncclSuccess;
     return tt_fail(ncclUnhandledCudaError,
                    "ncclMemFree: %p was not given out by a device (CUDA "

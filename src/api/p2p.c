@@ -7,7 +7,7 @@ ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t dataty
     struct tt_task task = {{TT_FUNC_SEND, sendbuff, NULL, count, datatype, ncclSum, peer},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "Send");
+    return tt_plan_add(&task, "Send");
 }
 
 ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
@@ -16,7 +16,7 @@ ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, in
     struct tt_task task = {{TT_FUNC_RECV, NULL, recvbuff, count, datatype, ncclSum, peer},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
-    return tt_call(&task, "Recv");
+    return tt_plan_add(&task, "Recv");
 }
 
 /* ---- the weak twins ---- */

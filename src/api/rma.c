@@ -17,7 +17,7 @@ static ncclResult_t no_rma(ncclComm_t comm, int peer, const char *name)
                      "%d); use ncclSend and ncclRecv",
                      name, own->member.rank);
     }
-    return tt_call_failed(own, rc);
+    return tt_plan_failed(own, rc);
 }
 
 ncclResult_t pncclPutSignal(const void *localbuff, size_t count, ncclDataType_t datatype, int peer,

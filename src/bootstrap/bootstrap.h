@@ -1,5 +1,5 @@
 /* First contact of ranks: the unique id and its secret, the table of all ranks, small exchanges,
- * memory descriptors between processes of one host. One service thread per process serves all
+ * a descriptor for the processes of one host. One service thread per process serves all
  * sockets. Wire formats and bounds: docs/rooms/bootstrap.md. */
 #pragma once
 
@@ -53,8 +53,10 @@ struct tt_bootstrap_config {
     struct tt_member *member; /* borrowed until leave; abort is raised when a rank dies */
     const ncclUniqueId *ids;
     int nids;
-    const void *record;  /* this rank's opaque record, TT_RECORD_BYTES */
-    int64_t timeout_sec; /* TUTTI_INIT_TIMEOUT; 0 none */
+    const void *record;          /* this rank's opaque record, TT_RECORD_BYTES */
+    int64_t timeout_sec;         /* TUTTI_INIT_TIMEOUT; 0 none */
+    struct tt_bootstrap *parent; /* borrowed: whose ranks grow, with the same numbers; NULL: none.
+                                    Its failure is one of this meeting */
 };
 
 /* Meet all ranks; *records_out = nranks * TT_RECORD_BYTES in rank order (owned by the bootstrap).
@@ -68,11 +70,18 @@ struct tt_bootstrap_child {
     struct tt_member *member; /* of the child; as above */
     const int *parent_ranks;  /* parent rank of each child rank */
     uint64_t salt[3];         /* kind, child counter, color: go into the child's secret */
+    bool whole_parent;        /* the parent was whole: any failure of it is the child's; else only
+                                 one that comes during the meeting */
     const void *record;
 };
 /* A child of an existing membership; all its members call. The parent must stay alive meanwhile. */
 ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_bootstrap_child *child,
                                 struct tt_bootstrap **bootstrap_out, const void **records_out);
+
+/* This rank cannot take part in making a child: its nranks members end with the sentence. `child`
+ * has parent_ranks and salt. */
+void tt_bootstrap_child_fail(struct tt_bootstrap *parent, const struct tt_bootstrap_child *child,
+                             int nranks, const char *sentence);
 
 /* Give control memory (tuttiHostControlAlloc) that peers write to into the membership's keeping: it
  * is freed when all ranks have left, or 1 s after an error. */
@@ -139,25 +148,22 @@ const char *tt_bootstrap_peer(const struct tt_bootstrap *bootstrap, int rank, in
 void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,
                       unsigned char key_out[32]);
 
-/* ---- descriptors between processes of one machine ---- */
+/* ---- a descriptor for the other processes of the machine ---- */
 
-/* Name under which this process serves its range's memfd (abstract local socket), for the record.
- */
-struct tt_local_name {
+/* Where a process hands it over (abstract local socket), and what proves the right to ask. */
+struct tt_fd_name {
     char name[40];
-    unsigned char key[16]; /* proves to the server that the asker was given this record */
-    uint64_t process_id;   /* random, unique */
-    uint64_t probe;        /* random word that lies at range offset probe_offset */
-    uint64_t probe_offset;
-    uint64_t range_bytes;
-    uint64_t fs_device, inode; /* of the memfd: tells it from whatever else has its number */
-    int32_t pid, fd;           /* as the process itself sees them */
+    unsigned char key[16];
 };
-ncclResult_t tt_local_serve(struct tt_local_name *name_out); /* counted; range_bytes 0: nothing */
-void tt_local_unserve(void);
+struct tt_fd_server; /* opaque */
 
-/* Map another process's range here (cached per process, shared by communicators): asks for the
- * descriptor, maps, compares the probe word. ncclSuccess with *base_out NULL: not reachable (other
- * namespace, forbidden, ...), why in the log. */
-ncclResult_t tt_local_map(const struct tt_local_name *peer, char **base_out);
-void tt_local_unmap(const struct tt_local_name *peer); /* last user unmaps */
+/* Hand `fd` and a word over to every process of this user that holds the key. The descriptor is
+ * borrowed until tt_fd_unserve(), which in a child of fork frees the server and no more.
+ * Errors: ncclInProgress (this process may have no local sockets; in the log), ncclSystemError. */
+ncclResult_t tt_fd_serve(const struct tt_fd_name *name, int fd, uint64_t word,
+                         struct tt_fd_server **server_out);
+void tt_fd_unserve(struct tt_fd_server *server); /* accepts NULL */
+
+/* The descriptor that is served under that name, owned by the caller; -1 with *why (static, or
+ * strerror's). Blocks for 2 s at most. */
+int tt_fd_fetch(const struct tt_fd_name *name, uint64_t *word_out, const char **why);

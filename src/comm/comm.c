@@ -11,6 +11,7 @@
 #include "comm/init.h"
 #include "comm/reach.h"
 #include "device/device.h"
+#include "mem/mem.h"
 #include "transport/transport.h"
 #include "watch/watch.h"
 
@@ -91,7 +92,7 @@ void tt_comm_free(struct tt_comm *comm)
     } else if (comm->inbox) {
         tuttiHostControlFree(comm->inbox, comm->inbox_bytes);
     }
-    if (comm->serves_range) tt_local_unserve();
+    if (comm->serves_range) tt_segment_unpublish();
     tt_topo_plan_free(&comm->topo);
     free(comm->gpu);
     free(comm->nics);
@@ -177,11 +178,15 @@ static ncclResult_t not_ready(const struct tt_comm *comm, const char *func)
     }
 }
 
-/* Slow half of tt_comm_check(): something is not as usual. */
-static ncclResult_t explain(struct tt_comm *comm, const char *func)
+void tt_comm_show(struct tt_comm *comm, ncclResult_t rc)
 {
-    char sentence[TT_RECORD_BYTES * 3];
-    const char *why = "";
+    if (rc && rc != ncclInProgress) tt_member_keep_why(&comm->member, tt_last_error());
+    atomic_store_explicit(&comm->state, rc, memory_order_release);
+}
+
+ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func)
+{
+    char why[TT_WHY_BYTES];
     ncclResult_t rc = tt_comm_state(comm);
     if (rc == ncclInProgress) {
         return tt_fail(ncclInvalidArgument,
@@ -189,19 +194,32 @@ static ncclResult_t explain(struct tt_comm *comm, const char *func)
                        "ncclCommGetAsyncError until it is done",
                        func, comm->member.rank);
     }
-    if (phase_of(comm) != TT_COMM_READY) return not_ready(comm, func);
-    if (rc) {
-        tt_bootstrap_error(comm->bootstrap, &why);
-        if (!*why && tt_bootstrap_exited(comm->bootstrap, sentence, sizeof(sentence)))
-            why = sentence;
-        return tt_fail(rc, "%s: rank %d: communicator 0x%llx is broken: %s", func,
-                       comm->member.rank, (unsigned long long)comm->member.comm_id,
-                       *why ? why : tt_result_text(rc));
-    }
-    if (tt_bootstrap_exited(comm->bootstrap, sentence, sizeof(sentence))) {
-        return tt_fail(ncclRemoteError, "%s: rank %d: %s", func, comm->member.rank, sentence);
-    }
-    return ncclSuccess;
+    if (!rc) return ncclSuccess;
+    tt_member_why(&comm->member, why);
+    return tt_fail(rc, "%s: rank %d: communicator 0x%llx is broken: %s", func, comm->member.rank,
+                   (unsigned long long)comm->member.comm_id, *why ? why : tt_result_text(rc));
+}
+
+/* A rank exited and never takes part again: whoever calls now is told, and the communicator is
+ * broken from now on, though what runs may end well. */
+static ncclResult_t exited(struct tt_comm *comm, const char *func)
+{
+    char sentence[TT_WHY_BYTES];
+    if (!tt_bootstrap_exited(comm->bootstrap, sentence, sizeof(sentence))) return ncclSuccess;
+    tt_member_keep_why(&comm->member, sentence);
+    tt_comm_show(comm, ncclRemoteError);
+    return tt_comm_settled(comm, func);
+}
+
+/* Slow half of tt_comm_check(): something is not as usual. */
+static ncclResult_t explain(struct tt_comm *comm, const char *func)
+{
+    enum tt_comm_phase phase = phase_of(comm);
+    ncclResult_t rc = tt_comm_state(comm);
+    bool failed_init = rc && phase == TT_COMM_INIT;
+    if (phase != TT_COMM_READY && rc != ncclInProgress && !failed_init)
+        return not_ready(comm, func);
+    return rc ? tt_comm_settled(comm, func) : exited(comm, func);
 }
 
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func) /* hot */

@@ -72,7 +72,7 @@ struct tt_comm {
     void *inbox;                          /* owned control memory */
     size_t inbox_bytes;
     struct tt_comm *family_head; /* owner of order_used when shared; NULL: this one */
-    bool serves_range;           /* counted in tt_local_serve() */
+    bool serves_range;           /* counted in tt_segment_publish() */
     struct tt_watch *watch;      /* owned */
     struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */
     uint64_t child_count;        /* splits and grows called so far, on all ranks alike */
@@ -89,8 +89,10 @@ struct tt_comm_request { /* one init */
     int nranks, rank, device;
     const ncclUniqueId *ids;
     int nids;
-    const ncclConfig_t *config;  /* NULL: defaults */
-    const ncclConfig_t *inherit; /* parent's effective config for children without one */
+    const ncclConfig_t *config;   /* NULL: defaults */
+    const ncclConfig_t *inherit;  /* parent's effective config for children without one */
+    const struct tt_comm *parent; /* of an old rank in a grow, kept meanwhile: its failure ends the
+                                     init; else NULL */
 };
 
 /* Check a caller's config of any size and version, fill defaults, apply the environment; log lines
@@ -153,6 +155,11 @@ void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
 /* State for the API: ncclSuccess, ncclInProgress, or the error. Looks at abort, bootstrap, proxy.
  */
 ncclResult_t tt_comm_state(struct tt_comm *comm);
+/* Let the state be `rc`; of an error, the text of the last failure is kept. Any thread. */
+void tt_comm_show(struct tt_comm *comm, ncclResult_t rc);
+/* tt_comm_state(), said: an error with the first failure's sentence, ncclInProgress as
+ * ncclInvalidArgument. */
+ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func);
 /* What every call checks first: NULL, dead, revoked, not ready, broken. `func` is named in the
  * message. hot */
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);

@@ -24,7 +24,7 @@ static void write_down(const char *variable, char *text)
     if (done) {
         tt_info(TT_LOG_INIT | TT_LOG_GRAPH, "%s: written to %s", variable, path);
     } else {
-        tt_warn("%s: %s cannot be written: %m", variable, path);
+        tt_warn_setting("%s: %s cannot be written: %m", variable, path);
     }
     free(text);
 }
@@ -54,8 +54,9 @@ void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *ag
     if (!is_asked(comm, "NCCL_GRAPH_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE_RANK")) return;
     text = NULL;
     if (!plays) {
-        tt_warn("NCCL_GRAPH_DUMP_FILE: rings and trees over flat hosts have no graphs; nothing is "
-                "written (NCCL_TOPO_FILE gives them a machine)");
+        tt_warn_setting(
+            "NCCL_GRAPH_DUMP_FILE: rings and trees over flat hosts have no graphs; nothing is "
+            "written (NCCL_TOPO_FILE gives them a machine)");
     } else if (!tt_topo_machine_graphs(&birth->played, rank, &text)) {
         write_down("NCCL_GRAPH_DUMP_FILE", text);
     }

@@ -3,7 +3,7 @@
  * Source: spec topology, section 10. */
 #include "comm/fabric.h"
 
-#include "base/alike.h"
+#include "base/dedup.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -52,9 +52,10 @@ static uint32_t fault_flags(void)
         if (!flag) {
             char meant[64];
             tt_param_suggest("fabric,multicast", at, length, meant, sizeof(meant));
-            tt_warn("TUTTI_MACHINE_FAULTS: '%.*s' is no part that can fail and has no effect "
-                    "(accepted: fabric, multicast)%s",
-                    (int)length, at, meant);
+            tt_warn_setting(
+                "TUTTI_MACHINE_FAULTS: '%.*s' is no part that can fail and has no effect "
+                "(accepted: fabric, multicast)%s",
+                (int)length, at, meant);
         }
         flags |= flag;
         at += length;
@@ -87,8 +88,8 @@ static uint32_t clique_id(bool plays)
     }
     if (given == -2) return 0;
     if (given < INT32_MIN || given > UINT32_MAX) {
-        tt_warn("NCCL_MNNVL_CLIQUE_ID is %lld, which has more than 32 bits: %u it is",
-                (long long)given, (uint32_t)given);
+        tt_warn_setting("NCCL_MNNVL_CLIQUE_ID is %lld, which has more than 32 bits: %u it is",
+                        (long long)given, (uint32_t)given);
     }
     return (uint32_t)given;
 }
@@ -139,7 +140,7 @@ static ncclResult_t find_cliques(const struct tt_comm *comm, struct cliques *cli
     /* without them this rank would see other nodes than its peers do */
     if (!cliques->first || !cliques->size || !cliques->host)
         return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
-    ncclResult_t rc = tt_alike_find(comm, n, compare_cliques, cliques->first);
+    ncclResult_t rc = tt_dedup_find(comm, n, compare_cliques, cliques->first);
     for (int r = 0; r < n && !rc; r++) {
         cliques->size[cliques->first[r]]++;
         cliques->host[r] = -1;

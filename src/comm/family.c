@@ -110,7 +110,7 @@ ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
 
 static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentence)
 {
-    tt_member_abort(&comm->member, rc);
+    tt_member_abort_why(&comm->member, rc, sentence);
     int phase = atomic_load_explicit(&comm->phase, memory_order_acquire);
     if (phase == TT_COMM_INIT || phase == TT_COMM_DESTROYED) return; /* init says so itself */
     tt_bootstrap_fail(comm->bootstrap, rc, sentence);
@@ -118,12 +118,14 @@ static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentenc
 
 void tt_family_abort(struct tt_comm *comm, ncclResult_t rc)
 {
-    char sentence[128];
+    char sentence[TT_WHY_BYTES + 64], why[TT_WHY_BYTES];
+    tt_member_why(&comm->member, why);
     if (atomic_load_explicit(&comm->phase, memory_order_acquire) == TT_COMM_INIT) {
         /* its rank is not settled yet */
         snprintf(sentence, sizeof(sentence), "a child of the communicator was aborted in its init");
     } else {
-        snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator", comm->member.rank);
+        snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator%s%s",
+                 comm->member.rank, *why ? ": " : "", why);
     }
     pthread_mutex_lock(&family.lock);
     struct tt_comm *head = comm->family_head ? comm->family_head : comm;

@@ -23,7 +23,8 @@ static ncclResult_t meet(struct tt_birth *birth, const struct tt_comm_record *re
     struct tt_bootstrap *bootstrap = NULL;
     ncclResult_t rc;
     memcpy(bytes, record, sizeof(*record));
-    if (birth->parent) {
+    birth->met = true;
+    if (birth->parent && birth->child.parent_ranks) {
         birth->child.member = &comm->member;
         birth->child.record = bytes;
         rc = tt_bootstrap_child(birth->parent, &birth->child, &bootstrap, &records);
@@ -33,6 +34,7 @@ static ncclResult_t meet(struct tt_birth *birth, const struct tt_comm_record *re
                                              .ids = birth->ids,
                                              .nids = birth->nids,
                                              .record = bytes,
+                                             .parent = birth->parent,
                                              .timeout_sec = tt_param_int("TUTTI_INIT_TIMEOUT")};
         rc = tt_bootstrap_join(&config, &bootstrap, &records);
     }
@@ -187,7 +189,10 @@ ncclResult_t tt_birth_run(struct tt_birth *birth)
 
 ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *request)
 {
-    struct tt_birth birth = {.comm = comm, .ids = request->ids, .nids = request->nids};
+    struct tt_birth birth = {.comm = comm,
+                             .ids = request->ids,
+                             .nids = request->nids,
+                             .parent = request->parent ? request->parent->bootstrap : NULL};
     int before = tuttiHostGetDevice();
     ncclResult_t rc = tt_birth_run(&birth);
     tuttiHostSetDevice(before);

@@ -12,11 +12,12 @@ struct tt_birth { /* one birth under way */
     /* how the ranks meet: through a root, or through the parent */
     const ncclUniqueId *ids;
     int nids;
-    struct tt_bootstrap *parent;
-    struct tt_bootstrap_child child; /* salt and parent_ranks; the rest is filled in */
-    struct tt_topo_file *machine;    /* owned; NULL: the devices play none */
-    struct tt_topo_machine played;   /* of all hosts; its hosts are owned, the rest borrowed */
-    struct tt_topo_file **others;    /* owned; files of other hosts, where they differ */
+    struct tt_bootstrap *parent;     /* of a split, shrink or grow; NULL: none */
+    struct tt_bootstrap_child child; /* salt, parent_ranks, whole_parent; the rest is filled in */
+    bool met; /* the meeting was begun: from then on bootstrap tells the others what goes wrong */
+    struct tt_topo_file *machine;  /* owned; NULL: the devices play none */
+    struct tt_topo_machine played; /* of all hosts; its hosts are owned, the rest borrowed */
+    struct tt_topo_file **others;  /* owned; files of other hosts, where they differ */
     int nothers;
     int flat_channels; /* without a machine */
     /* seconds, for the log */

@@ -35,7 +35,7 @@ ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out)
                 path);
         return ncclSuccess;
     }
-    ncclResult_t rc = tt_topo_draft_read(path, &birth->machine);
+    ncclResult_t rc = tt_topo_partial_read(path, &birth->machine);
     if (rc) return rc;
     char *text = tt_topo_file_print(birth->machine);
     if (!text) return tt_fail(ncclSystemError, "machine file %s: out of memory", path);

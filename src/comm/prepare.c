@@ -7,6 +7,7 @@
 #include "comm/fabric.h"
 #include "comm/init.h"
 #include "device/device.h"
+#include "mem/mem.h"
 #include "transport/transport.h"
 
 #define SLICE_BYTES 65536
@@ -23,9 +24,9 @@ static size_t slice_wish(void)
         buffer_bytes > 0 ? (size_t)buffer_bytes / TT_SLOTS / SLICE_LEAST * SLICE_LEAST : 0;
     size_t slice = tt_min_size(tt_max_size(wish, SLICE_LEAST), SLICE_MOST);
     if (slice != wish) {
-        tt_warn("NCCL_BUFFSIZE is %lld bytes, accepted are %d to %d: %zu it is",
-                (long long)buffer_bytes, TT_SLOTS * SLICE_LEAST, TT_SLOTS * SLICE_MOST,
-                TT_SLOTS * slice);
+        tt_warn_setting("NCCL_BUFFSIZE is %lld bytes, accepted are %d to %d: %zu it is",
+                        (long long)buffer_bytes, TT_SLOTS * SLICE_LEAST, TT_SLOTS * SLICE_MOST,
+                        TT_SLOTS * slice);
     }
     return slice;
 }
@@ -38,8 +39,8 @@ static int channels_limit(const char *name, const char *older, int fallback)
     if (value >= 1 && value <= TT_MAX_CHANNELS) return (int)value;
     int mended = value < 1 ? fallback : TT_MAX_CHANNELS;
     if (tt_param_is_set(set) && value != -2) {
-        tt_warn("%s is %lld, which is no number from 1 to %d: %d it is", set, (long long)value,
-                TT_MAX_CHANNELS, mended);
+        tt_warn_setting("%s is %lld, which is no number from 1 to %d: %d it is", set,
+                        (long long)value, TT_MAX_CHANNELS, mended);
     }
     return mended;
 }
@@ -107,7 +108,7 @@ ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *rec
                        comm->member.rank, comm->inbox_bytes, comm->member.nranks,
                        comm->tune.nchannels, error);
     }
-    rc = tt_local_serve(&record->local);
+    rc = tt_segment_publish(&record->segment);
     if (rc) return rc;
     comm->serves_range = true;
     rc = tt_record_fill(comm, record);

@@ -1,7 +1,7 @@
 /* What takes part on this host, and what the others have: a machine file is completed with the
  * devices of this host's ranks and of its network plugin, then hosts whose files differ show them
  * to each other. A host's file is its first rank's. */
-#include "base/alike.h"
+#include "base/dedup.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -243,7 +243,7 @@ ncclResult_t tt_present_share(struct tt_birth *birth, const struct tt_agreement 
         rc = tt_fail(ncclInvalidUsage, "machine files that differ may have %d bytes; one has %zu",
                      (int)MOST_BYTES, sharing.most_bytes);
     }
-    if (!rc && !same) rc = tt_alike_find(&sharing, agreed->nnodes, compare_hosts, sharing.same);
+    if (!rc && !same) rc = tt_dedup_find(&sharing, agreed->nnodes, compare_hosts, sharing.same);
     if (!rc && !same) rc = share_texts(&sharing);
     free(sharing.text);
     free(sharing.labels);

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "bootstrap/bootstrap.h"
 #include "device/device.h"
+#include "mem/mem.h"
 #include "transport/transport.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 static bool same_process(const struct tt_comm_record *a, const struct tt_comm_record *b)
 {
-    return a->local.process_id == b->local.process_id && a->pid == b->pid;
+    return a->segment.process_id == b->segment.process_id && a->pid == b->pid;
 }
 
 /* One peer; NET unless proved better. */
@@ -32,21 +33,21 @@ static ncclResult_t probe(struct tt_comm *comm, int rank, bool allowed)
         peer->range_bytes = range ? range->bytes : 0;
         return ncclSuccess;
     }
-    bool sane = record->inbox_offset < record->local.range_bytes;
-    if (!allowed || !sane || mine->host_id != record->host_id || !mine->local.range_bytes) {
+    bool sane = record->inbox_offset < record->segment.bytes;
+    if (!allowed || !sane || mine->host_id != record->host_id || !mine->segment.bytes) {
         return ncclSuccess;
     }
-    ncclResult_t rc = tt_local_map(&record->local, &peer->range_base);
+    ncclResult_t rc = tt_segment_map(&record->segment, &peer->range_base);
     if (rc || !peer->range_base) return rc;
     peer->reach = TT_REACH_MAPPED;
-    peer->range_bytes = record->local.range_bytes;
+    peer->range_bytes = record->segment.bytes;
     return ncclSuccess;
 }
 
 static void unmap(struct tt_comm *comm, int rank)
 {
     struct tt_peer_reach *peer = &comm->peers[rank];
-    if (peer->reach == TT_REACH_MAPPED) tt_local_unmap(&tt_record_of(comm, rank)->local);
+    if (peer->reach == TT_REACH_MAPPED) tt_segment_unmap(&tt_record_of(comm, rank)->segment);
     peer->reach = TT_REACH_NET;
     peer->range_base = NULL;
     peer->range_bytes = 0;

@@ -74,7 +74,7 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         return tt_fail(ncclUnhandledCudaError, "rank %d: device %d: error %d", comm->member.rank,
                        comm->member.device, error);
     }
-    struct tt_local_name local = record_out->local;
+    struct tt_segment_record segment = record_out->segment;
     *record_out = (struct tt_comm_record){
         .version = NCCL_VERSION_CODE,
         .flags = own_flags(&comm->config),
@@ -82,7 +82,7 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         .pid = (int32_t)getpid(),
         .device = comm->member.device,
         .nvml_index = card.nvml_index,
-        .local = local,
+        .segment = segment,
         .inbox_offset = range ? (uint64_t)((const char *)comm->inbox - range->base) : 0,
         .slice_bytes = (uint32_t)comm->tune.slice_bytes,
         .nchannels = comm->tune.nchannels,

@@ -5,6 +5,7 @@
 #include "bootstrap/bootstrap.h"
 #include "comm/comm.h"
 #include "comm/cores.h"
+#include "mem/mem.h"
 
 enum tt_record_flags {
     TT_RECORD_P2P_OFF = 1, /* NCCL_P2P_DISABLE */
@@ -29,7 +30,7 @@ struct tt_comm_record {
     struct tt_core_limit mask, quota;
     char bus_id[16];
     unsigned char uuid[16];
-    struct tt_local_name local; /* process_id tells ranks of one process */
+    struct tt_segment_record segment; /* process_id tells ranks of one process */
     uint64_t inbox_offset;
     uint64_t tune;    /* hash of the measured figures; 0: none */
     uint64_t machine; /* hash of the machine file; 0: none */

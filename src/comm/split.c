@@ -32,25 +32,35 @@ static uint64_t child_id(const struct tt_comm *parent, const uint64_t salt[3])
     return hash;
 }
 
-/* `ranks`: parent ranks of the child's members in child order. */
-static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, const int *ranks,
-                              int nranks, const struct tt_birth *kind)
+/* The family's operations take one ticket line, and an abort of one ends all. A revoked parent has
+ * nothing to share. */
+static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
 {
-    struct tt_birth birth = *kind;
+    if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED) return ncclSuccess;
+    return tt_family_join(parent, child);
+}
+
+/* birth->child.parent_ranks: parent ranks of the child's members in child order. Who cannot go to
+ * the meeting tells those that may be there. */
+static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int nranks,
+                              struct tt_birth *birth, bool share)
+{
     int rank = 0;
-    while (rank < nranks && ranks[rank] != parent->member.rank)
+    while (rank < nranks && birth->child.parent_ranks[rank] != parent->member.rank)
         rank++;
     child->member.rank = rank;
     child->member.nranks = nranks;
-    child->member.comm_id = child_id(parent, birth.child.salt);
+    child->member.comm_id = child_id(parent, birth->child.salt);
     if (child->config.maxP2pPeers > nranks) child->config.maxP2pPeers = nranks;
     child->parent = parent;
-    birth.comm = child;
-    birth.parent = parent->bootstrap;
-    birth.child.parent_ranks = ranks;
+    birth->comm = child;
+    birth->parent = parent->bootstrap;
     int before = tuttiHostGetDevice();
-    ncclResult_t rc = tt_birth_run(&birth);
+    ncclResult_t rc = share_parent(parent, child, share);
+    if (!rc) rc = tt_birth_run(birth);
     tuttiHostSetDevice(before);
+    if (rc && !birth->met)
+        tt_bootstrap_child_fail(parent->bootstrap, &birth->child, nranks, tt_last_error());
     return rc;
 }
 
@@ -63,14 +73,6 @@ static int choose_members(struct wish *wishes, int n, int color)
     }
     qsort(wishes, (size_t)count, sizeof(*wishes), compare_wishes);
     return count;
-}
-
-/* The family's operations take one ticket line, and an abort of one ends all. A revoked parent has
- * nothing to share. */
-static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
-{
-    if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED) return ncclSuccess;
-    return tt_family_join(parent, child);
 }
 
 uint64_t tt_comm_count_child(struct tt_comm *parent)
@@ -98,11 +100,11 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *o
         ranks[i] = wishes[i].rank;
     child->color = own->color;
     child->key = own->key;
-    rc = share_parent(parent, child, parent->config.splitShare != 0);
-    if (rc) goto out;
-    const struct tt_birth kind = {
-        .child.salt = {CHILD_SPLIT, own->number, (uint64_t)(uint32_t)own->color}};
-    rc = child_run(parent, child, ranks, count, &kind);
+    struct tt_birth birth = {
+        .child = {.salt = {CHILD_SPLIT, own->number, (uint64_t)(uint32_t)own->color},
+                  .parent_ranks = ranks,
+                  .whole_parent = true}};
+    rc = child_run(parent, child, count, &birth, parent->config.splitShare != 0);
 out:
     free(wishes);
     free(ranks);
@@ -193,12 +195,15 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
     if (flags & NCCL_SHRINK_ABORT) stop_parent(parent);
     ncclResult_t rc = survivors(parent, exclude, nexclude, ranks, &count);
     bool share = parent->config.shrinkShare && !(flags & NCCL_SHRINK_ABORT);
-    if (!rc) rc = share_parent(parent, child, share);
     if (!rc) {
         uint64_t members = members_hash(ranks, count), number = shrink_number(parent, members);
-        const struct tt_birth kind = {.child.salt = {CHILD_SHRINK, number, members}};
+        struct tt_birth birth = {
+            .child = {.salt = {CHILD_SHRINK, number, members},
+                      .parent_ranks = ranks,
+                      .whole_parent = !(flags & NCCL_SHRINK_ABORT) &&
+                                      atomic_load(&parent->phase) != TT_COMM_REVOKED}};
         if (!number) rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
-        if (!rc) rc = child_run(parent, child, ranks, count, &kind);
+        if (!rc) rc = child_run(parent, child, count, &birth, share);
     }
     free(ranks);
     return rc;

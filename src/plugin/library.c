@@ -116,6 +116,7 @@ static bool open_for(const struct tt_plugin_kind *kind, const char *net_library,
     if (kind->other_prefix &&
         tt_library_open(kind->label, kind->sub, kind->other_prefix, name, library))
         return true;
+    if (name && *name) tt_plugin_missing(kind->variable, name);
     return net_library &&
            tt_library_open(kind->label, kind->sub, kind->prefix, net_library, library);
 }
@@ -134,14 +135,21 @@ static bool load(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
         return true;
     }
     if (tells && tt_param_is_set(kind->variable)) { /* asked for by name */
-        tt_attn("External %s plugin %s is unsupported: it has no %s", kind->noun, library->path,
-                kind->abis[0].symbol);
+        tt_warn_setting("External %s plugin %s is unsupported: it has no %s", kind->noun,
+                        library->path, kind->abis[0].symbol);
     } else if (tells) {
         tt_info(kind->sub, "External %s plugin %s is unsupported: it has no %s", kind->noun,
                 library->path, kind->abis[0].symbol);
     }
     tt_library_close(library);
     return false;
+}
+
+void tt_plugin_missing(const char *variable, const char *name)
+{
+    tt_warn_setting(
+        "%s: no plugin %s could be loaded; NCCL_DEBUG=INFO shows where it was looked for", variable,
+        name);
 }
 
 bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,

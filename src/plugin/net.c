@@ -68,10 +68,13 @@ static bool load(struct tt_net_candidate *candidate)
     struct tt_plugin_found found;
     if (candidate->table) return true;
     if (!tt_library_open("NET", net_sub, "libnccl-net", candidate->name[0] ? candidate->name : NULL,
-                         library))
+                         library)) {
+        if (candidate->name[0]) tt_plugin_missing("NCCL_NET_PLUGIN", candidate->name);
         return false;
+    }
     if (!tt_library_find(library, abis, TT_LEN(abis), &found)) {
         tt_info(net_sub, "External network plugin %s is unsupported", library->path);
+        if (candidate->name[0]) tt_plugin_missing("NCCL_NET_PLUGIN", candidate->name);
         tt_library_close(library);
         return false;
     }
@@ -192,7 +195,7 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
     if (taken->builtin) {
         struct tt_net_trust trust = {.rank = request->member->rank};
         memcpy(trust.key, request->key, sizeof(trust.key));
-        tt_net_socket_entrust(net->ctx, &trust);
+        tt_net_socket_set_trust(net->ctx, &trust);
         explicit_bzero(&trust, sizeof(trust));
     }
     /* the first interface is the one that the ranks met over, so it is known to reach them; others

@@ -63,6 +63,8 @@ struct tt_plugin_slot {
  */
 bool tt_plugin_acquire(const struct tt_plugin_kind *kind, struct tt_plugin_slot *slot,
                        const char *net_library);
+/* Say that a plugin which the user named in `variable` is not there. */
+void tt_plugin_missing(const char *variable, const char *name);
 /* One user less; the last one closes the library. Any thread. */
 void tt_plugin_release(struct tt_plugin_slot *slot);
 

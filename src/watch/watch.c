@@ -63,7 +63,7 @@ static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sen
     if (tt_member_aborted(member)) return;
     /* the others hear the reason before this rank's caller can give up and tell them that */
     tt_bootstrap_fail(watch->subject.bootstrap, rc, sentence);
-    if (!tt_member_abort(member, rc)) return;
+    if (!tt_member_abort_why(member, rc, sentence)) return;
     tt_fail(rc, "comm 0x%llx rank %d: %s", (unsigned long long)member->comm_id, member->rank,
             sentence);
 }

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GROW_TAG 0xffff0001u
-#define FRESH_BYTES 16 /* random half of the secret; the rest is the proof */
+#define GROW_TAG 0xffff0001u /* children that fail have tags from 0xffff8000 */
+#define FRESH_BYTES 16       /* random half of the secret; the rest is the proof */
 
 struct grow_message { /* as it travels; number is little-endian */
     unsigned char nonce[crypto_secretbox_NONCEBYTES];
@@ -77,7 +77,7 @@ ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const 
     tt_wire_init(&wire, text, sizeof(text));
     tt_wire_put64(&wire, number);
     tt_wire_put(&wire, id->internal, sizeof(id->internal));
-    tt_bootstrap_key(parent, "grow letter", key);
+    tt_bootstrap_key(parent, "grow message", key);
     randombytes_buf(message.nonce, sizeof(message.nonce));
     crypto_secretbox_easy(message.sealed, text, sizeof(text), message.nonce, key);
     for (int r = 0; r < parent->nranks && !rc; r++) {
@@ -96,7 +96,7 @@ static uint64_t message_open(const struct tt_bootstrap *parent, const struct gro
     unsigned char key[32], text[8 + NCCL_UNIQUE_ID_BYTES];
     struct tt_wire wire;
     uint64_t number = 0;
-    tt_bootstrap_key(parent, "grow letter", key);
+    tt_bootstrap_key(parent, "grow message", key);
     tt_wire_read(&wire, text, sizeof(text));
     if (crypto_secretbox_open_easy(text, message->sealed, sizeof(message->sealed), message->nonce,
                                    key) == 0) {

@@ -187,12 +187,15 @@ static ncclResult_t join_run(struct join *join)
     join->b->timeout_sec = join->config->timeout_sec;
     join->b->deadline_nsec = join->deadline_nsec;
     join->b->sealed = join->request.sealed;
+    join->b->parent_tree = join->config->parent;
+    join->b->watches_parent = join->b->whole_parent = true;
     rc = join_root(join);
     tt_service_unlock();
     if (!rc) rc = exchange_records(join->b, &join->request.addr, join->config->record);
     tt_service_lock();
     if (rc) tell_tree(join, rc);
     tt_root_conns_close(join, rc);
+    join->b->parent_tree = NULL;
     if (rc) {
         tt_tree_destroy(join->b);
         join->b = NULL;
@@ -259,10 +262,12 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
     tt_tree_accept_children(b);
     if (b->timeout_sec > 0)
         b->deadline_nsec = tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull;
-    if (!atomic_load(&parent->error)) {
-        b->parent_tree = parent;
-        b->parent_ranks = child->parent_ranks;
-    }
+    b->parent_tree = parent;
+    b->parent_ranks = child->parent_ranks;
+    b->whole_parent = child->whole_parent;
+    b->watches_parent = child->whole_parent || !atomic_load(&parent->error);
+    b->parent_given_up = child->whole_parent ? 0 : parent->given_up;
+    memcpy(b->salt, child->salt, sizeof(b->salt));
     return reach_parent(b, b->deadline_nsec);
 }
 
@@ -278,11 +283,14 @@ ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_boo
     if (!rc) rc = exchange_records(b, &addr, child->record);
     tt_service_lock();
     b->parent_tree = NULL;
+    int nranks = b->nranks;
+    bool heard = atomic_load(&b->error) && b->error_rank != b->rank;
     if (rc) {
         tt_tree_fail(b, b->rank, rc, "%s", tt_last_error());
         tt_tree_destroy(b);
     }
     tt_service_unlock();
+    if (rc && !heard) tt_bootstrap_child_fail(parent, child, nranks, tt_last_error());
     if (rc) return rc;
     *bootstrap_out = b;
     *records_out = b->records;

@@ -307,26 +307,32 @@ void tt_exchange_message(struct tt_bootstrap *b, const unsigned char *bytes, siz
     }
 }
 
-ncclResult_t tt_bootstrap_send(struct tt_bootstrap *b, int peer, uint32_t tag, const void *message,
-                               size_t bytes)
+void tt_exchange_post(struct tt_bootstrap *b, int peer, uint32_t tag, const void *message,
+                      size_t bytes)
 {
     unsigned char frame[MESSAGE_HEADER_BYTES + TT_MESSAGE_BYTES];
     struct tt_wire wire;
-    if (peer < 0 || peer >= b->nranks || bytes > TT_MESSAGE_BYTES) {
-        return tt_fail(ncclInternalError, "bootstrap message to rank %d of %zu bytes", peer, bytes);
+    if (peer == b->rank) {
+        deliver(b, peer, tag, message, bytes);
+        return;
     }
     tt_wire_init(&wire, frame, sizeof(frame));
     tt_wire_put32(&wire, (uint32_t)b->rank);
     tt_wire_put32(&wire, (uint32_t)peer);
     tt_wire_put32(&wire, tag);
     tt_wire_put(&wire, message, bytes);
+    route(b, peer, frame, MESSAGE_HEADER_BYTES + bytes);
+}
+
+ncclResult_t tt_bootstrap_send(struct tt_bootstrap *b, int peer, uint32_t tag, const void *message,
+                               size_t bytes)
+{
+    if (peer < 0 || peer >= b->nranks || bytes > TT_MESSAGE_BYTES) {
+        return tt_fail(ncclInternalError, "bootstrap message to rank %d of %zu bytes", peer, bytes);
+    }
     tt_service_lock();
     ncclResult_t rc = usable(b);
-    if (!rc && peer == b->rank) {
-        deliver(b, peer, tag, message, bytes);
-    } else if (!rc) {
-        route(b, peer, frame, MESSAGE_HEADER_BYTES + bytes);
-    }
+    if (!rc) tt_exchange_post(b, peer, tag, message, bytes);
     tt_service_unlock();
     return rc;
 }

@@ -6,4 +6,7 @@
 void tt_exchange_up(struct tt_bootstrap *bootstrap, struct tt_branch *branch,
                     const unsigned char *bytes, size_t len);
 void tt_exchange_down(struct tt_bootstrap *bootstrap, const unsigned char *bytes, size_t len);
+/* Send a message, also in a membership that has failed. */
+void tt_exchange_post(struct tt_bootstrap *bootstrap, int peer, uint32_t tag, const void *message,
+                      size_t bytes);
 void tt_exchange_message(struct tt_bootstrap *bootstrap, const unsigned char *bytes, size_t len);

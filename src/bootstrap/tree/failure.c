@@ -11,6 +11,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define FAIL_BYTES (16 + TT_SENTENCE_BYTES)
@@ -90,8 +92,7 @@ static bool take_error(struct tt_bootstrap *b, int rank, ncclResult_t rc, const 
     take_sentence(b, sentence);
     atomic_store_explicit(&b->error, (int)rc, memory_order_release);
     if (b->member) {
-        uint32_t none = 0;
-        atomic_compare_exchange_strong(&b->member->abort, &none, (uint32_t)rc);
+        tt_member_abort_why(b->member, rc, sentence);
         if (b->waiting == 0) tt_failure_tell(b);
     }
     pthread_cond_broadcast(&b->changed);
@@ -112,13 +113,12 @@ void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char 
 static void take_revoke(struct tt_bootstrap *b, struct tt_conn *from, int rank,
                         const char *sentence)
 {
-    uint32_t none = 0;
     if (b->revoke_sent) return;
     b->revoke_sent = true;
     const struct fail fail = {rank, ncclRemoteError, TT_FAIL_REVOKE, 0, sentence};
     flood_fail(b, from, &fail);
     if (b->revoked || !b->member) return;
-    atomic_compare_exchange_strong(&b->member->abort, &none, (uint32_t)ncclRemoteError);
+    tt_member_abort_why(b->member, ncclRemoteError, sentence);
     tt_fail(ncclRemoteError, "comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id,
             b->rank, sentence);
 }
@@ -162,16 +162,66 @@ void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
     }
 }
 
-/* As long as a child is being born, the parent's tree is what notices deaths. */
+/* ---- while a child is being born ---- */
+
+uint32_t tt_failure_child_tag(const uint64_t salt[3])
+{
+    uint64_t hash = (salt[0] * 31 + salt[1]) * 0x9e3779b97f4a7c15ull + salt[2];
+    return 0xffff8000u | (uint32_t)((hash * 0x9e3779b97f4a7c15ull) >> 49);
+}
+
+void tt_failure_child_pack(const uint64_t salt[3], const char *sentence,
+                           unsigned char bytes[TT_CHILD_FAIL_BYTES])
+{
+    struct tt_wire wire;
+    tt_wire_init(&wire, bytes, TT_CHILD_FAIL_BYTES);
+    for (int i = 0; i < 3; i++)
+        tt_wire_put64(&wire, salt[i]);
+    tt_wire_put_text(&wire, sentence, TT_SENTENCE_BYTES);
+}
+
+static bool take_child_fail(struct tt_bootstrap *b)
+{
+    char sentence[TT_SENTENCE_BYTES];
+    struct tt_wire wire;
+    uint64_t salt[3];
+    if (!b->parent_ranks) return false;
+    struct tt_message *message =
+        tt_mailbox_take(&b->parent_tree->mailbox, TT_ANY_PEER, tt_failure_child_tag(b->salt));
+    if (!message) return false;
+    tt_wire_read(&wire, message->text, message->bytes);
+    for (int i = 0; i < 3; i++)
+        salt[i] = tt_wire_get64(&wire);
+    tt_wire_get_text(&wire, sentence, sizeof(sentence));
+    bool ours = !wire.bad && memcmp(salt, b->salt, sizeof(salt)) == 0;
+    for (int r = 0; ours && r < b->nranks; r++) {
+        if (b->parent_ranks[r] == message->peer)
+            tt_tree_fail(b, r, ncclRemoteError, "%s", sentence);
+    }
+    free(message);
+    return ours;
+}
+
+/* As long as a child is being born, the parent's tree is what notices deaths, and an abort of the
+ * parent is one of the child. */
 void tt_failure_watch_parent(struct tt_bootstrap *b)
 {
-    const struct tt_bootstrap *parent_tree = b->parent_tree;
-    if (!parent_tree || !atomic_load_explicit(&parent_tree->error, memory_order_acquire)) return;
-    for (int r = 0; r < b->nranks; r++) {
-        if (b->parent_ranks[r] != parent_tree->error_rank) continue;
-        tt_tree_fail(b, r, ncclRemoteError, "%s", parent_tree->sentence);
+    const struct tt_bootstrap *parent = b->parent_tree;
+    if (!parent || take_child_fail(b)) return;
+    if (parent->given_up != b->parent_given_up) {
+        tt_tree_fail(b, b->rank, parent->given_up_code,
+                     "rank %d gave up the communicator that this one is made from", parent->rank);
         return;
     }
+    if (!b->watches_parent || !atomic_load_explicit(&parent->error, memory_order_acquire)) return;
+    for (int r = 0; r < b->nranks; r++) {
+        if ((b->parent_ranks ? b->parent_ranks[r] : r) != parent->error_rank) continue;
+        tt_tree_fail(b, r, ncclRemoteError, "%s", parent->sentence);
+        return;
+    }
+    /* about somebody else, but members that hear it first do not come; who ends later is not told
+     */
+    if (b->whole_parent) tt_tree_fail(b, b->rank, ncclRemoteError, "%s", parent->sentence);
 }
 
 void tt_failure_exit(int code)
@@ -195,6 +245,8 @@ void tt_failure_exit(int code)
 void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
 {
     tt_service_lock();
+    b->given_up++;
+    b->given_up_code = rc;
     if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
         take_sentence(b, sentence);
         flood_error(b, NULL, b->rank, rc, sentence);

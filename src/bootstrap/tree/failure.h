@@ -16,7 +16,14 @@ void tt_failure_lost(struct tt_bootstrap *bootstrap, int peer, const char *why);
 void tt_failure_repeat(const struct tt_bootstrap *bootstrap, struct tt_conn *conn);
 /* Log the error once, in the caller's thread; returns its code. */
 ncclResult_t tt_failure_tell(struct tt_bootstrap *bootstrap);
-/* As long as a child is being born, the parent's tree is what notices deaths. */
+/* What a rank that cannot take part in making a child sends its members, over the parent: salt 24,
+ * sentence; and under which tag (0xffff8000 and above). */
+#define TT_CHILD_FAIL_BYTES (24 + TT_SENTENCE_BYTES)
+uint32_t tt_failure_child_tag(const uint64_t salt[3]);
+void tt_failure_child_pack(const uint64_t salt[3], const char *sentence,
+                           unsigned char bytes[TT_CHILD_FAIL_BYTES]);
+/* A child is being born: what goes wrong in the parent's tree, or with another member before it
+ * meets the others, ends the birth. */
 void tt_failure_watch_parent(struct tt_bootstrap *bootstrap);
 /* The process exits with that code: tell the neighbours of all memberships. */
 void tt_failure_exit(int code);

@@ -67,7 +67,13 @@ struct tt_bootstrap {
     int dial_error;                   /* ECONNREFUSED: nobody listened there */
     uint64_t deadline_nsec;           /* of the whole init; 0: none, or it is over */
     struct tt_bootstrap *parent_tree; /* borrowed: during the birth of a child, its parent */
-    const int *parent_ranks;          /* borrowed: this one's ranks there */
+    const int *parent_ranks;          /* borrowed: this one's ranks there; NULL: the same */
+    bool watches_parent;              /* an error of the parent's tree ends the birth: ... */
+    bool whole_parent;                /* ... any, or else one that is about a member */
+    uint32_t parent_given_up;         /* its count that means nothing here */
+    uint64_t salt[3];                 /* of a child */
+    uint32_t given_up;                /* how often this rank itself gave the membership up ... */
+    ncclResult_t given_up_code;       /* ... and with what, the last time */
     int error_rank;                   /* whom the first error is about */
     uint64_t lost_nsec;               /* a neighbour hung up and nobody said why: blame it then */
     int lost_peer;
@@ -76,7 +82,7 @@ struct tt_bootstrap {
     pthread_cond_t changed;
     struct tt_exchange exchange;
     struct tt_mailbox mailbox;
-    _Atomic uint64_t mail; /* letters that came */
+    _Atomic uint64_t mail; /* messages that came */
     _Atomic int error;
     _Atomic bool
         has_sentence; /* `sentence` is there and stays: of the error, or of this rank's own */

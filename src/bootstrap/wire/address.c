@@ -3,10 +3,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "bootstrap/wire/service.h"
 #include "bootstrap/wire/wire.h"
 
 #include <arpa/inet.h>
-#include <pthread.h>
 #include <string.h>
 
 void tt_addr_put(struct tt_wire *wire, const union tt_addr *addr)
@@ -41,16 +41,12 @@ void tt_addr_get(struct tt_wire *wire, union tt_addr *addr)
     }
 }
 
-static struct {
-    pthread_mutex_t lock;
-    union tt_addr addr; /* chosen once */
-} chosen_netif = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
 {
+    struct tt_service *service = tt_service();
     ncclResult_t rc = ncclSuccess;
-    pthread_mutex_lock(&chosen_netif.lock);
-    if (chosen_netif.addr.sa.sa_family == AF_UNSPEC) {
+    pthread_mutex_lock(&service->netif_lock);
+    if (service->netif.sa.sa_family == AF_UNSPEC) {
         struct tt_netif netif;
         int count = 0;
         char text[128];
@@ -59,12 +55,12 @@ ncclResult_t tt_bootstrap_netif(union tt_addr *addr_out)
             rc = tt_fail(ncclInvalidUsage, "bootstrap: no usable network interface");
         }
         if (!rc) {
-            chosen_netif.addr = netif.addr;
+            service->netif = netif.addr;
             tt_info(TT_LOG_BOOTSTRAP, "Bootstrap: Using %s:%s", netif.name,
                     tt_addr_text(&netif.addr, text, sizeof(text)));
         }
     }
-    *addr_out = chosen_netif.addr;
-    pthread_mutex_unlock(&chosen_netif.lock);
+    *addr_out = service->netif;
+    pthread_mutex_unlock(&service->netif_lock);
     return rc;
 }

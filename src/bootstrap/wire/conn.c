@@ -297,7 +297,7 @@ static void conn_hello(struct tt_conn *conn)
         return;
     }
     conn->state = TT_CONN_PARKED;
-    conn_watch(conn, false); /* what a stranger adds stays in the kernel */
+    conn_watch(conn, false); /* what an unauthenticated peer adds stays in the kernel */
     tt_conn_unpark(conn);
 }
 

@@ -27,5 +27,5 @@ enum tt_tree_frame {
 };
 
 enum tt_local_frame {
-    TT_FRAME_RANGE = 64
-}; /* on local sockets: size 8, the descriptor rides along */
+    TT_FRAME_DESCRIPTOR = 64
+}; /* on local sockets: a word of 8; the descriptor rides along */

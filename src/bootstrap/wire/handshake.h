@@ -1,5 +1,5 @@
 /* Proof of a shared secret before any byte is interpreted: sub-keys, the three messages, session
- * keys. Pure computation on fixed-size messages; sockets are elsewhere (conn.c, local.c). */
+ * keys. Pure computation on fixed-size messages; sockets are elsewhere (conn.c, descriptor.c). */
 #pragma once
 
 #include "base/seal.h"

@@ -260,6 +260,7 @@ ncclResult_t tt_service_acquire(const struct tt_service_client *client)
         if (rc) return rc;
     }
     service->users++;
+    if (!client) return ncclSuccess;
     int slot = 0;
     while (slot < TT_SERVICE_CLIENTS - 1 && service->clients[slot] &&
            service->clients[slot] != client)

@@ -11,6 +11,7 @@
 
 /* The process has one: descriptors and the thread are process-wide by nature. */
 static struct tt_service the_service = {
+    .netif_lock = PTHREAD_MUTEX_INITIALIZER,
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .ended = PTHREAD_COND_INITIALIZER,
     .epoll_fd = -1,

@@ -2,6 +2,7 @@
  * there. The lock is held while callbacks run; callers may send under it too. */
 #pragma once
 
+#include "base/socket.h"
 #include "nccl.h"
 
 #include <pthread.h>
@@ -24,11 +25,13 @@ struct tt_service_client {
     bool (*busy)(void);              /* some peer still waits to be told */
     void (*last_word)(void);         /* no time is left: tell it */
 };
-#define TT_SERVICE_CLIENTS 3
+#define TT_SERVICE_CLIENTS 2
 
 enum tt_service_state { TT_SERVICE_STOPPED, TT_SERVICE_RUNNING, TT_SERVICE_ENDED };
 
 struct tt_service {
+    pthread_mutex_t netif_lock;
+    union tt_addr netif; /* interface of the process, chosen once; AF_UNSPEC before */
     pthread_mutex_t lock;
     pthread_cond_t ended;
     pthread_t thread;

@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func)
-{
-    if (!comm || comm->magic != TT_COMM_MAGIC)
-        return tt_fail(ncclInvalidArgument, "%s: comm", func);
-    return fake.state;
-}
-
 ncclResult_t tt_comm_state(struct tt_comm *comm)
 {
     return (ncclResult_t)comm->state;
+}
+
+ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func)
+{
+    ncclResult_t rc = tt_comm_state(comm);
+    if (rc != ncclInProgress) return rc;
+    return tt_fail(ncclInvalidArgument, "%s: in progress", func);
 }
 
 ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm **comm_out)

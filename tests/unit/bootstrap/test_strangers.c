@@ -1,10 +1,9 @@
 /* Who does not know the secret has no effect: silent, noisy, many; and nothing is left behind by
- * memberships, good or failed. Descriptors between processes go only to who has the record. */
+ * memberships, good or failed. */
 #include "team.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "device/device.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -114,67 +113,6 @@ static void nothing_is_left(void **state)
     assert_true(team_entries_fall("/proc/self/task", threads));
 }
 
-/* ---- descriptors ---- */
-
-struct exchange {
-    struct tt_local_name name;
-    int wrong;
-};
-
-/* In a process of its own: maps what the parent serves, reads a word, writes another. */
-static int ask_parent(const struct tt_local_name *name, uint64_t offset)
-{
-    char *base = NULL, *again = NULL;
-    struct tt_local_name forged = *name;
-    forged.process_id++;
-    forged.key[0] ^= 1;
-    forged.pid = 0; /* its descriptor cannot be opened: it must be asked for */
-    int wrong = tt_local_map(&forged, &base) != ncclSuccess || base != NULL;
-    forged = *name;
-    forged.process_id += 2;
-    forged.probe++;
-    wrong += tt_local_map(&forged, &base) != ncclSuccess || base != NULL;
-    forged = *name;
-    forged.process_id += 3;
-    forged.range_bytes *= 2;
-    wrong += tt_local_map(&forged, &base) != ncclSuccess || base != NULL;
-    forged = *name; /* another file has the number: asked for as well, and handed over */
-    forged.process_id += 4;
-    forged.inode++;
-    wrong += tt_local_map(&forged, &base) != ncclSuccess || base == NULL;
-    tt_local_unmap(&forged);
-    wrong += tt_local_map(name, &base) != ncclSuccess || base == NULL;
-    if (!base) return wrong + 1;
-    wrong += tt_local_map(name, &again) != ncclSuccess || again != base;
-    wrong += memcmp(base + offset, "ping", 5) != 0;
-    memcpy(base + offset, "pong", 5);
-    tt_local_unmap(name);
-    tt_local_unmap(name);
-    return wrong;
-}
-
-static void ranges_are_mapped(void **state)
-{
-    struct tt_local_name name;
-    void *memory;
-    int status = -1;
-    (void)state;
-    if (form != TEAM_PROCESSES) return;
-    assert_int_equal(tuttiHostControlAlloc(4096, &memory), 0);
-    memcpy(memory, "ping", 5);
-    uint64_t offset = (uint64_t)((char *)memory - tuttiHostRange()->base);
-    assert_int_equal(tt_local_serve(&name), ncclSuccess);
-    assert_int_not_equal(name.range_bytes, 0);
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) _exit(ask_parent(&name, offset));
-    waitpid(pid, &status, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    assert_memory_equal(memory, "pong", 5);
-    tt_local_unserve();
-}
-
 /* After fork a child's calls on the parent's membership fail, and its death means nothing. */
 static void fork_is_harmless(void **state)
 {
@@ -255,7 +193,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(fixed_address), /* first: the interface is chosen once per process */
         cmocka_unit_test(strangers_have_no_effect),
         cmocka_unit_test(nothing_is_left),
-        cmocka_unit_test(ranges_are_mapped),
         cmocka_unit_test(fork_is_harmless),
     };
     if (argc > 1 && !strcmp(argv[1], "processes")) form = TEAM_PROCESSES;

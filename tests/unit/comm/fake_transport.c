@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct tt_transport {
-    sem_t bell;
+    sem_t wake_up;
     struct tt_transport_config config;
 };
 
@@ -27,7 +27,7 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     struct tt_transport *transport = calloc(1, sizeof(*transport));
     (void)inbox;
     transport->config = *config;
-    sem_init(&transport->bell, 0, 0);
+    sem_init(&transport->wake_up, 0, 0);
     for (int r = 0; r < config->member->nranks; r++) {
         const struct tt_peer_reach *peer = &config->peers[r];
         int value = config->member->rank + 1;
@@ -80,12 +80,12 @@ uint64_t tt_transport_drives(const struct tt_transport *transport)
 void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec)
 {
     (void)timeout_usec;
-    sem_wait(&transport->bell);
+    sem_wait(&transport->wake_up);
 }
 
-void tt_transport_ring(struct tt_transport *transport)
+void tt_transport_wake(struct tt_transport *transport)
 {
-    sem_post(&transport->bell);
+    sem_post(&transport->wake_up);
 }
 
 void tt_order_fini(struct tt_order *order)
