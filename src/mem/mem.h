@@ -1,8 +1,10 @@
-/* Registered buffers and windows of one communicator: whose, where, reachable by whom. On a host
- * device all memory of devices is mapped by the peers anyway, so registering is bookkeeping with
- * real handles; a window adds where every peer's part lies. */
+/* Memory that ranks share: the segments that the processes of a host map of each other, and
+ * registered buffers and windows of one communicator. On a host device all memory of devices lies
+ * in segments, so registering is bookkeeping with real handles; a window adds where every peer's
+ * part lies. */
 #pragma once
 
+#include "bootstrap/bootstrap.h"
 #include "nccl.h"
 
 #include <stdbool.h>
@@ -11,6 +13,32 @@
 
 struct tt_member;
 struct tt_registry; /* opaque; any thread */
+
+/* ---- segments: one per process, behind all its device memory; any thread ---- */
+
+/* What a peer must know to map this process's segment; goes into the record of a rank. */
+struct tt_segment_record {
+    struct tt_fd_name served; /* by whom the descriptor is handed over */
+    uint64_t process_id;      /* random, unique */
+    uint64_t probe;           /* random word that lies at offset probe_offset */
+    uint64_t probe_offset;
+    uint64_t bytes;            /* 0: there is nothing to map */
+    uint64_t fs_device, inode; /* of the memfd: tells it from whatever else has its number */
+    int32_t pid, fd;           /* as the process itself sees them */
+};
+
+/* Let peers map this process's segment; counted, undone by as many tt_segment_unpublish().
+ * Errors: ncclSystemError. */
+ncclResult_t tt_segment_publish(struct tt_segment_record *record_out);
+void tt_segment_unpublish(void);
+
+/* Map a peer's segment here (once per process, shared by communicators) and compare the probe word.
+ * ncclSuccess with *base_out NULL: not reachable (other namespace, forbidden, ...), why in the log.
+ * The last tt_segment_unmap() unmaps. Errors: ncclSystemError (out of memory). */
+ncclResult_t tt_segment_map(const struct tt_segment_record *peer, char **base_out);
+void tt_segment_unmap(const struct tt_segment_record *peer);
+
+/* ---- registered buffers ---- */
 
 /* Make a communicator's registry, known to the process from now on; `member` is borrowed until
  * tt_registry_destroy(). Errors: ncclSystemError (out of memory). */
@@ -27,6 +55,8 @@ ncclResult_t tt_registry_remove(struct tt_registry *registry, void *handle);
 
 /* True when every byte lies in one registered buffer or window; so do no bytes. */
 bool tt_registry_covers(struct tt_registry *registry, const void *at, size_t bytes);
+
+/* ---- windows ---- */
 
 struct tt_window {
     struct tt_window *next;

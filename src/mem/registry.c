@@ -3,9 +3,8 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
-#include "mem/mem.h"
+#include "mem/process.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 struct registration {
@@ -23,22 +22,16 @@ struct tt_registry {
     struct tt_window *windows;
 };
 
-/* Device-pointer queries name a window without its communicator. */
-static struct {
-    pthread_mutex_t lock;
-    struct tt_registry *first;
-} registries = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 ncclResult_t tt_registry_create(const struct tt_member *member, struct tt_registry **registry_out)
 {
     struct tt_registry *registry = tt_calloc(1, sizeof(*registry));
     if (!registry) return tt_fail(ncclSystemError, "registry: out of memory");
     registry->member = member;
     pthread_mutex_init(&registry->lock, NULL);
-    pthread_mutex_lock(&registries.lock);
-    registry->next = registries.first;
-    registries.first = registry;
-    pthread_mutex_unlock(&registries.lock);
+    pthread_mutex_lock(&tt_mem.registries.lock);
+    registry->next = tt_mem.registries.first;
+    tt_mem.registries.first = registry;
+    pthread_mutex_unlock(&tt_mem.registries.lock);
     *registry_out = registry;
     return ncclSuccess;
 }
@@ -53,12 +46,12 @@ static void window_free(struct tt_window *window)
 void tt_registry_destroy(struct tt_registry *registry)
 {
     if (!registry) return;
-    pthread_mutex_lock(&registries.lock);
-    struct tt_registry **link = &registries.first;
+    pthread_mutex_lock(&tt_mem.registries.lock);
+    struct tt_registry **link = &tt_mem.registries.first;
     while (*link && *link != registry)
         link = &(*link)->next;
     if (*link) *link = registry->next;
-    pthread_mutex_unlock(&registries.lock);
+    pthread_mutex_unlock(&tt_mem.registries.lock);
     while (registry->buffers) {
         struct registration *buffer = registry->buffers;
         registry->buffers = buffer->next;
@@ -153,11 +146,11 @@ struct tt_window *tt_registry_window(struct tt_registry *registry, ncclWindow_t 
 struct tt_window *tt_window_find(ncclWindow_t handle)
 {
     struct tt_window *window = NULL;
-    pthread_mutex_lock(&registries.lock);
-    for (struct tt_registry *own = registries.first; own && !window; own = own->next) {
+    pthread_mutex_lock(&tt_mem.registries.lock);
+    for (struct tt_registry *own = tt_mem.registries.first; own && !window; own = own->next) {
         window = tt_registry_window(own, handle);
     }
-    pthread_mutex_unlock(&registries.lock);
+    pthread_mutex_unlock(&tt_mem.registries.lock);
     return window;
 }
 

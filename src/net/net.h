@@ -37,4 +37,4 @@ struct tt_net_trust {
     int rank;                            /* part of every proof, and named in messages */
 };
 /* Copies `trust` into a context of tt_net_socket; between init and the first listen or connect. */
-void tt_net_socket_entrust(void *ctx, const struct tt_net_trust *trust);
+void tt_net_socket_set_trust(void *ctx, const struct tt_net_trust *trust);

@@ -92,7 +92,7 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
     return ncclSuccess;
 }
 
-void tt_net_socket_entrust(void *ctx, const struct tt_net_trust *trust)
+void tt_net_socket_set_trust(void *ctx, const struct tt_net_trust *trust)
 {
     struct socket_context *context = ctx;
     context->trust = *trust;

@@ -118,8 +118,8 @@ static ncclResult_t give_up(const struct socket_connector *connector, ncclResult
                    tt_addr_text(&connector->handle.addr, addr, sizeof(addr)), why);
 }
 
-/* The listener may not be there yet, or may have taken us for a stranger: try again, later each
- * time. */
+/* The listener may not be there yet, or may have dropped us as unauthenticated: try again, later
+ * each time. */
 static ncclResult_t retry(struct socket_connector *connector, struct joint *joint, int err,
                           const char *why)
 {

@@ -1,4 +1,4 @@
-/* The one listening socket of a communicator and device: strangers and candidates, until they have
+/* The one listening socket of a communicator and device: unauthenticated peers, until they have
  * proved which listener they want. Polled by whoever accepts; nothing but the fixed-size messages
  * of the proof is read from a connection before that. */
 #include "net/socket_port.h"
@@ -16,9 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define SILENCE_NSEC 2000000000ull /* a stranger that says nothing makes room after 2 s */
+#define SILENCE_NSEC 2000000000ull /* a peer that says nothing makes room after 2 s */
 #define STALL_NSEC 60000000000ull  /* who knows a listener's id may be slow, but not for ever */
-#define TELL_NSEC 10000000000ull   /* one line about strangers in that time */
+#define TELL_NSEC 10000000000ull   /* one line about unauthenticated peers in that time */
 #define PAUSE_NSEC 100000ull       /* between two looks that found nothing */
 enum { LEAST_CANDIDATES = 64 };
 
@@ -44,7 +44,7 @@ struct socket_port {
     size_t ncandidates, capacity;
     struct candidate *candidates; /* owned */
     uint64_t pause_until_nsec;
-    uint64_t strangers, told_nsec;
+    uint64_t unproved, told_nsec;
 };
 
 struct socket_port *tt_socket_port_create(const struct socket_context *context)
@@ -80,7 +80,7 @@ void tt_socket_port_destroy(struct socket_port *port)
 
 /* ---- listeners ---- */
 
-/* Room for all lanes that may knock at once, twice over. */
+/* Room for all lanes that may connect at once, twice over. */
 static ncclResult_t make_room(struct socket_port *port)
 {
     size_t capacity = tt_max_size(LEAST_CANDIDATES, 2 * port->nlanes);
@@ -136,16 +136,16 @@ static void drop(struct socket_port *port, size_t i)
     port->candidates[i] = port->candidates[--port->ncandidates];
 }
 
-/* One line now and then, whatever knocks. */
+/* One line now and then, whoever connects. */
 static void refuse(struct socket_port *port, size_t i, const char *why)
 {
     uint64_t now = tt_now_nsec();
     drop(port, i);
-    port->strangers++;
+    port->unproved++;
     if (port->told_nsec && now - port->told_nsec < TELL_NSEC) return;
     port->told_nsec = now;
     tt_attn("NET/Socket: rank %d refused %llu connections; the last one %s",
-            port->context->trust.rank, (unsigned long long)port->strangers, why);
+            port->context->trust.rank, (unsigned long long)port->unproved, why);
 }
 
 static void push_out_oldest(struct socket_port *port)
@@ -192,7 +192,7 @@ static struct socket_listener *meant(const struct socket_port *port,
 }
 
 /* The candidate's proof as far as it goes: ncclSuccess when complete, ncclInProgress to be asked
- * again, else it is a stranger. */
+ * again, else it is nobody known. */
 static ncclResult_t examine(struct socket_port *port, struct candidate *candidate)
 {
     const struct tt_net_trust *trust = &port->context->trust;

@@ -1,6 +1,6 @@
 /* Serves network edges in the background. While slots move it goes on at once; while something is
  * under way it naps, briefly at first when it is alone and longer when waiting threads move the
- * network themselves; with nothing to do it sleeps until rung. */
+ * network themselves; with nothing to do it sleeps until it is woken. */
 #include "proxy/proxy.h"
 
 #include "base/clock.h"
@@ -54,7 +54,7 @@ static void control_mark(struct tt_proxy *proxy, bool active)
 
 /* ---- the thread ---- */
 
-static void sleep_until_rung(struct tt_proxy *proxy)
+static void sleep_until_woken(struct tt_proxy *proxy)
 {
     control_mark(proxy, false);
     void *event = control_start(proxy, ncclProfilerProxyCtrlSleep);
@@ -107,7 +107,7 @@ static void *proxy_main(void *arg)
         enum tt_net_state state = tt_transport_serve(proxy->transport, &rc);
         if (rc) tt_member_abort(proxy->member, rc); /* whoever waits ends */
         if (state == TT_NET_IDLE) {
-            sleep_until_rung(proxy);
+            sleep_until_woken(proxy);
             continue;
         }
         control_mark(proxy, true);
@@ -155,7 +155,8 @@ static void pin_thread(pthread_t thread)
         good = parse_cores(&at, &set);
     }
     if (good && !pthread_setaffinity_np(thread, sizeof(set), &set)) return;
-    tt_warn("NCCL_PROXY_CPUSET %s: not a list of cores that this process may use; ignored", list);
+    tt_warn_setting("NCCL_PROXY_CPUSET %s: not a list of cores that this process may use; ignored",
+                    list);
 }
 
 ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *transport,
@@ -187,7 +188,7 @@ void tt_proxy_destroy(struct tt_proxy *proxy)
 {
     if (!proxy) return;
     atomic_store_explicit(&proxy->stop, true, memory_order_release);
-    tt_transport_ring(proxy->transport);
+    tt_transport_wake(proxy->transport);
     pthread_join(proxy->thread, NULL);
     free(proxy);
 }

@@ -10,11 +10,11 @@
  * get peek and release. */
 struct tt_edge_ops {
     char *(*acquire)(struct tt_edge *edge, size_t bytes);
-    void (*post)(struct tt_edge *edge, uint64_t stamp, size_t bytes);
-    void (*post_small)(struct tt_edge *edge, uint64_t stamp, const void *bytes, size_t len_bytes);
-    bool (*post_ref)(struct tt_edge *edge, uint64_t stamp, const void *ptr, size_t bytes);
+    void (*post)(struct tt_edge *edge, uint64_t match, size_t bytes);
+    void (*post_small)(struct tt_edge *edge, uint64_t match, const void *bytes, size_t len_bytes);
+    bool (*post_ref)(struct tt_edge *edge, uint64_t match, const void *ptr, size_t bytes);
     bool (*drained)(struct tt_edge *edge);
-    ncclResult_t (*peek)(struct tt_edge *edge, uint64_t stamp, const char **payload_out,
+    ncclResult_t (*peek)(struct tt_edge *edge, uint64_t match, const char **payload_out,
                          size_t *bytes_out);
     void (*release)(struct tt_edge *edge);
     /* NULL: has nothing to tell a profiler (off the hot path). */
@@ -47,8 +47,10 @@ extern const struct tt_transport_ops tt_transport_direct; /* memory.c */
 extern const struct tt_transport_ops tt_transport_shm;    /* memory.c */
 extern const struct tt_transport_ops tt_transport_net;    /* net.c */
 
+/* ---- edge.c ---- */
+
 /* Fail because this rank and `peer` are in different operations. */
-ncclResult_t tt_stamp_mismatch(int rank, uint64_t stamp, int peer, uint64_t found);
-/* Compare the stamp of a slot with the receiver's; on difference tell once which operation and
- * which fingerprints met, and return ncclInvalidUsage. */
+ncclResult_t tt_match_fail(int rank, uint64_t match, int peer, uint64_t found);
+/* Compare the match header of a slot with the receiver's; on difference tell once which operation
+ * and which fingerprints met, and return ncclInvalidUsage. */
 ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t found);

@@ -10,7 +10,7 @@ struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_b
     layout.slot_bytes = tt_round_up(slice_bytes, TT_LINE_BYTES);
     layout.ring_bytes = tt_round_up(TT_SLOTS * layout.slot_bytes, PAGE_BYTES);
     layout.payloads =
-        tt_round_up(TT_BOARD_BYTES + nrings * sizeof(struct tt_ring_lines), PAGE_BYTES);
+        tt_round_up(TT_BARRIER_BYTES + nrings * sizeof(struct tt_ring_lines), PAGE_BYTES);
     layout.bytes = layout.payloads + nrings * layout.ring_bytes;
     return layout;
 }
@@ -20,7 +20,7 @@ size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes)
     return tt_inbox_layout(nranks, nchannels, slice_bytes).bytes;
 }
 
-struct tt_board *tt_inbox_board(void *inbox)
+struct tt_barrier *tt_inbox_barrier(void *inbox)
 {
     return inbox;
 }
@@ -33,7 +33,7 @@ size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel
 
 struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring)
 {
-    return (struct tt_ring_lines *)(void *)((char *)inbox + TT_BOARD_BYTES) + ring;
+    return (struct tt_ring_lines *)(void *)((char *)inbox + TT_BARRIER_BYTES) + ring;
 }
 
 char *tt_inbox_payload(const struct tt_inbox_layout *layout, void *inbox, size_t ring)

@@ -1,8 +1,9 @@
-/* Layout of a rank's control block (its inbox), which the peers map: board, slot headers, payloads.
+/* Layout of a rank's control block (its inbox), which the peers map: shared barrier, slot headers,
+ * payloads.
  * Every line has one writer. Pages nobody touches cost nothing, so the block is laid out for all
  * possible edges and stays sparse.
  *
- *   board    64 B numbers of the last 8 operations | 64 B operations left | 8 cells of 64 B
+ *   barrier  64 B numbers of the last 8 operations | 64 B operations left | 8 cells of 64 B
  *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, pad
  *   payloads per ring: 8 * slice_bytes, page-aligned; taken in turn by the messages that need one
  *
@@ -23,7 +24,7 @@ enum tt_slot_kind {
 
 struct tt_slot_line {
     _Atomic uint64_t seq; /* message number + 1; stored last with release, read with acquire */
-    uint64_t stamp;
+    uint64_t match;
     uint32_t bytes;
     uint32_t kind; /* enum tt_slot_kind */
     uint64_t ref;
@@ -40,9 +41,9 @@ struct tt_ring_lines {
     char pad[sizeof(struct tt_slot_line) - sizeof(uint64_t)];
 };
 
-struct tt_board_cell {
-    _Atomic uint64_t seq; /* board operation number; stored last with release */
-    uint64_t stamp;
+struct tt_barrier_cell {
+    _Atomic uint64_t seq; /* barrier operation number; stored last with release */
+    uint64_t match;
     uint64_t in, out;               /* addresses in the writer's process */
     uint64_t in_offset, out_offset; /* from its range base; TT_NO_OFFSET outside */
     uint64_t word;                  /* of the caller: a scalar */
@@ -50,15 +51,15 @@ struct tt_board_cell {
 };
 #define TT_NO_OFFSET UINT64_MAX
 
-struct tt_board {
-    _Atomic uint64_t begun[TT_SLOTS]; /* stamp of operation k at k mod 8 */
-    _Atomic uint64_t left;            /* board operations left */
+struct tt_barrier {
+    _Atomic uint64_t begun[TT_SLOTS]; /* match header of operation k at k mod 8 */
+    _Atomic uint64_t left;            /* barrier operations left */
     uint64_t pad[7];
-    struct tt_board_cell cell[TT_SLOTS];
+    struct tt_barrier_cell cell[TT_SLOTS];
 };
 
-#define TT_BOARD_BYTES 1024
-_Static_assert(sizeof(struct tt_board) <= TT_BOARD_BYTES, "the board has its own kilobyte");
+#define TT_BARRIER_BYTES 1024
+_Static_assert(sizeof(struct tt_barrier) <= TT_BARRIER_BYTES, "the barrier has its own kilobyte");
 
 struct tt_inbox_layout {
     int nranks, nchannels;
@@ -71,7 +72,7 @@ struct tt_inbox_layout {
 /* The same on all ranks for the same numbers. */
 struct tt_inbox_layout tt_inbox_layout(int nranks, int nchannels, size_t slice_bytes);
 /* Parts of an inbox as it is mapped here. */
-struct tt_board *tt_inbox_board(void *inbox);
+struct tt_barrier *tt_inbox_barrier(void *inbox);
 /* Ring number of messages from `peer` in anybody's inbox. */
 size_t tt_inbox_ring(const struct tt_inbox_layout *layout, int peer, int channel, int conn);
 struct tt_ring_lines *tt_inbox_lines(void *inbox, size_t ring);

@@ -1,9 +1,10 @@
 /* Edges through mapped memory: slots in the receiver's inbox, written by the sender.
- * A header carries number, stamp and up to 96 bytes, so a message of 32 bytes is one cache line and
- * one of 96 two; larger bytes lie in the payload or (direct) stay where they are in the sender's
- * memory. Publication is a release store of the slot number, return a release store of `head`; the
- * sender looks at `head` only when its last look is used up, the receiver stores it for every
- * fourth small message only, since each store takes the line away from the other. */
+ * A slot header carries its number, the match header of the operation and up to 96 bytes, so a
+ * message of 32 bytes is one cache line and one of 96 two; larger bytes lie in the payload or
+ * (direct) stay where they are in the sender's memory. Publication is a release store of the slot
+ * number, return a release store of `head`; the sender looks at `head` only when its last look is
+ * used up, the receiver stores it for every fourth small message only, since each store takes the
+ * line away from the other. */
 #include "base/error.h"
 #include "base/log.h"
 #include "transport/edge.h"
@@ -103,29 +104,29 @@ static void copy_small(char *dst, const char *src, size_t bytes)
     }
 }
 
-static void memory_post_small(struct tt_edge *base, uint64_t stamp, const void *bytes,
+static void memory_post_small(struct tt_edge *base, uint64_t match, const void *bytes,
                               size_t len_bytes)
 {
     struct memory_edge *edge = memory_of(base);
     struct tt_slot_line *line = next_line(edge);
     assert(len_bytes <= TT_SLOT_INLINE_BYTES);
-    line->stamp = stamp;
+    line->match = match;
     line->bytes = (uint32_t)len_bytes;
     line->kind = TT_SLOT_INLINE;
     copy_small(line->inline_bytes, bytes, len_bytes);
     publish(edge, line);
 }
 
-static void memory_post(struct tt_edge *base, uint64_t stamp, size_t bytes)
+static void memory_post(struct tt_edge *base, uint64_t match, size_t bytes)
 {
     struct memory_edge *edge = memory_of(base);
     if (bytes <= TT_SLOT_INLINE_BYTES) {
-        memory_post_small(base, stamp, next_payload(edge), bytes);
+        memory_post_small(base, match, next_payload(edge), bytes);
         return;
     }
     struct tt_slot_line *line = next_line(edge);
     assert(bytes <= edge->slot_bytes);
-    line->stamp = stamp;
+    line->match = match;
     line->bytes = (uint32_t)bytes;
     line->kind = TT_SLOT_PAYLOAD;
     edge->user[edge->npayloads++ % TT_SLOTS] = edge->next + 1;
@@ -139,14 +140,14 @@ static bool inside(const struct memory_edge *edge, const char *ptr, size_t bytes
     return offset <= edge->base_bytes && bytes <= edge->base_bytes - offset;
 }
 
-static bool memory_post_ref(struct tt_edge *base, uint64_t stamp, const void *ptr, size_t bytes)
+static bool memory_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, size_t bytes)
 {
     struct memory_edge *edge = memory_of(base);
     if (!edge->refs || bytes > UINT32_MAX) return false;
     bool mapped = edge->same_process || inside(edge, ptr, bytes);
     if (!mapped) return false;
     struct tt_slot_line *line = next_line(edge);
-    line->stamp = stamp;
+    line->match = match;
     line->bytes = (uint32_t)bytes;
     line->kind = edge->same_process ? TT_SLOT_POINTER : TT_SLOT_OFFSET;
     line->ref =
@@ -186,7 +187,7 @@ static ncclResult_t bad_slot(struct memory_edge *edge, const struct tt_slot_line
                    edge->edge.key.peer, line->kind, line->bytes, (unsigned long long)line->ref);
 }
 
-static ncclResult_t memory_peek(struct tt_edge *base, uint64_t stamp, const char **payload_out,
+static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
                                 size_t *bytes_out)
 {
     struct memory_edge *edge = memory_of(base);
@@ -196,7 +197,7 @@ static ncclResult_t memory_peek(struct tt_edge *base, uint64_t stamp, const char
         __builtin_prefetch((const char *)line + TT_LINE_BYTES); /* both lines come at once then */
         return ncclInProgress;
     }
-    if (line->stamp != stamp) return tt_edge_check(base, stamp, line->stamp);
+    if (line->match != match) return tt_edge_check(base, match, line->match);
     const char *payload = line->inline_bytes;
     size_t limit = TT_SLOT_INLINE_BYTES;
     if (line->kind == TT_SLOT_PAYLOAD) {

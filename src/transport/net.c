@@ -41,29 +41,29 @@ static char *net_acquire(struct tt_edge *base, size_t bytes)
     return payload_of(net_slot_at(edge, filled));
 }
 
-static void net_post(struct tt_edge *base, uint64_t stamp, size_t bytes)
+static void net_post(struct tt_edge *base, uint64_t match, size_t bytes)
 {
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
-    *net_slot_at(edge, filled) = (struct net_slot){stamp, (uint32_t)bytes, 0};
+    *net_slot_at(edge, filled) = (struct net_slot){match, (uint32_t)bytes, 0};
     tt_net_watch_start(edge, filled, ncclProfilerProxyStepSendGPUWait);
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->filled, filled + 1, memory_order_release);
     tt_net_drive_posted(edge);
 }
 
-static void net_post_small(struct tt_edge *base, uint64_t stamp, const void *bytes,
+static void net_post_small(struct tt_edge *base, uint64_t match, const void *bytes,
                            size_t len_bytes)
 {
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     if (len_bytes) memcpy(payload_of(net_slot_at(edge, filled)), bytes, len_bytes);
-    net_post(base, stamp, len_bytes);
+    net_post(base, match, len_bytes);
 }
 
-static bool net_post_ref(struct tt_edge *base, uint64_t stamp, const void *ptr, size_t bytes)
+static bool net_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, size_t bytes)
 {
-    (void)base, (void)stamp, (void)ptr, (void)bytes;
+    (void)base, (void)match, (void)ptr, (void)bytes;
     return false; /* only the slots are registered */
 }
 
@@ -97,7 +97,7 @@ static ncclResult_t await_slot(struct net_edge *edge, uint64_t emptied)
     return error ? (ncclResult_t)error : ncclInProgress;
 }
 
-static ncclResult_t net_peek(struct tt_edge *base, uint64_t stamp, const char **payload_out,
+static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
                              size_t *bytes_out)
 {
     struct net_edge *edge = own(base);
@@ -105,7 +105,7 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t stamp, const char **
     ncclResult_t rc = await_slot(edge, emptied);
     if (rc) return rc;
     struct net_slot *slot = net_slot_at(edge, emptied);
-    if (slot->stamp != stamp) return tt_edge_check(base, stamp, slot->stamp);
+    if (slot->match != match) return tt_edge_check(base, match, slot->match);
     *payload_out = payload_of(slot);
     *bytes_out = slot->bytes;
     return ncclSuccess;
@@ -152,7 +152,7 @@ static void edge_free(struct net_edge *edge)
 static void net_destroy(struct tt_edge *base)
 {
     struct net_edge *edge = own(base);
-    tt_net_close_edge(edge);
+    tt_net_edges_remove(edge->transport->net_edges, edge);
     edge_free(edge);
 }
 
@@ -202,17 +202,6 @@ static ncclResult_t map_slots(struct net_edge *edge, size_t slice_bytes)
     return ncclSuccess;
 }
 
-static void enlist(struct tt_net_edges *edges, struct net_edge *edge)
-{
-    pthread_mutex_lock(&edges->lock);
-    edge->next = edges->first;
-    edges->first = edge;
-    edges->count++;
-    atomic_store_explicit(&edges->joining, true, memory_order_relaxed);
-    pthread_mutex_unlock(&edges->lock);
-    tt_net_ring(edges); /* the proxy connects it */
-}
-
 /* As the machine says, where it says so. */
 static int device_for(const struct tt_transport_config *config, const struct tt_edge_key *key)
 {
@@ -242,7 +231,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     ncclResult_t rc = map_slots(edge, config->slice_bytes);
     if (rc) goto out;
     log_edge(edge);
-    enlist(edge->transport->net_edges, edge);
+    tt_net_edges_add(edge->transport->net_edges, edge);
     *edge_out = &edge->edge;
     edge = NULL;
 out:

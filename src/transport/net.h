@@ -1,6 +1,6 @@
 /* Network edges: a ring of slots that the network moves. Private to the room; net.c is the
- * executor's side, net_step.c the side of whoever moves the network, net_join.c the proxy's. They
- * meet in the atomic counters alone.
+ * executor's side, net_step.c the side of whoever moves the network, net_join.c the proxy's,
+ * net_edges.c decides who moves which. They meet in the atomic counters alone.
  *
  * A slot is 48 B unused | 16 B header | payload, so that the payload lies on a cache line and
  * header and payload travel as one message. */
@@ -23,7 +23,7 @@ enum net_phase {
 };
 
 struct net_slot { /* what travels before the payload */
-    uint64_t stamp;
+    uint64_t match;
     uint32_t bytes;
     uint32_t more; /* slots that were full behind this one when it left: they will come for sure */
 };
@@ -67,20 +67,20 @@ struct net_edge {
     struct net_step steps[TT_SLOTS];
 };
 
-/* All network edges of a transport, and the bell that wakes its proxy. */
+/* All network edges of a transport, and what wakes its proxy. */
 struct tt_net_edges {
     pthread_mutex_t lock; /* the mover's: only ever tried, but for adding and removing edges */
     struct net_edge *first;
     uint32_t count, turn;    /* edges; drives, under the lock */
     _Atomic int error;       /* of the first edge that broke; told */
-    _Atomic uint64_t knocks; /* posts whose poster found the lock taken */
+    _Atomic uint64_t missed; /* posts whose poster found the lock taken */
     _Atomic uint64_t drives; /* runs by others than the proxy */
-    pthread_mutex_t bell_lock;
-    pthread_cond_t bell;
+    pthread_mutex_t wake_lock;
+    pthread_cond_t wake_up;
     _Atomic bool joining; /* some edge is being connected: the proxy must get the lock */
     _Atomic bool wanted;  /* it waits for it: others keep away */
-    _Atomic bool asleep;  /* the proxy sleeps until rung */
-    bool rung;            /* under bell_lock */
+    _Atomic bool asleep;  /* the proxy sleeps until it is woken */
+    bool woken;           /* under wake_lock */
 };
 
 static inline struct net_slot *net_slot_at(const struct net_edge *edge, uint64_t number)
@@ -100,7 +100,8 @@ bool tt_net_step(struct net_edge *edge);
 bool tt_net_step_pending(const struct net_edge *edge);
 /* Advance an edge towards READY; lock held, the proxy's thread. True when something happened. */
 bool tt_net_join(struct net_edge *edge);
-void tt_net_close_edge(struct net_edge *edge);
+/* Close what the edge has open with the network; lock held. */
+void tt_net_edge_close(struct net_edge *edge);
 /* The edge failed: its first error is told, and the transport's. */
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
 
@@ -113,10 +114,14 @@ void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEven
                         size_t bytes);
 void tt_net_watch_stop(struct net_edge *edge, uint64_t number);
 
+/* Know an edge from now on: the proxy connects it. Remove: forget it and close what it has open. */
+void tt_net_edges_add(struct tt_net_edges *edges, struct net_edge *edge);
+void tt_net_edges_remove(struct tt_net_edges *edges, struct net_edge *edge);
+
 /* Move the network on as a thread does that waits for this edge: it, and now and then the others,
  * so that looking at each of many edges costs no square of their number. */
 void tt_net_drive(struct net_edge *edge);
 /* The same after a post: the proxy is woken when something is left to do and nobody else does it.
  */
 void tt_net_drive_posted(struct net_edge *edge);
-void tt_net_ring(struct tt_net_edges *edges);
+void tt_net_wake(struct tt_net_edges *edges);

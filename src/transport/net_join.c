@@ -85,21 +85,11 @@ bool tt_net_join(struct net_edge *edge)
     return rc != ncclInProgress;
 }
 
-/* Take the edge out of the table and close what it has open. */
-void tt_net_close_edge(struct net_edge *edge)
+void tt_net_edge_close(struct net_edge *edge)
 {
     const ncclNet_v12_t *table = edge->edge.config->net->table;
-    struct tt_net_edges *edges = edge->transport->net_edges;
-    pthread_mutex_lock(&edges->lock);
-    for (struct net_edge **at = &edges->first; *at; at = &(*at)->next) {
-        if (*at != edge) continue;
-        *at = edge->next;
-        edges->count--;
-        break;
-    }
     if (edge->comm) table->deregMr(edge->comm, edge->mhandle);
     if (edge->comm && edge->edge.key.sending) table->closeSend(edge->comm);
     if (edge->comm && !edge->edge.key.sending) table->closeRecv(edge->comm);
     if (edge->listen_comm) table->closeListen(edge->listen_comm);
-    pthread_mutex_unlock(&edges->lock);
 }

@@ -1,4 +1,4 @@
-/* What the proxy does with a transport: it serves the network edges, sleeps, and is rung. Only for
+/* What the proxy does with a transport: it serves the network edges, sleeps, and is woken. Only for
  * transports with a network. */
 #pragma once
 
@@ -12,7 +12,7 @@ struct tt_transport;
 enum tt_net_state {
     TT_NET_MOVED, /* something moved: serve again */
     TT_NET_BUSY,  /* something is under way, or somebody else is at it: come back soon */
-    TT_NET_IDLE,  /* nothing to do: tt_transport_sleep() until rung */
+    TT_NET_IDLE,  /* nothing to do: tt_transport_sleep() until it is woken */
 };
 
 /* Connect edges and move slots, once. Always the same thread: some networks bind connections to the
@@ -25,6 +25,6 @@ bool tt_transport_pending(struct tt_transport *transport);
 /* How often others moved the network; while it grows the proxy is not needed. */
 uint64_t tt_transport_drives(const struct tt_transport *transport);
 
-/* Until rung, or for `timeout_usec` (0: no limit). A ring since the last sleep is not lost. */
+/* Until woken, or for `timeout_usec` (0: no limit). A wake-up since the last sleep is not lost. */
 void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec);
-void tt_transport_ring(struct tt_transport *transport);
+void tt_transport_wake(struct tt_transport *transport);

@@ -1,5 +1,5 @@
-/* The edges of one communicator: which transport each peer gets, and the calls behind which they
- * look alike. Edges are made on first use and live as long as the transport. */
+/* The edges of one communicator: which transport each peer gets. Edges are made on first use and
+ * live as long as the transport. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "transport/transport_state.h"
@@ -32,9 +32,9 @@ static void map_peers(struct tt_transport *transport)
         const struct tt_peer_reach *peer = &config->peers[rank];
         bool own = rank == config->member->rank;
         if (own) {
-            transport->boards[rank] = tt_inbox_board(transport->inbox);
+            transport->barriers[rank] = tt_inbox_barrier(transport->inbox);
         } else if (peer->reach != TT_REACH_NET) {
-            transport->boards[rank] = tt_inbox_board(peer->range_base + peer->inbox_offset);
+            transport->barriers[rank] = tt_inbox_barrier(peer->range_base + peer->inbox_offset);
         }
         if (!own && peer->reach == TT_REACH_NET) transport->all_direct = false;
         if (!own && peer->reach != TT_REACH_PROCESS) transport->all_process = false;
@@ -53,9 +53,9 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     transport->config.transport = transport;
     transport->inbox = inbox;
     transport->edges = tt_calloc(nranks, sizeof(struct tt_edge **));
-    transport->boards = tt_calloc(nranks, sizeof(struct tt_board *));
+    transport->barriers = tt_calloc(nranks, sizeof(struct tt_barrier *));
     if (config->net) transport->net_edges = tt_net_edges_create();
-    if (!transport->edges || !transport->boards || (config->net && !transport->net_edges)) {
+    if (!transport->edges || !transport->barriers || (config->net && !transport->net_edges)) {
         rc = tt_fail(ncclSystemError, "transport of %zu ranks: out of memory", nranks);
         goto out;
     }
@@ -88,7 +88,7 @@ void tt_transport_destroy(struct tt_transport *transport)
     }
     tt_net_edges_destroy(transport->net_edges);
     free(transport->edges);
-    free(transport->boards);
+    free(transport->barriers);
     free(transport);
 }
 
@@ -153,88 +153,4 @@ bool tt_transport_reachable(const struct tt_transport *transport, const void *pt
 size_t tt_transport_slice(const struct tt_transport *transport)
 {
     return transport->config.slice_bytes;
-}
-
-ncclResult_t tt_stamp_mismatch(int rank, uint64_t stamp, int peer, uint64_t found)
-{
-    return tt_fail(ncclInvalidUsage,
-                   "ranks called different operations: rank %d is in operation %u with fingerprint "
-                   "%08x, rank %d in operation %u with fingerprint %08x",
-                   rank, (uint32_t)(stamp >> 32), (uint32_t)stamp, peer, (uint32_t)(found >> 32),
-                   (uint32_t)found);
-}
-
-ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t found)
-{
-    if (expected == found) return ncclSuccess;
-    if (edge->failed) return ncclInvalidUsage;
-    edge->failed = true;
-    int rank = edge->config->member->rank;
-    if (edge->key.conn == TT_CONN_P2P) {
-        return tt_fail(
-            ncclInvalidUsage,
-            "rank %d receives message %u of rank %d with %u bytes (mod 2^32), but it was "
-            "sent as message %u with %u: send and receive do not match",
-            rank, (uint32_t)(expected >> 32), edge->key.peer, (uint32_t)expected,
-            (uint32_t)(found >> 32), (uint32_t)found);
-    }
-    return tt_stamp_mismatch(rank, expected, edge->key.peer, found);
-}
-
-/* ---- what looks alike ---- */
-
-void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes)
-{
-    edge->ops->name(edge, text, text_bytes);
-}
-
-int tt_edge_peer(const struct tt_edge *edge)
-{
-    return edge->key.peer;
-}
-
-char *tt_edge_acquire(struct tt_edge *edge, size_t bytes)
-{
-    return edge->ops->acquire(edge, bytes);
-}
-
-void tt_edge_post(struct tt_edge *edge, uint64_t stamp, size_t bytes)
-{
-    edge->ops->post(edge, stamp, bytes);
-}
-
-void tt_edge_post_small(struct tt_edge *edge, uint64_t stamp, const void *bytes, size_t len_bytes)
-{
-    edge->ops->post_small(edge, stamp, bytes, len_bytes);
-}
-
-bool tt_edge_post_ref(struct tt_edge *edge, uint64_t stamp, const void *ptr, size_t bytes)
-{
-    return edge->ops->post_ref(edge, stamp, ptr, bytes);
-}
-
-bool tt_edge_drained(struct tt_edge *edge)
-{
-    return edge->ops->drained(edge);
-}
-
-ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t stamp, const char **payload_out,
-                          size_t *bytes_out)
-{
-    return edge->ops->peek(edge, stamp, payload_out, bytes_out);
-}
-
-void tt_edge_release(struct tt_edge *edge)
-{
-    edge->ops->release(edge);
-}
-
-void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track)
-{
-    if (edge->ops->track) edge->ops->track(edge, track);
-}
-
-uint32_t tt_edge_next_message(struct tt_edge *edge)
-{
-    return edge->count++;
 }

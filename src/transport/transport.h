@@ -60,7 +60,8 @@ struct tt_transport_config {
     bool crowded;                         /* more local ranks than cores */
 };
 
-/* Bytes of control memory that one rank needs (inbox slots of all peers + board cell). Sparse. */
+/* Bytes of control memory that one rank needs (inbox slots of all peers + shared barrier). Sparse.
+ */
 size_t tt_transport_inbox_bytes(int nranks, int nchannels, size_t slice_bytes);
 
 /* Make the transport of one communicator; no edge is made yet and nobody is waited for.
@@ -104,31 +105,31 @@ void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes);
 int tt_edge_peer(const struct tt_edge *edge);
 
 /* ---- slots: never block; called by one thread at a time per edge ----
- * stamp: (operation number << 32) | fingerprint; differs at the two ends only when the ranks called
- * different operations. */
+ * match: the match header, (operation number << 32) | fingerprint; it differs at the two ends only
+ * when the ranks called different operations. */
 
 /* Payload of the next free slot for a message of that many bytes (slice_bytes at most), or NULL
  * when none is free yet. Up to TT_SLOT_INLINE_BYTES only tt_edge_post_small() may follow, and the
  * payload must not be written: more small messages may be under way than there are payloads. */
 char *tt_edge_acquire(struct tt_edge *edge, size_t bytes); /* hot */
 /* Hand the acquired slot over with that many bytes (0 is a message too). */
-void tt_edge_post(struct tt_edge *edge, uint64_t stamp, size_t bytes); /* hot */
+void tt_edge_post(struct tt_edge *edge, uint64_t match, size_t bytes); /* hot */
 /* The same with `len_bytes` <= TT_SLOT_INLINE_BYTES copied from `bytes` (not from the acquired
  * payload): one cache line in memory edges up to 32 bytes, else two. Needs a prior acquire. */
-void tt_edge_post_small(struct tt_edge *edge, uint64_t stamp, const void *bytes,
+void tt_edge_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
                         size_t len_bytes); /* hot */
 /* Hand a free slot over that refers to `bytes` at `ptr` in this rank's memory; false when the edge
  * or the memory cannot (then copy). The memory must stay until tt_edge_drained(). Needs a prior
  * acquire. */
-bool tt_edge_post_ref(struct tt_edge *edge, uint64_t stamp, const void *ptr, size_t bytes);
+bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, size_t bytes);
 /* True when the peer has consumed every posted reference (net: every posted byte was handed over).
  */
 bool tt_edge_drained(struct tt_edge *edge);
 
 /* Next full slot: *payload_out set (readable here) and *bytes_out, or ncclInProgress.
- * Errors: ncclInvalidUsage when the stamp differs (told once, naming both), ncclRemoteError when
- * the connection broke. */
-ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t stamp, const char **payload_out,
+ * Errors: ncclInvalidUsage when the match header differs (told once, naming both), ncclRemoteError
+ * when the connection broke. */
+ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **payload_out,
                           size_t *bytes_out); /* hot */
 /* Give the peeked slot back. */
 void tt_edge_release(struct tt_edge *edge); /* hot */
@@ -158,14 +159,15 @@ const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)
 uint64_t tt_transport_patience(struct tt_transport *transport, int rank);
 /* ncclInvalidUsage (told, naming both) when `rank`, in reach of this host's memory, is in an
  * operation of the same number with another fingerprint; for those who wait long. */
-ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t stamp, int rank);
+ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank);
 
 /* Move network steps and connections of this communicator on; called by the proxy and by executors
  * that wait. Never blocks; one thread works, others return at once. *moved_out true when something
  * happened. Errors: the first failure of a network edge (told once). */
 ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out);
 
-/* ---- board: one cell per rank, readable by all; only when tt_transport_all_direct() ---- */
+/* ---- shared barrier: one cell per rank, readable by all; only when tt_transport_all_direct() ----
+ */
 
 struct tt_arrival { /* what a rank publishes when it enters an operation; addresses valid HERE */
     const char *in;
@@ -174,18 +176,18 @@ struct tt_arrival { /* what a rank publishes when it enters an operation; addres
 };
 
 /* Publish own buffers and word for the operation. in/out must be reachable by the peers (the caller
- * stages foreign memory). The board counts entered operations itself. ncclInProgress: a rank is
+ * stages foreign memory). The barrier counts entered operations itself. ncclInProgress: a rank is
  * still TT_SLOTS operations behind, call again. */
-ncclResult_t tt_board_enter(struct tt_transport *transport, uint64_t stamp,
-                            const struct tt_arrival *own);
+ncclResult_t tt_barrier_enter(struct tt_transport *transport, uint64_t match,
+                              const struct tt_arrival *own);
 /* ncclSuccess when `rank` entered the same operation (own rank: always), ncclInProgress before,
  * ncclInvalidUsage when it entered another one. */
-ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, int rank,
-                              struct tt_arrival *arrival_out);
+ncclResult_t tt_barrier_arrived(struct tt_transport *transport, uint64_t match, int rank,
+                                struct tt_arrival *arrival_out);
 /* Say: I shall not touch the others' buffers of this operation any more. */
-void tt_board_leave(struct tt_transport *transport);
+void tt_barrier_leave(struct tt_transport *transport);
 /* True when `rank` has left the operation that this rank is in or has just left. */
-bool tt_board_left(struct tt_transport *transport, int rank);
+bool tt_barrier_left(struct tt_transport *transport, int rank);
 
 /* Can all local peers read and write this memory where it lies? (range memory: yes; foreign memory:
  * only when every peer is in this process.) */

@@ -12,14 +12,15 @@ struct tt_transport {
     struct tt_net_edges *net_edges; /* owned; NULL without a network */
     _Atomic uint64_t begun; /* collective operations; written in launch order, by one thread at a
                                time */
-    /* board */
-    struct tt_board **boards; /* owned array of borrowed boards; NULL for ranks out of reach */
+    /* shared barrier */
+    struct tt_barrier *
+        *barriers; /* owned array of borrowed barriers; NULL for ranks out of reach */
     uint64_t entered;
-    uint64_t all_left; /* every rank was seen to have left that many board operations */
+    uint64_t all_left; /* every rank was seen to have left that many barrier operations */
     uint32_t told;     /* a mismatch was told: later ones are returned in silence */
 };
 
-/* What all network edges share (net_step.c): NULL when out of memory. Destroyed after the edges;
+/* What all network edges share (net_edges.c): NULL when out of memory. Destroyed after the edges;
  * accepts NULL. */
 struct tt_net_edges *tt_net_edges_create(void);
 void tt_net_edges_destroy(struct tt_net_edges *edges);

@@ -96,8 +96,9 @@ static bool keeps_lines(const struct facts *f, const struct tt_topo_graph *graph
 {
     const struct tt_topo_layout *layout = f->layout;
     bool modern = layout->cc_least >= 90;
-    enum tt_topo_way most = modern && tt_param_int("NCCL_LL128_C2C") != 0 ? TT_WAY_PXN : TT_WAY_PXB;
-    if (graph->type_inter > most || graph->type_intra > TT_WAY_NVB) return false;
+    enum tt_path_type most =
+        modern && tt_param_int("NCCL_LL128_C2C") != 0 ? TT_PATH_PXN : TT_PATH_PXB;
+    if (graph->type_inter > most || graph->type_intra > TT_PATH_NVB) return false;
     return layout->cc_least >= 70 && (modern || layout->cc_least == layout->cc_most);
 }
 
@@ -230,7 +231,7 @@ static float latency(const struct facts *f, enum tt_func func, enum tt_algo algo
                      enum tt_proto proto)
 {
     const struct tt_topo_graph *graph = graph_of(f, algo);
-    struct hops hops = {graph->type_intra == TT_WAY_NVL ? TT_GPU_NVLINK : TT_GPU_PCI, 0, 0};
+    struct hops hops = {graph->type_intra == TT_PATH_NVL ? TT_GPU_NVLINK : TT_GPU_PCI, 0, 0};
     float base = f->tables->base[algo][proto];
     int inside = f->n / f->nodes - 1, depth = log2_of(f->nodes);
     hops.intra = hop(f, hops.link, algo, proto);
@@ -265,8 +266,8 @@ static int threads(const struct bounds *bounds)
     if (wish <= 0) return 0;
     int mended = wish % 32 != 0 || wish > most ? most : wish < least ? least : (int)wish;
     if (mended != wish) {
-        tt_warn("%s is %lld, which is no multiple of 32 between %d and %d: %d it is", bounds->name,
-                (long long)wish, least, most, mended);
+        tt_warn_setting("%s is %lld, which is no multiple of 32 between %d and %d: %d it is",
+                        bounds->name, (long long)wish, least, most, mended);
     }
     return mended;
 }
@@ -302,9 +303,10 @@ static void read_thresholds(int bytes[TT_GPU_ALGOS][TT_PROTO_COUNT_])
         at = end;
     }
     if (!at || (k == NUMBERS && !at[strspn(at, " \t")])) return;
-    tt_warn("NCCL_THREAD_THRESHOLDS '%s' is not six numbers with blanks between them: the first %d "
-            "count, the others keep their values",
-            text, k);
+    tt_warn_setting(
+        "NCCL_THREAD_THRESHOLDS '%s' is not six numbers with blanks between them: the first %d "
+        "count, the others keep their values",
+        text, k);
 }
 
 void tt_gpu_thresholds(int nranks, int bytes_out[TT_GPU_ALGOS][TT_PROTO_COUNT_])

@@ -275,6 +275,14 @@ void tt_tune_host_load(struct tt_tune_host *host_out, uint64_t *hash_out)
     *hash_out = found.hash;
     if (found.hash) tt_info(TT_LOG_TUNING, "figures of this machine are those of %s", found.path);
     if (!found.reason[0]) return;
-    tt_warn("%s is refused: %s; the built-in figures are used, `tutti tune` measures this machine",
+    if (tt_param_is_set("TUTTI_TUNE_FILE")) {
+        tt_warn_setting("TUTTI_TUNE_FILE %s is refused: %s; the built-in figures are used, `tutti "
+                        "tune` measures this "
+                        "machine",
+                        found.path, found.reason);
+    } else {
+        tt_warn(
+            "%s is refused: %s; the built-in figures are used, `tutti tune` measures this machine",
             found.path, found.reason);
+    }
 }

@@ -18,7 +18,7 @@ static void end_open(struct end *end, int rank)
     assert_int_equal(tt_net_socket.init(&end->ctx, 7, &config, NULL, no_event), ncclSuccess);
     end->trust.rank = rank;
     memset(end->trust.key, 'k', sizeof(end->trust.key));
-    tt_net_socket_entrust(end->ctx, &end->trust);
+    tt_net_socket_set_trust(end->ctx, &end->trust);
 }
 
 void pair_open(struct pair *pair)

@@ -68,7 +68,7 @@ static void another_key_is_refused(void **state)
     (void)state;
     pair_open(&pair);
     pair.from.trust.key[31] ^= 1;
-    tt_net_socket_entrust(pair.from.ctx, &pair.from.trust);
+    tt_net_socket_set_trust(pair.from.ctx, &pair.from.trust);
     while (!rc && !pair.send_comm) {
         rc = tt_net_socket.connect(pair.from.ctx, 0, pair.handle, &pair.send_comm, NULL);
         assert_int_equal(tt_net_socket.accept(pair.listen_comm, &pair.recv_comm, NULL),
@@ -80,7 +80,7 @@ static void another_key_is_refused(void **state)
     assert_non_null(strstr(tt_last_error(), "not of this communicator"));
     /* the listener still waits for the right one */
     pair.from.trust.key[31] ^= 1;
-    tt_net_socket_entrust(pair.from.ctx, &pair.from.trust);
+    tt_net_socket_set_trust(pair.from.ctx, &pair.from.trust);
     pair_join(&pair);
     works(&pair);
     pair_close(&pair);

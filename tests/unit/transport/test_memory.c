@@ -1,5 +1,5 @@
-/* Edges through memory and the board, two ranks in one test: lines, payloads, references, credits,
- * stamps, damaged slots; both as one process and as two mappings. */
+/* Edges through memory and the barrier, two ranks in one test: lines, payloads, references,
+ * credits, match headers, damaged slots; both as one process and as two mappings. */
 #include "../check.h"
 #include "../exec/world.h"
 
@@ -26,11 +26,11 @@ static struct ends open_ends(enum world_kind kind)
     return (struct ends){world, edge_of(world, 0, 1, true, 0), edge_of(world, 1, 0, false, 0)};
 }
 
-static void expect(struct tt_edge *edge, uint64_t stamp, const char *bytes, size_t len_bytes)
+static void expect(struct tt_edge *edge, uint64_t match, const char *bytes, size_t len_bytes)
 {
     const char *payload = NULL;
     size_t got = 0;
-    assert_int_equal(tt_edge_peek(edge, stamp, &payload, &got), ncclSuccess);
+    assert_int_equal(tt_edge_peek(edge, match, &payload, &got), ncclSuccess);
     assert_int_equal(got, len_bytes);
     assert_memory_equal(payload, bytes, len_bytes);
     tt_edge_release(edge);
@@ -118,7 +118,7 @@ static void references_drain(void **state)
     }
 }
 
-static void other_stamps_are_told_once(void **state)
+static void other_headers_are_told_once(void **state)
 {
     (void)state;
     struct ends ends = open_ends(WORLD_MAPPED);
@@ -153,7 +153,7 @@ static void names_are_nccls(void **state)
 static void bad_keys_are_refused(void **state)
 {
     static const struct tt_edge_key keys[] = {
-        {.peer = 2}, {.peer = -1}, {.channel = 2}, {.channel = -1}, {.conn = 2}};
+        {.peer = 2}, {.peer = -1}, {.channel = 4}, {.channel = -1}, {.conn = 2}};
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
     for (size_t k = 0; k < TT_LEN(keys); k++) {
@@ -176,7 +176,7 @@ static void messages_count_per_edge(void **state)
     world_destroy(world);
 }
 
-/* ---- board ---- */
+/* ---- barrier ---- */
 
 static void the_board_shows_buffers(void **state)
 {
@@ -188,16 +188,17 @@ static void the_board_shows_buffers(void **state)
         struct tt_arrival arrival;
         for (uint64_t op = 1; op < 40; op++) {
             in[3] = (char)op;
-            assert_int_equal(tt_board_enter(a, op, &(struct tt_arrival){in, out, op}), ncclSuccess);
-            assert_int_equal(tt_board_enter(b, op, &(struct tt_arrival){.word = 7}), ncclSuccess);
-            assert_int_equal(tt_board_arrived(b, op, 0, &arrival), ncclSuccess);
+            assert_int_equal(tt_barrier_enter(a, op, &(struct tt_arrival){in, out, op}),
+                             ncclSuccess);
+            assert_int_equal(tt_barrier_enter(b, op, &(struct tt_arrival){.word = 7}), ncclSuccess);
+            assert_int_equal(tt_barrier_arrived(b, op, 0, &arrival), ncclSuccess);
             assert_int_equal(arrival.in[3], (char)op);
             arrival.out[4] = (char)op;
             assert_int_equal(out[4], (char)op);
-            assert_false(tt_board_left(b, 0));
-            tt_board_leave(a);
-            assert_true(tt_board_left(b, 0));
-            tt_board_leave(b);
+            assert_false(tt_barrier_left(b, 0));
+            tt_barrier_leave(a);
+            assert_true(tt_barrier_left(b, 0));
+            tt_barrier_leave(b);
         }
         world_destroy(world);
     }
@@ -210,16 +211,16 @@ static void who_runs_ahead_waits_for_cells(void **state)
     struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
     struct tt_arrival arrival;
     for (uint64_t op = 1; op <= TT_SLOTS; op++) {
-        assert_int_equal(tt_board_enter(a, op, &(struct tt_arrival){.word = 7}), ncclSuccess);
-        tt_board_leave(a);
+        assert_int_equal(tt_barrier_enter(a, op, &(struct tt_arrival){.word = 7}), ncclSuccess);
+        tt_barrier_leave(a);
     }
-    assert_int_equal(tt_board_enter(a, 9, &(struct tt_arrival){.word = 7}), ncclInProgress);
-    assert_int_equal(tt_board_enter(b, 1, &(struct tt_arrival){.word = 7}), ncclSuccess);
-    assert_int_equal(tt_board_arrived(b, 1, 0, &arrival), ncclSuccess);
-    tt_board_leave(b);
-    assert_int_equal(tt_board_enter(a, 9, &(struct tt_arrival){.word = 7}), ncclSuccess);
-    assert_int_equal(tt_board_enter(b, 5, &(struct tt_arrival){.word = 7}), ncclSuccess);
-    assert_int_equal(tt_board_arrived(b, 5, 0, &arrival), ncclInvalidUsage);
+    assert_int_equal(tt_barrier_enter(a, 9, &(struct tt_arrival){.word = 7}), ncclInProgress);
+    assert_int_equal(tt_barrier_enter(b, 1, &(struct tt_arrival){.word = 7}), ncclSuccess);
+    assert_int_equal(tt_barrier_arrived(b, 1, 0, &arrival), ncclSuccess);
+    tt_barrier_leave(b);
+    assert_int_equal(tt_barrier_enter(a, 9, &(struct tt_arrival){.word = 7}), ncclSuccess);
+    assert_int_equal(tt_barrier_enter(b, 5, &(struct tt_arrival){.word = 7}), ncclSuccess);
+    assert_int_equal(tt_barrier_arrived(b, 5, 0, &arrival), ncclInvalidUsage);
     world_destroy(world);
 }
 
@@ -228,13 +229,13 @@ static void begun_operations_are_compared(void **state)
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
     struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
-    uint64_t stamp = tt_transport_begin(a, 11) << 32 | 11;
-    assert_int_equal(tt_transport_compare(a, stamp, 1), ncclSuccess); /* not there yet */
+    uint64_t match = tt_transport_begin(a, 11) << 32 | 11;
+    assert_int_equal(tt_transport_compare(a, match, 1), ncclSuccess); /* not there yet */
     tt_transport_begin(b, 12);
-    assert_int_equal(tt_transport_compare(a, stamp, 1), ncclInvalidUsage);
-    stamp = tt_transport_begin(a, 13) << 32 | 13;
+    assert_int_equal(tt_transport_compare(a, match, 1), ncclInvalidUsage);
+    match = tt_transport_begin(a, 13) << 32 | 13;
     tt_transport_begin(b, 13);
-    assert_int_equal(tt_transport_compare(a, stamp, 1), ncclSuccess);
+    assert_int_equal(tt_transport_compare(a, match, 1), ncclSuccess);
     world_destroy(world);
 }
 
@@ -260,7 +261,7 @@ int main(void)
         cmocka_unit_test(bytes_arrive_in_order),
         cmocka_unit_test(a_full_edge_has_no_slot),
         cmocka_unit_test(references_drain),
-        cmocka_unit_test(other_stamps_are_told_once),
+        cmocka_unit_test(other_headers_are_told_once),
         cmocka_unit_test(names_are_nccls),
         cmocka_unit_test(bad_keys_are_refused),
         cmocka_unit_test(messages_count_per_edge),

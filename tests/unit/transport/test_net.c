@@ -119,7 +119,7 @@ static void rank_open(int r)
     rank->net = (struct tt_net){.table = &tt_net_socket, .ndevs = 1, .name = "Socket"};
     assert_int_equal(tt_net_socket.init(&rank->net.ctx, 1, &net_config, NULL, no_event),
                      ncclSuccess);
-    tt_net_socket_entrust(rank->net.ctx, &trust);
+    tt_net_socket_set_trust(rank->net.ctx, &trust);
     rank->inbox = tt_calloc(1, tt_transport_inbox_bytes(2, 1, SLICE));
     struct tt_transport_config config = {.member = &rank->member,
                                          .peers = rank->peers,

@@ -1,12 +1,12 @@
-/* The board: what a rank says to all others when it enters and leaves an operation.
- * Each rank writes only its own lines: a cell per entered operation (eight deep, so a rank whose
- * buffers nobody touches may run ahead) and a count of operations left. */
+/* The shared barrier: what a rank says to all others when it enters and leaves an operation on
+ * each other's buffers. Each rank writes only its own lines: a cell per entered operation (eight
+ * deep, so a rank whose buffers nobody touches may run ahead) and a count of operations left. */
 #include "base/error.h"
 #include "transport/transport_state.h"
 
-static struct tt_board *own_board(struct tt_transport *transport)
+static struct tt_barrier *own_barrier(struct tt_transport *transport)
 {
-    return tt_inbox_board(transport->inbox);
+    return tt_inbox_barrier(transport->inbox);
 }
 
 static uint64_t range_offset(const struct tt_transport *transport, const void *ptr)
@@ -24,28 +24,29 @@ static bool cell_is_free(struct tt_transport *transport, uint64_t seq)
     if (seq <= transport->all_left + TT_SLOTS) return true;
     uint64_t least = UINT64_MAX;
     for (int rank = 0; rank < transport->config.member->nranks; rank++) {
-        /* pairs with the release store in tt_board_leave() */
-        uint64_t left = atomic_load_explicit(&transport->boards[rank]->left, memory_order_acquire);
+        /* pairs with the release store in tt_barrier_leave() */
+        uint64_t left =
+            atomic_load_explicit(&transport->barriers[rank]->left, memory_order_acquire);
         if (left < least) least = left;
     }
     transport->all_left = least;
     return seq <= least + TT_SLOTS;
 }
 
-ncclResult_t tt_board_enter(struct tt_transport *transport, uint64_t stamp,
-                            const struct tt_arrival *own)
+ncclResult_t tt_barrier_enter(struct tt_transport *transport, uint64_t match,
+                              const struct tt_arrival *own)
 {
     uint64_t seq = transport->entered + 1;
     if (!cell_is_free(transport, seq)) return ncclInProgress;
     transport->entered = seq;
-    struct tt_board_cell *cell = &own_board(transport)->cell[seq % TT_SLOTS];
-    cell->stamp = stamp;
+    struct tt_barrier_cell *cell = &own_barrier(transport)->cell[seq % TT_SLOTS];
+    cell->match = match;
     cell->in = (uint64_t)(uintptr_t)own->in;
     cell->out = (uint64_t)(uintptr_t)own->out;
     cell->in_offset = range_offset(transport, own->in);
     cell->out_offset = range_offset(transport, own->out);
     cell->word = own->word;
-    /* pairs with the acquire load in tt_board_arrived() */
+    /* pairs with the acquire load in tt_barrier_arrived() */
     atomic_store_explicit(&cell->seq, seq, memory_order_release);
     return ncclSuccess;
 }
@@ -56,21 +57,21 @@ static char *addressed(const struct tt_peer_reach *peer, uint64_t pointer, uint6
     return offset <= peer->range_bytes ? peer->range_base + offset : NULL;
 }
 
-static ncclResult_t mismatch(struct tt_transport *transport, uint64_t stamp, int rank,
+static ncclResult_t mismatch(struct tt_transport *transport, uint64_t match, int rank,
                              uint64_t found)
 {
     if (transport->told++) return ncclInvalidUsage;
-    return tt_stamp_mismatch(transport->config.member->rank, stamp, rank, found);
+    return tt_match_fail(transport->config.member->rank, match, rank, found);
 }
 
-ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, int rank,
-                              struct tt_arrival *arrival_out)
+ncclResult_t tt_barrier_arrived(struct tt_transport *transport, uint64_t match, int rank,
+                                struct tt_arrival *arrival_out)
 {
     uint64_t seq = transport->entered;
-    const struct tt_board_cell *cell = &transport->boards[rank]->cell[seq % TT_SLOTS];
-    /* pairs with the release store in tt_board_enter() */
+    const struct tt_barrier_cell *cell = &transport->barriers[rank]->cell[seq % TT_SLOTS];
+    /* pairs with the release store in tt_barrier_enter() */
     if (atomic_load_explicit(&cell->seq, memory_order_acquire) != seq) return ncclInProgress;
-    if (cell->stamp != stamp) return mismatch(transport, stamp, rank, cell->stamp);
+    if (cell->match != match) return mismatch(transport, match, rank, cell->match);
     arrival_out->word = cell->word;
     if (rank == transport->config.member->rank) {
         arrival_out->in = (const char *)(uintptr_t)cell->in;
@@ -83,24 +84,24 @@ ncclResult_t tt_board_arrived(struct tt_transport *transport, uint64_t stamp, in
     return ncclSuccess;
 }
 
-void tt_board_leave(struct tt_transport *transport)
+void tt_barrier_leave(struct tt_transport *transport)
 {
-    /* pairs with the acquire loads in tt_board_left() and cell_is_free() */
-    atomic_store_explicit(&own_board(transport)->left, transport->entered, memory_order_release);
+    /* pairs with the acquire loads in tt_barrier_left() and cell_is_free() */
+    atomic_store_explicit(&own_barrier(transport)->left, transport->entered, memory_order_release);
 }
 
-bool tt_board_left(struct tt_transport *transport, int rank)
+bool tt_barrier_left(struct tt_transport *transport, int rank)
 {
-    const struct tt_board *board = transport->boards[rank];
-    return atomic_load_explicit(&board->left, memory_order_acquire) >= transport->entered;
+    const struct tt_barrier *barrier = transport->barriers[rank];
+    return atomic_load_explicit(&barrier->left, memory_order_acquire) >= transport->entered;
 }
 
 uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint)
 {
     uint64_t number = atomic_load_explicit(&transport->begun, memory_order_relaxed) + 1;
-    uint64_t stamp = number << 32 | fingerprint;
+    uint64_t match = number << 32 | fingerprint;
     /* pairs with the acquire load in tt_transport_compare() */
-    atomic_store_explicit(&own_board(transport)->begun[number % TT_SLOTS], stamp,
+    atomic_store_explicit(&own_barrier(transport)->begun[number % TT_SLOTS], match,
                           memory_order_release);
     atomic_store_explicit(&transport->begun, number, memory_order_relaxed);
     return number;
@@ -111,12 +112,12 @@ const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)
     return &transport->begun;
 }
 
-ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t stamp, int rank)
+ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank)
 {
-    const struct tt_board *board = transport->boards[rank];
-    if (!board) return ncclSuccess;
+    const struct tt_barrier *barrier = transport->barriers[rank];
+    if (!barrier) return ncclSuccess;
     uint64_t found =
-        atomic_load_explicit(&board->begun[(stamp >> 32) % TT_SLOTS], memory_order_acquire);
-    if (found >> 32 != stamp >> 32 || found == stamp) return ncclSuccess;
-    return mismatch(transport, stamp, rank, found);
+        atomic_load_explicit(&barrier->begun[(match >> 32) % TT_SLOTS], memory_order_acquire);
+    if (found >> 32 != match >> 32 || found == match) return ncclSuccess;
+    return mismatch(transport, match, rank, found);
 }

@@ -1,0 +1,254 @@
+/* All network edges of a transport: whoever comes along moves them (the proxy, or an executor that
+ * waits); one at a time, the others go away at once. The proxy alone connects them, and sleeps here
+ * while nothing is left to do. */
+#include "base/mem.h"
+#include "transport/net.h"
+#include "transport/serve.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define ACCEPT_PATIENCE_NSEC 2000000000ull /* packets of the proof may be sent again and again */
+#define DATA_PATIENCE_NSEC 10000000000ull
+enum { LOCK_TRIES = 1000, FEW_EDGES = 16 };
+
+struct run { /* one look at all edges */
+    bool moved, pending, joining;
+};
+
+static struct run run_edges(struct tt_net_edges *edges, bool proxy)
+{
+    struct run run = {false, false, false};
+    for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
+        if (edge->phase == NET_READY) {
+            run.moved |= tt_net_step(edge);
+        } else if (edge->phase != NET_BROKEN && proxy) {
+            run.moved |= tt_net_join(edge);
+            run.joining |= edge->phase != NET_READY && edge->phase != NET_BROKEN;
+        }
+        run.pending |= tt_net_step_pending(edge);
+    }
+    return run;
+}
+
+static ncclResult_t first_error(struct tt_net_edges *edges)
+{
+    return (ncclResult_t)atomic_load_explicit(&edges->error, memory_order_relaxed);
+}
+
+/* True when something that was posted here is left to do; lock held. */
+static bool run_for(struct tt_net_edges *edges, struct net_edge *edge)
+{
+    if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0)
+        return run_edges(edges, false).pending;
+    if (edge->phase == NET_READY) tt_net_step(edge);
+    return tt_net_step_pending(edge);
+}
+
+void tt_net_drive(struct net_edge *edge)
+{
+    struct tt_net_edges *edges = edge->transport->net_edges;
+    if (atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
+    if (pthread_mutex_trylock(&edges->lock)) return;
+    run_for(edges, edge);
+    pthread_mutex_unlock(&edges->lock);
+    atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
+    bool asleep = atomic_load_explicit(&edges->asleep, memory_order_relaxed);
+    if (asleep && first_error(edges)) tt_net_wake(edges); /* the proxy spreads errors */
+}
+
+void tt_net_drive_posted(struct net_edge *edge)
+{
+    struct tt_net_edges *edges = edge->transport->net_edges;
+    bool left = true;
+    if (pthread_mutex_trylock(&edges->lock)) {
+        /* whoever holds it may have passed our edge; pairs with the loads in tt_transport_serve()
+         */
+        atomic_fetch_add_explicit(&edges->missed, 1, memory_order_seq_cst);
+    } else {
+        left = run_for(edges, edge);
+        pthread_mutex_unlock(&edges->lock);
+        atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
+    }
+    if ((left || first_error(edges)) && atomic_load_explicit(&edges->asleep, memory_order_seq_cst))
+        tt_net_wake(edges);
+}
+
+ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    *moved_out = false;
+    if (!edges) return ncclSuccess;
+    if (!pthread_mutex_trylock(&edges->lock)) {
+        *moved_out = run_edges(edges, false).moved;
+        pthread_mutex_unlock(&edges->lock);
+    }
+    return first_error(edges);
+}
+
+/* Threads that wait hold the lock most of the time; the proxy asks them to let it in while only it
+ * can go on. */
+static bool proxy_lock(struct tt_net_edges *edges)
+{
+    bool locked = !pthread_mutex_trylock(&edges->lock);
+    if (locked || !atomic_load_explicit(&edges->joining, memory_order_relaxed)) return locked;
+    atomic_store_explicit(&edges->wanted, true, memory_order_relaxed);
+    for (int tries = 0; !locked && tries < LOCK_TRIES; tries++) {
+        sched_yield();
+        locked = !pthread_mutex_trylock(&edges->lock);
+    }
+    atomic_store_explicit(&edges->wanted, false, memory_order_relaxed);
+    return locked;
+}
+
+enum tt_net_state tt_transport_serve(struct tt_transport *transport, ncclResult_t *rc_out)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    uint64_t missed = atomic_load_explicit(&edges->missed, memory_order_seq_cst);
+    *rc_out = first_error(edges);
+    if (!proxy_lock(edges)) return TT_NET_BUSY;
+    struct run run = run_edges(edges, true);
+    atomic_store_explicit(&edges->joining, run.joining, memory_order_relaxed);
+    bool idle = !run.moved && !run.pending && !run.joining;
+    if (idle) {
+        /* pairs with tt_net_drive_posted(): either it sees us asleep or we see that its post was
+         * missed */
+        atomic_store_explicit(&edges->asleep, true, memory_order_seq_cst);
+        idle = atomic_load_explicit(&edges->missed, memory_order_seq_cst) == missed;
+        if (!idle) atomic_store_explicit(&edges->asleep, false, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&edges->lock);
+    *rc_out = first_error(edges);
+    if (idle) return TT_NET_IDLE;
+    return run.moved ? TT_NET_MOVED : TT_NET_BUSY;
+}
+
+bool tt_transport_pending(struct tt_transport *transport)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    bool pending = false;
+    pthread_mutex_lock(&edges->lock);
+    for (struct net_edge *edge = edges->first; edge && !pending; edge = edge->next) {
+        pending = tt_net_step_pending(edge);
+    }
+    pthread_mutex_unlock(&edges->lock);
+    return pending;
+}
+
+uint64_t tt_transport_drives(const struct tt_transport *transport)
+{
+    return atomic_load_explicit(&transport->net_edges->drives, memory_order_relaxed);
+}
+
+/* ---- the sleep of the proxy ---- */
+
+void tt_net_wake(struct tt_net_edges *edges)
+{
+    pthread_mutex_lock(&edges->wake_lock);
+    edges->woken = true;
+    atomic_store_explicit(&edges->asleep, false, memory_order_relaxed);
+    pthread_cond_signal(&edges->wake_up);
+    pthread_mutex_unlock(&edges->wake_lock);
+}
+
+void tt_transport_wake(struct tt_transport *transport)
+{
+    tt_net_wake(transport->net_edges);
+}
+
+void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t nsec = (uint64_t)until.tv_nsec + timeout_usec % 1000000 * 1000;
+    until.tv_sec += (time_t)(timeout_usec / 1000000 + nsec / 1000000000);
+    until.tv_nsec = (int64_t)(nsec % 1000000000);
+    pthread_mutex_lock(&edges->wake_lock);
+    int err = 0;
+    while (!edges->woken && !err) {
+        err = timeout_usec ? pthread_cond_timedwait(&edges->wake_up, &edges->wake_lock, &until)
+                           : pthread_cond_wait(&edges->wake_up, &edges->wake_lock);
+    }
+    edges->woken = false;
+    atomic_store_explicit(&edges->asleep, false, memory_order_relaxed);
+    pthread_mutex_unlock(&edges->wake_lock);
+}
+
+/* ---- the table ---- */
+
+struct tt_net_edges *tt_net_edges_create(void)
+{
+    struct tt_net_edges *edges = tt_calloc(1, sizeof(*edges));
+    pthread_condattr_t clock;
+    if (!edges) return NULL;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_mutex_init(&edges->lock, NULL);
+    pthread_mutex_init(&edges->wake_lock, NULL);
+    pthread_cond_init(&edges->wake_up, &clock);
+    pthread_condattr_destroy(&clock);
+    return edges;
+}
+
+void tt_net_edges_add(struct tt_net_edges *edges, struct net_edge *edge)
+{
+    pthread_mutex_lock(&edges->lock);
+    edge->next = edges->first;
+    edges->first = edge;
+    edges->count++;
+    atomic_store_explicit(&edges->joining, true, memory_order_relaxed);
+    pthread_mutex_unlock(&edges->lock);
+    tt_net_wake(edges); /* the proxy connects it */
+}
+
+void tt_net_edges_remove(struct tt_net_edges *edges, struct net_edge *edge)
+{
+    pthread_mutex_lock(&edges->lock);
+    for (struct net_edge **at = &edges->first; *at; at = &(*at)->next) {
+        if (*at != edge) continue;
+        *at = edge->next;
+        edges->count--;
+        break;
+    }
+    tt_net_edge_close(edge);
+    pthread_mutex_unlock(&edges->lock);
+}
+
+/* A sender may have connected and gone before this side has seen it; a network of others need not
+ * tell that a connection ended. */
+static uint64_t edge_patience(const struct net_edge *edge)
+{
+    if (edge->phase == NET_ACCEPTING) return ACCEPT_PATIENCE_NSEC;
+    if (edge->phase != NET_READY) return 0;
+    return edge->edge.config->net->table == &tt_net_socket ? UINT64_MAX : DATA_PATIENCE_NSEC;
+}
+
+uint64_t tt_net_edges_patience(struct tt_net_edges *edges, int rank)
+{
+    uint64_t most = 0;
+    if (!edges) return 0;
+    int tries = 0;
+    while (pthread_mutex_trylock(&edges->lock)) {
+        if (++tries == LOCK_TRIES) return UINT64_MAX;
+        sched_yield();
+    }
+    for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
+        const struct tt_edge_key *key = &edge->edge.key;
+        if (key->peer != rank || key->sending) continue;
+        uint64_t patience = edge_patience(edge);
+        if (patience > most) most = patience;
+    }
+    pthread_mutex_unlock(&edges->lock);
+    return most;
+}
+
+void tt_net_edges_destroy(struct tt_net_edges *edges)
+{
+    if (!edges) return;
+    pthread_cond_destroy(&edges->wake_up);
+    pthread_mutex_destroy(&edges->wake_lock);
+    pthread_mutex_destroy(&edges->lock);
+    free(edges);
+}
