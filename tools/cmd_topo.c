@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { ANY = -1 };
+
 struct topo_command {
     const char *name;
     const char *arguments;
     const char *summary;
     const char *examples;
-    int npaths;
+    int npaths; /* files; ANY: as many as there are */
     int (*run)(const struct topo_options *options);
 };
 
@@ -31,12 +33,17 @@ static const struct topo_command commands[] = {
      "  tutti topo search dgx.xml --nodes 1,512 --time\n"
      "  tutti topo search dgx.xml --nodes 2 --svg > channels.svg\n",
      1, topo_search},
-    {"diff", "FILE FILE", "what two machines do not have in common (exit 1: something)",
+    {"diff", "FILE FILE",
+     "how two machines differ: a verdict, then lines (exit 0: not; 1: they do; 2: trouble)",
      "  tutti topo diff bought.xml delivered.xml --nodes 1,2\n", 2, topo_diff},
     {"check", "[FILE]", "is the file sound? exit 0: yes, perhaps with warnings; 1: no",
      "  tutti topo check dgx.xml\n", 1, topo_check},
     {"export", "[FILE]", "graph, paths, access, channels, layout as JSON",
      "  tutti topo export dgx.xml --json --nodes 1,2,16\n", 1, topo_export},
+    {"report", "[FILE...]", "a page of HTML for each: tree, paths, channels, what would be faster",
+     "  tutti topo report dgx.xml --output - > dgx.html\n"
+     "  tutti topo report racks/*.xml --nodes 1,16 --output pages\n",
+     ANY, topo_report},
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
@@ -74,8 +81,8 @@ static int run(size_t which, int argc, char **argv)
     int status = topo_options_read(&options, 1U << which, argc, argv);
     if (status < 0) help_with(which);
     if (status) return status < 0 ? 0 : status;
-    bool detect = options.npaths == 0 && command->npaths == 1; /* of this machine, then */
-    if (options.npaths != command->npaths && !detect) {
+    bool detect = options.npaths == 0 && command->npaths != 2; /* of this machine, then */
+    if (command->npaths != ANY && options.npaths != command->npaths && !detect) {
         return tutti_usage_error("topo", "usage: tutti topo %s %s", command->name,
                                  command->arguments);
     }

@@ -105,22 +105,22 @@ char *tt_topo_system_json(const struct tt_topo_system *system);
 
 /* ---- channel graphs of a node ---- */
 
-enum tt_topo_way { /* types of links and of paths; smaller is better */
-                   TT_WAY_LOC,
-                   TT_WAY_NVL,
-                   TT_WAY_NVB,
-                   TT_WAY_C2C,
-                   TT_WAY_PIX, /* as a link: PCI */
-                   TT_WAY_PXB,
-                   TT_WAY_P2C,
-                   TT_WAY_PXN,
-                   TT_WAY_PHB,
-                   TT_WAY_SYS,
-                   TT_WAY_NET,
-                   TT_WAY_DIS,
-                   TT_WAY_COUNT_,
+enum tt_path_type { /* types of links and of paths; smaller is better */
+                    TT_PATH_LOC,
+                    TT_PATH_NVL,
+                    TT_PATH_NVB,
+                    TT_PATH_C2C,
+                    TT_PATH_PIX, /* as a link: PCI */
+                    TT_PATH_PXB,
+                    TT_PATH_P2C,
+                    TT_PATH_PXN,
+                    TT_PATH_PHB,
+                    TT_PATH_SYS,
+                    TT_PATH_NET,
+                    TT_PATH_DIS,
+                    TT_PATH_COUNT_,
 };
-const char *tt_topo_way_name(enum tt_topo_way way);
+const char *tt_path_type_name(enum tt_path_type type);
 
 enum tt_graph_kind { /* NCCL's graph ids */
                      TT_GRAPH_RING,
@@ -151,7 +151,7 @@ struct tt_topo_graph { /* channels of one kind; nchannels 0: none */
     int same_channels, cross_nic, hops;
     float bw_intra, bw_inter; /* GB/s of a channel inside the node, and to others */
     float latency_inter;      /* us */
-    enum tt_topo_way type_intra, type_inter;
+    enum tt_path_type type_intra, type_inter;
     int *intra; /* owned; rank at position p of channel c: intra[c * ngpus + p]; NVLS: p = 0 */
     struct tt_topo_ends { /* host << 56 | dev; TT_NET_NONE: none */
         uint64_t first, last;

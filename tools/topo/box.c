@@ -91,7 +91,8 @@ static void add_other(struct box *box, const struct box_link *link)
     node->ranks++;
 }
 
-bool box_init(struct box *box, json_t *machine)
+/* host -1: of all */
+static bool init(struct box *box, json_t *machine, int host)
 {
     json_t *system = json_object_get(machine, "system");
     json_t *rows = json_object_get(system, "links");
@@ -104,6 +105,7 @@ bool box_init(struct box *box, json_t *machine)
     for (size_t k = 0; done && k < links.count; k++)
         links.link[k] = read_link(json_array_get(rows, k));
     for (size_t k = 0; done && k < json_array_size(cpus); k++) {
+        if (host >= 0 && box_int(box, "cpus", (int)k, "host") != host) continue;
         box->node[box->count++] =
             (struct box_node){.kind = BOX_CPU, .index = (int)k, .parent = -1, .gpu = -1};
     }
@@ -113,6 +115,51 @@ bool box_init(struct box *box, json_t *machine)
         add_other(box, &links.link[k]);
     free(links.link);
     return done;
+}
+
+bool box_init(struct box *box, json_t *machine)
+{
+    return init(box, machine, -1);
+}
+
+bool box_init_host(struct box *box, json_t *machine, int host)
+{
+    return init(box, machine, host);
+}
+
+int box_hosts(const struct box *box)
+{
+    int hosts = 0;
+    for (int c = 0; c < box_count(box, "cpus"); c++) {
+        int host = box_int(box, "cpus", c, "host");
+        if (host >= hosts) hosts = host + 1;
+    }
+    return hosts;
+}
+
+/* index_a - index_b would differ; all else counts. */
+static bool is_like(const struct box *a, int k, const struct box *b)
+{
+    const struct box_node *left = &a->node[k];
+    const struct box_node *right = &b->node[k];
+    bool same = left->kind == right->kind && left->parent == right->parent &&
+                left->ranks == right->ranks && left->up_bw == right->up_bw &&
+                left->nvlink == right->nvlink && left->c2c == right->c2c &&
+                left->switched == right->switched;
+    if (!same || left->kind != BOX_GPU || left->gpu < 0) return same;
+    return box_int(a, "gpus", left->gpu, "cc") == box_int(b, "gpus", right->gpu, "cc");
+}
+
+bool box_is_copy(json_t *machine, int host, int other)
+{
+    struct box a = {0};
+    struct box b = {0};
+    bool same = init(&a, machine, host) && init(&b, machine, other) && a.count == b.count;
+    for (int k = 0; same && k < a.count; k++)
+        same = is_like(&a, k, &b);
+    box_fini(&a);
+    box_fini(&b);
+    return same;
 }
 
 void box_fini(struct box *box)
@@ -151,13 +198,33 @@ static json_t *cell(const struct box *box, const char *matrix, const char *what,
     return json_array_get(row, (size_t)to);
 }
 
-const char *box_way(const struct box *box, const char *matrix, int from, int to)
+const char *box_path_type(const struct box *box, const char *matrix, int from, int to)
 {
-    const char *way = json_string_value(cell(box, matrix, "type", from, to));
-    return way ? way : "?";
+    const char *type = json_string_value(cell(box, matrix, "type", from, to));
+    return type ? type : "?";
 }
 
-double box_way_bw(const struct box *box, const char *matrix, int from, int to)
+double box_path_bw(const struct box *box, const char *matrix, int from, int to)
 {
     return json_number_value(cell(box, matrix, "bw", from, to));
+}
+
+int box_count(const struct box *box, const char *list)
+{
+    return (int)json_array_size(json_object_get(json_object_get(box->machine, "system"), list));
+}
+
+int box_gpu_of_rank(const struct box *box, int rank)
+{
+    for (int g = 0; g < box_count(box, "gpus"); g++) {
+        if (box_int(box, "gpus", g, "rank") == rank) return g;
+    }
+    return -1;
+}
+
+int box_access(const struct box *box, const char *matrix, int from, int to)
+{
+    json_t *rows = json_object_get(json_object_get(box->machine, "access"), matrix);
+    json_t *row = json_array_get(rows, (size_t)from);
+    return (int)json_integer_value(json_array_get(row, (size_t)to));
 }

@@ -33,15 +33,33 @@ struct box {
 
 /* False when memory is short. */
 bool box_init(struct box *box, json_t *machine);
+/* The parts of one host of an NVLink domain; indices and matrices stay those of the whole. */
+bool box_init_host(struct box *box, json_t *machine, int host);
+/* How many hosts there are. */
+int box_hosts(const struct box *box);
+/* Do two hosts have the same parts, joined in the same way? (False when memory is short.) */
+bool box_is_copy(json_t *machine, int host, int other);
 void box_fini(struct box *box);
-/* Number of the node, -1: none. */
+/* Number of the node, of the row of the GPU; -1: none. */
 int box_find(const struct box *box, enum box_kind kind, int index);
+int box_gpu_of_rank(const struct box *box, int rank);
 
-/* Fields of the report's rows. */
+/* Fields of the machine's rows, and how many rows a list has. */
+int box_count(const struct box *box, const char *list);
 json_t *box_row(const struct box *box, const char *list, int index);
 int box_int(const struct box *box, const char *list, int index, const char *field);
 const char *box_text(const struct box *box, const char *list, int index, const char *field);
 double box_real(const struct box *box, const char *list, int index, const char *field);
+/* What a port is called, at most 15 characters and cut in the middle where the file has more: the
+ * file's name, or "NET 3" where it has none or gives it to several ports of a host. */
+enum { BOX_NAME_BYTES = 64 };
+void box_net_name(const struct box *box, int net, char name[BOX_NAME_BYTES]);
+/* "H100 SXM", by the ids of its PCI element; NULL: not known. */
+const char *box_gpu_model(const struct box *box, int gpu);
+/* A GPU's bus id without the domain 0: "1b:00.0". */
+const char *box_gpu_busid(const struct box *box, int gpu);
 /* Cell of a matrix of paths: type and GB/s. */
-const char *box_way(const struct box *box, const char *matrix, int from, int to);
-double box_way_bw(const struct box *box, const char *matrix, int from, int to);
+const char *box_path_type(const struct box *box, const char *matrix, int from, int to);
+double box_path_bw(const struct box *box, const char *matrix, int from, int to);
+/* Cell of a matrix of access. */
+int box_access(const struct box *box, const char *matrix, int from, int to);

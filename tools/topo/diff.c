@@ -1,13 +1,17 @@
-/* `tutti topo diff`: what two machines do not have in common, and what their channels make of it.
- * Exit 0: nothing; 1: something. */
+/* `tutti topo diff`: what two machines do not have in common, and what their channels make of it: a
+ * verdict in words, then a line for each difference. Exit as of diff: 0 nothing; 1 something; 2
+ * trouble. */
 #include "machine.h"
+#include "verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct diff {
-    json_t *list; /* owned; rows {what, a, b} */
+    json_t *list;         /* owned; rows {what, a, b} */
+    struct text channels; /* owned; how fast rings are, for the verdict */
+    bool other_channels;
 };
 
 static char *as_text(const json_t *value)
@@ -135,19 +139,42 @@ static json_t *graph_text(const struct topo_scenario *scenario, int kind)
     if (!graph->pattern || graph->nchannels == 0) return json_string("none");
     (void)snprintf(text, sizeof(text), "%d channels x %.4g GB/s (%s)", graph->nchannels,
                    (double)(domain->inter ? graph->bw_inter : graph->bw_intra),
-                   tt_topo_way_name(graph->type_intra));
+                   tt_path_type_name(graph->type_intra));
     return json_string(text);
+}
+
+/* GB/s of all channels of a kind together, of all nodes of a machine; 0: no links are used. */
+static double graph_bw(const struct topo_scenario *scenario, int kind)
+{
+    double bw = 0;
+    for (int d = 0; d < scenario->ndomains; d++) {
+        const struct tt_topo_domain *domain = &scenario->domains[d];
+        const struct tt_topo_graph *graph = &domain->graph[kind];
+        if (graph->ngpus < 2 && !domain->inter) continue;
+        bw += graph->nchannels * (double)(domain->inter ? graph->bw_inter : graph->bw_intra);
+    }
+    return bw;
 }
 
 static void compare_graphs(struct diff *diff, const struct topo_scenario *scenarios)
 {
+    double before = graph_bw(&scenarios[0], TT_GRAPH_RING);
+    double after = graph_bw(&scenarios[1], TT_GRAPH_RING);
+    if (before > 0 && after > 0 && before != after) {
+        text_add(&diff->channels, "%srings over %d node%s give %.4g instead of %.4g GB/s",
+                 diff->channels.bytes ? "; " : "", scenarios[0].nodes,
+                 scenarios[0].nodes == 1 ? "" : "s", after, before);
+    }
     for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++) {
         char what[64];
         json_t *left = graph_text(&scenarios[0], kind);
         json_t *right = graph_text(&scenarios[1], kind);
         (void)snprintf(what, sizeof(what), "%s over %d nodes",
                        tt_graph_kind_name((enum tt_graph_kind)kind), scenarios[0].nodes);
-        if (!json_equal(left, right)) add(diff, what, left, right);
+        if (!json_equal(left, right)) {
+            add(diff, what, left, right);
+            diff->other_channels = true;
+        }
         json_decref(left);
         json_decref(right);
     }
@@ -184,21 +211,44 @@ static bool compare_channels(struct diff *diff, const struct topo_options *optio
     return done;
 }
 
-static void print_list(const struct diff *diff, const struct topo_options *options)
+static void print(const struct diff *diff, const char *verdict, const struct topo_options *options)
 {
     size_t k;
     json_t *row;
     if (options->json) {
-        topo_print(diff->list);
+        json_t *all = json_pack("{s:s, s:O}", "verdict", verdict, "differences", diff->list);
+        topo_print(all);
+        json_decref(all);
         return;
     }
+    printf("%s\n", verdict);
     json_array_foreach(diff->list, k, row)
     {
         printf("%s: %s | %s\n", json_string_value(json_object_get(row, "what")),
                json_string_value(json_object_get(row, "a")),
                json_string_value(json_object_get(row, "b")));
     }
-    if (json_array_size(diff->list) == 0) printf("the same machine\n");
+}
+
+/* False when memory is short. */
+static bool conclude(struct diff *diff, const struct topo_options *options,
+                     const struct side *sides)
+{
+    struct box boxes[2] = {{0}, {0}};
+    struct text verdict = {0};
+    bool done = box_init(&boxes[0], sides[0].machine) && box_init(&boxes[1], sides[1].machine);
+    if (!diff->channels.bytes && diff->other_channels)
+        text_add(&diff->channels, "channels differ, rings are as fast");
+    if (json_array_size(diff->list) == 0) {
+        text_add(&verdict, "the same machine");
+    } else if (done) {
+        verdict_make(&boxes[0], &boxes[1], text_get(&diff->channels), &verdict);
+    }
+    if (done) print(diff, text_get(&verdict), options);
+    text_free(&verdict);
+    box_fini(&boxes[0]);
+    box_fini(&boxes[1]);
+    return done;
 }
 
 int topo_diff(const struct topo_options *options)
@@ -216,12 +266,14 @@ int topo_diff(const struct topo_options *options)
             compare_paths(&diff, sides[0].machine, sides[1].machine, matrices[k]);
         done = compare_channels(&diff, options, sides);
     }
-    if (done) print_list(&diff, options);
-    int status = done && json_array_size(diff.list) == 0 ? 0 : 1;
+    if (done) done = conclude(&diff, options, sides);
+    bool same = json_array_size(diff.list) == 0;
     for (int s = 0; s < 2; s++) {
         json_decref(sides[s].machine);
         tt_topo_file_free(sides[s].file);
     }
+    text_free(&diff.channels);
     json_decref(diff.list);
-    return status;
+    if (!done) return 2;
+    return same ? 0 : 1;
 }

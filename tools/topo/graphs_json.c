@@ -60,8 +60,8 @@ static json_t *graph_json(const struct tt_topo_graph *graph, bool inter)
                   (int)graph->pattern, "pattern", tt_graph_pattern_name(graph->pattern), "channels",
                   graph->nchannels, "bw_intra", topo_number(graph->bw_intra), "bw_inter",
                   topo_number(graph->bw_inter), "latency_inter", topo_number(graph->latency_inter),
-                  "type_intra", tt_topo_way_name(graph->type_intra), "type_inter",
-                  tt_topo_way_name(graph->type_inter), "same_channels", graph->same_channels,
+                  "type_intra", tt_path_type_name(graph->type_intra), "type_inter",
+                  tt_path_type_name(graph->type_inter), "same_channels", graph->same_channels,
                   "cross_nic", graph->cross_nic, "hops", graph->hops, "intra", intra_json(graph));
     if (inter) json_object_set_new(object, "inter", inter_json(graph));
     return object;

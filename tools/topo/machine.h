@@ -5,8 +5,9 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
-enum { TOPO_MOST_COUNTS = 16 };
+enum { TOPO_MOST_COUNTS = 16, TOPO_MOST_FILES = 64 };
 
 enum { /* the subcommands, as bits */
        TOPO_SHOW = 1,
@@ -15,15 +16,17 @@ enum { /* the subcommands, as bits */
        TOPO_DIFF = 8,
        TOPO_CHECK = 16,
        TOPO_EXPORT = 32,
+       TOPO_REPORT = 64,
 };
 
 struct topo_options {
     unsigned command;
-    const char *paths[2]; /* machine files */
+    const char *paths[TOPO_MOST_FILES]; /* machine files */
     int npaths;
     int nodes[TOPO_MOST_COUNTS]; /* numbers of equal machines */
     int ncounts;
     struct tt_topo_options look;
+    const char *output; /* folder; NULL: the current one */
     bool json, svg, xml, time, p2p;
 };
 
@@ -72,8 +75,19 @@ void topo_print(const json_t *object);
 json_t *export_tuning(const struct tt_topo_layout *layout);
 
 struct box;
-/* The picture of a machine on standard output; false when memory is short. */
-bool topo_show_svg(const struct box *box, const char *title);
+/* The picture of a machine; false when memory is short. */
+bool topo_show_svg(const struct box *box, const char *title, FILE *out);
+/* The same of an NVLink domain whose hosts are alike: all of them as trays, one in full. */
+bool topo_rack_svg(const struct box *box, const char *title, FILE *out);
+/* The machine and its channels in a communicator; false when memory is short. */
+bool topo_channels_svg(const struct box *box, const char *title, const struct tt_topo_options *look,
+                       const struct topo_scenario *scenario, FILE *out);
+/* Its parts as a tree of text. */
+void topo_show_tree(const struct box *box, FILE *out);
+/* The findings of explain, rows {kind, text}; NULL after saying what is wrong. */
+json_t *topo_findings(const struct tt_topo_file *file, const struct box *box,
+                      const struct tt_topo_options *look, const char *name,
+                      const struct topo_scenario *scenario);
 
 int topo_show(const struct topo_options *options);
 int topo_explain(const struct topo_options *options);
@@ -82,3 +96,4 @@ int topo_search_svg(const struct topo_options *options);
 int topo_diff(const struct topo_options *options);
 int topo_export(const struct topo_options *options);
 int topo_check(const struct topo_options *options);
+int topo_report(const struct topo_options *options);

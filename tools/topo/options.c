@@ -13,7 +13,8 @@
 enum { MOST_NODES = 65536, MOST_HOSTS = 256 };
 enum {
     LOOKING = TOPO_SHOW | TOPO_EXPLAIN | TOPO_SEARCH | TOPO_DIFF | TOPO_CHECK | TOPO_EXPORT,
-    PLACING = TOPO_EXPLAIN | TOPO_SEARCH | TOPO_DIFF | TOPO_EXPORT,
+    EVERY = LOOKING | TOPO_REPORT,
+    PLACING = TOPO_EXPLAIN | TOPO_SEARCH | TOPO_DIFF | TOPO_EXPORT | TOPO_REPORT,
 };
 
 struct option {
@@ -22,19 +23,23 @@ struct option {
 };
 
 static const struct option table[] = {
-    {"--nodes", "N[,N...]", "that many equal machines in a communicator (default 1)", PLACING},
-    {"--clique", "N", "N hosts in one NVLink domain are a node", LOOKING},
+    {"--nodes", "N[,N...]", "that many equal machines in a communicator (default 1; report: 1,2)",
+     PLACING},
+    {"--clique", "N", "N hosts in one NVLink domain are a node", EVERY},
     {"--load-order", "fused", "elements in the order of a running communicator (default: file)",
-     LOOKING},
+     EVERY},
     {"--json", NULL, "JSON instead of text", LOOKING},
     {"--svg", NULL, "a picture instead of text", TOPO_SHOW | TOPO_SEARCH},
     {"--xml", NULL, "show: a machine file; search: a graph file (NCCL_GRAPH_FILE)",
      TOPO_SHOW | TOPO_SEARCH},
     {"--p2p", NULL, "direct access between GPUs", TOPO_SHOW},
+    {"--output", "FOLDER", "where pages are written (default: the current one; -: standard output)",
+     TOPO_REPORT},
     {"--time", NULL, "how long the search took, and memory per rank", TOPO_SEARCH},
 };
 
-static const char *const names[] = {"show", "explain", "search", "diff", "check", "export"};
+static const char *const names[] = {"show",  "explain", "search", "diff",
+                                    "check", "export",  "report"};
 
 /* "show, search" */
 static void list_commands(unsigned commands, char *text, size_t bytes)
@@ -59,7 +64,7 @@ void topo_options_help(unsigned commands)
                        value ? value : "");
         list_commands(table[k].commands, who, sizeof(who));
         bool says = strchr(table[k].help, ':') && !strncmp(table[k].help, "show:", 5);
-        bool all = table[k].commands == LOOKING || commands != LOOKING || says;
+        bool all = table[k].commands == EVERY || commands != EVERY || says;
         printf("  %-20s %s%s%s\n", left, all ? "" : who, all ? "" : ": ", table[k].help);
     }
 }
@@ -104,6 +109,10 @@ static int read_value(struct topo_options *options, const char *name, const char
         }
         options->look.hosts = (int)number;
         return 0;
+    }
+    if (strcmp(name, "--output") == 0) {
+        options->output = value;
+        return *value ? 0 : tutti_usage_error("topo", "the name behind --output is empty");
     }
     if (strcmp(value, "fused") != 0 && strcmp(value, "file") != 0) {
         return tutti_usage_error("topo", "--load-order: '%s' is neither fused nor file", value);
@@ -187,7 +196,8 @@ static void leave_domain(struct topo_options *options)
 
 int topo_options_read(struct topo_options *options, unsigned command, int argc, char **argv)
 {
-    *options = (struct topo_options){.command = command, .nodes = {1}, .ncounts = 1};
+    *options = (struct topo_options){.command = command, .nodes = {1, 2}, .ncounts = 1};
+    if (command == TOPO_REPORT) options->ncounts = 2;
     for (int k = 1; k < argc; k++) {
         const char *text = argv[k];
         if (!strcmp(text, "--help") || !strcmp(text, "-h")) return -1;
@@ -198,7 +208,7 @@ int topo_options_read(struct topo_options *options, unsigned command, int argc, 
             k += used - 1;
         } else if (text[0] == '\0') {
             return tutti_usage_error("topo", "the name of a file is empty");
-        } else if (options->npaths == 2) {
+        } else if (options->npaths == TOPO_MOST_FILES) {
             return tutti_usage_error("topo", "one file too many: %s", text);
         } else {
             options->paths[options->npaths++] = text;

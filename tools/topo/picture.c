@@ -47,7 +47,7 @@ static int levels(const struct box *box)
 static void deepen(const struct picture *picture, int a, int b, double bw, void *context)
 {
     double *room = context;
-    double depth = 80 + picture_arc_depth(picture, a, b);
+    double depth = PICTURE_DEVICE + 32 + picture_arc_depth(picture, a, b);
     (void)bw;
     if (depth > *room) *room = depth;
 }
@@ -55,10 +55,10 @@ static void deepen(const struct picture *picture, int a, int b, double bw, void 
 /* For the NVSwitch, or for arcs of NVLinks. */
 static double room_below(const struct picture *picture)
 {
-    double room = 75;
+    double room = PICTURE_DEVICE + 27;
     for (int k = 0; k < picture->box->count; k++) {
         const struct box_node *node = &picture->box->node[k];
-        if (node->kind == BOX_GPU && node->switched) room = 165;
+        if (node->kind == BOX_GPU && node->switched) room = PICTURE_DEVICE + 117;
     }
     picture_arcs(picture, deepen, &room);
     return room;

@@ -11,6 +11,7 @@ enum {
     PICTURE_COLUMN = 76, /* px between devices */
     PICTURE_MARGIN = 24, /* px around */
     PICTURE_LEFT = 170,  /* px left of the first device, where lanes have names */
+    PICTURE_DEVICE = 64, /* px a device is high: its name and two lines */
     PICTURE_ROW = 72,    /* px between levels of the tree */
     PICTURE_LEGEND = 44, /* px for two lines below */
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEVICE_HEIGHT = 48, SWITCH_WIDTH = 50, SWITCH_HEIGHT = 22, BAR_Y = 112 };
+enum { SWITCH_WIDTH = 50, SWITCH_HEIGHT = 22, BAR_Y = PICTURE_DEVICE + 64 };
 
 struct look {
     const char *fill, *edge;
@@ -52,7 +52,7 @@ static struct frame frame_of(const struct picture *picture, int k)
     double x = picture->x[k];
     double level = picture->y_cpu + PICTURE_ROW * (double)node->depth;
     if (is_device(node)) {
-        return (struct frame){x, picture->y_device, PICTURE_COLUMN - 12, DEVICE_HEIGHT};
+        return (struct frame){x, picture->y_device, PICTURE_COLUMN - 12, PICTURE_DEVICE};
     }
     if (node->kind == BOX_CPU) {
         return over(picture, k);
@@ -146,14 +146,14 @@ static void put_switch(const struct picture *picture)
         if (x < low) low = x;
         if (x > high) high = x;
         const struct picture_text number = {.x = x + 7,
-                                            .y = picture->y_device + DEVICE_HEIGHT + 36,
+                                            .y = picture->y_device + PICTURE_DEVICE + 36,
                                             .size = 11,
                                             .anchor = "start",
                                             .colour = "#15803d",
                                             .most = 6};
         (void)fprintf(picture->out,
                       "<path d=\"M%.1f %.1fV%.1f\" stroke=\"#22c55e\" stroke-width=\"%.1f\"/>\n", x,
-                      picture->y_device + DEVICE_HEIGHT, y, thickness(node->nvlink));
+                      picture->y_device + PICTURE_DEVICE, y, thickness(node->nvlink));
         picture_print(picture, &number, "%.4g", node->nvlink);
     }
     if (high < low) return;
@@ -171,7 +171,7 @@ static void put_arc(const struct picture *picture, int from, int to, double bw, 
 {
     double a = picture->x[from];
     double b = picture->x[to];
-    double y = picture->y_device + DEVICE_HEIGHT;
+    double y = picture->y_device + PICTURE_DEVICE;
     double low = y + picture_arc_depth(picture, from, to) * 4 / 3; /* a curve reaches 3/4 of it */
     (void)context;
     (void)fprintf(picture->out,
@@ -238,12 +238,19 @@ static void name_gpu(const struct picture *picture, const struct frame *frame,
     const struct box *box = picture->box;
     struct picture_text text = {
         .x = frame->x, .y = frame->y + 20, .size = 13, .bold = true, .most = 7};
+    const char *model = box_gpu_model(box, node->gpu);
     picture_print(picture, &text, "GPU %d", node->gpu);
-    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11, .most = 10};
+    text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11, .most = 8};
+    if (model) {
+        picture_print(picture, &text, "%s", model);
+    } else {
+        picture_print(picture, &text, "sm_%d", box_int(box, "gpus", node->gpu, "cc"));
+    }
+    text.y += 17;
     if (node->c2c > 0) {
         picture_print(picture, &text, "C2C %.4g", node->c2c);
     } else {
-        picture_print(picture, &text, "sm_%d", box_int(box, "gpus", node->gpu, "cc"));
+        picture_print(picture, &text, "%s", box_gpu_busid(box, node->gpu));
     }
 }
 
@@ -252,8 +259,12 @@ static void name_net(const struct picture *picture, const struct frame *frame, i
     const struct box *box = picture->box;
     struct picture_text text = {
         .x = frame->x, .y = frame->y + 20, .size = 13, .bold = true, .most = 7};
-    picture_print(picture, &text, "NET %d", box_int(box, "nets", index, "dev"));
+    char name[BOX_NAME_BYTES];
+    box_net_name(box, index, name);
+    picture_print(picture, &text, "%s", name);
     text = (struct picture_text){.x = frame->x, .y = frame->y + 37, .size = 11, .most = 10};
+    picture_print(picture, &text, "NET %d", box_int(box, "nets", index, "dev"));
+    text.y += 17;
     picture_print(picture, &text, "%.4g GB/s", box_real(box, "nets", index, "bw"));
 }
 

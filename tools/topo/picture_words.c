@@ -80,11 +80,6 @@ static void append_speeds(struct line *line, const struct speeds *speeds)
     append(line, " GB/s");
 }
 
-static int count_of(const struct box *box, const char *list)
-{
-    return (int)json_array_size(json_object_get(json_object_get(box->machine, "system"), list));
-}
-
 static void append_count(struct line *line, int count, const char *what)
 {
     append(line, "%d %s%s", count, what, count == 1 ? "" : "s");
@@ -92,7 +87,7 @@ static void append_count(struct line *line, int count, const char *what)
 
 static void append_gpus(struct line *line, const struct box *box)
 {
-    int count = count_of(box, "gpus");
+    int count = box_count(box, "gpus");
     int least = 0;
     int most = 0;
     for (int g = 0; g < count; g++) {
@@ -116,12 +111,12 @@ void picture_facts(const struct box *box, char *text, size_t bytes)
         switched = switched || box->node[k].switched;
         linked = linked || box->node[k].nvlink > 0;
     }
-    for (int n = 0; n < count_of(box, "nets"); n++)
+    for (int n = 0; n < box_count(box, "nets"); n++)
         count_speed(&ports, box_real(box, "nets", n, "bw"));
     append_gpus(&line, box);
     if (linked) append(&line, "%s", switched ? " on an NVSwitch" : " with NVLink");
     append(&line, ", ");
-    append_count(&line, count_of(box, "cpus"), "CPU");
+    append_count(&line, box_count(box, "cpus"), "CPU");
     append(&line, ", ");
     append_count(&line, ports.count, "network port");
     if (ports.count) append(&line, " of ");
@@ -163,7 +158,7 @@ void picture_legend(const struct picture *picture, double y)
     if (arcs.count) append(&line, ", ");
     if (arcs.count) append_speeds(&line, &arcs);
     if (any_c2c(picture->box)) append(&line, "; purple: chip to chip (C2C)");
-    if (count_of(picture->box, "cpus") > 1) append(&line, "; blue: between CPUs");
+    if (box_count(picture->box, "cpus") > 1) append(&line, "; blue: between CPUs");
     append(&line, ".");
     where.y += 17;
     picture_print(picture, &where, "%s", text);

@@ -68,8 +68,8 @@ static void print_graph(const struct tt_topo_graph *graph, bool inter)
     printf("%s (%s): %d channels x %.7g GB/s inside", tt_graph_kind_name(graph->kind),
            tt_graph_pattern_name(graph->pattern), graph->nchannels, (double)graph->bw_intra);
     if (inter) printf(", %.7g GB/s between nodes", (double)graph->bw_inter);
-    printf("; paths up to %s", tt_topo_way_name(graph->type_intra));
-    if (inter) printf(", to NICs up to %s", tt_topo_way_name(graph->type_inter));
+    printf("; paths up to %s", tt_path_type_name(graph->type_intra));
+    if (inter) printf(", to NICs up to %s", tt_path_type_name(graph->type_inter));
     printf("; %d hops\n", graph->hops);
     for (int c = 0; c < graph->nchannels; c++) {
         bool shown = false;

@@ -343,25 +343,36 @@ static void describe(const json_t *scenario, const struct tt_topo_options *look,
     }
 }
 
-static void draw(const struct picture *picture, const struct topo_options *options,
-                 const json_t *scenario)
+bool topo_channels_svg(const struct box *box, const char *title, const struct tt_topo_options *look,
+                       const struct topo_scenario *scenario, FILE *out)
 {
     char line[128];
-    struct lanes lanes = {.picture = picture, .y = picture->y_below, .only_measure = true};
-    put_all(&lanes, scenario);
-    describe(scenario, &options->look, line, sizeof(line));
-    const struct picture_text note = {
-        .x = PICTURE_MARGIN, .y = lanes.y + 22, .size = 11, .anchor = "start", .colour = "#6b7280"};
-    picture_begin(picture, topo_name(options->paths[0]), line, lanes.y + 32 + PICTURE_LEGEND);
-    picture_machine(picture);
-    lanes.y = picture->y_below;
-    lanes.only_measure = false;
-    put_all(&lanes, scenario);
-    picture_print(picture, &note,
-                  "Columns are the devices above: circles GPUs, squares NICs; arrows lead on from "
-                  "the first GPU (filled).");
-    picture_legend(picture, lanes.y + 28);
-    picture_end(picture);
+    struct picture picture = {0};
+    json_t *graphs = topo_scenario_json(scenario);
+    bool ready = graphs && picture_init(&picture, box, out, PICTURE_LEFT);
+    if (ready) {
+        struct lanes lanes = {.picture = &picture, .y = picture.y_below, .only_measure = true};
+        put_all(&lanes, graphs);
+        describe(graphs, look, line, sizeof(line));
+        const struct picture_text note = {.x = PICTURE_MARGIN,
+                                          .y = lanes.y + 22,
+                                          .size = 11,
+                                          .anchor = "start",
+                                          .colour = "#6b7280"};
+        picture_begin(&picture, title, line, lanes.y + 32 + PICTURE_LEGEND);
+        picture_machine(&picture);
+        lanes.y = picture.y_below;
+        lanes.only_measure = false;
+        put_all(&lanes, graphs);
+        picture_print(&picture, &note,
+                      "Columns are the devices above: circles GPUs, squares NICs; arrows lead on "
+                      "from the first GPU (filled).");
+        picture_legend(&picture, lanes.y + 28);
+        picture_end(&picture);
+    }
+    picture_fini(&picture);
+    json_decref(graphs);
+    return ready;
 }
 
 int topo_search_svg(const struct topo_options *options)
@@ -370,17 +381,11 @@ int topo_search_svg(const struct topo_options *options)
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     struct topo_scenario scenario = {0};
     struct box box = {0};
-    struct picture picture = {0};
-    bool done = machine && box_init(&box, machine) &&
-                picture_init(&picture, &box, stdout, PICTURE_LEFT) &&
-                topo_scenario_make(file, &options->look, options->nodes[0], &scenario);
-    if (done) {
-        json_t *graphs = topo_scenario_json(&scenario);
-        draw(&picture, options, graphs);
-        json_decref(graphs);
-    }
+    bool done =
+        machine && box_init(&box, machine) &&
+        topo_scenario_make(file, &options->look, options->nodes[0], &scenario) &&
+        topo_channels_svg(&box, topo_name(options->paths[0]), &options->look, &scenario, stdout);
     topo_scenario_free(&scenario);
-    picture_fini(&picture);
     box_fini(&box);
     json_decref(machine);
     tt_topo_file_free(file);

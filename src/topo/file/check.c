@@ -194,7 +194,7 @@ static void remark_net(struct tt_topo_file *file, const struct tt_xml_node *node
     }
 }
 
-/* What a draft may leave open. */
+/* What a partial file may leave open. */
 static bool comes_later(const struct rule *rule)
 {
     static const char *const names[] = {"arch", "class", "link_speed", "link_width",
@@ -206,12 +206,12 @@ static bool comes_later(const struct rule *rule)
 }
 
 static ncclResult_t check_values(const struct tt_topo_file *file, const struct tt_xml_node *node,
-                                 bool draft)
+                                 bool partial)
 {
     for (size_t k = 0; k < TT_LEN(rules); k++) {
         if (strcmp(rules[k].element, node->name) != 0) continue;
         const char *value = tt_xml_get(node, rules[k].attr);
-        bool later = draft && comes_later(&rules[k]);
+        bool later = partial && comes_later(&rules[k]);
         if (!value && rules[k].required && !later) return missing(file, node, rules[k].attr);
         if (value && !value_ok(&rules[k], value)) return bad_value(file, node, &rules[k], value);
     }
@@ -459,20 +459,20 @@ static ncclResult_t check_root(const struct tt_topo_file *file)
                    file->name, root->line, version);
 }
 
-static ncclResult_t check_draft(const struct tt_topo_file *file, const struct tt_xml_node *node)
+static ncclResult_t check_partial(const struct tt_topo_file *file, const struct tt_xml_node *node)
 {
     ncclResult_t rc = check_values(file, node, true);
     for (int k = 0; k < node->nchildren && !rc; k++)
-        rc = check_draft(file, node->children[k]);
+        rc = check_partial(file, node->children[k]);
     return rc;
 }
 
-ncclResult_t tt_topo_draft_check(struct tt_topo_file *file)
+ncclResult_t tt_topo_partial_check(struct tt_topo_file *file)
 {
     ncclResult_t rc = check_root(file);
     if (rc) return rc;
     prune(file, file->root);
-    return check_draft(file, file->root);
+    return check_partial(file, file->root);
 }
 
 ncclResult_t tt_topo_file_check(struct tt_topo_file *file)

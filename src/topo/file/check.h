@@ -9,4 +9,4 @@
 ncclResult_t tt_topo_file_check(struct tt_topo_file *file);
 
 /* The same without what tt_topo_complete() adds, and without what only whole files can show. */
-ncclResult_t tt_topo_draft_check(struct tt_topo_file *file);
+ncclResult_t tt_topo_partial_check(struct tt_topo_file *file);

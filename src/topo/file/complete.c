@@ -1,7 +1,7 @@
-/* A draft made whole. What the file says stays; what it leaves open comes from /sys and /proc, and
- * what nobody knows reads as NCCL reads it (a link of Gen3 x16).
- * The file may describe a machine that is not here: /sys is believed for an element only when it
- * has a device of that kind there. */
+/* A partial file made whole. What the file says stays; what it leaves open comes from /sys and
+ * /proc, and what nobody knows reads as NCCL reads it (a link of Gen3 x16). The file may describe a
+ * machine that is not here: /sys is believed for an element only when it has a device of that kind
+ * there. */
 #include "complete.h"
 
 #include "check.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct draft {
+struct partial {
     struct tt_topo_file *file;
     const struct tt_topo_present *present;
     struct tt_sysfs_chain chain; /* of the device in work */
@@ -31,19 +31,19 @@ static bool is(const struct tt_xml_node *node, const char *name)
 }
 
 static void __attribute__((format(printf, 4, 5)))
-put(struct draft *draft, struct tt_xml_node *node, const char *key, const char *fmt, ...)
+put(struct partial *partial, struct tt_xml_node *node, const char *key, const char *fmt, ...)
 {
     char value[TT_XML_VALUE_BYTES];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(value, sizeof(value), fmt, args);
     va_end(args);
-    if (!tt_xml_set(node, key, value)) draft->full = true;
+    if (!tt_xml_set(node, key, value)) partial->full = true;
 }
 
 /* Only what the file leaves open. */
 static void __attribute__((format(printf, 4, 5)))
-fill(struct draft *draft, struct tt_xml_node *node, const char *key, const char *fmt, ...)
+fill(struct partial *partial, struct tt_xml_node *node, const char *key, const char *fmt, ...)
 {
     char value[TT_XML_VALUE_BYTES];
     va_list args;
@@ -51,7 +51,7 @@ fill(struct draft *draft, struct tt_xml_node *node, const char *key, const char 
     va_start(args, fmt);
     (void)vsnprintf(value, sizeof(value), fmt, args);
     va_end(args);
-    put(draft, node, key, "%s", value);
+    put(partial, node, key, "%s", value);
 }
 
 static struct tt_xml_node *child_of(const struct tt_xml_node *node, const char *name)
@@ -92,7 +92,7 @@ static enum tt_topo_role role_of(const struct tt_xml_node *pci)
 }
 
 /* Directory of an element; false when /sys does not have it, or another device in its place. */
-static bool known_path(const struct draft *draft, uint64_t busid, enum tt_topo_role role,
+static bool known_path(const struct partial *partial, uint64_t busid, enum tt_topo_role role,
                        char path[PATH_MAX])
 {
     char name[24], relative[PATH_MAX], class[TT_SYSFS_TEXT];
@@ -100,20 +100,20 @@ static bool known_path(const struct draft *draft, uint64_t busid, enum tt_topo_r
     (void)snprintf(relative, sizeof(relative), "/sys/bus/pci/devices/%s", name);
     if (!tt_sysfs_real(relative, path)) return false;
     tt_sysfs_text(path, "class", class);
-    return draft->recorded || (class[0] && tt_word_role(class, NULL) == role);
+    return partial->recorded || (class[0] && tt_word_role(class, NULL) == role);
 }
 
 /* The smaller of what the device and the port above it can do; empty: unknown. */
-static void fill_link(struct draft *draft, struct tt_xml_node *pci, const char *path)
+static void fill_link(struct partial *partial, struct tt_xml_node *pci, const char *path)
 {
     struct tt_sysfs_link link = {.speed = ""};
     if (path) tt_sysfs_link(path, &link);
-    fill(draft, pci, "link_speed", "%s", link.speed);
-    if (link.width > 0) fill(draft, pci, "link_width", "%ld", link.width);
-    fill(draft, pci, "link_width", "%s", "");
+    fill(partial, pci, "link_speed", "%s", link.speed);
+    if (link.width > 0) fill(partial, pci, "link_width", "%ld", link.width);
+    fill(partial, pci, "link_width", "%s", "");
 }
 
-static void fill_pci(struct draft *draft, struct tt_xml_node *pci)
+static void fill_pci(struct partial *partial, struct tt_xml_node *pci)
 {
     static const char *const ids[] = {"vendor", "device", "subsystem_vendor", "subsystem_device"};
     char path[PATH_MAX], text[TT_SYSFS_TEXT];
@@ -121,45 +121,46 @@ static void fill_pci(struct draft *draft, struct tt_xml_node *pci)
     bool open = !tt_xml_get(pci, "class") || !tt_xml_get(pci, "link_speed") ||
                 !tt_xml_get(pci, "link_width");
     bool known =
-        (open || draft->recorded) && known_path(draft, tt_topo_busid(pci, "busid"), role, path);
+        (open || partial->recorded) && known_path(partial, tt_topo_busid(pci, "busid"), role, path);
     if (known) {
         tt_sysfs_text(path, "class", text);
-        if (text[0]) put(draft, pci, "class", "%s", text); /* the one thing it knows better */
+        if (text[0]) put(partial, pci, "class", "%s", text); /* the one thing it knows better */
     }
     for (size_t i = 0; known && i < sizeof(ids) / sizeof(ids[0]); i++) {
         tt_sysfs_text(path, ids[i], text);
-        if (text[0]) fill(draft, pci, ids[i], "%s", text);
+        if (text[0]) fill(partial, pci, ids[i], "%s", text);
     }
-    fill(draft, pci, "class", "%s",
+    fill(partial, pci, "class", "%s",
          role == TT_ROLE_GPU   ? "0x03"
          : role == TT_ROLE_NIC ? "0x02"
                                : "0x060400");
-    fill_link(draft, pci, known ? path : NULL);
+    fill_link(partial, pci, known ? path : NULL);
 }
 
-static void fill_cpu(struct draft *draft, struct tt_xml_node *cpu)
+static void fill_cpu(struct partial *partial, struct tt_xml_node *cpu)
 {
     char path[PATH_MAX], mask[TT_SYSFS_TEXT];
     struct tt_sysfs_cpu here;
     tt_sysfs_cpu(&here);
-    fill(draft, cpu, "arch", "%s", here.arch);
+    fill(partial, cpu, "arch", "%s", here.arch);
     bool x86 = tt_word_arch(tt_xml_get(cpu, "arch")) == TT_ARCH_X86;
-    if (x86) fill(draft, cpu, "vendor", "%s", here.vendor);
-    if (x86) fill(draft, cpu, "familyid", "%s", here.family);
-    if (x86) fill(draft, cpu, "modelid", "%s", here.model);
+    if (x86) fill(partial, cpu, "vendor", "%s", here.vendor);
+    if (x86) fill(partial, cpu, "familyid", "%s", here.family);
+    if (x86) fill(partial, cpu, "modelid", "%s", here.model);
     if (tt_xml_get(cpu, "affinity")) return;
     (void)snprintf(path, sizeof(path), "%s/sys/devices/system/node/node%lld", tt_sysfs_root(),
                    (long long)tt_topo_int(cpu, "numaid", -1));
     tt_sysfs_text(path, "cpumap", mask);
-    if (mask[0] && strlen(mask) < TT_XML_VALUE_BYTES) put(draft, cpu, "affinity", "%s", mask);
+    if (mask[0] && strlen(mask) < TT_XML_VALUE_BYTES) put(partial, cpu, "affinity", "%s", mask);
 }
 
 /* ---- elements that are missing ---- */
 
-static struct tt_xml_node *add(struct draft *draft, struct tt_xml_node *parent, const char *name)
+static struct tt_xml_node *add(struct partial *partial, struct tt_xml_node *parent,
+                               const char *name)
 {
     struct tt_xml_node *node = parent ? tt_xml_add(parent, name) : NULL;
-    if (!node) draft->full = true;
+    if (!node) partial->full = true;
     return node;
 }
 
@@ -177,15 +178,15 @@ static void sort_last(struct tt_xml_node *parent)
     parent->children[at] = last;
 }
 
-static struct tt_xml_node *cpu_of(struct draft *draft, int numa)
+static struct tt_xml_node *cpu_of(struct partial *partial, int numa)
 {
-    struct tt_xml_node *root = draft->file->root;
+    struct tt_xml_node *root = partial->file->root;
     for (int k = 0; k < root->nchildren; k++) {
         struct tt_xml_node *cpu = root->children[k];
         if (is(cpu, "cpu") && tt_topo_int(cpu, "numaid", -1) == numa) return cpu;
     }
-    struct tt_xml_node *cpu = add(draft, root, "cpu");
-    if (cpu) put(draft, cpu, "numaid", "%d", numa);
+    struct tt_xml_node *cpu = add(partial, root, "cpu");
+    if (cpu) put(partial, cpu, "numaid", "%d", numa);
     return cpu;
 }
 
@@ -204,57 +205,57 @@ static struct tt_xml_node *only_cpu(const struct tt_xml_node *root)
 
 /* The element of a device, with those above it as /sys has them; without, under an unknown domain.
  */
-static struct tt_xml_node *pci_of(struct draft *draft, uint64_t busid, enum tt_topo_role role)
+static struct tt_xml_node *pci_of(struct partial *partial, uint64_t busid, enum tt_topo_role role)
 {
-    struct tt_xml_node *at = find_pci(draft->file->root, busid);
+    struct tt_xml_node *at = find_pci(partial->file->root, busid);
     char path[PATH_MAX], name[24];
     if (at) return at;
-    struct tt_sysfs_chain *chain = &draft->chain;
-    bool known = known_path(draft, busid, role, path) && tt_sysfs_chain(path, chain);
+    struct tt_sysfs_chain *chain = &partial->chain;
+    bool known = known_path(partial, busid, role, path) && tt_sysfs_chain(path, chain);
     int level = 0; /* the lowest that the file has, or all levels */
     int top = known ? chain->count : 1;
     for (level = 1; level < top && !at; level++) {
         uint64_t above = 0;
         (void)tt_word_busid(strrchr(chain->path[level], '/') + 1, &above);
-        at = find_pci(draft->file->root, above);
+        at = find_pci(partial->file->root, above);
     }
     if (at) level--;
-    if (!at && known && chain->numa < 0) at = only_cpu(draft->file->root);
-    if (!at) at = cpu_of(draft, known ? chain->numa : -1);
+    if (!at && known && chain->numa < 0) at = only_cpu(partial->file->root);
+    if (!at) at = cpu_of(partial, known ? chain->numa : -1);
     while (level-- > 0 && at) {
         struct tt_xml_node *parent = at;
-        at = add(draft, parent, "pci");
+        at = add(partial, parent, "pci");
         if (!at) break;
         tt_word_busid_text(busid, name);
-        put(draft, at, "busid", "%s", level ? strrchr(chain->path[level], '/') + 1 : name);
+        put(partial, at, "busid", "%s", level ? strrchr(chain->path[level], '/') + 1 : name);
         sort_last(parent);
     }
     return at;
 }
 
-static void add_device(struct draft *draft, const struct tt_topo_device *device)
+static void add_device(struct partial *partial, const struct tt_topo_device *device)
 {
     uint64_t busid = 0;
     if (!tt_word_busid(device->bus_id, &busid)) return;
-    struct tt_xml_node *pci = pci_of(draft, busid, TT_ROLE_GPU);
-    if (pci && !child_of(pci, "gpu")) (void)add(draft, pci, "gpu");
+    struct tt_xml_node *pci = pci_of(partial, busid, TT_ROLE_GPU);
+    if (pci && !child_of(pci, "gpu")) (void)add(partial, pci, "gpu");
     for (int k = 0; pci && k < pci->nchildren; k++) {
         struct tt_xml_node *row = pci->children[k];
         if (!is(row, "gpu")) continue;
-        fill(draft, row, "dev", "%d", device->number);
-        fill(draft, row, "sm", "%d", device->cc);
-        fill(draft, row, "rank", "%d", device->number);
+        fill(partial, row, "dev", "%d", device->number);
+        fill(partial, row, "sm", "%d", device->cc);
+        fill(partial, row, "rank", "%d", device->number);
     }
 }
 
 /* ---- NICs of a plugin ---- */
 
-static struct tt_xml_node *nic_parent(struct draft *draft, const struct tt_topo_nic *nic)
+static struct tt_xml_node *nic_parent(struct partial *partial, const struct tt_topo_nic *nic)
 {
     const char *name = nic->path ? strrchr(nic->path, '/') : NULL;
     uint64_t busid = 0;
     char path[PATH_MAX];
-    struct tt_xml_node *root = draft->file->root;
+    struct tt_xml_node *root = partial->file->root;
     if (name && tt_sysfs_is_busid(name + 1) && tt_word_busid(name + 1, &busid)) {
         struct tt_xml_node *own = find_pci(root, busid);
         if (own) return own;
@@ -262,50 +263,50 @@ static struct tt_xml_node *nic_parent(struct draft *draft, const struct tt_topo_
         own = find_pci(root, busid);
         if (own) return own;
         bool real = tt_sysfs_real(nic->path, path) && tt_sysfs_is_pci(path);
-        if (real) return pci_of(draft, busid, TT_ROLE_NIC);
+        if (real) return pci_of(partial, busid, TT_ROLE_NIC);
     }
     struct tt_xml_node *cpu = child_of(root, "cpu");
-    return cpu ? cpu : cpu_of(draft, -1);
+    return cpu ? cpu : cpu_of(partial, -1);
 }
 
-static void place_nic(struct draft *draft, const struct tt_topo_nic *nic)
+static void place_nic(struct partial *partial, const struct tt_topo_nic *nic)
 {
-    struct tt_xml_node *net = find_net(draft->file->root, nic->name);
+    struct tt_xml_node *net = find_net(partial->file->root, nic->name);
     if (!net) {
-        struct tt_xml_node *parent = nic_parent(draft, nic);
+        struct tt_xml_node *parent = nic_parent(partial, nic);
         struct tt_xml_node *row = parent ? child_of(parent, "nic") : NULL;
-        if (!row) row = add(draft, parent, "nic");
-        net = add(draft, row, "net");
+        if (!row) row = add(partial, parent, "nic");
+        net = add(partial, row, "net");
         if (!net) return;
-        put(draft, net, "name", "%s", nic->name);
+        put(partial, net, "name", "%s", nic->name);
     }
     if (tt_xml_get(net, "dev") && tt_topo_int(net, "dev", -1) != nic->number) {
-        tt_topo_note(&draft->file->notes, draft->file->name, net->line,
+        tt_topo_note(&partial->file->notes, partial->file->name, net->line,
                      "<net> dev %.16s of %.64s is number %d of the network plugin",
                      tt_xml_get(net, "dev"), nic->name, nic->number);
     }
     net->kept = true;
-    put(draft, net, "dev", "%d", nic->number);
-    fill(draft, net, "latency", "%f", (double)(nic->latency_usec > 0 ? nic->latency_usec : 0));
-    fill(draft, net, "speed", "%d", nic->mbps);
-    fill(draft, net, "port", "%d", nic->port);
-    fill(draft, net, "guid", "0x%llx", (unsigned long long)nic->guid);
-    fill(draft, net, "maxconn", "%d", nic->max_connections > 0 ? nic->max_connections : 64);
-    fill(draft, net, "gdr", "%d", nic->gdr);
-    if (nic->rail >= 0) fill(draft, net, "rail", "%d", nic->rail);
-    if (nic->plane >= 0) fill(draft, net, "plane", "%d", nic->plane);
-    put(draft, net, "net", "1");
+    put(partial, net, "dev", "%d", nic->number);
+    fill(partial, net, "latency", "%f", (double)(nic->latency_usec > 0 ? nic->latency_usec : 0));
+    fill(partial, net, "speed", "%d", nic->mbps);
+    fill(partial, net, "port", "%d", nic->port);
+    fill(partial, net, "guid", "0x%llx", (unsigned long long)nic->guid);
+    fill(partial, net, "maxconn", "%d", nic->max_connections > 0 ? nic->max_connections : 64);
+    fill(partial, net, "gdr", "%d", nic->gdr);
+    if (nic->rail >= 0) fill(partial, net, "rail", "%d", nic->rail);
+    if (nic->plane >= 0) fill(partial, net, "plane", "%d", nic->plane);
+    put(partial, net, "net", "1");
 }
 
 /* NICs of the file that the plugin does not know. */
-static void drop_strangers(struct draft *draft, struct tt_xml_node *node)
+static void drop_strangers(struct partial *partial, struct tt_xml_node *node)
 {
     for (int k = node->nchildren - 1; k >= 0; k--) {
         struct tt_xml_node *child = node->children[k];
         if (!is(child, "net")) {
-            drop_strangers(draft, child);
+            drop_strangers(partial, child);
         } else if (!child->kept) {
-            tt_topo_note(&draft->file->notes, draft->file->name, child->line,
+            tt_topo_note(&partial->file->notes, partial->file->name, child->line,
                          "<net> %.64s is not known to the network plugin and is left out",
                          tt_xml_get(child, "name") ? tt_xml_get(child, "name") : "without name");
             tt_xml_drop(node, k);
@@ -318,53 +319,53 @@ static void drop_strangers(struct draft *draft, struct tt_xml_node *node)
 /* ---- all of it ---- */
 
 /* Far ends that nobody knows are NVSwitches. */
-static void fill_nvlink(struct draft *draft, struct tt_xml_node *row)
+static void fill_nvlink(struct partial *partial, struct tt_xml_node *row)
 {
     char path[PATH_MAX], class[TT_SYSFS_TEXT] = "";
     uint64_t target = tt_topo_busid(row, "target");
     if (tt_xml_get(row, "tclass")) return;
-    const struct tt_xml_node *pci = find_pci(draft->file->root, target);
+    const struct tt_xml_node *pci = find_pci(partial->file->root, target);
     if (pci && role_of(pci) == TT_ROLE_GPU) {
-        put(draft, row, "tclass", "0x030200");
+        put(partial, row, "tclass", "0x030200");
         return;
     }
-    if (known_path(draft, target, TT_ROLE_NVSWITCH, path)) tt_sysfs_text(path, "class", class);
-    put(draft, row, "tclass", "%s", class[0] ? class : "0x068000");
+    if (known_path(partial, target, TT_ROLE_NVSWITCH, path)) tt_sysfs_text(path, "class", class);
+    put(partial, row, "tclass", "%s", class[0] ? class : "0x068000");
 }
 
 /* GPUs that no rank uses are left out later, and must not be in the way until then. */
-static void fill_gpu(struct draft *draft, struct tt_xml_node *row)
+static void fill_gpu(struct partial *partial, struct tt_xml_node *row)
 {
-    if (!tt_xml_get(row, "dev")) put(draft, row, "dev", "%d", draft->spare++);
-    if (draft->present->ndevices) fill(draft, row, "sm", "%d", draft->present->devices[0].cc);
-    fill(draft, row, "gdr", "0");
+    if (!tt_xml_get(row, "dev")) put(partial, row, "dev", "%d", partial->spare++);
+    if (partial->present->ndevices) fill(partial, row, "sm", "%d", partial->present->devices[0].cc);
+    fill(partial, row, "gdr", "0");
 }
 
-static void fill_all(struct draft *draft, struct tt_xml_node *node)
+static void fill_all(struct partial *partial, struct tt_xml_node *node)
 {
-    if (is(node, "cpu")) fill_cpu(draft, node);
-    if (is(node, "pci")) fill_pci(draft, node);
-    if (is(node, "gpu")) fill_gpu(draft, node);
-    if (is(node, "nvlink")) fill_nvlink(draft, node);
-    for (int k = 0; k < node->nchildren && !draft->full; k++)
-        fill_all(draft, node->children[k]);
+    if (is(node, "cpu")) fill_cpu(partial, node);
+    if (is(node, "pci")) fill_pci(partial, node);
+    if (is(node, "gpu")) fill_gpu(partial, node);
+    if (is(node, "nvlink")) fill_nvlink(partial, node);
+    for (int k = 0; k < node->nchildren && !partial->full; k++)
+        fill_all(partial, node->children[k]);
 }
 
 ncclResult_t tt_topo_complete(struct tt_topo_file *file, const struct tt_topo_present *present)
 {
     enum { BEYOND_DEVICES = 1 << 20 };
-    struct draft *draft = calloc(1, sizeof(*draft)); /* a chain is too much for a stack */
-    if (!draft) return tt_fail(ncclSystemError, "%s: out of memory", file->name);
-    *draft = (struct draft){.file = file, .present = present, .spare = BEYOND_DEVICES};
-    draft->recorded = tt_sysfs_root()[0] != 0;
+    struct partial *partial = calloc(1, sizeof(*partial)); /* a chain is too much for a stack */
+    if (!partial) return tt_fail(ncclSystemError, "%s: out of memory", file->name);
+    *partial = (struct partial){.file = file, .present = present, .spare = BEYOND_DEVICES};
+    partial->recorded = tt_sysfs_root()[0] != 0;
     for (int k = 0; k < present->ndevices; k++)
-        add_device(draft, &present->devices[k]);
+        add_device(partial, &present->devices[k]);
     for (int k = 0; present->nics && k < present->nnics; k++)
-        place_nic(draft, &present->nics[k]);
-    if (present->nics) drop_strangers(draft, file->root);
-    fill_all(draft, file->root);
-    bool full = draft->full;
-    free(draft);
+        place_nic(partial, &present->nics[k]);
+    if (present->nics) drop_strangers(partial, file->root);
+    fill_all(partial, file->root);
+    bool full = partial->full;
+    free(partial);
     if (full)
         return tt_fail(ncclSystemError, "%s: out of memory, or too many attributes", file->name);
     return tt_topo_file_check(file);

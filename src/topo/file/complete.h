@@ -1,6 +1,6 @@
-/* Drafts: machine files that say only what detection cannot see. A communicator completes them with
- * the devices that take part and with what the running machine tells of them.
- * Source: spec topology, section 1.4. */
+/* Partial files: machine files that say only what detection cannot see. A communicator completes
+ * them with the devices that take part and with what the running machine tells of them. Source:
+ * spec topology, section 1.4. */
 #pragma once
 
 #include "topo/topo.h"
@@ -29,9 +29,9 @@ struct tt_topo_present { /* what takes part on this host; all borrowed */
 
 /* Read a file of which attributes, GPUs and NICs may be missing. Errors: as tt_topo_file_parse()
  * and tt_topo_file_read(), but for what tt_topo_complete() adds. */
-ncclResult_t tt_topo_draft_parse(const char *name, const char *text, size_t text_bytes,
-                                 struct tt_topo_file **file_out);
-ncclResult_t tt_topo_draft_read(const char *path, struct tt_topo_file **file_out);
+ncclResult_t tt_topo_partial_parse(const char *name, const char *text, size_t text_bytes,
+                                   struct tt_topo_file **file_out);
+ncclResult_t tt_topo_partial_read(const char *path, struct tt_topo_file **file_out);
 
 /* Add devices and NICs that the file does not have, below the PCI elements that /sys knows; fill
  * attributes that are missing; take out NICs that the plugin does not know. Afterwards the file is

@@ -35,18 +35,18 @@ ncclResult_t tt_topo_file_parse(const char *name, const char *text, size_t text_
     return parse(name, text, text_bytes, tt_topo_file_check, file_out);
 }
 
-ncclResult_t tt_topo_draft_parse(const char *name, const char *text, size_t text_bytes,
-                                 struct tt_topo_file **file_out)
+ncclResult_t tt_topo_partial_parse(const char *name, const char *text, size_t text_bytes,
+                                   struct tt_topo_file **file_out)
 {
-    return parse(name, text, text_bytes, tt_topo_draft_check, file_out);
+    return parse(name, text, text_bytes, tt_topo_partial_check, file_out);
 }
 
-ncclResult_t tt_topo_draft_read(const char *path, struct tt_topo_file **file_out)
+ncclResult_t tt_topo_partial_read(const char *path, struct tt_topo_file **file_out)
 {
     char *text = NULL;
     size_t bytes = 0;
     ncclResult_t rc = tt_topo_file_text(path, &text, &bytes);
-    if (!rc) rc = tt_topo_draft_parse(path, text, bytes, file_out);
+    if (!rc) rc = tt_topo_partial_parse(path, text, bytes, file_out);
     free(text);
     return rc;
 }

@@ -79,23 +79,23 @@ static bool same_but_last(const char *a, const char *b)
 }
 
 /* NVL stands for ports of one NIC. */
-static enum tt_topo_way distance(struct tt_xml_node *a, struct tt_xml_node *b)
+static enum tt_path_type distance(struct tt_xml_node *a, struct tt_xml_node *b)
 {
     struct tt_xml_node *one = above(a, "pci"), *two = above(b, "pci");
-    if (a == b) return TT_WAY_LOC;
-    if (a->parent == b->parent) return TT_WAY_NVL;
+    if (a == b) return TT_PATH_LOC;
+    if (a->parent == b->parent) return TT_PATH_NVL;
     if (one && two && same_but_last(tt_xml_get(one, "busid"), tt_xml_get(two, "busid")))
-        return TT_WAY_NVL;
+        return TT_PATH_NVL;
     struct tt_xml_node *meet = common(a, b);
     if (is(meet, "pci")) {
         bool children = one->parent == meet && two->parent == meet;
-        return one == meet || two == meet || children ? TT_WAY_PIX : TT_WAY_PXB;
+        return one == meet || two == meet || children ? TT_PATH_PIX : TT_PATH_PXB;
     }
-    if (is(meet, "cpu")) return TT_WAY_PHB;
+    if (is(meet, "cpu")) return TT_PATH_PHB;
     const char *here = tt_xml_get(above(a, "cpu"), "host_hash");
     const char *there = tt_xml_get(above(b, "cpu"), "host_hash");
     bool same_host = (!here && !there) || (here && there && strcmp(here, there) == 0);
-    return same_host ? TT_WAY_SYS : TT_WAY_DIS;
+    return same_host ? TT_PATH_SYS : TT_PATH_DIS;
 }
 
 /* ---- the virtual NIC ---- */
@@ -281,15 +281,15 @@ static ncclResult_t join_forced(struct merge *merge, const char *groups)
 
 /* ---- by distance ---- */
 
-static ncclResult_t read_level(enum tt_topo_way *level_out)
+static ncclResult_t read_level(enum tt_path_type *level_out)
 {
     const char *text = tt_param_str("NCCL_NET_MERGE_LEVEL");
-    *level_out = TT_WAY_NVL;
+    *level_out = TT_PATH_NVL;
     if (!text || !*text || strcmp(text, "PORT") == 0) return ncclSuccess;
-    for (int way = TT_WAY_LOC; way <= TT_WAY_SYS; way++) {
-        bool network = way != TT_WAY_NVL && way != TT_WAY_NVB && way != TT_WAY_C2C;
-        if (!network || strcmp(text, tt_topo_way_name((enum tt_topo_way)way)) != 0) continue;
-        *level_out = (enum tt_topo_way)way;
+    for (int type = TT_PATH_LOC; type <= TT_PATH_SYS; type++) {
+        bool network = type != TT_PATH_NVL && type != TT_PATH_NVB && type != TT_PATH_C2C;
+        if (!network || strcmp(text, tt_path_type_name((enum tt_path_type)type)) != 0) continue;
+        *level_out = (enum tt_path_type)type;
         return ncclSuccess;
     }
     return tt_fail(ncclInvalidUsage,
@@ -298,7 +298,7 @@ static ncclResult_t read_level(enum tt_topo_way *level_out)
                    text);
 }
 
-static bool may_join(struct tt_xml_node *a, struct tt_xml_node *b, enum tt_topo_way level,
+static bool may_join(struct tt_xml_node *a, struct tt_xml_node *b, enum tt_path_type level,
                      bool rail)
 {
     int64_t own = tt_topo_int(a, "rail", -1);
@@ -306,7 +306,7 @@ static bool may_join(struct tt_xml_node *a, struct tt_xml_node *b, enum tt_topo_
     return distance(a, b) <= level;
 }
 
-static ncclResult_t join_near(struct merge *merge, enum tt_topo_way level)
+static ncclResult_t join_near(struct merge *merge, enum tt_path_type level)
 {
     const char *policy = tt_param_str("NCCL_NET_MERGE_POLICY");
     bool rail = policy && strcmp(policy, "RAIL") == 0;
@@ -328,7 +328,7 @@ ncclResult_t tt_topo_merge(const char *file, struct tt_xml_node *root)
 {
     const char *groups = tt_param_str("NCCL_NET_FORCE_MERGE");
     bool forced = groups && *groups;
-    enum tt_topo_way level;
+    enum tt_path_type level;
     if (!forced && !tt_param_is_set("NCCL_NET_MERGE_LEVEL")) return ncclSuccess;
     ncclResult_t rc = read_level(&level);
     if (rc) return rc;

@@ -156,9 +156,9 @@ uint64_t tt_topo_busid(const struct tt_xml_node *node, const char *key)
     return busid;
 }
 
-const char *tt_topo_way_name(enum tt_topo_way way)
+const char *tt_path_type_name(enum tt_path_type type)
 {
-    static const char *const names[TT_WAY_COUNT_] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
-                                                     "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
-    return names[way];
+    static const char *const names[TT_PATH_COUNT_] = {"LOC", "NVL", "NVB", "C2C", "PIX", "PXB",
+                                                      "P2C", "PXN", "PHB", "SYS", "NET", "DIS"};
+    return names[type];
 }

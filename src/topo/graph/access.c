@@ -12,18 +12,18 @@ int tt_topo_local(const struct tt_topo_system *system, const struct tt_topo_node
 {
     const struct tt_topo_list *list = &system->list[type];
     float bw = 0;
-    enum tt_topo_way way = TT_WAY_DIS;
+    enum tt_path_type best = TT_PATH_DIS;
     int count = 0;
     for (int k = 0; k < list->count; k++) {
         const struct tt_topo_path *path = &node->paths[type][k];
-        bool better = path->bw > bw || (path->bw == bw && path->type < way);
+        bool better = path->bw > bw || (path->bw == bw && path->type < best);
         if (better) {
             bw = path->bw;
-            way = path->type;
+            best = path->type;
             count = 0;
         }
-        bool equal = path->bw == bw && path->type == way;
-        if (equal && way != TT_WAY_DIS) local[count++] = list->node[k];
+        bool equal = path->bw == bw && path->type == best;
+        if (equal && best != TT_PATH_DIS) local[count++] = list->node[k];
     }
     return count;
 }
@@ -143,7 +143,7 @@ static int p2p_level(const struct tt_topo_system *system)
     if (system->env.p2p_level >= 0) return system->env.p2p_level;
     bool amd =
         cpus->count && cpus->node[0]->arch == TT_ARCH_X86 && cpus->node[0]->vendor == TT_VENDOR_AMD;
-    return amd && system->list[TT_NODE_DEV].count <= 2 ? TT_WAY_SYS : TT_WAY_PXB;
+    return amd && system->list[TT_NODE_DEV].count <= 2 ? TT_PATH_SYS : TT_PATH_PXB;
 }
 
 struct tt_topo_p2p tt_topo_p2p_check(const struct tt_topo_system *system,
@@ -152,7 +152,7 @@ struct tt_topo_p2p tt_topo_p2p_check(const struct tt_topo_system *system,
     const struct tt_topo_path *path = tt_topo_path(from, to);
     struct tt_topo_p2p answer = {.allowed = (int)path->type <= p2p_level(system)};
     answer.relay = relay_between(system, path);
-    answer.read = path->type == TT_WAY_NVL && from->cc == 80 && to->cc == 80;
+    answer.read = path->type == TT_PATH_NVL && from->cc == 80 && to->cc == 80;
     return answer;
 }
 
@@ -162,7 +162,7 @@ static float best_net_bw(const struct tt_topo_system *system, const struct tt_to
     float best = 0;
     for (int k = 0; k < nets->count; k++) {
         const struct tt_topo_path *path = tt_topo_path(gpu, nets->node[k]);
-        if (path->type <= TT_WAY_PXB && path->bw > best) best = path->bw;
+        if (path->type <= TT_PATH_PXB && path->bw > best) best = path->bw;
     }
     return best;
 }
@@ -184,7 +184,7 @@ static bool may_send_direct(const struct tt_topo_system *system, const struct tt
     if (system->env.net_gdr_read > 0 || gpu->cc >= 80) return true;
     bool linked = gpus->count == 1;
     for (int k = 0; k < gpus->count && !linked; k++) {
-        linked = gpus->node[k] != gpu && tt_topo_path(gpu, gpus->node[k])->type == TT_WAY_NVL;
+        linked = gpus->node[k] != gpu && tt_topo_path(gpu, gpus->node[k])->type == TT_PATH_NVL;
     }
     return linked;
 }
@@ -195,7 +195,7 @@ const struct tt_topo_node *tt_topo_relay_of(const struct tt_topo_system *system,
 {
     const struct tt_topo_path *path = tt_topo_path(gpu, net);
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
-    if (path->type != TT_WAY_PXN) return gpu;
+    if (path->type != TT_PATH_PXN) return gpu;
     int k = 1; /* links[0] leads to the own device */
     while (k < path->hops && path->links[k]->peer->type == TT_NODE_NVS) {
         k++;
@@ -212,7 +212,7 @@ bool tt_topo_gdr_check(const struct tt_topo_system *system, const struct tt_topo
     if (!gpu->gdr || !net->gdr) return false;
     if (gpu->is_part && !system->env.gdr_parts) return false;
     if (sending && !may_send_direct(system, gpu)) return false;
-    int level = system->env.net_gdr_c2c ? TT_WAY_P2C : TT_WAY_PXB;
+    int level = system->env.net_gdr_c2c ? TT_PATH_P2C : TT_PATH_PXB;
     if (system->env.net_gdr_level >= 0) level = system->env.net_gdr_level;
     const struct tt_topo_node *near = tt_topo_relay_of(system, gpu, net);
     return (int)tt_topo_path(near, net)->type <= level;

@@ -49,7 +49,7 @@ static struct tt_topo_node *find(struct builder *builder, enum tt_topo_type type
 }
 
 static void join(struct builder *builder, struct tt_topo_node *a, struct tt_topo_node *b,
-                 enum tt_topo_way type, float bw)
+                 enum tt_path_type type, float bw)
 {
     if (!tt_topo_link_both(a, b, type, bw)) builder->full = true;
 }
@@ -70,6 +70,16 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
+/* Whatever a file holds can be printed in a line. */
+static char *plain_copy(const char *text)
+{
+    char *copy = text && *text ? strdup(text) : NULL;
+    for (char *at = copy; at && *at; at++) {
+        if ((unsigned char)*at < ' ' || *at == 127) *at = '?';
+    }
+    return copy;
+}
+
 static void fill_net(struct builder *builder, const struct tt_xml_node *row,
                      struct tt_topo_node *net)
 {
@@ -81,6 +91,8 @@ static void fill_net(struct builder *builder, const struct tt_xml_node *row,
     if (text) (void)tt_word_hex(text, &net->guid);
     const struct tt_xml_node *pci = tt_xml_above(row, "pci");
     net->slot = pci ? hash_text(tt_xml_get(pci, "busid")) : net->guid;
+    free(net->name);
+    net->name = plain_copy(tt_xml_get(row, "name"));
     net->latency = (float)latency;
     net->port = (int)tt_topo_int(row, "port", 0);
     net->gdr = (int)tt_topo_int(row, "gdr", 0);
@@ -106,7 +118,7 @@ static void add_net(struct builder *builder, const struct tt_xml_node *row,
         net->dev_number = (int)dev;
         net->bw = net_bw(row);
         fill_net(builder, row, net);
-        join(builder, nic, net, TT_WAY_NET, net->bw);
+        join(builder, nic, net, TT_PATH_NET, net->bw);
     }
 }
 
@@ -125,6 +137,19 @@ static float pci_bw(const struct tt_xml_node *pci)
     int64_t width = tt_topo_int(pci, "link_width", 0);
     int units = tt_word_link_units(tt_xml_get(pci, "link_speed"), NULL);
     return (float)((width ? width : 16) * units) / 80.0f;
+}
+
+static uint64_t pci_id(const struct tt_xml_node *pci)
+{
+    static const char *const parts[] = {"vendor", "device", "subsystem_vendor", "subsystem_device"};
+    uint64_t id = 0;
+    for (size_t k = 0; k < TT_LEN(parts); k++) {
+        const char *text = tt_xml_get(pci, parts[k]);
+        uint64_t part = 0;
+        if (text) (void)tt_word_hex(text, &part);
+        id = id << 16 | (part & 0xffff);
+    }
+    return id;
 }
 
 /* Partitions of a GPU are devices of their own, with numbers beside its bus id. */
@@ -169,7 +194,7 @@ static struct tt_topo_node *add_dev(struct builder *builder, uint64_t busid, int
     dev->busid = busid;
     for (struct tt_topo_node *other = next_dev(builder, busid, NULL); other && other != dev;
          other = next_dev(builder, busid, other))
-        join(builder, other, dev, TT_WAY_LOC, SIBLING_BW);
+        join(builder, other, dev, TT_PATH_LOC, SIBLING_BW);
     return dev;
 }
 
@@ -181,6 +206,7 @@ static void add_gpu(struct builder *builder, const struct tt_xml_node *row, uint
     struct tt_topo_node *gpu = make(builder, TT_NODE_GPU, (uint64_t)dev->ngpus << 40 | local);
     if (!gpu) return;
     dev->ngpus++;
+    dev->pci_id = pci_id(row->parent);
     dev->cc = (int)tt_topo_int(row, "sm", 0);
     gpu->dev = dev;
     gpu->rank = (int)tt_topo_int(row, "rank", -1);
@@ -188,7 +214,7 @@ static void add_gpu(struct builder *builder, const struct tt_xml_node *row, uint
     gpu->cc = dev->cc;
     gpu->gdr = (int)tt_topo_int(row, "gdr", 0);
     gpu->is_part = tt_topo_int(row, "mlopart", -1) >= 0;
-    join(builder, gpu, dev, TT_WAY_LOC, TT_TOPO_LOC_BW);
+    join(builder, gpu, dev, TT_PATH_LOC, TT_TOPO_LOC_BW);
 }
 
 /* The gpu rows of one pci element: ranks on one device, or on its partitions. */
@@ -204,24 +230,11 @@ static void add_gpus(struct builder *builder, const struct tt_xml_node *pci,
     }
     struct tt_topo_node *dev = NULL;
     while ((dev = next_dev(builder, busid, dev)) != NULL && !builder->full) {
-        join(builder, dev, parent, TT_WAY_PIX, pci_bw(pci));
+        join(builder, dev, parent, TT_PATH_PIX, pci_bw(pci));
     }
 }
 
 /* ---- the PCI tree ---- */
-
-static uint64_t pci_id(const struct tt_xml_node *pci)
-{
-    static const char *const parts[] = {"vendor", "device", "subsystem_vendor", "subsystem_device"};
-    uint64_t id = 0;
-    for (size_t k = 0; k < TT_LEN(parts); k++) {
-        const char *text = tt_xml_get(pci, parts[k]);
-        uint64_t part = 0;
-        if (text) (void)tt_word_hex(text, &part);
-        id = id << 16 | (part & 0xffff);
-    }
-    return id;
-}
 
 static void add_pci(struct builder *builder, const struct tt_xml_node *pci,
                     struct tt_topo_node *parent);
@@ -259,7 +272,7 @@ static void add_pci(struct builder *builder, const struct tt_xml_node *pci,
     } else if (tt_word_role(tt_xml_get(pci, "class"), NULL) == TT_ROLE_BRIDGE) {
         node = add_switch(builder, pci);
     }
-    if (node) join(builder, node, parent, TT_WAY_PIX, pci_bw(pci));
+    if (node) join(builder, node, parent, TT_PATH_PIX, pci_bw(pci));
 }
 
 /* ---- CPUs ---- */
@@ -287,7 +300,7 @@ static void add_cpu_nic(struct builder *builder, const struct tt_xml_node *row,
     if (!nic) {
         nic = make(builder, TT_NODE_NIC, local);
         if (!nic) return;
-        join(builder, cpu, nic, TT_WAY_PIX, TT_TOPO_LOC_BW);
+        join(builder, cpu, nic, TT_PATH_PIX, TT_TOPO_LOC_BW);
     }
     add_nets(builder, row, nic);
 }
@@ -334,7 +347,7 @@ static void join_cpus(struct builder *builder)
             struct tt_topo_node *from = cpus->node[a];
             struct tt_topo_node *to = cpus->node[b];
             if (a == b || tt_topo_host(from) != tt_topo_host(to)) continue;
-            if (!tt_topo_link_add(from, to, TT_WAY_SYS, cpu_bw(from))) builder->full = true;
+            if (!tt_topo_link_add(from, to, TT_PATH_SYS, cpu_bw(from))) builder->full = true;
         }
     }
 }
@@ -362,20 +375,20 @@ static void add_nvlink(struct builder *builder, const struct tt_xml_node *row,
         int parts = count_devs(builder, target);
         struct tt_topo_node *to = NULL;
         while ((to = next_dev(builder, target, to)) != NULL) {
-            bool added = tt_topo_link_add(dev, to, TT_WAY_NVL, bw / (float)parts);
+            bool added = tt_topo_link_add(dev, to, TT_PATH_NVL, bw / (float)parts);
             if (!added) builder->full = true;
         }
         return;
     }
     if (role == TT_ROLE_CPU) {
-        join(builder, dev, builder->cpu, TT_WAY_NVL, bw);
+        join(builder, dev, builder->cpu, TT_PATH_NVL, bw);
         return;
     }
     /* One switch stands for all, also of several hosts: that is how NVLink spans them. */
     struct tt_topo_node *nvs = tt_topo_node_find(builder->system, TT_NODE_NVS, 0);
     if (!nvs) nvs = tt_topo_node_new(builder->system, TT_NODE_NVS, 0);
     if (nvs) {
-        join(builder, dev, nvs, TT_WAY_NVL, bw);
+        join(builder, dev, nvs, TT_PATH_NVL, bw);
     } else {
         builder->full = true;
     }
@@ -387,16 +400,16 @@ static void add_c2c(struct builder *builder, const struct tt_xml_node *row,
 {
     float bw = (float)(tt_topo_int(row, "count", 0) * tt_topo_int(row, "bw", 0)) / 1000.0f;
     if (count_devs(builder, dev->busid) < 2) {
-        join(builder, dev, builder->cpu, TT_WAY_C2C, bw);
+        join(builder, dev, builder->cpu, TT_PATH_C2C, bw);
         return;
     }
     struct tt_topo_node *shared = find(builder, TT_NODE_CXB, dev->busid);
     if (!shared) {
         shared = make(builder, TT_NODE_CXB, dev->busid);
         if (!shared) return;
-        join(builder, shared, builder->cpu, TT_WAY_C2C, bw);
+        join(builder, shared, builder->cpu, TT_PATH_C2C, bw);
     }
-    join(builder, dev, shared, TT_WAY_C2C, bw);
+    join(builder, dev, shared, TT_PATH_C2C, bw);
 }
 
 /* Only the first gpu row of a device tells its links. */
@@ -427,7 +440,7 @@ static void walk_switch(struct builder *builder, const struct tt_xml_node *pci)
         struct tt_topo_node *to =
             find(builder, TT_NODE_PCI, tt_topo_busid(pci->children[k], "target"));
         if (!to || to == from) continue;
-        if (!tt_topo_link_add(from, to, TT_WAY_LOC, TT_TOPO_LOC_BW)) builder->full = true;
+        if (!tt_topo_link_add(from, to, TT_PATH_LOC, TT_TOPO_LOC_BW)) builder->full = true;
     }
 }
 
@@ -462,7 +475,7 @@ static void order_links(struct tt_topo_node *node, const struct tt_topo_node *up
 {
     for (int k = 0; k < node->nlinks && up; k++) {
         struct tt_topo_link link = node->links[k];
-        if (link.peer != up || link.type != TT_WAY_PIX) continue;
+        if (link.peer != up || link.type != TT_PATH_PIX) continue;
         memmove(&node->links[k], &node->links[k + 1],
                 (size_t)(node->nlinks - k - 1) * sizeof(link));
         node->links[node->nlinks - 1] = link;
@@ -470,7 +483,7 @@ static void order_links(struct tt_topo_node *node, const struct tt_topo_node *up
     }
     for (int k = 0; k < node->nlinks; k++) {
         const struct tt_topo_link *link = &node->links[k];
-        if (link->type == TT_WAY_PIX && link->peer != up) order_links(link->peer, node);
+        if (link->type == TT_PATH_PIX && link->peer != up) order_links(link->peer, node);
     }
 }
 

@@ -36,9 +36,9 @@ static void print_node(FILE *out, const struct tt_topo_node *node)
     }
 }
 
-static const char *link_name(enum tt_topo_way type)
+static const char *link_name(enum tt_path_type type)
 {
-    return type == TT_WAY_PIX ? "PCI" : tt_topo_way_name(type);
+    return type == TT_PATH_PIX ? "PCI" : tt_path_type_name(type);
 }
 
 static int link_width(const struct tt_topo_link *link)
@@ -50,8 +50,8 @@ static int link_width(const struct tt_topo_link *link)
 static bool leads_down(const struct tt_topo_node *node, const struct tt_topo_link *link)
 {
     bool holds = node->type == TT_NODE_DEV || node->type == TT_NODE_NIC;
-    return link->type == TT_WAY_PIX || (link->type == TT_WAY_LOC && holds) ||
-           link->type == TT_WAY_NET;
+    return link->type == TT_PATH_PIX || (link->type == TT_PATH_LOC && holds) ||
+           link->type == TT_PATH_NET;
 }
 
 /* The lines below `node`; the first line, with its name, is the caller's. */
@@ -94,7 +94,7 @@ static void print_paths(FILE *out, const struct tt_topo_node *node,
         const struct tt_topo_path *path = tt_topo_path(node, targets->node[t]);
         print_name(out, targets->node[t]);
         (void)fprintf(out, " (%d/%.1f/%s) ", path->hops, (double)path->bw,
-                      tt_topo_way_name(path->type));
+                      tt_path_type_name(path->type));
     }
 }
 
@@ -154,8 +154,8 @@ static void print_graph(FILE *out, const struct tt_topo_system *system,
     (void)fprintf(out,
                   "Pattern %d, crossNic %d, nChannels %d, bw %f/%f, type %s/%s, sameChannels %d\n",
                   (int)graph->pattern, graph->cross_nic, graph->nchannels, (double)graph->bw_intra,
-                  (double)graph->bw_inter, tt_topo_way_name(graph->type_intra),
-                  tt_topo_way_name(graph->type_inter), graph->same_channels);
+                  (double)graph->bw_inter, tt_path_type_name(graph->type_intra),
+                  tt_path_type_name(graph->type_inter), graph->same_channels);
     for (int c = 0; c < graph->nchannels; c++)
         print_channel(out, system, graph, c);
 }

@@ -12,15 +12,15 @@
 /* A path type as word ("PXB", "PATH_PXB") or digit. */
 static ncclResult_t read_level(const char *variable, int *level_out)
 {
-    static const enum tt_topo_way digits[] = {TT_WAY_LOC, TT_WAY_PIX, TT_WAY_PXB, TT_WAY_PHB,
-                                              TT_WAY_SYS};
+    static const enum tt_path_type digits[] = {TT_PATH_LOC, TT_PATH_PIX, TT_PATH_PXB, TT_PATH_PHB,
+                                               TT_PATH_SYS};
     const char *text = tt_param_str(variable);
     *level_out = -1;
     if (!text || !text[0]) return ncclSuccess;
     const char *word = strncmp(text, "PATH_", 5) == 0 ? text + 5 : text;
-    for (int way = TT_WAY_LOC; way <= TT_WAY_SYS; way++) {
-        if (strcmp(word, tt_topo_way_name((enum tt_topo_way)way)) != 0) continue;
-        *level_out = way;
+    for (int type = TT_PATH_LOC; type <= TT_PATH_SYS; type++) {
+        if (strcmp(word, tt_path_type_name((enum tt_path_type)type)) != 0) continue;
+        *level_out = type;
         return ncclSuccess;
     }
     char *end;
@@ -65,6 +65,6 @@ ncclResult_t tt_topo_env_read(struct tt_topo_env *env)
     };
     ncclResult_t rc = read_level("NCCL_P2P_LEVEL", &env->p2p_level);
     if (rc) return rc;
-    if (tt_param_bool("NCCL_P2P_DISABLE")) env->p2p_level = TT_WAY_LOC;
+    if (tt_param_bool("NCCL_P2P_DISABLE")) env->p2p_level = TT_PATH_LOC;
     return read_level("NCCL_NET_GDR_LEVEL", &env->net_gdr_level);
 }

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct tt_topo_env {
-    int p2p_level;     /* enum tt_topo_way; -1: own rule */
+    int p2p_level;     /* enum tt_path_type; -1: own rule */
     int net_gdr_level; /* likewise */
     int net_gdr_read;  /* -2: by architecture */
     bool nvb_disable, pxn_disable, pxn_c2c, net_gdr_c2c, net_disable_intra, shm_disable;

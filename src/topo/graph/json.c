@@ -16,6 +16,17 @@ static void comma(const struct page *page, int k)
     if (k) (void)fputs(", ", page->out);
 }
 
+/* A text of UTF-8 without control characters; NULL: null. */
+static void put_text(const struct page *page, const char *text)
+{
+    (void)fputs(text ? "\"" : "null", page->out);
+    for (; text && *text; text++) {
+        if (*text == '"' || *text == '\\') (void)fputc('\\', page->out);
+        (void)fputc(*text, page->out);
+        if (!text[1]) (void)fputc('"', page->out);
+    }
+}
+
 /* ---- system ---- */
 
 static const char *model_name(const struct tt_topo_node *cpu)
@@ -61,9 +72,15 @@ static void put_gpus(const struct page *page)
         comma(page, k);
         (void)fprintf(page->out,
                       "{\"index\": %d, \"rank\": %d, \"dev\": %d, \"busid\": \"%s\", \"cc\": %d, "
-                      "\"gdr\": %d, \"local_cpu\": %d}",
+                      "\"gdr\": %d, \"local_cpu\": %d, \"pci_id\": ",
                       k, gpu->rank, gpu->dev_number, busid, gpu->cc, gpu->gdr,
                       cpu ? cpu->index : -1);
+        if (gpu->dev->pci_id) {
+            (void)fprintf(page->out, "\"%04x:%04x\"}", (unsigned)(gpu->dev->pci_id >> 48),
+                          (unsigned)(gpu->dev->pci_id >> 32 & 0xffff));
+        } else {
+            (void)fputs("null}", page->out);
+        }
     }
     (void)fputs("],\n", page->out);
 }
@@ -75,12 +92,15 @@ static void put_nets(const struct page *page)
     for (int k = 0; k < nets->count; k++) {
         const struct tt_topo_node *net = nets->node[k];
         comma(page, k);
+        (void)fprintf(page->out, "{\"index\": %d, \"dev\": %d, \"host\": %d, \"name\": ", k,
+                      net->dev_number, tt_topo_host(net));
+        put_text(page, net->name);
         (void)fprintf(page->out,
-                      "{\"index\": %d, \"dev\": %d, \"host\": %d, \"bw\": %.7g, \"latency\": %.7g, "
-                      "\"port\": %d, \"guid\": \"0x%llx\", \"gdr\": %d, \"coll\": %d, "
+                      ", \"bw\": %.7g, \"latency\": %.7g, \"port\": %d, \"guid\": \"0x%llx\", "
+                      "\"gdr\": %d, \"coll\": %d, "
                       "\"max_conn\": %d, \"local_gpu_rank\": ",
-                      k, net->dev_number, tt_topo_host(net), (double)net->bw, (double)net->latency,
-                      net->port, (unsigned long long)net->guid, net->gdr, net->coll, net->max_conn);
+                      (double)net->bw, (double)net->latency, net->port,
+                      (unsigned long long)net->guid, net->gdr, net->coll, net->max_conn);
         if (net->local_gpu) {
             (void)fprintf(page->out, "%d}", net->local_gpu->rank);
         } else {
@@ -90,9 +110,9 @@ static void put_nets(const struct page *page)
     (void)fputs("],\n", page->out);
 }
 
-static const char *link_name(enum tt_topo_way way)
+static const char *link_name(enum tt_path_type type)
 {
-    return way == TT_WAY_PIX ? "PCI" : tt_topo_way_name(way);
+    return type == TT_PATH_PIX ? "PCI" : tt_path_type_name(type);
 }
 
 static void put_node_links(const struct page *page, const struct tt_topo_node *node, int *count)
@@ -163,7 +183,7 @@ static void put_matrix(const struct page *page, const struct matrix *matrix)
 static void put_type(const struct page *page, const struct tt_topo_node *from,
                      const struct tt_topo_node *to)
 {
-    (void)fprintf(page->out, "\"%s\"", tt_topo_way_name(tt_topo_path(from, to)->type));
+    (void)fprintf(page->out, "\"%s\"", tt_path_type_name(tt_topo_path(from, to)->type));
 }
 
 static void put_bw(const struct page *page, const struct tt_topo_node *from,

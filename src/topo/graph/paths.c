@@ -25,7 +25,7 @@ static bool node_reserve(const struct tt_topo_system *system, struct tt_topo_nod
         struct tt_topo_path *paths = calloc((size_t)count, sizeof(*paths));
         if (!paths) return false;
         for (int k = 0; k < count; k++)
-            paths[k].type = TT_WAY_DIS;
+            paths[k].type = TT_PATH_DIS;
         node->paths[bases[b]] = paths;
     }
     return true;
@@ -77,25 +77,25 @@ static bool may_cross(const struct spread *spread, const struct tt_topo_node *no
     const struct tt_topo_node *own = base->type == TT_NODE_GPU ? base->dev : base;
     int most = base->type == TT_NODE_GPU ? 2 : 1;
     if (node->type != TT_NODE_DEV || node == own) return true;
-    if (link->type == TT_WAY_LOC && link->peer->type == TT_NODE_GPU) return true;
-    bool relay = link->type == TT_WAY_NVL && link->peer->type == TT_NODE_DEV;
+    if (link->type == TT_PATH_LOC && link->peer->type == TT_NODE_GPU) return true;
+    bool relay = link->type == TT_PATH_NVL && link->peer->type == TT_NODE_DEV;
     return relay && !spread->system->env.nvb_disable && hops <= most;
 }
 
-static enum tt_topo_way step_type(const struct spread *spread, const struct tt_topo_node *node,
-                                  const struct tt_topo_link *link, const struct tt_topo_path *path)
+static enum tt_path_type step_type(const struct spread *spread, const struct tt_topo_node *node,
+                                   const struct tt_topo_link *link, const struct tt_topo_path *path)
 {
     const struct tt_topo_node *peer = link->peer;
     int most = spread->base->type == TT_NODE_GPU ? 2 : 1;
-    enum tt_topo_way type = link->type == TT_WAY_NET ? TT_WAY_LOC : link->type;
+    enum tt_path_type type = link->type == TT_PATH_NET ? TT_PATH_LOC : link->type;
     bool cpu = node->type == TT_NODE_CPU || peer->type == TT_NODE_CPU;
     if (node->type == TT_NODE_PCI && peer->type == TT_NODE_PCI) {
-        type = TT_WAY_PXB;
-    } else if (link->type == TT_WAY_PIX && cpu) {
-        type = TT_WAY_PHB;
+        type = TT_PATH_PXB;
+    } else if (link->type == TT_PATH_PIX && cpu) {
+        type = TT_PATH_PHB;
     }
-    bool second = node->type == TT_NODE_DEV && path->type == TT_WAY_NVL && path->hops == most;
-    if (second && type == TT_WAY_NVL) type = TT_WAY_NVB;
+    bool second = node->type == TT_NODE_DEV && path->type == TT_PATH_NVL && path->hops == most;
+    if (second && type == TT_PATH_NVL) type = TT_PATH_NVB;
     return type > path->type ? type : path->type;
 }
 
@@ -122,7 +122,7 @@ static void try_link(struct spread *spread, struct tt_topo_node *node,
     struct tt_topo_link *back = tt_topo_link_back(node, link);
     if (!back) {
         spread->rc = tt_fail(ncclInvalidUsage, "topology: %s link from %s %d to %s %d: no way back",
-                             tt_topo_way_name(link->type), tt_topo_type_name(node->type),
+                             tt_path_type_name(link->type), tt_topo_type_name(node->type),
                              node->index, tt_topo_type_name(peer->type), peer->index);
         return;
     }
@@ -177,7 +177,7 @@ static ncclResult_t spread_from(struct tt_topo_system *system, struct tt_topo_no
     spread.next.node = calloc(room, sizeof(struct tt_topo_node *));
     if (spread.now.node && spread.next.node) {
         struct tt_topo_path *self = tt_topo_path(base, base);
-        self->type = TT_WAY_LOC;
+        self->type = TT_PATH_LOC;
         self->bw = TT_TOPO_LOC_BW;
         run_waves(&spread);
     } else {
@@ -191,10 +191,10 @@ static ncclResult_t spread_from(struct tt_topo_system *system, struct tt_topo_no
 /* ---- diversions ---- */
 
 /* The larger type; but from a GPU over its C2C link and then PCI is a kind of its own. */
-static enum tt_topo_way merge_types(enum tt_topo_way a, enum tt_topo_way b)
+static enum tt_path_type merge_types(enum tt_path_type a, enum tt_path_type b)
 {
-    bool mixed = (a == TT_WAY_C2C && b == TT_WAY_PHB) || (a == TT_WAY_PHB && b == TT_WAY_C2C);
-    if (mixed) return TT_WAY_P2C;
+    bool mixed = (a == TT_PATH_C2C && b == TT_PATH_PHB) || (a == TT_PATH_PHB && b == TT_PATH_C2C);
+    if (mixed) return TT_PATH_P2C;
     return a > b ? a : b;
 }
 
@@ -206,7 +206,7 @@ static ncclResult_t divert(struct tt_topo_system *system, struct tt_topo_node *f
     const struct tt_topo_path *one = tt_topo_path(from, over);
     const struct tt_topo_path *two = tt_topo_path(over, to);
     struct tt_topo_path *path = tt_topo_path(from, to);
-    enum tt_topo_way type = merge_types(one->type, two->type);
+    enum tt_path_type type = merge_types(one->type, two->type);
     float bw = one->bw < two->bw ? one->bw : two->bw;
     if (!set_links(path, one->links, one->hops, two)) {
         return tt_fail(ncclSystemError, "topology: out of memory for paths");
@@ -242,7 +242,7 @@ static ncclResult_t divert_gpus(struct tt_topo_system *system, struct tt_topo_no
     for (int k = 0; k < gpus->count && !rc; k++) {
         struct tt_topo_node *from = gpus->node[k];
         if (from == to || connects_locally(system, from, to)) continue;
-        tt_topo_path(from, to)->type = TT_WAY_NET;
+        tt_topo_path(from, to)->type = TT_PATH_NET;
     }
     return rc;
 }
@@ -254,12 +254,12 @@ static void mark_c2c_nets(struct tt_topo_system *system, struct tt_topo_node *gp
     int count = tt_topo_local(system, gpu, TT_NODE_NET, nets);
     struct tt_topo_node *cpu = tt_topo_local_cpu(system, gpu);
     for (int k = 0; k < count && cpu; k++) {
-        enum tt_topo_way merged =
+        enum tt_path_type merged =
             merge_types(tt_topo_path(gpu, cpu)->type, tt_topo_path(nets[k], cpu)->type);
-        if (merged != TT_WAY_P2C) continue;
+        if (merged != TT_PATH_P2C) continue;
         struct tt_topo_path *ways[] = {tt_topo_path(gpu, nets[k]), tt_topo_path(nets[k], gpu)};
         for (int w = 0; w < 2; w++) {
-            if (ways[w]->type > TT_WAY_P2C) ways[w]->type = TT_WAY_P2C;
+            if (ways[w]->type > TT_PATH_P2C) ways[w]->type = TT_PATH_P2C;
         }
     }
 }
@@ -268,14 +268,14 @@ static void mark_c2c_nets(struct tt_topo_system *system, struct tt_topo_node *gp
 static bool worth_relay(const struct tt_topo_system *system, const struct tt_topo_node *relay,
                         const struct tt_topo_node *gpu, const struct tt_topo_node *net)
 {
-    enum tt_topo_way most = system->env.pxn_c2c ? TT_WAY_P2C : TT_WAY_PXB;
+    enum tt_path_type most = system->env.pxn_c2c ? TT_PATH_P2C : TT_PATH_PXB;
     if (system->env.pxn_disable || !relay || relay == gpu) return false;
     const struct tt_topo_path *its = tt_topo_path(relay, net);
     const struct tt_topo_path *own = tt_topo_path(gpu, net);
-    if (its->type > most || tt_topo_path(relay, gpu)->type > TT_WAY_NVL) return false;
+    if (its->type > most || tt_topo_path(relay, gpu)->type > TT_PATH_NVL) return false;
     if (tt_topo_host(relay) != tt_topo_host(gpu)) return false;
     if (!tt_topo_gdr_check(system, relay, net, true)) return false;
-    return its->bw > own->bw || own->type > TT_WAY_PXN;
+    return its->bw > own->bw || own->type > TT_PATH_PXN;
 }
 
 /* The GPU that a NIC prefers, as paths are now. */
@@ -295,9 +295,9 @@ static ncclResult_t divert_net(struct tt_topo_system *system, struct tt_topo_nod
     ncclResult_t rc = ncclSuccess;
     if (worth_relay(system, relay, gpu, net)) {
         rc = divert(system, gpu, relay, net);
-        tt_topo_path(gpu, net)->type = TT_WAY_PXN;
+        tt_topo_path(gpu, net)->type = TT_PATH_PXN;
     }
-    if (rc || tt_topo_path(gpu, net)->type >= TT_WAY_PHB) return rc;
+    if (rc || tt_topo_path(gpu, net)->type >= TT_PATH_PHB) return rc;
     if (tt_topo_gdr_check(system, gpu, net, false)) return ncclSuccess;
     struct tt_topo_node *cpu = tt_topo_local_cpu(system, gpu);
     if (!cpu) return ncclSuccess;

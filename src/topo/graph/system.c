@@ -54,6 +54,7 @@ struct tt_topo_node *tt_topo_node_find(const struct tt_topo_system *system, enum
 static void node_free(struct tt_topo_node *node)
 {
     free(node->links);
+    free(node->name);
     free(node);
 }
 
@@ -120,7 +121,7 @@ static void settle(struct tt_topo_node *node, int k)
     node->links[k] = moved;
 }
 
-bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum tt_topo_way type,
+bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum tt_path_type type,
                       float bw)
 {
     int k = 0;
@@ -145,7 +146,7 @@ bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum t
     return true;
 }
 
-bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_topo_way type,
+bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_path_type type,
                        float bw)
 {
     return tt_topo_link_add(a, b, type, bw) && tt_topo_link_add(b, a, type, bw);

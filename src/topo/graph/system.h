@@ -29,8 +29,8 @@ enum tt_topo_type { /* NCCL's order; also the order of node lists in reports */
 
 struct tt_topo_node;
 
-struct tt_topo_link {      /* from `budget` on: for the search, set by tt_search_budgets() */
-    enum tt_topo_way type; /* LOC, NVL, C2C, PIX (PCI), SYS, NET */
+struct tt_topo_link {       /* from `budget` on: for the search, set by tt_search_budgets() */
+    enum tt_path_type type; /* LOC, NVL, C2C, PIX (PCI), SYS, NET */
     float bw;
     struct tt_topo_node *peer;
 
@@ -42,7 +42,7 @@ struct tt_topo_link {      /* from `budget` on: for the search, set by tt_search
 };
 
 struct tt_topo_path {
-    enum tt_topo_way type;
+    enum tt_path_type type;
     float bw;
     int hops;
     struct tt_topo_link **links; /* owned array of `hops` links, which belong to their nodes */
@@ -62,11 +62,12 @@ struct tt_topo_node {
     int ngpus;                     /* DEV: ranks on it */
     uint64_t busid;                /* DEV: of the GPU whose partition it may be */
     bool is_part;                  /* GPU: on a partition */
-    uint64_t pci_id;               /* PCI: vendor, device, subsystem vendor, subsystem device */
-    enum tt_topo_arch arch;        /* CPU */
+    uint64_t pci_id;        /* PCI, DEV: vendor, device, subsystem vendor, subsystem device */
+    enum tt_topo_arch arch; /* CPU */
     enum tt_topo_vendor vendor;
     enum tt_topo_model model;
     float bw, budget, latency; /* NET */
+    char *name; /* owned; NET: as the file calls it, without control characters; NULL: not at all */
     uint64_t guid, slot;
     int port, coll, max_conn, rail, plane;
     struct tt_topo_node *local_gpu; /* NET: the GPU it prefers; NULL: none */
@@ -106,9 +107,9 @@ void tt_topo_gpu_drop(struct tt_topo_system *system, struct tt_topo_node *gpu);
 /* Take a node out that nobody links to any more, and free it. */
 void tt_topo_node_drop(struct tt_topo_system *system, struct tt_topo_node *node);
 /* Add one direction; links of one type to one node are summed up. False: too many, or no memory. */
-bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum tt_topo_way type,
+bool tt_topo_link_add(struct tt_topo_node *from, struct tt_topo_node *to, enum tt_path_type type,
                       float bw);
-bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_topo_way type,
+bool tt_topo_link_both(struct tt_topo_node *a, struct tt_topo_node *b, enum tt_path_type type,
                        float bw);
 /* The link from a link's far end back to `node`; NULL: none. */
 struct tt_topo_link *tt_topo_link_back(const struct tt_topo_node *node,

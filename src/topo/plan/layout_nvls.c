@@ -40,7 +40,7 @@ enum { KIB = 1024 };
 static struct sizes two_nodes(struct sizes sizes, const struct tt_topo_layout *layout, float net_bw)
 {
     int local = layout->least_local;
-    bool direct = layout->graph[TT_GRAPH_NVLS].type_inter <= TT_WAY_PXB;
+    bool direct = layout->graph[TT_GRAPH_NVLS].type_inter <= TT_PATH_PXB;
     sizes.channels = 32;
     sizes.tree_chunk = 128 * KIB;
     if (local <= 4) {
@@ -55,7 +55,7 @@ static struct sizes many_nodes(struct sizes sizes, const struct tt_topo_layout *
                                float net_bw)
 {
     int local = layout->least_local;
-    bool direct = layout->graph[TT_GRAPH_NVLS].type_inter <= TT_WAY_PXB;
+    bool direct = layout->graph[TT_GRAPH_NVLS].type_inter <= TT_PATH_PXB;
     if (net_bw >= 96 && local <= 8) {
         sizes.channels = 24;
         sizes.chunk = sizes.tree_chunk = 256 * KIB;

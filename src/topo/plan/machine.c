@@ -479,10 +479,10 @@ static bool reaches(const struct tt_topo_system *system, const struct tt_topo_no
     int64_t level = tt_param_int("NCCL_P2P_PXN_LEVEL");
     if (system->env.cross_nic == 0) return true;
     if (system->env.pxn_disable || level <= 0) return false;
-    if (level == 1) return tt_topo_path(gpu, net)->type <= TT_WAY_PXN;
+    if (level == 1) return tt_topo_path(gpu, net)->type <= TT_PATH_PXN;
     const struct tt_topo_node *relay = tt_topo_gpu_of(system, net);
-    return relay && tt_topo_path(relay, gpu)->type <= TT_WAY_NVL &&
-           tt_topo_path(relay, net)->type <= TT_WAY_P2C &&
+    return relay && tt_topo_path(relay, gpu)->type <= TT_PATH_NVL &&
+           tt_topo_path(relay, net)->type <= TT_PATH_P2C &&
            tt_topo_gdr_check(system, relay, net, true);
 }
 

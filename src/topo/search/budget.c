@@ -16,7 +16,7 @@ static float rounded(float value)
 /* Between PCI devices, Intel's root complex gives less than its links promise. */
 static float pci_demand(const struct tt_topo_path *path, const struct tt_topo_node *from, float bw)
 {
-    if (path->type != TT_WAY_PHB || from->type != TT_NODE_GPU) return bw;
+    if (path->type != TT_PATH_PHB || from->type != TT_NODE_GPU) return bw;
     for (int k = 0; k < path->hops; k++) {
         if (path->links[k]->intel) return bw * 6 / 5;
     }
@@ -32,7 +32,7 @@ static int walk(const struct tt_topo_path *path, const struct tt_topo_node *from
     for (int k = 0; k < count; k++) {
         struct tt_topo_link *link = path->links[k];
         struct tt_topo_link *reverse = link->back;
-        float there = link->type == TT_WAY_PIX ? pci : bw;
+        float there = link->type == TT_PATH_PIX ? pci : bw;
         if (link->budget < there) return k;
         if (reverse) {
             float back = there * (from_gpu ? link->back_share : link->back_share_other);
@@ -51,7 +51,7 @@ static void set_shares(const struct tt_topo_node *node, struct tt_topo_link *lin
     const struct tt_topo_node *peer = link->peer;
     bool power = peer->type == TT_NODE_CPU && peer->arch == TT_ARCH_POWER;
     bool old = peer->type == TT_NODE_DEV && peer->cc < 80;
-    link->back_share = power && link->type == TT_WAY_NVL ? 1 : 0;
+    link->back_share = power && link->type == TT_PATH_NVL ? 1 : 0;
     link->back_share_other = link->back_share + (old ? 0.125f : 0);
     bool costs = link->back_share > 0 || link->back_share_other > 0;
     link->back = costs ? tt_topo_link_back(node, link) : NULL;
@@ -88,8 +88,8 @@ bool tt_budget_take(struct tt_trial *trial, struct tt_topo_node *from, struct tt
     struct tt_topo_graph *at = &trial->at;
     const struct tt_topo_path *path = tt_topo_path(from, to);
     bool intra = inside(from) && inside(to);
-    enum tt_topo_way most = intra ? at->type_intra : at->type_inter;
-    if (path->type >= TT_WAY_DIS) return false;
+    enum tt_path_type most = intra ? at->type_intra : at->type_inter;
+    if (path->type >= TT_PATH_DIS) return false;
     if (share == 1 && path->type > most) return false;
     if (share == 1 && is_tree(at->pattern) && tt_topo_path(to, from)->type > most) return false;
     float bw = (intra ? at->bw_intra : at->bw_inter) * share;
@@ -107,9 +107,9 @@ void tt_budget_charge(const struct tt_topo_node *from, const struct tt_topo_node
     const struct tt_topo_path *path = tt_topo_path(from, to);
     float pci = pci_demand(path, from, bw);
     bool from_gpu = from->type == TT_NODE_GPU;
-    for (int k = 0; k < path->hops && path->type < TT_WAY_NET; k++) {
+    for (int k = 0; k < path->hops && path->type < TT_PATH_NET; k++) {
         struct tt_topo_link *link = path->links[k];
-        float there = link->type == TT_WAY_PIX ? pci : bw;
+        float there = link->type == TT_PATH_PIX ? pci : bw;
         float share = from_gpu ? link->back_share : link->back_share_other;
         link->budget -= there;
         if (link->back) link->back->budget -= there * share;

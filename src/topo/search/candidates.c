@@ -54,7 +54,7 @@ static float pci_left(const struct tt_topo_node *dev)
 {
     for (int k = 0; k < dev->nlinks; k++) {
         const struct tt_topo_link *link = &dev->links[k];
-        if (link->type != TT_WAY_PIX) continue;
+        if (link->type != TT_PATH_PIX) continue;
         const struct tt_topo_link *back = tt_topo_link_back(dev, link);
         return back && back->budget < link->budget ? back->budget : link->budget;
     }

@@ -26,7 +26,7 @@ static void group(const struct tt_topo_system *system, int *domain)
     for (int g = 0; g < gpus->count; g++) {
         domain[g] = g;
         for (int p = 0; p < g; p++) {
-            bool near = tt_topo_path(gpus->node[g], gpus->node[p])->type < TT_WAY_NET;
+            bool near = tt_topo_path(gpus->node[g], gpus->node[p])->type < TT_PATH_NET;
             if (near && domain[p] < domain[g]) domain[g] = domain[p];
         }
     }
@@ -75,7 +75,7 @@ static int channels_over_net(const struct tt_topo_system *system, const struct t
 static int channels_inside(const struct tt_topo_node *gpu, const struct tt_topo_node *peer)
 {
     const struct tt_topo_path *path = tt_topo_path(peer, gpu);
-    if (path->type != TT_WAY_NVL && path->type != TT_WAY_NVB) return 2;
+    if (path->type != TT_PATH_NVL && path->type != TT_PATH_NVB) return 2;
     int links = (int)(path->bw / tt_topo_nvlink_bw(gpu->cc));
     return 2 * (links > 1 ? links : 1);
 }

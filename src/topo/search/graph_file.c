@@ -17,23 +17,23 @@
 
 /* ---- words ---- */
 
-static const enum tt_topo_way writable[] = {TT_WAY_LOC, TT_WAY_NVL, TT_WAY_NVB,
-                                            TT_WAY_PIX, TT_WAY_PXB, TT_WAY_P2C,
-                                            TT_WAY_PXN, TT_WAY_PHB, TT_WAY_SYS};
+static const enum tt_path_type writable[] = {TT_PATH_LOC, TT_PATH_NVL, TT_PATH_NVB,
+                                             TT_PATH_PIX, TT_PATH_PXB, TT_PATH_P2C,
+                                             TT_PATH_PXN, TT_PATH_PHB, TT_PATH_SYS};
 
-static const char *way_word(enum tt_topo_way way)
+static const char *type_word(enum tt_path_type type)
 {
     for (size_t k = 0; k < TT_LEN(writable); k++) {
-        if (writable[k] == way) return tt_topo_way_name(way);
+        if (writable[k] == type) return tt_path_type_name(type);
     }
     return NULL;
 }
 
-static bool word_way(const char *word, enum tt_topo_way *way_out)
+static bool word_type(const char *word, enum tt_path_type *type_out)
 {
     for (size_t k = 0; word && k < TT_LEN(writable); k++) {
-        if (strcmp(word, tt_topo_way_name(writable[k])) != 0) continue;
-        *way_out = writable[k];
+        if (strcmp(word, tt_path_type_name(writable[k])) != 0) continue;
+        *type_out = writable[k];
         return true;
     }
     return false;
@@ -106,8 +106,8 @@ static bool add_graph(struct tt_xml_node *root, const struct tt_topo_node_place 
                 set_number(node, "speedintra", graph->bw_intra) &&
                 set_number(node, "speedinter", graph->bw_inter) &&
                 set_number(node, "latencyinter", graph->latency_inter) &&
-                tt_xml_set(node, "typeintra", way_word(graph->type_intra)) &&
-                tt_xml_set(node, "typeinter", way_word(graph->type_inter)) &&
+                tt_xml_set(node, "typeintra", type_word(graph->type_intra)) &&
+                tt_xml_set(node, "typeinter", type_word(graph->type_inter)) &&
                 set_integer(node, "samechannels", graph->same_channels);
     for (int c = 0; c < graph->nchannels && done; c++)
         done = add_channel(node, place, graph, c);
@@ -124,11 +124,11 @@ ncclResult_t tt_topo_graphs_print(const struct tt_topo_node_place *place, char *
     for (size_t k = 0; k < TT_LEN(order) && done && !rc; k++) {
         const struct tt_topo_graph *graph = &place->domain->graph[order[k]];
         if (graph->nchannels == 0) continue;
-        if (!way_word(graph->type_intra) || !way_word(graph->type_inter)) {
+        if (!type_word(graph->type_intra) || !type_word(graph->type_inter)) {
             rc = tt_fail(ncclInvalidUsage,
                          "graph file: paths of type %s/%s of the %s cannot be written in this "
                          "format",
-                         tt_topo_way_name(graph->type_intra), tt_topo_way_name(graph->type_inter),
+                         tt_path_type_name(graph->type_intra), tt_path_type_name(graph->type_inter),
                          tt_graph_kind_name(graph->kind));
         } else {
             done = add_graph(root, place, graph);
@@ -205,8 +205,8 @@ static ncclResult_t read_values(struct reader *reader, const struct tt_xml_node 
     if (tt_xml_get(node, "latencyinter") &&
         !read_float(node, "latencyinter", &graph->latency_inter))
         return refuse(reader, node, "latencyinter is no number of microseconds");
-    if (!word_way(tt_xml_get(node, "typeintra"), &graph->type_intra) ||
-        !word_way(tt_xml_get(node, "typeinter"), &graph->type_inter))
+    if (!word_type(tt_xml_get(node, "typeintra"), &graph->type_intra) ||
+        !word_type(tt_xml_get(node, "typeinter"), &graph->type_inter))
         return refuse(reader, node, "typeintra or typeinter is missing or no type of path");
     if (!read_int(node, "samechannels", 0, 1, &graph->same_channels))
         return refuse(reader, node, "samechannels is missing or not 0 or 1");

@@ -134,7 +134,7 @@ static void name(char text[16], const struct tt_topo_node *node)
 
 static void collect_node(const struct tt_topo_node *node, struct tt_topo_loads *loads)
 {
-    struct tt_topo_load load = {.type = TT_WAY_NET, .bw = node->bw};
+    struct tt_topo_load load = {.type = TT_PATH_NET, .bw = node->bw};
     load.used = node->bw - node->budget;
     name(load.from, node);
     if (node->type == TT_NODE_NET) add(loads, load);
@@ -144,7 +144,7 @@ static void collect_node(const struct tt_topo_node *node, struct tt_topo_loads *
         load.bw = link->bw;
         load.used = link->bw - link->budget;
         name(load.to, link->peer);
-        if (link->type != TT_WAY_NET) add(loads, load);
+        if (link->type != TT_PATH_NET) add(loads, load);
     }
 }
 

@@ -5,7 +5,7 @@
 #include "topo/topo.h"
 
 struct tt_topo_load { /* a link in one direction, or a port (type NET, `to` empty) */
-    enum tt_topo_way type;
+    enum tt_path_type type;
     char from[16], to[16]; /* TYPE/index as in the report */
     float bw, used;        /* GB/s */
     int order;             /* among equally full ones */

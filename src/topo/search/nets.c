@@ -67,7 +67,7 @@ static void put_preferred(struct tt_net_lists *lists, const struct tt_topo_syste
 }
 
 static void put_at(struct tt_net_lists *lists, const struct tt_topo_system *system,
-                   enum tt_topo_way type)
+                   enum tt_path_type type)
 {
     int limit = system->env.netdevs_policy;
     int all = lists->rows - 1;
@@ -83,7 +83,7 @@ static void put_at(struct tt_net_lists *lists, const struct tt_topo_system *syst
 }
 
 void tt_net_lists_fill(struct tt_net_lists *lists, const struct tt_topo_system *system,
-                       enum tt_topo_way type)
+                       enum tt_path_type type)
 {
     if (lists->type == (int)type || lists->width == 0) return;
     lists->type = (int)type;
@@ -91,5 +91,5 @@ void tt_net_lists_fill(struct tt_net_lists *lists, const struct tt_topo_system *
         lists->count[row] = 0;
     put_preferred(lists, system);
     for (int at = 0; at <= (int)type; at++)
-        put_at(lists, system, (enum tt_topo_way)at);
+        put_at(lists, system, (enum tt_path_type)at);
 }

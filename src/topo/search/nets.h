@@ -14,4 +14,4 @@ bool tt_net_lists_init(struct tt_net_lists *lists, const struct tt_topo_system *
 void tt_net_lists_fini(struct tt_net_lists *lists);
 /* Make the lists for NICs up to a path type, unless that is what they are. */
 void tt_net_lists_fill(struct tt_net_lists *lists, const struct tt_topo_system *system,
-                       enum tt_topo_way type);
+                       enum tt_path_type type);

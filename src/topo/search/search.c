@@ -35,11 +35,11 @@ struct search {
     float max_bw, total_bw;
     int cc, ngpus;
     int cross_nic, same_channels; /* values to begin with */
-    enum tt_topo_way least_intra, most_intra, least_inter, most_inter;
+    enum tt_path_type least_intra, most_intra, least_inter, most_inter;
     int steps; /* left of all */
 
-    bool seen_intra[TT_WAY_COUNT_]; /* types of paths that there are */
-    bool seen_inter[TT_WAY_COUNT_];
+    bool seen_intra[TT_PATH_COUNT_]; /* types of paths that there are */
+    bool seen_inter[TT_PATH_COUNT_];
     struct vain *vain; /* owned; trials that found nothing better than what there still is */
     size_t nvain, vain_room;
 };
@@ -66,8 +66,8 @@ static float all_links(const struct tt_topo_node *dev)
     float nvlink = 0;
     float pci = 0;
     for (int k = 0; k < dev->nlinks; k++) {
-        if (dev->links[k].type == TT_WAY_NVL) nvlink += dev->links[k].bw;
-        if (dev->links[k].type == TT_WAY_PIX) pci = dev->links[k].bw;
+        if (dev->links[k].type == TT_PATH_NVL) nvlink += dev->links[k].bw;
+        if (dev->links[k].type == TT_PATH_PIX) pci = dev->links[k].bw;
     }
     return larger(nvlink, pci);
 }
@@ -141,7 +141,7 @@ static bool two_islands(const struct tt_topo_system *system)
         island[g] = g;
     for (int g = 0; g < gpus->count; g++) {
         for (int p = g + 1; p < gpus->count; p++) {
-            bool near = tt_topo_path(gpus->node[g], gpus->node[p])->type == TT_WAY_NVL;
+            bool near = tt_topo_path(gpus->node[g], gpus->node[p])->type == TT_PATH_NVL;
             if (near) island[p] = island[g];
         }
     }
@@ -153,7 +153,7 @@ static bool two_islands(const struct tt_topo_system *system)
 }
 
 struct range {
-    enum tt_topo_way least, most;
+    enum tt_path_type least, most;
 };
 
 /* Types of the ways from GPUs to other GPUs, or to NICs. */
@@ -161,10 +161,10 @@ static struct range types_to(const struct tt_topo_system *system, enum tt_topo_t
 {
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
     const struct tt_topo_list *others = &system->list[to];
-    struct range range = {TT_WAY_DIS, TT_WAY_LOC};
+    struct range range = {TT_PATH_DIS, TT_PATH_LOC};
     for (int g = 0; g < gpus->count; g++) {
         for (int k = 0; k < others->count; k++) {
-            enum tt_topo_way type = tt_topo_path(gpus->node[g], others->node[k])->type;
+            enum tt_path_type type = tt_topo_path(gpus->node[g], others->node[k])->type;
             if (gpus->node[g] == others->node[k]) continue;
             if (type < range.least) range.least = type;
             if (type > range.most) range.most = type;
@@ -176,20 +176,20 @@ static struct range types_to(const struct tt_topo_system *system, enum tt_topo_t
 static void set_types(struct search *search)
 {
     const struct tt_topo_system *system = search->system;
-    search->least_intra = TT_WAY_LOC;
-    search->most_intra = TT_WAY_SYS;
-    search->least_inter = TT_WAY_PIX;
-    search->most_inter = TT_WAY_SYS;
+    search->least_intra = TT_PATH_LOC;
+    search->most_intra = TT_PATH_SYS;
+    search->least_inter = TT_PATH_PIX;
+    search->most_inter = TT_PATH_SYS;
     if (search->ngpus > 1) {
         struct range range = types_to(system, TT_NODE_GPU);
-        search->least_intra = range.least < TT_WAY_SYS ? range.least : TT_WAY_SYS;
+        search->least_intra = range.least < TT_PATH_SYS ? range.least : TT_PATH_SYS;
         search->most_intra = range.most;
     }
     if (!search->request->inter || system->list[TT_NODE_NET].count == 0) return;
     struct range range = types_to(system, TT_NODE_NET);
     search->least_inter = range.least;
     search->most_inter = search->most_intra = range.most;
-    if (search->cc < 90) search->most_inter = TT_WAY_SYS;
+    if (search->cc < 90) search->most_inter = TT_PATH_SYS;
 }
 
 static void see(const struct tt_topo_system *system, enum tt_topo_type from, enum tt_topo_type to,
@@ -293,7 +293,7 @@ static bool vary_sameness(struct search *search)
     const struct tt_topo_list *cpus = &search->system->list[TT_NODE_CPU];
     bool amd =
         cpus->count && cpus->node[0]->arch == TT_ARCH_X86 && cpus->node[0]->vendor == TT_VENDOR_AMD;
-    bool useless = amd && at->type_intra == TT_WAY_SYS;
+    bool useless = amd && at->type_intra == TT_PATH_SYS;
     if (at->same_channels == 1 && !useless) {
         at->same_channels = 0;
         return true;
@@ -317,9 +317,9 @@ static bool vary_intra(struct search *search)
 {
     struct tt_topo_graph *at = &search->trial.at;
     const struct tt_topo_graph *best = search->best;
-    enum tt_topo_way most = search->request->inter ? at->type_inter : search->most_intra;
+    enum tt_path_type most = search->request->inter ? at->type_inter : search->most_intra;
     bool useful = best->nchannels == 0 || at->type_intra < best->type_intra;
-    if (at->type_intra < most && useful && at->type_intra + 1 < TT_WAY_DIS) {
+    if (at->type_intra < most && useful && at->type_intra + 1 < TT_PATH_DIS) {
         at->type_intra++;
         return true;
     }
@@ -332,9 +332,9 @@ static bool vary_inter(struct search *search)
     struct tt_topo_graph *at = &search->trial.at;
     const struct tt_topo_graph *best = search->best;
     bool useful =
-        best->nchannels == 0 || at->type_inter < best->type_inter || at->type_inter < TT_WAY_PXN;
+        best->nchannels == 0 || at->type_inter < best->type_inter || at->type_inter < TT_PATH_PXN;
     if (search->request->inter && at->type_inter < search->most_inter && useful &&
-        at->type_inter + 1 < TT_WAY_DIS) {
+        at->type_inter + 1 < TT_PATH_DIS) {
         at->type_inter++;
         return true;
     }
@@ -392,7 +392,7 @@ static bool attempt(struct search *search)
  * would go as the one before it went. Many do, so what found nothing is remembered until something
  * better is found. */
 
-static int widest(const bool *seen, enum tt_topo_way limit)
+static int widest(const bool *seen, enum tt_path_type limit)
 {
     int type = (int)limit;
     while (type > 0 && !seen[type]) {
@@ -544,9 +544,9 @@ static void fall_back(const struct search *search)
     best->inter[0].last = net_id(search->system, gpus->node[gpus->count - 1]);
     best->nchannels = 1;
     best->bw_intra = 0.1f;
-    best->type_intra = TT_WAY_SYS;
+    best->type_intra = TT_PATH_SYS;
     best->bw_inter = nets ? 0.1f : 0;
-    best->type_inter = nets ? TT_WAY_SYS : TT_WAY_DIS;
+    best->type_inter = nets ? TT_PATH_SYS : TT_PATH_DIS;
 }
 
 static bool has_multicast(const struct search *search)

@@ -331,18 +331,18 @@ static int push_local_gpus(struct tt_trial *trial, const struct tt_topo_node *ne
     if (!next) return 0;
     int count = 0;
     float bw = 0;
-    enum tt_topo_way way = TT_WAY_DIS;
+    enum tt_path_type type = TT_PATH_DIS;
     if (net->local_gpu) *next++ = net->local_gpu->index;
     for (int g = 0; g < trial->at.ngpus; g++) {
         const struct tt_topo_path *path = tt_topo_path(net, tt_trial_gpu(trial, g));
-        bool better = path->bw > bw || (path->bw == bw && path->type < way);
+        bool better = path->bw > bw || (path->bw == bw && path->type < type);
         if (better) {
             bw = path->bw;
-            way = path->type;
+            type = path->type;
             count = 0;
         }
         bool preferred = tt_trial_gpu(trial, g) == net->local_gpu;
-        if (way != TT_WAY_DIS && path->bw == bw && path->type == way && !preferred)
+        if (type != TT_PATH_DIS && path->bw == bw && path->type == type && !preferred)
             next[count++] = g;
     }
     if (net->local_gpu) count++;

@@ -43,7 +43,7 @@ static ncclResult_t read_file(const struct scene *scene, struct tt_topo_file **f
     const struct tt_topo_nic nics[] = {{.name = "new0", .mbps = 100000, .rail = -1, .plane = -1}};
     const struct tt_topo_present present = {
         .devices = devices, .ndevices = GPUS, .nics = nics, .nnics = 1};
-    ncclResult_t rc = tt_topo_draft_read(path, file_out);
+    ncclResult_t rc = tt_topo_partial_read(path, file_out);
     return rc ? rc : tt_topo_complete(*file_out, &present);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void words_add(struct words *words, const char *format, ...)
+void text_add(struct text *text, const char *format, ...)
 {
     char piece[512];
     va_list arguments;
@@ -14,29 +14,29 @@ void words_add(struct words *words, const char *format, ...)
     (void)vsnprintf(piece, sizeof(piece), format, arguments);
     va_end(arguments);
     size_t bytes = strlen(piece);
-    if (words->bytes + bytes + 1 > words->room) {
-        size_t room = 2 * (words->room + bytes + 128);
-        char *grown = realloc(words->text, room);
+    if (text->bytes + bytes + 1 > text->room) {
+        size_t room = 2 * (text->room + bytes + 128);
+        char *grown = realloc(text->text, room);
         if (!grown) return;
-        words->text = grown;
-        words->room = room;
+        text->text = grown;
+        text->room = room;
     }
-    memcpy(words->text + words->bytes, piece, bytes + 1);
-    words->bytes += bytes;
+    memcpy(text->text + text->bytes, piece, bytes + 1);
+    text->bytes += bytes;
 }
 
-const char *words_text(const struct words *words)
+const char *text_get(const struct text *text)
 {
-    return words->text ? words->text : "";
+    return text->text ? text->text : "";
 }
 
-void words_free(struct words *words)
+void text_free(struct text *text)
 {
-    free(words->text);
-    *words = (struct words){0};
+    free(text->text);
+    *text = (struct text){0};
 }
 
-void tale_say(const struct tale *tale, const char *kind, const char *format, ...)
+void report_add(const struct report *report, const char *kind, const char *format, ...)
 {
     char *text = NULL;
     va_list arguments;
@@ -44,22 +44,18 @@ void tale_say(const struct tale *tale, const char *kind, const char *format, ...
     int bytes = vasprintf(&text, format, arguments);
     va_end(arguments);
     if (bytes < 0) return;
-    if (tale->findings) {
-        json_array_append_new(tale->findings, json_pack("{s:s, s:s}", "kind", kind, "text", text));
+    if (report->findings) {
+        json_array_append_new(report->findings,
+                              json_pack("{s:s, s:s}", "kind", kind, "text", text));
     } else {
         printf("%s%s\n", strcmp(kind, "title") == 0 ? "" : "  ", text);
     }
     free(text);
 }
 
-int tale_count(const struct box *box, const char *list)
+const char *path_type_meaning(int type)
 {
-    return (int)json_array_size(json_object_get(json_object_get(box->machine, "system"), list));
-}
-
-const char *tale_meaning(int way)
-{
-    static const char *const meanings[TT_WAY_COUNT_] = {
+    static const char *const meanings[TT_PATH_COUNT_] = {
         "on the same device",
         "by NVLink",
         "by NVLink through another GPU",
@@ -72,30 +68,15 @@ const char *tale_meaning(int way)
         "across CPUs",
         "by the network alone",
         "not at all"};
-    return meanings[way];
+    return meanings[type];
 }
 
-int tale_way(const char *name)
+int path_type_of(const char *name)
 {
-    for (int way = 0; way < TT_WAY_COUNT_; way++) {
-        if (strcmp(name, tt_topo_way_name((enum tt_topo_way)way)) == 0) return way;
+    for (int type = 0; type < TT_PATH_COUNT_; type++) {
+        if (strcmp(name, tt_path_type_name((enum tt_path_type)type)) == 0) return type;
     }
-    return TT_WAY_DIS;
-}
-
-int tale_index(const struct box *box, int rank)
-{
-    for (int g = 0; g < tale_count(box, "gpus"); g++) {
-        if (box_int(box, "gpus", g, "rank") == rank) return g;
-    }
-    return -1;
-}
-
-int tale_access(const struct box *box, const char *matrix, int from, int to)
-{
-    json_t *rows = json_object_get(json_object_get(box->machine, "access"), matrix);
-    json_t *row = json_array_get(rows, (size_t)from);
-    return (int)json_integer_value(json_array_get(row, (size_t)to));
+    return TT_PATH_DIS;
 }
 
 /* ---- groups of links ---- */
@@ -113,7 +94,7 @@ static const char *kind_of(const char *end)
 }
 
 /* 1: the same way, -1: the other way round, 0: not alike. */
-static int belongs(const struct tale_group *group, const struct tt_topo_load *load)
+static int belongs(const struct load_group *group, const struct tt_topo_load *load)
 {
     const struct tt_topo_load *first = &group->first;
     const char *from = kind_of(load->from);
@@ -125,7 +106,7 @@ static int belongs(const struct tale_group *group, const struct tt_topo_load *lo
     return !strcmp(group->from, to) && !strcmp(group->to, from) ? -1 : 0;
 }
 
-int tale_groups(const struct tt_topo_loads *loads, struct tale_group groups[TALE_GROUPS])
+int load_groups_of(const struct tt_topo_loads *loads, struct load_group groups[LOAD_GROUPS])
 {
     int count = 0;
     for (int k = 0; k < loads->count; k++) {
@@ -134,9 +115,9 @@ int tale_groups(const struct tt_topo_loads *loads, struct tale_group groups[TALE
         while (g < count && belongs(&groups[g], load) == 0) {
             g++;
         }
-        if (g == TALE_GROUPS) continue;
+        if (g == LOAD_GROUPS) continue;
         if (g == count) {
-            groups[count] = (struct tale_group){.first = *load};
+            groups[count] = (struct load_group){.first = *load};
             (void)snprintf(groups[g].from, sizeof(groups[g].from), "%s", kind_of(load->from));
             (void)snprintf(groups[g].to, sizeof(groups[g].to), "%s", kind_of(load->to));
             count++;
@@ -148,7 +129,7 @@ int tale_groups(const struct tt_topo_loads *loads, struct tale_group groups[TALE
     return count;
 }
 
-bool tale_is_full(const struct tale_group *group)
+bool load_group_is_full(const struct load_group *group)
 {
     return group->first.used >= 0.9F * group->first.bw;
 }
