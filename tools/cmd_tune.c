@@ -8,11 +8,19 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { REPEATS = 15, SIZES_MOST = 16, CROWD_CORES_MOST = 4, BUDGET_SEC = 50, BUSY_PERCENT = 25 };
+enum {
+    REPEATS = 15,
+    SIZES_MOST = 16,
+    CROWD_CORES_MOST = 4,
+    BUDGET_SEC = 50,
+    BUSY_PERCENT = 25,
+    FAR = 20
+};
 
 struct tune_options {
     const char *output; /* NULL: the usual place */
@@ -33,15 +41,19 @@ static const char help_text[] =
     "figures. The network's two figures are those of sockets inside this host. Behind them\n"
     "stand measured times of rings and trees, which the tuner plugin `tutti` uses with\n"
     "TUTTI_TUNER_MODEL=measured.\n\n"
+    "Prints each figure beside the built-in one. When others used the cores meanwhile, or a\n"
+    "figure is more than 20 times off the built-in one, it is in doubt: the file stays what\n"
+    "it was, unless --force.\n\n"
     "  -o, --output FILE  where to write (TUTTI_TUNE_FILE, else ~/.config/tutti/machine.tune);\n"
     "                     - is standard output\n"
     "      --quick        figures only, no times of rings and trees (a few seconds)\n"
     "      --ranks N,N,...  of which sizes rings and trees are timed (2,4,8)\n"
-    "      --force        measure although others keep the cores busy\n"
+    "      --force        measure although others keep the cores busy, and write what is in doubt\n"
     "      --seconds N    give up what is not measured after so long (50; at most 600)\n"
     "      --show         print the figures in use and where they are from\n"
     "  -h, --help         this text\n\n"
-    "Exit status: 0 done, 1 not measured (busy machine, nowhere to write) or, for --show, a\n"
+    "Exit status: 0 done, 1 not measured (busy machine, doubt, nowhere to write) or, for --show, "
+    "a\n"
     "file that is refused, 2 usage.\n\n"
     "examples:\n"
     "  tutti tune\n"
@@ -279,19 +291,79 @@ static void tell_kept(unsigned kept, double end_sec)
     }
 }
 
+/* Each figure beside the built-in one. False when one of them is hard to believe. */
+static bool compare(const struct tt_tune_host *host, unsigned kept)
+{
+    struct tt_tune_host found = *host;
+    struct tt_tune_host builtin = tt_tune_host_default;
+    bool sane = true;
+    fprintf(stderr, "tutti tune: %-24s %12s %12s\n", "figure", "here", "built-in");
+    for (int f = 0; f < TT_TUNE_FIGURES; f++) {
+        double here = *tt_tune_host_figure(&found, f);
+        double there = *tt_tune_host_figure(&builtin, f);
+        bool far = here > FAR * there || there > FAR * here;
+        const char *remark = kept & (1U << f) ? "  not measured" : far ? "  in doubt" : "";
+        fprintf(stderr, "tutti tune: %-24s %12.4g %12.4g%s\n", tt_tune_host_name(f), here, there,
+                remark);
+        sane = sane && !far;
+    }
+    return sane;
+}
+
+/* Percent of all cores that others used since `before`, when `own_sec` of processor time were ours;
+ * 0 where the system does not tell. */
+static int others_percent(const struct jiffies *before, double own_sec)
+{
+    struct jiffies after;
+    double per_sec = (double)sysconf(_SC_CLK_TCK);
+    if (!before->all || !read_jiffies(&after) || after.all <= before->all) return 0;
+    double busy = (double)(after.busy - before->busy) - own_sec * per_sec;
+    int percent = (int)(100 * busy / (double)(after.all - before->all));
+    return percent > 0 ? percent : 0;
+}
+
+/* Processor time of what this process has started and seen end. */
+static double children_sec(void)
+{
+    struct rusage use;
+    if (getrusage(RUSAGE_CHILDREN, &use)) return 0;
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) * 1e-6;
+}
+
+/* May the figures be written? Says what speaks against it. */
+static bool believe(const struct tune_options *options, bool sane, int percent)
+{
+    if (percent >= BUSY_PERCENT)
+        fprintf(stderr, "tutti tune: others used %d %% of the cores meanwhile\n", percent);
+    if (!sane) {
+        fprintf(stderr, "tutti tune: a figure is more than %d times off the built-in one\n",
+                (int)FAR);
+    }
+    if (options->force || (sane && percent < BUSY_PERCENT)) return true;
+    fprintf(stderr, "tutti tune: in doubt, so nothing is written and what was there stays; try "
+                    "again later, or --force\n");
+    return false;
+}
+
 static int write_all(FILE *out, const struct tune_options *options)
 {
+    struct jiffies before = {0};
     char machine[TT_TUNE_MACHINE_BYTES];
     struct tt_tune_host host;
     unsigned kept = 0;
     double end_sec = now_sec() + (double)options->seconds;
     fprintf(stderr, "tutti tune: measuring for at most %ld s\n", options->seconds);
+    (void)read_jiffies(&before);
+    double own_sec = children_sec();
     const struct tune_samples samples = measure(end_sec);
+    int percent = others_percent(&before, children_sec() - own_sec);
     tune_fit(&samples, &host, &kept);
     if (kept == (1U << TT_TUNE_FIGURES) - 1) {
         fprintf(stderr, "tutti tune: nothing could be measured\n");
         return 1;
     }
+    if (!believe(options, compare(&host, kept), percent)) return 1;
     tt_tune_machine_name(machine);
     tt_tune_host_print(out, machine, &host);
     fputs("# net_phase_usec and net_bytes_usec are of sockets inside this host\n", out);

@@ -3,7 +3,9 @@
 #include "launch.h"
 
 #include "launch_env.h"
+#include "launch_guard.h"
 #include "launch_output.h"
+#include "launch_pmi.h"
 #include "linkage.h"
 
 #include <errno.h>
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -26,11 +29,15 @@ struct child {
     pid_t pid; /* 0: ended */
     int status;
     struct launch_output out, err;
+    int script_fd; /* script of a remote shell, which ends its rank when we close it; -1: local */
 };
 
 struct launch {
     const struct launch_options *options;
     struct launch_env env;
+    struct launch_guard guard;
+    struct launch_pmi *pmi; /* NULL: ranks are on other hosts, which it does not reach */
+    struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
     struct child *children;
     int nalive;
     int first_status; /* exit status to report; -1: none failed yet */
@@ -66,10 +73,10 @@ static struct launch_place place_of(const struct launch_options *options, int ra
 }
 
 /* In the child: the program, or a remote shell that reads a script. Does not return. */
-static void become(const struct launch *launch, const struct launch_place *place, int script_fd)
+static void become(const struct launch *launch, const struct launch_place *place)
 {
     if (place->host < 0) {
-        char buffer[12288];
+        char buffer[LAUNCH_VARS_BYTES];
         char *texts[LAUNCH_MAX_VARS];
         int count = launch_env_vars(&launch->env, place, buffer, sizeof(buffer), texts);
         for (int i = 0; i < count; i++) {
@@ -95,35 +102,42 @@ static void become(const struct launch *launch, const struct launch_place *place
     argv[argc++] = host;
     argv[argc++] = sh;
     argv[argc] = NULL;
-    dup2(script_fd, STDIN_FILENO);
     execvp(argv[0], argv);
     fprintf(stderr, "tutti run: %s (TUTTI_RSH): %m\n", argv[0]);
     _exit(127);
 }
 
-/* Script for a remote shell in an unnamed file, at its start; -1 for a local rank. */
-static int script_for(const struct launch *launch, const struct launch_place *place)
+/* Write the script for a remote shell into a pipe that stays open as long as the rank shall live.
+ * Returns the shell's standard input; -1: there is none (said on stderr). */
+static int open_script(struct launch *launch, const struct launch_place *place)
 {
-    if (place->host < 0) return -1;
-    char name[] = "/tmp/tutti-script-XXXXXX";
-    int fd = mkostemp(name, O_CLOEXEC);
-    if (fd < 0) return -1;
-    unlink(name);
+    int ends[2] = {-1, -1};
     char *script = launch_env_script(&launch->env, place, launch->options->program);
-    if (script) {
-        size_t len = strlen(script);
-        if (write(fd, script, len) != (ssize_t)len) fprintf(stderr, "tutti run: script: %m\n");
-        lseek(fd, 0, SEEK_SET);
+    size_t len = script ? strlen(script) : 0;
+    if (len && !pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
+        fcntl(ends[1], F_SETPIPE_SZ, (int)len);
+        if (write(ends[1], script, len) != (ssize_t)len) {
+            close(ends[0]);
+            close(ends[1]);
+            ends[0] = -1;
+        }
     }
     free(script);
-    return fd;
+    if (ends[0] < 0) {
+        fprintf(stderr, "tutti run: the script for rank %d (%zu bytes): %m\n", place->rank, len);
+        return -1;
+    }
+    fcntl(ends[0], F_SETFL, 0);
+    launch->children[place->rank].script_fd = ends[1];
+    return ends[0];
 }
 
 /* Only rank 0 reads standard input. What is typed at a terminal comes through a socket, because
  * rank 0 is in a process group of its own and may not read from the terminal itself. */
-static void set_input(const struct launch *launch, int rank)
+static void set_input(const struct launch *launch, int rank, int script_fd)
 {
-    int fd = rank == 0 ? launch->typed[0] : open("/dev/null", O_RDONLY);
+    int fd = script_fd;
+    if (fd < 0) fd = rank == 0 ? launch->typed[0] : open("/dev/null", O_RDONLY);
     if (fd >= 0) dup2(fd, STDIN_FILENO);
 }
 
@@ -149,6 +163,40 @@ static void forward_typed(struct launch *launch)
     if (n <= 0 || send(launch->typed[1], text, (size_t)n, MSG_NOSIGNAL) != n) close_typed(launch);
 }
 
+/* What a rank is connected to: its ends, -1 for those that it does not have. */
+struct wires {
+    int out, err, script, pmi;
+};
+
+/* In the child. Does not return. */
+static void start_child(const struct launch *launch, const struct launch_place *place,
+                        const struct wires *wires, pid_t parent)
+{
+    char text[64];
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setrlimit(RLIMIT_NOFILE, &launch->files);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
+    if (!launch->options->direct_rank0 || place->rank > 0) {
+        dup2(wires->out, STDOUT_FILENO);
+        dup2(wires->err, STDERR_FILENO);
+    }
+    set_input(launch, place->rank, wires->script);
+    if (wires->pmi >= 0) {
+        fcntl(wires->pmi, F_SETFD, 0);
+        snprintf(text, sizeof(text), "%d", wires->pmi);
+        setenv("PMI_FD", text, 1);
+        snprintf(text, sizeof(text), "%d", place->rank);
+        setenv("PMI_RANK", text, 1);
+        snprintf(text, sizeof(text), "%d", place->nranks);
+        setenv("PMI_SIZE", text, 1);
+    }
+    become(launch, place);
+}
+
 static bool start(struct launch *launch, int rank)
 {
     struct child *child = &launch->children[rank];
@@ -159,35 +207,31 @@ static bool start(struct launch *launch, int rank)
         fprintf(stderr, "tutti run: pipe: %m\n");
         return false;
     }
-    int script = script_for(launch, &place);
-    pid_t parent = getpid();
-    pid_t pid = fork();
-    if (pid == 0) {
-        sigset_t none;
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        setpgid(0, 0);
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) _exit(127);
-        if (!launch->options->direct_rank0 || rank > 0) {
-            dup2(out[1], STDOUT_FILENO);
-            dup2(err[1], STDERR_FILENO);
-        }
-        set_input(launch, rank);
-        become(launch, &place, script);
-    }
-    close(out[1]);
-    close(err[1]);
-    if (script >= 0) close(script);
     bool prefix = launch->options->prefix;
     child->out = (struct launch_output){.fd = out[0], .rank = rank, .to = stdout, .prefix = prefix};
     child->err = (struct launch_output){.fd = err[0], .rank = rank, .to = stderr, .prefix = prefix};
-    if (pid < 0) {
-        fprintf(stderr, "tutti run: fork: %m\n");
-        return false;
+    struct wires wires = {.out = out[1], .err = err[1], .script = -1, .pmi = -1};
+    bool ready = true;
+    if (place.host >= 0) {
+        wires.script = open_script(launch, &place);
+        ready = wires.script >= 0;
+    } else if (launch->pmi) {
+        wires.pmi = launch_pmi_connect(launch->pmi, rank);
+        ready = wires.pmi >= 0;
+        if (!ready) fprintf(stderr, "tutti run: socketpair: %m\n");
     }
+    pid_t parent = getpid();
+    pid_t pid = ready ? fork() : -1;
+    if (pid == 0) start_child(launch, &place, &wires, parent);
+    if (ready && pid < 0) fprintf(stderr, "tutti run: fork: %m\n");
+    close(out[1]);
+    close(err[1]);
+    if (wires.script >= 0) close(wires.script);
+    if (wires.pmi >= 0) close(wires.pmi);
+    if (pid < 0) return false;
     setpgid(pid, pid); /* both sides do it, so that no signal can come before */
     child->pid = pid;
+    launch->guard.groups[rank] = pid;
     launch->nalive++;
     return true;
 }
@@ -208,24 +252,42 @@ static void end_all(struct launch *launch, int status)
     signal_all(launch, SIGTERM);
 }
 
+static const char *name_of(const struct launch *launch)
+{
+    return launch->options->name ? launch->options->name : "run";
+}
+
+/* Say how a rank failed, unless the others are being ended already. */
+static void tell_failure(const struct launch *launch, int rank, int status, bool signalled)
+{
+    if (launch->ending) return;
+    if (!status) {
+        fprintf(stderr,
+                "tutti %s: rank %d ended between MPI_Init and MPI_Finalize; ending the others\n",
+                name_of(launch), rank);
+        return;
+    }
+    fprintf(stderr, "tutti %s: rank %d %s %d; ending the others\n", name_of(launch), rank,
+            signalled ? "was ended by signal" : "exited with", signalled ? status - 128 : status);
+}
+
 static void reap(struct launch *launch)
 {
     for (int r = 0; r < launch->options->nranks; r++) {
         struct child *child = &launch->children[r];
         if (child->pid <= 0 || waitpid(child->pid, &child->status, WNOHANG) != child->pid) continue;
         kill(-child->pid, SIGKILL); /* what it left behind in its group */
+        launch->guard.groups[r] = 0;
         child->pid = 0;
+        if (child->script_fd >= 0) close(child->script_fd);
+        child->script_fd = -1;
         launch->nalive--;
         bool signalled = WIFSIGNALED(child->status);
         int status = signalled ? 128 + WTERMSIG(child->status) : WEXITSTATUS(child->status);
-        if (!status) continue;
-        if (!launch->ending) {
-            const char *name = launch->options->name ? launch->options->name : "run";
-            fprintf(stderr, "tutti %s: rank %d %s %d; ending the others\n", name, r,
-                    signalled ? "was ended by signal" : "exited with",
-                    signalled ? WTERMSIG(child->status) : status);
-        }
-        end_all(launch, status);
+        bool finalized = !launch->pmi || launch_pmi_ended(launch->pmi, r);
+        if (!status && finalized) continue;
+        tell_failure(launch, r, status, signalled);
+        end_all(launch, status ? status : 1);
     }
 }
 
@@ -237,8 +299,7 @@ static void read_signals(struct launch *launch)
         if (!launch->ending) {
             /* a terminal has just shown ^C at the beginning of this line */
             fprintf(stderr, "%stutti %s: %s; ending %d rank(s)\n",
-                    isatty(STDERR_FILENO) ? "\n" : "",
-                    launch->options->name ? launch->options->name : "run",
+                    isatty(STDERR_FILENO) ? "\n" : "", name_of(launch),
                     strsignal((int)seen.ssi_signo), launch->nalive);
         }
         end_all(launch, 128 + (int)seen.ssi_signo);
@@ -246,27 +307,56 @@ static void read_signals(struct launch *launch)
     reap(launch);
 }
 
-/* One turn of waiting: output, signals, the end of the grace. Returns false when all is over. */
-static bool turn(struct launch *launch, struct pollfd *polls, struct launch_output **outputs)
+static void read_pmi(struct launch *launch, int rank)
 {
-    int n = 0;
+    int status = 0;
+    if (launch_pmi_read(launch->pmi, rank, &status) != LAUNCH_PMI_ABORT) return;
+    if (!launch->ending) {
+        fprintf(stderr, "tutti %s: rank %d called MPI_Abort(%d); ending the others\n",
+                name_of(launch), rank, status);
+    }
+    end_all(launch, status ? status : 1);
+}
+
+/* What a rank may say something on. */
+enum { OUT, ERR, PMI, NCHANNELS };
+
+/* Fill in each rank's channels; poll() skips the closed ones. True when output may still come. */
+static bool list_channels(const struct launch *launch, struct pollfd *polls)
+{
+    bool open = false;
     for (int r = 0; r < launch->options->nranks; r++) {
-        struct launch_output *two[] = {&launch->children[r].out, &launch->children[r].err};
-        for (int k = 0; k < 2; k++) {
-            if (two[k]->fd < 0) continue;
-            outputs[n] = two[k];
-            polls[n++] = (struct pollfd){.fd = two[k]->fd, .events = POLLIN};
-        }
+        const struct child *child = &launch->children[r];
+        struct pollfd *three = &polls[(size_t)r * NCHANNELS];
+        open = open || child->out.fd >= 0 || child->err.fd >= 0;
+        three[OUT] = (struct pollfd){child->out.fd, POLLIN, 0};
+        three[ERR] = (struct pollfd){child->err.fd, POLLIN, 0};
+        three[PMI] = (struct pollfd){launch->pmi ? launch_pmi_fd(launch->pmi, r) : -1, POLLIN, 0};
     }
-    if (!n && !launch->nalive) return false;
+    return open;
+}
+
+static void read_channels(struct launch *launch, const struct pollfd *polls)
+{
+    for (int r = 0; r < launch->options->nranks; r++) {
+        const struct pollfd *three = &polls[(size_t)r * NCHANNELS];
+        if (three[OUT].revents) launch_output_read(&launch->children[r].out);
+        if (three[ERR].revents) launch_output_read(&launch->children[r].err);
+        if (three[PMI].revents) read_pmi(launch, r);
+    }
+}
+
+/* One turn of waiting: output, signals, the end of the grace. Returns false when all is over.
+ * polls   for each rank's channels, then for signals and for what is typed */
+static bool turn(struct launch *launch, struct pollfd *polls)
+{
+    const int n = launch->options->nranks * NCHANNELS;
+    if (!list_channels(launch, polls) && !launch->nalive) return false;
     polls[n] = (struct pollfd){.fd = launch->signal_fd, .events = POLLIN};
-    bool typing = launch->typed[1] >= 0;
-    polls[n + 1] = (struct pollfd){.fd = STDIN_FILENO, .events = POLLIN};
-    int ready = poll(polls, (nfds_t)n + 1 + typing, launch->ending ? 50 : -1);
-    for (int i = 0; ready > 0 && i < n; i++) {
-        if (polls[i].revents) launch_output_read(outputs[i]);
-    }
-    if (ready > 0 && typing && polls[n + 1].revents) forward_typed(launch);
+    polls[n + 1] = (struct pollfd){launch->typed[1] >= 0 ? STDIN_FILENO : -1, POLLIN, 0};
+    int ready = poll(polls, (nfds_t)n + 2, launch->ending ? 50 : -1);
+    if (ready > 0) read_channels(launch, polls);
+    if (ready > 0 && polls[n + 1].revents) forward_typed(launch);
     read_signals(launch);
     if (launch->ending && !launch->killed && since_msec(&launch->ending_since) > KILL_AFTER_MSEC) {
         launch->killed = true;
@@ -278,46 +368,66 @@ static bool turn(struct launch *launch, struct pollfd *polls, struct launch_outp
              since_msec(&launch->ending_since) > 2 * KILL_AFTER_MSEC);
 }
 
-static void watch(struct launch *launch)
+/* Signals that end the job, and SIGCHLD, which whoever started us may have ignored. A signal that
+ * is ignored (nohup, a shell's background) stays so. Returns the mask of before. */
+static sigset_t take_signals(struct launch *launch)
 {
-    int n = launch->options->nranks;
-    struct pollfd *polls = calloc((size_t)n * 2 + 2, sizeof(*polls));
-    struct launch_output **outputs = calloc((size_t)n * 2, sizeof(*outputs));
-    if (polls && outputs) {
-        while (turn(launch, polls, outputs)) {
-        }
-    } else {
-        fprintf(stderr, "tutti run: out of memory\n");
-        end_all(launch, 2);
-        signal_all(launch, SIGKILL);
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction now;
+    sigset_t wanted;
+    sigset_t before;
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGCHLD);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        if (sigaction(ends[i], NULL, &now) || now.sa_handler != SIG_IGN)
+            sigaddset(&wanted, ends[i]);
     }
-    free(polls);
-    free(outputs);
+    sigprocmask(SIG_BLOCK, &wanted, &before);
+    launch->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+    return before;
+}
+
+/* Three descriptors per rank and some: take what the administrator allows. */
+static void take_descriptors(struct launch *launch)
+{
+    getrlimit(RLIMIT_NOFILE, &launch->files);
+    struct rlimit most = {launch->files.rlim_max, launch->files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &most);
+}
+
+static bool prepare(struct launch *launch)
+{
+    const struct launch_options *options = launch->options;
+    launch->children = calloc((size_t)options->nranks, sizeof(*launch->children));
+    if (!launch->children || launch->signal_fd < 0) {
+        fprintf(stderr, "tutti %s: %m\n", name_of(launch));
+        return false;
+    }
+    for (int r = 0; r < options->nranks; r++) {
+        launch->children[r].out.fd = -1;
+        launch->children[r].err.fd = -1;
+        launch->children[r].script_fd = -1;
+    }
+    if (!launch_env_init(&launch->env, options) || !open_typed(launch)) return false;
+    if (!launch_guard_start(&launch->guard, options->nranks, launch->env.secret_file)) return false;
+    if (options->nhosts) return true;
+    launch->pmi = launch_pmi_create(options->nranks);
+    if (!launch->pmi) fprintf(stderr, "tutti %s: %m\n", name_of(launch));
+    return launch->pmi != NULL;
 }
 
 int launch_run(const struct launch_options *options)
 {
     struct launch launch = {
         .options = options, .first_status = -1, .signal_fd = -1, .typed = {-1, -1}};
-    sigset_t wanted;
-    sigset_t before;
-    sigemptyset(&wanted);
-    sigaddset(&wanted, SIGCHLD);
-    sigaddset(&wanted, SIGINT);
-    sigaddset(&wanted, SIGTERM);
-    sigaddset(&wanted, SIGHUP);
-    sigprocmask(SIG_BLOCK, &wanted, &before);
-    launch.signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
-    launch.children = calloc((size_t)options->nranks, sizeof(*launch.children));
-    bool ready = launch.children && launch.signal_fd >= 0 &&
-                 launch_env_init(&launch.env, options) && open_typed(&launch);
+    struct pollfd *polls = calloc((size_t)options->nranks * NCHANNELS + 2, sizeof(*polls));
+    sigset_t before = take_signals(&launch);
+    take_descriptors(&launch);
+    bool ready = polls && prepare(&launch);
     bool redirects = !options->device || strcmp(options->device, "cuda") != 0;
     if (ready && redirects)
-        linkage_check(options->program[0], launch.env.libraries, options->nranks);
-    for (int r = 0; ready && r < options->nranks; r++) {
-        launch.children[r].out.fd = -1;
-        launch.children[r].err.fd = -1;
-    }
+        linkage_check(options->program[0], launch.env.libraries, options->nranks, launch.pmi);
     for (int r = 0; ready && r < options->nranks; r++) {
         if (!start(&launch, r)) {
             end_all(&launch, 2);
@@ -325,11 +435,19 @@ int launch_run(const struct launch_options *options)
         }
     }
     if (launch.typed[0] >= 0) close(launch.typed[0]);
-    if (ready) watch(&launch);
+    while (ready && turn(&launch, polls)) {
+    }
     launch_env_fini(&launch.env);
+    launch_guard_end(&launch.guard);
+    launch_pmi_destroy(launch.pmi);
+    for (int r = 0; launch.children && r < options->nranks; r++) {
+        if (launch.children[r].script_fd >= 0) close(launch.children[r].script_fd);
+    }
     free(launch.children);
+    free(polls);
     if (launch.signal_fd >= 0) close(launch.signal_fd);
     close_typed(&launch);
+    setrlimit(RLIMIT_NOFILE, &launch.files);
     sigprocmask(SIG_SETMASK, &before, NULL);
     if (!ready) return 2;
     return launch.first_status < 0 ? 0 : launch.first_status;

@@ -5,6 +5,7 @@
 #include "tutti.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -59,6 +60,19 @@ static int free_port(void)
     return port;
 }
 
+/* A new file in `folder`; -1: %m says why. The path is absolute, as a rank may change folders. */
+static int make_secret_file(struct launch_env *env, const char *folder)
+{
+    char *absolute = realpath(folder, NULL);
+    int n = snprintf(env->secret_file, sizeof(env->secret_file), "%s/tutti-secret-XXXXXX",
+                     absolute ? absolute : "");
+    bool fits = n > 0 && (size_t)n < sizeof(env->secret_file);
+    int fd = absolute && fits ? mkostemp(env->secret_file, O_CLOEXEC) : -1;
+    if (absolute && !fits) errno = ENAMETOOLONG;
+    free(absolute);
+    return fd;
+}
+
 static bool make_secret(struct launch_env *env)
 {
     unsigned char bytes[32];
@@ -67,12 +81,17 @@ static bool make_secret(struct launch_env *env)
         snprintf(env->secret + 2 * i, 3, "%02x", bytes[i]);
     }
     const char *folder = getenv("TMPDIR");
-    int n = snprintf(env->secret_file, sizeof(env->secret_file), "%s/tutti-secret-XXXXXX",
-                     folder && strlen(folder) < 32 ? folder : "/tmp");
-    if (n <= 0) return false;
-    int fd = mkostemp(env->secret_file, O_CLOEXEC);
-    if (fd < 0) return false;
+    int fd = folder && *folder ? make_secret_file(env, folder) : -1;
+    if (folder && *folder && fd < 0)
+        fprintf(stderr, "tutti run: TMPDIR %s: %m; /tmp is used\n", folder);
+    if (fd < 0) fd = make_secret_file(env, "/tmp");
+    if (fd < 0) {
+        env->secret_file[0] = 0;
+        fprintf(stderr, "tutti run: no file for the secret in /tmp: %m\n");
+        return false;
+    }
     bool ok = write(fd, env->secret, 64) == 64;
+    if (!ok) fprintf(stderr, "tutti run: %s: %m\n", env->secret_file);
     close(fd);
     return ok;
 }
@@ -93,11 +112,11 @@ bool launch_env_init(struct launch_env *env, const struct launch_options *option
     snprintf(env->master, sizeof(env->master), "%s", master);
     env->id_port_fd = hold_port(&env->id_port);
     env->port = free_port();
-    if (env->id_port_fd < 0 || env->port < 0 || !make_secret(env)) {
-        fprintf(stderr, "tutti run: no port or no temporary file for the secret: %m\n");
+    if (env->id_port_fd < 0 || env->port < 0) {
+        fprintf(stderr, "tutti run: no port for rank 0: %m\n");
         return false;
     }
-    return true;
+    return make_secret(env);
 }
 
 void launch_env_fini(struct launch_env *env)
@@ -171,7 +190,7 @@ static void export_ours(FILE *out, const struct launch_options *options)
 char *launch_env_script(const struct launch_env *env, const struct launch_place *place,
                         char *const *program)
 {
-    char buffer[12288];
+    char buffer[LAUNCH_VARS_BYTES];
     char *texts[LAUNCH_MAX_VARS];
     char *script = NULL;
     size_t script_bytes = 0;
@@ -191,13 +210,19 @@ char *launch_env_script(const struct launch_env *env, const struct launch_place 
             env->secret);
     char folder[4096];
     tutti_print_quoted(out, getcwd(folder, sizeof(folder)) ? folder : "/");
-    fputs(" 2>/dev/null\n", out);
+    /* One command in braces: the shell has read all of it before our end of its input is watched.
+     */
+    fputs(" 2>/dev/null\n{\nexec 3<&0\n", out);
     for (char *const *arg = program; *arg; arg++) {
         tutti_print_quoted(out, *arg);
         fputc(' ', out);
     }
-    fputs("</dev/null & p=$!\ntrap 'kill -TERM $p 2>/dev/null' TERM HUP INT\nwait $p; k=$?\n"
-          "rm -f \"$s\"; exit $k\n",
+    fputs("</dev/null 3<&- & p=$!\n"
+          "{ while read -r x; do :; done; kill -TERM $p; sleep 1; kill -KILL $p; } "
+          "<&3 >/dev/null 2>&1 & w=$!\n"
+          "exec 3<&-\n"
+          "trap '' PIPE; trap 'kill -TERM $p 2>/dev/null' TERM HUP INT\nwait $p; k=$?\n"
+          "kill $w 2>/dev/null; rm -f \"$s\"; exit $k\n}\n",
           out);
     fclose(out);
     return script;

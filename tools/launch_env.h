@@ -7,13 +7,14 @@
 #include <stddef.h>
 
 #define LAUNCH_MAX_VARS 24
+#define LAUNCH_VARS_BYTES 20480 /* for all of them as text */
 
 struct launch_env { /* of the whole job; rank variables are made per rank */
     char master[160];
-    int port;             /* MASTER_PORT, for the program's own use */
-    int id_port;          /* of NCCL_COMM_ID; another one, so that both may be listened on */
-    int id_port_fd;       /* keeps it from others until launch_env_fini() */
-    char secret_file[64]; /* mode 0600, removed by launch_env_fini() */
+    int port;               /* MASTER_PORT, for the program's own use */
+    int id_port;            /* of NCCL_COMM_ID; another one, so that both may be listened on */
+    int id_port_fd;         /* keeps it from others until launch_env_fini() */
+    char secret_file[4096]; /* mode 0600, removed by launch_env_fini() */
     char secret[65];
     char libraries[8192];                 /* value of LD_LIBRARY_PATH */
     int local_max;                        /* most ranks on one host */
@@ -35,6 +36,7 @@ int launch_env_vars(const struct launch_env *env, const struct launch_place *pla
                     size_t buffer_bytes, char *texts[LAUNCH_MAX_VARS]);
 
 /* Shell script that sets the variables, runs the program and keeps its exit status; for a remote
- * shell's standard input, so that no secret stands in a process list. Caller frees. */
+ * shell's standard input, so that no secret stands in a process list. The program is ended when
+ * that input ends. Caller frees. */
 char *launch_env_script(const struct launch_env *env, const struct launch_place *place,
                         char *const *program);

@@ -25,6 +25,7 @@ struct facts {
     bool defines_runtime, defines_nccl; /* their functions are inside */
     bool has_device_code;               /* made by nvcc */
     const char *mpi;                    /* the MPI library that it needs; NULL: none */
+    bool mpi_takes_pmi;                 /* MPICH or one with its binary interface */
     const char *rpath;                  /* DT_RPATH that counts: no DT_RUNPATH beside it */
 };
 
@@ -91,8 +92,9 @@ static void read_dynamic(const struct image *image, const Elf64_Ehdr *head, cons
         if (entries[i].d_tag != DT_NEEDED) continue;
         facts->needs_runtime = facts->needs_runtime || begins(text, "libcudart.so");
         facts->needs_nccl = facts->needs_nccl || begins(text, "libnccl.so");
-        if (begins(text, "libmpi.so") || begins(text, "libmpich.so") || begins(text, "libmpi_cxx"))
-            facts->mpi = text;
+        bool mpich = begins(text, "libmpich.so") || begins(text, "libmpi.so.12");
+        if (mpich || begins(text, "libmpi.so") || begins(text, "libmpi_cxx")) facts->mpi = text;
+        facts->mpi_takes_pmi = facts->mpi_takes_pmi || mpich;
     }
     if (has_runpath) facts->rpath = NULL;
 }
@@ -204,7 +206,7 @@ static bool open_image(const char *program, struct image *image)
 }
 
 static int complain(const struct image *image, const struct facts *facts, const char *libraries,
-                    int nranks)
+                    int nranks, bool has_pmi)
 {
     char folder[PATH_MAX];
     int count = 0;
@@ -231,23 +233,25 @@ static int complain(const struct image *image, const struct facts *facts, const 
                 "-Wl,--enable-new-dtags (DT_RUNPATH), or take it out: patchelf --remove-rpath\n",
                 image->path, folder);
     }
-    if (facts->mpi && nranks > 1) {
+    if (facts->mpi && nranks > 1 && !(facts->mpi_takes_pmi && has_pmi)) {
         count++;
         fprintf(stderr,
-                "tutti: %s is linked to an MPI library (%s), which does not know this launcher: "
-                "MPI_Init makes %d programs of one rank each; start it with "
+                "tutti: %s is linked to an MPI library (%s), which does not start under this "
+                "launcher%s: MPI_Init makes %d programs of one rank each; start it with "
                 "eval \"$(tutti env --shell)\" and mpirun -n %d\n",
-                image->path, facts->mpi, nranks, nranks);
+                image->path, facts->mpi, facts->mpi_takes_pmi ? " on other hosts" : "", nranks,
+                nranks);
     }
     return count;
 }
 
-int linkage_check(const char *program, const char *libraries, int nranks)
+int linkage_check(const char *program, const char *libraries, int nranks, bool has_pmi)
 {
     struct image image = {NULL, 0, ""};
     struct facts facts = {.rpath = NULL};
     if (!open_image(program, &image)) return 0;
-    int count = read_facts(&image, &facts) ? complain(&image, &facts, libraries, nranks) : 0;
+    int count =
+        read_facts(&image, &facts) ? complain(&image, &facts, libraries, nranks, has_pmi) : 0;
     munmap((void *)(uintptr_t)image.bytes, image.len);
     return count;
 }

@@ -79,7 +79,7 @@ def environment(tutti, version):
            ".B tutti env \\-\\-set", "lists what is set and what nobody obeys."]
     for area in sorted({row["area"] for row in rows}):
         obeyed = [row for row in rows if row["area"] == area and row["obeyed"]]
-        out += listed(area.upper(), [(row["name"], f"{row['meaning']}. Values: {row['values'] or 'any text'}. "
+        out += listed(area.upper(), [(row["name"], f"{row['meaning']} Values: {row['values'] or 'any text'}. "
                                       f"Default: {row['unset'] or 'unset'}.") for row in obeyed]) if obeyed else []
     silent = [row["name"] for row in rows if not row["obeyed"]]
     out += [".SH KNOWN, WITHOUT EFFECT", "NCCL has these; the host device accepts them and has nothing that they could change:", ""]

@@ -4,7 +4,7 @@ by a renderer (librsvg): no two texts touch, none is left of, right of, above or
 stays in it, others stay out of all boxes, and no line runs through any. Every promise is then broken on purpose and must be
 missed. Exit 77 (skipped) where the renderer is not installed. The invariant: the pictures hold no groups and no transforms,
 so that boxes and lines can be read off as they stand."""
-import ctypes, glob, os, re, subprocess, sys, tempfile
+import ctypes, glob, json, os, re, subprocess, sys, tempfile
 import xml.etree.ElementTree as ET
 
 TUTTI, MACHINES = sys.argv[1], sys.argv[2]
@@ -211,7 +211,9 @@ def main():
         name = os.path.basename(machine)
         commands = [["show"], ["search"], ["search", "--nodes", "2"], ["search", "--nodes", "4"]]
         if "gb200" in name or "dgxh100" in name:
-            commands += [["show", "--clique", "4"], ["search", "--clique", "2", "--nodes", "2"]]
+            commands += [["show", "--clique", "2"], ["show", "--clique", "18"], ["show", "--clique", "25"], ["search", "--clique", "2", "--nodes", "2"]]
+        if "workstation" in name:
+            commands += [["show", "--clique", "5"]]
         for command in commands:
             faults += check(renderer, f"{name} {command}", draw(command[0], machine, *command[1:]),
                             command == ["show"])
@@ -220,13 +222,23 @@ def main():
         path = os.path.join(folder, "a & <b> " + "long " * 30 + ".xml")
         text = open(os.path.join(MACHINES, "c08-gb200-tray.xml")).read()
         for small, large in (('speed="400000"', 'speed="2147483647"'), ('count="18"', 'count="1024"'), ('sm="100"', 'sm="9999"'),
-                             ('bw="44712"', 'bw="447121234"'), ('dev="3" name', 'dev="1234567" name'), ('numaid="1"', 'numaid="1234567"')):
+                             ('bw="44712"', 'bw="447121234"'), ('dev="3" name', 'dev="1234567" name'), ('numaid="1"', 'numaid="1234567"'),
+                             ('name="mlx5_0"', 'name="much &lt;too&gt; long &amp; &quot;quoted&quot;, \\ and &#10;ünïcöde"'),
+                             ('name="mlx5_1"', 'name="mlx5_2"')):
             text = text.replace(small, large)
         with open(path, "w") as file:
             file.write(text)
         for command in ("show", "search"):
             faults += check(renderer, f"large numbers, {command}", draw(command, path), True)
             count += 1
+        p = subprocess.run([TUTTI, "topo", "show", path, "--json"], capture_output=True, text=True, timeout=60)
+        names = [net["name"] for net in json.loads(p.stdout)["system"]["nets"]]
+        if names[:3] != ['much <too> long & "quoted", \\ and ?ünïcöde', "mlx5_2", "mlx5_2"]:
+            faults.append(f"odd names: {names}")
+        seen = [e.text for e in ET.fromstring(draw("show", path)).findall(SVG + "text")]
+        for name in ("much <t..nïcöde", "NET 1", "NET 2", "mlx5_3"):
+            if name not in seen:
+                faults.append(f"odd names: the picture lacks '{name}'")
     sample = draw("show", os.path.join(MACHINES, "c06-dgxh100.xml"))
     faults += list(broken(renderer, sample))
     for fault in faults[:60]:

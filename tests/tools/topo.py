@@ -5,7 +5,7 @@ wrong usage.  topo.py TUTTI MACHINES
 In pictures no two texts may overlap (widths are estimated from above: 0.66 of the size for each character), and every text
 lies inside. Where TUTTI_SHARED (or a folder shared beside the tree) holds
 further results in the format of `tutti topo export`, these must be equal, too."""
-import glob, json, os, re, subprocess, sys, tempfile
+import glob, html.parser, json, os, re, subprocess, sys, tempfile
 import xml.etree.ElementTree as ET
 
 TUTTI, MACHINES = sys.argv[1], sys.argv[2]
@@ -22,6 +22,7 @@ def run(*arguments, env=None):
 def must(ok, what):
     if not ok:
         faults.append(what)
+    return ok
 
 
 def boxes(svg):
@@ -91,13 +92,57 @@ def check_differences():
     for words in ("gpus 0 cc: 80 | 90", "ring over 2 nodes"):
         must(p.returncode == 1 and words in p.stdout, f"diff: no '{words}'")
     p = run("diff", a, b, "--json")
-    must(p.returncode == 1 and any(r["what"] == "gpus 0 cc" for r in json.loads(p.stdout)), "diff --json")
+    found = json.loads(p.stdout)
+    must(p.returncode == 1 and any(r["what"] == "gpus 0 cc" for r in found["differences"]), "diff --json")
+    must(found["verdict"].startswith("different machines: GPUs H100 SXM instead of A100 SXM4; network ports 50 GB/s"), str(found["verdict"]))
+    p = run("diff", a, "/nonexistent.xml")
+    must(p.returncode == 2 and "nonexistent" in p.stderr, f"diff of a file that is not there: exit {p.returncode}")
+    with tempfile.TemporaryDirectory() as folder:
+        other = os.path.join(folder, "other.xml")
+
+        def verdict(machine, change):
+            tree = ET.parse(os.path.join(MACHINES, machine))
+            change(tree.getroot())
+            tree.write(other)
+            p = run("diff", os.path.join(MACHINES, machine), other, "--nodes", "2")
+            must(p.returncode == 1 and len(p.stdout.splitlines()) > 1, f"diff of {machine}: {p.returncode} {p.stderr}")
+            return p.stdout.splitlines()[0]
+
+        def mirror(root):
+            """The same boxes, counted from the other end."""
+            root[:] = reversed(root)
+            for cpu in root:
+                cpu[:] = reversed(cpu)
+
+        def rename(root):
+            for net in root.iter("net"):
+                net.set("name", net.get("name").replace("mlx5_", "ibp"))
+
+        def lift(root):
+            """NICs from their own switch to the one where their GPU hangs."""
+            nics = [(above, pci) for above in root.iter("pci") for pci in above if pci.find("nic") is not None]
+            gpus = [above for above in root.iter("pci") for pci in above if pci.find("gpu") is not None]
+            for (above, nic), place in zip(nics, gpus):
+                above.remove(nic)
+                place.append(nic)
+
+        def slow(root):
+            for net in list(root.iter("net"))[:2]:
+                net.set("speed", "100000")
+
+        for machine, change, wanted in (
+                ("c06-dgxh100.xml", mirror, "the same boxes, renumbered; channels are as many and as fast"),
+                ("c06-dgxh100.xml", rename, "the same boxes, with other numbers or names; channels are as many and as fast"),
+                ("c05-dgxa100.xml", lift, "the same parts, joined in another way; NICs by PIX instead of PXB; channels are as many and as fast"),
+                ("c06-dgxh100.xml", slow, "different machines: network ports 2 x 12.5 GB/s, 6 x 50 GB/s instead of 8 x 50 GB/s; rings over 2 nodes give")):
+            line = verdict(machine, change)
+            must(line.startswith(wanted), f"diff of {machine}, {change.__name__}: '{line}', not '{wanted}'")
 
 
 def check_documents():
     """The pictures of docs/topology.md are what the tool draws."""
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/pictures")
-    pictures = {"gb200-tray": ["show", "c08-gb200-tray.xml"], "8x3090": ["show", "nccltests-8x3090.xml"],
+    pictures = {"gb200-tray": ["show", "c08-gb200-tray.xml"], "gb200-rack": ["show", "c08-gb200-tray.xml", "--clique", "18"], "8x3090": ["show", "nccltests-8x3090.xml"],
                 "dgx1v": ["show", "c03-dgx1v.xml"], "dgxa100": ["show", "c05-dgxa100.xml"],
                 "8gpu-cx8": ["show", "rtpllm-8gpu-cx8.xml"],
                 "dgxh100-2": ["search", "c06-dgxh100.xml", "--nodes", "2"], "dgx1v-1": ["search", "c03-dgx1v.xml"],
@@ -109,7 +154,7 @@ def check_documents():
     page = open(os.path.join(folder, "../topology.md")).read()
     must({p for p in pictures} == set(re.findall(r"\(pictures/([^)]*)\.svg\)", page)), "docs/topology.md shows other pictures")
     examples = re.findall(r"^\| (\w+) \| [^|]* \| \[([^]]*)\]\([^)]*\): GPU (\d) to (GPU|NET) (\d) \|$", page, re.M)
-    must(len(examples) == 9, f"docs/topology.md has {len(examples)} examples of ways")
+    must(len(examples) == 9, f"docs/topology.md has {len(examples)} examples of paths")
     for way, name, gpu, kind, to in examples:
         told = json.loads(run("show", os.path.join(MACHINES, pictures[name][1]), "--json").stdout)["paths"]
         seen = told["gpu_" + kind.lower()]["type"][int(gpu)][int(to)]
@@ -147,7 +192,7 @@ def check_usage():
     must(run("search", box, "--nodes=2").stdout == run("search", box, "--nodes", "2").stdout, "--nodes=2")
     p = subprocess.run([TUTTI, "topo", "show", "-"], stdin=open(box), capture_output=True, text=True)
     must(p.returncode == 0 and p.stdout == run("show", box).stdout, "a file on standard input")
-    for command in ("show", "explain", "search", "diff", "check", "export"):
+    for command in ("show", "explain", "search", "diff", "check", "export", "report"):
         p = run(command, "--help")
         words = re.search(f"tutti topo {command} (.*)", p.stdout.split("examples:")[1]).group(1)
         must(p.returncode == 0 and words, f"{command} --help has no example")
@@ -161,6 +206,61 @@ def check_usage():
     must(p.returncode == 1 and "too many to print" in p.stderr, "more than can be printed")
     p = run("show", "/nonexistent.xml")
     must(p.returncode == 1 and "nonexistent.xml" in p.stderr, "a file that is not there")
+
+
+class Page(html.parser.HTMLParser):
+    """Open elements, ids, texts and whatever would be fetched."""
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.links, self.texts, self.fetched, self.faults = [], set(), set(), [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        self.ids.add(values.get("id"))
+        self.links.add(values.get("href", "#machine"))
+        if tag in ("script", "link", "img", "iframe") or "src" in values:
+            self.fetched.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(f"</{tag}>")
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def check_report(machines):
+    with tempfile.TemporaryDirectory() as folder:
+        pages = os.path.join(folder, "pages")
+        odd = os.path.join(folder, "a & <b>.xml")
+        text = open(os.path.join(MACHINES, "c06-dgxh100.xml")).read()
+        open(odd, "w").write(text.replace('name="mlx5_0"', 'name="&lt;script&gt;&amp;x"'))
+        p = run("report", *machines, odd, "--output", pages)
+        names = sorted(os.path.basename(m)[:-4] + ".html" for m in [*machines, odd])
+        must(p.returncode == 0 and sorted(os.listdir(pages)) == names, f"report: {p.returncode} {p.stderr} {os.listdir(pages)}")
+        for name in names:
+            page = Page()
+            page.feed(open(os.path.join(pages, name)).read())
+            must(not page.faults and not page.open, f"report {name}: {page.faults} {page.open}")
+            must(not page.fetched and all(link[0] == "#" and link[1:] in page.ids for link in page.links),
+                 f"report {name}: not by itself: {page.fetched} {page.links - page.ids}")
+            must({"machine", "tree", "paths", "nodes-1", "nodes-2"} <= page.ids, f"report {name}: {page.ids}")
+            if name.startswith("a & <b>"):
+                seen = "".join(page.texts)
+                must("a & <b>.xml" in seen and "port <script>&x: net 0" in seen and "PXN 48" in seen and
+                     "NVLinks are full" in seen, "report: texts of an odd file")
+        p = run("report", machines[0], "--output", "-", "--nodes", "4")
+        must(p.returncode == 0 and p.stdout.startswith("<!DOCTYPE html>") and "nodes-4" in p.stdout, "report on standard output")
+        for arguments, status, words in (
+                ([odd, odd], 2, "two files would have one page"), ([odd, machines[0], "--output", "-"], 2, "one file only"),
+                (["/nonexistent.xml", "--output", pages], 1, "nonexistent"), ([odd, "--output", os.path.join(odd, "x")], 1, "Not a directory")):
+            p = run("report", *arguments)
+            must(p.returncode == status and words in p.stderr, f"report {arguments}: {p.returncode} {p.stderr}")
 
 
 def check_limits():
@@ -188,15 +288,16 @@ def check_output():
 def check_explained():
     """Sentences name the limit, why, and what would help."""
     for name, nodes, *wanted in (
-            ("c06-dgxh100", 2, "8 ports, such as NET 0 (48 of 50 GB/s in use)", "channels come in pairs", "behind an NVSwitch",
-             "ring channel 0: NET 0 (PIX) > 0 > 7", "network ports are full", "with GPU-direct"),
+            ("c06-dgxh100", 2, "8 ports, such as mlx5_0 (48 of 50 GB/s in use)", "channels come in pairs", "behind an NVSwitch",
+             "ring channel 0: mlx5_0 (PIX) > 0 > 7", "are full alike", "with GPU-direct", "mlx5_7 (NET 0, 1, 2"),
             ("c06-dgxh100", 1, "(360 of 370.8 GB/s in use)", "NVLinks are full", "one order of GPUs is repeated"),
             ("gvisor-b200-vm", 2, "(11.52 of 12 GB/s in use). PCI through an Intel CPU counts one fifth more",
-             "NET 6, 7, 8 (50 GB/s each) are no GPU's first choice", "no PCI switch in common with any GPU"),
+             "mlx5_6, mlx5_7, mlx5_8 (NET 6, 7, 8; 50 GB/s each) are no GPU's first choice", "no PCI switch in common with any GPU"),
             ("nccltests-8x3090", 1, "without direct access: by shared host memory (SHM)", "NCCL_P2P_LEVEL=SYS",
              "without NVLink the fastest next step"),
+            ("ncclgp-5gpu-mixed", 1, "NVLinks join some of the GPUs", "3 by NVLink, 2 through one PCI switch"),
             ("rtpllm-8gpu-cx8", 1, "NCCL_NET_DISABLE_INTRA=1", "channels of rank 7"),
-            ("c03-dgx1v", 1, "(NVB)", "NVLinks join certain pairs only"),
+            ("c03-dgx1v", 1, "(NVB)", "there is no NVSwitch"),
             ("c01-workstation-1gpu", 1, "a lone GPU needs no links")):
         text = run("explain", os.path.join(MACHINES, name + ".xml"), "--nodes", str(nodes)).stdout
         for words in wanted:
@@ -208,6 +309,71 @@ def check_explained():
     kinds = {row["kind"] for row in found}
     must({"title", "pairs", "nic", "graph", "limit", "why", "channel", "advice"} <= kinds, f"explain --json: {kinds}")
     must(all(row["text"] in run("explain", box).stdout for row in found[:5]), "explain --json says other things than the text")
+
+
+def check_consistent(path, nodes, env):
+    """No sentence of explain contradicts another one, or the facts of the machine."""
+    name = f"explain {os.path.basename(path)} --nodes {nodes} {env}"
+    p = run("explain", path, "--nodes", str(nodes), "--json", env=env)
+    if not must(p.returncode == 0, f"{name}: {p.stderr}"):
+        return
+    found, machine = json.loads(p.stdout), json.loads(run("show", path, "--json", env=env).stdout)
+    nets, to_net = machine["system"]["nets"], machine["paths"]["gpu_net"]["type"]
+    order = "LOC NVL NVB C2C PIX PXB P2C PXN PHB SYS NET DIS".split()
+    nearest = [min((order.index(row[n]) for row in to_net), default=99) for n in range(len(nets))]
+    advice = [row["text"] for row in found if row["kind"] == "advice"]
+    must(len(advice) == 1 or not any("Nothing stands out" in a for a in advice), f"{name}: nothing stands out, yet {advice}")
+    for a in advice:
+        for n, net in enumerate(nets):
+            listed = net["name"] in a.split(": ")[0].split(", ")
+            must(not (listed and "drivers that can" in a and nearest[n] > order.index("P2C")),
+                 f"{name}: drivers cannot bring GPU-direct over {order[nearest[n]]}: {a}")
+            must(not (listed and "no PCI switch in common" in a and nearest[n] <= order.index("PXB")), f"{name}: {a}")
+    for graph in ("ring", "tree", "nvls"):  # no part is told to be raised alone when it does not limit alone
+        about = [a for a in advice if re.match(r"In [a-z, ]*\b" + graph, a)]
+        must(sum("raise what nodes exchange" in a for a in about) <= 1, f"{name}: two remedies for one thing: {about}")
+    sections = []  # of domains
+    for row in found:
+        if row["kind"] == "title" and row["text"].startswith("channels of"):
+            sections.append([])
+        elif sections and row["kind"] != "title":
+            sections[-1].append(row["text"])
+    rank_cpu = {g["rank"]: g["local_cpu"] for g in machine["system"]["gpus"]}
+    ever_full = set()
+    for section in sections:
+        for graph in ("ring", "tree", "nvls"):
+            texts = [t for t in section if t.startswith(graph)]
+            if any("limit is where links are full" in t for t in texts):
+                ever_full.add(graph)
+            channels = [re.match(rf"{graph} channel [\d, ]+: (.*)\.$", t).group(1) for t in texts if t.startswith(f"{graph} channel ")]
+            why = " ".join(t for t in texts if not t.startswith(f"{graph} channel "))
+            orders, ends = [], []
+            for channel in channels:
+                way, _, steps = channel.partition("; steps: ")
+                ranks = [int(r) for r in re.findall(r"(?<![\w.:-])\d+(?![\w.:-])", re.sub(r"\([^)]*\)", "", way))]
+                orders.append(ranks)
+                ends.append(re.findall(r"(\S+) \((?:PIX|PXB|P2C|PXN|PHB|SYS)", way))
+                linked = "by NVLink" in steps
+                must(not (linked and "without NVLink" in why), f"{name}: {graph} without NVLink, by NVLink: {steps}")
+                must(not (linked and "no step takes NVLink" in why), f"{name}: {graph}: {steps}")
+                must(not ("behind an NVSwitch" in why and steps and not linked), f"{name}: {graph}: {steps}")
+                counts = sum(int(c) for c in re.findall(r"(?:^|, )(\d+) (?:by|through|across|on)", steps))
+                must(counts == len(ranks) - 1 or not steps, f"{name}: {graph}: {len(ranks)} ranks, {counts} steps: {channel}")
+                if "behind an NVSwitch" in why:
+                    most = len(rank_cpu)
+                    places = [list(rank_cpu).index(r) for r in (ranks[:-1] if ranks[0] == ranks[-1] else ranks)]
+                    must(len({(b - a) % most for a, b in zip(places, places[1:])}) <= 1, f"{name}: {graph} not in order: {ranks}")
+                if "as rarely as they can" in why:
+                    across = sum(rank_cpu[a] != rank_cpu[b] for a, b in zip(ranks, ranks[1:]))
+                    least = len({rank_cpu[r] for r in ranks}) - (ranks[0] != ranks[-1])
+                    must(across == least, f"{name}: {graph} crosses {across} times, {least} would do: {ranks}")
+            must(not ("leaves by the NIC by which it came" in why and any(len(set(e)) > 1 for e in ends)), f"{name}: {graph} {ends}")
+            must(not ("one order of GPUs is repeated" in why and len({tuple(o) for o in orders}) > 1), f"{name}: {graph}: {orders}")
+            must(not ("channels differ" in why and len(channels) < 2), f"{name}: {graph}: channels do not differ")
+            must(not ("no link is full" in why and "links are full" in why), f"{name}: {graph}: {why}")
+    for a in advice:
+        named = re.match(r"In ([a-z, ]+?)(?:, network|, PCI|, NVLinks|, links|, chip)", a)
+        must(not named or set(named.group(1).split(", ")) <= ever_full, f"{name}: {a}, but full are only {ever_full}")
 
 
 def compare(want, have, where, out):
@@ -250,6 +416,9 @@ must(len(machines) >= 20, "machines are missing")
 for machine in machines:
     check_machine(machine)
     check_files(machine)
+    for count in (1, 2):
+        check_consistent(machine, count, {})
+    check_consistent(machine, 2, {"NCCL_P2P_DISABLE": "1"})
 check_differences()
 check_documents()
 check_bad()
@@ -257,6 +426,7 @@ check_usage()
 check_limits()
 check_output()
 check_explained()
+check_report(machines)
 for result in sorted(glob.glob(os.path.join(SHARED, "*.expected.json"))):
     check_shared(result)
 for fault in faults[:40]:

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { PERF_MAX_OPS = 6, PERF_MAX_LOCAL = 512, PERF_PLACE_BYTES = 192 };
+enum { PERF_MAX_OPS = 6, PERF_MAX_LOCAL = 512 };
 
 struct perf_options {                   /* nccl-tests' letters in the comments */
     int nprocs, nthreads, ngpus;        /* --ranks, -t, -g */
@@ -113,6 +113,11 @@ size_t perf_recv_elems(const struct perf_case *pc, int nranks);
 void perf_in_place(const struct perf_case *pc, int rank, int nranks, size_t *send_at,
                    size_t *recv_at);
 
+struct perf_place { /* where a rank runs; what all tell each other */
+    int rank, pid, device;
+    char host[64], busid[32], name[64]; /* of the device */
+};
+
 /* ---- job (perf_job.c): all ranks of this process and what they agree on ---- */
 struct perf_job {
     struct perf_options options;
@@ -121,7 +126,7 @@ struct perf_job {
     struct perf_rank *ranks;
     double *agree_send; /* 64 bytes of device memory per local rank */
     double *agree_recv;
-    char (*places)[PERF_PLACE_BYTES]; /* one line per rank of the job: where it runs */
+    struct perf_place *places; /* owned; of each rank of the job */
 };
 /* Processes of this job by the launcher's variables, else `otherwise`. */
 int perf_processes(int otherwise);

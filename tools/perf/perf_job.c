@@ -164,41 +164,40 @@ static bool open_comms(struct perf_job *job)
     return !job->options.local_register || register_buffers(job);
 }
 
-static void describe_place(const struct perf_rank *r, char *line)
+static void describe_place(const struct perf_rank *r, struct perf_place *place)
 {
-    char host[64] = "";
-    char bus[32] = "?";
     struct cudaDeviceProp prop;
     memset(&prop, 0, sizeof(prop));
-    gethostname(host, sizeof(host) - 1);
+    *place = (struct perf_place){
+        .rank = r->rank, .pid = (int)getpid(), .device = r->device, .busid = "?"};
+    gethostname(place->host, sizeof(place->host) - 1);
     cudaGetDeviceProperties(&prop, r->device);
-    cudaDeviceGetPCIBusId(bus, sizeof(bus), r->device);
-    snprintf(line, PERF_PLACE_BYTES, "Rank %2d Group  0 Pid %6d on %10s device %2d [%s] %.64s",
-             r->rank, (int)getpid(), host, r->device, bus, prop.name);
+    cudaDeviceGetPCIBusId(place->busid, sizeof(place->busid), r->device);
+    snprintf(place->name, sizeof(place->name), "%.63s", prop.name);
 }
 
-/* Every rank's line to all, through the library that is measured. */
+/* Every rank's place to all, through the library that is measured. */
 static bool exchange_places(struct perf_job *job)
 {
-    size_t total = (size_t)job->nranks * PERF_PLACE_BYTES;
+    size_t total = (size_t)job->nranks * sizeof(struct perf_place);
     char **rooms = calloc((size_t)job->nlocal, sizeof(*rooms));
-    job->places = calloc((size_t)job->nranks, PERF_PLACE_BYTES);
+    job->places = calloc((size_t)job->nranks, sizeof(struct perf_place));
     bool ok = rooms && job->places;
     for (int i = 0; ok && i < job->nlocal; i++) {
         struct perf_rank *r = &job->ranks[i];
-        describe_place(r, job->places[r->rank]);
+        describe_place(r, &job->places[r->rank]);
         cudaSetDevice(r->device);
         ok = !perf_cuda_failed(cudaMalloc((void **)&rooms[i], total), "cudaMalloc") &&
-             !perf_cuda_failed(cudaMemcpy(rooms[i] + (size_t)r->rank * PERF_PLACE_BYTES,
-                                          job->places[r->rank], PERF_PLACE_BYTES,
+             !perf_cuda_failed(cudaMemcpy(rooms[i] + (size_t)r->rank * sizeof(struct perf_place),
+                                          &job->places[r->rank], sizeof(struct perf_place),
                                           cudaMemcpyHostToDevice),
                                "cudaMemcpy");
     }
     ncclResult_t rc = ncclGroupStart();
     for (int i = 0; ok && !rc && i < job->nlocal; i++) {
         struct perf_rank *r = &job->ranks[i];
-        rc = ncclAllGather(rooms[i] + (size_t)r->rank * PERF_PLACE_BYTES, rooms[i],
-                           PERF_PLACE_BYTES, ncclInt8, r->comm, r->stream);
+        rc = ncclAllGather(rooms[i] + (size_t)r->rank * sizeof(struct perf_place), rooms[i],
+                           sizeof(struct perf_place), ncclInt8, r->comm, r->stream);
     }
     ncclResult_t ended = ncclGroupEnd();
     ok = ok && !perf_nccl_failed(rc ? rc : ended, "telling where ranks run");

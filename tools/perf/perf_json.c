@@ -4,7 +4,15 @@
 #include "perf.h"
 #include "tutti.h"
 
+#include <sched.h>
+#include <string.h>
 #include <time.h>
+
+/* Another libnccl may stand in for ours.
+ * NOLINTBEGIN(readability-redundant-declaration): it says that the symbol may be absent */
+extern __typeof__(tuttiTunerUsed) tuttiTunerUsed __attribute__((weak));
+extern __typeof__(tuttiVersion) tuttiVersion __attribute__((weak));
+/* NOLINTEND(readability-redundant-declaration) */
 
 static void text(FILE *out, const char *value)
 {
@@ -21,6 +29,42 @@ static void text(FILE *out, const char *value)
     fputc('"', out);
 }
 
+/* "AMD EPYC 7B13": what the kernel calls the first processor; empty where it does not say. */
+static void processor_name(char *name, size_t bytes)
+{
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    name[0] = '\0';
+    while (file && !name[0] && fgets(line, sizeof(line), file)) {
+        char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !value) continue;
+        value += strspn(value, ": \t");
+        value[strcspn(value, "\n")] = '\0';
+        snprintf(name, bytes, "%s", value);
+    }
+    if (file) fclose(file);
+}
+
+/* Where rank 0 runs, and with which libraries. */
+static void put_host(FILE *out, const struct perf_job *job)
+{
+    char processor[128];
+    cpu_set_t set;
+    int cores = sched_getaffinity(0, sizeof(set), &set) ? 0 : CPU_COUNT(&set);
+    processor_name(processor, sizeof(processor));
+    fprintf(out, " \"host\": ");
+    text(out, job->places[0].host);
+    fprintf(out, ", \"cpu\": ");
+    text(out, processor);
+    fprintf(out, ", \"cores\": %d, \"tutti\": ", cores);
+    if (tuttiVersion) {
+        text(out, tuttiVersion());
+    } else {
+        fprintf(out, "null"); /* another libnccl */
+    }
+    fprintf(out, ",\n");
+}
+
 void perf_json_start(FILE *out, const struct perf_job *job)
 {
     const struct perf_options *o = &job->options;
@@ -28,6 +72,7 @@ void perf_json_start(FILE *out, const struct perf_job *job)
     ncclGetVersion(&version);
     fprintf(out, "{\"nccl\": %d, \"ranks\": %d, \"processes\": %d,\n", version, job->nranks,
             job->nprocs);
+    put_host(out, job);
     fprintf(out,
             " \"options\": {\"nthreads\": %d, \"ngpus\": %d, \"minbytes\": %zu, "
             "\"maxbytes\": %zu, \"iters\": %d, \"warmup_iters\": %d, \"agg_iters\": %d, "
@@ -38,8 +83,15 @@ void perf_json_start(FILE *out, const struct perf_job *job)
             o->cpu_time);
     fprintf(out, " \"devices\": [");
     for (int r = 0; r < job->nranks; r++) {
-        fprintf(out, "%s\n  ", r ? "," : "");
-        text(out, job->places[r]);
+        const struct perf_place *place = &job->places[r];
+        fprintf(out, "%s\n  {\"rank\": %d, \"pid\": %d, \"host\": ", r ? "," : "", place->rank,
+                place->pid);
+        text(out, place->host);
+        fprintf(out, ", \"device\": %d, \"busid\": ", place->device);
+        text(out, place->busid);
+        fprintf(out, ", \"name\": ");
+        text(out, place->name);
+        fprintf(out, "}");
     }
     fprintf(out, "],\n \"results\": [");
 }
@@ -77,10 +129,6 @@ void perf_json_row(FILE *out, const struct perf_case *pc, const struct perf_resu
     result(out, "in_place", &results[1]);
     fprintf(out, "}");
 }
-
-/* Another libnccl may stand in for ours.
- * NOLINTNEXTLINE(readability-redundant-declaration): it says that the symbol may be absent */
-extern __typeof__(tuttiTunerUsed) tuttiTunerUsed __attribute__((weak));
 
 /* What rank 0's tuner plugin took; null without one. */
 static void tuner(FILE *out, const struct perf_job *job)

@@ -21,7 +21,9 @@ void perf_table_start(const struct perf_job *job)
            o->check, o->graph_launches);
     printf("# Using devices\n");
     for (int r = 0; r < job->nranks; r++) {
-        printf("#  %s\n", job->places[r]);
+        const struct perf_place *place = &job->places[r];
+        printf("#  Rank %2d Group  0 Pid %6d on %10s device %2d [%s] %s\n", place->rank, place->pid,
+               place->host, place->device, place->busid, place->name);
     }
     printf("#\n");
 }
