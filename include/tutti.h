@@ -44,6 +44,9 @@ struct tuttiKernel {
     void *context;           /* handed to run */
     size_t nargs;            /* at most 4096 */
     const size_t *arg_bytes; /* size of each argument; copied */
+    /* What a launch reads and writes, for TUTTI_CHECK, or NULL: calls tuttiCheckRead() and
+     * tuttiCheckWrite(), block index 0, when it is launched, in graphs as well. */
+    tuttiKernelRun touches;
 };
 
 /* Let launches of the kernel run `run`; a later registration replaces an earlier one. Any thread,

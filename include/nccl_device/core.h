@@ -83,10 +83,30 @@ typedef struct ncclDevCommRequirements {
     bool ginStrongSignalsRequired, ginVaSignalsRequired;
 } ncclDevCommRequirements_t;
 
-/* Filled by ncclDevCommCreate(); here only storage, because that call refuses. */
+/* Resources that kernels name; here only storage, because ncclDevCommCreate() refuses. */
+typedef struct ncclLsaBarrierHandle {
+    ncclDevResourceHandle_t bufHandle;
+    int nBarriers;
+} ncclLsaBarrierHandle_t;
+
+typedef struct ncclGinBarrierHandle {
+    ncclGinSignal_t signal0;
+    int nBarriers;
+} ncclGinBarrierHandle_t;
+
+typedef struct ncclLLA2AHandle {
+    ncclDevResourceHandle_t bufHandle;
+    uint32_t nSlots;
+} ncclLLA2AHandle_t;
+
+/* Would be filled by ncclDevCommCreate(). Kernels take it by value and use these fields. */
 typedef struct ncclDevComm {
-    int rank, nRanks;
-    uint64_t opaque[126];
+    int rank, nRanks, lsaRank, lsaSize;
+    ncclMultimemHandle_t lsaMultimem;
+    ncclLsaBarrierHandle_t lsaBarrier;
+    ncclGinBarrierHandle_t railGinBarrier, worldGinBarrier;
+    int ginContextCount, ginConnectionCount;
+    uint64_t opaque[119];
 } ncclDevComm_t;
 
 /* What a communicator can do. Start from NCCL_COMM_PROPERTIES_INITIALIZER. */
@@ -158,13 +178,6 @@ int pncclTeamRankToLsa(ncclComm_t comm, ncclTeam_t team, int rank);
 #endif
 #ifdef __cplusplus
 } /* extern "C" */
-
-struct ncclLLA2AHandle;
-struct ncclLsaBarrierHandle;
-struct ncclGinBarrierHandle;
-typedef ncclLLA2AHandle ncclLLA2AHandle_t;
-typedef ncclLsaBarrierHandle ncclLsaBarrierHandle_t;
-typedef ncclGinBarrierHandle ncclGinBarrierHandle_t;
 
 /* Resources of device-side protocols: refused with ncclInvalidUsage, or no slots. */
 extern "C" {
