@@ -32,8 +32,8 @@ run()
     name=$1
     shift
     if [ ! -x "$folder/$name" ]; then
-        ${CC:-cc} -std=gnu17 -w -I"$include" "$here/$name.c" -o "$folder/$name" -L"$libs" -L"$libs/stubs" \
-            -Wl,-rpath,"$libs" -lcudart -lcuda -lpthread > "$folder/log" 2>&1 ||
+        ${CC:-cc} -std=gnu17 -D_GNU_SOURCE -w -I"$include" "$here/$name.c" -o "$folder/$name" -L"$libs" -L"$libs/stubs" \
+            -Wl,-rpath,"$libs" -lcudart -lcuda -lpthread -ldl > "$folder/log" 2>&1 ||
             { report "$name, compiled" 1 "$folder/log"; return; }
     fi
     timeout 120 "$folder/$name" "$@" > "$folder/log" 2>&1
@@ -41,7 +41,7 @@ run()
 }
 
 for name in runtime graphs nodes ipc surface_device surface_memory surface_stream surface_graph surface_driver \
-    blocks pooled pointers peers; do
+    blocks modules pooled pointers peers; do
     run "$name"
 done
 for seed in 1 2 3 4; do

@@ -24,7 +24,9 @@ nftables:drops packets in the test of a lossy link
 procps:looks at processes in tests
 make:builds the examples in tests
 git:lists the files to check"
-packages_package="debhelper:builds Debian packages
+packages_package="build-essential:what Debian packages are built with
+git:lists the sources
+debhelper:builds Debian packages
 fakeroot:makes their files root's"
 # Without these a test is skipped, by name.
 packages_wanted="debhelper:builds Debian packages in a test
@@ -33,6 +35,7 @@ lintian:looks at them
 debootstrap:makes a fresh system to install them in
 cmake:builds the examples in tests
 python3-numpy:runs one of the examples
+mkdocs:makes the documentation's site
 librsvg2-2:measures the texts of pictures
 fonts-dejavu-core:their fonts
 openmpi-bin:starts programs in the tests of Open MPI
