@@ -67,7 +67,7 @@ static void search(const struct tt_topo_file *file)
     tt_topo_domains_free(domains, ndomains);
 }
 
-/* The same bytes as a draft: what is completed prints, and reads as a whole file. */
+/* The same bytes as a partial file: what is completed prints, and reads as a whole file. */
 static void complete(const uint8_t *bytes, size_t count)
 {
     static const struct tt_topo_device devices[] = {{"ff00:01:00.0", 0, 90},
@@ -78,7 +78,7 @@ static void complete(const uint8_t *bytes, size_t count)
     };
     struct tt_topo_present present = {devices, 2, count % 2 ? nics : NULL, 2};
     struct tt_topo_file *file = NULL, *again = NULL;
-    if (tt_topo_draft_parse("draft", (const char *)bytes, count, &file)) return;
+    if (tt_topo_partial_parse("partial", (const char *)bytes, count, &file)) return;
     if (tt_topo_complete(file, &present) == ncclSuccess) {
         char *text = tt_topo_file_print(file);
         if (!text || tt_topo_file_parse("again", text, strlen(text), &again)) abort();

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Variables that the table calls obeyed are read somewhere: `tutti env` must not promise what nothing does."""
+"""Variables that the table calls obeyed are read somewhere, and meanings are sentences: `tutti env` must not promise what
+nothing does, nor say it in shorthand."""
 import os, re, sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -18,10 +19,12 @@ def main():
     for line in open(os.path.join(ROOT, "src/base/variables.tsv")):
         row = line.rstrip("\n").split("\t")
         if not line.startswith("#") and len(row) > 6 and row[6] == "yes" and row[0] not in named:
-            wrong.append(row[0])
-    for name in wrong:
-        print(f"  src/base/variables.tsv: {name} is called obeyed, and nothing reads it")
-    print(f"variables: {len(named)} read, {len(wrong)} promised in vain")
+            wrong.append(f"{row[0]} is called obeyed, and nothing reads it")
+        if not line.startswith("#") and len(row) > 7 and not re.fullmatch(r"[^a-z].*\.", row[7]):
+            wrong.append(f"the meaning of {row[0]} is no sentence")
+    for what in wrong:
+        print(f"  src/base/variables.tsv: {what}")
+    print(f"variables: {len(named)} read, {len(wrong)} to mend")
     sys.exit(bool(wrong))
 
 

@@ -303,6 +303,40 @@ static void exits_after_message(struct player *p)
     leave(p, rc);
 }
 
+/* Who calls after a rank's exit is told, and finds the communicator broken. A call without elements
+ * launches nothing, so that no wait is what breaks it. */
+static void calls_after_exit(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    ncclResult_t rc = ncclSuccess, state = ncclSuccess;
+    float *word;
+    if (p->place == 1) {
+        await_entered(p, 1);
+        exit(0);
+    }
+    if (cudaMalloc((void **)&word, sizeof(float))) leave(p, ncclSuccess);
+    atomic_fetch_add(&p->board->entered, 1);
+    while (!rc)
+        rc = ncclAllReduce(word, word, 0, ncclFloat32, ncclSum, comm, NULL);
+    if (ncclCommGetAsyncError(comm, &state) || state != rc) leave(p, ncclSuccess);
+    ncclCommAbort(comm);
+    leave(p, rc);
+}
+
+/* What the first failure said stands in what each later call says. */
+static void mismatched(struct player *p)
+{
+    ncclComm_t comm = must_init(p);
+    float *buffer;
+    if (cudaMalloc((void **)&buffer, COUNT * sizeof(float))) leave(p, ncclSuccess);
+    if (p->place == 1) {
+        ncclBroadcast(buffer, buffer, COUNT, ncclFloat32, 0, comm, NULL);
+    } else {
+        ncclAllReduce(buffer, buffer, COUNT, ncclFloat32, ncclSum, comm, NULL);
+    }
+    finish_stuck(p, comm, NULL);
+}
+
 static void aborts(struct player *p)
 {
     ncclComm_t comm = must_init(p);
@@ -334,6 +368,48 @@ static void killed_in_split(struct player *p)
     struct seat *seat = &p->board->seats[p->place];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(child);
+    ncclCommAbort(comm);
+    seat->rc = rc;
+    exit(0);
+}
+
+/* One rank's own fault after the colors were exchanged: what it asks for cannot be shared. */
+static void fails_in_split(struct player *p)
+{
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t comm = NULL, child = NULL;
+    config.splitShare = 1;
+    cudaSetDevice(p->place);
+    if (ncclCommInitRankConfig(&comm, p->nranks, *share_id(p, 0), p->rank, &config))
+        leave(p, ncclSuccess);
+    if (p->place == 1) config.netName = "other";
+    ncclResult_t rc = ncclCommSplit(comm, 0, 0, &child, &config);
+    struct seat *seat = &p->board->seats[p->place];
+    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    ncclCommAbort(child);
+    ncclCommDestroy(comm);
+    seat->rc = rc;
+    exit(0);
+}
+
+/* An old rank ends the communicator that the others let grow; the last process is the new rank. */
+static void aborted_in_grow(struct player *p)
+{
+    ncclComm_t comm = NULL, grown = NULL;
+    struct board *board = p->board;
+    const ncclUniqueId *id = share_id(p, 0);
+    int old = p->nranks - 1;
+    cudaSetDevice(p->place);
+    if (p->place < old && ncclCommInitRank(&comm, old, *id, p->rank)) leave(p, ncclSuccess);
+    if (p->place == 0 && ncclCommGetUniqueId(comm, &board->ids[1])) leave(p, ncclSuccess);
+    if (p->place == 0) atomic_fetch_add(&board->entered, 1);
+    await_entered(p, 1);
+    if (p->place == 1) leave(p, ncclCommAbort(comm) ? ncclSuccess : ncclRemoteError);
+    ncclResult_t rc = ncclCommGrow(comm, old + 1, p->place == old ? &board->ids[1] : NULL,
+                                   p->place == old ? old : -1, &grown, NULL);
+    struct seat *seat = &p->board->seats[p->place];
+    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
+    ncclCommAbort(grown);
     ncclCommAbort(comm);
     seat->rc = rc;
     exit(0);
@@ -386,10 +462,14 @@ static const struct scene scenes[] = {
     {"killed in an operation", 3, killed, 1, ncclRemoteError, "rank 1", true},
     {"exit in an operation", 3, exits, 1, ncclRemoteError, "rank 1", true},
     {"exit before a message", 3, exits_before_message, 1, ncclRemoteError, "exited", true},
+    {"a call after an exit", 2, calls_after_exit, 1, ncclRemoteError, "rank 1", false},
+    {"different operations", 2, mismatched, -1, ncclSuccess, "different operations", true},
     {"exit after a message", 2, exits_after_message, 1, ncclRemoteError, "", false},
     {"abort in an operation", 3, aborts, -1, ncclRemoteError, "", true},
     {"revoke in an operation", 3, revokes, -1, ncclRemoteError, "", true},
     {"killed in split", 3, killed_in_split, 1, ncclRemoteError, "rank 1", false},
+    {"a fault in split", 3, fails_in_split, -1, ncclSuccess, "netName", false},
+    {"abort in a grow", 4, aborted_in_grow, 1, ncclRemoteError, "rank 1", false},
     {"killed in destroy", 3, killed_in_destroy, 1, ncclRemoteError, "", true},
     {"on without the dead", 3, recovers, 1, ncclRemoteError, "", true},
 };

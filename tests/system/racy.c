@@ -1,34 +1,16 @@
 /* Small programs, each once with a wait missing and once complete, under TUTTI_CHECK=race:exit: the
  * checker names every one of the first kind and none of the second. Each runs in a process of its
  * own: `racy` runs all of them, `racy NAME racy|sound` is one. */
-#include "cuda.h"
-#include "cuda_runtime.h"
-#include "tutti.h"
-
-#include "nccl.h"
+#include "racy.h"
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BYTES = 4096, COUNT = BYTES / 4, STATUS_FOUND = 66 };
+enum { STATUS_FOUND = 66 };
 
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        int rc_ = (int)(call);                                                                     \
-        if (rc_) fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, rc_), exit(2);      \
-    } while (0)
-
-static struct {
-    cudaStream_t a, b; /* non-blocking */
-    cudaEvent_t event;
-    char *x, *y, *z; /* device memory, written */
-    char *pinned, *pageable;
-} my;
+struct racy_memory my;
+struct racy_ranks ranks;
 
 static void set_up(void)
 {
@@ -43,29 +25,6 @@ static void set_up(void)
     OK(cudaMallocHost((void **)&my.pinned, BYTES));
     my.pageable = calloc(1, BYTES);
     OK(cudaDeviceSynchronize());
-}
-
-static void fill(char *ptr, cudaStream_t stream)
-{
-    OK(cudaMemsetAsync(ptr, 2, BYTES, stream));
-}
-
-static void copy(char *to, const char *from, cudaStream_t stream)
-{
-    OK(cudaMemcpyAsync(to, from, BYTES, cudaMemcpyDefault, stream));
-}
-
-/* What the sound form has and the racy one lacks. */
-static void order(cudaStream_t first, cudaStream_t second, bool sound)
-{
-    if (!sound) return;
-    OK(cudaEventRecord(my.event, first));
-    OK(cudaStreamWaitEvent(second, my.event, 0));
-}
-
-static void await(cudaStream_t stream, bool sound)
-{
-    if (sound) OK(cudaStreamSynchronize(stream));
 }
 
 /* ---- streams ---- */
@@ -493,14 +452,7 @@ static void launches_of_one(bool sound) /* they follow each other, on whatever s
 
 /* ---- collectives ---- */
 
-enum { RANKS = 2 };
-static struct ranks {
-    ncclComm_t comm[RANKS];
-    cudaStream_t stream[RANKS], other[RANKS];
-    float *in[RANKS], *out[RANKS];
-} ranks;
-
-static void start_ranks(void)
+void racy_start_ranks(void)
 {
     OK(ncclCommInitAll(ranks.comm, RANKS, NULL));
     for (int r = 0; r < RANKS; r++) {
@@ -525,7 +477,7 @@ static void reduce(cudaStream_t *streams)
     OK(ncclGroupEnd());
 }
 
-static void finish_ranks(void)
+void racy_finish_ranks(void)
 {
     for (int r = 0; r < RANKS; r++) {
         OK(cudaSetDevice(r));
@@ -536,56 +488,56 @@ static void finish_ranks(void)
 
 static void result_too_early(bool sound)
 {
-    start_ranks();
+    racy_start_ranks();
     reduce(ranks.stream);
     order(ranks.stream[1], ranks.other[1], false);
     if (sound) OK(cudaStreamSynchronize(ranks.stream[1]));
     OK(cudaMemcpyAsync(my.pinned, ranks.out[1], BYTES, cudaMemcpyDefault, ranks.other[1]));
-    finish_ranks();
+    racy_finish_ranks();
 }
 
 static void reused_bucket(bool sound)
 {
-    start_ranks();
+    racy_start_ranks();
     reduce(ranks.stream);
     OK(cudaMemsetAsync(ranks.in[1], 1, BYTES, sound ? ranks.stream[1] : ranks.other[1]));
-    finish_ranks();
+    racy_finish_ranks();
 }
 
 static void two_streams(bool sound) /* two collectives write one buffer */
 {
-    start_ranks();
+    racy_start_ranks();
     reduce(ranks.stream);
     reduce(sound ? ranks.stream : ranks.other);
-    finish_ranks();
+    racy_finish_ranks();
 }
 
 static void message(bool sound)
 {
-    start_ranks();
+    racy_start_ranks();
     OK(ncclGroupStart());
     OK(ncclSend(ranks.in[0], COUNT, ncclFloat, 1, ranks.comm[0], ranks.stream[0]));
     OK(ncclRecv(ranks.out[1], COUNT, ncclFloat, 0, ranks.comm[1], ranks.stream[1]));
     OK(ncclGroupEnd());
     OK(cudaMemcpyAsync(my.pinned, ranks.out[1], BYTES, cudaMemcpyDefault,
                        sound ? ranks.stream[1] : ranks.other[1]));
-    finish_ranks();
+    racy_finish_ranks();
 }
 
 static void collective_as_barrier(bool sound) /* what a peer did before it is over behind it */
 {
-    start_ranks();
+    racy_start_ranks();
     OK(cudaMemsetAsync(my.x, 1, BYTES, ranks.stream[1]));
     if (sound) reduce(ranks.stream);
     OK(cudaMemcpyAsync(my.y, my.x, BYTES, cudaMemcpyDefault, ranks.stream[0]));
     if (!sound) reduce(ranks.stream);
-    finish_ranks();
+    racy_finish_ranks();
 }
 
 static void captured_collective(bool sound)
 {
     cudaGraph_t graph[RANKS];
-    start_ranks();
+    racy_start_ranks();
     for (int r = 0; r < RANKS; r++) {
         OK(cudaStreamBeginCapture(ranks.stream[r], cudaStreamCaptureModeRelaxed));
     }
@@ -596,16 +548,12 @@ static void captured_collective(bool sound)
     }
     OK(cudaMemcpyAsync(my.pinned, ranks.out[1], BYTES, cudaMemcpyDefault,
                        sound ? ranks.stream[1] : ranks.other[1]));
-    finish_ranks();
+    racy_finish_ranks();
 }
 
 /* ---- the table ---- */
 
-static const struct scene {
-    const char *name;
-    void (*run)(bool sound);
-    const char *says; /* of the racy form */
-} scenes[] = {
+static const struct racy_scene scenes[] = {
     {"write-then-read", write_then_read, "race"},
     {"write-then-write", write_then_write, "race"},
     {"read-then-write", read_then_write, "race"},
@@ -658,7 +606,7 @@ static const struct scene {
 };
 
 /* Status of the form in a process of its own; what it says on stderr. */
-static int run_apart(const char *self, const struct scene *scene, bool sound, char *said,
+static int run_apart(const char *self, const struct racy_scene *scene, bool sound, char *said,
                      size_t said_bytes)
 {
     int ends[2], status = -1;
@@ -683,7 +631,7 @@ static int run_apart(const char *self, const struct scene *scene, bool sound, ch
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-static bool is_right(const char *self, const struct scene *scene, bool sound)
+static bool is_right(const char *self, const struct racy_scene *scene, bool sound)
 {
     static char said[1 << 16];
     char want[64];
@@ -697,13 +645,20 @@ static bool is_right(const char *self, const struct scene *scene, bool sound)
     return right;
 }
 
+static const struct racy_scene *scene_at(size_t i)
+{
+    size_t count = sizeof(scenes) / sizeof(scenes[0]);
+    if (i < count) return &scenes[i];
+    return i - count < racy_npatterns ? &racy_patterns[i - count] : NULL;
+}
+
 static int run_all(const char *self)
 {
     int wrong = 0;
-    size_t count = sizeof(scenes) / sizeof(scenes[0]);
-    for (size_t i = 0; i < count; i++) {
-        wrong += !is_right(self, &scenes[i], false);
-        wrong += !is_right(self, &scenes[i], true);
+    size_t count = 0;
+    for (; scene_at(count); count++) {
+        wrong += !is_right(self, scene_at(count), false);
+        wrong += !is_right(self, scene_at(count), true);
     }
     printf("%zu racy and %zu sound programs, %d judged wrongly\n", count, count, wrong);
     return wrong ? 1 : 0;
@@ -711,13 +666,15 @@ static int run_all(const char *self)
 
 int main(int argc, char **argv)
 {
-    setenv("TUTTI_CHECK", "race:exit", 1);
     setenv("TUTTI_DEVICES", "2", 0);
     if (argc < 3) return run_all("/proc/self/exe");
-    for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
-        if (strcmp(scenes[i].name, argv[1]) != 0) continue;
-        set_up();
-        scenes[i].run(!strcmp(argv[2], "sound"));
+    for (size_t i = 0; scene_at(i); i++) {
+        const struct racy_scene *scene = scene_at(i);
+        if (strcmp(scene->name, argv[1]) != 0) continue;
+        bool leaks = !strcmp(scene->says, "leak"); /* then what we set up must not be there */
+        setenv("TUTTI_CHECK", leaks ? "race:exit,leaks" : "race:exit", 1);
+        if (!leaks) set_up();
+        scene->run(!strcmp(argv[2], "sound"));
         for (int d = 0; d < 2; d++) { /* nothing is left for the leak sanitizer */
             OK(cudaSetDevice(d));
             OK(cudaDeviceSynchronize());

@@ -30,8 +30,35 @@ try race 0 '' A=1
 try malloc 0 '' A=1
 try leak 0 '' A=1
 try fine 0 'NCCL_DEBUGG is not a known variable' NCCL_DEBUGG=1
+try open 0 'the program ended inside a group that it had opened (depth 1): a ncclGroupEnd is missing' A=1
 # Errors always.
 try freed 2 'lies in no live allocation' A=1
 try inside 2 'run over the end of its allocation' A=1
+# Settings that do not do what they say: told, and errors in strict mode.
+wrong() { # sentence, NAME=VALUE
+    try fine 0 "$1" "$2"
+    strict fine 3 "$1" "$2"
+}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+echo 'no XML' >"$folder/text"
+for name in NCCL_CONF_FILE NCCL_GRAPH_FILE NCCL_TOPO_FILE NCCL_TUNER_CONFIG_FILE; do
+    wrong "$name: $folder/none cannot be read (No such file or directory) and has no effect" $name="$folder/none"
+done
+wrong "NCCL_CONF_FILE: $folder is a folder and has no effect" NCCL_CONF_FILE="$folder"
+for kind in NET TUNER PROFILER; do
+    wrong "NCCL_${kind}_PLUGIN: no plugin nosuch could be loaded" NCCL_${kind}_PLUGIN=nosuch
+    wrong "NCCL_${kind}_PLUGIN: no plugin $folder/text could be loaded" NCCL_${kind}_PLUGIN="$folder/text"
+    try fine 0 '' NCCL_${kind}_PLUGIN=none TUTTI_STRICT=1
+done
+wrong 'NCCL_BUFFSIZE: value '"'abc'"' is not understood' NCCL_BUFFSIZE=abc
+wrong 'NCCL_BUFFSIZE is 12 bytes, accepted are 32768 to' NCCL_BUFFSIZE=12
+wrong 'NCCL_MAX_NRINGS is deprecated and still obeyed; use NCCL_MAX_CTAS' NCCL_MAX_NRINGS=2
+wrong 'NCCL_BOOTSTRAP_TIMEOUT is not a variable of NCCL; taken as TUTTI_INIT_TIMEOUT' NCCL_BOOTSTRAP_TIMEOUT=100
+wrong "TUTTI_DEVICES: value 'many' is not understood" TUTTI_DEVICES=many
+wrong "TUTTI_TUNE_FILE $folder/none is refused: No such file or directory" TUTTI_TUNE_FILE="$folder/none"
+wrong "NCCL_TOPO_DUMP_FILE: $folder/none/file cannot be written: No such file or directory" NCCL_TOPO_DUMP_FILE="$folder/none/file"
+strict fine 0 '' NCCL_BUFFSIZE=1048576 NCCL_TOPO_DUMP_FILE="$folder/out" NCCL_TOPO_FILE= NCCL_NET=Socket
+
 "$tutti" run --strict "$program" leak >/dev/null 2>&1 && { failed=1; echo "--strict does nothing"; }
 exit $failed

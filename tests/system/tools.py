@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tutti run`, `tutti perf`, `tutti env`, `tutti version` as a picky user tries them.
 usage: tools.py TUTTI SPY_LIBRARY SHARED_OR_EMPTY [run|perf|env]"""
-import collections, glob, json, os, pty, re, signal, subprocess, sys, tempfile, time
+import collections, glob, json, os, pty, re, signal, socket, subprocess, sys, tempfile, time
 import fcntl, termios
 
 TUTTI, SPY, SHARED, PART = sys.argv[1:5]
@@ -277,6 +277,10 @@ def as_json():
               [("allreduce", 64, 16), ("allreduce", 512, 128), ("alltoall", 64, 8), ("alltoall", 512, 64)] and
               text["wrong"] == 0 and text["complete"] and len(text["devices"]) == 2 and
               all(x["out_of_place"]["usec"] > 0 and x["out_of_place"]["wrong"] == 0 for x in text["results"]), text)
+        check("JSON says where", text["host"] == socket.gethostname() == text["devices"][1]["host"] and
+              text["cores"] == len(os.sched_getaffinity(0)) and text["tutti"] in tutti("version").stdout and "cpu" in text and
+              [(d["rank"], d["name"]) for d in text["devices"]] == [(0, "Tutti Host Device"), (1, "Tutti Host Device")] and
+              all(re.fullmatch(r"\w{4}:\w\w:\w\w\.\w", d["busid"]) and d["pid"] > 0 for d in text["devices"]), text)
     seen = [float(v) for row in rows(r.stdout)[:2] for v in row[5:8]]
     want = [x["out_of_place"][k] for x in told["results"][:2] for k in ("usec", "algbw_gbps", "busbw_gbps")]
     check("JSON tells the figures of the table", all(abs(a - b) < 0.006 for a, b in zip(seen, want)), (seen, want))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""drafts.py TUTTI PROGRAM MACHINES_FOLDER PLUGINS_FOLDER DETECT_FOLDER: machine files that leave most of it open (NCCL_TOPO_FILE)
+"""partial.py TUTTI PROGRAM MACHINES_FOLDER PLUGINS_FOLDER DETECT_FOLDER: machine files that leave most of it open (NCCL_TOPO_FILE)
 are completed with what takes part and what /sys says, and then run as `tutti topo export` says of the completed file; edges open
 the network device that their channel was given; hosts may have files of their own."""
 import os, re, sys, tempfile
@@ -40,7 +40,7 @@ def has(element, **wanted):
 
 
 # ---- what the file leaves open, on a machine that is not here
-draft = write("draft.xml", """<system version="1">
+partial = write("partial.xml", """<system version="1">
   <cpu numaid="0" arch="x86_64" vendor="AuthenticAMD">
     <pci busid="ff00:0a:00.0">
       <pci busid="ff00:0b:00.0"><gpu sm="70"><nvlink target="ff00:0c:00.0" count="2"/></gpu></pci>
@@ -56,8 +56,8 @@ draft = write("draft.xml", """<system version="1">
   </cpu>
 </system>
 """)
-logs, dump, root = completed(draft, 3, 3)
-compare("a draft", logs, layout(dump))
+logs, dump, root = completed(partial, 3, 3)
+compare("a partial file", logs, layout(dump))
 has(pci(root, "ff00:0a:00.0"), **{"class": "0x060400", "link_speed": "", "link_width": ""})
 has(pci(root, "ff00:0b:00.0"), **{"class": "0x03", "link_speed": ""})
 has(pci(root, "ff00:8b:00.0"), **{"class": "0x03", "link_speed": "16.0 GT/s PCIe", "link_width": ""})
@@ -71,7 +71,7 @@ assert root.findall("cpu")[1].get("arch"), "no arch of this machine"
 assert [net.get("name") for net in root.iter("net")] == ["test1", "mlx9"], "without a plugin the file's NICs stay"
 
 # ---- NICs of a plugin: by name, by path, or below the first CPU; strangers go
-logs, dump, root = completed(draft, 3, 3, NCCL_NET_PLUGIN=TESTNET, TESTNET_DEVICES="3",
+logs, dump, root = completed(partial, 3, 3, NCCL_NET_PLUGIN=TESTNET, TESTNET_DEVICES="3",
                              TESTNET_PATHS=",,/sys/devices/pciff00:00/ff00:0d:00.1")
 compare("with a plugin", logs, layout(dump))
 nets = {net.get("name"): net for net in root.iter("net")}

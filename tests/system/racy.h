@@ -1,0 +1,70 @@
+/* What the scenes of the race checker share: memory, streams, ranks, and the waits that the racy
+ * form of a scene lacks. */
+#pragma once
+
+#include "cuda.h"
+#include "cuda_runtime.h"
+#include "tutti.h"
+
+#include "nccl.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BYTES = 4096, COUNT = BYTES / 4, RANKS = 2 };
+
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        int rc_ = (int)(call);                                                                     \
+        if (rc_) fprintf(stderr, "%s:%d: %s: %d\n", __FILE__, __LINE__, #call, rc_), exit(2);      \
+    } while (0)
+
+struct racy_memory {
+    cudaStream_t a, b; /* non-blocking */
+    cudaEvent_t event;
+    char *x, *y, *z; /* device memory, written */
+    char *pinned, *pageable;
+};
+extern struct racy_memory my;
+
+struct racy_ranks {
+    ncclComm_t comm[RANKS];
+    cudaStream_t stream[RANKS], other[RANKS];
+    float *in[RANKS], *out[RANKS];
+};
+extern struct racy_ranks ranks;
+void racy_start_ranks(void);
+void racy_finish_ranks(void);
+
+struct racy_scene {
+    const char *name;
+    void (*run)(bool sound);
+    const char *says; /* of the racy form */
+};
+extern const struct racy_scene racy_patterns[];
+extern const size_t racy_npatterns;
+
+static inline void fill(char *ptr, cudaStream_t stream)
+{
+    OK(cudaMemsetAsync(ptr, 2, BYTES, stream));
+}
+
+static inline void copy(char *to, const char *from, cudaStream_t stream)
+{
+    OK(cudaMemcpyAsync(to, from, BYTES, cudaMemcpyDefault, stream));
+}
+
+/* What the sound form has and the racy one lacks. */
+static inline void order(cudaStream_t first, cudaStream_t second, bool sound)
+{
+    if (!sound) return;
+    OK(cudaEventRecord(my.event, first));
+    OK(cudaStreamWaitEvent(second, my.event, 0));
+}
+
+static inline void await(cudaStream_t stream, bool sound)
+{
+    if (sound) OK(cudaStreamSynchronize(stream));
+}

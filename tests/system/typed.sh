@@ -1,0 +1,104 @@
+#!/bin/sh
+# The commands of docs/ as they stand there, typed by somebody who has installed Tutti: every block of a page that begins
+# with a command, in a folder with the files that the page speaks of. README's are typed by fresh.sh, the packages' by
+# packages.sh; nccl-tests and GPUs are not at hand.
+# usage: typed.sh BUILD_DIR SOURCE_DIR TUNER_PLUGIN NET_PLUGIN PROFILER_PLUGIN
+set -eu
+build=$1 source=$2 tuner=$(realpath "$3") net=$(realpath "$4") profiler=$(realpath "$5")
+there=$(mktemp -d)
+trap 'rm -rf "$there"' EXIT
+unset NCCL_HOME NCCL_ROOT CUDA_HOME CUDA_PATH CUDAToolkit_ROOT CPATH LIBRARY_PATH CMAKE_PREFIX_PATH PKG_CONFIG_PATH LD_LIBRARY_PATH
+DESTDIR=$there/root meson install -C "$build" --no-rebuild >"$there/said" 2>&1 || { cat "$there/said"; exit 1; }
+prefix=$there/root/usr/local
+PATH=$prefix/bin:$PATH
+export PATH
+home=$(tutti env --home)
+export home
+
+block() { # $1: page, $2: number of the block
+    awk -v wanted="$2" '/^```/ {inside = !inside; n += inside; next} inside && n == wanted' "$source/docs/$1"
+}
+typed() { # $1: page and block, for the message; commands on standard input
+    cat >"$there/commands"
+    [ -s "$there/commands" ] || { echo "$1: there are no commands"; exit 1; }
+    sh -e "$there/commands" >"$there/said" 2>&1 || { echo "$1 ended with $?:"; cat "$there/commands"; tail -n 20 "$there/said"; exit 1; }
+}
+place() { # an empty folder to be in
+    rm -rf "$there/place"
+    mkdir "$there/place"
+    cd "$there/place"
+}
+project() { # a person's own program with a Makefile that knows NVIDIA's names
+    place
+    cp "$source/examples/allreduce.c" my_program.c
+    cp "$source/examples/allreduce.c" program.c
+    cp "$source"/examples/*.h .
+    printf 'my_program: my_program.c\n\t$(CC) -I$(NCCL_HOME)/include -I$(CUDA_HOME)/include $< -o $@ -L$(NCCL_HOME)/lib -lnccl -L$(CUDA_HOME)/lib64 -lcudart\n' >Makefile
+    printf 'cmake_minimum_required(VERSION 3.18)\nproject(mine C)\nfind_package(CUDAToolkit REQUIRED)\n' >CMakeLists.txt
+}
+
+# ci.md: a job by hand, GitHub's steps in shells of their own, GitLab's in one.
+project
+block ci.md 1 | grep -v '^apt-get' | typed "ci.md, a job"
+grep -q 'rank 3 of 4: 0 wrong' "$there/said" || { cat "$there/said"; exit 1; }
+project
+GITHUB_ENV=$there/github
+export GITHUB_ENV
+: >"$GITHUB_ENV"
+block ci.md 2 | sed -n 's/^ *- run: //p' | grep -v '^apt-get' >"$there/steps"
+[ "$(wc -l <"$there/steps")" = 3 ] || { echo "ci.md, GitHub: not three steps"; exit 1; }
+while read -r step; do
+    { sed "s/^\([A-Za-z_]*\)=\(.*\)/export \1='\2'/" "$GITHUB_ENV"; echo "$step"; } >"$there/one"
+    typed "ci.md, GitHub: $step" <"$there/one"
+done <"$there/steps"
+grep -q 'rank 3 of 4: 0 wrong' "$there/said" || { cat "$there/said"; exit 1; }
+unset GITHUB_ENV
+project
+block ci.md 3 | sed -n 's/^ *- //p' | grep -v '^apt-get' | typed "ci.md, GitLab"
+
+# programs.md: builds that know NVIDIA's layout; pkg-config finds ours where it was told of the prefix.
+project
+if command -v cmake >/dev/null; then without=none; else without='^cmake'; echo "not tried: cmake"; fi
+PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+export PKG_CONFIG_PATH
+block programs.md 1 | grep -v "$without" | typed "programs.md, without kernels"
+unset PKG_CONFIG_PATH
+./a.out >/dev/null
+
+# hostcuda.md, checking.md: a program of the runtime alone.
+place
+cat >program.c <<'end'
+#include <cuda_runtime.h>
+int main(void)
+{
+    void *memory = 0;
+    return cudaMalloc(&memory, 64) || cudaMemset(memory, 0, 64) || cudaDeviceSynchronize() || cudaFree(memory);
+}
+end
+block hostcuda.md 1 | typed "hostcuda.md"
+block checking.md 1 | typed "checking.md"
+
+# topology.md: a machine file in three names, and this machine.
+place
+for name in box ordered delivered; do
+    cp "$source/tests/golden/machines/c06-dgxh100.xml" $name.xml
+done
+block topology.md 1 | typed "topology.md"
+
+# readers/: the same for the pages that begin with a reader's task; hosts are those of namespaces.sh.
+cp box.xml dgx.xml
+cp "$source/tests/golden/machines/c08-gb200-tray.xml" tray.xml
+for number in 1 2 3; do
+    block readers/operators.md $number | typed "operators.md $number"
+done
+place
+ln -s "$source/examples" examples
+block readers/programs.md 1 | typed "programs.md of the readers"
+block readers/hpc.md 1 | sed 's/64M/64K/' | typed "hpc.md"
+if [ "$(nproc)" -gt 1 ]; then block readers/hpc.md 3 | typed "hpc.md, binding"; else echo "not tried: two cores"; fi
+cp "$tuner" libnccl-tuner-mine.so
+cp "$net" libnccl-net-mine.so
+cp "$profiler" libmine.so
+block readers/plugins.md 1 | typed "plugins.md"
+! grep WARN "$there/said" || exit 1
+echo "typed: ok"
