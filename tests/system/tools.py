@@ -6,6 +6,7 @@ import fcntl, termios
 
 TUTTI, SPY, SHARED, PART = sys.argv[1:5]
 failures = []
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, by the children too
 
 
 def tutti(*args, env=None, **kw):
