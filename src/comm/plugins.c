@@ -1,7 +1,6 @@
 /* Networks, tuner and profiler of one communicator: opened after the meeting, closed before the
  * end. Networks first: a net plugin's init may set NCCL_TUNER_PLUGIN, and its library may hold the
  * others. The profiler before the proxy, which emits events. */
-#include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"

@@ -116,7 +116,7 @@ void tt_events_end(struct tt_work *work, int f)
     hand_over(work, f);
     void *event = work->channel_events[f];
     if (!event) return;
-    ncclProfilerEventStateArgs_v6_t args = {.kernelCh = {.pTimer = tt_now_nsec()}};
+    ncclProfilerEventStateArgs_v7_t args = {.kernelCh = {.pTimer = tt_now_nsec()}};
     tt_prof_state(work->events.profiler, event, ncclProfilerKernelChStop, &args);
     tt_prof_stop(work->events.profiler, event);
     work->channel_events[f] = NULL;

@@ -11,7 +11,6 @@
 #include "plan/launch_cache.h"
 #include "plan/messages.h"
 #include "plan/plan_state.h"
-#include "plugin/profiler.h"
 #include "transport/transport.h"
 
 #include <stdlib.h>

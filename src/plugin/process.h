@@ -32,7 +32,8 @@ struct tt_plugins {
     } tuner;
     struct { /* profiler.c */
         struct tt_plugin_slot slot;
-        int mask; /* atomics of the compiler: plugins write it as a plain int */
+        pthread_mutex_t init_lock; /* one init at a time */
+        int mask;                  /* atomics of the compiler: plugins write it as a plain int */
     } profiler;
 };
 extern struct tt_plugins tt_plugins; /* process.c */

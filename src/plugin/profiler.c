@@ -7,14 +7,15 @@
 #include "base/member.h"
 #include "plugin/plugin.h"
 #include "plugin/process.h"
+#include "plugin/profiler_abi.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct tt_plugin_abi abis[] = {
-    {7, "ncclProfiler_v7"},
-    {6, "ncclProfiler_v6"},
+    {7, "ncclProfiler_v7"}, {6, "ncclProfiler_v6"}, {5, "ncclProfiler_v5"}, {4, "ncclProfiler_v4"},
+    {3, "ncclProfiler_v3"}, {2, "ncclProfiler_v2"}, {1, "ncclProfiler_v1"},
 };
 static const struct tt_plugin_kind kind = {
     .label = "PROFILER",
@@ -89,8 +90,34 @@ static void tell_mask(void)
 
 static const ncclProfiler_v7_t *found_table(void)
 {
-    const struct tt_plugin_found *found = &tt_plugins.profiler.slot.found;
-    return found->version == 6 ? &tt_profiler_v6 : found->object;
+    return tt_profiler_below(7, &tt_profiler_v6);
+}
+
+/* Events of the versions, from 1 on; of others nothing is emitted, parents neither. */
+static const uint32_t known_bits[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
+
+/* What the plugin asked for, as far as its version has it; phases belong to kernels. */
+static void clean_mask(void)
+{
+    int *mask = &tt_plugins.profiler.mask;
+    int known = (int)known_bits[tt_plugins.profiler.slot.found.version];
+    int wanted = __atomic_and_fetch(mask, known, __ATOMIC_RELAXED);
+    if (wanted & ncclProfileKernelPhase)
+        __atomic_fetch_or(mask, ncclProfileKernelCh, __ATOMIC_RELAXED);
+}
+
+/* One at a time: plugins have been seen to lose ranks whose threads come at once. */
+static ncclResult_t init_context(const ncclProfiler_v7_t *table,
+                                 const struct tt_profiler_config *config, void **context_out)
+{
+    const struct tt_member *member = config->member;
+    const char *name = member->name && *member->name ? member->name : NULL;
+    pthread_mutex_lock(&tt_plugins.profiler.init_lock);
+    ncclResult_t rc = table->init(context_out, member->comm_id, &tt_plugins.profiler.mask, name,
+                                  config->nnodes, member->nranks, member->rank, tt_plugin_log);
+    if (!rc) clean_mask();
+    pthread_mutex_unlock(&tt_plugins.profiler.init_lock);
+    return rc;
 }
 
 void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profiler **profiler_out)
@@ -100,13 +127,8 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
     if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) return;
     const ncclProfiler_v7_t *table = found_table();
     struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));
-    const char *name = member->name && *member->name ? member->name : NULL;
     void *context = NULL;
-    ncclResult_t rc = ncclSystemError;
-    if (profiler) {
-        rc = table->init(&context, member->comm_id, &tt_plugins.profiler.mask, name, config->nnodes,
-                         member->nranks, member->rank, tt_plugin_log);
-    }
+    ncclResult_t rc = profiler ? init_context(table, config, &context) : ncclSystemError;
     if (rc || !context) { /* no context: the plugin does not want this communicator */
         if (rc) {
             tt_info(TT_LOG_INIT, "PROFILER/Plugin: init returned %d; rank %d goes on without it",
@@ -144,10 +166,10 @@ void tt_prof_stop(struct tt_profiler *profiler, void *handle)
     if (handle) profiler->table->stopEvent(handle);
 }
 
-void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v6_t state,
-                   ncclProfilerEventStateArgs_v6_t *args)
+void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v7_t state,
+                   ncclProfilerEventStateArgs_v7_t *args)
 {
-    ncclProfilerEventStateArgs_v6_t none;
+    ncclProfilerEventStateArgs_v7_t none;
     if (!handle) return;
     memset(&none, 0, sizeof(none));
     profiler->table->recordEventState(handle, state, args ? args : &none);
@@ -189,7 +211,7 @@ ncclResult_t tt_prof_net_event(void **handle, int what, void *opaque, int64_t id
     }
     if (!*handle || !tt_plugins.profiler.slot.found.object) return ncclSuccess;
     const ncclProfiler_v7_t *table = found_table(); /* it has a user: the handle's owner */
-    ncclProfilerEventStateArgs_v6_t args = {.netPlugin = {.data = data}};
+    ncclProfilerEventStateArgs_v7_t args = {.netPlugin = {.data = data}};
     if (what == ncclProfilerNetEventUpdate || what == ncclProfilerNetEventUpdateAndStop)
         table->recordEventState(*handle, ncclProfilerNetPluginUpdate, &args);
     if (what == ncclProfilerNetEventStop || what == ncclProfilerNetEventUpdateAndStop) {

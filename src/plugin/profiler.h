@@ -7,7 +7,7 @@
  * tracked": stop and state do nothing with it, and children get a NULL parent. */
 #pragma once
 
-#include "nccl/profiler.h"
+#include "nccl/profiler_v7.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,9 +35,6 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
 /* After the communicator's last event. Accepts NULL. */
 void tt_profiler_close(struct tt_profiler *profiler);
 
-/* The loaded plugin of version 6 behind the newest table. Private to the room. */
-extern const ncclProfiler_v7_t tt_profiler_v6;
-
 /* The mask now; 0 without profiler.                                                          hot */
 static inline uint32_t tt_prof_mask(const struct tt_profiler *profiler)
 {
@@ -54,8 +51,8 @@ void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask,
                     ncclProfilerEventDescr_v7_t *descr);
 void tt_prof_stop(struct tt_profiler *profiler, void *handle);
 /* `args` NULL: the state has none (the plugin gets a zeroed one). */
-void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v6_t state,
-                   ncclProfilerEventStateArgs_v6_t *args);
+void tt_prof_state(struct tt_profiler *profiler, void *handle, ncclProfilerEventState_v7_t state,
+                   ncclProfilerEventStateArgs_v7_t *args);
 
 /* Coll or P2p of one call of a captured work: started anew, and stopped, whenever the work runs. */
 struct tt_prof_replay {

@@ -36,7 +36,7 @@ struct tt_proxy {
 
 /* ---- events ---- */
 
-static void *control_start(struct tt_proxy *proxy, ncclProfilerEventState_v6_t state)
+static void *control_start(struct tt_proxy *proxy, ncclProfilerEventState_v7_t state)
 {
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyCtrl};
     void *event = tt_prof_start(proxy->profiler, tt_prof_mask(proxy->profiler), &descr);

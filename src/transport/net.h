@@ -109,8 +109,8 @@ void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);
 void tt_net_op_release(struct net_op *op);
 /* A slot comes into use by the operation; `state` is what it waits for. */
-void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v6_t state);
-void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v6_t state,
+void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v7_t state);
+void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v7_t state,
                         size_t bytes);
 void tt_net_watch_stop(struct net_edge *edge, uint64_t number);
 

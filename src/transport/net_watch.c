@@ -19,7 +19,7 @@ static void *append_start(struct tt_profiler *profiler)
 
 static void append_stop(struct tt_profiler *profiler, void *event)
 {
-    ncclProfilerEventStateArgs_v6_t args;
+    ncclProfilerEventStateArgs_v7_t args;
     memset(&args, 0, sizeof(args));
     args.proxyCtrl.appendedProxyOps = 1;
     tt_prof_state(profiler, event, ncclProfilerProxyCtrlAppendEnd, &args);
@@ -57,7 +57,7 @@ void tt_net_op_release(struct net_op *op)
     free(op);
 }
 
-void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v6_t state)
+void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v7_t state)
 {
     struct net_op *op = atomic_load_explicit(&edge->op, memory_order_acquire);
     struct net_step *step = net_step_at(edge, number);
@@ -76,11 +76,11 @@ void tt_net_watch_start(struct net_edge *edge, uint64_t number, ncclProfilerEven
     tt_prof_state(op->profiler, step->seen.event, state, NULL);
 }
 
-void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v6_t state,
+void tt_net_watch_state(struct net_edge *edge, uint64_t number, ncclProfilerEventState_v7_t state,
                         size_t bytes)
 {
     struct net_step *step = net_step_at(edge, number);
-    ncclProfilerEventStateArgs_v6_t args;
+    ncclProfilerEventStateArgs_v7_t args;
     if (!step->op) return;
     memset(&args, 0, sizeof(args));
     args.proxyStep.transSize = bytes;

@@ -1,11 +1,16 @@
-/* A profiler plugin for tests: one JSON line per call into the file PROFILER_LOG (shared by all
- * communicators of all processes). PROFILER_MASK: the events asked for (default: all of v5).
- * PROFILER_FAIL=init: init fails; =null: it succeeds and gives no context. It counts what a host
- * must not do: stops of unknown handles end the process. */
+/* A profiler plugin for tests, compiled once for each version of the interface: one JSON line per
+ * call into the file PROFILER_LOG (shared by all communicators of all processes). PROFILER_MASK:
+ * the events asked for (default: all of v5). PROFILER_FAIL=init: init fails; =null: it succeeds and
+ * gives no context; =threads: it ends the process when two threads are in init at once. It counts
+ * what a host must not do: stops of unknown handles end the process.
+ *
+ * JSON_VERSION and the names that contain it come from the build: JSON_DESCR, JSON_STATE,
+ * JSON_ARGS, JSON_TYPE (of the table) and JSON_TABLE. */
 #include "nccl/profiler.h"
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +19,9 @@
 #define EVENT_MAGIC 0x6576656e74ull
 
 struct context {
-    int rank;
+    int rank; /* -1: init did not say */
     uint64_t comm_id;
+    unsigned long number; /* of the process, from 1 */
 };
 
 struct event { /* freed with the last context: handles stay parents after their stop */
@@ -29,6 +35,7 @@ struct event { /* freed with the last context: handles stay parents after their 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct event *all;
 static unsigned long count;
+static unsigned long made; /* contexts, ever */
 static int contexts;
 
 static void note(const char *line)
@@ -47,33 +54,73 @@ static unsigned long number_of(const void *handle)
     return event ? event->number : 0;
 }
 
-static ncclResult_t json_init(void **context_out, uint64_t comm_id, int *mask,
-                              const char *comm_name, int nnodes, int nranks, int rank,
-                              ncclDebugLogger_t log)
+static struct context *context_create(int *mask)
 {
+    static int inside;
     const char *fail = getenv("PROFILER_FAIL");
     const char *wanted = getenv("PROFILER_MASK");
-    char line[256];
-    if (fail && !strcmp(fail, "init")) return ncclInternalError;
-    if (fail && !strcmp(fail, "null")) return ncclSuccess;
+    if (fail && !strcmp(fail, "null")) return NULL;
+    bool counts = fail && !strcmp(fail, "threads");
+    if (counts && __atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST)) abort();
+    if (counts) usleep(2000); /* for another thread to come in, if it may */
+    if (counts) __atomic_fetch_sub(&inside, 1, __ATOMIC_SEQ_CST);
     struct context *context = calloc(1, sizeof(*context));
-    if (!context) return ncclSystemError;
+    if (!context) abort();
+    context->rank = -1;
+    __atomic_store_n(mask, wanted ? (int)strtol(wanted, NULL, 0) : 4095, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&lock);
+    contexts++;
+    context->number = ++made;
+    pthread_mutex_unlock(&lock);
+    return context;
+}
+
+static bool init_fails(void)
+{
+    const char *fail = getenv("PROFILER_FAIL");
+    return fail && !strcmp(fail, "init");
+}
+
+#if JSON_VERSION < 4
+static ncclResult_t json_init(void **context_out, int *mask)
+{
+    char line[64];
+    if (init_fails()) return ncclInternalError;
+    *context_out = context_create(mask);
+    snprintf(line, sizeof(line), "{\"call\":\"init\",\"pid\":%d}\n", (int)getpid());
+    if (*context_out) note(line);
+    return ncclSuccess;
+}
+#else
+static ncclResult_t json_init_named(void **context_out, uint64_t comm_id, int *mask,
+                                    const char *comm_name, int nnodes, int nranks, int rank,
+                                    ncclDebugLogger_t log)
+{
+    char line[256];
+    if (init_fails()) return ncclInternalError;
+    struct context *context = context_create(mask);
+    if (!context) return ncclSuccess;
     context->rank = rank;
     context->comm_id = comm_id;
-    __atomic_store_n(mask, wanted ? (int)strtol(wanted, NULL, 0) : 4095, __ATOMIC_RELAXED);
     snprintf(line, sizeof(line),
              "{\"call\":\"init\",\"pid\":%d,\"comm\":\"%lx\",\"name\":\"%s\",\"nodes\":%d,"
              "\"ranks\":%d,\"rank\":%d}\n",
              (int)getpid(), (unsigned long)comm_id, comm_name ? comm_name : "", nnodes, nranks,
              rank);
     note(line);
-    pthread_mutex_lock(&lock);
-    contexts++;
-    pthread_mutex_unlock(&lock);
     log(NCCL_LOG_INFO, NCCL_INIT, __FILE__, __LINE__, "TestProfiler: rank %d", rank);
     *context_out = context;
     return ncclSuccess;
 }
+#endif
+#if JSON_VERSION == 4
+static ncclResult_t json_init(void **context_out, int *mask, const char *comm_name,
+                              uint64_t comm_id, int nnodes, int nranks, int rank,
+                              ncclDebugLogger_t log)
+{
+    return json_init_named(context_out, comm_id, mask, comm_name, nnodes, nranks, rank, log);
+}
+#endif
 
 static struct event *event_create(uint64_t type)
 {
@@ -86,34 +133,133 @@ static struct event *event_create(uint64_t type)
     return event;
 }
 
-/* The part of the union, as further JSON members. */
-static void describe(const ncclProfilerEventDescr_v6_t *d, char *text, size_t bytes)
+/* ---- the part of the union, as further JSON members ---- */
+
+#if JSON_VERSION == 1 /* everything is a number */
+static void describe_coll(const JSON_DESCR *d, char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+             ",\"comm\":\"%lx\",\"name\":\"%s\",\"seq\":%lu,\"func\":%d,\"count\":%zu,"
+             "\"datatype\":%d,\"channels\":%d,\"algo\":%d,\"proto\":%d,\"rank_of_op\":%d",
+             (unsigned long)d->coll.commHash, d->coll.name ? d->coll.name : "",
+             (unsigned long)d->coll.seqNumber, d->coll.func, d->coll.count, d->coll.datatype,
+             d->coll.nMaxChannels, d->coll.algo, d->coll.proto, d->rank);
+}
+
+static void describe_p2p(const JSON_DESCR *d, char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+             ",\"comm\":\"%lx\",\"name\":\"%s\",\"func\":%d,\"count\":%zu,\"datatype\":%d,"
+             "\"peer\":%d,\"rank_of_op\":%d",
+             (unsigned long)d->p2p.commHash, d->p2p.name ? d->p2p.name : "", d->p2p.func,
+             d->p2p.count, d->p2p.datatype, d->p2p.peer, d->rank);
+}
+#elif JSON_VERSION < 4
+static void describe_coll(const JSON_DESCR *d, char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+             ",\"comm\":\"%lx\",\"name\":\"%s\",\"seq\":%lu,\"func\":\"%s\",\"count\":%zu,"
+             "\"datatype\":\"%s\",\"channels\":%d,\"algo\":\"%s\",\"proto\":\"%s\","
+             "\"rank_of_op\":%d",
+             (unsigned long)d->coll.commHash, d->coll.name ? d->coll.name : "",
+             (unsigned long)d->coll.seqNumber, d->coll.func, d->coll.count, d->coll.datatype,
+             d->coll.nMaxChannels, d->coll.algo, d->coll.proto, d->rank);
+}
+
+static void describe_p2p(const JSON_DESCR *d, char *text, size_t bytes)
+{
+    snprintf(text, bytes,
+             ",\"comm\":\"%lx\",\"name\":\"%s\",\"func\":\"%s\",\"count\":%zu,"
+             "\"datatype\":\"%s\",\"peer\":%d,\"rank_of_op\":%d",
+             (unsigned long)d->p2p.commHash, d->p2p.name ? d->p2p.name : "", d->p2p.func,
+             d->p2p.count, d->p2p.datatype, d->p2p.peer, d->rank);
+}
+#else
+static void describe_coll(const JSON_DESCR *d, char *text, size_t bytes)
+{
+    unsigned long group = 0, tag = 0;
+#if JSON_VERSION > 4
+    group = number_of(d->coll.parentGroup);
+#endif
+#if JSON_VERSION > 6
+    tag = (unsigned long)d->coll.userTag;
+#endif
+    snprintf(text, bytes,
+             ",\"seq\":%lu,\"func\":\"%s\",\"count\":%zu,\"datatype\":\"%s\",\"channels\":%d,"
+             "\"algo\":\"%s\",\"proto\":\"%s\",\"group\":%lu,\"rank_of_op\":%d,\"tag\":%lu",
+             (unsigned long)d->coll.seqNumber, d->coll.func, d->coll.count, d->coll.datatype,
+             d->coll.nChannels, d->coll.algo, d->coll.proto, group, d->rank, tag);
+}
+
+static void describe_p2p(const JSON_DESCR *d, char *text, size_t bytes)
+{
+    unsigned long group = 0, tag = 0;
+#if JSON_VERSION > 4
+    group = number_of(d->p2p.parentGroup);
+#endif
+#if JSON_VERSION > 6
+    tag = (unsigned long)d->p2p.userTag;
+#endif
+    snprintf(text, bytes,
+             ",\"func\":\"%s\",\"count\":%zu,\"datatype\":\"%s\",\"peer\":%d,\"channels\":%d,"
+             "\"group\":%lu,\"rank_of_op\":%d,\"tag\":%lu",
+             d->p2p.func, d->p2p.count, d->p2p.datatype, d->p2p.peer, d->p2p.nChannels, group,
+             d->rank, tag);
+}
+#endif
+
+#if JSON_VERSION > 4
+static void describe_api(const JSON_DESCR *d, char *text, size_t bytes)
+{
+    unsigned long tag = 0;
+    if (d->type == ncclProfileGroupApi) {
+        snprintf(text, bytes, ",\"depth\":%d,\"captured\":%d", d->groupApi.groupDepth,
+                 d->groupApi.graphCaptured);
+    } else if (d->type == ncclProfileCollApi) {
+#if JSON_VERSION > 6
+        tag = (unsigned long)d->collApi.userTag;
+#endif
+        snprintf(text, bytes,
+                 ",\"func\":\"%s\",\"count\":%zu,\"datatype\":\"%s\",\"root\":%d,"
+                 "\"captured\":%d,\"tag\":%lu",
+                 d->collApi.func, d->collApi.count, d->collApi.datatype, d->collApi.root,
+                 d->collApi.graphCaptured, tag);
+    } else if (d->type == ncclProfileP2pApi) {
+#if JSON_VERSION > 6
+        tag = (unsigned long)d->p2pApi.userTag;
+#endif
+        snprintf(text, bytes,
+                 ",\"func\":\"%s\",\"count\":%zu,\"datatype\":\"%s\",\"captured\":%d,"
+                 "\"tag\":%lu",
+                 d->p2pApi.func, d->p2pApi.count, d->p2pApi.datatype, d->p2pApi.graphCaptured, tag);
+    }
+}
+#else
+static void describe_api(const JSON_DESCR *d, char *text, size_t bytes)
+{
+    (void)d, (void)text, (void)bytes;
+}
+#endif
+
+static void describe_kernel(const JSON_DESCR *d, char *text, size_t bytes)
+{
+#if JSON_VERSION > 3
+    snprintf(text, bytes, ",\"channel\":%d,\"timer\":%lu", d->kernelCh.channelId,
+             (unsigned long)d->kernelCh.pTimer);
+#elif JSON_VERSION == 3
+    snprintf(text, bytes, ",\"channel\":%d", d->kernelCh.channelId);
+#else
+    (void)d, (void)text, (void)bytes;
+    abort(); /* unknown to this version */
+#endif
+}
+
+static void describe(const JSON_DESCR *d, char *text, size_t bytes)
 {
     *text = '\0';
     switch (d->type) {
-    case ncclProfileGroupApi:
-        snprintf(text, bytes, ",\"depth\":%d,\"captured\":%d", d->groupApi.groupDepth,
-                 d->groupApi.graphCaptured);
-        break;
-    case ncclProfileCollApi:
-        snprintf(text, bytes, ",\"func\":\"%s\",\"count\":%zu,\"datatype\":\"%s\",\"root\":%d",
-                 d->collApi.func, d->collApi.count, d->collApi.datatype, d->collApi.root);
-        break;
-    case ncclProfileP2pApi:
-        snprintf(text, bytes, ",\"func\":\"%s\",\"count\":%zu,\"datatype\":\"%s\"", d->p2pApi.func,
-                 d->p2pApi.count, d->p2pApi.datatype);
-        break;
-    case ncclProfileColl:
-        snprintf(text, bytes,
-                 ",\"seq\":%lu,\"func\":\"%s\",\"count\":%zu,\"datatype\":\"%s\",\"channels\":%d,"
-                 "\"algo\":\"%s\",\"proto\":\"%s\",\"group\":%lu",
-                 (unsigned long)d->coll.seqNumber, d->coll.func, d->coll.count, d->coll.datatype,
-                 d->coll.nChannels, d->coll.algo, d->coll.proto, number_of(d->coll.parentGroup));
-        break;
-    case ncclProfileP2p:
-        snprintf(text, bytes, ",\"func\":\"%s\",\"count\":%zu,\"peer\":%d,\"group\":%lu",
-                 d->p2p.func, d->p2p.count, d->p2p.peer, number_of(d->p2p.parentGroup));
-        break;
+    case ncclProfileColl: describe_coll(d, text, bytes); break;
+    case ncclProfileP2p: describe_p2p(d, text, bytes); break;
     case ncclProfileProxyOp:
         snprintf(text, bytes,
                  ",\"pid_of_op\":%d,\"channel\":%d,\"peer\":%d,\"steps\":%d,\"send\":%d",
@@ -121,26 +267,32 @@ static void describe(const ncclProfilerEventDescr_v6_t *d, char *text, size_t by
                  d->proxyOp.isSend);
         break;
     case ncclProfileProxyStep: snprintf(text, bytes, ",\"step\":%d", d->proxyStep.step); break;
-    case ncclProfileKernelCh:
-        snprintf(text, bytes, ",\"channel\":%d,\"timer\":%lu", d->kernelCh.channelId,
-                 (unsigned long)d->kernelCh.pTimer);
+    case ncclProfileKernelCh: describe_kernel(d, text, bytes); break;
+    case ncclProfileGroup:
+    case ncclProfileProxyCtrl: break;
+    case ncclProfileNetPlugin:
+        if (JSON_VERSION < 3) abort();
         break;
-    default: break;
+    default:
+        if (JSON_VERSION < 5) abort();
+        describe_api(d, text, bytes);
+        break;
     }
 }
 
-static ncclResult_t json_start(void *opaque, void **handle, ncclProfilerEventDescr_v6_t *descr)
+static ncclResult_t json_start(void *opaque, void **handle, JSON_DESCR *descr)
 {
     const struct context *context = opaque;
-    char line[512];
-    char more[320];
+    char line[768];
+    char more[512];
     struct event *event = event_create(descr->type);
+    if (*handle) abort(); /* the host clears it */
     describe(descr, more, sizeof(more));
-    snprintf(
-        line, sizeof(line),
-        "{\"call\":\"start\",\"pid\":%d,\"rank\":%d,\"event\":%lu,\"type\":%lu,\"parent\":%lu%s}\n",
-        (int)getpid(), context->rank, event->number, (unsigned long)descr->type,
-        number_of(descr->parentObj), more);
+    snprintf(line, sizeof(line),
+             "{\"call\":\"start\",\"pid\":%d,\"rank\":%d,\"event\":%lu,\"type\":%lu,"
+             "\"parent\":%lu,\"context\":%lu%s}\n",
+             (int)getpid(), context->rank, event->number, (unsigned long)descr->type,
+             number_of(descr->parentObj), context->number, more);
     note(line);
     *handle = event;
     return ncclSuccess;
@@ -157,14 +309,22 @@ static ncclResult_t json_stop(void *handle)
     return ncclSuccess;
 }
 
-static ncclResult_t json_state(void *handle, ncclProfilerEventState_v6_t state,
-                               ncclProfilerEventStateArgs_v6_t *args)
+static size_t state_value(const JSON_ARGS *args)
+{
+#if JSON_VERSION > 3
+    return args->proxyStep.transSize;
+#else
+    return args->proxyOp.transSize;
+#endif
+}
+
+static ncclResult_t json_state(void *handle, JSON_STATE state, JSON_ARGS *args)
 {
     char line[160];
     if (!handle || !args) abort();
     snprintf(line, sizeof(line),
              "{\"call\":\"state\",\"pid\":%d,\"event\":%lu,\"state\":%d,\"value\":%zu}\n",
-             (int)getpid(), number_of(handle), (int)state, args->proxyStep.transSize);
+             (int)getpid(), number_of(handle), (int)state, state_value(args));
     note(line);
     return ncclSuccess;
 }
@@ -187,9 +347,13 @@ static ncclResult_t json_finalize(void *opaque)
     return ncclSuccess;
 }
 
-__attribute__((visibility("default"))) const ncclProfiler_v6_t ncclProfiler_v6 = {
+__attribute__((visibility("default"))) const JSON_TYPE JSON_TABLE = {
     .name = "TestProfiler",
+#if JSON_VERSION < 5
     .init = json_init,
+#else
+    .init = json_init_named,
+#endif
     .startEvent = json_start,
     .stopEvent = json_stop,
     .recordEventState = json_state,

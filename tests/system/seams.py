@@ -11,6 +11,22 @@ PARENTS = {"Group": {None}, "GroupApi": {None}, "ProxyCtrl": {None}, "CollApi": 
            "KernelLaunch": {"GroupApi"}, "Coll": {"CollApi"}, "P2p": {"P2pApi"}, "ProxyOp": {"Coll", "P2p"},
            "KernelCh": {"Coll", "P2p"}, "ProxyStep": {"ProxyOp"}, "NetPlugin": {"ProxyStep"}}
 SEND_STATES, RECV_STATES = [8, 20, 9], [10, 11, 12]
+API = {"GroupApi", "CollApi", "P2pApi", "KernelLaunch"}
+
+
+class Version:
+    """What profilers of a version see: until 4, Group is the parent of calls, and some states are missing."""
+
+    def __init__(self, number):
+        self.number = number
+        self.plugin = f"{plugins}/libnccl-profiler_json{'' if number == 6 else f'_v{number}'}.so"
+        gone = (API if number < 5 else set()) | ({"KernelCh", "NetPlugin"} if number < 3 else set())
+        self.parents = {k: v for k, v in PARENTS.items() if k not in gone}
+        if number < 5:
+            self.parents.update(Coll={"Group"}, P2p={"Group"})
+        self.send_states = SEND_STATES if number > 3 else [8, 9]
+        self.kernel_states = [22] if number > 3 else []
+        self.kernels = number > 2
 
 
 def check(good, what):
@@ -78,13 +94,13 @@ def read_events(path):
     return list(events.values()), lives
 
 
-def check_event(event):
+def check_event(event, version):
     name, above = event["name"], event["above"]
     check(event["stops"] == 1, f"{name} is stopped {event['stops']} times: {event}")
-    check((above["name"] if above else None) in PARENTS[name], f"parent of {name}")
+    check((above["name"] if above else None) in version.parents[name], f"parent of {name}")
     if name == "ProxyStep":
         states = [s for k, s in enumerate(event["states"]) if k == 0 or s != event["states"][k - 1]]
-        check(states == (SEND_STATES if above["send"] else RECV_STATES), f"states of a step: {states}")
+        check(states == (version.send_states if above["send"] else RECV_STATES), f"states of a step: {states}")
     if name == "ProxyOp":
         check(event["pid_of_op"] == event["pid"], "process of a ProxyOp")
         check(event["steps"] == len(event["children"]), f"{len(event['children'])} steps of {event}")
@@ -92,40 +108,49 @@ def check_event(event):
     if name == "GroupApi":
         check(event["states"] == [23, 24], f"states of GroupApi: {event['states']}")
     if name == "KernelCh":
-        check(event["states"] == [22], "states of KernelCh")
-    if name == "Coll":
+        check(event["states"] == version.kernel_states, "states of KernelCh")
+    if name == "Coll" and version.kernels:
         kernels = [c for c in event["children"] if c["name"] == "KernelCh"]
         check(len(kernels) == event["channels"], f"KernelCh per channel: {event}")
 
 
-def profiler(folder):
-    path = os.path.join(folder, "events")
-    run(folder, NCCL_PROFILER_PLUGIN=f"{plugins}/libnccl-profiler_json.so", PROFILER_LOG=path, PROFILER_MASK="4095")
-    events, lives = read_events(path)
-    check(lives["init"] == lives["finalize"] >= RANKS, "init and finalize")
-    for event in events:
-        check_event(event)
-    seen = collections.Counter(e["name"] for e in events)
-    check(set(seen) >= set(PARENTS) - {"P2p", "P2pApi"}, f"kinds of events: {dict(seen)}")
+def series_of(events):
+    """Sequence numbers by communicator and function; a communicator is known by its context."""
     series = collections.defaultdict(list)
     for event in events:
         if event["name"] == "Coll":
-            series[event["pid"], event["rank"], event["func"]].append(event["seq"])
-    check(all(s == sorted(set(s)) for s in series.values()), "sequence numbers")
-    check(all(s == list(range(len(s))) for s in series.values()), "numbers from 0 without gaps")
+            series[event["pid"], event["context"], event["func"]].append(event["seq"])
+    return series
+
+
+def watch(folder, version, mask, **more):
+    path = os.path.join(folder, "events")
+    log = run(folder, NCCL_PROFILER_PLUGIN=version.plugin, PROFILER_LOG=path, PROFILER_MASK=str(mask), **more)
+    events, lives = read_events(path)
     os.unlink(path)
-    run(folder, NCCL_PROFILER_PLUGIN=f"{plugins}/libnccl-profiler_json.so", PROFILER_LOG=path, PROFILER_MASK="2")
-    kinds = {e["name"] for e in read_events(path)[0]}
-    check(kinds == {"GroupApi", "CollApi", "Group", "Coll"}, f"mask 2 gives {kinds}")
+    version.kernels &= mask & 64 != 0
+    for event in events:
+        check_event(event, version)
+    return events, lives, log
+
+
+def profiler(folder):
+    for number in range(1, 8):
+        version = Version(number)
+        events, lives, log = watch(folder, version, 65535)
+        check(f"Loaded TestProfiler (v{number})" in log, f"version {number} is loaded")
+        check(lives["init"] == lives["finalize"] >= RANKS, "init and finalize")
+        seen = collections.Counter(e["name"] for e in events)
+        check(set(seen) == set(version.parents), f"kinds of events of version {number}: {dict(seen)}")
+        check(all(s == list(range(len(s))) for s in series_of(events).values()), "numbers from 0 without gaps")
+    for number, kinds in (6, {"GroupApi", "CollApi", "Group", "Coll"}), (4, {"Group", "Coll"}):
+        seen = {e["name"] for e in watch(folder, Version(number), 2)[0]}
+        check(seen == kinds, f"mask 2 gives {seen} to version {number}")
 
 
 def replays(folder):
     """A graph's calls come anew with each launch, under the CollApi and P2pApi of the capture."""
-    path = os.path.join(folder, "events")
-    run(folder, NCCL_PROFILER_PLUGIN=f"{plugins}/libnccl-profiler_json.so", PROFILER_LOG=path, PROFILER_MASK="4095")
-    events = read_events(path)[0]
-    for event in events:
-        check_event(event)
+    events = watch(folder, Version(6), 4095)[0]
     launches = collections.Counter(len(e["children"]) for e in events if e["name"] in ("CollApi", "P2pApi"))
     check(launches == {3: 3 * RANKS, 1: 3 * RANKS}, f"one Coll or P2p per launch: {launches}")
     for event in events:

@@ -33,8 +33,8 @@ static ncclResult_t stop_event(void *event)
     return ncclSuccess;
 }
 
-static ncclResult_t record_state(void *event, ncclProfilerEventState_v6_t state,
-                                 ncclProfilerEventStateArgs_v6_t *args)
+static ncclResult_t record_state(void *event, ncclProfilerEventState_v7_t state,
+                                 ncclProfilerEventStateArgs_v7_t *args)
 {
     assert_ptr_equal(event, &handle);
     assert_int_equal(state, ncclProfilerKernelChStop);

@@ -48,8 +48,8 @@ static ncclResult_t stop_event(void *handle)
     return ncclSuccess;
 }
 
-static ncclResult_t record_state(void *handle, ncclProfilerEventState_v6_t state,
-                                 ncclProfilerEventStateArgs_v6_t *args)
+static ncclResult_t record_state(void *handle, ncclProfilerEventState_v7_t state,
+                                 ncclProfilerEventStateArgs_v7_t *args)
 {
     (void)handle, (void)state, (void)args;
     return ncclSuccess;
