@@ -59,18 +59,16 @@ enum tt_shot_kind {
     TT_SHOT_TAKE, /* a slot to OUT */
     TT_SHOT_PICK, /* a slot, or IN, becomes a source */
     TT_SHOT_FOLD, /* the sources to OUT */
+    TT_SHOT_PAIR, /* IN and a slot, folded to OUT */
 };
 struct tt_shot_op {
     enum tt_shot_kind kind;
-    union {
-        uint32_t bytes;
-        uint32_t count; /* FOLD: elements */
-    };
+    uint32_t bytes;         /* of a message */
     uint32_t in_at, out_at; /* bytes from the buffers' starts */
-    union {
-        struct tt_edge *edge; /* borrowed; NULL: memory */
-        void (*pair)(void *dst, const void *a, const void *b, size_t count); /* FOLD; NULL: any */
-    };
+    uint32_t count;         /* FOLD, PAIR: elements */
+    bool slot_first;        /* PAIR: the slot is the first source */
+    struct tt_edge *edge;   /* borrowed; NULL: memory */
+    void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, FOLD */
 };
 /* Operations of one frame that are done in their order. */
 struct tt_shot_part {

@@ -33,21 +33,36 @@ static bool add(struct tt_work *work, struct tt_shot_op op)
     return true;
 }
 
+/* Two sources of which one is a slot: one operation. */
+static bool add_pair(struct tt_work *work, const struct tt_cursor *cursor, struct tt_shot_op fold)
+{
+    struct tt_edge *const *edge = cursor->src.edge;
+    int slot = edge[0] ? 0 : 1;
+    fold.kind = TT_SHOT_PAIR;
+    fold.slot_first = slot == 0;
+    fold.edge = edge[slot];
+    fold.in_at = from_start(cursor->src.base[1 - slot], cursor->frame->in);
+    return add(work, fold);
+}
+
 static bool add_fold(struct tt_work *work, const struct tt_cursor *cursor, uint32_t bytes)
 {
     const struct tt_frame *frame = cursor->frame;
     if (cursor->dst.count != 1 || cursor->dst.edge[0]) return false;
+    const struct tt_shot_op fold = {.kind = TT_SHOT_FOLD,
+                                    .bytes = bytes,
+                                    .count = bytes / (uint32_t)frame->elem_bytes,
+                                    .out_at = from_start(cursor->dst.base[0], frame->out),
+                                    .pair = tt_fold_native_pair(frame->fold.type, frame->fold.op)};
+    if (fold.pair && cursor->src.count == 2 && !cursor->src.edge[0] != !cursor->src.edge[1])
+        return add_pair(work, cursor, fold);
     if (cursor->src.count > TT_SHOT_MAX_RANKS) return false;
     for (int k = 0; k < cursor->src.count; k++) {
         struct tt_shot_op op = {.kind = TT_SHOT_PICK, .bytes = bytes, .edge = cursor->src.edge[k]};
         if (!op.edge) op.in_at = from_start(cursor->src.base[k], frame->in);
         if (!add(work, op)) return false;
     }
-    return add(work,
-               (struct tt_shot_op){.kind = TT_SHOT_FOLD,
-                                   .count = bytes / (uint32_t)frame->elem_bytes,
-                                   .out_at = from_start(cursor->dst.base[0], frame->out),
-                                   .pair = tt_fold_native_pair(frame->fold.type, frame->fold.op)});
+    return add(work, fold);
 }
 
 static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint32_t bytes)
@@ -243,6 +258,16 @@ static inline enum tt_run run_op(struct tt_work *work, struct tt_shot *shot,
         break;
     case TT_SHOT_COPY:
         if (frame->out + op->out_at != payload) memcpy(frame->out + op->out_at, payload, op->bytes);
+        break;
+    case TT_SHOT_PAIR:
+        run = await(work, cursor, op, &payload);
+        if (run != TT_RUN_DONE) return run;
+        if (op->slot_first) {
+            op->pair(frame->out + op->out_at, payload, frame->in + op->in_at, op->count);
+        } else {
+            op->pair(frame->out + op->out_at, frame->in + op->in_at, payload, op->count);
+        }
+        tt_edge_release(op->edge);
         break;
     }
     return TT_RUN_DONE;
