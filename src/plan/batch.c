@@ -6,7 +6,10 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "device/device.h"
+#include "plan/launch_cache.h"
 #include "plan/plan_state.h"
+#include "plugin/profiler.h"
 
 #include <stdlib.h>
 
@@ -16,14 +19,22 @@ struct tt_batch_call { /* what a call is bound for */
     size_t bytes;
     int32_t func, peer;         /* or root */
     uint32_t fold;              /* type and operator of a collective */
-    size_t in_bytes, out_bytes; /* of a kept one */
+    size_t in_bytes, out_bytes; /* of a kept one, as is the rest */
+    size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int frame;                                         /* whose buffers are the call's */
+    enum { OF_FRAME, IN_OF_FRAME, OUT_OF_FRAME } part; /* one: the other is another call's */
 };
 
 struct tt_batch {
     uint64_t hash;
     int ncalls, nframes;
     struct tt_batch_call *calls; /* owned; in the order of the group */
-    struct tt_buffers *buffers;  /* owned; of each frame */
+    struct tt_buffers *buffers;  /* owned; of each frame, and one that no frame has */
+    int first_own;               /* frame: from here on copies within this rank */
+    bool repeats;                /* calls tell the frames: tt_batch_accepts() */
+    struct tt_batch *next;       /* launched after this one; borrowed from the plan; NULL: none */
     struct tt_work *work;        /* owned; NULL: the entry is empty, or */
     bool refused;                /* these are no flat list */
 };
@@ -146,6 +157,7 @@ struct tt_work *tt_batch_find(struct tt_plan *plan, struct tt_group_call *first,
         !tt_work_idle(batch->work) || !batch_serves(batch, plan, first, conn))
         return NULL;
     tt_work_rebind_each(batch->work, batch->buffers);
+    plan->used = batch;
     return batch->work;
 }
 
@@ -166,6 +178,120 @@ static void batch_fini(struct tt_batch *batch)
     free(batch->buffers);
     *batch = (struct tt_batch){.work = NULL};
 }
+
+/* ---- groups that come again ---- */
+
+/* Note which frame has the buffers of each call: batch_serves() call by call. */
+static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
+                        struct tt_group_call *first, enum tt_conn_index conn)
+{
+    int frame = 0, k = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2;
+    batch->repeats = true;
+    for (struct tt_group_call *node = first; node; node = node->next_alike, k++) {
+        batch->calls[k].frame = node->task.root == rank ? batch->nframes : frame++;
+        node->first_frame = k;
+    }
+    batch->first_own = frame;
+    if (conn == TT_CONN_COLL) return;
+    struct tt_own_pair pair = tt_own_pair_first(first, rank);
+    for (; pair.send && pair.recv; pair = tt_own_pair_next(&pair, rank)) {
+        struct tt_batch_call *send = &batch->calls[pair.send->first_frame];
+        struct tt_batch_call *recv = &batch->calls[pair.recv->first_frame];
+        send->part = IN_OF_FRAME;
+        recv->part = OUT_OF_FRAME;
+        if (send->bytes == 0) continue;
+        if (pair.send->task.in == pair.recv->task.out) {
+            batch->repeats = false; /* it has no frame */
+        } else {
+            send->frame = recv->frame = frame++;
+        }
+    }
+}
+
+void tt_batch_follow(struct tt_plan *plan)
+{
+    if (plan->latest) plan->latest->next = plan->used;
+    plan->latest = plan->used;
+}
+
+/* hot */
+void tt_batch_foresee(struct tt_plan *plan)
+{
+    plan->repeat = NULL;
+    if (!plan->latest || plan->checks_pointers || tt_prof_mask(plan->comm->profiler)) return;
+    struct tt_batch *batch = plan->latest->next;
+    if (batch && batch->work && batch->repeats) plan->repeat = batch;
+}
+
+/* hot */
+bool tt_batch_accepts(struct tt_plan *plan, int k, const struct tt_task *task)
+{
+    struct tt_batch *batch = plan->repeat;
+    if (k >= batch->ncalls || task->options) return false;
+    const struct tt_batch_call *call = &batch->calls[k];
+    if (task->count != call->count || (int32_t)task->func != call->func ||
+        task->root != call->peer || task->type != call->type || task->op != call->op)
+        return false;
+    if ((!task->in && call->in_bytes) || (!task->out && call->out_bytes)) return false;
+    if (task->func == TT_FUNC_ALLTOALL && task->in == task->out) return false; /* in_place.c */
+    struct tt_buffers *buffers = &batch->buffers[call->frame];
+    if (call->part != OUT_OF_FRAME) buffers->in = task->in;
+    if (call->part != IN_OF_FRAME) buffers->out = task->out;
+    return true;
+}
+
+struct tt_task tt_batch_task(const struct tt_plan *plan, int k, struct CUstream_st *stream)
+{
+    const struct tt_batch_call *call = &plan->repeat->calls[k];
+    const struct tt_buffers *buffers = &plan->repeat->buffers[call->frame];
+    return (struct tt_task){.func = (enum tt_func)call->func,
+                            .in = call->part == OUT_OF_FRAME ? NULL : buffers->in,
+                            .out = call->part == IN_OF_FRAME ? NULL : buffers->out,
+                            .count = call->count,
+                            .type = call->type,
+                            .op = call->op,
+                            .root = call->peer,
+                            .comm = plan->comm,
+                            .stream = stream};
+}
+
+/* Do the buffers let the calls be what the work does? */
+static bool fits(const struct tt_batch *batch)
+{
+    if (!tt_func_is_message((enum tt_func)batch->calls[0].func)) return !reads_result(batch);
+    for (int f = batch->first_own; f < batch->nframes; f++) {
+        if (batch->buffers[f].in == batch->buffers[f].out) return false; /* nothing to copy */
+    }
+    return true;
+}
+
+/* hot */
+bool tt_batch_launch(struct tt_plan *plan, int ncalls, struct CUstream_st *stream,
+                     ncclResult_t *rc_out)
+{
+    struct tt_batch *batch = plan->repeat;
+    struct CUstream_st *claimed = NULL;
+    if (ncalls != batch->ncalls || !tt_work_idle(batch->work) || !fits(batch) ||
+        tt_prof_mask(plan->comm->profiler))
+        return false;
+    if (tt_stream_is_default(stream) && tuttiHostGetDevice() != plan->comm->member.device)
+        return false;
+    if (tuttiHostClaim(stream, &claimed) > TT_CLAIM_BUSY) return false;
+    tt_work_rebind_each(batch->work, batch->buffers);
+    for (int k = 0; k < ncalls; k++)
+        tt_count_call(plan, (enum tt_func)batch->calls[k].func);
+    plan->latest = batch;
+    *rc_out = tt_exec_submit(batch->work, stream, claimed);
+    return true;
+}
+
+void tt_batch_misjudged(struct tt_plan *plan)
+{
+    if (plan->latest) plan->latest->next = NULL;
+    plan->repeat = NULL;
+}
+
+/* ---- keeping ---- */
 
 void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first)
 {
@@ -193,7 +319,7 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
     batch->ncalls = ncalls;
     batch->nframes = spec->nframes;
     batch->calls = tt_calloc((size_t)ncalls, sizeof(*batch->calls));
-    batch->buffers = tt_calloc((size_t)spec->nframes, sizeof(*batch->buffers));
+    batch->buffers = tt_calloc((size_t)spec->nframes + 1, sizeof(*batch->buffers));
     if (!batch->calls || !batch->buffers) {
         batch_fini(batch);
         return tt_fail(ncclSystemError, "messages: out of memory for a group of %d", ncalls);
@@ -202,7 +328,11 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
         struct tt_batch_call *call = &batch->calls[k];
         *call = call_of(&node->task);
         tt_buffer_bytes(&node->task, &call->in_bytes, &call->out_bytes);
+        call->count = node->task.count;
+        call->type = node->task.type;
+        call->op = node->task.op;
     }
+    find_frames(batch, plan, first, conn);
     struct tt_work_spec kept = *spec;
     kept.kept = true;
     ncclResult_t rc = tt_work_create(&kept, &batch->work);
@@ -224,5 +354,5 @@ void tt_batches_fini(struct tt_plan *plan)
     for (int k = 0; plan->batches && k < TT_BATCHES; k++)
         batch_fini(&plan->batches[k]);
     free(plan->batches);
-    plan->batches = NULL;
+    plan->batches = plan->latest = plan->used = plan->repeat = NULL;
 }

@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+struct CUstream_st;
+struct tt_task;
 struct tt_group_call;
 struct tt_plan;
 struct tt_work;
@@ -29,6 +31,24 @@ void tt_batch_refuse(struct tt_plan *plan, const struct tt_group_call *first);
 ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
                            const struct tt_work_spec *spec, struct tt_work **work_out);
 void tt_batches_fini(struct tt_plan *plan);
+
+/* ---- groups that come again: their calls are compared as they come ---- */
+
+/* The group just launched was one batch and nothing else: the next time, the same one is expected
+ * after the one before. */
+void tt_batch_follow(struct tt_plan *plan);
+/* A group begins: plan->repeat is the batch that came next the last time, or NULL. hot */
+void tt_batch_foresee(struct tt_plan *plan);
+/* Is the call number k of plan->repeat this one, but for the buffers? Then those are noted. hot */
+bool tt_batch_accepts(struct tt_plan *plan, int k, const struct tt_task *task);
+/* Launch plan->repeat with the buffers that were noted; ncalls came, all on that stream. False when
+ * the group has to be looked at: nothing was done. hot */
+bool tt_batch_launch(struct tt_plan *plan, int ncalls, struct CUstream_st *stream,
+                     ncclResult_t *rc_out);
+/* The call number k of plan->repeat, as it came. */
+struct tt_task tt_batch_task(const struct tt_plan *plan, int k, struct CUstream_st *stream);
+/* The group was another one after all. */
+void tt_batch_misjudged(struct tt_plan *plan);
 
 /* The k-th send of this rank to itself and the k-th receive; send NULL: no more. Pairs are complete
  * where tt_messages_check() said so. */

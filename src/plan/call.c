@@ -99,8 +99,8 @@ ncclResult_t tt_plan_add(const struct tt_task *task, const char *name)
                (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func));
     rc = tt_plan_enter(plan);
     if (rc) return tt_plan_failed(task->comm, rc);
-    if (!now || tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
-        !launch_again(plan, task, &rc)) {
+    if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
+        !(now ? launch_again(plan, task, &rc) : tt_group_repeat(task))) {
         rc = add_looking(plan, task, now);
     }
     tt_plan_exit(plan);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "plan/batch.h"
 #include "plan/events.h"
 #include "plan/operator.h"
 
@@ -34,13 +35,16 @@ static void tell_profiler(struct tt_group_events *events, struct tt_plan *plan,
 static void tell_open(const struct tt_group *group, const char *who)
 {
     char first[128] = "";
-    int ncalls = 0, njobs = 0;
+    int ncalls = group->nrepeated, njobs = 0;
     for (const struct tt_job *job = group->jobs; job; job = job->next)
         njobs++;
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
-        if (!*first && plan->first && tt_plan_pin(plan)) {
+        bool repeats = plan == group->repeats && group->nrepeated > 0;
+        if (!*first && (plan->first || repeats) && tt_plan_pin(plan)) {
+            enum tt_func func =
+                repeats ? tt_batch_task(plan, 0, NULL).func : plan->first->task.func;
             snprintf(first, sizeof(first), ", first %s of rank %d of communicator %#lx",
-                     tt_func_name(plan->first->task.func), plan->comm->member.rank,
+                     tt_func_name(func), plan->comm->member.rank,
                      (unsigned long)plan->comm->member.comm_id);
             tt_plan_unpin(plan);
         }
@@ -153,6 +157,8 @@ void tt_group_clear(struct tt_group *group)
     group->simulate = NULL;
     group->events = (struct tt_group_events){0};
     group->events_plan = NULL;
+    group->repeats = NULL;
+    group->nrepeated = 0;
 }
 
 void tt_group_destroy(struct tt_group *group)
@@ -244,9 +250,9 @@ static ncclResult_t group_join(struct tt_group *group, struct tt_plan *plan)
     return ncclSuccess;
 }
 
-ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged)
+static ncclResult_t collect(struct tt_group *group, const struct tt_task *task, bool known,
+                            bool logged)
 {
-    struct tt_group *group = own_group;
     struct tt_plan *plan = task->comm->plan;
     ncclResult_t rc = group_join(group, plan);
     if (rc) return rc;
@@ -270,6 +276,68 @@ ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged
     }
     plan->last = node;
     return ncclSuccess;
+}
+
+/* ---- groups like earlier ones ---- */
+
+/* This one is not: collect the calls that were noted. */
+static ncclResult_t stop_repeating(struct tt_group *group)
+{
+    struct tt_plan *plan = group->repeats;
+    int ncalls = group->nrepeated;
+    group->repeats = NULL;
+    group->nrepeated = 0;
+    if (!plan) return ncclSuccess;
+    ncclResult_t rc = tt_plan_pin_or_fail(plan);
+    if (rc) return rc;
+    for (int k = 0; k < ncalls && !rc; k++) {
+        const struct tt_task task = tt_batch_task(plan, k, group->repeat_stream);
+        rc = collect(group, &task, false, false);
+    }
+    tt_batch_misjudged(plan);
+    tt_plan_unpin(plan);
+    return rc;
+}
+
+/* hot */
+bool tt_group_repeat(const struct tt_task *task)
+{
+    struct tt_group *group = own_group;
+    struct tt_plan *plan = task->comm->plan;
+    if (!group->plans && !group->jobs && !plan->group) {
+        tt_batch_foresee(plan);
+        if (!plan->repeat || !tt_batch_accepts(plan, 0, task)) return false;
+        if (group_join(group, plan)) return false; /* said again by who appends */
+        group->repeats = plan;
+        group->repeat_stream = task->stream;
+    } else if (group->repeats != plan || task->stream != group->repeat_stream ||
+               !tt_batch_accepts(plan, group->nrepeated, task)) {
+        return false;
+    }
+    group->nrepeated++;
+    plan->issued++;
+    return true;
+}
+
+ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged)
+{
+    ncclResult_t rc = own_group->repeats ? stop_repeating(own_group) : ncclSuccess;
+    return rc ? rc : collect(own_group, task, known, logged);
+}
+
+/* All calls of an earlier group came: launch it again. False when the group has to be looked at. */
+static bool repeat(struct tt_group *group, ncclResult_t *rc_out)
+{
+    struct tt_plan *plan = group->repeats;
+    if (group->error || group->jobs || group->simulate) return false;
+    if (!tt_plan_pin(plan)) return false;
+    bool again = false;
+    if (!tt_plan_enter(plan)) {
+        again = tt_batch_launch(plan, group->nrepeated, group->repeat_stream, rc_out);
+        tt_plan_exit(plan);
+    }
+    tt_plan_unpin(plan);
+    return again;
 }
 
 /* ---- jobs ---- */
@@ -321,8 +389,15 @@ static void group_poison(struct tt_group *group, ncclResult_t rc)
 /* While it runs the group is not the thread's: a plugin's callback may open one of its own. */
 static ncclResult_t group_finish(struct tt_group *group)
 {
-    ncclResult_t rc = group->error;
+    ncclResult_t rc = ncclSuccess;
     own_group = NULL;
+    if (group->repeats && repeat(group, &rc)) {
+        if (rc) group_poison(group, rc);
+        group_return(group);
+        return rc;
+    }
+    if (group->repeats) rc = stop_repeating(group);
+    if (group->error) rc = group->error;
     tell_profiler(&group->events, group->events_plan, tt_events_group_ends);
     if (rc) {
         group_poison(group, rc);

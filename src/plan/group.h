@@ -34,12 +34,19 @@ struct tt_group {
     ncclSimInfo_t *simulate; /* borrowed; NULL: launch */
     struct tt_group_events events;
     struct tt_plan *events_plan; /* whose profiler has them; in `plans` */
+    /* while the group is like an earlier one of one communicator, nothing else is collected */
+    struct tt_plan *repeats; /* its plan, in `plans`; NULL: calls are collected */
+    int nrepeated;           /* calls so far, noted in repeats->repeat */
+    struct CUstream_st *repeat_stream;
 };
 
 /* Append a checked call to the thread's open group. `known`: it is in the launch cache; `logged`:
  * somebody reads the log lines of operations. Errors: ncclInvalidUsage (another thread has a group
  * open on the communicator), ncclSystemError (out of memory). */
 ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged);
+/* Is the call the next one of a group that was launched before? Then it is noted. False: it is to
+ * be appended. Calls within the thread's open group. hot */
+bool tt_group_repeat(const struct tt_task *task);
 /* Forget what the group collected. */
 void tt_group_clear(struct tt_group *group);
 /* The same, and free it. */

@@ -360,10 +360,18 @@ static ncclResult_t launch_collectives(struct tt_plan *plan, const struct tt_gro
     return work ? tt_launch_work(plan, work, launch->stream, launch->allow_inline) : rc;
 }
 
+/* One batch that was found, and nothing else: such a group may come again. */
+static bool is_one_batch(const struct tt_plan *plan, const struct tt_group_launch *launch)
+{
+    return plan->used && !(launch->messages && launch->collectives) && !launch->captured &&
+           !launch->several_streams && !launch->event;
+}
+
 ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *first,
                                 const struct tt_group_launch *launch)
 {
     ncclResult_t rc = ncclSuccess;
+    plan->used = NULL;
     if (launch->several_streams) rc = join_streams(plan, first, launch->stream, true);
     if (!rc && launch->event) rc = record_event(plan, launch->event, launch->stream);
     if (!rc) rc = tt_in_place_stage(plan, first, launch);
@@ -372,6 +380,7 @@ ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *firs
     if (rc) return rc;
     if (is_lone_message(plan, first, launch)) return launch_bound_call(plan, first, launch);
     if (launch->messages) rc = tt_messages_launch(plan, launch->messages, launch);
+    if (is_one_batch(plan, launch)) tt_batch_follow(plan);
     return !rc && launch->several_streams ? join_streams(plan, first, launch->stream, false) : rc;
 }
 

@@ -138,6 +138,9 @@ struct tt_plan {
     struct tt_scratch *scratch; /* owned list, newest first: inputs of AlltoAlls in place */
     struct tt_bound batch;      /* frames of the messages of a group */
     struct tt_batch *batches;   /* owned; TT_BATCHES groups of messages that are kept: batch.c */
+    struct tt_batch *used;      /* of them: by the launch that is under way; NULL: none, as are */
+    struct tt_batch *latest;    /* the last one launched */
+    struct tt_batch *repeat;    /* the one that the open group is expected to be */
     struct tt_redop *redops;    /* owned */
     int nredops;
 
