@@ -1,7 +1,9 @@
-/* What an 8-byte AllReduce on an idle stream plus cudaStreamSynchronize executes, counted and never
- * timed: no system call, no clock read, no allocation, at most three locked instructions. One of
- * two ranks is single-stepped by its parent from one breakpoint instruction to the next, every
- * instruction decoded just far enough. */
+/* What small calls on an idle stream plus cudaStreamSynchronize execute, counted and never timed:
+ * no system call, no clock read, no allocation, few locked instructions, and groups and replays no
+ * more than so many calls. One of two ranks is single-stepped by its parent from one breakpoint
+ * instruction to the next, every instruction decoded just far enough; the other one's data is there
+ * before. With the name of a row as argument only that is measured, and with a file as second one
+ * every address that was executed is written there, with how often. */
 #include "harness.h"
 
 #include <errno.h>
@@ -24,8 +26,85 @@ struct counts {
 
 struct shared {
     _Atomic int ready;
+    _Atomic int posted; /* calls of the other rank that have begun */
     ncclUniqueId id;
 };
+
+/* ---- what is counted ---- */
+
+struct rank {
+    ncclComm_t comm;
+    cudaStream_t stream;
+    float *send, *recv;
+    int rank, turn;
+    cudaGraphExec_t graph; /* of one AllReduce */
+};
+
+static size_t type_bytes(ncclDataType_t type)
+{
+    return type == ncclFloat ? 4 : 2;
+}
+
+static void all_reduce(const struct rank *r)
+{
+    ncclDataType_t type = r->turn % 2 ? ncclBfloat16 : ncclFloat; /* folded in different ways */
+    NCCL(ncclAllReduce(r->send, r->recv, 8 / type_bytes(type), type, ncclSum, r->comm, r->stream));
+}
+
+static void group_of(const struct rank *r, int ncalls)
+{
+    NCCL(ncclGroupStart());
+    for (int k = 0; k < ncalls; k++)
+        NCCL(ncclAllReduce(r->send, r->recv, 2, ncclFloat, ncclSum, r->comm, r->stream));
+    NCCL(ncclGroupEnd());
+}
+
+static void group_of_4(const struct rank *r)
+{
+    group_of(r, 4);
+}
+
+static void group_of_64(const struct rank *r)
+{
+    group_of(r, 64);
+}
+
+static void send_and_recv(const struct rank *r)
+{
+    NCCL(ncclGroupStart());
+    NCCL(ncclSend(r->send, 8, ncclInt8, !r->rank, r->comm, r->stream));
+    NCCL(ncclRecv(r->recv, 8, ncclInt8, !r->rank, r->comm, r->stream));
+    NCCL(ncclGroupEnd());
+}
+
+static void all_to_all(const struct rank *r)
+{
+    NCCL(ncclGroupStart());
+    for (int peer = 0; peer < 2; peer++) {
+        NCCL(ncclSend(r->send + 2 * peer, 2, ncclFloat, peer, r->comm, r->stream));
+        NCCL(ncclRecv(r->recv + 2 * peer, 2, ncclFloat, peer, r->comm, r->stream));
+    }
+    NCCL(ncclGroupEnd());
+}
+
+static void replay(const struct rank *r)
+{
+    CUDA(cudaGraphLaunch(r->graph, r->stream));
+}
+
+static const struct row {
+    const char *name;
+    void (*call)(const struct rank *rank);
+    float result;
+    int most; /* instructions, in tenths of those of the first row */
+} rows[] = {
+    {"all-reduce", all_reduce, 2, 10},       {"replay", replay, 2, 13},
+    {"group-of-4", group_of_4, 2, 40},       {"group-of-64", group_of_64, 2, 520},
+    {"send-and-recv", send_and_recv, 1, 19}, {"all-to-all", all_to_all, 1, 27},
+};
+enum { NROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* ---- counting ---- */
 
 static int is_prefix(uint8_t byte)
 {
@@ -62,6 +141,19 @@ static void read_code(pid_t pid, uint64_t rip, uint8_t code[16])
     }
 }
 
+static FILE *trace; /* the addresses that are executed; NULL: nobody asked */
+
+/* Where its libraries lie, for whoever reads the addresses. */
+static void trace_maps(pid_t pid)
+{
+    char line[512];
+    snprintf(line, sizeof(line), "/proc/%d/maps", (int)pid);
+    FILE *maps = trace ? fopen(line, "r") : NULL;
+    while (maps && fgets(line, sizeof(line), maps))
+        fputs(line, trace);
+    if (maps) fclose(maps);
+}
+
 /* From the breakpoint that the child stands behind to its next one. */
 static struct counts step_through(pid_t pid)
 {
@@ -82,6 +174,7 @@ static struct counts step_through(pid_t pid)
         for (int i = 0; i < 3; i++) {
             if (regs.rip == allocators[i]) counts.allocations++;
         }
+        if (trace) fprintf(trace, "%lx\n", (unsigned long)regs.rip);
         decode(code, &counts);
         CHECK(!ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL));
         CHECK(waitpid(pid, &status, 0) == pid && WIFSTOPPED(status));
@@ -94,45 +187,52 @@ static void breakpoint(void)
     __asm__ volatile("int3" ::: "memory");
 }
 
-static size_t type_bytes(ncclDataType_t type)
+static void capture(struct rank *r)
 {
-    return type == ncclFloat ? 4 : 2;
+    cudaGraph_t graph;
+    CUDA(cudaStreamBeginCapture(r->stream, cudaStreamCaptureModeThreadLocal));
+    group_of(r, 1);
+    CUDA(cudaStreamEndCapture(r->stream, &graph));
+    CUDA(cudaGraphInstantiate(&r->graph, graph, 0));
+    CUDA(cudaGraphDestroy(graph));
 }
 
-static void run(struct shared *shared, int rank, bool traced)
+static void run(const struct row *row, struct shared *shared, bool traced)
 {
-    ncclComm_t comm;
-    cudaStream_t stream;
-    if (rank == 0) {
+    struct rank r = {.rank = traced ? 0 : 1};
+    if (traced) {
         NCCL(ncclGetUniqueId(&shared->id));
         atomic_store(&shared->ready, 1);
     }
     while (!atomic_load(&shared->ready)) {
         usleep(200);
     }
-    CUDA(cudaSetDevice(rank));
-    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-    NCCL(ncclCommInitRank(&comm, 2, shared->id, rank));
-    float *send = harness_device_alloc(64);
-    float *recv = harness_device_alloc(64);
-    send[0] = send[1] = 1;
-    for (int i = 0; i < WARM + MEASURED; i++) {
-        if (i == WARM && traced) {
+    CUDA(cudaSetDevice(r.rank));
+    CUDA(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking));
+    NCCL(ncclCommInitRank(&r.comm, 2, shared->id, r.rank));
+    r.send = harness_device_alloc(64);
+    r.recv = harness_device_alloc(64);
+    for (int i = 0; i < 4; i++)
+        r.send[i] = 1;
+    capture(&r);
+    for (r.turn = 0; r.turn < WARM + MEASURED; r.turn++) {
+        if (r.turn == WARM && traced) {
             ptrace(PTRACE_TRACEME, 0, NULL, NULL);
             raise(SIGSTOP);
         }
-        if (i >= WARM && !traced)
-            usleep(1000); /* the traced rank's data is there first, and the other way round */
-        if (i >= WARM && traced) breakpoint();
-        ncclDataType_t type = i % 2 ? ncclBfloat16 : ncclFloat; /* folded in different ways */
-        ncclResult_t rc =
-            ncclAllReduce(send, recv, 8 / type_bytes(type), type, ncclSum, comm, stream);
-        cudaError_t err = cudaStreamSynchronize(stream);
-        if (i >= WARM && traced) breakpoint();
-        CHECK(rc == ncclSuccess && err == cudaSuccess && recv[1] == 2);
-        recv[1] = 0;
+        if (r.turn >= WARM && traced) breakpoint();
+        row->call(&r);
+        if (!traced) { /* a look at the stream lets what waits there begin */
+            cudaStreamQuery(r.stream);
+            atomic_store(&shared->posted, r.turn + 1);
+        }
+        cudaError_t err = cudaStreamSynchronize(r.stream);
+        if (r.turn >= WARM && traced) breakpoint();
+        CHECK(err == cudaSuccess && r.recv[1] == row->result);
+        r.recv[1] = 0;
     }
-    NCCL(ncclCommDestroy(comm));
+    CUDA(cudaGraphExecDestroy(r.graph));
+    NCCL(ncclCommDestroy(r.comm));
     exit(0);
 }
 
@@ -147,31 +247,33 @@ static void wait_for_breakpoint(pid_t pid)
     CHECK(WIFSTOPPED(status) && WSTOPSIG(status) == SIGTRAP);
 }
 
-int main(void)
+/* What one turn of a row executes; the least of a few, as waiting for a late peer polls. */
+static struct counts count(const struct row *row)
 {
-    struct counts best = {.instructions = 1 << 30};
+    struct counts best = {.instructions = 1L << 30};
     int status = 0;
     struct shared *shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(shared != MAP_FAILED);
-#if !defined(__x86_64__)
-    harness_skip("decodes x86-64 instructions only");
-#endif
+    fflush(stdout);
     pid_t traced = fork();
-    if (traced == 0) run(shared, 0, true);
+    if (traced == 0) run(row, shared, true);
     pid_t other = fork();
-    if (other == 0) run(shared, 1, false);
+    if (other == 0) run(row, shared, false);
     CHECK(traced > 0 && other > 0);
     CHECK(waitpid(traced, &status, WUNTRACED) == traced);
     if (WIFEXITED(status))
         harness_fail(__FILE__, __LINE__, "the traced rank ended early with %d",
                      WEXITSTATUS(status));
     if (!WIFSTOPPED(status)) harness_skip("ptrace is not allowed here");
+    trace_maps(traced);
     for (int i = 0; i < MEASURED; i++) {
         wait_for_breakpoint(traced);
+        while (atomic_load(&shared->posted) < WARM + i + 1) {
+            usleep(100);
+        }
+        if (trace) fprintf(trace, "turn %d\n", i);
         struct counts counts = step_through(traced);
-        /* A peer that is late makes us poll: the turn with the fewest instructions shows the path
-         * itself. */
         if (counts.instructions < best.instructions) best = counts;
         CHECK(counts.questions == 0);
     }
@@ -181,12 +283,35 @@ int main(void)
     }
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     CHECK(waitpid(other, &status, 0) == other && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    printf("hot-path: %ld instructions, %ld locked, %ld system calls, %ld clock reads, %ld "
-           "allocations\n",
-           best.instructions, best.locked, best.syscalls, best.clocks, best.allocations);
-    CHECK(best.syscalls == 0);
-    CHECK(best.clocks == 0);
-    CHECK(best.allocations == 0);
-    CHECK(best.locked <= 3);
+    munmap(shared, sizeof(*shared));
+    return best;
+}
+
+int main(int argc, char **argv)
+{
+    struct counts counts[NROWS] = {{0}};
+    int nrows = 0;
+#if !defined(__x86_64__)
+    harness_skip("decodes x86-64 instructions only");
+#endif
+    if (argc > 2) trace = fopen(argv[2], "w");
+    for (int k = 0; k < NROWS; k++) {
+        if (argc > 1 && strcmp(argv[1], rows[k].name) != 0) continue;
+        struct counts *own = &counts[k];
+        *own = count(&rows[k]);
+        nrows++;
+        printf("hot-path: %s: %ld instructions, %ld locked, %ld system calls, %ld clock reads, "
+               "%ld allocations\n",
+               rows[k].name, own->instructions, own->locked, own->syscalls, own->clocks,
+               own->allocations);
+        CHECK(own->syscalls == 0);
+        CHECK(own->clocks == 0);
+        CHECK(own->allocations == 0);
+    }
+    CHECK(nrows > 0);
+    if (nrows < NROWS) return 0;
+    CHECK(counts[0].locked <= 3);
+    for (int k = 0; k < NROWS; k++)
+        CHECK(10 * counts[k].instructions <= rows[k].most * counts[0].instructions);
     return 0;
 }
