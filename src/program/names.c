@@ -40,6 +40,7 @@ bool tt_func_to_root(enum tt_func func)
 
 const char *tt_algo_name(enum tt_algo algo)
 {
+    if (algo == TT_ALGO_FILE) return "FILE";
     return (unsigned int)algo < TT_ALGO_COUNT_ ? algo_names[algo] : "unknown algorithm";
 }
 

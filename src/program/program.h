@@ -42,6 +42,7 @@ enum tt_algo { /* NCCL's numbers; what lies behind them is ours */
                TT_ALGO_ONESHOT = 8,     /* one-shot through slots; LL */
                TT_ALGO_P2P = 9,         /* a send or a receive */
                TT_ALGO_COUNT_ = 10,
+               TT_ALGO_FILE = TT_ALGO_COUNT_, /* a file's: no generator makes it, no table has it */
 };
 enum tt_proto { TT_PROTO_LL = 0, TT_PROTO_LL128 = 1, TT_PROTO_SIMPLE = 2, TT_PROTO_COUNT_ = 3 };
 const char *tt_algo_name(enum tt_algo algo); /* "TREE", "RING", ..., "DIRECT", "ONESHOT", "P2P" */

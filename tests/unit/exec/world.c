@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define RANGE_BYTES ((size_t)256 << 20)
+#define RANGE_BYTES ((size_t)1 << 30) /* touched as far as it is used */
 #define STAGE_BYTES ((size_t)64 << 20)
 
 static void map_twice(struct world *world)
@@ -63,10 +63,15 @@ static void create_rank(struct world *world, int r, uint64_t inbox_offset, size_
 
 struct world *world_create(int n, enum world_kind kind, size_t slice_bytes)
 {
+    return world_create_wide(n, kind, slice_bytes, 4);
+}
+
+struct world *world_create_wide(int n, enum world_kind kind, size_t slice_bytes, int nchannels)
+{
     struct world *world = tt_calloc(1, sizeof(*world));
     assert_non_null(world);
     world->n = n;
-    world->nchannels = 4;
+    world->nchannels = nchannels;
     world->kind = kind;
     world->slice_bytes = slice_bytes;
     map_twice(world);

@@ -10,7 +10,7 @@
 #include "topo/topo.h"
 #include "transport/transport.h"
 
-#define WORLD_MAX 9
+#define WORLD_MAX 16
 
 enum world_kind { WORLD_PROCESS, WORLD_MAPPED, WORLD_SHM };
 
@@ -43,6 +43,8 @@ struct world {
 };
 
 struct world *world_create(int n, enum world_kind kind, size_t slice_bytes);
+/* The same with edges on `nchannels` channels, in place of 4. */
+struct world *world_create_wide(int n, enum world_kind kind, size_t slice_bytes, int nchannels);
 void world_destroy(struct world *world);
 /* Zeroed range memory, 64-byte aligned plus `skew` bytes. Valid until world_reset(). */
 char *world_memory(struct world *world, size_t bytes, size_t skew);

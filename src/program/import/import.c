@@ -1,0 +1,55 @@
+/* An imported program: its life, and where in its text a fault lies. */
+#include "msccl.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+ncclResult_t tt_import_msccl(const char *text, size_t text_bytes, struct tt_import **import_out,
+                             char *fault, size_t fault_bytes)
+{
+    struct msccl_file file = {.fault = fault, .fault_bytes = fault_bytes};
+    struct tt_import *import = tt_calloc(1, sizeof(*import));
+    if (fault_bytes) fault[0] = '\0';
+    if (!import) {
+        (void)msccl_no_memory(&file);
+        return file.rc;
+    }
+    bool imported = msccl_read(&file, text, text_bytes) && msccl_check(&file) &&
+                    msccl_trace(&file) && msccl_build(&file, import);
+    if (imported) {
+        (void)snprintf(import->name, sizeof(import->name), "%s", file.name);
+        import->min_bytes = file.min_bytes;
+        import->max_bytes = file.max_bytes;
+        import->in_place = file.in_place;
+        import->out_of_place = file.out_of_place;
+        import->nsteps = (int)file.steps.count;
+        import->notes = file.notes;
+        file.notes = NULL;
+        *import_out = import;
+        import = NULL;
+    }
+    tt_import_destroy(import);
+    msccl_file_fini(&file);
+    return file.rc;
+}
+
+void tt_import_destroy(struct tt_import *import)
+{
+    if (!import) return;
+    free(import->program);
+    free(import->lines);
+    free(import->notes);
+    free(import);
+}
+
+int tt_import_line(const struct tt_import *import, const char *fault)
+{
+    const char *at = strstr(fault, "insn ");
+    char *end = NULL;
+    unsigned long insn = at ? strtoul(at + 5, &end, 10) : 0;
+    bool number = at && end != at + 5;
+    return number && insn < import->program->ninsns ? import->lines[insn] : 0;
+}

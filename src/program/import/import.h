@@ -1,0 +1,32 @@
+/* Programs that others wrote, from text to a block. Pure: whoever calls has read the file, and
+ * tells what is wrong with it. What is imported is well-formed (tt_program_check()) and ends when
+ * slots suffice; whether its result is right is the verifier's to say (verify.h). */
+#pragma once
+
+#include "program/program.h"
+
+enum { TT_IMPORT_NAME_BYTES = 64 };
+
+struct tt_import {
+    struct tt_program *program;      /* owned */
+    int32_t *lines;                  /* owned; of each of the program's instructions, from 1 */
+    char name[TT_IMPORT_NAME_BYTES]; /* as the file says; it may be empty */
+    /* what the file says it is for: sizes, both inclusive, of the user's buffer times what NCCL's
+     * selection multiplies by (n for AllGather, ReduceScatter and AlltoAll); 0: no upper limit */
+    uint64_t min_bytes, max_bytes;
+    bool in_place, out_of_place;
+    int nsteps;  /* of the file */
+    char *notes; /* owned; lines "line 3: ..." of what the file says and nobody follows; NULL: none
+                  */
+};
+
+/* Read an algorithm in MSCCL's XML. *import_out is set on success only, released with
+ * tt_import_destroy(). Broadcast, Reduce, Gather and Scatter have root 0.
+ * Errors, in `fault` beginning with "line 12: ": ncclInvalidUsage for whatever is wrong with the
+ * text; ncclSystemError (memory is short; `fault` says so). Nothing is logged. */
+ncclResult_t tt_import_msccl(const char *text, size_t text_bytes, struct tt_import **import_out,
+                             char *fault, size_t fault_bytes);
+void tt_import_destroy(struct tt_import *import); /* accepts NULL */
+
+/* The line of the file that a fault of the verifier is about ("rank 3 insn 14: ..."); 0: none. */
+int tt_import_line(const struct tt_import *import, const char *fault);
