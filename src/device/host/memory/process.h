@@ -121,7 +121,7 @@ struct host_graph_memory { /* graph_memory.c */
 
 enum { HOST_POOL_BUCKETS = 4096 };
 
-struct host_pools { /* pool.c */
+struct host_pools { /* pool*.c */
     struct host_slab places;
     pthread_mutex_t lock;
     struct host_pool_block *buckets[HOST_POOL_BUCKETS];

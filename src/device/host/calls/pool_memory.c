@@ -1,0 +1,272 @@
+/* Memory of pools: allocation and frees in stream order. A free marks its block first, so that a
+ * second one is refused. When memory is exhausted, a marked block is handed out anew behind the
+ * work that was queued before its free, and that free does nothing when its stream gets there. */
+#include "pool.h"
+
+#include "device/host/check/check.h"
+#include "device/host/graph/capture.h"
+#include "device/host/graph/graph.h"
+#include "device/host/host_face.h"
+#include "device/host/host_graph.h"
+#include "device/host/host_pool.h"
+#include "device/host/memory/ipc.h"
+
+#include <stdlib.h>
+
+/* ---- allocation ---- */
+
+static bool has_room(const struct CUmemPoolHandle_st *pool, size_t bytes)
+{
+    return !pool->max_bytes ||
+           (bytes <= pool->max_bytes && pool->values[ATTR_USED] <= pool->max_bytes - bytes);
+}
+
+/* Whether a block whose free is queued may be had by `stream`, and is better than the best so far:
+ * one of the same stream, or else smaller. Lock held. */
+static bool suits(const struct host_pool_block *block, const struct host_pool_block *best,
+                  const struct CUstream_st *stream)
+{
+    bool same = block->users.stream == stream;
+    if (!block->leaving || (!same && !block->pool->values[ATTR_DEPENDENCIES])) return false;
+    if (!best || same != (best->users.stream == stream)) return !best || same;
+    return block->bytes < best->bytes;
+}
+
+/* A block of the pool that is on its way out and large enough, or NULL. Lock held. */
+static struct host_pool_block *find_leaving(const struct CUmemPoolHandle_st *pool, size_t bytes,
+                                            const struct CUstream_st *stream)
+{
+    struct host_pool_block *best = NULL;
+    for (size_t i = 0; i < HOST_POOL_BUCKETS; i++) {
+        for (struct host_pool_block *one = tt_host.pools.buckets[i]; one; one = one->next) {
+            if (one->pool == pool && one->bytes >= bytes && suits(one, best, stream)) best = one;
+        }
+    }
+    return best;
+}
+
+/* Hand out anew what is on its way out, for work behind the stream's present end. */
+static int revive(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream_st *stream,
+                  void **ptr_out)
+{
+    struct host_op op = {.kind = HOST_OP_WAIT};
+    void *ptr = NULL;
+    pthread_mutex_lock(&tt_host.pools.lock);
+    if (!pool) pool = host_pool_current(stream->device);
+    struct host_pool_block *block = pool ? find_leaving(pool, bytes, stream) : NULL;
+    if (block) {
+        block->leaving = false;
+        block->revived++;
+        ptr = block->ptr;
+        op.place = block->users;
+    }
+    pthread_mutex_unlock(&tt_host.pools.lock);
+    if (!ptr) return HOST_OUT_OF_MEMORY;
+    bool behind = op.place.stream == stream || host_place_reached(&op.place);
+    int rc = behind ? HOST_OK : host_stream_append(stream, &op);
+    if (rc) {
+        tuttiHostFreeAsync(ptr, stream);
+        return rc;
+    }
+    *ptr_out = ptr;
+    return HOST_OK;
+}
+
+static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, void **ptr_out)
+{
+    struct host_pool_block *block = calloc(1, sizeof(*block));
+    if (!block) return HOST_OUT_OF_MEMORY;
+    pthread_mutex_lock(&tt_host.pools.lock);
+    if (!pool) pool = host_pool_current(device);
+    int rc = pool && host_pool_holds(pool) && pool->imported < 0 ? HOST_OK : HOST_INVALID_VALUE;
+    if (!rc && !has_room(pool, bytes)) rc = HOST_OUT_OF_MEMORY;
+    if (!rc) rc = tuttiHostMalloc(pool->device, bytes, &block->ptr);
+    if (!rc) {
+        block->bytes = bytes;
+        block->pool = pool;
+        host_pool_account(pool, bytes);
+        host_pool_list(block);
+        *ptr_out = block->ptr;
+        block = NULL;
+    }
+    pthread_mutex_unlock(&tt_host.pools.lock);
+    free(block);
+    return rc;
+}
+
+/* Give the memory of a listed block back, or only forget it when somebody else frees it. False when
+ * it is none. */
+static bool release(void *ptr, int (*give)(void *ptr))
+{
+    if (!atomic_load_explicit(&tt_host.pools.nblocks, memory_order_acquire)) return false;
+    pthread_mutex_lock(&tt_host.pools.lock);
+    struct host_pool_block **link = host_pool_find(ptr);
+    struct host_pool_block *block = *link;
+    if (block && block->revived) {
+        block->revived--;
+        pthread_mutex_unlock(&tt_host.pools.lock);
+        return true;
+    }
+    if (block) host_pool_unlist(link);
+    bool imported = block && block->pool && block->pool->imported >= 0;
+    if (block && block->pool) host_pool_settle(block->pool, block->bytes);
+    pthread_mutex_unlock(&tt_host.pools.lock);
+    if (!block) return false;
+    if (imported) {
+        host_ipc_unmap(ptr);
+    } else {
+        give(ptr);
+    }
+    free(block);
+    return true;
+}
+
+int tuttiHostFreeUsed(void *ptr)
+{
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    return release(ptr, host_memory_free_used) ? HOST_OK : host_memory_free_used(ptr);
+}
+
+/* ---- in capture: a node whose item owns the memory, and one that does nothing ---- */
+
+static int add_node(struct CUstream_st *stream, const struct tt_node *told)
+{
+    struct tt_item *item = NULL;
+    int rc = told->kind == TT_NODE_ALLOC
+                 ? host_memory_item(told->ptr, told->bytes, told->device, &item)
+                 : host_memory_free_item(told->ptr, &item);
+    if (rc && told->kind == TT_NODE_ALLOC) tuttiHostFree(told->ptr);
+    if (rc) return rc;
+    const struct host_op op = {.kind = HOST_OP_ITEM, .item = item};
+    rc = host_capture_add_told(stream, &op, told);
+    if (rc) item->step(item, TT_ITEM_RELEASE);
+    return rc;
+}
+
+static bool is_capturing(const struct CUstream_st *stream)
+{
+    return atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+}
+
+int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream_st *handle,
+                         void **ptr_out)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    void *ptr = NULL;
+    if (!stream) return HOST_BAD_HANDLE;
+    if (bytes == 0) return HOST_INVALID_VALUE;
+    int rc;
+    if (!is_capturing(stream)) {
+        rc = allocate(pool, bytes, stream->device, ptr_out);
+        if (rc == HOST_OUT_OF_MEMORY) rc = revive(pool, bytes, stream, ptr_out);
+        if (host_checks() && !rc) host_check_alloc_async(*ptr_out, bytes, stream);
+        return rc;
+    }
+    rc = tuttiHostMalloc(stream->device, bytes, &ptr);
+    if (rc) return rc;
+    struct tt_node told = {
+        .kind = TT_NODE_ALLOC, .ptr = ptr, .bytes = bytes, .device = stream->device};
+    rc = add_node(stream, &told); /* the memory went with the item */
+    if (!rc) *ptr_out = ptr;
+    return rc;
+}
+
+/* ---- frees in stream order ---- */
+
+struct free_item {
+    struct tt_item item;
+    void *ptr;
+    bool of_graph;
+};
+
+static enum tt_step free_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct free_item *freeing = (struct free_item *)item;
+    if (call == TT_ITEM_STEP) {
+        if (!freeing->of_graph) {
+            release(freeing->ptr, tuttiHostFree);
+        } else if (!host_memory_freed(freeing->ptr)) {
+            tuttiHostFree(freeing->ptr); /* its graph has gone meanwhile */
+        }
+    } else {
+        free(freeing);
+    }
+    return TT_STEP_DONE;
+}
+
+/* Memory of another process, but no pool's. */
+static bool is_opened(const void *ptr)
+{
+    struct tt_pointer where;
+    return tuttiHostIpcMapped(ptr, &where);
+}
+
+/* List what is to be freed, or mark it; 1 when it is no live allocation or on its way already. */
+static int announce(void *ptr, struct CUstream_st *stream)
+{
+    struct tt_pointer where;
+    struct host_place end;
+    int rc = host_stream_end(stream, &end);
+    if (rc) return rc;
+    tuttiHostPointer(ptr, &where);
+    if (!where.base) tuttiHostIpcMapped(ptr, &where);
+    bool good =
+        where.base == ptr && (where.kind == TT_MEMORY_DEVICE || where.kind == TT_MEMORY_MANAGED);
+    struct host_pool_block *fresh = good ? calloc(1, sizeof(*fresh)) : NULL;
+    if (!fresh) return good ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
+    pthread_mutex_lock(&tt_host.pools.lock);
+    struct host_pool_block *block = *host_pool_find(ptr);
+    if (block ? block->leaving : is_opened(ptr)) rc = HOST_INVALID_VALUE;
+    if (!rc && !block) {
+        fresh->ptr = ptr;
+        host_pool_list(fresh);
+        block = fresh;
+        fresh = NULL;
+    }
+    if (!rc) {
+        block->leaving = true;
+        block->users = end;
+    }
+    pthread_mutex_unlock(&tt_host.pools.lock);
+    free(fresh);
+    return rc;
+}
+
+static void take_back(void *ptr)
+{
+    pthread_mutex_lock(&tt_host.pools.lock);
+    struct host_pool_block **link = host_pool_find(ptr);
+    struct host_pool_block *block = *link;
+    bool gone = block && !block->pool;
+    if (block && block->revived) {
+        block->revived--; /* handed out already */
+    } else if (block) {
+        block->leaving = false;
+    }
+    if (gone) host_pool_unlist(link);
+    pthread_mutex_unlock(&tt_host.pools.lock);
+    if (gone) free(block);
+}
+
+int tuttiHostFreeAsync(void *ptr, struct CUstream_st *handle)
+{
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return HOST_BAD_HANDLE;
+    if (!ptr) return HOST_INVALID_VALUE;
+    if (is_capturing(stream))
+        return add_node(stream, &(struct tt_node){.kind = TT_NODE_FREE, .ptr = ptr});
+    struct free_item *freeing = calloc(1, sizeof(*freeing));
+    if (!freeing) return HOST_OUT_OF_MEMORY;
+    freeing->item.step = free_step;
+    freeing->ptr = ptr;
+    int rc = host_memory_unclaim(ptr, true);
+    freeing->of_graph = rc == HOST_OK;
+    if (rc == HOST_NOT_SUPPORTED) rc = announce(ptr, stream);
+    if (!rc) {
+        if (host_checks()) host_check_free_async(ptr, stream);
+        rc = tuttiHostSubmit(handle, &freeing->item, true);
+        if (rc && !freeing->of_graph) take_back(ptr);
+    }
+    if (rc) free(freeing);
+    return rc;
+}
