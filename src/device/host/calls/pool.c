@@ -85,6 +85,19 @@ void host_pool_settle(struct CUmemPoolHandle_st *pool, size_t bytes)
     if (pool->dying && pool->nblocks == 0) give_pool(pool);
 }
 
+void host_pool_expect(struct CUmemPoolHandle_st *pool, size_t bytes)
+{
+    pool->nblocks++;
+    pool->coming_bytes += bytes;
+}
+
+void host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came)
+{
+    pool->coming_bytes -= bytes;
+    if (came) host_pool_account(pool, bytes);
+    host_pool_settle(pool, 0);
+}
+
 /* ---- pools ---- */
 
 static void begin_pool(struct CUmemPoolHandle_st *pool, int device, size_t max_bytes)
@@ -302,5 +315,6 @@ void host_pools_reset(int device)
     if (own) begin_pool(own, device, 0);
     if (own) own->own = true;
     tt_host.pools.current[device] = NULL;
+    tt_host.pools.resets++;
     pthread_mutex_unlock(&tt_host.pools.lock);
 }

@@ -24,7 +24,8 @@ struct CUmemPoolHandle_st {
     bool shared;     /* others may import it */
     int imported;    /* owned; descriptor of the exporter's memory, -1: our own pool */
     size_t max_bytes, nblocks;
-    uint64_t values[HOST_POOL_ATTRIBUTES];  /* by attribute number */
+    size_t coming_bytes;                   /* of allocations under way, which count for max_bytes */
+    uint64_t values[HOST_POOL_ATTRIBUTES]; /* by attribute number */
     unsigned char access[HOST_MAX_DEVICES]; /* of other devices; 0: none */
 };
 
@@ -50,3 +51,6 @@ void host_pool_unlist(struct host_pool_block **link);
 /* A block of so many bytes comes and goes. A destroyed pool ends with its last one. */
 void host_pool_account(struct CUmemPoolHandle_st *pool, size_t bytes);
 void host_pool_settle(struct CUmemPoolHandle_st *pool, size_t bytes);
+/* An allocation begins, which keeps the pool; the lock may be given up until it has ended. */
+void host_pool_expect(struct CUmemPoolHandle_st *pool, size_t bytes);
+void host_pool_expected(struct CUmemPoolHandle_st *pool, size_t bytes, bool came);

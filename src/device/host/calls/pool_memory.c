@@ -15,10 +15,16 @@
 
 /* ---- allocation ---- */
 
+struct request {
+    size_t bytes;
+    int device; /* whose pool it is, unless one is named */
+};
+
 static bool has_room(const struct CUmemPoolHandle_st *pool, size_t bytes)
 {
     return !pool->max_bytes ||
-           (bytes <= pool->max_bytes && pool->values[ATTR_USED] <= pool->max_bytes - bytes);
+           (bytes <= pool->max_bytes &&
+            pool->values[ATTR_USED] + pool->coming_bytes <= pool->max_bytes - bytes);
 }
 
 /* Whether a block whose free is queued may be had by `stream`, and is better than the best so far:
@@ -72,19 +78,36 @@ static int revive(struct CUmemPoolHandle_st *pool, size_t bytes, struct CUstream
     return HOST_OK;
 }
 
-static int allocate(struct CUmemPoolHandle_st *pool, size_t bytes, int device, void **ptr_out)
+/* Memory that is on its way back may have to be waited for, and others need their pools meanwhile:
+ * the lock is not held then. */
+static int allocate(struct CUmemPoolHandle_st *pool, const struct request *want, bool waits,
+                    void **ptr_out)
 {
     struct host_pool_block *block = calloc(1, sizeof(*block));
     if (!block) return HOST_OUT_OF_MEMORY;
     pthread_mutex_lock(&tt_host.pools.lock);
-    if (!pool) pool = host_pool_current(device);
+    if (!pool) pool = host_pool_current(want->device);
     int rc = pool && host_pool_holds(pool) && pool->imported < 0 ? HOST_OK : HOST_INVALID_VALUE;
-    if (!rc && !has_room(pool, bytes)) rc = HOST_OUT_OF_MEMORY;
-    if (!rc) rc = tuttiHostMalloc(pool->device, bytes, &block->ptr);
+    if (!rc && !has_room(pool, want->bytes)) rc = HOST_OUT_OF_MEMORY;
+    if (!rc) host_pool_expect(pool, want->bytes);
+    const int device = rc ? 0 : pool->device;
+    const uint64_t resets = tt_host.pools.resets;
+    pthread_mutex_unlock(&tt_host.pools.lock);
+    if (rc) {
+        free(block);
+        return rc;
+    }
+    rc = waits ? tuttiHostMalloc(device, want->bytes, &block->ptr)
+               : host_memory_try(device, want->bytes, &block->ptr);
+    pthread_mutex_lock(&tt_host.pools.lock);
+    if (resets != tt_host.pools.resets) { /* the device's memory has gone, perhaps with the pool */
+        rc = HOST_OUT_OF_MEMORY;
+    } else {
+        host_pool_expected(pool, want->bytes, !rc);
+    }
     if (!rc) {
-        block->bytes = bytes;
+        block->bytes = want->bytes;
         block->pool = pool;
-        host_pool_account(pool, bytes);
         host_pool_list(block);
         *ptr_out = block->ptr;
         block = NULL;
@@ -157,8 +180,10 @@ int tuttiHostMallocAsync(struct CUmemPoolHandle_st *pool, size_t bytes, struct C
     if (bytes == 0) return HOST_INVALID_VALUE;
     int rc;
     if (!is_capturing(stream)) {
-        rc = allocate(pool, bytes, stream->device, ptr_out);
+        const struct request want = {bytes, stream->device};
+        rc = allocate(pool, &want, false, ptr_out);
         if (rc == HOST_OUT_OF_MEMORY) rc = revive(pool, bytes, stream, ptr_out);
+        if (rc == HOST_OUT_OF_MEMORY) rc = allocate(pool, &want, true, ptr_out);
         if (host_checks() && !rc) host_check_alloc_async(*ptr_out, bytes, stream);
         return rc;
     }

@@ -171,12 +171,13 @@ struct host_arena *host_arena_device(int device)
 
 /* Memory that was freed may still be on its way back: only then is there room but no run. The work
  * that keeps it ends by itself as a rule; if it does not, for a while, there is no memory. */
-static int take(struct host_arena *arena, const struct host_want *want, void **ptr_out)
+static int take(struct host_arena *arena, const struct host_want *want, int naps_most,
+                void **ptr_out)
 {
     const struct timespec nap = {.tv_nsec = NAP_NSEC};
     bool leaving = host_leavers_go();
     for (int naps = 0; !host_arena_alloc(arena, want, ptr_out); naps++) {
-        if (!leaving || !host_arena_has_room(arena, want->bytes) || naps == NAPS_MOST)
+        if (!leaving || !host_arena_has_room(arena, want->bytes) || naps == naps_most)
             return HOST_OUT_OF_MEMORY;
         nanosleep(&nap, NULL);
         leaving = host_leavers_go();
@@ -188,7 +189,7 @@ int tuttiHostControlAlloc(size_t bytes, void **ptr_out)
 {
     struct host_want want = {.bytes = bytes ? bytes : 1, .kind = TT_MEMORY_CONTROL};
     if (!ready()) return not_ready();
-    return take(&tt_host.memory.control, &want, ptr_out);
+    return take(&tt_host.memory.control, &want, NAPS_MOST, ptr_out);
 }
 
 void tuttiHostControlFree(void *ptr, size_t bytes)
@@ -197,7 +198,7 @@ void tuttiHostControlFree(void *ptr, size_t bytes)
     if (ptr && ready()) host_arena_free(&tt_host.memory.control, ptr);
 }
 
-int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
+static int take_device(int device, size_t bytes, int naps_most, void **ptr_out)
 {
     struct host_want want = {.bytes = bytes, .kind = TT_MEMORY_DEVICE};
     *ptr_out = NULL;
@@ -205,10 +206,20 @@ int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
     if (device < 0 || device >= host_device_count()) return HOST_INVALID_DEVICE;
     if (bytes == 0) return HOST_OK;
     if (!ready()) return HOST_OUT_OF_MEMORY;
-    int rc = take(&tt_host.memory.devices[device], &want, ptr_out);
+    int rc = take(&tt_host.memory.devices[device], &want, naps_most, ptr_out);
     const struct check_block block = {*ptr_out, bytes, TT_MEMORY_DEVICE, device};
     if (host_checks() && !rc) host_check_alloc(&block);
     return rc;
+}
+
+int tuttiHostMalloc(int device, size_t bytes, void **ptr_out)
+{
+    return take_device(device, bytes, NAPS_MOST, ptr_out);
+}
+
+int host_memory_try(int device, size_t bytes, void **ptr_out)
+{
+    return take_device(device, bytes, 0, ptr_out);
 }
 
 bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out)
@@ -272,7 +283,7 @@ int tuttiHostMallocHost(size_t bytes, unsigned flags, bool managed, void **ptr_o
     if (!ready()) return HOST_OUT_OF_MEMORY;
     if (managed) want.kind = TT_MEMORY_MANAGED;
     want.flags = (unsigned)host_thread.device << FLAG_BITS | (flags & FLAGS);
-    int rc = take(&tt_host.memory.host, &want, ptr_out);
+    int rc = take(&tt_host.memory.host, &want, NAPS_MOST, ptr_out);
     const struct check_block block = {*ptr_out, bytes, (enum tt_memory_kind)want.kind, 0};
     if (host_checks() && !rc) host_check_alloc(&block);
     return rc;

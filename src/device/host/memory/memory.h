@@ -17,6 +17,8 @@ static inline size_t host_device_room(const void *ptr)
 }
 /* A device's arena; NULL when there is none. */
 struct host_arena *host_arena_device(int device);
+/* tuttiHostMalloc() that does not wait for memory on its way back. */
+int host_memory_try(int device, size_t bytes, void **ptr_out);
 /* The live device or managed allocation at ptr. */
 bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out);
 /* Free device or managed memory that nothing uses, or whatever work that is queued may use. 1 when

@@ -126,6 +126,7 @@ struct host_pools { /* pool*.c */
     pthread_mutex_t lock;
     struct host_pool_block *buckets[HOST_POOL_BUCKETS];
     _Atomic size_t nblocks; /* in them; 0 spares frees the lock */
+    uint64_t resets;        /* of devices, whose pools go */
     struct CUmemPoolHandle_st *defaults[HOST_MAX_DEVICES], *current[HOST_MAX_DEVICES];
 };
 
