@@ -173,6 +173,59 @@ static void cubins_say_what_variables_start_with(void **state)
     expect("cut", &cubin, sizeof(cubin) - 1, "unread: its cubin is damaged\n");
 }
 
+/* A file of some MiB whose symbols all have one long name, and whose sections of relocations are
+ * all the same bytes: reading them takes no more memory than the file has bytes. */
+struct hostile {
+    Elf64_Ehdr head;
+    unsigned char data[8];
+    Elf64_Sym symbols[2000];
+    Elf64_Rela relocations[5000];
+    Elf64_Shdr sections[3000];
+    char name[1 << 20];
+};
+
+static void make_hostile(struct hostile *file, size_t nsymbols, size_t nsections)
+{
+    struct cubin cubin;
+    make_cubin(&cubin);
+    memset(file, 0, sizeof(*file));
+    file->head = cubin.head;
+    file->head.e_shoff = offsetof(struct hostile, sections);
+    file->head.e_shnum = (uint16_t)nsections;
+    memset(file->name, 'n', sizeof(file->name) - 1);
+    file->sections[DATA] = (Elf64_Shdr){.sh_type = SHT_PROGBITS, .sh_size = sizeof(file->data)};
+    file->sections[DATA].sh_offset = offsetof(struct hostile, data);
+    file->sections[SYMBOLS] = (Elf64_Shdr){.sh_type = SHT_SYMTAB, .sh_link = NAMES};
+    file->sections[SYMBOLS].sh_offset = offsetof(struct hostile, symbols);
+    file->sections[SYMBOLS].sh_size = nsymbols * sizeof(Elf64_Sym);
+    file->sections[NAMES] = (Elf64_Shdr){.sh_type = SHT_STRTAB, .sh_size = sizeof(file->name)};
+    file->sections[NAMES].sh_offset = offsetof(struct hostile, name);
+    for (size_t i = 0; i < nsymbols; i++) {
+        file->symbols[i] =
+            (Elf64_Sym){0, ELF64_ST_INFO(STB_GLOBAL, STT_OBJECT), 0, DATA, 0, i ? 0 : 8};
+    }
+    for (size_t i = 0; i < LEN(file->relocations); i++) {
+        file->relocations[i] = (Elf64_Rela){0, ELF64_R_INFO(0, 2), 0};
+    }
+    for (size_t i = NSECTIONS; i < nsections; i++) {
+        file->sections[i] = (Elf64_Shdr){.sh_type = SHT_RELA, .sh_info = DATA};
+        file->sections[i].sh_offset = offsetof(struct hostile, relocations);
+        file->sections[i].sh_size = sizeof(file->relocations);
+    }
+}
+
+static void hostile_cubins_take_no_more_than_they_have(void **state)
+{
+    struct hostile *file = malloc(sizeof(*file));
+    (void)state;
+    assert_non_null(file);
+    make_hostile(file, LEN(file->symbols), NSECTIONS);
+    expect("names", file, sizeof(*file), "unread: its cubin is damaged\n");
+    make_hostile(file, 1, LEN(file->sections));
+    expect("relocations", file, sizeof(*file), "unread: its cubin is damaged\n");
+    free(file);
+}
+
 /* ---- fat binaries ---- */
 
 struct fat { /* header, then the header of a part, then its bytes */
@@ -297,6 +350,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ptx_says_what_variables_start_with),
         cmocka_unit_test(cubins_say_what_variables_start_with),
+        cmocka_unit_test(hostile_cubins_take_no_more_than_they_have),
         cmocka_unit_test(fat_binaries_are_unpacked),
         cmocka_unit_test(damaged_code_does_no_harm),
     };

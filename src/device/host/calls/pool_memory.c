@@ -10,6 +10,7 @@
 #include "device/host/host_graph.h"
 #include "device/host/host_pool.h"
 #include "device/host/memory/ipc.h"
+#include "device/host/memory/memory.h"
 
 #include <stdlib.h>
 

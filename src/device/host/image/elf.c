@@ -7,7 +7,7 @@
 
 enum { ENTRY = 0x10, MANAGED = 0x04 };           /* of a symbol's st_other */
 enum { ADDRESS_64 = 2, GENERIC_ADDRESS_64 = 4 }; /* relocations */
-enum { NO_SYMBOL = -1 };
+enum { NO_SYMBOL = -1, NAMES_FOLDED = 4 };
 
 struct place { /* of a variable in its section */
     uint32_t section;
@@ -22,7 +22,9 @@ struct elf_reader {
     long *number;         /* owned: the image's symbol of each of the file's, or NO_SYMBOL */
     struct place *places; /* owned: of variables, sorted */
     size_t nplaces;
-    size_t budget; /* bytes that may still be copied: variables do not overlap */
+    /* Bytes that may still be copied or read. Variables and tables of relocations do not overlap;
+     * of names a linker may fold one into the end of another. */
+    size_t data_left, names_left, tables_left;
 };
 
 static bool section_at(const struct elf_reader *elf, size_t index, Elf64_Shdr *section)
@@ -63,6 +65,13 @@ static bool open_tables(struct elf_reader *elf)
     return true; /* without symbols: nothing is declared */
 }
 
+static bool spend(size_t *left, size_t bytes)
+{
+    if (bytes > *left) return false;
+    *left -= bytes;
+    return true;
+}
+
 static bool add_variable(struct elf_reader *elf, struct host_image_symbol *made,
                          const Elf64_Sym *symbol)
 {
@@ -78,8 +87,7 @@ static bool add_variable(struct elf_reader *elf, struct host_image_symbol *made,
     if (section.sh_type == SHT_NOBITS || symbol->st_size == 0) return true;
     if (!image_part(elf->file, section.sh_offset, section.sh_size, &data)) return false;
     if (!image_part(data, offset, symbol->st_size, &data)) return false;
-    if (data.len > elf->budget) return false;
-    elf->budget -= data.len;
+    if (!spend(&elf->data_left, data.len)) return false;
     made->initial = malloc(data.len);
     if (!made->initial) return false;
     made->initial_bytes = data.len;
@@ -99,6 +107,7 @@ static bool add_symbol(struct elf_reader *elf, size_t index)
     if (symbol.st_name >= elf->names.len) return false;
     const char *name = (const char *)elf->names.at + symbol.st_name;
     size_t len = strnlen(name, elf->names.len - symbol.st_name);
+    if (!spend(&elf->names_left, len)) return false;
     struct host_image_symbol *made = host_image_add(elf->image, name, len);
     if (!made) return false;
     made->is_kernel = is_kernel;
@@ -137,6 +146,7 @@ static bool relocate(struct elf_reader *elf, const Elf64_Shdr *section)
     size_t step = with_addend ? sizeof(Elf64_Rela) : sizeof(Elf64_Rel);
     struct image_view table;
     if (!image_part(elf->file, section->sh_offset, section->sh_size, &table)) return false;
+    if (!spend(&elf->tables_left, table.len)) return false;
     for (uint64_t at = 0; table.len - at >= step; at += step) {
         Elf64_Rela entry = {0};
         memcpy(&entry, table.at + at, step);
@@ -159,7 +169,11 @@ static bool relocate(struct elf_reader *elf, const Elf64_Shdr *section)
 
 bool host_image_read_elf(struct host_image *image, struct image_view code, const char **why)
 {
-    struct elf_reader elf = {.image = image, .file = code, .budget = code.len};
+    struct elf_reader elf = {.image = image,
+                             .file = code,
+                             .data_left = code.len,
+                             .names_left = NAMES_FOLDED * code.len,
+                             .tables_left = code.len};
     Elf64_Shdr section;
     *why = "its cubin is damaged";
     bool good = open_tables(&elf);

@@ -25,7 +25,7 @@ struct fat_part {
 };
 _Static_assert(sizeof(struct fat_part) == 64, "layout of the format");
 
-enum { UNPACKED_MOST = 1 << 30 };
+enum { UNPACKED_MOST = 1 << 30, LZ4_MOST = 255 }; /* LZ4_MOST: bytes that one byte stands for */
 
 static bool read_kind(struct host_image *image, unsigned kind, struct image_view code,
                       const char **why)
@@ -41,6 +41,7 @@ static bool read_packed(struct host_image *image, const struct fat_part *part,
     bool lz4 = part->flags & FAT_LZ4, zstd = part->flags & FAT_ZSTD;
     if (lz4 == zstd || part->unpacked_bytes - 1 >= UNPACKED_MOST) return false;
     if (!image_part(code, 0, part->packed_bytes, &code)) return false;
+    if (lz4 && part->unpacked_bytes / LZ4_MOST > part->packed_bytes) return false;
     size_t len = (size_t)part->unpacked_bytes;
     unsigned char *unpacked = malloc(len);
     if (!unpacked) return false;
