@@ -143,6 +143,50 @@ static void modules(const char *path)
     DRIVER(CUDA_ERROR_INVALID_VALUE, cuModuleLoadData(&module, NULL));
 }
 
+/* Memory of this process that others may map, which is where the host keeps a device's. */
+static long shared_kib(void)
+{
+    char line[128];
+    long kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof(line), file)) {
+        if (sscanf(line, "RssShmem: %ld", &kib) == 1) break;
+    }
+    if (file) fclose(file);
+    return kib;
+}
+
+/* A large variable of zeros is zeros also where there was something before, and takes no memory
+ * until it is used. */
+static void large_variable(void)
+{
+    enum { LARGE = 32 << 20 };
+    static const char large_ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
+                                    ".visible .global .align 8 .b8 large[33554432];\n";
+    CUmodule module = NULL;
+    CUdeviceptr ptr = 0;
+    void *before = NULL;
+    size_t len = 0, used = 0;
+    char *seen = (char *)malloc(LARGE);
+    long kib = shared_kib();
+    DRIVER(0, cuModuleLoadData(&module, large_ptx));
+    HOLDS(shared_kib() < kib + 8192);
+    DRIVER(0, cuModuleUnload(module));
+    WORKS(cudaMalloc(&before, LARGE));
+    WORKS(cudaMemset(before, 255, LARGE));
+    WORKS(cudaFree(before));
+    DRIVER(0, cuModuleLoadData(&module, large_ptx));
+    DRIVER(0, cuModuleGetGlobal(&ptr, &len, module, "large"));
+    HOLDS(len == LARGE && seen);
+    DRIVER(0, cuMemcpyDtoH(seen, ptr, LARGE));
+    for (size_t i = 0; i < LARGE; i++) {
+        used += seen[i] != 0;
+    }
+    HOLDS(used == 0);
+    free(seen);
+    DRIVER(0, cuModuleUnload(module));
+}
+
 static void libraries(const char *path)
 {
     cudaLibrary_t library = NULL;
@@ -188,6 +232,7 @@ int main(void)
     close(file);
     give_implementation();
     modules(path);
+    large_variable();
     libraries(path);
     unlink(path);
     return finish("modules");

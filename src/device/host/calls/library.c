@@ -8,7 +8,7 @@
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
 #include "device/host/image/image.h"
-#include "device/host/memory/state.h"
+#include "device/host/memory/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +40,7 @@ static int load_variable(struct loaded_variable *variable, const struct host_ima
     variable->ptr = ptr;
     variable->bytes = symbol->bytes;
     variable->managed = symbol->is_managed;
-    memset(ptr, 0, symbol->bytes);
+    host_memory_zero(ptr, symbol->bytes);
     if (symbol->initial_bytes) memcpy(ptr, symbol->initial, symbol->initial_bytes);
     tuttiCheckWrite(ptr, symbol->bytes);
     if (!symbol->is_unread) return HOST_OK;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, NIL = -1, LOOK = 8, LOOK_HARD = 4096 };
+enum { ZEROED_BY_HAND = 256 << 10 }; /* bytes below which a call of the system costs more */
 enum {
     WARM_SHIFT = HOST_TAG_GRAINS_BITS,
     SLACK_SHIFT = HOST_TAG_GRAINS_BITS,
@@ -302,11 +303,9 @@ bool host_arena_alloc(struct host_arena *arena, const struct host_want *want, vo
 
 /* ---- freeing ---- */
 
-/* The pages of a run beyond its first `keep` grains go back. Not under the lock: it takes long. */
-static void punch(const struct host_arena *arena, const struct run *run, size_t keep)
+/* Whole pages go back and are zeros when they are touched again. */
+static void punch_bytes(const struct host_arena *arena, size_t from, size_t to)
 {
-    size_t from = up((run->first + keep) * arena->grain, PAGE);
-    size_t to = (run->first + run->count) * arena->grain / PAGE * PAGE;
     if (from >= to) return;
     if (arena->fd < 0 && !madvise(arena->base + from, to - from, MADV_REMOVE)) return;
     if (fallocate(arena->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
@@ -314,6 +313,26 @@ static void punch(const struct host_arena *arena, const struct run *run, size_t 
         memset(arena->base + from, 0,
                to - from); /* no holes here: at least nothing of it is seen */
     }
+}
+
+/* The pages of a run beyond its first `keep` grains go back. Not under the lock: it takes long. */
+static void punch(const struct host_arena *arena, const struct run *run, size_t keep)
+{
+    punch_bytes(arena, up((run->first + keep) * arena->grain, PAGE),
+                (run->first + run->count) * arena->grain / PAGE * PAGE);
+}
+
+void host_arena_zero(const struct host_arena *arena, void *ptr, size_t bytes)
+{
+    size_t at = (size_t)((const char *)ptr - arena->base), end = at + bytes;
+    size_t from = up(at, PAGE), to = end / PAGE * PAGE;
+    if (from >= to || bytes < ZEROED_BY_HAND) {
+        memset(ptr, 0, bytes);
+        return;
+    }
+    memset(ptr, 0, from - at);
+    punch_bytes(arena, from, to);
+    memset(arena->base + to, 0, end - to);
 }
 
 /* Lock held. */

@@ -100,6 +100,8 @@ void host_arena_keep(struct host_arena *arena);
 void host_arena_unkeep(struct host_arena *arena);
 /* Both at once. */
 bool host_arena_free(struct host_arena *arena, const void *ptr);
+/* Make bytes of a live allocation zeros; many of them take no memory until they are written. */
+void host_arena_zero(const struct host_arena *arena, void *ptr, size_t bytes);
 /* The live allocation that holds ptr. Takes no lock.                                          hot
  */
 bool host_arena_find(const struct host_arena *arena, const void *ptr, struct host_block *block_out);

@@ -230,6 +230,13 @@ bool host_memory_find(const void *ptr, struct host_block *block_out, int *device
     return block_out->kind == TT_MEMORY_DEVICE || block_out->kind == TT_MEMORY_MANAGED;
 }
 
+void host_memory_zero(void *ptr, size_t bytes)
+{
+    enum tt_memory_kind kind;
+    int device;
+    host_arena_zero(host_arena_of(ptr, &device, &kind), ptr, bytes);
+}
+
 /* The arena of the device or managed allocation that begins at ptr, or NULL. */
 static struct host_arena *arena_to_free(const void *ptr)
 {

@@ -21,6 +21,8 @@ struct host_arena *host_arena_device(int device);
 int host_memory_try(int device, size_t bytes, void **ptr_out);
 /* The live device or managed allocation at ptr. */
 bool host_memory_find(const void *ptr, struct host_block *block_out, int *device_out);
+/* Make bytes of a live allocation zeros; many of them take no memory until they are written. */
+void host_memory_zero(void *ptr, size_t bytes);
 /* Free device or managed memory that nothing uses, or whatever work that is queued may use. 1 when
  * ptr is no base of such. */
 int host_memory_free(void *ptr);
