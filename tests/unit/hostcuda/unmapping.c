@@ -171,7 +171,7 @@ static bool is_there(CUdeviceptr where)
     return good;
 }
 
-/* Once the work is over, nobody can touch what was unmapped. */
+/* Once the work is over, nobody can touch what was unmapped, though no call asks for it. */
 static void gone_in_the_end(void)
 {
     CUdeviceptr where = make_part();
@@ -180,8 +180,11 @@ static void gone_in_the_end(void)
     HOLDS(cuMemUnmap(where, GRAIN) == CUDA_SUCCESS);
     HOLDS(is_there(where));
     end_work(stream);
-    HOLDS(cuMemUnmap(other, GRAIN) == CUDA_SUCCESS); /* looks after the first one, too */
-    HOLDS(!is_there(where) && !is_there(other));
+    while (is_there(where)) {
+        sched_yield();
+    }
+    HOLDS(cuMemUnmap(other, GRAIN) == CUDA_SUCCESS);
+    HOLDS(!is_there(other));
     HOLDS(cuMemAddressFree(where, GRAIN) == CUDA_SUCCESS);
     HOLDS(cuMemAddressFree(other, GRAIN) == CUDA_SUCCESS);
 }
@@ -229,6 +232,18 @@ static void two_threads(bool narrow)
 
 /* ---- memory of another process ---- */
 
+/* The same for what was closed. */
+static void closed_in_the_end(char *ptr)
+{
+    cudaStream_t stream = busy_stream();
+    WORKS(cudaIpcCloseMemHandle(ptr));
+    HOLDS(is_there((CUdeviceptr)ptr));
+    end_work(stream);
+    while (is_there((CUdeviceptr)ptr)) {
+        sched_yield();
+    }
+}
+
 static int close_in_use(void)
 {
     cudaIpcMemHandle_t handle;
@@ -244,7 +259,7 @@ static int close_in_use(void)
     end_work(stream);
     all_sevens(copy);
     all_sevens(ptr);
-    WORKS(cudaIpcCloseMemHandle(ptr));
+    closed_in_the_end(ptr);
     WORKS(cudaFree(copy));
     return finish("unmapping, another process");
 }

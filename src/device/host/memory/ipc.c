@@ -250,6 +250,13 @@ static int close_opened(void *ptr, bool pooled)
     return rc;
 }
 
+void host_ipc_settle(void)
+{
+    pthread_mutex_lock(&tt_host.sharing.lock);
+    unmap_closed();
+    pthread_mutex_unlock(&tt_host.sharing.lock);
+}
+
 void host_ipc_reset(int device)
 {
     pthread_mutex_lock(&tt_host.sharing.lock);

@@ -6,6 +6,8 @@
  * at once what was asked for, and the pages linger as they were until that work is done. A new
  * mapping in their place is open to that work as well, which has been left behind by its own
  * program. */
+#include "vmm.h"
+
 #include "ends.h"
 
 #include "base/mem.h"
@@ -70,6 +72,11 @@ static int lock(void)
 static void unlock(void)
 {
     pthread_mutex_unlock(&tt_host.vmm.lock);
+}
+
+void host_vmm_settle(void)
+{
+    if (!lock()) unlock(); /* who takes the lock does it */
 }
 
 /* ---- blocks; lock held ---- */

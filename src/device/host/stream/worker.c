@@ -10,7 +10,10 @@
 
 #include "base/clock.h"
 #include "base/wait.h"
+#include "device/host/memory/ipc.h"
+#include "device/host/memory/leaving.h"
 #include "device/host/memory/runnable.h"
+#include "device/host/memory/vmm.h"
 
 #include <limits.h>
 #include <sched.h>
@@ -197,6 +200,14 @@ static void share_work(int streams)
     pthread_mutex_unlock(&tt_host.workers.lock);
 }
 
+/* What only work kept that is over: nobody else may come by. */
+static void settle_memory(void)
+{
+    host_leavers_go();
+    host_vmm_settle();
+    host_ipc_settle();
+}
+
 static void *worker_main(void *arg)
 {
     long nap_nsec = NAP_NSEC;
@@ -219,10 +230,12 @@ static void *worker_main(void *arg)
         nap(nap_nsec);
         if (nap_nsec < NAP_MOST_NSEC) {
             nap_nsec *= 2;
-        } else if (!any_runnable()) {
-            sleep_until_armed();
-            nap_nsec = NAP_NSEC;
+            continue;
         }
+        settle_memory();
+        if (any_runnable()) continue;
+        sleep_until_armed();
+        nap_nsec = NAP_NSEC;
     }
     return NULL;
 }
