@@ -274,7 +274,7 @@ static void uneven_exchange(ProcessGroup &pg, int n, int r, cudaStream_t user)
     }
     size_t out_count = std::accumulate(receives.begin(), receives.end(), size_t(0));
     std::vector<int32_t> host(std::accumulate(sends.begin(), sends.end(), size_t(1)), r);
-    DeviceVec<int32_t> in(host.size()), out(out_count + 1);
+    DeviceVec<int32_t> in(host.size()), out(out_count);
     in.put(host, user);
     pg.alltoallv(in.get(), sends, out.get(), receives, user);
     auto found = out.fetch(user);
