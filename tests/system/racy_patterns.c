@@ -277,6 +277,77 @@ static void two_graphs(bool sound) /* graphs of their own share a buffer */
     OK(cudaGraphExecDestroy(execs[1]));
 }
 
+/* What a graph allocates is there until a node frees it. */
+static void graph_memory(char *used_outside, bool on_branch, bool used_late)
+{
+    char *ptr = NULL;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(cudaStreamBeginCapture(my.a, cudaStreamCaptureModeThreadLocal));
+    OK(cudaMallocAsync((void **)&ptr, BYTES, my.a));
+    fill(ptr, my.a);
+    OK(cudaEventRecord(my.event, my.a));
+    OK(cudaStreamWaitEvent(my.b, my.event, 0));
+    if (on_branch) copy(my.y, ptr, my.b);
+    order(my.b, my.a, !used_late || !on_branch);
+    OK(cudaFreeAsync(ptr, my.a));
+    if (used_late && !on_branch) copy(my.y, ptr, my.a);
+    order(my.b, my.a, used_late && on_branch); /* no branch is left behind */
+    OK(cudaStreamEndCapture(my.a, &graph));
+    OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    for (int i = 0; i < TURNS; i++) {
+        OK(cudaGraphLaunch(exec, my.a));
+    }
+    if (used_outside) copy(used_outside, ptr, my.a);
+    OK(cudaStreamSynchronize(my.a));
+    OK(cudaGraphExecDestroy(exec));
+    OK(cudaGraphDestroy(graph));
+}
+
+static void graph_memory_late(bool sound)
+{
+    graph_memory(NULL, false, !sound);
+}
+
+static void graph_memory_branch(bool sound)
+{
+    graph_memory(NULL, true, !sound);
+}
+
+static void graph_memory_outside(bool sound)
+{
+    graph_memory(sound ? NULL : my.z, true, false);
+}
+
+/* ---- words in a device's memory, which only copies show the host ---- */
+
+static void word_of_device(bool sound, bool copied)
+{
+    unsigned *word = NULL, seen = 0;
+    OK(cudaMalloc((void **)&word, sizeof(*word)));
+    OK(cudaMemset(word, 0, sizeof(*word)));
+    OK(cudaDeviceSynchronize());
+    fill(my.x, my.a);
+    OK(cuStreamWriteValue32((CUstream)my.a, (CUdeviceptr)word, 1, 0));
+    if (sound && !copied)
+        OK(cuStreamWaitValue32((CUstream)my.b, (CUdeviceptr)word, 1, CU_STREAM_WAIT_VALUE_EQ));
+    while (sound && copied && !seen) {
+        OK(cudaMemcpy(&seen, word, sizeof(seen), cudaMemcpyDefault));
+    }
+    copy(my.y, my.x, my.b);
+    OK(cudaFree(word));
+}
+
+static void word_awaited(bool sound)
+{
+    word_of_device(sound, false);
+}
+
+static void word_copied(bool sound)
+{
+    word_of_device(sound, true);
+}
+
 const struct racy_scene racy_patterns[] = {
     {"double-buffering", double_buffering, "race"},
     {"staging", staging, "race"},
@@ -293,5 +364,10 @@ const struct racy_scene racy_patterns[] = {
     {"changed-graph", changed_graph, "race"},
     {"kernel-in-graph", kernel_in_graph, "race"},
     {"two-graphs", two_graphs, "race"},
+    {"graph-memory-late", graph_memory_late, "use after free"},
+    {"graph-memory-branch", graph_memory_branch, "race"},
+    {"graph-memory-outside", graph_memory_outside, "use after free"},
+    {"word-awaited", word_awaited, "race"},
+    {"word-copied", word_copied, "race"},
 };
 const size_t racy_npatterns = sizeof(racy_patterns) / sizeof(racy_patterns[0]);

@@ -16,7 +16,7 @@ static void await_gate(void *arg)
 }
 
 struct wait { /* for memory that is on its way back */
-    _Atomic int begun;
+    int begun;
     cudaError_t got;
     void *ptr;
     cudaStream_t stream;
@@ -26,7 +26,7 @@ static void *allocate_freed(void *arg)
 {
     struct wait *wait = arg;
     cudaSetDevice(0);
-    atomic_store(&wait->begun, 1);
+    __atomic_store_n(&wait->begun, 1, __ATOMIC_RELEASE);
     wait->got = cudaMallocAsync(&wait->ptr, MOST, wait->stream);
     return NULL;
 }
@@ -63,7 +63,7 @@ static cudaError_t attempt(void)
     WORKS(cudaFree(freed));
     WORKS(cudaSetDevice(2));
     pthread_create(&thread, NULL, allocate_freed, &wait);
-    conform_await((int *)&wait.begun, 1);
+    conform_await(&wait.begun, 1);
     use_other_pools();
     atomic_store(&gate, 1);
     pthread_join(thread, NULL);

@@ -178,6 +178,13 @@ void host_check_event_node(const struct CUevent_st *event, bool waits)
     if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
 }
 
+void host_check_memory_node(const void *ptr, size_t bytes, bool ends)
+{
+    const struct check_touch touch = {
+        .kind = ends ? CHECK_TOUCH_END : CHECK_TOUCH_BEGIN, .ptr = ptr, .bytes = bytes};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
+
 /* ---- putting them into the shadow ---- */
 
 /* The tasks that wait there, this one perhaps among them, know what those did that tell, before and
@@ -212,13 +219,32 @@ static void meet(struct host_check *check, size_t task, const struct check_touch
     gather_at(check, mark, task, touch->meeting);
 }
 
-/* The host may look at the word, which nobody sees, so it is taken to know. */
+/* What is in a device's memory the program's own loads do not see. */
+static bool is_hidden(const void *word)
+{
+    struct tt_pointer found;
+    return !tuttiHostLocate(word, &found) && found.kind == TT_MEMORY_DEVICE;
+}
+
+/* The host may look at the word, which nobody sees, so it is taken to know; of a word in a device's
+ * memory only when a kernel or host function may have told it. */
 static void pass_word(struct host_check *check, size_t task, const struct check_touch *touch)
 {
     bool tells = touch->kind == CHECK_TOUCH_WORD_WRITE;
     gather_at(check, check_mark(&check->words, touch->ptr, 0), task,
               tells ? TT_MEETING_ALL : TT_MEETING_TAKES);
-    if (tells) check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
+    if (tells && (check->any_opaque || !is_hidden(touch->ptr)))
+        check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
+}
+
+/* Who copies a word may have waited for it to change. */
+static void see_words(struct host_check *check, size_t task, const struct check_touch *touch)
+{
+    for (size_t i = 0; check->words.count && i < check->words.room; i++) {
+        const struct check_mark *word = &check->words.at[i];
+        size_t at = (uintptr_t)word->key - (uintptr_t)touch->ptr; /* of unused ones: beyond */
+        if (at < touch->bytes) check_clock_merge(&check->tasks[task].now, word->clock);
+    }
 }
 
 /* Who waits for the event from now on knows what the task did, and nothing else. */
@@ -229,6 +255,22 @@ static void tell_event(struct host_check *check, size_t task, const struct check
     check_clock_drop(mark->clock);
     mark->clock = NULL;
     check_task_tell(check, task, &mark->clock);
+}
+
+/* What the operation tells others, or learns, when its accesses are known. */
+static void pass_on(struct host_check *check, struct check_op *op, const struct check_touch *touch)
+{
+    switch (touch->kind) {
+    case CHECK_TOUCH_READ: see_words(check, op->task, touch); break;
+    case CHECK_TOUCH_MEET: meet(check, op->task, touch); break;
+    case CHECK_TOUCH_WORD_WAIT:
+    case CHECK_TOUCH_WORD_WRITE: pass_word(check, op->task, touch); break;
+    case CHECK_TOUCH_TELL: tell_event(check, op->task, touch); break;
+    case CHECK_TOUCH_END: /* until a launch allocates it again */
+        check_reset(check, touch->ptr, touch->bytes, CHECK_FREED, op);
+        break;
+    default: break;
+    }
 }
 
 struct check_op *check_apply(struct host_check *check, struct CUstream_st *stream,
@@ -245,23 +287,24 @@ struct check_op *check_apply(struct host_check *check, struct CUstream_st *strea
     struct check_op *op = check_op_begin(check, stream, touches->name[0] ? touches->name : name);
     for (size_t i = 0; op && i < touches->count; i++) {
         const struct check_touch *touch = &touches->at[i];
-        if (touch->kind == CHECK_TOUCH_READ || touch->kind == CHECK_TOUCH_WRITE)
-            check_touch(check, op, touch->ptr, touch->bytes, touch->kind == CHECK_TOUCH_WRITE);
+        if (touch->kind <= CHECK_TOUCH_END)
+            check_touch(check, op, touch->ptr, touch->bytes, touch->kind != CHECK_TOUCH_READ);
     }
     for (size_t i = 0; op && i < touches->count; i++) {
-        const struct check_touch *touch = &touches->at[i];
-        if (touch->kind == CHECK_TOUCH_MEET) meet(check, op->task, touch);
-        if (touch->kind == CHECK_TOUCH_WORD_WAIT || touch->kind == CHECK_TOUCH_WORD_WRITE)
-            pass_word(check, op->task, touch);
-        if (touch->kind == CHECK_TOUCH_TELL) tell_event(check, op->task, touch);
+        pass_on(check, op, &touches->at[i]);
     }
     return op;
 }
 
-/* The operation that is put on the stream next does what nobody knows. */
+/* The operation that is put on the stream next does what nobody knows. From now on whoever looks at
+ * words may tell the host. */
 void check_note_opaque(struct host_check *check, struct CUstream_st *stream)
 {
     check_arrive(check, stream);
+    for (size_t i = 0; !check->any_opaque && i < check->words.room; i++) {
+        check_clock_merge(&check->tasks[CHECK_HOST].now, check->words.at[i].clock);
+    }
+    check->any_opaque = true;
     struct check_task *task = &check->tasks[check_task_of(check, stream)];
     task->opaque =
         (struct host_place){stream, atomic_load_explicit(&stream->tail, memory_order_relaxed) + 1};

@@ -6,6 +6,8 @@
 enum check_touch_kind {
     CHECK_TOUCH_READ,
     CHECK_TOUCH_WRITE,
+    CHECK_TOUCH_BEGIN, /* a graph's memory begins or ends; behind accesses, before the rest */
+    CHECK_TOUCH_END,
     CHECK_TOUCH_AWAIT, /* an event's record */
     CHECK_TOUCH_TELL,  /* record an event */
     CHECK_TOUCH_WORD_WAIT,

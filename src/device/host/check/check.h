@@ -37,6 +37,8 @@ void host_check_set(struct CUstream_st *stream, const struct tt_set *set, bool f
 void host_check_item(struct CUstream_st *stream, struct tt_item *item);
 /* An item of a graph tells that it records an event, or waits for it. */
 void host_check_event_node(const struct CUevent_st *event, bool waits);
+/* An item of a graph tells that memory begins or ends there. */
+void host_check_memory_node(const void *ptr, size_t bytes, bool ends);
 /* Inside of an item that is asked: *slot becomes the operation that it is put on the stream as, for
  * host_thread.checked while it runs; host_check_end() then. Not when a graph launches it. */
 void host_check_keep(struct check_op **slot);

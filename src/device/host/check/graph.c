@@ -16,8 +16,10 @@ static const char *kind_of(const struct exec_op *op)
     case HOST_OP_COPY: return "copy";
     case HOST_OP_SET: return "fill";
     case HOST_OP_GRAPH: return "child graph";
-    default: return "work";
+    default: break;
     }
+    if (op->kind == TT_NODE_ALLOC) return "allocation";
+    return op->kind == TT_NODE_FREE ? "free" : "work";
 }
 
 /* Accesses of all nodes, children's as those of the node that holds them. False: not all are known.
@@ -66,8 +68,34 @@ static int by_address(const void *a, const void *b)
     return (const char *)one->ptr < (const char *)other->ptr ? -1 : 1;
 }
 
+static bool is_behind(const struct check_touch *one, const struct check_touch *other,
+                      const uint64_t *paths, size_t words)
+{
+    return paths[one->node * words + other->node / 64] >> other->node % 64 & 1;
+}
+
+static bool is_outlived(const struct check_touch *free, const struct check_touch *use,
+                        const uint64_t *paths, size_t words)
+{
+    return free->kind == CHECK_TOUCH_END && use->kind <= CHECK_TOUCH_WRITE &&
+           is_behind(use, free, paths, words);
+}
+
+/* What is wrong with two accesses to the same bytes; false: nothing. */
+static bool clashes(const struct check_touch *one, const struct check_touch *other,
+                    const uint64_t *paths, size_t words, enum check_kind *kind_out)
+{
+    if (one->node == other->node) return false;
+    *kind_out = CHECK_USE_AFTER_FREE;
+    if (is_outlived(one, other, paths, words) || is_outlived(other, one, paths, words)) return true;
+    *kind_out = CHECK_IN_GRAPH;
+    if (one->kind == CHECK_TOUCH_READ && other->kind == CHECK_TOUCH_READ) return false;
+    return !is_behind(one, other, paths, words) && !is_behind(other, one, paths, words);
+}
+
 static void tell(struct host_check *check, const struct host_exec *exec,
-                 const struct check_touch *one, const struct check_touch *other)
+                 const struct check_touch *one, const struct check_touch *other,
+                 enum check_kind kind)
 {
     const struct check_touch *first = one->node < other->node ? one : other;
     const struct check_touch *second = first == one ? other : one;
@@ -78,23 +106,14 @@ static void tell(struct host_check *check, const struct host_exec *exec,
              kind_of(&exec->ops[first->node]), first->node);
     snprintf(sides[1].name, sizeof(sides[1].name), "%s (node %zu of a graph)",
              kind_of(&exec->ops[second->node]), second->node);
-    const struct check_finding finding = {.kind = CHECK_IN_GRAPH,
+    const struct check_finding finding = {.kind = kind,
                                           .first = &sides[0],
                                           .second = &sides[1],
-                                          .first_writes = first->kind == CHECK_TOUCH_WRITE,
-                                          .second_writes = second->kind == CHECK_TOUCH_WRITE,
+                                          .first_writes = first->kind != CHECK_TOUCH_READ,
+                                          .second_writes = second->kind != CHECK_TOUCH_READ,
                                           .ptr = other->ptr,
                                           .bytes = 1};
     check_report(check, &finding);
-}
-
-static bool clashes(const struct check_touch *one, const struct check_touch *other,
-                    const uint64_t *paths, size_t words)
-{
-    if (one->node == other->node) return false;
-    if (one->kind != CHECK_TOUCH_WRITE && other->kind != CHECK_TOUCH_WRITE) return false;
-    return !(paths[one->node * words + other->node / 64] >> other->node % 64 & 1) &&
-           !(paths[other->node * words + one->node / 64] >> one->node % 64 & 1);
 }
 
 /* One finding is enough: a graph without a path as a rule lacks it for many bytes. */
@@ -105,13 +124,14 @@ static void look_inside(struct host_check *check, const struct host_exec *exec,
     qsort(touches->at, touches->count, sizeof(touches->at[0]), by_address);
     for (size_t i = 0; i < touches->count; i++) {
         const struct check_touch *one = &touches->at[i];
-        if (one->kind > CHECK_TOUCH_WRITE) continue;
+        if (one->kind > CHECK_TOUCH_END) continue;
         for (size_t k = i + 1; k < touches->count; k++) {
             const struct check_touch *other = &touches->at[k];
             if ((const char *)other->ptr >= (const char *)one->ptr + one->bytes) break;
-            if (other->kind > CHECK_TOUCH_WRITE || !other->bytes) continue;
-            if (!clashes(one, other, paths, words)) continue;
-            tell(check, exec, one, other);
+            if (other->kind > CHECK_TOUCH_END || !other->bytes) continue;
+            enum check_kind kind;
+            if (!clashes(one, other, paths, words, &kind)) continue;
+            tell(check, exec, one, other, kind);
             return;
         }
     }

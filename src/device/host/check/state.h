@@ -83,6 +83,7 @@ struct host_check {
     size_t *task_of; /* owned; by number of the stream's place */
     size_t task_of_room;
     struct check_clock *remote; /* counted: what other processes may have been told */
+    bool any_opaque;            /* something was put on a stream that may look at words */
     struct check_marks events, words, counts, execs;
     struct check_mark meetings[CHECK_MEETINGS]; /* the latest collectives, by number */
     struct check_page *pages;                   /* owned; open addressing */

@@ -3,7 +3,7 @@
  * it is given back, or is the program's if that has not freed it since the last launch. */
 #include "graph.h"
 
-#include "device/host/check/block.h"
+#include "device/host/check/check.h"
 #include "device/host/host.h"
 #include "device/host/memory/memory.h"
 
@@ -63,9 +63,21 @@ static void end_memory(const struct host_memory_item *own)
     if (own->ptr && !own->gone && !own->claimed && !own->frees_due) host_memory_free(own->ptr);
 }
 
+/* What the node begins or ends. */
+static void tell_memory(const struct host_memory_item *own)
+{
+    pthread_mutex_lock(&tt_host.graph_memory.lock);
+    const struct host_memory_item *named = own->ptr ? own : named_by(own);
+    void *ptr = named && !named->gone ? named->ptr : NULL;
+    size_t bytes = ptr ? named->bytes : 0;
+    pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    if (ptr) host_check_memory_node(ptr, bytes, !own->ptr);
+}
+
 static enum tt_step memory_step(struct tt_item *item, enum tt_item_call call)
 {
     struct host_memory_item *own = (struct host_memory_item *)item;
+    if (call == TT_ITEM_TOUCH) tell_memory(own);
     if (call == TT_ITEM_RELEASE) {
         leave(own);
         end_memory(own);
@@ -128,7 +140,8 @@ int host_memory_item(void *ptr, size_t bytes, int device, struct tt_item **item_
 {
     struct host_memory_item *item = calloc(1, sizeof(*item));
     if (!item) return HOST_OUT_OF_MEMORY;
-    *item = (struct host_memory_item){.item = {.step = memory_step}, .ptr = ptr, .bytes = bytes};
+    *item = (struct host_memory_item){
+        .item = {.step = memory_step, .tells_touches = true}, .ptr = ptr, .bytes = bytes};
     item->device = device;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     item->next = tt_host.graph_memory.items;
@@ -147,6 +160,7 @@ int host_memory_free_item(const void *ptr, struct tt_item **item_out)
     struct host_memory_item *item = ptr ? calloc(1, sizeof(*item)) : NULL;
     if (!item) return ptr ? HOST_OUT_OF_MEMORY : HOST_INVALID_VALUE;
     item->item.step = memory_step;
+    item->item.tells_touches = true;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     struct host_memory_item *named = *find(ptr);
     bool good = named && !named->has_free;
