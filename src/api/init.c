@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 {
@@ -29,6 +30,35 @@ static ncclResult_t check_settings(void)
     tt_param_load();
     if (!tt_param_forbidden(text, sizeof(text))) return ncclSuccess;
     return tt_fail(ncclInvalidUsage, "TUTTI_STRICT: %s", text);
+}
+
+/* ---- ranks that do not come ---- */
+
+static void decline(const struct tt_comm_request *request, bool for_good, ncclResult_t rc,
+                    const char *sentence)
+{
+    const struct tt_bootstrap_decline words = {.ids = request->ids,
+                                               .nids = request->nids,
+                                               .nranks = request->nranks,
+                                               .rank = request->rank,
+                                               .thread = request->thread,
+                                               .for_good = for_good,
+                                               .rc = rc,
+                                               .sentence = sentence};
+    if (request->ids && request->nids > 0) tt_bootstrap_decline(&words);
+}
+
+ncclResult_t tt_init_refused(const struct tt_comm_request *request, ncclResult_t rc)
+{
+    if (rc && rc != ncclInProgress) decline(request, false, rc, tt_last_error());
+    return rc;
+}
+
+void tt_init_declined(const struct tt_comm_request *request, ncclResult_t rc)
+{
+    bool aborted = rc && rc != ncclSystemError;
+    decline(request, rc != ncclSuccess, rc ? rc : ncclInvalidUsage,
+            aborted ? "its init was aborted before it began" : tt_last_error());
 }
 
 /* ---- the job ---- */
@@ -54,6 +84,7 @@ static void init_undo(struct tt_job *base)
 static void init_destroy(struct tt_job *base)
 {
     struct init_job *job = tt_container_of(base, struct init_job, base);
+    if (!base->ran) tt_init_declined(&job->request, base->rc);
     free(job->ids);
     free(job);
 }
@@ -97,22 +128,24 @@ static ncclResult_t init_start(ncclComm_t *out, const struct tt_comm_request *re
     if (!rc) rc = init_job_create(request, &job);
     if (rc) {
         tt_comm_dispose(comm);
-        return rc;
+        return tt_init_refused(request, rc);
     }
     job->base.comm = comm;
     job->base.blocking = comm->config.blocking != 0;
     trace_init(comm, request);
     if (!runs_now) {
-        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): init_call() checked it */
+        /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): check_request() did */
         *out = (ncclComm_t)comm;
         return tt_group_job(&job->base);
     }
+    job->base.ran = true;
     rc = init_run(&job->base);
     init_destroy(&job->base);
     if (rc) {
         tt_comm_dispose(comm);
         return rc;
     }
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): check_request() did */
     *out = (ncclComm_t)comm;
     return ncclSuccess;
 }
@@ -133,12 +166,8 @@ static ncclResult_t check_id(const char *func, const ncclUniqueId *id)
 }
 
 /* The checks of all forms, in the order that callers can observe. */
-static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, bool runs_now)
+static ncclResult_t check_request(const ncclComm_t *out, const struct tt_comm_request *request)
 {
-    if (out) *out = NULL;
-    ncclResult_t rc = check_settings();
-    if (!rc) rc = tt_check_device(request->func);
-    if (rc) return rc;
     if (request->nranks < 1) {
         return tt_fail(ncclInvalidArgument, "%s: nranks %d is below 1", request->func,
                        request->nranks);
@@ -147,12 +176,23 @@ static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, 
         return tt_fail(ncclInvalidArgument, "%s: nId %d is not in 1..%d (nranks)", request->func,
                        request->nids, request->nranks);
     }
-    rc = tt_check_pointer(request->ids, request->func, "commIds");
+    ncclResult_t rc = tt_check_pointer(request->ids, request->func, "commIds");
     if (!rc) rc = tt_check_pointer(out, request->func, "comm");
     if (!rc) rc = check_rank(request->func, request->nranks, request->rank);
     for (int k = 0; k < request->nids && !rc; k++)
         rc = check_id(request->func, &request->ids[k]);
-    if (rc) return tt_group_error(rc);
+    return rc;
+}
+
+static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, bool runs_now)
+{
+    if (out) *out = NULL;
+    request->thread = (int)gettid();
+    ncclResult_t rc = check_settings();
+    if (!rc) rc = tt_check_device(request->func);
+    if (rc) return tt_init_refused(request, rc);
+    rc = check_request(out, request);
+    if (rc) return tt_group_error(tt_init_refused(request, rc));
     request->device = tuttiHostGetDevice();
     return tt_group_error(init_start(out, request, runs_now));
 }

@@ -55,6 +55,7 @@ struct tt_bootstrap_config {
     int nids;
     const void *record;          /* this rank's opaque record, TT_RECORD_BYTES */
     int64_t timeout_sec;         /* TUTTI_INIT_TIMEOUT; 0 none */
+    int32_t thread;              /* of this process that called the init */
     struct tt_bootstrap *parent; /* borrowed: whose ranks grow, with the same numbers; NULL: none.
                                     Its failure is one of this meeting */
 };
@@ -65,6 +66,18 @@ struct tt_bootstrap_config {
  * ncclRemoteError. */
 ncclResult_t tt_bootstrap_join(const struct tt_bootstrap_config *config,
                                struct tt_bootstrap **bootstrap_out, const void **records_out);
+
+struct tt_bootstrap_decline {
+    const ncclUniqueId *ids;
+    int nids, nranks, rank; /* as they were given, right or wrong */
+    int32_t thread;         /* that called, as in struct tt_bootstrap_config */
+    bool for_good; /* else the thread may call again within 2 s, and nothing has happened */
+    ncclResult_t rc;
+    const char *sentence;
+};
+/* This rank was to meet the others by these ids and does not come: they end with the sentence. An
+ * id that cannot be read or where nobody listens is passed over. Blocks for 0.5 s at most. */
+void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline);
 
 struct tt_bootstrap_child {
     struct tt_member *member; /* of the child; as above */

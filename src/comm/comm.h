@@ -51,6 +51,7 @@ struct tt_comm {
     char *net_name;               /* owned copy of config.netName */
     _Atomic int state;            /* ncclResult_t seen by GetAsyncError */
     _Atomic int phase;            /* enum tt_comm_phase */
+    _Atomic bool aborted;         /* by this process: member.abort may be somebody else's revoke */
     struct tt_plan *plan;         /* owned; storage for plan/ (set by api right after alloc, freed
                                      by api before tt_comm_free) */
     struct tt_registry *registry; /* owned; storage for api/ (buffers and windows); may be NULL */
@@ -89,6 +90,7 @@ struct tt_comm_request { /* one init */
     int nranks, rank, device;
     const ncclUniqueId *ids;
     int nids;
+    int thread;                   /* of the process, that called */
     const ncclConfig_t *config;   /* NULL: defaults */
     const ncclConfig_t *inherit;  /* parent's effective config for children without one */
     const struct tt_comm *parent; /* of an old rank in a grow, kept meanwhile: its failure ends the

@@ -111,7 +111,8 @@ ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
 static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentence)
 {
     tt_member_abort_why(&comm->member, rc, sentence);
-    int phase = atomic_load_explicit(&comm->phase, memory_order_acquire);
+    atomic_store(&comm->aborted, true);
+    int phase = atomic_load(&comm->phase); /* after the flag, see tt_birth_run() */
     if (phase == TT_COMM_INIT || phase == TT_COMM_DESTROYED) return; /* init says so itself */
     tt_bootstrap_fail(comm->bootstrap, rc, sentence);
 }

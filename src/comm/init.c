@@ -11,6 +11,7 @@
 #include "transport/transport.h"
 #include "watch/watch.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- the meeting ---- */
@@ -35,6 +36,7 @@ static ncclResult_t meet(struct tt_birth *birth, const struct tt_comm_record *re
                                              .nids = birth->nids,
                                              .record = bytes,
                                              .parent = birth->parent,
+                                             .thread = birth->thread,
                                              .timeout_sec = tt_param_int("TUTTI_INIT_TIMEOUT")};
         rc = tt_bootstrap_join(&config, &bootstrap, &records);
     }
@@ -166,6 +168,16 @@ static ncclResult_t birth_steps(struct tt_birth *birth)
     return rc;
 }
 
+/* What the tree itself has told, it has told to all. */
+static void tell_abort(struct tt_comm *comm)
+{
+    char sentence[80];
+    if (tt_bootstrap_error(comm->bootstrap, NULL)) return;
+    snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator at the end of its init",
+             comm->member.rank);
+    tt_bootstrap_fail(comm->bootstrap, tt_member_abort_code(&comm->member), sentence);
+}
+
 ncclResult_t tt_birth_run(struct tt_birth *birth)
 {
     struct tt_comm *comm = birth->comm;
@@ -181,8 +193,11 @@ ncclResult_t tt_birth_run(struct tt_birth *birth)
     tt_affinity_leave(affinity);
     birth->total_sec = lap_sec(&clock);
     if (rc) return rc;
-    /* pairs with the acquire loads of `phase`: whoever sees READY sees all of the communicator */
-    atomic_store_explicit(&comm->phase, TT_COMM_READY, memory_order_release);
+    /* pairs with the loads of `phase`: whoever sees READY sees all of the communicator. An abort
+     * raises its flag before it looks at the phase, here it is the other way round: one of the two
+     * threads, in one order of all four, sees what the other did, and tells the ranks. */
+    atomic_store(&comm->phase, TT_COMM_READY);
+    if (atomic_load(&comm->aborted)) tell_abort(comm);
     tt_report_complete(birth);
     return ncclSuccess;
 }
@@ -192,6 +207,7 @@ ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *re
     struct tt_birth birth = {.comm = comm,
                              .ids = request->ids,
                              .nids = request->nids,
+                             .thread = request->thread,
                              .parent = request->parent ? request->parent->bootstrap : NULL};
     int before = tuttiHostGetDevice();
     ncclResult_t rc = tt_birth_run(&birth);

@@ -11,7 +11,7 @@ struct tt_birth { /* one birth under way */
     struct tt_comm *comm;
     /* how the ranks meet: through a root, or through the parent */
     const ncclUniqueId *ids;
-    int nids;
+    int nids, thread;
     struct tt_bootstrap *parent;     /* of a split, shrink or grow; NULL: none */
     struct tt_bootstrap_child child; /* salt, parent_ranks, whole_parent; the rest is filled in */
     bool met; /* the meeting was begun: from then on bootstrap tells the others what goes wrong */

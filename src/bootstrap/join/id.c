@@ -93,6 +93,16 @@ ncclResult_t tt_id_check(const ncclUniqueId *id)
     return ncclSuccess;
 }
 
+bool tt_id_valid(const ncclUniqueId *id)
+{
+    const unsigned char *bytes = (const unsigned char *)id->internal;
+    unsigned char sum[ID_SUM_BYTES], family = bytes[ID_ADDR_AT];
+    id_sum(bytes, sum);
+    return memcmp(bytes, id_magic, sizeof(id_magic)) == 0 &&
+           sodium_memcmp(sum, bytes + ID_SUM_AT, sizeof(sum)) == 0 && bytes[9] >= 1 &&
+           bytes[9] <= 3 && (family == 4 || family == 6);
+}
+
 int tt_id_existing(const ncclUniqueId *id)
 {
     uint32_t existing;

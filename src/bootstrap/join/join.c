@@ -136,6 +136,7 @@ static ncclResult_t join_prepare(struct join *join)
     request->timeout_sec = config->timeout_sec > 0 ? (uint32_t)config->timeout_sec : 0;
     request->sealed = tt_encryption_wanted();
     request->pid = (int32_t)getpid();
+    request->thread = config->thread;
     gethostname(request->host, sizeof(request->host) - 1);
     crypto_generichash(request->digest, sizeof(request->digest), (const unsigned char *)"digest", 6,
                        join->combined, sizeof(join->combined));
@@ -279,11 +280,14 @@ ncclResult_t tt_bootstrap_child(struct tt_bootstrap *parent, const struct tt_boo
     tt_service_lock();
     ncclResult_t rc = child_start(parent, child, &b, &addr);
     tt_service_unlock();
-    if (!b) return rc;
+    const int nranks = child->member->nranks;
+    if (!b) {
+        tt_bootstrap_child_fail(parent, child, nranks, tt_last_error());
+        return rc;
+    }
     if (!rc) rc = exchange_records(b, &addr, child->record);
     tt_service_lock();
     b->parent_tree = NULL;
-    int nranks = b->nranks;
     bool heard = atomic_load(&b->error) && b->error_rank != b->rank;
     if (rc) {
         tt_tree_fail(b, b->rank, rc, "%s", tt_last_error());

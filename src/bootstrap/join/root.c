@@ -28,8 +28,9 @@
 #define PROGRESS_NSEC 5000000000ull
 #define FAILED_LIFE_NSEC 10000000000ull /* a failed root answers late ranks that long */
 #define HEAD_NSEC 2000000000ull         /* after the deadline: a live head has said what is wrong */
-#define OVERDUE_NSEC 8000000000ull /* of all that could name who is missing, the last to speak */
-#define ROOT_RANK_NSEC 50000000ull /* ranks that wait longer hear whose process the root is in */
+#define OVERDUE_NSEC 8000000000ull  /* of all that could name who is missing, the last to speak */
+#define ROOT_RANK_NSEC 50000000ull  /* ranks that wait longer hear whose process the root is in */
+#define DECLINED_NSEC 2000000000ull /* for a refused caller to call again */
 #define LISTED_RANKS 16
 #define EXPECTED_AT_FIRST 32 /* until the first rank says how many they are */
 
@@ -58,6 +59,8 @@ struct tt_root {
     unsigned char nonce[TT_SECRET_BYTES];
     bool has_nonce;
     uint64_t first_nsec, deadline_nsec, progress_nsec;
+    struct tt_decline declined; /* somebody's call was refused; for_good is not here */
+    uint64_t declined_nsec;     /* then it counts, unless its thread calls again; 0: nobody's */
     ncclResult_t code;
     char sentence[TT_SENTENCE_BYTES];
 };
@@ -255,6 +258,35 @@ static const struct root_client *take_slot(struct tt_root *root, struct root_cli
     return NULL;
 }
 
+/* ---- who does not come ---- */
+
+/* A refused caller may call again: then the others lose nothing. Else they need not wait long. */
+static void root_declined(struct root_client *client, const unsigned char *bytes, size_t len)
+{
+    struct tt_root *root = client->root;
+    struct tt_decline decline;
+    if (client->spoke || root->state != ROOT_OPEN || !tt_decline_unpack(&decline, bytes, len))
+        return;
+    client->spoke = client->done = true;
+    if (decline.for_good) {
+        root_fail(root, decline.rc, "%s", decline.sentence);
+    } else {
+        root->declined = decline;
+        root->declined_nsec = tt_now_nsec() + DECLINED_NSEC;
+    }
+    tt_service_wake();
+}
+
+static void root_called_again(struct tt_root *root, const struct tt_join *join)
+{
+    const struct tt_decline *declined = &root->declined;
+    if (join->pid == declined->pid && join->thread == declined->thread &&
+        strcmp(join->host, declined->host) == 0)
+        root->declined_nsec = 0;
+}
+
+/* ---- frames ---- */
+
 static void root_join(struct root_client *client, const unsigned char *bytes, size_t len)
 {
     struct tt_root *root = client->root;
@@ -278,6 +310,7 @@ static void root_join(struct root_client *client, const unsigned char *bytes, si
                   join->rank, other->join.host, other->join.pid, join->host, join->pid);
         return;
     }
+    root_called_again(root, join);
     find_root_rank(root, join);
     root_step(root);
 }
@@ -333,6 +366,7 @@ static void client_frame(struct tt_conn *conn, uint16_t type, const unsigned cha
     struct tt_root *root = client->root;
     switch (type) {
     case TT_FRAME_JOIN: root_join(client, bytes, len); break;
+    case TT_FRAME_DECLINE: root_declined(client, bytes, len); break;
     case TT_FRAME_JOINED: client->done = true; break;
     case TT_FRAME_REFUSE:
     case TT_FRAME_RELAYED: client_gives_up(client, type == TT_FRAME_RELAYED, bytes, len); break;
@@ -393,7 +427,7 @@ static void root_opened(struct tt_acceptor *acceptor, struct tt_conn *conn)
     if (++root->nclients > service->busiest_root) service->busiest_root = root->nclients;
     conn->owner = client;
     conn->ops = &client_ops;
-    conn->limit_bytes = TT_REFUSE_BYTES > TT_JOIN_BYTES ? TT_REFUSE_BYTES : TT_JOIN_BYTES;
+    conn->limit_bytes = TT_DECLINE_BYTES;
 }
 
 static bool root_admits(struct tt_acceptor *acceptor, const struct tt_hello *hello)
@@ -444,7 +478,7 @@ static bool root_tick(struct tt_root *root, uint64_t now)
         root_free(root);
         return false;
     }
-    if (!root->slots) return false; /* an id nobody used yet has no deadline */
+    if (!root->slots) return root->state == ROOT_FAILED; /* an unused id has no deadline */
     if (root->state == ROOT_OPEN && now >= root->progress_nsec) {
         list_missing(root, missing, sizeof(missing));
         tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "bootstrap: %d of %d ranks came so far; missing %s",
@@ -454,6 +488,8 @@ static bool root_tick(struct tt_root *root, uint64_t now)
     if (root->state == ROOT_OPEN && root->root_rank >= 0 &&
         now >= root->first_nsec + ROOT_RANK_NSEC)
         send_root_rank(root);
+    if (root->state == ROOT_OPEN && root->declined_nsec && now >= root->declined_nsec)
+        root_fail(root, root->declined.rc, "%s", root->declined.sentence);
     if (root->state == ROOT_FAILED || !root->deadline_nsec) return true;
     if (now >= root->deadline_nsec + overdue_grace(root)) root_overdue(root);
     return true;

@@ -20,13 +20,13 @@ struct tt_join { /* what a rank says first */
     uint32_t nranks, rank;
     uint32_t nids, index; /* ids, and which of them this root is to the rank */
     uint32_t timeout_sec;
-    int32_t pid;
+    int32_t pid, thread;
     bool sealed;              /* TUTTI_NET_ENCRYPT */
     unsigned char digest[32]; /* of all ids in order */
     union tt_addr addr;       /* where its parent's children may connect */
     char host[TT_HOST_BYTES];
 };
-#define TT_JOIN_BYTES (8 * 4 + 32 + 24 + TT_HOST_BYTES)
+#define TT_JOIN_BYTES (9 * 4 + 32 + 24 + TT_HOST_BYTES)
 void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES]);
 bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len);
 
@@ -44,6 +44,17 @@ bool tt_root_reply_unpack(struct tt_root_reply *place, const unsigned char *byte
 void tt_refuse_pack(ncclResult_t rc, const char *sentence, unsigned char bytes[TT_REFUSE_BYTES]);
 /* `sentence` has TT_SENTENCE_BYTES. */
 ncclResult_t tt_refuse_unpack(const unsigned char *bytes, size_t len, char *sentence);
+
+#define TT_DECLINE_BYTES (12 + TT_HOST_BYTES + TT_REFUSE_BYTES)
+struct tt_decline { /* what a rank says that does not come */
+    bool for_good;  /* else its call was refused, and its thread may call again */
+    int32_t pid, thread;
+    char host[TT_HOST_BYTES];
+    ncclResult_t rc;
+    char sentence[TT_SENTENCE_BYTES];
+};
+void tt_decline_pack(const struct tt_decline *decline, unsigned char bytes[TT_DECLINE_BYTES]);
+bool tt_decline_unpack(struct tt_decline *decline, const unsigned char *bytes, size_t len);
 
 /* Open a root for this secret on the process's listener, or on an address of its own (its port must
  * be given). *addr_out: where ranks reach it. Takes the service's lock. */

@@ -15,6 +15,7 @@ void tt_join_pack(const struct tt_join *join, unsigned char bytes[TT_JOIN_BYTES]
     tt_wire_put32(&wire, join->index);
     tt_wire_put32(&wire, join->timeout_sec);
     tt_wire_put32(&wire, (uint32_t)join->pid);
+    tt_wire_put32(&wire, (uint32_t)join->thread);
     tt_wire_put32(&wire, join->sealed);
     tt_wire_put(&wire, join->digest, sizeof(join->digest));
     tt_addr_put(&wire, &join->addr);
@@ -32,6 +33,7 @@ bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len
     join->index = tt_wire_get32(&wire);
     join->timeout_sec = tt_wire_get32(&wire);
     join->pid = (int32_t)tt_wire_get32(&wire);
+    join->thread = (int32_t)tt_wire_get32(&wire);
     join->sealed = tt_wire_get32(&wire) != 0;
     tt_wire_get(&wire, join->digest, sizeof(join->digest));
     tt_addr_get(&wire, &join->addr);
@@ -78,4 +80,28 @@ ncclResult_t tt_refuse_unpack(const unsigned char *bytes, size_t len, char *sent
     tt_wire_get_text(&wire, sentence, TT_SENTENCE_BYTES);
     bool error = code > ncclSuccess && code < ncclNumResults && code != ncclInProgress;
     return wire.bad || !error ? ncclRemoteError : (ncclResult_t)code;
+}
+
+void tt_decline_pack(const struct tt_decline *decline, unsigned char bytes[TT_DECLINE_BYTES])
+{
+    struct tt_wire wire;
+    tt_wire_init(&wire, bytes, TT_DECLINE_BYTES);
+    tt_wire_put32(&wire, decline->for_good);
+    tt_wire_put32(&wire, (uint32_t)decline->pid);
+    tt_wire_put32(&wire, (uint32_t)decline->thread);
+    tt_wire_put_text(&wire, decline->host, TT_HOST_BYTES);
+    tt_refuse_pack(decline->rc, decline->sentence, wire.at);
+}
+
+bool tt_decline_unpack(struct tt_decline *decline, const unsigned char *bytes, size_t len)
+{
+    struct tt_wire wire;
+    tt_wire_read(&wire, bytes, len);
+    decline->for_good = tt_wire_get32(&wire) != 0;
+    decline->pid = (int32_t)tt_wire_get32(&wire);
+    decline->thread = (int32_t)tt_wire_get32(&wire);
+    tt_wire_get_text(&wire, decline->host, TT_HOST_BYTES);
+    if (wire.bad || wire.left != TT_REFUSE_BYTES) return false;
+    decline->rc = tt_refuse_unpack(wire.from, wire.left, decline->sentence);
+    return true;
 }

@@ -13,6 +13,7 @@ enum tt_root_frame {                     /* on connections to a root */
                                           */
                      TT_FRAME_RELAYED,   /* rank -> root: as REFUSE, but somebody else's words */
                      TT_FRAME_OVERDUE,   /* head -> its root: all others wait for this block */
+                     TT_FRAME_DECLINE,   /* rank -> root, in place of JOIN: it does not come */
 };
 
 enum tt_tree_frame {

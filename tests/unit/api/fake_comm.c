@@ -46,6 +46,11 @@ ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *re
     return ncclSuccess;
 }
 
+void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline)
+{
+    (void)decline;
+}
+
 uint64_t tt_comm_count_child(struct tt_comm *parent)
 {
     return ++parent->child_count;

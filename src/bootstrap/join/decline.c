@@ -1,0 +1,152 @@
+/* A rank that will not come: its init was refused or aborted before its work began. One connection
+ * to a root says so, in place of the JOIN that the others wait for. */
+#include "base/clock.h"
+#include "base/encryption.h"
+#include "base/log.h"
+#include "bootstrap/bootstrap.h"
+#include "bootstrap/join/id.h"
+#include "bootstrap/join/root.h"
+#include "bootstrap/tree/blocks.h"
+#include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/loop.h"
+#include "bootstrap/wire/service.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FOR_GOOD_NSEC 500000000ull /* for the whole connection */
+#define REFUSED_NSEC 100000000ull  /* the same, in a call that only returns an error */
+
+struct errand { /* guarded by the service's lock */
+    struct tt_conn *conn;
+    unsigned char bytes[TT_DECLINE_BYTES];
+    bool over;
+    pthread_cond_t changed;
+};
+
+static void errand_ends(struct errand *errand)
+{
+    errand->conn = NULL;
+    errand->over = true;
+    pthread_cond_broadcast(&errand->changed);
+}
+
+static void errand_opened(struct tt_conn *conn)
+{
+    struct errand *errand = conn->owner;
+    tt_conn_send(conn, TT_FRAME_DECLINE, errand->bytes, sizeof(errand->bytes));
+    tt_conn_finish(conn);
+    errand_ends(errand);
+}
+
+static void errand_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes,
+                         size_t len)
+{
+    (void)conn;
+    (void)type;
+    (void)bytes;
+    (void)len;
+}
+
+static void errand_closed(struct tt_conn *conn, const char *why)
+{
+    (void)why; /* nobody listens there: nobody waits */
+    errand_ends(conn->owner);
+}
+
+static const struct tt_conn_ops errand_ops = {
+    .opened = errand_opened,
+    .frame = errand_frame,
+    .closed = errand_closed,
+};
+
+/* Lock held; released while waiting. */
+static void errand_run(struct errand *errand, const struct tt_conn_dial *dial)
+{
+    struct timespec at = {.tv_sec = (time_t)(dial->deadline_nsec / 1000000000),
+                          .tv_nsec = (long)(dial->deadline_nsec % 1000000000)};
+    if (tt_conn_dial(dial, &errand->conn)) return;
+    while (!errand->over) {
+        if (pthread_cond_timedwait(&errand->changed, &tt_service()->lock, &at)) break;
+    }
+    tt_conn_finish(errand->conn);
+}
+
+/* The root that serves the rank; of a rank that cannot be, the first. */
+static int root_of(const struct tt_bootstrap_decline *decline)
+{
+    const struct tt_blocks blocks = {decline->nranks, decline->nids};
+    bool real = decline->rank >= 0 && decline->rank < decline->nranks;
+    return real && decline->nids <= decline->nranks ? tt_blocks_block(&blocks, decline->rank) : 0;
+}
+
+static void pack(const struct tt_bootstrap_decline *decline, unsigned char bytes[TT_DECLINE_BYTES])
+{
+    struct tt_decline words = {.for_good = decline->for_good,
+                               .pid = (int32_t)getpid(),
+                               .thread = decline->thread,
+                               .rc = decline->rc};
+    bool shared = decline->rc == ncclInvalidArgument; /* else its code is its own */
+    if (!shared) words.rc = ncclRemoteError;
+    gethostname(words.host, sizeof(words.host) - 1);
+    snprintf(words.sentence, sizeof(words.sentence),
+             "rank %d on host %s (pid %d) does not come: %.400s", decline->rank, words.host,
+             (int)words.pid, decline->sentence);
+    tt_decline_pack(&words, bytes);
+}
+
+static void tell_root(const struct tt_bootstrap_decline *decline, const struct tt_id_parts *id,
+                      int index)
+{
+    struct errand errand = {.conn = NULL};
+    struct tt_key key;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&errand.changed, &attr);
+    pthread_condattr_destroy(&attr);
+    pack(decline, errand.bytes);
+    tt_key_derive(id->secret, TT_KEY_ROOT, &key);
+    const struct tt_conn_dial dial = {
+        .addr = &id->addr,
+        .key = &key,
+        .hello = {.kind = TT_KEY_ROOT,
+                  .own_rank =
+                      decline->rank >= 0 && decline->rank < TT_MAX_RANKS ? decline->rank : 0,
+                  .wanted_rank = -1 - index,
+                  .nranks = (uint32_t)decline->nranks,
+                  .sealed = tt_encryption_wanted()},
+        .ops = &errand_ops,
+        .owner = &errand,
+        .limit_bytes = TT_REFUSE_BYTES,
+        .deadline_nsec = tt_now_nsec() + (decline->for_good ? FOR_GOOD_NSEC : REFUSED_NSEC),
+    };
+    tt_service_lock();
+    if (!tt_service_acquire(NULL)) {
+        errand_run(&errand, &dial);
+        tt_service_release();
+    }
+    tt_service_unlock();
+    tt_service_wait_idle();
+    sodium_memzero(&key, sizeof(key));
+    pthread_cond_destroy(&errand.changed);
+}
+
+void tt_bootstrap_decline(const struct tt_bootstrap_decline *decline)
+{
+    struct tt_id_parts id;
+    int index = root_of(decline);
+    if (sodium_init() < 0 || !tt_id_valid(&decline->ids[index])) return;
+    if (tt_id_read(&decline->ids[index], &id)) return;
+    /* with a fixed address it is rank 0 that everybody looks for */
+    union tt_addr listen_on = id.addr;
+    bool opens = id.fixed_address && decline->rank == 0 && decline->for_good;
+    if (opens && tt_root_open(id.secret, &listen_on, &listen_on)) return;
+    tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "rank %d of %d tells the root that it does not come",
+            decline->rank, decline->nranks);
+    tell_root(decline, &id, index);
+    sodium_memzero(&id, sizeof(id));
+}
