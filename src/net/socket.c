@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "nccl/profiler.h"
+#include "nccl/profiler_events.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -218,10 +218,7 @@ static ncclResult_t socket_test(void *opaque, int *done, int *size)
     ncclResult_t rc = request->parts ? tt_socket_link_progress(link) : ncclSuccess;
     if (rc || request->parts) return rc;
     if (size) *size = (int)request->size;
-    if (request->event) {
-        link->profiler(&request->event, ncclProfilerNetEventStop, NULL,
-                       NCCL_PROFILER_NET_TYPE_SOCK | NCCL_PROFILER_NET_SOCKET_VER, NULL);
-    }
+    tt_socket_request_watched(request);
     request->link = NULL;
     *done = 1;
     return ncclSuccess;

@@ -116,6 +116,8 @@ struct socket_ends { /* proved descriptors of a new connection, by lane */
 struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
                                           ncclProfilerCallback_t profiler);
 void tt_socket_link_destroy(struct socket_link *link);
+/* What the profiler was told of the request ends here; nothing when it was not told. */
+void tt_socket_request_watched(struct socket_request *request);
 /* *request_out NULL: all requests are in flight, ask again. */
 ncclResult_t tt_socket_link_post(struct socket_link *link, void *bytes, size_t size,
                                  struct socket_request **request_out);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "nccl/profiler_events.h"
 #include "net/socket.h"
 
 #include <stdio.h>
@@ -54,9 +55,18 @@ struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
     return link;
 }
 
+void tt_socket_request_watched(struct socket_request *request)
+{
+    if (!request->event) return;
+    request->link->profiler(&request->event, ncclProfilerNetEventStop, NULL,
+                            NCCL_PROFILER_NET_TYPE_SOCK | NCCL_PROFILER_NET_SOCKET_VER, NULL);
+}
+
 void tt_socket_link_destroy(struct socket_link *link)
 {
     if (!link) return;
+    for (int i = 0; i < SOCKET_REQUESTS; i++) /* of an aborted communicator */
+        tt_socket_request_watched(&link->requests[i]);
     for (int i = 0; i < link->nlanes; i++) {
         close(link->lanes[i].fd);
         tt_socket_seal_destroy(link->lanes[i].seal);

@@ -142,8 +142,8 @@ static void net_name(const struct tt_edge *base, char *text, size_t text_bytes)
 static void edge_free(struct net_edge *edge)
 {
     if (!edge) return;
-    for (int i = 0; i < TT_SLOTS; i++)
-        tt_net_op_release(edge->steps[i].op);
+    for (uint64_t i = 0; i < TT_SLOTS; i++)
+        tt_net_watch_stop(edge, i); /* of an aborted operation */
     tt_net_op_release(atomic_load_explicit(&edge->op, memory_order_relaxed));
     if (edge->fifo) munmap(edge->fifo, edge->fifo_bytes);
     free(edge);
