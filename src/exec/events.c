@@ -48,9 +48,8 @@ static void begin_frame(struct tt_work *work, int f)
     const struct tt_work_events *events = &work->events;
     struct tt_edge_track track = {
         .profiler = events->profiler, .parent = parent_of(work, frame), .mask = events->mask};
-    work->channel_events[f] = NULL;
     if (!track.parent) return;
-    if (frame->after == 0) track_edges(work, frame, &track);
+    track_edges(work, frame, &track);
     if (!events->channel_times) return;
     ncclProfilerEventDescr_v7_t descr = {
         .type = ncclProfileKernelCh, .parentObj = track.parent, .rank = work->member->rank};
@@ -92,32 +91,35 @@ void tt_events_begin(struct tt_work *work)
 {
     work->events_open = true;
     if (work->events.nreplays > 0) begin_replay(work);
-    for (int f = 0; f < work->nframes; f++)
-        begin_frame(work, f);
-}
-
-/* Messages that follow one another share an edge: the next one takes it over. */
-static void hand_over(struct tt_work *work, int ended)
-{
     for (int f = 0; f < work->nframes; f++) {
-        const struct tt_frame *frame = &work->frames[f];
-        struct tt_edge_track track = {.profiler = work->events.profiler,
-                                      .parent = parent_of(work, frame),
-                                      .mask = work->events.mask};
-        if (frame->after == ended + 1 && track.parent) track_edges(work, frame, &track);
+        work->channel_events[f] = NULL;
+        if (work->frames[f].after == 0) begin_frame(work, f);
     }
 }
 
-void tt_events_end(struct tt_work *work, int f)
+/* Messages that follow one another share an edge: the next one takes it over and begins. In a work
+ * that ends before its time nothing begins any more. */
+static void hand_over(struct tt_work *work, int ended)
 {
-    const struct tt_frame *frame = &work->frames[f];
-    if (!parent_of(work, frame)) return;
-    track_edges(work, frame, NULL);
-    hand_over(work, f);
+    if (!work->events_open) return;
+    for (int f = ended + 1; f < work->nframes; f++) {
+        if (work->frames[f].after == ended + 1) begin_frame(work, f);
+    }
+}
+
+static void end_channel(struct tt_work *work, int f)
+{
     void *event = work->channel_events[f];
     if (!event) return;
     ncclProfilerEventStateArgs_v7_t args = {.kernelCh = {.pTimer = tt_now_nsec()}};
     tt_prof_state(work->events.profiler, event, ncclProfilerKernelChStop, &args);
     tt_prof_stop(work->events.profiler, event);
     work->channel_events[f] = NULL;
+}
+
+void tt_events_end(struct tt_work *work, int f)
+{
+    end_channel(work, f); /* before the next one on its edge begins */
+    if (parent_of(work, &work->frames[f])) track_edges(work, &work->frames[f], NULL);
+    hand_over(work, f);
 }
