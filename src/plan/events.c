@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "device/device.h"
+#include "plan/exchange.h"
 #include "plan/plan_state.h"
 #include "plugin/profiler.h"
 
@@ -16,8 +17,6 @@ static bool is_captured(const struct tt_task *task)
     struct tt_stream_card card;
     return !tuttiHostStreamCard(task->stream, &card) && card.capturing;
 }
-
-/* ---- calls ---- */
 
 static void start_group(struct tt_profiler *profiler, struct tt_group_events *events, int depth,
                         const struct tt_group_call *node)
@@ -42,14 +41,91 @@ static void fill_coll_api(const struct tt_task *task, ncclProfilerEventDescr_v7_
     descr->collApi.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
-static void fill_p2p_api(const struct tt_task *task, ncclProfilerEventDescr_v7_t *descr)
+static void fill_p2p_api(const struct tt_task *task, enum tt_func func,
+                         ncclProfilerEventDescr_v7_t *descr)
 {
     descr->type = ncclProfileP2pApi;
-    descr->p2pApi.func = tt_func_name(task->func);
+    descr->p2pApi.func = tt_func_name(func);
     descr->p2pApi.count = task->count;
     descr->p2pApi.datatype = tt_prof_type_name(task->type);
     descr->p2pApi.stream = task->stream;
     descr->p2pApi.graphCaptured = is_captured(task);
+    descr->p2pApi.userTag = task->options ? task->options->profiler_tag : 0;
+}
+
+/* ---- exchanges that are made of messages: told of as these ---- */
+
+struct tt_message_events {
+    int used, room;
+    void **handles; /* owned; 2 * nranks per exchange: message_at(); P2pApi, then P2p */
+};
+
+static int message_at(int peer, bool sending)
+{
+    return 2 * peer + sending;
+}
+
+static void **message_handles(const struct tt_plan *plan, const struct tt_group_call *node)
+{
+    return plan->messages->handles + node->first_message - 1;
+}
+
+/* Room for the call's handles; the first call of a group has the place of the last group's. */
+static bool take_handles(struct tt_plan *plan, struct tt_group_call *node)
+{
+    int own = 2 * plan->comm->member.nranks;
+    struct tt_message_events *messages = plan->messages;
+    if (!messages) messages = plan->messages = tt_calloc(1, sizeof(*messages));
+    if (!messages) return false;
+    if (!plan->last) messages->used = 0;
+    if (messages->used > messages->room - own) {
+        int room = 2 * messages->room + own;
+        void **handles = room > 0 ? tt_calloc((size_t)room, sizeof(*handles)) : NULL;
+        if (!handles) return false;
+        if (messages->used > 0)
+            memcpy(handles, messages->handles, (size_t)messages->used * sizeof(*handles));
+        free(messages->handles);
+        messages->handles = handles;
+        messages->room = room;
+    }
+    node->first_message = messages->used + 1;
+    messages->used += own;
+    return true;
+}
+
+static void call_exchange(struct tt_plan *plan, struct tt_group_call *node)
+{
+    const struct tt_block_exchange exchange = tt_exchange_of(plan, &node->task);
+    if (!take_handles(plan, node)) return; /* events less */
+    void **handles = message_handles(plan, node);
+    for (int k = 0; k < 2 * plan->comm->member.nranks; k++) {
+        bool sending = k % 2 == 0; /* its send first */
+        int peer = k / 2;
+        ncclProfilerEventDescr_v7_t descr;
+        handles[message_at(peer, sending)] = NULL;
+        if (!tt_exchange_has(&exchange, peer, sending)) continue;
+        memset(&descr, 0, sizeof(descr));
+        fill_p2p_api(&node->task, sending ? TT_FUNC_SEND : TT_FUNC_RECV, &descr);
+        descr.parentObj = node->group_api;
+        void *event = tt_prof_start(plan->comm->profiler, node->mask, &descr);
+        tt_prof_stop(plan->comm->profiler, event);
+        handles[message_at(peer, sending)] = event;
+    }
+}
+
+void tt_events_fini(struct tt_plan *plan)
+{
+    if (plan->messages) free(plan->messages->handles);
+    free(plan->messages);
+    plan->messages = NULL;
+}
+
+/* ---- calls ---- */
+
+static bool made_of_messages(const struct tt_plan *plan, const struct tt_task *task)
+{
+    return !tt_func_is_message(task->func) && plan->comm->member.nranks > 1 &&
+           tt_messages_expand(plan, task->func);
 }
 
 void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int depth,
@@ -58,12 +134,17 @@ void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int de
     struct tt_profiler *profiler = plan->comm->profiler;
     ncclProfilerEventDescr_v7_t descr;
     node->mask = tt_prof_mask(profiler);
+    node->first_message = 0;
     if (!node->mask) return;
     if (!events->profiler) start_group(profiler, events, depth, node);
     node->group_api = events->group_api;
+    if (made_of_messages(plan, &node->task)) {
+        call_exchange(plan, node);
+        return;
+    }
     memset(&descr, 0, sizeof(descr));
     if (tt_func_is_message(node->task.func)) {
-        fill_p2p_api(&node->task, &descr);
+        fill_p2p_api(&node->task, node->task.func, &descr);
     } else {
         fill_coll_api(&node->task, &descr);
     }
@@ -113,20 +194,27 @@ static void fill_coll(const struct tt_plan *plan, const struct tt_group_call *no
     descr->coll.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
-static void fill_p2p(const struct tt_plan *plan, const struct tt_group_call *node,
-                     ncclProfilerEventDescr_v7_t *descr)
+struct message { /* as far as a P2p says something of it */
+    enum tt_func func;
+    int peer;
+    const void *buff;
+    void *api_event;
+    int first_frame, nframes;
+};
+
+static void fill_p2p(const struct tt_plan *plan, const struct tt_task *task,
+                     const struct message *message, ncclProfilerEventDescr_v7_t *descr)
 {
-    const struct tt_task *task = &node->task;
     descr->type = ncclProfileP2p;
-    descr->parentObj = node->api_event;
+    descr->parentObj = message->api_event;
     descr->rank = plan->comm->member.rank;
-    descr->p2p.func = tt_func_name(task->func);
-    descr->p2p.buff = task->func == TT_FUNC_SEND ? (void *)(uintptr_t)task->in
-                                                 : task->out; /* as the ABI has it */
+    descr->p2p.func = tt_func_name(message->func);
+    descr->p2p.buff = (void *)(uintptr_t)message->buff; /* as the ABI has it */
     descr->p2p.datatype = tt_prof_type_name(task->type);
     descr->p2p.count = task->count;
-    descr->p2p.peer = task->root;
+    descr->p2p.peer = message->peer;
     descr->p2p.nChannels = 1;
+    descr->p2p.userTag = task->options ? task->options->profiler_tag : 0;
 }
 
 /* Group around everything; what the work carries down. */
@@ -134,6 +222,7 @@ static void open_launch(const struct tt_plan *plan, uint32_t mask, struct tt_op_
 {
     struct tt_profiler *profiler = plan->comm->profiler;
     ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileGroup};
+    events->plan = plan;
     if (!events->captured) events->group = tt_prof_start(profiler, mask, &descr);
     events->work =
         (struct tt_work_events){.profiler = profiler,
@@ -154,64 +243,96 @@ static void keep_calls(struct tt_op_events *events, const struct tt_group_call *
 {
     size_t count = 0;
     for (const struct tt_group_call *node = first; node; node = node->next_alike)
-        count++;
+        count += node->first_message ? (size_t)node->nframes + 2 : 1; /* 2: with itself */
     if (events->captured) events->kept = tt_calloc(count, sizeof(*events->kept));
     events->work.replays = events->kept;
 }
 
-/* The event of a call begins, or (captured) is kept for the runs. Takes `descr` as filled. */
-static void begin_call(struct tt_plan *plan, struct tt_group_call *node, int nframes,
-                       struct tt_op_events *events, ncclProfilerEventDescr_v7_t *descr)
+/* An event of a call begins, or (captured) is kept for the runs. Takes the replay as filled but for
+ * the group. Returns the handle. */
+static void *begin_call(struct tt_plan *plan, const struct tt_group_call *node,
+                        struct tt_op_events *events, struct tt_prof_replay *replay)
 {
+    ncclProfilerEventDescr_v7_t *descr = &replay->descr;
     bool coll = descr->type == ncclProfileColl;
-    node->op_event = NULL;
+    replay->sequence = &plan->comm->func_seq[node->task.func];
     if (!events->captured) {
         *(coll ? &descr->coll.parentGroup : &descr->p2p.parentGroup) = events->group;
-        node->op_event = tt_prof_start(plan->comm->profiler, node->mask, descr);
-    } else if (events->kept && tt_prof_wants(node->mask, descr->type)) {
-        events->kept[events->work.nreplays++] =
-            (struct tt_prof_replay){.descr = *descr,
-                                    .first_frame = node->first_frame,
-                                    .nframes = nframes,
-                                    .sequence = &plan->comm->func_seq[node->task.func]};
+        return tt_prof_start(plan->comm->profiler, node->mask, descr);
     }
+    if (events->kept && tt_prof_wants(node->mask, descr->type))
+        events->kept[events->work.nreplays++] = *replay;
+    return NULL;
 }
 
 void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
                           const struct tt_bound *bound, struct tt_op_events *events)
 {
-    ncclProfilerEventDescr_v7_t descr;
+    struct tt_prof_replay replay = {.nframes = bound->nframes};
     if (!node->mask) return;
-    memset(&descr, 0, sizeof(descr));
     node->next_alike = NULL;
-    node->first_frame = 0;
     open_launch(plan, node->mask, events);
     keep_calls(events, node);
-    fill_coll(plan, node, bound, &descr);
-    begin_call(plan, node, bound->nframes, events, &descr);
+    fill_coll(plan, node, bound, &replay.descr);
+    node->op_event = begin_call(plan, node, events, &replay);
     events->work.parent = node->op_event;
     events->first = node;
     start_launch(node, events);
 }
 
-/* An exchange that is made of messages keeps its name: its messages are one Coll's. */
+static void *start_p2p(struct tt_plan *plan, const struct tt_group_call *node,
+                       const struct message *message, struct tt_op_events *events)
+{
+    struct tt_prof_replay replay = {.first_frame = message->first_frame,
+                                    .nframes = message->nframes};
+    fill_p2p(plan, &node->task, message, &replay.descr);
+    void *event = begin_call(plan, node, events, &replay);
+    for (int k = 0; k < message->nframes; k++)
+        plan->batch.frames[message->first_frame + k].event = event;
+    return event;
+}
+
 static void start_message(struct tt_plan *plan, struct tt_group_call *node,
                           struct tt_op_events *events)
 {
-    static const struct tt_tune_choice by_messages = {.algo = TT_ALGO_P2P,
-                                                      .proto = TT_PROTO_SIMPLE};
-    struct tt_bound bound = {.nframes = node->nframes < UINT8_MAX ? node->nframes : UINT8_MAX};
-    ncclProfilerEventDescr_v7_t descr;
-    memset(&descr, 0, sizeof(descr));
-    bound.choice = by_messages;
-    if (tt_func_is_message(node->task.func)) {
-        fill_p2p(plan, node, &descr);
-    } else {
-        fill_coll(plan, node, &bound, &descr);
+    const struct tt_task *task = &node->task;
+    const struct message message = {.func = task->func,
+                                    .peer = task->root,
+                                    .buff = task->func == TT_FUNC_SEND ? task->in : task->out,
+                                    .api_event = node->api_event,
+                                    .first_frame = node->first_frame,
+                                    .nframes = node->nframes};
+    node->op_event = start_p2p(plan, node, &message, events);
+}
+
+/* One message of an exchange; within the rank it has no frame of its own. */
+static void start_part(struct tt_plan *plan, const struct tt_group_call *node, int peer, int frame,
+                       bool sending, struct tt_op_events *events)
+{
+    const struct tt_block_exchange exchange = tt_exchange_of(plan, &node->task);
+    void **handle = &message_handles(plan, node)[message_at(peer, sending)];
+    if (!tt_exchange_has(&exchange, peer, sending)) return;
+    const struct message message = {.func = sending ? TT_FUNC_SEND : TT_FUNC_RECV,
+                                    .peer = peer,
+                                    .buff = sending ? tt_exchange_in(&exchange, peer)
+                                                    : tt_exchange_out(&exchange, peer),
+                                    .api_event = *handle,
+                                    .first_frame = frame < 0 ? 0 : frame,
+                                    .nframes = frame >= 0};
+    *handle = start_p2p(plan, node, &message, events);
+}
+
+static void start_exchange(struct tt_plan *plan, const struct tt_group_call *node,
+                           struct tt_op_events *events)
+{
+    int me = plan->comm->member.rank;
+    for (int f = node->first_frame; f < node->first_frame + node->nframes; f++) {
+        const struct tt_program *program = plan->batch.frames[f].program;
+        if (program->root >= 0) /* not the copy within the rank */
+            start_part(plan, node, program->root, f, program->func == TT_FUNC_SEND, events);
     }
-    begin_call(plan, node, node->nframes, events, &descr);
-    for (int k = 0; k < node->nframes; k++)
-        plan->batch.frames[node->first_frame + k].event = node->op_event;
+    start_part(plan, node, me, -1, true, events);
+    start_part(plan, node, me, -1, false, events);
 }
 
 void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
@@ -223,10 +344,23 @@ void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
     if (!marked) return;
     open_launch(plan, marked->mask, events);
     keep_calls(events, first);
-    for (struct tt_group_call *node = first; node; node = node->next_alike)
-        start_message(plan, node, events);
+    for (struct tt_group_call *node = first; node; node = node->next_alike) {
+        if (node->first_message) {
+            start_exchange(plan, node, events);
+        } else if (node->mask && tt_func_is_message(node->task.func)) {
+            start_message(plan, node, events);
+        }
+    }
     events->first = first;
     start_launch(marked, events);
+}
+
+static void stop_exchange(const struct tt_op_events *events, const struct tt_group_call *node)
+{
+    const struct tt_plan *plan = events->plan;
+    void **handles = message_handles(plan, node);
+    for (int k = 0; k < 2 * plan->comm->member.nranks; k++)
+        tt_prof_stop(events->work.profiler, handles[k]);
 }
 
 void tt_events_launched(struct tt_op_events *events)
@@ -236,6 +370,7 @@ void tt_events_launched(struct tt_op_events *events)
     for (struct tt_group_call *node = events->first; node; node = node->next_alike) {
         tt_prof_stop(profiler, node->op_event);
         node->op_event = NULL;
+        if (node->first_message) stop_exchange(events, node);
     }
     tt_prof_stop(profiler, events->group);
     free(events->kept);

@@ -21,6 +21,7 @@ struct tt_op_events { /* of one work, from before its launch until after it */
     struct tt_work_events work;
     bool captured; /* Group, Coll and P2p begin whenever the work runs */
     void *launch, *group;
+    const struct tt_plan *plan;  /* borrowed: that of the launch */
     struct tt_group_call *first; /* calls whose Coll or P2p is open, by next_alike */
     struct tt_prof_replay *kept; /* owned: of a captured work */
 };
@@ -37,5 +38,7 @@ void tt_events_collective(struct tt_plan *plan, struct tt_group_call *node,
                           const struct tt_bound *bound, struct tt_op_events *events);
 void tt_events_messages(struct tt_plan *plan, struct tt_group_call *first,
                         struct tt_op_events *events);
+/* The communicator ends. */
+void tt_events_fini(struct tt_plan *plan);
 /* After the launch: all of them end. */
 void tt_events_launched(struct tt_op_events *events);

@@ -8,6 +8,7 @@
 #include "plan/batch.h"
 #include "plan/choice.h"
 #include "plan/events.h"
+#include "plan/exchange.h"
 #include "plan/launch_cache.h"
 #include "plan/messages.h"
 #include "plan/plan_state.h"

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "plan/batch.h"
 #include "plan/events.h"
+#include "plan/exchange.h"
 #include "plan/launch_cache.h"
 #include "plan/plan_state.h"
 #include "transport/transport.h"
@@ -21,20 +22,6 @@ struct message {
     char *out;      /* of a receive or a copy */
     size_t bytes;
 };
-
-bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func)
-{
-    switch (func) {
-    case TT_FUNC_SEND:
-    case TT_FUNC_RECV: return true;
-    case TT_FUNC_ALLTOALL:
-    case TT_FUNC_GATHER:
-    case TT_FUNC_SCATTER:
-        return !plan->comm->tune.all_direct ||
-               !tt_program_exists(func, TT_ALGO_DIRECT, TT_PROTO_SIMPLE);
-    default: return false;
-    }
-}
 
 /* ---- frames ---- */
 
@@ -143,68 +130,32 @@ static ncclResult_t add_own(struct tt_plan *plan, struct tt_group_call *first)
 
 /* ---- exchanges ---- */
 
-/* What an exchange means for one rank: blocks of `bytes` for all, from all, or the root's. */
-struct exchange {
-    const char *in;
-    char *out;
-    size_t bytes;
-    bool to_all;
-    bool from_all;
-    int to_root;   /* the root when this rank sends to it alone, else -1 */
-    int from_root; /* likewise */
-};
-
-static struct exchange exchange_of(const struct tt_plan *plan, const struct tt_task *task)
-{
-    bool root = task->root == plan->comm->member.rank;
-    bool both = task->func == TT_FUNC_ALLTOALL;
-    bool gather = task->func == TT_FUNC_GATHER;
-    bool scatter = task->func == TT_FUNC_SCATTER;
-    return (struct exchange){
-        .in = task->in,
-        .out = task->out,
-        .bytes = task->count * tt_type_bytes(task->type),
-        .to_all = both || (scatter && root),
-        .from_all = both || (gather && root),
-        .to_root = gather ? task->root : -1,
-        .from_root = scatter ? task->root : -1,
-    };
-}
-
-static const char *block_for(const struct exchange *exchange, int peer)
-{
-    return exchange->in + (exchange->to_all ? (size_t)peer * exchange->bytes : 0);
-}
-
-static char *block_from(const struct exchange *exchange, int peer)
-{
-    return exchange->out + (exchange->from_all ? (size_t)peer * exchange->bytes : 0);
-}
-
 /* Own block first, then towards the next ranks and from the previous ones, so that no rank is
  * everybody's first. */
 static ncclResult_t add_exchange(struct tt_plan *plan, const struct tt_task *task)
 {
     const int n = plan->comm->member.nranks;
     const int me = plan->comm->member.rank;
-    const struct exchange exchange = exchange_of(plan, task);
+    const struct tt_block_exchange exchange = tt_exchange_of(plan, task);
     ncclResult_t rc = ncclSuccess;
     if (exchange.to_all || exchange.from_all) {
         const struct message own = {.peer = me,
-                                    .in = block_for(&exchange, me),
-                                    .out = block_from(&exchange, me),
+                                    .in = tt_exchange_in(&exchange, me),
+                                    .out = tt_exchange_out(&exchange, me),
                                     .bytes = exchange.bytes};
         rc = add_copy(plan, &own);
     }
     for (int k = 1; k < n && !rc; k++) {
         const int to = (me + k) % n;
         const int from = (me - k + n) % n;
-        const struct message out = {
-            .sending = true, .peer = to, .in = block_for(&exchange, to), .bytes = exchange.bytes};
+        const struct message out = {.sending = true,
+                                    .peer = to,
+                                    .in = tt_exchange_in(&exchange, to),
+                                    .bytes = exchange.bytes};
         const struct message in = {
-            .peer = from, .out = block_from(&exchange, from), .bytes = exchange.bytes};
-        if (exchange.to_all || to == exchange.to_root) rc = add_message(plan, &out);
-        if (!rc && (exchange.from_all || from == exchange.from_root)) rc = add_message(plan, &in);
+            .peer = from, .out = tt_exchange_out(&exchange, from), .bytes = exchange.bytes};
+        if (tt_exchange_has(&exchange, to, true)) rc = add_message(plan, &out);
+        if (!rc && tt_exchange_has(&exchange, from, false)) rc = add_message(plan, &in);
     }
     return rc;
 }

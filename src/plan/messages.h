@@ -2,7 +2,6 @@
 #pragma once
 
 #include "nccl.h"
-#include "program/program.h"
 
 #include <stdbool.h>
 
@@ -21,5 +20,3 @@ ncclResult_t tt_messages_check(const struct tt_plan *plan, struct tt_group_call 
 bool tt_messages_single(const struct tt_plan *plan, const struct tt_task *task);
 ncclResult_t tt_messages_bind(struct tt_plan *plan, const struct tt_task *task,
                               struct tt_bound *bound);
-/* True when the call is made of sends and receives. */
-bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func);

@@ -154,6 +154,7 @@ void tt_plan_destroy(struct tt_plan *plan)
     }
     free(plan->links);
     free(plan->chain);
+    tt_events_fini(plan);
     free(plan->redops);
     tt_plan_drop(plan);
 }

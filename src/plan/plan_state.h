@@ -34,7 +34,9 @@ struct tt_group_call { /* one call that waits for GroupEnd */
     /* the profiler's; zero without one */
     void *group_api, *api_event, *op_event; /* GroupApi; CollApi or P2pApi; Coll or P2p */
     uint32_t mask;                          /* activation when the call came */
-    int first_frame, nframes;               /* of a batch of messages */
+    int first_message; /* of an exchange that is made of messages: in plan->messages, plus 1; 0:
+                          none */
+    int first_frame, nframes; /* of a batch of messages */
     uint64_t number; /* earlier operations of the same function; captured: each run takes its own */
     size_t bundle_bytes; /* of the calls it is chosen with (choice.c); 0: alone */
     int nops;            /* pipelined operations of the group */
@@ -142,6 +144,7 @@ struct tt_plan {
     struct tt_batch *latest;    /* the last one launched */
     struct tt_batch *repeat;    /* the one that the open group is expected to be */
     struct tt_redop *redops;    /* owned */
+    struct tt_message_events *messages; /* owned; of the group's exchanges: events.c */
     int nredops;
 
     pthread_mutex_t background_lock;  /* guards the pointer: any thread may ask for the state */

@@ -37,8 +37,8 @@ def check(good, what):
 def run(folder, fails=False, ranks=RANKS, **more):
     """The program's log; it must end well, or, if it `fails`, badly but soon."""
     log = os.path.join(folder, "log.%p")
-    env = dict(os.environ, NCCL_P2P_DISABLE="1", NCCL_SHM_DISABLE="1", NCCL_DEBUG="INFO", NCCL_DEBUG_SUBSYS="ALL",
-               NCCL_DEBUG_FILE=log, **more)
+    env = os.environ | {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_DEBUG": "INFO",
+                        "NCCL_DEBUG_SUBSYS": "ALL", "NCCL_DEBUG_FILE": log} | more
     done = subprocess.run([program, mode, str(ranks)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=100, text=True)
     check((done.returncode != 0) == fails, f"the program ends with {done.returncode}: {done.stdout[-2000:]}")
@@ -89,6 +89,8 @@ def read_events(path):
         elif call["call"] == "state":
             check(not events[at]["stops"], f"a state after the stop: {line}")
             events[at]["states"].append(call["state"])
+            if call["state"] == 22:
+                events[at]["end"] = call["value"]
         else:
             lives[call["call"]] += 1
     return list(events.values()), lives
@@ -169,5 +171,44 @@ def replays(folder):
     check(all(s in ([13], [14], [15, 16], [17, 18]) for s in ctrl) and [17, 18] in ctrl, "states of ProxyCtrl")
 
 
+def check_chains(events):
+    """Messages to one peer, and from one, in one Group: each KernelCh begins when the one before has ended."""
+    chains = collections.defaultdict(list)
+    for event in events:
+        if event["name"] == "P2p" and event["peer"] != event["rank_of_op"] and len(event["children"]):
+            kernels = [c for c in event["children"] if c["name"] == "KernelCh"]
+            check(len(kernels) == 1, f"one KernelCh of a message: {event}")
+            chains[event["pid"], event["group"], event["peer"], event["func"]] += kernels
+    for kernels in chains.values():
+        check(all(a["timer"] <= a["end"] <= b["timer"] for a, b in zip(kernels, kernels[1:])), "a chain of messages")
+    return max(len(kernels) for kernels in chains.values())
+
+
+def watched(folder):
+    """One group over two communicators, chains of messages, exchanges as messages, tags, and an abort in mid flight."""
+    for memory in "0", "1":
+        off = {} if memory == "0" else {"NCCL_P2P_DISABLE": "0", "NCCL_SHM_DISABLE": "0"}
+        version = Version(7)
+        path = os.path.join(folder, "events")
+        run(folder, NCCL_PROFILER_PLUGIN=version.plugin, PROFILER_LOG=path, PROFILER_MASK="4095", **off)
+        events, lives = read_events(path)
+        os.unlink(path)
+        check(lives["init"] == lives["finalize"] == 2 * RANKS, f"two communicators per rank: {lives}")
+        for event in events:
+            check(event["stops"] == 1, f"{event['name']} is stopped {event['stops']} times: {event}")
+            check((event["above"]["name"] if event["above"] else None) in PARENTS[event["name"]], f"parent of {event}")
+        check(check_chains(events) == 3, "three messages in a chain")
+        groups = [e for e in events if e["name"] == "GroupApi"]
+        both = [g for g in groups if len({c["context"] for c in g["children"]}) == 2]
+        check(len(both) == RANKS, "a group over two communicators has one GroupApi")
+        tags = collections.Counter((e["name"], e["func"]) for e in events if e.get("tag") == 4711)
+        exchange = {("P2pApi", "Send"): 4, ("P2pApi", "Recv"): 4, ("P2p", "Send"): 4, ("P2p", "Recv"): 4}
+        whole = {("CollApi", "AlltoAll"): 2, ("Coll", "AlltoAll"): 2}
+        want = {("CollApi", "AllReduce"): 2, ("Coll", "AllReduce"): 2}
+        check(tags in (want | exchange, want | whole), f"tags {tags}")
+        check(memory == "1" or tags == want | exchange, "over sockets an AlltoAll is messages")
+        check(all(s == list(range(len(s))) for s in series_of(events).values()), "numbers from 0 without gaps")
+
+
 with tempfile.TemporaryDirectory() as folder:
-    {"net": net, "tuner": tuner, "profiler": profiler, "replays": replays}[kind](folder)
+    {"net": net, "tuner": tuner, "profiler": profiler, "replays": replays, "watched": watched}[kind](folder)

@@ -1,0 +1,36 @@
+/* Which calls are made of messages, and which messages those are. */
+#include "plan/exchange.h"
+
+#include "base/mem.h"
+#include "plan/plan_state.h"
+
+bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func)
+{
+    switch (func) {
+    case TT_FUNC_SEND:
+    case TT_FUNC_RECV: return true;
+    case TT_FUNC_ALLTOALL:
+    case TT_FUNC_GATHER:
+    case TT_FUNC_SCATTER:
+        return !plan->comm->tune.all_direct ||
+               !tt_program_exists(func, TT_ALGO_DIRECT, TT_PROTO_SIMPLE);
+    default: return false;
+    }
+}
+
+struct tt_block_exchange tt_exchange_of(const struct tt_plan *plan, const struct tt_task *task)
+{
+    bool root = task->root == plan->comm->member.rank;
+    bool both = task->func == TT_FUNC_ALLTOALL;
+    bool gather = task->func == TT_FUNC_GATHER;
+    bool scatter = task->func == TT_FUNC_SCATTER;
+    return (struct tt_block_exchange){
+        .in = task->in,
+        .out = task->out,
+        .bytes = task->count * tt_type_bytes(task->type),
+        .to_all = both || (scatter && root),
+        .from_all = both || (gather && root),
+        .to_root = gather ? task->root : -1,
+        .from_root = scatter ? task->root : -1,
+    };
+}
