@@ -5,6 +5,7 @@
 #include "common.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 typedef enum {
     NCCL_NET_DEVICE_HOST = 0,
@@ -14,6 +15,9 @@ typedef enum {
     NCCL_NET_DEVICE_GIN_GPI = 4,
 } ncclNetDeviceType;
 
+#define NCCL_NET_DEVICE_INVALID_VERSION 0
+#define NCCL_NET_DEVICE_UNPACK_VERSION 7
+#define NCCL_NET_MTU_SIZE 4096
 #define NCCL_NET_HANDLE_MAXSIZE 128
 #define NCCL_MAX_NET_SIZE_BYTES 1099511627776
 #define NCCL_NET_OPTIONAL_RECV_COMPLETION 1
@@ -35,15 +39,20 @@ typedef enum {
 #define NCCL_NET_MAX_DEVS_PER_NIC_V12 8
 #define NCCL_NET_ID_UNDEF -1
 #define NCCL_NET_MAX_REQUESTS_V6 8
-#define NCCL_NET_DEVICE_INVALID_VERSION 0
-#define NCCL_NET_MTU_SIZE 4096
-#define NCCL_NET_DEVICE_UNPACK_VERSION 7
 #define NCCL_NET_MAX_REQUESTS_V3 16
 #define NCCL_NET_HANDLE_MAXSIZE_V4 64
 #define NCCL_NET_PLUGIN_SYMBOL ncclNetPlugin_v12
 /* clang-format off */
 #define NCCL_NET_ATTR_INIT { {NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF}, {NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF, NCCL_NET_ATTR_UNDEF}, (uint32_t)NCCL_NET_ATTR_UNDEF, (uint32_t)NCCL_NET_ATTR_UNDEF, (uint32_t)NCCL_NET_ATTR_UNDEF, }
 /* clang-format on */
+
+typedef struct {
+    ncclNetDeviceType netDeviceType;
+    int netDeviceVersion;
+    void *handle;
+    size_t size;
+    int needsProxyProgress;
+} ncclNetDeviceHandle_v7_t;
 
 typedef struct {
     int ndevs;
@@ -91,13 +100,7 @@ typedef struct {
     uint32_t proto;
 } ncclNetAttr_v12_t;
 
-typedef struct {
-    ncclNetDeviceType netDeviceType;
-    int netDeviceVersion;
-    void *handle;
-    size_t size;
-    int needsProxyProgress;
-} ncclNetDeviceHandle_v12_t;
+typedef ncclNetDeviceHandle_v7_t ncclNetDeviceHandle_v12_t;
 
 typedef struct {
     const char *name;
@@ -130,6 +133,7 @@ typedef struct {
     ncclResult_t (*finalize)(void *ctx);
     ncclResult_t (*setNetAttr)(void *ctx, ncclNetAttr_v12_t *netAttr);
 } ncclNet_v12_t;
+
 typedef ncclNetVDeviceProps_v12_t ncclNetVDeviceProps_t;
 typedef ncclNetCommConfig_v12_t ncclNetCommConfig_t;
 typedef ncclNetProperties_v12_t ncclNetProperties_t;

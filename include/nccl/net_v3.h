@@ -1,0 +1,33 @@
+/* Network plugins, version 3 (NCCL 2.6): a library exports ncclNetPlugin_v3. Devices have
+ * properties. */
+#ifndef TUTTI_NCCL_NET_V3_H_
+#define TUTTI_NCCL_NET_V3_H_
+
+#include "common.h"
+#include "net_v4.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef ncclNetProperties_v4_t ncclNetProperties_v3_t;
+
+typedef struct {
+    const char *name;
+    ncclResult_t (*init)(ncclDebugLogger_t logFunction);
+    ncclResult_t (*devices)(int *ndev);
+    ncclResult_t (*getProperties)(int dev, ncclNetProperties_v3_t *props);
+    ncclResult_t (*listen)(int dev, void *handle, void **listenComm);
+    ncclResult_t (*connect)(int dev, void *handle, void **sendComm);
+    ncclResult_t (*accept)(void *listenComm, void **recvComm);
+    ncclResult_t (*regMr)(void *comm, void *data, int size, int type, void **mhandle);
+    ncclResult_t (*deregMr)(void *comm, void *mhandle);
+    ncclResult_t (*isend)(void *sendComm, void *data, int size, void *mhandle, void **request);
+    ncclResult_t (*irecv)(void *recvComm, void *data, int size, void *mhandle, void **request);
+    ncclResult_t (*flush)(void *recvComm, void *data, int size, void *mhandle);
+    ncclResult_t (*test)(void *request, int *done, int *size);
+    ncclResult_t (*closeSend)(void *sendComm);
+    ncclResult_t (*closeRecv)(void *recvComm);
+    ncclResult_t (*closeListen)(void *listenComm);
+} ncclNet_v3_t;
+
+#endif

@@ -1,0 +1,72 @@
+/* Facts, made from tables: compile-time checks of plugin kind net, interface v4.
+ * Header under test: ABI_HEADER (define it as a quoted include name to override).
+ */
+
+#ifndef ABI_HEADER
+#define ABI_HEADER "nccl/net.h"
+#endif
+#include "checks.h"
+
+#include ABI_HEADER
+
+/* ncclNetProperties_v4_t */
+#ifndef ABI_SKIP_ncclNetProperties_v4_t
+ABI_SIZE(ncclNetProperties_v4_t, 40);
+ABI_ALIGN(ncclNetProperties_v4_t, 8);
+ABI_AT(ncclNetProperties_v4_t, name, 0, 8);
+ABI_FIELD_TYPE(ncclNetProperties_v4_t, name, char * *);
+ABI_AT(ncclNetProperties_v4_t, pciPath, 8, 8);
+ABI_FIELD_TYPE(ncclNetProperties_v4_t, pciPath, char * *);
+ABI_AT(ncclNetProperties_v4_t, guid, 16, 8);
+ABI_FIELD_TYPE(ncclNetProperties_v4_t, guid, uint64_t *);
+ABI_AT(ncclNetProperties_v4_t, ptrSupport, 24, 4);
+ABI_FIELD_TYPE(ncclNetProperties_v4_t, ptrSupport, int *);
+ABI_AT(ncclNetProperties_v4_t, speed, 28, 4);
+ABI_FIELD_TYPE(ncclNetProperties_v4_t, speed, int *);
+ABI_AT(ncclNetProperties_v4_t, port, 32, 4);
+ABI_FIELD_TYPE(ncclNetProperties_v4_t, port, int *);
+ABI_AT(ncclNetProperties_v4_t, maxComms, 36, 4);
+ABI_FIELD_TYPE(ncclNetProperties_v4_t, maxComms, int *);
+#endif
+
+/* ncclNet_v4_t */
+#ifndef ABI_SKIP_ncclNet_v4_t
+ABI_SIZE(ncclNet_v4_t, 128);
+ABI_ALIGN(ncclNet_v4_t, 8);
+ABI_AT(ncclNet_v4_t, name, 0, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, name, const char * *);
+ABI_AT(ncclNet_v4_t, init, 8, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, init, ncclResult_t (**)(ncclDebugLogger_t));
+ABI_AT(ncclNet_v4_t, devices, 16, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, devices, ncclResult_t (**)(int *));
+ABI_AT(ncclNet_v4_t, getProperties, 24, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, getProperties, ncclResult_t (**)(int, ncclNetProperties_v4_t *));
+ABI_AT(ncclNet_v4_t, listen, 32, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, listen, ncclResult_t (**)(int, void *, void **));
+ABI_AT(ncclNet_v4_t, connect, 40, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, connect, ncclResult_t (**)(int, void *, void **));
+ABI_AT(ncclNet_v4_t, accept, 48, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, accept, ncclResult_t (**)(void *, void **));
+ABI_AT(ncclNet_v4_t, regMr, 56, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, regMr, ncclResult_t (**)(void *, void *, int, int, void **));
+ABI_AT(ncclNet_v4_t, deregMr, 64, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, deregMr, ncclResult_t (**)(void *, void *));
+ABI_AT(ncclNet_v4_t, isend, 72, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, isend, ncclResult_t (**)(void *, void *, int, void *, void **));
+ABI_AT(ncclNet_v4_t, irecv, 80, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, irecv, ncclResult_t (**)(void *, void *, int, void *, void **));
+ABI_AT(ncclNet_v4_t, iflush, 88, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, iflush, ncclResult_t (**)(void *, void *, int, void *, void **));
+ABI_AT(ncclNet_v4_t, test, 96, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, test, ncclResult_t (**)(void *, int *, int *));
+ABI_AT(ncclNet_v4_t, closeSend, 104, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, closeSend, ncclResult_t (**)(void *));
+ABI_AT(ncclNet_v4_t, closeRecv, 112, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, closeRecv, ncclResult_t (**)(void *));
+ABI_AT(ncclNet_v4_t, closeListen, 120, 8);
+ABI_FIELD_TYPE(ncclNet_v4_t, closeListen, ncclResult_t (**)(void *));
+#endif
+
+#ifdef NCCL_NET_HANDLE_MAXSIZE_V4
+ABI_VALUE(NCCL_NET_HANDLE_MAXSIZE_V4, 64);
+#endif
