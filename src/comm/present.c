@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/init.h"
-#include "net/net.h"
+#include "plugin/net.h"
 #include "plugin/plugin.h"
 #include "topo/file/complete.h"
 
@@ -34,11 +34,12 @@ static int list_devices(const struct tt_comm *comm, const struct tt_agreement *a
 /* Devices of a network plugin. What is built in carries the traffic of the machine's own NICs. */
 static int list_nics(const struct tt_comm *comm, struct tt_topo_nic *nics)
 {
+    struct tt_net_plugin *plugin = comm->net->plugin;
     int count = 0;
     for (int dev = 0; dev < comm->net->ndevs; dev++) {
         ncclNetProperties_v12_t props;
         memset(&props, 0, sizeof(props));
-        if (comm->net->table->getProperties(dev, &props) || !props.name) continue;
+        if (plugin->ops.properties(plugin, dev, &props) || !props.name) continue;
         nics[count++] = (struct tt_topo_nic){
             .name = props.name,
             .path = props.pciPath,

@@ -1,7 +1,7 @@
 /* Which network a communicator uses: external candidates in the order of NCCL_NET_PLUGIN, then what
  * is built in. Candidates are the process's; a context is the communicator's. One lock orders all
  * of it, so a plugin's init and finalize never run twice at the same time. */
-#include "net/net.h"
+#include "plugin/net.h"
 
 #include "base/encryption.h"
 #include "base/error.h"
@@ -9,6 +9,8 @@
 #include "base/mem.h"
 #include "base/member.h"
 #include "base/param.h"
+#include "net/net.h"
+#include "plugin/net_abi.h"
 #include "plugin/plugin.h"
 #include "plugin/process.h"
 #include "plugin/profiler.h"
@@ -26,7 +28,15 @@ enum {
 static const uint32_t net_sub = TT_LOG_INIT | TT_LOG_NET;
 
 static const struct tt_plugin_abi abis[] = {
-    {12, "ncclNetPlugin_v12"},
+    {12, "ncclNetPlugin_v12"}, {11, "ncclNetPlugin_v11"}, {10, "ncclNetPlugin_v10"},
+    {9, "ncclNetPlugin_v9"},   {8, "ncclNetPlugin_v8"},   {7, "ncclNetPlugin_v7"},
+    {6, "ncclNetPlugin_v6"},   {5, "ncclNetPlugin_v5"},   {4, "ncclNetPlugin_v4"},
+    {3, "ncclNetPlugin_v3"},   {2, "ncclNetPlugin_v2"},
+};
+/* Known by name only, to say what a library has that cannot be used. */
+static const struct tt_plugin_abi strange_abis[] = {
+    {1, "ncclNetPlugin_v1"},   {13, "ncclNetPlugin_v13"}, {14, "ncclNetPlugin_v14"},
+    {15, "ncclNetPlugin_v15"}, {16, "ncclNetPlugin_v16"},
 };
 
 /* ---- the list ---- */
@@ -56,31 +66,56 @@ static void list_candidates(void)
             if (len) list_external(at, len);
         }
     }
-    tt_plugins.nets.list[tt_plugins.nets.count++] =
-        (struct tt_net_candidate){.table = &tt_net_socket, .builtin = true};
+    struct tt_net_plugin *socket = &tt_plugins.nets.list[tt_plugins.nets.count++].plugin;
+    tt_net_adopt(socket, TT_NET_NEWEST, &tt_net_socket);
+    socket->builtin = true;
 }
 
 /* ---- one candidate ---- */
+
+/* The name that the network has by now: some change it in init. */
+static const char *name_of(const struct tt_net_candidate *candidate)
+{
+    const char *name = *(const char *const *)candidate->plugin.object;
+    return name ? name : "without a name";
+}
+
+/* A library without a version that is hosted; it was asked for by name, or lay there. */
+static void tell_unsupported(const struct tt_net_candidate *candidate)
+{
+    const struct tt_library *library = &candidate->library;
+    struct tt_plugin_found strange;
+    if (!tt_library_find(library, strange_abis, TT_LEN(strange_abis), &strange)) {
+        tt_info(net_sub, "External network plugin %s is unsupported", library->path);
+        if (candidate->name[0]) tt_plugin_missing("NCCL_NET_PLUGIN", candidate->name);
+        return;
+    }
+    tt_warn_setting(
+        "External network plugin %s is unsupported: it has version %d of the interface, "
+        "this library takes versions %d to %d",
+        library->path, strange.version, TT_NET_OLDEST, TT_NET_NEWEST);
+}
 
 static bool load(struct tt_net_candidate *candidate)
 {
     struct tt_library *library = &candidate->library;
     struct tt_plugin_found found;
-    if (candidate->table) return true;
+    if (candidate->plugin.object) return true;
     if (!tt_library_open("NET", net_sub, "libnccl-net", candidate->name[0] ? candidate->name : NULL,
                          library)) {
         if (candidate->name[0]) tt_plugin_missing("NCCL_NET_PLUGIN", candidate->name);
         return false;
     }
     if (!tt_library_find(library, abis, TT_LEN(abis), &found)) {
-        tt_info(net_sub, "External network plugin %s is unsupported", library->path);
-        if (candidate->name[0]) tt_plugin_missing("NCCL_NET_PLUGIN", candidate->name);
+        tell_unsupported(candidate);
         tt_library_close(library);
         return false;
     }
-    candidate->table = found.object;
-    tt_info(net_sub, "NET/Plugin: Loaded net plugin %s (v%d)", candidate->table->name,
-            found.version);
+    if (tt_net_adopt(&candidate->plugin, found.version, found.object)) {
+        tt_library_close(library);
+        return false;
+    }
+    tt_info(net_sub, "NET/Plugin: Loaded net plugin %s (v%d)", name_of(candidate), found.version);
     tt_info(net_sub, "Successfully loaded external network plugin %s", library->path);
     if (tt_param_is_set("NCCL_NET_PLUGIN_REF_COUNT"))
         candidate->users = (int)tt_param_int("NCCL_NET_PLUGIN_REF_COUNT");
@@ -89,35 +124,52 @@ static bool load(struct tt_net_candidate *candidate)
 
 static void unload(struct tt_net_candidate *candidate)
 {
-    if (candidate->builtin || candidate->users > 0) return;
-    candidate->table = NULL;
+    struct tt_net_plugin *plugin = &candidate->plugin;
+    if (plugin->builtin || candidate->users > 0) return;
+    if (plugin->object && !tt_net_abandon(plugin)) return;
     tt_library_close(&candidate->library);
 }
 
-static bool has_devices(const ncclNet_v12_t *table, int *ndevs)
+static bool has_devices(struct tt_net_plugin *plugin, int *ndevs)
 {
     ncclNetProperties_v12_t props;
     memset(&props, 0, sizeof(props));
     *ndevs = 0;
-    if (table->devices(ndevs) || *ndevs < 1 || table->getProperties(0, &props)) return false;
+    if (plugin->ops.devices(plugin, ndevs) || *ndevs < 1 ||
+        plugin->ops.properties(plugin, 0, &props))
+        return false;
     return props.netDeviceType == NCCL_NET_DEVICE_HOST; /* no code for others runs on hosts */
 }
 
-/* The table's functions may change during init: they are read anew for every call. */
+/* After init, which may have filled the table. */
+static bool is_complete(const struct tt_net_candidate *candidate)
+{
+    const char *missing = tt_net_missing(&candidate->plugin);
+    if (missing) {
+        tt_info(net_sub, "NET/Plugin: %s (v%d) has no %s", name_of(candidate),
+                candidate->plugin.ops.version, missing);
+    }
+    return !missing;
+}
+
 static bool start(struct tt_net_candidate *candidate, const struct tt_net_request *request,
                   struct tt_net *net)
 {
-    const ncclNet_v12_t *table = candidate->table;
-    ncclNetCommConfig_v12_t config = {.trafficClass = request->traffic_class};
-    ncclResult_t rc =
-        table->init(&net->ctx, request->member->comm_id, &config, tt_plugin_log, tt_prof_net_event);
-    if (!rc && has_devices(table, &net->ndevs)) {
-        tt_info(net_sub, "Initialized NET plugin %s", table->name);
+    struct tt_net_plugin *plugin = &candidate->plugin;
+    const ncclNet_v12_t *table = plugin->object; /* all versions begin with name and init */
+    const struct tt_net_start told = {request->member->comm_id, request->traffic_class,
+                                      tt_plugin_log, tt_prof_net_event};
+    ncclResult_t rc = table->init ? plugin->ops.init(plugin, &told, &net->ctx) : ncclInvalidUsage;
+    bool begun = rc == ncclSuccess;
+    if (begun && !plugin->begun) plugin->ops.lift(plugin);
+    plugin->begun |= begun;
+    if (begun && is_complete(candidate) && has_devices(plugin, &net->ndevs)) {
+        tt_info(net_sub, "Initialized NET plugin %s", name_of(candidate));
         return true;
     }
-    if (!rc && table->finalize) table->finalize(net->ctx);
+    if (begun) plugin->ops.finalize(plugin, net->ctx);
     net->ctx = NULL;
-    tt_info(net_sub, "Failed to initialize NET plugin %s", table->name);
+    tt_info(net_sub, "Failed to initialize NET plugin %s", name_of(candidate));
     return false;
 }
 
@@ -129,12 +181,12 @@ static bool try_candidate(struct tt_net_candidate *candidate, const struct tt_ne
         candidate->disabled = true;
         return false;
     }
-    bool wished = !request->wish || !strcasecmp(request->wish, candidate->table->name);
+    bool wished = !request->wish || !strcasecmp(request->wish, name_of(candidate));
     if (wished && start(candidate, request, net)) {
         candidate->users++;
         return true;
     }
-    candidate->disabled |= wished && !candidate->builtin;
+    candidate->disabled |= wished && !candidate->plugin.builtin;
     unload(candidate);
     return false;
 }
@@ -142,10 +194,10 @@ static bool try_candidate(struct tt_net_candidate *candidate, const struct tt_ne
 /* Once an external network is taken, the other external ones are out for the process. */
 static void disable_others(const struct tt_net_candidate *taken)
 {
-    if (taken->builtin) return;
+    if (taken->plugin.builtin) return;
     for (int i = 0; i < tt_plugins.nets.count; i++) {
         struct tt_net_candidate *other = &tt_plugins.nets.list[i];
-        if (!other->builtin && other != taken) other->disabled = true;
+        if (!other->plugin.builtin && other != taken) other->disabled = true;
     }
 }
 
@@ -187,12 +239,12 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
         free(net);
         return none_fits(request);
     }
-    if (!taken->builtin && tt_encryption_wanted()) {
+    if (!taken->plugin.builtin && tt_encryption_wanted()) {
         tt_warn("encryption does not cover the network plugin %s: its traffic is as the plugin "
                 "makes it",
-                taken->table->name);
+                name_of(taken));
     }
-    if (taken->builtin) {
+    if (taken->plugin.builtin) {
         struct tt_net_trust trust = {.rank = request->member->rank};
         memcpy(trust.key, request->key, sizeof(trust.key));
         tt_net_socket_set_trust(net->ctx, &trust);
@@ -201,10 +253,10 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
     /* the first interface is the one that the ranks met over, so it is known to reach them; others
      * are used when the user chose them */
     const char *chosen = tt_param_str("NCCL_SOCKET_IFNAME");
-    if (taken->builtin && !(chosen && *chosen)) net->ndevs = 1;
+    if (taken->plugin.builtin && !(chosen && *chosen)) net->ndevs = 1;
     net->source = taken;
-    net->table = taken->table;
-    snprintf(net->name, sizeof(net->name), "%s", taken->table->name);
+    net->plugin = &taken->plugin;
+    snprintf(net->name, sizeof(net->name), "%s", name_of(taken));
     tt_info(net_sub, "Assigned NET plugin %s to comm", net->name);
     tt_info(TT_LOG_INIT, "Using network %s", net->name);
     *net_out = net;
@@ -216,7 +268,7 @@ void tt_net_close(struct tt_net *net)
     if (!net) return;
     struct tt_net_candidate *candidate = net->source;
     pthread_mutex_lock(&tt_plugins.nets.lock);
-    if (candidate->table->finalize) candidate->table->finalize(net->ctx);
+    net->plugin->ops.finalize(net->plugin, net->ctx);
     candidate->users--;
     unload(candidate);
     pthread_mutex_unlock(&tt_plugins.nets.lock);
@@ -226,5 +278,5 @@ void tt_net_close(struct tt_net *net)
 const char *tt_net_library(const struct tt_net *net)
 {
     const struct tt_net_candidate *candidate = net ? net->source : NULL;
-    return candidate && !candidate->builtin ? candidate->library.path : NULL;
+    return candidate && !candidate->plugin.builtin ? candidate->library.path : NULL;
 }

@@ -2,7 +2,7 @@
  * belongs to the file that it names, which alone touches it. Private to the room. */
 #pragma once
 
-#include "nccl/net.h"
+#include "plugin/net.h"
 #include "plugin/plugin.h"
 #include "plugin/tuner_abi.h"
 
@@ -13,10 +13,10 @@ enum { TT_NET_NAME_BYTES = 255 };
 
 struct tt_net_candidate {
     char name[TT_NET_NAME_BYTES]; /* as given; "" for the default name and for a built-in */
-    const ncclNet_v12_t *table;   /* NULL: not loaded */
+    struct tt_net_plugin plugin;  /* its object NULL: not loaded */
     struct tt_library library;
     int users;
-    bool builtin, disabled; /* disabled: never tried again in this process */
+    bool disabled; /* never tried again in this process */
 };
 
 struct tt_plugins {

@@ -6,7 +6,7 @@
  * header and payload travel as one message. */
 #pragma once
 
-#include "net/net.h"
+#include "plugin/net.h"
 #include "plugin/profiler.h"
 #include "transport/transport_state.h"
 
@@ -60,6 +60,7 @@ struct net_edge {
     enum net_phase phase;
     int dev; /* of the network */
     void *listen_comm, *comm, *mhandle;
+    bool registered; /* `mhandle` is that of the slots; it may be NULL */
     char handle[NCCL_NET_HANDLE_MAXSIZE];
     uint64_t issued, tested, consumed; /* consumed: the network knows that we are done with them */
     uint64_t mail;     /* of the bootstrap, when the handle was looked for in vain */
@@ -104,6 +105,7 @@ bool tt_net_join(struct net_edge *edge);
 void tt_net_edge_close(struct net_edge *edge);
 /* The edge failed: its first error is told, and the transport's. */
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
+void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence);
 
 /* net_watch.c: what the profiler is told. All accept NULL. */
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);

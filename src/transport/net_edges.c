@@ -222,7 +222,7 @@ static uint64_t edge_patience(const struct net_edge *edge)
 {
     if (edge->phase == NET_ACCEPTING) return ACCEPT_PATIENCE_NSEC;
     if (edge->phase != NET_READY) return 0;
-    return edge->edge.config->net->table == &tt_net_socket ? UINT64_MAX : DATA_PATIENCE_NSEC;
+    return edge->edge.config->net->plugin->builtin ? UINT64_MAX : DATA_PATIENCE_NSEC;
 }
 
 uint64_t tt_net_edges_patience(struct tt_net_edges *edges, int rank)

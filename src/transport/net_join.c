@@ -4,6 +4,14 @@
 #include "bootstrap/bootstrap.h"
 #include "transport/net.h"
 
+#include <stdio.h>
+#include <string.h>
+
+struct letter { /* from the receiver to the sender */
+    char handle[NCCL_NET_HANDLE_MAXSIZE];
+    char net[sizeof(((struct tt_net *)0)->name)]; /* what the handle is for */
+};
+
 /* Handles travel from the receiver to the sender under a tag of their own per edge. */
 static uint32_t handle_tag(const struct tt_edge_key *key)
 {
@@ -14,58 +22,81 @@ static ncclResult_t listen_step(struct net_edge *edge)
 {
     const struct tt_transport_config *config = edge->edge.config;
     const struct tt_net *net = config->net;
-    ncclResult_t rc = net->table->listen(net->ctx, edge->dev, edge->handle, &edge->listen_comm);
+    ncclResult_t rc =
+        net->plugin->ops.listen(net->plugin, net->ctx, edge->dev, edge->handle, &edge->listen_comm);
     if (rc) return rc;
     edge->phase = NET_ACCEPTING;
+    struct letter letter;
+    memcpy(letter.handle, edge->handle, sizeof(letter.handle));
+    memcpy(letter.net, net->name, sizeof(letter.net));
     return tt_bootstrap_send(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
-                             edge->handle, sizeof(edge->handle));
+                             &letter, sizeof(letter));
+}
+
+/* A handle of another network would be read as what it is not. */
+static ncclResult_t check_net(struct net_edge *edge, const struct letter *letter)
+{
+    const struct tt_transport_config *config = edge->edge.config;
+    char sentence[256];
+    if (!strncmp(letter->net, config->net->name, sizeof(letter->net))) return ncclSuccess;
+    snprintf(sentence, sizeof(sentence),
+             "rank %d has network %.60s and rank %d has %.60s: NCCL_NET and NCCL_NET_PLUGIN must "
+             "mean the same network on all ranks",
+             config->member->rank, config->net->name, edge->edge.key.peer, letter->net);
+    tt_net_broke_because(edge, ncclInvalidUsage, sentence);
+    return ncclInvalidUsage;
 }
 
 /* From now on the handle stays where it is: the network keeps the state of connecting in it. */
 static ncclResult_t handle_step(struct net_edge *edge)
 {
     const struct tt_transport_config *config = edge->edge.config;
+    struct letter letter;
     size_t bytes = 0;
     uint64_t mail = tt_bootstrap_mail(config->bootstrap) + 1;
     if (mail == edge->mail) return ncclInProgress;
     edge->mail = mail; /* what comes after this look is another number */
     ncclResult_t rc =
         tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
-                          edge->handle, sizeof(edge->handle), &bytes);
+                          &letter, sizeof(letter), &bytes);
     if (rc) return rc;
-    if (bytes != sizeof(edge->handle)) return ncclRemoteError;
+    if (bytes != sizeof(letter)) return ncclRemoteError;
+    rc = check_net(edge, &letter);
+    if (rc) return rc;
+    memcpy(edge->handle, letter.handle, sizeof(edge->handle));
     edge->phase = NET_CONNECTING;
     return ncclSuccess;
 }
 
 static ncclResult_t ready_step(struct net_edge *edge)
 {
-    const ncclNet_v12_t *table = edge->edge.config->net->table;
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
     edge->mhandle = NULL;
     ncclResult_t rc =
-        table->regMr(edge->comm, edge->fifo, edge->fifo_bytes, NCCL_PTR_HOST, &edge->mhandle);
-    if (!rc) edge->phase = NET_READY;
-    return rc;
+        net->ops.reg_mr(net, edge->comm, edge->fifo, edge->fifo_bytes, &edge->mhandle);
+    if (rc) return rc;
+    edge->registered = true;
+    edge->phase = NET_READY;
+    return ncclSuccess;
 }
 
 /* connect and accept answer success with no connection for "again". */
 static ncclResult_t connect_step(struct net_edge *edge)
 {
     const struct tt_net *net = edge->edge.config->net;
-    ncclNetDeviceHandle_v12_t *offload = NULL;
-    ncclResult_t rc = net->table->connect(net->ctx, edge->dev, edge->handle, &edge->comm, &offload);
+    ncclResult_t rc =
+        net->plugin->ops.connect(net->plugin, net->ctx, edge->dev, edge->handle, &edge->comm);
     if (rc) return rc;
     return edge->comm ? ready_step(edge) : ncclInProgress;
 }
 
 static ncclResult_t accept_step(struct net_edge *edge)
 {
-    const ncclNet_v12_t *table = edge->edge.config->net->table;
-    ncclNetDeviceHandle_v12_t *offload = NULL;
-    ncclResult_t rc = table->accept(edge->listen_comm, &edge->comm, &offload);
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    ncclResult_t rc = net->ops.accept(net, edge->listen_comm, &edge->comm);
     if (rc) return rc;
     if (!edge->comm) return ncclInProgress;
-    table->closeListen(edge->listen_comm);
+    net->ops.close_listen(net, edge->listen_comm);
     edge->listen_comm = NULL;
     return ready_step(edge);
 }
@@ -81,15 +112,17 @@ bool tt_net_join(struct net_edge *edge)
     case NET_READY:
     case NET_BROKEN: return false;
     }
-    if (rc && rc != ncclInProgress) tt_net_broke(edge, rc, "connecting");
+    if (rc && rc != ncclInProgress && edge->phase != NET_BROKEN)
+        tt_net_broke(edge, rc, "connecting");
     return rc != ncclInProgress;
 }
 
 void tt_net_edge_close(struct net_edge *edge)
 {
-    const ncclNet_v12_t *table = edge->edge.config->net->table;
-    if (edge->comm) table->deregMr(edge->comm, edge->mhandle);
-    if (edge->comm && edge->edge.key.sending) table->closeSend(edge->comm);
-    if (edge->comm && !edge->edge.key.sending) table->closeRecv(edge->comm);
-    if (edge->listen_comm) table->closeListen(edge->listen_comm);
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    if (edge->registered) net->ops.dereg_mr(net, edge->comm, edge->mhandle);
+    if (edge->comm && edge->edge.key.sending) net->ops.close_send(net, edge->comm);
+    if (edge->comm && !edge->edge.key.sending) net->ops.close_recv(net, edge->comm);
+    if (!edge->comm && edge->edge.key.sending) net->ops.give_up(net, edge->handle);
+    if (edge->listen_comm) net->ops.close_listen(net, edge->listen_comm);
 }

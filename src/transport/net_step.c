@@ -26,30 +26,40 @@ static void await_cause(const struct tt_transport_config *config)
 static const char *reason_of(const struct tt_net *net, ncclResult_t rc)
 {
     const char *last = tt_last_error();
-    bool own = net->table == &tt_net_socket && rc == ncclSystemError && !strncmp(last, "NET/", 4);
+    bool own = net->plugin->builtin && rc == ncclSystemError && !strncmp(last, "NET/", 4);
     return own ? last : tt_result_text(rc);
+}
+
+/* Errors after the first one of all edges are its consequences: they are not told. */
+static bool is_first_error(const struct net_edge *edge)
+{
+    return !atomic_load_explicit(&edge->transport->net_edges->error, memory_order_relaxed);
+}
+
+void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence)
+{
+    const struct tt_transport_config *config = edge->edge.config;
+    edge->phase = NET_BROKEN;
+    if (is_first_error(edge)) {
+        tt_fail(rc, "%s", sentence);
+        /* every rank hears the cause, not only that somebody gave up; after an abort it is none */
+        if (!tt_member_aborted(config->member)) tt_bootstrap_fail(config->bootstrap, rc, sentence);
+        atomic_store_explicit(&edge->transport->net_edges->error, (int)rc, memory_order_relaxed);
+    }
+    /* last: calls that see it say what is known by now */
+    atomic_store_explicit(&edge->error, (int)rc, memory_order_release);
 }
 
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
 {
     const struct tt_transport_config *config = edge->edge.config;
-    struct tt_net_edges *edges = edge->transport->net_edges;
     char sentence[256];
     edge->phase = NET_BROKEN;
-    if (atomic_load_explicit(&edges->error, memory_order_relaxed)) {
-        atomic_store_explicit(&edge->error, (int)rc, memory_order_release);
-        return;
-    }
-    if (rc == ncclRemoteError) await_cause(config);
+    if (rc == ncclRemoteError && is_first_error(edge)) await_cause(config);
     snprintf(sentence, sizeof(sentence), "rank %d: %s %s rank %d over NET/%.64s failed: %.100s",
              config->member->rank, what, edge->edge.key.sending ? "to" : "from",
              edge->edge.key.peer, config->net->name, reason_of(config->net, rc));
-    tt_fail(rc, "%s", sentence);
-    /* every rank hears the cause, not only that somebody gave up; after an abort it is none */
-    if (!tt_member_aborted(config->member)) tt_bootstrap_fail(config->bootstrap, rc, sentence);
-    atomic_store_explicit(&edges->error, (int)rc, memory_order_relaxed);
-    /* last: calls that see it say what is known by now */
-    atomic_store_explicit(&edge->error, (int)rc, memory_order_release);
+    tt_net_broke_because(edge, rc, sentence);
 }
 
 /* Full slots of the same operation behind the one to issue. */
@@ -66,14 +76,18 @@ static uint32_t count_behind(const struct net_edge *edge)
 
 static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 {
-    const ncclNet_v12_t *table = edge->edge.config->net->table;
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
     struct net_slot *slot = net_slot_at(edge, edge->issued);
-    void *seen = step->seen.event ? &step->seen : NULL;
+    const struct tt_net_part part = {
+        .data = slot,
+        .bytes = sizeof(*slot) + slot->bytes,
+        .tag = edge->edge.config->member->rank,
+        .mhandle = edge->mhandle,
+        .event = step->seen.event ? &step->seen : NULL,
+    };
     slot->more = count_behind(edge);
     tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
-    ncclResult_t rc =
-        table->isend(edge->comm, slot, sizeof(*slot) + slot->bytes, edge->edge.config->member->rank,
-                     edge->mhandle, seen, &step->request);
+    ncclResult_t rc = net->ops.isend(net, edge->comm, &part, &step->request);
     if (!rc && step->request)
         tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendWait, slot->bytes);
     return rc;
@@ -81,13 +95,16 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 
 static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
 {
-    const ncclNet_v12_t *table = edge->edge.config->net->table;
-    void *slot = net_slot_at(edge, edge->issued);
-    size_t size = sizeof(struct net_slot) + edge->edge.config->slice_bytes;
-    int tag = edge->edge.key.peer;
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
     if (!step->op) tt_net_watch_start(edge, edge->issued, ncclProfilerProxyStepRecvWait);
-    void *seen = step->seen.event ? &step->seen : NULL;
-    return table->irecv(edge->comm, 1, &slot, &size, &tag, &edge->mhandle, &seen, &step->request);
+    const struct tt_net_part part = {
+        .data = net_slot_at(edge, edge->issued),
+        .bytes = sizeof(struct net_slot) + edge->edge.config->slice_bytes,
+        .tag = edge->edge.key.peer,
+        .mhandle = edge->mhandle,
+        .event = step->seen.event ? &step->seen : NULL,
+    };
+    return net->ops.irecv(net, edge->comm, &part, &step->request);
 }
 
 /* How many messages may be under way by now. */
@@ -138,10 +155,10 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
 
 static ncclResult_t test_one(struct net_edge *edge, bool *done_out)
 {
-    const ncclNet_v12_t *table = edge->edge.config->net->table;
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
     int done = 0;
     int size = -1;
-    ncclResult_t rc = table->test(net_step_at(edge, edge->tested)->request, &done, &size);
+    ncclResult_t rc = net->ops.test(net, net_step_at(edge, edge->tested)->request, &done, &size);
     *done_out = done != 0;
     if (rc || !done) return rc;
     if (edge->edge.key.sending) {
@@ -176,12 +193,10 @@ static bool test_step(struct net_edge *edge)
 /* Networks that ask for it learn which receives the executor is done with. */
 static void consume_step(struct net_edge *edge)
 {
-    const ncclNet_v12_t *table = edge->edge.config->net->table;
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
-    for (; edge->consumed < emptied; edge->consumed++) {
-        if (!table->irecvConsumed) continue;
-        table->irecvConsumed(edge->comm, 1, net_step_at(edge, edge->consumed)->request);
-    }
+    for (; edge->consumed < emptied; edge->consumed++)
+        net->ops.consumed(net, edge->comm, net_step_at(edge, edge->consumed)->request);
 }
 
 bool tt_net_step(struct net_edge *edge)

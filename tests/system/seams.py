@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The three seams under a whole program over sockets only: strangers' network, tuner and profiler do what they are
 asked, and the profiler's events have the right parents, order and ends. usage: seams.py KIND PROGRAM PLUGINS MODE"""
-import collections, json, os, subprocess, sys, tempfile
+import collections, json, os, socket, subprocess, sys, tempfile
 
 kind, program, plugins, mode = sys.argv[1:5]
 RANKS = 2
@@ -34,7 +34,7 @@ def check(good, what):
         sys.exit(f"wrong: {what}")
 
 
-def run(folder, fails=False, ranks=RANKS, **more):
+def run(folder, fails=False, ranks=RANKS, mode=mode, **more):
     """The program's log; it must end well, or, if it `fails`, badly but soon."""
     log = os.path.join(folder, "log.%p")
     env = os.environ | {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_DEBUG": "INFO",
@@ -57,6 +57,35 @@ def net(folder):
         log = run(folder, True, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", TESTNET_FAIL=failure)
         said = [l for l in log.splitlines() if "over NET/TestNet failed" in l and "WARN" in l]
         check(said, f"a sentence about {failure}: {log[-2000:]}")
+
+
+def older(folder):
+    """A network of an older version (mode: its number) carries every collective; what fails has a sentence."""
+    plugin = f"{plugins}/libnccl-net_outsider_v{mode}.so"
+    log = run(folder, NCCL_NET_PLUGIN=plugin, NCCL_NET="outsider", OUTSIDER_DEVICES="2", mode="processes")
+    check(f"Loaded net plugin Outsider (v{mode})" in log, "the version")
+    check(all(f"via NET/Outsider/{dev}" in log for dev in range(2)), "edges over both devices")
+    check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
+    for failure in "listen", "connect", "regmr", "isend":
+        log = run(folder, True, NCCL_NET_PLUGIN=plugin, OUTSIDER_FAIL=failure, mode="processes")
+        said = [l for l in log.splitlines() if "over NET/Outsider failed" in l and "WARN" in l]
+        check(said, f"a sentence about {failure}: {log[-2000:]}")
+
+
+def unlike(folder):
+    """Two ranks with two networks: an error that names both, at both; no hang. The program is one rank."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        root = f"127.0.0.1:{free.getsockname()[1]}"
+    ranks = []
+    for rank, network in enumerate(("none", f"{plugins}/libnccl-net_outsider_v8.so")):
+        env = dict(os.environ, RANK=str(rank), WORLD_SIZE="2", NCCL_COMM_ID=root, NCCL_NET_PLUGIN=network,
+                   NCCL_DEBUG="WARN", NCCL_SOCKET_IFNAME="=lo", NCCL_DEBUG_FILE="")
+        ranks.append(subprocess.Popen([program, "1"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    said = [rank.communicate(timeout=100)[0] for rank in ranks]
+    check(all(rank.returncode for rank in ranks), f"they fail: {said}")
+    check(all("has Socket" in text or "has network Socket" in text for text in said), f"one network: {said}")
+    check(all("has Outsider" in text or "has network Outsider" in text for text in said), f"the other: {said}")
 
 
 def tuner(folder):
@@ -211,4 +240,5 @@ def watched(folder):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    {"net": net, "tuner": tuner, "profiler": profiler, "replays": replays, "watched": watched}[kind](folder)
+    {"net": net, "tuner": tuner, "profiler": profiler, "replays": replays, "watched": watched, "older": older,
+     "unlike": unlike}[kind](folder)

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/member.h"
-#include "net/net.h"
+#include "plugin/net.h"
 #include "plugin/plugin.h"
 #include "plugin/profiler.h"
 #include "plugin/tuner.h"
@@ -152,6 +152,63 @@ static void another_wish_passes_a_plugin_over(void)
     tt_net_close(net);
     assert_int_equal(open_net("TestNet", &net), ncclSuccess);
     tt_net_close(net);
+}
+
+static void the_newest_of_two_tables_is_taken(void)
+{
+    struct tt_net *net = NULL;
+    setenv("NCCL_NET_PLUGIN", plugin("net_outsider_two"), 1);
+    assert_int_equal(open_net(NULL, &net), ncclSuccess);
+    assert_string_equal(net->name, "Outsider");
+    assert_true(logged("Loaded net plugin Outsider (v9)"));
+    tt_net_close(net);
+}
+
+static void unknown_versions_are_named(void)
+{
+    struct tt_net *net = NULL;
+    char both[2 * PATH_MAX];
+    snprintf(both, sizeof(both), "%s,", plugin("net_outsider_v13"));
+    strncat(both, plugin("net_outsider_v1"), sizeof(both) - strlen(both) - 1);
+    setenv("NCCL_NET_PLUGIN", both, 1);
+    assert_int_equal(open_net(NULL, &net), ncclSuccess);
+    assert_string_equal(net->name, "Socket");
+    assert_true(logged("it has version 13 of the interface, this library takes versions 2 to 12"));
+    assert_true(logged("it has version 1 of the interface, this library takes versions 2 to 12"));
+    tt_net_close(net);
+}
+
+/* The first of the list that works; a wish looks past it. */
+static void a_list_has_an_order(void)
+{
+    struct tt_net *net = NULL;
+    struct tt_net *other = NULL;
+    char list[3 * PATH_MAX];
+    snprintf(list, sizeof(list), "absent,,%s,", plugin("net_outsider_v6"));
+    strncat(list, plugin("net_test"), sizeof(list) - strlen(list) - 1);
+    setenv("NCCL_NET_PLUGIN", list, 1);
+    setenv("OUTSIDER_DEVICES", "0", 1);
+    assert_int_equal(open_net(NULL, &net), ncclSuccess);
+    assert_string_equal(net->name, "TestNet"); /* the others: not there, without a device */
+    assert_int_equal(open_net("outsider", &other), ncclInvalidUsage); /* which is final */
+    assert_int_equal(open_net("Socket", &other), ncclSuccess);
+    assert_string_equal(other->name, "Socket"); /* beside the plugin's, in one process */
+    tt_net_close(other);
+    tt_net_close(net);
+}
+
+static void a_count_of_users_keeps_a_library(void)
+{
+    struct tt_net *net = NULL;
+    setenv("NCCL_NET_PLUGIN", plugin("net_outsider_v8"), 1);
+    setenv("NCCL_NET_PLUGIN_REF_COUNT", "1", 1);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(open_net(NULL, &net), ncclSuccess);
+        assert_string_equal(net->name, "Outsider");
+        tt_net_close(net);
+    }
+    assert_int_equal(times_logged("Loaded net plugin"), 1);
+    assert_int_equal(times_logged("Outsider: init"), 1); /* a second one would fail */
 }
 
 /* ---- tuners ---- */
@@ -359,6 +416,10 @@ static const struct isolated cases[] = {
     {"a_plugin_without_devices_is_passed_over", a_plugin_without_devices_is_passed_over},
     {"a_library_without_the_symbol_is_unsupported", a_library_without_the_symbol_is_unsupported},
     {"another_wish_passes_a_plugin_over", another_wish_passes_a_plugin_over},
+    {"the_newest_of_two_tables_is_taken", the_newest_of_two_tables_is_taken},
+    {"unknown_versions_are_named", unknown_versions_are_named},
+    {"a_list_has_an_order", a_list_has_an_order},
+    {"a_count_of_users_keeps_a_library", a_count_of_users_keeps_a_library},
     {"a_tuner_edits_the_table", a_tuner_edits_the_table},
     {"a_failing_tuner_is_told_once", a_failing_tuner_is_told_once},
     {"a_tuner_that_does_not_start_is_left_out", a_tuner_that_does_not_start_is_left_out},

@@ -8,6 +8,8 @@
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "net/net.h"
+#include "plugin/net.h"
+#include "plugin/net_abi.h"
 #include "proxy/proxy.h"
 #include "transport/transport.h"
 
@@ -98,6 +100,7 @@ struct rank {
 };
 
 static struct rank ranks[2];
+static struct tt_net_plugin socket_plugin = {.builtin = true};
 
 static ncclResult_t no_event(void **handle, int type, void *parent, int64_t id, void *extra)
 {
@@ -110,13 +113,15 @@ static void rank_open(int r)
     struct rank *rank = &ranks[r];
     ncclNetCommConfig_v12_t net_config = {.trafficClass = -1};
     struct tt_net_trust trust = {.rank = r};
+    if (!socket_plugin.object)
+        assert_int_equal(tt_net_adopt(&socket_plugin, 12, &tt_net_socket), ncclSuccess);
     memset(rank, 0, sizeof(*rank));
     boxes[r].nletters = 0;
     rank->member.rank = r;
     rank->member.nranks = 2;
     rank->member.name = "";
     rank->peers[0].reach = rank->peers[1].reach = TT_REACH_NET;
-    rank->net = (struct tt_net){.table = &tt_net_socket, .ndevs = 1, .name = "Socket"};
+    rank->net = (struct tt_net){.plugin = &socket_plugin, .ndevs = 1, .name = "Socket"};
     assert_int_equal(tt_net_socket.init(&rank->net.ctx, 1, &net_config, NULL, no_event),
                      ncclSuccess);
     tt_net_socket_set_trust(rank->net.ctx, &trust);

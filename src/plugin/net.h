@@ -1,0 +1,91 @@
+/* Networks as the house calls them: one table for built-ins and for plugins of every version of the
+ * net ABI. Its functions get the network that they belong to, so an adapter keeps its state there
+ * and two libraries of one version never meet. */
+#pragma once
+
+#include "nccl.h"
+#include "nccl/net.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tt_net_plugin;
+
+/* What init is told of the communicator. */
+struct tt_net_start {
+    uint64_t comm_id;
+    int traffic_class; /* -1: undefined */
+    ncclDebugLogger_t log;
+    ncclProfilerCallback_t profile;
+};
+
+/* One message of a request. */
+struct tt_net_part {
+    void *data;
+    size_t bytes; /* of a receive: room for so many */
+    int tag;
+    void *mhandle;
+    void *event; /* of the profiler; NULL: nobody watches */
+};
+
+/* The newest net ABI, told which network is meant. As there, connect, accept, isend and irecv
+ * answer success and leave NULL for "ask again". Pointers that callees set are NULL before. */
+struct tt_net_ops {
+    int version; /* of the ABI that the plugin speaks */
+    ncclResult_t (*init)(struct tt_net_plugin *self, const struct tt_net_start *start, void **ctx);
+    /* After the first init of a library: put its functions where version 6 and later have them. */
+    void (*lift)(struct tt_net_plugin *self);
+    void (*finalize)(struct tt_net_plugin *self, void *ctx);
+    ncclResult_t (*devices)(struct tt_net_plugin *self, int *ndev);
+    ncclResult_t (*properties)(struct tt_net_plugin *self, int dev, ncclNetProperties_v12_t *props);
+    ncclResult_t (*listen)(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
+                           void **listen_comm);
+    ncclResult_t (*connect)(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
+                            void **send_comm);
+    /* A connector that has not come to its end is given up; its handle will be gone. */
+    void (*give_up)(struct tt_net_plugin *self, const void *handle);
+    ncclResult_t (*accept)(struct tt_net_plugin *self, void *listen_comm, void **recv_comm);
+    ncclResult_t (*reg_mr)(struct tt_net_plugin *self, void *comm, void *data, size_t bytes,
+                           void **mhandle); /* host memory */
+    ncclResult_t (*dereg_mr)(struct tt_net_plugin *self, void *comm, void *mhandle);
+    ncclResult_t (*isend)(struct tt_net_plugin *self, void *send_comm,
+                          const struct tt_net_part *part, void **request);
+    ncclResult_t (*irecv)(struct tt_net_plugin *self, void *recv_comm,
+                          const struct tt_net_part *part, void **request);
+    ncclResult_t (*test)(struct tt_net_plugin *self, void *request, int *done, int *bytes);
+    /* The receive has been used up; does nothing where the network does not want to know. */
+    void (*consumed)(struct tt_net_plugin *self, void *recv_comm, void *request);
+    ncclResult_t (*close_send)(struct tt_net_plugin *self, void *send_comm);
+    ncclResult_t (*close_recv)(struct tt_net_plugin *self, void *recv_comm);
+    ncclResult_t (*close_listen)(struct tt_net_plugin *self, void *listen_comm);
+};
+
+struct tt_net_old; /* what adapters of versions 2 to 5 keep: net_abi.h */
+
+/* A network of the process: a built-in or a loaded library. Of a plugin's own functions only name
+ * and init are read before init has returned: it may fill in or replace the others. */
+struct tt_net_plugin {
+    struct tt_net_ops ops;
+    const void *object;     /* as exported: ncclNet_v<version>_t; NULL: none */
+    const void *table;      /* functions where version 6 and later have them */
+    struct tt_net_old *old; /* owned; NULL from version 6 on */
+    bool begun;             /* init has succeeded: versions up to 10 are told once while loaded */
+    bool builtin;
+};
+
+/* One network as a communicator uses it. Made by plugin/net.c, read by transport/. */
+struct tt_net {
+    struct tt_net_plugin *plugin; /* borrowed from the process */
+    void *ctx;                    /* of this communicator */
+    void *source;                 /* the candidate it came from: room plugin's */
+    int ndevs;                    /* devices that edges spread over: the first ones */
+    char name[64];
+};
+
+/* The device of an edge: the same number at both ends, because devices of one number are wired to
+ * each other where not all are; channels and pairs of ranks take turns. */
+static inline int tt_net_device(const struct tt_net *net, int rank, int peer, int channel)
+{
+    return (channel + (rank < peer ? rank : peer)) % net->ndevs;
+}

@@ -1,0 +1,45 @@
+/* Version 11: as 12, but a device says nothing of its rail and plane. */
+#include "nccl/net_v11.h"
+
+#include "plugin/net_abi.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(ncclNet_v11_t) == sizeof(ncclNet_v12_t), "the same functions");
+
+static ncclResult_t v11_properties(struct tt_net_plugin *self, int dev,
+                                   ncclNetProperties_v12_t *props)
+{
+    const ncclNet_v11_t *own = self->table;
+    ncclNetProperties_v11_t old;
+    memset(&old, 0, sizeof(old));
+    ncclResult_t rc = own->getProperties(dev, &old);
+    if (rc) return rc;
+    tt_net_default_properties(dev, props);
+    props->name = old.name;
+    props->pciPath = old.pciPath;
+    props->guid = old.guid;
+    props->ptrSupport = old.ptrSupport;
+    props->regIsGlobal = old.regIsGlobal;
+    props->forceFlush = old.forceFlush;
+    props->speed = old.speed;
+    props->port = old.port;
+    props->latency = old.latency;
+    props->maxComms = old.maxComms;
+    props->maxRecvs = old.maxRecvs;
+    props->netDeviceType = old.netDeviceType;
+    props->netDeviceVersion = old.netDeviceVersion;
+    props->vProps.ndevs = old.vProps.ndevs;
+    memcpy(props->vProps.devs, old.vProps.devs, sizeof(old.vProps.devs));
+    props->maxP2pBytes = old.maxP2pBytes;
+    props->maxCollBytes = old.maxCollBytes;
+    props->maxMultiRequestSize = old.maxMultiRequestSize;
+    return ncclSuccess;
+}
+
+void tt_net_v11(struct tt_net_ops *ops)
+{
+    tt_net_v12(ops);
+    ops->version = 11;
+    ops->properties = v11_properties;
+}

@@ -1,0 +1,136 @@
+/* Version 12, the newest: each function is the plugin's own. The other versions stand on it. */
+#include "plugin/net_abi.h"
+
+static const ncclNet_v12_t *own(const struct tt_net_plugin *self)
+{
+    return self->table;
+}
+
+static ncclResult_t v12_init(struct tt_net_plugin *self, const struct tt_net_start *start,
+                             void **ctx)
+{
+    ncclNetCommConfig_v12_t config = {.trafficClass = start->traffic_class};
+    return own(self)->init(ctx, start->comm_id, &config, start->log, start->profile);
+}
+
+static void v12_lift(struct tt_net_plugin *self)
+{
+    self->table = self->object;
+}
+
+static void v12_finalize(struct tt_net_plugin *self, void *ctx)
+{
+    if (own(self)->finalize) own(self)->finalize(ctx);
+}
+
+static ncclResult_t v12_devices(struct tt_net_plugin *self, int *ndev)
+{
+    return own(self)->devices(ndev);
+}
+
+static ncclResult_t v12_properties(struct tt_net_plugin *self, int dev,
+                                   ncclNetProperties_v12_t *props)
+{
+    return own(self)->getProperties(dev, props);
+}
+
+static ncclResult_t v12_listen(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
+                               void **listen_comm)
+{
+    return own(self)->listen(ctx, dev, handle, listen_comm);
+}
+
+/* No device takes part in the work of the network: the handle that could say so stays NULL. */
+static ncclResult_t v12_connect(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
+                                void **send_comm)
+{
+    ncclNetDeviceHandle_v12_t *offload = NULL;
+    return own(self)->connect(ctx, dev, handle, send_comm, &offload);
+}
+
+static void v12_give_up(struct tt_net_plugin *self, const void *handle)
+{
+    (void)self, (void)handle; /* the ABI has no word for it */
+}
+
+static ncclResult_t v12_accept(struct tt_net_plugin *self, void *listen_comm, void **recv_comm)
+{
+    ncclNetDeviceHandle_v12_t *offload = NULL;
+    return own(self)->accept(listen_comm, recv_comm, &offload);
+}
+
+static ncclResult_t v12_reg_mr(struct tt_net_plugin *self, void *comm, void *data, size_t bytes,
+                               void **mhandle)
+{
+    return own(self)->regMr(comm, data, bytes, NCCL_PTR_HOST, mhandle);
+}
+
+static ncclResult_t v12_dereg_mr(struct tt_net_plugin *self, void *comm, void *mhandle)
+{
+    return own(self)->deregMr(comm, mhandle);
+}
+
+static ncclResult_t v12_isend(struct tt_net_plugin *self, void *send_comm,
+                              const struct tt_net_part *part, void **request)
+{
+    return own(self)->isend(send_comm, part->data, part->bytes, part->tag, part->mhandle,
+                            part->event, request);
+}
+
+static ncclResult_t v12_irecv(struct tt_net_plugin *self, void *recv_comm,
+                              const struct tt_net_part *part, void **request)
+{
+    struct tt_net_part one = *part; /* arrays of one, which the plugin may write to */
+    return own(self)->irecv(recv_comm, 1, &one.data, &one.bytes, &one.tag, &one.mhandle, &one.event,
+                            request);
+}
+
+static ncclResult_t v12_test(struct tt_net_plugin *self, void *request, int *done, int *bytes)
+{
+    return own(self)->test(request, done, bytes);
+}
+
+static void v12_consumed(struct tt_net_plugin *self, void *recv_comm, void *request)
+{
+    if (own(self)->irecvConsumed) own(self)->irecvConsumed(recv_comm, 1, request);
+}
+
+static ncclResult_t v12_close_send(struct tt_net_plugin *self, void *send_comm)
+{
+    return own(self)->closeSend(send_comm);
+}
+
+static ncclResult_t v12_close_recv(struct tt_net_plugin *self, void *recv_comm)
+{
+    return own(self)->closeRecv(recv_comm);
+}
+
+static ncclResult_t v12_close_listen(struct tt_net_plugin *self, void *listen_comm)
+{
+    return own(self)->closeListen(listen_comm);
+}
+
+void tt_net_v12(struct tt_net_ops *ops)
+{
+    *ops = (struct tt_net_ops){
+        .version = 12,
+        .init = v12_init,
+        .lift = v12_lift,
+        .finalize = v12_finalize,
+        .devices = v12_devices,
+        .properties = v12_properties,
+        .listen = v12_listen,
+        .connect = v12_connect,
+        .give_up = v12_give_up,
+        .accept = v12_accept,
+        .reg_mr = v12_reg_mr,
+        .dereg_mr = v12_dereg_mr,
+        .isend = v12_isend,
+        .irecv = v12_irecv,
+        .test = v12_test,
+        .consumed = v12_consumed,
+        .close_send = v12_close_send,
+        .close_recv = v12_close_recv,
+        .close_listen = v12_close_listen,
+    };
+}

@@ -1,0 +1,335 @@
+/* TCP over loopback for net_outsider_tables.c. What a host does against the contract is an error
+ * with a sentence; connections and requests are refused at first, handles of memory and tags are
+ * compared. OUTSIDER_DEVICES: how many (default 1, most 4). OUTSIDER_FAIL=init|devices|listen|
+ * connect|regmr|isend: that function fails. OUTSIDER_NEVER=1: nobody is ever accepted. */
+#include "net_outsider.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { REQUESTS = 8, MOST_DEVICES = 4, HANDLE_MAGIC = 0x6f757473, FILL = 0x5a };
+
+struct handle { /* the rest of its bytes is FILL */
+    uint32_t magic;
+    uint16_t port;
+    uint8_t tries, dev;
+    int32_t fd; /* + 1; 0 none */
+};
+
+struct listener {
+    int fd, dev;
+};
+
+struct memory { /* a registration */
+    struct comm *comm;
+    char *base;
+    size_t bytes;
+};
+
+struct wire { /* before each message */
+    uint64_t bytes;
+    int64_t tag;
+};
+
+struct request {
+    struct comm *comm; /* NULL: free */
+    char *bytes;
+    struct wire wire;
+    uint64_t moved, room;
+    int tag;
+    bool done;
+};
+
+struct comm {
+    int fd;
+    bool sending;
+    unsigned refused; /* every third post is refused once */
+    int nmemories;
+    uint32_t posted, finished;
+    struct request requests[REQUESTS];
+};
+
+static ncclDebugLogger_t logger;
+static bool begun;
+
+static bool named(const char *variable, const char *what)
+{
+    const char *text = getenv(variable);
+    return text && strcmp(text, what) == 0;
+}
+
+bool outsider_fails(const char *what)
+{
+    return named("OUTSIDER_FAIL", what);
+}
+
+bool outsider_fault(const char *what)
+{
+    return named("OUTSIDER_FAULT", what);
+}
+
+void outsider_say(const char *fmt, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, fmt);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    logger(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, "Outsider: %s", text);
+}
+
+ncclResult_t outsider_wrong(const char *what)
+{
+    logger(NCCL_LOG_WARN, NCCL_ALL, __FILE__, __LINE__, "Outsider: the host is wrong: %s", what);
+    return ncclInternalError;
+}
+
+ncclResult_t outsider_begin(ncclDebugLogger_t log)
+{
+    logger = log;
+    if (outsider_fails("init")) return ncclSystemError;
+    if (begun) return outsider_wrong("a second init");
+    begun = true;
+    outsider_say("init");
+    return ncclSuccess;
+}
+
+ncclResult_t outsider_devices(int *ndev)
+{
+    const char *text = getenv("OUTSIDER_DEVICES");
+    *ndev = text ? atoi(text) : 1;
+    return outsider_fails("devices") ? ncclSystemError : ncclSuccess;
+}
+
+ncclResult_t outsider_device(int dev, struct outsider_device *device)
+{
+    static char names[MOST_DEVICES][8] = {"out0", "out1", "out2", "out3"};
+    if (dev < 0 || dev >= MOST_DEVICES) return ncclInvalidArgument;
+    *device = (struct outsider_device){
+        .name = names[dev],
+        .guid = 0x1000u + (uint64_t)dev,
+        .types = NCCL_PTR_HOST,
+        .mbps = 25000,
+        .port = 3,
+        .most_comms = 77,
+        .most_recvs = 1,
+        .latency = 1.5f,
+    };
+    return ncclSuccess;
+}
+
+/* ---- connections ---- */
+
+ncclResult_t outsider_listen(int dev, void *opaque, size_t handle_bytes, void **listen_comm)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(addr);
+    struct handle handle = {.magic = HANDLE_MAGIC, .dev = (uint8_t)dev};
+    struct listener *listener = outsider_fails("listen") ? NULL : calloc(1, sizeof(*listener));
+    if (!listener || dev < 0 || dev >= MOST_DEVICES) {
+        free(listener);
+        return ncclSystemError;
+    }
+    listener->dev = dev;
+    listener->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (listener->fd < 0 || bind(listener->fd, (struct sockaddr *)&addr, len) ||
+        listen(listener->fd, 16) || getsockname(listener->fd, (struct sockaddr *)&addr, &len)) {
+        if (listener->fd >= 0) close(listener->fd);
+        free(listener);
+        return ncclSystemError;
+    }
+    handle.port = addr.sin_port;
+    memset(opaque, FILL, handle_bytes);
+    memcpy(opaque, &handle, sizeof(handle));
+    *listen_comm = listener;
+    return ncclSuccess;
+}
+
+static struct comm *comm_create(int fd, bool sending)
+{
+    int one = 1;
+    struct comm *comm = calloc(1, sizeof(*comm));
+    if (!comm) return NULL;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    comm->fd = fd;
+    comm->sending = sending;
+    return comm;
+}
+
+/* A handle must arrive as it was written, and lie where it lay: it has the state of connecting. */
+static ncclResult_t read_handle(const char *opaque, size_t handle_bytes, int dev,
+                                struct handle *handle)
+{
+    memcpy(handle, opaque, sizeof(*handle));
+    if (handle->magic != HANDLE_MAGIC) return outsider_wrong("not a handle");
+    if (handle->dev != dev) return outsider_wrong("a connection from one rail to another");
+    for (size_t i = sizeof(*handle); i < handle_bytes; i++) {
+        if (opaque[i] != FILL) return outsider_wrong("a handle that was cut");
+    }
+    return ncclSuccess;
+}
+
+ncclResult_t outsider_connect(int dev, void *opaque, size_t handle_bytes, bool wait,
+                              void **send_comm)
+{
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct handle handle;
+    *send_comm = NULL;
+    if (outsider_fails("connect")) return ncclRemoteError;
+    ncclResult_t rc = read_handle(opaque, handle_bytes, dev, &handle);
+    if (rc) return rc;
+    if (!handle.fd) {
+        handle.fd = 1 + socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (wait ? 0 : SOCK_NONBLOCK), 0);
+        if (handle.fd <= 0) return ncclSystemError;
+    }
+    handle.tries++;
+    memcpy(opaque, &handle, sizeof(handle));
+    if (!wait && handle.tries < 3) return ncclSuccess;
+    addr.sin_port = handle.port;
+    if (connect(handle.fd - 1, (struct sockaddr *)&addr, sizeof(addr)) && errno != EISCONN)
+        return errno == EINPROGRESS || errno == EALREADY ? ncclSuccess : ncclRemoteError;
+    if (wait) (void)fcntl(handle.fd - 1, F_SETFL, O_NONBLOCK);
+    *send_comm = comm_create(handle.fd - 1, true);
+    return *send_comm ? ncclSuccess : ncclSystemError;
+}
+
+ncclResult_t outsider_accept(void *listen_comm, bool wait, void **recv_comm)
+{
+    struct listener *listener = listen_comm;
+    struct pollfd pollfd = {.fd = listener->fd, .events = POLLIN};
+    *recv_comm = NULL;
+    if (wait && (poll(&pollfd, 1, -1) < 0 || getenv("OUTSIDER_NEVER"))) pause();
+    int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0) return errno == EAGAIN ? ncclSuccess : ncclSystemError;
+    *recv_comm = comm_create(fd, false);
+    return *recv_comm ? ncclSuccess : ncclSystemError;
+}
+
+ncclResult_t outsider_close_listen(void *listen_comm)
+{
+    struct listener *listener = listen_comm;
+    close(listener->fd);
+    free(listener);
+    return ncclSuccess;
+}
+
+ncclResult_t outsider_close(void *opaque)
+{
+    struct comm *comm = opaque;
+    ncclResult_t rc =
+        comm->nmemories ? outsider_wrong("closed with registered memory") : ncclSuccess;
+    close(comm->fd);
+    free(comm);
+    return rc;
+}
+
+/* ---- memory ---- */
+
+ncclResult_t outsider_reg(void *opaque, void *data, size_t bytes, int type, void **mhandle)
+{
+    struct comm *comm = opaque;
+    struct memory *memory = outsider_fails("regmr") ? NULL : calloc(1, sizeof(*memory));
+    if (!memory) return ncclSystemError;
+    if (type != NCCL_PTR_HOST) {
+        free(memory);
+        return outsider_wrong("memory that is not the host's");
+    }
+    *memory = (struct memory){comm, data, bytes};
+    comm->nmemories++;
+    *mhandle = memory;
+    return ncclSuccess;
+}
+
+ncclResult_t outsider_dereg(void *opaque, void *mhandle)
+{
+    struct comm *comm = opaque;
+    struct memory *memory = mhandle;
+    if (!memory || memory->comm != comm) return outsider_wrong("deregMr of another comm");
+    comm->nmemories--;
+    free(memory);
+    return ncclSuccess;
+}
+
+/* ---- requests ---- */
+
+ncclResult_t outsider_post(void *opaque, const struct outsider_post *post, void **request_out)
+{
+    struct comm *comm = opaque;
+    const struct memory *memory = post->mhandle;
+    *request_out = NULL;
+    if (!memory || memory->comm != comm || (char *)post->data < memory->base ||
+        (char *)post->data + post->bytes > memory->base + memory->bytes)
+        return outsider_wrong("memory that is not registered");
+    if (comm->sending && outsider_fails("isend")) return ncclSystemError;
+    if (++comm->refused % 3 == 0) return ncclSuccess;
+    struct request *request = &comm->requests[comm->posted % REQUESTS];
+    if (request->comm) return outsider_wrong("more than 8 requests in flight");
+    *request =
+        (struct request){.comm = comm, .bytes = post->data, .room = post->bytes, .tag = post->tag};
+    if (comm->sending) request->wire = (struct wire){post->bytes, post->tag};
+    comm->posted++;
+    *request_out = request;
+    return ncclSuccess;
+}
+
+static ncclResult_t move(struct request *request)
+{
+    struct comm *comm = request->comm;
+    const uint64_t head = sizeof(request->wire);
+    for (;;) {
+        bool in_head = request->moved < head;
+        uint64_t end = in_head ? head : head + request->wire.bytes;
+        char *at = in_head ? (char *)&request->wire + request->moved
+                           : request->bytes + (request->moved - head);
+        if (!in_head && request->moved == end) break;
+        ssize_t n = comm->sending ? send(comm->fd, at, end - request->moved, MSG_NOSIGNAL)
+                                  : recv(comm->fd, at, end - request->moved, 0);
+        if (n < 0 && errno == EAGAIN) return ncclSuccess;
+        if (n <= 0) return ncclRemoteError;
+        request->moved += (uint64_t)n;
+        if (request->moved != head) continue;
+        if (request->wire.bytes > request->room)
+            return outsider_wrong("a message larger than its receive");
+        if (request->wire.tag != request->tag) return outsider_wrong("another tag than was sent");
+    }
+    request->done = true;
+    return ncclSuccess;
+}
+
+ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
+{
+    struct request *request = opaque;
+    struct comm *comm = request->comm;
+    *done = 0;
+    if (!comm) return outsider_wrong("test of a request that is done");
+    while (comm->finished != comm->posted) {
+        struct request *oldest = &comm->requests[comm->finished % REQUESTS];
+        ncclResult_t rc = oldest->done ? ncclSuccess : move(oldest);
+        if (rc) return rc;
+        if (!oldest->done) break;
+        comm->finished++;
+    }
+    if (!request->done) return ncclSuccess;
+    if (sizes) *sizes = (int)request->wire.bytes;
+    request->comm = NULL;
+    *done = 1;
+    return ncclSuccess;
+}
+
+ncclResult_t outsider_consumed(void *comm, int n, void *request)
+{
+    if (!comm || n != 1 || !request) return outsider_wrong("irecvConsumed without its request");
+    return ncclSuccess;
+}
