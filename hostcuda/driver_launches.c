@@ -1,22 +1,19 @@
 /* The driver interface: launches of kernels. Compiled twice, for the legacy and the per-thread
  * default stream. */
 #include "driver.h"
+#include "loading.h"
 
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
 
 static CUresult launch(const CUlaunchConfig *config, CUfunction function, void **args, void **extra)
 {
-    const struct tt_launch what = {
-        .function = function,
-        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
-        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
-        .shared_bytes = config->sharedMemBytes,
-        .args = args};
+    struct tt_launch what = {.function = function,
+                             .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                             .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                             .shared_bytes = config->sharedMemBytes};
     int rc = tt_driver_device(tuttiHostGetDevice());
-    if (!rc && extra && args) rc = CUDA_ERROR_INVALID_VALUE;
-    if (!rc && extra) /* nobody knows where in the buffer an argument lies */
-        rc = tuttiHostUnsupported("cuLaunchKernel with `extra` (kernelParams are supported)");
+    if (!rc) rc = tt_face_arguments(&what, args, extra);
     return tt_driver_done(rc ? rc : tuttiHostLaunch(tt_driver_stream(config->hStream), &what));
 }
 

@@ -3,6 +3,7 @@
 
 #include "face.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -45,4 +46,20 @@ int tt_face_kernel_set(const void *function, int attr, int value)
                    ? cudaSuccess
                    : cudaErrorInvalidValue;
     }
+}
+
+int tt_face_arguments(struct tt_launch *launch, void **args, void **extra)
+{
+    enum { END, POINTER, SIZE }; /* CU_LAUNCH_PARAM_... */
+    launch->args = args;
+    if (!extra) return cudaSuccess;
+    if (args) return cudaErrorInvalidValue;
+    for (; (uintptr_t)extra[0] != END; extra += 2) {
+        switch ((uintptr_t)extra[0]) {
+        case POINTER: launch->packed = extra[1]; break;
+        case SIZE: launch->packed_bytes = extra[1] ? *(size_t *)extra[1] : 0; break;
+        default: return cudaErrorInvalidValue;
+        }
+    }
+    return launch->packed || !launch->packed_bytes ? cudaSuccess : cudaErrorInvalidValue;
 }

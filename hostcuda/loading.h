@@ -20,3 +20,6 @@ enum {
 /* Set a number of a kernel's (enum cudaFuncAttribute, which is CUfunction_attribute): 1 for a
  * number or value that cannot be set, 98 for what is no kernel. */
 int tt_face_kernel_set(const void *function, int attr, int value);
+/* Arguments of a launch: their addresses, or packed ones as `extra` names them. 1 when it is both
+ * or cannot be understood. */
+int tt_face_arguments(struct tt_launch *launch, void **args, void **extra);

@@ -2,6 +2,8 @@
  * node_copies.c, events and memory in node_events.c. */
 #include "nodes.h"
 
+#include "loading.h"
+
 #include "device/host/host_face.h"
 #include "device/host/host_kernel.h"
 
@@ -12,14 +14,14 @@
 int tt_face_node_kernel(struct tt_node *node, const struct cudaKernelNodeParams *params)
 {
     *node = (struct tt_node){.kind = TT_NODE_KERNEL};
-    if (!params || (params->extra && !params->kernelParams)) return cudaErrorInvalidValue;
+    if (!params) return cudaErrorInvalidValue;
     struct tt_launch launch = {
         .function = params->func,
         .grid = {params->gridDim.x, params->gridDim.y, params->gridDim.z},
         .block = {params->blockDim.x, params->blockDim.y, params->blockDim.z},
-        .shared_bytes = params->sharedMemBytes,
-        .args = params->kernelParams};
-    return tuttiHostKernelItem(&launch, &node->item);
+        .shared_bytes = params->sharedMemBytes};
+    int rc = tt_face_arguments(&launch, params->kernelParams, params->extra);
+    return rc ? rc : tuttiHostKernelItem(&launch, &node->item);
 }
 
 int tt_face_node_copy(struct tt_node *node, const struct cudaMemcpy3DParms *params)

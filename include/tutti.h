@@ -47,6 +47,9 @@ struct tuttiKernel {
     /* What a launch reads and writes, for TUTTI_CHECK, or NULL: calls tuttiCheckRead() and
      * tuttiCheckWrite(), block index 0, when it is launched, in graphs as well. */
     tuttiKernelRun touches;
+    /* Alignment of each argument, for launches that pack them into one buffer; copied. NULL: the
+     * largest power of two up to 8 that divides the argument's size. */
+    const size_t *arg_aligns;
 };
 
 /* Let launches of the kernel run `run`; a later registration replaces an earlier one. Any thread,
@@ -114,7 +117,7 @@ template <class... Args> struct tuttiKernelThunk {
 template <class... Args>
 inline int tuttiRegisterKernel(void (*kernel)(Args...), void (*run)(const tuttiBlock &, Args...))
 {
-    const size_t sizes[] = {sizeof(Args)..., 0};
+    const size_t sizes[] = {sizeof(Args)..., 0}, aligns[] = {alignof(Args)..., 0};
     tuttiKernel one = {};
     one.size = sizeof(one);
     one.function = reinterpret_cast<const void *>(kernel);
@@ -122,6 +125,7 @@ inline int tuttiRegisterKernel(void (*kernel)(Args...), void (*run)(const tuttiB
     one.context = reinterpret_cast<void *>(run);
     one.nargs = sizeof...(Args);
     one.arg_bytes = sizes;
+    one.arg_aligns = aligns;
     return tuttiRegisterKernel(&one);
 }
 #endif

@@ -34,6 +34,11 @@ typedef enum CUjit_option_enum { /* taken and left alone: nothing is compiled */
                                  CU_JIT_CACHE_MODE = 14
 } CUjit_option;
 
+/* What `extra` of a launch is made of: pairs of a name and a value, up to the end. */
+#define CU_LAUNCH_PARAM_END ((void *)0x00)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x02) /* a pointer to size_t */
+
 typedef enum CUlibraryOption_enum {
     CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
     CU_LIBRARY_BINARY_IS_PRESERVED = 1,

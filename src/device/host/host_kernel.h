@@ -63,7 +63,9 @@ struct tt_launch {
     const void *function; /* stub or handle */
     unsigned grid[3], block[3];
     size_t shared_bytes;
-    void **args; /* addresses of the arguments, read during the call */
+    void **args; /* addresses of the arguments, read during the call; NULL: they are packed */
+    const void *packed; /* all of them as the kernel's parameters lie, read during the call */
+    size_t packed_bytes;
 };
 /* An item that runs the kernel's host implementation over the grid. Errors: 9 (grid or block), 98
  * (not registered, or without implementation: said once per kernel), 1 (shared memory), 2. */

@@ -72,6 +72,36 @@ static void variables(CUmodule module)
     DRIVER(CUDA_ERROR_INVALID_VALUE, cuModuleGetGlobal(&ptr, &len, module, NULL));
 }
 
+/* Arguments in one buffer, as the kernel's parameters lie. */
+static void packed_launches(CUfunction function, CUstream stream, unsigned *at)
+{
+    struct packed {
+        unsigned *at;
+        unsigned by;
+    } packed = {at, 3};
+    size_t bytes = sizeof(at) + sizeof(packed.by), too_few = sizeof(at);
+    void *unknown[] = {(void *)9, &packed, CU_LAUNCH_PARAM_END};
+    void *args[] = {&packed.at, &packed.by};
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     CU_LAUNCH_PARAM_END};
+    CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, stream, NULL, 0};
+    *at = 7;
+    DRIVER(0, cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+    packed.by = 2; /* the buffer is read during the call */
+    DRIVER(0, cuLaunchKernelEx(&config, function, NULL, extra));
+    packed.by = 100;
+    DRIVER(0, cuStreamSynchronize(stream));
+    HOLDS(*at == 7 * 3 * 2);
+    DRIVER(CUDA_ERROR_INVALID_VALUE,
+           cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, args, extra));
+    DRIVER(CUDA_ERROR_INVALID_VALUE,
+           cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, unknown));
+    extra[3] = &too_few;
+    DRIVER(CUDA_ERROR_INVALID_VALUE,
+           cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+    HOLDS(*at == 7 * 3 * 2);
+}
+
 static void launches(CUfunction function)
 {
     unsigned *at = NULL, by = 5;
@@ -87,6 +117,7 @@ static void launches(CUfunction function)
     DRIVER(0, cuLaunchCooperativeKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, args));
     DRIVER(0, cuStreamSynchronize(stream));
     HOLDS(*at == 2 * 5 * 5 * 5);
+    packed_launches(function, stream, at);
     DRIVER(CUDA_ERROR_INVALID_VALUE,
            cuLaunchKernel(function, 0, 1, 1, 1, 1, 1, 0, stream, args, NULL));
     DRIVER(CUDA_ERROR_INVALID_VALUE, cuLaunchKernelEx(NULL, function, args, NULL));

@@ -4,6 +4,7 @@
 #include "tutti.h"
 
 #include "base/arch/arch.h"
+#include "base/mem.h"
 #include "device/host/check/check.h"
 #include "device/host/host.h"
 #include "device/host/host_face.h"
@@ -22,6 +23,13 @@ enum {
     SLICE_TICKS = 150000, /* about 50 us */
     SHARED_UNASKED = 49152,
     SHARED_MOST = 101376,
+    ALIGNED_UNASKED = 8,
+    ALIGNED_MOST = 256,
+};
+
+struct host_argument {
+    size_t bytes;
+    size_t at; /* where it lies in a buffer that holds all of them */
 };
 
 struct host_implementation { /* what tuttiRegisterKernel() was given */
@@ -30,8 +38,8 @@ struct host_implementation { /* what tuttiRegisterKernel() was given */
     char *name;                  /* owned; NULL: by function alone */
     tuttiKernelRun run, touches; /* touches: NULL when nobody knows */
     void *context;
-    size_t nargs, arg_bytes_all;
-    size_t *arg_bytes; /* owned */
+    size_t nargs, arg_bytes_all, packed_bytes;
+    struct host_argument *args; /* owned */
 };
 
 struct tt_kernel {
@@ -84,7 +92,7 @@ static void free_implementation(struct host_implementation *one)
 {
     if (!one) return;
     free(one->name);
-    free(one->arg_bytes);
+    free(one->args);
     free(one);
 }
 
@@ -241,6 +249,24 @@ static size_t arg_room(size_t bytes)
     return (bytes + 15) / 16 * 16;
 }
 
+/* Of an argument of a kernel whose fields are good. */
+static size_t alignment_of(const struct tuttiKernel *kernel, size_t i)
+{
+    if (kernel->size >= sizeof(*kernel) && kernel->arg_aligns) return kernel->arg_aligns[i];
+    size_t lowest = kernel->arg_bytes[i] & -kernel->arg_bytes[i];
+    return lowest && lowest < ALIGNED_UNASKED ? lowest : ALIGNED_UNASKED;
+}
+
+static bool are_aligns_good(const struct tuttiKernel *kernel)
+{
+    bool good = true;
+    for (size_t i = 0; i < kernel->nargs; i++) {
+        size_t align = alignment_of(kernel, i);
+        good = good && align && (align & (align - 1)) == 0 && align <= ALIGNED_MOST;
+    }
+    return good;
+}
+
 static struct host_implementation *copy_implementation(const struct tuttiKernel *kernel)
 {
     struct host_implementation *one = calloc(1, sizeof(*one));
@@ -248,16 +274,18 @@ static struct host_implementation *copy_implementation(const struct tuttiKernel 
     one->function = kernel->function;
     one->run = kernel->run;
     one->context = kernel->context;
-    one->touches = kernel->size < sizeof(*kernel) ? NULL : kernel->touches;
+    one->touches = kernel->size < offsetof(struct tuttiKernel, arg_aligns) ? NULL : kernel->touches;
     one->nargs = kernel->nargs;
     one->name = kernel->name ? strdup(kernel->name) : NULL;
-    one->arg_bytes = calloc(kernel->nargs + 1, sizeof(*one->arg_bytes));
-    if (!one->arg_bytes || (kernel->name && !one->name)) {
+    one->args = calloc(kernel->nargs + 1, sizeof(*one->args));
+    if (!one->args || (kernel->name && !one->name)) {
         free_implementation(one);
         return NULL;
     }
     for (size_t i = 0; i < kernel->nargs; i++) {
-        one->arg_bytes[i] = kernel->arg_bytes[i];
+        size_t at = tt_round_up(one->packed_bytes, alignment_of(kernel, i));
+        one->args[i] = (struct host_argument){kernel->arg_bytes[i], at};
+        one->packed_bytes = at + kernel->arg_bytes[i];
         one->arg_bytes_all += arg_room(kernel->arg_bytes[i]);
     }
     return one;
@@ -269,7 +297,7 @@ int tuttiRegisterKernel(const struct tuttiKernel *kernel)
         return HOST_INVALID_VALUE;
     if ((!kernel->function && !kernel->name) || (kernel->nargs && !kernel->arg_bytes))
         return HOST_INVALID_VALUE;
-    if (kernel->nargs > 4096) return HOST_INVALID_VALUE;
+    if (kernel->nargs > 4096 || !are_aligns_good(kernel)) return HOST_INVALID_VALUE;
     struct host_implementation *one = copy_implementation(kernel);
     if (!one) return HOST_OUT_OF_MEMORY;
     pthread_mutex_lock(&tt_host.kernels.lock);
@@ -309,7 +337,7 @@ static void tell_pointers(const struct kernel_item *kernel)
     for (size_t i = 0; i < kernel->one->nargs; i++) {
         const char *bytes = kernel->launch.args[i];
         const void *ptr;
-        for (size_t at = 0; at + sizeof(ptr) <= kernel->one->arg_bytes[i]; at += sizeof(ptr)) {
+        for (size_t at = 0; at + sizeof(ptr) <= kernel->one->args[i].bytes; at += sizeof(ptr)) {
             memcpy(&ptr, bytes + at, sizeof(ptr));
             host_check_argument(ptr);
         }
@@ -415,11 +443,14 @@ static struct kernel_item *make_item(const struct host_implementation *one,
     char *place = (char *)(((uintptr_t)kernel->bytes + 15) / 16 * 16);
     void **args = (void **)(void *)(place + one->arg_bytes_all);
     for (size_t i = 0; i < one->nargs; i++) {
-        memcpy(place, launch->args[i], one->arg_bytes[i]);
+        const struct host_argument *arg = &one->args[i];
+        memcpy(place, launch->args ? launch->args[i] : (const char *)launch->packed + arg->at,
+               arg->bytes);
         args[i] = place;
-        place += arg_room(one->arg_bytes[i]);
+        place += arg_room(arg->bytes);
     }
     kernel->launch.args = args;
+    kernel->launch.packed = NULL;
     return kernel;
 }
 
@@ -434,7 +465,8 @@ int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_ou
     if (!one) return refuse(launch->function, kernel);
     size_t shared_most = kernel ? tuttiHostKernelShared(kernel) : SHARED_MOST;
     if (launch->shared_bytes > shared_most) return HOST_INVALID_VALUE;
-    if (one->nargs && !launch->args) return HOST_INVALID_VALUE;
+    bool packed = launch->packed && launch->packed_bytes >= one->packed_bytes;
+    if (one->nargs && !launch->args && !packed) return HOST_INVALID_VALUE;
     struct kernel_item *item = make_item(one, launch);
     if (!item) return HOST_OUT_OF_MEMORY;
     if (kernel && kernel->function) item->launch.function = kernel->function;
