@@ -66,6 +66,11 @@ extern driver_function cuLibraryGetModule;
 extern driver_function cuLibraryLoadData;
 extern driver_function cuLibraryLoadFromFile;
 extern driver_function cuLibraryUnload;
+extern driver_function cuLinkAddData_v2;
+extern driver_function cuLinkAddFile_v2;
+extern driver_function cuLinkComplete;
+extern driver_function cuLinkCreate_v2;
+extern driver_function cuLinkDestroy;
 extern driver_function cuMemAddressFree;
 extern driver_function cuMemAddressReserve;
 extern driver_function cuMemAllocHost_v2;
@@ -219,6 +224,11 @@ static const struct driver_row rows[] = {
     {"cuLibraryLoadData", 12000, cuLibraryLoadData, cuLibraryLoadData},
     {"cuLibraryLoadFromFile", 12000, cuLibraryLoadFromFile, cuLibraryLoadFromFile},
     {"cuLibraryUnload", 12000, cuLibraryUnload, cuLibraryUnload},
+    {"cuLinkAddData", 5050, cuLinkAddData_v2, cuLinkAddData_v2},
+    {"cuLinkAddFile", 5050, cuLinkAddFile_v2, cuLinkAddFile_v2},
+    {"cuLinkComplete", 5050, cuLinkComplete, cuLinkComplete},
+    {"cuLinkCreate", 5050, cuLinkCreate_v2, cuLinkCreate_v2},
+    {"cuLinkDestroy", 5050, cuLinkDestroy, cuLinkDestroy},
     {"cuMemAddressFree", 10020, cuMemAddressFree, cuMemAddressFree},
     {"cuMemAddressReserve", 10020, cuMemAddressReserve, cuMemAddressReserve},
     {"cuMemAlloc", 2000, cuMemAlloc_v2, cuMemAlloc_v2},

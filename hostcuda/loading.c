@@ -14,21 +14,31 @@ int tt_face_load(const void *code, struct host_library **library_out)
     return rc ? rc : tuttiHostLibraryLoad(code, SIZE_MAX, library_out);
 }
 
+int tt_face_with_file(const char *path, tt_face_use_code *use, void *arg)
+{
+    if (!path) return cudaErrorInvalidValue;
+    FILE *file = fopen(path, "re");
+    if (!file) return cudaErrorFileNotFound;
+    long len = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
+    char *text = len > 0 ? malloc((size_t)len) : NULL;
+    rewind(file);
+    int rc = text && fread(text, (size_t)len, 1, file) == 1 ? use(text, (size_t)len, arg)
+                                                            : (int)cudaErrorInvalidKernelImage;
+    free(text);
+    fclose(file);
+    return rc;
+}
+
+static int load(const void *code, size_t bytes, void *arg)
+{
+    return tuttiHostLibraryLoad(code, bytes, (struct host_library **)arg);
+}
+
 int tt_face_load_file(const char *path, struct host_library **library_out)
 {
     if (!path || !library_out) return cudaErrorInvalidValue;
     int rc = tt_face_device(tuttiHostGetDevice());
-    FILE *file = rc ? NULL : fopen(path, "re");
-    if (rc || !file) return rc ? rc : (int)cudaErrorFileNotFound;
-    long len = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
-    char *text = len > 0 ? malloc((size_t)len) : NULL;
-    rewind(file);
-    rc = text && fread(text, (size_t)len, 1, file) == 1
-             ? tuttiHostLibraryLoad(text, (size_t)len, library_out)
-             : (int)cudaErrorInvalidKernelImage;
-    free(text);
-    fclose(file);
-    return rc;
+    return rc ? rc : tt_face_with_file(path, load, library_out);
 }
 
 int tt_face_kernel_set(const void *function, int attr, int value)

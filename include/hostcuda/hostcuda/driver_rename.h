@@ -16,6 +16,9 @@
 #define cuMemAllocHost cuMemAllocHost_v2
 #define cuStreamDestroy cuStreamDestroy_v2
 #define cuEventDestroy cuEventDestroy_v2
+#define cuLinkAddData cuLinkAddData_v2
+#define cuLinkAddFile cuLinkAddFile_v2
+#define cuLinkCreate cuLinkCreate_v2
 #define cuModuleGetGlobal cuModuleGetGlobal_v2
 
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM /* handle 0 is the thread's own default stream */

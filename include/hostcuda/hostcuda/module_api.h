@@ -15,6 +15,7 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUkern_st *CUkernel;
 typedef struct CUlib_st *CUlibrary;
+typedef struct CUlinkState_st *CUlinkState;
 
 typedef enum CUjit_option_enum { /* taken and left alone: nothing is compiled */
                                  CU_JIT_MAX_REGISTERS = 0,
@@ -38,6 +39,16 @@ typedef enum CUjit_option_enum { /* taken and left alone: nothing is compiled */
 #define CU_LAUNCH_PARAM_END ((void *)0x00)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x02) /* a pointer to size_t */
+
+typedef enum CUjitInputType_enum {
+    CU_JIT_INPUT_CUBIN = 0,
+    CU_JIT_INPUT_PTX = 1,
+    CU_JIT_INPUT_FATBINARY = 2,
+    CU_JIT_INPUT_OBJECT = 3,
+    CU_JIT_INPUT_LIBRARY = 4,
+    CU_JIT_INPUT_NVVM = 5,
+    CU_JIT_NUM_INPUT_TYPES = 6
+} CUjitInputType;
 
 typedef enum CUlibraryOption_enum {
     CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
@@ -84,6 +95,14 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule module);
 CUresult cuModuleEnumerateFunctions(CUfunction *functions, unsigned int count, CUmodule module);
 CUresult cuModuleGetGlobal(unsigned long long *ptr, size_t *len, CUmodule module, const char *name);
+
+CUresult cuLinkCreate(unsigned int count, CUjit_option *options, void **values, CUlinkState *state);
+CUresult cuLinkAddData(CUlinkState state, CUjitInputType type, void *code, size_t bytes,
+                       const char *name, unsigned int count, CUjit_option *options, void **values);
+CUresult cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *path, unsigned int count,
+                       CUjit_option *options, void **values);
+CUresult cuLinkComplete(CUlinkState state, void **code, size_t *bytes);
+CUresult cuLinkDestroy(CUlinkState state);
 
 CUresult cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *jit_options,
                            void **jit_values, unsigned int jit_count, CUlibraryOption *options,

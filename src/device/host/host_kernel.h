@@ -49,6 +49,15 @@ int tuttiHostLibraryVariable(struct host_library *library, const char *name, boo
                              struct tt_span *span_out);
 struct host_library *tuttiHostLibraryOf(const struct tt_kernel *kernel); /* NULL: compiled in */
 
+/* Device code that is linked from pieces, each as of tuttiHostLibraryLoad(). 400 for what is no
+ * link; Add: 200, with a line that says why; 1 when it is complete already. Complete: 1 without
+ * pieces; the code lives until the link is destroyed. */
+struct host_link; /* opaque: laid out in link.c */
+int tuttiHostLinkCreate(struct host_link **link_out);
+int tuttiHostLinkAdd(struct host_link *link, const void *code, size_t bytes);
+int tuttiHostLinkComplete(struct host_link *link, const void **code_out, size_t *bytes_out);
+int tuttiHostLinkDestroy(struct host_link *link);
+
 /* The kernel behind a host stub or a handle, or NULL. */
 const struct tt_kernel *tuttiHostKernelFind(const void *function);
 const char *tuttiHostKernelName(const struct tt_kernel *kernel);

@@ -308,6 +308,42 @@ static void fat_binaries_are_unpacked(void **state)
     if (library) dlclose(library);
 }
 
+/* ---- several pieces ---- */
+
+static size_t add_piece(char *linked, size_t len, const char *text)
+{
+    struct host_linked_header *header = (struct host_linked_header *)(void *)linked;
+    uint64_t bytes = strlen(text);
+    memcpy(linked + len, &bytes, sizeof(bytes));
+    memcpy(linked + len + sizeof(bytes), text, bytes);
+    header->count++;
+    header->bytes += sizeof(bytes) + bytes;
+    return len + sizeof(bytes) + bytes;
+}
+
+static void pieces_are_read_one_by_one(void **state)
+{
+    static _Alignas(8) char linked[1024];
+    const struct host_linked_header empty = {HOST_LINKED_MAGIC, 0, 0};
+    size_t len = sizeof(empty), first;
+    uint64_t beyond = sizeof(linked);
+    (void)state;
+    memcpy(linked, &empty, sizeof(empty));
+    first = len = add_piece(linked, len, HEAD ".global .u32 a = 1; .global .u64 p = a;");
+    len = add_piece(linked, len, HEAD ".global .u32 b = 2; .global .u64 q = b;");
+    expect("two", linked, len,
+           "variable a 4: 01000000\nvariable p 8: 0000000000000000\nvariable b 4: 02000000\n"
+           "variable q 8: 0000000000000000\np+0 = a+0\nq+0 = b+0\n");
+    expect("cut", linked, len - 1, "unread: it ends too early\n");
+    memcpy(linked + first, &beyond, sizeof(beyond));
+    expect("beyond the end", linked, len, "unread: it ends too early\n");
+    memcpy(linked, &empty, sizeof(empty));
+    len = add_piece(linked, sizeof(empty), HEAD ".global .u32 a = 1;");
+    len = add_piece(linked, len, "no code");
+    expect("a piece that is none", linked, len,
+           "unread: it is neither a fat binary nor a cubin nor PTX\n");
+}
+
 /* ---- bytes that nobody vouches for ---- */
 
 static void damage(unsigned char *bytes, size_t len, uint64_t seed)
@@ -352,6 +388,7 @@ int main(void)
         cmocka_unit_test(cubins_say_what_variables_start_with),
         cmocka_unit_test(hostile_cubins_take_no_more_than_they_have),
         cmocka_unit_test(fat_binaries_are_unpacked),
+        cmocka_unit_test(pieces_are_read_one_by_one),
         cmocka_unit_test(damaged_code_does_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

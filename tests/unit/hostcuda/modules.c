@@ -255,6 +255,58 @@ static void libraries(const char *path)
     ANSWERS(cudaErrorInvalidValue, cudaLibraryLoadData(NULL, ptx, NULL, NULL, 0, NULL, NULL, 0));
 }
 
+static void linked_kernels(CUmodule module)
+{
+    CUfunction function = NULL;
+    CUdeviceptr ptr = 0;
+    size_t len = 0;
+    DRIVER(0, cuModuleGetFunction(&function, module, "times"));
+    DRIVER(0, cuModuleGetFunction(&function, module, "second"));
+    DRIVER(0, cuModuleGetGlobal(&ptr, &len, module, "factor"));
+    HOLDS(len == 4 && value(ptr) == 7);
+    DRIVER(0, cuModuleGetGlobal(&ptr, &len, module, "added"));
+    HOLDS(len == 8 && value(ptr) == 3 && value(ptr + 4) == 4);
+    DRIVER(0, cuModuleGetGlobal(&ptr, &len, module, "where_added"));
+    HOLDS(len == 8);
+}
+
+/* Pieces, one of them a file, become one module; logs are written to. */
+static void links(char *path)
+{
+    static char more[] = ".version 6.0\n.target sm_50\n.address_size 64\n"
+                         ".visible .global .align 4 .u32 added[2] = {3, 4};\n"
+                         ".visible .global .align 8 .u64 where_added = generic(added);\n"
+                         ".visible .entry second()\n{\nret;\n}\n";
+    static char log[64] = "unwritten";
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)sizeof(log)};
+    CUlinkState state = NULL;
+    CUmodule module = NULL;
+    void *code = NULL;
+    size_t bytes = 0;
+    DRIVER(0, cuLinkCreate(2, options, values, &state));
+    HOLDS(strcmp(log, "unwritten") != 0);
+    DRIVER(0, cuLinkAddFile(state, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
+    DRIVER(0, cuLinkAddData(state, CU_JIT_INPUT_PTX, more, sizeof(more), "more", 0, NULL, NULL));
+    DRIVER(0, cuLinkComplete(state, &code, &bytes));
+    HOLDS(code && bytes);
+    DRIVER(0, cuModuleLoadData(&module, code));
+    DRIVER(0, cuLinkDestroy(state));
+    linked_kernels(module);
+    DRIVER(0, cuModuleUnload(module));
+
+    DRIVER(0, cuLinkCreate(0, NULL, NULL, &state));
+    DRIVER(CUDA_ERROR_INVALID_VALUE, cuLinkCreate(0, NULL, NULL, NULL));
+    DRIVER(CUDA_ERROR_INVALID_VALUE, cuLinkCreate(1, NULL, NULL, &state));
+    DRIVER(CUDA_ERROR_INVALID_VALUE,
+           cuLinkAddData(state, CU_JIT_INPUT_PTX, NULL, 0, "none", 0, NULL, NULL));
+    DRIVER(CUDA_ERROR_FILE_NOT_FOUND,
+           cuLinkAddFile(state, CU_JIT_INPUT_PTX, "/no/such/file", 0, NULL, NULL));
+    DRIVER(CUDA_ERROR_INVALID_VALUE,
+           cuLinkAddData(state, CU_JIT_NUM_INPUT_TYPES, more, sizeof(more), "more", 0, NULL, NULL));
+    DRIVER(0, cuLinkDestroy(state));
+}
+
 int main(void)
 {
     char path[] = "/tmp/tutti-modules-XXXXXX";
@@ -265,6 +317,7 @@ int main(void)
     modules(path);
     large_variable();
     libraries(path);
+    links(path);
     unlink(path);
     return finish("modules");
 }

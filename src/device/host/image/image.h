@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct host_image_symbol {
     char *name; /* owned */
@@ -35,3 +36,11 @@ void host_image_close(struct host_image *image); /* accepts NULL */
 /* The symbol of that name and sort, or NULL. */
 const struct host_image_symbol *host_image_find(const struct host_image *image, const char *name,
                                                 bool is_kernel);
+
+/* Several pieces of device code as one, which host_image_open() reads as well: a header, then the
+ * pieces one behind the other, each behind its length. */
+struct host_linked_header {
+    uint32_t magic, count; /* of pieces */
+    uint64_t bytes;        /* behind the header */
+};
+enum { HOST_LINKED_MAGIC = 0x6b6e6c74 };

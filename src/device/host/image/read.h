@@ -34,6 +34,8 @@ struct host_image_symbol *host_image_add(struct host_image *image, const char *n
 /* Forget what was read. */
 void host_image_clear(struct host_image *image);
 bool host_image_point(struct host_image *image, const struct host_image_pointer *pointer);
+/* Add all that `from` declares and leave that empty. False without memory. */
+bool host_image_merge(struct host_image *image, struct host_image *from);
 
 /* Each adds what the code declares; false, with *why, for what cannot be read. */
 bool host_image_read_elf(struct host_image *image, struct image_view code, const char **why);

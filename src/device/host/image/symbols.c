@@ -3,15 +3,19 @@
 
 #include <stdlib.h>
 
+/* For one more element in a list of n; NULL without memory. */
+static void *room_for_one(void *list, size_t n, size_t element_bytes)
+{
+    if (n & (n - 1)) return list; /* room doubles at powers of two */
+    return reallocarray(list, n ? n * 2 : 1, element_bytes);
+}
+
 struct host_image_symbol *host_image_add(struct host_image *image, const char *name, size_t len)
 {
     size_t n = image->nsymbols;
-    if (n == 0 || (n & (n - 1)) == 0) { /* room doubles at powers of two */
-        size_t room = n ? n * 2 : 1;
-        struct host_image_symbol *grown = reallocarray(image->symbols, room, sizeof(*grown));
-        if (!grown) return NULL;
-        image->symbols = grown;
-    }
+    struct host_image_symbol *grown = room_for_one(image->symbols, n, sizeof(*grown));
+    if (!grown) return NULL;
+    image->symbols = grown;
     struct host_image_symbol *symbol = &image->symbols[n];
     *symbol = (struct host_image_symbol){.name = strndup(name, len)};
     if (!symbol->name) return NULL;
@@ -22,13 +26,31 @@ struct host_image_symbol *host_image_add(struct host_image *image, const char *n
 bool host_image_point(struct host_image *image, const struct host_image_pointer *pointer)
 {
     size_t n = image->npointers;
-    if (n == 0 || (n & (n - 1)) == 0) {
-        size_t room = n ? n * 2 : 1;
-        struct host_image_pointer *grown = reallocarray(image->pointers, room, sizeof(*grown));
-        if (!grown) return false;
-        image->pointers = grown;
-    }
+    struct host_image_pointer *grown = room_for_one(image->pointers, n, sizeof(*grown));
+    if (!grown) return false;
+    image->pointers = grown;
     image->pointers[image->npointers++] = *pointer;
+    return true;
+}
+
+bool host_image_merge(struct host_image *image, struct host_image *from)
+{
+    const size_t before = image->nsymbols;
+    for (size_t i = 0; i < from->nsymbols; i++) {
+        struct host_image_symbol *grown =
+            room_for_one(image->symbols, image->nsymbols, sizeof(*grown));
+        if (!grown) return false;
+        image->symbols = grown;
+        image->symbols[image->nsymbols++] = from->symbols[i];
+        from->symbols[i] = (struct host_image_symbol){0}; /* it owns its strings no more */
+    }
+    for (size_t i = 0; i < from->npointers; i++) {
+        struct host_image_pointer pointer = from->pointers[i];
+        pointer.in += before;
+        pointer.to += before;
+        if (!host_image_point(image, &pointer)) return false;
+    }
+    host_image_clear(from);
     return true;
 }
 

@@ -172,6 +172,7 @@ struct host_kernels { /* kernel.c */
 struct host_libraries { /* library.c */
     pthread_mutex_t lock;
     struct host_library *first; /* owned */
+    struct host_link *links;    /* owned; link.c */
 };
 
 struct host_variables { /* variable.c */
