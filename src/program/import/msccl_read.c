@@ -258,14 +258,23 @@ static bool read_use(struct reader *reader)
     return true;
 }
 
+/* As much of the name as there is room for, cut between characters of UTF-8. */
+static void take_name(struct msccl_file *file, const char *name)
+{
+    size_t bytes = strlen(name);
+    if (bytes >= sizeof(file->name)) bytes = sizeof(file->name) - 1;
+    while (((unsigned char)name[bytes] & 0xc0) == 0x80)
+        bytes--;
+    (void)snprintf(file->name, sizeof(file->name), "%.*s", (int)bytes, name);
+}
+
 static bool read_algo(struct reader *reader)
 {
     static const char *const protos[] = {"LL", "LL128", "Simple", NULL}; /* as enum tt_proto */
     struct msccl_file *file = reader->file;
     int proto = 0;
     file->line = line_of(reader);
-    if (reader->values[ALGO_NAME])
-        (void)snprintf(file->name, sizeof(file->name), "%s", reader->values[ALGO_NAME]);
+    if (reader->values[ALGO_NAME]) take_name(file, reader->values[ALGO_NAME]);
     if (!take_word(reader, ALGO_PROTO, protos, &proto)) return false;
     file->proto = (enum tt_proto)proto;
     return take_int(reader, ALGO_NCHANNELS, 1, TT_MAX_CHANNELS, &file->nchannels) &&

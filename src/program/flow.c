@@ -1,0 +1,356 @@
+/* See flow.h. Threads run as far as they come, round after round; whoever waits finds what it waits
+ * for with the time at which it was there. */
+#include "flow.h"
+
+#include "step.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_EDGES = 1 << 23, MOST_TIMES = 1 << 25, MOST_CELLS = 1 << 24 };
+
+struct parcel { /* in a slot */
+    int32_t time;
+    uint64_t parts;
+};
+
+struct edge { /* from one rank to another on a channel; grows */
+    struct parcel *items;
+    uint32_t head, tail, capacity;
+};
+
+struct lane { /* a thread of a rank */
+    struct tt_stepper stepper;
+    int rank;
+    int32_t time;
+    bool over;
+};
+
+struct follow {
+    const struct tt_program *program;
+    struct tt_flow *flow;
+    int n, nlanes;
+    size_t chunks;           /* of IN, OUT and scratch of a rank */
+    struct lane *lanes;      /* owned, as all below */
+    int *first_lane;         /* of each rank */
+    struct edge *edges;      /* [channel][from][to] */
+    int32_t *times;          /* [rank][insn]: when it was done */
+    uint64_t *cells;         /* [rank][chunk]: parts; NULL: too many ranks */
+    int32_t *entered, *left; /* of each rank: when; -1: not yet */
+    struct tt_move move;
+    size_t capacity; /* of messages */
+    bool failed;     /* out of memory */
+};
+
+/* ---- memory ---- */
+
+static uint64_t *cell(const struct follow *follow, const struct tt_place *place)
+{
+    size_t in = (size_t)tt_program_in_chunks(follow->program);
+    size_t out = (size_t)tt_program_out_chunks(follow->program);
+    size_t at = (size_t)place->chunk;
+    if (place->space != TT_SPACE_IN) at += in;
+    if (place->space == TT_SPACE_SCRATCH) at += out;
+    return &follow->cells[(size_t)place->rank * follow->chunks + at];
+}
+
+static bool push(struct follow *follow, struct edge *edge, struct parcel parcel)
+{
+    if (edge->tail == edge->capacity) {
+        uint32_t capacity = edge->capacity ? 2 * edge->capacity : 4;
+        struct parcel *items = realloc(edge->items, capacity * sizeof(*items));
+        if (!items) {
+            follow->failed = true;
+            return false;
+        }
+        edge->items = items;
+        edge->capacity = capacity;
+    }
+    edge->items[edge->tail++] = parcel;
+    return true;
+}
+
+static void tell(struct follow *follow, const struct tt_flow_message *message)
+{
+    struct tt_flow *flow = follow->flow;
+    if (flow->nmessages == follow->capacity) {
+        size_t capacity = follow->capacity ? 2 * follow->capacity : 256;
+        struct tt_flow_message *messages =
+            realloc(flow->messages, capacity * sizeof(*flow->messages));
+        if (!messages) {
+            follow->failed = true;
+            return;
+        }
+        flow->messages = messages;
+        follow->capacity = capacity;
+    }
+    flow->messages[flow->nmessages++] = *message;
+    flow->sent[message->from]++;
+    flow->received[message->to]++;
+    if (message->step > flow->nsteps) flow->nsteps = message->step;
+}
+
+/* ---- a move ---- */
+
+static struct edge *edge_of(const struct follow *follow, const struct tt_place *place, int from,
+                            int to)
+{
+    size_t n = (size_t)follow->n, channel = (size_t)place->edge / n;
+    return &follow->edges[(channel * n + (size_t)from) * n + (size_t)to];
+}
+
+static bool is_far(const struct tt_place *place, int rank)
+{
+    return place->space != TT_SPACE_SLOT && place->rank != rank;
+}
+
+/* When all sources are there, and what they hold together. False: one is not. */
+static bool take(struct follow *follow, const struct lane *lane, int32_t *time, uint64_t *parts)
+{
+    for (int k = 0; k < follow->move.nsrcs; k++) {
+        const struct tt_place *src = &follow->move.src[k];
+        if (src->space != TT_SPACE_SLOT) {
+            if (follow->cells) *parts |= *cell(follow, src);
+            continue;
+        }
+        const struct edge *edge = edge_of(follow, src, src->rank, lane->rank);
+        if (edge->head == edge->tail) return false;
+        const struct parcel *parcel = &edge->items[edge->head];
+        *parts |= parcel->parts;
+        if (parcel->time > *time) *time = parcel->time;
+    }
+    return true;
+}
+
+static void give(struct follow *follow, const struct lane *lane, struct tt_flow_message *message)
+{
+    for (int k = 0; k < follow->move.ndsts; k++) {
+        const struct tt_place *dst = &follow->move.dst[k];
+        if (dst->space == TT_SPACE_SLOT) {
+            struct parcel parcel = {message->step + 1, message->parts};
+            if (!push(follow, edge_of(follow, dst, lane->rank, dst->rank), parcel)) return;
+            continue;
+        }
+        if (follow->cells) *cell(follow, dst) = message->parts;
+        if (!is_far(dst, lane->rank)) continue;
+        struct tt_flow_message written = *message;
+        written.from = lane->rank;
+        written.to = dst->rank;
+        written.chunk = dst->chunk;
+        written.step++;
+        tell(follow, &written);
+    }
+}
+
+static bool run_move(struct follow *follow, struct lane *lane)
+{
+    struct tt_flow_message message = {
+        .to = lane->rank, .insn = (uint32_t)lane->stepper.pc, .step = lane->time};
+    tt_stepper_move(&lane->stepper, &follow->move);
+    if (!take(follow, lane, &message.step, &message.parts)) return false;
+    lane->time = message.step;
+    for (int k = 0; k < follow->move.nsrcs; k++) {
+        const struct tt_place *src = &follow->move.src[k];
+        if (src->space == TT_SPACE_SLOT) edge_of(follow, src, src->rank, lane->rank)->head++;
+        if (src->space != TT_SPACE_SLOT && !is_far(src, lane->rank)) continue;
+        message.from = src->rank;
+        message.chunk = src->chunk;
+        message.channel = src->space == TT_SPACE_SLOT ? src->edge / follow->n : 0;
+        tell(follow, &message);
+    }
+    give(follow, lane, &message);
+    follow->times[(size_t)lane->rank * follow->program->ninsns + message.insn] = lane->time;
+    return !follow->failed;
+}
+
+/* ---- waits ---- */
+
+/* Publish, and wait for `only` or all others; a barrier is a step. */
+static bool meet(const struct follow *follow, struct lane *lane, int32_t *times, int only)
+{
+    int32_t latest = lane->time;
+    if (times[lane->rank] < 0) times[lane->rank] = lane->time;
+    for (int p = 0; p < follow->n; p++) {
+        if (only >= 0 && p != only) continue;
+        if (times[p] < 0) return false;
+        if (p != lane->rank && times[p] + 1 > latest) latest = times[p] + 1;
+    }
+    lane->time = latest;
+    if (latest > follow->flow->nsteps) follow->flow->nsteps = latest;
+    return true;
+}
+
+static bool run_await(const struct follow *follow, struct lane *lane)
+{
+    const struct tt_insn *insn = tt_stepper_insn(&lane->stepper);
+    const struct lane *other = &follow->lanes[follow->first_lane[lane->rank] + insn->thread];
+    if (!tt_stepper_awaited(&lane->stepper, &other->stepper)) return false;
+    size_t at = (size_t)other->stepper.first + (size_t)insn->arg;
+    int32_t time = follow->times[(size_t)lane->rank * follow->program->ninsns + at];
+    if (time > lane->time) lane->time = time;
+    return true;
+}
+
+static bool run_step(struct follow *follow, struct lane *lane)
+{
+    bool done = true;
+    enum tt_next next = tt_stepper_next(&lane->stepper);
+    const struct tt_insn *insn = tt_stepper_insn(&lane->stepper);
+    switch (next) {
+    case TT_NEXT_MOVE: done = run_move(follow, lane); break;
+    case TT_NEXT_ENTER: done = meet(follow, lane, follow->entered, insn->arg); break;
+    case TT_NEXT_LEAVE:
+        done = meet(follow, lane, follow->left, insn->flags & TT_MOVE_ONE_WAY ? lane->rank : -1);
+        break;
+    case TT_NEXT_AWAIT: done = run_await(follow, lane); break;
+    case TT_NEXT_OVER: lane->over = true; return false;
+    }
+    if (done) tt_stepper_done(&lane->stepper);
+    return done;
+}
+
+/* Run all to the end; false: nobody comes further. */
+static bool run(struct follow *follow)
+{
+    bool progress = true, open = true;
+    while (progress && open && !follow->failed) {
+        progress = open = false;
+        for (int k = 0; k < follow->nlanes && !follow->failed; k++) {
+            while (!follow->lanes[k].over && run_step(follow, &follow->lanes[k]))
+                progress = true;
+            open = open || !follow->lanes[k].over;
+        }
+    }
+    return !open;
+}
+
+/* ---- all of it ---- */
+
+static bool fits(const struct tt_program *program)
+{
+    size_t n = (size_t)program->nranks, chunks = (size_t)tt_program_in_chunks(program);
+    chunks += (size_t)tt_program_out_chunks(program) + (size_t)program->scratch;
+    bool masks = n <= TT_FLOW_MASK_RANKS;
+    return n * n * (size_t)program->nchannels <= MOST_EDGES &&
+           n * (size_t)program->ninsns <= MOST_TIMES && (!masks || n * chunks <= MOST_CELLS);
+}
+
+static void start_lanes(struct follow *follow)
+{
+    int k = 0;
+    for (int rank = 0; rank < follow->n; rank++) {
+        follow->first_lane[rank] = k;
+        follow->entered[rank] = follow->left[rank] = -1;
+        for (int t = 0; t < tt_program_nthreads(follow->program, rank); t++, k++) {
+            follow->lanes[k].rank = rank;
+            tt_stepper_start(&follow->lanes[k].stepper, follow->program, rank, t, 1);
+        }
+        for (size_t c = 0; follow->cells && c < (size_t)tt_program_in_chunks(follow->program); c++)
+            follow->cells[(size_t)rank * follow->chunks + c] = (uint64_t)1 << rank;
+    }
+}
+
+static bool start(struct follow *follow)
+{
+    const struct tt_program *program = follow->program;
+    size_t n = (size_t)follow->n, places = 1;
+    follow->chunks = (size_t)tt_program_in_chunks(program) +
+                     (size_t)tt_program_out_chunks(program) + (size_t)program->scratch;
+    for (int rank = 0; rank < follow->n; rank++) {
+        follow->nlanes += tt_program_nthreads(program, rank);
+        places = tt_max_size(places, tt_stepper_places(program, rank));
+    }
+    follow->lanes = tt_calloc((size_t)follow->nlanes, sizeof(*follow->lanes));
+    follow->first_lane = tt_calloc(n, sizeof(*follow->first_lane));
+    follow->edges = tt_calloc(n * n * (size_t)program->nchannels, sizeof(*follow->edges));
+    follow->times = tt_calloc(n * program->ninsns, sizeof(*follow->times));
+    follow->entered = tt_calloc(n, sizeof(*follow->entered));
+    follow->left = tt_calloc(n, sizeof(*follow->left));
+    follow->move.src = tt_calloc(places, sizeof(struct tt_place));
+    follow->move.dst = tt_calloc(places, sizeof(struct tt_place));
+    follow->flow->sent = tt_calloc(n, sizeof(uint64_t));
+    follow->flow->received = tt_calloc(n, sizeof(uint64_t));
+    bool masks = n <= TT_FLOW_MASK_RANKS;
+    if (masks) follow->cells = tt_calloc(n * follow->chunks, sizeof(*follow->cells));
+    bool ready = follow->lanes && follow->first_lane && follow->edges && follow->times &&
+                 follow->entered && follow->left && follow->move.src && follow->move.dst &&
+                 follow->flow->sent && follow->flow->received && (follow->cells || !masks);
+    if (ready) start_lanes(follow);
+    return ready;
+}
+
+static void finish(struct follow *follow)
+{
+    size_t n = (size_t)follow->n, nedges = n * n * (size_t)follow->program->nchannels;
+    for (size_t k = 0; follow->edges && k < nedges; k++)
+        free(follow->edges[k].items);
+    free(follow->edges);
+    free(follow->lanes);
+    free(follow->first_lane);
+    free(follow->times);
+    free(follow->entered);
+    free(follow->left);
+    free(follow->move.src);
+    free(follow->move.dst);
+    free(follow->cells);
+}
+
+ncclResult_t tt_program_flow(const struct tt_program *program, struct tt_flow *flow, char *fault,
+                             size_t fault_bytes)
+{
+    struct follow follow = {.program = program, .flow = flow, .n = program->nranks};
+    memset(flow, 0, sizeof(*flow));
+    if (!fits(program)) {
+        (void)snprintf(fault, fault_bytes, "too large to be followed message by message");
+        return ncclInvalidUsage;
+    }
+    bool started = start(&follow);
+    bool ended = started && run(&follow);
+    ncclResult_t rc = ended ? ncclSuccess : ncclInvalidUsage;
+    if (!started || follow.failed) rc = ncclSystemError;
+    finish(&follow);
+    if (!rc) return rc;
+    (void)snprintf(fault, fault_bytes, "%s",
+                   rc == ncclSystemError ? "out of memory" : "some ranks wait for ever");
+    tt_flow_fini(flow);
+    return rc;
+}
+
+void tt_flow_fini(struct tt_flow *flow)
+{
+    free(flow->messages);
+    free(flow->sent);
+    free(flow->received);
+    memset(flow, 0, sizeof(*flow));
+}
+
+/* ---- bounds ---- */
+
+/* Chan and others, "Collective communication: theory, practice, and experience", section 4. */
+double tt_flow_least_sent(const struct tt_program *program)
+{
+    double n = program->nranks;
+    switch ((enum tt_func)program->func) {
+    case TT_FUNC_ALLREDUCE: return 2 * (n - 1) / n;
+    case TT_FUNC_BROADCAST:
+    case TT_FUNC_REDUCE: return (n - 1) / n;
+    case TT_FUNC_GATHER: return n > 1 ? 1 : 0;
+    case TT_FUNC_ALLGATHER:
+    case TT_FUNC_REDUCESCATTER:
+    case TT_FUNC_ALLTOALL:
+    case TT_FUNC_SCATTER: return n - 1;
+    default: return 0;
+    }
+}
+
+int tt_flow_least_steps(const struct tt_program *program)
+{
+    int steps = 0;
+    while (((int64_t)1 << steps) < program->nranks) {
+        steps++;
+    }
+    return steps;
+}
