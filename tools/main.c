@@ -9,6 +9,8 @@ static const struct tutti_command commands[] = {
     {"run", "start a program as several ranks on this machine or on hosts", cmd_run},
     {"perf", "measure and check collectives", cmd_perf},
     {"topo", "show, explain and compare machines, and what follows from them", cmd_topo},
+    {"program", "show and compare collectives as data, of files and of the library", cmd_program},
+    {"verify", "prove that such a collective is right, or say where it is not", cmd_verify},
     {"tune", "measure this machine, so that the library chooses by its figures", cmd_tune},
     {"env", "list every variable with value and origin, or print what to eval", cmd_env},
     {"version", "print versions", cmd_version},
@@ -25,6 +27,7 @@ static int help(void)
            "  tutti perf --ranks 4 allreduce       four processes on this machine's CPU\n"
            "  tutti run -n 8 ./my_nccl_program     eight ranks of your own program\n"
            "  tutti topo show box.xml              a machine file as a picture of text\n"
+           "  tutti verify my_allreduce.xml        is an algorithm of MSCCL right?\n"
            "  eval \"$(tutti env --shell)\"          let the shell find headers and libraries\n");
     return 0;
 }

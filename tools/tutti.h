@@ -16,6 +16,8 @@ int cmd_perf(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
+int cmd_program(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 
 /* Folder of this program. False when it cannot be found out. */

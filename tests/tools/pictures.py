@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""pictures.py TUTTI MACHINES: the pictures of `tutti topo show --svg` and `search --svg` of every machine, each text measured
+"""pictures.py TUTTI MACHINES PROGRAMS: the pictures of `tutti topo show --svg` and `search --svg` of every machine, and of
+`tutti program show --svg` of every program and of the library's own, each text measured
 by a renderer (librsvg): no two texts touch, none is left of, right of, above or below the picture, one that begins in a box
 stays in it, others stay out of all boxes, and no line runs through any. Every promise is then broken on purpose and must be
 missed. Exit 77 (skipped) where the renderer is not installed. The invariant: the pictures hold no groups and no transforms,
@@ -7,7 +8,7 @@ so that boxes and lines can be read off as they stand."""
 import ctypes, glob, json, os, re, subprocess, sys, tempfile
 import xml.etree.ElementTree as ET
 
-TUTTI, MACHINES = sys.argv[1], sys.argv[2]
+TUTTI, MACHINES, PROGRAMS = sys.argv[1:4]
 SVG = "{http://www.w3.org/2000/svg}"
 ET.register_namespace("", "http://www.w3.org/2000/svg")
 GAP = 1.0  # px between two texts, at least
@@ -153,10 +154,10 @@ def faults_of(renderer, root):
         before.put(box, (words, box))
 
 
-def draw(*arguments):
-    p = subprocess.run([TUTTI, "topo", *arguments, "--svg"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+def draw(*arguments, command="topo"):
+    p = subprocess.run([TUTTI, command, *arguments, "--svg"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
     if p.returncode:
-        sys.exit(f"tutti topo {arguments}: exit {p.returncode}: {p.stderr.decode()}")
+        sys.exit(f"tutti {command} {arguments}: exit {p.returncode}: {p.stderr.decode()}")
     return p.stdout
 
 
@@ -194,6 +195,23 @@ def broken(renderer, text):
         element.attrib.update(before)
 
 
+def check_programs(renderer):
+    """Pictures of all programs: files, the library's own for several numbers of ranks, a name that is too long."""
+    files = sorted(glob.glob(os.path.join(PROGRAMS, "*.xml")))
+    rows = json.loads(subprocess.run([TUTTI, "program", "list", "--json"], stdout=subprocess.PIPE, check=True, timeout=60).stdout)
+    commands = [[path] for path in files] + [[files[0], "--chunk", "1"]]
+    commands += [["--op", row["op"], "--algo", row["algo"], "--ranks", str(n)] for row in rows for n in (2, 5, 16)]
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "long.xml")
+        with open(files[0], encoding="utf-8") as file, open(path, "w", encoding="utf-8") as out:
+            out.write(re.sub('name="[^"]*"', 'name="' + "WÜ&amp;" * 40 + '"', file.read(), count=1))
+        commands.append([path])
+        faults = [] if len(files) >= 14 else ["programs are missing"]
+        for command in commands:
+            faults += check(renderer, f"program {command}", draw("show", *command, command="program"), True)
+    return faults, len(commands)
+
+
 def main():
     try:
         renderer = Renderer()
@@ -218,6 +236,9 @@ def main():
             faults += check(renderer, f"{name} {command}", draw(command[0], machine, *command[1:]),
                             command == ["show"])
             count += 1
+    more, drawn = check_programs(renderer)
+    faults += more
+    count += drawn
     with tempfile.TemporaryDirectory() as folder:  # the largest numbers that files may hold, an odd name
         path = os.path.join(folder, "a & <b> " + "long " * 30 + ".xml")
         text = open(os.path.join(MACHINES, "c08-gb200-tray.xml")).read()

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""`tutti program` and `tutti verify` as a researcher uses them: every golden program and every algorithm of the library is
+proved, shown as text, JSON and picture; steps and volumes of well-known algorithms are the known ones; broken files are
+refused with file and line; wrong usage exits 2.  program.py TUTTI PROGRAMS"""
+import glob, json, math, os, subprocess, sys, tempfile
+
+TUTTI, PROGRAMS = sys.argv[1], sys.argv[2]
+faults = []
+
+
+def run(*arguments, text=None):
+    return subprocess.run([TUTTI, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, input=text)
+
+
+def must(ok, what):
+    if not ok:
+        faults.append(what)
+    return ok
+
+
+def read(name):
+    with open(os.path.join(PROGRAMS, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def verified(*arguments):
+    p = run("verify", *arguments, "--json")
+    must(p.returncode == 0, f"verify {arguments}: {p.returncode} {p.stderr}{p.stdout[:300]}")
+    return json.loads(p.stdout) if p.returncode == 0 else {}
+
+
+def check_files():
+    files = sorted(glob.glob(os.path.join(PROGRAMS, "*.xml")))
+    must(len(files) >= 14, "programs are missing")
+    for path in files:
+        name = os.path.basename(path)
+        p = run("verify", path)
+        must(p.returncode == 0 and p.stdout.startswith("proved: ") and not p.stderr, f"{name}: {p.returncode} {p.stdout}{p.stderr}")
+        must(run("program", "check", path).stdout == p.stdout, f"{name}: check is not verify")
+        shown = run("program", "show", path)
+        must(shown.returncode == 0 and "thread 0" in shown.stdout, f"{name}: show")
+        drawn = json.loads(run("program", "show", path, "--json").stdout)
+        must(drawn["messages"] and all(m["line"] > 1 for m in drawn["messages"]), f"{name}: messages without lines")
+        must("\n".join(drawn["listing"]) + "\n" == shown.stdout, f"{name}: JSON has another listing")
+        must(run("program", "diff", path, path).returncode == 0, f"{name}: differs from itself")
+    p = run("verify", "-", text=read("alltoall.xml"))
+    must(p.returncode == 0, f"standard input: {p.stderr}")
+    p = run("program", "diff", files[0], files[1])
+    must(p.returncode == 1 and p.stdout, "two files do not differ")
+
+
+def check_known():
+    """Steps and chunks that the busiest rank sends, as books have them."""
+    for n in (2, 3, 4, 8, 13):
+        p = verified("--algo", "ring", "--op", "allreduce", "--ranks", str(n))
+        must(p.get("steps") == 2 * (n - 1) and set(p["chunks_sent"]) == {2 * (n - 1)}, f"ring allreduce of {n}: {p}")
+        p = verified("--algo", "ring", "--op", "allgather", "--ranks", str(n))
+        must(p.get("steps") == n - 1 and max(p["chunks_sent"]) == n - 1, f"ring allgather of {n}: {p}")
+        p = verified("--algo", "oneshot", "--op", "allreduce", "--ranks", str(n))
+        must(p.get("steps") == 1 and p["least_steps"] == math.ceil(math.log2(n)), f"one-shot allreduce of {n}: {p}")
+        p = verified("--algo", "direct", "--op", "allreduce", "--ranks", str(n))
+        must(p.get("steps") == 2 and set(p["chunks_received"]) == {2 * (n - 1)}, f"direct allreduce of {n}: {p}")
+    p = verified(os.path.join(PROGRAMS, "allreduce-halving.xml"))
+    must(p["steps"] == 4 and set(p["chunks_sent"]) == {6} and p["in_place"]["right"], f"halving: {p}")
+    p = verified(os.path.join(PROGRAMS, "allreduce-ring.xml"))
+    must(p["steps"] == 6 and p["slots"] == 2 and p["in_place"]["right"] and p["out_of_place"]["right"], f"ring: {p}")
+
+
+def check_own():
+    for row in json.loads(run("program", "list", "--json").stdout):
+        for n in (2, 5, 8):
+            which = ["--op", row["op"], "--algo", row["algo"].lower(), "--ranks", str(n)]
+            p = verified(*which)
+            must(p.get("slots", 99) <= 8, f"{which}: slots {p.get('slots')}")
+            must(run("program", "show", *which).returncode == 0, f"show {which}")
+    must("RING" in run("program", "list").stdout, "list")
+
+
+def check_broken():
+    text = read("allreduce-pairs.xml")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "broken.xml")
+        for old, new, complaint in (
+                ('type="s"', 'type="x"', ':4: refused: type of <step> is "x"'),
+                ('depid="2" deps="1"', 'depid="2" deps="9"', "which has"),
+                ("</algo>", "", "refused: the file ends inside of <algo>"),
+                ("<algo", "<alga", "refused: the document is <alga>"),
+                ('ngpus="4"', 'ngpus="40000000000"', "not in 1 to")):
+            changed = text.replace(old, new, 1)
+            if not must(changed != text, f"nothing to change: {old}"):
+                continue
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(changed)
+            p = run("verify", path)
+            must(p.returncode == 1 and path in p.stderr and (complaint in p.stderr or old == 'type="s"' and "refused" in p.stderr),
+                 f"{new}: {p.returncode} {p.stderr}{p.stdout}")
+        with open(path, "w", encoding="utf-8") as out:  # well-formed, and computes something else
+            out.write(read("allreduce-ring.xml").replace('type="rrcs"', 'type="rcs"', 1))
+        p = run("verify", path)
+        must(p.returncode == 1 and "refused, out of place: rank" in p.stdout and "chunk" in p.stdout, f"wrong sum: {p.returncode} {p.stdout}")
+        p = run("verify", path, "--json")
+        must(p.returncode == 1 and json.loads(p.stdout)["proved"] is False, "wrong sum as JSON")
+
+
+def check_usage():
+    ring = ["--algo", "ring", "--op", "allreduce"]
+    for words in (["verify"], ["verify", *ring], ["verify", *ring, "--ranks", "1"], ["verify", *ring, "--ranks", "x"],
+                  ["verify", "--algo", "square", "--op", "allreduce", "--ranks", "4"], ["verify", *ring, "--ranks", "4", "--svg"],
+                  ["verify", "--algo", "ring", "--op", "sum", "--ranks", "4"], ["verify", "--algo", "ring", "--op", "alltoall", "--ranks", "4"],
+                  ["verify", "/nowhere/file.xml"], ["verify", "--what"], ["program", "paint"], ["program", "diff", "one.xml"],
+                  ["program", "show", *ring, "--ranks", "4", "--chunk", "x"], ["verify", *ring, "--ranks", "4", "--json=1"],
+                  ["verify", "--algo", "ring", "--op", "broadcast", "--ranks", "4", "--root", "4"], ["verify", "--ranks"], ["program"]):
+        p = run(*words)
+        must(p.returncode == 2 and (p.stderr or words == ["program"]), f"{words}: {p.returncode} {p.stderr}")
+    for words in (["verify", "--help"], ["program", "--help"], ["program", "show", "-h"]):
+        p = run(*words)
+        must(p.returncode == 0 and "usage: tutti" in p.stdout and "examples:" in p.stdout, f"{words}")
+
+
+check_files()
+check_known()
+check_own()
+check_broken()
+check_usage()
+for fault in faults:
+    print(fault)
+print(f"{len(faults)} faults")
+sys.exit(1 if faults else 0)

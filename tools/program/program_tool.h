@@ -1,0 +1,67 @@
+/* What the subcommands of `tutti program` and `tutti verify` share: options, a program from a file
+ * or a generator, what is proved of it, and how it is told. */
+#pragma once
+
+#include "program/flow.h"
+#include "program/import/import.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+enum program_option { PROGRAM_JSON = 1, PROGRAM_SVG = 2, PROGRAM_CHUNK = 4 };
+
+struct program_options {
+    const char *command; /* for messages: "verify", "program show" */
+    const char *paths[2];
+    int npaths;
+    const char *algo, *op;   /* NULL: not given */
+    long ranks, root, chunk; /* chunk -1: all */
+    bool json, svg;
+};
+
+/* Read the words behind the command. 0: done; 2: wrong, and said; -1: help is wanted. */
+int program_options_read(struct program_options *options, unsigned int allowed, int argc,
+                         char **argv);
+void program_options_help(unsigned int allowed);
+
+struct program_source {
+    struct tt_program *program; /* owned, by `import` where there is one */
+    struct tt_import *import;   /* owned; NULL: a generator's */
+    const char *name;           /* borrowed: of the file, or "" */
+};
+
+/* The options' program: of the file `path`, or where that is NULL what a generator makes. 0: there;
+ * 1: refused; 2: usage. What is wrong has been said, with the file's line. */
+int program_open(const struct program_options *options, const char *path,
+                 struct program_source *source);
+void program_close(struct program_source *source);
+/* "AllReduce RING SIMPLE of 8 ranks", and the file's own name. */
+void program_title(const struct program_source *source, char *text, size_t bytes);
+
+enum { PROGRAM_SLOTS = 8 }; /* messages that are under way on an edge of the library */
+
+struct program_proof {
+    bool proved;         /* for all uses that are meant */
+    bool right[2];       /* out of place, in place */
+    bool meant[2];       /* likewise: what the file says it is for; a generator's: out of place */
+    char fault[2][320];  /* of those that are not right */
+    int nslots;          /* the fewest that it ends with */
+    char counts[160];    /* elements that it was proved for, in chunks of 4 */
+    struct tt_flow flow; /* owned; when proved */
+};
+/* False: memory is short, and said. */
+bool program_prove(const struct program_source *source, struct program_proof *proof);
+void program_proof_fini(struct program_proof *proof);
+
+int program_verify(const struct program_options *options);
+int program_list(const struct program_options *options);
+int program_show(const struct program_options *options);
+int program_diff(const struct program_options *options);
+/* A space-time diagram of `chunk` (-1: all); false when it cannot be drawn, and said. */
+bool program_svg(const struct program_source *source, const struct tt_flow *flow, int chunk,
+                 FILE *out);
+
+/* The program's listing; the caller frees it. NULL: memory is short, and said. */
+char *program_text(const struct tt_program *program);
+void program_print_json(json_t *value); /* and free it */
