@@ -3,14 +3,17 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct tt_tickets {
+    _Atomic uint64_t next; /* plus 1: older than those of the ring; 0: none */
+    _Atomic size_t count;  /* of the ring; changes under the lock */
     pthread_mutex_t lock;
-    uint64_t *ring; /* owned; NULL until the first launch */
-    size_t first, count, capacity;
+    uint64_t *ring; /* owned; NULL until launches wait behind one another */
+    size_t first, capacity;
 };
 
 void tt_tickets_init(struct tt_tickets *tickets);

@@ -221,7 +221,7 @@ int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
         host_exec_drop(body);
         return HOST_OUT_OF_MEMORY;
     }
-    pthread_mutex_init(&exec->lock, NULL);
+    exec->lock = (struct host_latch){0};
     exec->flags = flags;
     exec->body = body;
     exec->magic = EXEC_MAGIC;
@@ -242,7 +242,8 @@ static bool deps_done(const struct host_exec *exec, const struct exec_op *op)
 /* Nothing is done yet of the launch whose turn it is. */
 static void begin(struct host_exec *exec)
 {
-    memset(exec->runs, 0, exec->nops * sizeof(*exec->runs));
+    for (size_t i = 0; i < exec->nops; i++)
+        exec->runs[i] = (struct exec_run){.done = false};
     exec->ndone = 0;
     exec->begun = true;
 }
@@ -256,7 +257,8 @@ static enum tt_step step_item(struct host_exec *exec, struct exec_op *op)
         !atomic_compare_exchange_strong(&share->runner, &idle, exec))
         return TT_STEP_WAIT;
     enum tt_step step = share->item->step(share->item, TT_ITEM_STEP);
-    if (step == TT_STEP_DONE) atomic_store(&share->runner, NULL);
+    if (step == TT_STEP_DONE) /* pairs with the exchange of the launch that is next */
+        atomic_store_explicit(&share->runner, NULL, memory_order_release);
     return step;
 }
 
@@ -309,17 +311,26 @@ enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls)
     return TT_STEP_DONE;
 }
 
-static int launch_inline(struct host_exec *exec, struct CUstream_st *stream,
-                         const struct host_op *op)
+/* The executable holds its body; who leaves a launch behind holds it for that as well. */
+static int launch_inline(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
-    enum tt_step step = TT_STEP_PROGRESS;
-    for (int polls = 0; step != TT_STEP_DONE && polls < 100; polls++) {
-        step = host_exec_step(exec, op->launch.number, false);
+    for (int polls = 0; polls < 100; polls++) {
+        if (host_exec_step(exec, number, false) != TT_STEP_DONE) continue;
+        host_stream_release(stream);
+        return HOST_OK;
     }
-    if (step != TT_STEP_DONE) return host_stream_park(stream, op);
-    host_stream_release(stream);
-    host_exec_drop(exec);
-    return HOST_OK;
+    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec, number}};
+    host_exec_hold(exec);
+    return host_stream_park(stream, &op);
+}
+
+static int launch_later(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
+{
+    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec, number}};
+    host_exec_hold(exec);
+    int rc = host_stream_append(stream, &op);
+    if (rc) host_exec_drop(exec);
+    return rc;
 }
 
 /* Memory of the last launch must have been freed, or may be freed now. */
@@ -356,21 +367,23 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     struct host_exec *body = exec->body;
     struct host_launches *launches = body->launches;
     uint64_t number = atomic_load_explicit(&launches->issued, memory_order_relaxed) + 1;
-    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {body, number}};
     if ((body->has_opened || tuttiHostAnyReserved()) && !is_mapped(body)) return HOST_INVALID_VALUE;
     if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
     if (host_checks()) host_check_graph(stream, body);
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
     bool here = !body->has_calls && first && host_stream_claim_idle(stream);
-    host_exec_hold(body);
-    int rc = here ? HOST_OK : host_stream_append(stream, &op);
-    if (rc) {
-        host_exec_drop(body);
-        return rc;
-    }
+    int rc = here ? HOST_OK : launch_later(body, stream, number);
+    if (rc) return rc;
     issue(body); /* a launch does not begin before */
     atomic_store_explicit(&launches->issued, number, memory_order_release);
-    return here ? launch_inline(body, stream, &op) : HOST_OK;
+    return here ? launch_inline(body, stream, number) : HOST_OK;
+}
+
+/* A graph launched on a stream that is captured is a node of that capture's graph. */
+static int capture_launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
+{
+    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec->body, 0}};
+    return host_capture_add(stream, &op);
 }
 
 int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle)
@@ -378,11 +391,10 @@ int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle
     struct CUstream_st *stream = host_stream_find(handle);
     if (!host_exec_holds(exec)) return HOST_INVALID_VALUE;
     if (!stream) return HOST_BAD_HANDLE;
-    pthread_mutex_lock(&exec->lock);
-    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec->body, 0}};
+    host_latch_lock(&exec->lock);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
-    int rc = capturing ? host_capture_add(stream, &op) : launch(exec, stream);
-    pthread_mutex_unlock(&exec->lock);
+    int rc = capturing ? capture_launch(exec, stream) : launch(exec, stream);
+    host_latch_unlock(&exec->lock);
     return rc;
 }
 
@@ -398,7 +410,6 @@ int tuttiHostGraphExecDestroy(struct CUgraphExec_st *exec)
     if (!host_exec_holds(exec)) return HOST_INVALID_VALUE;
     exec->magic = 0;
     host_exec_drop(exec->body);
-    pthread_mutex_destroy(&exec->lock);
     host_slab_give(&tt_host.graphs.execs, exec);
     return HOST_OK;
 }
