@@ -63,18 +63,23 @@ enum tt_shot_kind {
 };
 struct tt_shot_op {
     enum tt_shot_kind kind;
-    uint32_t bytes;         /* of a message */
-    uint32_t in_at, out_at; /* bytes from the buffers' starts */
-    uint32_t count;         /* FOLD, PAIR: elements */
-    bool slot_first;        /* PAIR: the slot is the first source */
-    struct tt_edge *edge;   /* borrowed; NULL: memory */
+    int gate;                       /* operations of the part's sends that come before */
+    uint32_t bytes;                 /* of a message */
+    uint32_t in_at, out_at;         /* bytes from the buffers' starts */
+    uint32_t count;                 /* FOLD, PAIR: elements */
+    bool slot_first;                /* PAIR: the slot is the first source */
+    const struct tt_cursor *cursor; /* of its frame; borrowed, as is */
+    struct tt_shot_op *next;        /* one of the part; NULL: none */
+    struct tt_edge *edge;           /* borrowed; NULL: memory */
     void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, FOLD */
 };
-/* Operations of one frame that are done in their order. */
+/* Operations that are done one after the other. */
 struct tt_shot_part {
-    int frame;
-    int at, first, end; /* operations; `at`: the next one */
-    int after[2];       /* parts that must end before, plus 1; 0: none */
+    struct tt_shot_op *at, *first, *last; /* borrowed; `at`: the next one; NULL: none */
+    int passed;                           /* how many are done */
+    int after[2];                         /* parts that must end before, plus 1; 0: none */
+    int sends; /* the part that the operations' gates count, plus 1; 0: none */
+    bool over; /* also of an empty part: those that it comes after are */
 };
 #define TT_SHOT_MAX_RANKS 32
 struct tt_shot {
@@ -86,8 +91,9 @@ struct tt_shot {
     int limit;                               /* of operations */
     struct tt_shot_op *ops;                  /* in the work's allocation, as are the parts: */
     struct tt_shot_part *parts;              /* two for each frame at most */
-    int sends,
-        rests; /* while it is made: the last part of collectives with sends, without; plus 1 */
+    /* while it is made: the last part of collectives with sends, without; plus 1 */
+    int sends, rests;
+    bool open; /* those two take what the next collective does */
 };
 
 enum tt_work_phase { TT_WORK_IDLE, TT_WORK_TURN, TT_WORK_STAGE_IN, TT_WORK_RUN, TT_WORK_STAGE_OUT };
@@ -173,8 +179,11 @@ static inline size_t tt_shot_op_limit(const struct tt_frame *frame, int nranks)
 static inline void tt_shot_rewind(struct tt_shot *shot)
 {
     shot->done = shot->nsrcs = shot->nfull = 0;
-    for (int p = 0; p < shot->nparts; p++)
+    for (int p = 0; p < shot->nparts; p++) {
         shot->parts[p].at = shot->parts[p].first;
+        shot->parts[p].passed = 0;
+        shot->parts[p].over = false;
+    }
 }
 /* Flatten the programs of a work into work->shot; false when one of them cannot be. */
 bool tt_shot_compile(struct tt_work *work);

@@ -4,20 +4,26 @@
  * lines that travel. The list keeps each program's order and meaning; it stops where a slot is
  * missing and goes on from there.
  *
- * A work of several frames (a group) has a part for each, and a blocked part stops only those that
- * come after it. Messages to one peer come after one another. Of collectives the sends with which
- * they begin are a part of their own that comes after the sends of those before alone, so that all
- * of a group are under way at once; on every edge the order stays that of the calls. Whoever makes
- * such a work sees to it that none reads what an earlier one writes.
+ * The list of a work of several frames (a group) is cut into parts, and a blocked part stops only
+ * those that come after it. Each message is one; messages to one peer come after one another. The
+ * sends with which collectives begin are one part and what follows them another, whose operations
+ * wait for the sends of their own and of earlier calls alone, so that all of a group are under way
+ * at once; on every edge the order stays that of the calls. Whoever makes such a work sees to it
+ * that none reads what an earlier one writes.
  *
  * Slots of a fold are kept until it is done, since the sources lie in them. */
 #include "base/mem.h"
 #include "exec/host/cursor.h"
 #include "exec/host/fold.h"
 
+#include <limits.h>
 #include <string.h>
 
 #define SHOT_BYTES ((size_t)8 << 10) /* larger ones are referred to or folded by tiles: move.c */
+
+struct tt_shot_range { /* operations */
+    int first, end;
+};
 
 /* ---- flattening ---- */
 
@@ -121,41 +127,69 @@ static bool may_be_small(const struct tt_frame *frame)
            frame->out_bytes <= UINT32_MAX && (frame->geometry.nparts == 1 || program->whole_window);
 }
 
-static int add_part(struct tt_shot *shot, struct tt_shot_part part)
+/* A part without operations yet. Returns its number plus 1. */
+static int add_part(struct tt_shot *shot, int after, int after_too)
 {
-    if (part.first == part.end) return 0;
-    shot->parts[shot->nparts] = part;
+    shot->parts[shot->nparts] = (struct tt_shot_part){.after = {after, after_too}};
     return ++shot->nparts;
 }
 
-/* Which parts the operations from `first` on are, and what they come after. */
+/* Put operations at the end of a part; they wait until so many of its sends are done. */
+static void chain(struct tt_shot *shot, int part, struct tt_shot_range ops, int gate)
+{
+    struct tt_shot_part *to = &shot->parts[part - 1];
+    for (int k = ops.first; k < ops.end; k++) {
+        struct tt_shot_op *op = &shot->ops[k];
+        op->gate = gate;
+        op->next = NULL;
+        *(to->last ? &to->last->next : &to->first) = op;
+        to->last = op;
+        to->passed++; /* counts what there is, until it runs */
+    }
+}
+
+/* Collectives of a group that only send at their beginning: all these sends are one part, the rest
+ * is another. A rest may write what earlier calls send, so it comes after their sends, too. */
+static void chain_overlapping(struct tt_shot *shot, struct tt_shot_range ops, int nsends)
+{
+    if (!shot->open) {
+        int sends = add_part(shot, shot->sends, 0);
+        shot->rests = add_part(shot, shot->sends, shot->rests);
+        shot->parts[shot->rests - 1].sends = shot->sends = sends;
+        shot->open = true;
+    }
+    const struct tt_shot_range sends = {ops.first, ops.first + nsends};
+    const struct tt_shot_range rest = {sends.end, ops.end};
+    chain(shot, shot->sends, sends, 0);
+    chain(shot, shot->rests, rest, shot->parts[shot->sends - 1].passed);
+}
+
+/* Which parts the operations from `first` on belong to, and what those come after. */
 static void cut_parts(struct tt_work *work, struct tt_cursor *cursor, int first)
 {
     struct tt_shot *shot = work->shot;
     const struct tt_frame *frame = cursor->frame;
-    struct tt_shot_part part = {.frame = cursor->frame_index, .first = first, .end = shot->nops};
-    int sends = first, later = 0;
-    while (sends < shot->nops && shot->ops[sends].kind == TT_SHOT_SEND)
-        sends++;
-    for (int k = sends; k < shot->nops; k++)
-        later += shot->ops[k].kind == TT_SHOT_SEND;
+    const struct tt_shot_range ops = {first, shot->nops};
+    int nsends = 0, later = 0;
+    for (int k = first; k < shot->nops; k++)
+        shot->ops[k].cursor = cursor;
     if (frame->conn == TT_CONN_P2P) {
-        if (frame->after) part.after[0] = work->cursors[frame->after - 1].part;
-        cursor->part = add_part(shot, part);
+        int after = frame->after ? work->cursors[frame->after - 1].part : 0;
+        cursor->part = first < shot->nops ? add_part(shot, after, 0) : 0;
+        if (cursor->part) chain(shot, cursor->part, ops, 0);
         return;
     }
-    part.after[0] = shot->sends;
-    if (later == 0 && work->nframes > 1) {
-        part.end = sends;
-        int own = add_part(shot, part);
-        if (own) shot->sends = own;
-        part = (struct tt_shot_part){.frame = part.frame, .first = sends, .end = shot->nops};
-        part.after[0] = shot->sends; /* it may write what earlier calls send, too */
+    while (first + nsends < shot->nops && shot->ops[first + nsends].kind == TT_SHOT_SEND)
+        nsends++;
+    for (int k = first + nsends; k < shot->nops; k++)
+        later += shot->ops[k].kind == TT_SHOT_SEND;
+    if (work->nframes > 1 && later == 0) {
+        chain_overlapping(shot, ops, nsends);
+        return;
     }
-    part.after[1] = shot->rests;
-    int last = add_part(shot, part);
-    if (last) shot->rests = last;
-    if (last && later > 0) shot->sends = last;
+    shot->open = false;
+    shot->sends = shot->rests = add_part(shot, shot->sends, shot->rests);
+    chain(shot, shot->sends, ops, 0);
 }
 
 static bool flatten(struct tt_work *work, struct tt_cursor *cursor)
@@ -178,6 +212,7 @@ bool tt_shot_compile(struct tt_work *work)
 {
     struct tt_shot *shot = work->shot;
     shot->nops = shot->nparts = shot->sends = shot->rests = 0;
+    shot->open = false;
     for (int k = 0; k < work->ncursors; k++) {
         if (!flatten(work, &work->cursors[k])) return false;
     }
@@ -235,47 +270,90 @@ static void fold(struct tt_shot *shot, const struct tt_frame *frame, const struc
     shot->nsrcs = shot->nfull = 0;
 }
 
-static inline enum tt_run run_op(struct tt_work *work, struct tt_shot *shot,
-                                 const struct tt_cursor *cursor, const struct tt_shot_op *op)
+static inline enum tt_run fold_pair(struct tt_work *work, const struct tt_cursor *cursor,
+                                    const struct tt_shot_op *op)
 {
     const struct tt_frame *frame = cursor->frame;
-    const char *payload = frame->in + op->in_at;
-    enum tt_run run = TT_RUN_DONE;
-    switch (op->kind) {
-    case TT_SHOT_SEND: return send(work, cursor, op);
-    case TT_SHOT_PICK:
-        if (op->edge) run = await(work, cursor, op, &payload);
-        if (run != TT_RUN_DONE) return run;
-        if (op->edge) shot->full[shot->nfull++] = op->edge;
-        shot->srcs[shot->nsrcs++] = payload;
-        break;
-    case TT_SHOT_FOLD: fold(shot, frame, op); break;
-    case TT_SHOT_TAKE:
-        run = await(work, cursor, op, &payload);
-        if (run != TT_RUN_DONE) return run;
-        memcpy(frame->out + op->out_at, payload, op->bytes);
-        tt_edge_release(op->edge);
-        break;
-    case TT_SHOT_COPY:
-        if (frame->out + op->out_at != payload) memcpy(frame->out + op->out_at, payload, op->bytes);
-        break;
-    case TT_SHOT_PAIR:
-        run = await(work, cursor, op, &payload);
-        if (run != TT_RUN_DONE) return run;
-        if (op->slot_first) {
-            op->pair(frame->out + op->out_at, payload, frame->in + op->in_at, op->count);
-        } else {
-            op->pair(frame->out + op->out_at, frame->in + op->in_at, payload, op->count);
-        }
-        tt_edge_release(op->edge);
-        break;
+    const char *in = frame->in + op->in_at, *payload = NULL;
+    enum tt_run run = await(work, cursor, op, &payload);
+    if (run != TT_RUN_DONE) return run;
+    op->pair(frame->out + op->out_at, op->slot_first ? payload : in, op->slot_first ? in : payload,
+             op->count);
+    tt_edge_release(op->edge);
+    return TT_RUN_DONE;
+}
+
+static inline enum tt_run take(struct tt_work *work, const struct tt_cursor *cursor,
+                               const struct tt_shot_op *op)
+{
+    const char *payload = NULL;
+    enum tt_run run = await(work, cursor, op, &payload);
+    if (run != TT_RUN_DONE) return run;
+    memcpy(cursor->frame->out + op->out_at, payload, op->bytes);
+    tt_edge_release(op->edge);
+    return TT_RUN_DONE;
+}
+
+static enum tt_run pick(struct tt_work *work, struct tt_shot *shot, const struct tt_cursor *cursor,
+                        const struct tt_shot_op *op)
+{
+    const char *payload = cursor->frame->in + op->in_at;
+    enum tt_run run = op->edge ? await(work, cursor, op, &payload) : TT_RUN_DONE;
+    if (run != TT_RUN_DONE) return run;
+    if (op->edge) shot->full[shot->nfull++] = op->edge;
+    shot->srcs[shot->nsrcs++] = payload;
+    return TT_RUN_DONE;
+}
+
+/* What is not the one message of a small call: out of its way. */
+static __attribute__((noinline)) enum tt_run
+run_other(struct tt_work *work, const struct tt_cursor *cursor, const struct tt_shot_op *op)
+{
+    const struct tt_frame *frame = cursor->frame;
+    const char *in = frame->in + op->in_at;
+    char *out = frame->out + op->out_at;
+    if (op->kind == TT_SHOT_PICK) return pick(work, work->shot, cursor, op);
+    if (op->kind == TT_SHOT_FOLD) {
+        fold(work->shot, frame, op);
+    } else if (out != in) {
+        memcpy(out, in, op->bytes);
     }
     return TT_RUN_DONE;
 }
 
+static inline enum tt_run run_op(struct tt_work *work, const struct tt_shot_op *op)
+{
+    switch (op->kind) {
+    case TT_SHOT_SEND: return send(work, op->cursor, op);
+    case TT_SHOT_PAIR: return fold_pair(work, op->cursor, op);
+    case TT_SHOT_TAKE: return take(work, op->cursor, op);
+    default: return run_other(work, op->cursor, op);
+    }
+}
+
 static bool is_over(const struct tt_shot *shot, int part) /* plus 1 */
 {
-    return part == 0 || shot->parts[part - 1].at == shot->parts[part - 1].end;
+    return part == 0 || shot->parts[part - 1].over;
+}
+
+/* Operations of the part until one has to wait. */
+static enum tt_run run_part(struct tt_work *work, struct tt_shot *shot, struct tt_shot_part *part)
+{
+    struct tt_shot_op *op = part->at;
+    int passed = part->passed;
+    int gate = is_over(shot, part->sends) ? INT_MAX : shot->parts[part->sends - 1].passed;
+    enum tt_run run = TT_RUN_DONE;
+    for (; op && op->gate <= gate; op = op->next) { /* else the sends said for what they wait */
+        run = run_op(work, op);
+        if (run != TT_RUN_DONE) break;
+        passed++;
+    }
+    bool moved = passed > part->passed;
+    part->at = op;
+    part->passed = passed;
+    part->over = !op;
+    if (run == TT_RUN_FAILED || part->over) return run;
+    return moved ? TT_RUN_PROGRESS : TT_RUN_WAIT;
 }
 
 enum tt_run tt_shot_run(struct tt_work *work)
@@ -284,20 +362,14 @@ enum tt_run tt_shot_run(struct tt_work *work)
     bool progress = false;
     for (int p = shot->done; p < shot->nparts; p++) {
         struct tt_shot_part *part = &shot->parts[p];
-        const struct tt_cursor *cursor = &work->cursors[part->frame];
-        if (!is_over(shot, part->after[0]) || !is_over(shot, part->after[1])) continue;
-        const struct tt_shot_op *op = &shot->ops[part->at];
-        int at = part->at, end = part->end;
-        enum tt_run run = TT_RUN_DONE;
-        for (; at < end; at++, op++) {
-            run = run_op(work, shot, cursor, op);
-            if (run != TT_RUN_DONE) break;
-        }
+        if (part->over || !is_over(shot, part->after[0]) || !is_over(shot, part->after[1]))
+            continue;
+        enum tt_run run = run_part(work, shot, part);
         if (run == TT_RUN_FAILED) return run;
-        progress = progress || at > part->at;
-        part->at = at;
-        if (p == shot->done && at == end) shot->done++;
+        progress = progress || run != TT_RUN_WAIT;
     }
+    while (shot->done < shot->nparts && shot->parts[shot->done].over)
+        shot->done++;
     if (shot->done == shot->nparts) return TT_RUN_DONE;
     return progress ? TT_RUN_PROGRESS : TT_RUN_WAIT;
 }
