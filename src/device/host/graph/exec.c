@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { EXEC_MAGIC = 0x65786563, MAX_EXECS = 1 << 20, EXEC_PLACE = 64, AUTO_FREE = 1 };
+enum { INLINE_STEPS = 100 }; /* of a launch within its call */
 
 _Static_assert(sizeof(struct CUgraphExec_st) <= EXEC_PLACE, "an executable graph fits its place");
 
@@ -272,6 +273,12 @@ static enum tt_step step_op(struct host_exec *exec, size_t i, bool calls)
     return host_op_step(&op->op, calls);
 }
 
+static void issue_op(const struct exec_op *op)
+{
+    if (op->share && op->share->item->wants_issue)
+        op->share->item->step(op->share->item, TT_ITEM_ISSUE);
+}
+
 /* Tell the items in the order of the host's calls that a launch is under way. */
 static void issue(const struct host_exec *exec)
 {
@@ -279,9 +286,16 @@ static void issue(const struct host_exec *exec)
         const struct exec_op *op = &exec->ops[i];
         if (op->disabled) continue;
         if (op->op.kind == HOST_OP_GRAPH) issue(op->op.launch.exec);
-        if (op->share && op->share->item->wants_issue)
-            op->share->item->step(op->share->item, TT_ITEM_ISSUE);
+        issue_op(op);
     }
+}
+
+/* One item and nothing else, as where one call was captured: NULL, or its operation. */
+static struct exec_op *only_item(const struct host_exec *exec)
+{
+    struct exec_op *op = exec->ops;
+    bool item = exec->nops == 1 && op->share && op->op.kind == HOST_OP_ITEM && !op->disabled;
+    return item ? op : NULL;
 }
 
 /* The launch with this number waits for the one before it, and for its own call to issue it. */
@@ -312,16 +326,35 @@ enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls)
 }
 
 /* The executable holds its body; who leaves a launch behind holds it for that as well. */
+static int launch_park(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
+{
+    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec, number}};
+    host_exec_hold(exec);
+    return host_stream_park(stream, &op);
+}
+
 static int launch_inline(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
-    for (int polls = 0; polls < 100; polls++) {
+    for (int polls = 0; polls < INLINE_STEPS; polls++) {
         if (host_exec_step(exec, number, false) != TT_STEP_DONE) continue;
         host_stream_release(stream);
         return HOST_OK;
     }
-    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec, number}};
-    host_exec_hold(exec);
-    return host_stream_park(stream, &op);
+    return launch_park(exec, stream, number);
+}
+
+/* The same of one item: what the launch has done so far is known to the item alone. */
+static int launch_item(struct host_exec *exec, struct exec_op *op, struct CUstream_st *stream,
+                       uint64_t number)
+{
+    for (int polls = 0; polls < INLINE_STEPS; polls++) {
+        if (step_item(exec, op) != TT_STEP_DONE) continue;
+        atomic_store_explicit(&exec->launches->ended, number, memory_order_release);
+        host_stream_release(stream);
+        return HOST_OK;
+    }
+    begin(exec);
+    return launch_park(exec, stream, number);
 }
 
 static int launch_later(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
@@ -374,9 +407,15 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     bool here = !body->has_calls && first && host_stream_claim_idle(stream);
     int rc = here ? HOST_OK : launch_later(body, stream, number);
     if (rc) return rc;
-    issue(body); /* a launch does not begin before */
+    struct exec_op *only = only_item(body);
+    if (only) { /* a launch does not begin before */
+        issue_op(only);
+    } else {
+        issue(body);
+    }
     atomic_store_explicit(&launches->issued, number, memory_order_release);
-    return here ? launch_inline(body, stream, number) : HOST_OK;
+    if (!here) return HOST_OK;
+    return only ? launch_item(body, only, stream, number) : launch_inline(body, stream, number);
 }
 
 /* A graph launched on a stream that is captured is a node of that capture's graph. */
