@@ -40,7 +40,7 @@ static uint64_t word_of(const struct tt_log_config *config)
 }
 
 /* Read the variables unless another thread did; returns the configuration's word. */
-static uint64_t configure(void)
+static __attribute__((noinline)) uint64_t configure(void)
 {
     const struct tt_log_config *fresh = NULL;
     pthread_mutex_lock(&tt_base.log.lock);

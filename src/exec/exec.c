@@ -41,7 +41,7 @@ static void give_back(struct tt_order *order, uint64_t ticket)
     atomic_store_explicit(&order->served, ticket + 1, memory_order_release);
 }
 
-static ncclResult_t refused(struct tt_work *work, int code)
+static __attribute__((noinline)) ncclResult_t refused(struct tt_work *work, int code)
 {
     int rank = work->member->rank;
     if (!work->captured) give_back(work->order, work->ticket);
@@ -53,7 +53,7 @@ static ncclResult_t refused(struct tt_work *work, int code)
 }
 
 /* The first step did not end it: step on within the budget, but where cores are short. */
-static bool ends_soon(struct tt_work *work)
+static __attribute__((noinline)) bool ends_soon(struct tt_work *work)
 {
     uint64_t until = 0;
     if (tuttiHostCrowded()) return false;

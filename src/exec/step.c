@@ -49,7 +49,7 @@ static void leave_wait(struct tt_work *work)
 }
 
 /* Nothing moved: note it, and now and then look whether the peer is in another operation. */
-static ncclResult_t long_wait(struct tt_work *work)
+static __attribute__((noinline)) ncclResult_t long_wait(struct tt_work *work)
 {
     work->polls++;
     if (work->polls == POLLS_TO_TIRE) work->polls_now = 1;
@@ -65,7 +65,7 @@ static ncclResult_t long_wait(struct tt_work *work)
 /* ---- the run ---- */
 
 /* Back to the first instruction, with nothing done. */
-static void rewind_cursors(struct tt_work *work)
+static __attribute__((noinline)) void rewind_cursors(struct tt_work *work)
 {
     for (int f = 0; f < work->nframes; f++) {
         work->frame_live[f] = tt_program_nthreads(work->frames[f].program, work->frames[f].rank);
@@ -90,7 +90,7 @@ static bool may_run(const struct tt_work *work, const struct tt_cursor *cursor)
 }
 
 /* Advance all cursors a little. */
-static enum tt_run run_cursors(struct tt_work *work)
+static __attribute__((noinline)) enum tt_run run_cursors(struct tt_work *work)
 {
     enum tt_run all = TT_RUN_WAIT;
     for (int k = 0; k < work->ncursors; k++) {
@@ -258,7 +258,7 @@ static bool turn_came(struct tt_work *work)
     return atomic_load_explicit(&work->order->served, memory_order_acquire) >= work->ticket;
 }
 
-static enum tt_step step_stage(struct tt_work *work)
+static __attribute__((noinline)) enum tt_step step_stage(struct tt_work *work)
 {
     bool in = work->phase == TT_WORK_STAGE_IN;
     if (!tt_stage_copy(work, in)) return TT_STEP_PROGRESS;
@@ -267,16 +267,24 @@ static enum tt_step step_stage(struct tt_work *work)
     return TT_STEP_PROGRESS;
 }
 
+/* All calls but that for a step. */
+static __attribute__((noinline)) enum tt_step tell_work(struct tt_work *work,
+                                                        enum tt_item_call call)
+{
+    switch (call) {
+    case TT_ITEM_STEP: break;
+    case TT_ITEM_RELEASE: tt_work_release(work); break;
+    case TT_ITEM_ISSUE: take_ticket(work); break;
+    case TT_ITEM_TOUCH: tell_touches(work); break;
+    }
+    return TT_STEP_DONE;
+}
+
 enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
 {
     struct tt_work *work = tt_container_of(item, struct tt_work, item);
     ncclResult_t rc = ncclSuccess;
-    switch (call) {
-    case TT_ITEM_STEP: break;
-    case TT_ITEM_RELEASE: tt_work_release(work); return TT_STEP_DONE;
-    case TT_ITEM_ISSUE: take_ticket(work); return TT_STEP_DONE;
-    case TT_ITEM_TOUCH: tell_touches(work); return TT_STEP_DONE;
-    }
+    if (call != TT_ITEM_STEP) return tell_work(work, call);
     bool begins = work->phase == TT_WORK_TURN || work->phase == TT_WORK_IDLE;
     if (begins && !turn_came(work)) return TT_STEP_WAIT;
     if (tt_member_gives_up(work->member, work->ticket)) return end(work, ncclSuccess);

@@ -19,14 +19,36 @@ static bool is_known(struct tt_plan *plan, const struct tt_task *task)
            (task->out || !frame->out_bytes);
 }
 
+/* Is it what a call without options, alone, is bound to? */
+static bool is_bound_to(const struct tt_task *task, const struct tt_bound *bound)
+{
+    const struct tt_cache_key *key = &bound->key;
+    return bound->valid && task->count == key->count && (int32_t)task->func == key->func &&
+           (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
+           task->root == key->root && !key->bundle_bytes && !key->nops && !key->wish;
+}
+
+/* What the call is bound to, or NULL. hot */
+static struct tt_bound *find_bound(struct tt_plan *plan, const struct tt_task *task)
+{
+    bool known = false;
+    if (!task->options) {
+        struct tt_bound *bound =
+            &plan->cache[tt_cache_index(task->count, (uint32_t)task->func, (uint32_t)task->type,
+                                        (uint32_t)task->op, (uint32_t)task->root)];
+        return is_bound_to(task, bound) ? bound : NULL;
+    }
+    const struct tt_cache_key key = tt_cache_key(task);
+    struct tt_bound *bound = tt_cache_entry(plan, &key, &known);
+    return known ? bound : NULL;
+}
+
 /* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
 static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
 {
-    const struct tt_cache_key key = tt_cache_key(task);
     struct CUstream_st *claimed = NULL;
-    bool known = false;
-    struct tt_bound *bound = tt_cache_entry(plan, &key, &known);
-    if (!known || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
+    struct tt_bound *bound = find_bound(plan, task);
+    if (!bound || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
     if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
     const struct tt_frame *frame = &bound->frames[0];
     if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
@@ -70,7 +92,8 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
 }
 
 /* Check, log, count, and append or launch. */
-static ncclResult_t add_looking(struct tt_plan *plan, const struct tt_task *task, bool now)
+static __attribute__((noinline)) ncclResult_t add_looking(struct tt_plan *plan,
+                                                          const struct tt_task *task, bool now)
 {
     bool logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
     bool known = is_known(plan, task);

@@ -25,12 +25,9 @@ struct tt_cache_key tt_cache_key(const struct tt_task *task)
 struct tt_bound *tt_cache_entry(struct tt_plan *plan, const struct tt_cache_key *key,
                                 bool *known_out)
 {
-    uint64_t hash = key->count * 0x9e3779b97f4a7c15ull;
-    uint32_t rest = (uint32_t)key->func * 131u + (uint32_t)key->type * 29u +
-                    (uint32_t)key->op * 7u + (uint32_t)key->root;
-    hash ^= (uint64_t)rest << 40;
-    hash *= 0x9e3779b97f4a7c15ull;
-    struct tt_bound *bound = &plan->cache[hash >> (64 - TT_CACHE_BITS)];
+    struct tt_bound *bound =
+        &plan->cache[tt_cache_index(key->count, (uint32_t)key->func, (uint32_t)key->type,
+                                    (uint32_t)key->op, (uint32_t)key->root)];
     const struct tt_cache_key *own = &bound->key;
     *known_out = bound->valid && key->count == own->count && key->func == own->func &&
                  key->type == own->type && key->op == own->op && key->root == own->root &&
@@ -50,16 +47,6 @@ ncclResult_t tt_launch_bound(struct tt_plan *plan, struct tt_bound *bound,
     }
     tt_bound_place(bound, task);
     return tt_launch_submit(plan, &bound->spec, stream, allow_inline);
-}
-
-/* Runs of captured works take numbers too, from other threads, but only where a profiler asks. */
-uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
-{
-    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
-    if (plan->comm->profiler) return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
-    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
-    atomic_store_explicit(sequence, number + 1, memory_order_relaxed);
-    return number;
 }
 
 /* ---- putting a work on a stream ---- */

@@ -4,6 +4,14 @@
 
 #include "plan/plan_state.h"
 
+/* The place of calls like that in the cache. */
+static inline size_t tt_cache_index(size_t count, uint32_t func, uint32_t type, uint32_t op,
+                                    uint32_t root)
+{
+    uint64_t hash = count * 0x9e3779b97f4a7c15ull;
+    hash ^= (uint64_t)(func * 131u + type * 29u + op * 7u + root) << 40;
+    return (hash * 0x9e3779b97f4a7c15ull) >> (64 - TT_CACHE_BITS);
+}
 struct tt_cache_key tt_cache_key(const struct tt_task *task);
 /* Where calls of that key are bound; *known_out: the last one was. User operators never are, as
  * they come and go under the same number. hot */
@@ -20,8 +28,16 @@ static inline bool tt_stream_is_default(struct CUstream_st *stream)
 }
 /* The common part of a work's description. */
 void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec);
-/* Count the call. Returns how many of its function came before. */
-uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func);
+/* Count the call. Returns how many of its function came before. Runs of captured works take numbers
+ * too, from other threads, but only where a profiler asks. hot */
+static inline uint64_t tt_count_call(struct tt_plan *plan, enum tt_func func)
+{
+    _Atomic uint64_t *sequence = &plan->comm->func_seq[func];
+    if (plan->comm->profiler) return atomic_fetch_add_explicit(sequence, 1, memory_order_relaxed);
+    uint64_t number = atomic_load_explicit(sequence, memory_order_relaxed);
+    atomic_store_explicit(sequence, number + 1, memory_order_relaxed);
+    return number;
+}
 /* Submit a work to a stream of the communicator's device. */
 ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
                             bool allow_inline);

@@ -241,7 +241,8 @@ static enum tt_run await(struct tt_work *work, const struct tt_cursor *cursor,
                          const struct tt_shot_op *op, const char **payload)
 {
     size_t got = 0;
-    ncclResult_t rc = tt_slot_poll(work, op->edge, cursor->match, payload, &got);
+    ncclResult_t rc = tt_edge_peek(op->edge, cursor->match, payload, &got);
+    if (rc == ncclInProgress) rc = tt_slot_poll(work, op->edge, cursor->match, payload, &got);
     if (rc == ncclInProgress)
         return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), "data of");
     if (rc == ncclSuccess && got != op->bytes) {
