@@ -151,6 +151,18 @@ void tt_profiler_close(struct tt_profiler *profiler)
     tt_plugin_release(&tt_plugins.profiler.slot);
 }
 
+int tt_profiler_version(const struct tt_profiler *profiler)
+{
+    return profiler ? tt_plugins.profiler.slot.found.version : 0;
+}
+
+const char *tt_profiler_name(const struct tt_profiler *profiler)
+{
+    const void *object = profiler ? tt_plugins.profiler.slot.found.object : NULL;
+    const char *name = object ? *(const char *const *)object : NULL;
+    return name ? name : "";
+}
+
 /* ---- events ---- */
 
 void *tt_prof_start(struct tt_profiler *profiler, uint32_t mask, ncclProfilerEventDescr_v7_t *descr)

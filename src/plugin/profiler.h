@@ -35,6 +35,10 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
 /* After the communicator's last event. Accepts NULL. */
 void tt_profiler_close(struct tt_profiler *profiler);
 
+/* The version that the plugin was found to have, and its name ("" without one). */
+int tt_profiler_version(const struct tt_profiler *profiler);
+const char *tt_profiler_name(const struct tt_profiler *profiler);
+
 /* The mask now; 0 without profiler.                                                          hot */
 static inline uint32_t tt_prof_mask(const struct tt_profiler *profiler)
 {

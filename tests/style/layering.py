@@ -8,7 +8,7 @@ SEEN_FROM = {  # outbuildings; all see include/
     "hostcuda": {"device", "base"},
     "plugins": set(),
     "bench": set(),
-    "tools": {"topo", "program", "tune", "base"},
+    "tools": {"topo", "program", "tune", "plugin", "base"},  # plugin: `tutti plugin check` drives what it hosts
 }
 
 

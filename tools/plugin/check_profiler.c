@@ -1,0 +1,436 @@
+/* Profilers: which cases there are, and what the report says of them. */
+#include "check.h"
+#include "profiler_drive.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RANKS = 4, FULL_MASK = 0xffff, TURNS = 200, THREADS = 4, CHANNELS = 64 };
+
+struct profiler_case {
+    const char *name;
+    int (*run)(struct check_case_state *state, const struct check_options *options);
+};
+
+static void doing(struct check_case_state *state, const char *what)
+{
+    snprintf(state->doing, sizeof(state->doing), "%s", what);
+}
+
+/* A communicator of the case with every event that the version has. */
+static bool open_full(struct drive *drive, struct check_case_state *state)
+{
+    if (!drive_open(drive, 0, RANKS, 0x1234, state)) return false;
+    drive->mask = FULL_MASK;
+    return true;
+}
+
+/* ---- cases ---- */
+
+static int check_own_mask(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    (void)options;
+    doing(state, "with the plugin's own mask");
+    if (!drive_open(&drive, 0, RANKS, 0x1234, state)) return 1;
+    for (int k = 0; k < TURNS; k++)
+        drive_allreduce(&drive);
+    drive_control(&drive);
+    drive_close(&drive);
+    return 0;
+}
+
+static int check_allreduce(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    (void)options;
+    doing(state, "AllReduces over a network");
+    if (!open_full(&drive, state)) return 1;
+    for (int k = 0; k < TURNS; k++) {
+        drive_control(&drive);
+        drive_allreduce(&drive);
+    }
+    drive_close(&drive);
+    return 0;
+}
+
+static int check_messages(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    (void)options;
+    doing(state, "sends and receives");
+    if (!open_full(&drive, state)) return 1;
+    for (int k = 0; k < TURNS; k++) {
+        struct drive_call call = {.api = NULL};
+        drive_call_begin(&drive, &call, k % 2 ? "Send" : "Recv");
+        drive_work(&drive, &call, 0, 1, 3);
+        drive_call_end(&drive, &call);
+    }
+    drive_close(&drive);
+    return 0;
+}
+
+static int check_channels(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    struct drive_call call = {.api = NULL};
+    (void)options;
+    doing(state, "channels 0 to 63");
+    if (!open_full(&drive, state)) return 1;
+    drive_call_begin(&drive, &call, "AllReduce");
+    drive_call_end(&drive, &call);
+    drive_work(&drive, &call, 0, CHANNELS, 1);
+    drive_close(&drive);
+    return 0;
+}
+
+static int check_many_steps(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    struct drive_call call = {.api = NULL};
+    (void)options;
+    doing(state, "5000 steps of one operation");
+    if (!open_full(&drive, state)) return 1;
+    drive_call_begin(&drive, &call, "AllGather");
+    drive_call_end(&drive, &call);
+    drive_work(&drive, &call, 0, 1, 5000);
+    drive_close(&drive);
+    return 0;
+}
+
+/* Parents are named long after their own stop, once per replay. */
+static int check_replays(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    struct drive_call call = {.api = NULL};
+    (void)options;
+    doing(state, "a graph that is replayed");
+    if (!open_full(&drive, state)) return 1;
+    drive_call_begin(&drive, &call, "AllReduce");
+    drive_call_end(&drive, &call);
+    for (int k = 0; k < TURNS; k++) {
+        drive_replay(&drive, &call);
+        drive_work(&drive, &call, 0, 2, 2);
+    }
+    drive_close(&drive);
+    return 0;
+}
+
+/* One GroupApi, in the context of the first communicator, is the parent in both. */
+static int check_two_contexts(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive one, two;
+    struct drive_call first = {.api = NULL}, second;
+    (void)options;
+    doing(state, "a group over two communicators");
+    if (!open_full(&one, state)) return 1;
+    if (!drive_open(&two, 1, RANKS, 0x5678, state)) return 1;
+    two.mask = FULL_MASK;
+    for (int k = 0; k < TURNS; k++) {
+        drive_call_begin(&one, &first, "AllReduce");
+        struct drive_call inner = {.api = NULL};
+        drive_call_begin(&two, &inner, "AllReduce");
+        drive_call_end(&two, &inner);
+        second = (struct drive_call){.group_api = first.group_api, .api = inner.api};
+        drive_replay(&two, &second);
+        drive_call_end(&one, &first);
+        drive_work(&two, &second, 0, 1, 1);
+        drive_work(&one, &first, 0, 1, 1);
+    }
+    drive_close(&one);
+    drive_allreduce(&two); /* the other one lives on */
+    drive_close(&two);
+    return 0;
+}
+
+/* A mask that changes: children whose parents were not tracked, and parents without children. */
+static int check_changing_mask(struct check_case_state *state, const struct check_options *options)
+{
+    static const uint32_t masks[] = {0,
+                                     ncclProfileProxyStep,
+                                     FULL_MASK,
+                                     ncclProfileKernelCh,
+                                     ncclProfileColl,
+                                     ncclProfileProxyCtrl};
+    struct drive drive;
+    (void)options;
+    doing(state, "a mask that changes");
+    if (!open_full(&drive, state)) return 1;
+    for (size_t k = 0; k < TURNS; k++) {
+        struct drive_call call = {.api = NULL};
+        drive.mask = masks[k % (sizeof(masks) / sizeof(masks[0]))];
+        drive_call_begin(&drive, &call, "AllReduce");
+        drive.mask = masks[(k + 1) % (sizeof(masks) / sizeof(masks[0]))];
+        drive_work(&drive, &call, 0, 2, 2);
+        drive.mask = FULL_MASK;
+        drive_call_end(&drive, &call);
+        drive_control(&drive);
+    }
+    drive_close(&drive);
+    return 0;
+}
+
+/* As NCCL leaves an aborted communicator. */
+static int check_abort(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    struct drive_call call = {.api = NULL};
+    (void)options;
+    doing(state, "finalize with open events");
+    if (!open_full(&drive, state)) return 1;
+    drive_call_begin(&drive, &call, "AllReduce");
+    for (int k = 0; k < 2; k++) {
+        ncclProfilerEventDescr_v7_t op = {.type = ncclProfileProxyOp, .parentObj = call.op_event};
+        op.proxyOp.pid = getpid();
+        ncclProfilerEventDescr_v7_t step = {.type = ncclProfileProxyStep};
+        step.parentObj = drive_start(&drive, &op);
+        if (step.parentObj) drive_start(&drive, &step);
+    }
+    drive_close(&drive);
+    return 0;
+}
+
+static int check_reload(struct check_case_state *state, const struct check_options *options)
+{
+    (void)options;
+    doing(state, "loaded again and again");
+    for (int k = 0; k < 5; k++) {
+        struct drive drive;
+        if (!open_full(&drive, state)) return 1;
+        drive_allreduce(&drive);
+        drive_close(&drive);
+    }
+    return 0;
+}
+
+struct worker {
+    struct drive drive;
+    struct check_case_state *state;
+    long turns;
+    int rank;
+    bool opened;
+};
+
+static void *live(void *arg)
+{
+    struct worker *own = arg;
+    own->opened = drive_open(&own->drive, own->rank, THREADS, 0x9abc, own->state);
+    if (!own->opened) return NULL;
+    own->drive.mask = FULL_MASK;
+    for (long k = 0; k < own->turns; k++)
+        drive_allreduce(&own->drive);
+    return NULL;
+}
+
+static int check_threads(struct check_case_state *state, const struct check_options *options)
+{
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    bool all = true;
+    (void)options;
+    doing(state, "four ranks as threads");
+    for (int k = 0; k < THREADS; k++) {
+        workers[k] = (struct worker){.state = state, .turns = TURNS, .rank = k};
+        if (pthread_create(&threads[k], NULL, live, &workers[k]) != 0) abort();
+    }
+    for (int k = 0; k < THREADS; k++) {
+        pthread_join(threads[k], NULL);
+        all = all && workers[k].opened;
+    }
+    for (int k = 0; k < THREADS; k++) {
+        if (workers[k].opened) drive_close(&workers[k].drive);
+    }
+    return !all;
+}
+
+/* ---- cost ---- */
+
+static double now_nsec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* Resident memory of this process. */
+static double resident_bytes(void)
+{
+    char text[128] = "", *rest = text;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file) return 0;
+    if (!fgets(text, sizeof(text), file)) text[0] = '\0';
+    fclose(file);
+    strtol(text, &rest, 10); /* all of it, then what is resident */
+    long pages = strtol(rest, NULL, 10);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* The first half warms up; the second is measured. */
+static int check_cost(struct check_case_state *state, const struct check_options *options)
+{
+    struct drive drive;
+    long half = options->iterations / 2;
+    doing(state, "cost with every event");
+    if (!open_full(&drive, state)) return 1;
+    for (long k = 0; k < half; k++)
+        drive_allreduce(&drive);
+    uint64_t calls = drive.calls;
+    double bytes = resident_bytes();
+    double start = now_nsec();
+    for (long k = 0; k < half; k++)
+        drive_allreduce(&drive);
+    state->nsec_per_call = (now_nsec() - start) / (double)(drive.calls - calls);
+    state->bytes_per_turn = (resident_bytes() - bytes) / (double)half;
+    drive_close(&drive);
+    return 0;
+}
+
+static const struct profiler_case cases[] = {
+    {"own mask", check_own_mask},
+    {"AllReduce over a network", check_allreduce},
+    {"send and receive", check_messages},
+    {"64 channels", check_channels},
+    {"5000 steps", check_many_steps},
+    {"graph replays", check_replays},
+    {"two communicators", check_two_contexts},
+    {"changing mask", check_changing_mask},
+    {"abort", check_abort},
+    {"unload and load", check_reload},
+    {"four threads", check_threads},
+    {"cost", check_cost},
+};
+
+/* ---- the report ---- */
+
+static const char *call_name(int call)
+{
+    switch (call) {
+    case DRIVE_INIT: return "init";
+    case DRIVE_START: return "startEvent of type";
+    case DRIVE_STOP: return "stopEvent of type";
+    case DRIVE_STATE: return "recordEventState";
+    case DRIVE_FINALIZE: return "finalize";
+    default: return "no call";
+    }
+}
+
+struct verdict {
+    const char *result; /* "ok", "no", "crash", "hang" */
+    char detail[400];
+};
+
+static struct verdict judge(enum check_end end, int sig, const struct check_case_state *state,
+                            const struct check_options *options)
+{
+    struct verdict verdict = {.result = "ok"};
+    char where[128];
+    snprintf(where, sizeof(where),
+             state->call == DRIVE_INIT || state->call == DRIVE_FINALIZE ? "%s" : "%s %llu",
+             call_name(state->call), (unsigned long long)state->detail);
+    switch (end) {
+    case CHECK_OK:
+        snprintf(verdict.detail, sizeof(verdict.detail), "%llu calls",
+                 (unsigned long long)state->calls);
+        break;
+    case CHECK_NO:
+        verdict.result = "no";
+        snprintf(verdict.detail, sizeof(verdict.detail), "%s",
+                 *state->note ? state->note : "the plugin ended the process");
+        break;
+    case CHECK_CRASHED:
+        verdict.result = "crash";
+        snprintf(verdict.detail, sizeof(verdict.detail), "signal %d (%s) in %s", sig,
+                 strsignal(sig), where);
+        break;
+    case CHECK_HUNG:
+        verdict.result = "hang";
+        snprintf(verdict.detail, sizeof(verdict.detail), "no end after %ld s, in %s",
+                 options->seconds, where);
+        break;
+    }
+    return verdict;
+}
+
+struct one_case {
+    const struct profiler_case *row;
+    const struct check_options *options;
+};
+
+static int run_case(struct check_case_state *state, void *arg)
+{
+    const struct one_case *own = arg;
+    return own->row->run(state, own->options);
+}
+
+static void add_case(json_t *list, const char *name, const struct verdict *verdict,
+                     const struct check_case_state *state)
+{
+    json_array_append_new(list,
+                          json_pack("{s:s, s:s, s:s, s:I}", "name", name, "result", verdict->result,
+                                    "detail", verdict->detail, "calls", (json_int_t)state->calls));
+}
+
+static void say_plugin(const struct check_case_state *state)
+{
+    printf("plugin     \"%s\", version %d, mask 0x%x (%u)\n", state->name, state->version,
+           state->mask, state->mask);
+}
+
+static void say_cost(const struct check_case_state *state)
+{
+    printf("cost       %.1f ns per call, memory grows by %.0f bytes per AllReduce\n",
+           state->nsec_per_call, state->bytes_per_turn);
+}
+
+/* True when all cases are well. */
+static bool check_all(const struct check_options *options, struct check_case_state *state,
+                      json_t *report)
+{
+    bool sound = true;
+    json_t *list = json_array();
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        struct one_case one = {&cases[k], options};
+        int sig = 0;
+        enum check_end end = check_isolated(run_case, &one, options->seconds, state, &sig);
+        struct verdict verdict = judge(end, sig, state, options);
+        if (k == 0 && !options->json && state->version) say_plugin(state);
+        if (k == 0) {
+            json_object_set_new(report, "version", json_integer(state->version));
+            json_object_set_new(report, "name", json_string(state->name));
+            json_object_set_new(report, "mask", json_integer((json_int_t)state->mask));
+        }
+        sound = sound && end == CHECK_OK;
+        if (!options->json) printf("%-10s %s: %s\n", verdict.result, cases[k].name, verdict.detail);
+        add_case(list, cases[k].name, &verdict, state);
+        if (k == 0 && !state->version) break; /* nothing to drive */
+        if (cases[k].run != check_cost || end != CHECK_OK) continue;
+        if (!options->json) say_cost(state);
+        json_object_set_new(report, "nsec_per_call", json_real(state->nsec_per_call));
+        json_object_set_new(report, "bytes_per_allreduce", json_real(state->bytes_per_turn));
+    }
+    json_object_set_new(report, "cases", list);
+    return sound;
+}
+
+int check_profiler(const struct check_options *options)
+{
+    struct check_case_state *state = check_state_map();
+    json_t *report = json_pack("{s:s, s:s}", "kind", "profiler", "file", options->file);
+    if (!state || !report) return 1;
+    setenv("NCCL_PROFILER_PLUGIN", options->file, 1);
+    bool sound = check_all(options, state, report);
+    json_object_set_new(report, "sound", json_boolean(sound));
+    if (options->json) {
+        json_dumpf(report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(4));
+        putchar('\n');
+    } else {
+        printf("verdict    %s\n", sound ? "sound" : "not sound");
+    }
+    json_decref(report);
+    return sound ? 0 : 1;
+}

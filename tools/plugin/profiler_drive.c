@@ -1,0 +1,270 @@
+/* Plays a communicator for a profiler plugin. Every call is noted first, so that a report can name
+ * the one that did not return. */
+#include "profiler_drive.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- calls ---- */
+
+static void note(struct drive *drive, int call, uint64_t detail)
+{
+    drive->state->call = call;
+    drive->state->detail = detail;
+}
+
+void *drive_start(struct drive *drive, ncclProfilerEventDescr_v7_t *descr)
+{
+    if (!tt_prof_wants(drive->mask, descr->type)) return NULL;
+    note(drive, DRIVE_START, descr->type);
+    drive->calls++;
+    return tt_prof_start(drive->profiler, drive->mask, descr);
+}
+
+static void stop(struct drive *drive, void *event, uint64_t type)
+{
+    if (!event) return;
+    note(drive, DRIVE_STOP, type);
+    drive->calls++;
+    tt_prof_stop(drive->profiler, event);
+}
+
+static void set_state(struct drive *drive, void *event, ncclProfilerEventState_t state,
+                      size_t value)
+{
+    ncclProfilerEventStateArgs_v7_t args = {.proxyStep = {value}};
+    if (!event) return;
+    note(drive, DRIVE_STATE, state);
+    drive->calls++;
+    tt_prof_state(drive->profiler, event, state, &args);
+}
+
+/* ---- life ---- */
+
+bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
+                struct check_case_state *state)
+{
+    *drive = (struct drive){.state = state};
+    drive->member.rank = rank;
+    drive->member.nranks = nranks;
+    drive->member.comm_id = comm_id;
+    drive->member.name = "check";
+    note(drive, DRIVE_INIT, 0);
+    const struct tt_profiler_config config = {.member = &drive->member, .nnodes = nranks};
+    tt_profiler_open(&config, &drive->profiler);
+    if (!drive->profiler) {
+        snprintf(state->note, sizeof(state->note),
+                 "not loaded, or init failed or gave no context (switched off?); NCCL_DEBUG=INFO "
+                 "says which");
+        return false;
+    }
+    state->version = tt_profiler_version(drive->profiler);
+    snprintf(state->name, sizeof(state->name), "%s", tt_profiler_name(drive->profiler));
+    drive->mask = state->mask = tt_prof_mask(drive->profiler);
+    return true;
+}
+
+void drive_close(struct drive *drive)
+{
+    note(drive, DRIVE_FINALIZE, 0);
+    tt_profiler_close(drive->profiler);
+    drive->profiler = NULL;
+    drive->state->calls += drive->calls;
+    note(drive, 0, 0);
+}
+
+/* ---- the caller ---- */
+
+static bool is_message(const char *func)
+{
+    return !strcmp(func, "Send") || !strcmp(func, "Recv");
+}
+
+static void api_call(struct drive *drive, struct drive_call *call, const char *func)
+{
+    ncclProfilerEventDescr_v7_t descr = {.parentObj = call->group_api};
+    if (is_message(func)) {
+        descr.type = ncclProfileP2pApi;
+        descr.p2pApi.func = func;
+        descr.p2pApi.count = 1000;
+        descr.p2pApi.datatype = "ncclFloat32";
+        descr.p2pApi.stream = call;
+    } else {
+        descr.type = ncclProfileCollApi;
+        descr.collApi.func = func;
+        descr.collApi.count = 1000;
+        descr.collApi.datatype = "ncclFloat32";
+        descr.collApi.stream = call;
+    }
+    call->api = drive_start(drive, &descr);
+    stop(drive, call->api, descr.type);
+}
+
+static void operation(struct drive *drive, struct drive_call *call, const char *func)
+{
+    static const char buffers[2];
+    ncclProfilerEventDescr_v7_t descr = {.parentObj = call->api, .rank = drive->member.rank};
+    if (is_message(func)) {
+        descr.type = ncclProfileP2p;
+        descr.p2p.func = func;
+        descr.p2p.buff = (void *)(uintptr_t)buffers;
+        descr.p2p.datatype = "ncclFloat32";
+        descr.p2p.count = 1000;
+        descr.p2p.peer = (drive->member.rank + 1) % drive->member.nranks;
+        descr.p2p.nChannels = 1;
+        descr.p2p.parentGroup = call->group;
+    } else {
+        descr.type = ncclProfileColl;
+        descr.coll.seqNumber = drive->number++;
+        descr.coll.func = func;
+        descr.coll.sendBuff = &buffers[0];
+        descr.coll.recvBuff = (void *)(uintptr_t)&buffers[1];
+        descr.coll.count = 1000;
+        descr.coll.datatype = "ncclFloat32";
+        descr.coll.nChannels = 2;
+        descr.coll.nWarps = 16;
+        descr.coll.algo = "RING";
+        descr.coll.proto = "SIMPLE";
+        descr.coll.parentGroup = call->group;
+    }
+    call->op_event = drive_start(drive, &descr);
+    stop(drive, call->op_event, descr.type);
+}
+
+void drive_replay(struct drive *drive, struct drive_call *call)
+{
+    ncclProfilerEventDescr_v7_t group = {.type = ncclProfileGroup};
+    call->group = drive_start(drive, &group);
+    operation(drive, call, "AllReduce");
+    stop(drive, call->group, ncclProfileGroup);
+}
+
+void drive_call_begin(struct drive *drive, struct drive_call *call, const char *func)
+{
+    ncclProfilerEventDescr_v7_t api = {.type = ncclProfileGroupApi};
+    api.groupApi.groupDepth = 1;
+    call->group_api = drive_start(drive, &api);
+    set_state(drive, call->group_api, ncclProfilerGroupStartApiStop, 0);
+    api_call(drive, call, func);
+    set_state(drive, call->group_api, ncclProfilerGroupEndApiStart, 0);
+    ncclProfilerEventDescr_v7_t launch = {.type = ncclProfileKernelLaunch,
+                                          .parentObj = call->group_api};
+    void *launched = drive_start(drive, &launch);
+    stop(drive, launched, ncclProfileKernelLaunch);
+    ncclProfilerEventDescr_v7_t group = {.type = ncclProfileGroup};
+    call->group = drive_start(drive, &group);
+    operation(drive, call, func);
+    stop(drive, call->group, ncclProfileGroup);
+}
+
+void drive_call_end(struct drive *drive, struct drive_call *call)
+{
+    stop(drive, call->group_api, ncclProfileGroupApi);
+}
+
+/* ---- network and kernel ---- */
+
+static void control(struct drive *drive, const ncclProfilerEventState_t *states, int nstates)
+{
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileProxyCtrl};
+    void *event = drive_start(drive, &descr);
+    for (int k = 0; k < nstates; k++)
+        set_state(drive, event, states[k], states[k] == ncclProfilerProxyCtrlAppendEnd);
+    stop(drive, event, ncclProfileProxyCtrl);
+}
+
+void drive_control(struct drive *drive)
+{
+    static const ncclProfilerEventState_t idle[] = {ncclProfilerProxyCtrlIdle},
+                                          active[] = {ncclProfilerProxyCtrlActive},
+                                          sleeps[] = {ncclProfilerProxyCtrlSleep,
+                                                      ncclProfilerProxyCtrlWakeup};
+    control(drive, idle, 1);
+    control(drive, sleeps, 2);
+    control(drive, active, 1);
+}
+
+static void *start_op(struct drive *drive, void *parent, int channel, int nsteps, bool sending)
+{
+    static const ncclProfilerEventState_t append[] = {ncclProfilerProxyCtrlAppend,
+                                                      ncclProfilerProxyCtrlAppendEnd};
+    ncclProfilerEventDescr_v7_t descr = {
+        .type = ncclProfileProxyOp, .parentObj = parent, .rank = drive->member.rank};
+    descr.proxyOp.pid = getpid();
+    descr.proxyOp.channelId = (uint8_t)channel;
+    descr.proxyOp.peer = (drive->member.rank + 1) % drive->member.nranks;
+    descr.proxyOp.nSteps = nsteps;
+    descr.proxyOp.chunkSize = 1 << 17;
+    descr.proxyOp.isSend = sending;
+    control(drive, append, 2);
+    void *op = drive_start(drive, &descr);
+    set_state(drive, op, ncclProfilerProxyOpInProgress_v4, 0);
+    return op;
+}
+
+static void network_event(struct drive *drive, void *step)
+{
+    ncclProfilerNetSockDescr_v1_t data = {.type = ncclProfileSocket};
+    data.sock.length = 1 << 17;
+    ncclProfilerEventDescr_v7_t descr = {
+        .type = ncclProfileNetPlugin, .parentObj = step, .rank = drive->member.rank};
+    descr.netPlugin.id = NCCL_PROFILER_NET_TYPE_SOCK | NCCL_PROFILER_NET_SOCKET_VER;
+    descr.netPlugin.data = &data;
+    void *event = step ? drive_start(drive, &descr) : NULL;
+    stop(drive, event, ncclProfileNetPlugin);
+}
+
+static void play_step(struct drive *drive, void *op, int number, bool sending)
+{
+    ncclProfilerEventDescr_v7_t descr = {
+        .type = ncclProfileProxyStep, .parentObj = op, .rank = drive->member.rank};
+    descr.proxyStep.step = number;
+    void *step = op ? drive_start(drive, &descr) : NULL;
+    if (sending) {
+        set_state(drive, step, ncclProfilerProxyStepSendGPUWait, 0);
+        set_state(drive, step, ncclProfilerProxyStepSendPeerWait_v4, 0);
+        set_state(drive, step, ncclProfilerProxyStepSendPeerWait_v4, 0); /* once more: no credit */
+        network_event(drive, step);
+        set_state(drive, step, ncclProfilerProxyStepSendWait, 1 << 17);
+    } else {
+        set_state(drive, step, ncclProfilerProxyStepRecvWait, 0);
+        network_event(drive, step);
+        set_state(drive, step, ncclProfilerProxyStepRecvFlushWait, 1 << 17);
+        set_state(drive, step, ncclProfilerProxyStepRecvGPUWait, 1 << 17);
+    }
+    stop(drive, step, ncclProfileProxyStep);
+}
+
+static void play_channel(struct drive *drive, void *parent, int channel, int nsteps)
+{
+    void *send = start_op(drive, parent, channel, nsteps, true);
+    void *recv = start_op(drive, parent, channel, nsteps, false);
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelCh, .parentObj = parent};
+    descr.kernelCh.channelId = (uint8_t)channel;
+    descr.kernelCh.pTimer = 1000 + drive->calls;
+    void *kernel = drive_start(drive, &descr);
+    for (int k = 0; k < nsteps; k++) {
+        play_step(drive, send, k, true);
+        play_step(drive, recv, k, false);
+    }
+    stop(drive, send, ncclProfileProxyOp);
+    stop(drive, recv, ncclProfileProxyOp);
+    set_state(drive, kernel, ncclProfilerKernelChStop, 1000 + drive->calls);
+    stop(drive, kernel, ncclProfileKernelCh);
+}
+
+void drive_work(struct drive *drive, const struct drive_call *call, int first_channel,
+                int nchannels, int nsteps)
+{
+    for (int k = 0; k < nchannels; k++)
+        play_channel(drive, call->op_event, first_channel + k, nsteps);
+}
+
+void drive_allreduce(struct drive *drive)
+{
+    struct drive_call call = {.api = NULL};
+    drive_call_begin(drive, &call, "AllReduce");
+    drive_call_end(drive, &call);
+    drive_work(drive, &call, 0, 2, 2);
+}

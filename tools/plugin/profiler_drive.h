@@ -1,0 +1,49 @@
+/* The sequences of calls that a communicator makes into a profiler plugin, as one thread plays
+ * them: caller, launch, network and kernel in the order in which they would come. */
+#pragma once
+
+#include "check.h"
+
+#include "base/member.h"
+#include "plugin/profiler.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct drive { /* one communicator, one rank */
+    struct tt_member member;
+    struct tt_profiler *profiler;
+    struct check_case_state *state;
+    uint32_t mask;   /* what the calls are made with */
+    uint64_t number; /* of the next AllReduce */
+    uint64_t calls;
+};
+
+/* The last call, for a report on a crash: call << 32 | type or state. */
+enum { DRIVE_INIT = 1, DRIVE_START, DRIVE_STOP, DRIVE_STATE, DRIVE_FINALIZE };
+
+/* Init; false when the plugin cannot be loaded or declines (said in the note). */
+bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
+                struct check_case_state *state);
+void drive_close(struct drive *drive);
+
+struct drive_call { /* handles of one collective or message */
+    void *group_api, *api, *group, *op_event;
+};
+
+/* The application's part: GroupApi, CollApi (P2pApi), launch, Group, Coll (P2p). */
+void drive_call_begin(struct drive *drive, struct drive_call *call, const char *func);
+/* GroupEnd returns. */
+void drive_call_end(struct drive *drive, struct drive_call *call);
+/* A captured graph runs: Group and Coll again under the API call of the capture. */
+void drive_replay(struct drive *drive, struct drive_call *call);
+/* Network and kernel: ProxyOp with steps in both directions and KernelCh, on these channels. */
+void drive_work(struct drive *drive, const struct drive_call *call, int first_channel,
+                int nchannels, int nsteps);
+/* The proxy's own states: idle, active, sleep and wake-up. */
+void drive_control(struct drive *drive);
+/* One AllReduce over the network: 2 channels, 2 steps per direction. */
+void drive_allreduce(struct drive *drive);
+
+/* Start without an end: what an aborted communicator of another host leaves. */
+void *drive_start(struct drive *drive, ncclProfilerEventDescr_v7_t *descr);
