@@ -227,6 +227,31 @@ static void aborted_under_a_graph(struct harness_rank *own)
     CUDA(cudaFree(buffer));
 }
 
+/* Who has finalized has done its part: what it calls then takes nothing from the others. */
+static void aborted_after_finalize(struct harness_rank *own)
+{
+    int *buffer = harness_device_alloc(COUNT * sizeof(int));
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
+    CUDA(cudaStreamSynchronize(own->stream));
+    if (own->rank == 0) {
+        NCCL(ncclCommFinalize(own->comm));
+        NCCL(ncclCommAbort(own->comm));
+    }
+    pthread_barrier_wait(&both);
+    if (own->rank == 1) {
+        for (int k = 0; k < 200; k++) { /* time for a message of rank 0, if there were one */
+            ncclResult_t state;
+            NCCL(ncclCommGetAsyncError(own->comm, &state));
+            CHECK(state == ncclSuccess);
+            sched_yield();
+        }
+        NCCL(ncclCommFinalize(own->comm));
+        NCCL(ncclCommDestroy(own->comm));
+    }
+    own->comm = NULL;
+    CUDA(cudaFree(buffer));
+}
+
 /* ---- grow ---- */
 
 /* The id was made before a split: nobody may wait for another one. */
@@ -274,6 +299,7 @@ int main(void)
     for (enum way way = BY_ABORT; way < WAYS; way++)
         harness_threads(RANKS, ended_before_its_turn, &way, 0);
     harness_threads(RANKS, aborted_under_a_graph, NULL, 0);
+    harness_threads(RANKS, aborted_after_finalize, NULL, 0);
     harness_threads(RANKS, grown_by_an_old_id, NULL, 0);
     harness_threads(RANKS, grown_beside_splits, NULL, HARNESS_NO_COMM);
     puts("done");

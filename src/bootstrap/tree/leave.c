@@ -96,6 +96,16 @@ static void await_family(const unsigned char *secret)
     }
 }
 
+/* A rank that gave the communicator up told everybody: the goodbyes of others are nothing to wait
+ * for, unless all of them are on their way in this process. */
+static bool goodbyes_matter(const struct tt_bootstrap *b)
+{
+    int leaving = 0;
+    for (const struct tt_bootstrap *m = tt_service()->members; m; m = m->next)
+        leaving += m->leaving && memcmp(m->secret, b->secret, TT_SECRET_BYTES) == 0;
+    return b->given_up == 0 || leaving == b->nranks;
+}
+
 /* The last rank of this process waits a moment for the others, so that in the usual end (all leave
  * together) nothing is left when it returns; otherwise the service thread sees it through. */
 void tt_bootstrap_leave(struct tt_bootstrap *b)
@@ -117,7 +127,7 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
     }
     tt_leave_step(b);
     hold_memory(b);
-    bool last = !others_here(b, b->secret, true);
+    bool last = !others_here(b, b->secret, true) && goodbyes_matter(b);
     unsigned char secret[TT_SECRET_BYTES];
     memcpy(secret, b->secret, sizeof(secret));
     uint64_t deadline = tt_now_nsec() + LEAVE_WAIT_NSEC;
