@@ -239,6 +239,7 @@ static ncclResult_t split(struct tt_comm *own, int color, int key, ncclComm_t *n
 {
     static const char func[] = "ncclCommSplit";
     ncclResult_t rc = tt_check_usable(own, func);
+    if (!rc) rc = tt_check_device(func);
     if (rc) return tt_group_error(rc);
     if (color < NCCL_SPLIT_NOCOLOR) {
         return tt_plan_failed(own, tt_fail(ncclInvalidArgument,
@@ -264,8 +265,7 @@ ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *new
     static const char func[] = "ncclCommSplit";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (newcomm) *newcomm = NULL;
-    ncclResult_t rc = tt_check_device(func);
-    if (!rc) rc = tt_check_pointer(newcomm, func, "newcomm");
+    ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
     if (!rc) rc = tt_enter(own, func);
     if (rc) return tt_group_error(rc);
     rc = split(own, color, key, newcomm, config);

@@ -32,6 +32,14 @@ bool tt_member_abort(struct tt_member *member, ncclResult_t code)
     return tt_member_abort_why(member, code, tt_last_error());
 }
 
+void tt_member_forked(struct tt_member *member)
+{
+    pthread_mutex_init(&member->why_lock, NULL); /* another thread of the parent may have had it */
+    snprintf(member->why, sizeof(member->why),
+             "it was created before fork: only the process that made it may use it");
+    atomic_store(&member->abort, (uint32_t)ncclInvalidUsage);
+}
+
 void tt_member_resume(struct tt_member *member, uint64_t ticket)
 {
     pthread_mutex_lock(&member->why_lock);

@@ -45,6 +45,8 @@ static inline ncclResult_t tt_member_abort_code(const struct tt_member *member)
  * sleeps. */
 bool tt_member_abort_why(struct tt_member *member, ncclResult_t code, const char *why);
 bool tt_member_abort(struct tt_member *member, ncclResult_t code);
+/* In a child of fork, which has no other threads: every call fails as usage, and says why. */
+void tt_member_forked(struct tt_member *member);
 /* The abort flag goes down and the reason is forgotten, but operations with tickets below `ticket`
  * end all the same: who waits for a stream may reach them much later. */
 void tt_member_resume(struct tt_member *member, uint64_t ticket);

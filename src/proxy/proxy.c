@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define NAP_LEAST_USEC 50u
 #define NAP_MOST_USEC 1000u
@@ -28,6 +29,7 @@ struct tt_proxy {
     struct tt_transport *transport; /* borrowed */
     struct tt_profiler *profiler;   /* borrowed; NULL: none */
     pthread_t thread;
+    pid_t process; /* that has the thread: a child of fork has not */
     _Atomic bool stop;
     uint64_t nap_usec, drives;
     uint32_t fruitless; /* naps since something moved */
@@ -170,6 +172,7 @@ ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *tran
     proxy->transport = transport;
     proxy->profiler = profiler;
     proxy->nap_usec = NAP_LEAST_USEC;
+    proxy->process = getpid();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int err = pthread_create(&proxy->thread, NULL, proxy_main, proxy);
@@ -187,8 +190,10 @@ ncclResult_t tt_proxy_create(struct tt_member *member, struct tt_transport *tran
 void tt_proxy_destroy(struct tt_proxy *proxy)
 {
     if (!proxy) return;
-    atomic_store_explicit(&proxy->stop, true, memory_order_release);
-    tt_transport_wake(proxy->transport);
-    pthread_join(proxy->thread, NULL);
+    if (proxy->process == getpid()) {
+        atomic_store_explicit(&proxy->stop, true, memory_order_release);
+        tt_transport_wake(proxy->transport);
+        pthread_join(proxy->thread, NULL);
+    }
     free(proxy);
 }

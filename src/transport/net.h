@@ -82,6 +82,7 @@ struct tt_net_edges {
     _Atomic bool wanted;  /* it waits for it: others keep away */
     _Atomic bool asleep;  /* the proxy sleeps until it is woken */
     bool woken;           /* under wake_lock */
+    pid_t process;        /* whose threads use the locks; in a child of fork it has none */
 };
 
 static inline struct net_slot *net_slot_at(const struct net_edge *edge, uint64_t number)

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ACCEPT_PATIENCE_NSEC 2000000000ull /* packets of the proof may be sent again and again */
 #define DATA_PATIENCE_NSEC 10000000000ull
@@ -188,6 +189,7 @@ struct tt_net_edges *tt_net_edges_create(void)
     pthread_mutex_init(&edges->lock, NULL);
     pthread_mutex_init(&edges->wake_lock, NULL);
     pthread_cond_init(&edges->wake_up, &clock);
+    edges->process = getpid();
     pthread_condattr_destroy(&clock);
     return edges;
 }
@@ -242,6 +244,15 @@ uint64_t tt_net_edges_patience(struct tt_net_edges *edges, int rank)
     }
     pthread_mutex_unlock(&edges->lock);
     return most;
+}
+
+void tt_net_edges_end(struct tt_net_edges *edges)
+{
+    if (!edges || edges->process == getpid()) return;
+    edges->process = getpid();
+    pthread_mutex_init(&edges->lock, NULL);
+    pthread_mutex_init(&edges->wake_lock, NULL);
+    pthread_cond_init(&edges->wake_up, NULL);
 }
 
 void tt_net_edges_destroy(struct tt_net_edges *edges)

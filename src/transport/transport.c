@@ -83,6 +83,7 @@ static void destroy_edges(struct tt_transport *transport, struct tt_edge **row)
 void tt_transport_destroy(struct tt_transport *transport)
 {
     if (!transport) return;
+    tt_net_edges_end(transport->net_edges);
     for (int rank = 0; transport->edges && rank < transport->config.member->nranks; rank++) {
         destroy_edges(transport, transport->edges[rank]);
     }

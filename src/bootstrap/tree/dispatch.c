@@ -198,7 +198,7 @@ static bool tick(uint64_t now_nsec)
 static void fork_child(void)
 {
     for (struct tt_bootstrap *b = tt_service()->members; b; b = b->next) {
-        if (b->member) atomic_store(&b->member->abort, (uint32_t)ncclInvalidUsage);
+        if (b->member) tt_member_forked(b->member);
         b->member = NULL;
     }
 }

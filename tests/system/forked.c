@@ -1,0 +1,69 @@
+/* A process forks while it has communicators: in the child each call on them fails as usage and
+ * says why, none waits for threads that the child has not, and the parent's go on. */
+#include "harness.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 2, COUNT = 4096, PATIENCE_SEC = 60 };
+
+static void sum(const struct harness_rank *r, float *buffer)
+{
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, r->comm, r->stream));
+    CUDA(cudaStreamSynchronize(r->stream));
+}
+
+static void refused(ncclResult_t rc, const char *call)
+{
+    const char *why = ncclGetLastError(NULL);
+    if (rc != ncclInvalidUsage || !strstr(why, "created before fork"))
+        harness_fail(__FILE__, __LINE__, "%s in a child: code %d: %s", call, (int)rc, why);
+}
+
+/* No CUDA here: a child of fork has no device. */
+static void child_main(const struct harness_rank *r, float *buffer, bool aborts)
+{
+    ncclResult_t state = ncclSuccess;
+    ncclComm_t other = NULL;
+    int excluded = 1 - r->rank, n;
+    alarm(PATIENCE_SEC);
+    refused(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, r->comm, r->stream),
+            "AllReduce");
+    refused(ncclSend(buffer, COUNT, ncclFloat, excluded, r->comm, r->stream), "Send");
+    refused(ncclCommCount(r->comm, &n), "CommCount");
+    refused(ncclCommSplit(r->comm, 0, 0, &other, NULL), "CommSplit");
+    refused(ncclCommShrink(r->comm, &excluded, 1, &other, NULL, NCCL_SHRINK_DEFAULT), "CommShrink");
+    refused(ncclCommFinalize(r->comm), "CommFinalize");
+    CHECK(ncclCommGetAsyncError(r->comm, &state) == ncclSuccess && state == ncclInvalidUsage);
+    if (aborts) {
+        NCCL(ncclCommAbort(r->comm));
+    } else {
+        CHECK(ncclCommDestroy(r->comm) == ncclInvalidUsage);
+    }
+    CHECK(!other);
+    _exit(0);
+}
+
+static void fork_twice(struct harness_rank *r)
+{
+    float *buffer = harness_device_alloc(COUNT * sizeof(float));
+    int status;
+    sum(r, buffer);
+    for (int aborts = 0; aborts < 2; aborts++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) child_main(r, buffer, aborts);
+        CHECK(waitpid(pid, &status, 0) == pid);
+        if (!WIFEXITED(status) || WEXITSTATUS(status))
+            harness_fail(__FILE__, __LINE__, "a child ended with status %#x", (unsigned)status);
+        sum(r, buffer);
+    }
+    CUDA(cudaFree(buffer));
+}
+
+int main(void)
+{
+    harness_processes(RANKS, fork_twice, NULL, 0);
+    return 0;
+}
