@@ -1,9 +1,9 @@
 /* Programs that no generator made: verified before their first use, once per content. */
 #include "verify.h"
 
-#include "base/error.h"
 #include "base/mem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { GRAIN = 4 }; /* elements, as a slice is here */
@@ -33,7 +33,7 @@ static ncclResult_t remember(struct tt_admitted *admitted, uint64_t key)
     if (admitted->count == admitted->capacity) {
         size_t want = admitted->capacity ? 2 * admitted->capacity : 16;
         uint64_t *keys = realloc(admitted->keys, want * sizeof(*keys));
-        if (!keys) return tt_fail(ncclSystemError, "admitted programs: out of memory");
+        if (!keys) return ncclSystemError;
         admitted->keys = keys;
         admitted->capacity = want;
     }
@@ -54,22 +54,30 @@ static ncclResult_t verify_count(const struct tt_program *const *programs,
                                          .grain = GRAIN,
                                          .slice = GRAIN,
                                          .nslots = options->nslots,
+                                         .parts_apart = true,
                                          .in_place = in_place};
-        rc = tt_program_verify(programs, programs[0]->nranks, &size, fault, fault_bytes);
+        char said[192] = "";
+        rc = tt_program_verify(programs, programs[0]->nranks, &size, said, sizeof(said));
+        if (rc) {
+            (void)snprintf(fault, fault_bytes, "%s: %s", in_place ? "in place" : "out of place",
+                           said);
+        }
     }
     return rc;
 }
 
-/* A last window that ends in each part in turn, so that no two parts are always equally long; full
- * windows; several and a short last one. */
+/* A window that ends in the first part, in the middle, full windows, several and a short last one:
+ * parts are told apart, so other ends only leave elements out. Where chunks take several slots,
+ * they also take fewer slots: all ends are executed. */
 static ncclResult_t verify_sizes(const struct tt_program *const *programs,
                                  const struct tt_admit_options *options, char *fault,
                                  size_t fault_bytes)
 {
     size_t nparts = (size_t)programs[0]->nparts;
     size_t window = (size_t)options->nslices * GRAIN * nparts;
+    size_t step = options->nslices == 1 ? tt_max_size(nparts / 2, 1) : 1;
     ncclResult_t rc = ncclSuccess;
-    for (size_t k = 0; k < nparts && !rc; k++)
+    for (size_t k = 0; k < nparts && !rc; k += step)
         rc = verify_count(programs, options, k * GRAIN + 1, fault, fault_bytes);
     if (!rc) rc = verify_count(programs, options, window, fault, fault_bytes);
     if (!rc) rc = verify_count(programs, options, 2 * window + GRAIN + 1, fault, fault_bytes);
@@ -77,17 +85,16 @@ static ncclResult_t verify_sizes(const struct tt_program *const *programs,
 }
 
 ncclResult_t tt_program_admit(struct tt_admitted **admitted, const struct tt_program *program,
-                              const struct tt_admit_options *options)
+                              const struct tt_admit_options *options, char *fault,
+                              size_t fault_bytes)
 {
-    char fault[256] = "";
     uint64_t key = key_of(program, options);
     for (size_t k = 0; *admitted && k < (*admitted)->count; k++) {
         if ((*admitted)->keys[k] == key) return ncclSuccess;
     }
     if (options->nslices < 1 || !(options->in_place || options->out_of_place)) {
-        return tt_fail(ncclInvalidArgument,
-                       "program %016llx: no use is named, neither in place nor out of place",
-                       (unsigned long long)tt_program_hash(program));
+        (void)snprintf(fault, fault_bytes, "no use is named, neither in place nor out of place");
+        return ncclInvalidArgument;
     }
     if (!*admitted) *admitted = tt_calloc(1, sizeof(**admitted));
     size_t n = (size_t)program->nranks;
@@ -95,25 +102,19 @@ ncclResult_t tt_program_admit(struct tt_admitted **admitted, const struct tt_pro
     ncclResult_t rc = *admitted && programs ? ncclSuccess : ncclSystemError;
     for (size_t rank = 0; rank < n && !rc; rank++)
         programs[rank] = program;
-    if (!rc) {
-        rc = verify_sizes(programs, options, fault, sizeof(fault));
-        if (rc) rc = ncclInvalidUsage;
-    }
+    if (rc) (void)snprintf(fault, fault_bytes, "out of memory");
+    if (!rc && verify_sizes(programs, options, fault, fault_bytes)) rc = ncclInvalidUsage;
     free(programs);
-    if (!rc) return remember(*admitted, key);
-    return tt_fail(rc, "program %016llx of %d ranks is refused: %s",
-                   (unsigned long long)tt_program_hash(program), program->nranks,
-                   fault[0] ? fault : "out of memory");
+    if (rc) return rc;
+    rc = remember(*admitted, key);
+    if (rc) (void)snprintf(fault, fault_bytes, "out of memory");
+    return rc;
 }
 
-ncclResult_t tt_program_agree(const uint64_t *hashes, int nranks)
+int tt_program_agree(const uint64_t *hashes, int nranks)
 {
-    for (int rank = 1; rank < nranks; rank++) {
-        if (hashes[rank] == hashes[0]) continue;
-        return tt_fail(ncclInvalidUsage,
-                       "rank %d holds another program (%016llx) than rank 0 (%016llx): all ranks "
-                       "must read the same files",
-                       rank, (unsigned long long)hashes[rank], (unsigned long long)hashes[0]);
-    }
-    return ncclSuccess;
+    int rank = 1;
+    while (rank < nranks && hashes[rank] == hashes[0])
+        rank++;
+    return rank;
 }

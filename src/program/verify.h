@@ -2,7 +2,7 @@
  * frees its own memory. */
 #pragma once
 
-#include "program.h"
+#include "program/program.h"
 
 struct tt_verify_options {
     size_t count;       /* elements (per block for BLOCKS) */
@@ -11,6 +11,8 @@ struct tt_verify_options {
     size_t slice; /* elements that one slot holds; 0: as much as a chunk has */
     int nslots;   /* per edge */
     bool in_place;
+    bool parts_apart; /* no two parts of a window count as equally long, whatever the count: what
+                         fits then fits for every count */
     bool
         any_result; /* not the collective's result is asked for, but that the outcome is determined:
                        all memory holds something at the start, the proof says what it ends with */
@@ -64,16 +66,29 @@ struct tt_admit_options { /* how the program will be used */
     int nslices;          /* most that a chunk will have */
     bool in_place, out_of_place;
 };
+/* The use that communicators make of a program: edges of TT_PROGRAM_SLOTS slots, chunks of one. An
+ * AlltoAll in place reads from a copy of its input, so it is out of place for the program. */
+enum { TT_PROGRAM_SLOTS = 8 };
+static inline struct tt_admit_options tt_admit_usual(const struct tt_program *program)
+{
+    return (struct tt_admit_options){.nslots = TT_PROGRAM_SLOTS,
+                                     .nslices = 1,
+                                     .in_place = program->func != TT_FUNC_ALLTOALL,
+                                     .out_of_place = true};
+}
 struct tt_admitted; /* what was verified; opaque, of one thread at a time */
 void tt_admitted_destroy(struct tt_admitted *admitted); /* accepts NULL */
 
 /* Verify a program for such a use before its first run, unless *admitted (NULL: made now) knows the
- * same contents and use. The block has passed tt_program_check(). What is proved is nparts + 2
- * counts: a window that ends in each part, full windows, several with a short last one; others
- * differ from them in how often windows go round. Errors: ncclInvalidUsage with the first fault,
- * ncclInvalidArgument, ncclSystemError. */
+ * same contents and use. The block has passed tt_program_check(). What is proved with chunks
+ * of one slot: that chunks are moved to and from the same part of a window alone, for counts that
+ * end in the first part, in the middle, in a full window and behind several; other counts leave
+ * elements out and go round more often, but no element goes another way. With chunks of several
+ * slots, windows that end in each part are executed too. Errors, in `fault`: ncclInvalidUsage with
+ * the first fault, ncclInvalidArgument, ncclSystemError. Nothing is logged. */
 ncclResult_t tt_program_admit(struct tt_admitted **admitted, const struct tt_program *program,
-                              const struct tt_admit_options *options);
+                              const struct tt_admit_options *options, char *fault,
+                              size_t fault_bytes);
 /* Whether all ranks hold the same program: their tt_program_hash(), as an exchange brought them
- * together. Errors: ncclInvalidUsage naming the first rank that differs. */
-ncclResult_t tt_program_agree(const uint64_t *hashes, int nranks);
+ * together; 0: none. The first rank that differs from rank 0; nranks: none does. */
+int tt_program_agree(const uint64_t *hashes, int nranks);

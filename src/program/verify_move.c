@@ -75,6 +75,9 @@ static struct tt_verify_value receive(struct tt_verify *verify, struct tt_verify
     if (slot->count != count && verify->move.ndsts > 0) {
         tt_verify_fail(verify, cursor, "expects %zu elements from rank %d and gets %zu", count,
                        place->rank, slot->count);
+    } else if (slot->part != verify->part && verify->move.ndsts > 0) {
+        tt_verify_fail(verify, cursor, "expects part %d of a window from rank %d and gets part %d",
+                       verify->part, place->rank, slot->part);
     }
     tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->posted);
     return slot->value;
@@ -89,6 +92,7 @@ static void post(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     tt_verify_release(verify, cursor->thread, &slot->posted);
     slot->value = value;
     slot->count = count;
+    slot->part = verify->part;
     edge->tail++;
 }
 
@@ -164,6 +168,10 @@ static struct tt_verify_value source_value(struct tt_verify *verify,
                cell->count < slice_count(verify, cursor, count)) {
         tt_verify_fail(verify, cursor, "reads %zu elements of scratch chunk %d, which holds %u",
                        slice_count(verify, cursor, count), place->chunk, (unsigned int)cell->count);
+    } else if (place->space == TT_SPACE_SCRATCH && cell->part != verify->part) {
+        tt_verify_fail(verify, cursor,
+                       "reads part %d of a window from scratch chunk %d, which holds part %d",
+                       verify->part, place->chunk, (int)cell->part);
     }
     return cell->value;
 }
@@ -232,6 +240,7 @@ static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor,
         if (!cell) return;
         cell->value = value;
         cell->count = (uint32_t)count;
+        cell->part = verify->part;
     }
     for (int k = 0; k < move->ndsts && !verify->failed; k++) {
         const struct tt_place *place = &move->dst[k];
@@ -261,6 +270,33 @@ static bool distinct(struct tt_verify *verify, const struct tt_verify_cursor *cu
     return true;
 }
 
+/* The part of a window that a chunk is, where parts are told apart. */
+static int part_of(const struct tt_verify *verify, int chunk)
+{
+    return verify->options->parts_apart ? chunk % verify->geometry.nparts : -1;
+}
+
+/* The place means as many elements as those before it, and the same part; `sized`: there were any.
+ */
+static bool fits(struct tt_verify *verify, const struct tt_verify_cursor *cursor, int chunk,
+                 bool sized, size_t *count)
+{
+    struct tt_extent extent = tt_geometry_extent(&verify->geometry, cursor->stepper.pass, chunk);
+    int part = part_of(verify, chunk);
+    if (sized && extent.count != *count) {
+        return tt_verify_fail(verify, cursor, "moves %zu elements to or from a place of %zu",
+                              *count, extent.count);
+    }
+    if (sized && part != verify->part) {
+        return tt_verify_fail(verify, cursor,
+                              "moves part %d of a window to or from a place of part %d",
+                              verify->part, part);
+    }
+    *count = extent.count;
+    verify->part = part;
+    return true;
+}
+
 /* All places mean as many elements, *count_out. */
 static bool measure(struct tt_verify *verify, struct tt_verify_cursor *cursor, size_t *count_out)
 {
@@ -275,15 +311,10 @@ static bool measure(struct tt_verify *verify, struct tt_verify_cursor *cursor, s
             return tt_verify_fail(verify, cursor, "there is no chunk %d", place->chunk);
         }
         if (scratch) continue; /* as long as what comes there */
-        struct tt_extent extent =
-            tt_geometry_extent(&verify->geometry, cursor->stepper.pass, place->chunk);
-        if (sized && extent.count != *count_out) {
-            return tt_verify_fail(verify, cursor, "moves %zu elements to or from a place of %zu",
-                                  *count_out, extent.count);
-        }
-        *count_out = extent.count;
+        if (!fits(verify, cursor, place->chunk, sized, count_out)) return false;
         sized = true;
     }
+    if (!sized) verify->part = part_of(verify, 0);
     if (!sized) *count_out = tt_geometry_scratch(&verify->geometry, cursor->stepper.pass, 0).count;
     if (!sized && verify->geometry.nparts > 1)
         return tt_verify_fail(verify, cursor, "nothing but scratch says how much it moves");

@@ -44,6 +44,7 @@ struct tt_verify_cell { /* one unit of one buffer */
     uint32_t read_clock;
     uint32_t reads;
     uint32_t count; /* elements written last: scratch has the length of what came there */
+    int32_t part;   /* of a window, where they came from; -1: several are equally long */
     bool referred;  /* slots may refer to it until the owner's program ends */
     bool wanted;    /* part of the result */
 };
@@ -51,6 +52,7 @@ struct tt_verify_cell { /* one unit of one buffer */
 struct tt_verify_slot {
     struct tt_verify_value value;
     size_t count; /* elements */
+    int part;     /* as of cells */
     struct tt_verify_clock posted, freed;
 };
 
@@ -112,6 +114,7 @@ struct tt_verify {
     struct tt_verify_cell *cells;         /* nranks * per_rank */
     struct tt_verify_edge *edges;         /* [channel][from][to] */
     struct tt_move move;                  /* scratch: the places of one transfer */
+    int part;                             /* that it is about, as of cells */
     uint64_t *seen;               /* scratch, [channel][rank]: last transfer that used the edge */
     uint64_t transfers;           /* looked at so far */
     struct tt_verify_value *sums; /* per unit: the sum of all ranks' inputs; when asked */
