@@ -63,6 +63,8 @@ struct tt_comm {
     struct tt_gpu_model *gpu;             /* owned; of the machine that the devices play; or NULL */
     struct tt_tuner *tuner;               /* owned; NULL without plugin */
     struct tt_profiler *profiler;         /* owned; NULL without plugin */
+    int edge_channels;                    /* of the transport's edges: those of the rings and trees,
+                                             or more for imported programs; equal on all ranks */
     struct tt_transport *transport;       /* owned */
     struct tt_bootstrap *bootstrap;       /* owned */
     struct tt_net *net;                   /* owned */

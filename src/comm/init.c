@@ -80,13 +80,14 @@ static bool needs_net(const struct tt_comm *comm, const struct tt_agreement *agr
 
 static ncclResult_t connect_peers(struct tt_comm *comm, const struct tt_agreement *agreed)
 {
+    comm->edge_channels = comm->topo.nchannels;
     const struct tt_transport_config config = {
         .member = &comm->member,
         .peers = comm->peers,
         .bootstrap = comm->bootstrap,
         .net = comm->net,
         .nics = comm->nics,
-        .nchannels = comm->topo.nchannels,
+        .nchannels = comm->edge_channels,
         .slice_bytes = agreed->slice_bytes,
         .allow_direct = !(agreed->flags & TT_RECORD_P2P_OFF),
         .allow_shm = !(agreed->flags & TT_RECORD_SHM_OFF),

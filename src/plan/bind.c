@@ -97,57 +97,58 @@ void tt_bound_fini(struct tt_bound *bound)
 
 /* ---- edges ---- */
 
-static ncclResult_t edge_table(struct tt_plan *plan, int conn, int channel,
-                               struct tt_edge_table **table_out)
+static ncclResult_t edge_table(struct tt_plan *plan, int conn, struct tt_edge_table **table_out)
 {
-    struct tt_comm *comm = plan->comm;
-    if (!plan->edges[conn]) {
-        plan->edges[conn] = tt_calloc(TT_MAX_CHANNELS, sizeof(struct tt_edge_table));
-        if (!plan->edges[conn]) return tt_fail(ncclSystemError, "plan: out of memory for edges");
-    }
-    struct tt_edge_table *table = &plan->edges[conn][channel];
+    struct tt_edge_table *table = &plan->edges[conn];
     if (!table->send) {
-        size_t n = (size_t)comm->member.nranks;
-        table->send = tt_calloc(2 * n, sizeof(struct tt_edge *));
+        size_t nedges = (size_t)plan->comm->edge_channels * (size_t)plan->comm->member.nranks;
+        table->send = tt_calloc(2 * nedges, sizeof(struct tt_edge *));
         if (!table->send) return tt_fail(ncclSystemError, "plan: out of memory for edges");
-        table->recv = table->send + n;
+        table->recv = table->send + nedges;
     }
     *table_out = table;
     return ncclSuccess;
 }
 
-static ncclResult_t edge_fill(struct tt_plan *plan, struct tt_edge_table *table,
+/* What the program does on each of its channels with each peer, in plan->links. */
+static ncclResult_t find_links(struct tt_plan *plan, const struct tt_frame *frame)
+{
+    size_t nlinks = (size_t)plan->comm->edge_channels * (size_t)plan->comm->member.nranks;
+    if (!plan->links) plan->links = tt_calloc(nlinks, 1);
+    if (!plan->links) return tt_fail(ncclSystemError, "plan: out of memory for links");
+    tt_program_links(frame->program, frame->rank, plan->links);
+    return ncclSuccess;
+}
+
+static ncclResult_t edge_fill(struct tt_plan *plan, struct tt_edge **place,
                               const struct tt_edge_key *key)
 {
-    struct tt_edge **place = key->sending ? &table->send[key->peer] : &table->recv[key->peer];
-    if (*place) return ncclSuccess;
-    return tt_transport_edge(plan->comm->transport, key, place);
+    return *place ? ncclSuccess : tt_transport_edge(plan->comm->transport, key, place);
 }
 
 ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame)
 {
+    const int n = plan->comm->member.nranks, nchannels = frame->program->nchannels;
+    const int first = frame->channel * nchannels;
     struct tt_edge_table *table = NULL;
-    ncclResult_t rc = edge_table(plan, frame->conn, frame->channel, &table);
-    if (rc) return rc;
-    int n = plan->comm->member.nranks;
-    if (frame->program->nchannels > 1) {
+    if (first + nchannels > plan->comm->edge_channels) {
         return tt_fail(ncclInternalError,
-                       "plan: a program of %d channels cannot be bound: its edges need tables of "
-                       "their own",
-                       (int)frame->program->nchannels);
+                       "plan: a program needs channels %d to %d of %d that the communicator has",
+                       first, first + nchannels - 1, plan->comm->edge_channels);
     }
-    if (!plan->links) plan->links = tt_calloc((size_t)n, 1);
-    if (!plan->links) return tt_fail(ncclSystemError, "plan: out of memory for links");
-    tt_program_links(frame->program, frame->rank, plan->links);
-    struct tt_edge_key key = {.channel = frame->channel, .conn = frame->conn};
-    for (key.peer = 0; key.peer < n && !rc; key.peer++) {
-        key.sending = true;
-        if (plan->links[key.peer] & TT_LINK_SENDS) rc = edge_fill(plan, table, &key);
+    ncclResult_t rc = edge_table(plan, frame->conn, &table);
+    if (!rc) rc = find_links(plan, frame);
+    if (rc) return rc;
+    frame->send_edges = table->send + (ptrdiff_t)first * n;
+    frame->recv_edges = table->recv + (ptrdiff_t)first * n;
+    for (int k = 0; k < nchannels * n && !rc; k++) {
+        struct tt_edge_key key = {
+            .peer = k % n, .channel = first + k / n, .conn = frame->conn, .sending = true};
+        if (plan->links[k] & TT_LINK_SENDS) rc = edge_fill(plan, &frame->send_edges[k], &key);
         key.sending = false;
-        if (!rc && (plan->links[key.peer] & TT_LINK_RECEIVES)) rc = edge_fill(plan, table, &key);
+        if (!rc && (plan->links[k] & TT_LINK_RECEIVES))
+            rc = edge_fill(plan, &frame->recv_edges[k], &key);
     }
-    frame->send_edges = table->send;
-    frame->recv_edges = table->recv;
     return rc;
 }
 

@@ -146,12 +146,8 @@ void tt_plan_destroy(struct tt_plan *plan)
     tt_batches_fini(plan);
     tt_in_place_fini(plan);
     tt_program_cache_fini(plan);
-    for (int conn = 0; conn < TT_CONN_COUNT_; conn++) {
-        for (int c = 0; plan->edges[conn] && c < TT_MAX_CHANNELS; c++) {
-            free(plan->edges[conn][c].send);
-        }
-        free(plan->edges[conn]);
-    }
+    for (int conn = 0; conn < TT_CONN_COUNT_; conn++)
+        free(plan->edges[conn].send);
     free(plan->links);
     free(plan->chain);
     tt_events_fini(plan);

@@ -77,9 +77,11 @@ struct tt_program_node {
 #define TT_PROGRAM_BUCKETS 64
 #define TT_BATCHES 8 /* direct-mapped */
 
-/* Edges of one channel and connection index, by peer; filled as programs need them. */
+/* Edges of one connection index, [channel][peer], so that a program of several channels finds its
+ * own side by side; filled as programs need them. */
 struct tt_edge_table {
-    struct tt_edge **send, **recv; /* owned arrays of nranks; edges are the transport's */
+    struct tt_edge **send; /* owned; edges are the transport's */
+    struct tt_edge **recv; /* behind it */
 };
 
 /* A user operator. */
@@ -133,8 +135,8 @@ struct tt_plan {
     uint64_t misses;          /* calls that took the full path */
     struct tt_program_node *programs[TT_PROGRAM_BUCKETS]; /* owned lists */
     struct tt_program *local;                             /* owned: in to out within this rank */
-    struct tt_edge_table *edges[TT_CONN_COUNT_];          /* owned; [conn][channel] */
-    uint8_t *links; /* owned scratch, nranks: what a program does with each peer */
+    struct tt_edge_table edges[TT_CONN_COUNT_];
+    uint8_t *links; /* owned scratch, [channel][peer]: what a program does */
 
     int *chain; /* owned; 2 * nranks: last frame of a group to and from each peer, plus 1 */
     struct tt_scratch *scratch; /* owned list, newest first: inputs of AlltoAlls in place */
@@ -186,8 +188,9 @@ ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_group_call *nod
 /* Fill the frames of a collective for bound->choice, one per channel that gets elements. */
 ncclResult_t tt_bind_collective(struct tt_plan *plan, const struct tt_group_call *node,
                                 struct tt_bound *bound);
-/* Give the frame its edges to and from the peers of the program, on its channel. They connect while
- * works run; nothing waits here. */
+/* Give the frame its edges to and from the peers of the program, on the program's channels: frame
+ * channel c has those from c times their number on. They connect while works run; nothing waits
+ * here. */
 ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame);
 /* Hash of what both ends of an operation must agree on; never 0, but where TUTTI_CHECK_MATCH is
  * off. */

@@ -35,6 +35,7 @@ struct tt_comm *fake_comm(int nranks, int rank, bool all_direct)
     comm->config.blocking = 1;
     comm->phase = TT_COMM_READY;
     comm->order_used = &comm->order;
+    comm->edge_channels = 2;
     comm->tune = (struct tt_tune_env){.nranks = nranks,
                                       .nnodes = 1,
                                       .ppn = nranks,
