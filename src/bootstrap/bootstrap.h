@@ -47,7 +47,7 @@ ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const 
  * Errors: ncclInvalidArgument (its maker counts another number of grows), the membership's. */
 ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, ncclUniqueId *id_out);
 
-#define TT_RECORD_BYTES 256
+#define TT_RECORD_BYTES 320
 
 struct tt_bootstrap_config {
     struct tt_member *member; /* borrowed until leave; abort is raised when a rank dies */

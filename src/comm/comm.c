@@ -94,6 +94,7 @@ void tt_comm_free(struct tt_comm *comm)
     }
     if (comm->serves_range) tt_segment_unpublish();
     tt_topo_plan_free(&comm->topo);
+    tt_imports_destroy(comm->imports);
     free(comm->gpu);
     free(comm->nics);
     if (lived) tt_report_end(comm, aborted ? "Abort COMPLETE" : "Destroy COMPLETE");

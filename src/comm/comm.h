@@ -19,6 +19,7 @@ struct tt_proxy;
 struct tt_profiler;
 struct tt_plan;
 struct tt_gpu_model;
+struct tt_imports;
 struct tt_registry;
 struct tt_peer_reach;
 struct tt_transport_nics;
@@ -59,6 +60,7 @@ struct tt_comm {
     struct tt_order *order_used;  /* own, or the parent's when resources are shared */
     struct tt_tune_env tune;
     struct tt_tune_host host;             /* figures of the hosts, when tune.host points here */
+    struct tt_imports *imports;           /* owned; programs from files; NULL: none */
     struct tt_topo_plan topo;             /* owned */
     struct tt_gpu_model *gpu;             /* owned; of the machine that the devices play; or NULL */
     struct tt_tuner *tuner;               /* owned; NULL without plugin */

@@ -80,7 +80,6 @@ static bool needs_net(const struct tt_comm *comm, const struct tt_agreement *agr
 
 static ncclResult_t connect_peers(struct tt_comm *comm, const struct tt_agreement *agreed)
 {
-    comm->edge_channels = comm->topo.nchannels;
     const struct tt_transport_config config = {
         .member = &comm->member,
         .peers = comm->peers,
@@ -121,6 +120,7 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
     fill_tune(comm, agreed, reached.any_net);
     rc = tt_tune_check();
     if (!rc) rc = tt_plugins_open(comm);
+    if (!rc) rc = tt_imports_agree(comm, agreed);
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
     if (!rc && agreed->local_crowded) tuttiHostCrowd();

@@ -65,6 +65,13 @@ void tt_plugins_close(struct tt_comm *comm);
  * comes; tt_member_resume() sees to that. */
 void tt_comm_give_up(struct tt_comm *comm);
 
+/* imports.c: of the programs that this rank read from files (comm->imports, may be NULL), keep what
+ * all ranks hold alike and what is proved, each by one of the ranks; what is not, is told.
+ * Collective when any record says that its rank has files. Errors: those of the exchange;
+ * ncclSystemError. */
+ncclResult_t tt_imports_agree(struct tt_comm *comm, const struct tt_agreement *agreed);
+void tt_imports_destroy(struct tt_imports *imports); /* accepts NULL */
+
 /* affinity.c: run init on the cores that belong to the device; NULL: nothing was changed. Put back
  * in the same thread, which frees. */
 struct tt_affinity;

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/fabric.h"
+#include "comm/imports.h"
 #include "comm/init.h"
 #include "device/device.h"
 #include "mem/mem.h"
@@ -87,6 +88,23 @@ static void stay_within_parent(struct tt_birth *birth)
     if (comm->tune.nchannels > most) comm->tune.nchannels = most;
 }
 
+/* Edges of the rings' channels, and of as many more as a program from a file needs, within the
+ * user's limits and the control memory. */
+static void make_room_for_imports(struct tt_comm *comm)
+{
+    comm->edge_channels = comm->tune.nchannels;
+    comm->imports = tt_imports_read(&comm->member);
+    if (!comm->imports) return;
+    int want = tt_imports_channels(comm->imports), most = channels_most(&comm->config);
+    if (comm->family_head && comm->parent->edge_channels < most) most = comm->parent->edge_channels;
+    if (want > most) want = most;
+    while (want > comm->edge_channels &&
+           tt_transport_inbox_bytes(comm->member.nranks, want, comm->tune.slice_bytes) >
+               MACHINE_INBOX_BYTES)
+        want--;
+    if (want > comm->edge_channels) comm->edge_channels = want;
+}
+
 ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *record)
 {
     struct tt_comm *comm = birth->comm;
@@ -97,8 +115,9 @@ ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *rec
     comm->tune.slice_bytes = slice_wish();
     if (birth->machine) make_room(comm);
     stay_within_parent(birth);
+    make_room_for_imports(comm);
     comm->inbox_bytes =
-        tt_transport_inbox_bytes(comm->member.nranks, comm->tune.nchannels, comm->tune.slice_bytes);
+        tt_transport_inbox_bytes(comm->member.nranks, comm->edge_channels, comm->tune.slice_bytes);
     int error = tuttiHostControlAlloc(comm->inbox_bytes, &comm->inbox);
     if (error) {
         comm->inbox = NULL;
@@ -106,7 +125,7 @@ ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *rec
                        "rank %d: %zu bytes of control memory for %d ranks and %d channels: error "
                        "%d; fewer channels (NCCL_MAX_CTAS) or a smaller NCCL_BUFFSIZE need less",
                        comm->member.rank, comm->inbox_bytes, comm->member.nranks,
-                       comm->tune.nchannels, error);
+                       comm->edge_channels, error);
     }
     rc = tt_segment_publish(&record->segment);
     if (rc) return rc;

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/fabric.h"
+#include "comm/imports.h"
 #include "device/device.h"
 
 #include <assert.h>
@@ -86,6 +87,9 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         .inbox_offset = range ? (uint64_t)((const char *)comm->inbox - range->base) : 0,
         .slice_bytes = (uint32_t)comm->tune.slice_bytes,
         .nchannels = comm->tune.nchannels,
+        .imports = comm->imports ? tt_imports_hash(comm->imports) : 0,
+        .nimports = comm->imports ? comm->imports->nfiles : 0,
+        .edge_channels = comm->edge_channels,
         .ctas_least = comm->config.minCTAs,
         .cc = card.cc_major * 10 + card.cc_minor,
     };
@@ -194,6 +198,8 @@ static struct host *find_host(struct host *hosts, size_t slots, uint64_t host_id
 static void agree_with(struct tt_agreement *agreed, const struct tt_comm_record *record)
 {
     if (record->nchannels < agreed->nchannels) agreed->nchannels = record->nchannels;
+    if (record->edge_channels < agreed->edge_channels)
+        agreed->edge_channels = record->edge_channels;
     if (record->slice_bytes < agreed->slice_bytes) agreed->slice_bytes = record->slice_bytes;
     if (!record->machine) agreed->any_machine = false;
     if (record->ctas_least > agreed->ctas_least) agreed->ctas_least = record->ctas_least;
@@ -281,6 +287,7 @@ ncclResult_t tt_record_agree(const struct tt_comm *comm, struct tt_agreement *ag
     struct host *hosts = tt_calloc(slots, sizeof(*hosts));
     struct tt_agreement agreed = {.slice_bytes = first->slice_bytes,
                                   .nchannels = first->nchannels,
+                                  .edge_channels = first->edge_channels,
                                   .same_tune = first->tune != 0,
                                   .any_machine = true};
     agreed.ranks = tt_calloc(n, sizeof(*agreed.ranks));

@@ -35,11 +35,14 @@ struct tt_comm_record {
     uint64_t tune;    /* hash of the measured figures; 0: none */
     uint64_t machine; /* hash of the machine file; 0: none */
     uint32_t slice_bytes;
-    int32_t nchannels;  /* the most this rank has room for */
+    int32_t nchannels;  /* the most this rank has room for, of rings and trees */
     int32_t ctas_least; /* config */
     int32_t cc;         /* compute capability of the device, times ten */
     uint32_t fabric_clique;
-    uint64_t fabric_uuid; /* of the NVLink domain that the device is in; 0: none */
+    uint64_t fabric_uuid;  /* of the NVLink domain that the device is in; 0: none */
+    uint64_t imports;      /* hash of the imported programs; 0: none */
+    int32_t nimports;      /* files of them */
+    int32_t edge_channels; /* the most this rank has room for, of edges */
 };
 _Static_assert(sizeof(struct tt_comm_record) <= TT_RECORD_BYTES, "a record must fit its frame");
 
@@ -60,6 +63,7 @@ struct tt_agreement { /* what all ranks derive alike */
     uint32_t flags;   /* any rank's */
     uint32_t slice_bytes;
     int nchannels, cores;
+    int edge_channels;           /* of edges: no less than of rings and trees */
     int nnodes;                  /* hosts */
     int least_local, most_local; /* ranks on the emptiest and the fullest one */
     int local_rank, local_ranks;

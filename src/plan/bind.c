@@ -181,7 +181,9 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call 
         (uint64_t)task->type,
         (uint64_t)(task->op < ncclNumOps ? task->op : ncclNumOps), /* numbers differ by rank */
         (uint64_t)(unsigned)task->root,
-        (uint64_t)choice->algo << 16 | (uint64_t)choice->proto << 8 | (uint64_t)choice->nchannels,
+        choice->program ? choice->program->hash
+                        : (uint64_t)choice->algo << 16 | (uint64_t)choice->proto << 8 |
+                              (uint64_t)choice->nchannels,
     };
     frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
     return tt_bind_edges(plan, frame);

@@ -32,8 +32,15 @@ static struct tt_tune_query query_of(const struct tt_task *task)
                                   .op = task->op,
                                   .bytes = tt_operation_bytes(task),
                                   .nops = 1,
+                                  .root = task->root,
                                   .wish = task->options ? task->options->wish
                                                         : (struct tt_tune_wish){0}};
+}
+
+bool tt_choice_imports(const struct tt_plan *plan, const struct tt_task *task)
+{
+    const struct tt_tune_query query = query_of(task);
+    return plan->comm->tune.nprograms > 0 && tt_tune_program_for(&plan->comm->tune, &query);
 }
 
 ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *node,

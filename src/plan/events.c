@@ -125,7 +125,7 @@ void tt_events_fini(struct tt_plan *plan)
 static bool made_of_messages(const struct tt_plan *plan, const struct tt_task *task)
 {
     return !tt_func_is_message(task->func) && plan->comm->member.nranks > 1 &&
-           tt_messages_expand(plan, task->func);
+           tt_messages_expand(plan, task);
 }
 
 void tt_events_call(struct tt_plan *plan, struct tt_group_events *events, int depth,

@@ -2,18 +2,21 @@
 #include "plan/exchange.h"
 
 #include "base/mem.h"
+#include "plan/choice.h"
 #include "plan/plan_state.h"
 
-bool tt_messages_expand(const struct tt_plan *plan, enum tt_func func)
+bool tt_messages_expand(const struct tt_plan *plan, const struct tt_task *task)
 {
+    enum tt_func func = task->func;
     switch (func) {
     case TT_FUNC_SEND:
     case TT_FUNC_RECV: return true;
     case TT_FUNC_ALLTOALL:
     case TT_FUNC_GATHER:
     case TT_FUNC_SCATTER:
-        return !plan->comm->tune.all_direct ||
-               !tt_program_exists(func, TT_ALGO_DIRECT, TT_PROTO_SIMPLE);
+        return (!plan->comm->tune.all_direct ||
+                !tt_program_exists(func, TT_ALGO_DIRECT, TT_PROTO_SIMPLE)) &&
+               !tt_choice_imports(plan, task);
     default: return false;
     }
 }

@@ -38,7 +38,14 @@ static ncclResult_t stream_card(struct tt_plan *plan, struct CUstream_st *stream
 static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
                        const struct tt_bound *bound)
 {
+    const struct tt_tune_program *imported = bound->choice.program;
     if (plan->comm->member.rank != 0 || plan->comm->member.nranks == 1) return;
+    if (imported) {
+        tt_info(TT_LOG_TUNING | TT_LOG_COLL, "%s: %zu Bytes -> program %s (%016llx) on %d channels",
+                tt_func_name(task->func), tt_operation_bytes(task), imported->name,
+                (unsigned long long)imported->hash, (int)imported->program->nchannels);
+        return;
+    }
     tt_info(TT_LOG_TUNING, "%s: %zu Bytes -> Algo %s proto %s channel{Lo..Hi}={0..%d}",
             tt_func_name(task->func), tt_operation_bytes(task), tt_algo_name(bound->choice.algo),
             tt_proto_name(bound->choice.proto), bound->nframes - 1);
@@ -91,7 +98,7 @@ static ncclResult_t launch_watched(struct tt_plan *plan, struct tt_group_call *n
 static bool choice_equal(const struct tt_tune_choice *a, const struct tt_tune_choice *b)
 {
     return a->algo == b->algo && a->proto == b->proto && a->nchannels == b->nchannels &&
-           a->chunk_bytes == b->chunk_bytes;
+           a->chunk_bytes == b->chunk_bytes && a->program == b->program;
 }
 
 /* What all ranks choose alike, and this rank's part of it. A message has nothing to choose. */
@@ -276,7 +283,7 @@ static void list_calls(const struct tt_plan *plan, struct tt_group_call *first,
     struct tt_group_call **message = &launch->messages, **collective = &launch->collectives;
     for (struct tt_group_call *node = first; node; node = node->next) {
         struct tt_group_call ***tail =
-            tt_messages_expand(plan, node->task.func) ? &message : &collective;
+            tt_messages_expand(plan, &node->task) ? &message : &collective;
         **tail = node;
         *tail = &node->next_alike;
     }
@@ -411,7 +418,7 @@ ncclResult_t tt_launch_estimate(struct tt_plan *plan, struct tt_group_call *firs
     double total = 0;
     bool known = false;
     for (struct tt_group_call *node = first; node; node = node->next) {
-        if (tt_messages_expand(plan, node->task.func)) continue;
+        if (tt_messages_expand(plan, &node->task)) continue;
         struct tt_tune_choice choice;
         ncclResult_t rc = tt_choice_estimate(plan, &node->task, &choice);
         if (rc) return rc;

@@ -73,6 +73,12 @@ static ncclResult_t node_make(struct tt_plan *plan, const struct tt_tune_choice 
 ncclResult_t tt_program_get(struct tt_plan *plan, const struct tt_tune_choice *choice,
                             enum tt_func func, int root, int channel, struct tt_frame *frame)
 {
+    if (choice->program) {
+        frame->program = choice->program->program;
+        frame->refs = choice->program->refs;
+        frame->rank = plan->comm->member.rank;
+        return ncclSuccess;
+    }
     int variant = shape_variant(plan, choice->algo, channel);
     uint32_t bucket = ((uint32_t)func * 31u + (uint32_t)choice->algo * 7u + (uint32_t)root +
                        (uint32_t)variant * 13u) %

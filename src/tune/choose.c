@@ -25,34 +25,9 @@ struct costs {
     float time[TT_ALGO_COUNT_][TT_PROTO_COUNT_]; /* microseconds; -1: impossible */
 };
 
-static bool is_float(ncclDataType_t type)
-{
-    return type == ncclFloat16 || type == ncclFloat32 || type == ncclFloat64 ||
-           type == ncclBfloat16 || type == ncclFloat8e4m3 || type == ncclFloat8e5m2;
-}
-
-static bool is_reduction(enum tt_func func)
-{
-    return func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_REDUCESCATTER;
-}
-
-/* Rings and trees fold in an order that depends on chunk and channel; that shows in floats, unless
- * they are only compared. */
-static bool order_shows(const struct tt_tune_query *query)
-{
-    bool compares = query->op == ncclMax || query->op == ncclMin;
-    return is_reduction(query->func) && is_float(query->type) && !compares;
-}
-
 static bool narrow(const struct tt_tune_query *query)
 {
     return query->type == ncclFloat8e4m3 || query->type == ncclFloat8e5m2;
-}
-
-/* Eight-bit floats are rounded at every hop of a ring: too coarse for long ones. */
-static bool too_coarse(const struct tt_tune_env *env, const struct tt_tune_query *query)
-{
-    return narrow(query) && is_reduction(query->func) && env->nranks > 8;
 }
 
 static struct tt_gpu_query gpu_query(const struct tt_tune_query *query)
@@ -84,10 +59,10 @@ double tt_tune_cost(const struct tt_tune_env *env, const struct tt_tune_query *q
     enum tt_proto proto = entry->proto;
     bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE;
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
-    if (shaped && env->deterministic && order_shows(query)) return -1;
+    if (shaped && env->deterministic && tt_tune_order_shows(query)) return -1;
     if (models(env, query)) return gpu_cost(env, query, algo, proto);
     double time = tt_model_time(env, query, algo, proto);
-    return time > 0 && algo == TT_ALGO_RING && too_coarse(env, query) ? time * 1024 : time;
+    return time > 0 && algo == TT_ALGO_RING && tt_tune_too_coarse(env, query) ? time * 1024 : time;
 }
 
 static void fill(const struct tt_tune_env *env, const struct tt_tune_query *query,
@@ -137,14 +112,6 @@ static bool pick(const struct costs *costs, struct tt_tune_choice *choice)
     return choice->time_usec >= 0;
 }
 
-static bool says_something(const bool *row, int n)
-{
-    bool all = true;
-    for (int k = 0; k < n; k++)
-        all &= row[k];
-    return !all;
-}
-
 /* What the call itself selects, unless the environment speaks of its function. Takes out what it
  * does not allow. A selection that leaves nothing and need not be kept changes nothing. */
 static ncclResult_t select_for_call(const struct tt_tune_query *query,
@@ -155,8 +122,8 @@ static ncclResult_t select_for_call(const struct tt_tune_query *query,
     size_t used = 0;
     struct costs kept = *costs;
     bool any = false;
-    bool environment = says_something(lists->algo[query->func], TT_ALGO_COUNT_) ||
-                       says_something(lists->proto[query->func], TT_PROTO_COUNT_);
+    bool environment = tt_tune_lists_restrict(lists->algo[query->func], TT_ALGO_COUNT_) ||
+                       tt_tune_lists_restrict(lists->proto[query->func], TT_PROTO_COUNT_);
     if (environment) return ncclSuccess;
     for (int k = 0; k < TT_ALGO_COUNT_ * TT_PROTO_COUNT_; k++) {
         enum tt_algo algo = (enum tt_algo)(k / TT_PROTO_COUNT_);
@@ -259,6 +226,18 @@ static size_t wished_chunk(const struct tt_tune_env *env, const struct tt_tune_q
     return tt_max_size(tt_min_size(wish, most) / CHUNK_GRAIN * CHUNK_GRAIN, CHUNK_GRAIN);
 }
 
+/* It runs as one part on its own channels; a chunk takes one slot, which its proof is about. */
+static struct tt_tune_choice imported_choice(const struct tt_tune_env *env,
+                                             const struct tt_tune_program *imported)
+{
+    return (struct tt_tune_choice){.algo = (enum tt_algo)imported->program->algo,
+                                   .proto = (enum tt_proto)imported->program->proto,
+                                   .nchannels = 1,
+                                   .chunk_bytes = env->slice_bytes,
+                                   .time_usec = -1,
+                                   .program = imported};
+}
+
 ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
                             struct tt_tuner *tuner, struct tt_tune_choice *choice_out)
 {
@@ -269,6 +248,11 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     if (asked.nops < 1) asked.nops = 1;
     ncclResult_t rc = tt_tune_lists_read(&lists);
     if (rc) return rc;
+    const struct tt_tune_program *imported = tt_tune_imported(env, &asked, &lists);
+    if (imported) {
+        *choice_out = imported_choice(env, imported);
+        return ncclSuccess;
+    }
     fill(env, &asked, &lists, &costs);
     rc = select_for_call(query, &lists, &costs);
     if (rc) return rc;

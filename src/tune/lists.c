@@ -122,6 +122,14 @@ static ncclResult_t read_entry(const struct table *table, const char *text, size
     return read_list(table, func, colon + 1, len - name_len - 1);
 }
 
+bool tt_tune_lists_restrict(const bool *row, int n)
+{
+    bool all = true;
+    for (int k = 0; k < n; k++)
+        all &= row[k];
+    return !all;
+}
+
 static ncclResult_t read_variable(const struct table *table, const char *text)
 {
     if (!text || !text[0]) return ncclSuccess;

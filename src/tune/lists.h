@@ -17,5 +17,8 @@ struct tt_tune_lists {
 const char *tt_tune_algo_word(int algo);
 const char *tt_tune_proto_word(int proto);
 
+/* A row of `algo` or `proto` forbids something: its variable speaks of that function. */
+bool tt_tune_lists_restrict(const bool *row, int n);
+
 /* Read both variables. Errors: ncclInvalidUsage naming variable and word. */
 ncclResult_t tt_tune_lists_read(struct tt_tune_lists *lists);

@@ -261,3 +261,28 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
     default: return -1;
     }
 }
+
+/* ---- what numbers bear ---- */
+
+static bool is_float(ncclDataType_t type)
+{
+    return type == ncclFloat16 || type == ncclFloat32 || type == ncclFloat64 ||
+           type == ncclBfloat16 || type == ncclFloat8e4m3 || type == ncclFloat8e5m2;
+}
+
+static bool is_reduction(enum tt_func func)
+{
+    return func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_REDUCESCATTER;
+}
+
+bool tt_tune_order_shows(const struct tt_tune_query *query)
+{
+    bool compares = query->op == ncclMax || query->op == ncclMin;
+    return is_reduction(query->func) && is_float(query->type) && !compares;
+}
+
+bool tt_tune_too_coarse(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    bool narrow = query->type == ncclFloat8e4m3 || query->type == ncclFloat8e5m2;
+    return narrow && is_reduction(query->func) && env->nranks > 8;
+}

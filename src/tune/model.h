@@ -11,3 +11,9 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
 /* Put the figures of this host's rings and trees in their places among the constants. A hop inside
  * the host is a hop over PCI; bandwidths are those of a rank, alike for every class of device. */
 void tt_model_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants);
+
+/* Rings and trees fold in an order that depends on chunk and channel: it shows in floats, unless
+ * they are only compared. */
+bool tt_tune_order_shows(const struct tt_tune_query *query);
+/* Eight-bit floats are rounded at every hop of a ring: too coarse for long ones. */
+bool tt_tune_too_coarse(const struct tt_tune_env *env, const struct tt_tune_query *query);

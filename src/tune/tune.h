@@ -13,6 +13,15 @@ struct tt_gpu_model;
 struct tt_tune_host;
 struct tt_tuner; /* a tuner plugin's instance (plugin/tuner.h); NULL when there is none */
 
+struct tt_tune_program { /* one that no generator made: read from a file, the same on all ranks and
+                            proved */
+    const struct tt_program *program; /* borrowed */
+    const uint8_t *refs;              /* borrowed: tt_program_find_refs() of this rank */
+    const char *name;                 /* borrowed: of the file, for logs */
+    uint64_t hash;                    /* tt_program_hash() */
+    uint64_t least_bytes, most_bytes; /* of an operation, as tt_tune_query has them; inclusive */
+};
+
 struct tt_tune_env {         /* what the choice may depend on; equal on all ranks */
     int nranks, nnodes, ppn; /* ppn: of the node that has most */
     int least_local;         /* of the node that has least */
@@ -25,6 +34,8 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
     const ncclTunerConstants_v6_t *constants; /* as a tuner plugin left them; borrowed; NULL: own */
     bool crowded;                             /* ranks per host exceed its cores */
     bool deterministic;
+    const struct tt_tune_program *programs; /* nprograms; the first that fits wins; borrowed */
+    int nprograms;
     size_t slice_bytes;
     size_t inline_bytes; /* payload that rides in one slot line */
 };
@@ -44,6 +55,7 @@ struct tt_tune_query {
     size_t bytes; /* NCCL's nBytes: elements * size, * nranks for AllGather and ReduceScatter (and
                      AlltoAll, Gather, Scatter, which NCCL does not tune) */
     int nops;     /* pipelined operations of the group */
+    int root;     /* of the functions that have one */
     bool registered;
     struct tt_tune_wish wish;
 };
@@ -52,8 +64,9 @@ struct tt_tune_choice {
     enum tt_algo algo;
     enum tt_proto proto;
     int nchannels;
-    size_t chunk_bytes; /* largest chunk */
-    double time_usec;   /* predicted; < 0 unknown */
+    size_t chunk_bytes;                    /* largest chunk */
+    double time_usec;                      /* predicted; < 0 unknown */
+    const struct tt_tune_program *program; /* to be run; NULL: what the generators make */
 };
 
 /* Read algSelection into `wish`: allowed and selects. `text` may be NULL.
@@ -76,6 +89,13 @@ const char *tt_tune_pair_name(enum tt_algo algo, enum tt_proto proto);
  * else ncclInternalError. */
 ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
                             struct tt_tuner *tuner, struct tt_tune_choice *choice_out);
+
+/* The program of env->programs that runs the operation; NULL: none. Their ranges win over what a
+ * generator makes and a tuner plugin wishes, unless NCCL_ALGO says something of the function,
+ * NCCL_PROTO forbids the program's protocol, or the call selects. What a ring may not do
+ * (TUTTI_DETERMINISTIC, 8-bit floats over more than 8 ranks) they may not either. */
+const struct tt_tune_program *tt_tune_program_for(const struct tt_tune_env *env,
+                                                  const struct tt_tune_query *query);
 
 /* The figures that the model predicts with, as tuner plugins of versions 5 and 6 are shown them:
  * the machine's that the devices play, else this host's. */

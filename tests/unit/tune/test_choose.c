@@ -436,6 +436,97 @@ static void a_call_selects(void **state)
     assert_int_equal(chosen(&env, &query, NULL).algo, TT_ALGO_ONESHOT);
 }
 
+/* ---- programs from files ---- */
+
+struct imported_case {
+    const char *name, *algo, *proto;
+    enum tt_func func;
+    size_t bytes;
+    ncclDataType_t type;
+    int root, nranks;
+    const char *selection;
+    bool deterministic;
+    int want; /* which of the two; -1: neither */
+};
+
+static const struct imported_case imported_cases[] = {
+    {"the first one in its range", NULL, NULL, TT_FUNC_ALLREDUCE, 4096, ncclFloat32, 0, 4, NULL,
+     false, 0},
+    {"both ends belong to the range", NULL, NULL, TT_FUNC_ALLREDUCE, 8192, ncclFloat32, 0, 4, NULL,
+     false, 0},
+    {"beyond it the second", NULL, NULL, TT_FUNC_ALLREDUCE, 8193, ncclFloat32, 0, 4, NULL, false,
+     1},
+    {"another function", NULL, NULL, TT_FUNC_ALLGATHER, 4096, ncclFloat32, 0, 4, NULL, false, -1},
+    {"another number of ranks", NULL, NULL, TT_FUNC_ALLREDUCE, 4096, ncclFloat32, 0, 3, NULL, false,
+     -1},
+    {"NCCL_ALGO forces another", "Ring", NULL, TT_FUNC_ALLREDUCE, 4096, ncclFloat32, 0, 4, NULL,
+     false, -1},
+    {"NCCL_ALGO of another function", "Broadcast:Ring", NULL, TT_FUNC_ALLREDUCE, 4096, ncclFloat32,
+     0, 4, NULL, false, 0},
+    {"NCCL_PROTO of the first", NULL, "LL", TT_FUNC_ALLREDUCE, 4096, ncclFloat32, 0, 4, NULL, false,
+     0},
+    {"NCCL_PROTO of the second", NULL, "Simple", TT_FUNC_ALLREDUCE, 4096, ncclFloat32, 0, 4, NULL,
+     false, 1},
+    {"the call selects", NULL, NULL, TT_FUNC_ALLREDUCE, 4096, ncclFloat32, 0, 4, "RING", false, -1},
+    {"the call excludes another", NULL, NULL, TT_FUNC_ALLREDUCE, 4096, ncclFloat32, 0, 4, "^RING",
+     false, 0},
+    {"order shows in floats", NULL, NULL, TT_FUNC_ALLREDUCE, 4096, ncclFloat32, 0, 4, NULL, true,
+     -1},
+    {"and not in integers", NULL, NULL, TT_FUNC_ALLREDUCE, 4096, ncclInt32, 0, 4, NULL, true, 0},
+};
+
+static void programs_of_files_win(void **state)
+{
+    (void)state;
+    const struct tt_program first = {
+        .func = TT_FUNC_ALLREDUCE, .proto = TT_PROTO_LL, .nranks = 4, .root = -1, .nchannels = 3};
+    const struct tt_program second = {.func = TT_FUNC_ALLREDUCE,
+                                      .proto = TT_PROTO_SIMPLE,
+                                      .nranks = 4,
+                                      .root = -1,
+                                      .nchannels = 8};
+    const struct tt_tune_program programs[] = {
+        {.program = &first, .name = "first", .least_bytes = 8, .most_bytes = 8192},
+        {.program = &second, .name = "second", .most_bytes = UINT64_MAX}};
+    for (size_t k = 0; k < sizeof(imported_cases) / sizeof(imported_cases[0]); k++) {
+        const struct imported_case *c = &imported_cases[k];
+        struct tt_tune_env env = one_host(c->nranks);
+        struct tt_tune_query query = query_of(c->func, c->bytes);
+        struct tt_tune_choice choice;
+        struct tt_tuner tuner = {.algo = TT_ALGO_RING, .proto = TT_PROTO_LL, .others = NAN};
+        print_message("case: %s\n", c->name);
+        set_lists(c->algo, c->proto);
+        env.programs = programs;
+        env.nprograms = 2;
+        env.deterministic = c->deterministic;
+        query.type = c->type;
+        assert_int_equal(tt_tune_select(c->selection, &query.wish), ncclSuccess);
+        assert_int_equal(tt_tune_choose(&env, &query, &tuner, &choice), ncclSuccess);
+        assert_ptr_equal(choice.program, c->want < 0 ? NULL : &programs[c->want]);
+        assert_ptr_equal(tt_tune_program_for(&env, &query), choice.program);
+        assert_int_equal(tuner.calls, c->want < 0);
+    }
+}
+
+/* A file's Broadcast has one root. */
+static void programs_of_files_have_their_root(void **state)
+{
+    (void)state;
+    const struct tt_program from_zero = {.func = TT_FUNC_BROADCAST, .nranks = 4, .nchannels = 3};
+    const struct tt_tune_program row = {.program = &from_zero, .most_bytes = UINT64_MAX};
+    struct tt_tune_env env = one_host(4);
+    struct tt_tune_query query = query_of(TT_FUNC_BROADCAST, 100);
+    env.programs = &row;
+    env.nprograms = 1;
+    assert_ptr_equal(tt_tune_program_for(&env, &query), &row);
+    query.wish.most = 2; /* channels */
+    assert_null(tt_tune_program_for(&env, &query));
+    query.wish.most = 3;
+    assert_non_null(tt_tune_program_for(&env, &query));
+    query.root = 2;
+    assert_null(tt_tune_program_for(&env, &query));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -455,6 +546,8 @@ int main(void)
         cmocka_unit_test_setup(selections_are_read, clear_lists),
         cmocka_unit_test_setup(a_call_selects, clear_lists),
         cmocka_unit_test_setup(long_rings_of_bytes_are_avoided, clear_lists),
+        cmocka_unit_test_setup(programs_of_files_win, clear_lists),
+        cmocka_unit_test_setup(programs_of_files_have_their_root, clear_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,309 @@
+/* What ranks do with the programs that they read from files. Files that are the same everywhere are
+ * proved, each by one rank (the k-th by rank k mod n), and become candidates for the choice;
+ * everything else is told once, by the lowest rank that knows why, and used by nobody. */
+#include "comm/imports.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "comm/init.h"
+#include "program/verify.h"
+#include "transport/transport.h"
+#include "tune/tune.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PACKET_ENTRIES = 512, FAULT_BYTES = 256 };
+
+struct entry { /* a file, as ranks compare it */
+    char name[47];
+    uint8_t refused;
+    uint64_t hash;
+    uint64_t unused;
+};
+_Static_assert(sizeof(struct entry) == 64, "a packet is at most 64 KiB");
+
+struct meeting { /* what one rank finds out about everybody's files */
+    struct tt_comm *comm;
+    int nranks, rank;
+    int most;              /* files of the rank that has most */
+    bool alike;            /* all ranks have the same, so that own entries are everybody's */
+    struct entry *entries; /* owned; of all ranks, `most` each; alike: the own ones */
+    uint8_t *usable;       /* owned; by own file: it may be used so far */
+};
+
+static struct {
+    pthread_mutex_t lock;
+    struct tt_admitted *admitted; /* of the process: a program is proved once */
+} proofs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- comparing ---- */
+
+static const struct entry *entries_of(const struct meeting *meeting, int rank)
+{
+    return &meeting->entries[meeting->alike ? 0 : (size_t)rank * (size_t)meeting->most];
+}
+
+static const struct entry *find_entry(const struct meeting *meeting, int rank, const char *name)
+{
+    const struct entry *entries = entries_of(meeting, rank);
+    for (int k = 0; k < meeting->most && entries[k].name[0]; k++) {
+        if (!strncmp(entries[k].name, name, sizeof(entries[k].name))) return &entries[k];
+    }
+    return NULL;
+}
+
+static void fill_entries(const struct tt_imports *imports, struct entry *own)
+{
+    for (int k = 0; imports && k < imports->nfiles; k++) {
+        const struct tt_import_file *file = &imports->files[k];
+        size_t length = tt_min_size(strlen(file->name), sizeof(own[k].name) - 1);
+        memcpy(own[k].name, file->name, length);
+        own[k].refused = file->fault != NULL;
+        own[k].hash = file->hash;
+    }
+}
+
+/* Everybody's entries, packet by packet. */
+static ncclResult_t exchange(struct meeting *meeting, const struct entry *own)
+{
+    size_t n = (size_t)meeting->nranks, most = (size_t)meeting->most;
+    size_t step = tt_min_size(most, PACKET_ENTRIES);
+    struct entry *packet = tt_calloc(n * step, sizeof(*packet));
+    ncclResult_t rc = ncclSuccess;
+    if (!packet) return tt_fail(ncclSystemError, "imported programs: out of memory");
+    for (size_t at = 0; at < most && !rc; at += step) {
+        size_t count = tt_min_size(step, most - at);
+        rc = tt_bootstrap_allgather(meeting->comm->bootstrap, own + at, count * sizeof(*own),
+                                    packet);
+        for (size_t r = 0; r < n && !rc; r++)
+            memcpy(meeting->entries + r * most + at, packet + r * count, count * sizeof(*own));
+    }
+    free(packet);
+    return rc;
+}
+
+static ncclResult_t compare_begin(struct meeting *meeting)
+{
+    struct tt_comm *comm = meeting->comm;
+    const struct tt_comm_record *first = tt_record_of(comm, 0);
+    meeting->alike = true;
+    for (int r = 0; r < meeting->nranks; r++) {
+        const struct tt_comm_record *record = tt_record_of(comm, r);
+        if (record->nimports > meeting->most) meeting->most = record->nimports;
+        if (record->imports != first->imports) meeting->alike = false;
+    }
+    if (meeting->most == 0) return ncclSuccess;
+    size_t most = (size_t)meeting->most;
+    size_t rows = meeting->alike ? 1 : (size_t)meeting->nranks;
+    struct entry *own = tt_calloc(most, sizeof(*own));
+    meeting->entries = tt_calloc(rows * most, sizeof(*meeting->entries));
+    meeting->usable = tt_calloc(most, 1);
+    ncclResult_t rc = ncclSuccess;
+    if (!own || !meeting->entries || !meeting->usable) {
+        rc = tt_fail(ncclSystemError, "imported programs: out of memory");
+    } else {
+        fill_entries(comm->imports, own);
+        if (meeting->alike) memcpy(meeting->entries, own, most * sizeof(*own));
+        if (!meeting->alike) rc = exchange(meeting, own);
+    }
+    free(own);
+    return rc;
+}
+
+/* Hash of that file at every rank; 0: it has none. */
+static void hashes_of(const struct meeting *meeting, const char *name, uint64_t *hashes)
+{
+    for (int r = 0; r < meeting->nranks; r++) {
+        const struct entry *entry = find_entry(meeting, r, name);
+        hashes[r] = entry ? entry->hash : 0;
+    }
+}
+
+/* "1, 2, 5 ..." */
+static void list_ranks(const uint64_t *hashes, int nranks, char *text, size_t text_bytes)
+{
+    enum { LISTED = 8 };
+    size_t used = 0;
+    int listed = 0;
+    for (int r = 1; r < nranks && used < text_bytes; r++) {
+        if (hashes[r] == hashes[0]) continue;
+        const char *before = listed ? ", " : "";
+        int length = listed < LISTED ? snprintf(text + used, text_bytes - used, "%s%d", before, r)
+                                     : snprintf(text + used, text_bytes - used, " ...");
+        used += length > 0 ? (size_t)length : 0;
+        if (listed++ == LISTED) return;
+    }
+}
+
+/* Rank 0 tells a file that is not the same everywhere. True: it is. */
+static bool compare_file(const struct meeting *meeting, const char *name, uint64_t *hashes)
+{
+    char others[64] = "";
+    hashes_of(meeting, name, hashes);
+    if (tt_program_agree(hashes, meeting->nranks) == meeting->nranks) return true;
+    if (meeting->rank != 0) return false;
+    list_ranks(hashes, meeting->nranks, others, sizeof(others));
+    tt_warn_setting("TUTTI_PROGRAM_DIR: program file %.47s of rank 0 (%016llx) is not what rank(s) "
+                    "%s have: it is not used, all ranks must read the same files",
+                    name, (unsigned long long)hashes[0], others);
+    return false;
+}
+
+/* Files that rank 0 does not have are told by rank 0 too. */
+static void tell_missing(const struct meeting *meeting, uint64_t *hashes)
+{
+    for (int r = 1; r < meeting->nranks && meeting->rank == 0 && !meeting->alike; r++) {
+        const struct entry *entries = entries_of(meeting, r);
+        for (int k = 0; k < meeting->most && entries[k].name[0]; k++) {
+            bool told = false;
+            for (int before = 0; before < r && !told; before++)
+                told = find_entry(meeting, before, entries[k].name) != NULL;
+            if (!told) compare_file(meeting, entries[k].name, hashes);
+        }
+    }
+}
+
+/* The lowest rank that refused this file tells why. */
+static void tell_fault(const struct meeting *meeting, const struct tt_import_file *file)
+{
+    for (int r = 0; r < meeting->rank; r++) {
+        const struct entry *entry = find_entry(meeting, r, file->name);
+        if (entry && entry->refused) return;
+    }
+    tt_warn_setting("TUTTI_PROGRAM_DIR: %s is refused: %s", file->path, file->fault);
+}
+
+static ncclResult_t compare(struct meeting *meeting)
+{
+    const struct tt_imports *imports = meeting->comm->imports;
+    uint64_t *hashes = tt_calloc((size_t)meeting->nranks, sizeof(*hashes));
+    if (!hashes) return tt_fail(ncclSystemError, "imported programs: out of memory");
+    for (int k = 0; imports && k < imports->nfiles; k++) {
+        const struct tt_import_file *file = &imports->files[k];
+        bool same = compare_file(meeting, file->name, hashes);
+        if (file->fault) tell_fault(meeting, file);
+        meeting->usable[k] = same && !file->fault;
+    }
+    tell_missing(meeting, hashes);
+    free(hashes);
+    return ncclSuccess;
+}
+
+/* ---- proving ---- */
+
+static ncclResult_t prove(const struct tt_program *program, char *fault, size_t fault_bytes)
+{
+    _Static_assert(TT_PROGRAM_SLOTS == TT_SLOTS, "what is proved is what runs");
+    const struct tt_admit_options options = tt_admit_usual(program);
+    pthread_mutex_lock(&proofs.lock);
+    ncclResult_t rc = tt_program_admit(&proofs.admitted, program, &options, fault, fault_bytes);
+    pthread_mutex_unlock(&proofs.lock);
+    return rc;
+}
+
+static void tell_disproved(const struct tt_import_file *file, const char *fault)
+{
+    char line[24] = "";
+    int number = tt_import_line(file->import, fault);
+    if (number) (void)snprintf(line, sizeof(line), "line %d: ", number);
+    tt_warn_setting("TUTTI_PROGRAM_DIR: %s is refused: %sits proof fails: %s", file->path, line,
+                    fault);
+}
+
+/* Own share of the proofs; all ranks come to the same files, and learn what is proved. */
+static ncclResult_t prove_all(struct meeting *meeting)
+{
+    struct tt_imports *imports = meeting->comm->imports;
+    size_t n = (size_t)meeting->nranks, count = (size_t)meeting->most;
+    uint8_t *proved = tt_calloc((n + 1) * count, 1);
+    if (!proved) return tt_fail(ncclSystemError, "imported programs: out of memory");
+    int turn = 0;
+    for (int k = 0; imports && k < imports->nfiles; k++) {
+        char fault[FAULT_BYTES] = "";
+        const struct tt_import_file *file = &imports->files[k];
+        if (!meeting->usable[k] || turn++ % meeting->nranks != meeting->rank) continue;
+        proved[turn - 1] = prove(file->import->program, fault, sizeof(fault)) == ncclSuccess;
+        if (!proved[turn - 1]) {
+            tell_disproved(file, fault);
+        }
+    }
+    uint8_t *all = proved + count;
+    ncclResult_t rc = tt_bootstrap_allgather(meeting->comm->bootstrap, proved, count, all);
+    turn = 0;
+    for (int k = 0; imports && k < imports->nfiles && !rc; k++) {
+        if (!meeting->usable[k]) continue;
+        size_t prover = (size_t)turn % n;
+        meeting->usable[k] = all[prover * count + (size_t)turn];
+        turn++;
+    }
+    free(proved);
+    return rc;
+}
+
+/* ---- candidates ---- */
+
+static bool has_channels(const struct meeting *meeting, const struct tt_import_file *file)
+{
+    int have = meeting->comm->edge_channels, need = file->import->program->nchannels;
+    if (need <= have) return true;
+    if (meeting->rank == 0) {
+        tt_warn_setting("TUTTI_PROGRAM_DIR: program %s needs %d channels, there are %d "
+                        "(NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS, the parent's): it is not used",
+                        file->name, need, have);
+    }
+    return false;
+}
+
+static ncclResult_t make_candidates(struct meeting *meeting)
+{
+    struct tt_comm *comm = meeting->comm;
+    struct tt_imports *imports = comm->imports;
+    if (!imports) return ncclSuccess;
+    imports->programs = tt_calloc((size_t)imports->nfiles, sizeof(*imports->programs));
+    if (!imports->programs) return tt_fail(ncclSystemError, "imported programs: out of memory");
+    for (int k = 0; k < imports->nfiles; k++) {
+        struct tt_import_file *file = &imports->files[k];
+        if (!meeting->usable[k] || !has_channels(meeting, file)) continue;
+        const struct tt_program *program = file->import->program;
+        file->refs = tt_calloc(program->ninsns, 1);
+        if (!file->refs) return tt_fail(ncclSystemError, "imported programs: out of memory");
+        tt_program_find_refs(program, comm->member.rank, file->refs);
+        imports->programs[imports->nprograms++] =
+            (struct tt_tune_program){.program = program,
+                                     .refs = file->refs,
+                                     .name = file->name,
+                                     .hash = tt_program_hash(program),
+                                     .least_bytes = file->least_bytes,
+                                     .most_bytes = file->most_bytes};
+        if (meeting->rank) continue;
+        tt_info(TT_LOG_TUNING, "program %s (%016llx): %s of %d ranks, %d channels, proved",
+                file->name, (unsigned long long)imports->programs[imports->nprograms - 1].hash,
+                tt_func_name((enum tt_func)program->func), meeting->nranks,
+                (int)program->nchannels);
+    }
+    comm->tune.programs = imports->programs;
+    comm->tune.nprograms = imports->nprograms;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_imports_agree(struct tt_comm *comm, const struct tt_agreement *agreed)
+{
+    struct meeting meeting = {
+        .comm = comm, .nranks = comm->member.nranks, .rank = comm->member.rank};
+    int topo = comm->topo.nchannels;
+    comm->edge_channels = agreed->edge_channels > topo ? agreed->edge_channels : topo;
+    ncclResult_t rc = compare_begin(&meeting);
+    if (!rc && meeting.most > 0) {
+        rc = compare(&meeting);
+        if (!rc) rc = prove_all(&meeting);
+        if (!rc) rc = make_candidates(&meeting);
+    }
+    free(meeting.entries);
+    free(meeting.usable);
+    return rc;
+}

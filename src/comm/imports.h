@@ -1,0 +1,33 @@
+/* Programs from files (TUTTI_PROGRAM_DIR): read by every rank before the meeting, compared and
+ * proved after it. Private to comm/. */
+#pragma once
+
+#include "base/member.h"
+#include "comm/record.h"
+#include "program/import/import.h"
+
+struct tt_import_file {       /* one that is for this number of ranks, or refused */
+    char *path;               /* owned */
+    const char *name;         /* of it, without the folder */
+    struct tt_import *import; /* owned; NULL: refused */
+    char *fault;              /* owned; why; else NULL */
+    uint8_t *refs;            /* owned; once all ranks agreed */
+    uint64_t hash;            /* of what it says: program, sizes, refusal */
+    uint64_t least_bytes, most_bytes;
+};
+
+struct tt_imports {
+    bool forced;                  /* the variable names one file: its sizes do not count */
+    struct tt_import_file *files; /* owned; sorted by name */
+    int nfiles;
+    struct tt_tune_program *programs; /* owned; what all ranks may run, in the order of names */
+    int nprograms;
+};
+
+/* Read the folder for this membership. NULL: the variable is not set, nothing is
+ * there for them, or (told) nothing can be read. Local. */
+struct tt_imports *tt_imports_read(const struct tt_member *member);
+/* Hash of all files, never 0. */
+uint64_t tt_imports_hash(const struct tt_imports *imports);
+/* The most channels that one of the programs needs. */
+int tt_imports_channels(const struct tt_imports *imports);
