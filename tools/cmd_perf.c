@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,11 +115,24 @@ static void tell_figures(void)
             found.reason);
 }
 
+/* --program: checked here; its operation is measured when none is named. */
+static int take_program(int argc, char **argv, int nranks, char **args, int *nargs)
+{
+    const char *path = value_of(argc, argv, 0, "program"), *operation = NULL;
+    if (!path || asks_help(argc, argv)) return 0;
+    int status = perf_program_use(path, nranks, argc, argv, &operation);
+    for (int i = 1; i < argc && operation; i++) {
+        if (!strcmp(argv[i], operation)) operation = NULL;
+    }
+    if (!status && operation) args[(*nargs)++] = (char *)(uintptr_t)operation;
+    return status;
+}
+
 int cmd_perf(int argc, char **argv)
 {
     char program[PATH_MAX];
     struct launch_options *options = calloc(1, sizeof(*options));
-    char **args = calloc((size_t)argc + 2, sizeof(*args));
+    char **args = calloc((size_t)argc + 3, sizeof(*args));
     int status = 2;
     if (!options || !args || !find_program(program, sizeof(program))) goto out;
     options->nranks =
@@ -131,6 +145,7 @@ int cmd_perf(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         args[i] = argv[i];
     }
+    int nargs = argc;
     int threads = number_of(value_of(argc, argv, 't', "nthreads"), 1, 512);
     int devices = options->nranks * threads * number_of(value_of(argc, argv, 'g', "ngpus"), 1, 512);
     if (devices > 8 && !getenv("TUTTI_DEVICES") && !getenv("NCCL_TOPO_FILE")) {
@@ -138,11 +153,13 @@ int cmd_perf(int argc, char **argv)
         snprintf(text, sizeof(text), "%d", devices);
         setenv("TUTTI_DEVICES", text, 1);
     }
+    status = take_program(argc, argv, devices, args, &nargs);
+    if (status) goto out;
     options->program = args;
     options->direct_rank0 = true;
     options->prefix = true;
     options->name = "perf";
-    status = check_options(args, argc);
+    status = check_options(args, nargs);
     if (status || asks_help(argc, argv)) goto out;
     tell_figures();
     tell_crowd(options->nranks);

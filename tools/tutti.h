@@ -39,5 +39,10 @@ void tutti_print_quoted(FILE *out, const char *text);
 int tutti_usage_error(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Let the library run the program in that file (TUTTI_PROGRAM_DIR) in every communicator of nranks
+ * ranks. *operation is what it is for. Returns 0, or 2 after a complaint: the file is refused, or
+ * for another number of ranks or another operation than argv names. */
+int perf_program_use(const char *path, int nranks, int argc, char **argv, const char **operation);
+
 /* Whole decimal number in [low, high]; false otherwise. */
 bool tutti_parse_int(const char *text, long low, long high, long *value_out);

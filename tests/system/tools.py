@@ -294,6 +294,21 @@ def as_json():
     check("pairs", r.stdout.count("-\n") + r.stdout.count(" - ") == 6 and r.returncode == 0, r.stdout)
 
 
+def perf_program():
+    files = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "msccl")
+    ring = os.path.join(files, "allreduce-ring.xml")
+    r = perf("--ranks", "4", "--program", ring, "-e", "4K", "-n", "2", "-w", "0",
+             env={"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "TUNING"})
+    check("perf --program runs it, of its operation alone", r.returncode == 0 and "-> program allreduce-ring.xml" in r.stdout and
+          not any("AllReduce: " in line and "-> Algo" in line for line in r.stdout.splitlines()) and
+          "starting: AllReduce" in r.stdout and r.stdout.count("starting:") == 1, r)
+    for args, word in ((("--ranks", "3", "--program", ring), "is for 4 ranks, not for 3"),
+                       (("--program", ring, "allgather"), "is for allreduce, not for allgather"),
+                       (("--program", files + "/write.py"), "line 1: "), (("--program", "/nonexistent/x"), "cannot be read")):
+        r = perf(*args)
+        check(f"perf {args}", r.returncode == 2 and word in r.stderr and not r.stdout, r)
+
+
 def perf_usage():
     for args, word in (("-b abc", "-b abc"), ("-t 0", "-t 0: wants a whole number from 1"), ("-f 0.5", "-f 0.5"), ("-i 0", "-i 0"),
                        ("-d foo", "bfloat16"), ("-o foo", "mulsum"), ("-r 9", "-r 9"), ("-D 3", "-D 3"), ("-R 3", "-R 3"),
@@ -372,7 +387,7 @@ def env_and_help():
 
 parts = {
     "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, hang],
-    "perf": [table, effects, as_json, perf_usage, progress],
+    "perf": [table, effects, as_json, perf_program, perf_usage, progress],
     "env": [env_and_help],
 }
 for part in parts[PART]:

@@ -66,6 +66,7 @@ static int usage(FILE *out)
         "  -V, --device_cta_count N       thread blocks for -D (16)\n"
         "  -M, --memory_report N   1: memory used by the process at the end (0)\n"
         "  -u, --unalign N         shift buffers by N elements (0)\n"
+        "      --program FILE      run the program of this file (MSCCL's XML), whatever the size\n"
         "      --pairs             latency and bandwidth between all pairs of ranks (of -e bytes)\n"
         "      --json              results as JSON on standard output, instead of the table\n"
         "      --dry-run           check the options, measure nothing\n"
@@ -75,6 +76,7 @@ static int usage(FILE *out)
         "  tutti perf --ranks 8 -b 8 -e 64M -f 2 allreduce\n"
         "  tutti perf --ranks 2 -d all -o all reducescatter\n"
         "  tutti perf --ranks 2 -t 2 -g 2 -G 10 -R 2 -e 1M allgather\n"
+        "  tutti perf --ranks 8 --program allpairs.xml -e 1M\n"
         "  tutti perf --ranks 4 --pairs\n"
         "  tutti perf --ranks 4 --json alltoall >alltoall.json\n"
         "  NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 tutti perf --ranks 2 sendrecv\n");
@@ -156,7 +158,7 @@ static bool parse_ops(const char *text, struct perf_options *o)
     return op >= 0;
 }
 
-enum { OPT_RANKS = 1000, OPT_PAIRS, OPT_JSON, OPT_DRY_RUN };
+enum { OPT_RANKS = 1000, OPT_PAIRS, OPT_JSON, OPT_DRY_RUN, OPT_PROGRAM };
 
 static const struct option long_options[] = {
     {"ranks", 1, 0, OPT_RANKS},
@@ -189,6 +191,7 @@ static const struct option long_options[] = {
     {"device_cta_count", 1, 0, 'V'},
     {"memory_report", 1, 0, 'M'},
     {"unalign", 1, 0, 'u'},
+    {"program", 1, 0, OPT_PROGRAM},
     {"pairs", 0, 0, OPT_PAIRS},
     {"json", 0, 0, OPT_JSON},
     {"dry-run", 0, 0, OPT_DRY_RUN},
@@ -278,6 +281,7 @@ static const char *other_option(int letter, const char *text, struct perf_option
         o->root = -1;
         ok = !strcmp(text, "all") || parse_int(text, 0, 1 << 20, &o->root);
         return ok ? NULL : "wants a rank or all";
+    case OPT_PROGRAM: return NULL; /* tools/cmd_perf.c has seen to it */
     case OPT_PAIRS: o->pairs = true; return NULL;
     case OPT_JSON: o->json = true; return NULL;
     default: o->dry_run = true; return NULL;
