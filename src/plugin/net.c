@@ -111,7 +111,10 @@ static bool load(struct tt_net_candidate *candidate)
         tt_library_close(library);
         return false;
     }
-    if (tt_net_adopt(&candidate->plugin, found.version, found.object)) {
+    ncclResult_t rc = tt_net_adopt(&candidate->plugin, found.version, found.object);
+    if (!rc && tt_param_bool("TUTTI_PLUGIN_CHECK")) rc = tt_net_check_begin(&candidate->plugin);
+    if (rc) {
+        tt_net_abandon(&candidate->plugin);
         tt_library_close(library);
         return false;
     }

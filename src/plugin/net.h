@@ -61,16 +61,18 @@ struct tt_net_ops {
     ncclResult_t (*close_listen)(struct tt_net_plugin *self, void *listen_comm);
 };
 
+struct tt_net_check;
 struct tt_net_old; /* what adapters of versions 2 to 5 keep: net_abi.h */
 
 /* A network of the process: a built-in or a loaded library. Of a plugin's own functions only name
  * and init are read before init has returned: it may fill in or replace the others. */
 struct tt_net_plugin {
     struct tt_net_ops ops;
-    const void *object;     /* as exported: ncclNet_v<version>_t; NULL: none */
-    const void *table;      /* functions where version 6 and later have them */
-    struct tt_net_old *old; /* owned; NULL from version 6 on */
-    bool begun;             /* init has succeeded: versions up to 10 are told once while loaded */
+    const void *object;         /* as exported: ncclNet_v<version>_t; NULL: none */
+    const void *table;          /* functions where version 6 and later have them */
+    struct tt_net_old *old;     /* owned; NULL from version 6 on */
+    struct tt_net_check *check; /* owned; NULL: TUTTI_PLUGIN_CHECK is not set */
+    bool begun; /* init has succeeded: versions up to 10 are told once while loaded */
     bool builtin;
 };
 

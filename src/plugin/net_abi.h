@@ -57,6 +57,13 @@ ncclResult_t tt_net_narrow(const struct tt_net_plugin *self, const char *functio
 /* What properties of older versions do not have; the rest is zero. */
 void tt_net_default_properties(int dev, ncclNetProperties_v12_t *props);
 
+/* ---- net_check.c: TUTTI_PLUGIN_CHECK ---- */
+
+/* Look at every answer of the network from now on. Error: no memory. */
+ncclResult_t tt_net_check_begin(struct tt_net_plugin *self);
+/* Sum up, and stop; the plugin's table is still there. Nothing without a begin. */
+void tt_net_check_end(struct tt_net_plugin *self);
+
 /* ---- net_blocking.c: connections of versions 2 to 4 ---- */
 
 ncclResult_t tt_net_blocking_connect(struct tt_net_plugin *self, void *ctx, int dev, void *handle,

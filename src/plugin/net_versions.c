@@ -35,6 +35,7 @@ bool tt_net_abandon(struct tt_net_plugin *self)
         pthread_mutex_unlock(&old->lock);
     }
     if (nblocked) return false;
+    tt_net_check_end(self);
     if (old) pthread_mutex_destroy(&old->lock);
     free(old);
     self->old = NULL;

@@ -1,7 +1,8 @@
 /* TCP over loopback for net_outsider_tables.c. What a host does against the contract is an error
  * with a sentence; connections and requests are refused at first, handles of memory and tags are
  * compared. OUTSIDER_DEVICES: how many (default 1, most 4). OUTSIDER_FAIL=init|devices|listen|
- * connect|regmr|isend: that function fails. OUTSIDER_NEVER=1: nobody is ever accepted. */
+ * connect|regmr|isend: that function fails. OUTSIDER_NEVER=1: nobody is ever accepted.
+ * OUTSIDER_FAULT=name plants one of the faults that a check of the contract must find. */
 #include "net_outsider.h"
 
 #include <arpa/inet.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { REQUESTS = 8, MOST_DEVICES = 4, HANDLE_MAGIC = 0x6f757473, FILL = 0x5a };
@@ -96,6 +98,13 @@ ncclResult_t outsider_wrong(const char *what)
     return ncclInternalError;
 }
 
+/* Longer than a call that must return at once may take. */
+static void outsider_wait(void)
+{
+    const struct timespec span = {.tv_nsec = 150000000};
+    nanosleep(&span, NULL);
+}
+
 ncclResult_t outsider_begin(ncclDebugLogger_t log)
 {
     logger = log;
@@ -109,7 +118,9 @@ ncclResult_t outsider_begin(ncclDebugLogger_t log)
 ncclResult_t outsider_devices(int *ndev)
 {
     const char *text = getenv("OUTSIDER_DEVICES");
+    static int asked;
     *ndev = text ? atoi(text) : 1;
+    if (outsider_fault("devices-change") && asked++) ++*ndev;
     return outsider_fails("devices") ? ncclSystemError : ncclSuccess;
 }
 
@@ -127,6 +138,11 @@ ncclResult_t outsider_device(int dev, struct outsider_device *device)
         .most_recvs = 1,
         .latency = 1.5f,
     };
+    if (outsider_fault("name-none")) device->name = NULL;
+    if (outsider_fault("name-twice")) device->name = names[0];
+    if (outsider_fault("no-host-memory")) device->types = NCCL_PTR_CUDA;
+    if (outsider_fault("no-connections")) device->most_comms = 0;
+    if (outsider_fault("no-receives")) device->most_recvs = 0;
     return ncclSuccess;
 }
 
@@ -153,6 +169,7 @@ ncclResult_t outsider_listen(int dev, void *opaque, size_t handle_bytes, void **
     handle.port = addr.sin_port;
     memset(opaque, FILL, handle_bytes);
     memcpy(opaque, &handle, sizeof(handle));
+    if (outsider_fault("handle-long")) memset((char *)opaque + handle_bytes, FILL, 8);
     *listen_comm = listener;
     return ncclSuccess;
 }
@@ -187,6 +204,7 @@ ncclResult_t outsider_connect(int dev, void *opaque, size_t handle_bytes, bool w
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct handle handle;
     *send_comm = NULL;
+    if (outsider_fault("connect-waits")) outsider_wait();
     if (outsider_fails("connect")) return ncclRemoteError;
     ncclResult_t rc = read_handle(opaque, handle_bytes, dev, &handle);
     if (rc) return rc;
@@ -210,6 +228,7 @@ ncclResult_t outsider_accept(void *listen_comm, bool wait, void **recv_comm)
     struct listener *listener = listen_comm;
     struct pollfd pollfd = {.fd = listener->fd, .events = POLLIN};
     *recv_comm = NULL;
+    if (outsider_fault("accept-waits")) outsider_wait();
     if (wait && (poll(&pollfd, 1, -1) < 0 || getenv("OUTSIDER_NEVER"))) pause();
     int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return errno == EAGAIN ? ncclSuccess : ncclSystemError;
@@ -230,6 +249,8 @@ ncclResult_t outsider_close(void *opaque)
     struct comm *comm = opaque;
     ncclResult_t rc =
         comm->nmemories ? outsider_wrong("closed with registered memory") : ncclSuccess;
+    if (outsider_fault(comm->sending ? "close-send-fails" : "close-recv-fails"))
+        rc = ncclSystemError;
     close(comm->fd);
     free(comm);
     return rc;
@@ -259,7 +280,7 @@ ncclResult_t outsider_dereg(void *opaque, void *mhandle)
     if (!memory || memory->comm != comm) return outsider_wrong("deregMr of another comm");
     comm->nmemories--;
     free(memory);
-    return ncclSuccess;
+    return outsider_fault("deregister-fails") ? ncclSystemError : ncclSuccess;
 }
 
 /* ---- requests ---- */
@@ -269,6 +290,8 @@ ncclResult_t outsider_post(void *opaque, const struct outsider_post *post, void 
     struct comm *comm = opaque;
     const struct memory *memory = post->mhandle;
     *request_out = NULL;
+    if (outsider_fault(comm->sending ? "isend-waits" : "irecv-waits")) outsider_wait();
+    if (outsider_fault("in-progress")) return ncclInProgress;
     if (!memory || memory->comm != comm || (char *)post->data < memory->base ||
         (char *)post->data + post->bytes > memory->base + memory->bytes)
         return outsider_wrong("memory that is not registered");
@@ -279,6 +302,11 @@ ncclResult_t outsider_post(void *opaque, const struct outsider_post *post, void 
     *request =
         (struct request){.comm = comm, .bytes = post->data, .room = post->bytes, .tag = post->tag};
     if (comm->sending) request->wire = (struct wire){post->bytes, post->tag};
+    if (outsider_fault("request-twice") && comm->posted) request = &comm->requests[0];
+    if (outsider_fault("error-with-request") && comm->sending) {
+        *request_out = request;
+        return ncclSystemError;
+    }
     comm->posted++;
     *request_out = request;
     return ncclSuccess;
@@ -308,11 +336,27 @@ static ncclResult_t move(struct request *request)
     return ncclSuccess;
 }
 
+/* What is wrong with a request that is done. */
+static void plant(struct request *request, int *done, int *sizes)
+{
+    bool sending = request->comm->sending;
+    *done = outsider_fault("done-other") ? 2 : 1;
+    if (!sizes) return;
+    if (outsider_fault("size-none") && !sending) *sizes = -1;
+    if (outsider_fault("size-large") && !sending) *sizes = (int)request->room + 1;
+    if (outsider_fault("size-of-send") && sending) *sizes += 1;
+    if (outsider_fault("sizes-many")) sizes[1] = 0;
+    if (outsider_fault("writes-beyond") && !sending && request->wire.bytes < request->room)
+        request->bytes[request->room - 1] ^= 1;
+    if (outsider_fault("changes-data") && sending && request->wire.bytes) request->bytes[0] ^= 1;
+}
+
 ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
 {
     struct request *request = opaque;
     struct comm *comm = request->comm;
     *done = 0;
+    if (outsider_fault("test-waits")) outsider_wait();
     if (!comm) return outsider_wrong("test of a request that is done");
     while (comm->finished != comm->posted) {
         struct request *oldest = &comm->requests[comm->finished % REQUESTS];
@@ -323,8 +367,8 @@ ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
     }
     if (!request->done) return ncclSuccess;
     if (sizes) *sizes = (int)request->wire.bytes;
+    plant(request, done, sizes);
     request->comm = NULL;
-    *done = 1;
     return ncclSuccess;
 }
 
