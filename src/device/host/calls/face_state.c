@@ -1,63 +1,15 @@
-/* Settings and notices of the process. Everything here is kept for whoever
+/* Settings of the process. Everything here is kept for whoever
  * asks; none of it changes how work runs. */
 #include "reset.h"
 
-#include "base/log.h"
-#include "base/mem.h"
 #include "device/host/host_face.h"
 #include "device/host/memory/state.h"
-
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 enum {
     KNOWN_FLAGS = 0xff,
     HOST_PEER_ENABLED = 704,
     HOST_PEER_NOT_ENABLED = 705,
 };
-
-/* ---- notices ---- */
-
-void tuttiHostTell(const char *fmt, ...)
-{
-    char line[512];
-    va_list args;
-    va_start(args, fmt);
-    int len = vsnprintf(line, sizeof(line) - 1, fmt, args);
-    va_end(args);
-    if (tt_log_on(TT_LOG_WARN, TT_LOG_ALL)) {
-        tt_warn("%s", line);
-        return;
-    }
-    if (len > (int)sizeof(line) - 2) len = (int)sizeof(line) - 2;
-    line[len] = '\n';
-    if (write(STDERR_FILENO, line, (size_t)len + 1) < 0) return; /* nobody listens */
-}
-
-static bool is_news(const char *name)
-{
-    bool news = true;
-    pthread_mutex_lock(&tt_host.notices.lock);
-    for (int i = 0; news && i < tt_host.notices.count; i++) {
-        news = strcmp(tt_host.notices.names[i], name) != 0;
-    }
-    if (news && tt_host.notices.count < HOST_MAX_NOTICES)
-        tt_host.notices.names[tt_host.notices.count++] = name;
-    pthread_mutex_unlock(&tt_host.notices.lock);
-    return news;
-}
-
-int tuttiHostUnsupported(const char *name)
-{
-    if (!is_news(name)) return HOST_NOT_SUPPORTED;
-    tuttiHostTell("tutti: %s is not supported on the host device (error 801; "
-                  "docs/hostcuda.md lists what is)",
-                  name);
-    return HOST_NOT_SUPPORTED;
-}
 
 /* ---- settings ---- */
 

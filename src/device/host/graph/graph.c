@@ -142,6 +142,38 @@ struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNo
     return node;
 }
 
+size_t host_node_find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep)
+{
+    size_t at = 0;
+    while (at < node->ndeps && node->deps[at] != dep) {
+        at++;
+    }
+    return at;
+}
+
+bool host_node_drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st *dep)
+{
+    size_t at = host_node_find_dep(node, dep);
+    if (at == node->ndeps) return false;
+    node->ndeps--;
+    memmove(node->deps + at, node->deps + at + 1, (node->ndeps - at) * sizeof(*node->deps));
+    return true;
+}
+
+void host_node_remove(struct CUgraphNode_st *node)
+{
+    struct CUgraph_st *graph = node->graph;
+    for (size_t i = 0; i < graph->nnodes; i++) {
+        host_node_drop_dep(graph->nodes[i], node);
+    }
+    graph->nnodes--;
+    for (size_t i = node->index; i < graph->nnodes; i++) {
+        graph->nodes[i] = graph->nodes[i + 1];
+        graph->nodes[i]->index = i;
+    }
+    host_node_free(node);
+}
+
 int tuttiHostGraphCreate(struct CUgraph_st **graph_out)
 {
     *graph_out = host_graph_make();

@@ -58,6 +58,9 @@ struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNo
                                       size_t ndeps, const struct host_op *op,
                                       struct host_item_share *share);
 bool host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep);
+/* The dependency's place in the node's list; its length: it is none. */
+size_t host_node_find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
+bool host_node_drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
 /* The operation of a node to be; for events and memory with an item of its own. 1, 2, 400. */
 int host_op_of_node(const struct tt_node *node, struct host_op *op);
 /* Give back the item that host_op_of_node() made; a kernel's item stays the caller's. */

@@ -66,36 +66,18 @@ int tuttiHostNodeBefore(struct CUgraphNode_st *node, struct CUgraphNode_st **lis
     return HOST_OK;
 }
 
-static size_t find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep)
-{
-    size_t at = 0;
-    while (at < node->ndeps && node->deps[at] != dep) {
-        at++;
-    }
-    return at;
-}
-
 int tuttiHostNodeAfter(struct CUgraphNode_st *node, struct CUgraphNode_st **list, size_t *count)
 {
     size_t found = 0;
     if (!host_node_holds(node)) return HOST_INVALID_VALUE;
     for (size_t i = 0; i < node->graph->nnodes; i++) {
         struct CUgraphNode_st *other = node->graph->nodes[i];
-        if (find_dep(other, node) == other->ndeps) continue;
+        if (host_node_find_dep(other, node) == other->ndeps) continue;
         if (list && found < *count) list[found] = other;
         found++;
     }
     *count = found;
     return HOST_OK;
-}
-
-static bool drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st *dep)
-{
-    size_t at = find_dep(node, dep);
-    if (at == node->ndeps) return false;
-    node->ndeps--;
-    memmove(node->deps + at, node->deps + at + 1, (node->ndeps - at) * sizeof(*node->deps));
-    return true;
 }
 
 int tuttiHostGraphRemoveEdge(struct CUgraph_st *graph, struct CUgraphNode_st *from,
@@ -104,21 +86,7 @@ int tuttiHostGraphRemoveEdge(struct CUgraph_st *graph, struct CUgraphNode_st *fr
     struct CUgraphNode_st *both[] = {from, to};
     if (!host_graph_holds(graph) || !host_nodes_of(graph, both, 2)) return HOST_INVALID_VALUE;
     if (has_memory(graph)) return HOST_INVALID_VALUE;
-    return drop_dep(to, from) ? HOST_OK : HOST_INVALID_VALUE;
-}
-
-void host_node_remove(struct CUgraphNode_st *node)
-{
-    struct CUgraph_st *graph = node->graph;
-    for (size_t i = 0; i < graph->nnodes; i++) {
-        drop_dep(graph->nodes[i], node);
-    }
-    graph->nnodes--;
-    for (size_t i = node->index; i < graph->nnodes; i++) {
-        graph->nodes[i] = graph->nodes[i + 1];
-        graph->nodes[i]->index = i;
-    }
-    host_node_free(node);
+    return host_node_drop_dep(to, from) ? HOST_OK : HOST_INVALID_VALUE;
 }
 
 int tuttiHostNodeDestroy(struct CUgraphNode_st *node)
@@ -139,4 +107,31 @@ int tuttiHostNodeInClone(struct CUgraphNode_st *node, struct CUgraph_st *clone,
         return HOST_OK;
     }
     return HOST_INVALID_VALUE;
+}
+
+/* ---- launch attributes of kernel nodes ---- */
+
+static bool is_kernel(const struct CUgraphNode_st *node)
+{
+    return host_node_holds(node) && node->kind == TT_NODE_KERNEL;
+}
+
+int tuttiHostNodeAttributeSet(struct CUgraphNode_st *node, int id, const void *value)
+{
+    if (!is_kernel(node)) return HOST_INVALID_VALUE;
+    return host_attributes_set(&node->attributes, id, value) ? HOST_OK : HOST_OUT_OF_MEMORY;
+}
+
+int tuttiHostNodeAttributeGet(struct CUgraphNode_st *node, int id, void *value)
+{
+    if (!is_kernel(node)) return HOST_INVALID_VALUE;
+    const void *kept = host_attributes_get(node->attributes, id);
+    if (kept) memcpy(value, kept, TT_ATTRIBUTE_BYTES);
+    return HOST_OK;
+}
+
+int tuttiHostNodeAttributesCopy(struct CUgraphNode_st *to, struct CUgraphNode_st *from)
+{
+    if (!is_kernel(to) || !is_kernel(from)) return HOST_INVALID_VALUE;
+    return host_attributes_copy(&to->attributes, from->attributes) ? HOST_OK : HOST_OUT_OF_MEMORY;
 }

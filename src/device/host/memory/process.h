@@ -190,7 +190,7 @@ struct host_settings { /* face_state.c; of a device */
 
 enum { HOST_MAX_NOTICES = 1024 };
 
-struct host_notices { /* face_state.c: what was already said */
+struct host_notices { /* notice.c: what was already said */
     pthread_mutex_t lock;
     int count;
     const char *names[HOST_MAX_NOTICES]; /* borrowed literals */

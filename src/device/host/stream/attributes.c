@@ -1,8 +1,7 @@
-/* Launch attributes of streams and kernel nodes: values by number. None of them changes how work
- * runs. */
+/* Launch attributes: values by number, and those of streams. None of them changes how work runs. */
 #include "attributes.h"
 
-#include "device/host/graph/graph.h"
+#include "stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,31 +93,4 @@ int tuttiHostStreamAttributesCopy(struct CUstream_st *to, struct CUstream_st *fr
     pthread_mutex_unlock(&stream->lock);
     host_attributes_free(copy);
     return good ? HOST_OK : HOST_OUT_OF_MEMORY;
-}
-
-/* ---- of kernel nodes ---- */
-
-static bool is_kernel(const struct CUgraphNode_st *node)
-{
-    return host_node_holds(node) && node->kind == TT_NODE_KERNEL;
-}
-
-int tuttiHostNodeAttributeSet(struct CUgraphNode_st *node, int id, const void *value)
-{
-    if (!is_kernel(node)) return HOST_INVALID_VALUE;
-    return host_attributes_set(&node->attributes, id, value) ? HOST_OK : HOST_OUT_OF_MEMORY;
-}
-
-int tuttiHostNodeAttributeGet(struct CUgraphNode_st *node, int id, void *value)
-{
-    if (!is_kernel(node)) return HOST_INVALID_VALUE;
-    const void *kept = host_attributes_get(node->attributes, id);
-    if (kept) memcpy(value, kept, TT_ATTRIBUTE_BYTES);
-    return HOST_OK;
-}
-
-int tuttiHostNodeAttributesCopy(struct CUgraphNode_st *to, struct CUgraphNode_st *from)
-{
-    if (!is_kernel(to) || !is_kernel(from)) return HOST_INVALID_VALUE;
-    return host_attributes_copy(&to->attributes, from->attributes) ? HOST_OK : HOST_OUT_OF_MEMORY;
 }
