@@ -3,6 +3,7 @@
 
 #include <stddef.h>
 
+struct CUevent_st;
 struct CUstream_st;
 struct host_op;
 struct tt_node;
@@ -25,3 +26,5 @@ struct host_capture_place *host_capture_place(struct CUstream_st *stream);
 void host_capture_place_drop(struct host_capture_place *place);
 void host_capture_place_spoil(const struct host_capture_place *place); /* its capture is invalid */
 int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place);
+/* Forget that the latest record was captured. The event's latch is held. */
+void host_event_uncapture(struct CUevent_st *event);

@@ -3,6 +3,7 @@
 #include "graph.h"
 
 #include "device/host/host.h"
+#include "device/host/stream/event.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -242,7 +243,7 @@ static int item_of_node(const struct tt_node *node, struct host_op *op)
     if (node->kind == TT_NODE_ALLOC)
         return host_memory_item(node->ptr, node->bytes, node->device, &op->item);
     if (node->kind == TT_NODE_FREE) return host_memory_free_item(node->ptr, &op->item);
-    if (!host_event_alive(node->event)) return HOST_BAD_HANDLE;
+    if (!host_event_holds(node->event)) return HOST_BAD_HANDLE;
     op->item = host_event_item(node->event, node->kind == TT_NODE_WAIT);
     return op->item ? HOST_OK : HOST_OUT_OF_MEMORY;
 }

@@ -65,7 +65,6 @@ bool host_node_drop_dep(struct CUgraphNode_st *node, const struct CUgraphNode_st
 int host_op_of_node(const struct tt_node *node, struct host_op *op);
 /* Give back the item that host_op_of_node() made; a kernel's item stays the caller's. */
 void host_op_unmake(const struct tt_node *node, const struct host_op *op);
-bool host_event_alive(const struct CUevent_st *event);
 /* Items that stand for events and memory in graphs. NULL when out of memory. */
 struct tt_item *host_event_item(struct CUevent_st *event, bool wait);
 struct tt_item *host_event_item_again(const struct tt_item *item); /* for another executable */

@@ -1,5 +1,6 @@
 /* One step of each kind of operation. Nothing blocks but a host function, which is why those only
  * run where the caller allows it. Large copies go slice by slice, so that others get their turn. */
+#include "event.h"
 #include "stream.h"
 
 #include "base/mem.h"

@@ -232,9 +232,6 @@ void host_wait_place(const struct host_place *place); /* works meanwhile */
 bool host_ask_place(const struct host_place *place);
 void host_wait_cell(const struct host_cell *cell, uint64_t number);
 
-/* ---- event.c ---- */
-void host_event_reached(struct CUevent_st *event, uint64_t number);
-
 /* ---- exec.c ---- */
 enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls);
 void host_exec_hold(struct host_exec *exec);

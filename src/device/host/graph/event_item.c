@@ -1,0 +1,193 @@
+/* Events as items of graphs.
+ *
+ * A launch tells the items of its executable that it was issued, in the order of calls: then a
+ * record becomes the event's latest one, though nothing has run yet, and a wait takes down which
+ * record is the latest. Each executable has items of its own, whose runs come in the same order. */
+#include "capture.h"
+#include "graph.h"
+
+#include "base/clock.h"
+#include "device/host/check/check.h"
+#include "device/host/memory/ipc.h"
+#include "device/host/stream/event.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+void host_event_uncapture(struct CUevent_st *event)
+{
+    if (event->captured) host_capture_place_drop(event->captured);
+    event->captured = NULL;
+}
+
+struct told {                /* to an item by a launch */
+    struct host_place place; /* what a wait is for */
+    struct host_shared_place shared;
+};
+
+struct pending {          /* launches that were issued, in their order */
+    struct pending *next; /* under the latch; the rest is set once */
+    struct told told;
+};
+
+struct event_item {
+    struct tt_item item;
+    struct CUevent_st *event; /* borrowed; looked at only when it is alive */
+    bool wait;
+    struct CUstream_st *line; /* owned; a record: a ticket for each launch */
+    struct host_latch latch;
+    struct pending *first, **last; /* owned; under the latch */
+    struct pending spare;          /* for when memory is short, if spare_free */
+    _Atomic bool spare_free;
+};
+
+/* A launch that is under way cannot be refused any more: without memory the spare one is taken, and
+ * without that the earlier launches, which workers run, give it back. */
+static struct pending *make_pending(struct event_item *own)
+{
+    const struct timespec nap = {.tv_nsec = 50000};
+    for (;;) {
+        struct pending *pending = malloc(sizeof(*pending));
+        if (pending) return pending;
+        if (atomic_exchange(&own->spare_free, false)) return &own->spare;
+        nanosleep(&nap, NULL);
+    }
+}
+
+static void push(struct event_item *own, const struct told *told)
+{
+    struct pending *pending = make_pending(own);
+    pending->told = *told;
+    pending->next = NULL;
+    host_latch_lock(&own->latch);
+    *own->last = pending;
+    own->last = &pending->next;
+    host_latch_unlock(&own->latch);
+}
+
+/* The oldest one stays in the list. */
+static struct pending *oldest(struct event_item *own)
+{
+    host_latch_lock(&own->latch);
+    struct pending *pending = own->first;
+    host_latch_unlock(&own->latch);
+    return pending;
+}
+
+static void pop(struct event_item *own)
+{
+    host_latch_lock(&own->latch);
+    struct pending *pending = own->first;
+    if (pending) own->first = pending->next;
+    if (!own->first) own->last = &own->first;
+    host_latch_unlock(&own->latch);
+    if (pending == &own->spare) {
+        atomic_store(&own->spare_free, true);
+    } else {
+        free(pending);
+    }
+}
+
+static struct told issue_record(struct event_item *own)
+{
+    uint64_t ticket = atomic_fetch_add_explicit(&own->line->tail, 1, memory_order_seq_cst) + 1;
+    struct CUevent_st *event = own->event;
+    struct told told = {.shared = {NULL, 0}};
+    if (host_event_holds(event)) {
+        host_latch_lock(&event->latch);
+        host_event_uncapture(event);
+        event->recorded = true;
+        event->number++;
+        event->place = (struct host_place){own->line, ticket};
+        told.shared.cell = event->cell;
+        if (event->cell) {
+            told.shared.number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
+            event->cell_number = told.shared.number;
+        }
+        host_latch_unlock(&event->latch);
+    }
+    return told;
+}
+
+/* What a wait that is issued now waits for. */
+static struct told latest_of(struct CUevent_st *event)
+{
+    struct told what = {.shared = {NULL, 0}};
+    if (!host_event_holds(event)) return what;
+    host_latch_lock(&event->latch);
+    host_event_latest(event, &what.place, &what.shared);
+    host_latch_unlock(&event->latch);
+    return what;
+}
+
+static enum tt_step run_record(struct event_item *own)
+{
+    const struct pending *pending = oldest(own);
+    uint64_t ticket = atomic_load_explicit(&own->line->done, memory_order_relaxed) + 1;
+    struct CUevent_st *event = own->event;
+    if (host_event_holds(event)) {
+        host_latch_lock(&event->latch);
+        if (event->place.stream == own->line && event->place.ticket == ticket)
+            event->time_nsec = tt_now_nsec();
+        host_latch_unlock(&event->latch);
+    }
+    if (pending && pending->told.shared.cell)
+        host_cell_reach(pending->told.shared.cell, pending->told.shared.number);
+    pop(own);
+    host_stream_finish(own->line, ticket);
+    return TT_STEP_DONE;
+}
+
+static enum tt_step run_wait(struct event_item *own)
+{
+    const struct pending *pending = oldest(own);
+    const struct told what = pending ? pending->told : latest_of(own->event);
+    if (!host_place_reached(&what.place) || !host_shared_reached(&what.shared)) return TT_STEP_WAIT;
+    pop(own);
+    return TT_STEP_DONE;
+}
+
+static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct event_item *own = (struct event_item *)item;
+    struct told what;
+    switch (call) {
+    case TT_ITEM_ISSUE:
+        what = own->wait ? latest_of(own->event) : issue_record(own);
+        push(own, &what);
+        break;
+    case TT_ITEM_STEP: return own->wait ? run_wait(own) : run_record(own);
+    case TT_ITEM_RELEASE:
+        while (own->first) {
+            pop(own);
+        }
+        host_timeline_give(own->line);
+        free(own);
+        break;
+    case TT_ITEM_TOUCH: host_check_event_node(own->event, own->wait); break;
+    }
+    return TT_STEP_DONE;
+}
+
+struct tt_item *host_event_item(struct CUevent_st *event, bool wait)
+{
+    struct event_item *own = calloc(1, sizeof(*own));
+    if (!own) return NULL;
+    own->item.step = event_step;
+    own->item.wants_issue = true;
+    own->item.tells_touches = true;
+    own->event = event;
+    own->wait = wait;
+    own->last = &own->first;
+    atomic_store(&own->spare_free, true);
+    own->line = wait ? NULL : host_timeline_take();
+    if (wait || own->line) return &own->item;
+    free(own);
+    return NULL;
+}
+
+struct tt_item *host_event_item_again(const struct tt_item *item)
+{
+    const struct event_item *other = (const struct event_item *)item;
+    return host_event_item(other->event, other->wait);
+}
