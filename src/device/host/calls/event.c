@@ -157,7 +157,7 @@ static inline bool record_plain(struct CUevent_st *event, struct CUstream_st *st
                  !atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
                  !(stream->ordered && host_stream_conflicts(stream));
     if (plain) {
-        uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
+        uint64_t tail = atomic_load_explicit(&stream->line.tail, memory_order_seq_cst);
         event->number++;
         event->place = (struct host_place){stream, tail};
         event->recorded = true;

@@ -152,7 +152,8 @@ static inline bool is_quiet(struct CUstream_st *handle)
 
 static struct host_place end_of(struct CUstream_st *stream)
 {
-    return (struct host_place){stream, atomic_load_explicit(&stream->tail, memory_order_seq_cst)};
+    return (struct host_place){stream,
+                               atomic_load_explicit(&stream->line.tail, memory_order_seq_cst)};
 }
 
 /* Asking puts nothing on the legacy stream, which later work would have to wait for. */

@@ -306,8 +306,8 @@ void check_note_opaque(struct host_check *check, struct CUstream_st *stream)
     }
     check->any_opaque = true;
     struct check_task *task = &check->tasks[check_task_of(check, stream)];
-    task->opaque =
-        (struct host_place){stream, atomic_load_explicit(&stream->tail, memory_order_relaxed) + 1};
+    task->opaque = (struct host_place){
+        stream, atomic_load_explicit(&stream->line.tail, memory_order_relaxed) + 1};
 }
 
 /* ---- the doors ---- */

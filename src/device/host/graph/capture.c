@@ -100,6 +100,40 @@ void host_capture_leave(struct CUstream_st *stream)
     capture_drop(capture);
 }
 
+void host_capture_invalidate(struct CUstream_st *stream)
+{
+    pthread_mutex_lock(&tt_host.captures.lock);
+    struct host_capture *capture = atomic_load(&stream->capture);
+    if (capture) capture->invalid = true;
+    pthread_mutex_unlock(&tt_host.captures.lock);
+}
+
+static bool keep_tips(struct host_capture *capture, const struct CUstream_st *stream)
+{
+    size_t all = capture->nleft + stream->ntips;
+    struct CUgraphNode_st **left = realloc(capture->left, (all + 1) * sizeof(*left));
+    if (!left) return false;
+    if (stream->ntips) memcpy(left + capture->nleft, stream->tips, stream->ntips * sizeof(*left));
+    capture->left = left;
+    capture->nleft = all;
+    return true;
+}
+
+/* A stream that is destroyed leaves its capture; what was captured on it must still be joined. The
+ * capture of a destroyed origin is lost. */
+static void orphan(struct CUstream_st *stream)
+{
+    pthread_mutex_lock(&tt_host.captures.lock);
+    struct host_capture *capture = atomic_load(&stream->capture);
+    if (capture && (capture->origin == stream || !keep_tips(capture, stream)))
+        capture->invalid = true;
+    pthread_mutex_unlock(&tt_host.captures.lock);
+    host_capture_leave(stream);
+}
+
+static const struct host_capture_ops asked_by_streams = {.invalidate = host_capture_invalidate,
+                                                         .orphan = orphan};
+
 static int check_begin(const struct CUstream_st *stream, int mode)
 {
     if (!stream) return HOST_BAD_HANDLE;
@@ -126,6 +160,7 @@ static int begin(struct CUstream_st *stream, struct CUgraph_st *graph,
     capture->mode = mode;
     capture->owner = pthread_self();
     capture->origin = stream;
+    atomic_store_explicit(&tt_host.captures.ops, &asked_by_streams, memory_order_release);
     enter(stream, capture);
     return HOST_OK;
 }
@@ -147,35 +182,6 @@ int tuttiHostCaptureBeginInto(struct CUstream_st *handle, struct CUgraph_st *gra
         !host_nodes_of(graph, deps, ndeps))
         return HOST_INVALID_VALUE;
     return begin(stream, graph, deps, ndeps, mode);
-}
-
-void host_capture_invalidate(struct CUstream_st *stream)
-{
-    pthread_mutex_lock(&tt_host.captures.lock);
-    struct host_capture *capture = atomic_load(&stream->capture);
-    if (capture) capture->invalid = true;
-    pthread_mutex_unlock(&tt_host.captures.lock);
-}
-
-static bool keep_tips(struct host_capture *capture, const struct CUstream_st *stream)
-{
-    size_t all = capture->nleft + stream->ntips;
-    struct CUgraphNode_st **left = realloc(capture->left, (all + 1) * sizeof(*left));
-    if (!left) return false;
-    if (stream->ntips) memcpy(left + capture->nleft, stream->tips, stream->ntips * sizeof(*left));
-    capture->left = left;
-    capture->nleft = all;
-    return true;
-}
-
-void host_capture_orphan(struct CUstream_st *stream)
-{
-    pthread_mutex_lock(&tt_host.captures.lock);
-    struct host_capture *capture = atomic_load(&stream->capture);
-    if (capture && (capture->origin == stream || !keep_tips(capture, stream)))
-        capture->invalid = true;
-    pthread_mutex_unlock(&tt_host.captures.lock);
-    host_capture_leave(stream);
 }
 
 /* Mark all that the tips depend on, in `seen` by index: nodes of a capture come behind what they

@@ -17,9 +17,6 @@ static inline int host_capture_add(struct CUstream_st *stream, const struct host
     return host_capture_add_told(stream, op, NULL);
 }
 void host_capture_invalidate(struct CUstream_st *stream);
-/* A stream that is destroyed leaves its capture; what was captured on it must still be joined. The
- * capture of a destroyed origin is lost. */
-void host_capture_orphan(struct CUstream_st *stream);
 void host_capture_leave(struct CUstream_st *stream);
 struct host_capture_place; /* where in a capture an event was recorded */
 struct host_capture_place *host_capture_place(struct CUstream_st *stream);

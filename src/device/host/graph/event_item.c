@@ -90,7 +90,7 @@ static void pop(struct event_item *own)
 
 static struct told issue_record(struct event_item *own)
 {
-    uint64_t ticket = atomic_fetch_add_explicit(&own->line->tail, 1, memory_order_seq_cst) + 1;
+    uint64_t ticket = atomic_fetch_add_explicit(&own->line->line.tail, 1, memory_order_seq_cst) + 1;
     struct CUevent_st *event = own->event;
     struct told told = {.shared = {NULL, 0}};
     if (host_event_holds(event)) {
@@ -123,7 +123,7 @@ static struct told latest_of(struct CUevent_st *event)
 static enum tt_step run_record(struct event_item *own)
 {
     const struct pending *pending = oldest(own);
-    uint64_t ticket = atomic_load_explicit(&own->line->done, memory_order_relaxed) + 1;
+    uint64_t ticket = atomic_load_explicit(&own->line->line.done, memory_order_relaxed) + 1;
     struct CUevent_st *event = own->event;
     if (host_event_holds(event)) {
         host_latch_lock(&event->latch);

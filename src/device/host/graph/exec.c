@@ -175,7 +175,7 @@ static int fill_op(struct host_exec *exec, const struct CUgraphNode_st *node,
         int rc = node->child ? host_exec_make(node->child, &inner) : HOST_OK;
         if (!node->child) inner = host_exec_copy(node->op.launch.exec, NULL);
         if (!inner) return rc ? rc : HOST_OUT_OF_MEMORY;
-        op->op = (struct host_op){.kind = HOST_OP_GRAPH, .launch = {inner, 0}};
+        op->op = (struct host_op){.kind = HOST_OP_GRAPH, .launch = {&host_exec_ops, inner, 0}};
     }
     exec->has_calls = exec->has_calls || host_op_has_calls(&op->op);
     exec->has_opened = exec->has_opened || host_op_has_opened(&op->op);
@@ -325,10 +325,13 @@ enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls)
     return TT_STEP_DONE;
 }
 
+const struct host_launch_ops host_exec_ops = {
+    .step = host_exec_step, .hold = host_exec_hold, .drop = host_exec_drop};
+
 /* The executable holds its body; who leaves a launch behind holds it for that as well. */
 static int launch_park(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
-    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec, number}};
+    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {&host_exec_ops, exec, number}};
     host_exec_hold(exec);
     return host_stream_park(stream, &op);
 }
@@ -359,7 +362,7 @@ static int launch_item(struct host_exec *exec, struct exec_op *op, struct CUstre
 
 static int launch_later(struct host_exec *exec, struct CUstream_st *stream, uint64_t number)
 {
-    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec, number}};
+    const struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {&host_exec_ops, exec, number}};
     host_exec_hold(exec);
     int rc = host_stream_append(stream, &op);
     if (rc) host_exec_drop(exec);
@@ -421,7 +424,7 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 /* A graph launched on a stream that is captured is a node of that capture's graph. */
 static int capture_launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
 {
-    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {exec->body, 0}};
+    struct host_op op = {.kind = HOST_OP_GRAPH, .launch = {&host_exec_ops, exec->body, 0}};
     return host_capture_add(stream, &op);
 }
 

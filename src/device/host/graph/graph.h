@@ -44,8 +44,16 @@ struct CUgraph_st {
 
 enum { GRAPH_MAGIC = 0x67726170, NODE_MAGIC = 0x6e6f6465 };
 
-bool host_graph_holds(const struct CUgraph_st *graph);
-bool host_node_holds(const struct CUgraphNode_st *node);
+static inline bool host_graph_holds(const struct CUgraph_st *graph)
+{
+    return host_slab_holds(&tt_host.graphs.graphs, graph, GRAPH_MAGIC);
+}
+
+static inline bool host_node_holds(const struct CUgraphNode_st *node)
+{
+    return host_slab_holds(&tt_host.graphs.nodes, node, NODE_MAGIC);
+}
+
 bool host_nodes_of(const struct CUgraph_st *graph, struct CUgraphNode_st *const *nodes,
                    size_t count);
 struct CUgraph_st *host_graph_make(void);
@@ -57,6 +65,8 @@ void host_node_remove(struct CUgraphNode_st *node);
 struct CUgraphNode_st *host_graph_add(struct CUgraph_st *graph, struct CUgraphNode_st *const *deps,
                                       size_t ndeps, const struct host_op *op,
                                       struct host_item_share *share);
+/* Make a copy of the graph the node's own. 1, 2. */
+int host_node_embed(struct CUgraphNode_st *node, struct CUgraph_st *graph);
 bool host_node_depend(struct CUgraphNode_st *node, struct CUgraphNode_st *dep);
 /* The dependency's place in the node's list; its length: it is none. */
 size_t host_node_find_dep(const struct CUgraphNode_st *node, const struct CUgraphNode_st *dep);
@@ -96,4 +106,8 @@ void host_kept_free(struct host_kept *kept);
 
 /* Executable graphs (exec.c). */
 struct host_exec;
+extern const struct host_launch_ops host_exec_ops;
+enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls);
+void host_exec_hold(struct host_exec *exec);
+void host_exec_drop(struct host_exec *exec);
 int host_exec_make(const struct CUgraph_st *graph, struct host_exec **exec_out);

@@ -3,8 +3,8 @@
 #include "ends.h"
 
 #include "runnable.h"
-
-#include "device/host/stream/stream.h"
+#include "state.h"
+#include "timeline.h"
 
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ static void note_end(struct CUstream_st *stream, void *arg)
 {
     struct noting *noting = arg;
     struct host_ends *ends = noting->ends;
-    const struct host_place end = {stream, atomic_load(&stream->tail)};
+    const struct host_place end = {stream, atomic_load(&host_timeline_of(stream)->tail)};
     if (noting->failed || host_place_reached(&end)) return;
     if (!ends || ends->count == ends->room) {
         size_t room = ends ? 2 * ends->room : 8;

@@ -61,14 +61,20 @@ struct host_device_streams {
     pthread_mutex_t order;               /* whoever queues behind other streams */
 };
 
-struct host_streams { /* stream.c */
+struct host_streams { /* stream.c, life.c */
     struct host_slab places;
     _Atomic uint64_t last_id; /* numbers are never reused */
     pthread_mutex_t lock;     /* creation and burial */
     struct CUstream_st *dead;
-    pthread_once_t once;   /* makes the order locks and the key */
-    pthread_key_t own_key; /* ends a thread's default streams with it */
+    pthread_once_t once;     /* makes the order locks */
+    pthread_once_t own_once; /* makes the key, which ends a thread's default streams with it */
+    pthread_key_t own_key;
     struct host_device_streams devices[HOST_MAX_DEVICES];
+};
+
+struct host_capture_ops { /* what streams, which lie below captures, ask of them */
+    void (*invalidate)(struct CUstream_st *stream);
+    void (*orphan)(struct CUstream_st *stream); /* it is destroyed */
 };
 
 /* capture.c. A thread may look at the captures of others' streams: none is freed while `lock` is
@@ -76,8 +82,9 @@ struct host_streams { /* stream.c */
 struct host_captures {
     pthread_mutex_t lock;
     _Atomic uint64_t begun;
-    _Atomic int streams;               /* that are in a capture now */
-    struct host_capture_place *places; /* of events */
+    _Atomic int streams;                        /* that are in a capture now */
+    const struct host_capture_ops *_Atomic ops; /* set before a stream is in one */
+    struct host_capture_place *places;          /* of events */
 };
 
 struct host_runnable { /* runnable.c: a bit per stream, per word of these, per word of those */

@@ -2,7 +2,8 @@
  * worker that finds the stream idle, and above them bits that say where any are set. */
 #include "runnable.h"
 
-#include "device/host/stream/stream.h"
+#include "state.h"
+#include "timeline.h"
 
 static uint64_t bit_of(size_t number)
 {
@@ -35,13 +36,13 @@ bool host_runnable_add(size_t number)
  * level empty in between may be clearing those. */
 void host_runnable_remove(size_t number)
 {
-    const struct CUstream_st *stream = host_slab_object(&tt_host.streams.places, number);
+    const struct host_timeline *line = host_slab_object(&tt_host.streams.places, number);
     struct host_runnable *all = &tt_host.runnable;
     _Atomic uint64_t *word = &all->words[number / 64];
     _Atomic uint64_t *summary = &all->summary[number / 4096];
     atomic_fetch_add_explicit(&all->begun, 1, memory_order_seq_cst);
     atomic_fetch_and_explicit(word, ~bit_of(number), memory_order_seq_cst);
-    if (!host_stream_idle(stream)) host_runnable_add(number);
+    if (!host_timeline_idle(line)) host_runnable_add(number);
     if (!atomic_load_explicit(word, memory_order_seq_cst)) {
         atomic_fetch_and_explicit(summary, ~bit_of(number / 64), memory_order_seq_cst);
         if (atomic_load_explicit(word, memory_order_seq_cst)) set_upper(number);

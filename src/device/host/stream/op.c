@@ -146,7 +146,7 @@ enum tt_step host_op_step(struct host_op *op, bool calls)
     case HOST_OP_CELL:
         return host_cell_reached(op->cell.cell, op->cell.number) ? TT_STEP_DONE : TT_STEP_WAIT;
     case HOST_OP_RECORD: host_event_reached(op->record.event, op->record.number); break;
-    case HOST_OP_GRAPH: return host_exec_step(op->launch.exec, op->launch.number, calls);
+    case HOST_OP_GRAPH: return op->launch.ops->step(op->launch.exec, op->launch.number, calls);
     case HOST_OP_EMPTY: break;
     }
     return TT_STEP_DONE;
@@ -156,7 +156,7 @@ void host_op_drop(struct host_op *op)
 {
     switch (op->kind) {
     case HOST_OP_ITEM: op->item->step(op->item, TT_ITEM_RELEASE); break;
-    case HOST_OP_GRAPH: host_exec_drop(op->launch.exec); break;
+    case HOST_OP_GRAPH: op->launch.ops->drop(op->launch.exec); break;
     default: break;
     }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "device/host/host_stream.h"
+#include "device/host/memory/timeline.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,11 +10,6 @@
 
 struct host_cell;
 struct host_exec;
-
-struct host_place {
-    struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
-    uint64_t ticket;
-};
 
 struct host_places { /* what an operation waits for by the legacy rules */
     size_t count;
@@ -31,6 +27,12 @@ enum host_op_kind {
     HOST_OP_REACH,  /* of an interprocess event's record */
     HOST_OP_CELL,   /* wait for an interprocess event's record */
     HOST_OP_GRAPH,
+};
+
+struct host_launch_ops { /* of a graph's launch: graphs lie above streams */
+    enum tt_step (*step)(struct host_exec *exec, uint64_t number, bool calls);
+    void (*hold)(struct host_exec *exec);
+    void (*drop)(struct host_exec *exec);
 };
 
 enum { HOST_OPENED_TO = 1, HOST_OPENED_FROM = 2 };
@@ -62,6 +64,7 @@ struct host_op {
             uint64_t number;
         } cell;
         struct {
+            const struct host_launch_ops *ops;
             struct host_exec *exec; /* counted */
             uint64_t number;        /* of the launch; 0: it is part of another one */
         } launch;

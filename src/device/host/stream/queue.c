@@ -9,10 +9,12 @@
  * ever waits for a ticket that waits for him. */
 #include "stream.h"
 
-#include "device/host/graph/capture.h"
 #include "device/host/memory/slab.h"
 
+#include <linux/futex.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { CHUNK_SLOTS = 36, CHUNK_BYTES = 4096, MAX_CHUNKS = 1 << 20, TURNS = 64 };
 
@@ -48,7 +50,7 @@ bool host_stream_conflicts(const struct CUstream_st *stream)
 static bool add_place(struct host_places **places, size_t *room, struct CUstream_st *stream)
 {
     const struct host_place end = {stream,
-                                   atomic_load_explicit(&stream->tail, memory_order_seq_cst)};
+                                   atomic_load_explicit(&stream->line.tail, memory_order_seq_cst)};
     if (host_place_reached(&end)) return true;
     if ((*places)->count == *room) {
         size_t more = *room ? 2 * *room : 8;
@@ -88,7 +90,7 @@ static int refuse_captured(const struct CUstream_st *legacy)
     struct CUstream_st *other = host_ordered_streams(legacy->device);
     for (; other; other = other->next_ordered) {
         if (!atomic_load_explicit(&other->capture, memory_order_relaxed)) continue;
-        host_capture_invalidate(other);
+        atomic_load_explicit(&tt_host.captures.ops, memory_order_acquire)->invalidate(other);
         rc = HOST_CAPTURE_IMPLICIT;
     }
     return rc;
@@ -102,9 +104,15 @@ int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out
 
 /* ---- claiming ---- */
 
+void host_wake(struct CUstream_st *stream)
+{
+    atomic_fetch_add_explicit(&stream->bell, 1, memory_order_release);
+    syscall(SYS_futex, &stream->bell, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+}
+
 static int publish_parked(struct CUstream_st *stream)
 {
-    uint64_t ticket = atomic_load_explicit(&stream->done, memory_order_relaxed) + 1;
+    uint64_t ticket = atomic_load_explicit(&stream->line.done, memory_order_relaxed) + 1;
     stream->parked.after = NULL;
     atomic_store_explicit(&stream->parked.ticket, ticket, memory_order_release);
     host_runnable_set(stream);
@@ -158,7 +166,7 @@ static int fill(struct CUstream_st *stream, const struct host_op *op, struct hos
     int rc = HOST_OK;
     struct host_slot *slot = reserve(stream);
     if (!slot) return HOST_OUT_OF_MEMORY;
-    uint64_t ticket = atomic_fetch_add_explicit(&stream->tail, 1, memory_order_seq_cst) + 1;
+    uint64_t ticket = atomic_fetch_add_explicit(&stream->line.tail, 1, memory_order_seq_cst) + 1;
     slot->after = NULL;
     if (stream->ordered && host_stream_conflicts(stream)) rc = collect(stream, false, &slot->after);
     slot->op = *op;
@@ -187,7 +195,7 @@ int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place
 {
     static const struct host_op empty = {.kind = HOST_OP_EMPTY};
     if (host_stream_conflicts(stream)) return host_stream_append_at(stream, &empty, place_out);
-    uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
+    uint64_t tail = atomic_load_explicit(&stream->line.tail, memory_order_seq_cst);
     *place_out = (struct host_place){stream, tail};
     return HOST_OK;
 }
@@ -231,7 +239,7 @@ static bool may_begin(struct host_slot *slot, struct host_place *blocker_out)
 static enum tt_step run_head(struct CUstream_st *stream, uint64_t calls_upto,
                              struct host_place *blocker_out)
 {
-    uint64_t ticket = atomic_load_explicit(&stream->done, memory_order_acquire) + 1;
+    uint64_t ticket = atomic_load_explicit(&stream->line.done, memory_order_acquire) + 1;
     struct host_slot *slot = head_slot(stream, ticket);
     if (!slot || !may_begin(slot, blocker_out)) return TT_STEP_WAIT;
     enum tt_step step = host_op_step(&slot->op, ticket <= calls_upto);

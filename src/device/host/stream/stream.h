@@ -31,20 +31,18 @@ struct host_capture;
 struct host_chunk;
 enum host_life { HOST_LIFE_NEW, HOST_LIFE_USED, HOST_LIFE_DYING, HOST_LIFE_DEAD };
 
-void host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps; wait.c */
+void host_wake(struct CUstream_st *stream); /* `done` moved and somebody sleeps; queue.c */
 
 struct CUstream_st {
-    _Atomic uint32_t magic;
+    struct host_timeline line; /* first: who knows only that goes down from it */
     unsigned flags;
     int device;
     bool ordered, legacy, is_own; /* ordered: the legacy rules hold; own: a thread's default */
     struct host_capture *_Atomic capture; /* counted; NULL when not capturing */
-    _Atomic uint64_t tail;
-    _Atomic uint64_t done;
-    _Atomic uint32_t running;  /* somebody is at the queue's head */
-    _Atomic uint32_t waiters;  /* threads that run it themselves: workers stay away */
-    _Atomic uint32_t sleepers; /* threads that sleep until `done` moves ... */
-    _Atomic uint32_t bell;     /* ... on this word */
+    _Atomic uint32_t running;             /* somebody is at the queue's head */
+    _Atomic uint32_t waiters;             /* threads that run it themselves: workers stay away */
+    _Atomic uint32_t sleepers;            /* threads that sleep until `done` moves ... */
+    _Atomic uint32_t bell;                /* ... on this word */
     /* ---- the queue ---- */
     pthread_mutex_t lock;            /* for appending */
     struct host_chunk *_Atomic head; /* owned; the next ones hang on it */
@@ -66,8 +64,14 @@ struct CUstream_st {
     struct host_attribute *attributes; /* owned; under the lock */
 };
 
+/* ---- life.c ---- */
+enum host_stream_kind { HOST_STREAM_FREE, HOST_STREAM_ORDERED, HOST_STREAM_LEGACY };
+/* A place for a stream, perhaps a dead one's. The lock of all streams is held. */
+struct CUstream_st *host_stream_take(int device, enum host_stream_kind kind);
+
 /* ---- stream.c ---- */
 enum { HOST_STREAM_MAGIC = 0x73747265 };
+_Static_assert(offsetof(struct CUstream_st, line) == 0, "a stream begins with its timeline");
 struct CUstream_st *host_stream_default(struct CUstream_st *handle);
 static inline bool host_stream_holds(const struct CUstream_st *handle) /* a created, living one */
 {
@@ -123,16 +127,9 @@ void host_stream_bury(struct CUstream_st *stream);
 struct CUstream_st *host_timeline_take(void);
 void host_timeline_give(struct CUstream_st *line);
 
-static inline bool host_place_reached(const struct host_place *place)
-{
-    return !place->stream ||
-           atomic_load_explicit(&place->stream->done, memory_order_acquire) >= place->ticket;
-}
-
 static inline bool host_stream_idle(const struct CUstream_st *stream)
 {
-    uint64_t done = atomic_load_explicit(&stream->done, memory_order_acquire);
-    return atomic_load_explicit(&stream->tail, memory_order_seq_cst) == done;
+    return host_timeline_idle(&stream->line);
 }
 
 /* ---- submit.c, copy.c ---- */
@@ -145,24 +142,24 @@ bool host_stream_conflicts(const struct CUstream_st *stream);
 
 static inline void host_stream_finish(struct CUstream_st *stream, uint64_t ticket)
 {
-    atomic_store_explicit(&stream->done, ticket, memory_order_release);
+    atomic_store_explicit(&stream->line.done, ticket, memory_order_release);
     if (atomic_load_explicit(&stream->sleepers, memory_order_relaxed)) host_wake(stream);
 }
 
 /* Only the holder of the ticket that runs. */
 static inline void host_stream_release(struct CUstream_st *stream)
 {
-    host_stream_finish(stream, atomic_load_explicit(&stream->done, memory_order_relaxed) + 1);
+    host_stream_finish(stream, atomic_load_explicit(&stream->line.done, memory_order_relaxed) + 1);
 }
 
 /* True when an operation may run here and now: idle, no legacy ordering in the way; the caller then
  * holds its only ticket until release or park.                                               hot */
 static inline bool host_stream_claim_idle(struct CUstream_st *stream)
 {
-    uint64_t done = atomic_load_explicit(&stream->done, memory_order_acquire);
+    uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_acquire);
     uint64_t tail = done;
-    if (atomic_load_explicit(&stream->tail, memory_order_relaxed) != done) return false;
-    if (!atomic_compare_exchange_strong_explicit(&stream->tail, &tail, done + 1,
+    if (atomic_load_explicit(&stream->line.tail, memory_order_relaxed) != done) return false;
+    if (!atomic_compare_exchange_strong_explicit(&stream->line.tail, &tail, done + 1,
                                                  memory_order_seq_cst, memory_order_relaxed))
         return false;
     if (!stream->ordered || !host_stream_conflicts(stream)) return true;
@@ -190,7 +187,7 @@ int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place
 static inline int host_stream_end(struct CUstream_st *stream, struct host_place *place_out)
 {
     if (stream->ordered) return host_stream_end_ordered(stream, place_out);
-    uint64_t tail = atomic_load_explicit(&stream->tail, memory_order_seq_cst);
+    uint64_t tail = atomic_load_explicit(&stream->line.tail, memory_order_seq_cst);
     *place_out = (struct host_place){stream, tail};
     return HOST_OK;
 }
@@ -231,8 +228,3 @@ void host_wait_place(const struct host_place *place); /* works meanwhile */
 /* True when it is reached, perhaps after a share of work, at first of what leads there. */
 bool host_ask_place(const struct host_place *place);
 void host_wait_cell(const struct host_cell *cell, uint64_t number);
-
-/* ---- exec.c ---- */
-enum tt_step host_exec_step(struct host_exec *exec, uint64_t number, bool calls);
-void host_exec_hold(struct host_exec *exec);
-void host_exec_drop(struct host_exec *exec);

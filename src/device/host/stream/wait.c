@@ -35,12 +35,6 @@ bool tuttiHostCrowded(void)
     return atomic_load_explicit(&tt_host.waits.crowds, memory_order_relaxed) > 0;
 }
 
-void host_wake(struct CUstream_st *stream)
-{
-    atomic_fetch_add_explicit(&stream->bell, 1, memory_order_release);
-    syscall(SYS_futex, &stream->bell, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
-}
-
 static void sleep_at(struct CUstream_st *stream, const struct host_place *place, long nsec)
 {
     const struct timespec timeout = {.tv_nsec = nsec};

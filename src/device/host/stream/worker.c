@@ -64,7 +64,7 @@ struct round {
  * at which nothing happened since a worker's last visit loses it. */
 static void forget_idle(struct CUstream_st *stream, size_t number)
 {
-    uint64_t done = atomic_load_explicit(&stream->done, memory_order_relaxed);
+    uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_relaxed);
     bool dying = atomic_load_explicit(&stream->life, memory_order_relaxed) == HOST_LIFE_DYING;
     if (dying || atomic_load_explicit(&stream->seen, memory_order_relaxed) == done)
         host_runnable_remove(number);
@@ -75,7 +75,7 @@ static void forget_idle(struct CUstream_st *stream, size_t number)
 /* Remember how far the stream has come. */
 static bool note_place(struct CUstream_st *stream)
 {
-    uint64_t done = atomic_load_explicit(&stream->done, memory_order_relaxed);
+    uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_relaxed);
     bool same = atomic_load_explicit(&stream->passed, memory_order_relaxed) == done;
     atomic_store_explicit(&stream->passed, done, memory_order_relaxed);
     return same;

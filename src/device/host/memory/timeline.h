@@ -1,0 +1,37 @@
+/* How far a stream has come: what memory, which lies below streams, needs to know of one. A stream
+ * begins with its timeline; stream/stream.h says who writes it. Private to the room. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct CUstream_st;
+
+struct host_timeline {
+    _Atomic uint32_t magic; /* of the slab */
+    _Atomic uint64_t tail;  /* the last ticket that was given */
+    _Atomic uint64_t done;  /* the last one that is finished */
+};
+
+struct host_place {
+    struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
+    uint64_t ticket;
+};
+
+static inline struct host_timeline *host_timeline_of(const struct CUstream_st *stream)
+{
+    return (struct host_timeline *)(uintptr_t)stream;
+}
+
+static inline bool host_place_reached(const struct host_place *place)
+{
+    return !place->stream || atomic_load_explicit(&host_timeline_of(place->stream)->done,
+                                                  memory_order_acquire) >= place->ticket;
+}
+
+static inline bool host_timeline_idle(const struct host_timeline *line)
+{
+    uint64_t done = atomic_load_explicit(&line->done, memory_order_acquire);
+    return atomic_load_explicit(&line->tail, memory_order_seq_cst) == done;
+}
