@@ -171,10 +171,16 @@ static ncclResult_t hash_secret_file(crypto_generichash_state *state, const char
     unsigned char text[4096];
     struct stat stat;
     ssize_t got = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
     if (fd < 0) return tt_fail(ncclSystemError, "TUTTI_SECRET_FILE %s: open: %m", path);
     if (fstat(fd, &stat)) {
         rc = tt_fail(ncclSystemError, "TUTTI_SECRET_FILE %s: fstat: %m", path);
+    } else if (!S_ISREG(stat.st_mode)) {
+        rc = tt_fail(ncclInvalidUsage, "TUTTI_SECRET_FILE %s: not a regular file", path);
+    } else if (stat.st_uid != geteuid() && stat.st_uid != 0) {
+        rc = tt_fail(ncclInvalidUsage,
+                     "TUTTI_SECRET_FILE %s: belongs to user %u, who knows it, not to user %u", path,
+                     (unsigned)stat.st_uid, (unsigned)geteuid());
     } else if ((stat.st_mode & 077) != 0) {
         rc = tt_fail(ncclInvalidUsage,
                      "TUTTI_SECRET_FILE %s: mode is %03o; others may read it, set it to 0600", path,
