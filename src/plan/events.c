@@ -260,8 +260,10 @@ static void *begin_call(struct tt_plan *plan, const struct tt_group_call *node,
         *(coll ? &descr->coll.parentGroup : &descr->p2p.parentGroup) = events->group;
         return tt_prof_start(plan->comm->profiler, node->mask, descr);
     }
-    if (events->kept && tt_prof_wants(node->mask, descr->type))
+    if (events->kept && tt_prof_wants(node->mask, descr->type)) {
+        plan->shares_numbers = true; /* before any run of it */
         events->kept[events->work.nreplays++] = *replay;
+    }
     return NULL;
 }
 

@@ -118,6 +118,7 @@ struct tt_plan {
     bool looks_every_time;   /* a tuner or NCCL_CHECK_POINTERS wants to see each operation */
     bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
     bool checks_match;       /* TUTTI_CHECK_MATCH */
+    bool shares_numbers;     /* captured works count their runs too: events.c */
 
     struct tt_plan *next_ended; /* in a list of plan.c, after the end */
     uint64_t last_ticket;       /* all tickets of this communicator are smaller; set at the end */
