@@ -43,6 +43,8 @@ def check_files():
         must(drawn["messages"] and all(m["line"] > 1 for m in drawn["messages"]), f"{name}: messages without lines")
         must("\n".join(drawn["listing"]) + "\n" == shown.stdout, f"{name}: JSON has another listing")
         must(run("program", "diff", path, path).returncode == 0, f"{name}: differs from itself")
+        again = run("program", "export", path)
+        must(again.returncode == 0 and run("program", "diff", path, "-", text=again.stdout).returncode == 0, f"{name}: export is not equal")
     p = run("verify", "-", text=read("alltoall.xml"))
     must(p.returncode == 0, f"standard input: {p.stderr}")
     p = run("program", "diff", files[0], files[1])
@@ -74,6 +76,12 @@ def check_own():
             must(p.get("slots", 99) <= 8, f"{which}: slots {p.get('slots')}")
             must(run("program", "show", *which).returncode == 0, f"show {which}")
     must("RING" in run("program", "list").stdout, "list")
+    for op in ("allreduce", "allgather", "reducescatter", "broadcast", "reduce"):
+        p = run("program", "export", "--algo", "ring", "--op", op, "--ranks", "6")
+        must(p.returncode == 0 and run("verify", "-", text=p.stdout).returncode == 0, f"exported ring {op}: {p.stderr}")
+    for algo, reason in (("direct", "ranks meet at a barrier"), ("tree", "several messages")):
+        p = run("program", "export", "--algo", algo, "--op", "allreduce", "--ranks", "6")
+        must(p.returncode == 1 and reason in p.stderr and not p.stdout, f"exported {algo}: {p.returncode} {p.stderr}")
 
 
 def check_broken():

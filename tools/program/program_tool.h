@@ -57,6 +57,7 @@ void program_proof_fini(struct program_proof *proof);
 int program_verify(const struct program_options *options);
 int program_list(const struct program_options *options);
 int program_show(const struct program_options *options);
+int program_export(const struct program_options *options);
 int program_diff(const struct program_options *options);
 /* A space-time diagram of `chunk` (-1: all); false when it cannot be drawn, and said. */
 bool program_svg(const struct program_source *source, const struct tt_flow *flow, int chunk,

@@ -114,6 +114,23 @@ int program_show(const struct program_options *options)
     return status;
 }
 
+int program_export(const struct program_options *options)
+{
+    struct program_source source;
+    char fault[160], *text = NULL;
+    if (options->npaths > 1)
+        return tutti_usage_error(options->command, "writes one program, not two");
+    int status = program_open(options, options->paths[0], &source);
+    if (!status && tt_export_msccl(source.program, source.import, &text, fault, sizeof(fault))) {
+        (void)fprintf(stderr, "tutti program export: MSCCL's XML cannot say it: %s\n", fault);
+        status = 1;
+    }
+    if (text) (void)fputs(text, stdout);
+    free(text);
+    program_close(&source);
+    return status;
+}
+
 /* ---- diff ---- */
 
 struct lines {

@@ -30,3 +30,9 @@ void tt_import_destroy(struct tt_import *import); /* accepts NULL */
 
 /* The line of the file that a fault of the verifier is about ("rank 3 insn 14: ..."); 0: none. */
 int tt_import_line(const struct tt_import *import, const char *fault);
+
+/* Write a program as MSCCL's XML. What was imported with `facts` comes back as an equal program;
+ * NULL: a generator's, which is written for out of place. The caller frees *text_out.
+ * Errors: ncclInvalidUsage, in `fault` what the format cannot say; ncclSystemError. */
+ncclResult_t tt_export_msccl(const struct tt_program *program, const struct tt_import *facts,
+                             char **text_out, char *fault, size_t fault_bytes);

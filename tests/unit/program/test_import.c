@@ -57,6 +57,23 @@ static int by_xml(const struct dirent *entry)
     return dot && strcmp(dot, ".xml") == 0;
 }
 
+/* Written and read again it is the same program, for the same uses. */
+static void write_and_read(const char *name, const struct tt_import *import)
+{
+    struct tt_import *again = NULL;
+    char fault[256], *text = NULL;
+    if (tt_export_msccl(import->program, import, &text, fault, sizeof(fault)) ||
+        tt_import_msccl(text, strlen(text), &again, fault, sizeof(fault)))
+        fail_msg("%s: %s", name, fault);
+    assert_int_equal(again->program->bytes, import->program->bytes);
+    assert_memory_equal(again->program, import->program, import->program->bytes);
+    assert_string_equal(again->name, import->name);
+    assert_true(again->in_place == import->in_place && again->out_of_place == import->out_of_place);
+    assert_true(again->min_bytes == import->min_bytes && again->max_bytes == import->max_bytes);
+    tt_import_destroy(again);
+    free(text);
+}
+
 /* All of the folder; how many. */
 static int prove_folder(const char *folder)
 {
@@ -78,6 +95,7 @@ static int prove_folder(const char *folder)
             if (in_place ? import->in_place : import->out_of_place)
                 prove(names[k]->d_name, import, counts[c / 2], in_place);
         }
+        write_and_read(names[k]->d_name, import);
         tt_import_destroy(import);
         free(text);
         free(names[k]);
