@@ -227,27 +227,28 @@ static void aborted_under_a_graph(struct harness_rank *own)
     CUDA(cudaFree(buffer));
 }
 
+/* Time for a message of rank 0, if there were one. */
+static bool stays_well(ncclComm_t comm)
+{
+    ncclResult_t state = ncclSuccess;
+    for (int k = 0; k < 200 && state == ncclSuccess; k++) {
+        if (ncclCommGetAsyncError(comm, &state)) return false;
+        sched_yield();
+    }
+    return state == ncclSuccess;
+}
+
 /* Who has finalized has done its part: what it calls then takes nothing from the others. */
 static void aborted_after_finalize(struct harness_rank *own)
 {
     int *buffer = harness_device_alloc(COUNT * sizeof(int));
     NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclInt, ncclSum, own->comm, own->stream));
     CUDA(cudaStreamSynchronize(own->stream));
-    if (own->rank == 0) {
-        NCCL(ncclCommFinalize(own->comm));
-        NCCL(ncclCommAbort(own->comm));
-    }
-    pthread_barrier_wait(&both);
-    if (own->rank == 1) {
-        for (int k = 0; k < 200; k++) { /* time for a message of rank 0, if there were one */
-            ncclResult_t state;
-            NCCL(ncclCommGetAsyncError(own->comm, &state));
-            CHECK(state == ncclSuccess);
-            sched_yield();
-        }
-        NCCL(ncclCommFinalize(own->comm));
-        NCCL(ncclCommDestroy(own->comm));
-    }
+    if (own->rank == 1) pthread_barrier_wait(&both);
+    CHECK(own->rank == 0 || stays_well(own->comm));
+    NCCL(ncclCommFinalize(own->comm));
+    NCCL(own->rank == 0 ? ncclCommAbort(own->comm) : ncclCommDestroy(own->comm));
+    if (own->rank == 0) pthread_barrier_wait(&both);
     own->comm = NULL;
     CUDA(cudaFree(buffer));
 }
