@@ -177,7 +177,7 @@ static void a_fault_is_named(void **state)
     assert_non_null(strstr(log_text(), " calls were checked, "));
 }
 
-/* A busy machine may take a thread's time away for longer than a call may take. */
+/* A kernel that does not count waits for a processor makes a busy machine the plugin's fault. */
 static void a_sound_network_is_not_blamed(void **state)
 {
     (void)state;
