@@ -59,6 +59,16 @@ void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, c
     tt_trail_at(rc, file, line, func);
 }
 
+void tt_error_keep(const char *fmt, ...)
+{
+    char text[TT_ERROR_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    keep_text(text);
+}
+
 ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char *func)
 {
     if (rc == ncclSuccess || rc == ncclInProgress) return rc;

@@ -16,6 +16,10 @@ static inline ncclResult_t tt_fail_code(ncclResult_t rc) /* inline: analysers se
 void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Keep a text for ncclGetLastError as tt_fail() does, without a line in the log: where a flag that
+ * others see goes up before the failure is told. */
+void tt_error_keep(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* Leave this caller's line of the trail that log parsers follow down to the first failure
  * ("file:line (function) -> code", INFO), return `rc`. Success and ncclInProgress leave none. */
 #define tt_trail(rc) tt_trail_at((rc), __FILE__, __LINE__, __func__)

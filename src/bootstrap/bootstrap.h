@@ -129,6 +129,10 @@ uint64_t tt_bootstrap_mail(const struct tt_bootstrap *bootstrap);
  * their next call and in tt_bootstrap_error). */
 void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
 
+/* What went wrong is the fault of no rank alone: all ranks, this one too, get that code and
+ * sentence, unless the membership has failed before. */
+void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence);
+
 /* Tell all ranks that this one has revoked the communicator: the abort flag of those that have not
  * done so is raised with ncclRemoteError, exchanges go on working. */
 void tt_bootstrap_revoke(struct tt_bootstrap *bootstrap);
@@ -149,9 +153,12 @@ uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *bootstrap);
 
 /* Connect a membership with its owner; both are borrowed until this is called with NULL.
  * begun   collectives that this rank has begun: an exit of the process tells it to the others
- * exited  posted when another rank's exit becomes known */
+ * event   posted when another rank's exit becomes known, and when a message with a tag for the owner
+ *         (TT_TAG_OWNER and above, below the room's own) comes */
 void tt_bootstrap_attach(struct tt_bootstrap *bootstrap, const _Atomic uint64_t *begun,
-                         sem_t *exited);
+                         sem_t *event);
+#define TT_TAG_OWNER 0xfffe0000u
+#define TT_TAG_OWN 0xffff0000u /* of this room */
 
 /* Host and pid of a rank, for reports. Valid until leave. */
 const char *tt_bootstrap_peer(const struct tt_bootstrap *bootstrap, int rank, int *pid_out);

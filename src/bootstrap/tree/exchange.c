@@ -283,6 +283,7 @@ static void deliver(struct tt_bootstrap *b, int source, uint32_t tag, const void
     }
     /* pairs with the acquire load in tt_bootstrap_mail() */
     atomic_fetch_add_explicit(&b->mail, 1, memory_order_release);
+    if (b->event && tag >= TT_TAG_OWNER && tag < TT_TAG_OWN) sem_post(b->event);
     pthread_cond_broadcast(&b->changed);
 }
 

@@ -32,11 +32,11 @@ uint32_t tt_exit_begun(const struct tt_bootstrap *b)
     return b->begun ? (uint32_t)atomic_load_explicit(b->begun, memory_order_relaxed) : 0;
 }
 
-void tt_bootstrap_attach(struct tt_bootstrap *b, const _Atomic uint64_t *begun, sem_t *exited)
+void tt_bootstrap_attach(struct tt_bootstrap *b, const _Atomic uint64_t *begun, sem_t *event)
 {
     tt_service_lock();
     b->begun = begun;
-    b->event = exited;
+    b->event = event;
     tt_service_unlock();
 }
 

@@ -50,18 +50,17 @@ static void flood_fail(struct tt_bootstrap *b, const struct tt_conn *except,
 void tt_failure_repeat(const struct tt_bootstrap *b, struct tt_conn *conn)
 {
     ncclResult_t rc = (ncclResult_t)atomic_load_explicit(&b->error, memory_order_relaxed);
-    const struct fail fail = {b->error_rank, rc, TT_FAIL_ERROR, 0, b->sentence};
+    const struct fail fail = {b->error_rank, rc, b->error_kind, 0, b->sentence};
     unsigned char bytes[FAIL_BYTES];
     if (!rc) return;
     fail_pack(&fail, bytes);
     tt_conn_send(conn, TT_FRAME_FAIL, bytes, sizeof(bytes));
 }
 
-static void flood_error(struct tt_bootstrap *b, const struct tt_conn *except, int rank,
-                        ncclResult_t rc, const char *sentence)
+static void flood_error(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *sentence)
 {
     const struct fail fail = {rank, rc, TT_FAIL_ERROR, 0, sentence};
-    flood_fail(b, except, &fail);
+    flood_fail(b, NULL, &fail);
 }
 
 /* ---- taking it ---- */
@@ -84,16 +83,20 @@ static void take_sentence(struct tt_bootstrap *b, const char *sentence)
     atomic_store_explicit(&b->has_sentence, true, memory_order_release);
 }
 
-/* Remember the first error, stop everything that waits. True when it is the first. */
-static bool take_error(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *sentence)
+/* Remember the first error, stop everything that waits. True when it is the first. Whoever sees the
+ * abort flag asks for the text at once, so that is there before. */
+static bool take_error(struct tt_bootstrap *b, const struct fail *fail)
 {
     if (atomic_load_explicit(&b->error, memory_order_relaxed)) return false;
-    b->error_rank = rank;
-    take_sentence(b, sentence);
-    atomic_store_explicit(&b->error, (int)rc, memory_order_release);
+    b->error_rank = fail->rank;
+    b->error_kind = fail->kind;
+    take_sentence(b, fail->sentence);
+    atomic_store_explicit(&b->error, (int)fail->rc, memory_order_release);
     if (b->member) {
-        tt_member_abort_why(b->member, rc, sentence);
         if (b->waiting == 0) tt_failure_tell(b);
+        tt_error_keep("comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id, b->rank,
+                      b->sentence);
+        tt_member_abort_why(b->member, fail->rc, fail->sentence);
     }
     pthread_cond_broadcast(&b->changed);
     return true;
@@ -106,7 +109,8 @@ void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char 
     va_start(args, fmt);
     vsnprintf(sentence, sizeof(sentence), fmt, args);
     va_end(args);
-    if (take_error(b, rank, rc, sentence)) flood_error(b, NULL, rank, rc, sentence);
+    const struct fail fail = {rank, rc, TT_FAIL_ERROR, 0, sentence};
+    if (take_error(b, &fail)) flood_fail(b, NULL, &fail);
 }
 
 /* A revoked communicator stays usable here (shrink goes through it): only operations stop. */
@@ -118,9 +122,9 @@ static void take_revoke(struct tt_bootstrap *b, struct tt_conn *from, int rank,
     const struct fail fail = {rank, ncclRemoteError, TT_FAIL_REVOKE, 0, sentence};
     flood_fail(b, from, &fail);
     if (b->revoked || !b->member) return;
-    tt_member_abort_why(b->member, ncclRemoteError, sentence);
     tt_fail(ncclRemoteError, "comm 0x%llx rank %d: %s", (unsigned long long)b->member->comm_id,
             b->rank, sentence);
+    tt_member_abort_why(b->member, ncclRemoteError, sentence);
 }
 
 void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsigned char *bytes,
@@ -132,9 +136,10 @@ void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsign
     struct fail fail = {.rc = ncclRemoteError, .sentence = sentence};
     fail.rank = (int)tt_wire_get32(&wire);
     /* The code there is its own, except that a late rank makes the whole init too late. */
-    bool late = tt_wire_get32(&wire) == ncclTimeout && b->deadline_nsec != 0;
-    if (late) fail.rc = ncclTimeout;
+    uint32_t code = tt_wire_get32(&wire);
+    if (code == ncclTimeout && b->deadline_nsec != 0) fail.rc = ncclTimeout;
     fail.kind = (enum tt_fail_kind)tt_wire_get32(&wire);
+    if (fail.kind == TT_FAIL_ALL && code == ncclInvalidUsage) fail.rc = ncclInvalidUsage;
     fail.begun = tt_wire_get32(&wire);
     tt_wire_get_text(&wire, sentence, sizeof(sentence));
     if (wire.bad) return;
@@ -142,7 +147,7 @@ void tt_failure_frame(struct tt_bootstrap *b, struct tt_conn *conn, const unsign
         take_revoke(b, conn, fail.rank, sentence);
     } else if (fail.kind == TT_FAIL_EXIT) {
         if (tt_exit_note(b, fail.rank, fail.begun, sentence)) flood_fail(b, conn, &fail);
-    } else if (take_error(b, fail.rank, fail.rc, sentence)) {
+    } else if (take_error(b, &fail)) {
         flood_fail(b, conn, &fail);
     }
 }
@@ -249,8 +254,16 @@ void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sent
     b->given_up_code = rc;
     if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
         take_sentence(b, sentence);
-        flood_error(b, NULL, b->rank, rc, sentence);
+        flood_error(b, b->rank, rc, sentence);
     }
+    tt_service_unlock();
+}
+
+void tt_bootstrap_fail_all(struct tt_bootstrap *b, ncclResult_t rc, const char *sentence)
+{
+    tt_service_lock();
+    const struct fail fail = {b->rank, rc, TT_FAIL_ALL, 0, sentence};
+    if (b->epoch == tt_service()->epoch && take_error(b, &fail)) flood_fail(b, NULL, &fail);
     tt_service_unlock();
 }
 
