@@ -65,6 +65,7 @@ struct base_wait { /* wait.c: claimed by one waiting thread */
     const char *_Atomic what; /* NULL: nobody waits here */
     _Atomic int peer;
     _Atomic uint64_t op_seq;
+    _Atomic uint64_t call[3];
     _Atomic uint64_t since_nsec;
 } __attribute__((aligned(TT_LINE_BYTES)));
 

@@ -27,6 +27,8 @@ static void write_cell(struct base_wait *cell, const struct tt_wait *wait)
     atomic_store_explicit(&cell->what, wait->what, memory_order_relaxed);
     atomic_store_explicit(&cell->peer, wait->peer, memory_order_relaxed);
     atomic_store_explicit(&cell->op_seq, wait->op_seq, memory_order_relaxed);
+    for (int k = 0; k < 3; k++)
+        atomic_store_explicit(&cell->call[k], wait->call[k], memory_order_relaxed);
     atomic_store_explicit(&cell->since_nsec, wait->since_nsec, memory_order_relaxed);
     atomic_store_explicit(&cell->seq, seq + 2, memory_order_release);
 }
@@ -39,6 +41,8 @@ static bool read_cell(struct base_wait *cell, struct tt_wait *wait)
     wait->what = atomic_load_explicit(&cell->what, memory_order_relaxed);
     wait->peer = atomic_load_explicit(&cell->peer, memory_order_relaxed);
     wait->op_seq = atomic_load_explicit(&cell->op_seq, memory_order_relaxed);
+    for (int k = 0; k < 3; k++)
+        wait->call[k] = atomic_load_explicit(&cell->call[k], memory_order_relaxed);
     wait->since_nsec = atomic_load_explicit(&cell->since_nsec, memory_order_relaxed);
     atomic_thread_fence(memory_order_acquire);
     return !(seq & 1) && wait->what &&

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 struct tt_member;
 
@@ -12,8 +13,16 @@ struct tt_wait {
     int peer;                      /* rank waited for; -1: several or unknown */
     uint64_t op_seq;               /* operation number of the communicator */
     const char *what;              /* static text: "slot of next", "arrival of", ... */
+    uint64_t call[3];              /* who waits in a message: its call (room program); else zero */
     uint64_t since_nsec;
 };
+
+/* What a wait for bytes from its peer calls itself; others wait for room, or until it has come. */
+#define TT_WAIT_DATA "data of"
+static inline bool tt_wait_is_for_data(const char *what)
+{
+    return strcmp(what, TT_WAIT_DATA) == 0;
+}
 
 /* Enter and leave; a slot number, or -1 when the registry is full (the wait is then not listed). */
 int tt_wait_enter(const struct tt_wait *wait);

@@ -153,8 +153,8 @@ uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *bootstrap);
 
 /* Connect a membership with its owner; both are borrowed until this is called with NULL.
  * begun   collectives that this rank has begun: an exit of the process tells it to the others
- * event   posted when another rank's exit becomes known, and when a message with a tag for the owner
- *         (TT_TAG_OWNER and above, below the room's own) comes */
+ * event   posted when another rank's exit becomes known, and when a message with a tag for the
+ * owner (TT_TAG_OWNER and above, below the room's own) comes */
 void tt_bootstrap_attach(struct tt_bootstrap *bootstrap, const _Atomic uint64_t *begun,
                          sem_t *event);
 #define TT_TAG_OWNER 0xfffe0000u

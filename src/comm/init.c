@@ -137,11 +137,10 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .order = comm->order_used,
         .bootstrap = comm->bootstrap,
         .transport = comm->transport,
-        .begun = tt_transport_begun(comm->transport),
-        .patience = tt_transport_patience,
     };
     ncclResult_t rc = tt_watch_add(&subject, &comm->watch);
-    if (!rc) tt_bootstrap_attach(comm->bootstrap, subject.begun, tt_watch_event());
+    if (!rc)
+        tt_bootstrap_attach(comm->bootstrap, tt_transport_begun(comm->transport), tt_watch_event());
     return rc;
 }
 

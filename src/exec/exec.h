@@ -67,6 +67,7 @@ struct tt_frame {
     uint32_t fingerprint; /* of the operation, equal on all ranks; between two ranks (TT_CONN_P2P)
                              exec puts the bytes in its place, and counts messages per edge in place
                              of operations */
+    struct tt_call call;  /* the user's, for reports */
     int channel;
     int conn;    /* enum tt_conn_index */
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:

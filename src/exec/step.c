@@ -12,6 +12,7 @@
 #include "exec/host/cursor.h"
 
 #include <assert.h>
+#include <string.h>
 
 #define SLICES_PER_STEP 8
 #define POLLS_TO_ENTER 256 /* fruitless steps before a wait is entered in the registry */
@@ -28,13 +29,30 @@ static const struct tt_cursor *first_waiting(const struct tt_work *work)
     return NULL;
 }
 
+/* The message, or the exchange made of messages, that waits for its peer; NULL: none does. */
+static const struct tt_frame *waiting_message(const struct tt_work *work,
+                                              const struct tt_cursor *cursor)
+{
+    int func = tt_wait_is_for_data(cursor->waits_what) ? TT_FUNC_RECV : TT_FUNC_SEND;
+    for (int f = 0; f < work->nframes; f++) {
+        const struct tt_frame *frame = &work->frames[f];
+        const struct tt_program *program = frame->program;
+        if (frame->conn == TT_CONN_P2P && program->root == cursor->waits_for &&
+            program->func == func)
+            return frame;
+    }
+    return NULL;
+}
+
 static void enter_wait(struct tt_work *work, const struct tt_cursor *cursor)
 {
+    const struct tt_frame *message = waiting_message(work, cursor);
     struct tt_wait wait = {.owner = work->member,
                            .peer = cursor->waits_for,
                            .op_seq = work->match >> 32,
                            .what = cursor->waits_what,
                            .since_nsec = tt_now_nsec()};
+    if (message) memcpy(wait.call, &message->call, sizeof(wait.call));
     work->wait_slot = tt_wait_enter(&wait);
 }
 
@@ -132,11 +150,14 @@ static ncclResult_t begin(struct tt_work *work)
     } else {
         rewind_cursors(work);
     }
-    uint64_t number = work->uses_transport ? tt_transport_begin(work->transport, fingerprint) : 0;
+    uint64_t number = 0;
+    if (work->uses_transport)
+        number = tt_transport_begin(work->transport, fingerprint, &work->frames[0].call);
     for (int k = 0; k < work->ncursors; k++) {
         struct tt_cursor *cursor = &work->cursors[k];
         const struct tt_frame *frame = cursor->frame;
-        if (frame->begins) number = tt_transport_begin(work->transport, frame->fingerprint);
+        if (frame->begins)
+            number = tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
         cursor->match =
             frame->conn == TT_CONN_P2P ? message_match(frame) : number << 32 | frame->fingerprint;
         if (k == 0 || frame->begins) fingerprint = frame->fingerprint;

@@ -54,6 +54,21 @@ size_t tt_operation_bytes(const struct tt_task *task)
     }
 }
 
+struct tt_call tt_call_of(const struct tt_task *task, const struct tt_tune_choice *choice)
+{
+    return (struct tt_call){
+        .count = task->count,
+        .root = task->root,
+        .func = (uint8_t)task->func,
+        .type = (uint8_t)task->type,
+        .op = task->op < ncclNumOps ? (uint8_t)task->op : TT_CALL_OWN_OP,
+        .known = 1,
+        .algo = (uint8_t)choice->algo,
+        .proto = (uint8_t)choice->proto,
+        .nchannels = (uint8_t)choice->nchannels,
+    };
+}
+
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords)
 {
     if (!plan->checks_match) return 0;
@@ -186,6 +201,7 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call 
                               (uint64_t)choice->nchannels,
     };
     frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
+    frame->call = tt_call_of(task, choice);
     return tt_bind_edges(plan, frame);
 }
 

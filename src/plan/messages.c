@@ -16,6 +16,7 @@
 #include <string.h>
 
 struct message {
+    const struct tt_task *task; /* the call that it belongs to; borrowed */
     bool sending;
     int peer;
     const char *in; /* of a send or a copy */
@@ -55,6 +56,7 @@ static ncclResult_t bind_message(struct tt_plan *plan, struct tt_bound *batch,
     if (rc) return rc;
     frame->in = message->in;
     frame->out = message->out;
+    frame->call = tt_call_of(message->task, &choice);
     frame->in_bytes = message->sending ? message->bytes : 0;
     frame->out_bytes = message->sending ? 0 : message->bytes;
     tt_geometry_init(&frame->geometry, frame->program, message->bytes,
@@ -130,16 +132,32 @@ static ncclResult_t add_own(struct tt_plan *plan, struct tt_group_call *first)
 
 /* ---- exchanges ---- */
 
+/* All ranks count an exchange as one operation, as they do what is one program, so that they learn
+ * of other calls. */
+static void count_exchange(struct tt_plan *plan, const struct tt_task *task, int first)
+{
+    const uint64_t words[] = {(uint64_t)task->func, task->count, (uint64_t)task->type,
+                              (uint64_t)(unsigned)task->root};
+    struct tt_frame *frame = &plan->batch.frames[first];
+    if (plan->batch.nframes == first) return;
+    const struct tt_tune_choice choice = {.algo = TT_ALGO_P2P, .proto = TT_PROTO_SIMPLE};
+    frame->fingerprint = tt_call_fingerprint(plan, words, (int)TT_LEN(words));
+    frame->call = tt_call_of(task, &choice);
+    frame->begins = true;
+}
+
 /* Own block first, then towards the next ranks and from the previous ones, so that no rank is
  * everybody's first. */
 static ncclResult_t add_exchange(struct tt_plan *plan, const struct tt_task *task)
 {
     const int n = plan->comm->member.nranks;
     const int me = plan->comm->member.rank;
+    const int first = plan->batch.nframes;
     const struct tt_block_exchange exchange = tt_exchange_of(plan, task);
     ncclResult_t rc = ncclSuccess;
     if (exchange.to_all || exchange.from_all) {
-        const struct message own = {.peer = me,
+        const struct message own = {.task = task,
+                                    .peer = me,
                                     .in = tt_exchange_in(&exchange, me),
                                     .out = tt_exchange_out(&exchange, me),
                                     .bytes = exchange.bytes};
@@ -148,21 +166,26 @@ static ncclResult_t add_exchange(struct tt_plan *plan, const struct tt_task *tas
     for (int k = 1; k < n && !rc; k++) {
         const int to = (me + k) % n;
         const int from = (me - k + n) % n;
-        const struct message out = {.sending = true,
+        const struct message out = {.task = task,
+                                    .sending = true,
                                     .peer = to,
                                     .in = tt_exchange_in(&exchange, to),
                                     .bytes = exchange.bytes};
-        const struct message in = {
-            .peer = from, .out = tt_exchange_out(&exchange, from), .bytes = exchange.bytes};
+        const struct message in = {.task = task,
+                                   .peer = from,
+                                   .out = tt_exchange_out(&exchange, from),
+                                   .bytes = exchange.bytes};
         if (tt_exchange_has(&exchange, to, true)) rc = add_message(plan, &out);
         if (!rc && tt_exchange_has(&exchange, from, false)) rc = add_message(plan, &in);
     }
+    if (!rc) count_exchange(plan, task, first);
     return rc;
 }
 
 static struct message message_of(const struct tt_task *task)
 {
-    return (struct message){.sending = task->func == TT_FUNC_SEND,
+    return (struct message){.task = task,
+                            .sending = task->func == TT_FUNC_SEND,
                             .peer = task->root,
                             .in = task->in,
                             .out = task->out,

@@ -196,6 +196,8 @@ ncclResult_t tt_bind_edges(struct tt_plan *plan, struct tt_frame *frame);
 /* Hash of what both ends of an operation must agree on; never 0, but where TUTTI_CHECK_MATCH is
  * off. */
 uint32_t tt_call_fingerprint(const struct tt_plan *plan, const uint64_t *words, int nwords);
+/* The call as ranks tell it to each other. */
+struct tt_call tt_call_of(const struct tt_task *task, const struct tt_tune_choice *choice);
 /* Room for n frames; those that were there are lost when it grows. */
 ncclResult_t tt_bound_reserve(struct tt_bound *bound, int nframes);
 /* Give all frames the call's buffers. */

@@ -48,6 +48,34 @@ enum tt_proto { TT_PROTO_LL = 0, TT_PROTO_LL128 = 1, TT_PROTO_SIMPLE = 2, TT_PRO
 const char *tt_algo_name(enum tt_algo algo); /* "TREE", "RING", ..., "DIRECT", "ONESHOT", "P2P" */
 const char *tt_proto_name(enum tt_proto proto);
 
+/* ---- a call in three words ----
+ * It stands beside a match header: what ranks compare by a hash is told in these words when the
+ * hashes differ. */
+
+enum { TT_CALL_OWN_OP = 255 }; /* an operator of the user's: its number differs by rank */
+
+struct tt_call {
+    uint64_t count;                 /* elements, as the call has it */
+    int32_t root;                   /* or the peer of a message; -1: none */
+    uint8_t func;                   /* enum tt_func */
+    uint8_t type;                   /* ncclDataType_t */
+    uint8_t op;                     /* ncclRedOp_t or TT_CALL_OWN_OP */
+    uint8_t known;                  /* 0: nothing is known of the call */
+    uint8_t algo, proto, nchannels; /* what was chosen for it */
+    uint8_t zero[5];
+};
+_Static_assert(sizeof(struct tt_call) == 3 * sizeof(uint64_t), "fixed by the wire");
+
+#define TT_CALL_BYTES 160 /* longest text and its end */
+
+/* "AllReduce(count 512, float, sum)"; with the choice behind it when `chosen`. */
+void tt_call_text(const struct tt_call *call, bool chosen, char text_out[TT_CALL_BYTES]);
+/* True when the calls alone, whatever was chosen for them, are the same. */
+bool tt_call_same(const struct tt_call *a, const struct tt_call *b);
+/* True when no rank's part of the call can end before `rank` has made it, seen from rank `other`.
+ */
+bool tt_call_needs(const struct tt_call *call, int rank, int other);
+
 /* ---- geometry: where chunk c of pass p lies, in elements ---- */
 
 /* Element range of one chunk of one pass: filled by tt_geometry_*(). */

@@ -1,7 +1,6 @@
 /* The shared barrier: what a rank says to all others when it enters and leaves an operation on
  * each other's buffers. Each rank writes only its own lines: a cell per entered operation (eight
  * deep, so a rank whose buffers nobody touches may run ahead) and a count of operations left. */
-#include "base/error.h"
 #include "transport/transport_state.h"
 
 static struct tt_barrier *own_barrier(struct tt_transport *transport)
@@ -60,8 +59,12 @@ static char *addressed(const struct tt_peer_reach *peer, uint64_t pointer, uint6
 static ncclResult_t mismatch(struct tt_transport *transport, uint64_t match, int rank,
                              uint64_t found)
 {
-    if (transport->told++) return ncclInvalidUsage;
-    return tt_match_fail(transport->config.member->rank, match, rank, found);
+    struct tt_board_entry own, theirs;
+    if (!tt_board_find(transport, transport->config.member->rank, match >> 32, &own))
+        own = (struct tt_board_entry){.match = match};
+    if (!tt_board_find(transport, rank, found >> 32, &theirs) || theirs.match != found)
+        theirs = (struct tt_board_entry){.match = found};
+    return tt_board_mismatch(transport, &own, rank, &theirs);
 }
 
 ncclResult_t tt_barrier_arrived(struct tt_transport *transport, uint64_t match, int rank,
@@ -94,30 +97,4 @@ bool tt_barrier_left(struct tt_transport *transport, int rank)
 {
     const struct tt_barrier *barrier = transport->barriers[rank];
     return atomic_load_explicit(&barrier->left, memory_order_acquire) >= transport->entered;
-}
-
-uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint)
-{
-    uint64_t number = atomic_load_explicit(&transport->begun, memory_order_relaxed) + 1;
-    uint64_t match = number << 32 | fingerprint;
-    /* pairs with the acquire load in tt_transport_compare() */
-    atomic_store_explicit(&own_barrier(transport)->begun[number % TT_SLOTS], match,
-                          memory_order_release);
-    atomic_store_explicit(&transport->begun, number, memory_order_relaxed);
-    return number;
-}
-
-const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)
-{
-    return &transport->begun;
-}
-
-ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank)
-{
-    const struct tt_barrier *barrier = transport->barriers[rank];
-    if (!barrier) return ncclSuccess;
-    uint64_t found =
-        atomic_load_explicit(&barrier->begun[(match >> 32) % TT_SLOTS], memory_order_acquire);
-    if (found >> 32 != match >> 32 || found == match) return ncclSuccess;
-    return mismatch(transport, match, rank, found);
 }

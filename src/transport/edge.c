@@ -2,32 +2,27 @@
  * notice that they do not mean the same operation. */
 #include "transport/edge.h"
 
-#include "base/error.h"
+#include "transport/transport_state.h"
 
-ncclResult_t tt_match_fail(int rank, uint64_t match, int peer, uint64_t found)
+ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uint64_t found,
+                              const struct tt_call *call)
 {
-    return tt_fail(ncclInvalidUsage,
-                   "ranks called different operations: rank %d is in operation %u with fingerprint "
-                   "%08x, rank %d in operation %u with fingerprint %08x",
-                   rank, (uint32_t)(match >> 32), (uint32_t)match, peer, (uint32_t)(found >> 32),
-                   (uint32_t)found);
-}
-
-ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t found)
-{
-    if (expected == found) return ncclSuccess;
-    if (edge->failed) return ncclInvalidUsage;
-    edge->failed = true;
-    int rank = edge->config->member->rank;
+    struct tt_transport *transport = edge->config->transport;
+    int rank = edge->config->member->rank, peer = edge->key.peer;
+    struct tt_board_entry own, theirs;
     if (edge->key.conn == TT_CONN_P2P) {
-        return tt_fail(
-            ncclInvalidUsage,
-            "rank %d receives message %u of rank %d with %u bytes (mod 2^32), but it was "
-            "sent as message %u with %u: send and receive do not match",
-            rank, (uint32_t)(expected >> 32), edge->key.peer, (uint32_t)expected,
-            (uint32_t)(found >> 32), (uint32_t)found);
+        return tt_transport_accuse(transport,
+                                   "send and receive do not match: rank %d receives %u bytes (mod "
+                                   "2^32) as message %u of rank %d, which sent %u as message %u",
+                                   rank, (uint32_t)expected, (uint32_t)(expected >> 32) + 1, peer,
+                                   (uint32_t)found, (uint32_t)(found >> 32) + 1);
     }
-    return tt_match_fail(rank, expected, edge->key.peer, found);
+    if (!tt_board_find(transport, rank, expected >> 32, &own))
+        own = (struct tt_board_entry){.match = expected};
+    if (call || !tt_board_find(transport, peer, found >> 32, &theirs) || theirs.match != found)
+        theirs = (struct tt_board_entry){.match = found};
+    if (call) theirs.call = *call;
+    return tt_board_mismatch(transport, &own, peer, &theirs);
 }
 
 void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes)
@@ -83,5 +78,9 @@ void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track)
 
 uint32_t tt_edge_next_message(struct tt_edge *edge)
 {
-    return edge->count++;
+    _Atomic uint32_t *count =
+        &edge->config->transport->messages[2 * edge->key.peer + edge->key.sending];
+    uint32_t number = atomic_load_explicit(count, memory_order_relaxed);
+    atomic_store_explicit(count, number + 1, memory_order_relaxed);
+    return number;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/member.h"
+#include "program/program.h"
 #include "transport/transport.h"
 
 /* Slots of one edge. All callbacks but `track` are required and none blocks (contracts: tt_edge_*
@@ -28,8 +29,7 @@ struct tt_edge {
     const struct tt_edge_ops *ops;
     const struct tt_transport_config *config; /* borrowed: the transport's copy */
     struct tt_edge_key key;
-    uint32_t count; /* TT_CONN_P2P: messages so far; the k-th send meets the k-th receive */
-    bool failed;    /* a mismatch was told; later ones are returned in silence */
+    bool failed; /* damage was told; later such slots are returned in silence */
 };
 
 /* One way of reaching a peer. */
@@ -49,8 +49,21 @@ extern const struct tt_transport_ops tt_transport_net;    /* net.c */
 
 /* ---- edge.c ---- */
 
-/* Fail because this rank and `peer` are in different operations. */
-ncclResult_t tt_match_fail(int rank, uint64_t match, int peer, uint64_t found);
-/* Compare the match header of a slot with the receiver's; on difference tell once which operation
- * and which fingerprints met, and return ncclInvalidUsage. */
-ncclResult_t tt_edge_check(struct tt_edge *edge, uint64_t expected, uint64_t found);
+/* The match headers of a slot and of its receiver differ: tell all ranks which calls met, once, and
+ * return ncclInvalidUsage. `call` is the sender's; NULL: it may still stand on its board. */
+ncclResult_t tt_edge_mismatch(const struct tt_edge *edge, uint64_t expected, uint64_t found,
+                              const struct tt_call *call);
+
+/* ---- board.c ---- */
+
+struct tt_board_entry {
+    uint64_t match, history;
+    struct tt_call call;
+};
+/* Tell all ranks that this rank and `peer` are in different operations. */
+ncclResult_t tt_board_mismatch(struct tt_transport *transport, const struct tt_board_entry *own,
+                               int peer, const struct tt_board_entry *theirs);
+/* What `rank`, in reach of this host's memory, or this rank itself has begun with that number;
+ * false when it has not, or too long ago. */
+bool tt_board_find(const struct tt_transport *transport, int rank, uint64_t number,
+                   struct tt_board_entry *entry_out);

@@ -3,7 +3,8 @@
  * Every line has one writer. Pages nobody touches cost nothing, so the block is laid out for all
  * possible edges and stays sparse.
  *
- *   barrier  64 B numbers of the last 8 operations | 64 B operations left | 8 cells of 64 B
+ *   barrier  64 B match headers of the last 8 operations | 64 B operations left |
+ *            256 B calls of these 8 | 8 cells of 64 B
  *   lines    per ring (sending peer, channel, conn): 64 slot headers of 128 B, head, pad
  *   payloads per ring: 8 * slice_bytes, page-aligned; taken in turn by the messages that need one
  *
@@ -51,10 +52,16 @@ struct tt_barrier_cell {
 };
 #define TT_NO_OFFSET UINT64_MAX
 
+struct tt_begun { /* beside the match header of an operation, valid as long as that stands */
+    _Atomic uint64_t call[3]; /* struct tt_call */
+    _Atomic uint64_t history; /* hash of all match headers up to this one */
+};
+
 struct tt_barrier {
-    _Atomic uint64_t begun[TT_SLOTS]; /* match header of operation k at k mod 8 */
+    _Atomic uint64_t begun[TT_SLOTS]; /* match header of operation k at k mod 8; stored last */
     _Atomic uint64_t left;            /* barrier operations left */
     uint64_t pad[7];
+    struct tt_begun calls[TT_SLOTS];
     struct tt_barrier_cell cell[TT_SLOTS];
 };
 

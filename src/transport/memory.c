@@ -197,7 +197,7 @@ static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char
         __builtin_prefetch((const char *)line + TT_LINE_BYTES); /* both lines come at once then */
         return ncclInProgress;
     }
-    if (line->match != match) return tt_edge_check(base, match, line->match);
+    if (line->match != match) return tt_edge_mismatch(base, match, line->match, NULL);
     const char *payload = line->inline_bytes;
     size_t limit = TT_SLOT_INLINE_BYTES;
     if (line->kind == TT_SLOT_PAYLOAD) {

@@ -45,7 +45,10 @@ static void net_post(struct tt_edge *base, uint64_t match, size_t bytes)
 {
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
-    *net_slot_at(edge, filled) = (struct net_slot){match, (uint32_t)bytes, 0};
+    struct net_slot *slot = net_slot_at(edge, filled);
+    *slot = (struct net_slot){.match = match, .bytes = (uint32_t)bytes};
+    if (base->key.conn == TT_CONN_COLL)
+        tt_board_call(edge->transport, match >> 32, &slot->call); /* for whoever made another */
     tt_net_watch_start(edge, filled, ncclProfilerProxyStepSendGPUWait);
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->filled, filled + 1, memory_order_release);
@@ -105,7 +108,7 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **
     ncclResult_t rc = await_slot(edge, emptied);
     if (rc) return rc;
     struct net_slot *slot = net_slot_at(edge, emptied);
-    if (slot->match != match) return tt_edge_check(base, match, slot->match);
+    if (slot->match != match) return tt_edge_mismatch(base, match, slot->match, &slot->call);
     *payload_out = payload_of(slot);
     *bytes_out = slot->bytes;
     return ncclSuccess;

@@ -2,7 +2,7 @@
  * executor's side, net_step.c the side of whoever moves the network, net_join.c the proxy's,
  * net_edges.c decides who moves which. They meet in the atomic counters alone.
  *
- * A slot is 48 B unused | 16 B header | payload, so that the payload lies on a cache line and
+ * A slot is 24 B unused | 40 B header | payload, so that the payload lies on a cache line and
  * header and payload travel as one message. */
 #pragma once
 
@@ -26,8 +26,9 @@ struct net_slot { /* what travels before the payload */
     uint64_t match;
     uint32_t bytes;
     uint32_t more; /* slots that were full behind this one when it left: they will come for sure */
+    struct tt_call call; /* of a collective: the sender's */
 };
-_Static_assert(sizeof(struct net_slot) == 16, "fixed by the wire");
+_Static_assert(sizeof(struct net_slot) == 40, "fixed by the wire");
 
 /* One operation over one edge, for the profiler. Ends with its last use. */
 struct net_op {

@@ -30,10 +30,12 @@ static const char *reason_of(const struct tt_net *net, ncclResult_t rc)
     return own ? last : tt_result_text(rc);
 }
 
-/* Errors after the first one of all edges are its consequences: they are not told. */
+/* Errors after the first one of all edges, or after an abort, are its consequences: they are not
+ * told, so that the text of the first one stays. */
 static bool is_first_error(const struct net_edge *edge)
 {
-    return !atomic_load_explicit(&edge->transport->net_edges->error, memory_order_relaxed);
+    return !atomic_load_explicit(&edge->transport->net_edges->error, memory_order_relaxed) &&
+           !tt_member_aborted(edge->edge.config->member);
 }
 
 void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence)

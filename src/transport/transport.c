@@ -52,10 +52,13 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     transport->config = *config;
     transport->config.transport = transport;
     transport->inbox = inbox;
+    transport->board = tt_inbox_barrier(inbox);
     transport->edges = tt_calloc(nranks, sizeof(struct tt_edge **));
     transport->barriers = tt_calloc(nranks, sizeof(struct tt_barrier *));
+    transport->messages = tt_calloc(2 * nranks, sizeof(*transport->messages));
     if (config->net) transport->net_edges = tt_net_edges_create();
-    if (!transport->edges || !transport->barriers || (config->net && !transport->net_edges)) {
+    if (!transport->edges || !transport->barriers || !transport->messages ||
+        (config->net && !transport->net_edges)) {
         rc = tt_fail(ncclSystemError, "transport of %zu ranks: out of memory", nranks);
         goto out;
     }
@@ -90,6 +93,7 @@ void tt_transport_destroy(struct tt_transport *transport)
     tt_net_edges_destroy(transport->net_edges);
     free(transport->edges);
     free(transport->barriers);
+    free(transport->messages);
     free(transport);
 }
 

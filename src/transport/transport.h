@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct tt_call;
 struct tt_member;
 struct tt_bootstrap;
 struct tt_net;
@@ -148,18 +149,39 @@ void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
  * meets its k-th receive, so both ends count alike. */
 uint32_t tt_edge_next_message(struct tt_edge *edge);
 
+/* ---- which call every rank is in (board.c) ---- */
+
 /* Number of this communicator's next collective operation (from 1); all ranks count alike. Called
- * when the operation starts, in issue order. Publishes it with its fingerprint for the peers. */
-uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint);
+ * when the operation starts, in issue order. Publishes it with its fingerprint and the call for the
+ * peers. hot */
+uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint,
+                            const struct tt_call *call);
 /* Counts the collective operations that began. Lives as the transport; any thread may read it. */
 const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport);
 /* How long what `rank` sent before its process ended may still be on its way, in nanoseconds: 0 in
  * memory and without a connection; UINT64_MAX when the network will tell its end, or just now
  * nobody can say. Never blocks. */
 uint64_t tt_transport_patience(struct tt_transport *transport, int rank);
-/* ncclInvalidUsage (told, naming both) when `rank`, in reach of this host's memory, is in an
- * operation of the same number with another fingerprint; for those who wait long. */
+/* ncclInvalidUsage (told to all ranks, naming both) when `rank`, in reach of this host's memory, is
+ * in an operation of the same number with another fingerprint; for those who wait long. */
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank);
+
+#define TT_BOARD_ENTRY_WORDS 5
+#define TT_BOARD_WORDS (1 + TT_SLOTS * TT_BOARD_ENTRY_WORDS)
+/* This rank's last operations as another rank can be told them. Any thread. */
+void tt_board_pack(const struct tt_transport *transport, uint64_t words_out[TT_BOARD_WORDS]);
+/* Compare them with what `rank` packed: ncclInvalidUsage (told to all ranks) when one of the
+ * operations that both know, or anything before it, differs. Any thread. */
+ncclResult_t tt_board_compare(struct tt_transport *transport, int rank,
+                              const uint64_t words[TT_BOARD_WORDS]);
+/* The call of the operation with that number; false when it is too long ago. Any thread. */
+bool tt_board_call(const struct tt_transport *transport, uint64_t number, struct tt_call *call_out);
+/* Messages that this rank has begun to send to `rank`, or to receive from it. Any thread. */
+uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, bool sending);
+/* Fail with ncclInvalidUsage and that sentence at all ranks, unless the communicator has failed.
+ * Any thread. */
+ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Move network steps and connections of this communicator on; called by the proxy and by executors
  * that wait. Never blocks; one thread works, others return at once. *moved_out true when something

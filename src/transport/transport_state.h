@@ -6,18 +6,21 @@
 
 struct tt_transport {
     struct tt_transport_config config;
-    void *inbox;             /* borrowed */
-    struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
+    void *inbox;              /* borrowed */
+    struct tt_barrier *board; /* at its start */
+    struct tt_edge ***edges;  /* owned: per peer, made on first use: [channel][conn][sending] */
     bool all_direct, all_process;
     struct tt_net_edges *net_edges; /* owned; NULL without a network */
     _Atomic uint64_t begun; /* collective operations; written in launch order, by one thread at a
-                               time */
+                               time, */
+    uint64_t history;       /* as is the hash of all of them */
+    _Atomic uint32_t *messages; /* owned: begun to and from each peer; [2 * peer + sending] */
     /* shared barrier */
     struct tt_barrier *
         *barriers; /* owned array of borrowed barriers; NULL for ranks out of reach */
     uint64_t entered;
     uint64_t all_left; /* every rank was seen to have left that many barrier operations */
-    uint32_t told;     /* a mismatch was told: later ones are returned in silence */
+    _Atomic bool told; /* a mismatch was told: later ones are returned in silence */
 };
 
 /* What all network edges share (net_edges.c): NULL when out of memory. Destroyed after the edges;

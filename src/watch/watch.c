@@ -12,6 +12,8 @@
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "exec/exec.h"
+#include "transport/transport.h"
+#include "watch/compare.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,7 +24,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define TICK_NSEC 250000000ull
+#define TICK_NSEC 50000000ull
+#define STOPPED_NSEC 1000000000ull /* between two looks: this process did not run */
 #define EXIT_TICK_NSEC 20000000ull /* while somebody has exited and work waits */
 #define EXIT_PATIENCE_NSEC 500000000ull
 #define LISTED_WAITS 8
@@ -36,7 +39,9 @@ struct tt_watch {
     uint64_t served;     /* as last seen */
     uint64_t since_nsec; /* when it last changed, or work appeared */
     bool told;
-    bool alone; /* at the last look it waited for a rank that exited and sends no more */
+    bool alone;    /* at the last look it waited for a rank that exited and sends no more */
+    bool compares; /* TUTTI_CHECK_MATCH */
+    struct tt_watch_compare compare;
 };
 
 struct watch_room {
@@ -63,6 +68,8 @@ static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sen
     if (tt_member_aborted(member)) return;
     /* the others hear the reason before this rank's caller can give up and tell them that */
     tt_bootstrap_fail(watch->subject.bootstrap, rc, sentence);
+    tt_error_keep("comm 0x%llx rank %d: %s", (unsigned long long)member->comm_id, member->rank,
+                  sentence); /* whoever sees the flag asks for it at once */
     if (!tt_member_abort_why(member, rc, sentence)) return;
     tt_fail(rc, "comm 0x%llx rank %d: %s", (unsigned long long)member->comm_id, member->rank,
             sentence);
@@ -109,7 +116,7 @@ static bool waits_for_nobody(const struct tt_watch *watch, uint64_t idle_nsec)
     int count = tt_wait_list(subject->member, waits, LISTED_WAITS);
     for (int i = 0; i < count && i < LISTED_WAITS; i++) {
         if (!tt_bootstrap_rank_exited(subject->bootstrap, waits[i].peer)) continue;
-        if (idle_nsec >= subject->patience(subject->transport, waits[i].peer)) return true;
+        if (idle_nsec >= tt_transport_patience(subject->transport, waits[i].peer)) return true;
     }
     return false;
 }
@@ -122,7 +129,8 @@ static bool waits_in_vain(struct tt_watch *watch, uint64_t idle_nsec)
     if (!tt_bootstrap_someone_exited(subject->bootstrap)) return false;
     if (!subject->transport) return idle_nsec >= EXIT_PATIENCE_NSEC;
     uint32_t theirs = tt_bootstrap_exit_begun(subject->bootstrap);
-    uint32_t ours = (uint32_t)atomic_load_explicit(subject->begun, memory_order_relaxed);
+    uint32_t ours = (uint32_t)atomic_load_explicit(tt_transport_begun(subject->transport),
+                                                   memory_order_relaxed);
     if ((int32_t)(ours - theirs) > 0) return true;
     bool before = watch->alone;
     watch->alone = waits_for_nobody(watch, idle_nsec);
@@ -194,11 +202,13 @@ static void *watch_main(void *arg)
         sem_timedwait(&room.event, &until);
         pthread_mutex_lock(&room.lock);
         uint64_t now = tt_now_nsec();
-        uint64_t lost = now - last > 4 * TICK_NSEC ? now - last : 0; /* we were stopped */
+        uint64_t lost = now - last > STOPPED_NSEC ? now - last : 0; /* we were stopped */
         last = now;
         for (struct tt_watch *watch = room.subjects; watch; watch = watch->next) {
             watch->since_nsec += lost;
             look(watch, now);
+            if (watch->compares && !tt_member_aborted(watch->subject.member))
+                tt_compare_look(&watch->compare, &watch->subject, now);
         }
     }
     room.running = false;
@@ -264,6 +274,8 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     if (!watch) return tt_fail(ncclSystemError, "watchdog: out of memory");
     watch->subject = *subject;
     watch->since_nsec = tt_now_nsec();
+    watch->compares =
+        subject->transport && subject->member->nranks > 1 && tt_param_bool("TUTTI_CHECK_MATCH");
     pthread_mutex_lock(&room.lock);
     room.report_nsec = report_sec > 0 ? (uint64_t)report_sec * NSEC : 0;
     room.abort_nsec = abort_sec > 0 ? (uint64_t)abort_sec * NSEC : 0;

@@ -5,8 +5,6 @@
 #include "nccl.h"
 
 #include <semaphore.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 struct tt_member;
@@ -20,10 +18,8 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_member *member;
     const struct tt_order *order;
     struct tt_bootstrap *bootstrap;
-    /* What tells whether a rank that exited is waited for in vain; NULL: only time tells. */
+    /* What tells whether a rank is waited for in vain; NULL: only time tells. */
     struct tt_transport *transport;
-    const _Atomic uint64_t *begun; /* collectives begun here */
-    uint64_t (*patience)(struct tt_transport *transport, int rank);
 };
 
 /* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT, exits of other ranks). One

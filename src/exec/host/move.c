@@ -4,6 +4,7 @@
 #include "base/arch/arch.h"
 #include "base/error.h"
 #include "base/mem.h"
+#include "base/wait.h"
 #include "exec/host/cursor.h"
 #include "exec/host/fold.h"
 
@@ -132,7 +133,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
         const char *payload = NULL;
         ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->match, &payload, &got);
         if (rc == ncclInProgress) {
-            return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), "data of");
+            return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), TT_WAIT_DATA);
         }
         if (rc) return failed(work, rc);
         bool several = got != bytes && holds_slices(cursor, got);

@@ -13,6 +13,7 @@
  *
  * Slots of a fold are kept until it is done, since the sources lie in them. */
 #include "base/mem.h"
+#include "base/wait.h"
 #include "exec/host/cursor.h"
 #include "exec/host/fold.h"
 
@@ -244,7 +245,7 @@ static enum tt_run await(struct tt_work *work, const struct tt_cursor *cursor,
     ncclResult_t rc = tt_edge_peek(op->edge, cursor->match, payload, &got);
     if (rc == ncclInProgress) rc = tt_slot_poll(work, op->edge, cursor->match, payload, &got);
     if (rc == ncclInProgress)
-        return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), "data of");
+        return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), TT_WAIT_DATA);
     if (rc == ncclSuccess && got != op->bytes) {
         rc = tt_slot_misfit(work, op->edge, got, op->bytes);
     }

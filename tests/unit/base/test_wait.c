@@ -21,8 +21,8 @@ static void waits_are_listed_by_owner(void **state)
     struct tt_member bob = {.rank = 2};
     struct tt_wait list[4];
     (void)state;
-    const int first = tt_wait_enter(&(struct tt_wait){&alice, 3, 7, "slot of next", 11});
-    const int second = tt_wait_enter(&(struct tt_wait){&bob, -1, 8, "arrival", 12});
+    const int first = tt_wait_enter(&(struct tt_wait){&alice, 3, 7, "slot of next", {0}, 11});
+    const int second = tt_wait_enter(&(struct tt_wait){&bob, -1, 8, "arrival", {0}, 12});
     assert_true(first >= 0 && second >= 0 && first != second);
     assert_int_equal(tt_wait_list(NULL, list, 4), 2);
     assert_int_equal(tt_wait_list(&alice, list, 4), 1);
@@ -47,7 +47,7 @@ static void full_table_refuses(void **state)
     int count = 0;
     (void)state;
     while (count < TABLE_MAX) {
-        const int slot = tt_wait_enter(&(struct tt_wait){&owner, 0, 0, "x", 0});
+        const int slot = tt_wait_enter(&(struct tt_wait){&owner, 0, 0, "x", {0}, 0});
         if (slot < 0) break;
         slots[count++] = slot;
     }
@@ -69,7 +69,7 @@ static void *write_waits(void *argument)
 {
     struct writer *writer = argument;
     for (uint64_t i = 1; !atomic_load(writer->stop); i++) {
-        const struct tt_wait wait = {&writer->member, (int)(i & 0xFFFF), i, "x", i};
+        const struct tt_wait wait = {&writer->member, (int)(i & 0xFFFF), i, "x", {i, i, i}, i};
         tt_wait_leave(tt_wait_enter(&wait));
     }
     return NULL;

@@ -3,6 +3,7 @@
 #include "../check.h"
 #include "../exec/world.h"
 
+#include "base/error.h"
 #include "base/mem.h"
 
 #include <string.h>
@@ -224,19 +225,50 @@ static void who_runs_ahead_waits_for_cells(void **state)
     world_destroy(world);
 }
 
+static const struct tt_call sum_of_8 = {
+    .count = 8, .root = -1, .func = TT_FUNC_ALLREDUCE, .type = ncclFloat32, .known = 1};
+static const struct tt_call from_root_1 = {
+    .count = 8, .root = 1, .func = TT_FUNC_BROADCAST, .type = ncclFloat32, .known = 1};
+
 static void begun_operations_are_compared(void **state)
 {
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
     struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
-    uint64_t match = tt_transport_begin(a, 11) << 32 | 11;
-    assert_int_equal(tt_transport_compare(a, match, 1), ncclSuccess); /* not there yet */
-    tt_transport_begin(b, 12);
-    assert_int_equal(tt_transport_compare(a, match, 1), ncclInvalidUsage);
-    match = tt_transport_begin(a, 13) << 32 | 13;
-    tt_transport_begin(b, 13);
+    uint64_t match = tt_transport_begin(a, 13, &sum_of_8) << 32 | 13;
+    tt_transport_begin(b, 13, &sum_of_8);
     assert_int_equal(tt_transport_compare(a, match, 1), ncclSuccess);
+    match = tt_transport_begin(a, 11, &sum_of_8) << 32 | 11;
+    assert_int_equal(tt_transport_compare(a, match, 1), ncclSuccess); /* not there yet */
+    tt_transport_begin(b, 12, &from_root_1);
+    assert_int_equal(tt_transport_compare(a, match, 1), ncclInvalidUsage);
+    assert_non_null(strstr(tt_last_error(),
+                           "rank 0 called AllReduce(count 8, float, sum) as operation 2, rank 1 "
+                           "called Broadcast(count 8, float, root 1) as operation 2"));
     world_destroy(world);
+}
+
+/* As for ranks on other hosts: packed here, compared there. */
+static void packed_boards_are_compared(void **state)
+{
+    uint64_t words[TT_BOARD_WORDS];
+    (void)state;
+    for (int differ = 0; differ <= 40; differ += 5) { /* 0: never; the board keeps the last 8 */
+        struct world *world = world_create(2, WORLD_MAPPED, 4096);
+        struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
+        tt_board_pack(b, words);
+        assert_int_equal(tt_board_compare(a, 1, words), ncclSuccess);
+        for (int k = 1; k <= 40; k++) {
+            tt_transport_begin(a, 5, &sum_of_8);
+            if (k <= 38) tt_transport_begin(b, k == differ ? 6 : 5, &sum_of_8);
+        }
+        tt_board_pack(b, words);
+        bool seen = differ > 0 && differ <= 38;
+        assert_int_equal(tt_board_compare(a, 1, words), seen ? ncclInvalidUsage : ncclSuccess);
+        if (differ == 5) assert_non_null(strstr(tt_last_error(), "not in all before"));
+        if (differ == 35) assert_non_null(strstr(tt_last_error(), "as operation 35"));
+        world_destroy(world);
+    }
 }
 
 static void reach_of_memory(void **state)
@@ -268,6 +300,7 @@ int main(void)
         cmocka_unit_test(the_board_shows_buffers),
         cmocka_unit_test(who_runs_ahead_waits_for_cells),
         cmocka_unit_test(begun_operations_are_compared),
+        cmocka_unit_test(packed_boards_are_compared),
         cmocka_unit_test(reach_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

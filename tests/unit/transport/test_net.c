@@ -56,6 +56,11 @@ void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const ch
     (void)bootstrap, (void)rc, (void)sentence;
 }
 
+void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence)
+{
+    (void)bootstrap, (void)rc, (void)sentence;
+}
+
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out)
 {
     (void)bootstrap, (void)sentence_out;

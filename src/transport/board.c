@@ -1,0 +1,159 @@
+/* The board: which collective operations a rank has begun, with the calls themselves. Peers on this
+ * host read it where it lies; others are sent it. Ranks that differ learn both calls in words, all
+ * ranks of the communicator alike. */
+#include "base/error.h"
+#include "bootstrap/bootstrap.h"
+#include "transport/transport_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- writing ---- */
+
+static uint64_t word_of(const struct tt_call *call, size_t k)
+{
+    uint64_t word;
+    memcpy(&word, (const char *)call + k * sizeof(word), sizeof(word));
+    return word;
+}
+
+uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint,
+                            const struct tt_call *call)
+{
+    uint64_t number = atomic_load_explicit(&transport->begun, memory_order_relaxed) + 1;
+    uint64_t match = number << 32 | fingerprint;
+    _Atomic uint64_t *place = &transport->board->begun[number % TT_SLOTS];
+    struct tt_begun *begun = &transport->board->calls[number % TT_SLOTS];
+    transport->history = (transport->history ^ match) * 0x9e3779b97f4a7c15ull;
+    /* pairs with the acquire fence in tt_board_find(): who sees these finds another match header */
+    atomic_store_explicit(place, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&begun->call[0], word_of(call, 0), memory_order_relaxed);
+    atomic_store_explicit(&begun->call[1], word_of(call, 1), memory_order_relaxed);
+    atomic_store_explicit(&begun->call[2], word_of(call, 2), memory_order_relaxed);
+    atomic_store_explicit(&begun->history, transport->history, memory_order_relaxed);
+    /* pairs with the acquire loads in tt_transport_compare() and tt_board_find() */
+    atomic_store_explicit(place, match, memory_order_release);
+    atomic_store_explicit(&transport->begun, number, memory_order_relaxed);
+    return number;
+}
+
+const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)
+{
+    return &transport->begun;
+}
+
+uint32_t tt_transport_messages(const struct tt_transport *transport, int rank, bool sending)
+{
+    return atomic_load_explicit(&transport->messages[2 * rank + sending], memory_order_relaxed);
+}
+
+/* ---- reading ---- */
+
+bool tt_board_find(const struct tt_transport *transport, int rank, uint64_t number,
+                   struct tt_board_entry *entry_out)
+{
+    const struct tt_barrier *board = transport->barriers[rank];
+    if (!board) return false;
+    const _Atomic uint64_t *match = &board->begun[number % TT_SLOTS];
+    const struct tt_begun *begun = &board->calls[number % TT_SLOTS];
+    uint64_t words[3];
+    uint64_t before = atomic_load_explicit(match, memory_order_acquire);
+    for (int k = 0; k < 3; k++)
+        words[k] = atomic_load_explicit(&begun->call[k], memory_order_relaxed);
+    uint64_t history = atomic_load_explicit(&begun->history, memory_order_relaxed);
+    atomic_thread_fence(memory_order_acquire); /* pairs with the fence in tt_transport_begin() */
+    if (atomic_load_explicit(match, memory_order_relaxed) != before) return false;
+    if (before >> 32 != number || number == 0) return false;
+    *entry_out = (struct tt_board_entry){.match = before, .history = history};
+    memcpy(&entry_out->call, words, sizeof(words));
+    return true;
+}
+
+bool tt_board_call(const struct tt_transport *transport, uint64_t number, struct tt_call *call_out)
+{
+    struct tt_board_entry entry;
+    bool found = tt_board_find(transport, transport->config.member->rank, number, &entry);
+    if (found) *call_out = entry.call;
+    return found;
+}
+
+void tt_board_pack(const struct tt_transport *transport, uint64_t words_out[TT_BOARD_WORDS])
+{
+    uint64_t newest = atomic_load_explicit(&transport->begun, memory_order_relaxed);
+    memset(words_out, 0, TT_BOARD_WORDS * sizeof(uint64_t));
+    words_out[0] = newest;
+    for (uint64_t k = 0; k < TT_SLOTS && k < newest; k++) {
+        struct tt_board_entry entry;
+        uint64_t *at = words_out + 1 + k * TT_BOARD_ENTRY_WORDS;
+        if (!tt_board_find(transport, transport->config.member->rank, newest - k, &entry)) break;
+        at[0] = entry.match;
+        at[1] = entry.history;
+        memcpy(at + 2, &entry.call, sizeof(entry.call));
+    }
+}
+
+/* ---- what differs ---- */
+
+ncclResult_t tt_transport_accuse(struct tt_transport *transport, const char *fmt, ...)
+{
+    const struct tt_transport_config *config = &transport->config;
+    char sentence[TT_WHY_BYTES];
+    va_list args;
+    if (atomic_exchange(&transport->told, true)) return ncclInvalidUsage;
+    va_start(args, fmt);
+    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    va_end(args);
+    if (!config->bootstrap) return tt_fail(ncclInvalidUsage, "%s", sentence);
+    tt_bootstrap_fail_all(config->bootstrap, ncclInvalidUsage, sentence);
+    return ncclInvalidUsage;
+}
+
+ncclResult_t tt_board_mismatch(struct tt_transport *transport, const struct tt_board_entry *own,
+                               int peer, const struct tt_board_entry *theirs)
+{
+    int rank = transport->config.member->rank;
+    bool chosen = tt_call_same(&own->call, &theirs->call); /* then this is what differs */
+    char mine[TT_CALL_BYTES], others[TT_CALL_BYTES];
+    tt_call_text(&own->call, chosen, mine);
+    tt_call_text(&theirs->call, chosen, others);
+    bool first = rank < peer; /* the same sentence, whoever notices */
+    return tt_transport_accuse(
+        transport,
+        "ranks called different operations: rank %d called %s as operation %u, rank %d called %s "
+        "as operation %u",
+        first ? rank : peer, first ? mine : others, (uint32_t)((first ? own : theirs)->match >> 32),
+        first ? peer : rank, first ? others : mine,
+        (uint32_t)((first ? theirs : own)->match >> 32));
+}
+
+ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank)
+{
+    struct tt_board_entry own, theirs;
+    if (!tt_board_find(transport, rank, match >> 32, &theirs) || theirs.match == match)
+        return ncclSuccess;
+    if (!tt_board_find(transport, transport->config.member->rank, match >> 32, &own))
+        own = (struct tt_board_entry){.match = match};
+    return tt_board_mismatch(transport, &own, rank, &theirs);
+}
+
+ncclResult_t tt_board_compare(struct tt_transport *transport, int rank,
+                              const uint64_t words[TT_BOARD_WORDS])
+{
+    struct tt_board_entry own, theirs;
+    for (int k = TT_SLOTS - 1; k >= 0; k--) { /* oldest first */
+        const uint64_t *at = words + 1 + k * TT_BOARD_ENTRY_WORDS;
+        theirs = (struct tt_board_entry){.match = at[0], .history = at[1]};
+        memcpy(&theirs.call, at + 2, sizeof(theirs.call));
+        if (!tt_board_find(transport, transport->config.member->rank, at[0] >> 32, &own)) continue;
+        if (own.match != theirs.match) return tt_board_mismatch(transport, &own, rank, &theirs);
+        if (own.history == theirs.history) continue;
+        return tt_transport_accuse(transport,
+                                   "ranks called different operations: rank %d and rank %d agree "
+                                   "in operation %u, but not in all before it",
+                                   transport->config.member->rank, rank,
+                                   (uint32_t)(own.match >> 32));
+    }
+    return ncclSuccess;
+}

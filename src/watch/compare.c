@@ -1,0 +1,229 @@
+/* Two questions go over the bootstrap.
+ *
+ * BOARD: a rank whose calls have come to rest (none began between two looks) sends its last ones to
+ * the rank after it, which compares them with its own. When all neighbours agree, all ranks do; so
+ * each rank sends one message however many there are.
+ *
+ * ASK: a rank that waits long tells the one it waits for in which call it is and how many messages
+ * the two have exchanged by its count. The asked one compares that with what it waits for itself.
+ * Works of a communicator run in the order of its calls, so if neither can go on before the other,
+ * both calls are wrong together. Counts tell this from data that is still on its way. */
+#include "watch/compare.h"
+
+#include "base/member.h"
+#include "base/wait.h"
+#include "bootstrap/bootstrap.h"
+#include "program/program.h"
+
+#include <endian.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum { TAG_BOARD = TT_TAG_OWNER, TAG_ASK };
+enum { LISTED_WAITS = 8 };
+#define ASK_AGE_NSEC 40000000ull /* younger waits are left alone */
+#define ASK_PAUSE_NSEC 50000000ull
+#define ASK_MOST_NSEC 1000000000ull
+
+/* ---- the other's board ---- */
+
+static void turn_words(uint64_t *words, int count)
+{
+    for (int k = 0; k < count; k++)
+        words[k] = htole64(words[k]); /* its own inverse */
+}
+
+static void tell_board(const struct tt_watch_subject *subject)
+{
+    uint64_t words[TT_BOARD_WORDS];
+    int next = (subject->member->rank + 1) % subject->member->nranks;
+    tt_board_pack(subject->transport, words);
+    turn_words(words, TT_BOARD_WORDS);
+    tt_bootstrap_send(subject->bootstrap, next, TAG_BOARD, words, sizeof(words));
+}
+
+/* True when the rank before this one told something new. */
+static bool hear_board(struct tt_watch_compare *compare, const struct tt_watch_subject *subject)
+{
+    uint64_t words[TT_BOARD_WORDS];
+    size_t bytes = 0;
+    bool news = false;
+    int nranks = subject->member->nranks, before = (subject->member->rank + nranks - 1) % nranks;
+    while (
+        !tt_bootstrap_poll(subject->bootstrap, before, TAG_BOARD, words, sizeof(words), &bytes)) {
+        if (bytes != sizeof(words)) continue;
+        turn_words(words, TT_BOARD_WORDS);
+        memcpy(compare->theirs, words, sizeof(words));
+        compare->heard = news = true;
+    }
+    return news;
+}
+
+/* ---- who waits for whom ---- */
+
+struct side { /* one of two ranks of which at least one waits for the other */
+    int rank;
+    bool messages;           /* in sends and receives, or what is made of them */
+    bool data;               /* waits for bytes, not for room */
+    uint64_t number;         /* of the collective that it is in */
+    uint64_t begun;          /* collectives */
+    uint32_t sent, received; /* messages to and from the other, begun */
+    struct tt_call call;
+};
+enum { SIDE_WORDS = 7, SIDE_MESSAGES = 1, SIDE_DATA = 2 };
+
+static struct side side_of(const struct tt_watch_subject *subject, const struct tt_wait *wait,
+                           int other)
+{
+    struct side side = {
+        .rank = subject->member->rank,
+        .data = tt_wait_is_for_data(wait->what),
+        .number = wait->op_seq,
+        .begun = atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed),
+        .sent = tt_transport_messages(subject->transport, other, true),
+        .received = tt_transport_messages(subject->transport, other, false)};
+    memcpy(&side.call, wait->call, sizeof(side.call));
+    side.messages = side.call.known != 0;
+    if (!side.messages) tt_board_call(subject->transport, side.number, &side.call);
+    return side;
+}
+
+static void side_pack(const struct side *side, uint64_t words[SIDE_WORDS])
+{
+    words[0] = (side->messages ? SIDE_MESSAGES : 0) | (side->data ? SIDE_DATA : 0);
+    words[1] = side->number;
+    words[2] = side->begun;
+    words[3] = (uint64_t)side->received << 32 | side->sent;
+    memcpy(words + 4, &side->call, sizeof(side->call));
+    turn_words(words, SIDE_WORDS);
+}
+
+static struct side side_unpack(int rank, uint64_t words[SIDE_WORDS])
+{
+    turn_words(words, SIDE_WORDS);
+    struct side side = {.rank = rank,
+                        .messages = (words[0] & SIDE_MESSAGES) != 0,
+                        .data = (words[0] & SIDE_DATA) != 0,
+                        .number = words[1],
+                        .begun = words[2],
+                        .sent = (uint32_t)words[3],
+                        .received = (uint32_t)(words[3] >> 32)};
+    memcpy(&side.call, words + 4, sizeof(side.call));
+    return side;
+}
+
+static bool is_less(uint32_t a, uint32_t b)
+{
+    return (int32_t)(a - b) < 0;
+}
+
+/* The other has not begun its end of the message that the waiting one is in. */
+static bool lacks(const struct side *waiting, const struct side *other)
+{
+    return waiting->data ? is_less(other->sent, waiting->received)
+                         : is_less(other->received, waiting->sent);
+}
+
+/* One is in a message, the other in a collective that cannot end before the first has called it. */
+static bool crosses(const struct side *message, const struct side *collective)
+{
+    return lacks(message, collective) && message->begun < collective->number;
+}
+
+/* `asker` waits for `own`, which waits for `own_peer`. Can neither go on? */
+static bool deadlocks(const struct side *asker, const struct side *own, int own_peer)
+{
+    bool mutual = own_peer == asker->rank;
+    if (asker->messages && own->messages) return mutual && lacks(asker, own) && lacks(own, asker);
+    if (own->messages) return mutual && crosses(own, asker);
+    return asker->messages && crosses(asker, own) &&
+           tt_call_needs(&own->call, asker->rank, own->rank);
+}
+
+static void accuse(const struct tt_watch_subject *subject, const struct side *a,
+                   const struct side *b)
+{
+    const struct side *first = a->rank < b->rank ? a : b, *second = first == a ? b : a;
+    char calls[2][TT_CALL_BYTES];
+    tt_call_text(&first->call, false, calls[0]);
+    tt_call_text(&second->call, false, calls[1]);
+    tt_transport_accuse(subject->transport,
+                        "ranks called different operations: rank %d called %s, rank %d called %s; "
+                        "each waits for the other",
+                        first->rank, calls[0], second->rank, calls[1]);
+}
+
+static void hear_ask(const struct tt_watch_subject *subject, const struct side *asker,
+                     const struct tt_wait *waits, int nwaits)
+{
+    for (int i = 0; i < nwaits; i++) {
+        struct side own = side_of(subject, &waits[i], asker->rank);
+        if (deadlocks(asker, &own, waits[i].peer)) accuse(subject, asker, &own);
+    }
+}
+
+/* Those who wait for this rank. */
+static void hear_asks(const struct tt_watch_subject *subject, const struct tt_wait *waits,
+                      int nwaits)
+{
+    uint64_t words[SIDE_WORDS] = {0};
+    for (int asker = 0; asker < subject->member->nranks; asker++) {
+        size_t bytes = 0;
+        while (
+            !tt_bootstrap_poll(subject->bootstrap, asker, TAG_ASK, words, sizeof(words), &bytes)) {
+            struct side theirs = side_unpack(asker, words);
+            if (bytes == sizeof(words)) hear_ask(subject, &theirs, waits, nwaits);
+        }
+    }
+}
+
+static void ask(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
+                const struct tt_wait *waits, int nwaits, uint64_t now)
+{
+    uint64_t words[SIDE_WORDS];
+    bool asked = false;
+    if (nwaits == 0) compare->ask_nsec = compare->ask_pause_nsec = 0;
+    if (now < compare->ask_nsec) return;
+    for (int i = 0; i < nwaits; i++) {
+        int peer = waits[i].peer;
+        bool old = now > waits[i].since_nsec && now - waits[i].since_nsec >= ASK_AGE_NSEC;
+        if (!old || peer < 0 || peer >= subject->member->nranks || peer == subject->member->rank)
+            continue;
+        struct side own = side_of(subject, &waits[i], peer);
+        side_pack(&own, words);
+        tt_bootstrap_send(subject->bootstrap, peer, TAG_ASK, words, sizeof(words));
+        asked = true;
+    }
+    if (!asked) return;
+    compare->ask_nsec = now + compare->ask_pause_nsec;
+    compare->ask_pause_nsec =
+        compare->ask_pause_nsec ? 2 * compare->ask_pause_nsec : ASK_PAUSE_NSEC;
+    if (compare->ask_pause_nsec > ASK_MOST_NSEC) compare->ask_pause_nsec = ASK_MOST_NSEC;
+}
+
+void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
+                     uint64_t now)
+{
+    struct tt_wait waits[LISTED_WAITS];
+    uint64_t begun =
+        atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed);
+    bool moved = begun != compare->begun, news = false;
+    uint64_t mail = tt_bootstrap_mail(subject->bootstrap);
+    int nwaits = tt_wait_list(subject->member, waits, LISTED_WAITS);
+    compare->begun = begun;
+    if (mail != compare->mail) {
+        compare->mail = mail;
+        news = hear_board(compare, subject);
+        hear_asks(subject, waits, nwaits);
+    }
+    if (compare->heard && (news || moved)) {
+        int nranks = subject->member->nranks,
+            before = (subject->member->rank + nranks - 1) % nranks;
+        tt_board_compare(subject->transport, before, compare->theirs);
+    }
+    if (!moved && begun != compare->reported) {
+        compare->reported = begun;
+        tell_board(subject);
+    }
+    ask(compare, subject, waits, nwaits, now);
+}

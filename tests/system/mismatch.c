@@ -1,0 +1,361 @@
+/* Ranks that make different calls: all pairs of calls, by number of ranks, transport and size. Rank
+ * 0 (in half of the cases the last) makes one call, all others another. Every rank must learn of it
+ * as ncclInvalidUsage, by GetAsyncError, with both calls in words; calls that may well meet, or
+ * whose data may still be asked for, must not fail. Prints the table of docs/reliability.md with
+ * --table.
+ *
+ * usage: mismatch [--table] [ranks [way]]; MISMATCH_ROW="Send, Recv" runs that row alone */
+#include "harness.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_RANKS = 8, LIMIT_SEC = 20, QUIET_MSEC = 250, MOST_CASES = 512 };
+
+enum func {
+    ALLREDUCE,
+    BROADCAST,
+    REDUCE,
+    ALLGATHER,
+    REDUCESCATTER,
+    ALLTOALL,
+    GATHER,
+    SCATTER,
+    SEND,
+    RECV,
+    FUNCS
+};
+
+struct call {
+    enum func func;
+    int root; /* or peer: 1 of rank 0, 0 of the others */
+    size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+};
+
+enum verdict {
+    DIFFERS, /* every rank is told */
+    EITHER,  /* as the transport takes the data without the receiver, or not */
+    PENDING, /* what one has sent may still be asked for: nobody fails */
+};
+
+struct row {
+    const char *name;
+    struct call one, others;
+    enum verdict verdict;
+};
+
+struct seat { /* what a rank found; shared between processes */
+    _Atomic int rc;
+    double sec; /* from the last rank's call */
+    char sentence[768];
+};
+
+struct board {
+    ncclUniqueId id;
+    _Atomic int ready, called, done;
+    struct seat seats[MOST_RANKS];
+};
+
+struct stage {
+    const struct row *row;
+    struct board *board;
+    int nranks, odd; /* who makes the one call */
+};
+
+/* ---- the calls ---- */
+
+static const char *const func_names[FUNCS] = {"AllReduce",     "Broadcast", "Reduce", "AllGather",
+                                              "ReduceScatter", "AlltoAll",  "Gather", "Scatter",
+                                              "Send",          "Recv"};
+
+static ncclResult_t make(const struct call *call, int peer, float *in, float *out, ncclComm_t comm,
+                         cudaStream_t stream)
+{
+    size_t count = call->count;
+    switch (call->func) {
+    case ALLREDUCE: return ncclAllReduce(in, out, count, call->type, call->op, comm, stream);
+    case BROADCAST: return ncclBroadcast(in, out, count, call->type, call->root, comm, stream);
+    case REDUCE: return ncclReduce(in, out, count, call->type, call->op, call->root, comm, stream);
+    case ALLGATHER: return ncclAllGather(in, out, count, call->type, comm, stream);
+    case REDUCESCATTER:
+        return ncclReduceScatter(in, out, count, call->type, call->op, comm, stream);
+    case ALLTOALL: return ncclAlltoAll(in, out, count, call->type, comm, stream);
+    case GATHER: return ncclGather(in, out, count, call->type, call->root, comm, stream);
+    case SCATTER: return ncclScatter(in, out, count, call->type, call->root, comm, stream);
+    case SEND: return ncclSend(in, count, call->type, peer, comm, stream);
+    default: return ncclRecv(out, count, call->type, peer, comm, stream);
+    }
+}
+
+static double now_sec(void)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
+}
+
+static void nap(void)
+{
+    struct timespec pause = {.tv_nsec = 1000000};
+    nanosleep(&pause, NULL);
+}
+
+/* Until the communicator has failed, or long enough for one that will not. */
+static ncclResult_t await(ncclComm_t comm, const struct stage *stage, double start)
+{
+    ncclResult_t state = ncclSuccess;
+    double limit = stage->row->verdict == DIFFERS ? LIMIT_SEC : 1e-3 * QUIET_MSEC;
+    while (!state && now_sec() - start < limit) {
+        if (ncclCommGetAsyncError(comm, &state)) return ncclInternalError;
+        if (!state) nap();
+    }
+    return state;
+}
+
+static void play(const struct stage *stage, int rank)
+{
+    struct board *board = stage->board;
+    struct seat *seat = &board->seats[rank];
+    bool odd = rank == stage->odd;
+    const struct call *call = odd ? &stage->row->one : &stage->row->others;
+    size_t bytes = (call->count + 1) * sizeof(double) * (size_t)stage->nranks;
+    int peer = odd ? (stage->odd == 0 ? 1 : 0) : stage->odd;
+    ncclComm_t comm = NULL;
+    cudaStream_t stream;
+    void *in, *out;
+    CUDA(cudaSetDevice(rank));
+    NCCL(ncclCommInitRank(&comm, stage->nranks, board->id, rank));
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaMalloc(&in, bytes));
+    CUDA(cudaMalloc(&out, bytes));
+    atomic_fetch_add(&board->ready, 1);
+    while (atomic_load(&board->ready) < stage->nranks)
+        sched_yield();
+    ncclResult_t rc = make(call, peer, in, out, comm, stream);
+    atomic_fetch_add(&board->called, 1);
+    while (atomic_load(&board->called) < stage->nranks)
+        sched_yield();
+    double start = now_sec();
+    if (!rc || rc == ncclInvalidUsage) rc = await(comm, stage, start);
+    seat->sec = now_sec() - start;
+    snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(comm));
+    atomic_store(&seat->rc, (int)rc);
+    atomic_fetch_add(&board->done, 1);
+    while (atomic_load(&board->done) < stage->nranks) /* an abort would be told to the others */
+        sched_yield();
+    NCCL(ncclCommAbort(comm));
+    cudaStreamSynchronize(stream);
+    CUDA(cudaFree(in));
+    CUDA(cudaFree(out));
+    CUDA(cudaStreamDestroy(stream));
+}
+
+/* ---- the world ---- */
+
+struct actor {
+    const struct stage *stage;
+    int rank;
+};
+
+static void *thread_main(void *arg)
+{
+    const struct actor *actor = arg;
+    play(actor->stage, actor->rank);
+    return NULL;
+}
+
+static void with_threads(const struct stage *stage)
+{
+    pthread_t threads[MOST_RANKS];
+    struct actor actors[MOST_RANKS];
+    NCCL(ncclGetUniqueId(&stage->board->id));
+    for (int r = 0; r < stage->nranks; r++) {
+        actors[r] = (struct actor){stage, r};
+        CHECK(pthread_create(&threads[r], NULL, thread_main, &actors[r]) == 0);
+    }
+    for (int r = 0; r < stage->nranks; r++)
+        pthread_join(threads[r], NULL);
+}
+
+/* ---- the table ---- */
+
+struct way {
+    const char *name;
+    const char *p2p_off, *shm_off;
+};
+
+static const struct way ways[] = {
+    {"memory, direct", "0", "0"}, {"memory, copied", "1", "0"}, {"sockets", "1", "1"}};
+
+/* Made of messages where memory is not shared, one of which may be meant for the other, as with
+ * NCCL; or some rank's part may end before the others have come. */
+static bool may_meet(enum func func)
+{
+    return func == ALLTOALL || func == GATHER || func == SCATTER || func == BROADCAST ||
+           func == REDUCE;
+}
+
+/* What a send leaves in the slots may be received later, whatever the receiver does before. */
+static enum verdict verdict_of(const struct call *a, const struct call *b, size_t bytes)
+{
+    bool sends = a->func == SEND || b->func == SEND, receives = a->func == RECV || b->func == RECV;
+    if (sends && bytes < 1024) return PENDING;
+    if ((sends || receives) && (may_meet(a->func) || may_meet(b->func))) return EITHER;
+    return sends && bytes < 1 << 20 ? EITHER : DIFFERS;
+}
+
+static int add_rows(struct row *rows, size_t count)
+{
+    static char names[MOST_CASES][64];
+    int n = 0;
+    for (int a = 0; a < FUNCS; a++) {
+        for (int b = 0; b < FUNCS; b++) {
+            if (a == b && a != SEND && a != RECV) continue;
+            if ((a == SEND && b == RECV) || (a == RECV && b == SEND)) continue;
+            struct row *row = &rows[n];
+            row->one = (struct call){(enum func)a, 0, count, ncclFloat32, ncclSum};
+            row->others = row->one;
+            row->others.func = (enum func)b;
+            row->verdict = verdict_of(&row->one, &row->others, count * sizeof(float));
+            snprintf(names[n], sizeof(names[n]), "%s, %s", func_names[a], func_names[b]);
+            row->name = names[n++];
+        }
+    }
+    return n;
+}
+
+/* One argument differs. */
+static int add_arguments(struct row *rows, size_t count)
+{
+    static char names[5 * FUNCS][64];
+    int n = 0;
+    for (int f = 0; f < SEND; f++) {
+        const struct call call = {(enum func)f, 0, count, ncclFloat32, ncclSum};
+        bool folds = f == ALLREDUCE || f == REDUCE || f == REDUCESCATTER;
+        bool rooted = f == BROADCAST || f == REDUCE || f == GATHER || f == SCATTER;
+        for (int k = 0; k < 4; k++) {
+            static const char *const what[] = {"count", "type", "operator", "root"};
+            if ((k == 2 && !folds) || (k == 3 && !rooted)) continue;
+            struct row *row = &rows[n];
+            *row = (struct row){.one = call, .others = call, .verdict = DIFFERS};
+            if (k == 0) row->others.count += count;
+            if (k == 1) row->others.type = ncclInt32;
+            if (k == 2) row->others.op = ncclMax;
+            if (k == 3) row->others.root = 1;
+            snprintf(names[n], sizeof(names[n]), "%s: %s", func_names[f], what[k]);
+            row->name = names[n++];
+        }
+    }
+    return n;
+}
+
+struct sum {
+    int cases, ranks, told, words, wrong;
+    double most_sec; /* of ranks that must be told */
+    bool all_rows;
+};
+
+static void judge(const struct stage *stage, const char *way, struct sum *sum)
+{
+    const struct row *row = stage->row;
+    sum->cases++;
+    for (int r = 0; r < stage->nranks; r++) {
+        const struct seat *seat = &stage->board->seats[r];
+        int want = row->verdict == DIFFERS ? ncclInvalidUsage : ncclSuccess;
+        if (row->verdict == EITHER && atomic_load(&seat->rc)) want = ncclInvalidUsage;
+        bool told = atomic_load(&seat->rc) == want;
+        bool words = want == ncclSuccess || strstr(seat->sentence, "called different operations") ||
+                     strstr(seat->sentence, "send and receive do not match");
+        sum->ranks++;
+        sum->told += told;
+        sum->words += words;
+        if (row->verdict == DIFFERS && seat->sec > sum->most_sec) sum->most_sec = seat->sec;
+        if (told && words) continue;
+        sum->wrong++;
+        printf("wrong: %d ranks, %s, %zu elements, rank %d makes the first call of \"%s\": rank %d "
+               "has code %d, \"%s\"\n",
+               stage->nranks, way, row->one.count, stage->odd, row->name, r, atomic_load(&seat->rc),
+               seat->sentence);
+    }
+}
+
+static void run_rows(const struct row *rows, int nrows, int nranks, const struct way *way,
+                     struct sum *sum)
+{
+    static struct board board;
+    const char *only = getenv("MISMATCH_ROW");
+    int every = sum->all_rows ? 1 : 4; /* the others: with --table */
+    for (int k = only ? 0 : (nranks + (int)(way - ways)) % every; k < nrows;
+         k += only ? 1 : every) {
+        if (only && strcmp(only, rows[k].name) != 0) continue;
+        memset(&board, 0, sizeof(board));
+        const struct stage stage = {&rows[k], &board, nranks, k / 4 % 2 ? nranks - 1 : 0};
+        with_threads(&stage);
+        judge(&stage, way->name, sum);
+    }
+}
+
+/* One way, one number of ranks: in a process of its own, as the way is read once. */
+static int run_way(const struct way *way, int nranks, bool table)
+{
+    static const size_t counts[] = {2, 4096, (size_t)2 << 20};
+    static struct row rows[MOST_CASES];
+    struct sum all = {0};
+    setenv("NCCL_P2P_DISABLE", way->p2p_off, 1);
+    setenv("NCCL_SHM_DISABLE", way->shm_off, 1);
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
+        struct sum sum = {.all_rows = table};
+        bool large = counts[k] > 1 << 20;
+        if (large && nranks > 3)
+            continue; /* more than the slots of all edges: not on every machine */
+        int nrows = add_rows(rows, counts[k]);
+        run_rows(rows, nrows, nranks, way, &sum);
+        nrows = large ? 0 : add_arguments(rows, counts[k]);
+        run_rows(rows, nrows, nranks, way, &sum);
+        if (table)
+            printf("| %d | %s | %zu | %d | %d of %d | %d of %d | %.0f |\n", nranks, way->name,
+                   counts[k] * sizeof(float), sum.cases, sum.told, sum.ranks, sum.words, sum.ranks,
+                   1e3 * sum.most_sec);
+        all.cases += sum.cases;
+        all.wrong += sum.wrong;
+    }
+    printf("mismatch: %d ranks, %s: %d cases, %d wrong\n", nranks, way->name, all.cases, all.wrong);
+    return all.wrong ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    bool table = argc > 1 && !strcmp(argv[1], "--table");
+    int first = table ? 2 : 1;
+    int only_ranks = argc > first ? atoi(argv[first]) : 0;
+    int only_way = argc > first + 1 ? atoi(argv[first + 1]) : -1;
+    static const int sizes[] = {2, 3, 8};
+    int wrong = 0;
+    setenv("TUTTI_DEVICES", "8", 1);
+    for (int n = 0; n < 3; n++) {
+        for (int w = 0; w < 3; w++) {
+            int status = 1;
+            if (only_ranks && only_ranks != sizes[n]) continue;
+            if (only_way >= 0 && only_way != w) continue;
+            fflush(stdout);
+            pid_t pid = fork();
+            CHECK(pid >= 0);
+            if (pid == 0) exit(run_way(&ways[w], sizes[n], table));
+            CHECK(waitpid(pid, &status, 0) == pid);
+            if (!WIFEXITED(status) || WEXITSTATUS(status)) wrong++;
+        }
+    }
+    return wrong ? 1 : 0;
+}
