@@ -85,6 +85,13 @@ struct tt_net {
     char name[64];
 };
 
+/* What TUTTI_PLUGIN_CHECK saw a network do against the contract. */
+struct tt_net_breach {
+    const char *function, *what; /* literals */
+};
+/* The first `most` breaches of this network so far; returns their number, 0 without the check. */
+int tt_net_breaches(const struct tt_net_plugin *self, struct tt_net_breach *breaches, int most);
+
 /* The device of an edge: the same number at both ends, because devices of one number are wired to
  * each other where not all are; channels and pairs of ranks take turns. */
 static inline int tt_net_device(const struct tt_net *net, int rank, int peer, int channel)

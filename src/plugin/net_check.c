@@ -38,16 +38,12 @@ struct comm { /* a connection that is open */
     const void *place;
 };
 
-struct breach {
-    const char *function, *what;
-};
-
 struct tt_net_check {
     struct tt_net_ops inner;
     pthread_mutex_t lock;
     struct posted *posted;
     struct comm *comms;
-    struct breach breaches[MOST_BREACHES];
+    struct tt_net_breach breaches[MOST_BREACHES];
     int nbreaches, ndevs;
     char names[MOST_DEVICES][NAME_BYTES];
     uint64_t ncalls;
@@ -77,7 +73,7 @@ static void breach(struct tt_net_plugin *self, const char *function, const char 
         if (check->breaches[i].function == function && check->breaches[i].what == what) return;
     }
     if (check->nbreaches == MOST_BREACHES) return;
-    check->breaches[check->nbreaches++] = (struct breach){function, what};
+    check->breaches[check->nbreaches++] = (struct tt_net_breach){function, what};
     tt_warn("NET/%s breaks the contract of network plugins: %s: %s", name_of(self), function, what);
 }
 
@@ -443,6 +439,17 @@ ncclResult_t tt_net_check_begin(struct tt_net_plugin *self)
     self->ops.close_recv = check_close_recv;
     self->check = check;
     return ncclSuccess;
+}
+
+int tt_net_breaches(const struct tt_net_plugin *self, struct tt_net_breach *breaches, int most)
+{
+    struct tt_net_check *check = self->check;
+    if (!check) return 0;
+    pthread_mutex_lock(&check->lock);
+    int n = check->nbreaches < most ? check->nbreaches : most;
+    memcpy(breaches, check->breaches, (size_t)n * sizeof(*breaches));
+    pthread_mutex_unlock(&check->lock);
+    return n;
 }
 
 void tt_net_check_end(struct tt_net_plugin *self)

@@ -292,6 +292,7 @@ ncclResult_t outsider_post(void *opaque, const struct outsider_post *post, void 
     *request_out = NULL;
     if (outsider_fault(comm->sending ? "isend-waits" : "irecv-waits")) outsider_wait();
     if (outsider_fault("in-progress")) return ncclInProgress;
+    if (outsider_fault("crashes") && comm->sending) abort();
     if (!memory || memory->comm != comm || (char *)post->data < memory->base ||
         (char *)post->data + post->bytes > memory->base + memory->bytes)
         return outsider_wrong("memory that is not registered");
@@ -348,6 +349,7 @@ static void plant(struct request *request, int *done, int *sizes)
     if (outsider_fault("sizes-many")) sizes[1] = 0;
     if (outsider_fault("writes-beyond") && !sending && request->wire.bytes < request->room)
         request->bytes[request->room - 1] ^= 1;
+    if (outsider_fault("wrong-data") && !sending && request->wire.bytes) request->bytes[0] ^= 1;
     if (outsider_fault("changes-data") && sending && request->wire.bytes) request->bytes[0] ^= 1;
 }
 
@@ -356,6 +358,7 @@ ncclResult_t outsider_test(void *opaque, int *done, int *sizes)
     struct request *request = opaque;
     struct comm *comm = request->comm;
     *done = 0;
+    if (outsider_fault("never-done")) return ncclSuccess;
     if (outsider_fault("test-waits")) outsider_wait();
     if (!comm) return outsider_wrong("test of a request that is done");
     while (comm->finished != comm->posted) {
