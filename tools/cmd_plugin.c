@@ -6,19 +6,25 @@
 #include <string.h>
 
 static const char help_text[] =
-    "usage: tutti plugin check FILE --kind profiler [--iterations N] [--seconds N] [--json]\n\n"
-    "Drives a plugin through everything that a communicator may do with it, each case in a\n"
-    "process of its own: a crash or a hang is a line that names the call. Then measures what\n"
-    "a call takes and what memory grows by.\n\n"
-    "FILE is what NCCL_PROFILER_PLUGIN would be: a path, a name, STATIC_PLUGIN excepted.\n\n"
-    "  -k, --kind KIND     profiler (versions 1 to 7; the newest in the library is taken)\n"
-    "  -n, --iterations N  AllReduces that are timed (2000; up to 10000000)\n"
+    "usage: tutti plugin check FILE [--kind net|profiler] [--iterations N] [--seconds N] "
+    "[--json]\n\n"
+    "Drives a plugin through what a communicator may do with it, each case in a process of its\n"
+    "own: a crash or a hang is a line that names the call. A network is driven over loopback,\n"
+    "and each breach of the contract is named by function and argument. Of a profiler it\n"
+    "measures what a call takes and what memory grows by.\n\n"
+    "FILE is what NCCL_NET_PLUGIN or NCCL_PROFILER_PLUGIN would be: a path, a name,\n"
+    "STATIC_PLUGIN excepted.\n\n"
+    "  -k, --kind KIND     net (versions 2 to 12) or profiler (1 to 7); the newest in the\n"
+    "                      library is taken. Not given: by the symbols of the library\n"
+    "  -n, --iterations N  AllReduces that are timed, of a profiler (2000; up to 10000000)\n"
     "      --seconds N     a case that takes longer hangs (20; up to 600)\n"
     "      --json          print the report as JSON\n"
     "  -h, --help          this text\n\n"
-    "Exit status: 0 the plugin is sound, 1 it is not (cannot be opened, declines, crashes,\n"
-    "hangs), 2 usage.\n\n"
+    "Exit status: 0 the plugin is sound, 1 it is not (cannot be opened, declines, breaks the\n"
+    "contract, crashes, hangs), 2 usage.\n\n"
     "examples:\n"
+    "  tutti plugin check ./libnccl-net-mine.so\n"
+    "  tutti plugin check ./libnccl-net-mine.so --kind net --json\n"
     "  tutti plugin check ./libnccl-profiler-mine.so --kind profiler\n"
     "  NCCL_PROFILE_EVENT_MASK=4095 tutti plugin check ./libnccl-profiler-example.so -k profiler\n";
 
@@ -66,6 +72,27 @@ static int parse(int argc, char **argv, struct plugin_options *options)
     return -1;
 }
 
+/* 0 and the kind, or the status of the command. */
+static int find_kind(const struct plugin_options *options, const struct check_kind **kind_out)
+{
+    static const struct check_kind *const kinds[] = {&check_net, &check_profiler};
+    bool several = false;
+    for (size_t k = 0; options->kind && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        if (strcmp(options->kind, kinds[k]->name) != 0) continue;
+        *kind_out = kinds[k];
+        return 0;
+    }
+    if (options->kind)
+        return tutti_usage_error("plugin", "--kind '%s' is none of: net, profiler", options->kind);
+    *kind_out = check_guess(options->check.file, &several);
+    if (*kind_out) return 0;
+    if (several)
+        return tutti_usage_error("plugin", "the file has a network and a profiler: which --kind?");
+    fprintf(stderr, "tutti plugin: %s cannot be opened, or has neither a network nor a profiler\n",
+            options->check.file);
+    return 1;
+}
+
 int cmd_plugin(int argc, char **argv)
 {
     struct plugin_options options = {.check = {.iterations = 2000, .seconds = 20}};
@@ -78,7 +105,7 @@ int cmd_plugin(int argc, char **argv)
     int status = parse(argc - 1, argv + 1, &options);
     if (status >= 0) return status;
     if (!options.check.file) return tutti_usage_error("plugin", "which FILE? see --help");
-    if (!options.kind) return tutti_usage_error("plugin", "which --kind? profiler");
-    if (!strcmp(options.kind, "profiler")) return check_profiler(&options.check);
-    return tutti_usage_error("plugin", "--kind '%s' is none of: profiler", options.kind);
+    const struct check_kind *kind = NULL;
+    int wrong = find_kind(&options, &kind);
+    return kind ? check_run(kind, &options.check) : wrong;
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""`tutti plugin check`: sound profilers of every version, and those with a mistake, whose report names the call.
-usage: plugin.py TUTTI PLUGINS"""
-import json, os, subprocess, sys
+"""`tutti plugin check`: sound profilers and networks of every version, and those with a mistake, whose report names
+the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults"""
+import json, os, re, subprocess, sys
 
-tutti, plugins = sys.argv[1:3]
+tutti, plugins, what = sys.argv[1:4]
 
 
 def check(good, what):
@@ -17,49 +17,113 @@ def run(*args, **env):
     return done.returncode, done.stdout, done.stderr
 
 
-def report(name, *args, **env):
-    code, out, err = run("check", f"{plugins}/libnccl-{name}.so", "--kind", "profiler", "-n", "100", "--json", *args, **env)
+def report(name, *args, kind="profiler", **env):
+    code, out, err = run("check", f"{plugins}/libnccl-{name}.so", *args, **env)
     check(out.startswith("{"), f"no report of {name}: {out} {err}")
     found = json.loads(out)
-    check(code == (0 if found["sound"] else 1), f"exit status {code} of {name}: {found}")
+    check(code == (0 if found["sound"] else 1) and found["kind"] == kind, f"exit status {code} of {name}: {found}")
     return found, {case["name"]: case for case in found["cases"]}
+
+
+def profiler(name, *args, **env):
+    return report(name, "--kind", "profiler", "-n", "100", "--json", *args, **env)
+
+
+def net(name, *args, **env):
+    return report(name, "--json", *args, kind="net", **env)
 
 
 def sound():
     known = {1: 0x3f, 2: 0x3f, 3: 0xff, 4: 0xff, 5: 0xfff, 6: 0x7fff, 7: 0xffff}
     for version, mask in known.items():
         name = "profiler_json" + ("" if version == 6 else f"_v{version}")
-        found, cases = report(name, PROFILER_MASK="0xffff")
+        found, cases = profiler(name, PROFILER_MASK="0xffff")
         check(found["sound"] and found["version"] == version and found["mask"] == mask, f"version {version}: {found}")
         check(all(case["calls"] > 0 for case in cases.values()) and len(cases) == 12, f"cases of {name}: {cases}")
         check(found["nsec_per_call"] > 0, "the time of a call")
 
 
 def mistakes():
-    check(report("profiler_fragile")[0]["sound"], "without a mistake")
-    cases = report("profiler_fragile", PROFILER_MISTAKE="channel")[1]
+    check(profiler("profiler_fragile")[0]["sound"], "without a mistake")
+    cases = profiler("profiler_fragile", PROFILER_MISTAKE="channel")[1]
     check([n for n, c in cases.items() if c["result"] != "ok"] == ["64 channels"], f"one crash: {cases}")
     check("signal 11" in cases["64 channels"]["detail"] and "startEvent of type 64" in cases["64 channels"]["detail"],
           f"the call that crashed: {cases['64 channels']}")
-    cases = report("profiler_fragile", PROFILER_MISTAKE="open")[1]
+    cases = profiler("profiler_fragile", PROFILER_MISTAKE="open")[1]
     check([n for n, c in cases.items() if c["result"] != "ok"] == ["abort"], f"one crash: {cases}")
     check("in finalize" in cases["abort"]["detail"], f"the call that crashed: {cases['abort']}")
-    cases = report("profiler_fragile", "--seconds", "1", PROFILER_MISTAKE="hang")[1]
+    cases = profiler("profiler_fragile", "--seconds", "1", PROFILER_MISTAKE="hang")[1]
     check(cases["own mask"]["result"] == "hang" and "stopEvent of type 16" in cases["own mask"]["detail"],
           f"the call that hangs: {cases}")
-    cases = report("profiler_fragile", PROFILER_MISTAKE="decline")[1]
+    cases = profiler("profiler_fragile", PROFILER_MISTAKE="decline")[1]
     check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "no", f"no context: {cases}")
-    check(not report("absent")[0]["sound"], "a file that is not there")
+    check(not profiler("absent")[0]["sound"], "a file that is not there")
 
 
 def words():
     code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "-k", "profiler", "-n", "100")
     check(code == 0 and 'plugin     "Fragile", version 5' in out and "verdict    sound" in out, f"in words: {out} {err}")
-    for args in ([], ["look"], ["check"], ["check", "x"], ["check", "x", "-k", "toaster"], ["check", "x", "--seconds", "0"]):
+    code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "-n", "100")
+    check(code == 0 and "verdict    sound" in out, f"the kind by the symbols: {out} {err}")
+    code, out, err = run("check", f"{plugins}/libnccl-tuner_force.so")
+    check(code == 1 and "neither a network nor a profiler" in err, f"no kind: {out} {err}")
+    for args in ([], ["look"], ["check"], ["check", "x", "-k", "toaster"], ["check", "x", "--seconds", "0"]):
         check(run(*args)[0] == 2, f"usage: {args}")
     check(run("--help")[0] == 0 and run("check", "--help")[0] == 0, "help")
 
 
-sound()
-mistakes()
-words()
+def blamed(cases):
+    return sorted({breach for case in cases.values() for breach in case["breaches"]})
+
+
+def is_late(breach):
+    """Where the kernel does not count waits for a processor, a busy machine makes any call late."""
+    return "it took more than 100 ms" in breach
+
+
+def sound_nets():
+    for version in range(2, 13):
+        found, cases = net(f"net_outsider_v{version}", OUTSIDER_DEVICES="2")
+        check((found["version"], found["name"], found["devices"]) == (version, "Outsider", 2), f"v{version}: {found}")
+        check(len(cases) == 14, f"cases of version {version}: {cases}")
+        wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
+        check(not wrong, f"version {version}: {wrong}")
+    found, cases = net("net_outsider_v12", OUTSIDER_FAIL="init")
+    check(not found["sound"] and list(cases) == ["devices"], f"init fails: {found}")
+    check("not loaded" in cases["devices"]["detail"], f"init fails: {found}")
+
+
+def planted():
+    """The faults and what is said of them, as the unit test has them."""
+    text = open(os.path.join(os.path.dirname(__file__), "../unit/plugin/test_net_faults.c")).read()
+    table = re.search(r"faults\[\] = \{(.*?)\n\};", text, re.S).group(1)
+    return re.findall(r'\{"([^"]+)", "([^"]+)"\}', table)
+
+
+def faulty_nets():
+    faults = planted()
+    check(len(faults) >= 25, f"the list of faults: {faults}")
+    for fault, says in faults:
+        found, cases = net("net_outsider_v12", OUTSIDER_DEVICES="2", OUTSIDER_FAULT=fault)
+        check(not found["sound"] and any(says in breach for breach in blamed(cases)), f"{fault}: {found}")
+    cases = net("net_outsider_v12", OUTSIDER_FAULT="wrong-data")[1]
+    check("message 0 of 1 bytes is another one than was sent, from byte 0" in cases["sizes"]["detail"], f"wrong data: {cases}")
+    cases = net("net_outsider_v12", OUTSIDER_FAULT="crashes")[1]
+    check(cases["sizes"]["result"] == "crash" and "(Aborted) in isend (messages of 0" in cases["sizes"]["detail"], f"a crash: {cases}")
+    check("the sender: signal 6 (Aborted) in isend" in cases["two processes"]["detail"], f"a crash of the sender: {cases}")
+    check(cases["connections"]["result"] == "ok", f"a crash elsewhere: {cases}")
+    cases = net("net_outsider_v12", "--seconds", "1", OUTSIDER_FAULT="never-done")[1]
+    check(cases["in flight"]["result"] == "hang" and "in test (eight" in cases["in flight"]["detail"], f"a hang: {cases}")
+    code, out, err = run("check", f"{plugins}/libnccl-net_outsider_v12.so", "-k", "net", OUTSIDER_FAULT="sizes-many")
+    check(code == 1 and "breach     sizes: test: sizes: more were set than the request has" in out and
+          "verdict    not sound" in out, f"in words: {out} {err}")
+
+
+if what == "profiler":
+    sound()
+    mistakes()
+    words()
+elif what == "net":
+    sound_nets()
+else:
+    faulty_nets()

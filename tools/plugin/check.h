@@ -13,6 +13,8 @@ struct check_options {
     bool json;
 };
 
+enum { CHECK_BREACHES = 16 };
+
 /* What a case tells its parent as it goes on; shared memory. */
 struct check_case_state {
     char doing[64]; /* what was last begun; "" nothing */
@@ -24,6 +26,8 @@ struct check_case_state {
     int version;
     uint32_t mask;
     char name[64];
+    int nbreaches; /* of the contract of its kind */
+    char breaches[CHECK_BREACHES][128];
 };
 
 enum check_end { CHECK_OK, CHECK_NO, CHECK_CRASHED, CHECK_HUNG };
@@ -35,5 +39,31 @@ enum check_end check_isolated(int (*body)(struct check_case_state *state, void *
 /* Shared memory for one state; NULL: none to be had (told). */
 struct check_case_state *check_state_map(void);
 
-/* Exit status of the command. */
-int check_profiler(const struct check_options *options);
+struct check_case {
+    const char *name;
+    /* 0: all is well */
+    int (*run)(struct check_case_state *state, const struct check_options *options);
+};
+
+/* One kind of plugin. The first case finds out whether there is anything to drive (its state has a
+ * version then); the last one may measure. */
+struct check_kind {
+    const char *name;     /* as --kind has it */
+    const char *variable; /* the file goes there */
+    const struct check_case *cases;
+    size_t ncases;
+    /* The call that was under way. */
+    void (*say_where)(const struct check_case_state *state, char *text, size_t text_bytes);
+    /* After the first case: what the plugin is, for the report and in words. */
+    void (*describe)(const struct check_case_state *state, bool in_words, json_t *report);
+    /* After the last one, when all was well: what it measured. */
+    void (*measured)(const struct check_case_state *state, bool in_words, json_t *report);
+};
+extern const struct check_kind check_profiler, check_net;
+
+/* The kind of plugin that the library is, by its symbols; it is loaded in a child. NULL: none that
+ * can be checked, or several (*several). */
+const struct check_kind *check_guess(const char *file, bool *several);
+
+/* Run all cases and print the report. Exit status of the command. */
+int check_run(const struct check_kind *kind, const struct check_options *options);

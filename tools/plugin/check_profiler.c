@@ -3,7 +3,6 @@
 #include "profiler_drive.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +10,6 @@
 #include <unistd.h>
 
 enum { RANKS = 4, FULL_MASK = 0xffff, TURNS = 200, THREADS = 4, CHANNELS = 64 };
-
-struct profiler_case {
-    const char *name;
-    int (*run)(struct check_case_state *state, const struct check_options *options);
-};
 
 static void doing(struct check_case_state *state, const char *what)
 {
@@ -290,7 +284,7 @@ static int check_cost(struct check_case_state *state, const struct check_options
     return 0;
 }
 
-static const struct profiler_case cases[] = {
+static const struct check_case cases[] = {
     {"own mask", check_own_mask},
     {"AllReduce over a network", check_allreduce},
     {"send and receive", check_messages},
@@ -319,118 +313,38 @@ static const char *call_name(int call)
     }
 }
 
-struct verdict {
-    const char *result; /* "ok", "no", "crash", "hang" */
-    char detail[400];
-};
-
-static struct verdict judge(enum check_end end, int sig, const struct check_case_state *state,
-                            const struct check_options *options)
+static void say_where(const struct check_case_state *state, char *text, size_t text_bytes)
 {
-    struct verdict verdict = {.result = "ok"};
-    char where[128];
-    snprintf(where, sizeof(where),
+    snprintf(text, text_bytes,
              state->call == DRIVE_INIT || state->call == DRIVE_FINALIZE ? "%s" : "%s %llu",
              call_name(state->call), (unsigned long long)state->detail);
-    switch (end) {
-    case CHECK_OK:
-        snprintf(verdict.detail, sizeof(verdict.detail), "%llu calls",
-                 (unsigned long long)state->calls);
-        break;
-    case CHECK_NO:
-        verdict.result = "no";
-        snprintf(verdict.detail, sizeof(verdict.detail), "%s",
-                 *state->note ? state->note : "the plugin ended the process");
-        break;
-    case CHECK_CRASHED:
-        verdict.result = "crash";
-        snprintf(verdict.detail, sizeof(verdict.detail), "signal %d (%s) in %s", sig,
-                 strsignal(sig), where);
-        break;
-    case CHECK_HUNG:
-        verdict.result = "hang";
-        snprintf(verdict.detail, sizeof(verdict.detail), "no end after %ld s, in %s",
-                 options->seconds, where);
-        break;
-    }
-    return verdict;
 }
 
-struct one_case {
-    const struct profiler_case *row;
-    const struct check_options *options;
+static void describe(const struct check_case_state *state, bool in_words, json_t *report)
+{
+    json_object_set_new(report, "mask", json_integer((json_int_t)state->mask));
+    if (in_words && state->version) {
+        printf("plugin     \"%s\", version %d, mask 0x%x (%u)\n", state->name, state->version,
+               state->mask, state->mask);
+    }
+}
+
+static void say_cost(const struct check_case_state *state, bool in_words, json_t *report)
+{
+    json_object_set_new(report, "nsec_per_call", json_real(state->nsec_per_call));
+    json_object_set_new(report, "bytes_per_allreduce", json_real(state->bytes_per_turn));
+    if (in_words) {
+        printf("cost       %.1f ns per call, memory grows by %.0f bytes per AllReduce\n",
+               state->nsec_per_call, state->bytes_per_turn);
+    }
+}
+
+const struct check_kind check_profiler = {
+    .name = "profiler",
+    .variable = "NCCL_PROFILER_PLUGIN",
+    .cases = cases,
+    .ncases = sizeof(cases) / sizeof(cases[0]),
+    .say_where = say_where,
+    .describe = describe,
+    .measured = say_cost,
 };
-
-static int run_case(struct check_case_state *state, void *arg)
-{
-    const struct one_case *own = arg;
-    return own->row->run(state, own->options);
-}
-
-static void add_case(json_t *list, const char *name, const struct verdict *verdict,
-                     const struct check_case_state *state)
-{
-    json_array_append_new(list,
-                          json_pack("{s:s, s:s, s:s, s:I}", "name", name, "result", verdict->result,
-                                    "detail", verdict->detail, "calls", (json_int_t)state->calls));
-}
-
-static void say_plugin(const struct check_case_state *state)
-{
-    printf("plugin     \"%s\", version %d, mask 0x%x (%u)\n", state->name, state->version,
-           state->mask, state->mask);
-}
-
-static void say_cost(const struct check_case_state *state)
-{
-    printf("cost       %.1f ns per call, memory grows by %.0f bytes per AllReduce\n",
-           state->nsec_per_call, state->bytes_per_turn);
-}
-
-/* True when all cases are well. */
-static bool check_all(const struct check_options *options, struct check_case_state *state,
-                      json_t *report)
-{
-    bool sound = true;
-    json_t *list = json_array();
-    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
-        struct one_case one = {&cases[k], options};
-        int sig = 0;
-        enum check_end end = check_isolated(run_case, &one, options->seconds, state, &sig);
-        struct verdict verdict = judge(end, sig, state, options);
-        if (k == 0 && !options->json && state->version) say_plugin(state);
-        if (k == 0) {
-            json_object_set_new(report, "version", json_integer(state->version));
-            json_object_set_new(report, "name", json_string(state->name));
-            json_object_set_new(report, "mask", json_integer((json_int_t)state->mask));
-        }
-        sound = sound && end == CHECK_OK;
-        if (!options->json) printf("%-10s %s: %s\n", verdict.result, cases[k].name, verdict.detail);
-        add_case(list, cases[k].name, &verdict, state);
-        if (k == 0 && !state->version) break; /* nothing to drive */
-        if (cases[k].run != check_cost || end != CHECK_OK) continue;
-        if (!options->json) say_cost(state);
-        json_object_set_new(report, "nsec_per_call", json_real(state->nsec_per_call));
-        json_object_set_new(report, "bytes_per_allreduce", json_real(state->bytes_per_turn));
-    }
-    json_object_set_new(report, "cases", list);
-    return sound;
-}
-
-int check_profiler(const struct check_options *options)
-{
-    struct check_case_state *state = check_state_map();
-    json_t *report = json_pack("{s:s, s:s}", "kind", "profiler", "file", options->file);
-    if (!state || !report) return 1;
-    setenv("NCCL_PROFILER_PLUGIN", options->file, 1);
-    bool sound = check_all(options, state, report);
-    json_object_set_new(report, "sound", json_boolean(sound));
-    if (options->json) {
-        json_dumpf(report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(4));
-        putchar('\n');
-    } else {
-        printf("verdict    %s\n", sound ? "sound" : "not sound");
-    }
-    json_decref(report);
-    return sound ? 0 : 1;
-}

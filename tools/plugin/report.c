@@ -1,0 +1,122 @@
+/* The report of `tutti plugin check`, in words or as JSON: one line per case, how it ended and what
+ * the plugin did against the contract of its kind. */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct verdict {
+    const char *result; /* "ok", "no", "crash", "hang" */
+    char detail[400];
+};
+
+static const char *why_not(const struct check_case_state *state)
+{
+    if (*state->note) return state->note;
+    return state->nbreaches ? "the contract is broken" : "the plugin ended the process";
+}
+
+static struct verdict judge(enum check_end end, int sig, const struct check_case_state *state,
+                            const char *where, long seconds)
+{
+    struct verdict verdict = {.result = "ok"};
+    switch (end) {
+    case CHECK_OK:
+        snprintf(verdict.detail, sizeof(verdict.detail), "%llu calls",
+                 (unsigned long long)state->calls);
+        break;
+    case CHECK_NO:
+        verdict.result = "no";
+        snprintf(verdict.detail, sizeof(verdict.detail), "%s", why_not(state));
+        break;
+    case CHECK_CRASHED:
+        verdict.result = "crash";
+        snprintf(verdict.detail, sizeof(verdict.detail), "signal %d (%s) in %s", sig,
+                 strsignal(sig), where);
+        break;
+    case CHECK_HUNG:
+        verdict.result = "hang";
+        snprintf(verdict.detail, sizeof(verdict.detail), "no end after %ld s, in %s", seconds,
+                 where);
+        break;
+    }
+    return verdict;
+}
+
+struct one_case {
+    const struct check_case *row;
+    const struct check_options *options;
+};
+
+static int run_case(struct check_case_state *state, void *arg)
+{
+    const struct one_case *own = arg;
+    return own->row->run(state, own->options);
+}
+
+static json_t *case_json(const char *name, const struct verdict *verdict,
+                         const struct check_case_state *state)
+{
+    json_t *breaches = json_array();
+    for (int i = 0; i < state->nbreaches; i++)
+        json_array_append_new(breaches, json_string(state->breaches[i]));
+    return json_pack("{s:s, s:s, s:s, s:I, s:o}", "name", name, "result", verdict->result, "detail",
+                     verdict->detail, "calls", (json_int_t)state->calls, "breaches", breaches);
+}
+
+static void say_case(const char *name, const struct verdict *verdict,
+                     const struct check_case_state *state)
+{
+    printf("%-10s %s: %s\n", verdict->result, name, verdict->detail);
+    for (int i = 0; i < state->nbreaches; i++)
+        printf("breach     %s: %s\n", name, state->breaches[i]);
+}
+
+/* True when the case is well. */
+static bool check_one(const struct check_kind *kind, size_t number,
+                      const struct check_options *options, struct check_case_state *state,
+                      json_t *report)
+{
+    struct one_case one = {&kind->cases[number], options};
+    char where[128];
+    int sig = 0;
+    enum check_end end = check_isolated(run_case, &one, options->seconds, state, &sig);
+    kind->say_where(state, where, sizeof(where));
+    struct verdict verdict = judge(end, sig, state, where, options->seconds);
+    if (number == 0) {
+        json_object_set_new(report, "version", json_integer(state->version));
+        json_object_set_new(report, "name", json_string(state->name));
+        kind->describe(state, !options->json, report);
+    }
+    if (!options->json) say_case(one.row->name, &verdict, state);
+    json_array_append_new(json_object_get(report, "cases"),
+                          case_json(one.row->name, &verdict, state));
+    if (number + 1 == kind->ncases && end == CHECK_OK && kind->measured)
+        kind->measured(state, !options->json, report);
+    return end == CHECK_OK;
+}
+
+int check_run(const struct check_kind *kind, const struct check_options *options)
+{
+    struct check_case_state *state = check_state_map();
+    json_t *report =
+        json_pack("{s:s, s:s, s:[]}", "kind", kind->name, "file", options->file, "cases");
+    bool sound = true;
+    if (!state || !report) return 1;
+    setenv(kind->variable, options->file, 1);
+    setenv("TUTTI_PLUGIN_CHECK", "1", 1);
+    for (size_t k = 0; k < kind->ncases; k++) {
+        sound &= check_one(kind, k, options, state, report);
+        if (k == 0 && !state->version) break; /* nothing to drive */
+    }
+    json_object_set_new(report, "sound", json_boolean(sound));
+    if (options->json) {
+        json_dumpf(report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(4));
+        putchar('\n');
+    } else {
+        printf("verdict    %s\n", sound ? "sound" : "not sound");
+    }
+    json_decref(report);
+    return sound ? 0 : 1;
+}
