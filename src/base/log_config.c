@@ -210,11 +210,13 @@ static bool is_open_elsewhere(int fd, const struct stat *file)
     return found;
 }
 
-/* Open for appending, so that processes may share a file; emptied by its first opener here. */
+/* Open for appending, so that processes may share a file; emptied by its first opener here. A FIFO
+ * that nobody reads is refused (ENXIO): who opens it would wait. */
 static int open_file(const char *path)
 {
     struct stat file;
-    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    const int fd = open(path, flags, 0644);
     if (fd < 0 || fstat(fd, &file) != 0 || !S_ISREG(file.st_mode)) return fd;
     if (!is_open_elsewhere(fd, &file) && ftruncate(fd, 0) != 0) errno = 0; /* append then */
     return fd;

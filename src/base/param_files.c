@@ -3,6 +3,7 @@
  * them, and the real environment wins over the user's file, which wins over the system's. */
 #include "base/param_files.h"
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/process.h"
 
@@ -55,8 +56,10 @@ static void take_line(char *line, const char *path)
 static void read_file(const char *path)
 {
     char line[LINE_BYTES];
-    FILE *file = fopen(path, "re");
-    if (!file) return; /* a missing file is not an error */
+    const char *why;
+    FILE *file = tt_file_open(path, &why);
+    if (!file)
+        return; /* a missing file is not an error; param_names.c tells of one that is named */
     while (fgets(line, sizeof(line), file)) {
         take_line(line, path);
     }

@@ -126,6 +126,8 @@ static void check_file(const char *name)
             tt_warn_setting("%s: %s cannot be read (%m) and has no effect", name, path);
         } else if (!stat(path, &status) && S_ISDIR(status.st_mode)) {
             tt_warn_setting("%s: %s is a folder and has no effect", name, path);
+        } else if (!stat(path, &status) && !S_ISREG(status.st_mode)) {
+            tt_warn_setting("%s: %s is not a regular file and is not read", name, path);
         }
     }
 }

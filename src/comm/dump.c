@@ -1,6 +1,7 @@
 /* What ranks write down when asked: the machine (NCCL_TOPO_DUMP_FILE) and the channel graphs
  * (NCCL_GRAPH_DUMP_FILE), each by one rank. A dump that fails is a warning, never an error. */
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/init.h"
@@ -18,7 +19,7 @@ static bool is_asked(const struct tt_comm *comm, const char *file, const char *r
 static void write_down(const char *variable, char *text)
 {
     const char *path = tt_param_str(variable);
-    FILE *out = fopen(path, "w");
+    FILE *out = tt_file_create(path);
     bool done = out && fputs(text, out) >= 0;
     if (out && fclose(out)) done = false;
     if (done) {

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
@@ -30,7 +31,8 @@ ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out)
     char path[TT_MACHINE_FILE_BYTES];
     *hash_out = 0;
     if (!tt_param_machine_file(path)) return ncclSuccess;
-    if (access(path, R_OK)) {
+    struct stat status;
+    if (access(path, R_OK) || stat(path, &status) || !S_ISREG(status.st_mode)) {
         tt_info(TT_LOG_INIT | TT_LOG_GRAPH, "machine file %s cannot be opened: going on without it",
                 path);
         return ncclSuccess;

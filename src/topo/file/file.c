@@ -6,6 +6,7 @@
 #include "words.h"
 
 #include "base/error.h"
+#include "base/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,15 +52,11 @@ ncclResult_t tt_topo_partial_read(const char *path, struct tt_topo_file **file_o
     return rc;
 }
 
-ncclResult_t tt_topo_file_text(const char *path, char **text_out, size_t *bytes_out)
+/* The stream is closed on every path. */
+static ncclResult_t read_text(const char *path, FILE *in, char **text_out, size_t *bytes_out)
 {
     ncclResult_t rc = ncclSuccess;
     char *text = malloc((size_t)TT_XML_FILE_BYTES + 1);
-    FILE *in = fopen(path, "rb");
-    if (!in) {
-        rc = tt_fail(ncclSystemError, "%s: cannot be opened: %m", path);
-        goto out;
-    }
     if (!text) {
         rc = tt_fail(ncclSystemError, "%s: out of memory", path);
         goto out;
@@ -72,16 +69,26 @@ ncclResult_t tt_topo_file_text(const char *path, char **text_out, size_t *bytes_
     *text_out = text;
     text = NULL;
 out:
-    if (in) (void)fclose(in);
+    (void)fclose(in);
     free(text);
     return rc;
+}
+
+ncclResult_t tt_topo_file_text(const char *path, char **text_out, size_t *bytes_out)
+{
+    const char *why;
+    FILE *in = tt_file_open(path, &why);
+    if (!in) return tt_fail(ncclSystemError, "%s: cannot be opened: %s", path, why);
+    return read_text(path, in, text_out, bytes_out);
 }
 
 ncclResult_t tt_topo_file_read(const char *path, struct tt_topo_file **file_out)
 {
     char *text = NULL;
     size_t bytes = 0;
-    ncclResult_t rc = tt_topo_file_text(path, &text, &bytes);
+    FILE *in = fopen(path, "rbe"); /* of a command's user: a pipe is welcome */
+    if (!in) return tt_fail(ncclSystemError, "%s: cannot be opened: %m", path);
+    ncclResult_t rc = read_text(path, in, &text, &bytes);
     if (!rc) rc = tt_topo_file_parse(path, text, bytes, file_out);
     free(text);
     return rc;

@@ -2,6 +2,7 @@
  * CUDA_VISIBLE_DEVICES. Bus id and UUID stay those of the machine, whatever is visible. */
 #include "state.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
@@ -162,9 +163,10 @@ static bool read_machine_file(void)
     struct host_devices *machine = &tt_host.devices;
     char path[TT_MACHINE_FILE_BYTES];
     if (!tt_param_machine_file(path)) return false;
-    FILE *file = fopen(path, "re");
+    const char *why;
+    FILE *file = tt_file_open(path, &why);
     if (!file) {
-        tt_info(TT_LOG_INIT | TT_LOG_GRAPH, "could not open machine file %s: %m", path);
+        tt_info(TT_LOG_INIT | TT_LOG_GRAPH, "could not open machine file %s: %s", path, why);
         return false;
     }
     bool good = parse_file(path, file);

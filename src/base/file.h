@@ -1,0 +1,14 @@
+/* Files that the user names: opening one never waits for somebody else. */
+#pragma once
+
+#include <stdio.h>
+
+/* Open a regular file for reading; the caller closes the stream. NULL with *why_out (static text,
+ * or the thread's until its next error text) when it cannot be opened or is a FIFO, a folder, a
+ * device or a socket: a FIFO without a writer would hang its reader. Any thread. */
+FILE *tt_file_open(const char *path, const char **why_out);
+
+/* Open a file for writing from its start, made when it is not there. What is already there may be
+ * no regular file (a terminal, a FIFO that somebody reads). NULL with errno, ENXIO for a FIFO that
+ * nobody reads. Any thread. */
+FILE *tt_file_create(const char *path);
