@@ -14,16 +14,19 @@
 #include "base/log_compat.h"
 #include "base/log_config.h"
 #include "base/log_device.h"
+#include "base/mem.h"
 #include "base/process.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LINE_BYTES = 2048, PREFIX_BYTES = 768 };
@@ -76,8 +79,35 @@ bool tt_log_on(enum tt_log_level level, uint32_t sub)
     return level <= TT_LOG_WARN || level == TT_LOG_ATTN || ((uint32_t)word & sub) != 0;
 }
 
+/* What a write may raise in its thread: a file beyond the limit of sizes, a FIFO without its
+ * reader. Neither is worth the end of the program. Signals that the caller held back, and that are
+ * waiting, are for somebody else. */
+static void hold_signals(sigset_t *ours, sigset_t *before)
+{
+    static const int numbers[] = {SIGXFSZ, SIGPIPE};
+    sigset_t pending;
+    sigemptyset(ours);
+    for (size_t i = 0; i < TT_LEN(numbers); i++)
+        sigaddset(ours, numbers[i]);
+    pthread_sigmask(SIG_BLOCK, ours, before);
+    for (size_t i = 0; i < TT_LEN(numbers); i++) {
+        if (!sigismember(before, numbers[i])) continue;
+        if (!sigpending(&pending) && sigismember(&pending, numbers[i])) sigdelset(ours, numbers[i]);
+    }
+}
+
+static void drop_signals(const sigset_t *ours)
+{
+    static const struct timespec at_once = {0};
+    while (sigtimedwait(ours, NULL, &at_once) > 0) {
+    }
+}
+
+/* The rest of a line that cannot be written (a full disk, say) is lost. */
 static void write_line(int fd, const char *line, size_t len)
 {
+    sigset_t ours, before;
+    hold_signals(&ours, &before);
     while (len) {
         const ssize_t wrote = write(fd, line, len);
         if (wrote >= 0) {
@@ -85,11 +115,13 @@ static void write_line(int fd, const char *line, size_t len)
             len -= (size_t)wrote;
         } else if (errno == EAGAIN) {
             struct pollfd ready = {.fd = fd, .events = POLLOUT};
-            if (poll(&ready, 1, 1000) <= 0) return; /* a reader that sleeps must not stop us */
+            if (poll(&ready, 1, 1000) <= 0) break; /* a reader that sleeps must not stop us */
         } else if (errno != EINTR) {
-            return;
+            drop_signals(&ours);
+            break;
         }
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* Compose and write one line. `args` is used up; errno of the caller serves %m. */

@@ -5,14 +5,18 @@
 #include "base/mem.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <regex.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -328,6 +332,82 @@ static void every_code_has_a_text(void **state)
     assert_string_equal(tt_result_text((ncclResult_t)99), tt_result_text((ncclResult_t)-5));
 }
 
+/* A case that may hang, or end the process by a signal, has a process of its own. */
+static void assert_survives(void (*run)(void))
+{
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        alarm(60);
+        run();
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+static void write_beyond_limit(void)
+{
+    const struct rlimit limit = {8192, 8192};
+    if (setrlimit(RLIMIT_FSIZE, &limit)) _exit(1);
+    for (int i = 0; i < 1000; i++)
+        tt_warn("line %d", i);
+    /* a signal that waits before is kept for its owner */
+    sigset_t one, waiting;
+    sigemptyset(&one);
+    sigaddset(&one, SIGXFSZ);
+    sigprocmask(SIG_BLOCK, &one, NULL);
+    raise(SIGXFSZ);
+    tt_warn("one line more");
+    sigpending(&waiting);
+    if (!sigismember(&waiting, SIGXFSZ)) _exit(2);
+}
+
+static void write_to_full_disk(void)
+{
+    set("NCCL_DEBUG_FILE", "/dev/full");
+    tt_log_reset();
+    for (int i = 0; i < 10; i++)
+        tt_warn("line %d", i);
+}
+
+static char fifo_path[] = "/tmp/tutti-test-log-XXXXXX/fifo";
+
+static void write_to_fifo(void)
+{
+    char line[256];
+    set("NCCL_DEBUG_FILE", fifo_path); /* nobody reads it: stdout, as for any file that fails */
+    tt_log_reset();
+    tt_warn("nobody reads this");
+    int reader = open(fifo_path, O_RDONLY | O_NONBLOCK);
+    tt_log_reset();
+    tt_warn("somebody reads this");
+    const ssize_t got = read(reader, line, sizeof(line) - 1);
+    if (got <= 0) _exit(1);
+    line[got] = '\0';
+    if (!strstr(line, "somebody reads this")) _exit(2);
+    close(reader);
+    tt_warn("nobody reads this any more"); /* SIGPIPE */
+}
+
+/* The log's destination fails: the program goes on. */
+static void no_destination_ends_the_process(void **state)
+{
+    (void)state;
+    restart("WARN", NULL, "");
+    assert_survives(write_beyond_limit);
+    assert_survives(write_to_full_disk);
+    fifo_path[strlen(fifo_path) - 5] = '\0';
+    assert_non_null(mkdtemp(fifo_path));
+    fifo_path[strlen(fifo_path)] = '/';
+    assert_int_equal(mkfifo(fifo_path, 0600), 0);
+    assert_survives(write_to_fifo);
+    assert_int_equal(remove(fifo_path), 0);
+    *strrchr(fifo_path, '/') = '\0';
+    assert_int_equal(rmdir(fifo_path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -343,6 +423,7 @@ int main(void)
         cmocka_unit_test(expected_failures_are_quiet),
         cmocka_unit_test(child_prints_its_own_pid),
         cmocka_unit_test(file_names_expand),
+        cmocka_unit_test(no_destination_ends_the_process),
         cmocka_unit_test(every_code_has_a_text),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
