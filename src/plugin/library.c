@@ -2,13 +2,17 @@
  * which there is one library per process keeps it in a slot, counted; a failure is final. */
 #include "base/log.h"
 #include "base/param.h"
+#include "plugin/image.h"
 #include "plugin/plugin.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 enum { NAME_MAX_BYTES = 254 };
 
@@ -26,10 +30,36 @@ static bool looks_complete(const char *name)
            (len > 6 && !strncmp(name, "lib", 3) && !strcmp(name + len - 3, ".so"));
 }
 
+/* What the loader would open for a bare name: the first that is in LD_LIBRARY_PATH. The system's
+ * own folders are its package manager's, and are not looked through. */
+static bool in_library_path(const char *name, char path[PATH_MAX])
+{
+    const char *folder = getenv("LD_LIBRARY_PATH");
+    for (size_t len; folder; folder = folder[len] ? folder + len + 1 : NULL) {
+        len = strcspn(folder, ":;");
+        const int used =
+            snprintf(path, PATH_MAX, "%.*s%s%s", (int)len, folder, len ? "/" : "./", name);
+        if (used < PATH_MAX && access(path, F_OK) == 0) return true;
+    }
+    return false;
+}
+
+static const char *fault_of(const char *name)
+{
+    char path[PATH_MAX];
+    if (strchr(name, '/')) return tt_image_fault(name);
+    return in_library_path(name, path) ? tt_image_fault(path) : NULL;
+}
+
 /* A missing file is collected for one line; any other reason is told at once. */
 static bool try_file(struct search *search, const char *path)
 {
     struct tt_library *library = search->library;
+    const char *fault = fault_of(path);
+    if (fault) {
+        tt_info(search->sub, "%s/Plugin: %s: %s", search->kind, path, fault);
+        return false;
+    }
     library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library->handle) {
         snprintf(library->path, sizeof(library->path), "%s", path);

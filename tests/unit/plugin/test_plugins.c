@@ -3,6 +3,7 @@
 #include "../check.h"
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "plugin/net.h"
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,6 +122,57 @@ static void a_plugin_comes_first(void)
     assert_int_equal(open_net(NULL, &net), ncclSuccess); /* unloaded, and loaded again */
     assert_int_equal(times_logged("Loaded net plugin"), 2);
     tt_net_close(net);
+}
+
+/* The first `part` of 4 of a plugin's file, at `path`. */
+static void cut_copy(const char *from, const char *path, long part)
+{
+    static char bytes[1 << 20];
+    FILE *in = fopen(from, "rb");
+    FILE *out = fopen(path, "wb");
+    assert_non_null(in);
+    assert_non_null(out);
+    const size_t length = fread(bytes, 1, sizeof(bytes), in);
+    assert_true(length > 4096 && length < sizeof(bytes));
+    const size_t kept = part ? length * (size_t)part / 4 : 100;
+    assert_int_equal(fwrite(bytes, 1, kept, out), kept);
+    assert_int_equal(fclose(in), 0);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* A file system that was full while the plugin was copied: once SIGBUS. By its path, and by a name
+ * that is looked for. */
+static void a_plugin_that_is_cut_short_is_refused(void)
+{
+    char own[] = "/tmp/tutti-cut.XXXXXX";
+    char path[64];
+    assert_non_null(mkdtemp(own));
+    snprintf(path, sizeof(path), "%s/libnccl-net-cut.so", own);
+    for (long part = 0; part < 4; part++) {
+        struct tt_library library;
+        cut_copy(plugin("net_test"), path, part);
+        const bool opened = tt_library_open("NET", TT_LOG_NET, "libnccl-net", path, &library);
+        print_message("part %ld: %s\n", part, opened ? "whole enough" : "refused");
+        if (opened) tt_library_close(&library);
+    }
+    cut_copy(plugin("net_test"), path, 1);
+    struct tt_net *net = NULL;
+    char names[128];
+    snprintf(names, sizeof(names), "%s,cut", path);
+    setenv("LD_LIBRARY_PATH", own, 1);
+    setenv("NCCL_NET_PLUGIN", names, 1);
+    assert_int_equal(open_net(NULL, &net), ncclSuccess);
+    assert_string_equal(net->name, "Socket");
+    tt_net_close(net);
+    assert_true(logged("libnccl-net-cut.so: the file is cut short"));
+    assert_true(logged("NET/Plugin: libnccl-net-cut.so: the file is cut short"));
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(mkfifo(path, 0600), 0); /* the loader would wait for a writer */
+    struct tt_library library;
+    assert_false(tt_library_open("NET", TT_LOG_NET, "libnccl-net", path, &library));
+    assert_true(logged("libnccl-net-cut.so: it is not a regular file"));
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(rmdir(own), 0);
 }
 
 static void a_plugin_without_devices_is_passed_over(void)
@@ -413,6 +466,7 @@ static const struct isolated cases[] = {
     {"none_means_none", none_means_none},
     {"a_wish_that_nothing_fits_fails", a_wish_that_nothing_fits_fails},
     {"a_plugin_comes_first", a_plugin_comes_first},
+    {"a_plugin_that_is_cut_short_is_refused", a_plugin_that_is_cut_short_is_refused},
     {"a_plugin_without_devices_is_passed_over", a_plugin_without_devices_is_passed_over},
     {"a_library_without_the_symbol_is_unsupported", a_library_without_the_symbol_is_unsupported},
     {"another_wish_passes_a_plugin_over", another_wish_passes_a_plugin_over},
