@@ -120,6 +120,7 @@ static char *take(struct tuner_reload *reload, size_t *bytes_out)
 {
     struct board *board = reload->board;
     if (reload->generation == board->generation || reload->calls < board->from_call) return NULL;
+    if (board->text_bytes > TEXT_MOST) return NULL; /* somebody else wrote there */
     char *text = malloc(board->text_bytes + 1);
     reload->generation = board->generation;
     board->taken++;
@@ -130,11 +131,29 @@ static char *take(struct tuner_reload *reload, size_t *bytes_out)
     return text;
 }
 
+/* Made by a process of this user, and nobody else may write to it. Asked before its lock is, which
+ * its owner could hold for ever. */
+static bool is_ours(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) return false;
+    return st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+}
+
+/* Under the file lock it is empty or a whole board; another size is another program's. */
+static bool set_size(int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st)) return false;
+    if (st.st_size == (off_t)sizeof(struct board)) return true;
+    return st.st_size == 0 && ftruncate(fd, sizeof(struct board)) == 0;
+}
+
 /* The file lock orders those who come; the last one takes the name away. */
 static bool join(int fd, struct tuner_reload *reload)
 {
     struct board *board = NULL;
-    if (flock(fd, LOCK_EX) || ftruncate(fd, sizeof(*board))) return false;
+    if (!is_ours(fd) || flock(fd, LOCK_EX) || !set_size(fd)) return false;
     void *at = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) return false;
     board = at;

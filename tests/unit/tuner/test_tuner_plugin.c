@@ -9,6 +9,7 @@
 #include "nccl/tuner_v4.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <math.h>
 #include <sched.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -403,6 +405,46 @@ static void all_ranks_follow_a_change_at_one_call(void **state)
     munmap(calls, 4096);
 }
 
+/* What stands under the board's name without being a board of this user is left alone: the rules
+ * are read from the file, and nothing that is written there is believed. */
+static void foreign_boards_are_not_joined(void **state)
+{
+    enum { BAD_BYTES = 4096 };
+    static const struct {
+        const char *name;
+        mode_t mode;
+        off_t bytes;
+    } cases[] = {
+        {"others may write", 0666, 0},
+        {"others may read", 0644, 0},
+        {"cut short", 0600, BAD_BYTES},
+        {"too long", 0600, 4 << 20},
+    };
+    ncclNvlDomainInfo_v6_t domains = {1, 1, 1};
+    static ncclTunerConstants_v6_t constants;
+    (void)state;
+    write_rules("allreduce,0,64,ring,ll,1,-1,-1\n");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char name[64];
+        void *ctx = NULL;
+        struct stat st;
+        const unsigned long long comm = ((unsigned long long)getpid() << 32) | (0xf0 + i);
+        snprintf(name, sizeof(name), "/tutti-tuner-%u-%llx", (unsigned)getuid(), comm);
+        print_message("case: %s\n", cases[i].name);
+        int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(fchmod(fd, cases[i].mode), 0);
+        assert_int_equal(ftruncate(fd, cases[i].bytes), 0);
+        assert_int_equal(newest()->init(&ctx, comm, 1, 1, keep, &domains, &constants), 0);
+        assert_string_equal(wish(ctx, ncclFuncAllReduce, 64, 1, 0), "1,0,1");
+        newest()->finalize(ctx);
+        assert_int_equal(fstat(fd, &st), 0);
+        assert_int_equal(st.st_size, cases[i].bytes); /* untouched */
+        close(fd);
+        assert_int_equal(shm_unlink(name), 0); /* and still there */
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +455,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(measured_times_replace_predictions, start),
         cmocka_unit_test_setup(every_version_answers, start),
         cmocka_unit_test_setup(all_ranks_follow_a_change_at_one_call, start),
+        cmocka_unit_test_setup(foreign_boards_are_not_joined, start),
     };
     int fd = mkstemp(rules_path);
     library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
