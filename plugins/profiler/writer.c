@@ -1,0 +1,341 @@
+/* The file: one per process, opened with its first communicator. A thread empties the rings into
+ * it; the end of a communicator and of the process do so too. Whoever empties holds the lock. */
+#include "trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 1024, NAP_NSEC = 20000000, LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20 };
+
+static uint64_t wall_nsec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- the file ---- */
+
+/* `what` and the reason at level WARN, where the host has a log. */
+static void trace_complain(const char *what, const char *path, int error)
+{
+    ncclDebugLogger_t log = trace_process.log;
+    if (!log) return;
+    log(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__, "%s%s: %s", what, path, strerror(error));
+}
+
+/* A disk that is full ends the trace, never the job; it is said once. */
+static void flush(void)
+{
+    struct trace_process *all = &trace_process;
+    size_t done = 0;
+    while (!all->failed && done < all->used) {
+        ssize_t n = write(all->fd, all->buffer + done, all->used - done);
+        if (n > 0) done += (size_t)n;
+        if (n > 0 || (n < 0 && errno == EINTR)) continue;
+        all->failed = true;
+        trace_complain("trace: the file cannot be written any more", "", n < 0 ? errno : ENOSPC);
+    }
+    all->used = 0;
+}
+
+static void put(const char *line, size_t bytes)
+{
+    struct trace_process *all = &trace_process;
+    if (all->used + bytes > sizeof(all->buffer)) flush();
+    memcpy(all->buffer + all->used, line, bytes);
+    all->used += bytes;
+}
+
+static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *fmt, ...)
+{
+    char line[LINE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
+    int bytes = vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    put(line, (size_t)bytes);
+}
+
+/* The name with %h and %p replaced, as NCCL_DEBUG_FILE has it. */
+static void file_name(char *name, size_t bytes)
+{
+    const char *from = getenv("TUTTI_TRACE_FILE");
+    char host[64] = "";
+    size_t used = 0;
+    if (!from || !*from) from = "tutti-trace.%h.%p.jsonl";
+    gethostname(host, sizeof(host) - 1);
+    host[strcspn(host, ".")] = '\0';
+    for (; *from && used + sizeof(host) + 1 < bytes; from++) {
+        if (from[0] == '%' && (from[1] == 'h' || from[1] == 'p')) {
+            used +=
+                (size_t)(from[1] == 'h' ? snprintf(name + used, bytes - used, "%s", host)
+                                        : snprintf(name + used, bytes - used, "%d", (int)getpid()));
+            from++;
+        } else {
+            name[used++] = *from;
+        }
+    }
+    name[used] = '\0';
+}
+
+static int mask_of(int version)
+{
+    static const int known[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
+    const char *wanted = getenv("NCCL_PROFILE_EVENT_MASK");
+    return known[version] & (wanted && *wanted ? (int)strtol(wanted, NULL, 0) : 0xffff);
+}
+
+static void put_head(int version)
+{
+    char host[64] = "", exe[256];
+    gethostname(host, sizeof(host) - 1);
+    trace_clean(host, sizeof(host), host);
+    trace_clean(exe, sizeof(exe), program_invocation_name);
+    say("{\"t\":\"head\",\"v\":1,\"host\":\"%s\",\"pid\":%d,\"exe\":\"%s\","
+        "\"start_wall_ns\":%llu,\"start_mono_ns\":%llu,"
+        "\"clock\":\"monotonic\",\"api\":%d,\"mask\":%d}\n",
+        host, (int)getpid(), exe, (unsigned long long)wall_nsec(),
+        (unsigned long long)trace_clock_nsec(), version, mask_of(version));
+}
+
+static void put_clocks(void)
+{
+    say("{\"t\":\"clk\",\"mono_ns\":%llu,\"wall_ns\":%llu}\n",
+        (unsigned long long)trace_clock_nsec(), (unsigned long long)wall_nsec());
+}
+
+/* ---- from rings to the file ---- */
+
+static void empty_ring(struct trace_ring *ring)
+{
+    struct trace_process *all = &trace_process;
+    char line[LINE_BYTES] = "";
+    /* In this order: who has left tells nothing more. Pairs with the thread's end. */
+    bool left = atomic_load_explicit(&ring->state, memory_order_acquire) == TRACE_RING_LEFT;
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    if (head != tail && !ring->told) {
+        put(line,
+            (size_t)snprintf(line, sizeof(line), "{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n",
+                             ring->tid, ring->name));
+        ring->told = true;
+    }
+    for (; tail != head; tail++) {
+        const struct trace_record *record = &ring->records[tail & (all->ring_records - 1)];
+        size_t bytes = trace_line(record, ring->tid, line, sizeof(line));
+        put(line, bytes);
+        all->written[record->kind]++;
+        /* one by one, so that the thread has room as soon as there is some; pairs with push */
+        atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
+    }
+    if (left) atomic_store_explicit(&ring->state, TRACE_RING_FREE, memory_order_release);
+}
+
+static void empty_rings(void)
+{
+    for (int i = 0; i < TRACE_RINGS; i++) {
+        struct trace_ring *ring =
+            atomic_load_explicit(&trace_process.rings[i], memory_order_acquire);
+        if (ring) empty_ring(ring);
+    }
+}
+
+static void *writer(void *unused)
+{
+    struct trace_process *all = &trace_process;
+    (void)unused;
+    pthread_mutex_lock(&all->lock);
+    for (;;) {
+        uint64_t until = trace_clock_nsec() + NAP_NSEC;
+        struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
+                               .tv_nsec = (long)(until % 1000000000u)};
+        if (all->communicators == 0) {
+            pthread_cond_wait(&all->wake, &all->lock);
+            continue;
+        }
+        pthread_cond_timedwait(&all->wake, &all->lock, &end);
+        empty_rings();
+        flush();
+    }
+    return NULL;
+}
+
+/* Once all communicators have ended, and when the process ends before they do. */
+static void put_end(void)
+{
+    struct trace_process *all = &trace_process;
+    unsigned long long lost[TRACE_KIND_COUNT_], done[TRACE_KIND_COUNT_];
+    for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++) {
+        done[kind] = all->written[kind];
+        lost[kind] = atomic_load_explicit(&all->lost[kind], memory_order_relaxed);
+        for (int i = 0; i < TRACE_RINGS; i++) {
+            struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
+            if (ring) lost[kind] += atomic_load_explicit(&ring->lost[kind], memory_order_relaxed);
+        }
+    }
+    put_clocks();
+    say("{\"t\":\"end\",\"starts\":%llu,\"states\":%llu,\"stops\":%llu,"
+        "\"lost_starts\":%llu,\"lost_states\":%llu,\"lost_stops\":%llu,\"open\":%lld}\n",
+        done[TRACE_START], done[TRACE_STATE], done[TRACE_STOP], lost[TRACE_START],
+        lost[TRACE_STATE], lost[TRACE_STOP],
+        (long long)(done[TRACE_START] - done[TRACE_STOP] - lost[TRACE_STOP]));
+    flush();
+}
+
+/* ---- the process ---- */
+
+static void thread_ended(void *opaque)
+{
+    struct trace_ring *ring = opaque;
+    atomic_store_explicit(&ring->state, TRACE_RING_LEFT, memory_order_release);
+    trace_leave_ring();
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&trace_process.lock);
+    pthread_mutex_lock(&trace_process.word_lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&trace_process.word_lock);
+    pthread_mutex_unlock(&trace_process.lock);
+}
+
+static void make_wake(void)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&trace_process.wake, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+/* The child has none of its parent's communicators, and a file of its own once it makes one. */
+static void after_fork_in_child(void)
+{
+    struct trace_process *all = &trace_process;
+    atomic_store(&all->on, false);
+    trace_forget_rings();
+    if (all->fd >= 0) close(all->fd);
+    all->fd = -1;
+    all->used = 0;
+    all->communicators = 0;
+    all->has_thread = all->failed = false;
+    memset(all->written, 0, sizeof(all->written));
+    make_wake(); /* the parent's writer waits at the old one */
+    after_fork();
+}
+
+static void prepare(void)
+{
+    struct trace_process *all = &trace_process;
+    const char *wanted = getenv("TUTTI_TRACE_RING");
+    long records = wanted ? strtol(wanted, NULL, 10) : 0;
+    if (all->prepared) return;
+    all->ring_records = LEAST_RECORDS;
+    if (records <= 0) records = 8192;
+    while (all->ring_records < (size_t)records && all->ring_records < MOST_RECORDS)
+        all->ring_records *= 2;
+    make_wake();
+    pthread_key_create(&all->thread_key, thread_ended);
+    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+    all->prepared = true;
+}
+
+static bool start_writer(void)
+{
+    pthread_attr_t detached;
+    pthread_t thread;
+    sigset_t all_signals, before;
+    sigfillset(&all_signals);
+    pthread_attr_init(&detached);
+    pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+    pthread_sigmask(SIG_SETMASK, &all_signals, &before); /* the user's signals are not for it */
+    int error = pthread_create(&thread, &detached, writer, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&detached);
+    if (error) trace_complain("trace: no thread can be started", "", error);
+    return !error;
+}
+
+static bool open_file(int version)
+{
+    struct trace_process *all = &trace_process;
+    char name[4096];
+    if (all->fd >= 0) return true;
+    file_name(name, sizeof(name));
+    all->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (all->fd < 0) {
+        trace_complain("trace: the file cannot be opened: ", name, errno);
+        return false;
+    }
+    all->pid = (int)getpid();
+    put_head(version);
+    put_clocks();
+    return true;
+}
+
+ncclResult_t trace_open(void **context, int *mask, const struct trace_communicator *communicator,
+                        ncclDebugLogger_t log)
+{
+    struct trace_process *all = &trace_process;
+    char name[128];
+    ncclResult_t rc = ncclSystemError;
+    pthread_mutex_lock(&all->lock);
+    all->log = log;
+    prepare();
+    if (!open_file(communicator->version)) goto out;
+    if (!all->has_thread && !(all->has_thread = start_writer())) goto out;
+    trace_clean(name, sizeof(name), communicator->name);
+    uint32_t number = ++all->last_context & 0xffffff;
+    say("{\"t\":\"comm\",\"c\":%u,\"comm\":\"%016llx\",\"name\":\"%s\","
+        "\"rank\":%d,\"nranks\":%d,\"nnodes\":%d}\n",
+        number, (unsigned long long)communicator->comm, name, communicator->rank,
+        communicator->nranks, communicator->nnodes);
+    all->communicators++;
+    pthread_cond_signal(&all->wake);
+    atomic_store_explicit(&all->on, true, memory_order_release); /* pairs with trace_start() */
+    *mask = mask_of(communicator->version);
+    uintptr_t handle = (uintptr_t)all->pid << 24 | number;
+    *context = (void *)handle; /* NOLINT(performance-no-int-to-ptr): no address */
+    rc = ncclSuccess;
+out:
+    pthread_mutex_unlock(&all->lock);
+    return rc;
+}
+
+void trace_close(void)
+{
+    struct trace_process *all = &trace_process;
+    pthread_mutex_lock(&all->lock);
+    empty_rings();
+    if (all->communicators > 0 && --all->communicators == 0) put_end();
+    flush();
+    if (all->communicators == 0) atomic_store(&all->on, false);
+    pthread_mutex_unlock(&all->lock);
+}
+
+/* A process that ends before its communicators leaves a whole file, too. */
+__attribute__((destructor)) static void at_exit(void)
+{
+    struct trace_process *all = &trace_process;
+    pthread_mutex_lock(&all->lock);
+    if (all->communicators > 0) {
+        all->log = NULL; /* the host's log may be gone */
+        empty_rings();
+        put_end();
+    }
+    pthread_mutex_unlock(&all->lock);
+}

@@ -1,0 +1,395 @@
+/* Our profiler plugin through every table that it exports: what it writes, and what it counts where
+ * it has no room. All tests write into one file; each looks for what is its own.
+ * usage: test-profiler-plugin LIBRARY threads|processes */
+#include "../check.h"
+
+#include "nccl/profiler.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { THREADS = 4, EVENTS = 5000, FILE_BYTES = 16 << 20 };
+
+static void *library;
+static char folder[] = "/tmp/tutti-trace.XXXXXX";
+static char text[FILE_BYTES];
+
+static void ignore(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
+                   const char *fmt, ...)
+{
+    (void)level, (void)flags, (void)file, (void)line, (void)fmt;
+}
+
+static const void *symbol(const char *name)
+{
+    const void *object = dlsym(library, name);
+    assert_non_null(object);
+    return object;
+}
+
+static const char *path_of(pid_t pid)
+{
+    static char path[128];
+    snprintf(path, sizeof(path), "%s/trace.%d", folder, (int)pid);
+    return path;
+}
+
+static void read_file(pid_t pid)
+{
+    FILE *file = fopen(path_of(pid), "r");
+    assert_non_null(file);
+    size_t bytes = fread(text, 1, sizeof(text) - 1, file);
+    fclose(file);
+    assert_true(bytes < sizeof(text) - 1);
+    text[bytes] = '\0';
+}
+
+static unsigned long count_of(const char *needle)
+{
+    unsigned long count = 0;
+    for (const char *at = text; (at = strstr(at, needle)); at++)
+        count++;
+    return count;
+}
+
+/* A number of the last line `end`. */
+static unsigned long end_says(const char *member)
+{
+    const char *last = NULL;
+    char name[64];
+    for (const char *at = text; (at = strstr(at, "{\"t\":\"end\"")); at++)
+        last = at;
+    assert_non_null(last);
+    snprintf(name, sizeof(name), "\"%s\":", member);
+    last = strstr(last, name);
+    assert_non_null(last);
+    return strtoul(last + strlen(name), NULL, 10);
+}
+
+/* ---- versions ---- */
+
+/* One Coll of a table that has begun, with a number by which the test finds it. */
+#define ONE_COLL(version, table, context)                                                          \
+    ncclProfilerEventDescr_v##version##_t descr = {.type = ncclProfileColl};                       \
+    void *handle = NULL;                                                                           \
+    descr.coll.seqNumber = 7000 + (version);                                                       \
+    descr.coll.count = 42;                                                                         \
+    assert_int_equal((table)->startEvent(context, &handle, &descr), ncclSuccess);                  \
+    assert_non_null(handle);                                                                       \
+    assert_int_equal((table)->stopEvent(handle), ncclSuccess);                                     \
+    assert_int_equal((table)->finalize(context), ncclSuccess)
+
+static void init_new(ncclResult_t (*init)(void **, uint64_t, int *, const char *, int, int, int,
+                                          ncclDebugLogger_t),
+                     void **context, int *mask)
+{
+    *context = NULL;
+    assert_int_equal(init(context, 0xabcdef, mask, "a \"name\"\n", 1, 8, 5, ignore), ncclSuccess);
+    assert_non_null(*context);
+}
+
+static void drives_versions_5_to_7(void)
+{
+    const ncclProfiler_v5_t *v5 = symbol("ncclProfiler_v5");
+    const ncclProfiler_v6_t *v6 = symbol("ncclProfiler_v6");
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    void *context;
+    int mask = 0;
+    init_new(v5->init, &context, &mask);
+    assert_int_equal(mask, 0xfff);
+    {
+        ONE_COLL(5, v5, context);
+    }
+    init_new(v6->init, &context, &mask);
+    assert_int_equal(mask, 0x7fff);
+    {
+        ONE_COLL(6, v6, context);
+    }
+    init_new(v7->init, &context, &mask);
+    assert_int_equal(mask, 0xffff);
+    {
+        ONE_COLL(7, v7, context);
+    }
+}
+
+static void drives_versions_1_to_4(void)
+{
+    const ncclProfiler_v1_t *v1 = symbol("ncclProfiler_v1");
+    const ncclProfiler_v2_t *v2 = symbol("ncclProfiler_v2");
+    const ncclProfiler_v3_t *v3 = symbol("ncclProfiler_v3");
+    const ncclProfiler_v4_t *v4 = symbol("ncclProfiler_v4");
+    void *context = NULL;
+    int mask = 0;
+    assert_int_equal(v1->init(&context, &mask), ncclSuccess);
+    assert_int_equal(mask, 0x3f);
+    {
+        ONE_COLL(1, v1, context);
+    }
+    assert_int_equal(v2->init(&context, &mask), ncclSuccess);
+    {
+        ONE_COLL(2, v2, context);
+    }
+    assert_int_equal(v3->init(&context, &mask), ncclSuccess);
+    assert_int_equal(mask, 0xff);
+    {
+        ONE_COLL(3, v3, context);
+    }
+    assert_int_equal(v4->init(&context, &mask, NULL, 0xabcdef, 1, 8, 5, ignore), ncclSuccess);
+    {
+        ONE_COLL(4, v4, context);
+    }
+}
+
+static void hosts_every_version(void **state)
+{
+    (void)state;
+    drives_versions_1_to_4();
+    drives_versions_5_to_7();
+    read_file(getpid());
+    for (int version = 1; version <= 7; version++) {
+        char seq[32];
+        snprintf(seq, sizeof(seq), "\"seq\":%d,", 7000 + version);
+        print_message("version %d\n", version);
+        assert_int_equal(count_of(seq), 1);
+    }
+    assert_int_equal(count_of("\"count\":42"), 7);
+    assert_int_equal(count_of("\"func\":\"Broadcast\""), 1); /* the number 0 of version 1 */
+    assert_int_equal(count_of("\"name\":\"a _name__\",\"rank\":5,\"nranks\":8"), 3);
+    assert_int_equal(end_says("open"), 0);
+}
+
+static void writes_what_it_is_told(void **state)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileColl};
+    ncclProfilerEventStateArgs_v7_t args = {.proxyStep = {.transSize = 98765}};
+    void *context, *coll = NULL, *op = NULL, *foreign = NULL;
+    int mask = 0;
+    (void)state;
+    init_new(v7->init, &context, &mask);
+    descr.coll.func = "AllReduce";
+    descr.coll.datatype = "nccl\"Float32";
+    descr.coll.algo = "a word that is longer than there is room for";
+    descr.coll.userTag = UINT64_MAX;
+    v7->startEvent(context, &coll, &descr);
+    descr = (ncclProfilerEventDescr_v7_t){.type = ncclProfileProxyOp, .parentObj = coll};
+    descr.proxyOp.pid = getpid();
+    descr.proxyOp.peer = 3;
+    descr.proxyOp.isSend = 1;
+    v7->startEvent(context, &op, &descr);
+    v7->recordEventState(op, ncclProfilerProxyStepSendWait, &args);
+    v7->recordEventState(op, ncclProfilerProxyOpInProgress_v4, NULL);
+    /* A proxy that works for another process passes that one's handles: addresses of nothing. */
+    descr.parentObj = (void *)0x10;
+    descr.proxyOp.pid = 1;
+    v7->startEvent((void *)(uintptr_t)(77u << 24 | 5), &foreign, &descr);
+    v7->stopEvent(foreign);
+    v7->stopEvent(op);
+    v7->stopEvent(coll);
+    v7->finalize(context);
+    read_file(getpid());
+    assert_int_equal(count_of("\"datatype\":\"nccl_Float32\""), 1);
+    assert_int_equal(count_of("\"algo\":\"a word that is longer t\""), 1);
+    assert_int_equal(count_of("\"tag\":\"ffffffffffffffff\""), 1);
+    assert_int_equal(count_of("\"state\":\"ProxyStepSendWait\",\"value\":98765"), 1);
+    assert_int_equal(count_of("\"state\":\"ProxyOpInProgress\",\"value\":0"), 1);
+    assert_int_equal(count_of("\"peer\":3,\"steps\":0,\"chunk\":0,\"send\":1}"), 1);
+    assert_int_equal(count_of("\"parent\":16,\"c\":5,"), 1);
+    assert_int_equal(count_of("\"c_pid\":77}"), 1);
+}
+
+/* ---- room ---- */
+
+struct told {
+    void *context;
+    unsigned long starts, refused, stops;
+};
+
+static void *tell_much(void *opaque)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    struct told *told = opaque;
+    for (int i = 0; i < EVENTS; i++) {
+        ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelCh};
+        void *handle = NULL;
+        v7->startEvent(told->context, &handle, &descr);
+        told->starts++;
+        if (!handle) told->refused++;
+        if (!handle) continue;
+        v7->stopEvent(handle);
+        told->stops++;
+    }
+    return NULL;
+}
+
+/* The rings have 16 places here: what is not in the file is in the counts, to the last one. */
+static void counts_what_is_lost(void **state)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    struct told told[THREADS] = {{0}};
+    pthread_t threads[THREADS];
+    unsigned long starts = 0, stops = 0, refused = 0;
+    void *context;
+    int mask = 0;
+    (void)state;
+    read_file(getpid());
+    unsigned long starts_before = end_says("starts"), stops_before = end_says("stops");
+    assert_int_equal(end_says("lost_starts"), 0);
+    init_new(v7->init, &context, &mask);
+    for (int i = 0; i < THREADS; i++) {
+        told[i].context = context;
+        assert_int_equal(pthread_create(&threads[i], NULL, tell_much, &told[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        starts += told[i].starts;
+        stops += told[i].stops;
+        refused += told[i].refused;
+    }
+    v7->finalize(context);
+    read_file(getpid());
+    print_message("%lu of %lu found no room\n", refused, starts);
+    assert_int_equal(end_says("lost_starts"), refused);
+    assert_int_equal(end_says("starts") - starts_before + end_says("lost_starts"), starts);
+    assert_int_equal(end_says("stops") - stops_before + end_says("lost_stops"), stops);
+    assert_int_equal(count_of("{\"t\":\"start\""), end_says("starts"));
+    assert_int_equal(count_of("{\"t\":\"stop\""), end_says("stops"));
+    assert_int_equal(end_says("open"), 0);
+}
+
+/* More threads, one after the other, than there are rings: a ring goes to the next one. */
+static void threads_come_and_go(void **state)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    void *context;
+    int mask = 0;
+    (void)state;
+    for (int round = 0; round < 200; round++) {
+        struct told told = {0};
+        pthread_t thread;
+        init_new(v7->init, &context, &mask);
+        told.context = context;
+        assert_int_equal(pthread_create(&thread, NULL, tell_much, &told), 0);
+        pthread_join(thread, NULL);
+        v7->finalize(context);
+        assert_true(told.refused < told.starts);
+    }
+}
+
+/* ---- processes ---- */
+
+static int run_child(void)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    void *context = NULL;
+    int mask = 0;
+    if (v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore)) return 1;
+    ONE_COLL(7, v7, context);
+    return 0;
+}
+
+static void a_child_has_a_file_of_its_own(void **state)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileGroup};
+    void *context, *handle = NULL;
+    int mask = 0, status = -1;
+    (void)state;
+    init_new(v7->init, &context, &mask);
+    v7->startEvent(context, &handle, &descr);
+    pid_t child = fork();
+    if (child == 0) {
+        void *mine = NULL;
+        v7->stopEvent(handle); /* the parent's: nobody writes it down */
+        v7->startEvent(context, &mine, &descr);
+        _exit(mine ? 2 : run_child());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    v7->stopEvent(handle);
+    v7->finalize(context);
+    read_file(child);
+    assert_int_equal(count_of("{\"t\":\"head\""), 1);
+    assert_int_equal(end_says("starts"), 1);
+    assert_int_equal(end_says("open"), 0);
+    unlink(path_of(child));
+    read_file(getpid());
+    assert_int_equal(end_says("open"), 0);
+}
+
+static void a_process_that_just_ends_is_whole(void **state)
+{
+    int status = -1;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+        ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileGroup};
+        void *context = NULL, *handle = NULL;
+        int mask = 0;
+        v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore);
+        v7->startEvent(context, &handle, &descr);
+        exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    read_file(child);
+    assert_int_equal(end_says("starts"), 1);
+    assert_int_equal(end_says("open"), 1);
+    unlink(path_of(child));
+}
+
+static void says_that_it_cannot_write(void **state)
+{
+    int status = -1;
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+        void *context = NULL;
+        int mask = 0;
+        setenv("TUTTI_TRACE_FILE", "/nonexistent/trace", 1);
+        if (!v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(1);
+        setenv("TUTTI_TRACE_FILE", "/dev/full", 1); /* events go on, the job does too */
+        if (v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(2);
+        struct told told = {.context = context};
+        tell_much(&told);
+        _exit(v7->finalize(context) ? 3 : 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest threads[] = {
+        cmocka_unit_test(hosts_every_version),
+        cmocka_unit_test(writes_what_it_is_told),
+        cmocka_unit_test(counts_what_is_lost),
+        cmocka_unit_test(threads_come_and_go),
+    };
+    const struct CMUnitTest processes[] = {
+        cmocka_unit_test(a_child_has_a_file_of_its_own),
+        cmocka_unit_test(a_process_that_just_ends_is_whole),
+        cmocka_unit_test(says_that_it_cannot_write),
+    };
+    char pattern[128];
+    if (argc < 3 || !mkdtemp(folder)) return 99;
+    snprintf(pattern, sizeof(pattern), "%s/trace.%%p", folder);
+    setenv("TUTTI_TRACE_FILE", pattern, 1);
+    setenv("TUTTI_TRACE_RING", "16", 1);
+    library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
+    if (!library) return 99;
+    int failed = !strcmp(argv[2], "threads") ? cmocka_run_group_tests(threads, NULL, NULL)
+                                             : cmocka_run_group_tests(processes, NULL, NULL);
+    unlink(path_of(getpid()));
+    rmdir(folder);
+    return failed;
+}
