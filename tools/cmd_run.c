@@ -32,6 +32,10 @@ static void help(FILE *out)
         "      --master ADDR   address of the first host that the others can reach\n"
         "      --no-prefix     do not put \"[rank] \" before lines\n"
         "      --device D      host, cuda or auto (default): which device libnccl takes\n"
+        "      --own-ids       without NCCL_COMM_ID: each ncclGetUniqueId makes a new id, which "
+        "the\n"
+        "                      program hands to the others (ids made by several ranks, "
+        "ncclCommGrow)\n"
         "      --strict        TUTTI_STRICT=1: what a GPU would not forgive is an error (for CI)\n"
         "  -h, --help          this text\n\n"
         "examples:\n"
@@ -67,11 +71,17 @@ static bool known_device(const char *name)
 }
 
 static const struct option long_options[] = {
-    {"ranks", required_argument, NULL, 'n'},  {"np", required_argument, NULL, 'n'},
-    {"hosts", required_argument, NULL, 'H'},  {"host", required_argument, NULL, 'H'},
-    {"master", required_argument, NULL, 'M'}, {"no-prefix", no_argument, NULL, 'P'},
-    {"device", required_argument, NULL, 'D'}, {"strict", no_argument, NULL, 'S'},
-    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    {"ranks", required_argument, NULL, 'n'},
+    {"np", required_argument, NULL, 'n'},
+    {"hosts", required_argument, NULL, 'H'},
+    {"host", required_argument, NULL, 'H'},
+    {"master", required_argument, NULL, 'M'},
+    {"no-prefix", no_argument, NULL, 'P'},
+    {"device", required_argument, NULL, 'D'},
+    {"strict", no_argument, NULL, 'S'},
+    {"own-ids", no_argument, NULL, 'I'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
 };
 
 static bool parse_ranks(const char *text, struct launch_options *options)
@@ -117,6 +127,10 @@ static int parse(int argc, char **argv, struct launch_options *options)
         case 'M': options->master = optarg; break;
         case 'P': options->prefix = false; break;
         case 'D': options->device = optarg; break;
+        case 'I':
+            options->own_ids = true;
+            unsetenv("NCCL_COMM_ID");
+            break;
         case 'S': setenv("TUTTI_STRICT", "1", 1); break;
         case 'h': help(stdout); return 0;
         default: return tutti_usage_error("run", "bad option");

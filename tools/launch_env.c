@@ -157,7 +157,7 @@ int launch_env_vars(const struct launch_env *env, const struct launch_place *pla
     add(&w, "LOCAL_WORLD_SIZE=%d", place->local_size);
     add(&w, "MASTER_ADDR=%s", env->master);
     add(&w, "MASTER_PORT=%d", env->port);
-    if (!getenv("NCCL_COMM_ID")) {
+    if (!env->options->own_ids && !getenv("NCCL_COMM_ID")) {
         add(&w, v6 ? "NCCL_COMM_ID=[%s]:%d" : "NCCL_COMM_ID=%s:%d", env->master, env->id_port);
         if (place->host < 0) add(&w, "TUTTI_SECRET_FILE=%s", env->secret_file);
     }

@@ -22,3 +22,7 @@ for ranks in 1 3 10; do
     timeout 60 "$build/tools/tutti" run --no-prefix -n $ranks "$folder/program" >"$folder/said" 2>&1 || { cat "$folder/said"; exit 1; }
     [ "$(cat "$folder/said")" = "$ranks ranks, 0 wrong" ] || { cat "$folder/said"; exit 1; }
 done
+[ "$mpi" = mpich ] || exit 0
+# Even and odd ranks make ids of their own, for communicators that are made at the same time.
+timeout 60 "$build/tools/tutti" run --own-ids --no-prefix -n 5 "$folder/program" halves >"$folder/said" 2>&1 || { cat "$folder/said"; exit 1; }
+[ "$(sort "$folder/said" | tr '\n' ';')" = "2 ranks, 0 wrong;3 ranks, 0 wrong;" ] || { cat "$folder/said"; exit 1; }

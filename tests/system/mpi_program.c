@@ -1,4 +1,5 @@
-/* One MPI process per device, as the user guide has it; nothing in it knows Tutti. */
+/* One MPI process per device, as the user guide has it; nothing in it knows Tutti. With an
+ * argument, even and odd ranks make a communicator each, at the same time. */
 #include <cuda_runtime.h>
 #include <mpi.h>
 #include <nccl.h>
@@ -37,18 +38,20 @@ static int count_wrong(const float *values, int nranks)
 int main(int argc, char **argv)
 {
     int rank, nranks, local;
-    MPI_Comm host;
+    MPI_Comm all, host;
     ncclUniqueId id;
     ncclComm_t comm;
     cudaStream_t stream;
     float *values, *sums, *plain = malloc(COUNT * sizeof(float));
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &nranks);
+    MPI_Comm_split(MPI_COMM_WORLD, argc > 1 ? rank % 2 : 0, rank, &all);
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
     MPI_Comm_rank(host, &local);
+    MPI_Comm_rank(all, &rank);
+    MPI_Comm_size(all, &nranks);
     if (rank == 0) NCCL(ncclGetUniqueId(&id));
-    MPI_Bcast(&id, sizeof(id), MPI_BYTE, 0, MPI_COMM_WORLD);
+    MPI_Bcast(&id, sizeof(id), MPI_BYTE, 0, all);
     CUDA(cudaSetDevice(local));
     CUDA(cudaStreamCreate(&stream));
     CUDA(cudaMalloc((void **)&values, COUNT * sizeof(float)));
@@ -61,7 +64,7 @@ int main(int argc, char **argv)
     CUDA(cudaStreamSynchronize(stream));
     CUDA(cudaMemcpy(plain, sums, COUNT * sizeof(float), cudaMemcpyDeviceToHost));
     int wrong = count_wrong(plain, nranks), all_wrong = 0;
-    MPI_Allreduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allreduce(&wrong, &all_wrong, 1, MPI_INT, MPI_SUM, all);
     if (rank == 0) printf("%d ranks, %d wrong\n", nranks, all_wrong);
     NCCL(ncclCommFinalize(comm));
     NCCL(ncclCommDestroy(comm));

@@ -53,6 +53,9 @@ def output_and_place():
         check("one id", v["NCCL_COMM_ID"] == lines[0]["NCCL_COMM_ID"], v)
         check("one address", v["NCCL_COMM_ID"].startswith(v["MASTER_ADDR"] + ":"), v)
         check("a port each", v["NCCL_COMM_ID"].rsplit(":", 1)[1] != v["MASTER_PORT"], v)
+    r = tutti("run", "-n", "2", "--own-ids", "sh", "-c", "echo ${NCCL_COMM_ID-none}", env={"NCCL_COMM_ID": "127.0.0.1:1"})
+    check("ids of their own", r.stdout.split() == ["[0]", "none", "[1]", "none"] or r.stdout.split() == ["[1]", "none", "[0]", "none"],
+          r.stdout + r.stderr)
     check("secret is removed", not os.path.exists(lines[0]["TUTTI_SECRET_FILE"]))
     r = tutti("run", "-n", "100", "sh", "-c", "echo $RANK")
     check("many ranks", sorted(r.stdout.splitlines()) == sorted(f"[{k}] {k}" for k in range(100)), r.stdout)

@@ -41,7 +41,7 @@ ncclResult_t tt_id_create_grow(const struct tt_bootstrap *parent, uint64_t numbe
     if (tt_param_str("NCCL_COMM_ID")) {
         return tt_fail(ncclInvalidUsage,
                        "ncclCommGetUniqueId: NCCL_COMM_ID is set (%s); a "
-                       "communicator grows by an id of its own: unset it",
+                       "communicator grows by an id of its own: unset it (tutti run --own-ids)",
                        tt_param_str("NCCL_COMM_ID"));
     }
     ncclResult_t rc = tt_bootstrap_netif(&parts.addr);

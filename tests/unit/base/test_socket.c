@@ -134,6 +134,7 @@ static void listening_twice_is_refused(void **state)
     assert_int_equal(tt_socket_listen(&addr, &first), ncclSuccess);
     assert_int_equal(tt_socket_listen(&addr, &second), ncclSystemError);
     assert_int_equal(second, -1);
+    assert_non_null(strstr(tt_last_error(), "tutti run --own-ids")); /* says how it comes about */
     close(first);
 }
 
