@@ -135,7 +135,13 @@ static int tell_unknown(const struct tt_param *table, size_t count, char *const 
             k++;
         }
         if (k < count) continue;
-        fprintf(stderr, "tutti env: no variable %s is known; `tutti env` lists all\n", names[i]);
+        char wrong[256];
+        if (tt_param_name_wrong(names[i], wrong, sizeof(wrong))) {
+            fprintf(stderr, "tutti env: %s %s\n", names[i], wrong);
+        } else {
+            fprintf(stderr, "tutti env: no variable %s is known; `tutti env` lists all\n",
+                    names[i]);
+        }
         status = 1;
     }
     return status;

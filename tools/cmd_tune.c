@@ -111,8 +111,7 @@ static int parse(int argc, char **argv, struct tune_options *options)
         } else if (!strncmp(a, "--output=", 9)) {
             options->output = a + 9;
         } else {
-            return tutti_usage_error("tune", "'%s' is no option, or lacks its value; see --help",
-                                     a);
+            return tutti_usage_error("tune", "'%s' is no option, or lacks its value", a);
         }
     }
     return -1;

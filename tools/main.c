@@ -1,6 +1,8 @@
 /* The command `tutti`: one row a subcommand, one file cmd_<name>.c each. */
 #include "tutti.h"
 
+#include "base/spelling.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +45,19 @@ static int finish(int status)
     return status ? status : 1;
 }
 
+static int no_command(const char *name)
+{
+    char names[256] = "", meant[TT_SPELLING_BYTES];
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        size_t len = strlen(names);
+        snprintf(names + len, sizeof(names) - len, "%s%s", len ? "," : "", commands[i].name);
+    }
+    tt_param_suggest(names, name, strlen(name), meant, sizeof(meant));
+    fprintf(stderr, "tutti: no command '%s'%s `tutti help` lists them\n", name,
+            *meant ? meant : ";");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -56,6 +71,5 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         if (!strcmp(name, commands[i].name)) return finish(commands[i].run(argc - 1, argv + 1));
     }
-    fprintf(stderr, "tutti: no command '%s'; `tutti help` lists them\n", name);
-    return 2;
+    return no_command(name);
 }

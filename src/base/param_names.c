@@ -28,6 +28,8 @@ static const struct spelling spellings[] = {
     {"NCCL_ASYNC_ERROR_HANDLING", "it belongs to a framework, not to this library", NULL},
     {"NCCL_CUMEM_HANDLE_TYPE", "NCCL_CUMEM_ENABLE", NULL},
     {"NCCL_IMPLICIT_LAUNCH_ORDER", "NCCL_LAUNCH_ORDER_IMPLICIT", "NCCL_LAUNCH_ORDER_IMPLICIT"},
+    {"MSCCL_XML_FILES", "TUTTI_PROGRAM_DIR", NULL},
+    {"MSCCL_ALGO_DIR", "TUTTI_PROGRAM_DIR", NULL},
 };
 
 /* Known name that is nearest by edit distance; NULL when none is near. */
@@ -44,11 +46,6 @@ static const char *nearest_name(const char *name)
         nearest = table[i].name;
     }
     return nearest;
-}
-
-static bool is_ours(const char *entry)
-{
-    return !strncmp(entry, "NCCL_", 5) || !strncmp(entry, "TUTTI_", 6);
 }
 
 /* What builds and containers call NCCL's place and version: not addressed to the library. */
@@ -69,6 +66,12 @@ static const struct spelling *find_spelling(const char *name)
         if (!strcmp(spellings[i].name, name)) return &spellings[i];
     }
     return NULL;
+}
+
+/* Addressed to the library, though perhaps to another one. */
+static bool is_ours(const char *name)
+{
+    return !strncmp(name, "NCCL_", 5) || !strncmp(name, "TUTTI_", 6) || find_spelling(name);
 }
 
 bool tt_param_name_wrong(const char *name, char *text, size_t text_bytes)
@@ -139,8 +142,8 @@ static void check_environment(void)
         char name[TT_SPELLING_BYTES + 1];
         char wrong[256];
         const size_t len = strcspn(*entry, "=");
-        if (!is_ours(*entry)) continue;
         snprintf(name, sizeof(name), "%.*s", (int)tt_min_size(len, TT_SPELLING_BYTES), *entry);
+        if (!is_ours(name)) continue;
         const struct tt_param *param = tt_param_find(name);
         const char *now = replacement(name);
         if (tt_param_name_wrong(name, wrong, sizeof(wrong))) tt_warn_setting("%s %s", name, wrong);

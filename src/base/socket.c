@@ -131,13 +131,14 @@ ncclResult_t tt_socket_listen(union tt_addr *addr, int *fd_out)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     if (bind(fd, &addr->sa, tt_addr_len(addr)) != 0 || listen(fd, BACKLOG) != 0 ||
         getsockname(fd, &bound.sa, &len) != 0) {
-        const char *hint = errno != EADDRINUSE
-                               ? ""
-                               : " (NCCL_COMM_ID names it: one communicator at a time can be made "
-                                 "there; programs that hand out unique ids themselves run without "
-                                 "the variable: tutti run --own-ids)";
-        rc = tt_fail(ncclSystemError, "listen on %s: %m%s", tt_addr_text(addr, text, sizeof(text)),
-                     hint);
+        tt_addr_text(addr, text, sizeof(text));
+        rc = errno == EADDRINUSE
+                 ? tt_fail(ncclSystemError,
+                           "listen on %s: %m: NCCL_COMM_ID names it, and one communicator at a "
+                           "time can be made there; programs that hand out unique ids themselves "
+                           "run without the variable: tutti run --own-ids",
+                           text)
+                 : tt_fail(ncclSystemError, "listen on %s: %m", text);
         goto out;
     }
     *addr = bound;

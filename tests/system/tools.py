@@ -372,6 +372,10 @@ def env_and_help():
               r.stdout)
     r = tutti("env", "NCCL_NOSUCH")
     check("unknown variable", r.returncode == 1 and "NCCL_NOSUCH" in r.stderr, r)
+    r = tutti("env", "NCCL_DEBUGG")
+    check("misspelt variable", r.returncode == 1 and "did you mean NCCL_DEBUG?" in r.stderr, r)
+    r = tutti("env", "HOME")
+    check("variable of others", r.returncode == 1 and "no variable HOME is known" in r.stderr, r)
     r = tutti("env", "NCCL_DEBUG", "NCCL_NOSUCH")
     check("one unknown among known", r.returncode == 1 and "NCCL_NOSUCH" in r.stderr and "NCCL_DEBUG" in r.stdout, r)
     check("env --bogus", tutti("env", "--bogus").returncode == 2)
@@ -385,7 +389,9 @@ def env_and_help():
         r = tutti(name, "--help")
         check(f"{name} --help", r.returncode == 0 and "example" in r.stdout and not r.stderr, r)
     r = tutti("prf")
-    check("no such command", r.returncode == 2 and "prf" in r.stderr, r)
+    check("no such command", r.returncode == 2 and "prf" in r.stderr and "did you mean perf?" in r.stderr, r)
+    r = tutti("nothing-like-it")
+    check("no command near", r.returncode == 2 and "did you mean" not in r.stderr, r)
 
 
 parts = {

@@ -78,6 +78,17 @@ end
 block hostcuda.md 1 | typed "hostcuda.md"
 block checking.md 1 | typed "checking.md"
 
+# collectives.md: an algorithm as a file and in a folder, run by a program with ranks.
+project
+cc program.c -o program -I"$home/include" -L"$home/lib" -lnccl -lcudart
+cp "$source/tests/golden/msccl/allreduce-pairs.xml" .
+mkdir algorithms
+cp allreduce-pairs.xml algorithms
+block collectives.md 1 | sed -n 's/^\$ //p' | typed "collectives.md, verify"
+grep -q '^proved: ' "$there/said" || { cat "$there/said"; exit 1; }
+block collectives.md 2 | typed "collectives.md, running"
+grep -q 'program allreduce-pairs.xml .*proved' "$there/said" || { cat "$there/said"; exit 1; }
+
 # topology.md: a machine file in three names, and this machine.
 place
 for name in box ordered delivered; do

@@ -30,14 +30,15 @@ uint64_t tt_sooner(uint64_t a, uint64_t b)
 
 static void root_text(const struct root_conn *root, char *text, size_t text_bytes)
 {
-    char addr[128], which[48] = "";
+    char addr[128], which[48] = "", pid[24] = "";
     const int m = root->join->config->nids;
     tt_addr_text(&root->id.addr, addr, sizeof(addr));
     if (m > 1) snprintf(which, sizeof(which), "root %d of %d: ", root->index, m);
     if (root->root_rank >= 0 || root->id.fixed_address) {
         int rank = root->root_rank >= 0 ? root->root_rank : 0;
-        snprintf(text, text_bytes, "%srank %d at %s (pid %d), whose process holds the root", which,
-                 rank, addr, root->id.pid);
+        if (root->id.pid) snprintf(pid, sizeof(pid), " (pid %d)", root->id.pid);
+        snprintf(text, text_bytes, "%srank %d at %s%s, whose process holds the root", which, rank,
+                 addr, pid);
     } else {
         snprintf(text, text_bytes, "%sthe process that made the unique id (pid %d at %s)", which,
                  root->id.pid, addr);
