@@ -104,7 +104,7 @@ int cmd_plugin(int argc, char **argv)
         return tutti_usage_error("plugin", "'%s' is none of: check", argv[1]);
     int status = parse(argc - 1, argv + 1, &options);
     if (status >= 0) return status;
-    if (!options.check.file) return tutti_usage_error("plugin", "which FILE? see --help");
+    if (!options.check.file) return tutti_usage_error("plugin", "which FILE?");
     const struct check_kind *kind = NULL;
     int wrong = find_kind(&options, &kind);
     return kind ? check_run(kind, &options.check) : wrong;
