@@ -31,8 +31,7 @@ static void trace_complain(const char *what, const char *path, int error)
     log(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__, "%s%s: %s", what, path, strerror(error));
 }
 
-/* A disk that is full ends the trace, never the job; it is said once. */
-static void flush(void)
+static void write_buffer(void)
 {
     struct trace_process *all = &trace_process;
     size_t done = 0;
@@ -44,6 +43,27 @@ static void flush(void)
         trace_complain("trace: the file cannot be written any more", "", n < 0 ? errno : ENOSPC);
     }
     all->used = 0;
+}
+
+/* A disk that is full, a limit of file sizes and a pipe without a reader end the trace, never the
+ * job; it is said once. The last two come with a signal for the thread that writes, which may be
+ * the user's: it is taken back before he sees it, unless one was there already. */
+static void flush(void)
+{
+    static const struct timespec at_once = {0};
+    sigset_t theirs, before, pending;
+    if (trace_process.failed) trace_process.used = 0;
+    if (trace_process.used == 0) return;
+    sigemptyset(&theirs);
+    sigaddset(&theirs, SIGXFSZ);
+    sigaddset(&theirs, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &theirs, &before);
+    sigpending(&pending);
+    write_buffer();
+    if (sigismember(&pending, SIGXFSZ)) sigdelset(&theirs, SIGXFSZ);
+    if (sigismember(&pending, SIGPIPE)) sigdelset(&theirs, SIGPIPE);
+    if (trace_process.failed) sigtimedwait(&theirs, NULL, &at_once);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void put(const char *line, size_t bytes)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -367,6 +368,37 @@ static void says_that_it_cannot_write(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* A limit of file sizes and a reader that went away come with signals that would end the process:
+ * at the end of a communicator they would be for the thread that calls. */
+static void signals_end_the_trace_alone(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        int status = -1;
+        pid_t child = fork();
+        if (child == 0) {
+            const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+            struct rlimit little = {.rlim_cur = 200, .rlim_max = RLIM_INFINITY};
+            struct told told = {0};
+            int ends[2], mask = 0;
+            char path[64];
+            if (pipe(ends)) _exit(1);
+            snprintf(path, sizeof(path), "/proc/self/fd/%d", ends[1]);
+            if (kind == 0) setenv("TUTTI_TRACE_FILE", path, 1);
+            if (v7->init(&told.context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(2);
+            if (kind == 0) close(ends[0]);
+            if (kind == 1 && setrlimit(RLIMIT_FSIZE, &little)) _exit(3);
+            tell_much(&told);
+            v7->finalize(told.context);
+            _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        print_message("%s: status %x\n", kind ? "limit" : "pipe", status);
+        assert_int_equal(status, 0);
+        unlink(path_of(child));
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest threads[] = {
@@ -379,6 +411,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_child_has_a_file_of_its_own),
         cmocka_unit_test(a_process_that_just_ends_is_whole),
         cmocka_unit_test(says_that_it_cannot_write),
+        cmocka_unit_test(signals_end_the_trace_alone),
     };
     char pattern[128];
     if (argc < 3 || !mkdtemp(folder)) return 99;
