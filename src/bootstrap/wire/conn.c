@@ -213,7 +213,11 @@ ncclResult_t tt_conn_serve(int fd, bool local, const union tt_addr *from)
 
 ncclResult_t tt_conn_dial(const struct tt_conn_dial *dial, struct tt_conn **conn_out)
 {
-    int fd = socket(dial->addr->sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int family = dial->addr->sa.sa_family;
+    int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EMFILE && tt_socket_more_descriptors())
+        fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0 && errno == EMFILE) return tt_socket_exhausted("bootstrap: socket");
     if (fd < 0) return tt_fail(ncclSystemError, "bootstrap: socket: %m");
     tt_socket_guard(fd);
     if (connect(fd, &dial->addr->sa, tt_addr_len(dial->addr)) && errno != EINPROGRESS &&

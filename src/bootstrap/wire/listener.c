@@ -142,10 +142,12 @@ static bool same_user(int fd)
 }
 
 /* No descriptor for the newcomer: one that waits in vain gives its own; if there is none, breathe.
- */
+ * Whoever waits for it fails by its time-out, which names ranks: the cause is told here. */
 static void out_of_descriptors(void)
 {
     struct tt_conn *worst = least_wanted(NULL);
+    if (!tt_service()->exhausted) (void)tt_socket_exhausted("bootstrap: accept");
+    tt_service()->exhausted = true;
     tt_service_refused("out of descriptors");
     if (worst) {
         tt_conn_close(worst);

@@ -53,6 +53,7 @@ struct tt_service {
     uint32_t expected; /* connections that roots wait for */
     uint32_t refused;  /* peers without proof since the last log line */
     uint64_t refused_logged_nsec;
+    bool exhausted; /* no descriptor was left for a connection: told once */
     const struct tt_service_client *clients[TT_SERVICE_CLIENTS]; /* those that have come */
 };
 
