@@ -358,7 +358,8 @@ static ncclResult_t launch_collectives(struct tt_plan *plan, const struct tt_gro
         work = tt_batch_find(plan, node, TT_CONN_COLL);
         if (!work) rc = bind_together(plan, launch, &work);
     }
-    for (; node && !rc; node = node->next_alike) {
+    for (struct tt_group_call *next; node && !rc; node = next) {
+        next = node->next_alike; /* a watched launch makes a list of its own */
         if (work) {
             tt_count_call(plan, node->task.func);
         } else {

@@ -4,6 +4,7 @@
 #include "world.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { COUNT = 40000, CHAIN = 3, TAG = 4711 };
 
@@ -24,6 +25,21 @@ static void chain(const struct world_rank *own, int n, const struct buffers *mem
     world_check(ncclGroupEnd(), "chain");
 }
 
+/* Every call of the group has run, watched or not. */
+static void check_group(const struct world_rank *own, size_t n, const struct buffers *mem,
+                        size_t part)
+{
+    world_check_cuda(cudaStreamSynchronize(own->stream), "cudaStreamSynchronize");
+    for (size_t i = 0; i < 2 * part; i++) {
+        size_t k = i % part;
+        if (k >= 20) continue;
+        float want = k < 10 ? (float)(n * (k + 1)) : (float)(k - 10 + 1);
+        if (mem->out[i] == want) continue;
+        fprintf(stderr, "rank %d: word %zu is %g, not %g\n", own->rank, i, mem->out[i], want);
+        exit(1);
+    }
+}
+
 static void collectives(const struct world_rank *own, size_t n, const struct buffers *mem,
                         ncclComm_t other)
 {
@@ -40,6 +56,7 @@ static void collectives(const struct world_rank *own, size_t n, const struct buf
                     "ncclBroadcast");
     }
     world_check(ncclGroupEnd(), "group over two communicators");
+    check_group(own, n, mem, part);
     world_check(ncclReduce(mem->in, mem->out, COUNT, ncclFloat32, ncclMax, 0, comm, stream),
                 "ncclReduce");
     world_check(ncclReduceScatter(mem->in, mem->out, part, ncclFloat32, ncclSum, comm, stream),
@@ -90,6 +107,10 @@ static int body(struct world_team *team)
     world_check_cuda(cudaSetDevice(own->device), "cudaSetDevice");
     world_check_cuda(cudaMalloc((void **)&mem.in, 2 * COUNT * sizeof(float)), "cudaMalloc");
     world_check_cuda(cudaMalloc((void **)&mem.out, 2 * COUNT * sizeof(float)), "cudaMalloc");
+    for (size_t i = 0; i < 2 * COUNT; i++) {
+        mem.in[i] = (float)(i % 100 + 1);
+        mem.out[i] = -1;
+    }
     world_check(ncclCommSplit(own->comm, 0, own->rank, &other, NULL), "ncclCommSplit");
     collectives(own, (size_t)n, &mem, other);
     chain(own, n, &mem, own->comm, own->stream);
