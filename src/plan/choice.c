@@ -116,6 +116,9 @@ static ncclResult_t choose_together(struct tt_plan *plan, struct tt_group_call *
     }
     ncclResult_t rc = tt_tune_choose(&comm->tune, &query, comm->tuner, &choice);
     for (size_t i = 0; i < count && !rc; i++) {
+        const struct tt_program *imported = choice.program ? choice.program->program : NULL;
+        /* a program from a file has a root of its own: calls with another one choose alone */
+        if (imported && imported->root >= 0 && imported->root != nodes[i]->task.root) continue;
         nodes[i]->choice = choice;
         nodes[i]->bundle_bytes = query.bytes;
         nodes[i]->nops = query.nops;
