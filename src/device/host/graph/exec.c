@@ -407,15 +407,17 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
     if (host_checks()) host_check_graph(stream, body);
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
+    host_latch_lock(&tt_host.graphs.issuing);
     bool here = !body->has_calls && first && host_stream_claim_idle(stream);
     int rc = here ? HOST_OK : launch_later(body, stream, number);
-    if (rc) return rc;
     struct exec_op *only = only_item(body);
-    if (only) { /* a launch does not begin before */
+    if (!rc && only) { /* a launch does not begin before */
         issue_op(only);
-    } else {
+    } else if (!rc) {
         issue(body);
     }
+    host_latch_unlock(&tt_host.graphs.issuing);
+    if (rc) return rc;
     atomic_store_explicit(&launches->issued, number, memory_order_release);
     if (!here) return HOST_OK;
     return only ? launch_item(body, only, stream, number) : launch_inline(body, stream, number);
