@@ -23,7 +23,7 @@ struct entry { /* a file, as ranks compare it */
     char name[47];
     uint8_t refused;
     uint64_t hash;
-    uint64_t unused;
+    uint64_t key; /* of the whole name, which may be longer */
 };
 _Static_assert(sizeof(struct entry) == 64, "a packet is at most 64 KiB");
 
@@ -48,11 +48,19 @@ static const struct entry *entries_of(const struct meeting *meeting, int rank)
     return &meeting->entries[meeting->alike ? 0 : (size_t)rank * (size_t)meeting->most];
 }
 
-static const struct entry *find_entry(const struct meeting *meeting, int rank, const char *name)
+static uint64_t key_of(const char *name)
+{
+    uint64_t key = 0xcbf29ce484222325ull;
+    for (; *name; name++)
+        key = (key ^ (unsigned char)*name) * 0x100000001b3ull; /* FNV-1a */
+    return key;
+}
+
+static const struct entry *find_entry(const struct meeting *meeting, int rank, uint64_t key)
 {
     const struct entry *entries = entries_of(meeting, rank);
     for (int k = 0; k < meeting->most && entries[k].name[0]; k++) {
-        if (!strncmp(entries[k].name, name, sizeof(entries[k].name))) return &entries[k];
+        if (entries[k].key == key) return &entries[k];
     }
     return NULL;
 }
@@ -63,6 +71,7 @@ static void fill_entries(const struct tt_imports *imports, struct entry *own)
         const struct tt_import_file *file = &imports->files[k];
         size_t length = tt_min_size(strlen(file->name), sizeof(own[k].name) - 1);
         memcpy(own[k].name, file->name, length);
+        own[k].key = key_of(file->name);
         own[k].refused = file->fault != NULL;
         own[k].hash = file->hash;
     }
@@ -116,10 +125,10 @@ static ncclResult_t compare_begin(struct meeting *meeting)
 }
 
 /* Hash of that file at every rank; 0: it has none. */
-static void hashes_of(const struct meeting *meeting, const char *name, uint64_t *hashes)
+static void hashes_of(const struct meeting *meeting, uint64_t key, uint64_t *hashes)
 {
     for (int r = 0; r < meeting->nranks; r++) {
-        const struct entry *entry = find_entry(meeting, r, name);
+        const struct entry *entry = find_entry(meeting, r, key);
         hashes[r] = entry ? entry->hash : 0;
     }
 }
@@ -141,14 +150,15 @@ static void list_ranks(const uint64_t *hashes, int nranks, char *text, size_t te
 }
 
 /* Rank 0 tells a file that is not the same everywhere. True: it is. */
-static bool compare_file(const struct meeting *meeting, const char *name, uint64_t *hashes)
+static bool compare_file(const struct meeting *meeting, const char *name, uint64_t key,
+                         uint64_t *hashes)
 {
     char others[64] = "";
-    hashes_of(meeting, name, hashes);
+    hashes_of(meeting, key, hashes);
     if (tt_program_agree(hashes, meeting->nranks) == meeting->nranks) return true;
     if (meeting->rank != 0) return false;
     list_ranks(hashes, meeting->nranks, others, sizeof(others));
-    tt_warn_setting("TUTTI_PROGRAM_DIR: program file %.47s of rank 0 (%016llx) is not what rank(s) "
+    tt_warn_setting("TUTTI_PROGRAM_DIR: program file %s of rank 0 (%016llx) is not what rank(s) "
                     "%s have: it is not used, all ranks must read the same files",
                     name, (unsigned long long)hashes[0], others);
     return false;
@@ -162,8 +172,8 @@ static void tell_missing(const struct meeting *meeting, uint64_t *hashes)
         for (int k = 0; k < meeting->most && entries[k].name[0]; k++) {
             bool told = false;
             for (int before = 0; before < r && !told; before++)
-                told = find_entry(meeting, before, entries[k].name) != NULL;
-            if (!told) compare_file(meeting, entries[k].name, hashes);
+                told = find_entry(meeting, before, entries[k].key) != NULL;
+            if (!told) compare_file(meeting, entries[k].name, entries[k].key, hashes);
         }
     }
 }
@@ -172,7 +182,7 @@ static void tell_missing(const struct meeting *meeting, uint64_t *hashes)
 static void tell_fault(const struct meeting *meeting, const struct tt_import_file *file)
 {
     for (int r = 0; r < meeting->rank; r++) {
-        const struct entry *entry = find_entry(meeting, r, file->name);
+        const struct entry *entry = find_entry(meeting, r, key_of(file->name));
         if (entry && entry->refused) return;
     }
     tt_warn_setting("TUTTI_PROGRAM_DIR: %s is refused: %s", file->path, file->fault);
@@ -185,9 +195,9 @@ static ncclResult_t compare(struct meeting *meeting)
     if (!hashes) return tt_fail(ncclSystemError, "imported programs: out of memory");
     for (int k = 0; imports && k < imports->nfiles; k++) {
         const struct tt_import_file *file = &imports->files[k];
-        bool same = compare_file(meeting, file->name, hashes);
+        bool same = compare_file(meeting, file->name, key_of(file->name), hashes);
         if (file->fault) tell_fault(meeting, file);
-        meeting->usable[k] = same && !file->fault;
+        meeting->usable[k] = same && file->import && !file->fault;
     }
     tell_missing(meeting, hashes);
     free(hashes);

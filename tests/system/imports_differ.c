@@ -91,6 +91,16 @@ static void fill_last(const char *folder, int rank)
     if (rank == RANKS - 1) write_program(folder, "good.xml", MSCCL_RING_ALLREDUCE, &usual);
 }
 
+#define LONG_NAME "a-name-that-is-longer-than-what-ranks-send-of-it-to-each-other"
+
+static void fill_long_name(const char *folder, int rank)
+{
+    struct msccl_shape shape = usual;
+    write_program(folder, LONG_NAME "-and-the-same.xml", MSCCL_PAIRS_ALLTOALL, &usual);
+    shape.max_bytes = rank == 2 ? 1000000 : 0;
+    write_program(folder, LONG_NAME ".xml", MSCCL_RING_ALLREDUCE, &shape);
+}
+
 static void fill_cut(const char *folder, int rank)
 {
     write_program(folder, "good.xml", MSCCL_RING_ALLREDUCE, &usual);
@@ -120,6 +130,13 @@ static const struct one rows[] = {
      fill_other_range,
      false,
      {{"program file good.xml of rank 0", 1}, {"rank(s) 2 have", 1}, {"-> program", 0}}},
+    {"long name",
+     fill_long_name,
+     false,
+     {{"program file " LONG_NAME ".xml of rank 0", 1},
+      {"rank(s) 2 have", 1},
+      {"-> program " LONG_NAME "-and-the-same.xml", 1},
+      {"-> program " LONG_NAME ".xml", 0}}},
     {"one has none",
      fill_but_last,
      false,
