@@ -6,6 +6,7 @@
 #include "program/verify.h"
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,11 +45,22 @@ static bool is_proved(const struct tt_import *import, char *fault)
     return rc == ncclSuccess;
 }
 
+/* "-d all" and the like. */
+static bool takes_all(const char *option)
+{
+    static const char *const names[] = {"-d", "--datatype", "-o", "--op", "-r", "--root"};
+    for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
+        if (!strcmp(option, names[k])) return true;
+    }
+    return false;
+}
+
 /* An operation that is named must be the file's. */
 static const char *other_operation(int argc, char **argv, const char *own)
 {
     static const char *const more[] = {"all", "sendrecv", "hypercube"};
     for (int i = 1; i < argc; i++) {
+        if (i > 1 && !strcmp(argv[i], "all") && takes_all(argv[i - 1])) continue;
         for (size_t k = 0; k < sizeof(more) / sizeof(more[0]); k++) {
             if (!strcmp(argv[i], more[k])) return argv[i];
         }

@@ -305,6 +305,9 @@ def perf_program():
     check("perf --program runs it, of its operation alone", r.returncode == 0 and "-> program allreduce-ring.xml" in r.stdout and
           not any("AllReduce: " in line and "-> Algo" in line for line in r.stdout.splitlines()) and
           "starting: AllReduce" in r.stdout and r.stdout.count("starting:") == 1, r)
+    for option in ("-d", "--op", "--root"):
+        r = perf("--program", ring, option, "all", "--dry-run")
+        check(f"perf --program {option} all", r.returncode == 0, r)
     for args, word in ((("--ranks", "3", "--program", ring), "is for 4 ranks, not for 3"),
                        (("--program", ring, "allgather"), "is for allreduce, not for allgather"),
                        (("--program", files + "/write.py"), "line 1: "), (("--program", "/nonexistent/x"), "cannot be read")):
