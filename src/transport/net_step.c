@@ -109,13 +109,23 @@ static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
     return net->ops.irecv(net, edge->comm, &part, &step->request);
 }
 
+/* Networks that ask for it learn which receives the executor is done with. */
+static void consume_step(struct net_edge *edge)
+{
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
+    for (; edge->consumed < emptied; edge->consumed++)
+        net->ops.consumed(net, edge->comm, net_step_at(edge, edge->consumed)->request);
+}
+
 /* How many messages may be under way by now. */
-static uint64_t issue_limit(const struct net_edge *edge)
+static uint64_t issue_limit(struct net_edge *edge)
 {
     /* pair with the release stores in net.c */
     if (edge->edge.key.sending) return atomic_load_explicit(&edge->filled, memory_order_acquire);
     uint64_t limit = atomic_load_explicit(&edge->wanted, memory_order_acquire);
-    uint64_t room = atomic_load_explicit(&edge->emptied, memory_order_acquire) + TT_SLOTS;
+    consume_step(edge); /* before their requests give way to new ones */
+    uint64_t room = edge->consumed + TT_SLOTS;
     if (limit < edge->promised) limit = edge->promised;
     return limit < room ? limit : room;
 }
@@ -192,18 +202,8 @@ static bool test_step(struct net_edge *edge)
     return moved;
 }
 
-/* Networks that ask for it learn which receives the executor is done with. */
-static void consume_step(struct net_edge *edge)
-{
-    struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
-    for (; edge->consumed < emptied; edge->consumed++)
-        net->ops.consumed(net, edge->comm, net_step_at(edge, edge->consumed)->request);
-}
-
 bool tt_net_step(struct net_edge *edge)
 {
-    if (!edge->edge.key.sending) consume_step(edge);
     bool moved = issue_step(edge);
     if (edge->phase == NET_READY && test_step(edge)) {
         moved = true;
