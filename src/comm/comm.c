@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define QUIET_NSEC 500000000ull /* for running work to notice the abort flag */
 
@@ -44,6 +45,7 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
     if (!comm) return tt_fail(ncclSystemError, "%s: out of memory", request->func);
     comm->magic = TT_COMM_MAGIC;
     comm->func = request->func;
+    comm->process = getpid();
     comm->config = config;
     comm->order_used = &comm->order;
     atomic_init(&comm->state, ncclSuccess);

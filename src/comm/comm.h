@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct tt_bootstrap;
 struct tt_transport;
@@ -46,6 +47,7 @@ struct tt_comm {
     struct tt_comm *family_next; /* head: the others of the family, linked through this */
     /* from here on only while alive */
     const char *func; /* static: public function that made it, for logs */
+    pid_t process;    /* that made it: a child of fork may only free it */
     struct tt_member member;
     ncclConfig_t config;          /* effective */
     char *name;                   /* owned copy of config.commName */

@@ -12,6 +12,7 @@
 #include "tune/tune.h"
 
 #include <string.h>
+#include <unistd.h>
 
 ncclResult_t tt_plugins_net(struct tt_comm *comm, bool needed)
 {
@@ -70,9 +71,11 @@ void tt_plugins_stop(struct tt_comm *comm)
 
 void tt_plugins_close(struct tt_comm *comm)
 {
-    tt_profiler_close(comm->profiler);
-    tt_tuner_close(comm->tuner);
-    tt_net_close(comm->net);
+    if (comm->process == getpid()) { /* a child of fork has not made what would end here */
+        tt_profiler_close(comm->profiler);
+        tt_tuner_close(comm->tuner);
+        tt_net_close(comm->net);
+    }
     comm->profiler = NULL;
     comm->tuner = NULL;
     comm->net = NULL;

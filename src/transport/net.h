@@ -83,6 +83,7 @@ struct tt_net_edges {
     _Atomic bool wanted;  /* it waits for it: others keep away */
     _Atomic bool asleep;  /* the proxy sleeps until it is woken */
     bool woken;           /* under wake_lock */
+    bool inherited;       /* by fork: connections are the parent's, and stay open */
     pid_t process;        /* whose threads use the locks; in a child of fork it has none */
 };
 

@@ -214,7 +214,7 @@ void tt_net_edges_remove(struct tt_net_edges *edges, struct net_edge *edge)
         edges->count--;
         break;
     }
-    tt_net_edge_close(edge);
+    if (!edges->inherited) tt_net_edge_close(edge);
     pthread_mutex_unlock(&edges->lock);
 }
 
@@ -250,6 +250,7 @@ void tt_net_edges_end(struct tt_net_edges *edges)
 {
     if (!edges || edges->process == getpid()) return;
     edges->process = getpid();
+    edges->inherited = true;
     pthread_mutex_init(&edges->lock, NULL);
     pthread_mutex_init(&edges->wake_lock, NULL);
     pthread_cond_init(&edges->wake_up, NULL);
