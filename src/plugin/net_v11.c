@@ -29,7 +29,7 @@ static ncclResult_t v11_properties(struct tt_net_plugin *self, int dev,
     props->maxRecvs = old.maxRecvs;
     props->netDeviceType = old.netDeviceType;
     props->netDeviceVersion = old.netDeviceVersion;
-    props->vProps.ndevs = old.vProps.ndevs;
+    props->vProps.ndevs = old.vProps.ndevs <= 4 ? old.vProps.ndevs : 0; /* more: no number */
     memcpy(props->vProps.devs, old.vProps.devs, sizeof(old.vProps.devs));
     props->maxP2pBytes = old.maxP2pBytes;
     props->maxCollBytes = old.maxCollBytes;

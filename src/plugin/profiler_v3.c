@@ -102,6 +102,7 @@ static ncclResult_t v3_state(void *handle, ncclProfilerEventState_v4_t state,
     switch (state) {
     case ncclProfilerProxyOpInProgress_v4:
     case ncclProfilerProxyStepSendPeerWait_v4:
+    case ncclProfilerNetPluginUpdate:
     case ncclProfilerKernelChStop: return ncclSuccess;
     case ncclProfilerProxyCtrlAppendEnd:
         own.proxyCtrl.appendedProxyOps = args->proxyCtrl.appendedProxyOps;

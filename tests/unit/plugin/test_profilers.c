@@ -207,7 +207,7 @@ static void expect_steps(void)
     expect("\"state\":20,", version >= 4);
     expect(version >= 4 ? "\"state\":9,\"value\":4096" : "\"state\":9,\"value\":0", 1);
     expect("\"state\":18,\"value\":9", 1);
-    expect("\"state\":21,", version >= 3);
+    expect("\"state\":21,", version >= 4);
     expect("\"state\":22,\"value\":5678", version >= 4);
 }
 
