@@ -31,6 +31,8 @@
 #define OVERDUE_NSEC 8000000000ull  /* of all that could name who is missing, the last to speak */
 #define ROOT_RANK_NSEC 50000000ull  /* ranks that wait longer hear whose process the root is in */
 #define DECLINED_NSEC 2000000000ull /* for a refused caller to call again */
+
+enum { MOST_REFUSED = 8 }; /* callers at a time */
 #define LISTED_RANKS 16
 #define EXPECTED_AT_FIRST 32 /* until the first rank says how many they are */
 
@@ -59,8 +61,10 @@ struct tt_root {
     unsigned char nonce[TT_SECRET_BYTES];
     bool has_nonce;
     uint64_t first_nsec, deadline_nsec, progress_nsec;
-    struct tt_decline declined; /* somebody's call was refused; for_good is not here */
-    uint64_t declined_nsec;     /* then it counts, unless its thread calls again; 0: nobody's */
+    struct refused { /* somebody's call was refused; for_good is not here */
+        struct tt_decline decline;
+        uint64_t counts_nsec; /* from then on, unless its thread calls again; 0: nobody's */
+    } refused[MOST_REFUSED];
     ncclResult_t code;
     char sentence[TT_SENTENCE_BYTES];
 };
@@ -260,6 +264,16 @@ static const struct root_client *take_slot(struct tt_root *root, struct root_cli
 
 /* ---- who does not come ---- */
 
+/* That thread calls again. */
+static void forget_refused(struct tt_root *root, int32_t pid, int32_t thread, const char *host)
+{
+    for (int i = 0; i < MOST_REFUSED; i++) {
+        const struct tt_decline *decline = &root->refused[i].decline;
+        if (pid == decline->pid && thread == decline->thread && strcmp(host, decline->host) == 0)
+            root->refused[i].counts_nsec = 0;
+    }
+}
+
 /* A refused caller may call again: then the others lose nothing. Else they need not wait long. */
 static void root_declined(struct root_client *client, const unsigned char *bytes, size_t len)
 {
@@ -271,18 +285,22 @@ static void root_declined(struct root_client *client, const unsigned char *bytes
     if (decline.for_good) {
         root_fail(root, decline.rc, "%s", decline.sentence);
     } else {
-        root->declined = decline;
-        root->declined_nsec = tt_now_nsec() + DECLINED_NSEC;
+        struct refused *at = root->refused;
+        forget_refused(root, decline.pid, decline.thread, decline.host);
+        while (at->counts_nsec && at < root->refused + MOST_REFUSED - 1)
+            at++; /* of more than these the last one is overwritten: the others count */
+        *at = (struct refused){decline, tt_now_nsec() + DECLINED_NSEC};
     }
     tt_service_wake();
 }
 
-static void root_called_again(struct tt_root *root, const struct tt_join *join)
+static void fail_refused(struct tt_root *root, uint64_t now_nsec)
 {
-    const struct tt_decline *declined = &root->declined;
-    if (join->pid == declined->pid && join->thread == declined->thread &&
-        strcmp(join->host, declined->host) == 0)
-        root->declined_nsec = 0;
+    for (int i = 0; i < MOST_REFUSED && root->state == ROOT_OPEN; i++) {
+        const struct refused *refused = &root->refused[i];
+        if (refused->counts_nsec && now_nsec >= refused->counts_nsec)
+            root_fail(root, refused->decline.rc, "%s", refused->decline.sentence);
+    }
 }
 
 /* ---- frames ---- */
@@ -310,7 +328,7 @@ static void root_join(struct root_client *client, const unsigned char *bytes, si
                   join->rank, other->join.host, other->join.pid, join->host, join->pid);
         return;
     }
-    root_called_again(root, join);
+    forget_refused(root, join->pid, join->thread, join->host);
     find_root_rank(root, join);
     root_step(root);
 }
@@ -488,8 +506,7 @@ static bool root_tick(struct tt_root *root, uint64_t now)
     if (root->state == ROOT_OPEN && root->root_rank >= 0 &&
         now >= root->first_nsec + ROOT_RANK_NSEC)
         send_root_rank(root);
-    if (root->state == ROOT_OPEN && root->declined_nsec && now >= root->declined_nsec)
-        root_fail(root, root->declined.rc, "%s", root->declined.sentence);
+    fail_refused(root, now);
     if (root->state == ROOT_FAILED || !root->deadline_nsec) return true;
     if (now >= root->deadline_nsec + overdue_grace(root)) root_overdue(root);
     return true;
