@@ -23,6 +23,11 @@ static int clear_logs(unsigned count, const CUjit_option *options, void **values
         }
         if (bytes && values[i]) *(char *)values[i] = 0;
     }
+    for (unsigned i = 0; i < count; i++) { /* how much of them was filled: nothing */
+        if (options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES ||
+            options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            values[i] = NULL;
+    }
     return CUDA_SUCCESS;
 }
 
