@@ -96,7 +96,8 @@ static void names(void **state)
     assert_string_equal(tt_func_name((enum tt_func)5), "unknown function");
     assert_string_equal(tt_func_name((enum tt_func) - 1), "unknown function");
     assert_string_equal(tt_algo_name(TT_ALGO_NVLS_TREE), "NVLS_TREE");
-    assert_string_equal(tt_algo_name(TT_ALGO_COUNT_), "unknown algorithm");
+    assert_string_equal(tt_algo_name(TT_ALGO_FILE), "FILE");
+    assert_string_equal(tt_algo_name((enum tt_algo)(TT_ALGO_FILE + 1)), "unknown algorithm");
     assert_string_equal(tt_proto_name(TT_PROTO_LL128), "LL128");
     assert_string_equal(tt_proto_name(TT_PROTO_COUNT_), "unknown protocol");
 }
