@@ -88,6 +88,9 @@ def sound_nets():
         check(len(cases) == 14, f"cases of version {version}: {cases}")
         wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
         check(not wrong, f"version {version}: {wrong}")
+    found, cases = net("net_example")
+    wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
+    check((found["version"], found["name"]) == (12, "Example") and not wrong, f"the example: {found}")
     found, cases = net("net_outsider_v12", OUTSIDER_FAIL="init")
     check(not found["sound"] and list(cases) == ["devices"], f"init fails: {found}")
     check("not loaded" in cases["devices"]["detail"], f"init fails: {found}")
@@ -119,11 +122,23 @@ def faulty_nets():
           "verdict    not sound" in out, f"in words: {out} {err}")
 
 
+def example_in_a_job():
+    env = {"NCCL_NET_PLUGIN": f"{plugins}/libnccl-net_example.so", "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1",
+           "TUTTI_PLUGIN_CHECK": "1", "NCCL_DEBUG": "INFO"}
+    done = subprocess.run([tutti, "perf", "--ranks", "3", "-b", "8", "-e", "256K", "-n", "2", "-w", "1", "allreduce"],
+                          env=os.environ | env, text=True, capture_output=True, timeout=300)
+    out = done.stdout + done.stderr
+    check(done.returncode == 0 and "via NET/Example/0" in out and "Out of bounds values : 0 OK" in out, f"a job: {out}")
+    blames = [line for line in out.splitlines() if "breaks the contract" in line and not is_late(line)]
+    check("calls were checked" in out and not blames, f"a job: {blames} {out}")
+
+
 if what == "profiler":
     sound()
     mistakes()
     words()
 elif what == "net":
     sound_nets()
+    example_in_a_job()
 else:
     faulty_nets()
