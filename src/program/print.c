@@ -56,7 +56,7 @@ static void put_chunk(struct page *page, const struct tt_operand *operand)
     static const char *const starts[TT_CHUNK_COUNT_] = {[TT_CHUNK_ME] = "me",
                                                         [TT_CHUNK_RING] = "pos",
                                                         [TT_CHUNK_RING_RANK] = "ring",
-                                                        [TT_CHUNK_SHIFT] = "me mod n ",
+                                                        [TT_CHUNK_SHIFT] = "me",
                                                         [TT_CHUNK_XOR] = "me^",
                                                         [TT_CHUNK_GROUP] = "group 2^",
                                                         [TT_CHUNK_SIBLING] = "sibling 2^"};
@@ -77,6 +77,7 @@ static void put_chunk(struct page *page, const struct tt_operand *operand)
     case TT_CHUNK_SHIFT:
         put(page, "%s", starts[operand->chunk_by]);
         put_sum(page, number, coef);
+        if (operand->chunk_by == TT_CHUNK_SHIFT) put(page, " mod n");
         break;
     case TT_CHUNK_TABLE:
         put_table(page, operand->chunk_table);
