@@ -44,6 +44,8 @@ static const struct row rows[] = {
     {TT_FUNC_ALLGATHER, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_allgather},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_reducescatter},
     {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, ALL, NEEDS_TREE, tt_gen_tree_allreduce},
+    {TT_FUNC_ALLGATHER, TT_ALGO_PAT, SIMPLE, 0, tt_gen_pat_allgather},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_PAT, SIMPLE, 0, tt_gen_pat_reducescatter},
     {TT_FUNC_SEND, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_send},
     {TT_FUNC_RECV, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_recv},
 };

@@ -15,4 +15,5 @@ tt_generate tt_gen_oneshot_gather, tt_gen_oneshot_scatter;
 tt_generate tt_gen_ring_allreduce, tt_gen_ring_reduce, tt_gen_ring_broadcast;
 tt_generate tt_gen_ring_allgather, tt_gen_ring_reducescatter;
 tt_generate tt_gen_tree_allreduce;
+tt_generate tt_gen_pat_allgather, tt_gen_pat_reducescatter;
 tt_generate tt_gen_p2p_send, tt_gen_p2p_recv;

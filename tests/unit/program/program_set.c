@@ -29,6 +29,8 @@ static const struct program_case cases[] = {
     {TT_FUNC_ALLGATHER, TT_ALGO_RING, TT_PROTO_SIMPLE, false},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, TT_PROTO_SIMPLE, false},
     {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, TT_PROTO_LL, false},
+    {TT_FUNC_ALLGATHER, TT_ALGO_PAT, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_PAT, TT_PROTO_SIMPLE, false},
 };
 
 const struct program_case *program_cases(int *count_out)

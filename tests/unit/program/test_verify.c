@@ -48,6 +48,7 @@ static int fewest_slots(const struct program_case *what, const struct size *size
 {
     bool rotates = what->algo == TT_ALGO_RING && !what->rooted;
     size_t slices = size->slice ? 3 : 1;
+    if (what->algo == TT_ALGO_PAT) return (int)slices; /* sends a chunk before it receives one */
     return rotates ? (int)slices + 1 : 1;
 }
 
