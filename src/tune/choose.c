@@ -57,7 +57,7 @@ double tt_tune_cost(const struct tt_tune_env *env, const struct tt_tune_query *q
 {
     enum tt_algo algo = entry->algo;
     enum tt_proto proto = entry->proto;
-    bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE;
+    bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE || algo == TT_ALGO_PAT;
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
     if (shaped && env->deterministic && tt_tune_order_shows(query)) return -1;
     if (models(env, query)) return gpu_cost(env, query, algo, proto);

@@ -13,6 +13,7 @@
 #include "host.h"
 
 #include "base/mem.h"
+#include "base/param.h"
 
 static const struct tt_tune_host *host_of(const struct tt_tune_env *env)
 {
@@ -190,7 +191,8 @@ static void show_rates(const struct tt_tune_env *env, int scale, ncclTunerConsta
 
 void tt_model_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants)
 {
-    for (int a = 0; a <= TT_ALGO_RING; a++) {
+    for (int a = 0; a < TT_ALGO_NCCL_COUNT_; a++) {
+        if (a != TT_ALGO_TREE && a != TT_ALGO_RING && a != TT_ALGO_PAT) continue;
         for (int p = 0; p < TT_PROTO_COUNT_; p++) {
             constants->baseLatencies[a][p] = 0;
             for (int link = 0; link < NCCL_NUM_HW_LINKS; link++)
@@ -239,6 +241,25 @@ static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_qu
     return bytes_usec > 0 ? query->nops * latency + bytes / bytes_usec : -1;
 }
 
+/* Three quarters of a ring's bandwidth, as NCCL reckons: one channel, and sums that are read and
+ * written once more. NCCL_PAT_ENABLE=2 (the default) wants one rank per host; elsewhere PAT is the
+ * last choice, for those who name it. */
+static double pat_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                       enum tt_proto proto)
+{
+    int64_t wish = tt_param_int("NCCL_PAT_ENABLE");
+    int link = env->nnodes > 1 ? NCCL_HW_NET : NCCL_HW_PCI, steps = 0;
+    double bytes_usec = 0.75 * rate(env, TT_ALGO_PAT, proto);
+    if (wish == 0 || !(bytes_usec > 0)) return -1;
+    while ((1 << steps) < env->nranks)
+        steps++;
+    double latency = steps * hop_usec(env, link, TT_ALGO_PAT, proto) +
+                     load_of(env) * (env->nranks - 1) * host_of(env)->touch_usec;
+    double time = query->nops * (latency + base_usec(env, TT_ALGO_PAT, proto)) +
+                  ring_bytes(env, query) / bytes_usec;
+    return wish == 2 && env->ppn > 1 ? time * 1024 : time;
+}
+
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                      enum tt_algo algo, enum tt_proto proto)
 {
@@ -258,6 +279,7 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
     case TT_ALGO_ONESHOT: return oneshot_time(env, query);
     case TT_ALGO_RING:
     case TT_ALGO_TREE: return shaped_time(env, query, algo, proto);
+    case TT_ALGO_PAT: return pat_time(env, query, proto);
     default: return -1;
     }
 }

@@ -8,8 +8,9 @@
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                      enum tt_algo algo, enum tt_proto proto);
 
-/* Put the figures of this host's rings and trees in their places among the constants. A hop inside
- * the host is a hop over PCI; bandwidths are those of a rank, alike for every class of device. */
+/* Put the figures of this host's rings, trees and PAT in their places among the constants. A hop
+ * inside the host is a hop over PCI; bandwidths are those of a rank, alike for every class of
+ * device. */
 void tt_model_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants);
 
 /* Rings and trees fold in an order that depends on chunk and channel: it shows in floats, unless

@@ -229,6 +229,47 @@ static void forced_programs_run(void **state)
     }
 }
 
+/* What becomes of PAT on 16 hosts with one rank each (spread), or two hosts with 8. */
+static void check_pat(enum tt_func func, char wish, bool spread)
+{
+    struct tt_tune_env env = two_hosts(16);
+    struct tt_tune_query large = query_of(func, 1u << 30);
+    struct tt_tune_choice choice;
+    bool wins = false;
+    if (spread) env.nnodes = 16;
+    if (spread) env.ppn = 1;
+    if (spread) env.crowded = false;
+    set_variable("NCCL_PAT_ENABLE", (const char[]){wish, '\0'});
+    set_lists("^OneShot", NULL); /* which one phase favours where all are apart */
+    print_message("%s, NCCL_PAT_ENABLE=%c, %d rank(s) a host\n", tt_func_name(func), wish, env.ppn);
+    for (size_t bytes = 16; bytes <= 1u << 30; bytes *= 2) {
+        struct tt_tune_query query = query_of(func, bytes);
+        wins |= chosen(&env, &query, NULL).algo == TT_ALGO_PAT;
+    }
+    assert_int_equal(wins, wish == '1' || (wish == '2' && spread));
+    assert_int_equal(chosen(&env, &large, NULL).algo, TT_ALGO_RING);
+    set_lists("PAT", NULL);
+    bool named = tt_tune_choose(&env, &large, NULL, &choice) == ncclSuccess;
+    assert_int_equal(named, wish != '0');
+    if (named) assert_int_equal(choice.algo, TT_ALGO_PAT);
+    env.deterministic = true;
+    named = tt_tune_choose(&env, &large, NULL, &choice) == ncclSuccess;
+    assert_int_equal(named, wish != '0' && func == TT_FUNC_ALLGATHER);
+}
+
+static void pat_is_for_one_rank_per_host(void **state)
+{
+    (void)state;
+    for (char wish = '0'; wish <= '2'; wish++) {
+        for (int spread = 0; spread < 2; spread++) {
+            check_pat(TT_FUNC_ALLGATHER, wish, spread);
+            check_pat(TT_FUNC_REDUCESCATTER, wish, spread);
+        }
+    }
+    set_variable("NCCL_PAT_ENABLE", NULL);
+    set_lists(NULL, NULL);
+}
+
 static void lists_are_about_tuned_collectives(void **state)
 {
     (void)state;
@@ -536,6 +577,7 @@ int main(void)
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(deterministic_avoids_rings, clear_lists),
         cmocka_unit_test_setup(forced_programs_run, clear_lists),
+        cmocka_unit_test_setup(pat_is_for_one_rank_per_host, clear_lists),
         cmocka_unit_test_setup(lists_are_about_tuned_collectives, clear_lists),
         cmocka_unit_test_setup(bad_lists_are_refused, clear_lists),
         cmocka_unit_test_setup(nothing_left_is_told, clear_lists),
