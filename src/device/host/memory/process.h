@@ -20,7 +20,6 @@
 #include <stdint.h>
 
 #define HOST_MAX_DEVICES 1024
-
 enum { HOST_MAX_STREAMS = 65536, HOST_COPY_WAYS = 3, HOST_COPY_CLASSES = 32 };
 
 struct CUmemPoolHandle_st;
@@ -78,8 +77,7 @@ struct host_capture_ops { /* what streams, which lie below captures, ask of them
     void (*orphan)(struct CUstream_st *stream); /* it is destroyed */
 };
 
-/* capture.c. A thread may look at the captures of others' streams: none is freed while `lock` is
- * held. */
+/* capture.c. Threads look at the captures of others: none is freed while `lock` is held. */
 struct host_captures {
     pthread_mutex_t lock;
     _Atomic uint64_t begun;
