@@ -98,28 +98,38 @@ static const char *text_or(const char *text, const char *otherwise)
     return text ? text : otherwise;
 }
 
+/* What the environment says and nobody understands, so that the default is used; NULL: nothing. */
+static const char *ignored(const struct tt_param *param)
+{
+    const char *given = getenv(param->name);
+    return given && given[0] && !tt_param_is_set(param->name) ? given : NULL;
+}
+
 static json_t *as_json(const struct tt_param *param)
 {
     const char *value = tt_param_is_set(param->name) ? getenv(param->name) : param->fallback;
-    return json_pack("{s:s, s:s?, s:s, s:s?, s:s, s:s, s:s, s:s, s:b}", "name", param->name,
-                     "value", value, "origin", tt_param_origin(param->name), "default",
-                     param->fallback, "unset", text_or(param->unset, ""), "area",
-                     text_or(param->area, ""), "values", text_or(param->values, ""), "meaning",
-                     text_or(param->meaning, ""), "obeyed", param->obeyed);
+    return json_pack(
+        "{s:s, s:s?, s:s, s:s?, s:s, s:s, s:s, s:s, s:b, s:s?}", "name", param->name, "value",
+        value, "origin", ignored(param) ? "default" : tt_param_origin(param->name), "default",
+        param->fallback, "unset", text_or(param->unset, ""), "area", text_or(param->area, ""),
+        "values", text_or(param->values, ""), "meaning", text_or(param->meaning, ""), "obeyed",
+        param->obeyed, "ignored", ignored(param));
 }
 
 static void as_text(const struct tt_param *param)
 {
     bool set = tt_param_is_set(param->name);
     const char *value = set ? getenv(param->name) : param->fallback;
-    printf("%-36s %-16s %-12s %s%s\n", param->name, text_or(value, "-"),
+    const char *wrong = ignored(param);
+    printf("%-36s %-16s %-12s %s%s%s%s%s\n", param->name, text_or(value, "-"),
            set ? tt_param_origin(param->name) : "default", text_or(param->meaning, ""),
-           param->obeyed ? "" : " (known; no effect on the host device)");
+           param->obeyed ? "" : " (known; no effect on the host device)", wrong ? " (\"" : "",
+           wrong ? wrong : "", wrong ? "\" is not understood)" : "");
 }
 
 static bool wanted(const struct tt_param *param, char *const *names, int nnames, bool only_set)
 {
-    if (only_set && !tt_param_is_set(param->name)) return false;
+    if (only_set && !tt_param_is_set(param->name) && !ignored(param)) return false;
     for (int i = 0; i < nnames; i++) {
         if (!strcmp(names[i], param->name)) return true;
     }

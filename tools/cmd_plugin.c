@@ -3,7 +3,9 @@
 
 #include "plugin/check.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help_text[] =
     "usage: tutti plugin check FILE [--kind net|profiler] [--iterations N] [--seconds N] "
@@ -76,7 +78,12 @@ static int parse(int argc, char **argv, struct plugin_options *options)
 static int find_kind(const struct plugin_options *options, const struct check_kind **kind_out)
 {
     static const struct check_kind *const kinds[] = {&check_net, &check_profiler};
+    const char *file = options->check.file;
     bool several = false;
+    if (strchr(file, '/') && access(file, R_OK)) {
+        fprintf(stderr, "tutti plugin: %s: %s\n", file, strerror(errno));
+        return 1;
+    }
     for (size_t k = 0; options->kind && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         if (strcmp(options->kind, kinds[k]->name) != 0) continue;
         *kind_out = kinds[k];
@@ -84,12 +91,12 @@ static int find_kind(const struct plugin_options *options, const struct check_ki
     }
     if (options->kind)
         return tutti_usage_error("plugin", "--kind '%s' is none of: net, profiler", options->kind);
-    *kind_out = check_guess(options->check.file, &several);
+    *kind_out = check_guess(file, &several);
     if (*kind_out) return 0;
     if (several)
         return tutti_usage_error("plugin", "the file has a network and a profiler: which --kind?");
     fprintf(stderr, "tutti plugin: %s cannot be opened, or has neither a network nor a profiler\n",
-            options->check.file);
+            file);
     return 1;
 }
 

@@ -370,6 +370,10 @@ def env_and_help():
               "TUTTI_WATCHDOG" in r.stdout and "NCCL_HOME" not in r.stdout, r.stdout)
         r = json.loads(tutti("env", "--set", "--json", env={"NCCL_DEBUGG": "WARN"}).stdout)
         check("env --set --json", [x["name"] for x in r] == ["NCCL_DEBUGG"] and not r[0]["obeyed"], r)
+        r = tutti("env", "--set", env={"NCCL_BUFFSIZE": "abc"})
+        check("env --set of what is not understood", r.stdout.startswith("NCCL_BUFFSIZE") and '("abc" is not understood)' in r.stdout, r)
+        r = json.loads(tutti("env", "--json", "NCCL_BUFFSIZE", env={"NCCL_BUFFSIZE": "abc"}).stdout)[0]
+        check("and as JSON", (r["value"], r["origin"], r["ignored"]) == (r["default"], "default", "abc"), r)
         r = tutti("env", "--set", env=env)
         check("env --set", {line.split()[0] for line in r.stdout.splitlines()} == {"NCCL_CONF_FILE", "NCCL_DEBUG", "NCCL_BUFFSIZE"},
               r.stdout)

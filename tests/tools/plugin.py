@@ -57,7 +57,8 @@ def mistakes():
           f"the call that hangs: {cases}")
     cases = profiler("profiler_fragile", PROFILER_MISTAKE="decline")[1]
     check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "no", f"no context: {cases}")
-    check(not profiler("absent")[0]["sound"], "a file that is not there")
+    code, out, err = run("check", f"{plugins}/libnccl-absent.so", "--kind", "profiler")
+    check(code == 1 and not out and "libnccl-absent.so: No such file or directory" in err, f"no file: {out} {err}")
 
 
 def words():
