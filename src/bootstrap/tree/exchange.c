@@ -278,7 +278,7 @@ static void route(struct tt_bootstrap *b, int target, const unsigned char *frame
 static void deliver(struct tt_bootstrap *b, int source, uint32_t tag, const void *text, size_t len)
 {
     if (!tt_mailbox_put(&b->mailbox, source, tag, text, len)) {
-        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d has no room for messages", b->rank);
+        tt_tree_fail(b, b->rank, ncclSystemError, "rank %d has no memory for messages", b->rank);
         return;
     }
     /* pairs with the acquire load in tt_bootstrap_mail() */
