@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -90,9 +91,12 @@ static void say(const char *fmt, ...)
 static void file_name(char *name, size_t bytes)
 {
     const char *from = getenv("TUTTI_TRACE_FILE");
-    char host[64] = "";
+    const char *folder = getenv("TUTTI_PROFILE_DIR");
+    char host[64] = "", usual[PATH_MAX];
     size_t used = 0;
-    if (!from || !*from) from = "tutti-trace.%h.%p.jsonl";
+    if (!folder || !*folder) folder = ".";
+    snprintf(usual, sizeof(usual), "%s/tutti-trace.%%h.%%p.jsonl", folder);
+    if (!from || !*from) from = usual;
     gethostname(host, sizeof(host) - 1);
     host[strcspn(host, ".")] = '\0';
     for (; *from && used + sizeof(host) + 1 < bytes; from++) {
@@ -296,11 +300,13 @@ static bool open_file(int version)
     char name[4096];
     if (all->fd >= 0) return true;
     file_name(name, sizeof(name));
-    all->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    /* a FIFO that nobody reads is refused and not waited for */
+    all->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
     if (all->fd < 0) {
         trace_complain("trace: the file cannot be opened: ", name, errno);
         return false;
     }
+    (void)fcntl(all->fd, F_SETFL, fcntl(all->fd, F_GETFL) & ~O_NONBLOCK);
     all->pid = (int)getpid();
     put_head(version);
     put_clocks();
@@ -353,9 +359,11 @@ __attribute__((destructor)) static void at_exit(void)
     struct trace_process *all = &trace_process;
     pthread_mutex_lock(&all->lock);
     if (all->communicators > 0) {
+        atomic_store(&all->on, false);
         all->log = NULL; /* the host's log may be gone */
         empty_rings();
         put_end();
+        all->communicators = 0; /* the writer has nothing more to write */
     }
     pthread_mutex_unlock(&all->lock);
 }
