@@ -344,7 +344,7 @@ static pid_t start_sender(struct check_case_state *sender, int *pipe_fd)
         close(fds[1]);
         _exit(live_as_sender(sender, fds[0]));
     }
-    close(fds[0]);
+    /* the reading end stays open here, too: a sender that ends early is no SIGPIPE */
     *pipe_fd = fds[1];
     return pid;
 }

@@ -95,7 +95,7 @@ bool net_drive_goes_on(struct net_drive *drive)
 {
     struct check_case_state *state = drive->state;
     gather(drive);
-    if (state->calls % LOOK_EVERY == 0 && !partner_lives(drive)) return false;
+    if (++drive->looks % LOOK_EVERY == 0 && !partner_lives(drive)) return false;
     if (state->nbreaches && tt_now_nsec() > state->detail + MORE_MSEC * 1000000ull) return false;
     sched_yield();
     return true;

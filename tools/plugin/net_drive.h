@@ -18,6 +18,7 @@ struct net_drive { /* one communicator */
     struct tt_member member;
     struct tt_net *net;
     struct check_case_state *state;
+    unsigned looks;     /* rounds of waiting */
     int partner_status; /* once it has ended */
     pid_t partner;      /* the process of the other end; 0: it is this one, or has ended well */
 };

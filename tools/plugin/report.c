@@ -103,6 +103,7 @@ int check_run(const struct check_kind *kind, const struct check_options *options
     json_t *report =
         json_pack("{s:s, s:s, s:[]}", "kind", kind->name, "file", options->file, "cases");
     bool sound = true;
+    if (state && !report) fprintf(stderr, "tutti plugin: the name of the file is no UTF-8\n");
     if (!state || !report) return 1;
     setenv(kind->variable, options->file, 1);
     setenv("TUTTI_PLUGIN_CHECK", "1", 1);
