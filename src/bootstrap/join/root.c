@@ -279,9 +279,9 @@ static void root_declined(struct root_client *client, const unsigned char *bytes
 {
     struct tt_root *root = client->root;
     struct tt_decline decline;
-    if (client->spoke || root->state != ROOT_OPEN || !tt_decline_unpack(&decline, bytes, len))
-        return;
+    if (client->spoke || !tt_decline_unpack(&decline, bytes, len)) return;
     client->spoke = client->done = true;
+    if (root->state != ROOT_OPEN) return; /* too late to matter */
     if (decline.for_good) {
         root_fail(root, decline.rc, "%s", decline.sentence);
     } else {

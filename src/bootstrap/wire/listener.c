@@ -143,11 +143,13 @@ static bool same_user(int fd)
 
 /* No descriptor for the newcomer: one that waits in vain gives its own; if there is none, breathe.
  * Whoever waits for it fails by its time-out, which names ranks: the cause is told here. */
-static void out_of_descriptors(void)
+static void out_of_descriptors(int error)
 {
     struct tt_conn *worst = least_wanted(NULL);
-    if (!tt_service()->exhausted) (void)tt_socket_exhausted("bootstrap: accept");
-    tt_service()->exhausted = true;
+    if (error == EMFILE && !tt_service()->exhausted) { /* ENFILE: the system's, no limit of ours */
+        (void)tt_socket_exhausted("bootstrap: accept");
+        tt_service()->exhausted = true;
+    }
     tt_service_refused("out of descriptors");
     if (worst) {
         tt_conn_close(worst);
@@ -166,7 +168,7 @@ static bool accept_one(const struct tt_listener *listener)
     if (fd < 0) {
         int error = errno;
         if (error == EMFILE && tt_socket_more_descriptors()) return true;
-        if (error == EMFILE || error == ENFILE) out_of_descriptors();
+        if (error == EMFILE || error == ENFILE) out_of_descriptors(error);
         return error == EINTR || error == ECONNABORTED;
     }
     if (listener->local && !same_user(fd)) {
