@@ -107,10 +107,12 @@ void host_memory_claim(struct tt_item *item)
     if (!own) return;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     struct host_memory_item *named = own->ptr ? NULL : named_by(own);
-    if (own->ptr && !own->gone) own->claimed = true;
-    if (own->ptr && !own->gone && host_checks()) host_check_revive(own->ptr, own->bytes);
+    bool claims = own->ptr && !own->gone;
+    if (claims) own->claimed = true;
     if (named) named->claimed = false;
     pthread_mutex_unlock(&tt_host.graph_memory.lock);
+    /* not before: the checks' lock comes first in tell_memory() */
+    if (claims && host_checks()) host_check_revive(own->ptr, own->bytes);
 }
 
 int host_memory_unclaim(const void *ptr, bool later)
