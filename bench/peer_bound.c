@@ -39,7 +39,7 @@ static void meet(struct bound *b)
 }
 
 /* to[k][first, last) = sum over ranks, streaming past the cache when asked. */
-static void fold(struct bound *b, size_t first, size_t last, bool stream, int only)
+static void reduce(struct bound *b, size_t first, size_t last, bool stream, int only)
 {
     int n = b->peer.nranks;
     size_t i = first;
@@ -97,8 +97,8 @@ static int call(const struct bench_peer *peer, const struct bench_point *point)
     if (point->type != BENCH_FLOAT32 || point->op == BENCH_PINGPONG) return -1;
     meet(b);
     switch (point->op) {
-    case BENCH_ALLREDUCE: fold(b, first, last, stream, -1); break;
-    case BENCH_REDUCE: fold(b, first, last, stream, 0); break;
+    case BENCH_ALLREDUCE: reduce(b, first, last, stream, -1); break;
+    case BENCH_REDUCE: reduce(b, first, last, stream, 0); break;
     case BENCH_BROADCAST: copy(b->out[me], b->in[0], me ? point->bytes : 0, stream); break;
     case BENCH_ALLGATHER:
         for (size_t r = 0; r < n; r++) {
@@ -111,7 +111,7 @@ static int call(const struct bench_peer *peer, const struct bench_point *point)
         }
         break;
     case BENCH_REDUCESCATTER:
-        fold(b, me * (count / n), (me + 1) * (count / n), stream, (int)me);
+        reduce(b, me * (count / n), (me + 1) * (count / n), stream, (int)me);
         break;
     default: break;
     }

@@ -30,7 +30,7 @@ struct Peer {
     mutable std::map<size_t, std::unique_ptr<gloo::Algorithm>> algorithms; // by count
 };
 
-// Gloo has no bfloat16: folded in float, rounded to nearest even.
+// Gloo has no bfloat16: reduced in float, rounded to nearest even.
 void sum_bf16(void *to, const void *a, const void *b, size_t count)
 {
     auto *out = static_cast<uint16_t *>(to);
@@ -46,7 +46,7 @@ void sum_bf16(void *to, const void *a, const void *b, size_t count)
     }
 }
 
-using Fold = void (*)(void *, const void *, const void *, size_t);
+using Reduce = void (*)(void *, const void *, const void *, size_t);
 
 // In place, so the copy belongs to the operation.
 int allreduce_sync(const Peer &p, const bench_point &point)
@@ -81,7 +81,7 @@ int ping(const Peer &p, size_t bytes)
     return 0;
 }
 
-template <class T> int run(const Peer &p, const bench_point &point, Fold fold)
+template <class T> int run(const Peer &p, const bench_point &point, Reduce reduce)
 {
     T *send = reinterpret_cast<T *>(p.head.send), *recv = reinterpret_cast<T *>(p.head.recv);
     size_t count = point.bytes / sizeof(T), block = count / size_t(p.head.nranks);
@@ -91,7 +91,7 @@ template <class T> int run(const Peer &p, const bench_point &point, Fold fold)
         gloo::AllreduceOptions o(p.context);
         o.setInput(send, count);
         o.setOutput(recv, count);
-        o.setReduceFunction(fold);
+        o.setReduceFunction(reduce);
         o.setTag(p.tag);
         gloo::allreduce(o);
         return 0;
@@ -116,7 +116,7 @@ template <class T> int run(const Peer &p, const bench_point &point, Fold fold)
         gloo::ReduceOptions o(p.context);
         o.setInput(send, count);
         o.setOutput(recv, count);
-        o.setReduceFunction(fold);
+        o.setReduceFunction(reduce);
         o.setRoot(0);
         o.setTag(p.tag);
         gloo::reduce(o);
@@ -139,7 +139,7 @@ int call(const bench_peer *peer, const bench_point *point)
 {
     const Peer &p = *reinterpret_cast<const Peer *>(peer);
     if (p.sync) return point->op == BENCH_ALLREDUCE ? allreduce_sync(p, *point) : -1;
-    if (point->type == BENCH_FLOAT32) return run<float>(p, *point, Fold(&gloo::sum<float>));
+    if (point->type == BENCH_FLOAT32) return run<float>(p, *point, Reduce(&gloo::sum<float>));
     return run<gloo::float16>(p, *point, sum_bf16); // two bytes are all that it needs to know
 }
 

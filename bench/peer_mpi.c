@@ -11,7 +11,7 @@ struct mpi {
     MPI_Op bf16_sum;
 };
 
-/* MPI has no bfloat16: a user operator, folded in float and rounded to nearest even. */
+/* MPI has no bfloat16: a user operator, reduced in float and rounded to nearest even. */
 static void sum_bf16(void *in, void *inout, int *len, MPI_Datatype *type)
 {
     const uint16_t *a = in;

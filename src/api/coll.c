@@ -2,7 +2,7 @@
 #include "api/calls.h"
 
 enum { NO_ROOT = -1 };
-static const ncclRedOp_t no_op = ncclSum; /* of what folds nothing */
+static const ncclRedOp_t no_op = ncclSum; /* of what reduces nothing */
 
 ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
                             ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { NO_ROOT = -1 };
-static const ncclRedOp_t no_op = ncclSum; /* of what folds nothing */
+static const ncclRedOp_t no_op = ncclSum; /* of what reduces nothing */
 
 /* Only the bytes that the caller's struct has are read. */
 static ncclResult_t copy_known(const ncclCollConfig_t *config, const char *name,

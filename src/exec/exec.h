@@ -18,8 +18,8 @@ struct tt_edge;
 struct tt_profiler;
 struct tt_prof_replay;
 
-/* What the fold does: type, operator and scalars. */
-struct tt_fold {
+/* What the reduction does: type, operator and scalars. */
+struct tt_reduction {
     ncclDataType_t type;
     ncclRedOp_t op;        /* ncclSum..ncclMin; Avg and PreMulSum are Sum with pre or post */
     bool pre_mul;          /* multiply each input by the scalar first, rounded to the type */
@@ -30,23 +30,24 @@ struct tt_fold {
     uint64_t scalar_bits; /* the scalar, in the first bytes, when not on the device */
 };
 
-/* One fold: nsrcs sources of count elements in listed order, stored to ndsts destinations.
- * 16- and 8-bit floats are folded in fp32 and rounded once at the end; others in their own type.
+/* One reduction: nsrcs sources of count elements in listed order, stored to ndsts destinations.
+ * 16- and 8-bit floats are reduced in fp32 and rounded once at the end; others in their own type.
  * One source is copied (scaled if asked). Destinations may equal a source exactly; other overlap is
  * forbidden. Any alignment. */
-struct tt_fold_job {
-    const struct tt_fold *fold;
+struct tt_reduce_job {
+    const struct tt_reduction *reduction;
     void *const *dsts;
     const void *const *srcs;
-    const uint64_t *pre_mask;   /* bit k: multiply source k by its scalar first; NULL: none */
-    const void *const *scalars; /* per source, of the fold's type; NULL: the fold's for all */
+    const uint64_t *pre_mask; /* bit k: multiply source k by its scalar first; NULL: none */
+    const void *const
+        *scalars; /* per source, of the reduction's type; NULL: the reduction's for all */
     size_t count;
     int ndsts, nsrcs;
     bool post;
     bool stream; /* the operation as a whole exceeds the cache: stores go around it */
 };
 /* Run it. Any thread; blocks for as long as the bytes take. */
-void tt_fold_run(const struct tt_fold_job *job);
+void tt_reduce_run(const struct tt_reduce_job *job);
 
 /* Copy with the instruction mix that suits the size; `stream` as above. */
 void tt_copy_run(void *dst, const void *src, size_t bytes, bool stream);
@@ -58,7 +59,7 @@ struct tt_frame {
     const uint8_t *refs; /* tt_program_find_refs(), as long-lived; NULL: everything is copied */
     int rank;            /* whose part of the program this is */
     struct tt_geometry geometry;
-    struct tt_fold fold;
+    struct tt_reduction reduction;
     const char *in;
     char *out;
     char *scratch;              /* exec's: the order's, while the work has its turn */

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "exec/exec.h"
 #include "exec/host/cursor.h"
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 #include "exec/step.h"
 #include "plugin/profiler.h"
 
@@ -56,7 +56,7 @@ static void bind_cursors(struct bump *bump, struct tt_work *work, const struct t
             take_places(bump, &cursor->src, count);
             take_places(bump, &cursor->dst, count);
             uint64_t *mask = take(bump, mask_words, sizeof(uint64_t));
-            size_t nscalars = spec->frames[f].fold.pre_mul ? count : 0;
+            size_t nscalars = spec->frames[f].reduction.pre_mul ? count : 0;
             const void **scalars = take(bump, nscalars, sizeof(void *));
             if (cursor == &none) continue;
             cursor->pre_mask = mask;

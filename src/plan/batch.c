@@ -18,7 +18,7 @@ enum { CALLS_MOST = 1024 }; /* of a kept group */
 struct tt_batch_call { /* what a call is bound for */
     size_t bytes;
     int32_t func, peer;         /* or root */
-    uint32_t fold;              /* type and operator of a collective */
+    uint32_t reduction;         /* type and operator of a collective */
     size_t in_bytes, out_bytes; /* of a kept one, as is the rest */
     size_t count;
     ncclDataType_t type;
@@ -45,7 +45,7 @@ static struct tt_batch_call call_of(const struct tt_task *task)
     return (struct tt_batch_call){.bytes = task->count * tt_type_bytes(task->type),
                                   .func = (int32_t)task->func,
                                   .peer = task->root,
-                                  .fold = message ? 0 : (uint32_t)task->type << 8 | task->op};
+                                  .reduction = message ? 0 : (uint32_t)task->type << 8 | task->op};
 }
 
 /* ---- pairs within this rank ---- */
@@ -90,7 +90,7 @@ static struct tt_batch *batch_entry(struct tt_plan *plan, const struct tt_group_
         const struct tt_batch_call call = call_of(&node->task);
         hash = (hash ^ call.bytes) * 0x9e3779b97f4a7c15ull;
         hash ^= hash >> 29;
-        hash ^= (uint64_t)call.func << 32 ^ (uint64_t)call.fold << 40 ^ (uint32_t)call.peer;
+        hash ^= (uint64_t)call.func << 32 ^ (uint64_t)call.reduction << 40 ^ (uint32_t)call.peer;
         hash *= 0x9e3779b97f4a7c15ull;
     }
     if (!plan->batches) plan->batches = tt_calloc(TT_BATCHES, sizeof(struct tt_batch));
@@ -130,7 +130,7 @@ static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan,
     for (const struct tt_group_call *node = first; node; node = node->next_alike, call++) {
         const struct tt_batch_call own = call_of(&node->task);
         if (own.bytes != call->bytes || own.func != call->func || own.peer != call->peer ||
-            own.fold != call->fold)
+            own.reduction != call->reduction)
             return false;
         if (own.peer != rank)
             batch->buffers[frame++] = (struct tt_buffers){node->task.in, node->task.out};

@@ -182,12 +182,14 @@ static ncclResult_t frame_fill(struct tt_plan *plan, const struct tt_group_call 
     size_t elem = tt_type_bytes(task->type);
     size_t grain = tt_max_size(1, GRAIN_BYTES / elem);
     size_t limit = tt_max_size(grain, choice->chunk_bytes / elem / grain * grain);
-    *frame = (struct tt_frame){
-        .fold = node->fold, .elem_bytes = elem, .channel = part.channel, .conn = TT_CONN_COLL};
+    *frame = (struct tt_frame){.reduction = node->reduction,
+                               .elem_bytes = elem,
+                               .channel = part.channel,
+                               .conn = TT_CONN_COLL};
     ncclResult_t rc = tt_program_get(plan, choice, task->func, task->root, part.channel, frame);
     if (rc) return rc;
     tt_buffer_bytes(task, &frame->in_bytes, &frame->out_bytes);
-    tt_operator_adapt(&frame->fold, task, plan->comm->member.nranks, choice->algo);
+    tt_operator_adapt(&frame->reduction, task, plan->comm->member.nranks, choice->algo);
     tt_geometry_init(&frame->geometry, frame->program, task->count,
                      (struct tt_extent){part.lo, part.hi - part.lo}, limit, grain);
     const uint64_t words[] = {
@@ -215,7 +217,7 @@ ncclResult_t tt_bind_alone(struct tt_plan *plan, const struct tt_group_call *nod
     if (rc) return rc;
     bound->nframes = 1;
     bound->frames[0] = (struct tt_frame){.program = plan->local,
-                                         .fold = node->fold,
+                                         .reduction = node->reduction,
                                          .elem_bytes = elem,
                                          .in_bytes = task->count * elem,
                                          .out_bytes = task->count * elem};

@@ -78,7 +78,7 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
 {
     struct tt_group_call node = {.task = *task, .logged = logged};
     struct tt_group_events events = {0};
-    ncclResult_t rc = tt_operator_fold(plan, task, &node.fold);
+    ncclResult_t rc = tt_operator_reduction(plan, task, &node.reduction);
     if (rc) return rc;
     if (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func))
         return tt_launch_alone(plan, &node);

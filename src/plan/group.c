@@ -265,7 +265,7 @@ static ncclResult_t collect(struct tt_group *group, const struct tt_task *task, 
         node->options = *task->options;
         node->task.options = &node->options;
     }
-    rc = tt_operator_fold(plan, task, &node->fold);
+    rc = tt_operator_reduction(plan, task, &node->reduction);
     if (rc) return rc;
     if (plan->comm->profiler) tt_events_call(plan, &group->events, group->depth + 1, node);
     if (group->events.profiler && !group->events_plan) group->events_plan = plan;

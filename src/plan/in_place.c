@@ -55,7 +55,7 @@ static ncclResult_t stage_input(struct tt_plan *plan, struct tt_group_call *node
                                 const struct tt_group_launch *launch)
 {
     struct tt_frame frame = {.program = plan->local,
-                             .fold = {.type = ncclInt8, .op = ncclSum},
+                             .reduction = {.type = ncclInt8, .op = ncclSum},
                              .in = node->task.in,
                              .out = to,
                              .elem_bytes = 1,

@@ -405,7 +405,7 @@ ncclResult_t tt_launch_lone(struct tt_plan *plan, struct tt_group_call *node)
 ncclResult_t tt_launch_alone(struct tt_plan *plan, struct tt_group_call *node)
 {
     struct tt_group_launch launch = {.allow_inline = true};
-    bool nothing = node->task.in == node->task.out && !node->fold.pre_mul;
+    bool nothing = node->task.in == node->task.out && !node->reduction.pre_mul;
     if (nothing && !node->task.options) return ncclSuccess;
     ncclResult_t rc = survey_streams(plan, node, &launch);
     if (!rc && launch.event) rc = record_event(plan, launch.event, launch.stream);

@@ -33,7 +33,7 @@ static ncclResult_t frame_begin(struct tt_plan *plan, struct tt_bound *batch, si
         return tt_fail(ncclInternalError, "messages: more frames than counted");
     }
     struct tt_frame *frame = &batch->frames[batch->nframes];
-    *frame = (struct tt_frame){.fold = {.type = ncclInt8, .op = ncclSum},
+    *frame = (struct tt_frame){.reduction = {.type = ncclInt8, .op = ncclSum},
                                .elem_bytes = 1,
                                .channel = 0,
                                .conn = TT_CONN_P2P};

@@ -138,15 +138,15 @@ bool tt_redop_known(const struct tt_comm *comm, ncclRedOp_t op)
     return redop_find(comm->plan, op) != NULL;
 }
 
-/* ---- folds ---- */
+/* ---- reductions of calls ---- */
 
 static bool reduces(enum tt_func func)
 {
     return func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_REDUCESCATTER;
 }
 
-static ncclResult_t fold_user(struct tt_plan *plan, const struct tt_task *task,
-                              struct tt_fold *fold)
+static ncclResult_t user_reduction(struct tt_plan *plan, const struct tt_task *task,
+                                   struct tt_reduction *reduction)
 {
     const struct tt_redop *redop = redop_find(plan, task->op);
     if (!redop) {
@@ -158,37 +158,37 @@ static ncclResult_t fold_user(struct tt_plan *plan, const struct tt_task *task,
                        "%s: operator %d was created for datatype %d, the call has %d",
                        tt_func_name(task->func), (int)task->op, (int)redop->type, (int)task->type);
     }
-    fold->op = ncclSum;
-    fold->pre_mul = true;
-    fold->scalar_on_device = redop->on_device;
-    fold->scalar_ptr = redop->scalar_ptr;
-    fold->scalar_bits = redop->scalar_bits;
+    reduction->op = ncclSum;
+    reduction->pre_mul = true;
+    reduction->scalar_on_device = redop->on_device;
+    reduction->scalar_ptr = redop->scalar_ptr;
+    reduction->scalar_bits = redop->scalar_bits;
     return ncclSuccess;
 }
 
-ncclResult_t tt_operator_fold(struct tt_plan *plan, const struct tt_task *task,
-                              struct tt_fold *fold_out)
+ncclResult_t tt_operator_reduction(struct tt_plan *plan, const struct tt_task *task,
+                                   struct tt_reduction *reduction_out)
 {
-    *fold_out = (struct tt_fold){.type = task->type, .op = task->op};
+    *reduction_out = (struct tt_reduction){.type = task->type, .op = task->op};
     if (!reduces(task->func)) {
-        fold_out->op = ncclSum;
+        reduction_out->op = ncclSum;
         return ncclSuccess;
     }
-    if (task->op >= ncclNumOps) return fold_user(plan, task, fold_out);
+    if (task->op >= ncclNumOps) return user_reduction(plan, task, reduction_out);
     if (task->op != ncclAvg) return ncclSuccess;
     int n = plan->comm->member.nranks;
-    fold_out->op = ncclSum;
+    reduction_out->op = ncclSum;
     if (n == 1) return ncclSuccess;
     if (type_is_float(task->type)) {
-        fold_out->pre_mul = true;
-        fold_out->scalar_bits = reciprocal_bits(task->type, n);
+        reduction_out->pre_mul = true;
+        reduction_out->scalar_bits = reciprocal_bits(task->type, n);
     } else {
-        fold_out->post_div = n;
+        reduction_out->post_div = n;
     }
     return ncclSuccess;
 }
 
-void tt_operator_adapt(struct tt_fold *fold, const struct tt_task *task, int nranks,
+void tt_operator_adapt(struct tt_reduction *reduction, const struct tt_task *task, int nranks,
                        enum tt_algo algo)
 {
     bool one_move = algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT;
@@ -197,7 +197,7 @@ void tt_operator_adapt(struct tt_fold *fold, const struct tt_task *task, int nra
     if (task->op != ncclAvg || !reduces(task->func) || !one_move || !small) return;
     /* All inputs meet in one fp32 sum: dividing it once is exact to one rounding, and fp32 cannot
      * overflow where the average fits. */
-    fold->pre_mul = false;
-    fold->scalar_bits = 0;
-    fold->post_div = nranks;
+    reduction->pre_mul = false;
+    reduction->scalar_bits = 0;
+    reduction->post_div = nranks;
 }

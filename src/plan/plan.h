@@ -26,7 +26,7 @@ struct tt_task { /* one call */
         void *out;
         size_t count; /* elements, of what the public function says */
         ncclDataType_t type;
-        ncclRedOp_t op; /* ncclSum when nothing is folded */
+        ncclRedOp_t op; /* ncclSum when nothing is reduced */
         int root;       /* -1 when there is none; peer for send and receive */
     };
     struct tt_comm *comm;

@@ -24,7 +24,7 @@ struct tt_group;
 struct tt_group_call { /* one call that waits for GroupEnd */
     struct tt_task task;
     struct tt_call_options options; /* task.options points here when it has any */
-    struct tt_fold fold;            /* the operator as it was: it may be destroyed before the end */
+    struct tt_reduction reduction;  /* the operator as it was: it may be destroyed before the end */
     struct tt_group_call *next; /* next call on the same communicator; borrowed from the group */
     struct tt_group_call *next_alike; /* next call that is made of sends and receives, or is not */
     struct tt_group_call *next_owned; /* next one from the heap; tt_group.overflow */

@@ -125,7 +125,7 @@ ncclResult_t tt_program_local_make(struct tt_plan *plan)
     builder.head.algo = TT_ALGO_P2P;
     builder.head.proto = TT_PROTO_SIMPLE;
     tt_build_thread(&builder);
-    tt_build_move(&builder, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
+    tt_build_move(&builder, TT_MOVE_REDUCE | TT_MOVE_PRE | TT_MOVE_POST);
     tt_build_src(&builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
     tt_build_dst(&builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
     tt_build_stop(&builder);

@@ -15,16 +15,15 @@
  *
  * Meaning of one MOVE over m elements. m is the extent of its operands' chunks: all of them agree
  * (the verifier says so), slot operands carry a chunk number for that reason.
- *   FOLD: the sources are one list, EACH and OTHERS standing for several; dst[*] = reduction of the
- *         list in listed order (a left fold, rank order for EACH). All sources and all destinations
- *         of a slice are there before data moves. No operand uses TT_CHUNK_PEER as a destination.
- *   copy, one source operand that is one place (no set, not TT_CHUNK_PEER): that place goes
- *         to every destination. OTHERS stands for n-1 destinations.
- *   copy, otherwise: one independent copy per peer p that EACH or OTHERS walks over; every operand
- *         with a peer set or TT_CHUNK_PEER stands at that p. Any order, any interleaving by slices.
- *   no source: drain nothing, post the destinations empty. No destination: sources are consumed.
- * A move of several chunks (`nchunks`) is one after the other of moves of one chunk: all operands
- * count on from the chunk that they name.
+ *   REDUCE: the sources are one list, EACH and OTHERS standing for several; dst[*] = reduction of
+ * the list in listed order (a reduction from left to right, rank order for EACH). All sources and
+ * all destinations of a slice are there before data moves. No operand uses TT_CHUNK_PEER as a
+ * destination. copy, one source operand that is one place (no set, not TT_CHUNK_PEER): that place
+ * goes to every destination. OTHERS stands for n-1 destinations. copy, otherwise: one independent
+ * copy per peer p that EACH or OTHERS walks over; every operand with a peer set or TT_CHUNK_PEER
+ * stands at that p. Any order, any interleaving by slices. no source: drain nothing, post the
+ * destinations empty. No destination: sources are consumed. A move of several chunks (`nchunks`) is
+ * one after the other of moves of one chunk: all operands count on from the chunk that they name.
  * A copy whose source and destination are the same address moves nothing. An operand whose peer
  * does not exist (a leaf's child, a flip beyond the last rank) stands for nothing.
  * A chunk that goes through slots has at most TT_SLOTS/2 slices (all ranks send before they
@@ -128,9 +127,9 @@ enum tt_op {
 };
 
 enum tt_move_flags {
-    TT_MOVE_FOLD = 1, /* reduce the sources; otherwise there is one source (or none: pure post) */
-    TT_MOVE_PRE = 2,  /* pre-operation on sources taken from IN (PreMulSum, Avg of floats) */
-    TT_MOVE_POST = 4, /* apply the post-operation (integer Avg) before storing */
+    TT_MOVE_REDUCE = 1, /* reduce the sources; otherwise there is one source (or none: pure post) */
+    TT_MOVE_PRE = 2,    /* pre-operation on sources taken from IN (PreMulSum, Avg of floats) */
+    TT_MOVE_POST = 4,   /* apply the post-operation (integer Avg) before storing */
     TT_MOVE_ONE_WAY = 8, /* on LEAVE: say it, do not wait */
 };
 

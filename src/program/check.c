@@ -160,7 +160,7 @@ static bool counts_ok(const struct tt_program *program, const struct tt_insn *in
     if (insn->first_src > all || insn->nsrcs > all - insn->first_src) return false;
     if (insn->first_dst > all || insn->ndsts > all - insn->first_dst) return false;
     if (insn->nsrcs + insn->ndsts == 0) return false;
-    return insn->flags & TT_MOVE_FOLD ? insn->nsrcs > 0 : insn->nsrcs <= 1;
+    return insn->flags & TT_MOVE_REDUCE ? insn->nsrcs > 0 : insn->nsrcs <= 1;
 }
 
 /* Spaces that the form has and nothing executes. */
@@ -197,7 +197,7 @@ static bool sets_agree(const struct tt_insn *insn, const struct tt_operand *oper
         agree = agree && (set < 0 || set == operand->peer);
         set = operand->peer;
     }
-    return insn->flags & TT_MOVE_FOLD || (agree && (set >= 0 || !by_peer));
+    return insn->flags & TT_MOVE_REDUCE || (agree && (set >= 0 || !by_peer));
 }
 
 /* ---- instructions ---- */
@@ -205,7 +205,7 @@ static bool sets_agree(const struct tt_insn *insn, const struct tt_operand *oper
 static bool move_ok(const struct tt_program *program, const struct tt_insn *insn)
 {
     const struct tt_operand *operands = tt_program_operands(program);
-    bool fold = insn->flags & TT_MOVE_FOLD;
+    bool reduce = insn->flags & TT_MOVE_REDUCE;
     if (!counts_ok(program, insn)) return false;
     for (int k = 0; k < insn->nsrcs; k++) {
         if (!operand_ok(program, &operands[insn->first_src + (uint32_t)k])) return false;
@@ -214,7 +214,7 @@ static bool move_ok(const struct tt_program *program, const struct tt_insn *insn
         const struct tt_operand *dst = &operands[insn->first_dst + (uint32_t)k];
         if (!operand_ok(program, dst)) return false;
         if (dst->space == TT_SPACE_SLOT && dst->peer == TT_PEER_EACH) return false;
-        if (fold && dst->chunk_by == TT_CHUNK_PEER) return false;
+        if (reduce && dst->chunk_by == TT_CHUNK_PEER) return false;
     }
     return sets_agree(insn, operands);
 }

@@ -136,7 +136,7 @@ static void put_operand(struct page *page, const struct tt_operand *operand)
 static void put_move(struct page *page, const struct tt_operand *operands,
                      const struct tt_insn *insn)
 {
-    put(page, "%s", insn->flags & TT_MOVE_FOLD ? "fold" : "move");
+    put(page, "%s", insn->flags & TT_MOVE_REDUCE ? "reduce" : "move");
     if (insn->nchunks > 1) put(page, " %d chunks", (int)insn->nchunks);
     for (int k = 0; k < insn->nsrcs; k++)
         put_operand(page, &operands[insn->first_src + (uint32_t)k]);

@@ -30,7 +30,7 @@ void tt_stepper_start(struct tt_stepper *stepper, const struct tt_program *progr
 /* A copy whose source stands for several ranks is one copy per rank; so is draining them. */
 static bool walks(const struct tt_stepper *stepper, const struct tt_insn *insn)
 {
-    if ((insn->flags & TT_MOVE_FOLD) || insn->nsrcs == 0) return false;
+    if ((insn->flags & TT_MOVE_REDUCE) || insn->nsrcs == 0) return false;
     const struct tt_operand *src = &stepper->operands[insn->first_src];
     return is_set(src) || src->chunk_by == TT_CHUNK_PEER;
 }

@@ -4,10 +4,10 @@
  * for.
  *
  * A driver asks tt_stepper_next(), does (or waits for) what it says as often as it needs, and says
- * tt_stepper_done(). A MOVE is one transfer, that is one fold, one copy, or one of the copies that
- * a walk over ranks is made of. Its driver takes it slice by slice; a slice waits for all source
- * slots, then for all destination slots, in listed order; then data moves, the destinations are
- * posted in listed order, and the sources are given back. */
+ * tt_stepper_done(). A MOVE is one transfer, that is one reduction, one copy, or one of the copies
+ * that a walk over ranks is made of. Its driver takes it slice by slice; a slice waits for all
+ * source slots, then for all destination slots, in listed order; then data moves, the destinations
+ * are posted in listed order, and the sources are given back. */
 #pragma once
 
 #include "program.h"

@@ -136,7 +136,7 @@ static void add(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                 struct tt_verify_value *sum, struct tt_verify_value value,
                 const struct tt_place *place)
 {
-    bool combines = insn_of(cursor)->flags & TT_MOVE_FOLD;
+    bool combines = insn_of(cursor)->flags & TT_MOVE_REDUCE;
     if (value.post && (combines || place->pre)) {
         tt_verify_fail(verify, cursor, "goes on computing with a finished value");
         return;
@@ -176,7 +176,7 @@ static struct tt_verify_value source_value(struct tt_verify *verify,
     return cell->value;
 }
 
-/* The folded (or copied) value of one slice. */
+/* The reduced (or copied) value of one slice. */
 static struct tt_verify_value combine(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                                       size_t count)
 {

@@ -196,7 +196,7 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
 
 /* Largest chunk. Direct programs have one window; what passes one slot per edge is a slot; a ring
  * that exchanges n chunks takes two slots under Simple so that half of a chunk travels while the
- * other half is folded; a pipeline (tree, Broadcast, Reduce) is cut into some eight stages. */
+ * other half is reduced; a pipeline (tree, Broadcast, Reduce) is cut into some eight stages. */
 static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_query *query,
                           const struct tt_tune_choice *choice)
 {

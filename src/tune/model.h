@@ -13,7 +13,7 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
  * device. */
 void tt_model_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants);
 
-/* Rings and trees fold in an order that depends on chunk and channel: it shows in floats, unless
+/* Rings and trees reduce in an order that depends on chunk and channel: it shows in floats, unless
  * they are only compared. */
 bool tt_tune_order_shows(const struct tt_tune_query *query);
 /* Eight-bit floats are rounded at every hop of a ring: too coarse for long ones. */

@@ -154,7 +154,7 @@ def trace():
         pattern = rf"\d+\.\d{{6}} {func}:\d+ NCCL TRACE .*"
         check(count(log, pattern, r"(\[\d+\] )?[^ :]+:\d+:\d+ \[\d+\] ") > 0, f"no trace line of {func}")
     log = run({"NCCL_DEBUG": "TRACE", "NCCL_DEBUG_SUBSYS": "COLL"})
-    for pattern in (r"program: \w+ \w+ \w+ of \d+ ranks.*", r"program: thread 0", r"program: +0  (move|fold|enter|loop).*"):
+    for pattern in (r"program: \w+ \w+ \w+ of \d+ ranks.*", r"program: thread 0", r"program: +0  (move|reduce|enter|loop).*"):
         check(count(log, rf".*{pattern}", r"") > 0, f"no line '{pattern}' of the program")
 
 

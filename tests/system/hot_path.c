@@ -47,7 +47,7 @@ static size_t type_bytes(ncclDataType_t type)
 
 static void all_reduce(const struct rank *r)
 {
-    ncclDataType_t type = r->turn % 2 ? ncclBfloat16 : ncclFloat; /* folded in different ways */
+    ncclDataType_t type = r->turn % 2 ? ncclBfloat16 : ncclFloat; /* reduced in different ways */
     NCCL(ncclAllReduce(r->send, r->recv, 8 / type_bytes(type), type, ncclSum, r->comm, r->stream));
 }
 

@@ -242,11 +242,11 @@ static int add_arguments(struct row *rows, size_t count)
     int n = 0;
     for (int f = 0; f < SEND; f++) {
         const struct call call = {(enum func)f, 0, count, ncclFloat32, ncclSum};
-        bool folds = f == ALLREDUCE || f == REDUCE || f == REDUCESCATTER;
+        bool reduces = f == ALLREDUCE || f == REDUCE || f == REDUCESCATTER;
         bool rooted = f == BROADCAST || f == REDUCE || f == GATHER || f == SCATTER;
         for (int k = 0; k < 4; k++) {
             static const char *const what[] = {"count", "type", "operator", "root"};
-            if ((k == 2 && !folds) || (k == 3 && !rooted)) continue;
+            if ((k == 2 && !reduces) || (k == 3 && !rooted)) continue;
             struct row *row = &rows[n];
             *row = (struct row){.one = call, .others = call, .verdict = DIFFERS};
             if (k == 0) row->others.count += count;

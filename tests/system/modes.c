@@ -94,7 +94,7 @@ static double scalar_of(int op, int rank)
 }
 
 /* Takes in the value of the next rank. */
-static double fold(const struct one *c, double sofar, int rank, double value)
+static double reduce(const struct one *c, double sofar, int rank, double value)
 {
     switch (c->op) {
     case ncclProd: return sofar * value;
@@ -110,7 +110,7 @@ static double reduced(const struct one *c, int n, size_t index)
 {
     double result = c->op == ncclProd ? 1 : c->op == ncclMin ? 99 : 0;
     for (int r = 0; r < n; r++) {
-        result = fold(c, result, r, input(c, r, index));
+        result = reduce(c, result, r, input(c, r, index));
     }
     if (c->op != ncclAvg) return result;
     return c->type < ncclFloat16 ? trunc(result / n) : result / n;

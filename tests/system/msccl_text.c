@@ -164,9 +164,9 @@ static void alltoall(struct writer *w)
     }
 }
 
-/* Others' contributions to the own part come to scratch; a last block folds them into `out`, and
+/* Others' contributions to the own part come to scratch; a last block reduces them into `out`, and
  * waits for each before. Returns how many steps it has. */
-static int fold_block(struct writer *w, int own_in, int own_out)
+static int reduce_block(struct writer *w, int own_in, int own_out)
 {
     int n = w->shape->nranks, parts = w->shape->nparts;
     begin_block(w, -1, -1, 0);
@@ -196,7 +196,7 @@ static void reduce_scatter(struct writer *w)
             scatter_block(w, k);
             end_block(w);
         }
-        fold_block(w, r * parts, 0);
+        reduce_block(w, r * parts, 0);
         end_block(w);
         end_rank(w);
     }
@@ -210,13 +210,13 @@ static void pairs_allreduce(struct writer *w)
         begin_rank(w, r, n * parts, n * parts, (n - 1) * parts);
         for (int k = 1; k < n; k++) {
             scatter_block(w, k);
-            const struct wait folded = {n - 1, n - 1};
-            step(w, "s", (struct at){'o', r * parts}, (struct at){'o', r * parts}, parts, folded);
+            const struct wait reduced = {n - 1, n - 1};
+            step(w, "s", (struct at){'o', r * parts}, (struct at){'o', r * parts}, parts, reduced);
             int from = peer_of(w, k) * parts;
             step(w, "r", (struct at){'o', 0}, (struct at){'o', from}, parts, nobody);
             end_block(w);
         }
-        fold_block(w, r * parts, r * parts);
+        reduce_block(w, r * parts, r * parts);
         end_block(w);
         end_rank(w);
     }

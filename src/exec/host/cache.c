@@ -1,7 +1,7 @@
 /* The size of the last-level cache. The system's own answer is not enough: on some processors it
  * counts the caches of all core complexes, of which these cores share one. */
 #include "base/mem.h"
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -54,24 +54,24 @@ struct tt_cursor {
 
 /* Programs of small messages, flattened: see shot.c. */
 enum tt_shot_kind {
-    TT_SHOT_SEND, /* IN to a slot */
-    TT_SHOT_COPY, /* IN to OUT */
-    TT_SHOT_TAKE, /* a slot to OUT */
-    TT_SHOT_PICK, /* a slot, or IN, becomes a source */
-    TT_SHOT_FOLD, /* the sources to OUT */
-    TT_SHOT_PAIR, /* IN and a slot, folded to OUT */
+    TT_SHOT_SEND,   /* IN to a slot */
+    TT_SHOT_COPY,   /* IN to OUT */
+    TT_SHOT_TAKE,   /* a slot to OUT */
+    TT_SHOT_PICK,   /* a slot, or IN, becomes a source */
+    TT_SHOT_REDUCE, /* the sources to OUT */
+    TT_SHOT_PAIR,   /* IN and a slot, reduced to OUT */
 };
 struct tt_shot_op {
     enum tt_shot_kind kind;
     int gate;                       /* operations of the part's sends that come before */
     uint32_t bytes;                 /* of a message */
     uint32_t in_at, out_at;         /* bytes from the buffers' starts */
-    uint32_t count;                 /* FOLD, PAIR: elements */
+    uint32_t count;                 /* REDUCE, PAIR: elements */
     bool slot_first;                /* PAIR: the slot is the first source */
     const struct tt_cursor *cursor; /* of its frame; borrowed, as is */
     struct tt_shot_op *next;        /* one of the part; NULL: none */
     struct tt_edge *edge;           /* borrowed; NULL: memory */
-    void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, FOLD */
+    void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, REDUCE */
 };
 /* Operations that are done one after the other. */
 struct tt_shot_part {
@@ -86,7 +86,7 @@ struct tt_shot {
     int nops, nparts;
     int done; /* parts from the start that are */
     int nsrcs, nfull;
-    const void *srcs[TT_SHOT_MAX_RANKS];     /* of the one fold that is under way */
+    const void *srcs[TT_SHOT_MAX_RANKS];     /* of the one reduction that is under way */
     struct tt_edge *full[TT_SHOT_MAX_RANKS]; /* picked slots to give back */
     int limit;                               /* of operations */
     struct tt_shot_op *ops;                  /* in the work's allocation, as are the parts: */
@@ -173,7 +173,7 @@ ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, si
 /* Most operations that a frame flattens to; 0: it does not. */
 static inline size_t tt_shot_op_limit(const struct tt_frame *frame, int nranks)
 {
-    if (frame->conn == TT_CONN_P2P) return 2; /* a copy within the rank is a fold of one */
+    if (frame->conn == TT_CONN_P2P) return 2; /* a copy within the rank is a reduction of one */
     return nranks <= TT_SHOT_MAX_RANKS ? 2 * (size_t)nranks + 2 : 0;
 }
 static inline void tt_shot_rewind(struct tt_shot *shot)

@@ -2,7 +2,7 @@
  * It never blocks: what cannot be done now is answered with WAIT, and the cursor stays where it
  * is. */
 #include "exec/host/cursor.h"
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <string.h>
 
@@ -21,7 +21,8 @@ static enum tt_run arrived(struct tt_work *work, struct tt_cursor *cursor, int r
 static uint64_t own_scalar(const struct tt_frame *frame)
 {
     uint64_t bits = 0;
-    if (frame->fold.pre_mul) memcpy(&bits, tt_fold_scalar(&frame->fold), frame->elem_bytes);
+    if (frame->reduction.pre_mul)
+        memcpy(&bits, tt_reduce_scalar(&frame->reduction), frame->elem_bytes);
     return bits;
 }
 

@@ -1,9 +1,9 @@
 /* Every other processor has one level: what the compiler makes of plain loops. */
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
-static const struct tt_fold_level levels[] = {{"plain", tt_fold_native, tt_fold_narrow}};
+static const struct tt_reduce_level levels[] = {{"plain", tt_reduce_native, tt_reduce_narrow}};
 
-const struct tt_fold_level *tt_fold_levels(int *count_out)
+const struct tt_reduce_level *tt_reduce_levels(int *count_out)
 {
     *count_out = 1;
     return levels;

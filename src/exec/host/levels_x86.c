@@ -1,5 +1,5 @@
 /* Which instruction set levels an x86-64 processor has; best last. */
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <cpuid.h>
 
@@ -10,18 +10,18 @@ static bool has_f16c(void)
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
-extern const struct tt_fold_type tt_fold_native_avx2[ncclNumTypes];
-extern const struct tt_fold_type tt_fold_narrow_avx2[ncclNumTypes];
-extern const struct tt_fold_type tt_fold_native_avx512[ncclNumTypes];
-extern const struct tt_fold_type tt_fold_narrow_avx512[ncclNumTypes];
+extern const struct tt_reduce_type tt_reduce_native_avx2[ncclNumTypes];
+extern const struct tt_reduce_type tt_reduce_narrow_avx2[ncclNumTypes];
+extern const struct tt_reduce_type tt_reduce_native_avx512[ncclNumTypes];
+extern const struct tt_reduce_type tt_reduce_narrow_avx512[ncclNumTypes];
 
-static const struct tt_fold_level levels[] = {
-    {"sse2", tt_fold_native, tt_fold_narrow},
-    {"avx2", tt_fold_native_avx2, tt_fold_narrow_avx2},
-    {"avx512", tt_fold_native_avx512, tt_fold_narrow_avx512},
+static const struct tt_reduce_level levels[] = {
+    {"sse2", tt_reduce_native, tt_reduce_narrow},
+    {"avx2", tt_reduce_native_avx2, tt_reduce_narrow_avx2},
+    {"avx512", tt_reduce_native_avx512, tt_reduce_narrow_avx512},
 };
 
-const struct tt_fold_level *tt_fold_levels(int *count_out)
+const struct tt_reduce_level *tt_reduce_levels(int *count_out)
 {
     bool avx2 = __builtin_cpu_supports("avx2") && has_f16c();
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

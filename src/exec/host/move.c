@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/wait.h"
 #include "exec/host/cursor.h"
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <string.h>
 
@@ -46,10 +46,10 @@ static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_
         const char *in = place->rank == own ? frame->in : work->arrivals[place->rank].in;
         places->base[k] = (char *)(uintptr_t)(in + byte);
     }
-    if (sends || !frame->fold.pre_mul) return;
+    if (sends || !frame->reduction.pre_mul) return;
     cursor->scalars[k] = place->space == TT_SPACE_IN && place->rank != own
                              ? (const void *)&work->arrivals[place->rank].word
-                             : tt_fold_scalar(&frame->fold);
+                             : tt_reduce_scalar(&frame->reduction);
     if (!place->pre) return;
     cursor->pre_mask[k / 64] |= (uint64_t)1 << (k % 64);
     cursor->any_pre = true;
@@ -176,7 +176,7 @@ static void post(struct tt_cursor *cursor, int k, const void *small, size_t byte
 static bool scales(const struct tt_cursor *cursor)
 {
     bool post = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_POST;
-    return cursor->any_pre || (post && cursor->frame->fold.post_div > 1);
+    return cursor->any_pre || (post && cursor->frame->reduction.post_div > 1);
 }
 
 /* The memory that holds what is posted and that the program lets slots refer to, or NULL. */
@@ -228,13 +228,13 @@ static void copy_slice(struct tt_work *work, struct tt_cursor *cursor, size_t by
 }
 
 /* Memory destinations first: what they hold is then sent on from there. */
-static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, size_t count)
+static void reduce_slice(struct tt_work *work, struct tt_cursor *cursor, size_t count)
 {
     struct tt_places *dst = &cursor->dst;
     size_t bytes = count * cursor->frame->elem_bytes;
     void *small = cursor->small;
-    struct tt_fold_job job = {
-        .fold = &cursor->frame->fold,
+    struct tt_reduce_job job = {
+        .reduction = &cursor->frame->reduction,
         .srcs = (const void *const *)cursor->src.at,
         .nsrcs = cursor->src.count,
         .pre_mask = cursor->any_pre ? cursor->pre_mask : NULL,
@@ -247,7 +247,7 @@ static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, size_t co
     };
     const char *result = NULL;
     if (!has_slots(dst)) {
-        tt_fold_run(&job);
+        tt_reduce_run(&job);
         return;
     }
     job.stream = false;
@@ -258,7 +258,7 @@ static void fold_slice(struct tt_work *work, struct tt_cursor *cursor, size_t co
     void *const into = (void *)(uintptr_t)result;
     job.dsts = &into;
     job.ndsts = 1;
-    tt_fold_run(&job);
+    tt_reduce_run(&job);
     for (int k = 0; k < dst->count; k++) {
         if (dst->edge[k] || dst->at[k] == result) continue;
         /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): has an address */
@@ -283,7 +283,7 @@ static void move_slice(struct tt_work *work, struct tt_cursor *cursor, size_t co
     if (cursor->src.count == 0) {
         send_result(cursor, cursor->small, NULL, 0);
     } else if (cursor->dst.count > 0 && (cursor->src.count > 1 || scales(cursor))) {
-        fold_slice(work, cursor, count);
+        reduce_slice(work, cursor, count);
     } else if (cursor->dst.count > 0) {
         copy_slice(work, cursor, bytes);
     }

@@ -1,6 +1,6 @@
 /* Small messages in one go. Programs whose messages take one slot each (one pass, one thread,
  * nothing to scale) are flattened once, when their work is made, into a list: send these bytes
- * there, take those from there, fold. Running it then costs a few nanoseconds beyond the cache
+ * there, take those from there, reduce. Running it then costs a few nanoseconds beyond the cache
  * lines that travel. The list keeps each program's order and meaning; it stops where a slot is
  * missing and goes on from there.
  *
@@ -11,16 +11,16 @@
  * at once; on every edge the order stays that of the calls. Whoever makes such a work sees to it
  * that none reads what an earlier one writes.
  *
- * Slots of a fold are kept until it is done, since the sources lie in them. */
+ * Slots of a reduction are kept until it is done, since the sources lie in them. */
 #include "base/mem.h"
 #include "base/wait.h"
 #include "exec/host/cursor.h"
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <limits.h>
 #include <string.h>
 
-#define SHOT_BYTES ((size_t)8 << 10) /* larger ones are referred to or folded by tiles: move.c */
+#define SHOT_BYTES ((size_t)8 << 10) /* larger ones are referred to or reduced by tiles: move.c */
 
 struct tt_shot_range { /* operations */
     int first, end;
@@ -41,35 +41,36 @@ static bool add(struct tt_work *work, struct tt_shot_op op)
 }
 
 /* Two sources of which one is a slot: one operation. */
-static bool add_pair(struct tt_work *work, const struct tt_cursor *cursor, struct tt_shot_op fold)
+static bool add_pair(struct tt_work *work, const struct tt_cursor *cursor, struct tt_shot_op op)
 {
     struct tt_edge *const *edge = cursor->src.edge;
     int slot = edge[0] ? 0 : 1;
-    fold.kind = TT_SHOT_PAIR;
-    fold.slot_first = slot == 0;
-    fold.edge = edge[slot];
-    fold.in_at = from_start(cursor->src.base[1 - slot], cursor->frame->in);
-    return add(work, fold);
+    op.kind = TT_SHOT_PAIR;
+    op.slot_first = slot == 0;
+    op.edge = edge[slot];
+    op.in_at = from_start(cursor->src.base[1 - slot], cursor->frame->in);
+    return add(work, op);
 }
 
-static bool add_fold(struct tt_work *work, const struct tt_cursor *cursor, uint32_t bytes)
+static bool add_reduce(struct tt_work *work, const struct tt_cursor *cursor, uint32_t bytes)
 {
     const struct tt_frame *frame = cursor->frame;
     if (cursor->dst.count != 1 || cursor->dst.edge[0]) return false;
-    const struct tt_shot_op fold = {.kind = TT_SHOT_FOLD,
-                                    .bytes = bytes,
-                                    .count = bytes / (uint32_t)frame->elem_bytes,
-                                    .out_at = from_start(cursor->dst.base[0], frame->out),
-                                    .pair = tt_fold_native_pair(frame->fold.type, frame->fold.op)};
-    if (fold.pair && cursor->src.count == 2 && !cursor->src.edge[0] != !cursor->src.edge[1])
-        return add_pair(work, cursor, fold);
+    const struct tt_shot_op reduce = {
+        .kind = TT_SHOT_REDUCE,
+        .bytes = bytes,
+        .count = bytes / (uint32_t)frame->elem_bytes,
+        .out_at = from_start(cursor->dst.base[0], frame->out),
+        .pair = tt_reduce_native_pair(frame->reduction.type, frame->reduction.op)};
+    if (reduce.pair && cursor->src.count == 2 && !cursor->src.edge[0] != !cursor->src.edge[1])
+        return add_pair(work, cursor, reduce);
     if (cursor->src.count > TT_SHOT_MAX_RANKS) return false;
     for (int k = 0; k < cursor->src.count; k++) {
         struct tt_shot_op op = {.kind = TT_SHOT_PICK, .bytes = bytes, .edge = cursor->src.edge[k]};
         if (!op.edge) op.in_at = from_start(cursor->src.base[k], frame->in);
         if (!add(work, op)) return false;
     }
-    return add(work, fold);
+    return add(work, reduce);
 }
 
 static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint32_t bytes)
@@ -116,15 +117,15 @@ static bool flatten_transfer(struct tt_work *work, struct tt_cursor *cursor)
     tt_move_begin(work, cursor);
     size_t bytes = cursor->total_count * cursor->frame->elem_bytes;
     if (bytes > tt_min_size(SHOT_BYTES, work->slice_bytes)) return false;
-    return insn->flags & TT_MOVE_FOLD ? add_fold(work, cursor, (uint32_t)bytes)
-                                      : add_copy(work, cursor, (uint32_t)bytes);
+    return insn->flags & TT_MOVE_REDUCE ? add_reduce(work, cursor, (uint32_t)bytes)
+                                        : add_copy(work, cursor, (uint32_t)bytes);
 }
 
 static bool may_be_small(const struct tt_frame *frame)
 {
     const struct tt_program *program = frame->program;
-    return !program->needs_barrier && frame->geometry.npasses == 1 && !frame->fold.pre_mul &&
-           frame->fold.post_div <= 1 && frame->in_bytes <= UINT32_MAX &&
+    return !program->needs_barrier && frame->geometry.npasses == 1 && !frame->reduction.pre_mul &&
+           frame->reduction.post_div <= 1 && frame->in_bytes <= UINT32_MAX &&
            frame->out_bytes <= UINT32_MAX && (frame->geometry.nparts == 1 || program->whole_window);
 }
 
@@ -253,27 +254,27 @@ static enum tt_run await(struct tt_work *work, const struct tt_cursor *cursor,
     return rc ? TT_RUN_FAILED : TT_RUN_DONE;
 }
 
-static void fold(struct tt_shot *shot, const struct tt_frame *frame, const struct tt_shot_op *op)
+static void reduce(struct tt_shot *shot, const struct tt_frame *frame, const struct tt_shot_op *op)
 {
     void *const dst = frame->out + op->out_at;
     if (op->pair && shot->nsrcs == 2) {
         op->pair(dst, shot->srcs[0], shot->srcs[1], op->count);
     } else {
-        struct tt_fold_job job = {.fold = &frame->fold,
-                                  .dsts = &dst,
-                                  .ndsts = 1,
-                                  .srcs = shot->srcs,
-                                  .nsrcs = shot->nsrcs,
-                                  .count = op->count};
-        tt_fold_run(&job);
+        struct tt_reduce_job job = {.reduction = &frame->reduction,
+                                    .dsts = &dst,
+                                    .ndsts = 1,
+                                    .srcs = shot->srcs,
+                                    .nsrcs = shot->nsrcs,
+                                    .count = op->count};
+        tt_reduce_run(&job);
     }
     for (int k = 0; k < shot->nfull; k++)
         tt_edge_release(shot->full[k]);
     shot->nsrcs = shot->nfull = 0;
 }
 
-static inline enum tt_run fold_pair(struct tt_work *work, const struct tt_cursor *cursor,
-                                    const struct tt_shot_op *op)
+static inline enum tt_run reduce_pair(struct tt_work *work, const struct tt_cursor *cursor,
+                                      const struct tt_shot_op *op)
 {
     const struct tt_frame *frame = cursor->frame;
     const char *in = frame->in + op->in_at, *payload = NULL;
@@ -315,8 +316,8 @@ run_other(struct tt_work *work, const struct tt_cursor *cursor, const struct tt_
     const char *in = frame->in + op->in_at;
     char *out = frame->out + op->out_at;
     if (op->kind == TT_SHOT_PICK) return pick(work, work->shot, cursor, op);
-    if (op->kind == TT_SHOT_FOLD) {
-        fold(work->shot, frame, op);
+    if (op->kind == TT_SHOT_REDUCE) {
+        reduce(work->shot, frame, op);
     } else if (out != in) {
         memcpy(out, in, op->bytes);
     }
@@ -327,7 +328,7 @@ static inline enum tt_run run_op(struct tt_work *work, const struct tt_shot_op *
 {
     switch (op->kind) {
     case TT_SHOT_SEND: return send(work, op->cursor, op);
-    case TT_SHOT_PAIR: return fold_pair(work, op->cursor, op);
+    case TT_SHOT_PAIR: return reduce_pair(work, op->cursor, op);
     case TT_SHOT_TAKE: return take(work, op->cursor, op);
     default: return run_other(work, op->cursor, op);
     }

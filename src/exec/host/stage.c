@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "exec/host/cursor.h"
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #define STAGE_SLICE_BYTES ((size_t)1 << 20)
 #define STAGE_GRAIN_BYTES ((size_t)2 << 20)

@@ -1,5 +1,5 @@
 /* Copies for processors without instructions of their own for it. */
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <string.h>
 

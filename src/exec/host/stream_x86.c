@@ -1,6 +1,6 @@
 /* Copies with instructions that C does not have, for x86-64: stores that go around the
  * cache. */
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <emmintrin.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * Between a rank's ENTER and LEAVE its buffers belong to all; whoever others touch waits in LEAVE,
  * whoever nobody touches only says that it is done (ONE_WAY) and goes on.
  *
- * A reduction is cut into n slices; rank r folds slice r of all inputs in rank order and stores it
- * where it is wanted: each input is read once, each output written once, which is the least that
+ * A reduction is cut into n slices; rank r reduces slice r of all inputs in rank order and stores
+ * it where it is wanted: each input is read once, each output written once, which is the least that
  * memory has to carry, and the result does not depend on count, channels or timing. In place needs
  * no care: slice r of every buffer is touched by rank r alone. */
 #include "gen.h"
@@ -14,12 +14,12 @@ static void split(struct tt_builder *builder)
     builder->head.whole_window = true;
 }
 
-/* ENTER; fold chunk ME of every IN into `dst`; LEAVE. */
-static void fold_mine(struct tt_builder *builder, struct tt_operand dst)
+/* ENTER; reduce chunk ME of every IN into `dst`; LEAVE. */
+static void reduce_mine(struct tt_builder *builder, struct tt_operand dst)
 {
     tt_build_thread(builder);
     tt_build_enter(builder, -1);
-    tt_build_move(builder, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
+    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE | TT_MOVE_POST);
     tt_build_src(builder, tt_gen_set(TT_SPACE_IN, TT_PEER_EACH, tt_gen_me()));
     tt_build_dst(builder, dst);
     tt_build_leave(builder, 0);
@@ -30,21 +30,21 @@ void tt_gen_direct_allreduce(const struct tt_shape *shape, struct tt_builder *bu
 {
     (void)shape;
     split(builder);
-    fold_mine(builder, tt_gen_set(TT_SPACE_OUT, TT_PEER_EACH, tt_gen_me()));
+    reduce_mine(builder, tt_gen_set(TT_SPACE_OUT, TT_PEER_EACH, tt_gen_me()));
 }
 
 void tt_gen_direct_reduce(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
     split(builder);
-    fold_mine(builder, tt_gen_at(TT_SPACE_OUT, builder->head.root, tt_gen_me()));
+    reduce_mine(builder, tt_gen_at(TT_SPACE_OUT, builder->head.root, tt_gen_me()));
 }
 
 void tt_gen_direct_reducescatter(const struct tt_shape *shape, struct tt_builder *builder)
 {
     (void)shape;
     builder->head.in_blocks = true;
-    fold_mine(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    reduce_mine(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
 }
 
 /* ENTER; one copy; LEAVE: all ranks touch all ranks' buffers. */

@@ -1,11 +1,11 @@
-/* One-shot programs: everybody sends what it has through slots, receivers fold or place it. One
+/* One-shot programs: everybody sends what it has through slots, receivers reduce or place it. One
  * dependent phase, no entry and no exit: a slot is the message, and the sender's buffer is free as
  * soon as the slot is filled.
  *
  * Meant for payloads of one slot. Larger ones walk over the data in passes of at most one slot per
  * edge (chunk limit = slice), send before receive within a pass, so one slot per edge is enough and
  * input of a pass is gone before output of that pass is written: in place is right everywhere, even
- * for AlltoAll. Every rank folds in rank order: the same bits on all ranks, and the same as the
+ * for AlltoAll. Every rank reduces in rank order: the same bits on all ranks, and the same as the
  * direct programs give. */
 #include "gen.h"
 
@@ -16,10 +16,10 @@ static void send_others(struct tt_builder *builder, uint8_t flags, struct tt_gen
     tt_build_dst(builder, tt_gen_set(TT_SPACE_SLOT, TT_PEER_OTHERS, chunk));
 }
 
-/* Fold the slots of all others and the own IN, in rank order. */
-static void fold_slots(struct tt_builder *builder, struct tt_gen_chunk chunk)
+/* Reduce the slots of all others and the own IN, in rank order. */
+static void reduce_slots(struct tt_builder *builder, struct tt_gen_chunk chunk)
 {
-    tt_build_move(builder, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
+    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE | TT_MOVE_POST);
     tt_build_src(builder, tt_gen_set(TT_SPACE_SLOT, TT_PEER_EACH, chunk));
     tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
 }
@@ -45,7 +45,7 @@ void tt_gen_oneshot_allreduce(const struct tt_shape *shape, struct tt_builder *b
     (void)shape;
     tt_build_thread(builder);
     send_others(builder, TT_MOVE_PRE, tt_gen_number(0));
-    fold_slots(builder, tt_gen_number(0));
+    reduce_slots(builder, tt_gen_number(0));
     tt_build_stop(builder);
 }
 
@@ -55,7 +55,7 @@ void tt_gen_oneshot_reducescatter(const struct tt_shape *shape, struct tt_builde
     builder->head.in_blocks = true;
     tt_build_thread(builder);
     send_others(builder, TT_MOVE_PRE, tt_gen_peer());
-    fold_slots(builder, tt_gen_me());
+    reduce_slots(builder, tt_gen_me());
     tt_build_stop(builder);
 }
 
@@ -63,7 +63,7 @@ void tt_gen_oneshot_reduce(const struct tt_shape *shape, struct tt_builder *buil
 {
     (void)shape;
     begin_root(builder);
-    fold_slots(builder, tt_gen_number(0));
+    reduce_slots(builder, tt_gen_number(0));
     begin_others(builder);
     tt_build_move(builder, TT_MOVE_PRE);
     tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));

@@ -8,9 +8,9 @@
  * last is not sent.
  *
  * A ReduceScatter is the reverse: from the smallest power up, the sum for displacement t + 2^d goes
- * 2^d up and is folded into the sum for t there. Sums are kept in scratch, one for each even t,
+ * 2^d up and is reduced into the sum for t there. Sums are kept in scratch, one for each even t,
  * until the own block is complete and goes to OUT. A sum begins with the own input; the order of
- * all folds depends on the number of ranks alone, so it is the same for any size and channel.
+ * all reduces depends on the number of ranks alone, so it is the same for any size and channel.
  *
  * All ranks run one text, whose length grows with log2(n). A step sends before it receives, block
  * by block, so as many slots do as a chunk has slices. In place needs no care: an AllGather's own
@@ -92,7 +92,7 @@ static struct tt_operand sum_of(const struct span *span, int more)
     return tt_gen_own(TT_SPACE_SCRATCH, chunk);
 }
 
-/* Nothing was folded yet into the sum for an odd displacement, nor for the last one. */
+/* Nothing was reduced yet into the sum for an odd displacement, nor for the last one. */
 static void pass_up(struct tt_builder *builder, const struct span *span)
 {
     int n = builder->head.nranks, apart = 1 << span->power;
@@ -103,7 +103,7 @@ static void pass_up(struct tt_builder *builder, const struct span *span)
     tt_build_move(builder, untouched ? TT_MOVE_PRE : 0);
     tt_build_src(builder, untouched ? tt_gen_own(TT_SPACE_IN, there) : sum_of(span, apart));
     tt_build_dst(builder, tt_gen_by(TT_SPACE_SLOT, TT_PEER_UP, span->power, there));
-    tt_build_move(builder, (uint8_t)(TT_MOVE_FOLD | pre | (complete ? TT_MOVE_POST : 0)));
+    tt_build_move(builder, (uint8_t)(TT_MOVE_REDUCE | pre | (complete ? TT_MOVE_POST : 0)));
     tt_build_src(builder, pre ? tt_gen_own(TT_SPACE_IN, here) : sum_of(span, 0));
     tt_build_src(builder, tt_gen_by(TT_SPACE_SLOT, TT_PEER_DOWN, span->power, here));
     tt_build_dst(builder, complete ? tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)) : sum_of(span, 0));

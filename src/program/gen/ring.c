@@ -2,11 +2,11 @@
  * Neighbours and chunk numbers count from the own position, so that all ranks run one text, which
  * has the same length for any n; in the pipelines the root and its predecessor have their own.
  *
- * Position i, chunks by position. Reducing: chunk c starts at position c+1, is folded by every rank
- * it passes (what comes first, then the own input) and is complete at position c, after n-1 hops.
- * Gathering: the complete chunk of position i goes round n-1 hops more. The pipelines (Broadcast,
- * Reduce) send the whole buffer once along the ring, chunk after chunk. In place needs no care: a
- * chunk's input is read for the last time before its output is written. */
+ * Position i, chunks by position. Reducing: chunk c starts at position c+1, is reduced by every
+ * rank it passes (what comes first, then the own input) and is complete at position c, after n-1
+ * hops. Gathering: the complete chunk of position i goes round n-1 hops more. The pipelines
+ * (Broadcast, Reduce) send the whole buffer once along the ring, chunk after chunk. In place needs
+ * no care: a chunk's input is read for the last time before its output is written. */
 #include "gen.h"
 
 static struct tt_gen_chunk by_position(int offset, int coef)
@@ -36,10 +36,10 @@ static void send(struct tt_builder *builder, uint8_t flags, struct tt_gen_chunk 
     tt_build_dst(builder, to_next(chunk));
 }
 
-/* Fold what comes with the own input; the caller adds destinations. */
-static void fold(struct tt_builder *builder, uint8_t flags, struct tt_gen_chunk chunk)
+/* Reduce what comes with the own input; the caller adds destinations. */
+static void reduce(struct tt_builder *builder, uint8_t flags, struct tt_gen_chunk chunk)
 {
-    tt_build_move(builder, TT_MOVE_FOLD | TT_MOVE_PRE | flags);
+    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE | flags);
     tt_build_src(builder, from_prev(chunk));
     tt_build_src(builder, tt_gen_own(TT_SPACE_IN, chunk));
 }
@@ -50,13 +50,13 @@ static void keep(struct tt_builder *builder, struct tt_gen_chunk chunk)
     tt_build_copy(builder, from_prev(chunk), tt_gen_own(TT_SPACE_OUT, chunk));
 }
 
-/* The n-1 hops of a reduction but the last: send chunk -1, then fold and pass on -2, -3, ... */
+/* The n-1 hops of a reduction but the last: send chunk -1, then reduce and pass on -2, -3, ... */
 static void reduce_hops(struct tt_builder *builder, enum tt_chunk by)
 {
     send(builder, TT_MOVE_PRE, (struct tt_gen_chunk){by, -1, 0});
     tt_build_loop(builder, builder->head.nranks - 2);
     struct tt_gen_chunk chunk = {by, -2, -1};
-    fold(builder, 0, chunk);
+    reduce(builder, 0, chunk);
     tt_build_dst(builder, to_next(chunk));
     tt_build_next(builder);
 }
@@ -78,7 +78,7 @@ void tt_gen_ring_allreduce(const struct tt_shape *shape, struct tt_builder *buil
     builder->head.nparts = builder->head.nranks;
     tt_build_thread(builder);
     reduce_hops(builder, TT_CHUNK_RING);
-    fold(builder, TT_MOVE_POST, by_position(0, 0));
+    reduce(builder, TT_MOVE_POST, by_position(0, 0));
     tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, by_position(0, 0)));
     tt_build_dst(builder, to_next(by_position(0, 0)));
     gather_hops(builder, TT_CHUNK_RING);
@@ -91,7 +91,7 @@ void tt_gen_ring_reducescatter(const struct tt_shape *shape, struct tt_builder *
     builder->head.in_blocks = true;
     tt_build_thread(builder);
     reduce_hops(builder, TT_CHUNK_RING_RANK);
-    fold(builder, TT_MOVE_POST, by_rank(0, 0));
+    reduce(builder, TT_MOVE_POST, by_rank(0, 0));
     tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
     tt_build_stop(builder);
 }
@@ -152,10 +152,10 @@ void tt_gen_ring_reduce(const struct tt_shape *shape, struct tt_builder *builder
 {
     struct tt_gen_chunk all = tt_gen_number(0);
     begin_place(shape, builder, AT_ROOT, 1);
-    fold(builder, TT_MOVE_POST, all);
+    reduce(builder, TT_MOVE_POST, all);
     tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, all));
     begin_place(shape, builder, BETWEEN, 1);
-    fold(builder, 0, all);
+    reduce(builder, 0, all);
     tt_build_dst(builder, to_next(all));
     begin_place(shape, builder, BESIDE_ROOT, 1);
     send(builder, TT_MOVE_PRE, all);

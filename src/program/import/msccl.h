@@ -39,7 +39,7 @@ struct msccl_kind {
     bool sends, receives;
     bool reads;  /* srcbuf, srcoff */
     bool writes; /* dstbuf, dstoff */
-    bool folds;
+    bool reduces;
 };
 extern const struct msccl_kind msccl_kinds[MSCCL_TYPES_];
 

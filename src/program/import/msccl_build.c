@@ -102,8 +102,8 @@ static void build_move(struct writer *writer, const struct msccl_block *block, u
         pre = pre || file->moves[other->first + (uint32_t)k].src.space == TT_SPACE_IN;
     }
     pre = pre && msccl_reduces(file->func);
-    tt_build_move(builder, (uint8_t)((kind->folds ? TT_MOVE_FOLD : 0) | (pre ? TT_MOVE_PRE : 0) |
-                                     (last->post ? TT_MOVE_POST : 0)));
+    tt_build_move(builder, (uint8_t)((kind->reduces ? TT_MOVE_REDUCE : 0) |
+                                     (pre ? TT_MOVE_PRE : 0) | (last->post ? TT_MOVE_POST : 0)));
     if (kind->receives) tt_build_src(builder, slot(block, block->recv, move->value.chunk));
     if (move->first.space) tt_build_src(builder, memory(&move->first));
     for (uint32_t j = 0; kind->reads && j < nsteps; j++) {

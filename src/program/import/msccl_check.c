@@ -122,7 +122,7 @@ static bool check_step(struct msccl_file *file, const struct msccl_block *block,
         return msccl_refuse(file, step->line, "gpu %d tb %d: cnt %d of a %s", block->rank,
                             block->id, step->cnt, kind->name);
     }
-    if (kind->folds && !msccl_reduces(file->func)) {
+    if (kind->reduces && !msccl_reduces(file->func)) {
         return msccl_refuse(file, step->line, "gpu %d tb %d: %s, where %s reduces nothing",
                             block->rank, block->id, kind->name, tt_func_name(file->func));
     }

@@ -1,11 +1,11 @@
 /* What the machine hall alone costs: an 8-byte one-shot operation between two pinned processes,
- * from tt_exec_submit to its end, and the rates of folds and copies. No device, no plan, no group:
- * what those add is the difference to a whole call. Prints one line per figure. */
+ * from tt_exec_submit to its end, and the rates of reductions and copies. No device, no plan, no
+ * group: what those add is the difference to a whole call. Prints one line per figure. */
 #include "base/mem.h"
 #include "base/member.h"
 #include "device/device.h"
 #include "exec/exec.h"
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 #include "transport/transport.h"
 
 #include <sched.h>
@@ -175,7 +175,7 @@ static struct tt_work *bind(struct pair *pair, enum tt_algo algo, enum tt_proto 
     struct tt_frame frame = {.program = pair->program,
                              .refs = pair->refs,
                              .rank = pair->rank,
-                             .fold = {.type = ncclFloat32, .op = ncclSum},
+                             .reduction = {.type = ncclFloat32, .op = ncclSum},
                              .in = in,
                              .out = in + tt_round_up(bytes, 4096),
                              .in_bytes = bytes,
@@ -310,7 +310,7 @@ static void two_ranks(void (*run)(char *range, int rank))
     munmap(range, RANGE_BYTES);
 }
 
-/* ---- folds and copies ---- */
+/* ---- reductions and copies ---- */
 
 static void rate(const char *what, size_t bytes, double nsec)
 {
@@ -343,22 +343,22 @@ static void copy_stream(char *dst, const char *src, size_t bytes)
     tt_stream_fence();
 }
 
-static ncclDataType_t fold_type;
-static bool fold_streams;
+static ncclDataType_t reduce_type;
+static bool reduce_streams;
 
-static void fold_two(char *dst, const char *src, size_t bytes)
+static void reduce_two(char *dst, const char *src, size_t bytes)
 {
-    struct tt_fold fold = {.type = fold_type, .op = ncclSum};
+    struct tt_reduction reduction = {.type = reduce_type, .op = ncclSum};
     const void *srcs[] = {src, src + bytes};
     void *dsts[] = {dst};
-    struct tt_fold_job job = {.fold = &fold,
-                              .srcs = srcs,
-                              .nsrcs = 2,
-                              .dsts = dsts,
-                              .ndsts = 1,
-                              .count = bytes / tt_type_bytes(fold_type),
-                              .stream = fold_streams};
-    tt_fold_run(&job);
+    struct tt_reduce_job job = {.reduction = &reduction,
+                                .srcs = srcs,
+                                .nsrcs = 2,
+                                .dsts = dsts,
+                                .ndsts = 1,
+                                .count = bytes / tt_type_bytes(reduce_type),
+                                .stream = reduce_streams};
+    tt_reduce_run(&job);
 }
 
 static void rates(void)
@@ -378,16 +378,16 @@ static void rates(void)
     }
     for (int type = 0; type < ncclNumTypes; type++) {
         for (size_t k = 1; k < TT_LEN(sizes); k += 2) {
-            fold_type = (ncclDataType_t)type;
-            fold_streams = false;
+            reduce_type = (ncclDataType_t)type;
+            reduce_streams = false;
             char what[32];
             snprintf(what, sizeof(what), "sum of two %s", names[type]);
-            rate(what, sizes[k], best_of(fold_two, dst, src, sizes[k]));
+            rate(what, sizes[k], best_of(reduce_two, dst, src, sizes[k]));
         }
     }
-    fold_type = ncclFloat32;
-    fold_streams = true;
-    rate("sum of two f32 streaming", most, best_of(fold_two, dst, src, most));
+    reduce_type = ncclFloat32;
+    reduce_streams = true;
+    rate("sum of two f32 streaming", most, best_of(reduce_two, dst, src, most));
     free(src);
     free(dst);
 }

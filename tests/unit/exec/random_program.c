@@ -168,21 +168,21 @@ static struct tt_operand memory(struct writer *writer, int rank, bool source)
     return tt_gen_own(space, chunk);
 }
 
-static uint8_t some_flags(struct writer *writer, bool fold)
+static uint8_t some_flags(struct writer *writer, bool reduce)
 {
-    uint8_t flags = fold ? TT_MOVE_FOLD : 0;
+    uint8_t flags = reduce ? TT_MOVE_REDUCE : 0;
     if (chance(writer, 30)) flags |= TT_MOVE_PRE;
     if (chance(writer, 6)) flags |= TT_MOVE_POST;
     return flags;
 }
 
-/* Finish a move that may have a source: one more for a fold, and memory destinations. */
+/* Finish a move that may have a source: one more for a reduction, and memory destinations. */
 static void fill(struct writer *writer, int rank, struct draft *insn, int ndsts)
 {
     if (insn->nsrcs == 0) add_src(insn, memory(writer, rank, true));
-    bool fold = chance(writer, 40);
-    insn->flags = some_flags(writer, fold);
-    if (fold && chance(writer, 85)) add_src(insn, memory(writer, rank, true));
+    bool reduce = chance(writer, 40);
+    insn->flags = some_flags(writer, reduce);
+    if (reduce && chance(writer, 85)) add_src(insn, memory(writer, rank, true));
     for (int k = 0; k < ndsts; k++)
         add_dst(insn, memory(writer, rank, false));
 }
@@ -299,7 +299,7 @@ static void message(struct writer *writer)
     if (ends.post->nsrcs > 0 && chance(writer, 95)) fill(writer, ends.to, ends.take, 1);
 }
 
-/* A message that goes on: received, folded or not, kept or not, and passed on in one move. */
+/* A message that goes on: received, reduced or not, kept or not, and passed on in one move. */
 static void relay(struct writer *writer)
 {
     int n = writer->set->nranks;
@@ -417,7 +417,7 @@ static void round_about(struct writer *writer)
     bool rings = chunk_bound(model, TT_SPACE_OUT) == n && chance(writer, 70);
     enum tt_chunk by = model->nparts > 1 ? TT_CHUNK_RING : TT_CHUNK_RING_RANK;
     if (!may_go_round(writer, thread)) return;
-    bool keep = chance(writer, 60), folds = chance(writer, 50);
+    bool keep = chance(writer, 60), reduces = chance(writer, 50);
     for (int pos = 0; pos < n; pos++) {
         int rank = writer->set->ring[pos], next = writer->set->ring[(pos + 1) % n],
             prev = writer->set->ring[(pos + n - 1) % n];
@@ -433,8 +433,8 @@ static void round_about(struct writer *writer)
         append(writer, rank, thread, TT_OP_LOOP)->arg = times;
         struct draft *pass = append(writer, rank, thread, TT_OP_MOVE);
         add_src(pass, place_of(writer, TT_SPACE_SLOT, rank, prev, chunk));
-        if (folds) {
-            pass->flags = TT_MOVE_FOLD | TT_MOVE_PRE;
+        if (reduces) {
+            pass->flags = TT_MOVE_REDUCE | TT_MOVE_PRE;
             add_src(pass, tt_gen_own(own, chunk));
         }
         if (keep) add_dst(pass, tt_gen_own(TT_SPACE_OUT, chunk));

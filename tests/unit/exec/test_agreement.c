@@ -19,7 +19,7 @@
 
 /* IN to OUT; OUT to the other rank; what comes from there and IN to OUT. The slot must hold OUT as
  * it was when it was posted, however large it is. */
-static struct tt_program *copy_then_fold(void)
+static struct tt_program *copy_then_reduce(void)
 {
     struct tt_builder builder;
     struct tt_program *program;
@@ -31,7 +31,7 @@ static struct tt_program *copy_then_fold(void)
     tt_build_thread(&builder);
     tt_build_copy(&builder, in, out);
     tt_build_copy(&builder, out, slot);
-    tt_build_move(&builder, TT_MOVE_FOLD);
+    tt_build_move(&builder, TT_MOVE_REDUCE);
     tt_build_src(&builder, slot);
     tt_build_src(&builder, in);
     tt_build_dst(&builder, out);
@@ -40,7 +40,7 @@ static struct tt_program *copy_then_fold(void)
     return program;
 }
 
-static void run_copy_then_fold(enum world_kind kind, size_t count)
+static void run_copy_then_reduce(enum world_kind kind, size_t count)
 {
     struct world *world = world_create(2, kind, 65536);
     char *out[2];
@@ -51,7 +51,7 @@ static void run_copy_then_fold(enum world_kind kind, size_t count)
         out[r] = world_memory(world, count * 4, 0);
         for (size_t i = 0; i < count; i++)
             ((int32_t *)(void *)in)[i] = (int32_t)i * 7 + r;
-        world_program(world, r, copy_then_fold());
+        world_program(world, r, copy_then_reduce());
         struct world_call call = {.count = count,
                                   .chunk_limit = 16384,
                                   .type = ncclInt32,
@@ -77,9 +77,9 @@ static void a_slot_holds_what_was_posted(void **state)
 {
     (void)state;
     for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
-        run_copy_then_fold((enum world_kind)kind, 1024);
-        run_copy_then_fold((enum world_kind)kind, 16384);
-        run_copy_then_fold((enum world_kind)kind, 100000);
+        run_copy_then_reduce((enum world_kind)kind, 1024);
+        run_copy_then_reduce((enum world_kind)kind, 16384);
+        run_copy_then_reduce((enum world_kind)kind, 100000);
     }
 }
 
@@ -280,11 +280,11 @@ static void submit(struct trial *trial, int r, int run)
             .refs = trial->refs[r],
             .rank = r,
             .geometry = geometry_of(trial, channel),
-            .fold = {.type = ncclUint64,
-                     .op = ncclSum,
-                     .pre_mul = trial->scales,
-                     .post_div = trial->scales ? POST_DIV : 0,
-                     .scalar_bits = tt_verify_scalar(r)},
+            .reduction = {.type = ncclUint64,
+                          .op = ncclSum,
+                          .pre_mul = trial->scales,
+                          .post_div = trial->scales ? POST_DIV : 0,
+                          .scalar_bits = tt_verify_scalar(r)},
             .in = (const char *)trial->in[run][r],
             .out = (char *)trial->out[run][r],
             .in_bytes = trial->in_count * ELEM_BYTES,
@@ -504,7 +504,7 @@ static struct tt_program *stripped(const struct tt_program *block)
     memcpy(program, block, block->bytes);
     struct tt_insn *insns = (struct tt_insn *)(void *)((char *)program + program->insns_at);
     for (uint32_t k = 0; k < program->ninsns; k++) {
-        if (insns[k].op == TT_OP_MOVE) insns[k].flags &= TT_MOVE_FOLD;
+        if (insns[k].op == TT_OP_MOVE) insns[k].flags &= TT_MOVE_REDUCE;
     }
     return program;
 }

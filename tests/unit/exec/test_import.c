@@ -101,7 +101,7 @@ static void submit(struct trial *trial, int r, const uint8_t *refs)
         .program = program,
         .refs = refs,
         .rank = r,
-        .fold = {.type = ncclInt32, .op = ncclSum},
+        .reduction = {.type = ncclInt32, .op = ncclSum},
         .in = (const char *)trial->in[r],
         .out = (char *)trial->out[r],
         .in_bytes = trial->count * 4 * (program->in_blocks ? n : 1),

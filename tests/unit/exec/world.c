@@ -182,7 +182,7 @@ void world_bind(struct world *world, int r, const struct world_call *call, struc
         .program = rank->program,
         .refs = rank->refs,
         .rank = r,
-        .fold = {.type = call->type, .op = call->op},
+        .reduction = {.type = call->type, .op = call->op},
         .in = call->in,
         .out = call->out,
         .in_bytes = call->in_bytes,

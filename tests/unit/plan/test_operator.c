@@ -1,4 +1,4 @@
-/* Operators: what a call's fold becomes, per type and algorithm. */
+/* Operators: what a call's reduction becomes, per type and algorithm. */
 #include "fakes.h"
 
 #include "base/mem.h"
@@ -14,13 +14,13 @@
 
 #include <cmocka.h>
 
-static struct tt_fold fold_of(struct tt_comm *comm, ncclDataType_t type, ncclRedOp_t op,
-                              ncclResult_t expected)
+static struct tt_reduction reduction_of(struct tt_comm *comm, ncclDataType_t type, ncclRedOp_t op,
+                                        ncclResult_t expected)
 {
     struct tt_task task = {.func = TT_FUNC_ALLREDUCE, .type = type, .op = op, .comm = comm};
-    struct tt_fold fold;
-    assert_int_equal(tt_operator_fold(comm->plan, &task, &fold), expected);
-    return fold;
+    struct tt_reduction reduction;
+    assert_int_equal(tt_operator_reduction(comm->plan, &task, &reduction), expected);
+    return reduction;
 }
 
 static void average_of_floats_scales_first(void **state)
@@ -45,10 +45,10 @@ static void average_of_floats_scales_first(void **state)
     for (size_t i = 0; i < TT_LEN(cases); i++) {
         struct tt_comm *comm = fake_comm(cases[i].nranks, 0, true);
         print_message("case: %s\n", cases[i].name);
-        struct tt_fold fold = fold_of(comm, cases[i].type, ncclAvg, ncclSuccess);
-        assert_true(fold.pre_mul);
-        assert_int_equal(fold.op, ncclSum);
-        assert_int_equal(fold.scalar_bits, cases[i].bits);
+        struct tt_reduction reduction = reduction_of(comm, cases[i].type, ncclAvg, ncclSuccess);
+        assert_true(reduction.pre_mul);
+        assert_int_equal(reduction.op, ncclSum);
+        assert_int_equal(reduction.scalar_bits, cases[i].bits);
         fake_comm_free(comm);
     }
 }
@@ -58,17 +58,17 @@ static void average_adapts_to_the_algorithm(void **state)
     struct tt_comm *comm = fake_comm(3, 0, true);
     struct tt_task task = {
         .func = TT_FUNC_ALLREDUCE, .type = ncclBfloat16, .op = ncclAvg, .comm = comm};
-    struct tt_fold fold;
+    struct tt_reduction reduction;
     (void)state;
-    tt_operator_fold(comm->plan, &task, &fold);
-    tt_operator_adapt(&fold, &task, 3, TT_ALGO_RING);
-    assert_true(fold.pre_mul);
-    tt_operator_adapt(&fold, &task, 3, TT_ALGO_DIRECT);
-    assert_false(fold.pre_mul);
-    assert_int_equal(fold.post_div, 3);
-    fold = fold_of(comm, ncclInt32, ncclAvg, ncclSuccess);
-    assert_int_equal(fold.post_div, 3);
-    assert_false(fold.pre_mul);
+    tt_operator_reduction(comm->plan, &task, &reduction);
+    tt_operator_adapt(&reduction, &task, 3, TT_ALGO_RING);
+    assert_true(reduction.pre_mul);
+    tt_operator_adapt(&reduction, &task, 3, TT_ALGO_DIRECT);
+    assert_false(reduction.pre_mul);
+    assert_int_equal(reduction.post_div, 3);
+    reduction = reduction_of(comm, ncclInt32, ncclAvg, ncclSuccess);
+    assert_int_equal(reduction.post_div, 3);
+    assert_false(reduction.pre_mul);
     fake_comm_free(comm);
 }
 
@@ -85,17 +85,17 @@ static void user_operators(void **state)
                      ncclSuccess);
     assert_true(op >= ncclNumOps && second >= ncclNumOps && op != second);
     scalar = 0; /* read inside create */
-    struct tt_fold fold = fold_of(comm, ncclFloat32, op, ncclSuccess);
+    struct tt_reduction reduction = reduction_of(comm, ncclFloat32, op, ncclSuccess);
     float kept;
-    memcpy(&kept, &fold.scalar_bits, sizeof(kept));
-    assert_true(kept == 2.5f && fold.pre_mul && !fold.scalar_on_device);
-    fold = fold_of(comm, ncclFloat64, second, ncclSuccess);
-    assert_true(fold.scalar_on_device && fold.scalar_ptr == &on_device);
-    fold_of(comm, ncclInt32, op, ncclInvalidArgument);    /* another type */
-    fold_of(other, ncclFloat32, op, ncclInvalidArgument); /* another communicator */
+    memcpy(&kept, &reduction.scalar_bits, sizeof(kept));
+    assert_true(kept == 2.5f && reduction.pre_mul && !reduction.scalar_on_device);
+    reduction = reduction_of(comm, ncclFloat64, second, ncclSuccess);
+    assert_true(reduction.scalar_on_device && reduction.scalar_ptr == &on_device);
+    reduction_of(comm, ncclInt32, op, ncclInvalidArgument);    /* another type */
+    reduction_of(other, ncclFloat32, op, ncclInvalidArgument); /* another communicator */
     assert_int_equal(tt_redop_destroy(comm, op), ncclSuccess);
     assert_int_equal(tt_redop_destroy(comm, op), ncclInvalidArgument);
-    fold_of(comm, ncclFloat32, op, ncclInvalidArgument);
+    reduction_of(comm, ncclFloat32, op, ncclInvalidArgument);
     assert_int_equal(
         tt_redop_create(comm, &scalar, (ncclDataType_t)99, ncclScalarHostImmediate, &op),
         ncclInternalError);
@@ -125,7 +125,7 @@ static void operator_survives_its_destruction_in_a_group(void **state)
     assert_int_equal(tt_plan_add(&task, "call"), ncclSuccess);
     assert_int_equal(tt_redop_destroy(comm, op), ncclSuccess);
     assert_int_equal(tt_group_end(), ncclSuccess);
-    assert_true(fake.works[0].frames[0].fold.pre_mul);
+    assert_true(fake.works[0].frames[0].reduction.pre_mul);
     fake_comm_free(comm);
 }
 

@@ -64,7 +64,7 @@ static void recursive_doubling(struct tt_builder *builder, bool sound)
         struct tt_operand partner = slot(TT_PEER_FLIP, sound ? step : 0, tt_gen_number(0));
         bool last = step == steps - 1;
         tt_build_copy(builder, own(TT_SPACE_SCRATCH, 0), partner);
-        tt_build_move(builder, last ? TT_MOVE_FOLD | TT_MOVE_POST : TT_MOVE_FOLD);
+        tt_build_move(builder, last ? TT_MOVE_REDUCE | TT_MOVE_POST : TT_MOVE_REDUCE);
         tt_build_src(builder, own(TT_SPACE_SCRATCH, 0));
         tt_build_src(builder, partner);
         tt_build_dst(builder, own(last ? TT_SPACE_OUT : TT_SPACE_SCRATCH, 0));
@@ -101,7 +101,7 @@ static void halving_doubling(struct tt_builder *builder, bool sound)
         tt_build_range(builder, 1 << level);
         tt_build_src(builder, tt_gen_own(from, sibling(level)));
         tt_build_dst(builder, slot(TT_PEER_FLIP, level, sibling(level)));
-        tt_build_move(builder, TT_MOVE_FOLD | pre | post);
+        tt_build_move(builder, TT_MOVE_REDUCE | pre | post);
         tt_build_range(builder, sound ? 1 << level : 1);
         tt_build_src(builder, slot(TT_PEER_FLIP, level, group(level)));
         tt_build_src(builder, tt_gen_own(from, group(level)));
@@ -183,7 +183,7 @@ static void all_pairs(struct tt_builder *builder, bool sound)
     tt_build_thread(builder);
     for (int k = 1; k <= nawaited; k++)
         tt_build_await(builder, k, 1);
-    tt_build_move(builder, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
+    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE | TT_MOVE_POST);
     tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_me()));
     for (int k = 1; k < n; k++)
         tt_build_src(builder, own(TT_SPACE_SCRATCH, k - 1));
@@ -279,7 +279,7 @@ static void two_channels(struct tt_builder *builder, bool sound)
         tt_build_dst(builder, partner[k]);
     }
     for (int k = 0; k < 2; k++) {
-        tt_build_move(builder, TT_MOVE_FOLD | TT_MOVE_PRE | TT_MOVE_POST);
+        tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE | TT_MOVE_POST);
         tt_build_src(builder, own(TT_SPACE_IN, k));
         tt_build_src(builder, partner[k]);
         tt_build_dst(builder, own(TT_SPACE_OUT, k));

@@ -1,10 +1,10 @@
-/* Folds and copies of any size: cuts them into tiles that stay in the first-level cache.
+/* Reductions and copies of any size: cuts them into tiles that stay in the first-level cache.
  *
- * A tile of the result is accumulated source by source (a left fold in listed order, whatever the
- * tile), then stored to every destination. So few streams are open at a time, each source is read
- * once, and destinations may be sources: a tile is stored after all its sources were read. When
- * nothing forbids it the first destination itself is the accumulator. */
-#include "exec/host/fold.h"
+ * A tile of the result is accumulated source by source (a reduction from left to right in listed
+ * order, whatever the tile), then stored to every destination. So few streams are open at a time,
+ * each source is read once, and destinations may be sources: a tile is stored after all its sources
+ * were read. When nothing forbids it the first destination itself is the accumulator. */
+#include "exec/host/reduce.h"
 
 #include "base/mem.h"
 #include "exec/exec.h"
@@ -20,32 +20,33 @@ struct tile {
     _Alignas(64) char aux[TILE_BYTES]; /* a source scaled or widened */
 };
 
-static ncclDataType_t type_of(const struct tt_fold_job *job)
+static ncclDataType_t type_of(const struct tt_reduce_job *job)
 {
-    return job->fold->type;
+    return job->reduction->type;
 }
 
-static bool scaled(const struct tt_fold_job *job, int k)
+static bool scaled(const struct tt_reduce_job *job, int k)
 {
-    return job->fold->pre_mul && job->pre_mask && (job->pre_mask[k / 64] >> (k % 64) & 1);
+    return job->reduction->pre_mul && job->pre_mask && (job->pre_mask[k / 64] >> (k % 64) & 1);
 }
 
-const void *tt_fold_scalar(const struct tt_fold *fold)
+const void *tt_reduce_scalar(const struct tt_reduction *reduction)
 {
-    return fold->scalar_on_device ? fold->scalar_ptr : (const void *)&fold->scalar_bits;
+    return reduction->scalar_on_device ? reduction->scalar_ptr
+                                       : (const void *)&reduction->scalar_bits;
 }
 
-static const void *scalar_for(const struct tt_fold_job *job, int k)
+static const void *scalar_for(const struct tt_reduce_job *job, int k)
 {
-    return job->scalars ? job->scalars[k] : tt_fold_scalar(job->fold);
+    return job->scalars ? job->scalars[k] : tt_reduce_scalar(job->reduction);
 }
 
-static const char *source_at(const struct tt_fold_job *job, int k, size_t byte)
+static const char *source_at(const struct tt_reduce_job *job, int k, size_t byte)
 {
     return (const char *)job->srcs[k] + byte;
 }
 
-static void store(const struct tt_fold_job *job, size_t byte, const void *tile, size_t bytes)
+static void store(const struct tt_reduce_job *job, size_t byte, const void *tile, size_t bytes)
 {
     if (job->stream) {
         tt_stream_tile(&(struct tt_stream_tile){.from = tile,
@@ -65,7 +66,7 @@ static void store(const struct tt_fold_job *job, size_t byte, const void *tile, 
 
 /* ---- types that are their own accumulators ---- */
 
-static const void *native_source(const struct tt_fold_job *job, const struct tt_fold_type *type,
+static const void *native_source(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
                                  int k, size_t at, size_t count, struct tile *tile)
 {
     const char *src = source_at(job, k, at * type->elem_bytes);
@@ -75,7 +76,7 @@ static const void *native_source(const struct tt_fold_job *job, const struct tt_
 }
 
 /* The first destination can take the sums when it is no source that is read later. */
-static bool can_accumulate(const struct tt_fold_job *job)
+static bool can_accumulate(const struct tt_reduce_job *job)
 {
     if (job->stream || job->ndsts == 0) return false;
     for (int k = 2; k < job->nsrcs; k++) {
@@ -84,10 +85,10 @@ static bool can_accumulate(const struct tt_fold_job *job)
     return true;
 }
 
-static void native_tile(const struct tt_fold_job *job, const struct tt_fold_type *type, size_t at,
-                        size_t count, struct tile *tile)
+static void native_tile(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
+                        size_t at, size_t count, struct tile *tile)
 {
-    tt_fold_pair_fn pair = type->pair[job->fold->op];
+    tt_reduce_pair_fn pair = type->pair[job->reduction->op];
     size_t byte = at * type->elem_bytes, bytes = count * type->elem_bytes;
     void *acc = can_accumulate(job) ? (char *)job->dsts[0] + byte : tile->acc;
     const void *first = source_at(job, 0, byte);
@@ -99,13 +100,14 @@ static void native_tile(const struct tt_fold_job *job, const struct tt_fold_type
     for (int k = 1; k < job->nsrcs; k++) {
         pair(acc, k == 1 ? first : acc, native_source(job, type, k, at, count, tile), count);
     }
-    if (job->post && job->fold->post_div > 1) type->divide(acc, job->fold->post_div, count);
+    if (job->post && job->reduction->post_div > 1)
+        type->divide(acc, job->reduction->post_div, count);
     store(job, byte, acc, bytes);
 }
 
 /* ---- narrow floats: fp32 accumulators ---- */
 
-static void scale_narrow(const struct tt_fold_type *type, const void *scalar, float *wide,
+static void scale_narrow(const struct tt_reduce_type *type, const void *scalar, float *wide,
                          size_t count)
 {
     uint16_t rounded[TILE_BYTES / sizeof(float)];
@@ -117,8 +119,8 @@ static void scale_narrow(const struct tt_fold_type *type, const void *scalar, fl
     type->widen(wide, rounded, count);
 }
 
-static void narrow_tile(const struct tt_fold_job *job, const struct tt_fold_type *type, size_t at,
-                        size_t count, struct tile *tile)
+static void narrow_tile(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
+                        size_t at, size_t count, struct tile *tile)
 {
     float *acc = (float *)(void *)tile->acc, *aux = (float *)(void *)tile->aux;
     size_t byte = at * type->elem_bytes, bytes = count * type->elem_bytes;
@@ -126,17 +128,18 @@ static void narrow_tile(const struct tt_fold_job *job, const struct tt_fold_type
         float *wide = k == 0 ? acc : aux;
         type->widen(wide, source_at(job, k, byte), count);
         if (scaled(job, k)) scale_narrow(type, scalar_for(job, k), wide, count);
-        if (k > 0) type->pair[job->fold->op](acc, acc, aux, count);
+        if (k > 0) type->pair[job->reduction->op](acc, acc, aux, count);
     }
-    if (job->post && job->fold->post_div > 1) type->divide(acc, job->fold->post_div, count);
+    if (job->post && job->reduction->post_div > 1)
+        type->divide(acc, job->reduction->post_div, count);
     void *out = can_accumulate(job) ? (char *)job->dsts[0] + byte : tile->aux;
     type->narrow(out, acc, count);
     store(job, byte, out, bytes);
 }
 
 /* Two sources, a plain sum: no fp32 in memory. */
-static void sum_two_tile(const struct tt_fold_job *job, const struct tt_fold_type *type, size_t at,
-                         size_t count, struct tile *tile)
+static void sum_two_tile(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
+                         size_t at, size_t count, struct tile *tile)
 {
     size_t byte = at * type->elem_bytes;
     void *out = can_accumulate(job) ? (char *)job->dsts[0] + byte : tile->acc;
@@ -144,41 +147,41 @@ static void sum_two_tile(const struct tt_fold_job *job, const struct tt_fold_typ
     store(job, byte, out, count * type->elem_bytes);
 }
 
-static bool is_plain_sum_of_two(const struct tt_fold_job *job, const struct tt_fold_type *type)
+static bool is_plain_sum_of_two(const struct tt_reduce_job *job, const struct tt_reduce_type *type)
 {
-    bool post = job->post && job->fold->post_div > 1;
-    return type->sum_two && job->nsrcs == 2 && job->fold->op == ncclSum && !post &&
+    bool post = job->post && job->reduction->post_div > 1;
+    return type->sum_two && job->nsrcs == 2 && job->reduction->op == ncclSum && !post &&
            !scaled(job, 0) && !scaled(job, 1);
 }
 
-typedef void (*tile_fn)(const struct tt_fold_job *job, const struct tt_fold_type *type, size_t at,
-                        size_t count, struct tile *tile);
+typedef void (*tile_fn)(const struct tt_reduce_job *job, const struct tt_reduce_type *type,
+                        size_t at, size_t count, struct tile *tile);
 
 /* Asked once: the instruction that tells takes 10 us in a virtual machine. */
-static const struct tt_fold_level *best_level(void)
+static const struct tt_reduce_level *best_level(void)
 {
-    static const struct tt_fold_level *_Atomic best;
-    const struct tt_fold_level *level = atomic_load_explicit(&best, memory_order_relaxed);
+    static const struct tt_reduce_level *_Atomic best;
+    const struct tt_reduce_level *level = atomic_load_explicit(&best, memory_order_relaxed);
     if (level) return level;
     int count;
-    level = tt_fold_levels(&count) + count - 1;
+    level = tt_reduce_levels(&count) + count - 1;
     atomic_store_explicit(&best, level, memory_order_relaxed);
     return level;
 }
 
-tt_fold_pair_fn tt_fold_native_pair(ncclDataType_t type, ncclRedOp_t op)
+tt_reduce_pair_fn tt_reduce_native_pair(ncclDataType_t type, ncclRedOp_t op)
 {
-    const struct tt_fold_type *native = &best_level()->native[type];
-    return native->elem_bytes && (int)op < TT_FOLD_OPS ? native->pair[op] : NULL;
+    const struct tt_reduce_type *native = &best_level()->native[type];
+    return native->elem_bytes && (int)op < TT_REDUCE_OPS ? native->pair[op] : NULL;
 }
 
-static bool is_copy(const struct tt_fold_job *job)
+static bool is_copy(const struct tt_reduce_job *job)
 {
-    bool post = job->post && job->fold->post_div > 1;
+    bool post = job->post && job->reduction->post_div > 1;
     return job->nsrcs == 1 && !post && !scaled(job, 0);
 }
 
-void tt_fold_run_at(const struct tt_fold_level *level, const struct tt_fold_job *job)
+void tt_reduce_run_at(const struct tt_reduce_level *level, const struct tt_reduce_job *job)
 {
     if (is_copy(job)) {
         size_t bytes = job->count * tt_type_bytes(type_of(job));
@@ -188,7 +191,7 @@ void tt_fold_run_at(const struct tt_fold_level *level, const struct tt_fold_job 
         }
         return;
     }
-    const struct tt_fold_type *type = &level->native[type_of(job)];
+    const struct tt_reduce_type *type = &level->native[type_of(job)];
     tile_fn run = native_tile;
     size_t per_tile = TILE_BYTES / sizeof(float);
     if (type->elem_bytes) {
@@ -205,9 +208,9 @@ void tt_fold_run_at(const struct tt_fold_level *level, const struct tt_fold_job 
     if (job->stream) tt_stream_fence();
 }
 
-void tt_fold_run(const struct tt_fold_job *job)
+void tt_reduce_run(const struct tt_reduce_job *job)
 {
-    tt_fold_run_at(best_level(), job);
+    tt_reduce_run_at(best_level(), job);
 }
 
 /* ---- copies ---- */

@@ -1,10 +1,10 @@
-/* Folds against a model: every type, operator, level, odd counts, unaligned pointers, scaling and
- * division. Sums are exact where the inputs allow it, and bounded elsewhere. */
+/* Reductions against a model: every type, operator, level, odd counts, unaligned pointers, scaling
+ * and division. Sums are exact where the inputs allow it, and bounded elsewhere. */
 #include "../check.h"
 
 #include "base/mem.h"
 #include "exec/exec.h"
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -164,21 +164,21 @@ static bool matches(ncclDataType_t type, double got, double want)
     return got == rounded || (got != got && rounded != rounded);
 }
 
-struct fold_case {
+struct reduce_case {
     ncclDataType_t type;
     ncclRedOp_t op;
     int nsrcs, ndsts;
     size_t count, skew;
     bool in_place, stream;
-    const struct tt_fold_level *level;
+    const struct tt_reduce_level *level;
 };
 
-static void run_case(const struct fold_case *what)
+static void run_case(const struct reduce_case *what)
 {
     size_t elem = tt_type_bytes(what->type);
     const void *srcs[MAX_SRCS];
     void *dsts[2];
-    struct tt_fold fold = {.type = what->type, .op = what->op};
+    struct tt_reduction reduction = {.type = what->type, .op = what->op};
     double want[MAX_COUNT];
     for (int k = 0; k < what->nsrcs; k++) {
         srcs[k] = sources[k] + what->skew;
@@ -191,14 +191,14 @@ static void run_case(const struct fold_case *what)
     for (int k = 0; k < what->ndsts; k++)
         dsts[k] = destinations[k] + what->skew;
     if (what->in_place) dsts[0] = sources[what->nsrcs - 1] + what->skew;
-    struct tt_fold_job job = {.fold = &fold,
-                              .srcs = srcs,
-                              .nsrcs = what->nsrcs,
-                              .dsts = dsts,
-                              .ndsts = what->ndsts,
-                              .count = what->count,
-                              .stream = what->stream};
-    tt_fold_run_at(what->level, &job);
+    struct tt_reduce_job job = {.reduction = &reduction,
+                                .srcs = srcs,
+                                .nsrcs = what->nsrcs,
+                                .dsts = dsts,
+                                .ndsts = what->ndsts,
+                                .count = what->count,
+                                .stream = what->stream};
+    tt_reduce_run_at(what->level, &job);
     for (int k = 0; k < what->ndsts; k++) {
         for (size_t i = 0; i < what->count; i++) {
             double got = get(what->type, (const char *)dsts[k] + i * elem);
@@ -210,12 +210,12 @@ static void run_case(const struct fold_case *what)
     }
 }
 
-static void run_level(const struct tt_fold_level *level)
+static void run_level(const struct tt_reduce_level *level)
 {
     static const size_t counts[] = {0, 1, 3, 17, 255, 1025, MAX_COUNT};
-    struct fold_case what = {.level = level};
+    struct reduce_case what = {.level = level};
     for (int type = 0; type < ncclNumTypes; type++) {
-        for (int op = 0; op < TT_FOLD_OPS; op++) {
+        for (int op = 0; op < TT_REDUCE_OPS; op++) {
             for (size_t c = 0; c < TT_LEN(counts); c++) {
                 what.type = (ncclDataType_t)type;
                 what.op = (ncclRedOp_t)op;
@@ -235,23 +235,27 @@ static void small_numbers_are_exact(void **state)
 {
     (void)state;
     int nlevels;
-    const struct tt_fold_level *levels = tt_fold_levels(&nlevels);
+    const struct tt_reduce_level *levels = tt_reduce_levels(&nlevels);
     for (int k = 0; k < nlevels; k++)
         run_level(&levels[k]);
 }
 
 /* ---- every bit pattern of the narrow types, against the model ---- */
 
-static void narrow_case(ncclDataType_t type, ncclRedOp_t op, const struct tt_fold_level *level,
+static void narrow_case(ncclDataType_t type, ncclRedOp_t op, const struct tt_reduce_level *level,
                         size_t count)
 {
     size_t elem = tt_type_bytes(type);
-    struct tt_fold fold = {.type = type, .op = op};
+    struct tt_reduction reduction = {.type = type, .op = op};
     const void *srcs[] = {sources[0], sources[1]};
     void *dsts[] = {destinations[0]};
-    struct tt_fold_job job = {
-        .fold = &fold, .srcs = srcs, .nsrcs = 2, .dsts = dsts, .ndsts = 1, .count = count};
-    tt_fold_run_at(level, &job);
+    struct tt_reduce_job job = {.reduction = &reduction,
+                                .srcs = srcs,
+                                .nsrcs = 2,
+                                .dsts = dsts,
+                                .ndsts = 1,
+                                .count = count};
+    tt_reduce_run_at(level, &job);
     for (size_t i = 0; i < count; i++) {
         double x = get(type, sources[0] + i * elem), y = get(type, sources[1] + i * elem);
         double want = (double)(float)model_op(op, x, y);
@@ -263,7 +267,7 @@ static void narrow_case(ncclDataType_t type, ncclRedOp_t op, const struct tt_fol
 }
 
 /* Each bit pattern with a partner that runs through all of them too. */
-static void narrow_patterns(ncclDataType_t type, const struct tt_fold_level *level)
+static void narrow_patterns(ncclDataType_t type, const struct tt_reduce_level *level)
 {
     size_t elem = tt_type_bytes(type);
     uint32_t patterns = elem == 1 ? 256 : 65536;
@@ -274,7 +278,7 @@ static void narrow_patterns(ncclDataType_t type, const struct tt_fold_level *lev
             memcpy(sources[0] + i * elem, &a, elem);
             memcpy(sources[1] + i * elem, &b, elem);
         }
-        for (int op = 0; op < TT_FOLD_OPS; op++)
+        for (int op = 0; op < TT_REDUCE_OPS; op++)
             narrow_case(type, (ncclRedOp_t)op, level, count);
     }
 }
@@ -285,7 +289,7 @@ static void narrow_sums_round_once(void **state)
                                            ncclFloat8e5m2};
     (void)state;
     int nlevels;
-    const struct tt_fold_level *levels = tt_fold_levels(&nlevels);
+    const struct tt_reduce_level *levels = tt_reduce_levels(&nlevels);
     for (size_t t = 0; t < TT_LEN(types); t++) {
         for (int k = 0; k < nlevels; k++)
             narrow_patterns(types[t], &levels[k]);
@@ -301,18 +305,18 @@ struct simple {
     size_t count;
 };
 
-static void run_fold(const struct tt_fold *fold, void *const *dsts, const void *const *srcs,
-                     struct simple what)
+static void run_reduce(const struct tt_reduction *reduction, void *const *dsts,
+                       const void *const *srcs, struct simple what)
 {
-    struct tt_fold_job job = {.fold = fold,
-                              .dsts = dsts,
-                              .ndsts = 1,
-                              .srcs = srcs,
-                              .nsrcs = what.nsrcs,
-                              .pre_mask = what.mask,
-                              .post = what.post,
-                              .count = what.count};
-    tt_fold_run(&job);
+    struct tt_reduce_job job = {.reduction = reduction,
+                                .dsts = dsts,
+                                .ndsts = 1,
+                                .srcs = srcs,
+                                .nsrcs = what.nsrcs,
+                                .pre_mask = what.mask,
+                                .post = what.post,
+                                .count = what.count};
+    tt_reduce_run(&job);
 }
 
 static void scaling_and_division(void **state)
@@ -320,25 +324,26 @@ static void scaling_and_division(void **state)
     (void)state;
     for (int type = 0; type < ncclNumTypes; type++) {
         size_t elem = tt_type_bytes((ncclDataType_t)type), count = 1500;
-        struct tt_fold fold = {.type = (ncclDataType_t)type, .op = ncclSum, .pre_mul = true};
-        put_small(fold.type, (char *)&fold.scalar_bits, 3);
-        fold.post_div = 2;
+        struct tt_reduction reduction = {
+            .type = (ncclDataType_t)type, .op = ncclSum, .pre_mul = true};
+        put_small(reduction.type, (char *)&reduction.scalar_bits, 3);
+        reduction.post_div = 2;
         const void *srcs[] = {sources[0], sources[1], sources[2]};
         void *dsts[] = {destinations[0]};
         uint64_t mask = 5; /* the first and the third */
         for (size_t i = 0; i < count; i++) {
             for (int k = 0; k < 3; k++) {
-                put_small(fold.type, sources[k] + i * elem, small_value(fold.type, k, i));
+                put_small(reduction.type, sources[k] + i * elem, small_value(reduction.type, k, i));
             }
         }
-        run_fold(&fold, dsts, srcs, (struct simple){3, &mask, true, count});
+        run_reduce(&reduction, dsts, srcs, (struct simple){3, &mask, true, count});
         for (size_t i = 0; i < count; i++) {
-            double sum = small_value(fold.type, 0, i) * 3 + small_value(fold.type, 1, i) +
-                         small_value(fold.type, 2, i) * 3;
+            double sum = small_value(reduction.type, 0, i) * 3 + small_value(reduction.type, 1, i) +
+                         small_value(reduction.type, 2, i) * 3;
             bool whole = type <= ncclUint64;
             double want = whole ? trunc(sum / 2) : sum / 2;
-            double got = get(fold.type, destinations[0] + i * elem);
-            if (!matches(fold.type, got, want)) {
+            double got = get(reduction.type, destinations[0] + i * elem);
+            if (!matches(reduction.type, got, want)) {
                 fail_msg("type %d element %zu: %g, not %g", type, i, got, want);
             }
         }
@@ -351,8 +356,8 @@ static void integers_wrap(void **state)
     int8_t a[3] = {127, -128, 100}, b[3] = {1, -1, 100}, got[3];
     const void *srcs[] = {a, b};
     void *dsts[] = {got};
-    struct tt_fold fold = {.type = ncclInt8, .op = ncclSum};
-    run_fold(&fold, dsts, srcs, (struct simple){2, NULL, false, 3});
+    struct tt_reduction reduction = {.type = ncclInt8, .op = ncclSum};
+    run_reduce(&reduction, dsts, srcs, (struct simple){2, NULL, false, 3});
     assert_int_equal(got[0], -128);
     assert_int_equal(got[1], 127);
     assert_int_equal(got[2], -56);
@@ -364,11 +369,11 @@ static void numbers_win_against_nan(void **state)
     float a[4] = {NAN, 1, NAN, 2}, b[4] = {3, NAN, NAN, -2}, got[4];
     const void *srcs[] = {a, b};
     void *dsts[] = {got};
-    struct tt_fold fold = {.type = ncclFloat32, .op = ncclMax};
-    run_fold(&fold, dsts, srcs, (struct simple){2, NULL, false, 4});
+    struct tt_reduction reduction = {.type = ncclFloat32, .op = ncclMax};
+    run_reduce(&reduction, dsts, srcs, (struct simple){2, NULL, false, 4});
     assert_true(got[0] == 3 && got[1] == 1 && isnan(got[2]) && got[3] == 2);
-    fold.op = ncclMin;
-    run_fold(&fold, dsts, srcs, (struct simple){2, NULL, false, 4});
+    reduction.op = ncclMin;
+    run_reduce(&reduction, dsts, srcs, (struct simple){2, NULL, false, 4});
     assert_true(got[0] == 3 && got[1] == 1 && isnan(got[2]) && got[3] == -2);
 }
 

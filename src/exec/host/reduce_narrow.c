@@ -1,8 +1,8 @@
-/* Folds of 16- and 8-bit floats: widened to fp32, folded there, rounded once to nearest even.
- * Compiled once per instruction set level (tt_fold_narrow is renamed by the build), with the
+/* Reductions of 16- and 8-bit floats: widened to fp32, reduced there, rounded once to nearest even.
+ * Compiled once per instruction set level (tt_reduce_narrow is renamed by the build), with the
  * level's own conversions of fp16 (TT_HALF_HEADER). fp8 saturates: nothing finite becomes
  * infinite, and infinities become the largest number. */
-#include "exec/host/fold.h"
+#include "exec/host/reduce.h"
 
 #include <string.h>
 #include TT_HALF_HEADER
@@ -223,7 +223,7 @@ static void sum_two_e5m2(void *dst, const void *a, const void *b, size_t count)
     {                                                                                              \
         sum, prod, max, min                                                                        \
     }
-const struct tt_fold_type tt_fold_narrow[ncclNumTypes] = {
+const struct tt_reduce_type tt_reduce_narrow[ncclNumTypes] = {
     [ncclFloat16] = {.elem_bytes = 2,
                      .pair = FP32_PAIRS,
                      .sum_two = tt_half_sum,

@@ -1,6 +1,6 @@
-/* Folds of types that are their own accumulators: fp32, fp64 and the integers.
- * Compiled once per instruction set level; tt_fold_native is renamed by the build. */
-#include "exec/host/fold.h"
+/* Reductions of types that are their own accumulators: fp32, fp64 and the integers.
+ * Compiled once per instruction set level; tt_reduce_native is renamed by the build. */
+#include "exec/host/reduce.h"
 
 typedef float f32 __attribute__((aligned(1), may_alias));
 typedef double f64 __attribute__((aligned(1), may_alias));
@@ -79,7 +79,7 @@ DIVIDE(divide_i64, i64, int64_t)
 DIVIDE(divide_u64, u64, uint64_t)
 #undef DIVIDE
 
-const struct tt_fold_type tt_fold_native[ncclNumTypes] = {
+const struct tt_reduce_type tt_reduce_native[ncclNumTypes] = {
     [ncclInt8] = {1, {sum_u8, prod_u8, max_i8, min_i8}, .scale = scale_u8, .divide = divide_i8},
     [ncclUint8] = {1, {sum_u8, prod_u8, max_u8, min_u8}, .scale = scale_u8, .divide = divide_u8},
     [ncclInt32] = {4,

@@ -1,5 +1,5 @@
-/* The fold's inner loops: one table per instruction set level, picked once per process.
- * A kernel walks over a few kilobytes that lie in the first-level cache; fold.c cuts the work. */
+/* The reduction's inner loops: one table per instruction set level, picked once per process.
+ * A kernel walks over a few kilobytes that lie in the first-level cache; reduce.c cuts the work. */
 #pragma once
 
 #include "nccl.h"
@@ -8,21 +8,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TT_FOLD_OPS 4 /* sum, prod, max, min: ncclRedOp_t's order */
+#define TT_REDUCE_OPS 4 /* sum, prod, max, min: ncclRedOp_t's order */
 
 /* dst = a op b; dst may be a or b exactly. Any alignment. */
-typedef void (*tt_fold_pair_fn)(void *dst, const void *a, const void *b, size_t count);
+typedef void (*tt_reduce_pair_fn)(void *dst, const void *a, const void *b, size_t count);
 
-struct tt_fold;
+struct tt_reduction;
 
-/* One element of the fold's type: what PreMulSum and Avg multiply by. */
-const void *tt_fold_scalar(const struct tt_fold *fold);
+/* One element of the reduction's type: what PreMulSum and Avg multiply by. */
+const void *tt_reduce_scalar(const struct tt_reduction *reduction);
 
-/* One element type. Narrow floats have widen and narrow: they are folded as fp32. */
-struct tt_fold_type {
+/* One element type. Narrow floats have widen and narrow: they are reduced as fp32. */
+struct tt_reduce_type {
     size_t elem_bytes;
-    tt_fold_pair_fn pair[TT_FOLD_OPS]; /* in the accumulator's type */
-    tt_fold_pair_fn sum_two;           /* narrow floats: whole dst = round(a + b); else NULL */
+    tt_reduce_pair_fn pair[TT_REDUCE_OPS]; /* in the accumulator's type */
+    tt_reduce_pair_fn sum_two;             /* narrow floats: whole dst = round(a + b); else NULL */
     void (*widen)(float *dst, const void *src, size_t count);
     void (*narrow)(void *dst, const float *src, size_t count); /* nearest even; fp8 saturates */
     /* dst = src * scalar, rounded to the type (native types; scalar points to one element) */
@@ -33,16 +33,16 @@ struct tt_fold_type {
 
 /* By ncclDataType_t; elem_bytes 0 where the other family has the type. Each instruction set level
  * compiles these two under a name of its own (meson.build). */
-extern const struct tt_fold_type tt_fold_native[ncclNumTypes];
-extern const struct tt_fold_type tt_fold_narrow[ncclNumTypes];
+extern const struct tt_reduce_type tt_reduce_native[ncclNumTypes];
+extern const struct tt_reduce_type tt_reduce_narrow[ncclNumTypes];
 
-struct tt_fold_level {
+struct tt_reduce_level {
     const char *name;
-    const struct tt_fold_type *native, *narrow;
+    const struct tt_reduce_type *native, *narrow;
 };
 
 /* This processor's levels, best last (levels_<cpu>.c); *count_out of them, at least one. */
-const struct tt_fold_level *tt_fold_levels(int *count_out);
+const struct tt_reduce_level *tt_reduce_levels(int *count_out);
 
 /* Streaming copy: dst is not read into the cache. Not ordered by a release store: tt_stream_fence()
  * must follow before anybody is told. */
@@ -64,8 +64,8 @@ void tt_stream_fence(void);
 size_t tt_cache_bytes(void);
 
 /* The kernel of a type that is its own accumulator, NULL for the others. */
-tt_fold_pair_fn tt_fold_native_pair(ncclDataType_t type, ncclRedOp_t op);
+tt_reduce_pair_fn tt_reduce_native_pair(ncclDataType_t type, ncclRedOp_t op);
 
-/* tt_fold_run() at one level, for tests. */
-struct tt_fold_job;
-void tt_fold_run_at(const struct tt_fold_level *level, const struct tt_fold_job *job);
+/* tt_reduce_run() at one level, for tests. */
+struct tt_reduce_job;
+void tt_reduce_run_at(const struct tt_reduce_level *level, const struct tt_reduce_job *job);
