@@ -145,8 +145,8 @@ static uint64_t message_match(const struct tt_frame *frame)
 static ncclResult_t begin(struct tt_work *work)
 {
     uint32_t fingerprint = work->frames[0].fingerprint;
-    if (work->shot) {
-        tt_shot_rewind(work->shot);
+    if (work->eager) {
+        tt_eager_rewind(work->eager);
     } else {
         rewind_cursors(work);
     }
@@ -184,7 +184,7 @@ static void end_events(struct tt_work *work)
 {
     work->events_open = false;
     for (int f = 0; f < work->nframes; f++) {
-        if (work->shot || work->frame_live[f] > 0) tt_events_end(work, f);
+        if (work->eager || work->frame_live[f] > 0) tt_events_end(work, f);
     }
 }
 
@@ -312,7 +312,7 @@ enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
     if (begins) rc = begin(work);
     if (rc) return end(work, rc);
     if (work->phase != TT_WORK_RUN) return step_stage(work);
-    enum tt_run run = work->shot ? tt_shot_run(work) : run_cursors(work);
+    enum tt_run run = work->eager ? tt_eager_run(work) : run_cursors(work);
     if (run == TT_RUN_FAILED) return end(work, work->rc);
     if (run == TT_RUN_WAIT) {
         rc = long_wait(work);

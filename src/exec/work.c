@@ -14,7 +14,7 @@
 #include <string.h>
 
 #define POLLS_ALONE 200 /* looks at a slot in one step: the cores suffice for all ranks */
-#define SHOT_OPS 8192   /* of a flat list */
+#define EAGER_OPS 8192  /* of a flat list */
 #define SPARE_BYTES ((size_t)64 << 10) /* larger works are not kept as spares */
 
 struct bump { /* parts of one allocation; base NULL: only counting */
@@ -81,29 +81,29 @@ static int cursor_count(const struct tt_work_spec *spec)
 
 /* Operations of the flat list of a work; 0: it has none. One that runs once is flattened only if it
  * is of one frame. */
-static size_t shot_op_count(const struct tt_work_spec *spec, int ncursors)
+static size_t eager_op_count(const struct tt_work_spec *spec, int ncursors)
 {
     size_t count = 0;
     bool again = (spec->kept || spec->captured) && !spec->events.profiler;
     if (ncursors != spec->nframes || (ncursors > 1 && !again)) return 0;
     for (int f = 0; f < spec->nframes; f++) {
-        size_t more = tt_shot_op_limit(&spec->frames[f], spec->member->nranks);
-        if (more == 0 || count + more > SHOT_OPS) return 0;
+        size_t more = tt_eager_op_limit(&spec->frames[f], spec->member->nranks);
+        if (more == 0 || count + more > EAGER_OPS) return 0;
         count += more;
     }
     return count;
 }
 
-static struct tt_shot *take_shot(struct bump *bump, const struct tt_work_spec *spec, size_t nops)
+static struct tt_eager *take_eager(struct bump *bump, const struct tt_work_spec *spec, size_t nops)
 {
-    struct tt_shot *shot = take(bump, 1, sizeof(*shot));
-    struct tt_shot_op *ops = take(bump, nops, sizeof(*ops));
-    struct tt_shot_part *parts = take(bump, 2 * (size_t)spec->nframes, sizeof(*parts));
+    struct tt_eager *eager = take(bump, 1, sizeof(*eager));
+    struct tt_eager_op *ops = take(bump, nops, sizeof(*ops));
+    struct tt_eager_part *parts = take(bump, 2 * (size_t)spec->nframes, sizeof(*parts));
     if (!bump->base) return NULL;
-    shot->limit = (int)nops;
-    shot->ops = ops;
-    shot->parts = parts;
-    return shot;
+    eager->limit = (int)nops;
+    eager->ops = ops;
+    eager->parts = parts;
+    return eager;
 }
 
 /* Of the frame with most channels. */
@@ -143,14 +143,14 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
         slot_counts = take(bump, edge_count(spec), sizeof(*slot_counts));
         replays = take(bump, (size_t)spec->events.nreplays, sizeof(*replays));
     }
-    size_t nops = shot_op_count(spec, ncursors);
-    struct tt_shot *shot = nops ? take_shot(bump, spec, nops) : NULL;
+    size_t nops = eager_op_count(spec, ncursors);
+    struct tt_eager *eager = nops ? take_eager(bump, spec, nops) : NULL;
     if (bump->base) {
         work->channel_events = channel_events;
         work->slot_counts = slot_counts;
         work->replays = replays;
         work->events_open = false;
-        work->shot = shot;
+        work->eager = eager;
         work->frames = frames;
         work->nframes = spec->nframes;
         work->cursors = cursors;
@@ -292,7 +292,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     work->polls_now = work->polls_per_step;
     survey_frames(work);
     allow_refs(work);
-    if (work->shot && !tt_shot_compile(work)) work->shot = NULL;
+    if (work->eager && !tt_eager_compile(work)) work->eager = NULL;
 }
 
 ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out)
@@ -336,7 +336,7 @@ bool tt_work_idle(const struct tt_work *work)
 
 bool tt_work_is_flat(const struct tt_work *work)
 {
-    return work->shot != NULL;
+    return work->eager != NULL;
 }
 
 void tt_work_rebind(struct tt_work *work, const void *in, void *out)
@@ -347,7 +347,7 @@ void tt_work_rebind(struct tt_work *work, const void *in, void *out)
         work->frames[f].in = in;
         work->frames[f].out = out;
     }
-    if (!work->shot) allow_refs(work);
+    if (!work->eager) allow_refs(work);
 }
 
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers)
@@ -358,5 +358,5 @@ void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers)
     }
     work->user_in = work->frames[0].in;
     work->user_out = work->frames[0].out;
-    if (!work->shot) allow_refs(work);
+    if (!work->eager) allow_refs(work);
 }

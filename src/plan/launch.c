@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OVERLAP_BYTES = 8 << 10 }; /* of a collective that is a flat list: exec/host/shot.c */
+enum { OVERLAP_BYTES = 8 << 10 }; /* of a collective that is a flat list: exec/host/eager.c */
 
 static ncclResult_t stream_card(struct tt_plan *plan, struct CUstream_st *stream,
                                 struct tt_stream_card *card)

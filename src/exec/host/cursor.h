@@ -52,45 +52,45 @@ struct tt_cursor {
     _Alignas(64) char small[TT_SLOT_INLINE_BYTES];
 };
 
-/* Programs of small messages, flattened: see shot.c. */
-enum tt_shot_kind {
-    TT_SHOT_SEND,   /* IN to a slot */
-    TT_SHOT_COPY,   /* IN to OUT */
-    TT_SHOT_TAKE,   /* a slot to OUT */
-    TT_SHOT_PICK,   /* a slot, or IN, becomes a source */
-    TT_SHOT_REDUCE, /* the sources to OUT */
-    TT_SHOT_PAIR,   /* IN and a slot, reduced to OUT */
+/* Programs of small messages, flattened: see eager.c. */
+enum tt_eager_kind {
+    TT_EAGER_SEND,   /* IN to a slot */
+    TT_EAGER_COPY,   /* IN to OUT */
+    TT_EAGER_TAKE,   /* a slot to OUT */
+    TT_EAGER_PICK,   /* a slot, or IN, becomes a source */
+    TT_EAGER_REDUCE, /* the sources to OUT */
+    TT_EAGER_PAIR,   /* IN and a slot, reduced to OUT */
 };
-struct tt_shot_op {
-    enum tt_shot_kind kind;
+struct tt_eager_op {
+    enum tt_eager_kind kind;
     int gate;                       /* operations of the part's sends that come before */
     uint32_t bytes;                 /* of a message */
     uint32_t in_at, out_at;         /* bytes from the buffers' starts */
     uint32_t count;                 /* REDUCE, PAIR: elements */
     bool slot_first;                /* PAIR: the slot is the first source */
     const struct tt_cursor *cursor; /* of its frame; borrowed, as is */
-    struct tt_shot_op *next;        /* one of the part; NULL: none */
+    struct tt_eager_op *next;       /* one of the part; NULL: none */
     struct tt_edge *edge;           /* borrowed; NULL: memory */
     void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, REDUCE */
 };
 /* Operations that are done one after the other. */
-struct tt_shot_part {
-    struct tt_shot_op *at, *first, *last; /* borrowed; `at`: the next one; NULL: none */
-    int passed;                           /* how many are done */
-    int after[2];                         /* parts that must end before, plus 1; 0: none */
+struct tt_eager_part {
+    struct tt_eager_op *at, *first, *last; /* borrowed; `at`: the next one; NULL: none */
+    int passed;                            /* how many are done */
+    int after[2];                          /* parts that must end before, plus 1; 0: none */
     int sends; /* the part that the operations' gates count, plus 1; 0: none */
     bool over; /* also of an empty part: those that it comes after are */
 };
-#define TT_SHOT_MAX_RANKS 32
-struct tt_shot {
+#define TT_EAGER_MAX_RANKS 32
+struct tt_eager {
     int nops, nparts;
     int done; /* parts from the start that are */
     int nsrcs, nfull;
-    const void *srcs[TT_SHOT_MAX_RANKS];     /* of the one reduction that is under way */
-    struct tt_edge *full[TT_SHOT_MAX_RANKS]; /* picked slots to give back */
-    int limit;                               /* of operations */
-    struct tt_shot_op *ops;                  /* in the work's allocation, as are the parts: */
-    struct tt_shot_part *parts;              /* two for each frame at most */
+    const void *srcs[TT_EAGER_MAX_RANKS];     /* of the one reduction that is under way */
+    struct tt_edge *full[TT_EAGER_MAX_RANKS]; /* picked slots to give back */
+    int limit;                                /* of operations */
+    struct tt_eager_op *ops;                  /* in the work's allocation, as are the parts: */
+    struct tt_eager_part *parts;              /* two for each frame at most */
     /* while it is made: the last part of collectives with sends, without; plus 1 */
     int sends, rests;
     bool open; /* those two take what the next collective does */
@@ -144,9 +144,9 @@ struct tt_work {
     struct tt_slot_counts *slot_counts; /* per rank: of the frame that is looked at */
     struct tt_prof_replay *replays;
     bool events_open;
-    struct tt_shot *shot; /* NULL: the interpreter runs the programs */
-    int nlive;            /* cursors not done */
-    int *frame_live;      /* the same per frame */
+    struct tt_eager *eager; /* NULL: the interpreter runs the programs */
+    int nlive;              /* cursors not done */
+    int *frame_live;        /* the same per frame */
     struct tt_frame *frames;
     struct tt_cursor *cursors;
 };
@@ -171,24 +171,24 @@ ncclResult_t tt_slot_misfit(const struct tt_work *work, struct tt_edge *edge, si
                             size_t want);
 
 /* Most operations that a frame flattens to; 0: it does not. */
-static inline size_t tt_shot_op_limit(const struct tt_frame *frame, int nranks)
+static inline size_t tt_eager_op_limit(const struct tt_frame *frame, int nranks)
 {
     if (frame->conn == TT_CONN_P2P) return 2; /* a copy within the rank is a reduction of one */
-    return nranks <= TT_SHOT_MAX_RANKS ? 2 * (size_t)nranks + 2 : 0;
+    return nranks <= TT_EAGER_MAX_RANKS ? 2 * (size_t)nranks + 2 : 0;
 }
-static inline void tt_shot_rewind(struct tt_shot *shot)
+static inline void tt_eager_rewind(struct tt_eager *eager)
 {
-    shot->done = shot->nsrcs = shot->nfull = 0;
-    for (int p = 0; p < shot->nparts; p++) {
-        shot->parts[p].at = shot->parts[p].first;
-        shot->parts[p].passed = 0;
-        shot->parts[p].over = false;
+    eager->done = eager->nsrcs = eager->nfull = 0;
+    for (int p = 0; p < eager->nparts; p++) {
+        eager->parts[p].at = eager->parts[p].first;
+        eager->parts[p].passed = 0;
+        eager->parts[p].over = false;
     }
 }
-/* Flatten the programs of a work into work->shot; false when one of them cannot be. */
-bool tt_shot_compile(struct tt_work *work);
+/* Flatten the programs of a work into work->eager; false when one of them cannot be. */
+bool tt_eager_compile(struct tt_work *work);
 /* Go on with the list until it ends or slots are missing. */
-enum tt_run tt_shot_run(struct tt_work *work);
+enum tt_run tt_eager_run(struct tt_work *work);
 
 /* One transfer: begin finds its places, step moves its next slice. WAIT and PROGRESS as above; DONE
  * when the whole transfer is over. */

@@ -20,9 +20,10 @@
 #include <limits.h>
 #include <string.h>
 
-#define SHOT_BYTES ((size_t)8 << 10) /* larger ones are referred to or reduced by tiles: move.c */
+#define EAGER_BYTES ((size_t)8 << 10) /* larger ones are referred to or reduced by tiles: move.c   \
+                                       */
 
-struct tt_shot_range { /* operations */
+struct tt_eager_range { /* operations */
     int first, end;
 };
 
@@ -33,19 +34,19 @@ static uint32_t from_start(const char *base, const void *start)
     return (uint32_t)((uintptr_t)base - (uintptr_t)start);
 }
 
-static bool add(struct tt_work *work, struct tt_shot_op op)
+static bool add(struct tt_work *work, struct tt_eager_op op)
 {
-    if (work->shot->nops >= work->shot->limit) return false;
-    work->shot->ops[work->shot->nops++] = op;
+    if (work->eager->nops >= work->eager->limit) return false;
+    work->eager->ops[work->eager->nops++] = op;
     return true;
 }
 
 /* Two sources of which one is a slot: one operation. */
-static bool add_pair(struct tt_work *work, const struct tt_cursor *cursor, struct tt_shot_op op)
+static bool add_pair(struct tt_work *work, const struct tt_cursor *cursor, struct tt_eager_op op)
 {
     struct tt_edge *const *edge = cursor->src.edge;
     int slot = edge[0] ? 0 : 1;
-    op.kind = TT_SHOT_PAIR;
+    op.kind = TT_EAGER_PAIR;
     op.slot_first = slot == 0;
     op.edge = edge[slot];
     op.in_at = from_start(cursor->src.base[1 - slot], cursor->frame->in);
@@ -56,17 +57,18 @@ static bool add_reduce(struct tt_work *work, const struct tt_cursor *cursor, uin
 {
     const struct tt_frame *frame = cursor->frame;
     if (cursor->dst.count != 1 || cursor->dst.edge[0]) return false;
-    const struct tt_shot_op reduce = {
-        .kind = TT_SHOT_REDUCE,
+    const struct tt_eager_op reduce = {
+        .kind = TT_EAGER_REDUCE,
         .bytes = bytes,
         .count = bytes / (uint32_t)frame->elem_bytes,
         .out_at = from_start(cursor->dst.base[0], frame->out),
         .pair = tt_reduce_native_pair(frame->reduction.type, frame->reduction.op)};
     if (reduce.pair && cursor->src.count == 2 && !cursor->src.edge[0] != !cursor->src.edge[1])
         return add_pair(work, cursor, reduce);
-    if (cursor->src.count > TT_SHOT_MAX_RANKS) return false;
+    if (cursor->src.count > TT_EAGER_MAX_RANKS) return false;
     for (int k = 0; k < cursor->src.count; k++) {
-        struct tt_shot_op op = {.kind = TT_SHOT_PICK, .bytes = bytes, .edge = cursor->src.edge[k]};
+        struct tt_eager_op op = {
+            .kind = TT_EAGER_PICK, .bytes = bytes, .edge = cursor->src.edge[k]};
         if (!op.edge) op.in_at = from_start(cursor->src.base[k], frame->in);
         if (!add(work, op)) return false;
     }
@@ -76,11 +78,11 @@ static bool add_reduce(struct tt_work *work, const struct tt_cursor *cursor, uin
 static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint32_t bytes)
 {
     const struct tt_frame *frame = cursor->frame;
-    struct tt_shot_op op = {.bytes = bytes};
+    struct tt_eager_op op = {.bytes = bytes};
     if (cursor->src.count != 1 || cursor->dst.count < 1) return false;
     if (cursor->src.edge[0]) {
         if (cursor->dst.count != 1 || cursor->dst.edge[0]) return false;
-        op.kind = TT_SHOT_TAKE;
+        op.kind = TT_EAGER_TAKE;
         op.edge = cursor->src.edge[0];
         op.out_at = from_start(cursor->dst.base[0], frame->out);
         return add(work, op);
@@ -88,7 +90,7 @@ static bool add_copy(struct tt_work *work, const struct tt_cursor *cursor, uint3
     op.in_at = from_start(cursor->src.base[0], frame->in);
     for (int k = 0; k < cursor->dst.count; k++) {
         op.edge = cursor->dst.edge[k];
-        op.kind = op.edge ? TT_SHOT_SEND : TT_SHOT_COPY;
+        op.kind = op.edge ? TT_EAGER_SEND : TT_EAGER_COPY;
         op.out_at = op.edge ? 0 : from_start(cursor->dst.base[k], frame->out);
         if (!add(work, op)) return false;
     }
@@ -116,7 +118,7 @@ static bool flatten_transfer(struct tt_work *work, struct tt_cursor *cursor)
     if (leaves_list(&cursor->stepper, insn)) return false;
     tt_move_begin(work, cursor);
     size_t bytes = cursor->total_count * cursor->frame->elem_bytes;
-    if (bytes > tt_min_size(SHOT_BYTES, work->slice_bytes)) return false;
+    if (bytes > tt_min_size(EAGER_BYTES, work->slice_bytes)) return false;
     return insn->flags & TT_MOVE_REDUCE ? add_reduce(work, cursor, (uint32_t)bytes)
                                         : add_copy(work, cursor, (uint32_t)bytes);
 }
@@ -130,18 +132,18 @@ static bool may_be_small(const struct tt_frame *frame)
 }
 
 /* A part without operations yet. Returns its number plus 1. */
-static int add_part(struct tt_shot *shot, int after, int after_too)
+static int add_part(struct tt_eager *eager, int after, int after_too)
 {
-    shot->parts[shot->nparts] = (struct tt_shot_part){.after = {after, after_too}};
-    return ++shot->nparts;
+    eager->parts[eager->nparts] = (struct tt_eager_part){.after = {after, after_too}};
+    return ++eager->nparts;
 }
 
 /* Put operations at the end of a part; they wait until so many of its sends are done. */
-static void chain(struct tt_shot *shot, int part, struct tt_shot_range ops, int gate)
+static void chain(struct tt_eager *eager, int part, struct tt_eager_range ops, int gate)
 {
-    struct tt_shot_part *to = &shot->parts[part - 1];
+    struct tt_eager_part *to = &eager->parts[part - 1];
     for (int k = ops.first; k < ops.end; k++) {
-        struct tt_shot_op *op = &shot->ops[k];
+        struct tt_eager_op *op = &eager->ops[k];
         op->gate = gate;
         op->next = NULL;
         *(to->last ? &to->last->next : &to->first) = op;
@@ -152,52 +154,52 @@ static void chain(struct tt_shot *shot, int part, struct tt_shot_range ops, int 
 
 /* Collectives of a group that only send at their beginning: all these sends are one part, the rest
  * is another. A rest may write what earlier calls send, so it comes after their sends, too. */
-static void chain_overlapping(struct tt_shot *shot, struct tt_shot_range ops, int nsends)
+static void chain_overlapping(struct tt_eager *eager, struct tt_eager_range ops, int nsends)
 {
-    if (!shot->open) {
-        int sends = add_part(shot, shot->sends, 0);
-        shot->rests = add_part(shot, shot->sends, shot->rests);
-        shot->parts[shot->rests - 1].sends = shot->sends = sends;
-        shot->open = true;
+    if (!eager->open) {
+        int sends = add_part(eager, eager->sends, 0);
+        eager->rests = add_part(eager, eager->sends, eager->rests);
+        eager->parts[eager->rests - 1].sends = eager->sends = sends;
+        eager->open = true;
     }
-    const struct tt_shot_range sends = {ops.first, ops.first + nsends};
-    const struct tt_shot_range rest = {sends.end, ops.end};
-    chain(shot, shot->sends, sends, 0);
-    chain(shot, shot->rests, rest, shot->parts[shot->sends - 1].passed);
+    const struct tt_eager_range sends = {ops.first, ops.first + nsends};
+    const struct tt_eager_range rest = {sends.end, ops.end};
+    chain(eager, eager->sends, sends, 0);
+    chain(eager, eager->rests, rest, eager->parts[eager->sends - 1].passed);
 }
 
 /* Which parts the operations from `first` on belong to, and what those come after. */
 static void cut_parts(struct tt_work *work, struct tt_cursor *cursor, int first)
 {
-    struct tt_shot *shot = work->shot;
+    struct tt_eager *eager = work->eager;
     const struct tt_frame *frame = cursor->frame;
-    const struct tt_shot_range ops = {first, shot->nops};
+    const struct tt_eager_range ops = {first, eager->nops};
     int nsends = 0, later = 0;
-    for (int k = first; k < shot->nops; k++)
-        shot->ops[k].cursor = cursor;
+    for (int k = first; k < eager->nops; k++)
+        eager->ops[k].cursor = cursor;
     if (frame->conn == TT_CONN_P2P) {
         int after = frame->after ? work->cursors[frame->after - 1].part : 0;
-        cursor->part = first < shot->nops ? add_part(shot, after, 0) : 0;
-        if (cursor->part) chain(shot, cursor->part, ops, 0);
+        cursor->part = first < eager->nops ? add_part(eager, after, 0) : 0;
+        if (cursor->part) chain(eager, cursor->part, ops, 0);
         return;
     }
-    while (first + nsends < shot->nops && shot->ops[first + nsends].kind == TT_SHOT_SEND)
+    while (first + nsends < eager->nops && eager->ops[first + nsends].kind == TT_EAGER_SEND)
         nsends++;
-    for (int k = first + nsends; k < shot->nops; k++)
-        later += shot->ops[k].kind == TT_SHOT_SEND;
+    for (int k = first + nsends; k < eager->nops; k++)
+        later += eager->ops[k].kind == TT_EAGER_SEND;
     if (work->nframes > 1 && later == 0) {
-        chain_overlapping(shot, ops, nsends);
+        chain_overlapping(eager, ops, nsends);
         return;
     }
-    shot->open = false;
-    shot->sends = shot->rests = add_part(shot, shot->sends, shot->rests);
-    chain(shot, shot->sends, ops, 0);
+    eager->open = false;
+    eager->sends = eager->rests = add_part(eager, eager->sends, eager->rests);
+    chain(eager, eager->sends, ops, 0);
 }
 
 static bool flatten(struct tt_work *work, struct tt_cursor *cursor)
 {
     const struct tt_frame *frame = cursor->frame;
-    int first = work->shot->nops;
+    int first = work->eager->nops;
     if (!may_be_small(frame)) return false;
     cursor->done = false;
     tt_stepper_start(&cursor->stepper, frame->program, frame->rank, cursor->thread, 1);
@@ -210,22 +212,22 @@ static bool flatten(struct tt_work *work, struct tt_cursor *cursor)
     return true;
 }
 
-bool tt_shot_compile(struct tt_work *work)
+bool tt_eager_compile(struct tt_work *work)
 {
-    struct tt_shot *shot = work->shot;
-    shot->nops = shot->nparts = shot->sends = shot->rests = 0;
-    shot->open = false;
+    struct tt_eager *eager = work->eager;
+    eager->nops = eager->nparts = eager->sends = eager->rests = 0;
+    eager->open = false;
     for (int k = 0; k < work->ncursors; k++) {
         if (!flatten(work, &work->cursors[k])) return false;
     }
-    tt_shot_rewind(shot);
+    tt_eager_rewind(eager);
     return true;
 }
 
 /* ---- running ---- */
 
 static enum tt_run send(struct tt_work *work, const struct tt_cursor *cursor,
-                        const struct tt_shot_op *op)
+                        const struct tt_eager_op *op)
 {
     const char *in = cursor->frame->in + op->in_at;
     char *payload = tt_edge_acquire(op->edge, op->bytes);
@@ -240,7 +242,7 @@ static enum tt_run send(struct tt_work *work, const struct tt_cursor *cursor,
 }
 
 static enum tt_run await(struct tt_work *work, const struct tt_cursor *cursor,
-                         const struct tt_shot_op *op, const char **payload)
+                         const struct tt_eager_op *op, const char **payload)
 {
     size_t got = 0;
     ncclResult_t rc = tt_edge_peek(op->edge, cursor->match, payload, &got);
@@ -254,27 +256,28 @@ static enum tt_run await(struct tt_work *work, const struct tt_cursor *cursor,
     return rc ? TT_RUN_FAILED : TT_RUN_DONE;
 }
 
-static void reduce(struct tt_shot *shot, const struct tt_frame *frame, const struct tt_shot_op *op)
+static void reduce(struct tt_eager *eager, const struct tt_frame *frame,
+                   const struct tt_eager_op *op)
 {
     void *const dst = frame->out + op->out_at;
-    if (op->pair && shot->nsrcs == 2) {
-        op->pair(dst, shot->srcs[0], shot->srcs[1], op->count);
+    if (op->pair && eager->nsrcs == 2) {
+        op->pair(dst, eager->srcs[0], eager->srcs[1], op->count);
     } else {
         struct tt_reduce_job job = {.reduction = &frame->reduction,
                                     .dsts = &dst,
                                     .ndsts = 1,
-                                    .srcs = shot->srcs,
-                                    .nsrcs = shot->nsrcs,
+                                    .srcs = eager->srcs,
+                                    .nsrcs = eager->nsrcs,
                                     .count = op->count};
         tt_reduce_run(&job);
     }
-    for (int k = 0; k < shot->nfull; k++)
-        tt_edge_release(shot->full[k]);
-    shot->nsrcs = shot->nfull = 0;
+    for (int k = 0; k < eager->nfull; k++)
+        tt_edge_release(eager->full[k]);
+    eager->nsrcs = eager->nfull = 0;
 }
 
 static inline enum tt_run reduce_pair(struct tt_work *work, const struct tt_cursor *cursor,
-                                      const struct tt_shot_op *op)
+                                      const struct tt_eager_op *op)
 {
     const struct tt_frame *frame = cursor->frame;
     const char *in = frame->in + op->in_at, *payload = NULL;
@@ -287,7 +290,7 @@ static inline enum tt_run reduce_pair(struct tt_work *work, const struct tt_curs
 }
 
 static inline enum tt_run take(struct tt_work *work, const struct tt_cursor *cursor,
-                               const struct tt_shot_op *op)
+                               const struct tt_eager_op *op)
 {
     const char *payload = NULL;
     enum tt_run run = await(work, cursor, op, &payload);
@@ -297,54 +300,55 @@ static inline enum tt_run take(struct tt_work *work, const struct tt_cursor *cur
     return TT_RUN_DONE;
 }
 
-static enum tt_run pick(struct tt_work *work, struct tt_shot *shot, const struct tt_cursor *cursor,
-                        const struct tt_shot_op *op)
+static enum tt_run pick(struct tt_work *work, struct tt_eager *eager,
+                        const struct tt_cursor *cursor, const struct tt_eager_op *op)
 {
     const char *payload = cursor->frame->in + op->in_at;
     enum tt_run run = op->edge ? await(work, cursor, op, &payload) : TT_RUN_DONE;
     if (run != TT_RUN_DONE) return run;
-    if (op->edge) shot->full[shot->nfull++] = op->edge;
-    shot->srcs[shot->nsrcs++] = payload;
+    if (op->edge) eager->full[eager->nfull++] = op->edge;
+    eager->srcs[eager->nsrcs++] = payload;
     return TT_RUN_DONE;
 }
 
 /* What is not the one message of a small call: out of its way. */
 static __attribute__((noinline)) enum tt_run
-run_other(struct tt_work *work, const struct tt_cursor *cursor, const struct tt_shot_op *op)
+run_other(struct tt_work *work, const struct tt_cursor *cursor, const struct tt_eager_op *op)
 {
     const struct tt_frame *frame = cursor->frame;
     const char *in = frame->in + op->in_at;
     char *out = frame->out + op->out_at;
-    if (op->kind == TT_SHOT_PICK) return pick(work, work->shot, cursor, op);
-    if (op->kind == TT_SHOT_REDUCE) {
-        reduce(work->shot, frame, op);
+    if (op->kind == TT_EAGER_PICK) return pick(work, work->eager, cursor, op);
+    if (op->kind == TT_EAGER_REDUCE) {
+        reduce(work->eager, frame, op);
     } else if (out != in) {
         memcpy(out, in, op->bytes);
     }
     return TT_RUN_DONE;
 }
 
-static inline enum tt_run run_op(struct tt_work *work, const struct tt_shot_op *op)
+static inline enum tt_run run_op(struct tt_work *work, const struct tt_eager_op *op)
 {
     switch (op->kind) {
-    case TT_SHOT_SEND: return send(work, op->cursor, op);
-    case TT_SHOT_PAIR: return reduce_pair(work, op->cursor, op);
-    case TT_SHOT_TAKE: return take(work, op->cursor, op);
+    case TT_EAGER_SEND: return send(work, op->cursor, op);
+    case TT_EAGER_PAIR: return reduce_pair(work, op->cursor, op);
+    case TT_EAGER_TAKE: return take(work, op->cursor, op);
     default: return run_other(work, op->cursor, op);
     }
 }
 
-static bool is_over(const struct tt_shot *shot, int part) /* plus 1 */
+static bool is_over(const struct tt_eager *eager, int part) /* plus 1 */
 {
-    return part == 0 || shot->parts[part - 1].over;
+    return part == 0 || eager->parts[part - 1].over;
 }
 
 /* Operations of the part until one has to wait. */
-static enum tt_run run_part(struct tt_work *work, struct tt_shot *shot, struct tt_shot_part *part)
+static enum tt_run run_part(struct tt_work *work, struct tt_eager *eager,
+                            struct tt_eager_part *part)
 {
-    struct tt_shot_op *op = part->at;
+    struct tt_eager_op *op = part->at;
     int passed = part->passed;
-    int gate = is_over(shot, part->sends) ? INT_MAX : shot->parts[part->sends - 1].passed;
+    int gate = is_over(eager, part->sends) ? INT_MAX : eager->parts[part->sends - 1].passed;
     enum tt_run run = TT_RUN_DONE;
     for (; op && op->gate <= gate; op = op->next) { /* else the sends said for what they wait */
         run = run_op(work, op);
@@ -359,20 +363,20 @@ static enum tt_run run_part(struct tt_work *work, struct tt_shot *shot, struct t
     return moved ? TT_RUN_PROGRESS : TT_RUN_WAIT;
 }
 
-enum tt_run tt_shot_run(struct tt_work *work)
+enum tt_run tt_eager_run(struct tt_work *work)
 {
-    struct tt_shot *shot = work->shot;
+    struct tt_eager *eager = work->eager;
     bool progress = false;
-    for (int p = shot->done; p < shot->nparts; p++) {
-        struct tt_shot_part *part = &shot->parts[p];
-        if (part->over || !is_over(shot, part->after[0]) || !is_over(shot, part->after[1]))
+    for (int p = eager->done; p < eager->nparts; p++) {
+        struct tt_eager_part *part = &eager->parts[p];
+        if (part->over || !is_over(eager, part->after[0]) || !is_over(eager, part->after[1]))
             continue;
-        enum tt_run run = run_part(work, shot, part);
+        enum tt_run run = run_part(work, eager, part);
         if (run == TT_RUN_FAILED) return run;
         progress = progress || run != TT_RUN_WAIT;
     }
-    while (shot->done < shot->nparts && shot->parts[shot->done].over)
-        shot->done++;
-    if (shot->done == shot->nparts) return TT_RUN_DONE;
+    while (eager->done < eager->nparts && eager->parts[eager->done].over)
+        eager->done++;
+    if (eager->done == eager->nparts) return TT_RUN_DONE;
     return progress ? TT_RUN_PROGRESS : TT_RUN_WAIT;
 }
