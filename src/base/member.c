@@ -40,12 +40,12 @@ void tt_member_forked(struct tt_member *member)
     atomic_store(&member->abort, (uint32_t)ncclInvalidUsage);
 }
 
-void tt_member_resume(struct tt_member *member, uint64_t ticket)
+void tt_member_resume(struct tt_member *member, uint64_t seq)
 {
     pthread_mutex_lock(&member->why_lock);
     member->why[0] = 0;
     pthread_mutex_unlock(&member->why_lock);
-    atomic_store_explicit(&member->given_up, ticket, memory_order_relaxed);
+    atomic_store_explicit(&member->given_up, seq, memory_order_relaxed);
     /* pairs with the acquire load in tt_member_gives_up() */
     atomic_store_explicit(&member->abort, 0u, memory_order_release);
 }

@@ -17,8 +17,8 @@ struct tt_member {
     uint64_t comm_id;          /* same on all ranks; for logs and plugins, no secret */
     const char *name;          /* borrowed from the communicator; "" when unnamed */
     _Atomic uint32_t abort;    /* non-zero: every wait returns; value is an ncclResult_t */
-    _Atomic uint64_t given_up; /* operations with a smaller ticket end at their turn, whatever
-                                  `abort` says by then */
+    _Atomic uint64_t given_up; /* operations with a smaller sequence number end at their turn,
+                                  whatever `abort` says by then */
     pthread_mutex_t why_lock;  /* all zero: not locked */
     char why[TT_WHY_BYTES];    /* the first failure's sentence; "" before one */
 };
@@ -28,10 +28,10 @@ static inline bool tt_member_aborted(const struct tt_member *member)
     return atomic_load_explicit(&member->abort, memory_order_relaxed) != 0;
 }
 
-static inline bool tt_member_gives_up(const struct tt_member *member, uint64_t ticket)
+static inline bool tt_member_gives_up(const struct tt_member *member, uint64_t seq)
 {
     return atomic_load_explicit(&member->abort, memory_order_acquire) != 0 ||
-           ticket < atomic_load_explicit(&member->given_up, memory_order_relaxed);
+           seq < atomic_load_explicit(&member->given_up, memory_order_relaxed);
 }
 
 /* Why every wait returns; ncclSuccess while none has to. Any thread. */
@@ -47,9 +47,9 @@ bool tt_member_abort_why(struct tt_member *member, ncclResult_t code, const char
 bool tt_member_abort(struct tt_member *member, ncclResult_t code);
 /* In a child of fork, which has no other threads: every call fails as usage, and says why. */
 void tt_member_forked(struct tt_member *member);
-/* The abort flag goes down and the reason is forgotten, but operations with tickets below `ticket`
- * end all the same: who waits for a stream may reach them much later. */
-void tt_member_resume(struct tt_member *member, uint64_t ticket);
+/* The abort flag goes down and the reason is forgotten, but operations with sequence numbers below
+ * `seq` end all the same: who waits for a stream may reach them much later. */
+void tt_member_resume(struct tt_member *member, uint64_t seq);
 
 /* Keep `why` unless a failure was kept before, without aborting anything. Any thread. */
 void tt_member_keep_why(struct tt_member *member, const char *why);

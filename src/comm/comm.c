@@ -47,7 +47,7 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
     comm->func = request->func;
     comm->process = getpid();
     comm->config = config;
-    comm->order_used = &comm->order;
+    comm->queue_used = &comm->queue;
     atomic_init(&comm->state, ncclSuccess);
     atomic_init(&comm->phase, TT_COMM_INIT);
     rc = own_text(config.commName, &comm->name);
@@ -124,11 +124,11 @@ void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
 
 void tt_comm_give_up(struct tt_comm *comm)
 {
-    const struct tt_order *order = comm->order_used;
+    const struct tt_issue_queue *queue = comm->queue_used;
     uint64_t deadline = tt_now_nsec() + QUIET_NSEC;
     uint32_t spins = 0;
-    while (atomic_load_explicit(&order->served, memory_order_acquire) !=
-           atomic_load_explicit(&order->issued, memory_order_acquire)) {
+    while (atomic_load_explicit(&queue->served, memory_order_acquire) !=
+           atomic_load_explicit(&queue->issued, memory_order_acquire)) {
         if (tt_now_nsec() > deadline) break;
         if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
     }

@@ -58,8 +58,8 @@ struct tt_comm {
     struct tt_plan *plan;         /* owned; storage for plan/ (set by api right after alloc, freed
                                      by api before tt_comm_free) */
     struct tt_registry *registry; /* owned; storage for api/ (buffers and windows); may be NULL */
-    struct tt_order order;        /* operations in issue order */
-    struct tt_order *order_used;  /* own, or the parent's when resources are shared */
+    struct tt_issue_queue queue;  /* operations in issue order */
+    struct tt_issue_queue *queue_used; /* own, or the parent's when resources are shared */
     struct tt_tune_env tune;
     struct tt_tune_host host;             /* figures of the hosts, when tune.host points here */
     struct tt_imports *imports;           /* owned; programs from files; NULL: none */
@@ -78,7 +78,7 @@ struct tt_comm {
     const struct tt_comm_record *records; /* borrowed from bootstrap */
     void *inbox;                          /* owned control memory */
     size_t inbox_bytes;
-    struct tt_comm *family_head; /* owner of order_used when shared; NULL: this one */
+    struct tt_comm *family_head; /* owner of queue_used when shared; NULL: this one */
     bool serves_range;           /* counted in tt_segment_publish() */
     struct tt_watch *watch;      /* owned */
     struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */

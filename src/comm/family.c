@@ -1,5 +1,5 @@
 /* Storage of communicators, and those that share resources: children of splitShare or shrinkShare.
- * The family's first ancestor owns the ticket line, so its storage outlives its own end until the
+ * The family's first ancestor owns the issue queue, so its storage outlives its own end until the
  * last child has gone.
  * What was storage of a communicator is never anything else: a handle that is used after the end
  * meets a magic word that is zero, not somebody's bytes. It rests until RESTING others came after
@@ -101,7 +101,7 @@ ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
     pthread_mutex_lock(&family.lock);
     struct tt_comm *head = parent->family_head ? parent->family_head : parent;
     child->family_head = head;
-    child->order_used = &head->order;
+    child->queue_used = &head->queue;
     child->family_next = head->family_next;
     head->family_next = child;
     pthread_mutex_unlock(&family.lock);
@@ -160,7 +160,7 @@ void tt_family_free(struct tt_comm *comm)
         dead = comm;
     }
     pthread_mutex_unlock(&family.lock);
-    if (dead) tt_order_fini(&dead->order); /* may wait for streams */
+    if (dead) tt_issue_queue_fini(&dead->queue); /* may wait for streams */
     pthread_mutex_lock(&family.lock);
     if (head) rest(comm);
     if (dead) rest(dead);

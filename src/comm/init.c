@@ -134,7 +134,7 @@ static ncclResult_t start_watch(struct tt_comm *comm)
 {
     const struct tt_watch_subject subject = {
         .member = &comm->member,
-        .order = comm->order_used,
+        .queue = comm->queue_used,
         .bootstrap = comm->bootstrap,
         .transport = comm->transport,
     };

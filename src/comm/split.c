@@ -32,7 +32,7 @@ static uint64_t child_id(const struct tt_comm *parent, const uint64_t salt[3])
     return hash;
 }
 
-/* The family's operations take one ticket line, and an abort of one ends all. A revoked parent has
+/* The family's operations take one issue queue, and an abort of one ends all. A revoked parent has
  * nothing to share. */
 static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
 {
@@ -143,7 +143,7 @@ static void stop_parent(struct tt_comm *parent)
 {
     bool raised = tt_member_abort(&parent->member, ncclInvalidUsage);
     tt_comm_give_up(parent);
-    if (raised) tt_member_resume(&parent->member, atomic_load(&parent->order_used->issued));
+    if (raised) tt_member_resume(&parent->member, atomic_load(&parent->queue_used->issued));
 }
 
 struct tt_shrinks {

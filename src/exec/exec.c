@@ -1,4 +1,5 @@
-/* The way in: takes tickets and hands work to the stream; the way out: waits for the order. */
+/* The way in: takes sequence numbers and hands work to the stream; the way out: waits for the
+ * queue. */
 #include "exec/exec.h"
 
 #include "base/arch/arch.h"
@@ -16,16 +17,16 @@ enum {                      /* of a work that runs inside its call */
 };
 #define ABORT_GRACE_NSEC 500000000u /* how long drain waits for works that nobody runs */
 
-static bool is_served(struct tt_order *order, uint64_t ticket)
+static bool is_served(struct tt_issue_queue *queue, uint64_t seq)
 {
     /* pairs with the release stores in step.c */
-    return atomic_load_explicit(&order->served, memory_order_acquire) >= ticket;
+    return atomic_load_explicit(&queue->served, memory_order_acquire) >= seq;
 }
 
-static void help_until_served(struct tt_order *order, uint64_t ticket)
+static void help_until_served(struct tt_issue_queue *queue, uint64_t seq)
 {
     uint32_t spins = 0;
-    while (!is_served(order, ticket)) {
+    while (!is_served(queue, seq)) {
         if (tuttiHostHelp()) {
             spins = 0;
         } else {
@@ -34,17 +35,17 @@ static void help_until_served(struct tt_order *order, uint64_t ticket)
     }
 }
 
-/* The stream refused the work: its ticket is served unused, in order. */
-static void give_back(struct tt_order *order, uint64_t ticket)
+/* The stream refused the work: its sequence number is served unused, in order. */
+static void give_back(struct tt_issue_queue *queue, uint64_t seq)
 {
-    help_until_served(order, ticket);
-    atomic_store_explicit(&order->served, ticket + 1, memory_order_release);
+    help_until_served(queue, seq);
+    atomic_store_explicit(&queue->served, seq + 1, memory_order_release);
 }
 
 static __attribute__((noinline)) ncclResult_t refused(struct tt_work *work, int code)
 {
     int rank = work->member->rank;
-    if (!work->captured) give_back(work->order, work->ticket);
+    if (!work->captured) give_back(work->queue, work->seq);
     work->phase = TT_WORK_IDLE;
     atomic_store_explicit(&work->in_flight, 0, memory_order_relaxed);
     if (!work->kept) tt_work_destroy(work);
@@ -71,7 +72,7 @@ ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
                             struct CUstream_st *claimed)
 {
     if (!work->captured) {
-        work->ticket = atomic_fetch_add_explicit(&work->order->issued, 1, memory_order_relaxed);
+        work->seq = atomic_fetch_add_explicit(&work->queue->issued, 1, memory_order_relaxed);
         work->phase = TT_WORK_TURN;
         atomic_store_explicit(&work->in_flight, 1, memory_order_relaxed);
     }
@@ -79,7 +80,7 @@ ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
         int code = tuttiHostSubmit(stream, &work->item, false);
         return code ? refused(work, code) : ncclSuccess;
     }
-    bool turn = is_served(work->order, work->ticket);
+    bool turn = is_served(work->queue, work->seq);
     if (turn && (tt_work_step(&work->item, TT_ITEM_STEP) == TT_STEP_DONE || ends_soon(work))) {
         tt_work_release(work);
         tuttiHostClaimEnd(claimed);
@@ -89,12 +90,12 @@ ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
     return ncclSuccess;
 }
 
-ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order)
+ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_issue_queue *queue)
 {
-    uint64_t issued = atomic_load_explicit(&order->issued, memory_order_relaxed);
+    uint64_t issued = atomic_load_explicit(&queue->issued, memory_order_relaxed);
     uint64_t aborted_nsec = 0;
     uint32_t spins = 0;
-    while (!is_served(order, issued)) {
+    while (!is_served(queue, issued)) {
         if (tuttiHostHelp()) {
             spins = 0;
             continue;

@@ -62,7 +62,7 @@ struct tt_frame {
     struct tt_reduction reduction;
     const char *in;
     char *out;
-    char *scratch;              /* exec's: the order's, while the work has its turn */
+    char *scratch;              /* exec's: the queue's, while the work has its turn */
     size_t in_bytes, out_bytes; /* whole buffers, for staging */
     size_t elem_bytes;
     uint32_t fingerprint; /* of the operation, equal on all ranks; between two ranks (TT_CONN_P2P)
@@ -80,11 +80,11 @@ struct tt_frame {
     struct tt_edge **recv_edges;
 };
 
-/* Ticket line of a communicator: its operations run one after the other in issue order, whatever
- * streams they are on. One per communicator, shared by a family that shares resources. */
-struct tt_order {
-    _Atomic uint64_t issued;          /* tickets handed out */
-    _Atomic uint64_t served;          /* tickets finished */
+/* The issue queue of a communicator: its operations run one after the other in issue order,
+ * whatever streams they are on. One per communicator, shared by a family that shares resources. */
+struct tt_issue_queue {
+    _Atomic uint64_t issued;          /* sequence numbers handed out */
+    _Atomic uint64_t served;          /* sequence numbers finished */
     struct tt_work *_Atomic spare[4]; /* owned: works to use again */
     char *staging;                    /* owned: range memory for buffers out of the peers' reach; */
     size_t staging_bytes;             /* used by the work whose turn it is, */
@@ -92,8 +92,8 @@ struct tt_order {
     size_t scratch_bytes;
 };
 
-/* Free what the order keeps; zeroed storage is a valid order. After tt_exec_drain(). */
-void tt_order_fini(struct tt_order *order);
+/* Free what the queue keeps; zeroed storage is a valid queue. After tt_exec_drain(). */
+void tt_issue_queue_fini(struct tt_issue_queue *queue);
 
 struct tt_work_events {                   /* what the profiler seam needs */
     struct tt_profiler *profiler;         /* borrowed; NULL: none */
@@ -107,24 +107,25 @@ struct tt_work_events {                   /* what the profiler seam needs */
 
 /* One or more frames that start together (a collective: one per channel; a group of sends and
  * receives: one per message) and count as one operation on the stream and in the communicator's
- * order. */
+ * queue. */
 struct tt_work;
 
 struct tt_work_spec {
     struct tt_member *member; /* borrowed; abort is set to the error that the work ends with */
     struct tt_transport *transport; /* borrowed */
-    struct tt_order *order;         /* borrowed */
+    struct tt_issue_queue *queue;   /* borrowed */
     struct tt_frame *frames;        /* copied */
     int nframes;
     struct tt_work_events events;
     bool crowded;
-    bool captured; /* kept after DONE, run again by graph launches; takes a ticket at each launch */
+    bool captured; /* kept after DONE, run again by graph launches; takes a sequence number at each
+                      launch */
     _Atomic uint32_t *graph_refs; /* counts captured works alive; NULL when not captured */
     bool kept; /* the owner keeps the work and submits it again (a plan's cache): RELEASE makes it
                   idle, tt_work_destroy() frees it */
 };
 
-/* Build a work item (from the order's spares when one fits). One thread at a time per order.
+/* Build a work item (from the queue's spares when one fits). One thread at a time per queue.
  * *work_out  the caller's until tt_exec_submit() takes it
  * Errors: ncclSystemError (out of memory). */
 ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **work_out);
@@ -145,16 +146,16 @@ struct tt_buffers { /* of one frame; borrowed until the work ends */
 /* The same with buffers for each frame: as many as it has frames. hot */
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers);
 
-/* Take a ticket and put the work on the stream. `claimed` is the stream if tuttiHostClaim() took
- * it: then the work runs here and now for about 2 us at most, one pass where ranks outnumber cores,
- * and what is unfinished is left to waiters and workers. NULL: it is queued, or captured. The work
- * frees itself unless kept. On error it is destroyed (kept: idle again). One thread at a time per
- * order; never blocks, but when the stream refuses the work: then the ticket's turn is waited for.
- * Errors: ncclUnhandledCudaError. hot */
+/* Take a sequence number and put the work on the stream. `claimed` is the stream if
+ * tuttiHostClaim() took it: then the work runs here and now for about 2 us at most, one pass where
+ * ranks outnumber cores, and what is unfinished is left to waiters and workers. NULL: it is queued,
+ * or captured. The work frees itself unless kept. On error it is destroyed (kept: idle again). One
+ * thread at a time per queue; never blocks, but when the stream refuses the work: then the sequence
+ * number's turn is waited for. Errors: ncclUnhandledCudaError. hot */
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
                             struct CUstream_st *claimed);
 
-/* Wait until `order` served all tickets, running streams' work meanwhile. Blocks. Works of a member
- * that was aborted may stay on streams that stand still, where they end when their turn comes: they
- * are waited for half a second. Errors: the member's abort code. */
-ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order);
+/* Wait until `queue` served all sequence numbers, running streams' work meanwhile. Blocks. Works of
+ * a member that was aborted may stay on streams that stand still, where they end when their turn
+ * comes: they are waited for half a second. Errors: the member's abort code. */
+ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_issue_queue *queue);

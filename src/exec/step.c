@@ -1,4 +1,4 @@
-/* The life of one run of a work: its turn in the order, staging, the program, the end.
+/* The life of one run of a work: its turn in the issue queue, staging, the program, the end.
  * A step never blocks. The first error of any rank's work becomes the communicator's abort code;
  * an aborted communicator's works end at their turn, one after the other, so that nobody waits for
  * them. */
@@ -188,8 +188,8 @@ static void end_events(struct tt_work *work)
     }
 }
 
-/* Captured works serve their ticket here; others when the device releases them, because a served
- * order may be gone the moment after. */
+/* Captured works serve their sequence number here; others when the device releases them, because a
+ * served queue may be gone the moment after. */
 static enum tt_step end(struct tt_work *work, ncclResult_t rc)
 {
     leave_wait(work);
@@ -198,35 +198,35 @@ static enum tt_step end(struct tt_work *work, ncclResult_t rc)
     work->phase = TT_WORK_IDLE;
     if (work->captured) {
         /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
-        atomic_store_explicit(&work->order->served, work->ticket + 1, memory_order_release);
+        atomic_store_explicit(&work->queue->served, work->seq + 1, memory_order_release);
     }
     return TT_STEP_DONE;
 }
 
-/* A graph launch was issued: its run's place in the order is now. */
-static void take_ticket(struct tt_work *work)
+/* A graph launch was issued: its run's place in the queue is now. */
+static void take_seq(struct tt_work *work)
 {
-    uint64_t ticket = atomic_fetch_add_explicit(&work->order->issued, 1, memory_order_relaxed);
-    if (!tt_tickets_put(&work->tickets, ticket)) tt_member_abort(work->member, ncclSystemError);
+    uint64_t seq = atomic_fetch_add_explicit(&work->queue->issued, 1, memory_order_relaxed);
+    if (!tt_launch_seqs_put(&work->seqs, seq)) tt_member_abort(work->member, ncclSystemError);
 }
 
-/* Launches that were issued and never ran (a device was reset) would block the order for ever. */
-static void forsake_tickets(struct tt_work *work)
+/* Launches that were issued and never ran (a device was reset) would block the queue for ever. */
+static void forsake_seqs(struct tt_work *work)
 {
-    uint64_t ticket;
-    while (tt_tickets_take(&work->tickets, &ticket)) {
+    uint64_t seq;
+    while (tt_launch_seqs_take(&work->seqs, &seq)) {
         tt_member_abort(work->member, ncclInternalError);
-        atomic_store_explicit(&work->order->served, ticket + 1, memory_order_release);
+        atomic_store_explicit(&work->queue->served, seq + 1, memory_order_release);
     }
 }
 
-/* No call follows. A work that never got its turn would block the order for ever: abort it. */
+/* No call follows. A work that never got its turn would block the queue for ever: abort it. */
 void tt_work_release(struct tt_work *work)
 {
-    struct tt_order *order = work->order;
-    uint64_t ticket = work->ticket;
+    struct tt_issue_queue *queue = work->queue;
+    uint64_t seq = work->seq;
     if (work->captured) {
-        forsake_tickets(work);
+        forsake_seqs(work);
         tt_work_destroy(work);
         return;
     }
@@ -236,9 +236,9 @@ void tt_work_release(struct tt_work *work)
     } else {
         tt_work_recycle(work);
     }
-    if (atomic_load_explicit(&order->served, memory_order_relaxed) > ticket) return;
+    if (atomic_load_explicit(&queue->served, memory_order_relaxed) > seq) return;
     /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
-    atomic_store_explicit(&order->served, ticket + 1, memory_order_release);
+    atomic_store_explicit(&queue->served, seq + 1, memory_order_release);
 }
 
 /* Who waits for whom in a collective, whatever program it runs. */
@@ -272,11 +272,11 @@ static void tell_touches(const struct tt_work *work)
 static bool turn_came(struct tt_work *work)
 {
     if (work->phase == TT_WORK_IDLE) {
-        if (!tt_tickets_take(&work->tickets, &work->ticket)) return false;
+        if (!tt_launch_seqs_take(&work->seqs, &work->seq)) return false;
         work->phase = TT_WORK_TURN;
     }
     /* pairs with the release stores of whoever ended before */
-    return atomic_load_explicit(&work->order->served, memory_order_acquire) >= work->ticket;
+    return atomic_load_explicit(&work->queue->served, memory_order_acquire) >= work->seq;
 }
 
 static __attribute__((noinline)) enum tt_step step_stage(struct tt_work *work)
@@ -295,7 +295,7 @@ static __attribute__((noinline)) enum tt_step tell_work(struct tt_work *work,
     switch (call) {
     case TT_ITEM_STEP: break;
     case TT_ITEM_RELEASE: tt_work_release(work); break;
-    case TT_ITEM_ISSUE: take_ticket(work); break;
+    case TT_ITEM_ISSUE: take_seq(work); break;
     case TT_ITEM_TOUCH: tell_touches(work); break;
     }
     return TT_STEP_DONE;
@@ -308,7 +308,7 @@ enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
     if (call != TT_ITEM_STEP) return tell_work(work, call);
     bool begins = work->phase == TT_WORK_TURN || work->phase == TT_WORK_IDLE;
     if (begins && !turn_came(work)) return TT_STEP_WAIT;
-    if (tt_member_gives_up(work->member, work->ticket)) return end(work, ncclSuccess);
+    if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
     if (begins) rc = begin(work);
     if (rc) return end(work, rc);
     if (work->phase != TT_WORK_RUN) return step_stage(work);

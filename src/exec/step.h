@@ -9,5 +9,5 @@ enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call);
 /* Its RELEASE: no step follows. */
 void tt_work_release(struct tt_work *work);
 
-/* Put a work that ended into its order's spares, or free it. Touches the order last. */
+/* Put a work that ended into its queue's spares, or free it. Touches the queue last. */
 void tt_work_recycle(struct tt_work *work);

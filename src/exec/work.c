@@ -1,5 +1,6 @@
-/* Work items: programs bound to buffers and edges, in one allocation, used again by the order that
- * they ran in. Making one touches no lock; a spare of the order is taken when it is large enough.
+/* Work items: programs bound to buffers and edges, in one allocation, used again by the issue queue
+ * that they ran in. Making one touches no lock; a spare of the queue is taken when it is large
+ * enough.
  */
 #include "base/error.h"
 #include "base/mem.h"
@@ -163,13 +164,13 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
 
 /* ---- spares: single slots, each taken or filled with one exchange ---- */
 
-static struct tt_work *take_spare(struct tt_order *order, size_t bytes)
+static struct tt_work *take_spare(struct tt_issue_queue *queue, size_t bytes)
 {
-    for (size_t k = 0; k < TT_LEN(order->spare); k++) {
-        if (!atomic_load_explicit(&order->spare[k], memory_order_relaxed)) continue;
+    for (size_t k = 0; k < TT_LEN(queue->spare); k++) {
+        if (!atomic_load_explicit(&queue->spare[k], memory_order_relaxed)) continue;
         /* pairs with the release in keep_spare() */
         struct tt_work *work =
-            atomic_exchange_explicit(&order->spare[k], NULL, memory_order_acquire);
+            atomic_exchange_explicit(&queue->spare[k], NULL, memory_order_acquire);
         if (!work) continue;
         if (work->capacity_bytes >= bytes) return work;
         free(work);
@@ -177,12 +178,12 @@ static struct tt_work *take_spare(struct tt_order *order, size_t bytes)
     return NULL;
 }
 
-static void keep_spare(struct tt_order *order, struct tt_work *work)
+static void keep_spare(struct tt_issue_queue *queue, struct tt_work *work)
 {
-    for (size_t k = 0; work->capacity_bytes <= SPARE_BYTES && k < TT_LEN(order->spare); k++) {
+    for (size_t k = 0; work->capacity_bytes <= SPARE_BYTES && k < TT_LEN(queue->spare); k++) {
         struct tt_work *none = NULL;
-        if (atomic_load_explicit(&order->spare[k], memory_order_relaxed)) continue;
-        if (atomic_compare_exchange_strong_explicit(&order->spare[k], &none, work,
+        if (atomic_load_explicit(&queue->spare[k], memory_order_relaxed)) continue;
+        if (atomic_compare_exchange_strong_explicit(&queue->spare[k], &none, work,
                                                     memory_order_release, memory_order_relaxed)) {
             return;
         }
@@ -195,21 +196,21 @@ void tt_work_recycle(struct tt_work *work)
     if (work->captured || work->kept) {
         free(work);
     } else {
-        keep_spare(work->order, work);
+        keep_spare(work->queue, work);
     }
 }
 
-void tt_order_fini(struct tt_order *order)
+void tt_issue_queue_fini(struct tt_issue_queue *queue)
 {
-    for (size_t k = 0; k < TT_LEN(order->spare); k++) {
-        free(atomic_exchange_explicit(&order->spare[k], NULL, memory_order_acquire));
+    for (size_t k = 0; k < TT_LEN(queue->spare); k++) {
+        free(atomic_exchange_explicit(&queue->spare[k], NULL, memory_order_acquire));
     }
-    if (order->staging) tuttiHostFree(order->staging);
-    order->staging = NULL;
-    order->staging_bytes = 0;
-    if (order->scratch) tuttiHostFree(order->scratch);
-    order->scratch = NULL;
-    order->scratch_bytes = 0;
+    if (queue->staging) tuttiHostFree(queue->staging);
+    queue->staging = NULL;
+    queue->staging_bytes = 0;
+    if (queue->scratch) tuttiHostFree(queue->scratch);
+    queue->scratch = NULL;
+    queue->scratch_bytes = 0;
 }
 
 /* ---- binding ---- */
@@ -267,10 +268,10 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     work->item.step = tt_work_step;
     work->item.wants_issue = spec->captured;
     work->item.tells_touches = true;
-    if (spec->captured) tt_tickets_init(&work->tickets);
+    if (spec->captured) tt_launch_seqs_init(&work->seqs);
     work->member = spec->member;
     work->transport = spec->transport;
-    work->order = spec->order;
+    work->queue = spec->queue;
     work->events = spec->events;
     if (work->replays && spec->events.nreplays > 0) {
         memcpy(work->replays, spec->events.replays,
@@ -301,7 +302,7 @@ ncclResult_t tt_work_create(const struct tt_work_spec *spec, struct tt_work **wo
     struct bump bump = {NULL, 0};
     layout(&bump, NULL, spec);
     bool reuse = !spec->captured && !spec->kept;
-    struct tt_work *work = reuse ? take_spare(spec->order, bump.bytes) : NULL;
+    struct tt_work *work = reuse ? take_spare(spec->queue, bump.bytes) : NULL;
     if (!work) {
         work = tt_calloc(1, bump.bytes);
         if (!work) return tt_fail(ncclSystemError, "work of %zu bytes: out of memory", bump.bytes);
@@ -324,7 +325,7 @@ void tt_work_destroy(struct tt_work *work)
     if (work->captured && work->graph_refs) {
         atomic_fetch_sub_explicit(work->graph_refs, 1, memory_order_release);
     }
-    if (work->captured) tt_tickets_fini(&work->tickets);
+    if (work->captured) tt_launch_seqs_fini(&work->seqs);
     free(work);
 }
 

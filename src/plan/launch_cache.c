@@ -56,7 +56,7 @@ void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
     struct tt_comm *comm = plan->comm;
     *spec = (struct tt_work_spec){.member = &comm->member,
                                   .transport = comm->transport,
-                                  .order = comm->order_used,
+                                  .queue = comm->queue_used,
                                   .crowded = comm->tune.crowded};
 }
 

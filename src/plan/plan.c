@@ -130,7 +130,7 @@ bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc)
         outside = 0;
         if (!tuttiHostHelp()) tt_wait_relax(&spins, true);
     }
-    plan->last_ticket = atomic_load(&plan->comm->order_used->issued);
+    plan->last_seq = atomic_load(&plan->comm->queue_used->issued);
     return true;
 }
 
@@ -162,8 +162,7 @@ static bool is_referred_to(const struct tt_plan *plan)
 {
     const struct tt_comm *comm = plan->comm;
     return atomic_load_explicit(&comm->graph_refs, memory_order_acquire) != 0 ||
-           atomic_load_explicit(&comm->order_used->served, memory_order_acquire) <
-               plan->last_ticket;
+           atomic_load_explicit(&comm->queue_used->served, memory_order_acquire) < plan->last_seq;
 }
 
 static void free_both(struct tt_plan *plan)
@@ -228,12 +227,12 @@ ncclResult_t tt_plan_contended(const struct tt_plan *plan)
 ncclResult_t tt_plan_drain(struct tt_comm *comm)
 {
     uint32_t spins = 0;
-    ncclResult_t rc = tt_exec_drain(&comm->member, comm->order_used);
+    ncclResult_t rc = tt_exec_drain(&comm->member, comm->queue_used);
     if (rc) return rc;
     /* Graphs that hold operations of this communicator keep it alive until they are destroyed. */
     while (atomic_load_explicit(&comm->graph_refs, memory_order_acquire) != 0) {
         if (tt_member_aborted(&comm->member)) return tt_member_abort_code(&comm->member);
         if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
     }
-    return tt_exec_drain(&comm->member, comm->order_used);
+    return tt_exec_drain(&comm->member, comm->queue_used);
 }

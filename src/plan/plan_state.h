@@ -121,7 +121,7 @@ struct tt_plan {
     bool shares_numbers;     /* captured works count their runs too: events.c */
 
     struct tt_plan *next_ended; /* in a list of plan.c, after the end */
-    uint64_t last_ticket;       /* all tickets of this communicator are smaller; set at the end */
+    uint64_t last_seq; /* all sequence numbers of this communicator are smaller; set at the end */
 
     /* of the group that this communicator is in now */
     const struct tt_group *group; /* NULL: none */

@@ -140,9 +140,9 @@ static bool waits_in_vain(struct tt_watch *watch, uint64_t idle_nsec)
 static void look(struct tt_watch *watch, uint64_t now)
 {
     char sentence[TT_WATCH_SENTENCE_BYTES];
-    const struct tt_order *order = watch->subject.order;
-    uint64_t served = atomic_load_explicit(&order->served, memory_order_acquire);
-    uint64_t issued = atomic_load_explicit(&order->issued, memory_order_acquire);
+    const struct tt_issue_queue *queue = watch->subject.queue;
+    uint64_t served = atomic_load_explicit(&queue->served, memory_order_acquire);
+    uint64_t issued = atomic_load_explicit(&queue->issued, memory_order_acquire);
     if (served != watch->served || issued == served) {
         watch->served = served;
         watch->since_nsec = now;
@@ -170,10 +170,10 @@ static void look(struct tt_watch *watch, uint64_t now)
 static bool exit_pending(void)
 {
     for (const struct tt_watch *watch = room.subjects; watch; watch = watch->next) {
-        const struct tt_order *order = watch->subject.order;
+        const struct tt_issue_queue *queue = watch->subject.queue;
         if (tt_bootstrap_someone_exited(watch->subject.bootstrap) &&
             !tt_member_aborted(watch->subject.member) &&
-            atomic_load_explicit(&order->issued, memory_order_relaxed) != watch->served)
+            atomic_load_explicit(&queue->issued, memory_order_relaxed) != watch->served)
             return true;
     }
     return false;

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 struct tt_member;
-struct tt_order;
+struct tt_issue_queue;
 struct tt_bootstrap;
 struct tt_watch; /* one watched communicator; opaque */
 
@@ -16,7 +16,7 @@ struct tt_transport;
 
 struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_member *member;
-    const struct tt_order *order;
+    const struct tt_issue_queue *queue;
     struct tt_bootstrap *bootstrap;
     /* What tells whether a rank is waited for in vain; NULL: only time tells. */
     struct tt_transport *transport;

@@ -55,7 +55,7 @@ static void held_back(struct harness_rank *r, cudaStream_t other)
         if ((turn + r->rank) % 2) CUDA(cudaLaunchHostFunc(r->stream, hold, &go));
         CUDA(cudaGraphLaunch(exec, r->stream));
         NCCL(ncclAllReduce(direct, direct, COUNT, ncclFloat, ncclMax, r->comm, other));
-        CUDA(cudaGraphLaunch(exec, r->stream)); /* queued twice: a ticket for each */
+        CUDA(cudaGraphLaunch(exec, r->stream)); /* queued twice: a sequence number for each */
         NCCL(ncclAllReduce(direct, direct, COUNT, ncclFloat, ncclSum, r->comm, other));
         atomic_store(&go, 1);
         CUDA(cudaStreamSynchronize(r->stream));

@@ -4,7 +4,7 @@
 
 #include "base/member.h"
 #include "exec/exec.h"
-#include "exec/tickets.h"
+#include "exec/launch_seqs.h"
 #include "program/step.h"
 #include "transport/transport.h"
 
@@ -107,17 +107,17 @@ struct tt_work {
     struct tt_item item;
     struct tt_member *member;       /* borrowed */
     struct tt_transport *transport; /* borrowed; NULL when no frame uses it */
-    struct tt_order *order;         /* borrowed */
+    struct tt_issue_queue *queue;   /* borrowed */
     struct tt_work_events events;
     _Atomic uint32_t *graph_refs;
     _Atomic uint32_t in_flight; /* kept works: submitted and not released */
     enum tt_work_phase phase;
     ncclResult_t rc;
-    uint64_t ticket;
-    struct tt_tickets tickets; /* captured: of launches to come */
-    size_t slice_bytes;        /* of the transport's slots */
-    int polls_per_step;        /* looks at a slot before a step gives up, */
-    int polls_now;             /* in a long wait but one */
+    uint64_t seq;
+    struct tt_launch_seqs seqs; /* captured: of launches to come */
+    size_t slice_bytes;         /* of the transport's slots */
+    int polls_per_step;         /* looks at a slot before a step gives up, */
+    int polls_now;              /* in a long wait but one */
     bool crowded, captured, kept;
     bool stream;         /* stores go around the cache */
     bool uses_transport; /* some frame of conn 0: the run takes an operation number */

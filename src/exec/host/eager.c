@@ -20,8 +20,9 @@
 #include <limits.h>
 #include <string.h>
 
-#define EAGER_BYTES ((size_t)8 << 10) /* larger ones are referred to or reduced by tiles: move.c   \
-                                       */
+#define EAGER_BYTES                                                                                \
+    ((size_t)8 << 10) /* larger ones are referred to or reduced by tiles: move.c                   \
+                       */
 
 struct tt_eager_range { /* operations */
     int first, end;

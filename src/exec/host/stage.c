@@ -1,7 +1,7 @@
 /* Bounce buffers for foreign memory. Programs with ENTER let peers read and write this rank's
  * buffers where they lie; a buffer that peers cannot address (malloc, stack) is copied into range
- * memory first and copied back at the end. The order keeps that memory: only the work whose turn it
- * is uses it. */
+ * memory first and copied back at the end. The issue queue keeps that memory: only the work whose
+ * turn it is uses it. */
 #include "base/error.h"
 #include "base/mem.h"
 #include "exec/host/cursor.h"
@@ -10,7 +10,7 @@
 #define STAGE_SLICE_BYTES ((size_t)1 << 20)
 #define STAGE_GRAIN_BYTES ((size_t)2 << 20)
 
-/* Let *memory of the order hold that many bytes; `what` they are for. */
+/* Let *memory of the queue hold that many bytes; `what` they are for. */
 static ncclResult_t reserve(const struct tt_work *work, size_t bytes, const char *what,
                             char **memory, size_t *memory_bytes)
 {
@@ -39,13 +39,13 @@ static size_t scratch_of(const struct tt_frame *frame)
 
 ncclResult_t tt_stage_scratch(struct tt_work *work)
 {
-    struct tt_order *order = work->order;
+    struct tt_issue_queue *queue = work->queue;
     size_t bytes = 0;
     for (int k = 0; k < work->nframes; k++)
         bytes += scratch_of(&work->frames[k]);
     ncclResult_t rc =
-        reserve(work, bytes, "for a program's scratch", &order->scratch, &order->scratch_bytes);
-    char *at = order->scratch;
+        reserve(work, bytes, "for a program's scratch", &queue->scratch, &queue->scratch_bytes);
+    char *at = queue->scratch;
     for (int k = 0; k < work->nframes && !rc; k++) {
         work->frames[k].scratch = at;
         at += scratch_of(&work->frames[k]);
@@ -97,11 +97,11 @@ ncclResult_t tt_stage_plan(struct tt_work *work)
     for (int k = 0; k < work->nstages; k++) {
         bytes += tt_round_up(work->stages[k].bytes, TT_LINE_BYTES);
     }
-    struct tt_order *order = work->order;
+    struct tt_issue_queue *queue = work->queue;
     ncclResult_t rc = reserve(work, bytes, "to stage buffers that the peers cannot reach",
-                              &order->staging, &order->staging_bytes);
+                              &queue->staging, &queue->staging_bytes);
     if (rc) return rc;
-    char *at = order->staging;
+    char *at = queue->staging;
     for (int k = 0; k < work->nstages; k++) {
         work->stages[k].range = at;
         at += tt_round_up(work->stages[k].bytes, TT_LINE_BYTES);

@@ -33,7 +33,7 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
     comm->member.nranks = request->nranks;
     comm->member.device = request->device;
     comm->config.blocking = request->config ? request->config->blocking != 0 : 1;
-    comm->order_used = &comm->order;
+    comm->queue_used = &comm->queue;
     *comm_out = comm;
     return ncclSuccess;
 }

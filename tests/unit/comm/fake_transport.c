@@ -119,7 +119,7 @@ void tt_transport_wake(struct tt_transport *transport)
     sem_post(&transport->wake_up);
 }
 
-void tt_order_fini(struct tt_order *order)
+void tt_issue_queue_fini(struct tt_issue_queue *queue)
 {
-    (void)order;
+    (void)queue;
 }

@@ -195,7 +195,7 @@ static void body_shrink(struct team_seat *seat)
     tt_comm_free(child);
 }
 
-/* A family has one ticket line, whoever ends first, and one abort ends all of it. */
+/* A family has one issue queue, whoever ends first, and one abort ends all of it. */
 static void body_family(struct team_seat *seat)
 {
     struct tt_comm *comm, *child = NULL, *grandchild = NULL;
@@ -206,12 +206,12 @@ static void body_family(struct team_seat *seat)
     child->config.splitShare = 1;
     seat->report->rc = split(child, 0, 0, &grandchild);
     if (seat->report->rc) return;
-    seat->report->wrong += child->order_used != &comm->order;
-    seat->report->wrong += grandchild->order_used != &comm->order;
+    seat->report->wrong += child->queue_used != &comm->queue;
+    seat->report->wrong += grandchild->queue_used != &comm->queue;
     tt_comm_free(comm);
     tt_comm_abort(child, ncclInternalError);
     seat->report->wrong += tt_comm_state(grandchild) != ncclInternalError;
-    seat->report->wrong += atomic_load(&grandchild->order_used->issued) != 0; /* still there */
+    seat->report->wrong += atomic_load(&grandchild->queue_used->issued) != 0; /* still there */
     tt_comm_free(child);
     tt_comm_free(grandchild);
 }

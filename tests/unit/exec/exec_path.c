@@ -129,7 +129,7 @@ struct pair {
     struct tt_member member;
     struct tt_peer_reach peers[2];
     struct tt_transport *transport;
-    struct tt_order order;
+    struct tt_issue_queue queue;
     struct tt_program *program;
     uint8_t *refs;
     struct tt_edge *send[2], *recv[2];
@@ -190,7 +190,7 @@ static struct tt_work *bind(struct pair *pair, enum tt_algo algo, enum tt_proto 
                      SLICE_BYTES / sizeof(float), 16);
     struct tt_work_spec spec = {.member = &pair->member,
                                 .transport = pair->transport,
-                                .order = &pair->order,
+                                .queue = &pair->queue,
                                 .frames = &frame,
                                 .nframes = 1,
                                 .crowded = pair->crowded,

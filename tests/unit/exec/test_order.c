@@ -1,5 +1,5 @@
-/* Tickets, captured and kept works, refusal, abort in the middle, mismatched operations, messages
- * that follow each other, and works dropped by their stream. */
+/* Sequence numbers, captured and kept works, refusal, abort in the middle, mismatched operations,
+ * messages that follow each other, and works dropped by their stream. */
 #include "../check.h"
 #include "world.h"
 
@@ -43,8 +43,8 @@ static uint32_t abort_of(const struct world *world, int rank)
     return atomic_load(&world->rank[rank].member.abort);
 }
 
-/* A second stream of rank 0 must wait for the first, in ticket order. */
-static void turns_follow_tickets(void **state)
+/* A second stream of rank 0 must wait for the first, in the order of their sequence numbers. */
+static void turns_follow_sequence_numbers(void **state)
 {
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
@@ -74,7 +74,7 @@ static void turns_follow_tickets(void **state)
     for (int r = 0; r < 2; r++) {
         check_sum(world, &a[r]);
         check_sum(world, &b[r]);
-        assert_int_equal(tt_exec_drain(&world->rank[r].member, &world->rank[r].order), 0);
+        assert_int_equal(tt_exec_drain(&world->rank[r].member, &world->rank[r].queue), 0);
     }
     world_destroy(world);
 }
@@ -133,8 +133,8 @@ static void replay_once(struct tt_work *const work[2])
     }
 }
 
-/* A graph runs its item again and again. Each launch takes its ticket when it is issued, which may
- * be long before its turn; a step without a ticket waits. */
+/* A graph runs its item again and again. Each launch takes its sequence number when it is issued,
+ * which may be long before its turn; a step without a sequence number waits. */
 static void captured_works_are_replayed(void **state)
 {
     (void)state;
@@ -165,14 +165,14 @@ static void captured_works_are_replayed(void **state)
     }
     for (int r = 0; r < 2; r++) {
         struct tt_item *item = (struct tt_item *)(void *)work[r];
-        assert_int_equal(tt_exec_drain(&world->rank[r].member, &world->rank[r].order), 0);
+        assert_int_equal(tt_exec_drain(&world->rank[r].member, &world->rank[r].queue), 0);
         item->step(item, TT_ITEM_RELEASE);
         assert_int_equal(atomic_load(&refs[r]), 0);
     }
     world_destroy(world);
 }
 
-static void a_refused_work_gives_its_ticket_back(void **state)
+static void a_refused_work_gives_its_sequence_number_back(void **state)
 {
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
@@ -211,7 +211,7 @@ static void abort_ends_all_works(void **state)
         assert_false(fake_stream_idle(&world->rank[0].stream));
         atomic_store(&world->rank[0].member.abort, ncclRemoteError);
         fake_host_help(&world->rank[0].stream);
-        assert_int_equal(tt_exec_drain(&world->rank[0].member, &world->rank[0].order),
+        assert_int_equal(tt_exec_drain(&world->rank[0].member, &world->rank[0].queue),
                          ncclRemoteError);
         assert_true(fake_stream_idle(&world->rank[0].stream));
         fake_host_help(NULL);
@@ -361,7 +361,7 @@ static void dropped_works_do_not_block(void **state)
     }
     fake_stream_step(&world->rank[0].stream);
     fake_stream_drop(&world->rank[0].stream);
-    assert_int_equal(tt_exec_drain(&world->rank[0].member, &world->rank[0].order),
+    assert_int_equal(tt_exec_drain(&world->rank[0].member, &world->rank[0].queue),
                      ncclInternalError);
     world_destroy(world);
 }
@@ -369,10 +369,10 @@ static void dropped_works_do_not_block(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(turns_follow_tickets),
+        cmocka_unit_test(turns_follow_sequence_numbers),
         cmocka_unit_test(kept_works_run_again),
         cmocka_unit_test(captured_works_are_replayed),
-        cmocka_unit_test(a_refused_work_gives_its_ticket_back),
+        cmocka_unit_test(a_refused_work_gives_its_sequence_number_back),
         cmocka_unit_test(abort_ends_all_works),
         cmocka_unit_test(different_operations_are_told),
         cmocka_unit_test(messages_keep_their_order),

@@ -96,7 +96,7 @@ void world_reset(struct world *world)
     if (world->used > first) memset(world->own + first, 0, world->used - first);
     world->used = first;
     for (int r = 0; r < world->n; r++)
-        tt_order_fini(&world->rank[r].order); /* of staging and scratch */
+        tt_issue_queue_fini(&world->rank[r].queue); /* of staging and scratch */
     fake_host_memory(world->own, STAGE_BYTES);
 }
 
@@ -114,7 +114,7 @@ static void free_kept(struct world_rank *rank)
 void world_destroy(struct world *world)
 {
     for (int r = 0; r < world->n; r++) {
-        tt_order_fini(&world->rank[r].order);
+        tt_issue_queue_fini(&world->rank[r].queue);
         tt_transport_destroy(world->rank[r].transport);
         free_kept(&world->rank[r]);
     }
@@ -204,7 +204,7 @@ struct tt_work_spec world_spec(struct world *world, int r, struct tt_frame *fram
     return (struct tt_work_spec){
         .member = &rank->member,
         .transport = rank->transport,
-        .order = &rank->order,
+        .queue = &rank->queue,
         .frames = frames,
         .nframes = nframes,
         .crowded = true,

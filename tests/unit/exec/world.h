@@ -18,7 +18,7 @@ struct world_rank {
     struct tt_member member;
     struct tt_peer_reach peers[WORLD_MAX];
     struct tt_transport *transport;
-    struct tt_order order;
+    struct tt_issue_queue queue;
     const struct tt_program *program; /* of `kept`, as the next */
     const uint8_t *refs;
     struct tt_edge *send[WORLD_MAX], *recv[WORLD_MAX];

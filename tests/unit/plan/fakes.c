@@ -34,7 +34,7 @@ struct tt_comm *fake_comm(int nranks, int rank, bool all_direct)
     comm->member.name = "";
     comm->config.blocking = 1;
     comm->phase = TT_COMM_READY;
-    comm->order_used = &comm->order;
+    comm->queue_used = &comm->queue;
     comm->edge_channels = 2;
     comm->tune = (struct tt_tune_env){.nranks = nranks,
                                       .nnodes = 1,
@@ -140,9 +140,9 @@ ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
     return ncclSuccess;
 }
 
-ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_order *order)
+ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_issue_queue *queue)
 {
-    (void)member, (void)order;
+    (void)member, (void)queue;
     return ncclSuccess;
 }
 

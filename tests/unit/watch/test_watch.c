@@ -16,7 +16,7 @@
 
 struct watched {
     struct tt_member member;
-    struct tt_order order;
+    struct tt_issue_queue queue;
     struct tt_bootstrap *bootstrap;
     struct tt_watch *watch;
 };
@@ -32,7 +32,7 @@ static void watched_init(struct watched *watched)
     assert_int_equal(team_join(&seat, &watched->member, &watched->bootstrap, &records),
                      ncclSuccess);
     const struct tt_watch_subject subject = {
-        .member = &watched->member, .order = &watched->order, .bootstrap = watched->bootstrap};
+        .member = &watched->member, .queue = &watched->queue, .bootstrap = watched->bootstrap};
     assert_int_equal(tt_watch_add(&subject, &watched->watch), ncclSuccess);
     assert_non_null(watched->watch);
 }
@@ -51,10 +51,10 @@ static void only_the_stuck_one_ends(void **state)
     watched_init(&stuck);
     watched_init(&busy);
     watched_init(&idle);
-    atomic_store(&stuck.order.issued, 1);
-    atomic_store(&busy.order.issued, UINT64_MAX);
+    atomic_store(&stuck.queue.issued, 1);
+    atomic_store(&busy.queue.issued, UINT64_MAX);
     while (!tt_member_aborted(&stuck.member)) {
-        atomic_fetch_add(&busy.order.served, 1);
+        atomic_fetch_add(&busy.queue.served, 1);
         tt_sleep_usec(1000);
     }
     assert_int_equal(atomic_load(&stuck.member.abort), ncclTimeout);

@@ -178,7 +178,7 @@ static __attribute__((noinline)) int synchronize(struct CUstream_st *handle)
     if (stream->legacy) return synchronize_legacy(stream);
     const struct host_place place = end_of(stream);
     struct host_place blocker = {NULL, 0};
-    host_stream_run(stream, place.ticket, &blocker); /* as a rule that is all */
+    host_stream_run(stream, place.seq, &blocker); /* as a rule that is all */
     if (!host_place_reached(&place)) host_wait_place(&place);
     return HOST_OK;
 }

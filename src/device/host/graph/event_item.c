@@ -34,7 +34,7 @@ struct event_item {
     struct tt_item item;
     struct CUevent_st *event; /* borrowed; looked at only when it is alive */
     bool wait;
-    struct CUstream_st *line; /* owned; a record: a ticket for each launch */
+    struct CUstream_st *line; /* owned; a record: a sequence number for each launch */
     struct host_latch latch;
     struct pending *first, **last; /* owned; under the latch */
     struct pending spare;          /* for when memory is short, if spare_free */
@@ -90,7 +90,7 @@ static void pop(struct event_item *own)
 
 static struct told issue_record(struct event_item *own)
 {
-    uint64_t ticket = atomic_fetch_add_explicit(&own->line->line.tail, 1, memory_order_seq_cst) + 1;
+    uint64_t seq = atomic_fetch_add_explicit(&own->line->line.tail, 1, memory_order_seq_cst) + 1;
     struct CUevent_st *event = own->event;
     struct told told = {.shared = {NULL, 0}};
     if (host_event_holds(event)) {
@@ -98,7 +98,7 @@ static struct told issue_record(struct event_item *own)
         host_event_uncapture(event);
         event->recorded = true;
         event->number++;
-        event->place = (struct host_place){own->line, ticket};
+        event->place = (struct host_place){own->line, seq};
         told.shared.cell = event->cell;
         if (event->cell) {
             told.shared.number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
@@ -123,18 +123,18 @@ static struct told latest_of(struct CUevent_st *event)
 static enum tt_step run_record(struct event_item *own)
 {
     const struct pending *pending = oldest(own);
-    uint64_t ticket = atomic_load_explicit(&own->line->line.done, memory_order_relaxed) + 1;
+    uint64_t seq = atomic_load_explicit(&own->line->line.done, memory_order_relaxed) + 1;
     struct CUevent_st *event = own->event;
     if (host_event_holds(event)) {
         host_latch_lock(&event->latch);
-        if (event->place.stream == own->line && event->place.ticket == ticket)
+        if (event->place.stream == own->line && event->place.seq == seq)
             event->time_nsec = tt_now_nsec();
         host_latch_unlock(&event->latch);
     }
     if (pending && pending->told.shared.cell)
         host_cell_reach(pending->told.shared.cell, pending->told.shared.number);
     pop(own);
-    host_stream_finish(own->line, ticket);
+    host_stream_finish(own->line, seq);
     return TT_STEP_DONE;
 }
 

@@ -31,9 +31,9 @@ bool host_runnable_add(size_t number)
     return !(before & bit_of(number));
 }
 
-/* Who queues takes a ticket first and looks at the bit then. A bit of an upper level goes when the
- * lower one is empty. Whoever puts one back puts back all above it: another thread that saw the
- * level empty in between may be clearing those. */
+/* Who queues takes a sequence number first and looks at the bit then. A bit of an upper level goes
+ * when the lower one is empty. Whoever puts one back puts back all above it: another thread that
+ * saw the level empty in between may be clearing those. */
 void host_runnable_remove(size_t number)
 {
     const struct host_timeline *line = host_slab_object(&tt_host.streams.places, number);

@@ -10,13 +10,13 @@ struct CUstream_st;
 
 struct host_timeline {
     _Atomic uint32_t magic; /* of the slab */
-    _Atomic uint64_t tail;  /* the last ticket that was given */
+    _Atomic uint64_t tail;  /* the last sequence number that was given */
     _Atomic uint64_t done;  /* the last one that is finished */
 };
 
 struct host_place {
     struct CUstream_st *stream; /* borrowed for ever; NULL: nowhere, always reached */
-    uint64_t ticket;
+    uint64_t seq;
 };
 
 static inline struct host_timeline *host_timeline_of(const struct CUstream_st *stream)
@@ -27,7 +27,7 @@ static inline struct host_timeline *host_timeline_of(const struct CUstream_st *s
 static inline bool host_place_reached(const struct host_place *place)
 {
     return !place->stream || atomic_load_explicit(&host_timeline_of(place->stream)->done,
-                                                  memory_order_acquire) >= place->ticket;
+                                                  memory_order_acquire) >= place->seq;
 }
 
 static inline bool host_timeline_idle(const struct host_timeline *line)

@@ -2,11 +2,11 @@
  * blocking ones of its device.
  *
  * Legacy rules. An operation of the legacy stream runs after everything present in blocking
- * streams, and theirs after everything present in it. Both sides first take their ticket and look
- * at each other then (sequentially consistent), so of two that come at once at least one sees the
- * other. Who finds something in his way while he holds an idle stream's ticket gives that up as an
- * empty operation and queues; queueing on both sides is serialised by a lock per device. So nobody
- * ever waits for a ticket that waits for him. */
+ * streams, and theirs after everything present in it. Both sides first take their sequence number
+ * and look at each other then (sequentially consistent), so of two that come at once at least one
+ * sees the other. Who finds something in his way while he holds an idle stream's sequence number
+ * gives that up as an empty operation and queues; queueing on both sides is serialised by a lock
+ * per device. So nobody ever waits for a sequence number that waits for him. */
 #include "stream.h"
 
 #include "device/host/memory/slab.h"
@@ -112,9 +112,9 @@ void host_wake(struct CUstream_st *stream)
 
 static int publish_parked(struct CUstream_st *stream)
 {
-    uint64_t ticket = atomic_load_explicit(&stream->line.done, memory_order_relaxed) + 1;
+    uint64_t seq = atomic_load_explicit(&stream->line.done, memory_order_relaxed) + 1;
     stream->parked.after = NULL;
-    atomic_store_explicit(&stream->parked.ticket, ticket, memory_order_release);
+    atomic_store_explicit(&stream->parked.seq, seq, memory_order_release);
     host_runnable_set(stream);
     return HOST_OK;
 }
@@ -166,13 +166,14 @@ static int fill(struct CUstream_st *stream, const struct host_op *op, struct hos
     int rc = HOST_OK;
     struct host_slot *slot = reserve(stream);
     if (!slot) return HOST_OUT_OF_MEMORY;
-    uint64_t ticket = atomic_fetch_add_explicit(&stream->line.tail, 1, memory_order_seq_cst) + 1;
+    uint64_t seq = atomic_fetch_add_explicit(&stream->line.tail, 1, memory_order_seq_cst) + 1;
     slot->after = NULL;
     if (stream->ordered && host_stream_conflicts(stream)) rc = collect(stream, false, &slot->after);
     slot->op = *op;
-    if (rc) slot->op.kind = HOST_OP_EMPTY; /* the ticket is given and must come to its end */
-    atomic_store_explicit(&slot->ticket, ticket, memory_order_release);
-    if (place_out) *place_out = (struct host_place){stream, ticket};
+    if (rc)
+        slot->op.kind = HOST_OP_EMPTY; /* the sequence number is given and must come to its end */
+    atomic_store_explicit(&slot->seq, seq, memory_order_release);
+    if (place_out) *place_out = (struct host_place){stream, seq};
     return rc;
 }
 
@@ -202,10 +203,10 @@ int host_stream_end_ordered(struct CUstream_st *stream, struct host_place *place
 
 /* ---- running ---- */
 
-/* The operation with this ticket, or NULL while it is under way or not published yet. */
-static struct host_slot *head_slot(struct CUstream_st *stream, uint64_t ticket)
+/* The operation with this sequence number, or NULL while it is under way or not published yet. */
+static struct host_slot *head_slot(struct CUstream_st *stream, uint64_t seq)
 {
-    if (atomic_load_explicit(&stream->parked.ticket, memory_order_acquire) == ticket)
+    if (atomic_load_explicit(&stream->parked.seq, memory_order_acquire) == seq)
         return &stream->parked;
     struct host_chunk *chunk = atomic_load_explicit(&stream->head, memory_order_acquire);
     if (chunk && stream->head_index == CHUNK_SLOTS) {
@@ -219,7 +220,7 @@ static struct host_slot *head_slot(struct CUstream_st *stream, uint64_t ticket)
     }
     if (!chunk) return NULL;
     struct host_slot *slot = &chunk->slots[stream->head_index];
-    return atomic_load_explicit(&slot->ticket, memory_order_acquire) == ticket ? slot : NULL;
+    return atomic_load_explicit(&slot->seq, memory_order_acquire) == seq ? slot : NULL;
 }
 
 /* True when the places before it are reached; else *blocker_out is the first one that is not. */
@@ -239,16 +240,16 @@ static bool may_begin(struct host_slot *slot, struct host_place *blocker_out)
 static enum tt_step run_head(struct CUstream_st *stream, uint64_t calls_upto,
                              struct host_place *blocker_out)
 {
-    uint64_t ticket = atomic_load_explicit(&stream->line.done, memory_order_acquire) + 1;
-    struct host_slot *slot = head_slot(stream, ticket);
+    uint64_t seq = atomic_load_explicit(&stream->line.done, memory_order_acquire) + 1;
+    struct host_slot *slot = head_slot(stream, seq);
     if (!slot || !may_begin(slot, blocker_out)) return TT_STEP_WAIT;
-    enum tt_step step = host_op_step(&slot->op, ticket <= calls_upto);
+    enum tt_step step = host_op_step(&slot->op, seq <= calls_upto);
     if (step == TT_STEP_WAIT && slot->op.kind == HOST_OP_WAIT) *blocker_out = slot->op.place;
     if (step != TT_STEP_DONE) return step;
     host_op_drop(&slot->op);
     if (slot != &stream->parked) stream->head_index++;
-    atomic_store_explicit(&slot->ticket, 0, memory_order_relaxed);
-    host_stream_finish(stream, ticket);
+    atomic_store_explicit(&slot->seq, 0, memory_order_relaxed);
+    host_stream_finish(stream, seq);
     return TT_STEP_DONE;
 }
 

@@ -1,14 +1,14 @@
-/* Inside of streams: tickets, queue, operations. Private to the room.
+/* Inside of streams: sequence numbers, queue, operations. Private to the room.
  *
- * Every operation of a stream has a ticket: 1, 2, 3 ... `tail` is the last one given, `done` the
- * last one finished; equal means idle. Who swaps tail from done to done + 1 has found the stream
- * idle and holds the only unfinished ticket: he runs his operation here and now and touches no
- * queue. Everybody else takes the next ticket and queues. Only the operation with ticket done + 1
- * may run, and only who finishes it writes `done`.
+ * Every operation of a stream has a sequence number: 1, 2, 3 ... `tail` is the last one given,
+ * `done` the last one finished; equal means idle. Who swaps tail from done to done + 1 has found
+ * the stream idle and holds the only unfinished sequence number: he runs his operation here and now
+ * and touches no queue. Everybody else takes the next sequence number and queues. Only the
+ * operation with sequence number done + 1 may run, and only who finishes it writes `done`.
  *
- * So a place in a stream is the pair (stream, ticket), reached when done >= ticket. Streams are
- * type-stable and tickets go on when a stream is reused, hence a place is valid for ever: events,
- * waits and joins allocate nothing and count nothing. */
+ * So a place in a stream is the pair (stream, sequence number), reached when done >= seq. Streams
+ * are type-stable and sequence numbers go on when a stream is reused, hence a place is valid for
+ * ever: events, waits and joins allocate nothing and count nothing. */
 #pragma once
 
 #include "op.h"
@@ -22,7 +22,7 @@ struct host_attribute;
 struct host_cell;
 
 struct host_slot {             /* an operation in a queue */
-    _Atomic uint64_t ticket;   /* published last; 0: empty */
+    _Atomic uint64_t seq;      /* published last; 0: empty */
     struct host_places *after; /* owned; NULL: nothing */
     struct host_op op;
 };
@@ -121,9 +121,10 @@ bool host_streams_visit(bool (*visit)(struct CUstream_st *stream, void *arg), vo
 void host_streams_wait(int device);
 /* A destroyed stream that has nothing left to do becomes free for reuse. */
 void host_stream_bury(struct CUstream_st *stream);
-/* A row of tickets that no program has a handle of, and of no device: places in it are as good as
- * others. Its owner queues on it, or counts `tail` up for what shall come and finishes that in
- * order. NULL when there are too many. Given back when all tickets are finished; accepts NULL. */
+/* A row of sequence numbers that no program has a handle of, and of no device: places in it are as
+ * good as others. Its owner queues on it, or counts `tail` up for what shall come and finishes that
+ * in order. NULL when there are too many. Given back when all sequence numbers are finished;
+ * accepts NULL. */
 struct CUstream_st *host_timeline_take(void);
 void host_timeline_give(struct CUstream_st *line);
 
@@ -140,20 +141,20 @@ int host_stream_synchronize(struct CUstream_st *handle); /* unseen by the checke
 /* The legacy rules forbid the claimed operation of an ordered stream to run now. */
 bool host_stream_conflicts(const struct CUstream_st *stream);
 
-static inline void host_stream_finish(struct CUstream_st *stream, uint64_t ticket)
+static inline void host_stream_finish(struct CUstream_st *stream, uint64_t seq)
 {
-    atomic_store_explicit(&stream->line.done, ticket, memory_order_release);
+    atomic_store_explicit(&stream->line.done, seq, memory_order_release);
     if (atomic_load_explicit(&stream->sleepers, memory_order_relaxed)) host_wake(stream);
 }
 
-/* Only the holder of the ticket that runs. */
+/* Only the holder of the sequence number that runs. */
 static inline void host_stream_release(struct CUstream_st *stream)
 {
     host_stream_finish(stream, atomic_load_explicit(&stream->line.done, memory_order_relaxed) + 1);
 }
 
 /* True when an operation may run here and now: idle, no legacy ordering in the way; the caller then
- * holds its only ticket until release or park.                                               hot */
+ * holds its only sequence number until release or park. hot */
 static inline bool host_stream_claim_idle(struct CUstream_st *stream)
 {
     uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_acquire);
@@ -191,8 +192,8 @@ static inline int host_stream_end(struct CUstream_st *stream, struct host_place 
     *place_out = (struct host_place){stream, tail};
     return HOST_OK;
 }
-/* Run what can be run, host functions up to a ticket. True when something was done; *blocker_out is
- * what its head waits for, if that is a place. */
+/* Run what can be run, host functions up to a sequence number. True when something was done;
+ * *blocker_out is what its head waits for, if that is a place. */
 bool host_stream_run(struct CUstream_st *stream, uint64_t calls_upto,
                      struct host_place *blocker_out);
 

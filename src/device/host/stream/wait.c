@@ -71,7 +71,7 @@ static bool run_for(const struct host_place *place, bool calls)
     struct host_place at = *place;
     for (int depth = 0; depth < DEPTH_MOST && at.stream; depth++) {
         struct host_place blocker = {NULL, 0};
-        if (host_stream_run(at.stream, calls ? at.ticket : 0, &blocker)) return true;
+        if (host_stream_run(at.stream, calls ? at.seq : 0, &blocker)) return true;
         at = blocker;
     }
     return false;

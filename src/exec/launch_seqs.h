@@ -1,5 +1,5 @@
-/* Tickets that graph launches took for a captured work and that its runs have not used yet, oldest
- * first. The launching thread puts, whoever runs the work takes. */
+/* Sequence numbers that graph launches took for a captured work and that its runs have not used
+ * yet, oldest first. The launching thread puts, whoever runs the work takes. */
 #pragma once
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct tt_tickets {
+struct tt_launch_seqs {
     _Atomic uint64_t next; /* plus 1: older than those of the ring; 0: none */
     _Atomic size_t count;  /* of the ring; changes under the lock */
     pthread_mutex_t lock;
@@ -16,11 +16,11 @@ struct tt_tickets {
     size_t first, capacity;
 };
 
-void tt_tickets_init(struct tt_tickets *tickets);
-void tt_tickets_fini(struct tt_tickets *tickets);
+void tt_launch_seqs_init(struct tt_launch_seqs *seqs);
+void tt_launch_seqs_fini(struct tt_launch_seqs *seqs);
 
 /* False when out of memory. */
-bool tt_tickets_put(struct tt_tickets *tickets, uint64_t ticket);
+bool tt_launch_seqs_put(struct tt_launch_seqs *seqs, uint64_t seq);
 
 /* The oldest; false when there is none. */
-bool tt_tickets_take(struct tt_tickets *tickets, uint64_t *ticket_out);
+bool tt_launch_seqs_take(struct tt_launch_seqs *seqs, uint64_t *seq_out);
