@@ -61,20 +61,20 @@ struct tt_comm {
     struct tt_issue_queue queue;  /* operations in issue order */
     struct tt_issue_queue *queue_used; /* own, or the parent's when resources are shared */
     struct tt_tune_env tune;
-    struct tt_tune_host host;             /* figures of the hosts, when tune.host points here */
-    struct tt_imports *imports;           /* owned; programs from files; NULL: none */
-    struct tt_topo_plan topo;             /* owned */
-    struct tt_gpu_model *gpu;             /* owned; of the machine that the devices play; or NULL */
-    struct tt_tuner *tuner;               /* owned; NULL without plugin */
-    struct tt_profiler *profiler;         /* owned; NULL without plugin */
-    int edge_channels;                    /* of the transport's edges: those of the rings and trees,
-                                             or more for imported programs; equal on all ranks */
-    struct tt_transport *transport;       /* owned */
-    struct tt_bootstrap *bootstrap;       /* owned */
-    struct tt_net *net;                   /* owned */
-    struct tt_transport_nics *nics;       /* owned; NULL: no machine says which device is whose */
-    struct tt_proxy *proxy;               /* owned; NULL when no peer needs the network */
-    struct tt_peer_reach *peers;          /* owned; nranks */
+    struct tt_tune_host host;       /* figures of the hosts, when tune.host points here */
+    struct tt_imports *imports;     /* owned; programs from files; NULL: none */
+    struct tt_topo_plan topo;       /* owned */
+    struct tt_gpu_model *gpu;       /* owned; of the machine that the devices emulate; or NULL */
+    struct tt_tuner *tuner;         /* owned; NULL without plugin */
+    struct tt_profiler *profiler;   /* owned; NULL without plugin */
+    int edge_channels;              /* of the transport's edges: those of the rings and trees,
+                                       or more for imported programs; equal on all ranks */
+    struct tt_transport *transport; /* owned */
+    struct tt_bootstrap *bootstrap; /* owned */
+    struct tt_net *net;             /* owned */
+    struct tt_transport_nics *nics; /* owned; NULL: no machine says which device is whose */
+    struct tt_proxy *proxy;         /* owned; NULL when no peer needs the network */
+    struct tt_peer_reach *peers;    /* owned; nranks */
     const struct tt_comm_record *records; /* borrowed from bootstrap */
     void *inbox;                          /* owned control memory */
     size_t inbox_bytes;

@@ -44,21 +44,21 @@ void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *ag
 {
     const struct tt_comm *comm = birth->comm;
     int rank = comm->member.rank;
-    bool plays = comm->topo.layout != NULL;
+    bool emulates = comm->topo.layout != NULL;
     char *text = NULL;
     if (is_asked(comm, "NCCL_TOPO_DUMP_FILE", "NCCL_TOPO_DUMP_FILE_RANK")) {
         int node = agreed->ranks[rank].node;
         ncclResult_t rc =
-            plays ? tt_topo_machine_dump(&birth->played, node, &text) : machine_here(&text);
+            emulates ? tt_topo_machine_dump(&birth->emulated, node, &text) : machine_here(&text);
         if (!rc) write_down("NCCL_TOPO_DUMP_FILE", text);
     }
     if (!is_asked(comm, "NCCL_GRAPH_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE_RANK")) return;
     text = NULL;
-    if (!plays) {
+    if (!emulates) {
         tt_warn_setting(
             "NCCL_GRAPH_DUMP_FILE: rings and trees over flat hosts have no graphs; nothing is "
             "written (NCCL_TOPO_FILE gives them a machine)");
-    } else if (!tt_topo_machine_graphs(&birth->played, rank, &text)) {
+    } else if (!tt_topo_machine_graphs(&birth->emulated, rank, &text)) {
         write_down("NCCL_GRAPH_DUMP_FILE", text);
     }
 }

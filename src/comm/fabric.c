@@ -1,4 +1,4 @@
-/* Hosts whose played GPUs share NVLink, as NVML would tell of real ones: an NVLink domain is one
+/* Hosts whose emulated GPUs share NVLink, as NVML would tell of real ones: an NVLink domain is one
  * node for rings and trees. Every rank derives the same from the records.
  * Source: spec topology, section 10. */
 #include "comm/fabric.h"
@@ -78,12 +78,12 @@ uint32_t tt_fabric_flags(void)
 
 /* The fabric's own number is 0. As NCCL: any number is taken by its last 32 bits, -2 asks for one
  * of the rack, which is left out where none has a serial number. */
-static uint32_t clique_id(bool plays)
+static uint32_t clique_id(bool emulates)
 {
     int64_t given = tt_param_int("NCCL_MNNVL_CLIQUE_ID");
     if (given == -1) return 0;
-    if (given == -2 && plays) {
-        tt_info(TT_LOG_INIT, "NCCL_MNNVL_CLIQUE_ID is -2: a played machine has no rack with a "
+    if (given == -2 && emulates) {
+        tt_info(TT_LOG_INIT, "NCCL_MNNVL_CLIQUE_ID is -2: an emulated machine has no rack with a "
                              "serial number, the clique stays 0");
     }
     if (given == -2) return 0;

@@ -1,4 +1,5 @@
-/* NVLink domains of played machines, and what of them is broken or switched off. Private to comm/.
+/* NVLink domains of emulated machines, and what of them is broken or switched off. Private to
+ * comm/.
  */
 #pragma once
 

@@ -15,9 +15,9 @@ struct tt_birth { /* one birth under way */
     struct tt_bootstrap *parent;     /* of a split, shrink or grow; NULL: none */
     struct tt_bootstrap_child child; /* salt, parent_ranks, whole_parent; the rest is filled in */
     bool met; /* the meeting was begun: from then on bootstrap tells the others what goes wrong */
-    struct tt_topo_file *machine;  /* owned; NULL: the devices play none */
-    struct tt_topo_machine played; /* of all hosts; its hosts are owned, the rest borrowed */
-    struct tt_topo_file **others;  /* owned; files of other hosts, where they differ */
+    struct tt_topo_file *machine;    /* owned; NULL: the devices emulate none */
+    struct tt_topo_machine emulated; /* of all hosts; its hosts are owned, the rest borrowed */
+    struct tt_topo_file **others;    /* owned; files of other hosts, where they differ */
     int nothers;
     int flat_channels; /* without a machine */
     /* seconds, for the log */
@@ -44,7 +44,7 @@ void tt_machine_forget(struct tt_birth *birth);
 ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants);
 
 /* present.c: the file completed with what takes part on this host, then everybody's files in
- * birth->played.hosts, where they are NULL. Collective.
+ * birth->emulated.hosts, where they are NULL. Collective.
  * Errors: ncclInvalidUsage with file and line; ncclSystemError. */
 ncclResult_t tt_present_share(struct tt_birth *birth, const struct tt_agreement *agreed,
                               struct tt_topo_host *hosts);

@@ -1,5 +1,5 @@
-/* Machines that the devices play (NCCL_TOPO_FILE): a file is read before the meeting and completed
- * after it; when all ranks have one, rings and trees come from the search in them. */
+/* Machines that the devices emulate (NCCL_TOPO_FILE): a file is read before the meeting and
+ * completed after it; when all ranks have one, rings and trees come from the search in them. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -82,9 +82,9 @@ static ncclResult_t compare_plans(struct tt_comm *comm, const struct tt_topo_pla
 static void report_machine(const struct tt_birth *birth)
 {
     char *text = NULL, *save = NULL;
-    int host = birth->played.ranks[birth->comm->member.rank].node;
+    int host = birth->emulated.ranks[birth->comm->member.rank].node;
     if (!tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) return;
-    if (tt_topo_machine_text(&birth->played, host, &text)) return;
+    if (tt_topo_machine_text(&birth->emulated, host, &text)) return;
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
         tt_info(TT_LOG_GRAPH, "%s", line);
     free(text);
@@ -100,7 +100,7 @@ static ncclResult_t choose_nics(struct tt_birth *birth)
     comm->nics = tt_calloc(1, sizeof(*comm->nics));
     ncclResult_t rc = ncclSuccess;
     if (!found || !comm->nics) rc = tt_fail(ncclSystemError, "rank %d: out of memory", rank);
-    if (!rc) rc = tt_topo_machine_nics(&birth->played, rank, found);
+    if (!rc) rc = tt_topo_machine_nics(&birth->emulated, rank, found);
     for (int c = 0; c < TT_MAX_CHANNELS && !rc; c++) {
         const int *ring = c < comm->topo.nchannels ? tt_topo_ring(&comm->topo, c) : NULL;
         int at = 0;
@@ -143,7 +143,7 @@ static int given(int value)
     return value == NCCL_CONFIG_UNDEF_INT ? 0 : value;
 }
 
-static ncclResult_t play(struct tt_birth *birth, const struct tt_agreement *agreed)
+static ncclResult_t emulate(struct tt_birth *birth, const struct tt_agreement *agreed)
 {
     const struct tt_comm *comm = birth->comm;
     struct tt_topo_host *hosts = tt_calloc((size_t)agreed->nnodes, sizeof(*hosts));
@@ -153,7 +153,7 @@ static ncclResult_t play(struct tt_birth *birth, const struct tt_agreement *agre
         hosts[host] = (struct tt_topo_host){.hash = tt_record_of(comm, r)->host_id,
                                             .domain = agreed->domain[host]};
     }
-    birth->played = (struct tt_topo_machine){
+    birth->emulated = (struct tt_topo_machine){
         .hosts = hosts,
         .nhosts = agreed->nnodes,
         .ranks = agreed->ranks,
@@ -176,9 +176,9 @@ void tt_machine_forget(struct tt_birth *birth)
     free(birth->others);
     birth->others = NULL;
     birth->nothers = 0;
-    free((void *)(uintptr_t)birth->played.hosts);
+    free((void *)(uintptr_t)birth->emulated.hosts);
     tt_topo_file_free(birth->machine);
-    birth->played = (struct tt_topo_machine){0};
+    birth->emulated = (struct tt_topo_machine){0};
     birth->machine = NULL;
 }
 
@@ -190,7 +190,7 @@ static ncclResult_t make_plan(struct tt_birth *birth, const struct tt_agreement 
     bool own = graphs && *graphs; /* somebody's own channels: these or none */
     uint32_t before = tt_log_expect(own ? 0 : TT_LOG_GRAPH);
     struct tt_topo_plan *plan = &birth->comm->topo;
-    ncclResult_t rc = tt_topo_plan_from_machine(&birth->played, agreed->nchannels, plan);
+    ncclResult_t rc = tt_topo_plan_from_machine(&birth->emulated, agreed->nchannels, plan);
     (void)tt_log_expect(before);
     if (rc == ncclSystemError && !own) { /* only this rank meets it, and nobody has said it */
         rc = tt_fail(rc, "rank %d: out of memory for rings and trees of its machine",
@@ -221,7 +221,7 @@ static ncclResult_t start_multicast(struct tt_birth *birth, const struct tt_agre
     }
     tt_info(TT_LOG_INIT | TT_LOG_NVLS,
             "NVLink multicast (NVLS) does not come up: going on with other transports");
-    birth->played.no_multicast = true;
+    birth->emulated.no_multicast = true;
     tt_topo_plan_free(&comm->topo);
     return make_plan(birth, agreed);
 }
@@ -230,7 +230,7 @@ static ncclResult_t start_multicast(struct tt_birth *birth, const struct tt_agre
 static ncclResult_t use_machines(struct tt_birth *birth, const struct tt_agreement *agreed)
 {
     struct tt_comm *comm = birth->comm;
-    ncclResult_t rc = play(birth, agreed);
+    ncclResult_t rc = emulate(birth, agreed);
     if (!rc) rc = make_plan(birth, agreed);
     if (rc || !comm->topo.layout) return rc;
     rc = start_multicast(birth, agreed);

@@ -1,7 +1,7 @@
 /* What is chosen for a call: alone, or together with others of its group. A tuner plugin is asked
  * once for calls of one function, operator, type and selection whose sizes are within a factor of
- * four, as NCCL bundles them; so is the model of a machine that the devices play. Flat hosts choose
- * for each call, whatever stands beside it. */
+ * four, as NCCL bundles them; so is the model of a machine that the devices emulate. Flat hosts
+ * choose for each call, whatever stands beside it. */
 #include "plan/choice.h"
 
 #include "base/error.h"

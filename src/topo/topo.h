@@ -51,7 +51,7 @@ ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks, int
                                struct tt_topo_plan *plan_out);
 void tt_topo_plan_free(struct tt_topo_plan *plan);
 
-/* ---- machine files (NCCL's XML), for tools and for hosts that play another machine ---- */
+/* ---- machine files (NCCL's XML), for tools and for hosts that emulate another machine ---- */
 
 struct tt_topo_file; /* a checked machine file; opaque */
 

@@ -41,7 +41,7 @@ static bool models(const struct tt_tune_env *env, const struct tt_tune_query *qu
     return env->gpu && query->func <= TT_FUNC_ALLREDUCE;
 }
 
-/* As NCCL would have it on the machine that is played; multicast and the rest have no program. */
+/* As NCCL would have it on the machine that is emulated; multicast and the rest have no program. */
 static double gpu_cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
                        enum tt_algo algo, enum tt_proto proto)
 {

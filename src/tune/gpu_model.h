@@ -1,5 +1,5 @@
 /* NCCL's own cost model of GPUs and its choice: latency and bandwidth of every combination, and
- * what a call takes of them. For machines that devices play, and for tools; pure.
+ * what a call takes of them. For machines that devices emulate, and for tools; pure.
  * Source: spec tuning, sections 1 to 5. */
 #pragma once
 

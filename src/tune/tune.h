@@ -26,10 +26,10 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
     int nranks, nnodes, ppn; /* ppn: of the node that has most */
     int least_local;         /* of the node that has least */
     int nchannels;
-    int ncores;                      /* cores that the ranks of a host share; 0: unknown */
-    bool all_direct;                 /* every rank can address every other's range */
-    const struct tt_gpu_model *gpu;  /* of the machine that the devices play: its rings and trees,
-                                      * chosen as NCCL does; borrowed; NULL: none */
+    int ncores;                     /* cores that the ranks of a host share; 0: unknown */
+    bool all_direct;                /* every rank can address every other's range */
+    const struct tt_gpu_model *gpu; /* of the machine that the devices emulate: its rings and trees,
+                                     * chosen as NCCL does; borrowed; NULL: none */
     const struct tt_tune_host *host; /* measured figures; borrowed; NULL: the built-in ones */
     const ncclTunerConstants_v6_t *constants; /* as a tuner plugin left them; borrowed; NULL: own */
     bool crowded;                             /* ranks per host exceed its cores */
@@ -98,7 +98,7 @@ const struct tt_tune_program *tt_tune_program_for(const struct tt_tune_env *env,
                                                   const struct tt_tune_query *query);
 
 /* The figures that the model predicts with, as tuner plugins of versions 5 and 6 are shown them:
- * the machine's that the devices play, else this host's. */
+ * the machine's that the devices emulate, else this host's. */
 void tt_tune_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants_out);
 
 /* Log at init what NCCL logs of its model: the matrix of switches (ENV) and the table of latencies

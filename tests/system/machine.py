@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""machine.py TUTTI PROGRAM MACHINES_FOLDER: the devices play a machine (NCCL_TOPO_FILE); the rings and trees that
+"""machine.py TUTTI PROGRAM MACHINES_FOLDER: the devices emulate a machine (NCCL_TOPO_FILE); the rings and trees that
 communicators log are those that `tutti topo export` finds, over one host and over two, calls take the algorithms, protocols and
 channels that NCCL would take (of those that run on hosts: no multicast), and sums are right."""
 import json, os, re, shutil, subprocess, sys, tempfile

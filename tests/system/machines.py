@@ -1,4 +1,4 @@
-"""What tests of devices that play machines share: ranks that run and log, and what `tutti topo export` says."""
+"""What tests of devices that emulate machines share: ranks that run and log, and what `tutti topo export` says."""
 import json, os, re, subprocess, sys, tempfile
 
 TUTTI, PROGRAM, FOLDER = sys.argv[1:4]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tuner.py TUTTI PROGRAM BUNDLES MACHINES PLUGINS TUNER: what the TUNING log says of the model, what variables and a stranger's tuner
-make of it, on machines that the devices play and on flat hosts."""
+make of it, on machines that the devices emulate and on flat hosts."""
 import json, os, re, subprocess, sys, tempfile, time
 
 TUTTI, PROGRAM, BUNDLES, MACHINES, PLUGINS, OURS = sys.argv[1:7]

@@ -1,4 +1,4 @@
-/* What is chosen, by size, by variable and by plugin. The plugin is played here. */
+/* What is chosen, by size, by variable and by plugin. The plugin stands in this file. */
 #include "unit/check.h"
 
 #include "base/param.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""played.py TUTTI PROGRAM MACHINES_FOLDER [few]: devices that play a machine (NCCL_TOPO_FILE): NVLink domains over hosts, parts that
+"""emulated.py TUTTI PROGRAM MACHINES_FOLDER [few]: devices that emulate a machine (NCCL_TOPO_FILE): NVLink domains over hosts, parts that
 do not come up, limits on channels and interleaved hosts, each compared with what `tutti topo export` says, and sums are right.
 With `few` each branch once, of few ranks and channels: for sanitizers."""
 import os, re, sys
