@@ -1,4 +1,4 @@
-/* Birth of communicators: ids, and one job per rank that meets the others. *comm is NULL whenever a
+/* Init of communicators: ids, and one job per rank that meets the others. *comm is NULL whenever a
  * call fails before there is a communicator. */
 #include "api/calls.h"
 #include "base/error.h"

@@ -27,7 +27,7 @@ static enum tt_comm_phase phase_of(const struct tt_comm *comm)
     return (enum tt_comm_phase)atomic_load_explicit(&comm->phase, memory_order_acquire);
 }
 
-/* ---- birth and death of the storage ---- */
+/* ---- init and end of the storage ---- */
 
 static ncclResult_t own_text(const char *text, char **copy_out)
 {

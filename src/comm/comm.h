@@ -1,4 +1,4 @@
-/* A communicator's life: birth, split, shrink, end. The only place that knows all rooms below. */
+/* A communicator's life: init, split, shrink, end. The only place that knows all rooms below. */
 #pragma once
 
 #include "base/member.h"

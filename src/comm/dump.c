@@ -40,16 +40,16 @@ static ncclResult_t machine_here(char **text_out)
     return *text_out ? ncclSuccess : tt_fail(ncclSystemError, "topology: out of memory");
 }
 
-void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *agreed)
+void tt_machine_dump(const struct tt_init *init, const struct tt_agreement *agreed)
 {
-    const struct tt_comm *comm = birth->comm;
+    const struct tt_comm *comm = init->comm;
     int rank = comm->member.rank;
     bool emulates = comm->topo.layout != NULL;
     char *text = NULL;
     if (is_asked(comm, "NCCL_TOPO_DUMP_FILE", "NCCL_TOPO_DUMP_FILE_RANK")) {
         int node = agreed->ranks[rank].node;
         ncclResult_t rc =
-            emulates ? tt_topo_machine_dump(&birth->emulated, node, &text) : machine_here(&text);
+            emulates ? tt_topo_machine_dump(&init->emulated, node, &text) : machine_here(&text);
         if (!rc) write_down("NCCL_TOPO_DUMP_FILE", text);
     }
     if (!is_asked(comm, "NCCL_GRAPH_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE_RANK")) return;
@@ -58,7 +58,7 @@ void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *ag
         tt_warn_setting(
             "NCCL_GRAPH_DUMP_FILE: rings and trees over flat hosts have no graphs; nothing is "
             "written (NCCL_TOPO_FILE gives them a machine)");
-    } else if (!tt_topo_machine_graphs(&birth->emulated, rank, &text)) {
+    } else if (!tt_topo_machine_graphs(&init->emulated, rank, &text)) {
         write_down("NCCL_GRAPH_DUMP_FILE", text);
     }
 }

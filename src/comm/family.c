@@ -112,7 +112,7 @@ static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentenc
 {
     tt_member_abort_why(&comm->member, rc, sentence);
     atomic_store(&comm->aborted, true);
-    int phase = atomic_load(&comm->phase); /* after the flag, see tt_birth_run() */
+    int phase = atomic_load(&comm->phase); /* after the flag, see tt_init_run() */
     if (phase == TT_COMM_INIT || phase == TT_COMM_DESTROYED) return; /* init says so itself */
     if (phase == TT_COMM_FINALIZED) return; /* all its work is done: peers lose nothing by it */
     tt_bootstrap_fail(comm->bootstrap, rc, sentence);

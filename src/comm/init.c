@@ -1,4 +1,4 @@
-/* Birth: prepare what the record names (prepare.c), meet, derive what all ranks agree on, connect.
+/* Init: prepare what the record names (prepare.c), meet, derive what all ranks agree on, connect.
  * A rank that fails after the meeting tells the others, so that nobody waits for it. */
 #include "comm/init.h"
 
@@ -16,27 +16,27 @@
 
 /* ---- the meeting ---- */
 
-static ncclResult_t meet(struct tt_birth *birth, const struct tt_comm_record *record)
+static ncclResult_t meet(struct tt_init *init, const struct tt_comm_record *record)
 {
-    struct tt_comm *comm = birth->comm;
+    struct tt_comm *comm = init->comm;
     unsigned char bytes[TT_RECORD_BYTES] = {0};
     const void *records = NULL;
     struct tt_bootstrap *bootstrap = NULL;
     ncclResult_t rc;
     memcpy(bytes, record, sizeof(*record));
-    birth->met = true;
-    if (birth->parent && birth->child.parent_ranks) {
-        birth->child.member = &comm->member;
-        birth->child.record = bytes;
-        rc = tt_bootstrap_child(birth->parent, &birth->child, &bootstrap, &records);
-        birth->child.record = NULL; /* it ends with this function */
+    init->met = true;
+    if (init->parent && init->child.parent_ranks) {
+        init->child.member = &comm->member;
+        init->child.record = bytes;
+        rc = tt_bootstrap_child(init->parent, &init->child, &bootstrap, &records);
+        init->child.record = NULL; /* it ends with this function */
     } else {
         struct tt_bootstrap_config config = {.member = &comm->member,
-                                             .ids = birth->ids,
-                                             .nids = birth->nids,
+                                             .ids = init->ids,
+                                             .nids = init->nids,
                                              .record = bytes,
-                                             .parent = birth->parent,
-                                             .thread = birth->thread,
+                                             .parent = init->parent,
+                                             .thread = init->thread,
                                              .timeout_sec = tt_param_int("TUTTI_INIT_TIMEOUT")};
         rc = tt_bootstrap_join(&config, &bootstrap, &records);
     }
@@ -104,18 +104,18 @@ static double lap_sec(uint64_t *since_nsec)
 }
 
 /* Everything from the records to READY. */
-static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *agreed)
+static ncclResult_t settle(struct tt_init *init, const struct tt_agreement *agreed)
 {
-    struct tt_comm *comm = birth->comm;
+    struct tt_comm *comm = init->comm;
     struct tt_reach_result reached = {false};
     uint64_t clock = tt_now_nsec();
     ncclResult_t rc = tt_reach_probe(comm, agreed, &reached);
     bool net = !rc && needs_net(comm, agreed);
-    birth->allgathers_sec = lap_sec(&clock);
+    init->allgathers_sec = lap_sec(&clock);
     if (!rc) rc = tt_plugins_net(comm, net); /* its devices are part of the machine */
-    if (!rc) rc = tt_machine_plan(birth, agreed);
-    if (!rc) tt_machine_dump(birth, agreed);
-    birth->topo_sec = lap_sec(&clock);
+    if (!rc) rc = tt_machine_plan(init, agreed);
+    if (!rc) tt_machine_dump(init, agreed);
+    init->topo_sec = lap_sec(&clock);
     if (rc) return rc;
     fill_tune(comm, agreed, reached.any_net);
     rc = tt_tune_check();
@@ -124,7 +124,7 @@ static ncclResult_t settle(struct tt_birth *birth, const struct tt_agreement *ag
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
     if (!rc && agreed->local_crowded) tuttiHostCrowd();
-    birth->connections_sec = lap_sec(&clock);
+    init->connections_sec = lap_sec(&clock);
     if (rc) return rc;
     tt_report_plan(comm, agreed);
     return tt_bootstrap_barrier(comm->bootstrap); /* all have come this far, or somebody says why */
@@ -144,27 +144,27 @@ static ncclResult_t start_watch(struct tt_comm *comm)
     return rc;
 }
 
-static ncclResult_t birth_steps(struct tt_birth *birth)
+static ncclResult_t init_steps(struct tt_init *init)
 {
-    struct tt_comm *comm = birth->comm;
+    struct tt_comm *comm = init->comm;
     struct tt_comm_record record;
     struct tt_agreement agreed = {0};
     uint64_t clock = tt_now_nsec();
     memset(&record, 0, sizeof(record));
-    ncclResult_t rc = tt_birth_prepare(birth, &record);
-    birth->alloc_sec = lap_sec(&clock);
-    if (!rc) rc = meet(birth, &record);
-    birth->bootstrap_sec = lap_sec(&clock);
+    ncclResult_t rc = tt_init_prepare(init, &record);
+    init->alloc_sec = lap_sec(&clock);
+    if (!rc) rc = meet(init, &record);
+    init->bootstrap_sec = lap_sec(&clock);
     if (rc) return rc;
     rc = tt_record_check(comm);
     if (!rc) rc = tt_record_agree(comm, &agreed);
     if (!rc) rc = tt_fabric_agree(comm, &agreed);
-    if (!rc) rc = settle(birth, &agreed);
+    if (!rc) rc = settle(init, &agreed);
     if (!rc) tt_bootstrap_init_done(comm->bootstrap);
     if (!rc) rc = start_watch(comm);
     if (rc) tt_bootstrap_fail(comm->bootstrap, rc, tt_last_error());
     tt_agreement_fini(&agreed);
-    tt_machine_forget(birth);
+    tt_machine_forget(init);
     return rc;
 }
 
@@ -178,9 +178,9 @@ static void tell_abort(struct tt_comm *comm)
     tt_bootstrap_fail(comm->bootstrap, tt_member_abort_code(&comm->member), sentence);
 }
 
-ncclResult_t tt_birth_run(struct tt_birth *birth)
+ncclResult_t tt_init_run(struct tt_init *init)
 {
-    struct tt_comm *comm = birth->comm;
+    struct tt_comm *comm = init->comm;
     uint64_t clock = tt_now_nsec();
     tt_report_version(comm);
     tt_report_start(comm);
@@ -189,28 +189,28 @@ ncclResult_t tt_birth_run(struct tt_birth *birth)
                        comm->member.rank, comm->member.device);
     }
     struct tt_affinity *affinity = tt_affinity_enter(comm->member.device);
-    ncclResult_t rc = birth_steps(birth);
+    ncclResult_t rc = init_steps(init);
     tt_affinity_leave(affinity);
-    birth->total_sec = lap_sec(&clock);
+    init->total_sec = lap_sec(&clock);
     if (rc) return rc;
     /* pairs with the loads of `phase`: whoever sees READY sees all of the communicator. An abort
      * raises its flag before it looks at the phase, here it is the other way round: one of the two
      * threads, in one order of all four, sees what the other did, and tells the ranks. */
     atomic_store(&comm->phase, TT_COMM_READY);
     if (atomic_load(&comm->aborted)) tell_abort(comm);
-    tt_report_complete(birth);
+    tt_report_complete(init);
     return ncclSuccess;
 }
 
 ncclResult_t tt_comm_init(struct tt_comm *comm, const struct tt_comm_request *request)
 {
-    struct tt_birth birth = {.comm = comm,
-                             .ids = request->ids,
-                             .nids = request->nids,
-                             .thread = request->thread,
-                             .parent = request->parent ? request->parent->bootstrap : NULL};
+    struct tt_init init = {.comm = comm,
+                           .ids = request->ids,
+                           .nids = request->nids,
+                           .thread = request->thread,
+                           .parent = request->parent ? request->parent->bootstrap : NULL};
     int before = tuttiHostGetDevice();
-    ncclResult_t rc = tt_birth_run(&birth);
+    ncclResult_t rc = tt_init_run(&init);
     tuttiHostSetDevice(before);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* Birth of a communicator, shared by init, split and shrink. Private to comm/. */
+/* Init of a communicator, shared by init, split and shrink. Private to comm/. */
 #pragma once
 
 #include "bootstrap/bootstrap.h"
@@ -7,7 +7,7 @@
 #include "nccl/tuner.h"
 #include "topo/plan/machine.h"
 
-struct tt_birth { /* one birth under way */
+struct tt_init { /* one init under way */
     struct tt_comm *comm;
     /* how the ranks meet: through a root, or through the parent */
     const ncclUniqueId *ids;
@@ -27,30 +27,30 @@ struct tt_birth { /* one birth under way */
 /* Meet, agree, connect; comm becomes READY. Rank, nranks and comm_id are set. Collective, blocking;
  * the thread's device is the communicator's afterwards. On error comm stays in INIT and
  * the ranks that it met were told. */
-ncclResult_t tt_birth_run(struct tt_birth *birth);
+ncclResult_t tt_init_run(struct tt_init *init);
 
 /* prepare.c: inbox and record of this rank; nobody is met.
  * Errors: ncclSystemError (memory), those of the machine file. */
-ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *record);
+ncclResult_t tt_init_prepare(struct tt_init *init, struct tt_comm_record *record);
 
 /* machine.c: the file that NCCL_TOPO_FILE names, with a hash of it (0: none), before the meeting;
  * the plan that follows from it, or that of flat hosts, after it. Collective.
  * Errors: ncclInvalidUsage with file and line; ranks that found different plans. */
-ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out);
-ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed);
-void tt_machine_forget(struct tt_birth *birth);
+ncclResult_t tt_machine_read(struct tt_init *init, uint64_t *hash_out);
+ncclResult_t tt_machine_plan(struct tt_init *init, const struct tt_agreement *agreed);
+void tt_machine_forget(struct tt_init *init);
 /* Predict by the machine's links with what a tuner plugin left of the constants (NULL: untouched).
  * Without a machine nothing happens. Errors: as tt_gpu_model_make(). */
 ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants);
 
 /* present.c: the file completed with what takes part on this host, then everybody's files in
- * birth->emulated.hosts, where they are NULL. Collective.
+ * init->emulated.hosts, where they are NULL. Collective.
  * Errors: ncclInvalidUsage with file and line; ncclSystemError. */
-ncclResult_t tt_present_share(struct tt_birth *birth, const struct tt_agreement *agreed,
+ncclResult_t tt_present_share(struct tt_init *init, const struct tt_agreement *agreed,
                               struct tt_topo_host *hosts);
 
 /* dump.c: machine and channels as files, when variables ask this rank for them. */
-void tt_machine_dump(const struct tt_birth *birth, const struct tt_agreement *agreed);
+void tt_machine_dump(const struct tt_init *init, const struct tt_agreement *agreed);
 
 /* plugins.c: network, without which it goes on when no peer needs one; tuner and profiler. */
 ncclResult_t tt_plugins_net(struct tt_comm *comm, bool needed);
@@ -93,5 +93,5 @@ void tt_family_free(struct tt_comm *comm);
 void tt_report_version(const struct tt_comm *comm);
 void tt_report_start(const struct tt_comm *comm);
 void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed);
-void tt_report_complete(const struct tt_birth *birth);
+void tt_report_complete(const struct tt_init *init);
 void tt_report_end(const struct tt_comm *comm, const char *what);

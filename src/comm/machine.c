@@ -26,7 +26,7 @@ static const uint64_t start = 0xcbf29ce484222325ull;
 
 /* A file that cannot be opened is a line in the log, as in NCCL; one that makes no sense is an
  * error. */
-ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out)
+ncclResult_t tt_machine_read(struct tt_init *init, uint64_t *hash_out)
 {
     char path[TT_MACHINE_FILE_BYTES];
     *hash_out = 0;
@@ -37,9 +37,9 @@ ncclResult_t tt_machine_read(struct tt_birth *birth, uint64_t *hash_out)
                 path);
         return ncclSuccess;
     }
-    ncclResult_t rc = tt_topo_partial_read(path, &birth->machine);
+    ncclResult_t rc = tt_topo_partial_read(path, &init->machine);
     if (rc) return rc;
-    char *text = tt_topo_file_print(birth->machine);
+    char *text = tt_topo_file_print(init->machine);
     if (!text) return tt_fail(ncclSystemError, "machine file %s: out of memory", path);
     *hash_out = hash_bytes(start, text, strlen(text));
     free(text);
@@ -79,28 +79,28 @@ static ncclResult_t compare_plans(struct tt_comm *comm, const struct tt_topo_pla
 }
 
 /* What the GRAPH log says of this rank's host. */
-static void report_machine(const struct tt_birth *birth)
+static void report_machine(const struct tt_init *init)
 {
     char *text = NULL, *save = NULL;
-    int host = birth->emulated.ranks[birth->comm->member.rank].node;
+    int host = init->emulated.ranks[init->comm->member.rank].node;
     if (!tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) return;
-    if (tt_topo_machine_text(&birth->emulated, host, &text)) return;
+    if (tt_topo_machine_text(&init->emulated, host, &text)) return;
     for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
         tt_info(TT_LOG_GRAPH, "%s", line);
     free(text);
 }
 
 /* With a network plugin the machine's NICs are its devices: edges take those of their channels. */
-static ncclResult_t choose_nics(struct tt_birth *birth)
+static ncclResult_t choose_nics(struct tt_init *init)
 {
-    struct tt_comm *comm = birth->comm;
+    struct tt_comm *comm = init->comm;
     int n = comm->member.nranks, rank = comm->member.rank;
     if (!tt_net_library(comm->net) || comm->topo.layout->nnodes == 1) return ncclSuccess;
     struct tt_topo_nics *found = tt_calloc(1, sizeof(*found));
     comm->nics = tt_calloc(1, sizeof(*comm->nics));
     ncclResult_t rc = ncclSuccess;
     if (!found || !comm->nics) rc = tt_fail(ncclSystemError, "rank %d: out of memory", rank);
-    if (!rc) rc = tt_topo_machine_nics(&birth->emulated, rank, found);
+    if (!rc) rc = tt_topo_machine_nics(&init->emulated, rank, found);
     for (int c = 0; c < TT_MAX_CHANNELS && !rc; c++) {
         const int *ring = c < comm->topo.nchannels ? tt_topo_ring(&comm->topo, c) : NULL;
         int at = 0;
@@ -143,9 +143,9 @@ static int given(int value)
     return value == NCCL_CONFIG_UNDEF_INT ? 0 : value;
 }
 
-static ncclResult_t emulate(struct tt_birth *birth, const struct tt_agreement *agreed)
+static ncclResult_t emulate(struct tt_init *init, const struct tt_agreement *agreed)
 {
-    const struct tt_comm *comm = birth->comm;
+    const struct tt_comm *comm = init->comm;
     struct tt_topo_host *hosts = tt_calloc((size_t)agreed->nnodes, sizeof(*hosts));
     if (!hosts) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
     for (int r = comm->member.nranks - 1; r >= 0; r--) {
@@ -153,7 +153,7 @@ static ncclResult_t emulate(struct tt_birth *birth, const struct tt_agreement *a
         hosts[host] = (struct tt_topo_host){.hash = tt_record_of(comm, r)->host_id,
                                             .domain = agreed->domain[host]};
     }
-    birth->emulated = (struct tt_topo_machine){
+    init->emulated = (struct tt_topo_machine){
         .hosts = hosts,
         .nhosts = agreed->nnodes,
         .ranks = agreed->ranks,
@@ -166,35 +166,35 @@ static ncclResult_t emulate(struct tt_birth *birth, const struct tt_agreement *a
                    .net_peer_channels = given(comm->config.nChannelsPerNetPeer),
                    .p2p_peers = given(comm->config.maxP2pPeers)},
     };
-    return tt_present_share(birth, agreed, hosts);
+    return tt_present_share(init, agreed, hosts);
 }
 
-void tt_machine_forget(struct tt_birth *birth)
+void tt_machine_forget(struct tt_init *init)
 {
-    for (int k = 0; k < birth->nothers; k++)
-        tt_topo_file_free(birth->others[k]);
-    free(birth->others);
-    birth->others = NULL;
-    birth->nothers = 0;
-    free((void *)(uintptr_t)birth->emulated.hosts);
-    tt_topo_file_free(birth->machine);
-    birth->emulated = (struct tt_topo_machine){0};
-    birth->machine = NULL;
+    for (int k = 0; k < init->nothers; k++)
+        tt_topo_file_free(init->others[k]);
+    free(init->others);
+    init->others = NULL;
+    init->nothers = 0;
+    free((void *)(uintptr_t)init->emulated.hosts);
+    tt_topo_file_free(init->machine);
+    init->emulated = (struct tt_topo_machine){0};
+    init->machine = NULL;
 }
 
 /* ---- the plan ---- */
 
-static ncclResult_t make_plan(struct tt_birth *birth, const struct tt_agreement *agreed)
+static ncclResult_t make_plan(struct tt_init *init, const struct tt_agreement *agreed)
 {
     const char *graphs = tt_param_str("NCCL_GRAPH_FILE");
     bool own = graphs && *graphs; /* somebody's own channels: these or none */
     uint32_t before = tt_log_expect(own ? 0 : TT_LOG_GRAPH);
-    struct tt_topo_plan *plan = &birth->comm->topo;
-    ncclResult_t rc = tt_topo_plan_from_machine(&birth->emulated, agreed->nchannels, plan);
+    struct tt_topo_plan *plan = &init->comm->topo;
+    ncclResult_t rc = tt_topo_plan_from_machine(&init->emulated, agreed->nchannels, plan);
     (void)tt_log_expect(before);
     if (rc == ncclSystemError && !own) { /* only this rank meets it, and nobody has said it */
         rc = tt_fail(rc, "rank %d: out of memory for rings and trees of its machine",
-                     birth->comm->member.rank);
+                     init->comm->member.rank);
         return rc;
     }
     if (!rc || own) return rc;
@@ -205,9 +205,9 @@ static ncclResult_t make_plan(struct tt_birth *birth, const struct tt_agreement 
 }
 
 /* Multicast that does not come up is done without, unless it was demanded. */
-static ncclResult_t start_multicast(struct tt_birth *birth, const struct tt_agreement *agreed)
+static ncclResult_t start_multicast(struct tt_init *init, const struct tt_agreement *agreed)
 {
-    struct tt_comm *comm = birth->comm;
+    struct tt_comm *comm = init->comm;
     bool has = comm->topo.nvls_channels > 0;
     if (agreed->flags & TT_RECORD_NVLS_OFF) return ncclSuccess;
     tt_info(TT_LOG_INIT, "NVLS multicast support is %savailable on dev %d", has ? "" : "not ",
@@ -221,37 +221,37 @@ static ncclResult_t start_multicast(struct tt_birth *birth, const struct tt_agre
     }
     tt_info(TT_LOG_INIT | TT_LOG_NVLS,
             "NVLink multicast (NVLS) does not come up: going on with other transports");
-    birth->emulated.no_multicast = true;
+    init->emulated.no_multicast = true;
     tt_topo_plan_free(&comm->topo);
-    return make_plan(birth, agreed);
+    return make_plan(init, agreed);
 }
 
 /* All that follows from the machines; without a layout they do not describe the devices. */
-static ncclResult_t use_machines(struct tt_birth *birth, const struct tt_agreement *agreed)
+static ncclResult_t use_machines(struct tt_init *init, const struct tt_agreement *agreed)
 {
-    struct tt_comm *comm = birth->comm;
-    ncclResult_t rc = emulate(birth, agreed);
-    if (!rc) rc = make_plan(birth, agreed);
+    struct tt_comm *comm = init->comm;
+    ncclResult_t rc = emulate(init, agreed);
+    if (!rc) rc = make_plan(init, agreed);
     if (rc || !comm->topo.layout) return rc;
-    rc = start_multicast(birth, agreed);
+    rc = start_multicast(init, agreed);
     if (rc || !comm->topo.layout) return rc;
-    rc = choose_nics(birth);
+    rc = choose_nics(init);
     if (rc) return rc;
-    report_machine(birth);
+    report_machine(init);
     return comm->member.nranks > 1 ? model_machine(comm) : ncclSuccess;
 }
 
-ncclResult_t tt_machine_plan(struct tt_birth *birth, const struct tt_agreement *agreed)
+ncclResult_t tt_machine_plan(struct tt_init *init, const struct tt_agreement *agreed)
 {
-    struct tt_comm *comm = birth->comm;
-    if (birth->machine && agreed->any_machine) {
-        ncclResult_t rc = use_machines(birth, agreed);
+    struct tt_comm *comm = init->comm;
+    if (init->machine && agreed->any_machine) {
+        ncclResult_t rc = use_machines(init, agreed);
         if (rc || comm->topo.layout) return rc;
-    } else if (birth->machine) {
+    } else if (init->machine) {
         tt_info(
             TT_LOG_INIT | TT_LOG_GRAPH,
             "some ranks have no machine file (NCCL_TOPO_FILE): rings and trees over flat hosts");
     }
-    int own = agreed->nchannels < birth->flat_channels ? agreed->nchannels : birth->flat_channels;
+    int own = agreed->nchannels < init->flat_channels ? agreed->nchannels : init->flat_channels;
     return tt_topo_plan_make(agreed->ranks, comm->member.nranks, own, &comm->topo);
 }

@@ -1,4 +1,4 @@
-/* Birth before the meeting: what this rank has and wants, from its variables, config and machine
+/* Init before the meeting: what this rank has and wants, from its variables, config and machine
  * file, goes into its record; the control memory that peers will write to is there. */
 #include "base/error.h"
 #include "base/log.h"
@@ -79,12 +79,12 @@ static void make_room(struct tt_comm *comm)
 }
 
 /* Who shares its parent's resources has no more channels than that (spec topology, section 8.3). */
-static void stay_within_parent(struct tt_birth *birth)
+static void stay_within_parent(struct tt_init *init)
 {
-    struct tt_comm *comm = birth->comm;
+    struct tt_comm *comm = init->comm;
     if (!comm->family_head) return;
     int most = comm->parent->topo.nchannels;
-    if (birth->flat_channels > most) birth->flat_channels = most;
+    if (init->flat_channels > most) init->flat_channels = most;
     if (comm->tune.nchannels > most) comm->tune.nchannels = most;
 }
 
@@ -105,16 +105,16 @@ static void make_room_for_imports(struct tt_comm *comm)
     if (want > comm->edge_channels) comm->edge_channels = want;
 }
 
-ncclResult_t tt_birth_prepare(struct tt_birth *birth, struct tt_comm_record *record)
+ncclResult_t tt_init_prepare(struct tt_init *init, struct tt_comm_record *record)
 {
-    struct tt_comm *comm = birth->comm;
+    struct tt_comm *comm = init->comm;
     uint64_t machine = 0;
-    ncclResult_t rc = tt_machine_read(birth, &machine);
+    ncclResult_t rc = tt_machine_read(init, &machine);
     if (rc) return rc;
-    birth->flat_channels = comm->tune.nchannels = channels_wish(&comm->config);
+    init->flat_channels = comm->tune.nchannels = channels_wish(&comm->config);
     comm->tune.slice_bytes = slice_wish();
-    if (birth->machine) make_room(comm);
-    stay_within_parent(birth);
+    if (init->machine) make_room(comm);
+    stay_within_parent(init);
     make_room_for_imports(comm);
     comm->inbox_bytes =
         tt_transport_inbox_bytes(comm->member.nranks, comm->edge_channels, comm->tune.slice_bytes);

@@ -68,9 +68,9 @@ static void report(const struct tt_topo_file *file, int local_rank)
     }
 }
 
-static ncclResult_t complete(struct tt_birth *birth, const struct tt_agreement *agreed)
+static ncclResult_t complete(struct tt_init *init, const struct tt_agreement *agreed)
 {
-    const struct tt_comm *comm = birth->comm;
+    const struct tt_comm *comm = init->comm;
     bool plugin = tt_net_library(comm->net) != NULL;
     size_t nnics = plugin ? (size_t)comm->net->ndevs : 0;
     struct tt_topo_device *devices = tt_calloc((size_t)comm->member.nranks, sizeof(*devices));
@@ -83,8 +83,8 @@ static ncclResult_t complete(struct tt_birth *birth, const struct tt_agreement *
     }
     present.ndevices = list_devices(comm, agreed, devices);
     if (plugin) present.nnics = list_nics(comm, nics);
-    rc = tt_topo_complete(birth->machine, &present);
-    if (!rc) report(birth->machine, agreed->local_rank);
+    rc = tt_topo_complete(init->machine, &present);
+    if (!rc) report(init->machine, agreed->local_rank);
 out:
     free(devices);
     free(nics);
@@ -98,7 +98,7 @@ struct label { /* of a rank's file */
 };
 
 struct sharing {
-    struct tt_birth *birth;
+    struct tt_init *init;
     const struct tt_agreement *agreed;
     struct tt_topo_host *hosts; /* borrowed, to be filled */
     char *text;                 /* owned; this rank's file */
@@ -110,7 +110,7 @@ struct sharing {
 
 static ncclResult_t exchange_labels(struct sharing *sharing)
 {
-    const struct tt_comm *comm = sharing->birth->comm;
+    const struct tt_comm *comm = sharing->init->comm;
     struct label own = {.bytes = strlen(sharing->text), .hash = 0xcbf29ce484222325ull};
     for (const char *at = sharing->text; *at; at++)
         own.hash = (own.hash ^ (unsigned char)*at) * 0x100000001b3ull; /* FNV-1a */
@@ -139,7 +139,7 @@ static int compare_hosts(const void *things, int a, int b)
 /* True when all have what this rank has. */
 static bool look_at_labels(struct sharing *sharing)
 {
-    const struct tt_comm *comm = sharing->birth->comm;
+    const struct tt_comm *comm = sharing->init->comm;
     bool same = true;
     for (int r = comm->member.nranks - 1; r >= 0; r--)
         sharing->leader[sharing->agreed->ranks[r].node] = r;
@@ -160,7 +160,7 @@ static bool look_at_labels(struct sharing *sharing)
  */
 static ncclResult_t exchange_texts(struct sharing *sharing, char **texts)
 {
-    const struct tt_comm *comm = sharing->birth->comm;
+    const struct tt_comm *comm = sharing->init->comm;
     size_t n = (size_t)comm->member.nranks, all = sharing->most_bytes;
     size_t chunk = tt_min_size(all, CHUNK);
     size_t own_bytes = strlen(sharing->text);
@@ -186,7 +186,7 @@ static ncclResult_t exchange_texts(struct sharing *sharing, char **texts)
 
 static ncclResult_t parse_texts(struct sharing *sharing, char **texts)
 {
-    struct tt_birth *birth = sharing->birth;
+    struct tt_init *init = sharing->init;
     ncclResult_t rc = ncclSuccess;
     for (int h = 0; h < sharing->agreed->nnodes && !rc; h++) {
         char name[64];
@@ -194,7 +194,7 @@ static ncclResult_t parse_texts(struct sharing *sharing, char **texts)
         struct tt_topo_file *file = NULL;
         (void)snprintf(name, sizeof(name), "machine file of rank %d", sharing->leader[h]);
         if (same == h) rc = tt_topo_file_parse(name, texts[h], strlen(texts[h]), &file);
-        if (file) birth->others[birth->nothers++] = file;
+        if (file) init->others[init->nothers++] = file;
         sharing->hosts[h].file = same == h ? file : sharing->hosts[same].file;
     }
     return rc;
@@ -202,18 +202,18 @@ static ncclResult_t parse_texts(struct sharing *sharing, char **texts)
 
 static ncclResult_t share_texts(struct sharing *sharing)
 {
-    const struct tt_comm *comm = sharing->birth->comm;
+    const struct tt_comm *comm = sharing->init->comm;
     size_t nhosts = (size_t)sharing->agreed->nnodes;
     char **texts = tt_calloc(nhosts, sizeof(*texts));
     ncclResult_t rc = ncclSuccess;
     bool complete = texts != NULL;
-    sharing->birth->others = tt_calloc(nhosts, sizeof(struct tt_topo_file *));
+    sharing->init->others = tt_calloc(nhosts, sizeof(struct tt_topo_file *));
     for (int h = 0; h < sharing->agreed->nnodes && complete; h++) {
         if (sharing->same[h] != h) continue;
         texts[h] = tt_calloc(1, sharing->labels[sharing->leader[h]].bytes + 1);
         complete = texts[h] != NULL;
     }
-    if (!complete || !sharing->birth->others)
+    if (!complete || !sharing->init->others)
         rc = tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
     if (!rc) rc = exchange_texts(sharing, texts);
     if (!rc) rc = parse_texts(sharing, texts);
@@ -223,14 +223,14 @@ static ncclResult_t share_texts(struct sharing *sharing)
     return rc;
 }
 
-ncclResult_t tt_present_share(struct tt_birth *birth, const struct tt_agreement *agreed,
+ncclResult_t tt_present_share(struct tt_init *init, const struct tt_agreement *agreed,
                               struct tt_topo_host *hosts)
 {
-    const struct tt_comm *comm = birth->comm;
-    struct sharing sharing = {.birth = birth, .agreed = agreed, .hosts = hosts};
-    ncclResult_t rc = complete(birth, agreed);
+    const struct tt_comm *comm = init->comm;
+    struct sharing sharing = {.init = init, .agreed = agreed, .hosts = hosts};
+    ncclResult_t rc = complete(init, agreed);
     if (rc) return rc;
-    sharing.text = tt_topo_file_print(birth->machine);
+    sharing.text = tt_topo_file_print(init->machine);
     sharing.labels = tt_calloc((size_t)comm->member.nranks, sizeof(*sharing.labels));
     sharing.leader = tt_calloc((size_t)agreed->nnodes, sizeof(int));
     sharing.same = tt_calloc((size_t)agreed->nnodes, sizeof(int));
@@ -239,7 +239,7 @@ ncclResult_t tt_present_share(struct tt_birth *birth, const struct tt_agreement 
     if (!rc) rc = exchange_labels(&sharing);
     bool same = !rc && look_at_labels(&sharing);
     for (int h = 0; h < agreed->nnodes && same; h++)
-        hosts[h].file = birth->machine;
+        hosts[h].file = init->machine;
     if (!rc && !same && sharing.most_bytes > MOST_BYTES) {
         rc = tt_fail(ncclInvalidUsage, "machine files that differ may have %d bytes; one has %zu",
                      (int)MOST_BYTES, sharing.most_bytes);

@@ -13,7 +13,7 @@
 
 #define RING_LINE 127
 #define TREE_LINE 1023
-#define BIRTH_LINE 320 /* a function's name and at most 12 numbers */
+#define INIT_LINE 320 /* a function's name and at most 12 numbers */
 
 static pthread_once_t version_once = PTHREAD_ONCE_INIT; /* one version line per process */
 
@@ -60,27 +60,27 @@ static struct where where_is(const struct tt_comm *comm)
 }
 
 /* Who is born, in the words of both lines: up to the key of a child, up to the id of a root. */
-static void describe(const struct tt_comm *comm, char line[BIRTH_LINE])
+static void describe(const struct tt_comm *comm, char line[INIT_LINE])
 {
     struct where at = where_is(comm);
     const struct tt_member *m = &comm->member;
     int used =
-        snprintf(line, BIRTH_LINE, "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx ",
+        snprintf(line, INIT_LINE, "%s comm %p rank %d nranks %d cudaDev %d nvmlDev %d busId %lx ",
                  comm->func, (const void *)comm, m->rank, m->nranks, m->device, at.nvml_index,
                  (unsigned long)at.bus);
     if (comm->parent) {
-        snprintf(line + used, BIRTH_LINE - (size_t)used, "parent %p childCount %d color %d key %d",
+        snprintf(line + used, INIT_LINE - (size_t)used, "parent %p childCount %d color %d key %d",
                  (const void *)comm->parent, (int)comm->parent->child_count, comm->color,
                  comm->key);
     } else {
-        snprintf(line + used, BIRTH_LINE - (size_t)used, "commId 0x%llx",
+        snprintf(line + used, INIT_LINE - (size_t)used, "commId 0x%llx",
                  (unsigned long long)m->comm_id);
     }
 }
 
 void tt_report_start(const struct tt_comm *comm)
 {
-    char line[BIRTH_LINE];
+    char line[INIT_LINE];
     if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
     describe(comm, line);
     if (comm->parent) {
@@ -90,27 +90,27 @@ void tt_report_start(const struct tt_comm *comm)
     }
 }
 
-static void report_timings(const struct tt_birth *birth)
+static void report_timings(const struct tt_init *init)
 {
-    const struct tt_comm *comm = birth->comm;
-    double rest_sec = birth->total_sec - birth->alloc_sec - birth->bootstrap_sec -
-                      birth->allgathers_sec - birth->topo_sec - birth->connections_sec;
+    const struct tt_comm *comm = init->comm;
+    double rest_sec = init->total_sec - init->alloc_sec - init->bootstrap_sec -
+                      init->allgathers_sec - init->topo_sec - init->connections_sec;
     tt_info(TT_LOG_INIT,
             "Init timings - %s: rank %d nranks %d total %.2f (kernels %.2f, alloc %.2f, bootstrap "
             "%.2f, allgathers %.2f, topo %.2f, graphs %.2f, connections %.2f, rest %.2f)",
-            comm->func, comm->member.rank, comm->member.nranks, birth->total_sec, 0.0,
-            birth->alloc_sec, birth->bootstrap_sec, birth->allgathers_sec, birth->topo_sec, 0.0,
-            birth->connections_sec, rest_sec < 0 ? 0.0 : rest_sec);
+            comm->func, comm->member.rank, comm->member.nranks, init->total_sec, 0.0,
+            init->alloc_sec, init->bootstrap_sec, init->allgathers_sec, init->topo_sec, 0.0,
+            init->connections_sec, rest_sec < 0 ? 0.0 : rest_sec);
 }
 
-void tt_report_complete(const struct tt_birth *birth)
+void tt_report_complete(const struct tt_init *init)
 {
-    const struct tt_comm *comm = birth->comm;
-    char line[BIRTH_LINE];
+    const struct tt_comm *comm = init->comm;
+    char line[INIT_LINE];
     if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT)) return;
     describe(comm, line);
     tt_info(TT_LOG_INIT, "%s - Init COMPLETE", line);
-    report_timings(birth);
+    report_timings(init);
 }
 
 void tt_report_end(const struct tt_comm *comm, const char *what)

@@ -40,27 +40,27 @@ static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, 
     return tt_family_join(parent, child);
 }
 
-/* birth->child.parent_ranks: parent ranks of the child's members in child order. Who cannot go to
+/* init->child.parent_ranks: parent ranks of the child's members in child order. Who cannot go to
  * the meeting tells those that may be there. */
 static ncclResult_t child_run(struct tt_comm *parent, struct tt_comm *child, int nranks,
-                              struct tt_birth *birth, bool share)
+                              struct tt_init *init, bool share)
 {
     int rank = 0;
-    while (rank < nranks && birth->child.parent_ranks[rank] != parent->member.rank)
+    while (rank < nranks && init->child.parent_ranks[rank] != parent->member.rank)
         rank++;
     child->member.rank = rank;
     child->member.nranks = nranks;
-    child->member.comm_id = child_id(parent, birth->child.salt);
+    child->member.comm_id = child_id(parent, init->child.salt);
     if (child->config.maxP2pPeers > nranks) child->config.maxP2pPeers = nranks;
     child->parent = parent;
-    birth->comm = child;
-    birth->parent = parent->bootstrap;
+    init->comm = child;
+    init->parent = parent->bootstrap;
     int before = tuttiHostGetDevice();
     ncclResult_t rc = share_parent(parent, child, share);
-    if (!rc) rc = tt_birth_run(birth);
+    if (!rc) rc = tt_init_run(init);
     tuttiHostSetDevice(before);
-    if (rc && !birth->met)
-        tt_bootstrap_child_fail(parent->bootstrap, &birth->child, nranks, tt_last_error());
+    if (rc && !init->met)
+        tt_bootstrap_child_fail(parent->bootstrap, &init->child, nranks, tt_last_error());
     return rc;
 }
 
@@ -100,11 +100,11 @@ ncclResult_t tt_comm_split(struct tt_comm *parent, const struct tt_comm_color *o
         ranks[i] = wishes[i].rank;
     child->color = own->color;
     child->key = own->key;
-    struct tt_birth birth = {
+    struct tt_init init = {
         .child = {.salt = {CHILD_SPLIT, own->number, (uint64_t)(uint32_t)own->color},
                   .parent_ranks = ranks,
                   .whole_parent = true}};
-    rc = child_run(parent, child, count, &birth, parent->config.splitShare != 0);
+    rc = child_run(parent, child, count, &init, parent->config.splitShare != 0);
 out:
     free(wishes);
     free(ranks);
@@ -197,13 +197,13 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
     bool share = parent->config.shrinkShare && !(flags & NCCL_SHRINK_ABORT);
     if (!rc) {
         uint64_t members = members_hash(ranks, count), number = shrink_number(parent, members);
-        struct tt_birth birth = {
+        struct tt_init init = {
             .child = {.salt = {CHILD_SHRINK, number, members},
                       .parent_ranks = ranks,
                       .whole_parent = !(flags & NCCL_SHRINK_ABORT) &&
                                       atomic_load(&parent->phase) != TT_COMM_REVOKED}};
         if (!number) rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
-        if (!rc) rc = child_run(parent, child, count, &birth, share);
+        if (!rc) rc = child_run(parent, child, count, &init, share);
     }
     free(ranks);
     return rc;

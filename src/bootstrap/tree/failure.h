@@ -23,7 +23,7 @@ uint32_t tt_failure_child_tag(const uint64_t salt[3]);
 void tt_failure_child_pack(const uint64_t salt[3], const char *sentence,
                            unsigned char bytes[TT_CHILD_FAIL_BYTES]);
 /* A child is being born: what goes wrong in the parent's tree, or with another member before it
- * meets the others, ends the birth. */
+ * meets the others, ends the init. */
 void tt_failure_watch_parent(struct tt_bootstrap *bootstrap);
 /* The process exits with that code: tell the neighbours of all memberships. */
 void tt_failure_exit(int code);

@@ -66,9 +66,9 @@ struct tt_bootstrap {
     struct tt_late late;
     int dial_error;                   /* ECONNREFUSED: nobody listened there */
     uint64_t deadline_nsec;           /* of the whole init; 0: none, or it is over */
-    struct tt_bootstrap *parent_tree; /* borrowed: during the birth of a child, its parent */
+    struct tt_bootstrap *parent_tree; /* borrowed: during the init of a child, its parent */
     const int *parent_ranks;          /* borrowed: this one's ranks there; NULL: the same */
-    bool watches_parent;              /* an error of the parent's tree ends the birth: ... */
+    bool watches_parent;              /* an error of the parent's tree ends the init: ... */
     bool whole_parent;                /* ... any, or else one that is about a member */
     uint32_t parent_given_up;         /* its count that means nothing here */
     uint64_t salt[3];                 /* of a child */

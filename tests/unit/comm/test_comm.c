@@ -1,4 +1,4 @@
-/* Communicators as threads and as processes: birth, children, ends, errors. Transport and device
+/* Communicators as threads and as processes: init, children, ends, errors. Transport and device
  * are fakes that show whether memory is really shared. */
 #include "../bootstrap/team.h"
 
@@ -56,7 +56,7 @@ static int inbox_wrong(const struct tt_comm *comm)
     return wrong;
 }
 
-static void body_birth(struct team_seat *seat)
+static void body_init(struct team_seat *seat)
 {
     struct tt_comm *comm;
     if (make(seat, seat->rank, &comm)) return;
@@ -92,12 +92,12 @@ static void run(int nranks, team_body body, ncclResult_t rc, const char *words)
     team_fini(&team);
 }
 
-static void births(void **state)
+static void inits(void **state)
 {
     static const int sizes[] = {1, 2, 4, 8};
     (void)state;
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        run(sizes[i], body_birth, ncclSuccess, NULL);
+        run(sizes[i], body_init, ncclSuccess, NULL);
     }
 }
 
@@ -324,7 +324,7 @@ static void nothing_is_left(void **state)
     (void)state;
     if (form != TEAM_THREADS) return;
     for (int round = 0; round < 25; round++) {
-        run(4, body_birth, ncclSuccess, NULL);
+        run(4, body_init, ncclSuccess, NULL);
         if (round == 10) {
             fds = team_entries("/proc/self/fd");
             threads = team_entries("/proc/self/task");
@@ -338,7 +338,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_left),
-        cmocka_unit_test(births),
+        cmocka_unit_test(inits),
         cmocka_unit_test(one_device_twice),
         cmocka_unit_test(splits),
         cmocka_unit_test(channels_of_families),
