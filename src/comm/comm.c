@@ -41,7 +41,7 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
     ncclConfig_t config;
     ncclResult_t rc = tt_config_parse(request->config, request->inherit, &config);
     if (rc) return rc;
-    struct tt_comm *comm = tt_family_alloc();
+    struct tt_comm *comm = tt_sharers_alloc();
     if (!comm) return tt_fail(ncclSystemError, "%s: out of memory", request->func);
     comm->magic = TT_COMM_MAGIC;
     comm->func = request->func;
@@ -73,7 +73,7 @@ ncclResult_t tt_comm_alloc(const struct tt_comm_request *request, struct tt_comm
 
 void tt_comm_hide(struct tt_comm *comm)
 {
-    tt_family_hide(comm);
+    tt_sharers_hide(comm);
     tt_watch_remove(comm->watch);
     comm->watch = NULL;
 }
@@ -103,7 +103,7 @@ void tt_comm_free(struct tt_comm *comm)
     free(comm->name);
     free(comm->net_name);
     tt_shrinks_free(comm);
-    tt_family_free(comm);
+    tt_sharers_free(comm);
 }
 
 /* ---- ends ---- */
@@ -119,7 +119,7 @@ ncclResult_t tt_comm_finalize(struct tt_comm *comm)
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
 {
     if (phase_of(comm) != TT_COMM_INIT) tt_report_end(comm, "Abort START");
-    tt_family_abort(comm, rc); /* a thread in init sees the flag and tells the others */
+    tt_sharers_abort(comm, rc); /* a thread in init sees the flag and tells the others */
 }
 
 void tt_comm_give_up(struct tt_comm *comm)

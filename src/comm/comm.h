@@ -43,8 +43,9 @@ enum tt_comm_phase { /* in the order of a life; GetAsyncError and the checks go 
 struct tt_comm_record;
 
 struct tt_comm {
-    _Atomic uint64_t magic;      /* TT_COMM_MAGIC while alive; any thread looks */
-    struct tt_comm *family_next; /* head: the others of the family, linked through this */
+    _Atomic uint64_t magic; /* TT_COMM_MAGIC while alive; any thread looks */
+    struct tt_comm
+        *sharers_next; /* head: the others that share its resources, linked through this */
     /* from here on only while alive */
     const char *func; /* static: public function that made it, for logs */
     pid_t process;    /* that made it: a child of fork may only free it */
@@ -78,12 +79,12 @@ struct tt_comm {
     const struct tt_comm_record *records; /* borrowed from bootstrap */
     void *inbox;                          /* owned control memory */
     size_t inbox_bytes;
-    struct tt_comm *family_head; /* owner of queue_used when shared; NULL: this one */
-    bool serves_range;           /* counted in tt_segment_publish() */
-    struct tt_watch *watch;      /* owned */
-    struct tt_comm *parent;      /* for logs only: may be gone; NULL unless split or shrunk */
-    uint64_t child_count;        /* splits and grows called so far, on all ranks alike */
-    bool grow_id_made;           /* by tt_comm_grow_id(), for the next child */
+    struct tt_comm *sharers_head; /* owner of queue_used when shared; NULL: this one */
+    bool serves_range;            /* counted in tt_segment_publish() */
+    struct tt_watch *watch;       /* owned */
+    struct tt_comm *parent;       /* for logs only: may be gone; NULL unless split or shrunk */
+    uint64_t child_count;         /* splits and grows called so far, on all ranks alike */
+    bool grow_id_made;            /* by tt_comm_grow_id(), for the next child */
     ncclUniqueId grow_id;
     struct tt_shrinks *shrinks; /* owned list: shrinks so far by their survivors, who alone count */
     int color, key;             /* as given to split */
@@ -152,12 +153,12 @@ ncclResult_t tt_comm_finalize(struct tt_comm *comm);
  * queries, split, shrink, abort and destroy remain. Local. */
 ncclResult_t tt_comm_revoke(struct tt_comm *comm);
 /* The program is done with it, though works and graphs may still refer to it: no call, watchdog or
- * family finds it any more. */
+ * other that shares its resources finds it any more. */
 void tt_comm_hide(struct tt_comm *comm);
 /* Close and free everything but what api keeps on it. Local. Accepts NULL and half-built ones. */
 void tt_comm_free(struct tt_comm *comm);
-/* Make every wait in it and in its family return `rc`, and tell the other ranks. Any thread; waits
- * for nothing. */
+/* Make every wait in it and in those that share its resources return `rc`, and tell the other
+ * ranks. Any thread; waits for nothing. */
 void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
 
 /* State for the API: ncclSuccess, ncclInProgress, or the error. Looks at abort, bootstrap, proxy.

@@ -81,13 +81,13 @@ void tt_affinity_leave(struct tt_affinity *before);
 /* Free what tt_comm_shrink() counts on a parent. */
 void tt_shrinks_free(struct tt_comm *comm);
 
-/* family.c: zeroed storage, NULL when memory is short; a child that shares its parent's resources.
+/* sharers.c: zeroed storage, NULL when memory is short; a child that shares its parent's resources.
  * hide: abort leaves it alone from now on; free: its storage, now or with the last child. */
-struct tt_comm *tt_family_alloc(void);
-ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child);
-void tt_family_abort(struct tt_comm *comm, ncclResult_t rc);
-void tt_family_hide(struct tt_comm *comm);
-void tt_family_free(struct tt_comm *comm);
+struct tt_comm *tt_sharers_alloc(void);
+ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child);
+void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc);
+void tt_sharers_hide(struct tt_comm *comm);
+void tt_sharers_free(struct tt_comm *comm);
 
 /* report.c: lines of the log that users and tools know; nothing is written unless it is on. */
 void tt_report_version(const struct tt_comm *comm);

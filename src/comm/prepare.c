@@ -82,7 +82,7 @@ static void make_room(struct tt_comm *comm)
 static void stay_within_parent(struct tt_init *init)
 {
     struct tt_comm *comm = init->comm;
-    if (!comm->family_head) return;
+    if (!comm->sharers_head) return;
     int most = comm->parent->topo.nchannels;
     if (init->flat_channels > most) init->flat_channels = most;
     if (comm->tune.nchannels > most) comm->tune.nchannels = most;
@@ -96,7 +96,8 @@ static void make_room_for_imports(struct tt_comm *comm)
     comm->imports = tt_imports_read(&comm->member);
     if (!comm->imports) return;
     int want = tt_imports_channels(comm->imports), most = channels_most(&comm->config);
-    if (comm->family_head && comm->parent->edge_channels < most) most = comm->parent->edge_channels;
+    if (comm->sharers_head && comm->parent->edge_channels < most)
+        most = comm->parent->edge_channels;
     if (want > most) want = most;
     while (want > comm->edge_channels &&
            tt_transport_inbox_bytes(comm->member.nranks, want, comm->tune.slice_bytes) >

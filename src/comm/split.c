@@ -32,12 +32,12 @@ static uint64_t child_id(const struct tt_comm *parent, const uint64_t salt[3])
     return hash;
 }
 
-/* The family's operations take one issue queue, and an abort of one ends all. A revoked parent has
- * nothing to share. */
+/* Operations of all that share resources take one issue queue, and an abort of one ends all. A
+ * revoked parent has nothing to share. */
 static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
 {
     if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED) return ncclSuccess;
-    return tt_family_join(parent, child);
+    return tt_sharers_join(parent, child);
 }
 
 /* init->child.parent_ranks: parent ranks of the child's members in child order. Who cannot go to

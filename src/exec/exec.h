@@ -81,7 +81,7 @@ struct tt_frame {
 };
 
 /* The issue queue of a communicator: its operations run one after the other in issue order,
- * whatever streams they are on. One per communicator, shared by a family that shares resources. */
+ * whatever streams they are on. One per communicator, shared by those that share resources. */
 struct tt_issue_queue {
     _Atomic uint64_t issued;          /* sequence numbers handed out */
     _Atomic uint64_t served;          /* sequence numbers finished */

@@ -287,7 +287,8 @@ struct family { /* members of a child */
 /* Use it, then end it or keep it for the end of the life. False when it came to nothing. */
 static bool use_child(struct seat *seat, ncclComm_t child, struct family members)
 {
-    int way = pick(&seat->common, life.shares ? 2 : 4); /* an abort would end the family */
+    int way =
+        pick(&seat->common, life.shares ? 2 : 4); /* an abort would end all that share resources */
     bool made = settle_child(seat, child);
     if (made && pick(&seat->common, 2)) {
         seat->doing = "operation of a child";

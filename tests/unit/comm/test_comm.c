@@ -195,8 +195,9 @@ static void body_shrink(struct team_seat *seat)
     tt_comm_free(child);
 }
 
-/* A family has one issue queue, whoever ends first, and one abort ends all of it. */
-static void body_family(struct team_seat *seat)
+/* Those that share resources have one issue queue, whoever ends first, and one abort ends all of
+ * it. */
+static void body_sharers(struct team_seat *seat)
 {
     struct tt_comm *comm, *child = NULL, *grandchild = NULL;
     if (make(seat, seat->rank, &comm)) return;
@@ -245,7 +246,7 @@ static void channels_of_families(void **state)
 static void families(void **state)
 {
     (void)state;
-    run(1, body_family, ncclSuccess, NULL);
+    run(1, body_sharers, ncclSuccess, NULL);
 }
 
 static void shrinks(void **state)

@@ -1,9 +1,8 @@
 /* Storage of communicators, and those that share resources: children of splitShare or shrinkShare.
- * The family's first ancestor owns the issue queue, so its storage outlives its own end until the
- * last child has gone.
- * What was storage of a communicator is never anything else: a handle that is used after the end
- * meets a magic word that is zero, not somebody's bytes. It rests until RESTING others came after
- * it, so that a program has many calls to find out. */
+ * The first communicator that they descend from owns the issue queue, so its storage outlives its
+ * own end until the last child has gone. What was storage of a communicator is never anything else:
+ * a handle that is used after the end meets a magic word that is zero, not somebody's bytes. It
+ * rests until RESTING others came after it, so that a program has many calls to find out. */
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -21,21 +20,21 @@
 enum { RESTING = 64 };
 
 static struct {
-    pthread_mutex_t lock;             /* guards all family_* fields, too */
-    struct tt_comm *resting, *newest; /* destroyed, oldest first, by family_next */
+    pthread_mutex_t lock;             /* guards all sharers_* fields, too */
+    struct tt_comm *resting, *newest; /* destroyed, oldest first, by sharers_next */
     int nresting;
     int alive;   /* made and not ended */
     pid_t owner; /* process that made them: a child inherits the number, not the duty */
-} family = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} comms = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- storage ---- */
 
 static struct tt_comm *wake_oldest(void)
 {
-    struct tt_comm *comm = family.nresting >= RESTING ? family.resting : NULL;
+    struct tt_comm *comm = comms.nresting >= RESTING ? comms.resting : NULL;
     if (!comm) return NULL;
-    family.resting = comm->family_next;
-    family.nresting--;
+    comms.resting = comm->sharers_next;
+    comms.nresting--;
     tt_unpoison(comm, sizeof(*comm));
     memset(comm, 0, sizeof(*comm));
     return comm;
@@ -45,26 +44,26 @@ static struct tt_comm *wake_oldest(void)
 static void rest(struct tt_comm *comm)
 {
     const size_t links = offsetof(struct tt_comm, func);
-    if (!family.nresting) {
-        family.resting = comm;
+    if (!comms.nresting) {
+        comms.resting = comm;
     } else {
-        family.newest->family_next = comm;
+        comms.newest->sharers_next = comm;
     }
-    comm->family_next = NULL;
-    family.newest = comm;
-    family.nresting++;
+    comm->sharers_next = NULL;
+    comms.newest = comm;
+    comms.nresting++;
     tt_poison((char *)comm + links, sizeof(*comm) - links);
 }
 
-struct tt_comm *tt_family_alloc(void)
+struct tt_comm *tt_sharers_alloc(void)
 {
-    pthread_mutex_lock(&family.lock);
+    pthread_mutex_lock(&comms.lock);
     struct tt_comm *comm = wake_oldest();
     if (!comm) comm = tt_calloc(1, sizeof(*comm));
-    if (family.owner != getpid()) family.alive = 0;
-    family.owner = getpid();
-    if (comm) family.alive++;
-    pthread_mutex_unlock(&family.lock);
+    if (comms.owner != getpid()) comms.alive = 0;
+    comms.owner = getpid();
+    if (comm) comms.alive++;
+    pthread_mutex_unlock(&comms.lock);
     return comm;
 }
 
@@ -73,9 +72,9 @@ struct tt_comm *tt_family_alloc(void)
 static void tell_forgotten(int status, void *unused)
 {
     (void)unused;
-    if (status || !family.alive || family.owner != getpid()) return;
+    if (status || !comms.alive || comms.owner != getpid()) return;
     if (!tt_param_bool("TUTTI_STRICT")) return;
-    tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted", family.alive);
+    tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted", comms.alive);
     fflush(NULL);
     _exit(1);
 }
@@ -87,9 +86,9 @@ __attribute__((constructor)) static void watch_exit(void)
     on_exit(tell_forgotten, NULL);
 }
 
-/* ---- families ---- */
+/* ---- sharing resources ---- */
 
-ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
+ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child)
 {
     const char *net = child->config.netName, *parent_net = parent->config.netName;
     if (net && (!parent_net || strcmp(net, parent_net) != 0)) {
@@ -98,13 +97,13 @@ ncclResult_t tt_family_join(struct tt_comm *parent, struct tt_comm *child)
                        "be shared",
                        child->func, net, parent_net ? parent_net : "none");
     }
-    pthread_mutex_lock(&family.lock);
-    struct tt_comm *head = parent->family_head ? parent->family_head : parent;
-    child->family_head = head;
+    pthread_mutex_lock(&comms.lock);
+    struct tt_comm *head = parent->sharers_head ? parent->sharers_head : parent;
+    child->sharers_head = head;
     child->queue_used = &head->queue;
-    child->family_next = head->family_next;
-    head->family_next = child;
-    pthread_mutex_unlock(&family.lock);
+    child->sharers_next = head->sharers_next;
+    head->sharers_next = child;
+    pthread_mutex_unlock(&comms.lock);
     return ncclSuccess;
 }
 
@@ -118,7 +117,7 @@ static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentenc
     tt_bootstrap_fail(comm->bootstrap, rc, sentence);
 }
 
-void tt_family_abort(struct tt_comm *comm, ncclResult_t rc)
+void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc)
 {
     char sentence[TT_WHY_BYTES + 64], why[TT_WHY_BYTES];
     tt_member_why(&comm->member, why);
@@ -129,40 +128,40 @@ void tt_family_abort(struct tt_comm *comm, ncclResult_t rc)
         snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator%s%s",
                  comm->member.rank, *why ? ": " : "", why);
     }
-    pthread_mutex_lock(&family.lock);
-    struct tt_comm *head = comm->family_head ? comm->family_head : comm;
-    for (struct tt_comm *kin = head; kin; kin = kin->family_next)
-        abort_one(kin, rc, sentence);
-    pthread_mutex_unlock(&family.lock);
+    pthread_mutex_lock(&comms.lock);
+    struct tt_comm *head = comm->sharers_head ? comm->sharers_head : comm;
+    for (struct tt_comm *sharer = head; sharer; sharer = sharer->sharers_next)
+        abort_one(sharer, rc, sentence);
+    pthread_mutex_unlock(&comms.lock);
 }
 
-void tt_family_hide(struct tt_comm *comm)
+void tt_sharers_hide(struct tt_comm *comm)
 {
-    pthread_mutex_lock(&family.lock);
+    pthread_mutex_lock(&comms.lock);
     atomic_store_explicit(&comm->phase, TT_COMM_DESTROYED, memory_order_release);
-    pthread_mutex_unlock(&family.lock);
+    pthread_mutex_unlock(&comms.lock);
 }
 
-void tt_family_free(struct tt_comm *comm)
+void tt_sharers_free(struct tt_comm *comm)
 {
-    pthread_mutex_lock(&family.lock);
-    struct tt_comm *head = comm->family_head, *dead = NULL;
-    if (family.owner == getpid()) family.alive--;
+    pthread_mutex_lock(&comms.lock);
+    struct tt_comm *head = comm->sharers_head, *dead = NULL;
+    if (comms.owner == getpid()) comms.alive--;
     comm->magic = 0; /* a stale handle meets no magic */
     comm->member.rank = -1;
     if (head) {
-        struct tt_comm **link = &head->family_next;
+        struct tt_comm **link = &head->sharers_next;
         while (*link && *link != comm)
-            link = &(*link)->family_next;
-        if (*link) *link = comm->family_next;
-        if (head->magic == 0 && !head->family_next) dead = head;
-    } else if (!comm->family_next) {
+            link = &(*link)->sharers_next;
+        if (*link) *link = comm->sharers_next;
+        if (head->magic == 0 && !head->sharers_next) dead = head;
+    } else if (!comm->sharers_next) {
         dead = comm;
     }
-    pthread_mutex_unlock(&family.lock);
+    pthread_mutex_unlock(&comms.lock);
     if (dead) tt_issue_queue_fini(&dead->queue); /* may wait for streams */
-    pthread_mutex_lock(&family.lock);
+    pthread_mutex_lock(&comms.lock);
     if (head) rest(comm);
     if (dead) rest(dead);
-    pthread_mutex_unlock(&family.lock);
+    pthread_mutex_unlock(&comms.lock);
 }
