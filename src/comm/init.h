@@ -43,10 +43,10 @@ void tt_machine_forget(struct tt_init *init);
  * Without a machine nothing happens. Errors: as tt_gpu_model_make(). */
 ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_t *constants);
 
-/* present.c: the file completed with what takes part on this host, then everybody's files in
+/* machine_share.c: the file completed with what takes part on this host, then everybody's files in
  * init->emulated.hosts, where they are NULL. Collective.
  * Errors: ncclInvalidUsage with file and line; ncclSystemError. */
-ncclResult_t tt_present_share(struct tt_init *init, const struct tt_agreement *agreed,
+ncclResult_t tt_machine_share(struct tt_init *init, const struct tt_agreement *agreed,
                               struct tt_topo_host *hosts);
 
 /* dump.c: machine and channels as files, when variables ask this rank for them. */

@@ -166,7 +166,7 @@ static ncclResult_t emulate(struct tt_init *init, const struct tt_agreement *agr
                    .net_peer_channels = given(comm->config.nChannelsPerNetPeer),
                    .p2p_peers = given(comm->config.maxP2pPeers)},
     };
-    return tt_present_share(init, agreed, hosts);
+    return tt_machine_share(init, agreed, hosts);
 }
 
 void tt_machine_forget(struct tt_init *init)

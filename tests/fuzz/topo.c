@@ -76,10 +76,10 @@ static void complete(const uint8_t *bytes, size_t count)
         {.name = "mlx5_0", .path = "/sys/0000:01:00.1", .mbps = 100000, .rail = -1, .plane = -1},
         {.name = "new", .number = 1, .guid = 7, .rail = 1, .plane = 2},
     };
-    struct tt_topo_present present = {devices, 2, count % 2 ? nics : NULL, 2};
+    struct tt_topo_local local = {devices, 2, count % 2 ? nics : NULL, 2};
     struct tt_topo_file *file = NULL, *again = NULL;
     if (tt_topo_partial_parse("partial", (const char *)bytes, count, &file)) return;
-    if (tt_topo_complete(file, &present) == ncclSuccess) {
+    if (tt_topo_complete(file, &local) == ncclSuccess) {
         char *text = tt_topo_file_print(file);
         if (!text || tt_topo_file_parse("again", text, strlen(text), &again)) abort();
         free(text);

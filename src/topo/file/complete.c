@@ -18,7 +18,7 @@
 
 struct partial {
     struct tt_topo_file *file;
-    const struct tt_topo_present *present;
+    const struct tt_topo_local *local;
     struct tt_sysfs_chain chain; /* of the device in work */
     bool recorded;               /* /sys is a recorded tree: of this very machine */
     bool full;                   /* out of memory */
@@ -337,7 +337,7 @@ static void fill_nvlink(struct partial *partial, struct tt_xml_node *row)
 static void fill_gpu(struct partial *partial, struct tt_xml_node *row)
 {
     if (!tt_xml_get(row, "dev")) put(partial, row, "dev", "%d", partial->spare++);
-    if (partial->present->ndevices) fill(partial, row, "sm", "%d", partial->present->devices[0].cc);
+    if (partial->local->ndevices) fill(partial, row, "sm", "%d", partial->local->devices[0].cc);
     fill(partial, row, "gdr", "0");
 }
 
@@ -351,18 +351,18 @@ static void fill_all(struct partial *partial, struct tt_xml_node *node)
         fill_all(partial, node->children[k]);
 }
 
-ncclResult_t tt_topo_complete(struct tt_topo_file *file, const struct tt_topo_present *present)
+ncclResult_t tt_topo_complete(struct tt_topo_file *file, const struct tt_topo_local *local)
 {
     enum { BEYOND_DEVICES = 1 << 20 };
     struct partial *partial = calloc(1, sizeof(*partial)); /* a chain is too much for a stack */
     if (!partial) return tt_fail(ncclSystemError, "%s: out of memory", file->name);
-    *partial = (struct partial){.file = file, .present = present, .spare = BEYOND_DEVICES};
+    *partial = (struct partial){.file = file, .local = local, .spare = BEYOND_DEVICES};
     partial->recorded = tt_sysfs_root()[0] != 0;
-    for (int k = 0; k < present->ndevices; k++)
-        add_device(partial, &present->devices[k]);
-    for (int k = 0; present->nics && k < present->nnics; k++)
-        place_nic(partial, &present->nics[k]);
-    if (present->nics) drop_strangers(partial, file->root);
+    for (int k = 0; k < local->ndevices; k++)
+        add_device(partial, &local->devices[k]);
+    for (int k = 0; local->nics && k < local->nnics; k++)
+        place_nic(partial, &local->nics[k]);
+    if (local->nics) drop_strangers(partial, file->root);
     fill_all(partial, file->root);
     bool full = partial->full;
     free(partial);

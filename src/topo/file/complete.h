@@ -20,7 +20,7 @@ struct tt_topo_nic {         /* a device of a network plugin */
     bool gdr; /* reaches GPU memory */
 };
 
-struct tt_topo_present { /* what takes part on this host; all borrowed */
+struct tt_topo_local { /* what takes part on this host; all borrowed */
     const struct tt_topo_device *devices;
     int ndevices;
     const struct tt_topo_nic *nics; /* NULL: the file's own NICs stay as they are */
@@ -37,4 +37,4 @@ ncclResult_t tt_topo_partial_read(const char *path, struct tt_topo_file **file_o
  * attributes that are missing; take out NICs that the plugin does not know. Afterwards the file is
  * checked in full: errors as tt_topo_file_parse(). Remarks go to the file's warnings.
  * HWLOC_FSROOT reads a recorded tree, which then also has the last word on classes. Any thread. */
-ncclResult_t tt_topo_complete(struct tt_topo_file *file, const struct tt_topo_present *present);
+ncclResult_t tt_topo_complete(struct tt_topo_file *file, const struct tt_topo_local *local);

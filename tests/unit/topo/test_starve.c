@@ -41,10 +41,10 @@ static ncclResult_t read_file(const struct scene *scene, struct tt_topo_file **f
     const struct tt_topo_device devices[GPUS] = {{scene->bus_ids[0], 0, 90},
                                                  {scene->bus_ids[1], 1, 90}};
     const struct tt_topo_nic nics[] = {{.name = "new0", .mbps = 100000, .rail = -1, .plane = -1}};
-    const struct tt_topo_present present = {
+    const struct tt_topo_local local = {
         .devices = devices, .ndevices = GPUS, .nics = nics, .nnics = 1};
     ncclResult_t rc = tt_topo_partial_read(path, file_out);
-    return rc ? rc : tt_topo_complete(*file_out, &present);
+    return rc ? rc : tt_topo_complete(*file_out, &local);
 }
 
 /* All that a communicator asks, as one text. */

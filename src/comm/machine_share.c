@@ -75,15 +75,15 @@ static ncclResult_t complete(struct tt_init *init, const struct tt_agreement *ag
     size_t nnics = plugin ? (size_t)comm->net->ndevs : 0;
     struct tt_topo_device *devices = tt_calloc((size_t)comm->member.nranks, sizeof(*devices));
     struct tt_topo_nic *nics = tt_calloc(nnics + 1, sizeof(*nics));
-    struct tt_topo_present present = {.devices = devices, .nics = plugin ? nics : NULL};
+    struct tt_topo_local local = {.devices = devices, .nics = plugin ? nics : NULL};
     ncclResult_t rc = ncclSuccess;
     if (!devices || !nics) {
         rc = tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
         goto out;
     }
-    present.ndevices = list_devices(comm, agreed, devices);
-    if (plugin) present.nnics = list_nics(comm, nics);
-    rc = tt_topo_complete(init->machine, &present);
+    local.ndevices = list_devices(comm, agreed, devices);
+    if (plugin) local.nnics = list_nics(comm, nics);
+    rc = tt_topo_complete(init->machine, &local);
     if (!rc) report(init->machine, agreed->local_rank);
 out:
     free(devices);
@@ -223,7 +223,7 @@ static ncclResult_t share_texts(struct sharing *sharing)
     return rc;
 }
 
-ncclResult_t tt_present_share(struct tt_init *init, const struct tt_agreement *agreed,
+ncclResult_t tt_machine_share(struct tt_init *init, const struct tt_agreement *agreed,
                               struct tt_topo_host *hosts)
 {
     const struct tt_comm *comm = init->comm;
