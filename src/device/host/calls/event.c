@@ -17,7 +17,7 @@ static struct CUevent_st *make(unsigned flags, struct host_cell *cell, bool impo
     struct CUevent_st *event =
         host_slab_take_used(&tt_host.events, HOST_EVENT_BYTES, HOST_EVENTS_MOST);
     if (!event) return NULL;
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     event->flags = flags;
     event->device = host_thread.device;
     event->recorded = false;
@@ -26,7 +26,7 @@ static struct CUevent_st *make(unsigned flags, struct host_cell *cell, bool impo
     event->cell = cell;
     event->cell_number = 0;
     event->imported = imported;
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     atomic_store_explicit(&event->magic, HOST_EVENT_MAGIC, memory_order_release);
     return event;
 }
@@ -66,12 +66,12 @@ int tuttiHostEventDestroy(struct CUevent_st *event)
         !atomic_compare_exchange_strong(&event->magic, &alive, 0))
         return host_bad_handle();
     if (host_checks()) host_check_forget(event);
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     host_event_uncapture(event);
     event->number++;
     struct host_cell *cell = event->imported ? NULL : event->cell;
     event->cell = NULL;
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     if (cell) host_cell_give(cell);
     host_slab_give(&tt_host.events, event);
     return HOST_OK;
@@ -152,7 +152,7 @@ static int record_live(struct CUevent_st *event, struct CUstream_st *stream)
 /* The usual record: no capture, no timing, no other process, no rules of the legacy stream. */
 static inline bool record_plain(struct CUevent_st *event, struct CUstream_st *stream)
 {
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     bool plain = !event->cell && !event->captured && (event->flags & TT_EVENT_NO_TIMING) &&
                  !atomic_load_explicit(&stream->capture, memory_order_relaxed) &&
                  !(stream->ordered && host_stream_conflicts(stream));
@@ -162,7 +162,7 @@ static inline bool record_plain(struct CUevent_st *event, struct CUstream_st *st
         event->place = (struct host_place){stream, tail};
         event->recorded = true;
     }
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     return plain;
 }
 
@@ -171,10 +171,10 @@ static __attribute__((noinline)) int record(struct CUevent_st *event, struct CUs
     struct CUstream_st *stream = host_stream_find(handle);
     if (!stream || !host_event_holds(event)) return host_bad_handle();
     if (stream->device != event->device) return HOST_BAD_HANDLE;
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     int rc = capturing ? record_captured(event, stream) : record_live(event, stream);
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     return rc;
 }
 
@@ -196,20 +196,20 @@ int tuttiHostEventRecord(struct CUevent_st *event, struct CUstream_st *handle)
 static int place_of(struct CUevent_st *event, struct host_place *place_out,
                     struct host_shared_place *shared_out)
 {
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     int rc = event->captured ? HOST_CAPTURED_EVENT : HOST_OK;
     if (rc) host_capture_place_spoil(event->captured);
     host_event_latest(event, place_out, shared_out);
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     return rc;
 }
 
 /* The latest record was in this process and outside of captures, and is reached. */
 static bool is_past(struct CUevent_st *event)
 {
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     bool past = !event->captured && !event->cell && host_place_reached(&event->place);
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     return past;
 }
 
@@ -218,9 +218,9 @@ static bool is_elsewhere(struct CUevent_st *event)
 {
     struct host_place place;
     struct host_shared_place shared;
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     host_event_latest(event, &place, &shared);
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     return shared.cell != NULL;
 }
 
@@ -262,7 +262,7 @@ static int time_of(struct CUevent_st *event, uint64_t *nsec_out)
 {
     int rc = HOST_OK;
     if (!host_event_holds(event) || (event->flags & TT_EVENT_NO_TIMING)) return host_bad_handle();
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     if (!event->recorded) {
         rc = HOST_BAD_HANDLE;
     } else if (event->captured) {
@@ -271,7 +271,7 @@ static int time_of(struct CUevent_st *event, uint64_t *nsec_out)
         rc = HOST_NOT_READY;
     }
     *nsec_out = event->time_nsec;
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     return rc;
 }
 
@@ -298,13 +298,13 @@ int tuttiHostStreamWaitEvent(struct CUstream_st *handle, struct CUevent_st *even
     bool capturing;
     int rc = HOST_OK;
     if (!stream || !host_event_holds(event)) return host_bad_handle();
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     host_event_latest(event, &op.place, &shared);
     if (event->captured) rc = host_capture_join(stream, event->captured);
     bool captured = event->captured != NULL;
     bool outside = capturing && event->recorded && !captured; /* reached or not */
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     if (host_checks()) host_check_wait(event, stream, shared.cell != NULL);
     bool reached = host_place_reached(&op.place) && host_shared_reached(&shared);
     if (captured || (reached && !outside)) return rc;

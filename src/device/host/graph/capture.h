@@ -23,5 +23,5 @@ struct host_capture_place *host_capture_place(struct CUstream_st *stream);
 void host_capture_place_drop(struct host_capture_place *place);
 void host_capture_place_spoil(const struct host_capture_place *place); /* its capture is invalid */
 int host_capture_join(struct CUstream_st *stream, const struct host_capture_place *place);
-/* Forget that the latest record was captured. The event's latch is held. */
+/* Forget that the latest record was captured. The event's spinlock is held. */
 void host_event_uncapture(struct CUevent_st *event);

@@ -26,7 +26,7 @@ struct told {                /* to an item by a launch */
 };
 
 struct pending {          /* launches that were issued, in their order */
-    struct pending *next; /* under the latch; the rest is set once */
+    struct pending *next; /* under the spinlock; the rest is set once */
     struct told told;
 };
 
@@ -35,8 +35,8 @@ struct event_item {
     struct CUevent_st *event; /* borrowed; looked at only when it is alive */
     bool wait;
     struct CUstream_st *line; /* owned; a record: a sequence number for each launch */
-    struct host_latch latch;
-    struct pending *first, **last; /* owned; under the latch */
+    struct host_spinlock spinlock;
+    struct pending *first, **last; /* owned; under the spinlock */
     struct pending spare;          /* for when memory is short, if spare_free */
     _Atomic bool spare_free;
 };
@@ -59,28 +59,28 @@ static void push(struct event_item *own, const struct told *told)
     struct pending *pending = make_pending(own);
     pending->told = *told;
     pending->next = NULL;
-    host_latch_lock(&own->latch);
+    host_spinlock_lock(&own->spinlock);
     *own->last = pending;
     own->last = &pending->next;
-    host_latch_unlock(&own->latch);
+    host_spinlock_unlock(&own->spinlock);
 }
 
 /* The oldest one stays in the list. */
 static struct pending *oldest(struct event_item *own)
 {
-    host_latch_lock(&own->latch);
+    host_spinlock_lock(&own->spinlock);
     struct pending *pending = own->first;
-    host_latch_unlock(&own->latch);
+    host_spinlock_unlock(&own->spinlock);
     return pending;
 }
 
 static void pop(struct event_item *own)
 {
-    host_latch_lock(&own->latch);
+    host_spinlock_lock(&own->spinlock);
     struct pending *pending = own->first;
     if (pending) own->first = pending->next;
     if (!own->first) own->last = &own->first;
-    host_latch_unlock(&own->latch);
+    host_spinlock_unlock(&own->spinlock);
     if (pending == &own->spare) {
         atomic_store(&own->spare_free, true);
     } else {
@@ -94,7 +94,7 @@ static struct told issue_record(struct event_item *own)
     struct CUevent_st *event = own->event;
     struct told told = {.shared = {NULL, 0}};
     if (host_event_holds(event)) {
-        host_latch_lock(&event->latch);
+        host_spinlock_lock(&event->spinlock);
         host_event_uncapture(event);
         event->recorded = true;
         event->number++;
@@ -104,7 +104,7 @@ static struct told issue_record(struct event_item *own)
             told.shared.number = atomic_fetch_add(&event->cell->recorded, 1) + 1;
             event->cell_number = told.shared.number;
         }
-        host_latch_unlock(&event->latch);
+        host_spinlock_unlock(&event->spinlock);
     }
     return told;
 }
@@ -114,9 +114,9 @@ static struct told latest_of(struct CUevent_st *event)
 {
     struct told what = {.shared = {NULL, 0}};
     if (!host_event_holds(event)) return what;
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     host_event_latest(event, &what.place, &what.shared);
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
     return what;
 }
 
@@ -126,10 +126,10 @@ static enum tt_step run_record(struct event_item *own)
     uint64_t seq = atomic_load_explicit(&own->line->line.done, memory_order_relaxed) + 1;
     struct CUevent_st *event = own->event;
     if (host_event_holds(event)) {
-        host_latch_lock(&event->latch);
+        host_spinlock_lock(&event->spinlock);
         if (event->place.stream == own->line && event->place.seq == seq)
             event->time_nsec = tt_now_nsec();
-        host_latch_unlock(&event->latch);
+        host_spinlock_unlock(&event->spinlock);
     }
     if (pending && pending->told.shared.cell)
         host_cell_reach(pending->told.shared.cell, pending->told.shared.number);

@@ -222,7 +222,7 @@ int tuttiHostGraphInstantiate(struct CUgraph_st *graph, unsigned flags,
         host_exec_drop(body);
         return HOST_OUT_OF_MEMORY;
     }
-    exec->lock = (struct host_latch){0};
+    exec->lock = (struct host_spinlock){0};
     exec->flags = flags;
     exec->body = body;
     exec->magic = EXEC_MAGIC;
@@ -407,7 +407,7 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
     if (host_checks()) host_check_graph(stream, body);
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
-    host_latch_lock(&tt_host.graphs.issuing);
+    host_spinlock_lock(&tt_host.graphs.issuing);
     bool here = !body->has_calls && first && host_stream_claim_idle(stream);
     int rc = here ? HOST_OK : launch_later(body, stream, number);
     struct exec_op *only = only_item(body);
@@ -416,7 +416,7 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     } else if (!rc) {
         issue(body);
     }
-    host_latch_unlock(&tt_host.graphs.issuing);
+    host_spinlock_unlock(&tt_host.graphs.issuing);
     if (rc) return rc;
     atomic_store_explicit(&launches->issued, number, memory_order_release);
     if (!here) return HOST_OK;
@@ -435,10 +435,10 @@ int tuttiHostGraphLaunch(struct CUgraphExec_st *exec, struct CUstream_st *handle
     struct CUstream_st *stream = host_stream_find(handle);
     if (!host_exec_holds(exec)) return HOST_INVALID_VALUE;
     if (!stream) return HOST_BAD_HANDLE;
-    host_latch_lock(&exec->lock);
+    host_spinlock_lock(&exec->lock);
     bool capturing = atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
     int rc = capturing ? capture_launch(exec, stream) : launch(exec, stream);
-    host_latch_unlock(&exec->lock);
+    host_spinlock_unlock(&exec->lock);
     return rc;
 }
 

@@ -3,7 +3,7 @@
 
 #include "graph.h"
 
-#include "device/host/memory/latch.h"
+#include "device/host/memory/spinlock.h"
 
 struct exec_op {
     enum tt_node_kind kind;
@@ -44,7 +44,7 @@ struct host_exec {       /* a body; who holds more than one reference must not c
 struct CUgraphExec_st {
     uint32_t magic;
     unsigned flags; /* given at instantiation, for whoever asks */
-    struct host_latch lock;
+    struct host_spinlock lock;
     struct host_exec *body; /* counted; changes under the lock */
 };
 

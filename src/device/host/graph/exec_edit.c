@@ -159,11 +159,11 @@ int tuttiHostExecNodeSet(struct CUgraphExec_st *exec, struct CUgraphNode_st *nod
 {
     if (!host_exec_holds(exec) || !host_node_holds(node) || node->kind != what->kind)
         return HOST_INVALID_VALUE;
-    host_latch_lock(&exec->lock);
+    host_spinlock_lock(&exec->lock);
     int rc = own_body(exec) ? HOST_OK : HOST_OUT_OF_MEMORY;
     struct exec_op *op = rc ? NULL : find_op(exec->body, node);
     if (!rc) rc = op ? replace_op(exec->body, op, what) : HOST_INVALID_VALUE;
-    host_latch_unlock(&exec->lock);
+    host_spinlock_unlock(&exec->lock);
     return rc;
 }
 
@@ -173,12 +173,12 @@ int tuttiHostExecNodeEnable(struct CUgraphExec_st *exec, struct CUgraphNode_st *
     bool fit =
         node->kind == TT_NODE_KERNEL || node->kind == TT_NODE_COPY || node->kind == TT_NODE_SET;
     if (!fit) return HOST_INVALID_VALUE;
-    host_latch_lock(&exec->lock);
+    host_spinlock_lock(&exec->lock);
     int rc = own_body(exec) ? HOST_OK : HOST_OUT_OF_MEMORY;
     struct exec_op *op = rc ? NULL : find_op(exec->body, node);
     if (!rc && !op) rc = HOST_INVALID_VALUE;
     if (op) op->disabled = !enabled;
-    host_latch_unlock(&exec->lock);
+    host_spinlock_unlock(&exec->lock);
     return rc;
 }
 
@@ -186,10 +186,10 @@ int tuttiHostExecNodeEnabled(struct CUgraphExec_st *exec, struct CUgraphNode_st 
                              bool *enabled)
 {
     if (!host_exec_holds(exec) || !host_node_holds(node)) return HOST_INVALID_VALUE;
-    host_latch_lock(&exec->lock);
+    host_spinlock_lock(&exec->lock);
     const struct exec_op *op = find_op(exec->body, node);
     if (op) *enabled = !op->disabled;
-    host_latch_unlock(&exec->lock);
+    host_spinlock_unlock(&exec->lock);
     return op ? HOST_OK : HOST_INVALID_VALUE;
 }
 
@@ -214,7 +214,7 @@ int tuttiHostExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph,
         return HOST_INVALID_VALUE;
     int rc = host_exec_make(graph, &fresh);
     if (rc) return rc;
-    host_latch_lock(&exec->lock);
+    host_spinlock_lock(&exec->lock);
     fresh->launches = exec->body->launches;
     atomic_fetch_add(&fresh->launches->refs, 1);
     *reason = compare_bodies(exec->body, fresh, &first);
@@ -226,7 +226,7 @@ int tuttiHostExecUpdate(struct CUgraphExec_st *exec, struct CUgraph_st *graph,
     } else {
         *node = node_by_id(graph, first);
     }
-    host_latch_unlock(&exec->lock);
+    host_spinlock_unlock(&exec->lock);
     host_exec_drop(fresh);
     return *reason == TT_UPDATE_OK ? HOST_OK : HOST_UPDATE_FAILED;
 }

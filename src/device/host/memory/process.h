@@ -6,7 +6,7 @@
 #pragma once
 
 #include "arena.h"
-#include "latch.h"
+#include "spinlock.h"
 #include "slab.h"
 
 #include "base/mem.h"
@@ -113,7 +113,7 @@ struct host_graphs { /* graph.c, but for what names another file */
     struct host_slab graphs, nodes;
     _Atomic uint64_t last_node; /* numbers are never reused */
     struct host_slab execs;     /* exec.c */
-    struct host_latch issuing;  /* launches take their places in streams and items in one order */
+    struct host_spinlock issuing;  /* launches take their places in streams and items in one order */
     struct host_slab objects;   /* user_object.c, with what runs their destructors: */
     pthread_once_t endings_once;
     struct CUstream_st *endings;

@@ -20,7 +20,7 @@ void host_event_latest(const struct CUevent_st *event, struct host_place *place_
 
 void host_event_reached(struct CUevent_st *event, uint64_t number)
 {
-    host_latch_lock(&event->latch);
+    host_spinlock_lock(&event->spinlock);
     if (event->number == number) event->time_nsec = tt_now_nsec();
-    host_latch_unlock(&event->latch);
+    host_spinlock_unlock(&event->spinlock);
 }

@@ -3,20 +3,20 @@
 
 #include "stream.h"
 
-#include "device/host/memory/latch.h"
 #include "device/host/memory/slab.h"
+#include "device/host/memory/spinlock.h"
 
 struct host_capture_place;
 struct host_cell;
 
 enum { HOST_EVENT_MAGIC = 0x6576656e, HOST_EVENTS_MOST = 1 << 20, HOST_EVENT_BYTES = 128 };
 
-struct CUevent_st { /* a dead one keeps its latch: queued records of it may still come */
+struct CUevent_st { /* a dead one keeps its spinlock: queued records of it may still come */
     _Atomic uint32_t magic;
     unsigned flags;
     int device;
     bool recorded;
-    struct host_latch latch;
+    struct host_spinlock spinlock;
     struct host_place place;             /* of the latest record */
     uint64_t time_nsec;                  /* of it, once reached */
     uint64_t number;                     /* of it: a queued record may come when another was made */
@@ -39,7 +39,7 @@ static inline bool host_event_holds(const struct CUevent_st *event)
 }
 
 bool host_shared_reached(const struct host_shared_place *shared);
-/* Where the latest record is: in a stream of this process, or behind a cell. Latch held. */
+/* Where the latest record is: in a stream of this process, or behind a cell. Spinlock held. */
 void host_event_latest(const struct CUevent_st *event, struct host_place *place_out,
                        struct host_shared_place *shared_out);
 /* The record with this number was reached, if it is the latest one yet. */

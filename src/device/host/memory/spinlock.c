@@ -1,0 +1,20 @@
+/* Whoever finds a spinlock taken gives the core to its holder, and sleeps when that does not help:
+ * a holder of lower priority gets no core from a yield. */
+#include "spinlock.h"
+
+#include <sched.h>
+#include <time.h>
+
+enum { YIELDS = 64, NAP_NSEC = 50000 };
+
+void host_spinlock_wait(const struct host_spinlock *spinlock)
+{
+    const struct timespec nap = {.tv_nsec = NAP_NSEC};
+    for (int looks = 0; atomic_load_explicit(&spinlock->taken, memory_order_relaxed); looks++) {
+        if (looks < YIELDS) {
+            sched_yield();
+        } else {
+            nanosleep(&nap, NULL);
+        }
+    }
+}

@@ -1,0 +1,24 @@
+/* A lock of one word for what is held for moments: one locked instruction takes it, a store gives
+ * it back, zero is open. Private to the room. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+struct host_spinlock {
+    _Atomic uint32_t taken;
+};
+
+void host_spinlock_wait(const struct host_spinlock *spinlock); /* until it looks open */
+
+static inline void host_spinlock_lock(struct host_spinlock *spinlock)
+{
+    while (atomic_exchange_explicit(&spinlock->taken, 1, memory_order_acquire)) {
+        host_spinlock_wait(spinlock);
+    }
+}
+
+static inline void host_spinlock_unlock(struct host_spinlock *spinlock)
+{
+    atomic_store_explicit(&spinlock->taken, 0, memory_order_release);
+}
