@@ -93,7 +93,7 @@ static bool arrived(const struct place *place, unsigned char guard)
     return memcmp(place->to, place->from, place->bytes) == 0;
 }
 
-/* As many copies as see a lesson, trials and, of the smaller ones, a lesson more. */
+/* As many copies as see a calibration, trials and, of the smaller ones, a calibration more. */
 static void copy_often(struct CUstream_st *stream, const struct place *place, int turns)
 {
     memset(place->to - GUARD, 0xa5, place->bytes + 2 * (size_t)GUARD);

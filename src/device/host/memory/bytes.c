@@ -16,13 +16,13 @@
 #include <string.h>
 
 enum {
-    SAMPLES = 8,            /* of each way in a lesson */
+    SAMPLES = 8,            /* of each way in a calibration */
     TRIAL = 256,            /* copies from trial to trial; a power of two */
     TRIAL_LARGE = 16,       /* the same of large ones, also a power of two: luck counts for more */
     SELDOM = 8,             /* of the trials that a slow way would have, it gets one */
     LARGE_BYTES = 1 << 20,  /* from here on each copy is timed */
     TRIAL_COPIES = 2,       /* the first one pays for how the other ways left the caches */
-    REPEAT = 4096,          /* smaller copies from lesson to lesson; a power of two */
+    REPEAT = 4096,          /* smaller copies from calibration to calibration; a power of two */
     LEAST_BYTES = 16 << 10, /* smaller ones are not learned */
     BETTER_PERCENT = 3,     /* than the C library by so much, or it is kept */
     DOWN = 2,               /* a faster copy takes so much of the way to it off the known cost, */
@@ -34,31 +34,31 @@ static unsigned class_of(size_t bytes)
     return (63U - (unsigned)__builtin_clzll(bytes)) / 2U;
 }
 
-static uint64_t cost_of(const struct host_copy_lesson *lesson, uint32_t number)
+static uint64_t cost_of(const struct host_copy_calibration *calibration, uint32_t number)
 {
-    return atomic_load_explicit(&lesson->cost[number], memory_order_relaxed);
+    return atomic_load_explicit(&calibration->cost[number], memory_order_relaxed);
 }
 
-static void conclude(struct host_copy_lesson *lesson)
+static void conclude(struct host_copy_calibration *calibration)
 {
     uint32_t best = 0;
-    uint64_t least = cost_of(lesson, 0);
+    uint64_t least = cost_of(calibration, 0);
     least -= least * BETTER_PERCENT / 100;
     for (uint32_t number = 1; number < HOST_COPY_WAYS; number++) {
-        uint64_t cost = cost_of(lesson, number);
+        uint64_t cost = cost_of(calibration, number);
         if (cost >= least) continue;
         least = cost;
         best = number;
     }
-    atomic_store_explicit(&lesson->best, best, memory_order_relaxed);
-    atomic_store_explicit(&lesson->chosen, host_copy_ways[best].copy, memory_order_relaxed);
+    atomic_store_explicit(&calibration->best, best, memory_order_relaxed);
+    atomic_store_explicit(&calibration->chosen, host_copy_ways[best].copy, memory_order_relaxed);
 }
 
-/* One copy more is known. In a lesson the least counts, later what most copies need. */
-static void note(_Atomic uint64_t *cost, uint64_t seen, bool in_lesson)
+/* One copy more is known. In a calibration the least counts, later what most copies need. */
+static void note(_Atomic uint64_t *cost, uint64_t seen, bool in_calibration)
 {
     uint64_t known = atomic_load_explicit(cost, memory_order_relaxed);
-    if (in_lesson || known == UINT64_MAX) {
+    if (in_calibration || known == UINT64_MAX) {
         if (seen < known) atomic_store_explicit(cost, seen, memory_order_relaxed);
         return;
     }
@@ -71,11 +71,11 @@ static void note(_Atomic uint64_t *cost, uint64_t seen, bool in_lesson)
 
 /* Copy one way with a look at the clock. It counts when the copy before went the same way: else it
  * pays for how that one left the caches. */
-static void measure(struct host_copy_lesson *lesson, uint32_t number, const struct host_bytes *job,
-                    bool in_lesson)
+static void measure(struct host_copy_calibration *calibration, uint32_t number,
+                    const struct host_bytes *job, bool in_calibration)
 {
     const struct host_copy_way *way = &host_copy_ways[number];
-    uint32_t last = atomic_exchange_explicit(&lesson->last, number, memory_order_relaxed);
+    uint32_t last = atomic_exchange_explicit(&calibration->last, number, memory_order_relaxed);
     if (job->bytes < way->least_bytes || !way->is_here()) {
         memcpy(job->dst, job->src, job->bytes);
         return;
@@ -83,64 +83,67 @@ static void measure(struct host_copy_lesson *lesson, uint32_t number, const stru
     uint64_t start = tt_cpu_ticks();
     way->copy(job->dst, job->src, job->bytes);
     uint64_t ticks = ((tt_cpu_ticks() - start) << 16) / job->bytes;
-    if (last == number) note(&lesson->cost[number], ticks, in_lesson);
+    if (last == number) note(&calibration->cost[number], ticks, in_calibration);
 }
 
-/* The turn-th copy of a lesson. */
-static void learn(struct host_copy_lesson *lesson, uint32_t turn, const struct host_bytes *job)
+/* The turn-th copy of a calibration. */
+static void learn(struct host_copy_calibration *calibration, uint32_t turn,
+                  const struct host_bytes *job)
 {
     for (int way = 0; turn == 0 && way < HOST_COPY_WAYS; way++) {
-        atomic_store_explicit(&lesson->cost[way], UINT64_MAX, memory_order_relaxed);
+        atomic_store_explicit(&calibration->cost[way], UINT64_MAX, memory_order_relaxed);
     }
-    measure(lesson, turn / SAMPLES, job, true);
-    if (turn == SAMPLES * HOST_COPY_WAYS - 1) conclude(lesson);
+    measure(calibration, turn / SAMPLES, job, true);
+    if (turn == SAMPLES * HOST_COPY_WAYS - 1) conclude(calibration);
 }
 
 /* Which way a trial goes: those that were much slower get one seldom. */
-static uint32_t candidate(const struct host_copy_lesson *lesson, uint32_t trial)
+static uint32_t candidate(const struct host_copy_calibration *calibration, uint32_t trial)
 {
     uint32_t number = trial % HOST_COPY_WAYS;
-    uint32_t best = atomic_load_explicit(&lesson->best, memory_order_relaxed);
-    uint64_t least = cost_of(lesson, best);
-    bool hopeless = cost_of(lesson, number) > least + least / 4;
+    uint32_t best = atomic_load_explicit(&calibration->best, memory_order_relaxed);
+    uint64_t least = cost_of(calibration, best);
+    bool hopeless = cost_of(calibration, number) > least + least / 4;
     return hopeless && trial / HOST_COPY_WAYS % SELDOM ? best : number;
 }
 
-static void copy_timed(struct host_copy_lesson *lesson, uint32_t number,
+static void copy_timed(struct host_copy_calibration *calibration, uint32_t number,
                        const struct host_bytes *job)
 {
-    measure(lesson, number, job, false);
-    conclude(lesson);
+    measure(calibration, number, job, false);
+    conclude(calibration);
 }
 
-static void copy_large(struct host_copy_lesson *lesson, uint32_t count,
+static void copy_large(struct host_copy_calibration *calibration, uint32_t count,
                        const struct host_bytes *job)
 {
     if (count < SAMPLES * HOST_COPY_WAYS) {
-        learn(lesson, count, job);
+        learn(calibration, count, job);
     } else if ((count & (TRIAL_LARGE - 1)) < TRIAL_COPIES) {
-        copy_timed(lesson, candidate(lesson, count / TRIAL_LARGE), job);
+        copy_timed(calibration, candidate(calibration, count / TRIAL_LARGE), job);
     } else {
-        copy_timed(lesson, atomic_load_explicit(&lesson->best, memory_order_relaxed), job);
+        copy_timed(calibration, atomic_load_explicit(&calibration->best, memory_order_relaxed),
+                   job);
     }
 }
 
 /* 16 KiB and more of ranges that do not overlap. */
 static void copy_learned(const struct host_bytes *job, size_t whole)
 {
-    struct host_copy_lesson *lesson = &tt_host.copies.lessons[class_of(whole)];
-    uint32_t count = atomic_load_explicit(&lesson->count, memory_order_relaxed);
-    atomic_store_explicit(&lesson->count, count + 1, memory_order_relaxed);
+    struct host_copy_calibration *calibration = &tt_host.copies.calibrations[class_of(whole)];
+    uint32_t count = atomic_load_explicit(&calibration->count, memory_order_relaxed);
+    atomic_store_explicit(&calibration->count, count + 1, memory_order_relaxed);
     uint32_t turn = count & (REPEAT - 1);
     if (job->bytes >= LARGE_BYTES) {
-        copy_large(lesson, count, job);
+        copy_large(calibration, count, job);
     } else if (turn < SAMPLES * HOST_COPY_WAYS) {
-        learn(lesson, turn, job);
+        learn(calibration, turn, job);
     } else if ((turn & (TRIAL - 1)) < TRIAL_COPIES) {
-        copy_timed(lesson, candidate(lesson, turn / TRIAL), job);
+        copy_timed(calibration, candidate(calibration, turn / TRIAL), job);
     } else {
-        host_copy_fn *chosen = atomic_load_explicit(&lesson->chosen, memory_order_relaxed);
-        if (!chosen) chosen = host_copy_ways[0].copy; /* the lesson goes on in another thread */
+        host_copy_fn *chosen = atomic_load_explicit(&calibration->chosen, memory_order_relaxed);
+        if (!chosen)
+            chosen = host_copy_ways[0].copy; /* the calibration goes on in another thread */
         chosen(job->dst, job->src, job->bytes);
     }
 }

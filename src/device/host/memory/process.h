@@ -6,8 +6,8 @@
 #pragma once
 
 #include "arena.h"
-#include "spinlock.h"
 #include "slab.h"
+#include "spinlock.h"
 
 #include "base/mem.h"
 #include "device/device.h"
@@ -111,10 +111,10 @@ struct host_waits {      /* wait.c */
 
 struct host_graphs { /* graph.c, but for what names another file */
     struct host_slab graphs, nodes;
-    _Atomic uint64_t last_node; /* numbers are never reused */
-    struct host_slab execs;     /* exec.c */
-    struct host_spinlock issuing;  /* launches take their places in streams and items in one order */
-    struct host_slab objects;   /* user_object.c, with what runs their destructors: */
+    _Atomic uint64_t last_node;   /* numbers are never reused */
+    struct host_slab execs;       /* exec.c */
+    struct host_spinlock issuing; /* launches take their places in streams and items in one order */
+    struct host_slab objects;     /* user_object.c, with what runs their destructors: */
     pthread_once_t endings_once;
     struct CUstream_st *endings;
 };
@@ -206,7 +206,7 @@ struct host_notices { /* notice.c: what was already said */
 /* Ranges do not overlap. */
 typedef void host_copy_fn(void *dst, const void *src, size_t bytes);
 
-struct host_copy_lesson { /* of a class of sizes: a line, all that a copy reads of it */
+struct host_copy_calibration { /* of a class of sizes: a line, all that a copy reads of it */
     _Alignas(TT_LINE_BYTES) host_copy_fn *_Atomic chosen; /* the best one; NULL: not known yet */
     _Atomic uint32_t count;      /* copies of this class; races lose some, which is harmless */
     _Atomic uint32_t best, last; /* ways by number; last: of the copies that were timed */
@@ -215,7 +215,7 @@ struct host_copy_lesson { /* of a class of sizes: a line, all that a copy reads 
 
 struct host_copies {   /* bytes*.c */
     bool fast_strings; /* the processor says so; set when the library is loaded */
-    struct host_copy_lesson lessons[HOST_COPY_CLASSES];
+    struct host_copy_calibration calibrations[HOST_COPY_CLASSES];
 };
 
 struct tt_host {
