@@ -106,8 +106,8 @@ int host_legacy_ends(struct CUstream_st *legacy, struct host_places **places_out
 
 void host_wake(struct CUstream_st *stream)
 {
-    atomic_fetch_add_explicit(&stream->bell, 1, memory_order_release);
-    syscall(SYS_futex, &stream->bell, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
+    atomic_fetch_add_explicit(&stream->wake_count, 1, memory_order_release);
+    syscall(SYS_futex, &stream->wake_count, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
 static int publish_parked(struct CUstream_st *stream)

@@ -42,7 +42,7 @@ struct CUstream_st {
     _Atomic uint32_t running;             /* somebody is at the queue's head */
     _Atomic uint32_t waiters;             /* threads that run it themselves: workers stay away */
     _Atomic uint32_t sleepers;            /* threads that sleep until `done` moves ... */
-    _Atomic uint32_t bell;                /* ... on this word */
+    _Atomic uint32_t wake_count;          /* ... on this word */
     /* ---- the queue ---- */
     pthread_mutex_t lock;            /* for appending */
     struct host_chunk *_Atomic head; /* owned; the next ones hang on it */

@@ -43,10 +43,10 @@ static void sleep_at(struct CUstream_st *stream, const struct host_place *place,
         return;
     }
     atomic_fetch_add(&stream->sleepers, 1);
-    uint32_t bell = atomic_load_explicit(&stream->bell, memory_order_acquire);
+    uint32_t wake_count = atomic_load_explicit(&stream->wake_count, memory_order_acquire);
     /* A finish that saw no sleeper yet rings for nobody: the timeout is what bounds that. */
     if (!host_place_reached(place))
-        syscall(SYS_futex, &stream->bell, FUTEX_WAIT_PRIVATE, bell, &timeout, NULL, 0);
+        syscall(SYS_futex, &stream->wake_count, FUTEX_WAIT_PRIVATE, wake_count, &timeout, NULL, 0);
     atomic_fetch_sub(&stream->sleepers, 1);
 }
 
