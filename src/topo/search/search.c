@@ -18,7 +18,7 @@ enum {
     TOTAL_STEPS = 1 << 19, /* of all, once there is a solution */
 };
 
-struct vain { /* a trial without a result: what made it so, and the steps it left */
+struct failed_trial { /* a trial without a result: what made it so, and the steps it left */
     enum tt_graph_pattern pattern;
     int same_channels, cross_nic, speed;
     int intra, inter; /* widest types of paths that were allowed and exist */
@@ -40,8 +40,9 @@ struct search {
 
     bool seen_intra[TT_PATH_COUNT_]; /* types of paths that there are */
     bool seen_inter[TT_PATH_COUNT_];
-    struct vain *vain; /* owned; trials that found nothing better than what there still is */
-    size_t nvain, vain_room;
+    struct failed_trial
+        *failed; /* owned; trials that found nothing better than what there still is */
+    size_t nfailed, failed_room;
 };
 
 /* ---- limits ---- */
@@ -386,7 +387,7 @@ static bool attempt(struct search *search)
     return search->trial.steps == -1 || (float)best->nchannels * best->bw_inter >= search->total_bw;
 }
 
-/* ---- trials in vain ---- */
+/* ---- failed trials ---- */
 
 /* Raising a limit to a type of path that the machine does not have changes nothing: the trial
  * would go as the one before it went. Many do, so what found nothing is remembered until something
@@ -401,10 +402,10 @@ static int widest(const bool *seen, enum tt_path_type limit)
     return type;
 }
 
-static struct vain key_of(const struct search *search)
+static struct failed_trial key_of(const struct search *search)
 {
     const struct tt_topo_graph *at = &search->trial.at;
-    return (struct vain){
+    return (struct failed_trial){
         .pattern = at->pattern,
         .same_channels = at->same_channels,
         .cross_nic = at->cross_nic,
@@ -414,45 +415,46 @@ static struct vain key_of(const struct search *search)
     };
 }
 
-static const struct vain *find_vain(const struct search *search, const struct vain *key)
+static const struct failed_trial *find_failed(const struct search *search,
+                                              const struct failed_trial *key)
 {
-    for (size_t k = 0; k < search->nvain; k++) {
-        const struct vain *vain = &search->vain[k];
-        bool same = vain->pattern == key->pattern && vain->speed == key->speed &&
-                    vain->same_channels == key->same_channels &&
-                    vain->cross_nic == key->cross_nic && vain->intra == key->intra &&
-                    vain->inter == key->inter;
-        if (same) return vain;
+    for (size_t k = 0; k < search->nfailed; k++) {
+        const struct failed_trial *failed = &search->failed[k];
+        bool same = failed->pattern == key->pattern && failed->speed == key->speed &&
+                    failed->same_channels == key->same_channels &&
+                    failed->cross_nic == key->cross_nic && failed->intra == key->intra &&
+                    failed->inter == key->inter;
+        if (same) return failed;
     }
     return NULL;
 }
 
-static void remember(struct search *search, struct vain vain)
+static void remember(struct search *search, struct failed_trial failed)
 {
-    if (search->nvain == search->vain_room) {
-        size_t room = 2 * search->vain_room + 64;
-        struct vain *grown = realloc(search->vain, room * sizeof(*grown));
+    if (search->nfailed == search->failed_room) {
+        size_t room = 2 * search->failed_room + 64;
+        struct failed_trial *grown = realloc(search->failed, room * sizeof(*grown));
         if (!grown) return; /* the trial is run again, then */
-        search->vain = grown;
-        search->vain_room = room;
+        search->failed = grown;
+        search->failed_room = room;
     }
-    search->vain[search->nvain++] = vain;
+    search->failed[search->nfailed++] = failed;
 }
 
 static bool attempt_once(struct search *search)
 {
-    struct vain key = key_of(search);
-    const struct vain *vain = find_vain(search, &key);
-    if (vain) {
+    struct failed_trial key = key_of(search);
+    const struct failed_trial *failed = find_failed(search, &key);
+    if (failed) {
         search->steps -= search->trial.at.same_channels ? SAME_STEPS : FREE_STEPS;
-        search->trial.steps = vain->steps;
+        search->trial.steps = failed->steps;
         return false;
     }
     search->trial.improved = false;
     bool done = attempt(search);
     key.steps = search->trial.steps;
     if (search->trial.improved) {
-        search->nvain = 0;
+        search->nfailed = 0;
     } else {
         remember(search, key);
     }
@@ -575,7 +577,7 @@ ncclResult_t tt_search_run(struct tt_topo_system *system, const struct tt_search
     }
     bool failed = !ready || search.trial.out_of_memory;
     tt_trial_fini(&search.trial);
-    free(search.vain);
+    free(search.failed);
     if (failed) return tt_fail(ncclSystemError, "topology: out of memory for a search");
     bool needed = request->kind == TT_GRAPH_RING || request->kind == TT_GRAPH_TREE;
     if (graph->nchannels == 0 && needed) fall_back(&search);
