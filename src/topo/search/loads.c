@@ -44,7 +44,7 @@ static void charge_port(const struct replay *replay, const struct tt_topo_node *
     }
 }
 
-static void charge_star(const struct replay *replay, const struct tt_topo_node *head)
+static void charge_hub(const struct replay *replay, const struct tt_topo_node *head)
 {
     const struct tt_topo_list *gpus = &replay->system->list[TT_NODE_GPU];
     const struct tt_topo_list *switches = &replay->system->list[TT_NODE_NVS];
@@ -56,7 +56,7 @@ static void charge_star(const struct replay *replay, const struct tt_topo_node *
     }
 }
 
-static void charge_spokes(const struct replay *replay, const struct tt_topo_node *head)
+static void charge_links(const struct replay *replay, const struct tt_topo_node *head)
 {
     const struct tt_topo_list *gpus = &replay->system->list[TT_NODE_GPU];
     float bw = replay->graph->bw_intra / (float)(gpus->count > 1 ? gpus->count - 1 : 1);
@@ -95,11 +95,11 @@ static void charge_channel(const struct replay *replay, int c, bool inter)
     const struct tt_topo_graph *graph = replay->graph;
     if (inter) charge_nets(replay, c);
     if (graph->pattern == TT_PATTERN_NVLS) {
-        charge_star(replay, gpu_of(replay, c, 0));
+        charge_hub(replay, gpu_of(replay, c, 0));
         return;
     }
     if (graph->pattern == TT_PATTERN_DIRECT) {
-        charge_spokes(replay, gpu_of(replay, c, 0));
+        charge_links(replay, gpu_of(replay, c, 0));
         return;
     }
     for (int p = 0; p + 1 < graph->ngpus; p++)

@@ -24,7 +24,7 @@ enum frame_kind {                /* first what is only to be taken back ... */
                   FRAME_ENTER,   /* the way from `other` to place.gpu, and the GPU is in use */
                   FRAME_TO_NET,  /* the way from place.gpu to the NIC `other` */
                   FRAME_CLOSE,   /* the way from place.gpu to the first GPU, `other` */
-                  FRAME_STAR,    /* spokes of place.gpu */
+                  FRAME_HUB,     /* links between the hub and each GPU */
                   FRAME_PORT,    /* bandwidth of the NIC `other` */
                   FRAME_STEPS,   /* the index order has steps of its own; `left` are the others */
                   /* ... then what goes on with its number k */
@@ -125,41 +125,42 @@ static void finish(struct tt_trial *trial)
     advance(trial, end);
 }
 
-/* ---- stars: every GPU at once ---- */
+/* ---- hubs: every GPU at once ---- */
 
-struct star { /* traffic between the hub and each GPU, one direction after the other */
+struct hub_links { /* traffic between the hub and each GPU, one direction after the other */
     struct tt_topo_node *hub;  /* multicast: the NVSwitch; direct: the head */
     struct tt_topo_node *head; /* multicast: carries twice */
     float share;
 };
 
-static float share_of(const struct star *star, const struct tt_topo_node *gpu)
+static float share_of(const struct hub_links *links, const struct tt_topo_node *gpu)
 {
-    return gpu == star->head ? 2 * star->share : star->share;
+    return gpu == links->head ? 2 * links->share : links->share;
 }
 
 /* Take for GPUs 0, 1, ... in one direction; returns how many could. */
-static int take_spokes(struct tt_trial *trial, const struct star *star, bool outwards)
+static int take_links(struct tt_trial *trial, const struct hub_links *links, bool outwards)
 {
     for (int g = 0; g < trial->at.ngpus; g++) {
         struct tt_topo_node *gpu = tt_trial_gpu(trial, g);
-        float share = share_of(star, gpu);
-        bool taken = outwards ? tt_budget_take(trial, star->hub, gpu, share)
-                              : tt_budget_take(trial, gpu, star->hub, share);
+        float share = share_of(links, gpu);
+        bool taken = outwards ? tt_budget_take(trial, links->hub, gpu, share)
+                              : tt_budget_take(trial, gpu, links->hub, share);
         if (!taken) return g;
     }
     return trial->at.ngpus;
 }
 
-static void give_spokes(struct tt_trial *trial, const struct star *star, bool outwards, int count)
+static void give_links(struct tt_trial *trial, const struct hub_links *links, bool outwards,
+                       int count)
 {
     for (int g = count - 1; g >= 0; g--) {
         struct tt_topo_node *gpu = tt_trial_gpu(trial, g);
-        float share = -share_of(star, gpu);
+        float share = -share_of(links, gpu);
         if (outwards) {
-            (void)tt_budget_take(trial, star->hub, gpu, share);
+            (void)tt_budget_take(trial, links->hub, gpu, share);
         } else {
-            (void)tt_budget_take(trial, gpu, star->hub, share);
+            (void)tt_budget_take(trial, gpu, links->hub, share);
         }
     }
 }
@@ -173,28 +174,28 @@ static void fill_others(struct tt_trial *trial, const struct tt_topo_node *head)
     }
 }
 
-static struct star star_of(const struct tt_trial *trial, struct tt_topo_node *gpu)
+static struct hub_links hub_links_of(const struct tt_trial *trial, struct tt_topo_node *gpu)
 {
     int n = trial->at.ngpus;
     if (trial->at.pattern == TT_PATTERN_NVLS)
-        return (struct star){trial->system->list[TT_NODE_NVS].node[0], gpu, 1};
-    return (struct star){.hub = gpu, .share = n > 1 ? 1.0f / (float)(n - 1) : 1.0f};
+        return (struct hub_links){trial->system->list[TT_NODE_NVS].node[0], gpu, 1};
+    return (struct hub_links){.hub = gpu, .share = n > 1 ? 1.0f / (float)(n - 1) : 1.0f};
 }
 
-static void place_star(struct tt_trial *trial, const struct tt_trial_place *place)
+static void place_hub(struct tt_trial *trial, const struct tt_trial_place *place)
 {
     int n = trial->at.ngpus;
-    struct star star = star_of(trial, place->gpu);
-    int out = take_spokes(trial, &star, true);
-    int in = out == n ? take_spokes(trial, &star, false) : 0;
+    struct hub_links links = hub_links_of(trial, place->gpu);
+    int out = take_links(trial, &links, true);
+    int in = out == n ? take_links(trial, &links, false) : 0;
     if (in == n) {
-        push(trial, (struct tt_trial_frame){.kind = FRAME_STAR, .place = *place});
+        push(trial, (struct tt_trial_frame){.kind = FRAME_HUB, .place = *place});
         fill_others(trial, place->gpu);
         finish(trial);
         return;
     }
-    give_spokes(trial, &star, false, in);
-    give_spokes(trial, &star, true, out);
+    give_links(trial, &links, false, in);
+    give_links(trial, &links, true, out);
 }
 
 /* Stand at a place. Pushes what is to be tried from there. */
@@ -208,11 +209,11 @@ static void advance(struct tt_trial *trial, struct tt_trial_place place)
         return;
     }
     tt_trial_channel(trial, trial->at.nchannels)[place.at] = place.gpu->rank;
-    bool star = trial->at.pattern == TT_PATTERN_NVLS || trial->at.pattern == TT_PATTERN_DIRECT;
+    bool hub = trial->at.pattern == TT_PATTERN_NVLS || trial->at.pattern == TT_PATTERN_DIRECT;
     if (place.at == place.back_net) {
         push(trial, (struct tt_trial_frame){.kind = FRAME_NETS, .place = place});
-    } else if (star) {
-        place_star(trial, &place);
+    } else if (hub) {
+        place_hub(trial, &place);
     } else if (place.at < n - 1) {
         push_candidates(trial, &place);
     } else if (place.at == place.back_first) {
@@ -419,17 +420,17 @@ static bool may_head(const struct tt_trial *trial, const struct tt_topo_node *ne
 static void begin_at(struct tt_trial *trial, struct tt_trial_frame *frame, struct tt_topo_node *net)
 {
     int c = trial->at.nchannels;
-    bool star = trial->at.pattern == TT_PATTERN_NVLS || trial->at.pattern == TT_PATTERN_DIRECT;
+    bool hub = trial->at.pattern == TT_PATTERN_NVLS || trial->at.pattern == TT_PATTERN_DIRECT;
     float bw = (float)(int)trial->at.bw_inter;
     if (!may_begin_at(trial, net, bw)) return;
     trial->at.inter[c].first = net->id;
     trial->start[c] = net;
     trial->at.latency_inter = net->latency;
     take_port(trial, net, bw);
-    bool head = star && may_head(trial, net, frame->count);
+    bool head = hub && may_head(trial, net, frame->count);
     frame->done = head;
     push(trial, (struct tt_trial_frame){.kind = FRAME_PORT, .other = net});
-    if (!star) {
+    if (!hub) {
         begin_chain(trial, net);
     } else if (head) {
         enter(trial, net, first_place(trial, net->local_gpu, TT_ORDER_FREE));
@@ -486,7 +487,7 @@ static void begin_channel(struct tt_trial *trial)
 static void take_back(struct tt_trial *trial, const struct tt_trial_frame *frame)
 {
     struct tt_topo_node *gpu = frame->place.gpu;
-    struct star star;
+    struct hub_links links;
     trial->depth--;
     switch (frame->kind) {
     case FRAME_CHANNEL: trial->at.nchannels--; break;
@@ -496,10 +497,10 @@ static void take_back(struct tt_trial *trial, const struct tt_trial_frame *frame
         break;
     case FRAME_TO_NET: (void)take_to_net(trial, &frame->place, frame->other, -1); break;
     case FRAME_CLOSE: (void)tt_budget_take(trial, gpu, frame->other, -1); break;
-    case FRAME_STAR:
-        star = star_of(trial, gpu);
-        give_spokes(trial, &star, false, trial->at.ngpus);
-        give_spokes(trial, &star, true, trial->at.ngpus);
+    case FRAME_HUB:
+        links = hub_links_of(trial, gpu);
+        give_links(trial, &links, false, trial->at.ngpus);
+        give_links(trial, &links, true, trial->at.ngpus);
         break;
     case FRAME_PORT: take_port(trial, frame->other, -(float)(int)trial->at.bw_inter); break;
     default: /* the rest of the steps, unless nothing better is possible */
