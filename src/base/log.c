@@ -185,10 +185,10 @@ static void log_args(struct tt_log_origin *origin, const char *fmt, va_list args
     if (origin->level == TT_LOG_WARN) raise_level();
 }
 
-void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_place *place,
+void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_location *location,
                const char *fmt, ...)
 {
-    struct tt_log_origin origin = {level, sub, *place, tuttiLogThread.device};
+    struct tt_log_origin origin = {level, sub, *location, tuttiLogThread.device};
     va_list args;
     va_start(args, fmt);
     log_args(&origin, fmt, args);
@@ -201,7 +201,7 @@ void tt_log_plugin(int level, unsigned long flags, const char *file, int line, c
     struct tt_log_origin origin = {
         .level = (enum tt_log_level)level,
         .sub = (uint32_t)flags,
-        .place = {.file = file ? file : "(null)", .line = line},
+        .location = {.file = file ? file : "(null)", .line = line},
         .device = tuttiLogThread.device,
     };
     va_list args;
@@ -227,7 +227,7 @@ static void complain_first(const struct tt_log_config *config)
     const struct tt_log_origin origin = {
         .level = TT_LOG_WARN,
         .sub = TT_LOG_ALL,
-        .place = {__FILE__, __LINE__, __func__},
+        .location = {__FILE__, __LINE__, __func__},
         .device = tuttiLogThread.device,
     };
     if (config->complaint_count && atomic_flag_test_and_set(&tuttiLogTold)) return;

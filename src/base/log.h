@@ -40,7 +40,7 @@ enum tt_log_sub { /* NCCL's bits */
  * configuration was read; safe on the hot path. */
 bool tt_log_on(enum tt_log_level level, uint32_t sub);
 
-struct tt_log_place { /* where a line comes from: static text */
+struct tt_log_location { /* where a line comes from: static text */
     const char *file;
     int line;
     const char *func;
@@ -54,8 +54,8 @@ struct tt_log_place { /* where a line comes from: static text */
 #define tt_trace(sub, ...)                                                                         \
     tt_log_line(TT_LOG_TRACE, (sub), __FILE__, __LINE__, __func__, __VA_ARGS__)
 #define tt_log_line(level, sub, file, line, func, ...)                                             \
-    tt_log_at((level), (sub), &(const struct tt_log_place){(file), (line), (func)}, __VA_ARGS__)
-void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_place *place,
+    tt_log_at((level), (sub), &(const struct tt_log_location){(file), (line), (func)}, __VA_ARGS__)
+void tt_log_at(enum tt_log_level level, uint32_t sub, const struct tt_log_location *location,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* The logger handed to plugins (ncclDebugLogger_t): same layout, third argument as the plugin gave

@@ -91,15 +91,16 @@ size_t tt_log_prefix(const struct tt_log_config *config, const struct tt_log_ori
         add(&out, "NCCL CALL ");
     } else if (origin->level == TT_LOG_INFO) {
         add(&out, "NCCL INFO ");
-    } else if (warns && origin->place.func) {
-        add(&out, "%.200s:%d (%.100s) NCCL %s ", tt_log_source(origin->place.file),
-            origin->place.line, origin->place.func, word);
+    } else if (warns && origin->location.func) {
+        add(&out, "%.200s:%d (%.100s) NCCL %s ", tt_log_source(origin->location.file),
+            origin->location.line, origin->location.func, word);
     } else if (warns) {
-        add(&out, "%.200s:%d NCCL %s ", origin->place.file, origin->place.line, word);
+        add(&out, "%.200s:%d NCCL %s ", origin->location.file, origin->location.line, word);
     } else {
         const double msec = (double)(tt_now_nsec() - config->start_nsec) / 1e6;
         add(&out, "%f %.100s:%d NCCL TRACE ", msec,
-            origin->place.func ? origin->place.func : origin->place.file, origin->place.line);
+            origin->location.func ? origin->location.func : origin->location.file,
+            origin->location.line);
     }
     return out.len;
 }

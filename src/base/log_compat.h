@@ -8,7 +8,8 @@
 struct tt_log_origin {
     enum tt_log_level level;
     uint32_t sub;
-    struct tt_log_place place; /* func NULL: a plugin's line, with its third argument as file */
+    struct tt_log_location
+        location; /* func NULL: a plugin's line, with its third argument as file */
     int device;
 };
 

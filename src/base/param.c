@@ -144,14 +144,14 @@ static void warn_bad_value(const struct tt_param *param, const char *text)
         param->name, text, param->values, param->unset, meant);
 }
 
-void tt_warn_setting_at(const struct tt_log_place *place, const char *fmt, ...)
+void tt_warn_setting_at(const struct tt_log_location *location, const char *fmt, ...)
 {
     char text[sizeof(tt_base.params.refused)];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    tt_log_at(TT_LOG_WARN, TT_LOG_ALL, place, "%s", text);
+    tt_log_at(TT_LOG_WARN, TT_LOG_ALL, location, "%s", text);
     pthread_mutex_lock(&tt_base.params.lock);
     if (!tt_base.params.refused[0])
         memcpy(tt_base.params.refused, text, sizeof(tt_base.params.refused));

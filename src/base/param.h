@@ -66,8 +66,8 @@ void tt_param_load(void);
  * or plugin that is missing. Under TUTTI_STRICT the first such sentence is kept, and the next look
  * by tt_param_forbidden() fails. Any thread, set-up paths only. */
 #define tt_warn_setting(...)                                                                       \
-    tt_warn_setting_at(&(const struct tt_log_place){__FILE__, __LINE__, __func__}, __VA_ARGS__)
-void tt_warn_setting_at(const struct tt_log_place *place, const char *fmt, ...)
+    tt_warn_setting_at(&(const struct tt_log_location){__FILE__, __LINE__, __func__}, __VA_ARGS__)
+void tt_warn_setting_at(const struct tt_log_location *location, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* Under TUTTI_STRICT: the first sentence of tt_warn_setting() into `text`. False: there is none, or
