@@ -209,11 +209,11 @@ static void list_missing(const struct tt_root *root, char *text, size_t text_byt
  * root above; here it only hears that its block is complete. */
 static void root_place(struct tt_root *root)
 {
-    struct tt_root_reply place = {.root_rank = root->root_rank};
+    struct tt_root_reply reply = {.root_rank = root->root_rank};
     unsigned char bytes[TT_ROOT_REPLY_BYTES];
     int block = (int)root->first.index;
     if (block == 0) randombytes_buf(root->nonce, sizeof(root->nonce));
-    memcpy(place.nonce, root->nonce, sizeof(place.nonce));
+    memcpy(reply.nonce, root->nonce, sizeof(reply.nonce));
     tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot",
                 "COLLECTED ALL %d HANDLES", root->nslots);
     root->state = ROOT_PLACED;
@@ -224,13 +224,13 @@ static void root_place(struct tt_root *root)
             tt_blocks_parent(&root->blocks, tt_blocks_rank_at(&root->blocks, block, i));
         int slot = parent_rank < 0 ? 0 : tt_blocks_slot(&root->blocks, block, parent_rank);
         const struct tt_join *parent = &root->slots[slot < 0 ? 0 : slot]->join;
-        place.parent.addr = parent->addr;
-        place.parent.pid = parent->pid;
-        memcpy(place.parent.host, parent->host, sizeof(place.parent.host));
-        tt_root_reply_pack(&place, bytes);
+        reply.parent.addr = parent->addr;
+        reply.parent.pid = parent->pid;
+        memcpy(reply.parent.host, parent->host, sizeof(reply.parent.host));
+        tt_root_reply_pack(&reply, bytes);
         tt_conn_send(root->slots[i]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
     }
-    sodium_memzero(&place, sizeof(place));
+    sodium_memzero(&reply, sizeof(reply));
     sodium_memzero(bytes, sizeof(bytes));
 }
 

@@ -36,9 +36,9 @@ struct tt_root_reply {                    /* what the root answers */
     struct tt_contact parent;
 };
 #define TT_ROOT_REPLY_BYTES (TT_SECRET_BYTES + 4 + 4 + 24 + TT_HOST_BYTES)
-void tt_root_reply_pack(const struct tt_root_reply *place,
+void tt_root_reply_pack(const struct tt_root_reply *reply,
                         unsigned char bytes[TT_ROOT_REPLY_BYTES]);
-bool tt_root_reply_unpack(struct tt_root_reply *place, const unsigned char *bytes, size_t len);
+bool tt_root_reply_unpack(struct tt_root_reply *reply, const unsigned char *bytes, size_t len);
 
 #define TT_REFUSE_BYTES (4 + TT_SENTENCE_BYTES)
 void tt_refuse_pack(ncclResult_t rc, const char *sentence, unsigned char bytes[TT_REFUSE_BYTES]);

@@ -72,18 +72,18 @@ static void frame_place(struct root_conn *root, const unsigned char *bytes, size
 {
     struct join *join = root->join;
     struct tt_bootstrap *b = join->b;
-    struct tt_root_reply place;
-    if (root->placed || !tt_root_reply_unpack(&place, bytes, len)) return;
+    struct tt_root_reply reply;
+    if (root->placed || !tt_root_reply_unpack(&reply, bytes, len)) return;
     root->placed = true;
-    root->root_rank = place.root_rank;
+    root->root_rank = reply.root_rank;
     if (root == tt_join_placer(join) && !b->placed) {
-        b->parent_contact = place.parent;
-        memcpy(join->nonce, place.nonce, sizeof(join->nonce));
+        b->parent_contact = reply.parent;
+        memcpy(join->nonce, reply.nonce, sizeof(join->nonce));
         b->placed = true;
         pass_nonce(join);
     }
     b->complete = join->roots[0].placed;
-    sodium_memzero(&place, sizeof(place));
+    sodium_memzero(&reply, sizeof(reply));
 }
 
 static void root_conn_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes,

@@ -41,26 +41,26 @@ bool tt_join_unpack(struct tt_join *join, const unsigned char *bytes, size_t len
     return !wire.bad && wire.left == 0;
 }
 
-void tt_root_reply_pack(const struct tt_root_reply *place, unsigned char bytes[TT_ROOT_REPLY_BYTES])
+void tt_root_reply_pack(const struct tt_root_reply *reply, unsigned char bytes[TT_ROOT_REPLY_BYTES])
 {
     struct tt_wire wire;
     tt_wire_init(&wire, bytes, TT_ROOT_REPLY_BYTES);
-    tt_wire_put(&wire, place->nonce, sizeof(place->nonce));
-    tt_wire_put32(&wire, (uint32_t)place->root_rank);
-    tt_wire_put32(&wire, (uint32_t)place->parent.pid);
-    tt_addr_put(&wire, &place->parent.addr);
-    tt_wire_put_text(&wire, place->parent.host, TT_HOST_BYTES);
+    tt_wire_put(&wire, reply->nonce, sizeof(reply->nonce));
+    tt_wire_put32(&wire, (uint32_t)reply->root_rank);
+    tt_wire_put32(&wire, (uint32_t)reply->parent.pid);
+    tt_addr_put(&wire, &reply->parent.addr);
+    tt_wire_put_text(&wire, reply->parent.host, TT_HOST_BYTES);
 }
 
-bool tt_root_reply_unpack(struct tt_root_reply *place, const unsigned char *bytes, size_t len)
+bool tt_root_reply_unpack(struct tt_root_reply *reply, const unsigned char *bytes, size_t len)
 {
     struct tt_wire wire;
     tt_wire_read(&wire, bytes, len);
-    tt_wire_get(&wire, place->nonce, sizeof(place->nonce));
-    place->root_rank = (int32_t)tt_wire_get32(&wire);
-    place->parent.pid = (int32_t)tt_wire_get32(&wire);
-    tt_addr_get(&wire, &place->parent.addr);
-    tt_wire_get_text(&wire, place->parent.host, TT_HOST_BYTES);
+    tt_wire_get(&wire, reply->nonce, sizeof(reply->nonce));
+    reply->root_rank = (int32_t)tt_wire_get32(&wire);
+    reply->parent.pid = (int32_t)tt_wire_get32(&wire);
+    tt_addr_get(&wire, &reply->parent.addr);
+    tt_wire_get_text(&wire, reply->parent.host, TT_HOST_BYTES);
     return !wire.bad && wire.left == 0;
 }
 

@@ -270,9 +270,9 @@ ncclResult_t tt_bootstrap_barrier(struct tt_bootstrap *b)
 
 static void route(struct tt_bootstrap *b, int target, const unsigned char *frame, size_t len)
 {
-    int way = tt_blocks_child_toward(&b->blocks, b->rank, target);
-    struct tt_conn *conn = way < 0 ? b->up : b->branches[way].conn;
-    tt_conn_send(conn, TT_FRAME_MESSAGE, frame, len); /* no way left: that rank has gone */
+    int child = tt_blocks_child_toward(&b->blocks, b->rank, target);
+    struct tt_conn *conn = child < 0 ? b->up : b->branches[child].conn;
+    tt_conn_send(conn, TT_FRAME_MESSAGE, frame, len); /* no connection left: that rank has gone */
 }
 
 static void deliver(struct tt_bootstrap *b, int source, uint32_t tag, const void *text, size_t len)
