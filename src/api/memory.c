@@ -66,14 +66,14 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
     rc = tt_check_usable(own, "ncclCommRegister");
     if (!rc) rc = tt_check_pointer(buff, func, "buff");
     if (rc) return rc;
-    struct tt_pointer place;
-    if (tuttiHostLocate(buff, &place) || place.kind == TT_MEMORY_FOREIGN || !place.base) {
+    struct tt_pointer pointer;
+    if (tuttiHostLocate(buff, &pointer) || pointer.kind == TT_MEMORY_FOREIGN || !pointer.base) {
         return tt_fail(ncclUnhandledCudaError, "%s: buff %p is no memory of a device", func, buff);
     }
-    if (size == 0 || (size_t)((char *)buff - place.base) + size > place.bytes) {
+    if (size == 0 || (size_t)((char *)buff - pointer.base) + size > pointer.bytes) {
         return tt_fail(ncclInvalidArgument,
                        "%s: %zu bytes at %p do not lie in the allocation of %zu bytes at %p", func,
-                       size, buff, place.bytes, (void *)place.base);
+                       size, buff, pointer.bytes, (void *)pointer.base);
     }
     struct tt_registry *registry = NULL;
     rc = registry_of(own, &registry);
@@ -120,29 +120,29 @@ static void window_job_destroy(struct tt_job *base)
 
 static ncclResult_t window_note_fill(const struct window_job *job, struct window_note *note)
 {
-    struct tt_pointer place;
+    struct tt_pointer pointer;
     const struct tt_range *range = tuttiHostRange();
     *note = (struct window_note){
         .bytes = job->bytes, .address = (uint64_t)(uintptr_t)job->buff, .flags = job->flags};
-    if (!range || tuttiHostLocate(job->buff, &place) || place.kind == TT_MEMORY_FOREIGN ||
-        !place.base) {
+    if (!range || tuttiHostLocate(job->buff, &pointer) || pointer.kind == TT_MEMORY_FOREIGN ||
+        !pointer.base) {
         return tt_fail(ncclUnhandledCudaError,
                        "ncclCommWindowRegister: buff %p is no memory of a device", job->buff);
     }
     const uint64_t offset = (uint64_t)((char *)job->buff - range->base);
     note->offset = offset < range->bytes ? offset : OUTSIDE;
-    size_t into = (size_t)((char *)job->buff - place.base);
+    size_t into = (size_t)((char *)job->buff - pointer.base);
     if (into % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
         return tt_fail(ncclInvalidArgument,
                        "ncclCommWindowRegister: buff %p lies %zu bytes into its allocation, not at "
                        "a multiple of %d",
                        job->buff, into, NCCL_WIN_REQUIRED_ALIGNMENT);
     }
-    if (into + job->bytes > place.bytes) {
+    if (into + job->bytes > pointer.bytes) {
         return tt_fail(ncclInvalidArgument,
                        "ncclCommWindowRegister: %zu bytes at %p run over the end of the allocation "
                        "(%zu bytes at %p)",
-                       job->bytes, job->buff, place.bytes, (void *)place.base);
+                       job->bytes, job->buff, pointer.bytes, (void *)pointer.base);
     }
     return ncclSuccess;
 }

@@ -16,8 +16,8 @@ static int compare_numbers(const void *left, const void *right, void *context)
 {
     const struct sorting *sorting = context;
     int a = *(const int *)left, b = *(const int *)right;
-    int way = sorting->compare(sorting->things, a, b);
-    return way ? way : a - b;
+    int order = sorting->compare(sorting->things, a, b);
+    return order ? order : a - b;
 }
 
 ncclResult_t tt_dedup_find(const void *things, int count, tt_dedup_compare compare, int *first_out)

@@ -198,11 +198,11 @@ static ncclResult_t check_cliques(const struct tt_comm *comm, const struct cliqu
 
 static void report_clique(const struct tt_comm *comm, const struct cliques *cliques, int size)
 {
-    int rank = comm->member.rank, place = 0;
+    int rank = comm->member.rank, index = 0;
     for (int r = 0; r < rank; r++)
-        place += cliques->first[r] == cliques->first[rank];
+        index += cliques->first[r] == cliques->first[rank];
     tt_info(TT_LOG_INIT, "MNNVL 1 cliqueId %x cliqueSize %d cliqueRank %d",
-            tt_record_of(comm, rank)->fabric_clique, size, place);
+            tt_record_of(comm, rank)->fabric_clique, size, index);
 }
 
 static ncclResult_t use_cliques(const struct tt_comm *comm, struct tt_agreement *agreed)

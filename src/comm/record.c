@@ -130,15 +130,15 @@ static ncclResult_t check_versions(const struct tt_comm *comm)
     return ncclSuccess;
 }
 
-struct place { /* a device of a host, for sorting */
+struct device { /* a device of a host, for sorting */
     uint64_t host_id;
     char bus_id[16];
     int rank;
 };
 
-static int compare_places(const void *left, const void *right)
+static int compare_devices(const void *left, const void *right)
 {
-    const struct place *a = left, *b = right;
+    const struct device *a = left, *b = right;
     if (a->host_id != b->host_id) return a->host_id < b->host_id ? -1 : 1;
     int bus = memcmp(a->bus_id, b->bus_id, sizeof(a->bus_id));
     return bus ? bus : a->rank - b->rank;
@@ -147,18 +147,18 @@ static int compare_places(const void *left, const void *right)
 static ncclResult_t check_devices(const struct tt_comm *comm)
 {
     int n = comm->member.nranks;
-    struct place *places = tt_calloc((size_t)n, sizeof(*places));
+    struct device *devices = tt_calloc((size_t)n, sizeof(*devices));
     ncclResult_t rc = ncclSuccess;
-    if (!places) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
+    if (!devices) return tt_fail(ncclSystemError, "rank %d: out of memory", comm->member.rank);
     for (int r = 0; r < n; r++) {
         const struct tt_comm_record *record = tt_record_of(comm, r);
-        places[r].host_id = record->host_id;
-        places[r].rank = r;
-        memcpy(places[r].bus_id, record->bus_id, sizeof(record->bus_id));
+        devices[r].host_id = record->host_id;
+        devices[r].rank = r;
+        memcpy(devices[r].bus_id, record->bus_id, sizeof(record->bus_id));
     }
-    qsort(places, (size_t)n, sizeof(*places), compare_places);
+    qsort(devices, (size_t)n, sizeof(*devices), compare_devices);
     for (int i = 1; i < n && !rc; i++) {
-        const struct place *a = &places[i - 1], *b = &places[i];
+        const struct device *a = &devices[i - 1], *b = &devices[i];
         if (a->host_id != b->host_id) continue;
         if (memcmp(a->bus_id, b->bus_id, sizeof(a->bus_id)) != 0) continue;
         uint32_t both = tt_record_of(comm, a->rank)->flags & tt_record_of(comm, b->rank)->flags;
@@ -168,7 +168,7 @@ static ncclResult_t check_devices(const struct tt_comm *comm)
                      "NCCL_MULTI_RANK_GPU_ENABLE=1 to put several ranks on one device",
                      a->rank, b->rank, a->bus_id);
     }
-    free(places);
+    free(devices);
     return rc;
 }
 

@@ -52,16 +52,16 @@ static ncclResult_t check_scalars(const struct tt_task *task, const char *name)
 static ncclResult_t check_known(const struct tt_task *task, const char *name, const char *what,
                                 const void *ptr)
 {
-    struct tt_pointer place;
-    int err = tuttiHostLocate(ptr, &place);
-    if (err || place.kind == TT_MEMORY_FOREIGN || !place.base) {
+    struct tt_pointer pointer;
+    int err = tuttiHostLocate(ptr, &pointer);
+    if (err || pointer.kind == TT_MEMORY_FOREIGN || !pointer.base) {
         return tt_fail(ncclInvalidArgument, "nccl%s: %s %p is no memory of a device", name, what,
                        ptr);
     }
-    if (place.kind == TT_MEMORY_DEVICE && place.device != task->comm->member.device) {
+    if (pointer.kind == TT_MEMORY_DEVICE && pointer.device != task->comm->member.device) {
         return tt_fail(ncclInvalidArgument,
                        "nccl%s: %s %p lies on device %d, the communicator is on %d", name, what,
-                       ptr, place.device, task->comm->member.device);
+                       ptr, pointer.device, task->comm->member.device);
     }
     return ncclSuccess;
 }

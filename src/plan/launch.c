@@ -55,20 +55,20 @@ static void log_choice(const struct tt_plan *plan, const struct tt_task *task,
 static ncclResult_t check_extent(const struct tt_task *task, const char *what, const void *ptr,
                                  size_t bytes)
 {
-    struct tt_pointer place;
-    if (bytes == 0 || tuttiHostPointer(ptr, &place) || place.kind == TT_MEMORY_FOREIGN) {
+    struct tt_pointer pointer;
+    if (bytes == 0 || tuttiHostPointer(ptr, &pointer) || pointer.kind == TT_MEMORY_FOREIGN) {
         return ncclSuccess;
     }
-    if (place.base && (size_t)((const char *)ptr - place.base) + bytes <= place.bytes) {
+    if (pointer.base && (size_t)((const char *)ptr - pointer.base) + bytes <= pointer.bytes) {
         return ncclSuccess;
     }
-    if (!place.base) {
+    if (!pointer.base) {
         return tt_fail(ncclInvalidArgument, "%s: %s %p lies in no live allocation",
                        tt_func_name(task->func), what, ptr);
     }
     return tt_fail(ncclInvalidArgument,
                    "%s: %s %p and %zu bytes run over the end of its allocation (%zu bytes at %p)",
-                   tt_func_name(task->func), what, ptr, bytes, place.bytes, (void *)place.base);
+                   tt_func_name(task->func), what, ptr, bytes, pointer.bytes, (void *)pointer.base);
 }
 
 static ncclResult_t check_buffers(const struct tt_task *task)
