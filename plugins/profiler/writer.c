@@ -187,7 +187,7 @@ static void *writer(void *unused)
             pthread_cond_wait(&all->wake, &all->lock);
             continue;
         }
-        pthread_cond_timedwait(&all->wake, &all->lock, &end);
+        pthread_cond_clockwait(&all->wake, &all->lock, CLOCK_MONOTONIC, &end);
         empty_rings();
         flush();
     }

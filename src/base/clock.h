@@ -2,9 +2,14 @@
 #pragma once
 
 #include <stdint.h>
+#include <time.h>
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t tt_now_nsec(void);
+
+/* A moment of that clock as pthread_cond_clockwait(CLOCK_MONOTONIC) wants it: every timed wait
+ * goes by this clock (a check of the symbols forbids the calls that cannot). */
+struct timespec tt_clock_at(uint64_t nsec);
 
 /* Sleep, restarting on signals. */
 void tt_sleep_usec(uint64_t usec);

@@ -5,7 +5,6 @@
 
 #include "nccl.h"
 
-#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -151,12 +150,12 @@ bool tt_bootstrap_someone_exited(const struct tt_bootstrap *bootstrap); /* one l
 bool tt_bootstrap_rank_exited(struct tt_bootstrap *bootstrap, int rank);
 uint32_t tt_bootstrap_exit_begun(struct tt_bootstrap *bootstrap);
 
-/* Connect a membership with its owner; both are borrowed until this is called with NULL.
+/* Connect a membership with its owner; both are borrowed until this is called with NULL and -1.
  * begun   collectives that this rank has begun: an exit of the process tells it to the others
- * event   posted when another rank's exit becomes known, and when a message with a tag for the
- * owner (TT_TAG_OWNER and above, below the room's own) comes */
+ * event_fd  an eventfd (-1: none), posted when another rank's exit becomes known, and when a
+ * message with a tag for the owner (TT_TAG_OWNER and above, below the room's own) comes */
 void tt_bootstrap_attach(struct tt_bootstrap *bootstrap, const _Atomic uint64_t *begun,
-                         sem_t *event);
+                         int event_fd);
 #define TT_TAG_OWNER 0xfffe0000u
 #define TT_TAG_OWN 0xffff0000u /* of this room */
 

@@ -85,7 +85,7 @@ void tt_comm_free(struct tt_comm *comm)
     bool aborted = tt_member_aborted(&comm->member);
     tt_comm_hide(comm);
     tt_plugins_stop(comm);
-    if (comm->bootstrap) tt_bootstrap_attach(comm->bootstrap, NULL, NULL);
+    if (comm->bootstrap) tt_bootstrap_attach(comm->bootstrap, NULL, -1);
     tt_transport_destroy(comm->transport);
     tt_plugins_close(comm);
     tt_reach_release(comm);

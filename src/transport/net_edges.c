@@ -1,6 +1,7 @@
 /* All network edges of a transport: whoever comes along moves them (the proxy, or an executor that
  * waits); one at a time, the others go away at once. The proxy alone connects them, and sleeps here
  * while nothing is left to do. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "transport/net.h"
 #include "transport/serve.h"
@@ -161,15 +162,12 @@ void tt_transport_wake(struct tt_transport *transport)
 void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec)
 {
     struct tt_net_edges *edges = transport->net_edges;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t nsec = (uint64_t)until.tv_nsec + timeout_usec % 1000000 * 1000;
-    until.tv_sec += (time_t)(timeout_usec / 1000000 + nsec / 1000000000);
-    until.tv_nsec = (int64_t)(nsec % 1000000000);
+    const struct timespec until = tt_clock_at(tt_now_nsec() + timeout_usec * 1000);
     pthread_mutex_lock(&edges->wake_lock);
     int err = 0;
     while (!edges->woken && !err) {
-        err = timeout_usec ? pthread_cond_timedwait(&edges->wake_up, &edges->wake_lock, &until)
+        err = timeout_usec ? pthread_cond_clockwait(&edges->wake_up, &edges->wake_lock,
+                                                    CLOCK_MONOTONIC, &until)
                            : pthread_cond_wait(&edges->wake_up, &edges->wake_lock);
     }
     edges->woken = false;
@@ -182,15 +180,11 @@ void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec)
 struct tt_net_edges *tt_net_edges_create(void)
 {
     struct tt_net_edges *edges = tt_calloc(1, sizeof(*edges));
-    pthread_condattr_t clock;
     if (!edges) return NULL;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_mutex_init(&edges->lock, NULL);
     pthread_mutex_init(&edges->wake_lock, NULL);
-    pthread_cond_init(&edges->wake_up, &clock);
+    pthread_cond_init(&edges->wake_up, NULL);
     edges->process = getpid();
-    pthread_condattr_destroy(&clock);
     return edges;
 }
 

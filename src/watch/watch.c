@@ -16,13 +16,14 @@
 #include "watch/compare.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #define TICK_NSEC 50000000ull
 #define STOPPED_NSEC 1000000000ull /* between two looks: this process did not run */
@@ -47,8 +48,7 @@ struct tt_watch {
 struct watch_room {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    sem_t event; /* wakes the thread; posted under any lock */
-    bool has_event;
+    int event_fd; /* wakes the thread; posted under any lock */
     pthread_t thread;
     bool running, joinable;
     bool hooked; /* fork handlers are set */
@@ -60,6 +60,7 @@ struct watch_room {
 static struct watch_room room = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .changed = PTHREAD_COND_INITIALIZER,
+    .event_fd = -1,
 };
 
 static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sentence)
@@ -179,16 +180,15 @@ static bool exit_pending(void)
     return false;
 }
 
-static struct timespec in_nsec(uint64_t nsec)
+/* Until an event comes or it is time to look. The lock is let go of meanwhile. */
+static void sleep_until_event(void)
 {
-    struct timespec at;
-    clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_nsec += (long)nsec;
-    if (at.tv_nsec >= (long)NSEC) {
-        at.tv_nsec -= (long)NSEC;
-        at.tv_sec++;
-    }
-    return at;
+    struct pollfd event = {.fd = room.event_fd, .events = POLLIN};
+    uint64_t pause_nsec = exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC;
+    eventfd_t count;
+    pthread_mutex_unlock(&room.lock);
+    if (poll(&event, 1, (int)(pause_nsec / 1000000)) > 0) eventfd_read(event.fd, &count);
+    pthread_mutex_lock(&room.lock);
 }
 
 static void *watch_main(void *arg)
@@ -197,10 +197,7 @@ static void *watch_main(void *arg)
     (void)arg;
     pthread_mutex_lock(&room.lock);
     while (room.subjects) {
-        struct timespec until = in_nsec(exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC);
-        pthread_mutex_unlock(&room.lock);
-        sem_timedwait(&room.event, &until);
-        pthread_mutex_lock(&room.lock);
+        sleep_until_event();
         uint64_t now = tt_now_nsec();
         uint64_t lost = now - last > STOPPED_NSEC ? now - last : 0; /* we were stopped */
         last = now;
@@ -233,7 +230,8 @@ static void fork_child(void)
 {
     pthread_mutex_init(&room.lock, NULL);
     pthread_cond_init(&room.changed, NULL);
-    if (room.has_event) sem_init(&room.event, 0, 0);
+    if (room.event_fd >= 0) close(room.event_fd); /* the parent's: it would be woken */
+    room.event_fd = -1;
     room.running = room.joinable = false;
     room.subjects = NULL; /* each is freed when its communicator is */
 }
@@ -245,8 +243,8 @@ static ncclResult_t thread_start(void)
     if (room.running) return ncclSuccess;
     if (room.joinable) pthread_join(room.thread, NULL); /* it has left, or is about to */
     room.joinable = false;
-    if (!room.has_event) sem_init(&room.event, 0, 0);
-    room.has_event = true;
+    if (room.event_fd < 0) room.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (room.event_fd < 0) return tt_fail(ncclSystemError, "watchdog: no descriptor: %m");
     if (!room.hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
     room.hooked = true;
     sigset_t all, before;
@@ -301,7 +299,7 @@ void tt_watch_remove(struct tt_watch *watch)
         link = &(*link)->next;
     if (*link) *link = watch->next;
     while (!room.subjects && room.running) { /* or another communicator was added meanwhile */
-        sem_post(&room.event);
+        eventfd_write(room.event_fd, 1);
         pthread_cond_wait(&room.changed, &room.lock);
     }
     bool join = !room.running && room.joinable;
@@ -312,7 +310,7 @@ void tt_watch_remove(struct tt_watch *watch)
     free(watch);
 }
 
-sem_t *tt_watch_event(void)
+int tt_watch_event(void)
 {
-    return &room.event;
+    return room.event_fd;
 }

@@ -4,7 +4,6 @@
 
 #include "nccl.h"
 
-#include <semaphore.h>
 #include <stdint.h>
 
 struct tt_member;
@@ -27,6 +26,6 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
  * nothing of the subject is touched. remove accepts NULL. */
 ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out);
 void tt_watch_remove(struct tt_watch *watch);
-/* Post it to have the thread look at once: any thread, never waits. It lives as long as the
- * process; to be asked for after tt_watch_add(). */
-sem_t *tt_watch_event(void);
+/* Write to this eventfd to have the thread look at once: any thread, never waits. It lives as long
+ * as the process; to be asked for after tt_watch_add(). */
+int tt_watch_event(void);

@@ -66,11 +66,11 @@ static const struct tt_conn_ops errand_ops = {
 /* Lock held; released while waiting. */
 static void errand_run(struct errand *errand, const struct tt_conn_dial *dial)
 {
-    struct timespec at = {.tv_sec = (time_t)(dial->deadline_nsec / 1000000000),
-                          .tv_nsec = (long)(dial->deadline_nsec % 1000000000)};
+    const struct timespec at = tt_clock_at(dial->deadline_nsec);
     if (tt_conn_dial(dial, &errand->conn)) return;
     while (!errand->over) {
-        if (pthread_cond_timedwait(&errand->changed, &tt_service()->lock, &at)) break;
+        if (pthread_cond_clockwait(&errand->changed, &tt_service()->lock, CLOCK_MONOTONIC, &at))
+            break;
     }
     tt_conn_finish(errand->conn);
 }
@@ -103,11 +103,7 @@ static void tell_root(const struct tt_bootstrap_decline *decline, const struct t
 {
     struct errand errand = {.conn = NULL};
     struct tt_key key;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&errand.changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&errand.changed, NULL);
     pack(decline, errand.bytes);
     tt_key_derive(id->secret, TT_KEY_ROOT, &key);
     const struct tt_conn_dial dial = {

@@ -260,14 +260,13 @@ const char *tt_join_reason(const struct join *join)
  * wait for the deadline. */
 static void introduce(struct join *join)
 {
-    uint64_t until = tt_now_nsec() + LAST_WORD_NSEC;
-    struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
-                          .tv_nsec = (long)(until % 1000000000)};
+    const struct timespec at = tt_clock_at(tt_now_nsec() + LAST_WORD_NSEC);
+    pthread_cond_t *changed = &join->b->changed;
     for (int i = 0; i < join->nroots; i++) {
         struct root_conn *root = &join->roots[i];
         if (!root->conn && !root->opened && root->refusals < REFUSALS) root_conn_dial(root);
         while (root->conn && !root->opened) {
-            if (pthread_cond_timedwait(&join->b->changed, &tt_service()->lock, &at)) break;
+            if (pthread_cond_clockwait(changed, &tt_service()->lock, CLOCK_MONOTONIC, &at)) break;
         }
     }
 }

@@ -236,11 +236,8 @@ ncclResult_t tt_tree_create(struct tt_member *member, int nblocks,
         free(b);
         return rc;
     }
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&b->changed, NULL);
+    b->event_fd = -1;
     b->member = member;
     b->rank = member->rank;
     b->nranks = member->nranks;

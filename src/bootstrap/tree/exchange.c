@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
+#include "bootstrap/tree/exits.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/tree/late.h"
 #include "bootstrap/tree/wait.h"
@@ -283,7 +284,7 @@ static void deliver(struct tt_bootstrap *b, int source, uint32_t tag, const void
     }
     /* pairs with the acquire load in tt_bootstrap_mail() */
     atomic_fetch_add_explicit(&b->mail, 1, memory_order_release);
-    if (b->event && tag >= TT_TAG_OWNER && tag < TT_TAG_OWN) sem_post(b->event);
+    if (tag >= TT_TAG_OWNER && tag < TT_TAG_OWN) tt_exit_event(b);
     pthread_cond_broadcast(&b->changed);
 }
 

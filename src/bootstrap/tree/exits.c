@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 
 bool tt_exit_note(struct tt_bootstrap *b, int rank, uint32_t begun, const char *sentence)
 {
@@ -23,8 +24,13 @@ bool tt_exit_note(struct tt_bootstrap *b, int rank, uint32_t begun, const char *
     b->someone_left = true;
     tt_info(TT_LOG_INIT, "comm 0x%llx: %s",
             b->member ? (unsigned long long)b->member->comm_id : 0ull, sentence);
-    if (b->event) sem_post(b->event);
+    tt_exit_event(b);
     return true;
+}
+
+void tt_exit_event(const struct tt_bootstrap *b)
+{
+    if (b->event_fd >= 0) eventfd_write(b->event_fd, 1); /* full means: already awake */
 }
 
 uint32_t tt_exit_begun(const struct tt_bootstrap *b)
@@ -32,11 +38,11 @@ uint32_t tt_exit_begun(const struct tt_bootstrap *b)
     return b->begun ? (uint32_t)atomic_load_explicit(b->begun, memory_order_relaxed) : 0;
 }
 
-void tt_bootstrap_attach(struct tt_bootstrap *b, const _Atomic uint64_t *begun, sem_t *event)
+void tt_bootstrap_attach(struct tt_bootstrap *b, const _Atomic uint64_t *begun, int event_fd)
 {
     tt_service_lock();
     b->begun = begun;
-    b->event = event;
+    b->event_fd = event_fd;
     tt_service_unlock();
 }
 

@@ -86,13 +86,11 @@ static void hold_memory(struct tt_bootstrap *b)
 /* Those that left before are freed by the service thread when the goodbye reaches them. */
 static void await_family(const unsigned char *secret)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += (long)LEAVE_WAIT_NSEC;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct tt_service *service = tt_service();
+    const struct timespec until = tt_clock_at(tt_now_nsec() + LEAVE_WAIT_NSEC);
     while (others_here(NULL, secret, false)) {
-        if (pthread_cond_timedwait(&tt_service()->ended, &tt_service()->lock, &until)) return;
+        if (pthread_cond_clockwait(&service->ended, &service->lock, CLOCK_MONOTONIC, &until))
+            return;
     }
 }
 

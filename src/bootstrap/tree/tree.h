@@ -95,7 +95,7 @@ struct tt_bootstrap {
     uint32_t left_begun; /* collectives that the one with the fewest had begun, modulo 2^32 */
     bool *exited;        /* owned, by rank; NULL: nobody */
     const _Atomic uint64_t *begun; /* borrowed from the owner; NULL: it has told nothing */
-    sem_t *event;                  /* borrowed: posted when a rank exited; NULL: nobody waits */
+    int event_fd; /* borrowed: posted when a rank exited or wrote to the owner; -1: nobody waits */
     bool leaving, done_sent, finished, abandoned;
     uint64_t linger_nsec; /* leaving: give up waiting for the others then */
     uint64_t hold_nsec;   /* leaving: keep `memory` until then */

@@ -17,10 +17,10 @@ ncclResult_t tt_tree_wait(struct tt_bootstrap *b, uint64_t deadline_nsec)
     uint64_t now = tt_now_nsec();
     uint64_t until = now + WAIT_SLICE_NSEC;
     if (deadline_nsec && now >= deadline_nsec) return ncclTimeout;
-    struct timespec at = {.tv_sec = (time_t)(until / 1000000000),
-                          .tv_nsec = (long)(until % 1000000000)};
+    const struct timespec at = tt_clock_at(until);
     b->waiting++;
-    if (pthread_cond_timedwait(&b->changed, &tt_service()->lock, &at) == ETIMEDOUT) {
+    if (pthread_cond_clockwait(&b->changed, &tt_service()->lock, CLOCK_MONOTONIC, &at) ==
+        ETIMEDOUT) {
         tt_service_unlock();
         for (int i = 0; i < 16 && tuttiHostHelp(); i++) {
         }

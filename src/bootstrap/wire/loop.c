@@ -19,6 +19,7 @@
 #define EVENTS 64
 #define TICK_NSEC 20000000ull /* resolution of deadlines */
 #define IDLE_NSEC 1000000000ull
+#define EXIT_NAP_USEC 1000
 
 /* ---- the thread ---- */
 
@@ -143,15 +144,21 @@ static void fork_child(void)
     service->epoch++;
 }
 
-/* CLOCK_REALTIME, as pthread_cond_timedwait and pthread_mutex_timedlock want it. */
-static struct timespec in_nsec(uint64_t nsec)
+/* False when something ended the wait: the time, in practice. Lock held. */
+static bool await_end(struct tt_service *service, uint64_t until_nsec)
 {
-    struct timespec at;
-    clock_gettime(CLOCK_REALTIME, &at);
-    nsec += (uint64_t)at.tv_nsec;
-    at.tv_sec += (time_t)(nsec / 1000000000);
-    at.tv_nsec = (long)(nsec % 1000000000);
-    return at;
+    const struct timespec at = tt_clock_at(until_nsec);
+    return !pthread_cond_clockwait(&service->ended, &service->lock, CLOCK_MONOTONIC, &at);
+}
+
+/* The lock of a process that exits: another thread may hold it for ever. */
+static bool lock_until(struct tt_service *service, uint64_t until_nsec)
+{
+    while (pthread_mutex_trylock(&service->lock)) {
+        if (tt_now_nsec() >= until_nsec) return false;
+        tt_sleep_usec(EXIT_NAP_USEC);
+    }
+    return true;
 }
 
 static bool some_busy(const struct tt_service *service)
@@ -164,14 +171,13 @@ static bool some_busy(const struct tt_service *service)
 }
 
 /* Clients tell their peers, before `until` where they can, and then what nobody waits for. */
-static void say_goodbye(struct tt_service *service, int code, struct timespec until)
+static void say_goodbye(struct tt_service *service, int code, uint64_t until_nsec)
 {
     for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
         const struct tt_service_client *client = service->clients[i];
         if (client && client->goodbye) client->goodbye(code);
     }
-    while (some_busy(service)) {
-        if (pthread_cond_timedwait(&service->ended, &service->lock, &until)) break;
+    while (some_busy(service) && await_end(service, until_nsec)) {
     }
     for (int i = 0; i < TT_SERVICE_CLIENTS; i++) {
         const struct tt_service_client *client = service->clients[i];
@@ -184,15 +190,14 @@ static void say_goodbye(struct tt_service *service, int code, struct timespec un
 static void at_process_exit(int code, void *arg)
 {
     struct tt_service *service = arg;
-    struct timespec until = in_nsec(IDLE_NSEC);
-    if (pthread_mutex_timedlock(&service->lock, &until)) return;
+    uint64_t until_nsec = tt_now_nsec() + IDLE_NSEC;
+    if (!lock_until(service, until_nsec)) return;
     if (service->state == TT_SERVICE_RUNNING) {
-        say_goodbye(service, code, until);
+        say_goodbye(service, code, until_nsec);
         service->quit = true;
         tt_service_wake();
-        until = in_nsec(IDLE_NSEC); /* the first second may be used up */
-        while (service->state == TT_SERVICE_RUNNING) {
-            if (pthread_cond_timedwait(&service->ended, &service->lock, &until)) break;
+        until_nsec = tt_now_nsec() + IDLE_NSEC; /* the first second may be used up */
+        while (service->state == TT_SERVICE_RUNNING && await_end(service, until_nsec)) {
         }
     }
     if (service->state == TT_SERVICE_ENDED) {
@@ -278,10 +283,10 @@ void tt_service_release(void)
 void tt_service_wait_idle(void)
 {
     struct tt_service *service = tt_service();
-    struct timespec until = in_nsec(IDLE_NSEC);
+    uint64_t until_nsec = tt_now_nsec() + IDLE_NSEC;
     tt_service_lock();
-    while (service->state == TT_SERVICE_RUNNING && service->users == 0) {
-        if (pthread_cond_timedwait(&service->ended, &service->lock, &until)) break;
+    while (service->state == TT_SERVICE_RUNNING && service->users == 0 &&
+           await_end(service, until_nsec)) {
     }
     if (service->users == 0 && service->state == TT_SERVICE_ENDED) service_reap(service);
     tt_service_unlock();

@@ -1,4 +1,5 @@
-/* The watchdog ends what makes no progress, and leaves alone what does or has nothing to do. */
+/* The watchdog ends what makes no progress, and leaves alone what does or has nothing to do,
+ * whatever happens to the wall clock. */
 #include "../bootstrap/team.h"
 
 #include "base/clock.h"
@@ -11,8 +12,20 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
+
+/* The wall clock is about to be set back by an hour: a wait until a moment of it lasts that long.
+ * Every call of the rooms under test comes here. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int failed = (int)syscall(SYS_clock_gettime, clock, now);
+    if (clock == CLOCK_REALTIME) now->tv_sec += 3600;
+    return failed;
+}
 
 struct watched {
     struct tt_member member;

@@ -124,11 +124,7 @@ bool tuttiHostHelp(void)
 
 static void make_condition(void)
 {
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&tt_host.workers.wake, &attr);
-    pthread_condattr_destroy(&attr);
+    pthread_cond_init(&tt_host.workers.wake, NULL);
 }
 
 static void sleep_until_armed(void)
@@ -157,7 +153,8 @@ static void nap(long nsec)
     atomic_fetch_add(&tt_host.workers.dozing, 1);
     int rung = tt_host.workers.rung;
     while (tt_host.workers.rung == rung &&
-           pthread_cond_timedwait(&tt_host.workers.wake, &tt_host.workers.lock, &until) == 0) {
+           pthread_cond_clockwait(&tt_host.workers.wake, &tt_host.workers.lock, CLOCK_MONOTONIC,
+                                  &until) == 0) {
     }
     atomic_fetch_sub(&tt_host.workers.dozing, 1);
     pthread_mutex_unlock(&tt_host.workers.lock);
