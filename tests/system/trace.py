@@ -60,6 +60,15 @@ with tempfile.TemporaryDirectory() as folder:
         ranks |= {line["rank"] for line in lines if line["t"] == "comm"}
     check(set(PARENTS) - {"NetPlugin"} <= set(seen), f"all types of events: {seen}")
     check(ranks == set(range(RANKS)), f"ranks: {ranks}")
+    # all is sound but that rank 1 does not answer what rank 0 begins before both abort
+    merged = subprocess.run([tutti, "trace", "check", "--json", folder], text=True, capture_output=True, timeout=100)
+    verdict = json.loads(merged.stdout)
+    check({finding["kind"] for finding in verdict["findings"]} == {"absent"} and not merged.stderr, f"tutti trace: {verdict}")
+    check(all("rank 1 " in finding["text"] for finding in verdict["findings"]), f"tutti trace: {verdict}")
+    summary = json.loads(subprocess.check_output([tutti, "trace", "summary", "--json", folder], text=True, timeout=100))
+    found = [row for comm in summary["communicators"] for row in comm["operations"]]
+    check(summary["events"] == sum(seen.values()) and {row["function"] for row in found} >= {"AllReduce", "Broadcast", "Send"},
+          f"summary: {summary}")
     print(f"{sum(seen.values())} events, {dict(seen)}")
     for lines in run(folder, TUTTI_TRACE_RING="16"):
         print(f"with 16 places {look(lines, False)[1]} records are lost")

@@ -1,0 +1,274 @@
+#!/usr/bin/env python3
+"""`tutti trace`: merged, matched and aligned runs whose answers are known because they were made here, and files that are
+cut, mixed, out of order or no traces at all. usage: trace.py TUTTI"""
+import json, os, random, re, subprocess, sys, tempfile
+
+tutti = sys.argv[1]
+US, MS = 1000, 1000000
+COMM = "00000000000000ab"
+
+
+def check(good, what):
+    if not good:
+        sys.exit(f"wrong: {what}")
+
+
+def trace(*args, code=0, **kw):
+    done = subprocess.run([tutti, "trace", *map(str, args)], text=True, capture_output=True, timeout=100, errors="replace", **kw)
+    check(code is None or done.returncode == code, f"exit {done.returncode}, not {code}, of {args}: {done.stdout}{done.stderr}")
+    return done
+
+
+class Rank:
+    """The file of a rank whose clock shows `skew` more than the run's, and runs faster by `drift`."""
+
+    def __init__(self, rank, nranks, host="one", pid=None, skew=0, drift=0.0, wall=0, comm=COMM):
+        self.rank, self.skew, self.drift, self.id, self.lines = rank, skew, drift, 1 << 40, []
+        self.seq = {}
+        self.say(t="head", v=1, host=host, pid=pid or 100 + rank, exe="made", start_wall_ns=10**18 + wall,
+                 start_mono_ns=self.clock(0), clock="monotonic", api=7, mask=4095)
+        self.say(t="comm", c=1, comm=comm, name="", rank=rank, nranks=nranks, nnodes=1)
+        self.say(t="thread", tid=5, name="main")
+        self.counts = [0, 0, 0]
+
+    def say(self, **members):
+        self.lines.append(json.dumps(members, separators=(",", ":")))
+
+    def clock(self, at):
+        return int(10**12 + at * (1 + self.drift) + self.skew)
+
+    def start(self, at, kind, parent=0, **members):
+        self.id += 1
+        self.counts[0] += 1
+        self.say(t="start", id=self.id, parent=parent, c=1, tid=5, ts=self.clock(at), type=kind, **members)
+        return self.id
+
+    def state(self, at, event, name, value=0):
+        self.counts[1] += 1
+        self.say(t="state", id=event, ts=self.clock(at), state=name, value=value)
+
+    def stop(self, at, event):
+        self.counts[2] += 1
+        self.say(t="stop", id=event, ts=self.clock(at))
+
+    def collective(self, begin, end, func="AllReduce", count=256, root=-1):
+        """From the call to the end of its kernel."""
+        seq = self.seq[func] = self.seq.get(func, -1) + 1
+        group = self.start(begin - 3, "GroupApi", depth=1, captured=0)
+        api = self.start(begin - 2, "CollApi", group, func=func, datatype="ncclFloat32", count=count, root=root, captured=0)
+        self.stop(begin, api)
+        coll = self.start(begin - 1, "Coll", api, func=func, datatype="ncclFloat32", count=count, seq=seq, root=root, algo="RING",
+                          proto="SIMPLE", channels=1, warps=1, group=0)
+        self.stop(begin, coll)
+        self.stop(begin, group)
+        kernel = self.start(begin, "KernelCh", coll, channel=0, timer=1)
+        self.state(end, kernel, "KernelChStop", 2)
+        self.stop(end, kernel)
+
+    def message(self, begin, end, func, peer, count=256):
+        group = self.start(begin, "GroupApi", depth=1, captured=0)
+        api = self.start(begin, "P2pApi", group, func=func, datatype="ncclInt8", count=count, captured=0)
+        p2p = self.start(begin, "P2p", api, func=func, datatype="ncclInt8", count=count, peer=peer, channels=1, group=0)
+        for event in (p2p, api, group):
+            self.stop(end, event)
+
+    def end(self, lost=0):
+        self.say(t="end", starts=self.counts[0], states=self.counts[1], stops=self.counts[2], lost_starts=lost,
+                 lost_states=0, lost_stops=0, open=self.counts[0] - self.counts[2])
+        return self
+
+    def write(self, folder, name=None):
+        path = f"{folder}/{name or self.rank}.jsonl"
+        with open(path, "w") as out:
+            out.write("\n".join(self.lines) + "\n")
+        return path
+
+
+def made(folder, nranks=4, operations=10, **more):
+    """Every rank begins 10 us after the one before it; all end 100 us after the last begins."""
+    ranks = [Rank(r, nranks, **more) for r in range(nranks)]
+    for k in range(operations):
+        for r, rank in enumerate(ranks):
+            at = k * MS
+            rank.collective(at + r * 10 * US, at + (nranks - 1) * 10 * US + 100 * US)
+    return [rank.end().write(folder) for rank in ranks]
+
+
+def rows(*args, **kw):
+    found = json.loads(trace("summary", "--json", *args, **kw).stdout)
+    return found, [row for comm in found["communicators"] for row in comm["operations"]]
+
+
+def near(value, want, by):
+    return abs(value - want) <= by
+
+
+# ---- what is known ----
+
+def summary(folder):
+    made(folder)
+    found, (row,) = rows(folder)
+    check((row["function"], row["bytes"], row["operations"], row["broken"]) == ("AllReduce", 1024, 10, 0), row)
+    check(near(row["usec"]["p50"], 100, .01) and near(row["usec"]["max"], 100, .01), row)
+    check(near(row["skew_usec"]["p50"], 30, .01) and row["slowest"] == {"rank": 3, "share": 1.0, "behind_usec": 10.0}, row)
+    check(near(row["waiting_usec"], 15, .01) and near(row["moving_usec"], 100, .01), row)
+    check(near(row["algbw_gbps"], 1024 / 100e3, 1e-6) and near(row["busbw_gbps"], 1024 / 100e3 * 1.5, 1e-6), row)
+    check([p["events"] for p in found["processes"]] == [40] * 4 and found["complaints"] == 0, found)
+    text = trace(folder).stdout
+    check("AllReduce" in text and "1 KiB" in text and "RING/SIMPLE" in text and "4 of 4 ranks" in text, text)
+    check("sound: 160 events" in trace("check", folder).stdout, "check")
+    check(json.loads(trace("check", "--json", folder).stdout)["sound"] is True, "check --json")
+    only = json.loads(trace("--json", "--types", "Coll", folder).stdout)
+    check(only["events"] == 40, f"types: {only}")
+    both = "".join(open(f"{folder}/{r}.jsonl").read() for r in range(4))
+    found, (row,) = rows("-", input=both)
+    check(row["operations"] == 10 and len(found["processes"]) == 4, "several processes in one stream")
+
+
+def messages(folder):
+    ranks = [Rank(r, 2) for r in range(2)]
+    for k in range(3):
+        ranks[0].message(k * MS, k * MS + 50 * US, "Send", 1)
+        ranks[1].message(k * MS + 20 * US, k * MS + 60 * US, "Recv", 0)
+    for rank in ranks:
+        rank.end().write(folder)
+    _, (row,) = rows(folder)
+    check((row["function"], row["bytes"], row["operations"], row["broken"]) == ("Send", 256, 3, 0), row)
+    check(near(row["usec"]["p50"], 40, .01) and near(row["skew_usec"]["p50"], 20, .01), row)
+
+
+def clocks(folder):
+    """Three hosts whose clocks are 7 ms and -3 s away, walls that lie, and one that drifts."""
+    dice = random.Random(1)
+    for drift in (0.0, 2e-5):
+        ranks = [Rank(0, 3), Rank(1, 3, host="two", skew=7 * MS, wall=MS * 900, drift=drift),
+                 Rank(2, 3, host="three", skew=-3000 * MS, wall=MS * 20)]
+        for k in range(400):
+            begins = [k * 25 * MS + dice.randrange(0, 40 * US) for _ in ranks]
+            for rank, begin in zip(ranks, begins):
+                rank.collective(begin, max(begins) + dice.randrange(20 * US, 60 * US))
+        paths = [rank.end().write(folder) for rank in ranks]
+        found, (row,) = rows(*paths)
+        one, two, three = found["clocks"]
+        check(one["offset_ns"] == 0 and two["by"] == three["by"] == "operations", found["clocks"])
+        slack = 1500 * US if drift else 0  # half a window of drift
+        check(near(three["offset_ns"], 3000 * MS, three["error_ns"]) and three["error_ns"] < 60 * US, three)
+        check(near(two["offset_ns"], -7 * MS, two["error_ns"] + (200 * US if drift else 0)), two)
+        check(near(two["drift"], -drift, 1e-5) and two["error_ns"] < 60 * US + slack, two)
+        check(row["skew_usec"]["p50"] < (300 if drift else 100) and row["broken"] == 0, row)
+        text = trace(*paths).stdout
+        check(len(re.findall(r"^clock of t\w+: .* good to ", text, re.M)) == 2, text)
+
+
+# ---- what is not sound ----
+
+def said(result, *words):
+    check(all(word in result.stderr + result.stdout for word in words), f"{words} in: {result.stdout}{result.stderr}")
+
+
+def unsound(folder):
+    made(folder)
+    late = Rank(3, 4)
+    for k in range(9):
+        late.collective(k * MS + 30 * US, k * MS + 130 * US)
+    late.end().write(folder)
+    said(trace("check", folder, code=1), "AllReduce #9 of communicator 00000000000000ab: rank 3 has not begun it",
+         "its last is AllReduce #8")
+    late.lines.pop()
+    late.lines[-1] = late.lines[-1][:20]
+    path = late.write(folder)
+    with open(path, "rb+") as out:
+        out.truncate(os.path.getsize(path) - 1)
+    said(trace("check", folder, code=1), f"3.jsonl:{len(late.lines)}: the file ends in the middle of a line",
+         "KernelCh  begins at 0.008", "was killed or still runs")
+    _, (row,) = rows(folder)
+    check((row["operations"], row["broken"]) == (8, 2), row)
+    os.unlink(path)
+    said(trace("check", folder, code=1), "3 of its 4 ranks are here")
+    check(rows(folder)[1][0]["operations"] == 10, "ranks without a file do not break operations")
+    other = Rank(1, 4, pid=900)
+    other.collective(0, MS, count=99)
+    other.end().write(folder, "again")
+    Rank(2, 4, pid=901).end().write(folder, "more")
+    said(trace("check", folder, code=1), "are they of several runs?", "rank 0 has 256 of ncclFloat32")
+
+
+def order(folder):
+    """Ends and parents that stand in the file before their begins, as threads may write them."""
+    path = made(folder, nranks=1)[0]
+    head, *events, end = open(path).read().splitlines()
+    first = [n for n, line in enumerate(events) if '"start"' in line][0]
+    moved = events[:first] + list(reversed(events[first:]))
+    with open(path, "w") as out:
+        out.write("\n".join([head, *moved, end]) + "\n")
+    check(rows(path)[1][0]["operations"] == 10, "lines in another order")
+    said(trace("check", path), "sound: 40 events")
+
+
+def hostile(folder):
+    """Whatever a file holds: an answer, a sentence with file and line, and no escape of a terminal."""
+    path = f"{folder}/h.jsonl"
+    head = Rank(0, 1).lines[:3]
+
+    def with_lines(*lines, code=1, words=()):
+        with open(path, "wb") as out:
+            for line in [*head, *lines]:
+                out.write((line.encode() if isinstance(line, str) else line) + b"\n")
+        done = trace("check", path, code=code)
+        said(done, *words)
+        check("\x1b" not in done.stdout + done.stderr, "control characters")
+        trace("summary", path)
+
+    with_lines("{", words=("h.jsonl:4: a name does not begin",))
+    with_lines("nonsense", b"\xff\xfe\0\0", "[1]", '{"t":1}', "{}", "7", words=("h.jsonl:4: no object", "more of its lines are no events"))
+    with_lines('{"t":"start","id":1,"ts":99999999999999999999}', words=("a value that is none",))
+    with_lines('{"t":"start","id":1,"ts":1e5,"type":"Coll"}', '{"t":"start","id":1,"ts":-5,"type":"Coll"}',
+               words=("no time, or one beyond any clock",))
+    with_lines('{"t":"start","id":1,"ts":5,"type":"Sandwich"}', words=("no type of events",))
+    with_lines('{"t":"start","id":1,"parent":7,"c":1,"tid":1,"ts":5,"type":"Coll"}', '{"t":"stop","id":1,"ts":6}',
+               '{"t":"stop","id":1,"ts":7}', '{"t":"stop","id":2,"ts":7}', '{"t":"state","id":3,"ts":7,"state":"x"}',
+               words=("h.jsonl:4: the parent of event 7", "h.jsonl:6: a second end", "h.jsonl:7: an end of event 2"))
+    with_lines('{"t":"start","id":1,"parent":2,"c":1,"tid":1,"ts":5,"type":"Coll"}',
+               '{"t":"start","id":2,"parent":1,"c":1,"tid":1,"ts":5,"type":"Coll"}', words=("before its parent",))
+    with_lines('{"t":"start","id":1,"c":9,"tid":1,"ts":5,"type":"Coll"}', words=("no communicator of number 9",))
+    with_lines('{"t":"comm","c":3,"comm":"zz","rank":5,"nranks":2147483647}', words=("rank 5 of 2147483647",))
+    with_lines('{"t":"start","id":1,"c":1,"tid":1,"ts":5,"type":"Coll","func":"\x1b[31m<script>\\"","seq":1}',
+               words=("_[31m<script>__",))
+    with_lines('{"t":"ev","id":8,"c":1,"tid":1,"ts":5,"dur":9,"type":"Coll","func":"AllReduce","states":[["a",6,7],["b",7]]}',
+               '{"t":"tomorrow","x":[{"y":"]"}]}', '{"t":"end"}', code=0, words=("sound: 1 events",))
+    with_lines('{"t":"end"}', "x" * (3 << 20), "y", words=("a line of more than 1048576 bytes", "h.jsonl:6: no object"))
+    os.unlink(path)
+    said(trace(path, code=1), "No such file")
+    said(trace(folder, code=1), "no *.jsonl")
+    open(path, "w").close()
+    said(trace(path, code=1), "no line `head`")
+    said(trace("--flavour", path, code=2), "no option --flavour")
+    said(trace("--types", "Coll,Sandwich", path, code=2), "no type of events is called 'Sandwich'")
+    dice = random.Random(7)
+    sound = open(made(folder, nranks=1)[0], "rb").read()
+    for _ in range(60):
+        broken = bytearray(sound)
+        for _ in range(dice.randrange(1, 30)):
+            at = dice.randrange(len(broken))
+            broken[at:at + dice.randrange(0, 4)] = bytes(dice.randrange(256) for _ in range(dice.randrange(0, 4)))
+        with open(path, "wb") as out:
+            out.write(broken)
+        for command in ("check", "summary"):
+            done = trace(command, path, code=None)
+            check(done.returncode in (0, 1) and "\x1b" not in done.stdout, f"{command}: {done}")
+
+
+def memory(folder):
+    rank = Rank(0, 1)
+    for k in range(4000):
+        rank.collective(k * MS, k * MS + US)
+    path = rank.end().write(folder)
+    found, _ = rows("--memory", "1", path)
+    check(0 < found["left_out"] and found["events"] * 72 < 1.2 * (1 << 20), f"{found['events']}, {found['left_out']}")
+    said(trace("--memory", "1", path), "records were left out", "half of the limit of memory (1 MiB) is used")
+
+
+for case in (summary, messages, clocks, unsound, order, hostile, memory):
+    with tempfile.TemporaryDirectory() as folder:
+        case(folder)
+    print(case.__name__, "passed")

@@ -1,0 +1,211 @@
+/* `tutti trace`: what the files of a traced run say. One row for each of its own subcommands. */
+#include "trace/tool.h"
+#include "tutti.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct trace_command {
+    const char *name, *full_name;
+    const char *arguments;
+    const char *summary;
+    const char *examples;
+    unsigned int allowed; /* enum trace_option */
+    int (*run)(const struct trace_options *options);
+};
+
+static const struct trace_command commands[] = {
+    {"summary", "trace summary", "PATH...",
+     "per collective: count, bytes, time, bandwidth, who came last (without a command: this)",
+     "  tutti trace tutti-trace.*.jsonl\n"
+     "  tutti trace summary --json traces/ > summary.json\n",
+     TRACE_JSON, trace_summary},
+    {"check", "trace check", "PATH...",
+     "are all events ended, all parents there, all ranks at the same operations? (exit 0: yes)",
+     "  tutti trace check traces/\n", TRACE_JSON, trace_check},
+};
+
+static const char about[] =
+    "PATH is a file that libnccl-profiler-tutti.so wrote (TUTTI_TRACE_FILE), a folder of such\n"
+    "files (*.jsonl), or - for standard input. The files of all ranks of one run belong together:\n"
+    "clocks of several hosts are aligned, and operations are matched over all ranks.\n";
+
+struct option {
+    const char *name, *value, *help;
+    unsigned int needs; /* enum trace_option; 0: all commands take it */
+};
+
+static const struct option table[] = {
+    {"--json", NULL, "JSON instead of text", TRACE_JSON},
+    {"--to", "FORMAT", "what to write: see above", TRACE_TO},
+    {"-o", "FILE", "where to (default: standard output)", TRACE_OUTPUT},
+    {"--types", "LIST", "only events of these types, as in Coll,KernelCh (default: all)", 0},
+    {"--memory", "MIB", "at most so much for events (default: half of the machine's)", 0},
+};
+
+static void print_options(unsigned int allowed)
+{
+    printf("\noptions:\n");
+    for (size_t k = 0; k < TT_LEN(table); k++) {
+        char left[40];
+        const char *value = table[k].value;
+        if ((table[k].needs & allowed) != table[k].needs) continue;
+        (void)snprintf(left, sizeof(left), "%s%s%s", table[k].name, value ? " " : "",
+                       value ? value : "");
+        printf("  %-16s %s\n", left, table[k].help);
+    }
+}
+
+static void help(const struct trace_command *command)
+{
+    unsigned int all = 0;
+    if (command) {
+        printf("usage: tutti trace %s %s [OPTIONS]\n\n%s: %s.\n\n%s", command->name,
+               command->arguments, command->name, command->summary, about);
+        print_options(command->allowed);
+        printf("\nexamples:\n%s", command->examples);
+        return;
+    }
+    printf("usage: tutti trace [COMMAND] PATH... [OPTIONS]     tutti trace COMMAND --help\n\n%s\n"
+           "commands:\n",
+           about);
+    for (size_t k = 0; k < TT_LEN(commands); k++) {
+        printf("  %-8s %-8s %s\n", commands[k].name, commands[k].arguments, commands[k].summary);
+        all |= commands[k].allowed;
+    }
+    print_options(all);
+    printf("\nexamples:\n");
+    for (size_t k = 0; k < TT_LEN(commands); k++)
+        (void)fputs(commands[k].examples, stdout);
+}
+
+/* ---- options ---- */
+
+static int set_types(struct trace_options *options, const char *list)
+{
+    options->types = 0;
+    while (*list) {
+        size_t bytes = strcspn(list, ",");
+        int type = 0;
+        for (; type < TIMELINE_TYPE_COUNT_; type++) {
+            const char *name = timeline_type_name((enum timeline_type)type);
+            if (strlen(name) == bytes && !strncmp(name, list, bytes)) break;
+        }
+        if (type == TIMELINE_TYPE_COUNT_) {
+            return tutti_usage_error(options->command, "no type of events is called '%.*s'",
+                                     (int)bytes, list);
+        }
+        options->types |= 1u << type;
+        list += bytes;
+        list += *list == ',';
+    }
+    return 0;
+}
+
+static int set_option(struct trace_options *options, const char *name, const char *value)
+{
+    long mib = 0;
+    if (!strcmp(name, "--json")) options->json = true;
+    if (!strcmp(name, "--to")) options->to = value;
+    if (!strcmp(name, "-o")) options->output = value;
+    if (!strcmp(name, "--types")) return set_types(options, value);
+    if (strcmp(name, "--memory") != 0) return 0;
+    if (!tutti_parse_int(value, 1, 1 << 24, &mib))
+        return tutti_usage_error(options->command, "--memory: '%s' is no number of MiB", value);
+    options->limit_bytes = (size_t)mib << 20;
+    return 0;
+}
+
+/* "--name", "--name VALUE" or "--name=VALUE"; *used: words taken. */
+static int read_option(struct trace_options *options, unsigned int allowed, char **words, int count,
+                       int *used)
+{
+    size_t length = strcspn(words[0], "=");
+    const char *value = words[0][length] ? words[0] + length + 1 : NULL;
+    const struct option *option = NULL;
+    for (size_t k = 0; k < TT_LEN(table); k++) {
+        bool takes = (table[k].needs & allowed) == table[k].needs;
+        bool same = strlen(table[k].name) == length && !strncmp(table[k].name, words[0], length);
+        if (takes && same) option = &table[k];
+    }
+    *used = 1;
+    if (!option) return tutti_usage_error(options->command, "no option %s", words[0]);
+    if (!option->value && value)
+        return tutti_usage_error(options->command, "%s takes no value", option->name);
+    if (option->value && !value) {
+        if (count < 2) return tutti_usage_error(options->command, "%s needs a value", option->name);
+        value = words[1];
+        *used = 2;
+    }
+    return set_option(options, option->name, value);
+}
+
+static size_t half_of_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    return pages > 0 && bytes > 0 ? (size_t)pages / 2 * (size_t)bytes : 0;
+}
+
+/* 0: done; -1: help is wanted; 2: wrong, and said. */
+static int read_options(struct trace_options *options, unsigned int allowed, int argc, char **argv)
+{
+    options->types = (1u << TIMELINE_TYPE_COUNT_) - 1;
+    options->limit_bytes = half_of_memory();
+    for (int k = 0, used = 1; k < argc; k += used) {
+        int wrong = 0;
+        used = 1;
+        if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) return -1;
+        if (argv[k][0] == '-' && argv[k][1]) {
+            wrong = read_option(options, allowed, argv + k, argc - k, &used);
+        } else {
+            options->paths[options->npaths++] = argv[k];
+        }
+        if (wrong) return wrong;
+    }
+    if (options->npaths == 0) return tutti_usage_error(options->command, "no file is named");
+    return 0;
+}
+
+int trace_load(const struct trace_options *options, int first, int count, struct timeline *run)
+{
+    bool good = timeline_open(run);
+    run->types = options->types;
+    run->limit_bytes = options->limit_bytes;
+    for (int k = first; good && k < first + count; k++)
+        good = timeline_read(run, options->paths[k]);
+    if (good && run->nprocesses == 0) {
+        (void)fprintf(stderr, "tutti trace: no line `head` in what was read: these are no files of "
+                              "libnccl-profiler-tutti.so\n");
+        good = false;
+    }
+    if (good) good = timeline_finish(run);
+    return good ? 0 : 1;
+}
+
+static int run_command(const struct trace_command *command, int argc, char **argv)
+{
+    struct trace_options options = {.command = command->full_name};
+    options.paths = tt_calloc((size_t)argc + 1, sizeof(options.paths[0]));
+    if (!options.paths) return tutti_usage_error("trace", "out of memory");
+    int status = read_options(&options, command->allowed, argc, argv);
+    if (status == 0) status = command->run(&options);
+    if (status < 0) help(command);
+    free((void *)options.paths);
+    return status < 0 ? 0 : status;
+}
+
+int cmd_trace(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "--help";
+    if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+        help(NULL);
+        return argc > 1 ? 0 : 2;
+    }
+    for (size_t k = 0; k < TT_LEN(commands); k++) {
+        if (!strcmp(name, commands[k].name)) return run_command(&commands[k], argc - 2, argv + 2);
+    }
+    return run_command(&commands[0], argc - 1, argv + 1);
+}

@@ -1,0 +1,208 @@
+/* `tutti trace check`: is the trace sound, and did all ranks do the same? */
+#include "tool.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PRINTED_MOST = 20, KEPT_MOST = 1000 };
+
+struct findings {
+    json_t *list; /* owned */
+    uint64_t count;
+};
+
+static void find(struct findings *findings, const char *kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void find(struct findings *findings, const char *kind, const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    if (findings->count++ >= KEPT_MOST) return;
+    va_start(args, fmt);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
+    (void)vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    json_array_append_new(findings->list, json_pack("{s:s, s:s}", "kind", kind, "text", text));
+}
+
+static void check_files(const struct timeline *run, struct findings *findings)
+{
+    for (uint32_t p = 0; p < run->nprocesses; p++) {
+        const struct timeline_process *process = &run->processes[p];
+        const char *path = run->paths[process->file];
+        if (!process->ended) {
+            find(findings, "cut", "%s: no line `end`: process %d on %s was killed or still runs",
+                 path, process->pid, process->host);
+        }
+        if (process->lost) {
+            find(findings, "lost", "%s: %llu records were lost while recording", path,
+                 (unsigned long long)process->lost);
+        }
+    }
+    if (run->complaints) {
+        find(findings, "lines", "%llu lines are not sound (see above)",
+             (unsigned long long)run->complaints);
+    }
+    if (run->left_out) {
+        find(findings, "memory", "%llu records were left out for want of memory",
+             (unsigned long long)run->left_out);
+    }
+}
+
+static void check_events(const struct timeline *run, struct findings *findings)
+{
+    for (uint32_t e = 0; e < run->nevents; e++) {
+        const struct timeline_event *event = &run->events[e];
+        char where[160];
+        if (event->stop_nsec != TIMELINE_OPEN) continue;
+        timeline_where(run, e, where, sizeof(where));
+        find(findings, "open", "%s: %s %s begins at %.6f s and does not end", where,
+             timeline_type_name((enum timeline_type)event->type), timeline_word(run, event->func),
+             (double)event->start_nsec / 1e9);
+    }
+}
+
+/* The last Coll or P2p of each member. */
+static uint32_t *find_last(const struct timeline *run)
+{
+    uint32_t *last = malloc((run->nmembers + (size_t)1) * sizeof(*last));
+    if (!last) return NULL;
+    memset(last, 0xff, run->nmembers * sizeof(*last));
+    for (uint32_t k = 0; k < run->nparts; k++) {
+        uint32_t event = run->parts[k].event;
+        uint32_t *of_member = &last[run->events[event].member];
+        if (*of_member == TIMELINE_NONE ||
+            run->events[*of_member].start_nsec < run->events[event].start_nsec)
+            *of_member = event;
+    }
+    return last;
+}
+
+static void name_operation(const struct timeline *run, const struct timeline_operation *operation,
+                           char *text, size_t bytes)
+{
+    const struct timeline_part *part = &run->parts[operation->first];
+    const struct timeline_event *event = &run->events[part->event];
+    const char *func = timeline_word(run, operation->func);
+    unsigned long long comm = run->comms[operation->comm].id, seq = operation->seq;
+    if (operation->message) {
+        int rank = run->members[event->member].rank;
+        bool receives = !strcmp(timeline_word(run, event->func), "Recv");
+        (void)snprintf(text, bytes, "message #%llu from rank %d to %d of communicator %016llx", seq,
+                       receives ? event->peer : rank, receives ? rank : event->peer, comm);
+    } else {
+        (void)snprintf(text, bytes, "%s #%llu of communicator %016llx", func, seq, comm);
+    }
+}
+
+/* Which ranks are not there. */
+static void find_absent(const struct timeline *run, const struct timeline_operation *operation,
+                        const uint32_t *last, struct findings *findings)
+{
+    char name[200];
+    name_operation(run, operation, name, sizeof(name));
+    if (operation->message) {
+        const struct timeline_event *event = &run->events[run->parts[operation->first].event];
+        if (operation->count < 2)
+            find(findings, "absent", "%s: rank %d does not take part", name, event->peer);
+        return;
+    }
+    for (uint32_t m = 0; m < run->nmembers; m++) {
+        const struct timeline_member *member = &run->members[m];
+        bool there = member->comm != operation->comm;
+        for (uint32_t k = 0; !there && k < operation->count; k++)
+            there = run->events[run->parts[operation->first + k].event].member == m;
+        if (there) continue;
+        const struct timeline_event *event =
+            last[m] == TIMELINE_NONE ? NULL : &run->events[last[m]];
+        if (event) {
+            find(findings, "absent", "%s: rank %d has not begun it; its last is %s #%llu", name,
+                 member->rank, timeline_word(run, event->func), (unsigned long long)event->seq);
+        } else {
+            find(findings, "absent", "%s: rank %d has begun nothing", name, member->rank);
+        }
+    }
+}
+
+/* Ranks that call the same with other arguments. */
+static void check_arguments(const struct timeline *run, const struct timeline_operation *operation,
+                            struct findings *findings)
+{
+    const struct timeline_part *parts = &run->parts[operation->first];
+    const struct timeline_event *first = &run->events[parts[0].event];
+    for (uint32_t k = 1; k < operation->count; k++) {
+        const struct timeline_event *event = &run->events[parts[k].event];
+        bool same = event->count == first->count && event->datatype == first->datatype &&
+                    (operation->message || event->peer == first->peer);
+        char name[200];
+        if (same) continue;
+        name_operation(run, operation, name, sizeof(name));
+        find(findings, "differ", "%s: rank %d has %llu of %s, root %d; rank %d %llu of %s, root %d",
+             name, run->members[first->member].rank, (unsigned long long)first->count,
+             timeline_word(run, first->datatype), first->peer, run->members[event->member].rank,
+             (unsigned long long)event->count, timeline_word(run, event->datatype), event->peer);
+        return;
+    }
+}
+
+static bool check_operations(const struct timeline *run, struct findings *findings)
+{
+    uint32_t *last = find_last(run);
+    if (!last) return false;
+    for (uint32_t c = 0; c < run->ncomms; c++) {
+        const struct timeline_comm *comm = &run->comms[c];
+        if (comm->nranks > 0 && comm->nmembers < (uint32_t)comm->nranks) {
+            find(findings, "ranks",
+                 "communicator %016llx: the files of %u of its %d ranks are here",
+                 (unsigned long long)comm->id, comm->nmembers, comm->nranks);
+        }
+    }
+    for (uint32_t o = 0; o < run->noperations && findings->count < KEPT_MOST; o++) {
+        if (!run->operations[o].whole) find_absent(run, &run->operations[o], last, findings);
+        check_arguments(run, &run->operations[o], findings);
+    }
+    free(last);
+    return true;
+}
+
+static void report(const struct trace_options *options, const struct timeline *run,
+                   const struct findings *findings)
+{
+    size_t index;
+    json_t *found;
+    if (options->json) {
+        trace_print_json(json_pack("{s:b, s:I, s:I, s:I, s:I, s:O}", "sound", findings->count == 0,
+                                   "processes", (json_int_t)run->nprocesses, "events",
+                                   (json_int_t)run->nevents, "operations",
+                                   (json_int_t)run->noperations, "found",
+                                   (json_int_t)findings->count, "findings", findings->list));
+        return;
+    }
+    json_array_foreach(findings->list, index, found)
+    {
+        if (index == PRINTED_MOST) break;
+        printf("%s\n", json_string_value(json_object_get(found, "text")));
+    }
+    if (findings->count > PRINTED_MOST)
+        printf("and %llu more\n", (unsigned long long)(findings->count - PRINTED_MOST));
+    printf("%s: %u events of %u processes, %u operations\n",
+           findings->count ? "not sound" : "sound", run->nevents, run->nprocesses,
+           run->noperations);
+}
+
+int trace_check(const struct trace_options *options)
+{
+    struct timeline run;
+    struct findings findings = {.list = json_array()};
+    int status = trace_load(options, 0, options->npaths, &run);
+    if (status == 0) {
+        check_files(&run, &findings);
+        check_events(&run, &findings);
+        status = check_operations(&run, &findings) ? findings.count > 0 : 1;
+        report(options, &run, &findings);
+    }
+    json_decref(findings.list);
+    timeline_close(&run);
+    return status;
+}

@@ -1,0 +1,31 @@
+/* From the numbers of a file (events, threads, communicators) to indexes of the model. Numbers that
+ * count up, as our recorder's do, cost four bytes each; any others a place in a hash table. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { IDS_RUNS = 256 }; /* threads of a process that number their events one by one */
+
+struct ids_run {
+    uint32_t *values; /* owned; of the numbers from `first` on */
+    uint64_t first, count;
+};
+struct ids_slot {
+    uint64_t key;
+    uint32_t value; /* plus 1; 0: free */
+};
+struct ids {
+    struct ids_run runs[IDS_RUNS];
+    struct ids_slot *slots; /* owned */
+    size_t nslots, used;    /* nslots: a power of two, or 0 */
+};
+
+/* Remember `value` for `key`; a key that is there gets the new value. False: memory is short. */
+bool ids_put(struct ids *ids, uint64_t key, uint32_t value);
+/* UINT32_MAX: it is not there. */
+uint32_t ids_get(const struct ids *ids, uint64_t key);
+/* Forget all; the object can be used again. */
+void ids_clear(struct ids *ids);
+size_t ids_bytes(const struct ids *ids);

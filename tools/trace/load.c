@@ -1,0 +1,295 @@
+/* Files into the model, line by line: nothing of a file is kept but the events, so its size does
+ * not matter. */
+#include "model.h"
+#include "reader.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUFFER_BYTES = 1 << 20, SLACK_BYTES = 16, TOLD_MOST = 3, PROGRESS_LINES = 1 << 16 };
+static const uint64_t progress_nsec = 2000000000;
+
+void timeline_complain(struct timeline *run, enum complaint kind, uint64_t number, const char *fmt,
+                       ...)
+{
+    struct timeline_reader *reader = run->reader;
+    va_list args;
+    run->complaints++;
+    if (++reader->told[kind] > TOLD_MOST) return;
+    (void)fprintf(stderr, "%s:%llu: ", run->paths[reader->file], (unsigned long long)number);
+    va_start(args, fmt);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
+    (void)vfprintf(stderr, fmt, args);
+    va_end(args);
+    (void)fputc('\n', stderr);
+}
+
+static void tell_rest(struct timeline *run)
+{
+    struct timeline_reader *reader = run->reader;
+    static const char *const rest[COMPLAINT_COUNT_] = {"are no events",
+                                                       "come before any head",
+                                                       "have no id or one that is taken",
+                                                       "have no sound time",
+                                                       "are of events that do not begin",
+                                                       "end an event again",
+                                                       "are of no communicator",
+                                                       "had no room"};
+    for (int kind = 0; kind < COMPLAINT_COUNT_; kind++) {
+        if (reader->told[kind] <= TOLD_MOST) continue;
+        (void)fprintf(stderr, "%s: %llu more of its lines %s\n", run->paths[reader->file],
+                      (unsigned long long)(reader->told[kind] - TOLD_MOST), rest[kind]);
+    }
+    memset(reader->told, 0, sizeof(reader->told));
+}
+
+bool timeline_grow(struct timeline *run, void *array, uint32_t count, size_t size)
+{
+    enum { LEAST = 16 };
+    void **pointer = array, *grown;
+    if (count != 0 && (count < LEAST || (count & (count - 1)) != 0)) return true;
+    size_t room = count ? (size_t)count * 2 : LEAST;
+    grown = room < UINT32_MAX ? realloc(*pointer, room * size) : NULL;
+    if (grown) {
+        *pointer = grown;
+        return true;
+    }
+    if (!run->reader->short_of_memory) (void)fprintf(stderr, "tutti trace: out of memory\n");
+    run->reader->short_of_memory = true;
+    return false;
+}
+
+void timeline_plain(char *to, size_t to_bytes, const char *from, size_t bytes)
+{
+    size_t used = 0;
+    for (; used < bytes && used + 1 < to_bytes; used++) {
+        bool plain = from[used] >= ' ' && from[used] <= '~' && from[used] != '"';
+        to[used] = from[used];
+        if (!plain || from[used] == '\\') to[used] = '_';
+    }
+    to[used] = '\0';
+}
+
+uint16_t timeline_word_of(struct timeline *run, const char *text, size_t bytes)
+{
+    enum { SLOTS = TT_LEN(((struct timeline_reader *)0)->words), MOST = SLOTS / 2 };
+    struct timeline_reader *reader = run->reader;
+    char plain[TIMELINE_NAME_BYTES];
+    uint64_t hash = bytes;
+    if (bytes == 0) return 0;
+    if (bytes >= sizeof(plain)) bytes = sizeof(plain) - 1;
+    for (size_t i = 0; i < bytes; i++)
+        hash = (hash ^ (unsigned char)text[i]) * 0x100000001b3u;
+    uint32_t slot = (uint32_t)(hash ^ hash >> 15) % SLOTS;
+    for (; reader->words[slot]; slot = (slot + 1) % SLOTS) {
+        const char *known = run->words[reader->words[slot]];
+        if (!strncmp(known, text, bytes) && !known[bytes]) return reader->words[slot];
+    }
+    timeline_plain(plain, sizeof(plain), text, bytes);
+    if (memcmp(plain, text, bytes) != 0) return timeline_word_of(run, plain, bytes);
+    if (run->nwords >= MOST) return 0;
+    if (!timeline_grow(run, &run->words, run->nwords, sizeof(run->words[0]))) return 0;
+    memcpy(run->words[run->nwords], plain, sizeof(plain));
+    reader->words[slot] = (uint16_t)run->nwords;
+    return (uint16_t)run->nwords++;
+}
+
+static void tell_progress(struct timeline *run)
+{
+    struct timeline_reader *reader = run->reader;
+    if (!isatty(STDERR_FILENO)) return;
+    uint64_t now = tt_now_nsec();
+    if (!reader->said_at_nsec) reader->said_at_nsec = now;
+    if (now - reader->said_at_nsec < progress_nsec) return;
+    reader->said_at_nsec = now;
+    (void)fprintf(stderr, "\r\033[Kreading %s: %llu MiB, %u events", run->paths[reader->file],
+                  (unsigned long long)(run->bytes >> 20), run->nevents);
+}
+
+/* One line; `end` is its '\n'. `cut`: the file ends without one. */
+static void read_line(struct timeline *run, char *at, const char *end, bool cut)
+{
+    struct timeline_reader *reader = run->reader;
+    reader->number++;
+    run->lines++;
+    if (at == end) return;
+    if (line_read(&reader->names, at, end, &reader->line)) {
+        timeline_take(run);
+    } else if (cut) {
+        timeline_complain(run, COMPLAINT_LINE, reader->number,
+                          "the file ends in the middle of a line: its process was killed, or still "
+                          "writes it");
+    } else {
+        timeline_complain(run, COMPLAINT_LINE, reader->number, "%s", reader->line.wrong);
+    }
+    if (reader->number % PROGRESS_LINES == 0) tell_progress(run);
+}
+
+/* Lines of the `used` bytes; returns how many bytes are left of one that has no end yet. */
+static size_t read_lines(struct timeline *run, char *buffer, size_t used)
+{
+    char *at = buffer, *end;
+    while ((end = memchr(at, '\n', used - (size_t)(at - buffer))) != NULL) {
+        read_line(run, at, end, false);
+        at = end + 1;
+    }
+    size_t left = used - (size_t)(at - buffer);
+    memmove(buffer, at, left);
+    return left;
+}
+
+/* A line that does not fit is passed over up to its end; returns what is left behind it. */
+static size_t skip_long(char *buffer, size_t used, bool *too_long)
+{
+    char *end = memchr(buffer, '\n', used);
+    if (!end) return 0;
+    *too_long = false;
+    used -= (size_t)(end + 1 - buffer);
+    memmove(buffer, end + 1, used);
+    return used;
+}
+
+static bool read_stream(struct timeline *run, int fd, const char *path)
+{
+    struct timeline_reader *reader = run->reader;
+    char *buffer = tt_calloc(1, BUFFER_BYTES + SLACK_BYTES);
+    size_t used = 0;
+    bool too_long = false;
+    ssize_t n = 1;
+    if (!buffer) return false;
+    while (n != 0 && !reader->short_of_memory) {
+        n = read(fd, buffer + used, BUFFER_BYTES - used);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) break;
+        run->bytes += (uint64_t)n;
+        used += (size_t)n;
+        if (too_long) used = skip_long(buffer, used, &too_long);
+        if (!too_long) used = read_lines(run, buffer, used);
+        if (used < BUFFER_BYTES) continue;
+        timeline_complain(run, COMPLAINT_LINE, ++reader->number, "a line of more than %d bytes",
+                          BUFFER_BYTES);
+        too_long = true;
+        used = 0;
+    }
+    if (n < 0) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
+    buffer[used] = '\n';
+    if (used) read_line(run, buffer, buffer + used, true);
+    free(buffer);
+    return n == 0;
+}
+
+static bool read_file(struct timeline *run, const char *path)
+{
+    bool is_input = !strcmp(path, "-");
+    /* a FIFO that nobody writes is waited for, as the user's shell makes them: <(zcat ...) */
+    int fd = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    struct timeline_reader *reader = run->reader;
+    if (fd < 0) {
+        (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
+        return false;
+    }
+    if (!timeline_grow(run, &run->paths, run->npaths, sizeof(run->paths[0]))) return false;
+    char *name = strdup(is_input ? "standard input" : path);
+    if (!name) return false;
+    timeline_plain(name, strlen(name) + 1, name, strlen(name));
+    run->paths[run->npaths] = name;
+    reader->file = run->npaths++;
+    reader->number = 0;
+    reader->process = TIMELINE_NONE;
+    bool good = read_stream(run, fd, path);
+    timeline_end_process(run);
+    tell_rest(run);
+    if (!is_input) close(fd);
+    if (reader->said_at_nsec) (void)fputs("\r\033[K", stderr);
+    return good && !reader->short_of_memory;
+}
+
+static int is_trace(const struct dirent *entry)
+{
+    size_t bytes = strlen(entry->d_name);
+    return bytes > 6 && !strcmp(entry->d_name + bytes - 6, ".jsonl");
+}
+
+static bool read_folder(struct timeline *run, const char *path)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(path, &entries, is_trace, alphasort);
+    bool good = count > 0;
+    if (count == 0) (void)fprintf(stderr, "tutti trace: %s: no *.jsonl in it\n", path);
+    if (count < 0) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        char name[4096];
+        int bytes = snprintf(name, sizeof(name), "%s/%s", path, entries[i]->d_name);
+        if (good && bytes < (int)sizeof(name)) good = read_file(run, name);
+        free(entries[i]);
+    }
+    free(entries);
+    return good;
+}
+
+bool timeline_open(struct timeline *run)
+{
+    memset(run, 0, sizeof(*run));
+    run->types = (1u << TIMELINE_TYPE_COUNT_) - 1;
+    run->reader = tt_calloc(1, sizeof(*run->reader));
+    if (!run->reader) {
+        (void)fprintf(stderr, "tutti trace: out of memory\n");
+        return false;
+    }
+    line_names_init(&run->reader->names);
+    run->reader->process = TIMELINE_NONE;
+    if (!timeline_grow(run, &run->words, 0, sizeof(run->words[0]))) return false;
+    memset(run->words[0], 0, sizeof(run->words[0]));
+    run->nwords = 1;
+    for (int type = 0; type < TIMELINE_TYPE_COUNT_; type++) {
+        const char *name = timeline_type_name((enum timeline_type)type);
+        timeline_word_of(run, name, strlen(name)); /* the word of a type is its number plus 1 */
+    }
+    return true;
+}
+
+bool timeline_read(struct timeline *run, const char *path)
+{
+    struct stat found;
+    if (strcmp(path, "-") != 0 && stat(path, &found) == 0 && S_ISDIR(found.st_mode))
+        return read_folder(run, path);
+    return read_file(run, path);
+}
+
+bool timeline_finish(struct timeline *run)
+{
+    if (!timeline_match(run) || !timeline_set_clocks(run)) return false;
+    timeline_time_operations(run);
+    return true;
+}
+
+void timeline_close(struct timeline *run)
+{
+    struct timeline_reader *reader = run->reader;
+    for (uint32_t i = 0; i < run->npaths; i++)
+        free(run->paths[i]);
+    void *const arrays[] = {run->events,  run->states,  run->processes, run->clocks,
+                            run->threads, run->members, run->comms,     run->operations,
+                            run->parts,   run->words,   run->paths};
+    for (size_t i = 0; i < TT_LEN(arrays); i++)
+        free(arrays[i]);
+    if (reader) {
+        ids_clear(&reader->events);
+        ids_clear(&reader->members);
+        ids_clear(&reader->threads);
+        ids_clear(&reader->comms);
+        free(reader->laters);
+    }
+    free(reader);
+    memset(run, 0, sizeof(*run));
+}

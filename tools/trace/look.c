@@ -1,0 +1,87 @@
+/* Small questions about a run. */
+#include "model.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *timeline_type_name(enum timeline_type type)
+{
+    static const char *const names[TIMELINE_TYPE_COUNT_] = {
+        "Group",    "Coll",      "P2p",      "ProxyOp",    "ProxyStep", "ProxyCtrl",
+        "KernelCh", "NetPlugin", "GroupApi", "CollApi",    "P2pApi",    "KernelLaunch",
+        "CeColl",   "CeSync",    "CeBatch",  "KernelPhase"};
+    return names[type];
+}
+
+const char *timeline_word(const struct timeline *run, uint16_t word)
+{
+    return run->words[word < run->nwords ? word : 0];
+}
+
+size_t timeline_type_bytes(const struct timeline *run, uint16_t datatype)
+{
+    const char *name = timeline_word(run, datatype);
+    static const struct {
+        const char *part;
+        size_t bytes;
+    } sizes[] = {{"64", 8}, {"32", 4}, {"16", 2}, {"8", 1}};
+    for (size_t i = 0; i < TT_LEN(sizes); i++) {
+        if (strstr(name, sizes[i].part)) return sizes[i].bytes;
+    }
+    return 0;
+}
+
+void timeline_where(const struct timeline *run, uint32_t event, char *text, size_t bytes)
+{
+    const struct timeline_event *e = &run->events[event];
+    const struct timeline_process *process = &run->processes[run->threads[e->thread].process];
+    int rank = e->member == TIMELINE_NONE ? -1 : run->members[e->member].rank;
+    if (rank >= 0) {
+        (void)snprintf(text, bytes, "rank %d (%s, pid %d)", rank, process->host, process->pid);
+    } else {
+        (void)snprintf(text, bytes, "%s, pid %d", process->host, process->pid);
+    }
+}
+
+/* ---- order ---- */
+
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+/* One digit of a stable sort of `from` by begin into `to`. */
+static void sort_digit(const struct timeline *run, const uint32_t *from, uint32_t *to, int shift)
+{
+    uint32_t counts[DIGITS + 1] = {0};
+    for (uint32_t i = 0; i < run->nevents; i++)
+        counts[((uint64_t)run->events[from[i]].start_nsec >> shift & (DIGITS - 1)) + 1]++;
+    for (int d = 0; d < DIGITS; d++)
+        counts[d + 1] += counts[d];
+    for (uint32_t i = 0; i < run->nevents; i++)
+        to[counts[(uint64_t)run->events[from[i]].start_nsec >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+uint32_t *timeline_by_start(const struct timeline *run)
+{
+    size_t room = (run->nevents + (size_t)1) * sizeof(uint32_t);
+    uint32_t *order = malloc(room), *other = malloc(room);
+    int64_t last = 0;
+    for (uint32_t e = 0; order && other && e < run->nevents; e++) {
+        order[e] = e;
+        if (run->events[e].start_nsec > last) last = run->events[e].start_nsec;
+    }
+    for (int shift = 0; order && other && shift < 64 && last >> shift; shift += DIGIT_BITS) {
+        uint32_t *sorted = other;
+        sort_digit(run, order, sorted, shift);
+        other = order;
+        order = sorted;
+    }
+    free(other);
+    if (!other) {
+        free(order);
+        order = NULL;
+    }
+    if (!order) (void)fprintf(stderr, "tutti trace: out of memory\n");
+    return order;
+}

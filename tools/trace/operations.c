@@ -1,0 +1,239 @@
+/* What belongs together at all ranks: collectives by communicator, function and sequence number,
+ * and the n-th Send from one rank to another with the n-th Recv there. */
+#include "reader.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* By what parts are sorted: equal but for `rank` are one operation. */
+struct part_key {
+    uint32_t comm;
+    uint16_t func; /* of a message 0 */
+    bool message;
+    uint64_t number; /* sequence number; of a message its sender and receiver */
+    uint32_t nth;    /* of equal ones at one rank */
+    int rank;        /* of a message 0 the sender, 1 the receiver */
+    uint32_t member;
+    int64_t at_nsec; /* the event's begin: order within a rank */
+    struct timeline_part part;
+};
+
+static int compare(uint64_t a, uint64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_operation(const struct part_key *a, const struct part_key *b)
+{
+    int order = compare(a->comm, b->comm);
+    if (!order) order = compare(a->message, b->message);
+    if (!order) order = compare(a->func, b->func);
+    return order ? order : compare(a->number, b->number);
+}
+
+static int by_rank(const void *left, const void *right)
+{
+    const struct part_key *a = left, *b = right;
+    int order = compare_operation(a, b);
+    if (!order) order = (a->rank > b->rank) - (a->rank < b->rank);
+    if (!order) order = compare(a->member, b->member);
+    if (!order) order = (a->at_nsec > b->at_nsec) - (a->at_nsec < b->at_nsec);
+    return order ? order : compare(a->part.event, b->part.event);
+}
+
+static int by_operation(const void *left, const void *right)
+{
+    const struct part_key *a = left, *b = right;
+    int order = compare_operation(a, b);
+    if (!order) order = compare(a->nth, b->nth);
+    return order ? order : by_rank(left, right);
+}
+
+static int by_begin(const void *left, const void *right)
+{
+    const struct timeline_operation *a = left, *b = right;
+    return (a->first_begin_nsec > b->first_begin_nsec) -
+           (a->first_begin_nsec < b->first_begin_nsec);
+}
+
+/* ---- parts ---- */
+
+static bool is_part(const struct timeline *run, const struct timeline_event *event)
+{
+    bool type = event->type == TIMELINE_COLL || event->type == TIMELINE_P2P;
+    return type && event->member != TIMELINE_NONE &&
+           run->members[event->member].comm != TIMELINE_NONE;
+}
+
+static struct part_key key_of(const struct timeline *run, uint32_t index)
+{
+    const struct timeline_event *event = &run->events[index];
+    const struct timeline_member *member = &run->members[event->member];
+    struct part_key key = {
+        .comm = member->comm,
+        .func = event->func,
+        .number = event->seq,
+        .rank = member->rank,
+        .member = event->member,
+        .at_nsec = event->start_nsec,
+        .part = {index, TIMELINE_NONE, event->start_nsec, event->stop_nsec},
+    };
+    if (event->type == TIMELINE_P2P) {
+        bool receives = !strcmp(timeline_word(run, event->func), "Recv");
+        uint32_t from = (uint32_t)(receives ? event->peer : member->rank);
+        uint32_t to = (uint32_t)(receives ? member->rank : event->peer);
+        key.message = true;
+        key.func = 0;
+        key.rank = receives;
+        key.number = (uint64_t)from << 32 | to;
+    }
+    return key;
+}
+
+/* Begin and end of the parts by what is below their events. */
+static bool set_times(const struct timeline *run, struct part_key *keys, uint32_t nkeys)
+{
+    uint32_t *key_of_event = tt_calloc(run->nevents + (size_t)1, sizeof(*key_of_event));
+    if (!key_of_event) return false;
+    memset(key_of_event, 0xff, run->nevents * sizeof(*key_of_event));
+    bool *has_kernel = tt_calloc(nkeys + (size_t)1, 2 * sizeof(bool)),
+         *has_end = has_kernel ? has_kernel + nkeys : NULL;
+    for (uint32_t k = 0; k < nkeys; k++)
+        key_of_event[keys[k].part.event] = k;
+    for (uint32_t e = 0; has_kernel && e < run->nevents; e++) {
+        const struct timeline_event *event = &run->events[e];
+        bool kernel = event->type == TIMELINE_KERNEL_CH;
+        if (!kernel && event->type != TIMELINE_PROXY_OP) continue;
+        uint32_t k = event->parent == TIMELINE_NONE ? TIMELINE_NONE : key_of_event[event->parent];
+        if (k == TIMELINE_NONE) continue;
+        struct timeline_part *part = &keys[k].part;
+        if (kernel && (!has_kernel[k] || event->start_nsec < part->begin_nsec))
+            part->begin_nsec = event->start_nsec;
+        bool open = event->stop_nsec == TIMELINE_OPEN;
+        bool later = part->end_nsec != TIMELINE_OPEN && event->stop_nsec > part->end_nsec;
+        if (!has_end[k] || open || later) part->end_nsec = event->stop_nsec;
+        has_kernel[k] |= kernel;
+        has_end[k] = true;
+    }
+    bool good = has_kernel != NULL;
+    free(has_kernel);
+    free(key_of_event);
+    return good;
+}
+
+/* ---- operations ---- */
+
+/* How many ranks whose files are here take part. */
+static uint32_t expected_parts(const struct timeline *run, const struct part_key *key)
+{
+    const struct timeline_comm *comm = &run->comms[key->comm];
+    if (key->message) return comm->nmembers == (uint32_t)comm->nranks ? 2 : 1;
+    return comm->nmembers;
+}
+
+/* keys[first .. first + count) are one operation. */
+static void add_operation(struct timeline *run, const struct part_key *keys, uint32_t first,
+                          uint32_t count)
+{
+    const struct part_key *key = &keys[first];
+    struct timeline_operation *operation = &run->operations[run->noperations];
+    *operation = (struct timeline_operation){
+        .comm = key->comm,
+        .first = first,
+        .count = count,
+        .seq = key->message ? key->nth : key->number,
+        .func = run->events[key->part.event].func,
+        .message = key->message,
+        .whole = count == expected_parts(run, key),
+    };
+    for (uint32_t k = first; k < first + count; k++) {
+        run->parts[k] = keys[k].part;
+        run->parts[k].operation = run->noperations;
+        if (keys[k].part.end_nsec == TIMELINE_OPEN) operation->whole = false;
+    }
+    run->noperations++;
+}
+
+/* Which ranks of each communicator are there, and no rank twice. */
+static void count_members(struct timeline *run)
+{
+    for (uint32_t m = 0; m < run->nmembers; m++) {
+        if (run->members[m].comm != TIMELINE_NONE) run->comms[run->members[m].comm].nmembers++;
+    }
+    for (uint32_t c = 0; c < run->ncomms; c++) {
+        struct timeline_comm *comm = &run->comms[c];
+        if (comm->nranks == 0 || comm->nmembers <= (uint32_t)comm->nranks) continue;
+        run->complaints++;
+        (void)fprintf(stderr,
+                      "communicator %016llx of %d ranks is in the files at %u: are they of several "
+                      "runs?\n",
+                      (unsigned long long)comm->id, comm->nranks, comm->nmembers);
+    }
+}
+
+/* Sorted keys into operations; those of one rank that are equal are numbered first. */
+static void join(struct timeline *run, struct part_key *keys, uint32_t nkeys)
+{
+    qsort(keys, nkeys, sizeof(*keys), by_rank);
+    for (uint32_t k = 0; k < nkeys; k++) {
+        bool again = k && keys[k].member == keys[k - 1].member &&
+                     keys[k].rank == keys[k - 1].rank &&
+                     compare_operation(&keys[k], &keys[k - 1]) == 0;
+        keys[k].nth = again ? keys[k - 1].nth + 1 : 0;
+    }
+    qsort(keys, nkeys, sizeof(*keys), by_operation);
+    run->nparts = nkeys;
+    for (uint32_t k = 0, first = 0; k < nkeys; k++) {
+        bool last = k + 1 == nkeys || compare_operation(&keys[k], &keys[k + 1]) != 0 ||
+                    keys[k].nth != keys[k + 1].nth;
+        if (!last) continue;
+        add_operation(run, keys, first, k + 1 - first);
+        first = k + 1;
+    }
+}
+
+bool timeline_match(struct timeline *run)
+{
+    uint32_t nkeys = 0;
+    for (uint32_t e = 0; e < run->nevents; e++)
+        nkeys += is_part(run, &run->events[e]);
+    struct part_key *keys = tt_calloc(nkeys + (size_t)1, sizeof(*keys));
+    run->parts = tt_calloc(nkeys + (size_t)1, sizeof(*run->parts));
+    run->operations = tt_calloc(nkeys + (size_t)1, sizeof(*run->operations));
+    bool good = keys && run->parts && run->operations;
+    if (good) {
+        count_members(run);
+        for (uint32_t e = 0, k = 0; e < run->nevents; e++) {
+            if (is_part(run, &run->events[e])) keys[k++] = key_of(run, e);
+        }
+        good = set_times(run, keys, nkeys);
+    }
+    if (good) join(run, keys, nkeys);
+    if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
+    free(keys);
+    return good;
+}
+
+void timeline_time_operations(struct timeline *run)
+{
+    for (uint32_t o = 0; o < run->noperations; o++) {
+        struct timeline_operation *operation = &run->operations[o];
+        const struct timeline_part *parts = &run->parts[operation->first];
+        operation->first_begin_nsec = operation->last_begin_nsec = parts[0].begin_nsec;
+        operation->last_end_nsec = TIMELINE_OPEN;
+        for (uint32_t k = 0; k < operation->count; k++) {
+            int64_t begin = parts[k].begin_nsec, end = parts[k].end_nsec;
+            if (begin < operation->first_begin_nsec) operation->first_begin_nsec = begin;
+            if (begin > operation->last_begin_nsec) operation->last_begin_nsec = begin;
+            if (end > operation->last_end_nsec) operation->last_end_nsec = end;
+        }
+    }
+    qsort(run->operations, run->noperations, sizeof(run->operations[0]), by_begin);
+    for (uint32_t o = 0; o < run->noperations; o++) {
+        for (uint32_t k = 0; k < run->operations[o].count; k++)
+            run->parts[run->operations[o].first + k].operation = o;
+    }
+}

@@ -1,0 +1,63 @@
+/* What reading a run needs besides the run itself. */
+#pragma once
+
+#include "ids.h"
+#include "line.h"
+#include "model.h"
+
+/* What can be wrong with a line; each kind is told three times for a file and then counted. */
+enum complaint {
+    COMPLAINT_LINE,
+    COMPLAINT_HEAD,
+    COMPLAINT_ID,
+    COMPLAINT_TIME,
+    COMPLAINT_UNKNOWN,
+    COMPLAINT_TWICE,
+    COMPLAINT_MEMBER,
+    COMPLAINT_LIMIT,
+    COMPLAINT_COUNT_
+};
+
+/* A state or an end whose event has not begun in the file yet, or a parent likewise. */
+struct later {
+    uint64_t id, value;
+    int64_t at_nsec;
+    uint64_t line;
+    uint32_t event; /* whose parent; TIMELINE_NONE: a state or an end */
+    uint16_t name;  /* 0: an end */
+};
+
+struct timeline_reader {
+    struct line_names names;
+    struct line line;
+    struct ids events;                  /* of the process */
+    struct ids members, threads, comms; /* of the process; comms of all */
+    uint16_t words[4096];               /* slots: number of a word plus 1 */
+    struct later *laters;               /* owned */
+    uint32_t nlaters;
+    uint32_t process, file;          /* TIMELINE_NONE: no head yet */
+    uint64_t number;                 /* of the line */
+    uint64_t told[COMPLAINT_COUNT_]; /* in this file */
+    uint64_t said_at_nsec;           /* progress */
+    bool short_of_memory, limit_told;
+};
+
+void timeline_complain(struct timeline *run, enum complaint kind, uint64_t number, const char *fmt,
+                       ...) __attribute__((format(printf, 4, 5)));
+/* Room for one more behind `count`; *array is owned. False: memory is short, and said. */
+bool timeline_grow(struct timeline *run, void *array, uint32_t count, size_t size);
+/* The number of a text; 0: no text, or too many different ones. */
+uint16_t timeline_word_of(struct timeline *run, const char *text, size_t bytes);
+/* Copy a text of a file, made plain. */
+void timeline_plain(char *to, size_t to_bytes, const char *from, size_t bytes);
+
+/* One line that line_read() took; what does not fit is complained of. load.c hands them over. */
+void timeline_take(struct timeline *run);
+/* The process's file ends, or another head comes: what refers to nothing is complained of. */
+void timeline_end_process(struct timeline *run);
+
+/* ---- after the last file ---- */
+bool timeline_match(struct timeline *run);      /* operations.c */
+bool timeline_set_clocks(struct timeline *run); /* clocks.c */
+/* clocks.c; after the clocks: begin and end of operations, and their order. operations.c */
+void timeline_time_operations(struct timeline *run);

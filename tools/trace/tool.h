@@ -1,0 +1,59 @@
+/* What the subcommands of `tutti trace` share. */
+#pragma once
+
+#include "model.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+enum trace_option { TRACE_JSON = 1, TRACE_TO = 2, TRACE_OUTPUT = 4, TRACE_TYPES = 8 };
+
+struct trace_options {
+    const char *command; /* for messages: "trace summary" */
+    const char **paths;  /* owned; files and folders */
+    int npaths;
+    const char *to, *output; /* NULL: not given; "-" is standard output */
+    uint32_t types;          /* bits */
+    size_t limit_bytes;
+    bool json;
+};
+
+/* Read all paths, or those of [first, first + count). 0: done; 1: the files cannot be read, said.
+ */
+int trace_load(const struct trace_options *options, int first, int count, struct timeline *run);
+
+/* Print a JSON value and free it. */
+void trace_print_json(json_t *value);
+
+int trace_summary(const struct trace_options *options);
+int trace_check(const struct trace_options *options);
+int trace_diff(const struct trace_options *options);
+int trace_convert(const struct trace_options *options);
+
+/* ---- what operations of one kind have in common: summary, diff and metrics ---- */
+
+/* All operations of one function, size, algorithm and protocol in a communicator. */
+struct trace_row {
+    uint32_t comm;
+    uint16_t func, algo, proto, datatype;
+    uint64_t count;              /* elements */
+    uint64_t message_bytes;      /* count times the type's size */
+    uint64_t operations, broken; /* whole ones; those that are not */
+    double mean_usec, p50_usec, p99_usec, least_usec, most_usec;
+    double skew_p50_usec, skew_p99_usec, skew_most_usec;
+    double waiting_usec, moving_usec; /* of a rank and operation, means */
+    double algbw_gbps, busbw_gbps;    /* of the mean time */
+    int slowest_rank;                 /* the last to begin most often; -1: none */
+    double slowest_share;             /* of the operations */
+    double behind_usec;               /* how late it came on average when it was */
+};
+struct trace_table {
+    struct trace_row *rows; /* owned; by communicator, function and size */
+    uint32_t nrows;
+};
+bool trace_table_make(const struct timeline *run, struct trace_table *table);
+void trace_table_fini(struct trace_table *table);
+
+/* What a collective moves, as nccl-tests count it; n ranks. */
+double trace_bus_factor(const char *func, int n);
+uint64_t trace_traffic_bytes(const char *func, uint64_t message_bytes, int n);
