@@ -1,17 +1,15 @@
 /* Memory of devices, registrations, windows. Peers map each other's device memory at init, so a
- * registration never exchanges anything; a window asks every rank once where its part lies. */
+ * registration never exchanges anything; a window does (mem/window.c). */
 #include "api/calls.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "bootstrap/bootstrap.h"
 #include "device/device.h"
 #include "mem/mem.h"
 #include "transport/transport.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 ncclResult_t pncclMemAlloc(void **ptr, size_t size)
 {
@@ -95,16 +93,6 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
 
 /* ---- windows ---- */
 
-#define OUTSIDE UINT64_MAX
-
-struct window_note { /* what each rank tells the others */
-    uint64_t bytes;
-    uint64_t address; /* in its own process */
-    uint64_t offset;  /* from the start of its range; OUTSIDE: no other process can reach it */
-    int32_t rc;       /* ncclResult_t: one rank's refusal is everybody's */
-    int32_t flags;
-};
-
 struct window_job {
     struct tt_job base;
     void *buff;
@@ -118,104 +106,30 @@ static void window_job_destroy(struct tt_job *base)
     free(tt_container_of(base, struct window_job, base));
 }
 
-static ncclResult_t window_note_fill(const struct window_job *job, struct window_note *note)
-{
-    struct tt_pointer pointer;
-    const struct tt_range *range = tuttiHostRange();
-    *note = (struct window_note){
-        .bytes = job->bytes, .address = (uint64_t)(uintptr_t)job->buff, .flags = job->flags};
-    if (!range || tuttiHostLocate(job->buff, &pointer) || pointer.kind == TT_MEMORY_FOREIGN ||
-        !pointer.base) {
-        return tt_fail(ncclUnhandledCudaError,
-                       "ncclCommWindowRegister: buff %p is no memory of a device", job->buff);
-    }
-    const uint64_t offset = (uint64_t)((char *)job->buff - range->base);
-    note->offset = offset < range->bytes ? offset : OUTSIDE;
-    size_t into = (size_t)((char *)job->buff - pointer.base);
-    if (into % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
-        return tt_fail(ncclInvalidArgument,
-                       "ncclCommWindowRegister: buff %p lies %zu bytes into its allocation, not at "
-                       "a multiple of %d",
-                       job->buff, into, NCCL_WIN_REQUIRED_ALIGNMENT);
-    }
-    if (into + job->bytes > pointer.bytes) {
-        return tt_fail(ncclInvalidArgument,
-                       "ncclCommWindowRegister: %zu bytes at %p run over the end of the allocation "
-                       "(%zu bytes at %p)",
-                       job->bytes, job->buff, pointer.bytes, (void *)pointer.base);
-    }
-    return ncclSuccess;
-}
-
-static char *window_part(const struct tt_comm *comm, int rank, const struct window_note *note)
-{
-    const struct tt_peer_reach *peer = &comm->peers[rank];
-    if (peer->reach == TT_REACH_PROCESS) return (char *)(uintptr_t)note->address;
-    if (peer->reach != TT_REACH_MAPPED || !peer->range_base || note->offset == OUTSIDE) return NULL;
-    return peer->range_base + note->offset;
-}
-
-static ncclResult_t window_make(const struct window_job *job, const struct window_note *notes,
-                                struct tt_window **window_out)
-{
-    struct tt_comm *comm = job->base.comm;
-    size_t n = (size_t)comm->member.nranks;
-    struct tt_window *window = tt_calloc(1, sizeof(*window));
-    if (window) {
-        window->parts = tt_calloc(n, sizeof(*window->parts));
-        window->sizes = tt_calloc(n, sizeof(*window->sizes));
-    }
-    if (!window || !window->parts || !window->sizes) {
-        if (window) {
-            free(window->parts);
-            free(window->sizes);
-        }
-        free(window);
-        return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
-    }
-    window->buff = job->buff;
-    window->bytes = job->bytes;
-    window->flags = job->flags;
-    window->rank = comm->member.rank;
-    window->nranks = comm->member.nranks;
-    for (int r = 0; r < window->nranks; r++) {
-        window->parts[r] = r == window->rank ? job->buff : window_part(comm, r, &notes[r]);
-        window->sizes[r] = notes[r].bytes;
-    }
-    *window_out = window;
-    return ncclSuccess;
-}
-
 static ncclResult_t window_run(struct tt_job *base)
 {
     struct window_job *job = tt_container_of(base, struct window_job, base);
     struct tt_comm *comm = base->comm;
-    struct window_note own;
-    ncclResult_t rc = window_note_fill(job, &own);
-    own.rc = rc;
-    struct window_note *notes = tt_calloc((size_t)comm->member.nranks, sizeof(*notes));
-    if (!notes) return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
-    ncclResult_t met = ncclSuccess;
-    if (comm->member.nranks > 1) {
-        met = tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), notes);
-    } else {
-        notes[0] = own;
+    struct tt_window_peer *peers = tt_calloc((size_t)comm->member.nranks, sizeof(*peers));
+    if (!peers) return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
+    for (int r = 0; r < comm->member.nranks; r++) {
+        const struct tt_peer_reach *peer = &comm->peers[r];
+        peers[r].same_process = peer->reach == TT_REACH_PROCESS;
+        if (peer->reach == TT_REACH_MAPPED) peers[r].range_base = peer->range_base;
     }
-    for (int r = 0; r < comm->member.nranks && !met && !rc; r++) {
-        if (notes[r].rc == ncclSuccess) continue;
-        rc = tt_fail((ncclResult_t)notes[r].rc,
-                     "ncclCommWindowRegister: rank %d refused its part (its log says why)", r);
-    }
-    struct tt_window *window = NULL;
+    struct tt_window_request request = {.member = &comm->member,
+                                        .bootstrap = comm->bootstrap,
+                                        .peers = peers,
+                                        .buff = job->buff,
+                                        .bytes = job->bytes,
+                                        .flags = job->flags};
     struct tt_registry *registry = NULL;
-    if (!rc) rc = met;
-    if (!rc) rc = registry_of(comm, &registry);
-    if (!rc) rc = window_make(job, notes, &window);
-    free(notes);
-    if (rc) return rc;
-    tt_registry_window_add(registry, window);
-    *job->win = (ncclWindow_t)window;
-    return ncclSuccess;
+    request.rc = registry_of(comm, &registry);
+    struct tt_window *window = NULL;
+    ncclResult_t rc = tt_window_register(registry, &request, &window);
+    free(peers);
+    if (!rc) *job->win = (ncclWindow_t)window;
+    return rc;
 }
 
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,

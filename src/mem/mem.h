@@ -69,6 +69,32 @@ struct tt_window {
     size_t *sizes; /* owned: its size */
 };
 
+struct tt_window_peer { /* a rank as windows see it */
+    bool same_process;
+    char *range_base; /* borrowed: where its device memory is mapped here; NULL: nowhere */
+};
+
+struct tt_window_request { /* all borrowed */
+    const struct tt_member *member;
+    struct tt_bootstrap *bootstrap;
+    const struct tt_window_peer *peers; /* by rank */
+    void *buff;
+    size_t bytes;
+    int flags;
+    ncclResult_t rc; /* why this rank refuses its part already; then the registry may be NULL */
+};
+
+/* Let all ranks know where every rank's part lies; the window is the registry's. What one rank
+ * refuses fails at all. Collective, blocking. Errors: ncclUnhandledCudaError (no memory of a
+ * device), ncclInvalidArgument (alignment, end of the allocation), ncclSystemError (memory), those
+ * of other ranks and of tt_bootstrap_allgather(). */
+ncclResult_t tt_window_register(struct tt_registry *registry,
+                                const struct tt_window_request *request,
+                                struct tt_window **window_out);
+
+/* Accepts NULL and half-built ones; it is in no registry. */
+void tt_window_free(struct tt_window *window);
+
 /* Take a window over (allocated with tt_calloc, parts and sizes too). */
 void tt_registry_window_add(struct tt_registry *registry, struct tt_window *window);
 /* The window of that handle, or NULL: unknown here, or of another communicator. */

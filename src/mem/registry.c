@@ -36,8 +36,9 @@ ncclResult_t tt_registry_create(const struct tt_member *member, struct tt_regist
     return ncclSuccess;
 }
 
-static void window_free(struct tt_window *window)
+void tt_window_free(struct tt_window *window)
 {
+    if (!window) return;
     free(window->parts);
     free(window->sizes);
     free(window);
@@ -60,7 +61,7 @@ void tt_registry_destroy(struct tt_registry *registry)
     while (registry->windows) {
         struct tt_window *window = registry->windows;
         registry->windows = window->next;
-        window_free(window);
+        tt_window_free(window);
     }
     pthread_mutex_destroy(&registry->lock);
     free(registry);
@@ -162,5 +163,5 @@ void tt_registry_window_remove(struct tt_registry *registry, struct tt_window *w
         link = &(*link)->next;
     if (*link) *link = window->next;
     pthread_mutex_unlock(&registry->lock);
-    window_free(window);
+    tt_window_free(window);
 }

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Nothing below the plan knows a collective by name: no file of the hall, the networks and the devices says one."""
+"""Nothing below the plan knows a collective by name: no file of the hall, the networks and the devices says one. What
+the ranks exchange over the bootstrap is none of them."""
 import re, style
 
 ROOMS = ("exec", "proxy", "transport", "mem", "net", "device")
-ANYWHERE = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|bcast|(?<!cond_)(?<!cnd_)(?<!IFF_)broadcast",
+ANYWHERE = re.compile(r"all_?reduce|(?<!tt_bootstrap_)all_?gather|reduce_?scatter|all_?to_?all|bcast|(?<!cond_)(?<!cnd_)(?<!IFF_)broadcast",
                       re.I)
 IN_CODE = re.compile(r"\b(gather|scatter)\b|Gather|Scatter")  # plain words in a comment
 

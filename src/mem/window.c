@@ -1,0 +1,117 @@
+/* Registration of a window: every rank tells all others where its part lies, once. A rank that
+ * refuses its part tells that instead, so that no rank has a window that another one lacks. */
+#include "base/error.h"
+#include "base/mem.h"
+#include "base/member.h"
+#include "device/device.h"
+#include "mem/mem.h"
+
+#include <stdlib.h>
+
+#define OUTSIDE UINT64_MAX
+
+struct window_note { /* what each rank tells the others */
+    uint64_t bytes;
+    uint64_t address; /* in its own process */
+    uint64_t offset;  /* from the start of its range; OUTSIDE: no other process can reach it */
+    int32_t rc;       /* ncclResult_t: one rank's refusal is everybody's */
+    int32_t flags;
+};
+
+static ncclResult_t note_fill(const struct tt_window_request *request, struct window_note *note)
+{
+    struct tt_pointer pointer;
+    const struct tt_range *range = tuttiHostRange();
+    *note = (struct window_note){.bytes = request->bytes,
+                                 .address = (uint64_t)(uintptr_t)request->buff,
+                                 .flags = request->flags};
+    if (request->rc) return request->rc;
+    if (!range || tuttiHostLocate(request->buff, &pointer) || pointer.kind == TT_MEMORY_FOREIGN ||
+        !pointer.base) {
+        return tt_fail(ncclUnhandledCudaError,
+                       "ncclCommWindowRegister: buff %p is no memory of a device", request->buff);
+    }
+    const uint64_t offset = (uint64_t)((char *)request->buff - range->base);
+    note->offset = offset < range->bytes ? offset : OUTSIDE;
+    size_t into = (size_t)((char *)request->buff - pointer.base);
+    if (into % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
+        return tt_fail(ncclInvalidArgument,
+                       "ncclCommWindowRegister: buff %p lies %zu bytes into its allocation, not at "
+                       "a multiple of %d",
+                       request->buff, into, NCCL_WIN_REQUIRED_ALIGNMENT);
+    }
+    if (into + request->bytes > pointer.bytes) {
+        return tt_fail(ncclInvalidArgument,
+                       "ncclCommWindowRegister: %zu bytes at %p run over the end of the allocation "
+                       "(%zu bytes at %p)",
+                       request->bytes, request->buff, pointer.bytes, (void *)pointer.base);
+    }
+    return ncclSuccess;
+}
+
+/* A rank's part as addressable here; NULL where it is not. */
+static char *part_of(const struct tt_window_request *request, int rank,
+                     const struct window_note *note)
+{
+    const struct tt_window_peer *peer = &request->peers[rank];
+    if (rank == request->member->rank) return request->buff;
+    if (peer->same_process) return (char *)(uintptr_t)note->address;
+    return peer->range_base && note->offset != OUTSIDE ? peer->range_base + note->offset : NULL;
+}
+
+static ncclResult_t window_make(const struct tt_window_request *request,
+                                const struct window_note *notes, struct tt_window **window_out)
+{
+    int nranks = request->member->nranks;
+    struct tt_window *window = tt_calloc(1, sizeof(*window));
+    if (window) {
+        window->parts = tt_calloc((size_t)nranks, sizeof(*window->parts));
+        window->sizes = tt_calloc((size_t)nranks, sizeof(*window->sizes));
+    }
+    if (!window || !window->parts || !window->sizes) {
+        tt_window_free(window);
+        return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
+    }
+    window->buff = request->buff;
+    window->bytes = request->bytes;
+    window->flags = request->flags;
+    window->rank = request->member->rank;
+    window->nranks = nranks;
+    for (int r = 0; r < nranks; r++) {
+        window->parts[r] = part_of(request, r, &notes[r]);
+        window->sizes[r] = notes[r].bytes;
+    }
+    *window_out = window;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_window_register(struct tt_registry *registry,
+                                const struct tt_window_request *request,
+                                struct tt_window **window_out)
+{
+    int nranks = request->member->nranks;
+    struct window_note own;
+    ncclResult_t rc = note_fill(request, &own);
+    own.rc = rc;
+    struct window_note *notes = tt_calloc((size_t)nranks, sizeof(*notes));
+    if (!notes) return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
+    ncclResult_t met = ncclSuccess;
+    if (nranks > 1) {
+        met = tt_bootstrap_allgather(request->bootstrap, &own, sizeof(own), notes);
+    } else {
+        notes[0] = own;
+    }
+    for (int r = 0; r < nranks && !met && !rc; r++) {
+        if (notes[r].rc == ncclSuccess) continue;
+        rc = tt_fail((ncclResult_t)notes[r].rc,
+                     "ncclCommWindowRegister: rank %d refused its part (its log says why)", r);
+    }
+    struct tt_window *window = NULL;
+    if (!rc) rc = met;
+    if (!rc) rc = window_make(request, notes, &window);
+    free(notes);
+    if (rc) return rc;
+    tt_registry_window_add(registry, window);
+    *window_out = window;
+    return ncclSuccess;
+}
