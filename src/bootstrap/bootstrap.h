@@ -162,6 +162,10 @@ void tt_bootstrap_attach(struct tt_bootstrap *bootstrap, const _Atomic uint64_t 
 /* Host and pid of a rank, for reports. Valid until leave. */
 const char *tt_bootstrap_peer(const struct tt_bootstrap *bootstrap, int rank, int *pid_out);
 
+/* Its numeric address, "" when unknown. Any thread. */
+void tt_bootstrap_address(const struct tt_bootstrap *bootstrap, int rank, char *text,
+                          size_t text_bytes);
+
 /* A 32-byte key for connections of another kind (proxy, net) derived from the communicator's
  * secret. */
 void tt_bootstrap_key(const struct tt_bootstrap *bootstrap, const char *kind,

@@ -137,6 +137,7 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .queue = comm->queue_used,
         .bootstrap = comm->bootstrap,
         .transport = comm->transport,
+        .calls = comm->func_seq,
     };
     ncclResult_t rc = tt_watch_add(&subject, &comm->watch);
     if (!rc)

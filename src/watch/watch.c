@@ -14,6 +14,9 @@
 #include "exec/exec.h"
 #include "transport/transport.h"
 #include "watch/compare.h"
+#include "watch/inquiry.h"
+#include "watch/verdict.h"
+#include "watch/watch_state.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -30,20 +33,15 @@
 #define EXIT_TICK_NSEC 20000000ull /* while somebody has exited and work waits */
 #define EXIT_PATIENCE_NSEC 500000000ull
 #define LISTED_WAITS 8
+#define INQUIRY_NSEC 1500000000ull      /* who has not answered then is silent */
+#define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is somebody stopped? */
+#define DEFER_NSEC 20000000ull          /* each rank leaves so much time to the one before it */
+#define DEFER_RANKS 50
 #define STRICT_TIMEOUT_SEC 120 /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
 #define NSEC 1000000000ull
 #define TT_WATCH_SENTENCE_BYTES 700
-
-struct tt_watch {
-    struct tt_watch *next;
-    struct tt_watch_subject subject;
-    uint64_t served;     /* as last seen */
-    uint64_t since_nsec; /* when it last changed, or work appeared */
-    bool told;
-    bool alone;    /* at the last look it waited for a rank that exited and sends no more */
-    bool compares; /* TUTTI_CHECK_MATCH */
-    struct tt_watch_compare compare;
-};
+enum { TAG_VERDICT = TT_TAG_OWNER + 8 };
+enum { TOLD_NOTHING, TOLD_EARLY, TOLD_DUE }; /* of a verdict: that somebody is stopped, or any */
 
 struct watch_room {
     pthread_mutex_t lock;
@@ -54,6 +52,7 @@ struct watch_room {
     bool hooked; /* fork handlers are set */
     struct tt_watch *subjects;
     uint64_t report_nsec, abort_nsec; /* 0: off */
+    struct tt_inquiry inquiry;        /* what all ranks do */
 };
 
 /* One thread watches all communicators of the process. */
@@ -109,6 +108,97 @@ static void report(struct tt_watch *watch, uint64_t issued, uint64_t now)
     }
 }
 
+/* Ranks of low numbers ask first; what they find out they tell the others, who then need not ask.
+ */
+static uint64_t deferred_nsec(const struct tt_watch *watch)
+{
+    int rank = watch->subject.member->rank;
+    return (uint64_t)(rank < DEFER_RANKS ? rank : DEFER_RANKS) * DEFER_NSEC;
+}
+
+/* The first time only whether a process stands still, which is worth a line at once; when the
+ * report is due, whatever keeps this rank waiting. */
+static void inquire(struct tt_watch *watch, uint64_t idle_nsec, uint64_t now)
+{
+    uint64_t soon = STOPPED_LOOK_NSEC < room.report_nsec ? STOPPED_LOOK_NSEC : room.report_nsec;
+    bool first = idle_nsec >= soon + deferred_nsec(watch) && !watch->looked;
+    bool second = idle_nsec >= room.report_nsec + deferred_nsec(watch) && !watch->asked;
+    bool others_ask = now - room.inquiry.asked_nsec < INQUIRY_NSEC + DEFER_RANKS * DEFER_NSEC;
+    if (others_ask) return; /* and will say what they found */
+    if (!room.report_nsec || watch->subject.member->nranks == 1 || !(first || second)) return;
+    watch->looked = true;
+    if (second) watch->asked = true;
+    watch->wants = tt_inquiry_want(&room.inquiry, room.subjects, now, INQUIRY_NSEC);
+}
+
+static void tell_verdict(const struct tt_watch *watch, const char *sentence)
+{
+    const struct tt_member *member = watch->subject.member;
+    tt_warn("comm 0x%llx \"%s\" rank %d of %d waits: %s", (unsigned long long)member->comm_id,
+            member->name ? member->name : "", member->rank, member->nranks, sentence);
+}
+
+/* How it comes to the other ranks: whether the report was due, then the sentence. */
+struct verdict_letter {
+    unsigned char due;
+    char sentence[sizeof(((struct tt_verdict *)0)->sentence)];
+};
+
+static void share_verdict(const struct tt_watch *watch, const char *sentence)
+{
+    const struct tt_member *member = watch->subject.member;
+    struct verdict_letter letter = {.due = watch->asked};
+    snprintf(letter.sentence, sizeof(letter.sentence), "%s", sentence);
+    for (int rank = 0; rank < member->nranks; rank++) {
+        if (rank == member->rank) continue;
+        tt_bootstrap_send(watch->subject.bootstrap, rank, TAG_VERDICT, &letter, sizeof(letter));
+    }
+}
+
+/* Another rank has found out why this one waits, too. */
+static void hear_verdict(struct tt_watch *watch)
+{
+    struct verdict_letter letter;
+    size_t bytes = 0;
+    while (!tt_bootstrap_poll(watch->subject.bootstrap, TT_ANY_PEER, TAG_VERDICT, &letter,
+                              sizeof(letter), &bytes)) {
+        int level = letter.due ? TOLD_DUE : TOLD_EARLY;
+        if (bytes != sizeof(letter) || watch->judged >= level || watch->served == watch->issued)
+            continue;
+        for (char *c = letter.sentence; *c; c++) {
+            if ((unsigned char)*c < ' ') *c = '?';
+        }
+        letter.sentence[sizeof(letter.sentence) - 1] = 0;
+        watch->judged = level;
+        watch->looked = true;
+        watch->asked |= letter.due;
+        tell_verdict(watch, letter.sentence);
+    }
+}
+
+static bool stands_still(const struct tt_verdict *verdict)
+{
+    return verdict->kind == TT_VERDICT_STOPPED || verdict->kind == TT_VERDICT_ENDED ||
+           verdict->kind == TT_VERDICT_SILENT;
+}
+
+/* An inquiry is over: tell what it says to those that wanted to know, and to the other ranks. */
+static void judge(struct tt_watch *watch)
+{
+    const struct tt_member *member = watch->subject.member;
+    struct tt_verdict verdict;
+    if (!watch->wants || watch->wants > room.inquiry.ended) return;
+    watch->wants = 0;
+    tt_verdict_find(&room.inquiry, room.subjects, member->comm_id, member->rank, &verdict);
+    bool due = watch->asked || stands_still(&verdict);
+    if (!due || verdict.kind == TT_VERDICT_NONE) return;
+    int level = watch->asked ? TOLD_DUE : TOLD_EARLY;
+    if (watch->judged >= level) return;
+    watch->judged = level;
+    tell_verdict(watch, verdict.sentence);
+    share_verdict(watch, verdict.sentence);
+}
+
 /* Whether a wait is for a rank that exited and of which nothing more can come. */
 static bool waits_for_nobody(const struct tt_watch *watch, uint64_t idle_nsec)
 {
@@ -147,8 +237,11 @@ static void look(struct tt_watch *watch, uint64_t now)
     if (served != watch->served || issued == served) {
         watch->served = served;
         watch->since_nsec = now;
-        watch->told = watch->alone = false;
+        watch->told = watch->alone = watch->looked = watch->asked = false;
+        watch->judged = TOLD_NOTHING;
+        watch->wants = 0;
     }
+    watch->issued = issued;
     if (issued == served) return;
     uint64_t idle_nsec = now - watch->since_nsec;
     if (tt_member_aborted(watch->subject.member)) return;
@@ -156,6 +249,7 @@ static void look(struct tt_watch *watch, uint64_t now)
         watch->told = true;
         report(watch, issued, now);
     }
+    inquire(watch, idle_nsec, now);
     if (room.abort_nsec && idle_nsec >= room.abort_nsec) {
         snprintf(sentence, sizeof(sentence),
                  "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next",
@@ -191,6 +285,29 @@ static void sleep_until_event(void)
     pthread_mutex_lock(&room.lock);
 }
 
+static uint64_t begun_of(const struct tt_watch *watch)
+{
+    const struct tt_transport *transport = watch->subject.transport;
+    return transport ? atomic_load_explicit(tt_transport_begun(transport), memory_order_relaxed)
+                     : 0;
+}
+
+/* One communicator, once a turn. The time that this process lost does not count. */
+static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
+{
+    uint64_t begun = begun_of(watch);
+    watch->since_nsec += lost_nsec;
+    if (begun != watch->begun || !watch->begun_nsec) {
+        watch->begun = begun;
+        watch->begun_nsec = now;
+    }
+    look(watch, now);
+    if (tt_member_aborted(watch->subject.member)) return;
+    hear_verdict(watch);
+    judge(watch);
+    if (watch->compares) tt_compare_look(&watch->compare, &watch->subject, now);
+}
+
 static void *watch_main(void *arg)
 {
     uint64_t last = tt_now_nsec();
@@ -201,12 +318,9 @@ static void *watch_main(void *arg)
         uint64_t now = tt_now_nsec();
         uint64_t lost = now - last > STOPPED_NSEC ? now - last : 0; /* we were stopped */
         last = now;
-        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next) {
-            watch->since_nsec += lost;
-            look(watch, now);
-            if (watch->compares && !tt_member_aborted(watch->subject.member))
-                tt_compare_look(&watch->compare, &watch->subject, now);
-        }
+        tt_inquiry_step(&room.inquiry, room.subjects, now);
+        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
+            turn(watch, lost, now);
     }
     room.running = false;
     pthread_cond_broadcast(&room.changed);
@@ -234,6 +348,8 @@ static void fork_child(void)
     room.event_fd = -1;
     room.running = room.joinable = false;
     room.subjects = NULL; /* each is freed when its communicator is */
+    tt_inquiry_reset(&room.inquiry);
+    room.inquiry.self.key = 0; /* another process */
 }
 
 /* ---- subjects ---- */

@@ -4,6 +4,7 @@
 
 #include "nccl.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 struct tt_member;
@@ -19,6 +20,7 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_bootstrap *bootstrap;
     /* What tells whether a rank is waited for in vain; NULL: only time tells. */
     struct tt_transport *transport;
+    const _Atomic uint64_t *calls; /* made, by function (enum tt_func); NULL: not counted */
 };
 
 /* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT, exits of other ranks). One

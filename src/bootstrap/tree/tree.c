@@ -11,6 +11,7 @@
 #include "device/device.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,14 @@ const char *tt_bootstrap_peer(const struct tt_bootstrap *b, int rank, int *pid_o
 {
     *pid_out = b->contacts ? (int)b->contacts[rank].pid : -1;
     return b->contacts ? b->contacts[rank].host : "?";
+}
+
+void tt_bootstrap_address(const struct tt_bootstrap *b, int rank, char *text, size_t text_bytes)
+{
+    *text = 0;
+    if (!b->contacts) return;
+    const union tt_addr *addr = &b->contacts[rank].addr;
+    getnameinfo(&addr->sa, tt_addr_len(addr), text, (socklen_t)text_bytes, NULL, 0, NI_NUMERICHOST);
 }
 
 void tt_bootstrap_key(const struct tt_bootstrap *b, const char *kind, unsigned char key_out[32])

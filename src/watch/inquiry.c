@@ -1,0 +1,371 @@
+/* A question is a letter that carries its way: a list of hops, each from one rank of a communicator
+ * to another. Whoever it comes to on its way sends it on over the next hop and keeps nothing; the
+ * last one answers with the state of all ranks of its process, and the answer goes the same hops
+ * back. So the asking process alone has state: it begins with the communicators that it is in, and
+ * where an answer names others whose ranks have not answered, it asks them by way of the answering
+ * process. A process answers each inquiry once, by whatever way it is asked first. */
+#include "watch/inquiry.h"
+
+#include "base/mem.h"
+#include "base/member.h"
+#include "bootstrap/bootstrap.h"
+
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { TAG_QUESTION = TT_TAG_OWNER + 2, TAG_ANSWER };
+enum { LETTER_STATUSES = 11, MAX_COMMS = 4096, MAX_RANKS = 1 << 20 };
+#define QUIET_NSEC 100000000ull /* no answer for so long: ask by other ways */
+
+struct letter_head { /* all words little-endian on the wire */
+    uint64_t id;
+    uint64_t nhops, at; /* at: the hop that it is on */
+    uint64_t hops[TT_INQUIRY_HOPS][2];
+};
+struct answer {
+    struct letter_head head;
+    uint64_t key, pid, count;
+    char host[TT_STATUS_HOST_BYTES], addr[TT_STATUS_ADDR_BYTES];
+    unsigned char status[LETTER_STATUSES][TT_STATUS_BYTES];
+};
+_Static_assert(sizeof(struct answer) <= 4096, "one message of the bootstrap");
+#define ANSWER_BYTES(count) (offsetof(struct answer, status) + (size_t)(count)*TT_STATUS_BYTES)
+
+/* ---- letters ---- */
+
+static void turn_head(struct letter_head *head)
+{
+    uint64_t words[sizeof(*head) / 8];
+    memcpy(words, head, sizeof(words));
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        words[i] = htole64(words[i]); /* its own inverse */
+    memcpy(head, words, sizeof(words));
+}
+
+static struct tt_inquiry_hop hop_of(const struct letter_head *head, uint64_t at)
+{
+    return (struct tt_inquiry_hop){.comm_id = head->hops[at][0],
+                                   .from = (int)(head->hops[at][1] >> 32),
+                                   .to = (int)(uint32_t)head->hops[at][1]};
+}
+
+static const struct tt_watch *watch_of(const struct tt_watch *watches, uint64_t comm_id, int rank)
+{
+    for (const struct tt_watch *watch = watches; watch; watch = watch->next) {
+        const struct tt_member *member = watch->subject.member;
+        if (member->comm_id == comm_id && member->rank == rank) return watch;
+    }
+    return NULL;
+}
+
+/* Over the hop that the head says, there or back. A rank that is not here any more: it is lost. */
+static void post(const struct tt_watch *watches, const struct letter_head *head, uint32_t tag,
+                 void *letter, size_t bytes)
+{
+    struct tt_inquiry_hop hop = hop_of(head, head->at);
+    bool back = tag == TAG_ANSWER;
+    const struct tt_watch *watch = watch_of(watches, hop.comm_id, back ? hop.to : hop.from);
+    if (!watch || tt_bootstrap_error(watch->subject.bootstrap, NULL)) return;
+    memcpy(letter, head, sizeof(*head));
+    turn_head(letter);
+    tt_bootstrap_send(watch->subject.bootstrap, back ? hop.from : hop.to, tag, letter, bytes);
+}
+
+/* ---- what is found ---- */
+
+static struct tt_inquiry_comm *comm_of(const struct tt_inquiry *inquiry, uint64_t comm_id)
+{
+    for (size_t i = 0; i < inquiry->ncomms; i++) {
+        if (inquiry->comms[i].comm_id == comm_id) return &inquiry->comms[i];
+    }
+    return NULL;
+}
+
+const struct tt_inquiry_comm *tt_inquiry_comm(const struct tt_inquiry *inquiry, uint64_t comm_id)
+{
+    return comm_of(inquiry, comm_id);
+}
+
+static struct tt_inquiry_comm *add_comm(struct tt_inquiry *inquiry, const struct tt_status *status,
+                                        const struct letter_head *way)
+{
+    if (inquiry->ncomms == MAX_COMMS || status->nranks > MAX_RANKS) return NULL;
+    struct tt_inquiry_comm *grown =
+        realloc(inquiry->comms, (inquiry->ncomms + 1) * sizeof(*inquiry->comms));
+    if (!grown) return NULL;
+    inquiry->comms = grown;
+    struct tt_inquiry_comm *comm = &grown[inquiry->ncomms];
+    *comm = (struct tt_inquiry_comm){.comm_id = status->comm_id,
+                                     .nranks = status->nranks,
+                                     .rank = tt_calloc((size_t)status->nranks, 1),
+                                     .nhops = way ? (int)way->nhops : 0,
+                                     .from = status->rank};
+    if (!comm->rank) return NULL;
+    for (int i = 0; i < comm->nhops; i++)
+        comm->hops[i] = hop_of(way, (uint64_t)i);
+    inquiry->ncomms++;
+    return comm;
+}
+
+/* way: by which its process was asked; NULL: it is this one */
+static void add_status(struct tt_inquiry *inquiry, const struct tt_status *status,
+                       const struct letter_head *way)
+{
+    struct tt_inquiry_comm *comm = comm_of(inquiry, status->comm_id);
+    if (!comm) comm = add_comm(inquiry, status, way);
+    if (!comm || status->rank >= comm->nranks || comm->rank[status->rank] & TT_INQUIRY_FOUND)
+        return;
+    if (inquiry->nfound == inquiry->room) {
+        size_t more = inquiry->room ? 2 * inquiry->room : 16;
+        struct tt_status *grown = realloc(inquiry->found, more * sizeof(*grown));
+        if (!grown) return;
+        inquiry->found = grown;
+        inquiry->room = more;
+    }
+    comm->rank[status->rank] |= TT_INQUIRY_FOUND;
+    comm->nfound++;
+    inquiry->found[inquiry->nfound++] = *status;
+}
+
+const struct tt_status *tt_inquiry_find(const struct tt_inquiry *inquiry, uint64_t comm_id,
+                                        int rank)
+{
+    const struct tt_inquiry_comm *comm = comm_of(inquiry, comm_id);
+    if (!comm || rank < 0 || rank >= comm->nranks || !(comm->rank[rank] & TT_INQUIRY_FOUND))
+        return NULL;
+    for (size_t i = 0; i < inquiry->nfound; i++) {
+        const struct tt_status *status = &inquiry->found[i];
+        if (status->comm_id == comm_id && status->rank == rank) return status;
+    }
+    return NULL;
+}
+
+static void own_status(const struct tt_watch *watch, const struct tt_status_process *self,
+                       uint64_t now, struct tt_status *status)
+{
+    tt_status_fill(&watch->subject, now, status);
+    status->process = *self;
+    if (tt_status_has_work(status) && now > watch->since_nsec)
+        status->idle_msec = (uint32_t)((now - watch->since_nsec) / 1000000);
+    if (now > watch->begun_nsec)
+        status->quiet_msec = (uint32_t)((now - watch->begun_nsec) / 1000000);
+}
+
+static void know_self(struct tt_inquiry *inquiry, const struct tt_watch *watch)
+{
+    struct tt_status_process *self = &inquiry->self;
+    int rank = watch->subject.member->rank;
+    if (self->key) return;
+    if (getrandom(&self->key, sizeof(self->key), GRND_NONBLOCK) < 0)
+        self->key = (uintptr_t)inquiry ^ watch->since_nsec;
+    self->key |= 1;
+    const char *host = tt_bootstrap_peer(watch->subject.bootstrap, rank, &self->pid);
+    snprintf(self->host, sizeof(self->host), "%s", host);
+    tt_bootstrap_address(watch->subject.bootstrap, rank, self->addr, sizeof(self->addr));
+}
+
+/* ---- asking ---- */
+
+static void ask(const struct tt_watch *watches, struct tt_inquiry *inquiry,
+                struct tt_inquiry_comm *comm)
+{
+    struct letter_head head = {.id = inquiry->id, .nhops = (uint64_t)comm->nhops + 1}, letter;
+    if (comm->nhops == TT_INQUIRY_HOPS) return;
+    for (int i = 0; i < comm->nhops; i++) {
+        head.hops[i][0] = comm->hops[i].comm_id;
+        head.hops[i][1] = (uint64_t)comm->hops[i].from << 32 | (uint32_t)comm->hops[i].to;
+    }
+    head.hops[comm->nhops][0] = comm->comm_id;
+    for (int rank = 0; rank < comm->nranks; rank++) {
+        if (comm->rank[rank]) continue;
+        comm->rank[rank] |= TT_INQUIRY_ASKED;
+        head.hops[comm->nhops][1] = (uint64_t)comm->from << 32 | (uint32_t)rank;
+        post(watches, &head, TAG_QUESTION, &letter, sizeof(letter));
+    }
+}
+
+/* Those that are near first: their answers tell most of what the others would. */
+static void ask_next(const struct tt_watch *watches, struct tt_inquiry *inquiry, bool quiet)
+{
+    int nearest = TT_INQUIRY_HOPS;
+    for (size_t i = 0; i < inquiry->ncomms; i++) {
+        const struct tt_inquiry_comm *comm = &inquiry->comms[i];
+        bool waits = memchr(comm->rank, TT_INQUIRY_ASKED, (size_t)comm->nranks) != NULL;
+        if (waits && !quiet) return;
+        if (memchr(comm->rank, 0, (size_t)comm->nranks) && comm->nhops < nearest)
+            nearest = comm->nhops;
+    }
+    for (size_t i = 0; i < inquiry->ncomms && nearest < TT_INQUIRY_HOPS; i++) {
+        if (inquiry->comms[i].nhops == nearest) ask(watches, inquiry, &inquiry->comms[i]);
+    }
+}
+
+void tt_inquiry_reset(struct tt_inquiry *inquiry)
+{
+    for (size_t i = 0; i < inquiry->ncomms; i++)
+        free(inquiry->comms[i].rank);
+    free(inquiry->comms);
+    free(inquiry->found);
+    inquiry->comms = NULL;
+    inquiry->found = NULL;
+    inquiry->ncomms = inquiry->nfound = inquiry->room = 0;
+    inquiry->open = false;
+}
+
+uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
+                         uint64_t limit_nsec)
+{
+    if (inquiry->open || !watches) return inquiry->number + (inquiry->open ? 1 : 0);
+    tt_inquiry_reset(inquiry);
+    know_self(inquiry, watches);
+    inquiry->number++;
+    inquiry->id = inquiry->self.key + 2 * inquiry->number;
+    inquiry->open = true;
+    inquiry->began_nsec = inquiry->heard_nsec = now;
+    inquiry->until_nsec = now + limit_nsec;
+    for (const struct tt_watch *watch = watches; watch; watch = watch->next) {
+        struct tt_status status;
+        own_status(watch, &inquiry->self, now, &status);
+        add_status(inquiry, &status, NULL);
+    }
+    ask_next(watches, inquiry, false);
+    return inquiry->number;
+}
+
+/* ---- mail ---- */
+
+static bool answered_before(struct tt_inquiry *inquiry, uint64_t id)
+{
+    const size_t count = sizeof(inquiry->answered) / sizeof(inquiry->answered[0]);
+    for (size_t i = 0; i < count; i++) {
+        if (inquiry->answered[i] == id) return true;
+    }
+    memmove(inquiry->answered, inquiry->answered + 1, (count - 1) * sizeof(id));
+    inquiry->answered[count - 1] = id;
+    return false;
+}
+
+static void answer(struct tt_inquiry *inquiry, const struct tt_watch *watches,
+                   const struct letter_head *head, uint64_t now)
+{
+    if (answered_before(inquiry, head->id)) return;
+    inquiry->asked_nsec = now;
+    struct answer *letter = tt_calloc(1, sizeof(*letter));
+    if (!letter) return;
+    know_self(inquiry, watches);
+    letter->key = htole64(inquiry->self.key);
+    letter->pid = htole64((uint64_t)inquiry->self.pid);
+    memcpy(letter->host, inquiry->self.host, sizeof(letter->host));
+    memcpy(letter->addr, inquiry->self.addr, sizeof(letter->addr));
+    uint64_t count = 0;
+    for (const struct tt_watch *watch = watches; watch; watch = watch->next) {
+        struct tt_status status;
+        own_status(watch, &inquiry->self, now, &status);
+        tt_status_pack(&status, letter->status[count++]);
+        if (count < LETTER_STATUSES && watch->next) continue;
+        letter->count = htole64(count);
+        post(watches, head, TAG_ANSWER, letter, ANSWER_BYTES(count));
+        count = 0;
+    }
+    free(letter);
+}
+
+/* A peer's text goes into our log and into JSON. */
+static void take_text(char *text, const char *from, size_t bytes)
+{
+    memcpy(text, from, bytes);
+    text[bytes - 1] = 0;
+    for (char *c = text; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == '"' || *c == '\\') *c = '?';
+    }
+}
+
+static void hear_answer(struct tt_inquiry *inquiry, const struct letter_head *head,
+                        const struct answer *letter, size_t bytes, uint64_t now)
+{
+    struct tt_status status = {0};
+    struct tt_status_process process = {.key = le64toh(letter->key),
+                                        .pid = (int)le64toh(letter->pid)};
+    uint64_t count = le64toh(letter->count);
+    if (!inquiry->open || head->id != inquiry->id) return; /* too late */
+    if (count > LETTER_STATUSES || bytes != ANSWER_BYTES(count)) return;
+    inquiry->heard_nsec = now;
+    take_text(process.host, letter->host, sizeof(process.host));
+    take_text(process.addr, letter->addr, sizeof(process.addr));
+    for (uint64_t i = 0; i < count; i++) {
+        if (!tt_status_unpack(&status, letter->status[i])) continue;
+        status.process = process;
+        add_status(inquiry, &status, head);
+    }
+}
+
+/* A letter that came over the hop that its head says, to or from the watched rank. */
+static void hear(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint32_t tag,
+                 struct answer *letter, size_t bytes, uint64_t now)
+{
+    struct letter_head head = letter->head;
+    turn_head(&head);
+    if (head.nhops == 0 || head.nhops > TT_INQUIRY_HOPS || head.at >= head.nhops) return;
+    if (tag == TAG_QUESTION) {
+        if (head.at + 1 == head.nhops) {
+            answer(inquiry, watches, &head, now);
+            return;
+        }
+        head.at++;
+        post(watches, &head, tag, letter, bytes);
+    } else if (head.at > 0) {
+        head.at--;
+        post(watches, &head, tag, letter, bytes);
+    } else {
+        hear_answer(inquiry, &head, letter, bytes, now);
+    }
+}
+
+static void read_mail(struct tt_inquiry *inquiry, const struct tt_watch *watches,
+                      const struct tt_watch *watch, uint64_t now)
+{
+    struct tt_bootstrap *bootstrap = watch->subject.bootstrap;
+    for (uint32_t tag = TAG_QUESTION; tag <= TAG_ANSWER; tag++) {
+        union {
+            struct answer letter;
+            unsigned char bytes[4096];
+        } in;
+        size_t bytes = 0;
+        while (!tt_bootstrap_poll(bootstrap, TT_ANY_PEER, tag, &in, sizeof(in), &bytes)) {
+            if (bytes >= sizeof(struct letter_head))
+                hear(inquiry, watches, tag, &in.letter, bytes, now);
+        }
+    }
+}
+
+static bool is_complete(const struct tt_inquiry *inquiry)
+{
+    for (size_t i = 0; i < inquiry->ncomms; i++) {
+        if (inquiry->comms[i].nfound < inquiry->comms[i].nranks) return false;
+    }
+    return true;
+}
+
+bool tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint64_t now)
+{
+    for (struct tt_watch *watch = watches; watch; watch = watch->next) {
+        uint64_t mail = tt_bootstrap_mail(watch->subject.bootstrap);
+        if (mail == watch->mail) continue;
+        watch->mail = mail;
+        read_mail(inquiry, watches, watch, now);
+    }
+    if (!inquiry->open) return false;
+    if (now < inquiry->until_nsec && !is_complete(inquiry)) {
+        bool quiet = now - inquiry->heard_nsec > QUIET_NSEC;
+        if (quiet) inquiry->heard_nsec = now;
+        ask_next(watches, inquiry, quiet);
+        return false;
+    }
+    inquiry->open = false;
+    inquiry->ended = inquiry->number;
+    inquiry->took_nsec = now - inquiry->began_nsec;
+    return true;
+}

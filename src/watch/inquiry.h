@@ -1,0 +1,57 @@
+/* What do all ranks do that this process is connected with? Questions go out over the bootstraps of
+ * its communicators, and from there over those of communicators that only others are in. Private to
+ * the room; the watchdog's thread alone. */
+#pragma once
+
+#include "watch/status.h"
+#include "watch/watch_state.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TT_INQUIRY_HOPS = 8 };
+
+struct tt_inquiry_hop { /* from one rank of a communicator to another */
+    uint64_t comm_id;
+    int from, to;
+};
+
+struct tt_inquiry_comm { /* a communicator of the job */
+    uint64_t comm_id;
+    int nranks;
+    unsigned char *rank; /* owned: TT_INQUIRY_ASKED, TT_INQUIRY_FOUND */
+    int nfound;
+    int nhops; /* how its ranks are asked: over these, */
+    struct tt_inquiry_hop hops[TT_INQUIRY_HOPS];
+    int from; /* then from this rank of its own */
+};
+enum { TT_INQUIRY_ASKED = 1, TT_INQUIRY_FOUND = 2 };
+
+struct tt_inquiry {
+    uint64_t id;     /* of the last one begun; the process's own number is mixed in */
+    uint64_t number; /* counts those begun, */
+    uint64_t ended;  /* and the last one that is complete or over */
+    bool open;
+    uint64_t began_nsec, heard_nsec, until_nsec, took_nsec;
+    struct tt_status_process self;
+    struct tt_status *found; /* owned */
+    size_t nfound, room;
+    struct tt_inquiry_comm *comms; /* owned */
+    size_t ncomms;
+    uint64_t asked_nsec;   /* when another process asked last */
+    uint64_t answered[16]; /* questions that this process has answered, newest last */
+};
+
+/* Begin one if none is open; the number of the one whose answers are newer than this call. */
+uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
+                         uint64_t limit_nsec);
+/* Take questions and answers from the mail, and end it in time. True when one has just ended. */
+bool tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint64_t now);
+/* Forget what was found. The next one begins anew. */
+void tt_inquiry_reset(struct tt_inquiry *inquiry);
+
+/* What was found of a rank; NULL: it has not answered. */
+const struct tt_status *tt_inquiry_find(const struct tt_inquiry *inquiry, uint64_t comm_id,
+                                        int rank);
+const struct tt_inquiry_comm *tt_inquiry_comm(const struct tt_inquiry *inquiry, uint64_t comm_id);

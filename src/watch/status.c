@@ -1,0 +1,166 @@
+/* One rank's state: counters of the order, its waits and its last call, as a record of fixed size
+ * that peers and reports read. A field that a peer sends is bounded here, before anybody uses it.
+ */
+#include "watch/status.h"
+
+#include "base/member.h"
+#include "base/wait.h"
+#include "bootstrap/bootstrap.h"
+#include "exec/exec.h"
+#include "transport/transport.h"
+
+#include <endian.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- filling ---- */
+
+static void fill_waits(const struct tt_watch_subject *subject, uint64_t now,
+                       struct tt_status *status)
+{
+    struct tt_wait waits[TT_STATUS_WAITS];
+    status->nwaits = tt_wait_list(subject->member, waits, TT_STATUS_WAITS);
+    for (int i = 0; i < status->nwaits; i++) {
+        struct tt_status_wait *wait = &status->waits[i];
+        uint64_t age_nsec = now > waits[i].since_nsec ? now - waits[i].since_nsec : 0;
+        *wait = (struct tt_status_wait){.peer = waits[i].peer,
+                                        .data = tt_wait_is_for_data(waits[i].what),
+                                        .age_msec = (uint32_t)(age_nsec / 1000000),
+                                        .number = waits[i].op_seq};
+        memcpy(&wait->call, waits[i].call, sizeof(wait->call));
+        if (!wait->call.known && subject->transport)
+            tt_board_call(subject->transport, wait->number, &wait->call);
+    }
+}
+
+void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
+                    struct tt_status *status_out)
+{
+    const struct tt_member *member = subject->member;
+    struct tt_status status = {.comm_id = member->comm_id,
+                               .rank = member->rank,
+                               .nranks = member->nranks,
+                               .device = member->device,
+                               .abort = atomic_load(&member->abort)};
+    snprintf(status.name, sizeof(status.name), "%s", member->name ? member->name : "");
+    status.served = atomic_load_explicit(&subject->queue->served, memory_order_acquire);
+    status.issued = atomic_load_explicit(&subject->queue->issued, memory_order_acquire);
+    if (subject->transport) {
+        status.begun =
+            atomic_load_explicit(tt_transport_begun(subject->transport), memory_order_relaxed);
+        tt_board_call(subject->transport, status.begun, &status.last);
+    }
+    for (int f = 0; subject->calls && f < TT_STATUS_FUNCS; f++) {
+        status.launched[f] =
+            (uint32_t)atomic_load_explicit(&subject->calls[f], memory_order_relaxed);
+    }
+    fill_waits(subject, now, &status);
+    *status_out = status;
+}
+
+bool tt_status_has_work(const struct tt_status *status)
+{
+    return status->issued != status->served;
+}
+
+/* ---- on the wire: 64-bit little-endian words, names as bytes ---- */
+
+enum { WORDS = 13, CALL_WORDS = 3, WAIT_WORDS = 2 + CALL_WORDS };
+_Static_assert((WORDS + CALL_WORDS + TT_STATUS_WAITS * WAIT_WORDS) * 8 + TT_STATUS_NAME_BYTES <=
+                   TT_STATUS_BYTES,
+               "a status must fit");
+
+static uint64_t both(uint32_t high, uint32_t low)
+{
+    return (uint64_t)high << 32 | low;
+}
+
+void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATUS_BYTES])
+{
+    uint64_t words[TT_STATUS_BYTES / 8] = {0}, *at = words;
+    *at++ = status->comm_id;
+    *at++ = both((uint32_t)status->rank, (uint32_t)status->nranks);
+    *at++ = both((uint32_t)status->device, status->abort);
+    *at++ = status->issued;
+    *at++ = status->served;
+    *at++ = status->begun;
+    *at++ = both(status->idle_msec, status->quiet_msec);
+    const uint32_t *n = status->launched;
+    *at++ = both(n[TT_FUNC_BROADCAST], n[TT_FUNC_REDUCE]);
+    *at++ = both(n[TT_FUNC_ALLGATHER], n[TT_FUNC_REDUCESCATTER]);
+    *at++ = both(n[TT_FUNC_ALLREDUCE], n[TT_FUNC_ALLTOALL]);
+    *at++ = both(n[TT_FUNC_SEND], n[TT_FUNC_RECV]);
+    *at++ = both(n[TT_FUNC_SCATTER], n[TT_FUNC_GATHER]);
+    *at++ = (uint64_t)status->nwaits;
+    memcpy(at, &status->last, sizeof(status->last));
+    at += CALL_WORDS;
+    for (int i = 0; i < TT_STATUS_WAITS; i++, at += WAIT_WORDS) {
+        const struct tt_status_wait *wait = &status->waits[i];
+        at[0] = both((uint32_t)wait->peer, wait->age_msec);
+        at[1] = wait->number << 1 | (wait->data ? 1 : 0);
+        memcpy(at + 2, &wait->call, sizeof(wait->call));
+    }
+    for (size_t i = 0; i < TT_STATUS_BYTES / 8; i++)
+        words[i] = htole64(words[i]);
+    memcpy(bytes, words, TT_STATUS_BYTES);
+    memcpy(bytes + TT_STATUS_BYTES - TT_STATUS_NAME_BYTES, status->name, TT_STATUS_NAME_BYTES);
+}
+
+static void unpack_calls(struct tt_status *status, const uint64_t *at)
+{
+    uint32_t *n = status->launched;
+    static const int funcs[][2] = {{TT_FUNC_BROADCAST, TT_FUNC_REDUCE},
+                                   {TT_FUNC_ALLGATHER, TT_FUNC_REDUCESCATTER},
+                                   {TT_FUNC_ALLREDUCE, TT_FUNC_ALLTOALL},
+                                   {TT_FUNC_SEND, TT_FUNC_RECV},
+                                   {TT_FUNC_SCATTER, TT_FUNC_GATHER}};
+    for (size_t i = 0; i < sizeof(funcs) / sizeof(funcs[0]); i++) {
+        n[funcs[i][0]] = (uint32_t)(at[i] >> 32);
+        n[funcs[i][1]] = (uint32_t)at[i];
+    }
+}
+
+static bool is_sane(const struct tt_status *status)
+{
+    bool ranks = status->nranks > 0 && status->rank >= 0 && status->rank < status->nranks;
+    for (int i = 0; i < status->nwaits && i < TT_STATUS_WAITS; i++)
+        ranks &= status->waits[i].peer >= -1 && status->waits[i].peer < status->nranks;
+    return ranks && status->nwaits >= 0 && status->nwaits <= TT_STATUS_WAITS;
+}
+
+bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STATUS_BYTES])
+{
+    uint64_t words[TT_STATUS_BYTES / 8];
+    const uint64_t *at = words + WORDS;
+    memcpy(words, bytes, TT_STATUS_BYTES);
+    for (size_t i = 0; i < TT_STATUS_BYTES / 8; i++)
+        words[i] = le64toh(words[i]);
+    *status = (struct tt_status){.comm_id = words[0],
+                                 .rank = (int)(words[1] >> 32),
+                                 .nranks = (int)(uint32_t)words[1],
+                                 .device = (int)(words[2] >> 32),
+                                 .abort = (uint32_t)words[2],
+                                 .issued = words[3],
+                                 .served = words[4],
+                                 .begun = words[5],
+                                 .idle_msec = (uint32_t)(words[6] >> 32),
+                                 .quiet_msec = (uint32_t)words[6],
+                                 .nwaits = words[12] <= TT_STATUS_WAITS ? (int)words[12] : -1};
+    unpack_calls(status, words + 7);
+    memcpy(&status->last, at, sizeof(status->last));
+    at += CALL_WORDS;
+    for (int i = 0; i < TT_STATUS_WAITS; i++, at += WAIT_WORDS) {
+        struct tt_status_wait *wait = &status->waits[i];
+        wait->peer = (int)(at[0] >> 32);
+        wait->age_msec = (uint32_t)at[0];
+        wait->number = at[1] >> 1;
+        wait->data = at[1] & 1;
+        memcpy(&wait->call, at + 2, sizeof(wait->call));
+    }
+    memcpy(status->name, bytes + TT_STATUS_BYTES - TT_STATUS_NAME_BYTES, TT_STATUS_NAME_BYTES - 1);
+    for (char *c = status->name; *c; c++) {
+        if ((unsigned char)*c < ' ' || *c == '"' || *c == '\\') *c = '?';
+    }
+    return is_sane(status);
+}

@@ -1,0 +1,60 @@
+/* What one rank of one communicator is doing, as its process sees it, and how that travels. Every
+ * report (watchdog, doctor, RAS) is made from these. Private to the room. */
+#pragma once
+
+#include "program/program.h"
+#include "watch/watch.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TT_STATUS_WAITS = 3,
+    TT_STATUS_FUNCS = TT_FUNC_COUNT_,
+    TT_STATUS_HOST_BYTES = 64,
+    TT_STATUS_NAME_BYTES = 32,
+    TT_STATUS_ADDR_BYTES = 48,
+    TT_STATUS_BYTES = 320, /* of one, packed */
+};
+
+struct tt_status_wait {
+    int peer;            /* -1: several or unknown */
+    bool data;           /* waits for bytes, not for room */
+    uint32_t age_msec;   /* of the wait */
+    uint64_t number;     /* of the operation that waits */
+    struct tt_call call; /* that waits; not known: `number` says which */
+};
+
+struct tt_status_process { /* whose ranks they are */
+    uint64_t key;          /* random, differs from process to process */
+    int pid;
+    char host[TT_STATUS_HOST_BYTES];
+    char addr[TT_STATUS_ADDR_BYTES]; /* numeric */
+};
+
+struct tt_status {
+    struct tt_status_process process;
+    uint64_t comm_id;
+    char name[TT_STATUS_NAME_BYTES];
+    int rank, nranks, device;
+    uint64_t issued, served; /* operations; a family that shares resources counts together */
+    uint64_t begun;          /* collectives */
+    uint32_t idle_msec;      /* work is there and nothing was finished for so long; 0: no work */
+    uint32_t quiet_msec;     /* since the last collective began, or the communicator was made */
+    uint32_t abort;          /* ncclResult_t of a communicator that failed */
+    struct tt_call last;     /* the newest collective */
+    uint32_t launched[TT_STATUS_FUNCS]; /* calls, by function */
+    int nwaits;
+    struct tt_status_wait waits[TT_STATUS_WAITS];
+};
+
+/* Look at a communicator of this process. idle and quiet are the caller's. */
+void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
+                    struct tt_status *status_out);
+
+/* Bytes of a status and back; without its process. False when the bytes are no status. */
+void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATUS_BYTES]);
+bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STATUS_BYTES]);
+
+bool tt_status_has_work(const struct tt_status *status);

@@ -1,0 +1,279 @@
+/* From one rank's wait to its cause. A rank waits for a peer; the peer waits for the next, or is
+ * not there (stopped, ended, silent), or has not made the call. In the last case it may be kept
+ * from it by another communicator, where its process waits: then the way goes on there. Each rank
+ * is passed once, so the way ends, at the latest where it meets itself: a circle. */
+#include "watch/verdict.h"
+
+#include "base/member.h"
+#include "bootstrap/bootstrap.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_STEPS = 1024, NAMED_RANKS = 8, BLOCKED_MSEC = 500 };
+
+const char *tt_verdict_name(enum tt_verdict_kind kind)
+{
+    static const char *const names[] = {"none",       "stopped", "ended", "silent",
+                                        "not called", "queued",  "circle"};
+    return names[kind];
+}
+
+/* ---- those that do not answer ---- */
+
+/* The letter by which /proc tells the state of a process; 0: there is none. */
+static char state_of_pid(int pid)
+{
+    char path[32], text[256];
+    snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    ssize_t bytes = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (bytes <= 0) return 0;
+    text[bytes] = 0;
+    const char *end = strrchr(text, ')'); /* of the name, which may hold anything */
+    return end && end[1] == ' ' ? end[2] : '?';
+}
+
+static const struct tt_watch *watch_in(const struct tt_watch *watches, uint64_t comm_id)
+{
+    while (watches && watches->subject.member->comm_id != comm_id)
+        watches = watches->next;
+    return watches;
+}
+
+struct tt_absent tt_verdict_absent(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
+                                   uint64_t comm_id, int rank)
+{
+    struct tt_absent absent = {.kind = TT_VERDICT_SILENT, .pid = -1, .host = "?"};
+    const struct tt_watch *watch = watch_in(watches, comm_id);
+    if (!watch || rank >= watch->subject.member->nranks) return absent;
+    snprintf(absent.host, sizeof(absent.host), "%s",
+             tt_bootstrap_peer(watch->subject.bootstrap, rank, &absent.pid));
+    if (tt_bootstrap_rank_exited(watch->subject.bootstrap, rank)) {
+        absent.kind = TT_VERDICT_ENDED;
+    } else if (absent.pid > 0 && !strcmp(absent.host, inquiry->self.host)) {
+        char state = state_of_pid(absent.pid);
+        absent.runs = state && strchr("RSD", state);
+        if (state == 'T' || state == 't') absent.kind = TT_VERDICT_STOPPED;
+        if (state == 'Z' || state == 'X' || state == 0) absent.kind = TT_VERDICT_ENDED;
+    }
+    return absent;
+}
+
+/* ---- sentences ---- */
+
+struct search {
+    const struct tt_inquiry *inquiry;
+    const struct tt_watch *watches;
+    uint64_t origin; /* communicator in which it began */
+    struct tt_verdict *verdict;
+};
+
+static void conclude(const struct search *search, const struct tt_verdict *found, const char *fmt,
+                     ...) __attribute__((format(printf, 3, 4)));
+static void conclude(const struct search *search, const struct tt_verdict *found, const char *fmt,
+                     ...)
+{
+    struct tt_verdict *verdict = search->verdict;
+    char other[40] = "";
+    va_list args;
+    *verdict = *found;
+    if (found->comm_id != search->origin)
+        snprintf(other, sizeof(other), "in comm 0x%llx: ", (unsigned long long)found->comm_id);
+    int used = snprintf(verdict->sentence, sizeof(verdict->sentence), "%s", other);
+    va_start(args, fmt);
+    vsnprintf(verdict->sentence + used, sizeof(verdict->sentence) - (size_t)used, fmt, args);
+    va_end(args);
+}
+
+static void conclude_absent(const struct search *search, uint64_t comm_id, int rank)
+{
+    struct tt_absent absent = tt_verdict_absent(search->inquiry, search->watches, comm_id, rank);
+    const struct tt_verdict found = {.kind = absent.kind, .comm_id = comm_id, .rank = rank};
+    const char *what = "does not answer: its process is stopped, or cannot be reached";
+    if (absent.runs)
+        what = "does not answer, though its process runs: has it left the communicator?";
+    if (absent.kind == TT_VERDICT_STOPPED) what = "is stopped";
+    if (absent.kind == TT_VERDICT_ENDED) what = "has ended";
+    conclude(search, &found, "rank %d on host %s (pid %d) %s", rank, absent.host, absent.pid, what);
+}
+
+/* A rank that has done all that it was told to, and is not in the operation with that number. */
+static bool lacks_call(const struct tt_status *status, uint64_t number)
+{
+    return status->begun < number && !tt_status_has_work(status);
+}
+
+/* "rank 3 on host h (pid 9) has", or "ranks 3, 5, 6, ... (12 in all) have" not called. */
+static void name_lacking(const struct search *search, const struct tt_status *first,
+                         uint64_t number, char *text, size_t text_bytes)
+{
+    int count = 0;
+    size_t used = 0;
+    for (int rank = 0; rank < first->nranks; rank++) {
+        const struct tt_status *status = tt_inquiry_find(search->inquiry, first->comm_id, rank);
+        if (!status || !lacks_call(status, number) || count++ >= NAMED_RANKS) continue;
+        used +=
+            (size_t)snprintf(text + used, text_bytes - used, "%s%d", used ? ", " : "ranks ", rank);
+    }
+    if (count > NAMED_RANKS) {
+        snprintf(text + used, text_bytes - used, ", ... (%d in all) have", count);
+    } else if (count > 1) {
+        snprintf(text + used, text_bytes - used, " have");
+    } else {
+        snprintf(text, text_bytes, "rank %d on host %s (pid %d) has", first->rank,
+                 first->process.host, first->process.pid);
+    }
+}
+
+static void conclude_not_called(const struct search *search, const struct tt_status *status,
+                                const struct tt_status *waiting, const struct tt_status_wait *wait)
+{
+    const struct tt_verdict found = {
+        .kind = TT_VERDICT_NOT_CALLED, .comm_id = status->comm_id, .rank = status->rank};
+    char call[TT_CALL_BYTES], last[TT_CALL_BYTES], last_text[TT_CALL_BYTES + 96], who[160];
+    tt_call_text(&wait->call, false, call);
+    tt_call_text(&status->last, false, last);
+    if (status->begun) {
+        snprintf(last_text, sizeof(last_text),
+                 "the last of rank %d: %s as operation %llu, %u s ago", status->rank, last,
+                 (unsigned long long)status->begun, status->quiet_msec / 1000);
+    } else {
+        snprintf(last_text, sizeof(last_text), "rank %d has called no collective yet",
+                 status->rank);
+    }
+    if (wait->call.known && tt_func_is_message((enum tt_func)wait->call.func)) {
+        conclude(search, &found,
+                 "rank %d on host %s (pid %d) has not called its end of rank %d's %s; %s",
+                 status->rank, status->process.host, status->process.pid, waiting->rank, call,
+                 last_text);
+        return;
+    }
+    name_lacking(search, status, wait->number, who, sizeof(who));
+    conclude(search, &found, "%s not called %s as operation %llu; %s", who, call,
+             (unsigned long long)wait->number, last_text);
+}
+
+static void conclude_queued(const struct search *search, const struct tt_status *status)
+{
+    const struct tt_verdict found = {
+        .kind = TT_VERDICT_QUEUED, .comm_id = status->comm_id, .rank = status->rank};
+    conclude(
+        search, &found,
+        "rank %d on host %s (pid %d) has called operation %llu, but its stream has not come to "
+        "it",
+        status->rank, status->process.host, status->process.pid,
+        (unsigned long long)status->served + 1);
+}
+
+/* ---- the way ---- */
+
+struct step { /* a rank on the way and what it waits in */
+    const struct tt_status *status;
+    const struct tt_status_wait *wait;
+};
+
+static void conclude_circle(const struct search *search, const struct step *steps, int first,
+                            int count)
+{
+    const struct tt_status *status = steps[first].status;
+    const struct tt_verdict found = {
+        .kind = TT_VERDICT_CIRCLE, .comm_id = status->comm_id, .rank = status->rank};
+    char text[500] = "", call[TT_CALL_BYTES];
+    size_t used = 0;
+    for (int i = first; i < count && i < first + NAMED_RANKS && used < sizeof(text) - 1; i++) {
+        tt_call_text(&steps[i].wait->call, false, call);
+        int wrote = snprintf(text + used, sizeof(text) - used, "%srank %d in %s",
+                             i > first ? ", " : "", steps[i].status->rank, call);
+        used += (size_t)wrote;
+    }
+    conclude(search, &found, "%d ranks wait for each other: %s", count - first, text);
+}
+
+/* A communicator in which the process of a rank waits long: what keeps it from calling elsewhere.
+ */
+static const struct tt_status *blocked_elsewhere(const struct search *search,
+                                                 const struct tt_status *status)
+{
+    const struct tt_status *longest = NULL;
+    for (size_t i = 0; i < search->inquiry->nfound; i++) {
+        const struct tt_status *other = &search->inquiry->found[i];
+        if (other->process.key != status->process.key || other->device != status->device ||
+            other->comm_id == status->comm_id || !tt_status_has_work(other) || !other->nwaits)
+            continue;
+        if (other->idle_msec < BLOCKED_MSEC) continue;
+        if (!longest || other->idle_msec > longest->idle_msec) longest = other;
+    }
+    return longest;
+}
+
+/* Whom a wait without a peer is for: who is not there, or has not begun the operation; -1: nobody.
+ */
+static int missing_from(const struct search *search, const struct tt_status *status,
+                        uint64_t number)
+{
+    int late = -1;
+    for (int rank = 0; rank < status->nranks; rank++) {
+        const struct tt_status *other = tt_inquiry_find(search->inquiry, status->comm_id, rank);
+        if (!other) return rank;
+        if (other->begun < number && late < 0) late = rank;
+    }
+    return late;
+}
+
+/* Where the way goes on from a rank; false when it ends there, with or without a verdict. */
+static bool go_on(const struct search *search, const struct step *from, struct step *next)
+{
+    int peer = from->wait->peer;
+    uint64_t number = from->wait->number;
+    if (peer < 0) peer = missing_from(search, from->status, number);
+    if (peer < 0) return false;
+    const struct tt_status *status = tt_inquiry_find(search->inquiry, from->status->comm_id, peer);
+    if (!status) {
+        conclude_absent(search, from->status->comm_id, peer);
+        return false;
+    }
+    *next = (struct step){.status = status, .wait = &status->waits[0]};
+    bool works = tt_status_has_work(status);
+    if (works && status->nwaits) return true;
+    const struct tt_status *other = blocked_elsewhere(search, status);
+    if (other) {
+        *next = (struct step){.status = other, .wait = &other->waits[0]};
+        return true;
+    }
+    bool message =
+        from->wait->call.known && tt_func_is_message((enum tt_func)from->wait->call.func);
+    if (!works && (message || status->begun < number)) {
+        conclude_not_called(search, status, from->status, from->wait);
+    } else if (works && status->begun < number) {
+        conclude_queued(search, status);
+    }
+    return false;
+}
+
+void tt_verdict_find(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
+                     uint64_t comm_id, int rank, struct tt_verdict *verdict_out)
+{
+    struct step steps[MAX_STEPS];
+    struct tt_status_wait unknown = {.peer = -1};
+    const struct search search = {inquiry, watches, comm_id, verdict_out};
+    *verdict_out = (struct tt_verdict){.kind = TT_VERDICT_NONE, .rank = -1};
+    const struct tt_status *status = tt_inquiry_find(inquiry, comm_id, rank);
+    if (!status || !tt_status_has_work(status)) return;
+    unknown.number = status->begun; /* no wait is listed: what is behind what it began last? */
+    unknown.call = status->last;
+    steps[0] = (struct step){status, status->nwaits ? &status->waits[0] : &unknown};
+    for (int count = 1; count < MAX_STEPS && go_on(&search, &steps[count - 1], &steps[count]);
+         count++) {
+        for (int i = 0; i < count; i++) {
+            if (steps[i].status != steps[count].status) continue;
+            conclude_circle(&search, steps, i, count);
+            return;
+        }
+    }
+}

@@ -1,0 +1,37 @@
+/* Whose fault is it that a rank waits? Private to the room. */
+#pragma once
+
+#include "watch/inquiry.h"
+
+enum tt_verdict_kind {
+    TT_VERDICT_NONE,       /* nobody stands still */
+    TT_VERDICT_STOPPED,    /* a process is stopped, */
+    TT_VERDICT_ENDED,      /* is gone, */
+    TT_VERDICT_SILENT,     /* or does not answer: stopped, or out of reach */
+    TT_VERDICT_NOT_CALLED, /* a rank has not made the call that others are in */
+    TT_VERDICT_QUEUED,     /* it has, but its stream has not come to it */
+    TT_VERDICT_CIRCLE,     /* ranks wait for each other */
+};
+
+struct tt_verdict {
+    enum tt_verdict_kind kind;
+    uint64_t comm_id; /* of the rank that is to blame */
+    int rank;
+    char sentence[600];
+};
+
+/* Follow who waits for whom from a rank, across communicators, to the one that waits for nobody.
+ * watches  communicators of this process: they know host and pid of ranks that do not answer */
+void tt_verdict_find(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
+                     uint64_t comm_id, int rank, struct tt_verdict *verdict_out);
+const char *tt_verdict_name(enum tt_verdict_kind kind);
+
+/* What is known of a rank that has not answered. */
+struct tt_absent {
+    enum tt_verdict_kind kind; /* STOPPED, ENDED or SILENT */
+    bool runs;                 /* its process is on this host, and neither stopped nor gone */
+    int pid;                   /* -1: unknown */
+    char host[TT_STATUS_HOST_BYTES];
+};
+struct tt_absent tt_verdict_absent(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
+                                   uint64_t comm_id, int rank);

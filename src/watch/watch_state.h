@@ -1,0 +1,27 @@
+/* What the files of the room share: the list of watched communicators. The watchdog's thread alone
+ * reads it, under the lock of watch.c. Private to the room. */
+#pragma once
+
+#include "watch/compare.h"
+#include "watch/watch.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tt_watch {
+    struct tt_watch *next;
+    struct tt_watch_subject subject;
+    uint64_t served;     /* as last seen */
+    uint64_t since_nsec; /* when it last changed, or work appeared */
+    uint64_t begun;      /* collectives, as last seen */
+    uint64_t begun_nsec; /* when that last changed */
+    uint64_t issued;     /* as last seen */
+    bool told;           /* of this stand-still: that nothing is finished, */
+    bool looked, asked;  /* who is stopped was asked for, and whatever keeps this rank, */
+    int judged;          /* and how much was told */
+    uint64_t wants;      /* the inquiry whose verdict is to be told; 0: none */
+    uint64_t mail;       /* of the bootstrap, when it was looked through for letters */
+    bool alone;          /* at the last look it waited for a rank that exited and sends no more */
+    bool compares;       /* TUTTI_CHECK_MATCH */
+    struct tt_watch_compare compare;
+};

@@ -1,0 +1,112 @@
+/* One rank of a job in which somebody keeps the others waiting: who is to blame is known, and
+ * blame.py reads what the watchdogs say. Ends by being killed.
+ * usage: blame SCENE RANKS RANK VICTIM FILE-FOR-THE-ID */
+#include <cuda_runtime.h>
+#include <nccl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 1000 };
+
+struct own {
+    int nranks, rank, victim;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    float *buffer;
+};
+
+static void must(int failed, const char *what)
+{
+    if (!failed) return;
+    fprintf(stderr, "blame: %s: %s\n", what, ncclGetLastError(NULL));
+    _exit(3);
+}
+
+static void all_reduce(const struct own *own, ncclComm_t comm)
+{
+    must(ncclAllReduce(own->buffer, own->buffer, COUNT, ncclFloat32, ncclSum, comm, own->stream),
+         "ncclAllReduce");
+    must(cudaStreamSynchronize(own->stream), "cudaStreamSynchronize");
+}
+
+/* The victim does not make the call that the others are in. */
+static void late(struct own *own)
+{
+    if (own->rank != own->victim) all_reduce(own, own->comm);
+}
+
+static void stopped(struct own *own)
+{
+    if (own->rank == own->victim) raise(SIGSTOP);
+    all_reduce(own, own->comm);
+}
+
+/* Each waits for the next one's message, which the next one would send afterwards. */
+static void circle(struct own *own)
+{
+    int next = (own->rank + 1) % own->nranks, last = (own->rank + own->nranks - 1) % own->nranks;
+    must(ncclRecv(own->buffer, COUNT, ncclFloat32, next, own->comm, own->stream), "ncclRecv");
+    must(cudaStreamSynchronize(own->stream), "cudaStreamSynchronize");
+    must(ncclSend(own->buffer, COUNT, ncclFloat32, last, own->comm, own->stream), "ncclSend");
+}
+
+/* The first rank of the other half waits in the parent for the victim; those of its half wait for
+ * it in theirs. */
+static void split(struct own *own)
+{
+    ncclComm_t half;
+    int waits = own->victim % 2 ? 0 : 1;
+    must(ncclCommSplit(own->comm, own->rank % 2, own->rank, &half, NULL), "ncclCommSplit");
+    all_reduce(own, half);
+    if (own->rank == waits) all_reduce(own, own->comm);
+    if (own->rank % 2 == waits % 2) all_reduce(own, half);
+}
+
+static ncclUniqueId share_id(int rank, const char *path)
+{
+    ncclUniqueId id;
+    char made[512];
+    FILE *file;
+    snprintf(made, sizeof(made), "%s.made", path);
+    if (rank == 0) {
+        must(ncclGetUniqueId(&id), "ncclGetUniqueId");
+        file = fopen(made, "wb");
+        must(!file || fwrite(&id, sizeof(id), 1, file) != 1 || fclose(file), "writing the id");
+        must(rename(made, path), "rename");
+        return id;
+    }
+    while (!(file = fopen(path, "rb")))
+        sched_yield();
+    must(fread(&id, sizeof(id), 1, file) != 1, "reading the id");
+    fclose(file);
+    return id;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*play)(struct own *own);
+    } scenes[] = {{"late", late}, {"stopped", stopped}, {"circle", circle}, {"split", split}};
+    struct own own;
+    if (argc != 6) return 2;
+    own.nranks = atoi(argv[2]);
+    own.rank = atoi(argv[3]);
+    own.victim = atoi(argv[4]);
+    must(cudaSetDevice(own.rank), "cudaSetDevice");
+    ncclUniqueId id = share_id(own.rank, argv[5]);
+    must(ncclCommInitRank(&own.comm, own.nranks, id, own.rank), "ncclCommInitRank");
+    must(cudaStreamCreate(&own.stream), "cudaStreamCreate");
+    must(cudaMalloc((void **)&own.buffer, COUNT * sizeof(float)), "cudaMalloc");
+    all_reduce(&own, own.comm);
+    all_reduce(&own, own.comm);
+    for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
+        if (!strcmp(argv[1], scenes[i].name)) scenes[i].play(&own);
+    }
+    for (;;)
+        pause();
+}

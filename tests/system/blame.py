@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The watchdog names the rank to blame, at every rank that waits: over sockets (where each waits for its neighbour alone),
+over memory, across a communicator and its parts, in a circle. usage: blame.py PROGRAM [ROUNDS [SEED]]"""
+import os, random, re, signal, subprocess, sys, tempfile, time
+
+SOCKETS = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+CASES = [("late", SOCKETS), ("stopped", SOCKETS), ("split", SOCKETS), ("circle", SOCKETS), ("late", {}), ("stopped", {}),
+         ("split", {})]
+LIMIT_SEC = 60
+
+
+def wanted(scene, victim):
+    """What the sentence must say."""
+    return {"late": rf"rank {victim} on host \S+ \(pid \d+\) has not called AllReduce\(count 1000, float, sum\) as operation 3",
+            "stopped": rf"rank {victim} on host \S+ \(pid \d+\) is stopped",
+            "split": rf"rank {victim} .*has not called AllReduce|ranks [\d, ]*\b{victim}\b[\d, ]* have not called AllReduce",
+            "circle": r"ranks wait for each other: rank \d+ in Recv"}[scene]
+
+
+def waiting(scene, ranks, victim):
+    """The ranks that stand still and so must have a sentence."""
+    if scene == "split":
+        return [r for r in range(ranks) if r % 2 != victim % 2]
+    return [r for r in range(ranks) if r != victim or scene == "circle"]
+
+
+def verdicts(path):
+    try:
+        with open(path, errors="replace") as file:
+            return re.findall(r"rank \d+ of \d+ waits: (.*)", file.read())
+    except FileNotFoundError:
+        return []
+
+
+def play(program, scene, env, ranks, victim):
+    """Problems found."""
+    with tempfile.TemporaryDirectory() as folder:
+        logs = [os.path.join(folder, f"log{r}") for r in range(ranks)]
+        started = [subprocess.Popen([program, scene, str(ranks), str(r), str(victim), os.path.join(folder, "id")],
+                                    env={**os.environ, **env, "NCCL_DEBUG": "WARN", "TUTTI_WATCHDOG": "1",
+                                         "NCCL_DEBUG_FILE": logs[r]}) for r in range(ranks)]
+        try:
+            end = time.monotonic() + LIMIT_SEC
+            wait = waiting(scene, ranks, victim)
+            while not all(verdicts(logs[r]) for r in wait) and time.monotonic() < end:
+                time.sleep(0.05)
+            said = {r: verdicts(logs[r]) for r in wait}
+        finally:
+            for process in started:
+                process.send_signal(signal.SIGKILL)
+            for process in started:
+                process.wait()
+    return [f"{scene} {sorted(env)} {ranks} ranks, victim {victim}: rank {r} says {lines or 'nothing'}"
+            for r, lines in said.items() if not lines or not all(re.search(wanted(scene, victim), line) for line in lines)]
+
+
+def main():
+    program, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
+    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 30)
+    source, wrong, played = random.Random(seed), [], 0
+    for _ in range(rounds):
+        for scene, env in CASES if rounds > 1 else CASES[:5]:
+            ranks = source.choice([4, 5, 6])
+            wrong += play(program, scene, env, ranks, source.randrange(ranks))
+            played += 1
+    print("\n".join(wrong))
+    print(f"blame: {played} scenes, {len(wrong)} ranks said something wrong or nothing (seed {seed})")
+    return 1 if wrong else 0
+
+
+sys.exit(main())
