@@ -4,6 +4,10 @@
 
 #include "nccl/net.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /* TCP over the interfaces that NCCL_SOCKET_IFNAME and NCCL_SOCKET_FAMILY choose. Messages arrive
  * whole, in order, up to 32 in flight per connection and direction; the caller's thread moves the
  * bytes. */
@@ -18,3 +22,33 @@ struct tt_net_trust {
 };
 /* Copies `trust` into a context of tt_net_socket; between init and the first listen or connect. */
 void tt_net_socket_set_trust(void *ctx, const struct tt_net_trust *trust);
+
+#define TT_NET_HEAD_BYTES 64
+
+/* Where the payload of a message is put whose head begins with `key`. at NULL: nowhere. */
+struct tt_net_landing {
+    uint64_t key;
+    char *at;
+    size_t room;
+};
+
+static inline bool tt_net_lands(const struct tt_net_landing *landing, uint64_t key, size_t bytes)
+{
+    return landing->at && landing->key == key && bytes <= landing->room;
+}
+
+/* A message in two pieces that lie apart. Both ends give it a head of the same length. */
+struct tt_net_message {
+    void *head;        /* a receive's is filled before it is known where the payload goes */
+    size_t head_bytes; /* TT_NET_HEAD_BYTES at most; a landing needs 8 */
+    void *data;
+    size_t bytes;                  /* of a receive: room at `data` */
+    struct tt_net_landing landing; /* of a receive: taken in place of `data` where it fits */
+    void *event;                   /* of the profiler; NULL: nobody watches */
+};
+
+/* As the table's isend and irecv; tested in the same way: the size is that of head and payload. */
+ncclResult_t tt_net_socket_isend(void *send_comm, const struct tt_net_message *message,
+                                 void **request);
+ncclResult_t tt_net_socket_irecv(void *recv_comm, const struct tt_net_message *message,
+                                 void **request);

@@ -167,26 +167,39 @@ static void event_start(struct socket_request *request, void *phandle)
     if (!phandle || !link->profiler) return;
     descr.sock.fd = link->lanes[0].fd;
     descr.sock.op = link->sending ? 0 : 1;
-    descr.sock.length = request->size;
+    descr.sock.length = request->head_bytes + request->size;
     link->profiler(&request->event, ncclProfilerNetEventStart, phandle,
                    NCCL_PROFILER_NET_TYPE_SOCK | NCCL_PROFILER_NET_SOCKET_VER, &descr);
 }
 
-static ncclResult_t post(struct socket_link *link, void *data, size_t size, void *phandle,
+static ncclResult_t post(struct socket_link *link, const struct tt_net_message *message,
                          void **request_out)
 {
     struct socket_request *request = NULL;
-    ncclResult_t rc = tt_socket_link_post(link, data, size, &request);
-    if (!rc && request) event_start(request, phandle);
+    ncclResult_t rc = tt_socket_link_post(link, message, &request);
+    if (!rc && request) event_start(request, message->event);
     *request_out = rc ? NULL : request;
     return rc;
+}
+
+ncclResult_t tt_net_socket_isend(void *send_comm, const struct tt_net_message *message,
+                                 void **request)
+{
+    return post(send_comm, message, request);
+}
+
+ncclResult_t tt_net_socket_irecv(void *recv_comm, const struct tt_net_message *message,
+                                 void **request)
+{
+    return post(recv_comm, message, request);
 }
 
 static ncclResult_t socket_isend(void *comm, void *data, size_t size, int tag, void *mhandle,
                                  void *phandle, void **request)
 {
     (void)tag, (void)mhandle;
-    return post(comm, data, size, phandle, request);
+    const struct tt_net_message message = {.data = data, .bytes = size, .event = phandle};
+    return post(comm, &message, request);
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): the net ABI */
@@ -195,7 +208,9 @@ static ncclResult_t socket_irecv(void *comm, int n, void **data, size_t *sizes, 
 {
     (void)tags, (void)mhandles;
     if (n != 1) return tt_fail(ncclInternalError, "NET/Socket: one receive at a time, not %d", n);
-    return post(comm, data[0], sizes[0], phandles ? phandles[0] : NULL, request);
+    const struct tt_net_message message = {
+        .data = data[0], .bytes = sizes[0], .event = phandles ? phandles[0] : NULL};
+    return post(comm, &message, request);
 }
 
 /* Host memory needs none, and no other memory can be registered. */
@@ -217,7 +232,7 @@ static ncclResult_t socket_test(void *opaque, int *done, int *size)
     struct socket_link *link = request->link;
     ncclResult_t rc = request->parts ? tt_socket_link_progress(link) : ncclSuccess;
     if (rc || request->parts) return rc;
-    if (size) *size = (int)request->size;
+    if (size) *size = (int)(request->head_bytes + request->size);
     tt_socket_request_watched(request);
     request->link = NULL;
     *done = 1;

@@ -1,8 +1,8 @@
 /* Inside of the socket network. Private to the room.
  *
- * A connection is one-way and has 1 + n TCP lanes: lane 0 carries a 4-byte length per message and
- * small messages, the others share the bytes of larger ones; with n = 0 lane 0 carries all. Both
- * ends cut a message alike, so nothing is said about it on the wire. */
+ * A connection is one-way and has 1 + n TCP lanes: lane 0 carries a 4-byte length per message, its
+ * head and small payloads, the others share the bytes of larger ones; with n = 0 lane 0 carries
+ * all. Both ends cut a message alike, so nothing is said about it on the wire. */
 #pragma once
 
 #include "base/socket.h"
@@ -20,6 +20,7 @@ enum {
     SOCKET_DATA_LANES = 64,
     SOCKET_LANES = SOCKET_DATA_LANES + 1,
     SOCKET_DEVICES = 16,
+    SOCKET_LENGTH_BYTES = 4,
 };
 
 /* ---- one communicator's use of the network ---- */
@@ -64,10 +65,14 @@ struct socket_link;
 struct socket_request {
     struct socket_link *link; /* borrowed; NULL: free */
     char *bytes;
-    size_t size;     /* send: to send; receive: room, then what came */
-    uint32_t header; /* send: the length as it goes over lane 0 */
-    int parts;       /* pieces under way, and the header */
-    void *event;     /* profiler's NetPlugin event */
+    size_t size; /* of the payload. Send: to send; receive: room, then what came */
+    char *head;  /* receive: where it goes */
+    size_t head_bytes;
+    struct tt_net_landing landing; /* receive */
+    int parts;                     /* pieces under way, and the header */
+    void *event;                   /* profiler's NetPlugin event */
+    /* send: the length as it goes over lane 0, and the head behind it */
+    unsigned char header[SOCKET_LENGTH_BYTES + TT_NET_HEAD_BYTES];
 };
 
 struct socket_part { /* a piece of memory that a lane moves */
@@ -78,6 +83,8 @@ struct socket_part { /* a piece of memory that a lane moves */
 
 struct socket_lane {
     int fd;
+    uint32_t misses; /* calls in a row that moved nothing */
+    uint64_t not_before_nsec;
     struct socket_seal *seal;                      /* owned; NULL: bytes travel as they are */
     uint32_t first, last;                          /* parts under way: [first, last) */
     struct socket_part parts[2 * SOCKET_REQUESTS]; /* ring */
@@ -119,7 +126,7 @@ void tt_socket_link_destroy(struct socket_link *link);
 /* What the profiler was told of the request ends here; nothing when it was not told. */
 void tt_socket_request_watched(struct socket_request *request);
 /* *request_out NULL: all requests are in flight, ask again. */
-ncclResult_t tt_socket_link_post(struct socket_link *link, void *bytes, size_t size,
+ncclResult_t tt_socket_link_post(struct socket_link *link, const struct tt_net_message *message,
                                  struct socket_request **request_out);
 /* Move what can be moved now. */
 ncclResult_t tt_socket_link_progress(struct socket_link *link);
@@ -128,7 +135,7 @@ ncclResult_t tt_socket_link_progress(struct socket_link *link);
 void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part);
 ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane);
 ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane);
-ncclResult_t tt_socket_read(struct socket_link *link, const struct socket_lane *lane,
+ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
                             struct iovec *pieces, int npieces, size_t *moved_out);
 /* socket_seal.c: a lane's secrecy in one direction. NULL: out of memory. */
 struct socket_seal *tt_socket_seal_create(const unsigned char key[TT_SEAL_KEY_BYTES]);

@@ -9,12 +9,13 @@
 #include "nccl/profiler_events.h"
 #include "net/socket.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { HEADER_BYTES = 4, INLINE_MOST = 1024 };
+enum { INLINE_MOST = 1024 };
 
 static size_t param_between(const char *name, int64_t least, int64_t most)
 {
@@ -98,10 +99,13 @@ static bool rides_on_control(const struct socket_link *link, size_t size)
 static void post_send(struct socket_link *link, struct socket_request *request)
 {
     struct socket_lane *control = &link->lanes[0];
-    request->header = (uint32_t)request->size;
-    request->parts = 1;
+    uint32_t length = (uint32_t)(request->head_bytes + request->size);
+    memcpy(request->header, &length, SOCKET_LENGTH_BYTES);
+    if (request->head_bytes)
+        memcpy(request->header + SOCKET_LENGTH_BYTES, request->head, request->head_bytes);
     tt_socket_lane_add(control,
-                       (struct socket_part){(char *)&request->header, HEADER_BYTES, request});
+                       (struct socket_part){(char *)request->header,
+                                            SOCKET_LENGTH_BYTES + request->head_bytes, request});
     if (request->size == 0) return;
     if (!rides_on_control(link, request->size)) {
         slice(link, request);
@@ -111,19 +115,27 @@ static void post_send(struct socket_link *link, struct socket_request *request)
     tt_socket_lane_add(control, (struct socket_part){request->bytes, request->size, request});
 }
 
-ncclResult_t tt_socket_link_post(struct socket_link *link, void *bytes, size_t size,
+ncclResult_t tt_socket_link_post(struct socket_link *link, const struct tt_net_message *message,
                                  struct socket_request **request_out)
 {
     *request_out = NULL;
     if (link->error) return link->error;
-    if (size > MAX_NET_SIZE) {
-        return tt_fail(ncclInternalError, "NET/Socket: a message of %zu bytes, at most %zu", size,
-                       (size_t)MAX_NET_SIZE);
+    if (message->bytes > MAX_NET_SIZE) {
+        return tt_fail(ncclInternalError, "NET/Socket: a message of %zu bytes, at most %zu",
+                       message->bytes, (size_t)MAX_NET_SIZE);
     }
+    assert(message->head_bytes <= TT_NET_HEAD_BYTES);
     for (int i = 0; i < SOCKET_REQUESTS; i++) {
         struct socket_request *request = &link->requests[i];
         if (request->link) continue;
-        *request = (struct socket_request){.link = link, .bytes = bytes, .size = size, .parts = 1};
+        request->link = link;
+        request->bytes = message->data;
+        request->size = message->bytes;
+        request->head = message->head;
+        request->head_bytes = message->head_bytes;
+        request->landing = message->landing;
+        request->parts = 1;
+        request->event = NULL;
         link->order[link->posted++ % SOCKET_REQUESTS] = request;
         if (link->sending) post_send(link, request);
         *request_out = request;
@@ -143,17 +155,34 @@ static size_t take_ahead(struct socket_link *link, void *to, size_t most)
     return n;
 }
 
-/* The length of the next message is here: its request learns it. */
-static ncclResult_t head(struct socket_link *link, uint32_t size)
+/* The length and the head of the next message are here: its request learns them. */
+static ncclResult_t take_head(struct socket_link *link, struct socket_request *request)
 {
-    struct socket_request *request = link->order[link->headed % SOCKET_REQUESTS];
-    if (size > request->size) {
+    uint32_t length = 0;
+    uint64_t key = 0;
+    take_ahead(link, &length, SOCKET_LENGTH_BYTES);
+    size_t size = length - request->head_bytes;
+    if (length >= request->head_bytes && request->head_bytes) {
+        take_ahead(link, request->head, request->head_bytes);
+        memcpy(&key, request->head, tt_min_size(sizeof(key), request->head_bytes));
+    }
+    bool lands = tt_net_lands(&request->landing, key, size);
+    bool fits = length >= request->head_bytes && (lands || size <= request->size);
+    if (!fits && length >= request->head_bytes && request->head_bytes) {
+        /* whoever reads the head will say more; nothing can follow */
+        link->error = ncclInvalidUsage;
+        request->size = size;
+        request->parts = 0;
+        return ncclSuccess;
+    }
+    if (!fits) {
         char what[160];
         snprintf(what, sizeof(what),
-                 "message truncated: %u bytes were sent where %zu were asked for", size,
-                 request->size);
+                 "message truncated: %u bytes were sent where %zu were asked for", length,
+                 request->head_bytes + request->size);
         return tt_socket_link_broken(link, ncclInvalidUsage, what);
     }
+    if (lands) request->bytes = request->landing.at;
     request->size = size;
     request->parts = 0;
     link->headed++;
@@ -181,7 +210,7 @@ static ncclResult_t read_control(struct socket_link *link, size_t *moved_out)
         part = &control->parts[control->first % (2 * SOCKET_REQUESTS)];
         pieces[n++] = (struct iovec){part->at, part->left};
     }
-    uint32_t kept = link->ahead_last - link->ahead_first; /* less than a header */
+    uint32_t kept = link->ahead_last - link->ahead_first; /* less than a head */
     memmove(link->ahead, link->ahead + link->ahead_first, kept);
     link->ahead_first = 0;
     link->ahead_last = kept;
@@ -205,12 +234,13 @@ static ncclResult_t receive_control(struct socket_link *link)
     for (;;) {
         size_t moved = 1;
         ncclResult_t rc = ncclSuccess;
+        if (link->error) return rc; /* of the message after its head */
         bool body = control->first != control->last;
         if (!body && link->headed == link->posted) return ncclSuccess; /* nobody asks for more */
-        if (!body && link->ahead_last - link->ahead_first >= HEADER_BYTES) {
-            uint32_t size;
-            take_ahead(link, &size, HEADER_BYTES);
-            rc = head(link, size);
+        struct socket_request *next = link->order[link->headed % SOCKET_REQUESTS];
+        if (!body &&
+            link->ahead_last - link->ahead_first >= SOCKET_LENGTH_BYTES + next->head_bytes) {
+            rc = take_head(link, next);
         } else {
             rc = read_control(link, &moved);
         }

@@ -67,8 +67,7 @@ static void list_candidates(void)
         }
     }
     struct tt_net_plugin *socket = &tt_plugins.nets.list[tt_plugins.nets.count++].plugin;
-    tt_net_adopt(socket, TT_NET_NEWEST, &tt_net_socket);
-    socket->builtin = true;
+    tt_net_adopt_socket(socket);
 }
 
 /* ---- one candidate ---- */

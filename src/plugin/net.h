@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct tt_net_plugin;
+struct tt_net_landing; /* net/net.h */
 
 /* What init is told of the communicator. */
 struct tt_net_start {
@@ -22,8 +23,12 @@ struct tt_net_start {
 
 /* One message of a request. */
 struct tt_net_part {
+    void *head; /* goes before the data; NULL: none */
+    size_t head_bytes;
     void *data;
-    size_t bytes; /* of a receive: room for so many */
+    size_t bytes;                         /* of a receive: room for so many */
+    const struct tt_net_landing *landing; /* of a receive with a head: where its data goes instead;
+                                             copied. NULL: nowhere */
     int tag;
     void *mhandle;
     void *event; /* of the profiler; NULL: nobody watches */
@@ -33,6 +38,9 @@ struct tt_net_part {
  * answer success and leave NULL for "ask again". Pointers that callees set are NULL before. */
 struct tt_net_ops {
     int version; /* of the ABI that the plugin speaks */
+    /* A message may lie in two pieces, and a receive may name a landing: the built-in's. Of others
+     * neither `head` nor `landing` of a part may be set. */
+    bool gathers;
     ncclResult_t (*init)(struct tt_net_plugin *self, const struct tt_net_start *start, void **ctx);
     /* After the first init of a library: put its functions where version 6 and later have them. */
     void (*lift)(struct tt_net_plugin *self);

@@ -41,6 +41,8 @@ void tt_net_lift_v4(struct tt_net_plugin *self);
 
 /* Become the network that `object` is, a table of the given version. Error: no memory. */
 ncclResult_t tt_net_adopt(struct tt_net_plugin *self, int version, const void *object);
+/* Become the built-in network of sockets. */
+void tt_net_adopt_socket(struct tt_net_plugin *self);
 /* Forget it. False while threads of the house are inside the library: it must stay loaded. */
 bool tt_net_abandon(struct tt_net_plugin *self);
 

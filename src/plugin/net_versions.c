@@ -2,6 +2,7 @@
  * that networks of its version must have. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "net/net.h"
 #include "plugin/net_abi.h"
 
 #include <stdlib.h>
@@ -23,6 +24,46 @@ ncclResult_t tt_net_adopt(struct tt_net_plugin *self, int version, const void *o
     self->object = self->table = object;
     self->begun = false;
     return ncclSuccess;
+}
+
+/* ---- what the built-in does beyond the ABI ---- */
+
+static struct tt_net_message message_of(const struct tt_net_part *part)
+{
+    struct tt_net_message message = {.head = part->head,
+                                     .head_bytes = part->head_bytes,
+                                     .data = part->data,
+                                     .bytes = part->bytes,
+                                     .event = part->event};
+    if (part->landing) message.landing = *part->landing;
+    return message;
+}
+
+static ncclResult_t socket_isend(struct tt_net_plugin *self, void *send_comm,
+                                 const struct tt_net_part *part, void **request)
+{
+    const struct tt_net_message message = message_of(part);
+    (void)self;
+    return tt_net_socket_isend(send_comm, &message, request);
+}
+
+static ncclResult_t socket_irecv(struct tt_net_plugin *self, void *recv_comm,
+                                 const struct tt_net_part *part, void **request)
+{
+    const struct tt_net_message message = message_of(part);
+    (void)self;
+    return tt_net_socket_irecv(recv_comm, &message, request);
+}
+
+void tt_net_adopt_socket(struct tt_net_plugin *self)
+{
+    tt_net_v12(&self->ops);
+    self->ops.gathers = true;
+    self->ops.isend = socket_isend;
+    self->ops.irecv = socket_irecv;
+    self->object = self->table = &tt_net_socket;
+    self->begun = false;
+    self->builtin = true;
 }
 
 bool tt_net_abandon(struct tt_net_plugin *self)
