@@ -1,5 +1,6 @@
 /* One TCP lane of a connection: parts of memory in order, moved with as few system calls as the
  * socket allows. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/param.h"
@@ -11,7 +12,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { LANE_PARTS = 2 * SOCKET_REQUESTS, PIECES = 16 };
+enum {
+    LANE_PARTS = 2 * SOCKET_REQUESTS,
+    PIECES = 16,
+    BULK_BYTES = 65536,
+    BULK_PAUSE_NSEC = 2000, /* doubled four times */
+    CLOSE_LOOKS = 32,       /* without a pause */
+    CLOSE_PAUSE_NSEC = 1000,
+};
 
 ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, const char *what)
 {
@@ -63,9 +71,40 @@ static void advance(struct socket_lane *lane, size_t moved)
     }
 }
 
+/* A lane that gave nothing is left alone for a while: who waits looks far more often than bytes
+ * come, and each look in vain is a system call. Of a large rest more comes at once if it is let
+ * gather; a short one is waited for closely. */
+static void missed(struct socket_lane *lane, size_t rest)
+{
+    bool bulk = rest >= BULK_BYTES;
+    uint32_t step = lane->misses++;
+    if (!bulk && step < CLOSE_LOOKS) return;
+    uint64_t pause = bulk ? (uint64_t)BULK_PAUSE_NSEC << (step < 4 ? step : 4) : CLOSE_PAUSE_NSEC;
+    lane->not_before_nsec = tt_now_nsec() + pause;
+}
+
+static bool is_early(const struct socket_lane *lane)
+{
+    return lane->not_before_nsec && tt_now_nsec() < lane->not_before_nsec;
+}
+
+static void hit(struct socket_lane *lane)
+{
+    lane->misses = 0;
+    lane->not_before_nsec = 0;
+}
+
+static size_t rest_of(const struct iovec *pieces, int npieces)
+{
+    size_t rest = 0;
+    for (int i = 0; i < npieces; i++)
+        rest += pieces[i].iov_len;
+    return rest;
+}
+
 ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane)
 {
-    while (lane->first != lane->last) {
+    while (lane->first != lane->last && !is_early(lane)) {
         struct iovec pieces[PIECES];
         struct msghdr message = {.msg_iov = pieces};
         message.msg_iovlen = (size_t)collect_parts(lane, pieces);
@@ -73,28 +112,38 @@ ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *l
                         ? tt_socket_seal_send(lane->seal, lane->fd, pieces, (int)message.msg_iovlen)
                         : sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return ncclSuccess;
+        if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            missed(lane, rest_of(pieces, (int)message.msg_iovlen));
+            return ncclSuccess;
+        }
         if (n < 0) return call_failed(link);
+        hit(lane);
         advance(lane, (size_t)n);
     }
     return ncclSuccess;
 }
 
-ncclResult_t tt_socket_read(struct socket_link *link, const struct socket_lane *lane,
+ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
                             struct iovec *pieces, int npieces, size_t *moved_out)
 {
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)npieces};
     ssize_t n;
     *moved_out = 0;
+    if (is_early(lane)) return ncclSuccess;
     do {
         n = lane->seal ? tt_socket_seal_recv(lane->seal, lane->fd, pieces, npieces)
                        : recvmsg(lane->fd, &message, MSG_DONTWAIT);
     } while (n < 0 && errno == EINTR);
     if (n == 0)
         return tt_socket_link_broken(link, ncclRemoteError, "the peer closed the connection");
-    if (n > 0) *moved_out = (size_t)n;
-    if (n > 0 || errno == EAGAIN || errno == EWOULDBLOCK) return ncclSuccess;
-    return call_failed(link);
+    if (n > 0) {
+        *moved_out = (size_t)n;
+        hit(lane);
+        return ncclSuccess;
+    }
+    if (errno != EAGAIN && errno != EWOULDBLOCK) return call_failed(link);
+    missed(lane, rest_of(pieces, npieces));
+    return ncclSuccess;
 }
 
 ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane)
