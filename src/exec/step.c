@@ -195,6 +195,7 @@ static enum tt_step end(struct tt_work *work, ncclResult_t rc)
     leave_wait(work);
     if (work->events_open) end_events(work);
     if (rc) tt_member_abort(work->member, rc);
+    if (rc && work->transport) tt_transport_settle(work->transport);
     work->phase = TT_WORK_IDLE;
     if (work->captured) {
         /* pairs with the acquire loads of the next turn and of tt_exec_drain() */

@@ -41,12 +41,13 @@ static char *net_acquire(struct tt_edge *base, size_t bytes)
     return payload_of(net_slot_at(edge, filled));
 }
 
-static void net_post(struct tt_edge *base, uint64_t match, size_t bytes)
+static void post(struct tt_edge *base, uint64_t match, size_t bytes, const void *memory)
 {
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     struct net_slot *slot = net_slot_at(edge, filled);
     *slot = (struct net_slot){.match = match, .bytes = (uint32_t)bytes};
+    edge->memory[filled % TT_SLOTS].at = (char *)(uintptr_t)memory;
     if (base->key.conn == TT_CONN_COLL)
         tt_board_call(edge->transport, match >> 32, &slot->call); /* for whoever made another */
     tt_net_watch_start(edge, filled, ncclProfilerProxyStepSendGPUWait);
@@ -55,19 +56,30 @@ static void net_post(struct tt_edge *base, uint64_t match, size_t bytes)
     tt_net_drive_posted(edge);
 }
 
+static void net_post(struct tt_edge *base, uint64_t match, size_t bytes)
+{
+    post(base, match, bytes, NULL);
+}
+
 static void net_post_small(struct tt_edge *base, uint64_t match, const void *bytes,
                            size_t len_bytes)
 {
     struct net_edge *edge = own(base);
     uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_relaxed);
     if (len_bytes) memcpy(payload_of(net_slot_at(edge, filled)), bytes, len_bytes);
-    net_post(base, match, len_bytes);
+    post(base, match, len_bytes, NULL);
 }
 
+/* Larger than a slot it may be where the receiver names memory for all of a message. A profiler
+ * expects a step per slice. */
 static bool net_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, size_t bytes)
 {
-    (void)base, (void)match, (void)ptr, (void)bytes;
-    return false; /* only the slots are registered */
+    struct net_edge *edge = own(base);
+    size_t most = base->key.conn == TT_CONN_P2P ? MAX_NET_SIZE / 2 : base->config->slice_bytes;
+    if (atomic_load_explicit(&edge->op, memory_order_relaxed)) most = base->config->slice_bytes;
+    if (!edge->gathers || bytes > most) return false; /* others have only the slots registered */
+    post(base, match, bytes, ptr);
+    return true;
 }
 
 static bool net_drained(struct tt_edge *base)
@@ -100,6 +112,16 @@ static ncclResult_t await_slot(struct net_edge *edge, uint64_t emptied)
     return error ? (ncclResult_t)error : ncclInProgress;
 }
 
+static ncclResult_t too_long(struct tt_edge *edge, uint64_t number, uint32_t bytes)
+{
+    if (edge->failed) return ncclRemoteError;
+    edge->failed = true;
+    return tt_fail(ncclRemoteError,
+                   "rank %d: message %llu from rank %d is damaged: %u bytes, a slot has %zu",
+                   edge->config->member->rank, (unsigned long long)number, edge->key.peer, bytes,
+                   edge->config->slice_bytes);
+}
+
 static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
                              size_t *bytes_out)
 {
@@ -108,10 +130,25 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **
     ncclResult_t rc = await_slot(edge, emptied);
     if (rc) return rc;
     struct net_slot *slot = net_slot_at(edge, emptied);
+    const struct tt_net_landing *landing = &edge->memory[emptied % TT_SLOTS];
     if (slot->match != match) return tt_edge_mismatch(base, match, slot->match, &slot->call);
-    *payload_out = payload_of(slot);
+    bool landed = tt_net_lands(landing, match, slot->bytes);
+    if (!landed && slot->bytes > base->config->slice_bytes)
+        return too_long(base, emptied, slot->bytes);
+    *payload_out = landed ? landing->at : payload_of(slot);
     *bytes_out = slot->bytes;
     return ncclSuccess;
+}
+
+/* The message that was asked for already keeps what it was told. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): it is written through later */
+static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room)
+{
+    struct net_edge *edge = own(base);
+    uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
+    if (!edge->gathers) return;
+    if (atomic_load_explicit(&edge->wanted, memory_order_relaxed) > emptied) return;
+    edge->memory[emptied % TT_SLOTS] = (struct tt_net_landing){match, at, room};
 }
 
 static void net_release(struct tt_edge *base)
@@ -119,6 +156,7 @@ static void net_release(struct tt_edge *base)
     struct net_edge *edge = own(base);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
     tt_net_watch_stop(edge, emptied);
+    edge->memory[emptied % TT_SLOTS].at = NULL;
     /* pairs with the acquire load in issue_step() */
     atomic_store_explicit(&edge->emptied, emptied + 1, memory_order_release);
 }
@@ -166,6 +204,7 @@ static const struct tt_edge_ops net_ops = {
     .post_ref = net_post_ref,
     .drained = net_drained,
     .peek = net_peek,
+    .land = net_land,
     .release = net_release,
     .track = net_track,
     .name = net_name,
@@ -230,6 +269,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->edge = (struct tt_edge){.ops = &net_ops, .config = config, .key = *key};
     edge->dev = device_for(config, key);
     edge->transport = config->transport;
+    edge->gathers = config->net->plugin->ops.gathers;
     edge->phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);
     if (rc) goto out;

@@ -3,9 +3,11 @@
  * net_edges.c decides who moves which. They meet in the atomic counters alone.
  *
  * A slot is 24 B unused | 40 B header | payload, so that the payload lies on a cache line and
- * header and payload travel as one message. */
+ * header and payload travel as one message. A network that gathers takes the payload from the
+ * user's memory, and puts it there, where the executor named it (`memory`). */
 #pragma once
 
+#include "net/net.h"
 #include "plugin/net.h"
 #include "plugin/profiler.h"
 #include "transport/transport_state.h"
@@ -52,6 +54,10 @@ struct net_edge {
     struct tt_transport *transport; /* borrowed */
     char *fifo;                     /* owned mapping: TT_SLOTS slots of `stride` bytes */
     size_t stride, fifo_bytes;
+    bool gathers;                           /* the network does */
+    struct tt_net_landing memory[TT_SLOTS]; /* by slot, the executor's until it is posted or wanted:
+                                               sending, what a slot refers to; at NULL: its payload.
+                                               Receiving: where the payload may be put */
     /* Sending: filled by the executor, emptied by the network. Receiving: the other way round. */
     _Atomic uint64_t filled, emptied;
     _Atomic uint64_t wanted;     /* receiving: messages that the executor has asked for */

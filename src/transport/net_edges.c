@@ -212,6 +212,32 @@ void tt_net_edges_remove(struct tt_net_edges *edges, struct net_edge *edge)
     pthread_mutex_unlock(&edges->lock);
 }
 
+/* Memory that the executor named and the network may still touch. */
+static bool touches_memory(const struct net_edge *edge)
+{
+    bool sending = edge->edge.key.sending;
+    uint64_t first = edge->tested;
+    uint64_t end =
+        atomic_load_explicit(sending ? &edge->filled : &edge->wanted, memory_order_acquire);
+    for (uint64_t k = first; k < end; k++) {
+        if (edge->memory[k % TT_SLOTS].at) return true;
+    }
+    return false;
+}
+
+void tt_transport_settle(struct tt_transport *transport)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    if (!edges || edges->process != getpid()) return;
+    pthread_mutex_lock(&edges->lock);
+    for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
+        if (!edge->gathers || !touches_memory(edge)) continue;
+        edge->phase = NET_BROKEN;
+        atomic_store_explicit(&edge->error, (int)ncclRemoteError, memory_order_release);
+    }
+    pthread_mutex_unlock(&edges->lock);
+}
+
 /* A sender may have connected and gone before this side has seen it; a network of others need not
  * tell that a connection ended. */
 static uint64_t edge_patience(const struct net_edge *edge)

@@ -76,18 +76,32 @@ static uint32_t count_behind(const struct net_edge *edge)
     return count;
 }
 
+/* The slot to issue as a message with room for, or of, so many bytes. */
+static void part_of(const struct net_edge *edge, size_t bytes, struct tt_net_part *part)
+{
+    struct net_slot *slot = net_slot_at(edge, edge->issued);
+    part->data = slot;
+    part->bytes = sizeof(*slot) + bytes;
+    if (!edge->gathers) return;
+    part->head = slot;
+    part->head_bytes = sizeof(*slot);
+    part->data = slot + 1;
+    part->bytes = bytes;
+}
+
 static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     struct net_slot *slot = net_slot_at(edge, edge->issued);
-    const struct tt_net_part part = {
-        .data = slot,
-        .bytes = sizeof(*slot) + slot->bytes,
+    struct tt_net_part part = {
         .tag = edge->edge.config->member->rank,
         .mhandle = edge->mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
-    slot->more = count_behind(edge);
+    part_of(edge, slot->bytes, &part);
+    if (!edge->gathers) slot->more = count_behind(edge);
+    if (edge->memory[edge->issued % TT_SLOTS].at)
+        part.data = edge->memory[edge->issued % TT_SLOTS].at;
     tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
     ncclResult_t rc = net->ops.isend(net, edge->comm, &part, &step->request);
     if (!rc && step->request)
@@ -99,13 +113,13 @@ static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     if (!step->op) tt_net_watch_start(edge, edge->issued, ncclProfilerProxyStepRecvWait);
-    const struct tt_net_part part = {
-        .data = net_slot_at(edge, edge->issued),
-        .bytes = sizeof(struct net_slot) + edge->edge.config->slice_bytes,
+    struct tt_net_part part = {
         .tag = edge->edge.key.peer,
         .mhandle = edge->mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
+    part_of(edge, edge->edge.config->slice_bytes, &part);
+    part.landing = &edge->memory[edge->issued % TT_SLOTS];
     return net->ops.irecv(net, edge->comm, &part, &step->request);
 }
 
@@ -151,7 +165,8 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
 {
     const struct net_slot *slot = net_slot_at(edge, edge->tested);
     const struct tt_transport_config *config = edge->edge.config;
-    bool fits = slot->bytes <= config->slice_bytes && slot->more < TT_SLOTS &&
+    /* what gathers has landed somewhere, or nowhere: net_peek() looks */
+    bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) && slot->more < TT_SLOTS &&
                 (size < 0 || (size_t)size == sizeof(*slot) + slot->bytes);
     if (fits) {
         uint64_t promised = edge->tested + 1 + slot->more;

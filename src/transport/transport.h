@@ -123,6 +123,10 @@ void tt_edge_post_small(struct tt_edge *edge, uint64_t match, const void *bytes,
  * or the memory cannot (then copy). The memory must stay until tt_edge_drained(). Needs a prior
  * acquire. */
 bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, size_t bytes);
+/* An operation failed: from now on no edge reads or writes the user's memory that it was given for
+ * one. Edges that had something under way there are broken. Any thread; waits for whoever moves the
+ * network just now. */
+void tt_transport_settle(struct tt_transport *transport);
 /* True when the peer has consumed every posted reference (net: every posted byte was handed over).
  */
 bool tt_edge_drained(struct tt_edge *edge);
@@ -132,6 +136,10 @@ bool tt_edge_drained(struct tt_edge *edge);
  * when the connection broke. */
 ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **payload_out,
                           size_t *bytes_out); /* hot */
+/* Before the next message is peeked: the first `room` bytes at `at` are free for its payload, until
+ * it was peeked or the operation failed (tt_transport_settle()). Then the payload may lie there
+ * already; whoever moves it on looks where it lies. */
+void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room);
 /* Give the peeked slot back. */
 void tt_edge_release(struct tt_edge *edge); /* hot */
 

@@ -119,6 +119,28 @@ static bool holds_slices(const struct tt_cursor *cursor, size_t got)
            got == rest + cursor->slot_done;
 }
 
+/* The pre- or post-operation changes what is moved. */
+static bool scales(const struct tt_cursor *cursor)
+{
+    bool post = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_POST;
+    return cursor->any_pre || (post && cursor->frame->reduction.post_div > 1);
+}
+
+/* What is copied from one slot to memory may come there without the slot. */
+static void offer_landing(struct tt_cursor *cursor)
+{
+    const struct tt_places *dst = &cursor->dst;
+    size_t skip = cursor->done_count * cursor->frame->elem_bytes;
+    size_t rest = (cursor->total_count - cursor->done_count) * cursor->frame->elem_bytes;
+    if (rest < REF_MIN_BYTES || cursor->src.count > 1 || cursor->slot_bytes || scales(cursor))
+        return;
+    for (int k = 0; k < dst->count; k++) {
+        if (dst->edge[k]) continue;
+        tt_edge_land(cursor->src.edge[0], cursor->match, dst->base[k] + skip, rest);
+        return;
+    }
+}
+
 static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor, size_t bytes)
 {
     struct tt_places *src = &cursor->src;
@@ -131,6 +153,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
         }
         size_t got = 0;
         const char *payload = NULL;
+        offer_landing(cursor);
         ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->match, &payload, &got);
         if (rc == ncclInProgress) {
             return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), TT_WAIT_DATA);
@@ -170,13 +193,6 @@ static void post(struct tt_cursor *cursor, int k, const void *small, size_t byte
     } else {
         tt_edge_post(cursor->dst.edge[k], cursor->match, bytes);
     }
-}
-
-/* The pre- or post-operation changes what is moved. */
-static bool scales(const struct tt_cursor *cursor)
-{
-    bool post = tt_stepper_insn(&cursor->stepper)->flags & TT_MOVE_POST;
-    return cursor->any_pre || (post && cursor->frame->reduction.post_div > 1);
 }
 
 /* The memory that holds what is posted and that the program lets slots refer to, or NULL. */

@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,9 +57,12 @@ void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const ch
     (void)bootstrap, (void)rc, (void)sentence;
 }
 
+static char told[640]; /* to all ranks, last */
+
 void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence)
 {
-    (void)bootstrap, (void)rc, (void)sentence;
+    (void)bootstrap, (void)rc;
+    snprintf(told, sizeof(told), "%s", sentence);
 }
 
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out)
@@ -105,7 +109,8 @@ struct rank {
 };
 
 static struct rank ranks[2];
-static struct tt_net_plugin socket_plugin = {.builtin = true};
+static struct tt_net_plugin socket_plugin;
+static bool gathers = true; /* the built-in as it is; false: as a plugin that only has the ABI */
 
 static ncclResult_t no_event(void **handle, int type, void *parent, int64_t id, void *extra)
 {
@@ -118,8 +123,11 @@ static void rank_open(int r)
     struct rank *rank = &ranks[r];
     ncclNetCommConfig_v12_t net_config = {.trafficClass = -1};
     struct tt_net_trust trust = {.rank = r};
-    if (!socket_plugin.object)
-        assert_int_equal(tt_net_adopt(&socket_plugin, 12, &tt_net_socket), ncclSuccess);
+    if (!socket_plugin.object) {
+        tt_net_adopt_socket(&socket_plugin);
+        if (!gathers)
+            assert_int_equal(tt_net_adopt(&socket_plugin, 12, &tt_net_socket), ncclSuccess);
+    }
     memset(rank, 0, sizeof(*rank));
     boxes[r].nletters = 0;
     rank->member.rank = r;
@@ -218,7 +226,127 @@ static void slots_arrive_in_order(void **state)
         got += came;
         if (!moved && !came) sched_yield();
     }
-    assert_false(tt_edge_post_ref(out, 77, name, sizeof(name)));
+    if (!gathers) assert_false(tt_edge_post_ref(out, 77, name, sizeof(name)));
+    rank_close(0);
+    rank_close(1);
+}
+
+/* ---- memory of the user ---- */
+
+static char *pattern(size_t bytes, int seed)
+{
+    char *memory = malloc(bytes);
+    assert_non_null(memory);
+    for (size_t i = 0; i < bytes; i++)
+        memory[i] = (char)(i * 31 + i / 257 + (size_t)seed);
+    return memory;
+}
+
+static void post_memory(struct tt_edge *out, uint64_t match, const char *memory, size_t bytes)
+{
+    while (!tt_edge_acquire(out, bytes))
+        sched_yield();
+    assert_true(tt_edge_post_ref(out, match, memory, bytes));
+}
+
+static const char *await_message(struct tt_edge *out, struct tt_edge *in, uint64_t match,
+                                 size_t *bytes)
+{
+    const char *payload = NULL;
+    ncclResult_t rc;
+    while ((rc = tt_edge_peek(in, match, &payload, bytes)) == ncclInProgress) {
+        tt_edge_drained(out);
+        sched_yield();
+    }
+    assert_int_equal(rc, ncclSuccess);
+    return payload;
+}
+
+/* Of every kind of message in turn: it comes where the receiver named memory, else in the slot. */
+static void payloads_go_from_memory_to_memory(void **state)
+{
+    enum { ROUNDS = 60, MOST = 300000 };
+    char *landed = malloc(MOST);
+    (void)state;
+    if (!gathers) skip();
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, TT_CONN_P2P, true);
+    struct tt_edge *in = edge_of(1, TT_CONN_P2P, false);
+    for (int k = 0; k < ROUNDS; k++) {
+        bool lands = k % 3 != 1;
+        size_t got = 0, bytes = lands ? (size_t)k * 7919 % MOST + 1 : SLICE - (size_t)k;
+        char *sent = pattern(bytes, k);
+        print_message("round %d: %zu bytes\n", k, bytes);
+        if (lands) tt_edge_land(in, 77, landed, MOST);
+        post_memory(out, 77, sent, bytes);
+        const char *payload = await_message(out, in, 77, &got);
+        assert_int_equal(got, bytes);
+        assert_true((payload == landed) == lands);
+        assert_memory_equal(payload, sent, bytes);
+        tt_edge_release(in);
+        while (!tt_edge_drained(out))
+            sched_yield();
+        free(sent);
+    }
+    rank_close(0);
+    rank_close(1);
+    free(landed);
+}
+
+/* Two Sends and Receives that do not match: nothing of the message touches the named memory. */
+static void nothing_lands_for_another_operation(void **state)
+{
+    enum { BYTES = 100000 };
+    char *sent = pattern(BYTES, 1), *landed = calloc(1, BYTES), *zeros = calloc(1, BYTES);
+    const char *payload = NULL;
+    size_t bytes = 0;
+    ncclResult_t rc;
+    (void)state;
+    if (!gathers) skip();
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, TT_CONN_P2P, true);
+    struct tt_edge *in = edge_of(1, TT_CONN_P2P, false);
+    tt_edge_land(in, 78, landed, BYTES);
+    post_memory(out, 77, sent, BYTES);
+    while ((rc = tt_edge_peek(in, 78, &payload, &bytes)) == ncclInProgress)
+        sched_yield();
+    assert_int_equal(rc, ncclInvalidUsage);
+    assert_non_null(strstr(told, "send and receive do not match"));
+    assert_memory_equal(landed, zeros, BYTES);
+    rank_close(0);
+    rank_close(1);
+    free(sent);
+    free(landed);
+    free(zeros);
+}
+
+/* The network lets go of memory when the operation failed. */
+static void settled_edges_touch_no_memory(void **state)
+{
+    enum { BYTES = 64 << 20 };
+    char *sent = calloc(1, BYTES), *landed = calloc(1, 4096);
+    const char *payload = NULL;
+    size_t bytes = 0;
+    (void)state;
+    if (!gathers) skip();
+    rank_open(0);
+    rank_open(1);
+    struct tt_edge *out = edge_of(0, TT_CONN_P2P, true);
+    struct tt_edge *in = edge_of(1, TT_CONN_P2P, false);
+    post_memory(out, 77, sent, BYTES);
+    tt_edge_land(in, 78, landed, 4096);
+    assert_int_equal(tt_edge_peek(in, 78, &payload, &bytes), ncclInProgress);
+    tt_transport_settle(ranks[0].transport);
+    tt_transport_settle(ranks[1].transport);
+    free(sent); /* 64 MiB are unmapped by this */
+    free(landed);
+    for (int k = 0; k < 1000; k++) {
+        assert_false(tt_edge_drained(out));
+        assert_int_equal(tt_edge_peek(in, 78, &payload, &bytes), ncclRemoteError);
+    }
+    ranks[0].member.abort = ranks[1].member.abort = ncclRemoteError;
     rank_close(0);
     rank_close(1);
 }
@@ -269,10 +397,11 @@ static void what_was_posted_leaves(void **state)
         assert_true(try_send(out, k));
     rank_close(0);
     for (int k = 0; k < TT_SLOTS;) {
-        if (try_receive(in, k))
+        if (try_receive(in, k)) {
             k++;
-        else
+        } else {
             sched_yield();
+        }
     }
     rank_close(1);
 }
@@ -334,13 +463,20 @@ static void nobody_comes(void **state)
     rank_close(1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots_arrive_in_order),     cmocka_unit_test(threads_play_ping_pong),
-        cmocka_unit_test(what_was_posted_leaves),    cmocka_unit_test(another_operation_is_told),
-        cmocka_unit_test(a_dead_peer_ends_the_wait), cmocka_unit_test(nobody_comes),
+        cmocka_unit_test(slots_arrive_in_order),
+        cmocka_unit_test(threads_play_ping_pong),
+        cmocka_unit_test(what_was_posted_leaves),
+        cmocka_unit_test(another_operation_is_told),
+        cmocka_unit_test(a_dead_peer_ends_the_wait),
+        cmocka_unit_test(nobody_comes),
+        cmocka_unit_test(payloads_go_from_memory_to_memory),
+        cmocka_unit_test(nothing_lands_for_another_operation),
+        cmocka_unit_test(settled_edges_touch_no_memory),
     };
+    gathers = argc < 2 || strcmp(argv[1], "abi") != 0;
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
