@@ -20,8 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define QUIET_NSEC 500000000ull /* for running work to notice the abort flag */
-
 static enum tt_comm_phase phase_of(const struct tt_comm *comm)
 {
     return (enum tt_comm_phase)atomic_load_explicit(&comm->phase, memory_order_acquire);
@@ -122,18 +120,6 @@ void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc)
     tt_sharers_abort(comm, rc); /* a thread in init sees the flag and tells the others */
 }
 
-void tt_comm_give_up(struct tt_comm *comm)
-{
-    const struct tt_issue_queue *queue = comm->queue_used;
-    uint64_t deadline = tt_now_nsec() + QUIET_NSEC;
-    uint32_t spins = 0;
-    while (atomic_load_explicit(&queue->served, memory_order_acquire) !=
-           atomic_load_explicit(&queue->issued, memory_order_acquire)) {
-        if (tt_now_nsec() > deadline) break;
-        if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
-    }
-}
-
 ncclResult_t tt_comm_revoke(struct tt_comm *comm)
 {
     tt_report_end(comm, "Revoke START");
@@ -143,7 +129,7 @@ ncclResult_t tt_comm_revoke(struct tt_comm *comm)
     }
     tt_bootstrap_revoke(comm->bootstrap);
     tt_member_abort(&comm->member, ncclInvalidUsage);
-    tt_comm_give_up(comm);
+    tt_sharers_drain(comm);
     atomic_store_explicit(&comm->phase, TT_COMM_REVOKED, memory_order_release);
     atomic_store(&comm->state, ncclSuccess);
     tt_member_resume(&comm->member, UINT64_MAX); /* graphs that are launched later, too */

@@ -60,11 +60,6 @@ ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net);
 void tt_plugins_stop(struct tt_comm *comm);
 void tt_plugins_close(struct tt_comm *comm);
 
-/* comm.c: the abort flag is up; wait until started work has seen it and ended, running streams'
- * work meanwhile. What a stream that stands still keeps after half a second ends when its turn
- * comes; tt_member_resume() sees to that. */
-void tt_comm_give_up(struct tt_comm *comm);
-
 /* imports.c: of the programs that this rank read from files (comm->imports, may be NULL), keep what
  * all ranks hold alike and what is proved, each by one of the ranks; what is not, is told.
  * Collective when any record says that its rank has files. Errors: those of the exchange;
@@ -86,6 +81,10 @@ void tt_shrinks_free(struct tt_comm *comm);
 struct tt_comm *tt_sharers_alloc(void);
 ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child);
 void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc);
+/* The abort flag is up: wait until started work has seen it and ended, running streams' work
+ * meanwhile. What a stream that stands still keeps after half a second ends when its turn comes;
+ * tt_member_resume() sees to that. */
+void tt_sharers_drain(struct tt_comm *comm);
 void tt_sharers_hide(struct tt_comm *comm);
 void tt_sharers_free(struct tt_comm *comm);
 

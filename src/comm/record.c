@@ -59,12 +59,6 @@ static uint32_t own_flags(const ncclConfig_t *config)
     return flags | tt_fabric_flags();
 }
 
-const struct tt_comm_record *tt_record_of(const struct tt_comm *comm, int rank)
-{
-    const char *all = (const char *)comm->records;
-    return (const struct tt_comm_record *)(const void *)(all + (size_t)rank * TT_RECORD_BYTES);
-}
-
 ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *record_out)
 {
     struct tt_device_card card;

@@ -47,7 +47,11 @@ struct tt_comm_record {
 _Static_assert(sizeof(struct tt_comm_record) <= TT_RECORD_BYTES, "a record must fit its frame");
 
 /* Record of rank r as it came. */
-const struct tt_comm_record *tt_record_of(const struct tt_comm *comm, int rank);
+static inline const struct tt_comm_record *tt_record_of(const struct tt_comm *comm, int rank)
+{
+    const char *all = (const char *)comm->records;
+    return (const struct tt_comm_record *)(const void *)(all + (size_t)rank * TT_RECORD_BYTES);
+}
 
 /* Fill this rank's record: inbox and range must be there. */
 ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *record_out);

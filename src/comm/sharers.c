@@ -3,13 +3,16 @@
  * own end until the last child has gone. What was storage of a communicator is never anything else:
  * a handle that is used after the end meets a magic word that is zero, not somebody's bytes. It
  * rests until RESTING others came after it, so that a program has many calls to find out. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "base/poison.h"
+#include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
+#include "device/device.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -18,6 +21,7 @@
 #include <unistd.h>
 
 enum { RESTING = 64 };
+#define QUIET_NSEC 500000000ull /* for running work to notice the abort flag */
 
 static struct {
     pthread_mutex_t lock;             /* guards all sharers_* fields, too */
@@ -133,6 +137,18 @@ void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc)
     for (struct tt_comm *sharer = head; sharer; sharer = sharer->sharers_next)
         abort_one(sharer, rc, sentence);
     pthread_mutex_unlock(&comms.lock);
+}
+
+void tt_sharers_drain(struct tt_comm *comm)
+{
+    const struct tt_issue_queue *queue = comm->queue_used;
+    uint64_t deadline = tt_now_nsec() + QUIET_NSEC;
+    uint32_t spins = 0;
+    while (atomic_load_explicit(&queue->served, memory_order_acquire) !=
+           atomic_load_explicit(&queue->issued, memory_order_acquire)) {
+        if (tt_now_nsec() > deadline) break;
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
+    }
 }
 
 void tt_sharers_hide(struct tt_comm *comm)

@@ -142,7 +142,7 @@ static ncclResult_t survivors(const struct tt_comm *parent, const int *exclude, 
 static void stop_parent(struct tt_comm *parent)
 {
     bool raised = tt_member_abort(&parent->member, ncclInvalidUsage);
-    tt_comm_give_up(parent);
+    tt_sharers_drain(parent);
     if (raised) tt_member_resume(&parent->member, atomic_load(&parent->queue_used->issued));
 }
 
