@@ -2,9 +2,12 @@
  */
 #include "base/file.h"
 
+#include "base/mem.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,6 +22,33 @@ FILE *tt_file_open(const char *path, const char **why_out)
     *why_out = known && !S_ISREG(status.st_mode) ? "not a regular file" : strerror(errno);
     if (fd >= 0) close(fd);
     return NULL;
+}
+
+char *tt_file_read(const char *path, size_t most_bytes, size_t *bytes_out, const char **why_out)
+{
+    FILE *file = tt_file_open(path, why_out);
+    if (!file) return NULL;
+    struct stat status = {0};
+    char *text = NULL;
+    *why_out = "it cannot be read whole";
+    if (fstat(fileno(file), &status)) goto out;
+    const size_t bytes = (size_t)status.st_size;
+    if (bytes > most_bytes) {
+        *why_out = "it is too large";
+        goto out;
+    }
+    text = tt_calloc(1, bytes + 1);
+    if (!text) {
+        *why_out = "out of memory";
+    } else if (fread(text, 1, bytes, file) != bytes) {
+        free(text);
+        text = NULL;
+    } else {
+        *bytes_out = bytes;
+    }
+out:
+    (void)fclose(file);
+    return text;
 }
 
 FILE *tt_file_create(const char *path)

@@ -1,12 +1,17 @@
 /* Files that the user names: opening one never waits for somebody else. */
 #pragma once
 
+#include <stddef.h>
 #include <stdio.h>
 
 /* Open a regular file for reading; the caller closes the stream. NULL with *why_out (static text,
  * or the thread's until its next error text) when it cannot be opened or is a FIFO, a folder, a
  * device or a socket: a FIFO without a writer would hang its reader. Any thread. */
 FILE *tt_file_open(const char *path, const char **why_out);
+
+/* Text of a regular file of at most `most_bytes`, ended by 0; free() it. NULL with *why_out as
+ * above, or when it is too large, cannot be read whole, or memory is short. Any thread. */
+char *tt_file_read(const char *path, size_t most_bytes, size_t *bytes_out, const char **why_out);
 
 /* Open a file for writing from its start, made when it is not there. What is already there may be
  * no regular file (a terminal, a FIFO that somebody reads). NULL with errno, ENXIO for a FIFO that

@@ -4,6 +4,7 @@
 #include "comm/imports.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
@@ -50,10 +51,7 @@ static const struct entry *entries_of(const struct meeting *meeting, int rank)
 
 static uint64_t key_of(const char *name)
 {
-    uint64_t key = 0xcbf29ce484222325ull;
-    for (; *name; name++)
-        key = (key ^ (unsigned char)*name) * 0x100000001b3ull; /* FNV-1a */
-    return key;
+    return tt_hash_bytes(TT_HASH_START, name, strlen(name));
 }
 
 static const struct entry *find_entry(const struct meeting *meeting, int rank, uint64_t key)

@@ -1,5 +1,7 @@
 /* Program files from a folder: those whose name ends in .xml, in the order of their names. */
 #include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
@@ -9,13 +11,11 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 enum { FILES_MOST = 1024, FILE_MOST_BYTES = 64 << 20, FAULT_BYTES = 256 };
 
@@ -37,13 +37,6 @@ void tt_imports_destroy(struct tt_imports *imports)
     free(imports);
 }
 
-static uint64_t hash_text(uint64_t hash, const char *text, size_t count)
-{
-    for (size_t k = 0; k < count; k++)
-        hash = (hash ^ (unsigned char)text[k]) * 0x100000001b3ull; /* FNV-1a */
-    return hash ? hash : 1;
-}
-
 static uint64_t hash_word(uint64_t hash, uint64_t word)
 {
     hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
@@ -51,14 +44,12 @@ static uint64_t hash_word(uint64_t hash, uint64_t word)
     return hash ? hash : 1;
 }
 
-static const uint64_t start = 0xcbf29ce484222325ull;
-
 uint64_t tt_imports_hash(const struct tt_imports *imports)
 {
-    uint64_t hash = start;
+    uint64_t hash = TT_HASH_START;
     for (int k = 0; k < imports->nfiles; k++) {
         const struct tt_import_file *file = &imports->files[k];
-        hash = hash_text(hash, file->name, strlen(file->name) + 1);
+        hash = tt_hash_bytes(hash, file->name, strlen(file->name) + 1);
         hash = hash_word(hash, file->hash);
     }
     return hash;
@@ -76,32 +67,6 @@ int tt_imports_channels(const struct tt_imports *imports)
 
 /* ---- one file ---- */
 
-/* Text of the file, owned, ended by 0; NULL with a reason. */
-static char *read_text(const char *path, size_t *bytes_out, char *fault)
-{
-    struct stat st;
-    char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        (void)snprintf(fault, FAULT_BYTES, "%s", strerror(errno));
-        return NULL;
-    }
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MOST_BYTES) {
-        (void)snprintf(fault, FAULT_BYTES, "it is no regular file of at most 64 MiB");
-    } else {
-        text = tt_calloc(1, (size_t)st.st_size + 1);
-        if (!text) (void)snprintf(fault, FAULT_BYTES, "out of memory");
-    }
-    if (text && read(fd, text, (size_t)st.st_size) != (ssize_t)st.st_size) {
-        (void)snprintf(fault, FAULT_BYTES, "it cannot be read whole");
-        free(text);
-        text = NULL;
-    }
-    if (text) *bytes_out = (size_t)st.st_size;
-    close(fd);
-    return text;
-}
-
 /* What of the import counts; the same on all ranks that read the same text. */
 static void take_import(struct tt_import_file *file, struct tt_import *import, bool forced)
 {
@@ -109,7 +74,7 @@ static void take_import(struct tt_import_file *file, struct tt_import *import, b
     file->least_bytes = forced ? 0 : import->min_bytes;
     file->most_bytes = forced ? UINT64_MAX : most;
     file->import = import;
-    file->hash = hash_word(start, tt_program_hash(import->program));
+    file->hash = hash_word(TT_HASH_START, tt_program_hash(import->program));
     file->hash = hash_word(file->hash, file->least_bytes);
     file->hash = hash_word(file->hash, file->most_bytes);
 }
@@ -122,7 +87,9 @@ static bool read_file(const struct tt_imports *imports, const char *path,
     char fault[FAULT_BYTES] = "";
     struct tt_import *import = NULL;
     size_t bytes = 0;
-    char *text = read_text(path, &bytes, fault);
+    const char *why = NULL;
+    char *text = tt_file_read(path, FILE_MOST_BYTES, &bytes, &why);
+    if (!text) (void)snprintf(fault, sizeof(fault), "%s", why);
     if (text) (void)tt_import_msccl(text, bytes, &import, fault, sizeof(fault));
     if (import && import->program->nranks != member->nranks) {
         if (member->rank == 0) {
@@ -136,7 +103,8 @@ static bool read_file(const struct tt_imports *imports, const char *path,
     if (import) {
         take_import(file, import, imports->forced);
     } else {
-        file->hash = text ? hash_text(start, text, bytes) : hash_text(start, fault, strlen(fault));
+        file->hash = hash_word(TT_HASH_START, tt_hash_bytes(TT_HASH_START, text ? text : fault,
+                                                            text ? bytes : strlen(fault)));
         file->fault = strdup(fault[0] ? fault : "out of memory");
     }
     free(text);

@@ -1,6 +1,7 @@
 /* Machines that the devices emulate (NCCL_TOPO_FILE): a file is read before the meeting and
  * completed after it; when all ranks have one, rings and trees come from the search in them. */
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
@@ -14,15 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count)
-{
-    for (const unsigned char *at = bytes; count; at++, count--)
-        hash = (hash ^ *at) * 0x100000001b3ull; /* FNV-1a */
-    return hash;
-}
-
-static const uint64_t start = 0xcbf29ce484222325ull;
 
 /* A file that cannot be opened is a line in the log, as in NCCL; one that makes no sense is an
  * error. */
@@ -41,7 +33,7 @@ ncclResult_t tt_machine_read(struct tt_init *init, uint64_t *hash_out)
     if (rc) return rc;
     char *text = tt_topo_file_print(init->machine);
     if (!text) return tt_fail(ncclSystemError, "machine file %s: out of memory", path);
-    *hash_out = hash_bytes(start, text, strlen(text));
+    *hash_out = tt_hash_bytes(TT_HASH_START, text, strlen(text));
     free(text);
     return ncclSuccess;
 }
@@ -49,10 +41,10 @@ ncclResult_t tt_machine_read(struct tt_init *init, uint64_t *hash_out)
 static uint64_t plan_hash(const struct tt_topo_plan *plan)
 {
     size_t n = (size_t)plan->nranks;
-    uint64_t hash = hash_bytes(start, &plan->nchannels, sizeof(plan->nchannels));
+    uint64_t hash = tt_hash_bytes(TT_HASH_START, &plan->nchannels, sizeof(plan->nchannels));
     for (int c = 0; c < plan->nchannels; c++) {
-        hash = hash_bytes(hash, tt_topo_ring(plan, c), n * sizeof(int));
-        hash = hash_bytes(hash, tt_topo_tree(plan, c), n * sizeof(struct tt_tree_place));
+        hash = tt_hash_bytes(hash, tt_topo_ring(plan, c), n * sizeof(int));
+        hash = tt_hash_bytes(hash, tt_topo_tree(plan, c), n * sizeof(struct tt_tree_place));
     }
     return hash;
 }

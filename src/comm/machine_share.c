@@ -3,6 +3,7 @@
  * to each other. A host's file is its first rank's. */
 #include "base/dedup.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/init.h"
@@ -111,9 +112,8 @@ struct sharing {
 static ncclResult_t exchange_labels(struct sharing *sharing)
 {
     const struct tt_comm *comm = sharing->init->comm;
-    struct label own = {.bytes = strlen(sharing->text), .hash = 0xcbf29ce484222325ull};
-    for (const char *at = sharing->text; *at; at++)
-        own.hash = (own.hash ^ (unsigned char)*at) * 0x100000001b3ull; /* FNV-1a */
+    struct label own = {.bytes = strlen(sharing->text)};
+    own.hash = tt_hash_bytes(TT_HASH_START, sharing->text, own.bytes);
     return tt_bootstrap_allgather(comm->bootstrap, &own, sizeof(own), sharing->labels);
 }
 

@@ -3,6 +3,7 @@
 #include "comm/record.h"
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/fabric.h"
@@ -17,13 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull; /* FNV-1a */
-    return hash;
-}
-
 static uint64_t hash_namespace(uint64_t hash, const char *path)
 {
     char text[32] = "";
@@ -31,21 +25,20 @@ static uint64_t hash_namespace(uint64_t hash, const char *path)
     if (!stat(path, &stat_buf)) {
         snprintf(text, sizeof(text), "/%llu", (unsigned long long)stat_buf.st_ino);
     }
-    return hash_text(hash, text);
+    return tt_hash_bytes(hash, text, strlen(text));
 }
 
 /* Ranks with equal identity are one host: same kernel and same network, or as the user says. */
 static uint64_t host_identity(void)
 {
-    const uint64_t start = 0xcbf29ce484222325ull;
     const char *given = tt_param_str("NCCL_HOSTID");
     char text[128] = "";
-    if (given && *given) return hash_text(start, given);
+    if (given && *given) return tt_hash_bytes(TT_HASH_START, given, strlen(given));
     int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
     if (fd >= 0) close(fd);
     if (got <= 0) gethostname(text, sizeof(text) - 1);
-    return hash_namespace(hash_text(start, text), "/proc/self/ns/net");
+    return hash_namespace(tt_hash_bytes(TT_HASH_START, text, strlen(text)), "/proc/self/ns/net");
 }
 
 static uint32_t own_flags(const ncclConfig_t *config)

@@ -1,6 +1,7 @@
 /* Children through a parent: split (all parent ranks call) and shrink (the survivors call).
  * A child meets by the parent's addresses and a secret derived from the parent's. */
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
@@ -180,10 +181,7 @@ void tt_shrinks_free(struct tt_comm *comm)
 
 static uint64_t members_hash(const int *ranks, int count)
 {
-    uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a over whole numbers */
-    for (int i = 0; i < count; i++)
-        hash = (hash ^ (uint64_t)ranks[i]) * 0x100000001b3ull;
-    return hash;
+    return tt_hash_bytes(TT_HASH_START, ranks, (size_t)count * sizeof(*ranks));
 }
 
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,

@@ -4,6 +4,7 @@
  * before and after, and one lock guards the books. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "plugin/net_abi.h"
@@ -156,15 +157,6 @@ static bool comm_closed(struct tt_net_check *check, const void *place)
         if (!own) at = &(*at)->next;
     }
     return idle;
-}
-
-/* FNV-1a. */
-static uint64_t sum_of(const char *data, size_t bytes)
-{
-    uint64_t sum = 0xcbf29ce484222325ull;
-    for (size_t i = 0; i < bytes; i++)
-        sum = (sum ^ (unsigned char)data[i]) * 0x100000001b3ull;
-    return sum;
 }
 
 /* ---- devices ---- */
@@ -339,13 +331,14 @@ static void remember(struct tt_net_plugin *self, const void *comm, const struct 
         free(before);
         return;
     }
-    *posted = (struct posted){.next = check->posted,
-                              .request = request,
-                              .comm = comm,
-                              .data = part->data,
-                              .bytes = part->bytes,
-                              .sum = sending ? sum_of(part->data, part->bytes) : 0,
-                              .before = before};
+    *posted =
+        (struct posted){.next = check->posted,
+                        .request = request,
+                        .comm = comm,
+                        .data = part->data,
+                        .bytes = part->bytes,
+                        .sum = sending ? tt_hash_bytes(TT_HASH_START, part->data, part->bytes) : 0,
+                        .before = before};
     check->posted = posted;
 }
 
@@ -399,7 +392,7 @@ static void judge_sent(struct tt_net_plugin *self, const struct posted *posted, 
 {
     if (bytes >= 0 && (size_t)bytes != posted->bytes)
         breach(self, "test", "sizes: another size than was sent");
-    if (sum_of(posted->data, posted->bytes) != posted->sum)
+    if (tt_hash_bytes(TT_HASH_START, posted->data, posted->bytes) != posted->sum)
         breach(self, "isend", "data: what was to be sent has been changed");
 }
 

@@ -7,15 +7,15 @@
  */
 #include "tune/host.h"
 
+#include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -218,40 +218,6 @@ bool tt_tune_host_path(char *path, size_t path_bytes)
     return home && *home;
 }
 
-/* Text of the file, owned; NULL with a reason. A missing file is one where it was asked for. */
-static char *read_text(const char *path, char *reason, size_t reason_bytes)
-{
-    struct stat st;
-    char *text = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        bool usual = errno == ENOENT && !tt_param_is_set("TUTTI_TUNE_FILE");
-        if (!usual) snprintf(reason, reason_bytes, "%s", strerror(errno));
-        return NULL;
-    }
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MOST) {
-        snprintf(reason, reason_bytes, "it is no regular file of at most 4 MiB");
-    } else {
-        text = tt_calloc(1, (size_t)st.st_size + 1);
-    }
-    if (text && read(fd, text, (size_t)st.st_size) != (ssize_t)st.st_size) {
-        snprintf(reason, reason_bytes, "it cannot be read whole");
-        free(text);
-        text = NULL;
-    }
-    close(fd);
-    return text;
-}
-
-static uint64_t hash_of(const struct tt_tune_host *host)
-{
-    uint64_t hash = 0xcbf29ce484222325ull;
-    const unsigned char *bytes = (const unsigned char *)host;
-    for (size_t i = 0; i < sizeof(*host); i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3ull; /* FNV-1a; the struct has no holes */
-    return hash ? hash : 1;
-}
-
 void tt_tune_host_find(struct tt_tune_host *host_out, struct tt_tune_found *found_out)
 {
     struct tt_tune_found *found = found_out;
@@ -260,11 +226,18 @@ void tt_tune_host_find(struct tt_tune_host *host_out, struct tt_tune_found *foun
     found->path[0] = found->reason[0] = '\0';
     found->hash = 0;
     if (!tt_tune_host_path(found->path, sizeof(found->path))) return;
-    char *text = read_text(found->path, found->reason, sizeof(found->reason));
-    if (!text) return;
+    const char *why = NULL;
+    size_t bytes = 0;
+    errno = 0;
+    char *text = tt_file_read(found->path, FILE_MOST, &bytes, &why);
+    if (!text) { /* a missing file is a fault only where it was asked for */
+        bool usual = errno == ENOENT && !tt_param_is_set("TUTTI_TUNE_FILE");
+        if (!usual) snprintf(found->reason, sizeof(found->reason), "%s", why);
+        return;
+    }
     tt_tune_machine_name(machine);
     if (!tt_tune_host_parse(text, machine, host_out, found->reason, sizeof(found->reason)))
-        found->hash = hash_of(host_out);
+        found->hash = tt_hash_bytes(TT_HASH_START, host_out, sizeof(*host_out)) | 1; /* no holes */
     free(text);
 }
 

@@ -164,7 +164,8 @@ static bool is_loopback(const union tt_addr *addr)
     return (ntohl(addr->v4.sin_addr.s_addr) >> 24) == 127;
 }
 
-/* The text of TUTTI_SECRET_FILE goes into the hash; a file that others can read is refused. */
+/* The text of TUTTI_SECRET_FILE goes into the hash; a file that others can read is refused. Without
+ * stdio, whose buffer would keep a copy of the secret. */
 static ncclResult_t hash_secret_file(crypto_generichash_state *state, const char *path)
 {
     ncclResult_t rc = ncclSuccess;

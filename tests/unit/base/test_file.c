@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define TEXT "two\nlines"
+
 static char folder[] = "/tmp/tutti-test-file-XXXXXX";
 
 static const char *in_folder(const char *name)
@@ -42,6 +44,37 @@ static void only_regular_files_are_read(void **state)
         assert_int_equal(file != NULL, cases[i].why == NULL);
         if (file) fclose(file);
         if (cases[i].why) assert_string_equal(why, cases[i].why);
+    }
+    alarm(0);
+}
+
+static void files_are_read_whole_or_not_at_all(void **state)
+{
+    static const struct {
+        const char *path, *text, *why; /* text NULL: it is refused */
+        size_t most_bytes;
+    } cases[] = {
+        {"text", TEXT, NULL, 4096},
+        {"text", TEXT, NULL, sizeof(TEXT) - 1},
+        {"text", NULL, "it is too large", sizeof(TEXT) - 2},
+        {"fifo", NULL, "not a regular file", 4096},
+        {"absent", NULL, "No such file or directory", 4096},
+    };
+    (void)state;
+    alarm(60);
+    for (size_t i = 0; i < TT_LEN(cases); i++) {
+        const char *why = NULL;
+        size_t bytes = 0;
+        print_message("case: %zu, %s\n", i, cases[i].path);
+        char *text = tt_file_read(in_folder(cases[i].path), cases[i].most_bytes, &bytes, &why);
+        assert_int_equal(text != NULL, cases[i].text != NULL);
+        if (text) {
+            assert_string_equal(text, cases[i].text);
+            assert_int_equal(bytes, strlen(cases[i].text));
+            free(text);
+        } else {
+            assert_string_equal(why, cases[i].why);
+        }
     }
     alarm(0);
 }
@@ -77,7 +110,7 @@ static int set_up(void **state)
     (void)state;
     if (!mkdtemp(folder) || mkfifo(in_folder("fifo"), 0600)) return 1;
     FILE *file = fopen(in_folder("text"), "w");
-    return !file || fputs("text", file) < 0 || fclose(file);
+    return !file || fputs(TEXT, file) < 0 || fclose(file);
 }
 
 static int tear_down(void **state)
@@ -90,6 +123,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_regular_files_are_read),
+        cmocka_unit_test(files_are_read_whole_or_not_at_all),
         cmocka_unit_test(fifos_are_written_when_somebody_reads),
         cmocka_unit_test(what_was_there_is_replaced),
     };
