@@ -26,6 +26,12 @@ static const struct trace_command commands[] = {
     {"check", "trace check", "PATH...",
      "are all events ended, all parents there, all ranks at the same operations? (exit 0: yes)",
      "  tutti trace check traces/\n", TRACE_JSON, trace_check},
+    {"convert", "trace convert", "PATH...",
+     "the run for other tools: chrome or perfetto-json (ui.perfetto.dev), jsonl, inspector, "
+     "prometheus",
+     "  tutti trace convert --to chrome -o run.json traces/\n"
+     "  tutti trace convert --to prometheus traces/\n",
+     TRACE_TO | TRACE_OUTPUT, trace_convert},
 };
 
 static const char about[] =
@@ -40,7 +46,7 @@ struct option {
 
 static const struct option table[] = {
     {"--json", NULL, "JSON instead of text", TRACE_JSON},
-    {"--to", "FORMAT", "what to write: see above", TRACE_TO},
+    {"--to", "FORMAT", "chrome, perfetto-json, jsonl, inspector or prometheus", TRACE_TO},
     {"-o", "FILE", "where to (default: standard output)", TRACE_OUTPUT},
     {"--types", "LIST", "only events of these types, as in Coll,KernelCh (default: all)", 0},
     {"--memory", "MIB", "at most so much for events (default: half of the machine's)", 0},

@@ -137,6 +137,78 @@ def messages(folder):
     check(near(row["usec"]["p50"], 40, .01) and near(row["skew_usec"]["p50"], 20, .01), row)
 
 
+def nests(slices):
+    """Slices of one lane lie inside or behind each other."""
+    open_ends = []
+    for begin, end in slices:
+        while open_ends and open_ends[-1] <= begin:
+            open_ends.pop()
+        if open_ends and open_ends[-1] < end:
+            return False
+        open_ends.append(end)
+    return True
+
+
+def chrome(folder):
+    made(folder)
+    crossing = Rank(0, 4)
+    for k in range(10):
+        crossing.collective(k * MS, k * MS + 130 * US)
+    a, b = (crossing.start(at, "ProxyOp", channel=2, peer=1, steps=9, chunk=4, send=1, pid=100) for at in (20 * MS, 21 * MS))
+    steps = [crossing.start((20 + k) * MS + 1, "ProxyStep", a, step=k) for k in range(3)]
+    for k, event in enumerate(steps + [a, b]):
+        crossing.stop(30 * MS + k, event)
+    crossing.start(40 * MS, "KernelLaunch")
+    crossing.end().write(folder)
+    trace("convert", "--to", "perfetto-json", "-o", f"{folder}/run.json", folder)
+    events = json.load(open(f"{folder}/run.json"))["traceEvents"]
+    slices, lanes = [e for e in events if e["ph"] == "X"], {}
+    for e in slices:
+        lanes.setdefault((e["pid"], e["tid"]), []).append((round(e["ts"] * 1e3), round((e["ts"] + e["dur"]) * 1e3)))
+    check(len(slices) == 166 and all(nests(lane) for lane in lanes.values()), "slices nest")
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    check([names[pid][:7] for pid in range(1, 5)] == [f"rank {r}," for r in range(4)], names)
+    check({"operations: channel 2 sends", "operations: channel 2 sends (2)", "steps: channel 2 sends", "kernel: channel 0"} <=
+          {e["args"]["name"] for e in events if e["name"] == "thread_name"}, "names of lanes")
+    arrows = {}
+    for e in events:
+        if e["ph"] in "stf":
+            arrows.setdefault(e["id"], []).append(e)
+            check(any(begin <= round(e["ts"] * 1e3) <= end for begin, end in lanes[e["pid"], e["tid"]]), f"arrow {e}")
+    check(len(arrows) == 10, arrows)
+    for parts in arrows.values():
+        check([e["ph"] for e in parts] == ["s", "t", "t", "f"] and [e["pid"] for e in parts] == [1, 2, 3, 4], parts)
+    open_one = [e for e in slices if "has_no_end" in e["args"]]
+    check([e["name"] for e in open_one] == ["KernelLaunch"], open_one)
+
+
+def others(folder):
+    """The same run through our own lines, and in the words of the inspector."""
+    paths = made(folder, nranks=3)
+    _, want = rows(*paths)
+    merged = trace("convert", "--to", "jsonl", *paths).stdout
+    _, got = rows("-", input=merged)
+    check(got == want, f"{got} is not {want}")
+    said(trace("check", "-", input=merged), "sound: 120 events of 3 processes")
+    lines = [json.loads(line) for line in trace("convert", "--to", "inspector", *paths).stdout.splitlines()]
+    check(len(lines) == 30, len(lines))
+    first = lines[0]
+    check(first["header"] == {"id": "0xab", "comm_name": "", "rank": 0, "n_ranks": 3, "nnodes": 1}, first)
+    check(first["coll_perf"]["coll"] == "AllReduce" and first["coll_perf"]["coll_exec_time_us"] == 120 and
+          near(first["coll_perf"]["coll_busbw_gbs"], 1024 / 120e3 * 4 / 3, 1e-5), first)
+    check(first["metadata"]["dump_timestamp_us"] == 10**15 + 120, first)
+    text = trace("convert", "--to", "prometheus", *paths).stdout
+    samples = [line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#")]
+    check(len({name for name, _ in samples}) == len(samples) == 6, samples)
+    values = {name.split("{")[0]: float(value) for name, value in samples}
+    check(values["nccl_operations_total"] == 10 and values["nccl_bytes_total"] == 10240 and
+          near(values["nccl_collective_exec_time_microseconds"], 100, .01), values)
+    said(trace("convert", "--to", "cuneiform", *paths, code=2), "no format 'cuneiform'")
+    said(trace("convert", *paths, code=2), "--to FORMAT is missing")
+    said(trace("convert", "--to", "jsonl", "-o", "/dev/full", *paths, code=1), "/dev/full: No space left")
+    said(trace("convert", "--to", "jsonl", "-o", folder, *paths, code=1), "Is a directory")
+
+
 def clocks(folder):
     """Three hosts whose clocks are 7 ms and -3 s away, walls that lie, and one that drifts."""
     dice = random.Random(1)
@@ -253,8 +325,8 @@ def hostile(folder):
             broken[at:at + dice.randrange(0, 4)] = bytes(dice.randrange(256) for _ in range(dice.randrange(0, 4)))
         with open(path, "wb") as out:
             out.write(broken)
-        for command in ("check", "summary"):
-            done = trace(command, path, code=None)
+        for command in (["check"], ["summary"], ["convert", "--to", "chrome"]):
+            done = trace(*command, path, code=None)
             check(done.returncode in (0, 1) and "\x1b" not in done.stdout, f"{command}: {done}")
 
 
@@ -268,7 +340,7 @@ def memory(folder):
     said(trace("--memory", "1", path), "records were left out", "half of the limit of memory (1 MiB) is used")
 
 
-for case in (summary, messages, clocks, unsound, order, hostile, memory):
+for case in (summary, messages, chrome, others, clocks, unsound, order, hostile, memory):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

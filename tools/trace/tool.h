@@ -30,6 +30,13 @@ int trace_check(const struct trace_options *options);
 int trace_diff(const struct trace_options *options);
 int trace_convert(const struct trace_options *options);
 
+/* ---- formats; false: memory is short, or a file cannot be written, and said ---- */
+struct out;
+bool trace_write_chrome(const struct timeline *run, struct out *out);
+bool trace_write_jsonl(const struct timeline *run, struct out *out);
+bool trace_write_inspector(const struct timeline *run, struct out *out);
+bool trace_write_prometheus(const struct timeline *run, struct out *out);
+
 /* ---- what operations of one kind have in common: summary, diff and metrics ---- */
 
 /* All operations of one function, size, algorithm and protocol in a communicator. */

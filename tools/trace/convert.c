@@ -1,0 +1,123 @@
+/* `tutti trace convert`: the same run in the words of other tools. */
+#include "out.h"
+#include "tool.h"
+#include "tutti.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- JSON Lines: one file of all ranks, on one clock, an event a line ---- */
+
+static void put_event(const struct timeline *run, uint32_t index, struct out *out)
+{
+    const struct timeline_event *e = &run->events[index];
+    const struct {
+        const char *name;
+        uint16_t word;
+    } words[] = {
+        {"func", e->func}, {"datatype", e->datatype}, {"algo", e->algo}, {"proto", e->proto}};
+    uint32_t member = e->member == TIMELINE_NONE ? 0 : run->members[e->member].number;
+    out_print(out, "{\"t\":\"ev\",\"id\":%u,\"parent\":%u,\"c\":%u,\"tid\":%d,\"ts\":%lld",
+              index + 1, e->parent + 1, member, run->threads[e->thread].tid,
+              (long long)e->start_nsec);
+    if (e->stop_nsec != TIMELINE_OPEN)
+        out_print(out, ",\"dur\":%lld", (long long)(e->stop_nsec - e->start_nsec));
+    if (e->member == TIMELINE_NONE) out_text(out, ",\"c_pid\":-1");
+    out_print(out, ",\"type\":\"%s\"", timeline_type_name((enum timeline_type)e->type));
+    for (size_t w = 0; w < TT_LEN(words); w++) {
+        if (words[w].word)
+            out_print(out, ",\"%s\":\"%s\"", words[w].name, timeline_word(run, words[w].word));
+    }
+    if (e->count) out_print(out, ",\"count\":%llu", (unsigned long long)e->count);
+    out_print(out, ",\"seq\":%llu,\"peer\":%d", (unsigned long long)e->seq, e->peer);
+    if (e->steps) out_print(out, ",\"steps\":%d", e->steps);
+    if (e->chunk_bytes) out_print(out, ",\"chunk\":%d", e->chunk_bytes);
+    if (e->channel) out_print(out, ",\"channel\":%u", e->channel);
+    if (e->warps) out_print(out, ",\"warps\":%u", e->warps);
+    if (e->flag) out_text(out, ",\"send\":1");
+    for (uint32_t s = e->states; s != TIMELINE_NONE; s = run->states[s].next) {
+        out_print(out, "%s[\"%s\",%lld,%llu]", s == e->states ? ",\"states\":[" : ",",
+                  timeline_word(run, run->states[s].name), (long long)run->states[s].at_nsec,
+                  (unsigned long long)run->states[s].value);
+    }
+    out_text(out, e->states == TIMELINE_NONE ? "}\n" : "]}\n");
+}
+
+/* Who it is: the lines before the events. */
+static void put_process(const struct timeline *run, const struct timeline_process *process,
+                        struct out *out)
+{
+    out_print(out,
+              "{\"t\":\"head\",\"v\":1,\"host\":\"%s\",\"pid\":%d,\"exe\":\"%s\","
+              "\"start_wall_ns\":0,\"start_mono_ns\":0,\"clock\":\"run\",\"api\":%d,"
+              "\"mask\":%d}\n",
+              process->host, process->pid, process->exe, process->api, process->mask);
+    for (uint32_t m = process->first_member; m < process->first_member + process->nmembers; m++) {
+        const struct timeline_member *member = &run->members[m];
+        const struct timeline_comm *comm =
+            member->comm == TIMELINE_NONE ? NULL : &run->comms[member->comm];
+        out_print(out,
+                  "{\"t\":\"comm\",\"c\":%u,\"comm\":\"%016llx\",\"name\":\"%s\",\"rank\":%d,"
+                  "\"nranks\":%d,\"nnodes\":%d}\n",
+                  member->number, comm ? (unsigned long long)comm->id : 0, comm ? comm->name : "",
+                  member->rank, comm ? comm->nranks : -1, comm ? comm->nnodes : -1);
+    }
+    for (uint32_t t = process->first_thread; t < process->first_thread + process->nthreads; t++) {
+        out_print(out, "{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n", run->threads[t].tid,
+                  run->threads[t].name);
+    }
+}
+
+bool trace_write_jsonl(const struct timeline *run, struct out *out)
+{
+    for (uint32_t p = 0; p < run->nprocesses; p++) {
+        const struct timeline_process *process = &run->processes[p];
+        put_process(run, process, out);
+        for (uint32_t e = process->first_event; e < process->last_event; e++)
+            put_event(run, e, out);
+        if (process->ended) {
+            out_print(out, "{\"t\":\"end\",\"starts\":%llu,\"lost\":%llu,\"open\":%llu}\n",
+                      (unsigned long long)process->starts, (unsigned long long)process->lost,
+                      (unsigned long long)process->open);
+        }
+    }
+    return true;
+}
+
+/* ---- formats ---- */
+
+struct format {
+    const char *name;
+    bool (*write)(const struct timeline *run, struct out *out);
+};
+static const struct format formats[] = {
+    {"chrome", trace_write_chrome},         {"perfetto-json", trace_write_chrome},
+    {"jsonl", trace_write_jsonl},           {"inspector", trace_write_inspector},
+    {"prometheus", trace_write_prometheus},
+};
+
+int trace_convert(const struct trace_options *options)
+{
+    struct timeline run;
+    struct out *out = NULL;
+    size_t f = 0;
+    if (!options->to) return tutti_usage_error(options->command, "--to FORMAT is missing");
+    while (f < TT_LEN(formats) && strcmp(formats[f].name, options->to) != 0)
+        f++;
+    if (f == TT_LEN(formats))
+        return tutti_usage_error(options->command, "no format '%s'", options->to);
+    int status = trace_load(options, 0, options->npaths, &run);
+    if (status == 0) {
+        out = tt_calloc(1, sizeof(*out));
+        status = out && out_open(out, options->output) ? 0 : 1;
+    }
+    if (status == 0) {
+        status = formats[f].write(&run, out) ? 0 : 1;
+        if (!out_close(out, options->output)) status = 1;
+    }
+    free(out);
+    timeline_close(&run);
+    return status;
+}

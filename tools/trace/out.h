@@ -1,0 +1,27 @@
+/* Text that is written piece by piece, fast: a full disk is noticed at the end, by out_close(). */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { OUT_BYTES = 1 << 16, OUT_PIECE_BYTES = 4096 };
+struct out {
+    FILE *file;
+    size_t used;
+    char buffer[OUT_BYTES];
+};
+
+/* NULL or "-" is standard output. False: it cannot be opened, and said. */
+bool out_open(struct out *out, const char *path);
+/* False: not all of it was written, and said. */
+bool out_close(struct out *out, const char *path);
+
+void out_text(struct out *out, const char *text);
+void out_number(struct out *out, uint64_t number);
+void out_signed(struct out *out, int64_t number);
+/* Nanoseconds as microseconds with three decimals. */
+void out_usec(struct out *out, int64_t nsec);
+/* printf of less than OUT_PIECE_BYTES. */
+void out_print(struct out *out, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
