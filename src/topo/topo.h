@@ -178,7 +178,7 @@ struct tt_topo_domain { /* GPUs that stay together: a node, as algorithms see it
     enum tt_topo_arch arch; /* of its first CPU */
     enum tt_topo_vendor vendor;
     int p2p_channels; /* per peer; least over its ranks */
-    float net_bw;     /* GB/s to the NICs of a rank; least over its ranks; 0: none */
+    float net_bw;     /* GB/s to one of the nearest NICs of a rank; least over its ranks; 0: none */
     struct tt_topo_graph graph[TT_GRAPH_COUNT_];
 };
 

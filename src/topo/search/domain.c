@@ -99,12 +99,14 @@ static int p2p_channels(const struct tt_topo_system *system, bool inter,
     return count;
 }
 
+/* Of the path to one NIC, however many a GPU has: all its nearest are equally wide. */
 static float least_net_bw(const struct tt_topo_system *system)
 {
     const struct tt_topo_list *gpus = &system->list[TT_NODE_GPU];
     float bw = 0;
     for (int g = 0; g < gpus->count; g++) {
-        float own = nets_of(system, gpus->node[g]).bw;
+        const struct tt_topo_node *net = tt_topo_net_of(system, gpus->node[g], 0);
+        float own = net ? tt_topo_path(gpus->node[g], net)->bw : 0;
         if (g == 0 || own < bw) bw = own;
     }
     return bw;

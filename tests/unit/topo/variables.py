@@ -85,6 +85,22 @@ def partitions(folder):
     print("partitions and several ranks on a GPU: as described")
 
 
+def several_nics(folder):
+    """Two NICs of 200 Gb/s a GPU where the machine has one of 400: the channels of multicast over nodes obey one of them."""
+    def halves(match):
+        row = match.group(0).replace('speed="400000"', 'speed="200000"')
+        port = re.sub(r'dev="(\d)"', lambda dev: f'dev="{int(dev.group(1)) + 4}"', row).replace('port="1"', 'port="2"')
+        return row + "\n" + port
+    text = re.sub(r"<net [^>]*/>", halves, open(machine("c08-gb200-tray")).read())
+    path = os.path.join(folder, "halves.xml")
+    open(path, "w").write(text)
+    answer = export(path, "--nodes", "1,2,4,16")
+    expect("NICs of 200 Gb/s", sorted(nets(answer)), [[k, 25.0] for k in range(8)])
+    got = [[scenario["nodes"], scenario["layout"]["nvls_channels"]] for scenario in answer["scenarios"]]
+    expect("channels of multicast", got, [[1, 24], [2, 32], [4, 32], [16, 32]])
+    print("several NICs for each GPU: one counts")
+
+
 # variable, value, machine, what must differ
 SEEN = (
     ("NCCL_P2P_LEVEL", "LOC", "nccltests-8x3090", "access"), ("NCCL_P2P_DISABLE", "1", "c06-dgxh100", "access"),
@@ -123,4 +139,5 @@ def effects():
 with tempfile.TemporaryDirectory() as place:
     merged()
     partitions(place)
+    several_nics(place)
     effects()
