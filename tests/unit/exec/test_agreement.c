@@ -7,11 +7,13 @@
 #include "random_program.h"
 #include "world.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "program/build.h"
 #include "program/step.h"
 #include "program/verify.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,11 +87,13 @@ static void a_slot_holds_what_was_posted(void **state)
 
 /* ---- random programs ---- */
 
-enum { SLICE_BYTES = 16384, ELEM_BYTES = 8, KINDS = 3, RUNS = 2, CHANNELS = 2, POST_DIV = 3 };
+enum { SLICE_BYTES = 16384, ELEM_BYTES = 8, KINDS = 4, RUNS = 2, CHANNELS = 2, POST_DIV = 3 };
+enum { NET_SHARE = 10, PATIENCE_SEC = 60 }; /* one set in ten runs over sockets, too */
 
 struct size { /* of one trial, in elements */
     size_t chunk, count, grain;
     bool in_place;
+    bool captured; /* each rank's work is made once and launched RUNS times, as graphs do */
     int nchannels, nruns;
 };
 
@@ -115,8 +119,20 @@ static const char *const outcome_names[OUTCOMES] = {
     "proved", "deadlock", "misfit", "slots left full", "IN written", "race", "meaningless"};
 
 static struct {
-    long sets[OUTCOMES], replayed[OUTCOMES], runs, transfers;
+    long sets[OUTCOMES], replayed[OUTCOMES], runs[KINDS], captured;
 } tally;
+
+static struct { /* what the set that runs was proved to do */
+    struct tt_proof_unit *unit;
+    size_t count, capacity;
+} proved;
+
+struct replay { /* stands for a captured work in a stream, which must not release it */
+    struct tt_item item;
+    struct tt_work *work;
+};
+static struct replay replays[RANDOM_RANKS];
+static _Atomic uint32_t graph_refs[RANDOM_RANKS];
 
 static struct world *world_of(int n, enum world_kind kind)
 {
@@ -268,6 +284,12 @@ static void bind_edges(struct world *world, int r, int channel, const struct tt_
     }
 }
 
+static enum tt_step replay_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct tt_item *work = (struct tt_item *)(void *)((struct replay *)(void *)item)->work;
+    return call == TT_ITEM_RELEASE ? TT_STEP_DONE : work->step(work, call);
+}
+
 static void submit(struct trial *trial, int r, int run)
 {
     const struct tt_program *program = trial->program;
@@ -297,29 +319,72 @@ static void submit(struct trial *trial, int r, int run)
         };
     }
     struct tt_work_spec spec = world_spec(trial->world, r, frames, trial->size.nchannels);
+    spec.captured = trial->size.captured;
+    spec.graph_refs = spec.captured ? &graph_refs[r] : NULL;
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
+    replays[r] = (struct replay){.item.step = replay_step, .work = work};
+    if (spec.captured) return;
     assert_int_equal(tt_exec_submit(work, &trial->world->rank[r].stream, NULL), ncclSuccess);
 }
 
-/* Step the ranks in random order; false: nobody comes further. */
-static bool play(const struct trial *trial)
+/* What a launch of a graph does: each rank's work takes its place and is put on the stream. */
+static void launch(const struct trial *trial)
 {
-    unsigned seed = (unsigned)trial->seed;
-    int n = trial->set->nranks, idle = 0;
-    while (idle < n) {
-        bool progress = false;
-        for (int k = 0; k < 8; k++) {
-            int r = rand_r(&seed) % n;
-            progress = fake_stream_step(&trial->world->rank[r].stream) || progress;
-        }
-        for (int r = 0; r < n && !progress; r++) /* a whole round of nothing twice: nothing moves */
-            progress = fake_stream_step(&trial->world->rank[r].stream);
+    for (int r = 0; r < trial->set->nranks; r++) {
+        struct tt_item *item = (struct tt_item *)(void *)replays[r].work;
+        assert_int_equal(item->step(item, TT_ITEM_ISSUE), TT_STEP_DONE);
+        tuttiHostSubmit(&trial->world->rank[r].stream, &replays[r].item, false);
+    }
+}
+
+static void release(const struct trial *trial)
+{
+    for (int r = 0; r < trial->set->nranks; r++) {
+        struct tt_item *item = (struct tt_item *)(void *)replays[r].work;
+        item->step(item, TT_ITEM_RELEASE);
+        assert_int_equal(atomic_load(&graph_refs[r]), 0);
+    }
+}
+
+/* Step the ranks in random order; true when somebody came further. */
+static bool step_some(const struct trial *trial, unsigned *seed)
+{
+    int n = trial->set->nranks;
+    bool progress = trial->kind == WORLD_NET && world_serve(trial->world);
+    for (int k = 0; k < 8; k++) {
+        int r = rand_r(seed) % n;
+        progress = fake_stream_step(&trial->world->rank[r].stream) || progress;
+    }
+    for (int round = 0; round < 2; round++) { /* a whole round of nothing twice: nothing moves */
         for (int r = 0; r < n && !progress; r++)
             progress = fake_stream_step(&trial->world->rank[r].stream);
-        idle = 0;
-        for (int r = 0; r < n; r++)
-            idle += fake_stream_idle(&trial->world->rank[r].stream);
-        if (!progress && idle < n) return false;
+    }
+    return progress;
+}
+
+static bool all_idle(const struct trial *trial)
+{
+    int idle = 0;
+    for (int r = 0; r < trial->set->nranks; r++)
+        idle += fake_stream_idle(&trial->world->rank[r].stream);
+    return idle == trial->set->nranks;
+}
+
+/* False: nobody comes further; what is under way in sockets is waited for. */
+static bool play(const struct trial *trial)
+{
+    uint64_t limit = (uint64_t)PATIENCE_SEC * 1000000000;
+    uint64_t last = tt_now_nsec();
+    unsigned seed = (unsigned)trial->seed;
+    while (!all_idle(trial)) {
+        bool net = trial->kind == WORLD_NET;
+        if (step_some(trial, &seed)) {
+            if (net) last = tt_now_nsec();
+        } else if (!net || tt_now_nsec() - last > limit) {
+            return all_idle(trial);
+        } else {
+            sched_yield();
+        }
     }
     return true;
 }
@@ -349,18 +414,22 @@ static bool any_left_full(const struct trial *trial)
     return false;
 }
 
-static void start(struct trial *trial, struct tt_proof *proof)
+static void fill(const struct trial *trial)
 {
-    struct tt_proof_unit unit;
+    for (size_t k = 0; k < proved.count; k++)
+        fill_unit(trial, &proved.unit[k]);
+}
+
+static void start(struct trial *trial)
+{
     trial->world = world_of(trial->set->nranks, trial->kind);
     place_buffers(trial);
-    while (proof && tt_proof_next(proof, &unit))
-        fill_unit(trial, &unit);
+    fill(trial);
     for (int run = 0; run < trial->size.nruns; run++) {
         for (int r = 0; r < trial->set->nranks; r++)
             submit(trial, r, run);
     }
-    tally.runs++;
+    tally.runs[trial->kind]++;
 }
 
 /* ---- judging ---- */
@@ -402,25 +471,49 @@ static ncclResult_t prove(const struct trial *trial, char *fault, size_t fault_b
     return tt_program_prove(programs, trial->set->nranks, &kept, fault, fault_bytes, proof_out);
 }
 
+/* What all memory starts with and must end with. */
+static void keep_units(struct tt_proof *proof)
+{
+    struct tt_proof_unit unit;
+    proved.count = 0;
+    while (proof && tt_proof_next(proof, &unit)) {
+        if (proved.count == proved.capacity) {
+            proved.capacity = 2 * proved.capacity + 64;
+            proved.unit = realloc(proved.unit, proved.capacity * sizeof(unit));
+            assert_non_null(proved.unit);
+        }
+        proved.unit[proved.count++] = unit;
+    }
+}
+
+static void check_run(const struct trial *trial)
+{
+    if (!play(trial)) tell(trial, "was proved and gets stuck");
+    if (any_failed(trial)) tell(trial, "was proved and fails");
+    for (size_t k = 0; k < proved.count; k++)
+        compare_unit(trial, &proved.unit[k]);
+}
+
 /* Run what was proved, over every kind of edge. */
 static void confirm(struct trial *trial)
 {
     bool barrier = trial->program->needs_barrier;
     for (int kind = 0; kind < KINDS; kind++) {
-        struct tt_proof *proof = NULL, *again = NULL;
-        struct tt_proof_unit unit;
-        char fault[256];
         trial->kind = (enum world_kind)kind;
-        if (barrier && kind == WORLD_SHM) continue;
-        assert_int_equal(prove(trial, fault, sizeof(fault), &proof), ncclSuccess);
-        assert_int_equal(prove(trial, fault, sizeof(fault), &again), ncclSuccess);
-        start(trial, proof);
-        if (!play(trial)) tell(trial, "was proved and gets stuck");
-        if (any_failed(trial)) tell(trial, "was proved and fails");
-        while (tt_proof_next(again, &unit))
-            compare_unit(trial, &unit);
-        tt_proof_destroy(proof);
-        tt_proof_destroy(again);
+        if (barrier && kind >= WORLD_SHM) continue;
+        if (kind == WORLD_NET && trial->seed % NET_SHARE) continue;
+        start(trial);
+        for (int k = 0; trial->size.captured && k < RUNS; k++) {
+            fill(trial);
+            launch(trial);
+            check_run(trial);
+            tally.captured++;
+        }
+        if (trial->size.captured) {
+            release(trial);
+        } else {
+            check_run(trial);
+        }
     }
 }
 
@@ -469,9 +562,10 @@ static void replay(struct trial *trial, enum outcome why)
     bool payload = trial->size.chunk * ELEM_BYTES > TT_SLOT_INLINE_BYTES;
     trial->kind = WORLD_SHM;
     trial->size.nruns = trial->size.nchannels = 1;
+    trial->size.captured = false;
     if (barrier || !payload || (why != DEADLOCK && why != MISFIT && why != LEFT_FULL)) return;
     if (!stays_inside(trial)) return;
-    start(trial, NULL);
+    start(trial);
     bool ended = play(trial), failed = any_failed(trial);
     if (why == DEADLOCK && ended) tell(trial, "was refused for a deadlock and ends");
     if (why == MISFIT && ended && !failed) tell(trial, "was refused for a misfit and ends");
@@ -493,6 +587,8 @@ static struct size some_size(const struct tt_program *program, unsigned *seed)
     size.count = window * (size.chunk < 2000 ? 1 + (size_t)rand_r(seed) % 3 : 1);
     if (rand_r(seed) % 5 == 0) size.count -= (size_t)rand_r(seed) % window;
     size.in_place = rand_r(seed) % 3 == 0;
+    size.captured = rand_r(seed) % 4 == 0;
+    if (size.captured) size.nruns = 1;
     return size;
 }
 
@@ -512,6 +608,7 @@ static struct tt_program *stripped(const struct tt_program *block)
 static void try_program(struct trial *trial, unsigned *draw)
 {
     static uint8_t refs[RANDOM_RANKS][RANDOM_RANKS * 64];
+    struct tt_proof *proof = NULL;
     char fault[256];
     assert_true(trial->program->ninsns <= sizeof(refs[0]));
     for (int r = 0; r < trial->set->nranks; r++) {
@@ -519,7 +616,9 @@ static void try_program(struct trial *trial, unsigned *draw)
         trial->refs[r] = refs[r];
     }
     trial->size = some_size(trial->program, draw);
-    ncclResult_t rc = prove(trial, fault, sizeof(fault), NULL);
+    ncclResult_t rc = prove(trial, fault, sizeof(fault), &proof);
+    keep_units(rc ? NULL : proof);
+    tt_proof_destroy(proof);
     enum outcome outcome = rc ? judge(fault) : PROVED;
     tally.sets[outcome]++;
     if (outcome == PROVED) {
@@ -562,7 +661,10 @@ static void proofs_and_runs_agree(void **state)
         print_message("%s: %ld, replayed %ld\n", outcome_names[k], tally.sets[k],
                       tally.replayed[k]);
     }
-    print_message("%ld runs\n", tally.runs);
+    print_message("runs: %ld pointers, %ld mappings, %ld slots, %ld sockets; %ld launches\n",
+                  tally.runs[WORLD_PROCESS], tally.runs[WORLD_MAPPED], tally.runs[WORLD_SHM],
+                  tally.runs[WORLD_NET], tally.captured);
+    free(proved.unit);
     if (nsets >= 1000) {
         assert_true(tally.sets[PROVED] > nsets / 4);
         for (int k = DEADLOCK; k < MEANINGLESS; k++)

@@ -4,6 +4,9 @@
 #include "../check.h"
 
 #include "base/mem.h"
+#include "net/net.h"
+#include "plugin/net_abi.h"
+#include "transport/serve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +36,23 @@ static void tree_place(int rank, int n, struct tt_tree_place *place)
     }
 }
 
+static ncclResult_t no_event(void **handle, int type, void *parent, int64_t id, void *extra)
+{
+    (void)handle, (void)type, (void)parent, (void)id, (void)extra;
+    return ncclSuccess;
+}
+
+static void open_net(struct world_rank *rank)
+{
+    static struct tt_net_plugin sockets = {.builtin = true};
+    ncclNetCommConfig_v12_t config = {.trafficClass = -1};
+    const struct tt_net_trust trust = {.rank = rank->member.rank};
+    if (!sockets.object) assert_int_equal(tt_net_adopt(&sockets, 12, &tt_net_socket), ncclSuccess);
+    rank->net = (struct tt_net){.plugin = &sockets, .ndevs = 1, .name = "Socket"};
+    assert_int_equal(tt_net_socket.init(&rank->net.ctx, 1, &config, NULL, no_event), ncclSuccess);
+    tt_net_socket_set_trust(rank->net.ctx, &trust);
+}
+
 static void create_rank(struct world *world, int r, uint64_t inbox_offset, size_t inbox_bytes)
 {
     struct world_rank *rank = &world->rank[r];
@@ -41,17 +61,23 @@ static void create_rank(struct world *world, int r, uint64_t inbox_offset, size_
     rank->member.name = "";
     for (int p = 0; p < world->n; p++) {
         bool process = world->kind == WORLD_PROCESS || p == r;
+        bool far = world->kind == WORLD_NET && p != r;
+        enum tt_reach near = process ? TT_REACH_PROCESS : TT_REACH_MAPPED;
         rank->peers[p] = (struct tt_peer_reach){
-            .reach = process ? TT_REACH_PROCESS : TT_REACH_MAPPED,
+            .reach = far ? TT_REACH_NET : near,
             .range_base = process ? world->own : world->alias,
             .range_bytes = world->bytes,
             .inbox_offset = inbox_offset + (uint64_t)p * inbox_bytes,
             .device = p,
         };
     }
+    if (world->kind == WORLD_NET) open_net(rank);
+    fake_bootstrap_init(world->boxes, r);
     struct tt_transport_config config = {
         .member = &rank->member,
         .peers = rank->peers,
+        .bootstrap = &world->boxes[r],
+        .net = world->kind == WORLD_NET ? &rank->net : NULL,
         .nchannels = world->nchannels,
         .slice_bytes = world->slice_bytes,
         .allow_direct = world->kind != WORLD_SHM,
@@ -116,11 +142,23 @@ void world_destroy(struct world *world)
     for (int r = 0; r < world->n; r++) {
         tt_issue_queue_fini(&world->rank[r].queue);
         tt_transport_destroy(world->rank[r].transport);
+        if (world->rank[r].net.ctx) tt_net_socket.finalize(world->rank[r].net.ctx);
+        fake_bootstrap_fini(&world->boxes[r]);
         free_kept(&world->rank[r]);
     }
     munmap(world->own, world->bytes);
     munmap(world->alias, world->bytes);
     free(world);
+}
+
+bool world_serve(struct world *world)
+{
+    bool moved = false;
+    for (int r = 0; r < world->n; r++) {
+        ncclResult_t rc;
+        moved = tt_transport_serve(world->rank[r].transport, &rc) == TT_NET_MOVED || moved;
+    }
+    return moved;
 }
 
 char *world_memory(struct world *world, size_t bytes, size_t skew)

@@ -1,22 +1,26 @@
 /* n ranks of one communicator inside a test: memory, edges and programs, without bootstrap.
  * Ranks may be told that they are in one process (pointers), in several (the peers' memory is
- * mapped a second time, at another address), or that only slots are allowed. */
+ * mapped a second time, at another address), that only slots are allowed, or that they share
+ * nothing but the network (sockets over loopback; the test moves them on by world_serve()). */
 #pragma once
 
+#include "fake_bootstrap.h"
 #include "fake_host.h"
 
 #include "base/member.h"
 #include "exec/exec.h"
+#include "plugin/net.h"
 #include "topo/topo.h"
 #include "transport/transport.h"
 
 #define WORLD_MAX 16
 
-enum world_kind { WORLD_PROCESS, WORLD_MAPPED, WORLD_SHM };
+enum world_kind { WORLD_PROCESS, WORLD_MAPPED, WORLD_SHM, WORLD_NET };
 
 struct world_rank {
     struct tt_member member;
     struct tt_peer_reach peers[WORLD_MAX];
+    struct tt_net net; /* WORLD_NET */
     struct tt_transport *transport;
     struct tt_issue_queue queue;
     const struct tt_program *program; /* of `kept`, as the next */
@@ -39,6 +43,7 @@ struct world {
     char *own, *alias; /* the same memory twice */
     size_t bytes, used;
     int ring[WORLD_MAX];
+    struct tt_bootstrap boxes[WORLD_MAX];
     struct world_rank rank[WORLD_MAX];
 };
 
@@ -46,6 +51,9 @@ struct world *world_create(int n, enum world_kind kind, size_t slice_bytes);
 /* The same with edges on `nchannels` channels, in place of 4. */
 struct world *world_create_wide(int n, enum world_kind kind, size_t slice_bytes, int nchannels);
 void world_destroy(struct world *world);
+/* WORLD_NET: connect and move the edges of all ranks, as their proxies would; true when something
+ * moved. */
+bool world_serve(struct world *world);
 /* Zeroed range memory, 64-byte aligned plus `skew` bytes. Valid until world_reset(). */
 char *world_memory(struct world *world, size_t bytes, size_t skew);
 void world_reset(struct world *world);

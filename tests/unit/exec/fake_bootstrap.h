@@ -1,0 +1,19 @@
+/* Letters between the ranks of a world: all that network edges need to find each other. One thread.
+ */
+#pragma once
+
+#include "bootstrap/bootstrap.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct fake_letter;
+
+struct tt_bootstrap {
+    int rank;
+    struct tt_bootstrap *boxes;  /* of all ranks, by number; borrowed */
+    struct fake_letter *letters; /* owned: came and were not fetched, newest first */
+};
+
+void fake_bootstrap_init(struct tt_bootstrap *boxes, int rank);
+void fake_bootstrap_fini(struct tt_bootstrap *box);
