@@ -55,14 +55,23 @@ static bool destination_ready(struct tt_verify *verify, struct tt_verify_cursor 
     return room || block(cursor, TT_WAIT_FREE, place->rank);
 }
 
-/* A slot that is free again: who posts it next comes after this. Not kept where nobody can: edges
- * of many ranks carry a slot or two each. */
-static void give_back(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
-                      struct tt_verify_edge *edge)
+/* What the sender did before it posted comes before all that the transfer does. That there is room
+ * orders nothing: an edge may have more slots than are asked for. */
+static bool learn(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
-    struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
-    tt_verify_clock_drop(&slot->posted);
-    if (edge->reused) tt_verify_release(verify, cursor->thread, &slot->freed);
+    for (int k = 0; k < verify->move.nsrcs; k++) {
+        if (verify->move.src[k].space != TT_SPACE_SLOT) continue;
+        const struct tt_verify_edge *edge = edge_from(verify, cursor, &verify->move.src[k]);
+        const struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
+        if (!tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->posted)) return false;
+    }
+    return true;
+}
+
+/* A slot that is free again. */
+static void give_back(struct tt_verify_edge *edge)
+{
+    tt_verify_clock_drop(&edge->slots[edge->head % edge->nslots].posted);
     edge->head++;
 }
 
@@ -79,7 +88,6 @@ static struct tt_verify_value receive(struct tt_verify *verify, struct tt_verify
         tt_verify_fail(verify, cursor, "expects part %d of a window from rank %d and gets part %d",
                        verify->part, place->rank, slot->part);
     }
-    tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->posted);
     return slot->value;
 }
 
@@ -88,7 +96,6 @@ static void post(struct tt_verify *verify, struct tt_verify_cursor *cursor,
 {
     struct tt_verify_edge *edge = edge_to(verify, cursor, place);
     struct tt_verify_slot *slot = &edge->slots[edge->tail % edge->nslots];
-    tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->freed);
     tt_verify_release(verify, cursor->thread, &slot->posted);
     slot->value = value;
     slot->count = count;
@@ -322,6 +329,25 @@ static bool measure(struct tt_verify *verify, struct tt_verify_cursor *cursor, s
            distinct(verify, cursor, move->dst, move->ndsts);
 }
 
+/* Addresses in other ranks are looked up when the transfer begins: what its own messages bring is
+ * too late. */
+static bool addressed(struct tt_verify *verify, const struct tt_verify_cursor *cursor)
+{
+    const struct tt_move *move = &verify->move;
+    const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
+    for (int k = 0; cursor->slice == 0 && k < move->nsrcs + move->ndsts; k++) {
+        const struct tt_place *place =
+            k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
+        if (place->space == TT_SPACE_SLOT || place->rank == cursor->rank) continue;
+        size_t pair = (size_t)cursor->rank * (size_t)verify->nranks + (size_t)place->rank;
+        const struct tt_verify_sight *sight = &verify->sights[pair];
+        if (sight->moment && tt_verify_knows(clock, sight->thread, sight->moment)) continue;
+        return tt_verify_fail(verify, cursor, "touches %s of rank %d without having seen it enter",
+                              place->space == TT_SPACE_IN ? "IN" : "OUT", place->rank);
+    }
+    return true;
+}
+
 static bool run_slice(struct tt_verify *verify, struct tt_verify_cursor *cursor, size_t count)
 {
     const struct tt_move *move = &verify->move;
@@ -331,12 +357,13 @@ static bool run_slice(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     for (int k = 0; k < move->ndsts; k++) {
         if (!destination_ready(verify, cursor, &move->dst[k])) return false;
     }
+    if (!addressed(verify, cursor) || !learn(verify, cursor)) return false;
     struct tt_verify_value value = combine(verify, cursor, count);
     if (!verify->failed) store(verify, cursor, value, count);
     for (int k = 0; k < move->nsrcs && !verify->failed; k++) {
         const struct tt_place *place = &move->src[k];
         if (place->space != TT_SPACE_SLOT) continue;
-        give_back(verify, cursor, edge_from(verify, cursor, place));
+        give_back(edge_from(verify, cursor, place));
     }
     return !verify->failed;
 }

@@ -53,14 +53,13 @@ struct tt_verify_slot {
     struct tt_verify_value value;
     size_t count; /* elements */
     int part;     /* as of cells */
-    struct tt_verify_clock posted, freed;
+    struct tt_verify_clock posted;
 };
 
 struct tt_verify_edge { /* slots from one rank to another; allocated on first use */
     uint32_t head, tail;
     int32_t sender, receiver; /* global threads; -1: none yet */
     uint32_t nslots;          /* that are used: of an edge with few messages as many as these */
-    bool reused;              /* carries more messages than that */
     struct tt_verify_slot *slots;
 };
 
