@@ -13,6 +13,7 @@ struct tt_verify_options {
     bool in_place;
     bool parts_apart; /* no two parts of a window count as equally long, whatever the count: what
                          fits then fits for every count */
+    bool keep_order; /* also where nothing can race, which changes no verdict and no fault: tests */
     bool
         any_result; /* not the collective's result is asked for, but that the outcome is determined:
                        all memory holds something at the start, the proof says what it ends with */

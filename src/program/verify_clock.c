@@ -41,6 +41,7 @@ static bool make_own(struct tt_verify *verify, struct tt_verify_clock *clock)
 bool tt_verify_join(struct tt_verify *verify, struct tt_verify_clock *clock,
                     const struct tt_verify_clock *other)
 {
+    if (verify->alone) return true;
     bool news = !tt_verify_knows(clock, other->thread, other->own);
     if (!news && (!other->vector || other->vector == clock->vector)) return true;
     if (!make_own(verify, clock)) return false;
@@ -55,6 +56,7 @@ bool tt_verify_join(struct tt_verify *verify, struct tt_verify_clock *clock,
 void tt_verify_release(struct tt_verify *verify, int thread, struct tt_verify_clock *clock_out)
 {
     struct tt_verify_clock *clock = &verify->clocks[thread];
+    if (verify->alone) return;
     tt_verify_clock_drop(clock_out);
     *clock_out = *clock;
     if (clock->vector) clock->vector->refs++;

@@ -174,9 +174,12 @@ static bool count_threads(struct tt_verify *verify)
 {
     verify->main_thread = tt_calloc((size_t)verify->nranks, sizeof(int));
     if (!verify->main_thread) return false;
+    verify->alone = !verify->options->keep_order; /* without ENTER no memory of others is reached */
     for (int r = 0; r < verify->nranks; r++) {
+        int nthreads = tt_program_nthreads(verify->programs[r], r);
         verify->main_thread[r] = verify->nthreads;
-        verify->nthreads += tt_program_nthreads(verify->programs[r], r);
+        verify->nthreads += nthreads;
+        verify->alone = verify->alone && nthreads == 1 && !verify->programs[r]->needs_barrier;
     }
     verify->cursors = tt_calloc((size_t)verify->nthreads, sizeof(*verify->cursors));
     return verify->cursors != NULL;

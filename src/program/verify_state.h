@@ -92,6 +92,8 @@ struct tt_verify {
     const struct tt_program *const *programs; /* borrowed, as the blocks */
     const struct tt_verify_options *options;
     int nranks, nthreads, nchannels;
+    bool alone; /* each rank's memory is touched by one thread: nothing can race, and no order is
+                   kept */
     struct tt_geometry geometry;
     int nchunks;     /* of the larger buffer */
     size_t slice;    /* elements */
