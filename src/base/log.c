@@ -37,11 +37,6 @@ enum { LINE_BYTES = 2048, PREFIX_BYTES = 768 };
 
 static void complain_first(const struct tt_log_config *config);
 
-static uint64_t word_of(const struct tt_log_config *config)
-{
-    return WORD_READY | (uint64_t)config->levels << 32 | config->mask;
-}
-
 /* Read the variables unless another thread did; returns the configuration's word. */
 static __attribute__((noinline)) uint64_t configure(void)
 {
@@ -57,8 +52,9 @@ static __attribute__((noinline)) uint64_t configure(void)
         if (before) config->start_nsec = before->start_nsec;
         if (config->fd > STDERR_FILENO) tt_base.log.file_fd = config->fd;
         atomic_store_explicit(&tt_base.log.config, config, memory_order_relaxed);
-        /* pairs with the acquire load in ready_word(): who sees READY sees the config */
-        atomic_store_explicit(&tt_base.log.word, word_of(config), memory_order_release);
+        /* pairs with the acquire load in tt_log_on(): who sees READY sees the config */
+        const uint64_t word = WORD_READY | (uint64_t)config->levels << 32 | config->mask;
+        atomic_store_explicit(&tt_base.log.word, word, memory_order_release);
         fresh = config;
     }
     pthread_mutex_unlock(&tt_base.log.lock);
@@ -66,15 +62,10 @@ static __attribute__((noinline)) uint64_t configure(void)
     return atomic_load_explicit(&tt_base.log.word, memory_order_acquire) | WORD_READY;
 }
 
-static uint64_t ready_word(void)
-{
-    const uint64_t word = atomic_load_explicit(&tt_base.log.word, memory_order_acquire);
-    return word & WORD_READY ? word : configure();
-}
-
 bool tt_log_on(enum tt_log_level level, uint32_t sub)
 {
-    const uint64_t word = ready_word();
+    uint64_t word = atomic_load_explicit(&tt_base.log.word, memory_order_acquire);
+    if (!(word & WORD_READY)) word = configure();
     if (!(WORD_LEVELS(word) >> level & 1U)) return false;
     return level <= TT_LOG_WARN || level == TT_LOG_ATTN || ((uint32_t)word & sub) != 0;
 }
@@ -96,16 +87,10 @@ static void hold_signals(sigset_t *ours, sigset_t *before)
     }
 }
 
-static void drop_signals(const sigset_t *ours)
-{
-    static const struct timespec at_once = {0};
-    while (sigtimedwait(ours, NULL, &at_once) > 0) {
-    }
-}
-
 /* The rest of a line that cannot be written (a full disk, say) is lost. */
 static void write_line(int fd, const char *line, size_t len)
 {
+    static const struct timespec at_once = {0};
     sigset_t ours, before;
     hold_signals(&ours, &before);
     while (len) {
@@ -117,7 +102,8 @@ static void write_line(int fd, const char *line, size_t len)
             struct pollfd ready = {.fd = fd, .events = POLLOUT};
             if (poll(&ready, 1, 1000) <= 0) break; /* a reader that sleeps must not stop us */
         } else if (errno != EINTR) {
-            drop_signals(&ours);
+            while (sigtimedwait(&ours, NULL, &at_once) > 0) {
+            }
             break;
         }
     }

@@ -13,13 +13,6 @@ void tt_fault_at(int64_t allocation)
                           memory_order_relaxed);
 }
 
-/* True once: for the allocation that the test picked. */
-static bool fault_due(void)
-{
-    if (atomic_load_explicit(&tt_base.faulty_alloc, memory_order_relaxed) <= 0) return false;
-    return atomic_fetch_sub_explicit(&tt_base.faulty_alloc, 1, memory_order_relaxed) == 1;
-}
-
 bool tt_mul_size(size_t a, size_t b, size_t *product)
 {
     return !__builtin_mul_overflow(a, b, product);
@@ -29,7 +22,9 @@ void *tt_calloc(size_t count, size_t size)
 {
     size_t bytes = 0;
     if (!tt_mul_size(count, size, &bytes) || bytes > PTRDIFF_MAX - TT_LINE_BYTES) return NULL;
-    if (fault_due()) return NULL;
+    if (atomic_load_explicit(&tt_base.faulty_alloc, memory_order_relaxed) > 0 &&
+        atomic_fetch_sub_explicit(&tt_base.faulty_alloc, 1, memory_order_relaxed) == 1)
+        return NULL; /* the one that a test picked */
     bytes = tt_max_size(tt_round_up(bytes, TT_LINE_BYTES), TT_LINE_BYTES);
     void *memory = aligned_alloc(TT_LINE_BYTES, bytes);
     if (memory) memset(memory, 0, bytes);
