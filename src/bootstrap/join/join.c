@@ -30,17 +30,6 @@
 
 /* ---- the place in the tree ---- */
 
-/* Wait a little longer each time, keeping an eye on aborts. */
-static ncclResult_t pause_retry(struct tt_bootstrap *b, uint64_t *pause_nsec, uint64_t deadline)
-{
-    ncclResult_t rc = ncclSuccess;
-    uint64_t until = tt_now_nsec() + *pause_nsec;
-    while (!rc && tt_now_nsec() < until)
-        rc = tt_tree_wait(b, deadline);
-    if (*pause_nsec < RETRY_LAST_NSEC) *pause_nsec *= 2;
-    return rc;
-}
-
 /* A failed attempt closes the connection and clears both `up` and `dialing`. The parent listens
  * since before its place was told: when nobody does there any more, its process is gone. */
 static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
@@ -58,7 +47,10 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
         if (!rc && b->up) return ncclSuccess;
         refusals = b->dial_error == ECONNREFUSED ? refusals + 1 : 0;
         if (!rc && refusals >= REFUSALS) rc = ncclRemoteError;
-        if (!rc) rc = pause_retry(b, &pause_nsec, deadline);
+        const uint64_t until = tt_now_nsec() + pause_nsec;
+        while (!rc && tt_now_nsec() < until)
+            rc = tt_tree_wait(b, deadline);
+        if (pause_nsec < RETRY_LAST_NSEC) pause_nsec *= 2;
     }
     if (atomic_load(&b->error) || (rc != ncclTimeout && refusals < REFUSALS)) return rc;
     return tt_fail(rc, "rank %d: no answer from rank %d on host %s (pid %d) at %s%s", b->rank,
@@ -67,23 +59,15 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
                    refusals >= REFUSALS ? ": its process is gone" : "");
 }
 
-static void own_contact(struct tt_contact *contact, const union tt_addr *addr)
-{
-    memset(contact, 0, sizeof(*contact));
-    contact->addr = *addr;
-    contact->pid = (int32_t)getpid();
-    gethostname(contact->host, sizeof(contact->host) - 1);
-}
-
 /* First exchange of a new tree: contacts and records. Lock not held. */
 static ncclResult_t exchange_records(struct tt_bootstrap *b, const union tt_addr *addr,
                                      const void *record)
 {
     enum { SHARE = TT_CONTACT_BYTES + TT_RECORD_BYTES };
-    struct tt_contact contact;
+    struct tt_contact contact = {.addr = *addr, .pid = (int32_t)getpid()};
     unsigned char mine[SHARE];
     size_t n = (size_t)b->nranks;
-    own_contact(&contact, addr);
+    gethostname(contact.host, sizeof(contact.host) - 1);
     tt_contact_pack(&contact, mine);
     memcpy(mine + TT_CONTACT_BYTES, record, TT_RECORD_BYTES);
     unsigned char *all = calloc(n, SHARE);
@@ -146,16 +130,6 @@ static ncclResult_t join_prepare(struct join *join)
     return ncclSuccess;
 }
 
-/* All secrets and the root's nonce: each communicator has keys of its own even when an id is used
- * twice (fixed addresses). */
-static void join_secret(struct join *join)
-{
-    struct tt_bootstrap *b = join->b;
-    crypto_generichash(b->secret, TT_SECRET_BYTES, join->nonce, sizeof(join->nonce), join->combined,
-                       sizeof(join->combined));
-    sodium_memzero(join->nonce, sizeof(join->nonce));
-}
-
 /* First contact; lock held. */
 static ncclResult_t join_root(struct join *join)
 {
@@ -163,7 +137,11 @@ static ncclResult_t join_root(struct join *join)
     if (!rc) rc = tt_root_conns_open(join);
     if (!rc) rc = tt_root_conns_wait(join);
     if (rc) return rc;
-    join_secret(join);
+    /* all secrets and the root's nonce: each communicator has keys of its own even when an id is
+     * used twice (fixed addresses) */
+    crypto_generichash(join->b->secret, TT_SECRET_BYTES, join->nonce, sizeof(join->nonce),
+                       join->combined, sizeof(join->combined));
+    sodium_memzero(join->nonce, sizeof(join->nonce));
     tt_tree_accept_children(join->b);
     return reach_parent(join->b, join->deadline_nsec);
 }

@@ -57,12 +57,6 @@ void tt_failure_repeat(const struct tt_bootstrap *b, struct tt_conn *conn)
     tt_conn_send(conn, TT_FRAME_FAIL, bytes, sizeof(bytes));
 }
 
-static void flood_error(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *sentence)
-{
-    const struct fail fail = {rank, rc, TT_FAIL_ERROR, 0, sentence};
-    flood_fail(b, NULL, &fail);
-}
-
 /* ---- taking it ---- */
 
 /* Say it once, in the thread that waits if there is one: that is whose call fails. */
@@ -254,7 +248,7 @@ void tt_bootstrap_fail(struct tt_bootstrap *b, ncclResult_t rc, const char *sent
     b->given_up_code = rc;
     if (b->epoch == tt_service()->epoch && !atomic_load(&b->error)) {
         take_sentence(b, sentence);
-        flood_error(b, b->rank, rc, sentence);
+        flood_fail(b, NULL, &(const struct fail){b->rank, rc, TT_FAIL_ERROR, 0, sentence});
     }
     tt_service_unlock();
 }

@@ -84,7 +84,7 @@ static void hold_memory(struct tt_bootstrap *b)
 }
 
 /* Those that left before are freed by the service thread when the goodbye reaches them. */
-static void await_family(const unsigned char *secret)
+static void await_others(const unsigned char *secret)
 {
     struct tt_service *service = tt_service();
     const struct timespec until = tt_clock_at(tt_now_nsec() + LEAVE_WAIT_NSEC);
@@ -138,7 +138,7 @@ void tt_bootstrap_leave(struct tt_bootstrap *b)
         b->abandoned = true;
         tt_service_wake();
     }
-    if (last) await_family(secret);
+    if (last) await_others(secret);
     sodium_memzero(secret, sizeof(secret));
     tt_service_unlock();
     tt_service_wait_idle();

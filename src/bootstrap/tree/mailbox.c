@@ -33,16 +33,11 @@ bool tt_mailbox_put(struct tt_mailbox *mailbox, int peer, uint32_t tag, const vo
     return true;
 }
 
-static bool is_wanted(const struct tt_message *message, int peer, uint32_t tag)
-{
-    return message->tag == tag && (peer == TT_ANY_PEER || message->peer == peer);
-}
-
 static struct tt_message *take_from(struct tt_mailbox *mailbox, size_t b, int peer, uint32_t tag)
 {
     struct tt_message *before = NULL;
     struct tt_message *message = mailbox->first[b];
-    while (message && !is_wanted(message, peer, tag)) {
+    while (message && (message->tag != tag || (peer != TT_ANY_PEER && message->peer != peer))) {
         before = message;
         message = message->next;
     }
