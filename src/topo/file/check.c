@@ -218,19 +218,12 @@ static ncclResult_t check_values(const struct tt_topo_file *file, const struct t
     return ncclSuccess;
 }
 
-static ncclResult_t check_node(struct tt_topo_file *file, const struct tt_xml_node *node)
-{
-    ncclResult_t rc = check_values(file, node, false);
-    if (rc) return rc;
-    if (strcmp(node->name, "cpu") == 0) return check_cpu(file, node);
-    if (strcmp(node->name, "pci") == 0) remark_pci(file, node);
-    if (strcmp(node->name, "net") == 0) remark_net(file, node);
-    return ncclSuccess;
-}
-
 static ncclResult_t check_nodes(struct tt_topo_file *file, const struct tt_xml_node *node)
 {
-    ncclResult_t rc = check_node(file, node);
+    ncclResult_t rc = check_values(file, node, false);
+    if (!rc && strcmp(node->name, "cpu") == 0) rc = check_cpu(file, node);
+    if (!rc && strcmp(node->name, "pci") == 0) remark_pci(file, node);
+    if (!rc && strcmp(node->name, "net") == 0) remark_net(file, node);
     for (int k = 0; k < node->nchildren && !rc; k++)
         rc = check_nodes(file, node->children[k]);
     return rc;

@@ -333,19 +333,17 @@ static void fill_nvlink(struct partial *partial, struct tt_xml_node *row)
     put(partial, row, "tclass", "%s", class[0] ? class : "0x068000");
 }
 
-/* GPUs that no rank uses are left out later, and must not be in the way until then. */
-static void fill_gpu(struct partial *partial, struct tt_xml_node *row)
-{
-    if (!tt_xml_get(row, "dev")) put(partial, row, "dev", "%d", partial->spare++);
-    if (partial->local->ndevices) fill(partial, row, "sm", "%d", partial->local->devices[0].cc);
-    fill(partial, row, "gdr", "0");
-}
-
 static void fill_all(struct partial *partial, struct tt_xml_node *node)
 {
     if (is(node, "cpu")) fill_cpu(partial, node);
     if (is(node, "pci")) fill_pci(partial, node);
-    if (is(node, "gpu")) fill_gpu(partial, node);
+    if (is(node, "gpu")) {
+        /* GPUs that no rank uses are left out later, and must not be in the way until then */
+        if (!tt_xml_get(node, "dev")) put(partial, node, "dev", "%d", partial->spare++);
+        if (partial->local->ndevices)
+            fill(partial, node, "sm", "%d", partial->local->devices[0].cc);
+        fill(partial, node, "gdr", "0");
+    }
     if (is(node, "nvlink")) fill_nvlink(partial, node);
     for (int k = 0; k < node->nchildren && !partial->full; k++)
         fill_all(partial, node->children[k]);

@@ -324,12 +324,6 @@ static void add_interface(void *context, const char *name)
     add_net(d, device, &net);
 }
 
-static void add_networks(struct detection *d)
-{
-    tt_sysfs_each("/sys/class/infiniband", add_adapter, d);
-    if (d->nnets == 0) tt_sysfs_each("/sys/class/net", add_interface, d);
-}
-
 /* ---- all together ---- */
 
 static bool load_topology(struct detection *d)
@@ -370,7 +364,8 @@ ncclResult_t tt_topo_detect(struct tt_topo_file **file_out)
                      tt_sysfs_real("/sys/module/nv_peer_mem", path);
     add_cpus(d);
     (void)tt_nvml_each(add_gpu, d, &silent);
-    add_networks(d);
+    tt_sysfs_each("/sys/class/infiniband", add_adapter, d);
+    if (d->nnets == 0) tt_sysfs_each("/sys/class/net", add_interface, d);
     sort_pci(d->root);
     text = d->full ? NULL : tt_xml_print(d->root);
     rc = text ? tt_topo_file_parse("this machine", text, strlen(text), file_out)

@@ -56,12 +56,6 @@ static void join(struct builder *builder, struct tt_topo_node *a, struct tt_topo
 
 /* ---- NICs ---- */
 
-static float net_bw(const struct tt_xml_node *row)
-{
-    int64_t speed = tt_topo_int(row, "speed", 10000);
-    return (float)(speed > 0 ? speed : 10000) / 8000.0f;
-}
-
 static uint64_t hash_text(const char *text)
 {
     uint64_t hash = 5381;
@@ -111,12 +105,13 @@ static void add_net(struct builder *builder, const struct tt_xml_node *row,
         int64_t fallback;
     } kinds[] = {{"net", TT_NODE_NET, 1}, {"gin", TT_NODE_GIN, 0}, {"rma", TT_NODE_RMA, 0}};
     int64_t dev = tt_topo_int(row, "dev", -1);
+    int64_t mbps = tt_topo_int(row, "speed", 10000);
     for (size_t k = 0; k < TT_LEN(kinds) && dev >= 0; k++) {
         if (!tt_topo_int(row, kinds[k].attr, kinds[k].fallback)) continue;
         struct tt_topo_node *net = make(builder, kinds[k].type, (uint64_t)dev);
         if (!net) return;
         net->dev_number = (int)dev;
-        net->bw = net_bw(row);
+        net->bw = (float)(mbps > 0 ? mbps : 10000) / 8000.0f;
         fill_net(builder, row, net);
         join(builder, nic, net, TT_PATH_NET, net->bw);
     }

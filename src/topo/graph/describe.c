@@ -41,11 +41,6 @@ static const char *link_name(enum tt_path_type type)
     return type == TT_PATH_PIX ? "PCI" : tt_path_type_name(type);
 }
 
-static int link_width(const struct tt_topo_link *link)
-{
-    return snprintf(NULL, 0, "+ %s[%.1f] - ", link_name(link->type), (double)link->bw);
-}
-
 /* PCI leads on; GPUs and NICs too, so that what they are and have hangs below them. */
 static bool leads_down(const struct tt_topo_node *node, const struct tt_topo_link *link)
 {
@@ -61,7 +56,8 @@ static void print_below(FILE *out, const struct tt_topo_node *node, const struct
     for (int l = 0; l < node->nlinks && indent < INDENT; l++) {
         const struct tt_topo_link *link = &node->links[l];
         if (link->peer == from) continue;
-        (void)fprintf(out, "%*s+ %s[%.1f] - ", indent, "", link_name(link->type), (double)link->bw);
+        int width =
+            fprintf(out, "%*s+ %s[%.1f] - ", indent, "", link_name(link->type), (double)link->bw);
         bool down = leads_down(node, link);
         if (down) {
             print_node(out, link->peer);
@@ -69,7 +65,7 @@ static void print_below(FILE *out, const struct tt_topo_node *node, const struct
             print_name(out, link->peer);
         }
         (void)fputc('\n', out);
-        if (down) print_below(out, link->peer, node, indent + link_width(link));
+        if (down) print_below(out, link->peer, node, width);
     }
 }
 

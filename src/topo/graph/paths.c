@@ -106,13 +106,6 @@ static bool is_better(const struct tt_topo_path *old, const struct tt_topo_path 
     return new->hops < old->hops;
 }
 
-static void put_next(struct spread *spread, struct tt_topo_node *node)
-{
-    if (node->wave == spread->system->waves) return;
-    node->wave = spread->system->waves;
-    spread->next.node[spread->next.count++] = node;
-}
-
 static void try_link(struct spread *spread, struct tt_topo_node *node,
                      const struct tt_topo_link *link)
 {
@@ -137,7 +130,9 @@ static void try_link(struct spread *spread, struct tt_topo_node *node,
     }
     old->type = found.type;
     old->bw = found.bw;
-    put_next(spread, peer);
+    if (peer->wave == spread->system->waves) return; /* is in the list */
+    peer->wave = spread->system->waves;
+    spread->next.node[spread->next.count++] = peer;
 }
 
 static int count_nodes(const struct tt_topo_system *system)
@@ -148,12 +143,6 @@ static int count_nodes(const struct tt_topo_system *system)
     return count;
 }
 
-static void run_node(struct spread *spread, struct tt_topo_node *node)
-{
-    for (int l = 0; l < node->nlinks && !spread->rc; l++)
-        try_link(spread, node, &node->links[l]);
-}
-
 static void run_waves(struct spread *spread)
 {
     spread->now.node[0] = spread->base;
@@ -162,7 +151,8 @@ static void run_waves(struct spread *spread)
         spread->next.count = 0;
         spread->system->waves++;
         for (int k = 0; k < spread->now.count; k++)
-            run_node(spread, spread->now.node[k]);
+            for (int l = 0; l < spread->now.node[k]->nlinks && !spread->rc; l++)
+                try_link(spread, spread->now.node[k], &spread->now.node[k]->links[l]);
         struct wave done = spread->now;
         spread->now = spread->next;
         spread->next = done;

@@ -115,11 +115,6 @@ static void set_sizes(struct tt_topo_layout *layout, const struct tt_topo_wishes
 
 /* ---- trees ---- */
 
-static void add_child(struct tt_nvls_place *place, int child)
-{
-    place->child[place->child[1] < 0 ? 1 : 2] = child;
-}
-
 /* Places of a node's heads in tree `which`. */
 static void link_heads(struct tt_topo_layout *layout, const struct heads *heads, int node,
                        int which)
@@ -129,7 +124,8 @@ static void link_heads(struct tt_topo_layout *layout, const struct heads *heads,
         struct tt_nvls_place *own = &layout->nvls[which][heads[node].rank[h]];
         if (place.parent >= 0) own->parent = heads[place.parent].rank[h];
         for (int k = 0; k < 2; k++) {
-            if (place.child[k] >= 0) add_child(own, heads[place.child[k]].rank[h]);
+            if (place.child[k] >= 0)
+                own->child[own->child[1] < 0 ? 1 : 2] = heads[place.child[k]].rank[h];
         }
     }
 }

@@ -15,12 +15,6 @@ struct nodes { /* ranks grouped by node: those of node v are member[first[v] .. 
     int *member; /* owned, nranks */
 };
 
-static void nodes_fini(struct nodes *nodes)
-{
-    free(nodes->first);
-    free(nodes->member);
-}
-
 static ncclResult_t count_nodes(const struct tt_topo_rank *ranks, int nranks, int *count_out)
 {
     int count = 0;
@@ -147,7 +141,8 @@ ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks, int
     plan = (struct tt_topo_plan){0};
 out:
     tt_topo_plan_free(&plan);
-    nodes_fini(&nodes);
+    free(nodes.first);
+    free(nodes.member);
     return rc;
 }
 

@@ -173,16 +173,6 @@ static ncclResult_t read_graph_file(struct tt_xml_node **root_out)
     return rc;
 }
 
-/* From the graph file if that has it, else by search. */
-static ncclResult_t fill_graph(struct tt_topo_system *system, const struct tt_xml_node *file,
-                               const struct tt_search_request *request, struct tt_topo_graph *graph)
-{
-    const char *path = tt_param_str("NCCL_GRAPH_FILE");
-    ncclResult_t rc = ncclSuccess;
-    if (file) rc = tt_graph_file_take(file, path, system, request->inter, graph);
-    return rc || graph->nchannels ? rc : tt_search_run(system, request, graph);
-}
-
 static ncclResult_t fill_graphs(struct tt_topo_domain *domain, struct tt_topo_system *system,
                                 const struct tt_topo_options *options)
 {
@@ -191,6 +181,7 @@ static ncclResult_t fill_graphs(struct tt_topo_domain *domain, struct tt_topo_sy
     struct tt_search_request request = {.inter = domain->inter};
     struct tt_xml_node *file = NULL;
     request.limits = (struct tt_search_limits){domain->max_bw, domain->total_bw};
+    const char *path = tt_param_str("NCCL_GRAPH_FILE");
     ncclResult_t rc = read_graph_file(&file);
     tt_search_budgets(system);
     for (size_t k = 0; k < TT_LEN(kinds) && !rc; k++) {
@@ -202,7 +193,8 @@ static ncclResult_t fill_graphs(struct tt_topo_domain *domain, struct tt_topo_sy
             continue;
         }
         request.kind = kinds[k];
-        rc = fill_graph(system, file, &request, graph);
+        if (file) rc = tt_graph_file_take(file, path, system, request.inter, graph);
+        if (!rc && !graph->nchannels) rc = tt_search_run(system, &request, graph);
         if (kinds[k] == TT_GRAPH_RING) request.ring_channels = graph->nchannels;
     }
     tt_xml_free(file);

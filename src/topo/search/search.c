@@ -461,14 +461,6 @@ static bool attempt_once(struct search *search)
     return done;
 }
 
-static void first_pass(struct search *search)
-{
-    bool done = attempt_once(search);
-    while (!done && vary(search)) {
-        done = attempt_once(search);
-    }
-}
-
 /* ---- second pass: more channels, then more speed ---- */
 
 /* Channels that are fast are cut in two, so that more of the GPU works on them. */
@@ -551,11 +543,6 @@ static void fall_back(const struct search *search)
     best->type_inter = nets ? TT_PATH_SYS : TT_PATH_DIS;
 }
 
-static bool has_multicast(const struct search *search)
-{
-    return search->system->list[TT_NODE_NVS].count > 0 && search->cc >= 90;
-}
-
 ncclResult_t tt_search_run(struct tt_topo_system *system, const struct tt_search_request *request,
                            struct tt_topo_graph *graph)
 {
@@ -563,7 +550,8 @@ ncclResult_t tt_search_run(struct tt_topo_system *system, const struct tt_search
     search.cc = least_cc(system);
     search.ngpus = system->list[TT_NODE_GPU].count;
     set_up(&search);
-    if (request->kind == TT_GRAPH_NVLS && !has_multicast(&search)) return ncclSuccess;
+    bool multicast = system->list[TT_NODE_NVS].count > 0 && search.cc >= 90;
+    if (request->kind == TT_GRAPH_NVLS && !multicast) return ncclSuccess;
     struct bounds bounds = bounds_of(&search);
     bool ready = tt_trial_init(&search.trial, system, graph);
     if (ready) {
@@ -572,7 +560,8 @@ ncclResult_t tt_search_run(struct tt_topo_system *system, const struct tt_search
         search.trial.inter = request->inter;
         search.trial.collnet = request->kind == TT_GRAPH_CHAIN || request->kind == TT_GRAPH_DIRECT;
         first_speed(&search);
-        first_pass(&search);
+        for (bool done = attempt_once(&search); !done && vary(&search);)
+            done = attempt_once(&search);
         second_pass(&search);
     }
     bool failed = !ready || search.trial.out_of_memory;

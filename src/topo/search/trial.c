@@ -97,13 +97,6 @@ static void end_channel(struct tt_trial *trial)
 
 /* ---- steps ---- */
 
-static void push_candidates(struct tt_trial *trial, const struct tt_trial_place *place)
-{
-    struct tt_trial_frame frame = {.kind = FRAME_NEXT, .place = *place, .first = trial->next_count};
-    frame.count = tt_trial_push_next(trial, place);
-    push(trial, frame);
-}
-
 static void advance(struct tt_trial *trial, struct tt_trial_place place);
 
 static void close_ring(struct tt_trial *trial, const struct tt_trial_place *place)
@@ -215,7 +208,10 @@ static void advance(struct tt_trial *trial, struct tt_trial_place place)
     } else if (hub) {
         place_hub(trial, &place);
     } else if (place.at < n - 1) {
-        push_candidates(trial, &place);
+        struct tt_trial_frame next = {
+            .kind = FRAME_NEXT, .place = place, .first = trial->next_count};
+        next.count = tt_trial_push_next(trial, &place);
+        push(trial, next);
     } else if (place.at == place.back_first) {
         close_ring(trial, &place);
     } else {
@@ -375,15 +371,6 @@ static void try_chain(struct tt_trial *trial, struct tt_trial_frame *frame)
     enter(trial, net, first_place(trial, gpu, TT_ORDER_FREE));
 }
 
-static void begin_chain(struct tt_trial *trial, struct tt_topo_node *net)
-{
-    if (trial->at.nchannels > 0 && trial->at.same_channels) {
-        enter(trial, net, first_place(trial, tt_trial_replay(trial, 0), TT_ORDER_REPLAY));
-    } else {
-        push(trial, (struct tt_trial_frame){.kind = FRAME_CHAIN, .k = -2, .other = net});
-    }
-}
-
 static bool is_head(const struct tt_trial *trial, const struct tt_topo_node *gpu)
 {
     for (int c = 0; c < trial->at.nchannels; c++) {
@@ -430,8 +417,10 @@ static void begin_at(struct tt_trial *trial, struct tt_trial_frame *frame, struc
     bool head = hub && may_head(trial, net, frame->count);
     frame->done = head;
     push(trial, (struct tt_trial_frame){.kind = FRAME_PORT, .other = net});
-    if (!hub) {
-        begin_chain(trial, net);
+    if (!hub && trial->at.nchannels > 0 && trial->at.same_channels) {
+        enter(trial, net, first_place(trial, tt_trial_replay(trial, 0), TT_ORDER_REPLAY));
+    } else if (!hub) {
+        push(trial, (struct tt_trial_frame){.kind = FRAME_CHAIN, .k = -2, .other = net});
     } else if (head) {
         enter(trial, net, first_place(trial, net->local_gpu, TT_ORDER_FREE));
     }
