@@ -336,16 +336,6 @@ static bool list_channels(const struct launch *launch, struct pollfd *polls)
     return open;
 }
 
-static void read_channels(struct launch *launch, const struct pollfd *polls)
-{
-    for (int r = 0; r < launch->options->nranks; r++) {
-        const struct pollfd *three = &polls[(size_t)r * NCHANNELS];
-        if (three[OUT].revents) launch_output_read(&launch->children[r].out);
-        if (three[ERR].revents) launch_output_read(&launch->children[r].err);
-        if (three[PMI].revents) read_pmi(launch, r);
-    }
-}
-
 /* One turn of waiting: output, signals, the end of the grace. Returns false when all is over.
  * polls   for each rank's channels, then for signals and for what is typed */
 static bool turn(struct launch *launch, struct pollfd *polls)
@@ -355,7 +345,12 @@ static bool turn(struct launch *launch, struct pollfd *polls)
     polls[n] = (struct pollfd){.fd = launch->signal_fd, .events = POLLIN};
     polls[n + 1] = (struct pollfd){launch->typed[1] >= 0 ? STDIN_FILENO : -1, POLLIN, 0};
     int ready = poll(polls, (nfds_t)n + 2, launch->ending ? 50 : -1);
-    if (ready > 0) read_channels(launch, polls);
+    for (int r = 0; ready > 0 && r < launch->options->nranks; r++) {
+        const struct pollfd *three = &polls[(size_t)r * NCHANNELS];
+        if (three[OUT].revents) launch_output_read(&launch->children[r].out);
+        if (three[ERR].revents) launch_output_read(&launch->children[r].err);
+        if (three[PMI].revents) read_pmi(launch, r);
+    }
     if (ready > 0 && polls[n + 1].revents) forward_typed(launch);
     read_signals(launch);
     if (launch->ending && !launch->killed && since_msec(&launch->ending_since) > KILL_AFTER_MSEC) {
@@ -388,14 +383,6 @@ static sigset_t take_signals(struct launch *launch)
     return before;
 }
 
-/* Three descriptors per rank and some: take what the administrator allows. */
-static void take_descriptors(struct launch *launch)
-{
-    getrlimit(RLIMIT_NOFILE, &launch->files);
-    struct rlimit most = {launch->files.rlim_max, launch->files.rlim_max};
-    setrlimit(RLIMIT_NOFILE, &most);
-}
-
 static bool prepare(struct launch *launch)
 {
     const struct launch_options *options = launch->options;
@@ -423,7 +410,9 @@ int launch_run(const struct launch_options *options)
         .options = options, .first_status = -1, .signal_fd = -1, .typed = {-1, -1}};
     struct pollfd *polls = calloc((size_t)options->nranks * NCHANNELS + 2, sizeof(*polls));
     sigset_t before = take_signals(&launch);
-    take_descriptors(&launch);
+    getrlimit(RLIMIT_NOFILE, &launch.files);
+    const struct rlimit most = {launch.files.rlim_max, launch.files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &most); /* three descriptors per rank and some */
     bool ready = polls && prepare(&launch);
     bool redirects = !options->device || strcmp(options->device, "cuda") != 0;
     if (ready && redirects)
