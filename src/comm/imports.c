@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/init.h"
+#include "comm/process.h"
 #include "program/verify.h"
 #include "transport/transport.h"
 #include "tune/tune.h"
@@ -36,11 +37,6 @@ struct meeting { /* what one rank finds out about everybody's files */
     struct entry *entries; /* owned; of all ranks, `most` each; alike: the own ones */
     uint8_t *usable;       /* owned; by own file: it may be used so far */
 };
-
-static struct {
-    pthread_mutex_t lock;
-    struct tt_admitted *admitted; /* of the process: a program is proved once */
-} proofs = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- comparing ---- */
 
@@ -208,9 +204,10 @@ static ncclResult_t prove(const struct tt_program *program, char *fault, size_t 
 {
     _Static_assert(TT_PROGRAM_SLOTS == TT_SLOTS, "what is proved is what runs");
     const struct tt_admit_options options = tt_admit_usual(program);
-    pthread_mutex_lock(&proofs.lock);
-    ncclResult_t rc = tt_program_admit(&proofs.admitted, program, &options, fault, fault_bytes);
-    pthread_mutex_unlock(&proofs.lock);
+    pthread_mutex_lock(&tt_comms.proofs.lock);
+    ncclResult_t rc =
+        tt_program_admit(&tt_comms.proofs.admitted, program, &options, fault, fault_bytes);
+    pthread_mutex_unlock(&tt_comms.proofs.lock);
     return rc;
 }
 

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/init.h"
+#include "comm/process.h"
 #include "device/device.h"
 #include "plugin/net.h"
 
@@ -14,8 +15,6 @@
 #define RING_LINE 127
 #define TREE_LINE 1023
 #define INIT_LINE 320 /* a function's name and at most 12 numbers */
-
-static pthread_once_t version_once = PTHREAD_ONCE_INIT; /* one version line per process */
 
 static void version_line(enum tt_log_level level)
 {
@@ -40,9 +39,9 @@ static void version_bare(void)
 void tt_report_version(const struct tt_comm *comm)
 {
     if (tt_log_on(TT_LOG_INFO, (uint32_t)TT_LOG_ALL)) {
-        pthread_once(&version_once, version_info);
+        pthread_once(&tt_comms.version_once, version_info);
     } else if (comm->member.rank == 0) {
-        pthread_once(&version_once, version_bare);
+        pthread_once(&tt_comms.version_once, version_bare);
     }
 }
 

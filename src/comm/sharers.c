@@ -12,6 +12,7 @@
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
+#include "comm/process.h"
 #include "device/device.h"
 
 #include <pthread.h>
@@ -23,22 +24,14 @@
 enum { RESTING = 64 };
 #define QUIET_NSEC 500000000ull /* for running work to notice the abort flag */
 
-static struct {
-    pthread_mutex_t lock;             /* guards all sharers_* fields, too */
-    struct tt_comm *resting, *newest; /* destroyed, oldest first, by sharers_next */
-    int nresting;
-    int alive;   /* made and not ended */
-    pid_t owner; /* process that made them: a child inherits the number, not the duty */
-} comms = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 /* ---- storage ---- */
 
 static struct tt_comm *wake_oldest(void)
 {
-    struct tt_comm *comm = comms.nresting >= RESTING ? comms.resting : NULL;
+    struct tt_comm *comm = tt_comms.storage.nresting >= RESTING ? tt_comms.storage.resting : NULL;
     if (!comm) return NULL;
-    comms.resting = comm->sharers_next;
-    comms.nresting--;
+    tt_comms.storage.resting = comm->sharers_next;
+    tt_comms.storage.nresting--;
     tt_unpoison(comm, sizeof(*comm));
     memset(comm, 0, sizeof(*comm));
     return comm;
@@ -48,26 +41,26 @@ static struct tt_comm *wake_oldest(void)
 static void rest(struct tt_comm *comm)
 {
     const size_t links = offsetof(struct tt_comm, func);
-    if (!comms.nresting) {
-        comms.resting = comm;
+    if (!tt_comms.storage.nresting) {
+        tt_comms.storage.resting = comm;
     } else {
-        comms.newest->sharers_next = comm;
+        tt_comms.storage.newest->sharers_next = comm;
     }
     comm->sharers_next = NULL;
-    comms.newest = comm;
-    comms.nresting++;
+    tt_comms.storage.newest = comm;
+    tt_comms.storage.nresting++;
     tt_poison((char *)comm + links, sizeof(*comm) - links);
 }
 
 struct tt_comm *tt_sharers_alloc(void)
 {
-    pthread_mutex_lock(&comms.lock);
+    pthread_mutex_lock(&tt_comms.storage.lock);
     struct tt_comm *comm = wake_oldest();
     if (!comm) comm = tt_calloc(1, sizeof(*comm));
-    if (comms.owner != getpid()) comms.alive = 0;
-    comms.owner = getpid();
-    if (comm) comms.alive++;
-    pthread_mutex_unlock(&comms.lock);
+    if (tt_comms.storage.owner != getpid()) tt_comms.storage.alive = 0;
+    tt_comms.storage.owner = getpid();
+    if (comm) tt_comms.storage.alive++;
+    pthread_mutex_unlock(&tt_comms.storage.lock);
     return comm;
 }
 
@@ -76,9 +69,10 @@ struct tt_comm *tt_sharers_alloc(void)
 static void tell_forgotten(int status, void *unused)
 {
     (void)unused;
-    if (status || !comms.alive || comms.owner != getpid()) return;
+    if (status || !tt_comms.storage.alive || tt_comms.storage.owner != getpid()) return;
     if (!tt_param_bool("TUTTI_STRICT")) return;
-    tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted", comms.alive);
+    tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted",
+            tt_comms.storage.alive);
     fflush(NULL);
     _exit(1);
 }
@@ -101,13 +95,13 @@ ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child)
                        "be shared",
                        child->func, net, parent_net ? parent_net : "none");
     }
-    pthread_mutex_lock(&comms.lock);
+    pthread_mutex_lock(&tt_comms.storage.lock);
     struct tt_comm *head = parent->sharers_head ? parent->sharers_head : parent;
     child->sharers_head = head;
     child->queue_used = &head->queue;
     child->sharers_next = head->sharers_next;
     head->sharers_next = child;
-    pthread_mutex_unlock(&comms.lock);
+    pthread_mutex_unlock(&tt_comms.storage.lock);
     return ncclSuccess;
 }
 
@@ -132,11 +126,11 @@ void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc)
         snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator%s%s",
                  comm->member.rank, *why ? ": " : "", why);
     }
-    pthread_mutex_lock(&comms.lock);
+    pthread_mutex_lock(&tt_comms.storage.lock);
     struct tt_comm *head = comm->sharers_head ? comm->sharers_head : comm;
     for (struct tt_comm *sharer = head; sharer; sharer = sharer->sharers_next)
         abort_one(sharer, rc, sentence);
-    pthread_mutex_unlock(&comms.lock);
+    pthread_mutex_unlock(&tt_comms.storage.lock);
 }
 
 void tt_sharers_drain(struct tt_comm *comm)
@@ -153,16 +147,16 @@ void tt_sharers_drain(struct tt_comm *comm)
 
 void tt_sharers_hide(struct tt_comm *comm)
 {
-    pthread_mutex_lock(&comms.lock);
+    pthread_mutex_lock(&tt_comms.storage.lock);
     atomic_store_explicit(&comm->phase, TT_COMM_DESTROYED, memory_order_release);
-    pthread_mutex_unlock(&comms.lock);
+    pthread_mutex_unlock(&tt_comms.storage.lock);
 }
 
 void tt_sharers_free(struct tt_comm *comm)
 {
-    pthread_mutex_lock(&comms.lock);
+    pthread_mutex_lock(&tt_comms.storage.lock);
     struct tt_comm *head = comm->sharers_head, *dead = NULL;
-    if (comms.owner == getpid()) comms.alive--;
+    if (tt_comms.storage.owner == getpid()) tt_comms.storage.alive--;
     comm->magic = 0; /* a stale handle meets no magic */
     comm->member.rank = -1;
     if (head) {
@@ -174,10 +168,10 @@ void tt_sharers_free(struct tt_comm *comm)
     } else if (!comm->sharers_next) {
         dead = comm;
     }
-    pthread_mutex_unlock(&comms.lock);
+    pthread_mutex_unlock(&tt_comms.storage.lock);
     if (dead) tt_issue_queue_fini(&dead->queue); /* may wait for streams */
-    pthread_mutex_lock(&comms.lock);
+    pthread_mutex_lock(&tt_comms.storage.lock);
     if (head) rest(comm);
     if (dead) rest(dead);
-    pthread_mutex_unlock(&comms.lock);
+    pthread_mutex_unlock(&tt_comms.storage.lock);
 }

@@ -1,0 +1,8 @@
+/* See process.h. */
+#include "comm/process.h"
+
+struct tt_comms tt_comms = {
+    .storage.lock = PTHREAD_MUTEX_INITIALIZER,
+    .proofs.lock = PTHREAD_MUTEX_INITIALIZER,
+    .version_once = PTHREAD_ONCE_INIT,
+};
