@@ -16,6 +16,8 @@ int cmd_perf(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_plugin(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_ras(int argc, char **argv);
 int cmd_env(int argc, char **argv);
 int cmd_topo(int argc, char **argv);
 int cmd_program(int argc, char **argv);

@@ -218,7 +218,7 @@ void tt_inquiry_reset(struct tt_inquiry *inquiry)
 uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
                          uint64_t limit_nsec)
 {
-    if (inquiry->open || !watches) return inquiry->number + (inquiry->open ? 1 : 0);
+    if (inquiry->open || !watches) return inquiry->number;
     tt_inquiry_reset(inquiry);
     know_self(inquiry, watches);
     inquiry->number++;
@@ -365,6 +365,7 @@ bool tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint6
         return false;
     }
     inquiry->open = false;
+    inquiry->late = !is_complete(inquiry);
     inquiry->ended = inquiry->number;
     inquiry->took_nsec = now - inquiry->began_nsec;
     return true;

@@ -33,6 +33,7 @@ struct tt_inquiry {
     uint64_t number; /* counts those begun, */
     uint64_t ended;  /* and the last one that is complete or over */
     bool open;
+    bool late; /* the last one ended by its time-out */
     uint64_t began_nsec, heard_nsec, until_nsec, took_nsec;
     struct tt_status_process self;
     struct tt_status *found; /* owned */
@@ -43,7 +44,7 @@ struct tt_inquiry {
     uint64_t answered[16]; /* questions that this process has answered, newest last */
 };
 
-/* Begin one if none is open; the number of the one whose answers are newer than this call. */
+/* Begin one if none is open; its number, by which its end is known (`ended`). */
 uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
                          uint64_t limit_nsec);
 /* Take questions and answers from the mail, and end it in time. True when one has just ended. */

@@ -31,7 +31,7 @@ struct tt_absent {
     enum tt_verdict_kind kind; /* STOPPED, ENDED or SILENT */
     bool runs;                 /* its process is on this host, and neither stopped nor gone */
     int pid;                   /* -1: unknown */
-    char host[TT_STATUS_HOST_BYTES];
+    char host[TT_STATUS_HOST_BYTES], addr[TT_STATUS_ADDR_BYTES];
 };
 struct tt_absent tt_verdict_absent(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
                                    uint64_t comm_id, int rank);

@@ -15,6 +15,7 @@
 #include "transport/transport.h"
 #include "watch/compare.h"
 #include "watch/inquiry.h"
+#include "watch/serve.h"
 #include "watch/verdict.h"
 #include "watch/watch_state.h"
 
@@ -53,6 +54,7 @@ struct watch_room {
     struct tt_watch *subjects;
     uint64_t report_nsec, abort_nsec; /* 0: off */
     struct tt_inquiry inquiry;        /* what all ranks do */
+    struct tt_serve serve;            /* who asks from outside */
 };
 
 /* One thread watches all communicators of the process. */
@@ -275,13 +277,15 @@ static bool exit_pending(void)
 }
 
 /* Until an event comes or it is time to look. The lock is let go of meanwhile. */
-static void sleep_until_event(void)
+static void sleep_until_event(struct pollfd fds[1 + TT_SERVE_FDS])
 {
-    struct pollfd event = {.fd = room.event_fd, .events = POLLIN};
+    int nfds = 1 + tt_serve_poll(&room.serve, fds + 1);
+    fds[0] = (struct pollfd){.fd = room.event_fd, .events = POLLIN};
     uint64_t pause_nsec = exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC;
     eventfd_t count;
     pthread_mutex_unlock(&room.lock);
-    if (poll(&event, 1, (int)(pause_nsec / 1000000)) > 0) eventfd_read(event.fd, &count);
+    poll(fds, (nfds_t)nfds, (int)(pause_nsec / 1000000));
+    if (fds[0].revents) eventfd_read(fds[0].fd, &count);
     pthread_mutex_lock(&room.lock);
 }
 
@@ -314,14 +318,19 @@ static void *watch_main(void *arg)
     (void)arg;
     pthread_mutex_lock(&room.lock);
     while (room.subjects) {
-        sleep_until_event();
+        struct pollfd fds[1 + TT_SERVE_FDS];
+        sleep_until_event(fds);
         uint64_t now = tt_now_nsec();
         uint64_t lost = now - last > STOPPED_NSEC ? now - last : 0; /* we were stopped */
         last = now;
         tt_inquiry_step(&room.inquiry, room.subjects, now);
         for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
             turn(watch, lost, now);
+        tt_serve_step(&room.serve, fds + 1, &room.inquiry, room.subjects, now);
     }
+    tt_serve_close(&room.serve);
+    tt_inquiry_reset(&room.inquiry);
+    room.inquiry.ended = room.inquiry.number; /* nobody answers any more */
     room.running = false;
     pthread_cond_broadcast(&room.changed);
     pthread_mutex_unlock(&room.lock);
@@ -348,6 +357,7 @@ static void fork_child(void)
     room.event_fd = -1;
     room.running = room.joinable = false;
     room.subjects = NULL; /* each is freed when its communicator is */
+    tt_serve_close(&room.serve);
     tt_inquiry_reset(&room.inquiry);
     room.inquiry.self.key = 0; /* another process */
 }

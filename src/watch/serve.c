@@ -1,0 +1,361 @@
+/* Lines come in, answers go out, never waiting for a client: the watchdog's thread does this beside
+ * its looks. Both ports speak RAS's protocol; DOCTOR is a command of ours. Only processes of this
+ * user (and root's) are answered: the local socket knows who connects, and of a TCP connection
+ * over loopback /proc/net tells whose it is. */
+#include "watch/serve.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+#include "base/socket.h"
+#include "watch/doctor.h"
+#include "watch/ras.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define IDLE_NSEC 60000000000ull
+#define REPORT_NSEC 5000000000ull /* RAS's own time-out of a client that names none */
+#define NSEC 1000000000ull
+enum { OUT_LIMIT_BYTES = 64 << 20, BACKLOG = 8 };
+
+/* ---- ports ---- */
+
+static int open_local(void)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int len = snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, "tutti-watch-%u-%d", geteuid(),
+                       (int)getpid());
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+    if (fd < 0) return -1;
+    if (!bind(fd, (struct sockaddr *)&addr, bytes) && !listen(fd, BACKLOG)) return fd;
+    tt_info(TT_LOG_RAS, "no local port for tutti doctor: %m");
+    close(fd);
+    return -1;
+}
+
+/* All processes of a user listen at one address; the kernel picks one of them per connection. */
+static int listen_at(const struct addrinfo *at)
+{
+    const int on = 1;
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on));
+    if (!bind(fd, at->ai_addr, at->ai_addrlen) && !listen(fd, BACKLOG)) return fd;
+    close(fd);
+    return -1;
+}
+
+static int open_ras(void)
+{
+    char host[256] = "localhost", port[16] = "28028";
+    const char *text = tt_param_str("NCCL_RAS_ADDR");
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *list = NULL;
+    int fd = -1;
+    if (!tt_param_bool("NCCL_RAS_ENABLE")) return -1;
+    if (text && *text) {
+        const char *colon = strrchr(text, ':');
+        size_t len = colon ? (size_t)(colon - text) : strlen(text);
+        bool brackets = len > 1 && text[0] == '[' && text[len - 1] == ']';
+        snprintf(host, sizeof(host), "%.*s", (int)(brackets ? len - 2 : len), text + brackets);
+        if (colon) snprintf(port, sizeof(port), "%s", colon + 1);
+    }
+    bool local = !strcmp(host, "localhost"); /* no resolver needed, and IPv4 as NCCL has it */
+    if (!getaddrinfo(local ? "127.0.0.1" : host, port, &hints, &list)) {
+        for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next)
+            fd = listen_at(at);
+        freeaddrinfo(list);
+    }
+    if (fd < 0) tt_info(TT_LOG_RAS, "RAS: no client port at %s:%s: %m", host, port);
+    return fd;
+}
+
+/* ---- who asks ---- */
+
+static bool is_loopback(const union tt_addr *addr)
+{
+    if (addr->sa.sa_family == AF_INET) return ntohl(addr->v4.sin_addr.s_addr) >> 24 == 127;
+    if (addr->sa.sa_family != AF_INET6) return false;
+    return IN6_IS_ADDR_LOOPBACK(&addr->v6.sin6_addr) ||
+           (IN6_IS_ADDR_V4MAPPED(&addr->v6.sin6_addr) && addr->v6.sin6_addr.s6_addr[12] == 127);
+}
+
+/* Owner of the other end of a loopback connection, which is a socket of this host; -1: unknown. */
+static long owner_of(const union tt_addr *peer, const union tt_addr *own)
+{
+    char line[512];
+    bool v4 = peer->sa.sa_family == AF_INET;
+    unsigned int peer_port = ntohs(peer->v4.sin_port), own_port = ntohs(own->v4.sin_port);
+    FILE *table = fopen(v4 ? "/proc/net/tcp" : "/proc/net/tcp6", "re");
+    long owner = -1;
+    if (!table) return -1;
+    while (owner < 0 && fgets(line, sizeof(line), table)) {
+        unsigned int local, remote, uid;
+        int fields =
+            sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %*x %*x:%*x %*x:%*x %*x %u",
+                   &local, &remote, &uid);
+        if (fields == 3 && local == peer_port && remote == own_port) owner = (long)uid;
+    }
+    fclose(table);
+    return owner;
+}
+
+static bool may_ask(int fd, bool is_local)
+{
+    struct ucred who;
+    socklen_t bytes = sizeof(who);
+    union tt_addr peer, own;
+    if (is_local) {
+        if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes)) return false;
+        return who.uid == geteuid() || who.uid == 0;
+    }
+    socklen_t peer_bytes = sizeof(peer), own_bytes = sizeof(own);
+    if (getpeername(fd, &peer.sa, &peer_bytes) || getsockname(fd, &own.sa, &own_bytes))
+        return false;
+    if (!is_loopback(&own)) return true; /* the user has opened the port to a network */
+    long owner = owner_of(&peer, &own);
+    return owner == 0 || owner == (long)geteuid();
+}
+
+/* How long the ranks have for their answers when the client does not say. */
+static uint64_t usual_timeout_nsec(void)
+{
+    const char *text = tt_param_str("NCCL_RAS_TIMEOUT_FACTOR");
+    char *end = NULL;
+    double factor = text && *text ? strtod(text, &end) : 1;
+    bool good = factor > 0 && factor <= 1000 && (!end || !*end);
+    return (uint64_t)((double)REPORT_NSEC * (good ? factor : 1));
+}
+
+static void accept_client(struct tt_serve *serve, int listener, uint64_t now)
+{
+    int slot = 0;
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) return;
+    while (slot < TT_SERVE_CLIENTS && serve->clients[slot])
+        slot++;
+    struct tt_serve_client *client = NULL;
+    if (slot < TT_SERVE_CLIENTS && may_ask(fd, listener == serve->local_fd))
+        client = tt_calloc(1, sizeof(*client));
+    if (!client) {
+        close(fd);
+        return;
+    }
+    client->fd = fd;
+    client->heard_nsec = now;
+    client->timeout_nsec = usual_timeout_nsec();
+    serve->clients[slot] = client;
+}
+
+/* ---- talk ---- */
+
+static void client_close(struct tt_serve_client **place)
+{
+    struct tt_serve_client *client = *place;
+    *place = NULL;
+    close(client->fd);
+    free(client->out);
+    free(client);
+}
+
+static void say_bytes(struct tt_serve_client *client, const char *text, size_t bytes)
+{
+    char *grown = NULL;
+    if (client->out_bytes + bytes <= OUT_LIMIT_BYTES)
+        grown = realloc(client->out, client->out_bytes + bytes + 1);
+    if (!grown) {
+        client->last = true;
+        return;
+    }
+    client->out = grown;
+    memcpy(client->out + client->out_bytes, text, bytes);
+    client->out_bytes += bytes;
+}
+
+static void say(struct tt_serve_client *client, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void say(struct tt_serve_client *client, const char *fmt, ...)
+{
+    char text[TT_SERVE_LINE_BYTES + 64];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    say_bytes(client, text, strlen(text));
+}
+
+/* The rest of a line after a word that begins it, whatever its case; NULL: another line. */
+static const char *after(const char *line, const char *word)
+{
+    size_t len = strlen(word);
+    if (strncasecmp(line, word, len) != 0) return NULL;
+    if (line[len] == 0) return line + len;
+    return line[len] == ' ' ? line + len + strspn(line + len, " ") : NULL;
+}
+
+static void set_timeout(struct tt_serve_client *client, const char *text)
+{
+    char *end;
+    double sec = strtod(text, &end);
+    if (end == text || *end || !(sec >= 0 && sec <= 86400)) {
+        say(client, "ERROR: Invalid timeout value %s\n", text);
+        return;
+    }
+    client->timeout_nsec = sec > 0 ? (uint64_t)(sec * 1e9) : 86400 * NSEC;
+    say(client, "OK\n");
+}
+
+static void set_format(struct tt_serve_client *client, const char *text)
+{
+    bool json = !strcasecmp(text, "json");
+    if (!json && strcasecmp(text, "text") != 0) {
+        say(client, "ERROR: Invalid format %s\n", text);
+        return;
+    }
+    client->json = json;
+    say(client, "OK\n");
+}
+
+static void take_line(struct tt_serve_client *client, const char *line, struct tt_inquiry *inquiry,
+                      const struct tt_watch *watches, uint64_t now)
+{
+    const char *rest;
+    if (after(line, "CLIENT PROTOCOL")) {
+        say(client, "SERVER PROTOCOL 2\n");
+    } else if ((rest = after(line, "TIMEOUT"))) {
+        set_timeout(client, rest);
+    } else if ((rest = after(line, "SET FORMAT"))) {
+        set_format(client, rest);
+    } else if (after(line, "STATUS") || after(line, "VERBOSE STATUS")) {
+        client->verbose = after(line, "VERBOSE STATUS") != NULL;
+        client->report = TT_SERVE_STATUS;
+    } else if (after(line, "DOCTOR")) {
+        client->report = TT_SERVE_DOCTOR;
+    } else {
+        say(client, "ERROR: Unknown command %s\n", line);
+    }
+    if (client->report)
+        client->wants = tt_inquiry_want(inquiry, watches, now, client->timeout_nsec);
+}
+
+static void hear(struct tt_serve_client *client, struct tt_inquiry *inquiry,
+                 const struct tt_watch *watches, uint64_t now)
+{
+    size_t room = sizeof(client->line) - 1 - client->got;
+    ssize_t bytes = recv(client->fd, client->line + client->got, room, 0);
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (bytes <= 0 || room == 0) {
+        client->last = true; /* gone, or its line is too long: what it asked for is still sent */
+        if (bytes < 0 || room == 0) client->report = TT_SERVE_NOTHING;
+        return;
+    }
+    client->heard_nsec = now;
+    client->got += (size_t)bytes;
+    client->line[client->got] = 0;
+    char *line = client->line, *end;
+    while (!client->report && (end = strchr(line, '\n'))) {
+        *end = 0;
+        if (end > line && end[-1] == '\r') end[-1] = 0;
+        if (*line) take_line(client, line, inquiry, watches, now);
+        line = end + 1;
+    }
+    client->got -= (size_t)(line - client->line);
+    memmove(client->line, line, client->got + 1);
+}
+
+static void send_report(struct tt_serve_client *client, const struct tt_inquiry *inquiry,
+                        const struct tt_watch *watches)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (out && client->report == TT_SERVE_DOCTOR)
+        tt_doctor_json(out, inquiry, watches);
+    else if (out && client->json)
+        tt_ras_json(out, inquiry, watches);
+    else if (out)
+        tt_ras_text(out, inquiry, watches, client->verbose);
+    if (out) fclose(out);
+    if (text) say_bytes(client, text, bytes);
+    free(text);
+    client->report = TT_SERVE_NOTHING;
+    client->last = true;
+}
+
+static void client_send(struct tt_serve_client *client)
+{
+    while (client->sent < client->out_bytes) {
+        ssize_t bytes = send(client->fd, client->out + client->sent,
+                             client->out_bytes - client->sent, MSG_NOSIGNAL);
+        if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (bytes <= 0) {
+            client->sent = client->out_bytes;
+            client->last = true;
+            return;
+        }
+        client->sent += (size_t)bytes;
+    }
+}
+
+/* ---- the room's thread ---- */
+
+int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds)
+{
+    if (!serve->opened) {
+        serve->opened = true;
+        serve->local_fd = open_local();
+        serve->ras_fd = open_ras();
+    }
+    fds[0] = (struct pollfd){.fd = serve->local_fd, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = serve->ras_fd, .events = POLLIN};
+    for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
+        const struct tt_serve_client *client = serve->clients[i];
+        fds[2 + i] = (struct pollfd){.fd = client ? client->fd : -1};
+        if (!client) continue;
+        if (!client->last && !client->report) fds[2 + i].events |= POLLIN;
+        if (client->sent < client->out_bytes) fds[2 + i].events |= POLLOUT;
+    }
+    return TT_SERVE_FDS;
+}
+
+void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,
+                   const struct tt_watch *watches, uint64_t now)
+{
+    for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
+        struct tt_serve_client *client = serve->clients[i];
+        if (!client) continue;
+        if (fds[2 + i].revents & POLLIN) hear(client, inquiry, watches, now);
+        if (fds[2 + i].revents & (POLLERR | POLLNVAL)) client->last = true;
+        if (client->report && client->wants <= inquiry->ended)
+            send_report(client, inquiry, watches);
+        client_send(client);
+        bool sent = client->sent == client->out_bytes;
+        bool idle = !client->report && now - client->heard_nsec > IDLE_NSEC;
+        if ((client->last && sent && !client->report) || idle) client_close(&serve->clients[i]);
+    }
+    if (fds[0].revents & POLLIN) accept_client(serve, serve->local_fd, now);
+    if (fds[1].revents & POLLIN) accept_client(serve, serve->ras_fd, now);
+}
+
+void tt_serve_close(struct tt_serve *serve)
+{
+    for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
+        if (serve->clients[i]) client_close(&serve->clients[i]);
+    }
+    if (serve->opened && serve->local_fd >= 0) close(serve->local_fd);
+    if (serve->opened && serve->ras_fd >= 0) close(serve->ras_fd);
+    serve->opened = false;
+}

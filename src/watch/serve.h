@@ -1,0 +1,46 @@
+/* The ports by which tools ask this process about its job: a local socket for `tutti doctor`, and
+ * NCCL's RAS port. Private to the room; the watchdog's thread alone. */
+#pragma once
+
+#include "watch/inquiry.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { TT_SERVE_CLIENTS = 16, TT_SERVE_LINE_BYTES = 1024, TT_SERVE_FDS = TT_SERVE_CLIENTS + 2 };
+
+enum tt_serve_report { /* what a client waits for */
+                       TT_SERVE_NOTHING,
+                       TT_SERVE_STATUS,
+                       TT_SERVE_DOCTOR,
+};
+
+struct tt_serve_client {
+    int fd;
+    char line[TT_SERVE_LINE_BYTES];
+    size_t got;
+    char *out; /* owned: answers on their way */
+    size_t out_bytes, sent;
+    bool json, verbose;
+    uint64_t timeout_nsec;
+    enum tt_serve_report report;
+    uint64_t wants;      /* the inquiry that the report is made from */
+    bool last;           /* close when all is sent */
+    uint64_t heard_nsec; /* idle ones are closed */
+};
+
+struct tt_serve {
+    bool opened; /* or tried to */
+    int local_fd, ras_fd;
+    struct tt_serve_client *clients[TT_SERVE_CLIENTS]; /* owned */
+};
+
+/* What is to be waited for: fills at most TT_SERVE_FDS. Opens the ports the first time. */
+int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds);
+/* Take clients and lines, answer, close. `fds` as they came back from poll. */
+void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,
+                   const struct tt_watch *watches, uint64_t now);
+/* Close everything: the thread ends, or this is a child of fork. */
+void tt_serve_close(struct tt_serve *serve);

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""`tutti doctor`, `tutti ras` and the RAS port of a job in which one rank keeps the others waiting: the verdict, NCCL's
+report as text and JSON, the protocol's answers, and nothing for another user. usage: doctor.py BLAME TUTTI"""
+import contextlib, json, os, re, signal, socket, subprocess, sys, tempfile, time
+
+BLAME, TUTTI = sys.argv[1:3]
+RANKS, VICTIM = 4, 2
+failures = []
+
+
+def check(what, good, seen=""):
+    if not good:
+        failures.append(what)
+        print(f"FAILED: {what}: {str(seen)[-2000:]}")
+
+
+def tutti(*args, **kw):
+    return subprocess.run([TUTTI, *args], capture_output=True, text=True, timeout=60, **kw)
+
+
+@contextlib.contextmanager
+def job(scene, env):
+    """Processes of the ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = [subprocess.Popen([BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
+                                    env={**os.environ, "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", **env},
+                                    stderr=subprocess.DEVNULL) for r in range(RANKS)]
+        try:
+            yield started
+        finally:
+            for process in started:
+                process.send_signal(signal.SIGKILL)
+            for process in started:
+                process.wait()
+
+
+def asked(pid):
+    """What the doctor says as soon as there is a verdict; its exit status."""
+    end = time.monotonic() + 60
+    while True:
+        r = tutti("doctor", "--pid", str(pid), "--json", "--timeout", "1")
+        jobs = json.loads(r.stdout) if r.stdout else []
+        if jobs and any(c["verdict"] for c in jobs[0]["communicators"]) or time.monotonic() > end:
+            return jobs[0] if jobs else {}, r.returncode
+        time.sleep(0.2)
+
+
+def talk(port, lines):
+    with socket.create_connection(("127.0.0.1", port), 10) as s:
+        s.settimeout(20)
+        s.sendall(lines.encode())
+        got = b""
+        while chunk := s.recv(65536):
+            got += chunk
+        return got.decode()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def doctor_says(processes):
+    answer, status = asked(processes[0].pid)
+    comm = answer["communicators"][0]
+    pids = [p.pid for p in processes]
+    check("doctor's verdict", comm["verdict"]["kind"] == "not called" and comm["verdict"]["rank"] == VICTIM and
+          f"pid {pids[VICTIM]})" in comm["verdict"]["sentence"], comm["verdict"])
+    check("doctor's status", status == 1, status)
+    check("doctor's ranks", [r["pid"] for r in comm["ranks"]] == pids, comm)
+    check("who waits", [r["state"] for r in comm["ranks"]] == ["waits", "waits", "idle", "waits"], comm["ranks"])
+    check("in which call", all(r["waits"][0]["operation"] == 3 for r in comm["ranks"] if r["waits"]), comm["ranks"])
+    r = tutti("doctor", "--pid", str(pids[3]))
+    check("as text", f"VERDICT: rank {VICTIM} on host" in r.stdout and r.returncode == 1, r.stdout + r.stderr)
+    r = tutti("doctor", "--json")  # finds it by itself, among those of other tests
+    check("found", any(p["pid"] == pids[0] for j in json.loads(r.stdout) for p in j["processes"]), r.stdout)
+
+
+def ras_says(processes, port):
+    report = tutti("ras", "-p", str(port), "--format=json")
+    ranks = json.loads(report.stdout)["communicators"][0]["ranks"]
+    check("ras counts", [r["collective_counts"]["AllReduce"] for r in ranks] == [3, 3, 2, 3], report.stdout)
+    check("ras pids", [r["pid"] for r in ranks] == [p.pid for p in processes], report.stdout)
+    r = tutti("ras", "-p", str(port), "-v")
+    check("ras table", re.search(r"^    0         1         1         4         4         4   RUNNING  MISMATCH$", r.stdout, re.M),
+          r.stdout + r.stderr)
+    check("ras names", f"Rank {VICTIM} has launched up to operation 2 -- GPU {VICTIM} managed by process "
+          f"{processes[VICTIM].pid} on node" in r.stdout, r.stdout)
+    said = talk(port, "client protocol 1\r\nnonsense\nset format xml\ntimeout x\ntimeout 0.5\nset format JSON\nstatus\n")
+    check("protocol", said.startswith("SERVER PROTOCOL 2\nERROR: Unknown command nonsense\nERROR: Invalid format xml\n"
+                                      "ERROR: Invalid timeout value x\nOK\nOK\n{\n  \"nccl_version\": "), said[:400])
+    try:
+        said = talk(port, "x" * 5000)
+    except OSError:
+        said = ""
+    check("long lines", said == "", said)
+
+
+def strangers(processes, port):
+    """Another user gets nothing."""
+    if os.geteuid():
+        return
+    r = subprocess.run([sys.executable, "-c", f"""
+import os, socket
+os.setgid(65534); os.setuid(65534)
+for family, address in ((socket.AF_INET, ("127.0.0.1", {port})), (socket.AF_UNIX, "\\0tutti-watch-0-{processes[0].pid}")):
+    s = socket.socket(family); s.settimeout(10); s.connect(address)
+    try:
+        s.sendall(b"STATUS\\n"); print(len(s.recv(1000)))
+    except OSError: print(0)
+"""], capture_output=True, text=True, timeout=60)
+    check("another user", r.stdout.split() == ["0", "0"], r.stdout + r.stderr)
+
+
+def main():
+    port = free_port()
+    with job("late", {"NCCL_RAS_ADDR": f"localhost:{port}"}) as processes:
+        doctor_says(processes)
+        ras_says(processes, port)
+        strangers(processes, port)
+    with job("stopped", {"NCCL_RAS_ENABLE": "0"}) as processes:
+        answer, _ = asked(processes[0].pid)
+        verdict = answer["communicators"][0]["verdict"]
+        check("stopped", verdict["kind"] == "stopped" and verdict["rank"] == VICTIM, answer)
+        check("missing", [m["state"] for m in answer["communicators"][0]["missing"]] == ["stopped"], answer)
+    r = tutti("doctor", "--pid", "1")
+    check("no such job", r.returncode == 1 and "process 1 does not answer" in r.stderr, r.stderr)
+    r = tutti("ras", "-p", str(port), "-t", "1")
+    check("no report", r.returncode == 1 and "nobody listens there" in r.stderr, r.stderr)
+    for wrong in (["doctor", "--frob"], ["doctor", "--pid"], ["ras", "-f", "xml"], ["ras", "--timeout=-1"]):
+        check("usage", tutti(*wrong).returncode == 2, wrong)
+    print(f"doctor: {len(failures)} failures")
+    return 1 if failures else 0
+
+
+sys.exit(main())

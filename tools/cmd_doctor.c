@@ -1,0 +1,161 @@
+/* `tutti doctor`: what do the ranks of a running job do, and who keeps whom waiting? */
+#include "doctor/ask.h"
+#include "doctor/show.h"
+#include "tutti.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_PIDS = 4096 };
+
+static const char help_text[] =
+    "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--json]\n\n"
+    "Asks running jobs of this user on this host what their ranks do: each communicator with the\n"
+    "verdict (who keeps the others waiting, and why), then rank by rank the operation, whom it\n"
+    "waits for, since when, and its last call. One process answers for all that it is connected\n"
+    "with, on other hosts too. Nothing needs to be set when the job is started.\n\n"
+    "  -p, --pid PID       the job of this process alone\n"
+    "  -a, --address ADDR  the job that listens there (NCCL_RAS_ADDR; port 28028)\n"
+    "  -t, --timeout SEC   who has not answered then is missing (5; fractions are fine)\n"
+    "      --json          an array with an object per job\n"
+    "  -h, --help          this text\n\n"
+    "Exit status: 0 nobody stands still, 1 somebody does or no job was found, 2 usage.\n\n"
+    "examples:\n"
+    "  tutti doctor\n"
+    "  tutti doctor --pid 4711 --json\n"
+    "  tutti doctor --address node7:28028\n";
+
+struct doctor_options {
+    long pid;
+    const char *address;
+    double timeout_sec;
+    bool json;
+};
+
+static bool is_either(const char *text, const char *a, const char *b)
+{
+    return !strcmp(text, a) || !strcmp(text, b);
+}
+
+static bool parse_seconds(const char *text, double *seconds_out)
+{
+    char *end;
+    double seconds = text ? strtod(text, &end) : 0;
+    if (!text || end == text || *end || !(seconds > 0 && seconds <= 3600)) return false;
+    *seconds_out = seconds;
+    return true;
+}
+
+/* -1: go on. */
+static int parse(int argc, char **argv, struct doctor_options *options)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (is_either(a, "-h", "--help")) {
+            fputs(help_text, stdout);
+            return 0;
+        }
+        if (!strcmp(a, "--json")) {
+            options->json = true;
+            continue;
+        }
+        bool good = false;
+        if (is_either(a, "-p", "--pid"))
+            good = value && tutti_parse_int(value, 1, 1 << 30, &options->pid);
+        if (is_either(a, "-a", "--address")) good = (options->address = value) != NULL;
+        if (is_either(a, "-t", "--timeout")) good = parse_seconds(value, &options->timeout_sec);
+        if (!good) return tutti_usage_error("doctor", "'%s' is not understood", a);
+        i++;
+    }
+    return -1;
+}
+
+/* The answer of whoever is at the other end, as an owned object; NULL after a complaint. */
+static json_t *examine(int fd, const struct doctor_options *options, const char *whom,
+                       const char *why)
+{
+    char lines[64];
+    char *text = NULL;
+    json_t *job = NULL;
+    snprintf(lines, sizeof(lines), "TIMEOUT %g\nDOCTOR\n", options->timeout_sec);
+    if (fd >= 0) text = doctor_ask(fd, lines, options->timeout_sec + 2, &why);
+    const char *from = text ? strchr(text, '{') : NULL; /* behind "OK" */
+    if (from) job = json_loads(from, JSON_DISABLE_EOF_CHECK, NULL);
+    if (text && !job) why = "what it answered is not understood";
+    if (!job) fprintf(stderr, "tutti doctor: %s does not answer: %s\n", whom, why);
+    free(text);
+    return job;
+}
+
+static bool has_pid(const json_t *job, int pid)
+{
+    const json_t *process;
+    size_t i;
+    char host[256] = "";
+    gethostname(host, sizeof(host) - 1);
+    json_array_foreach(json_object_get(job, "processes"), i, process)
+    {
+        const char *where = json_string_value(json_object_get(process, "host"));
+        if (where && !strncmp(where, host, 63) &&
+            json_integer_value(json_object_get(process, "pid")) == pid)
+            return true;
+    }
+    return false;
+}
+
+/* All jobs of this user: a process that another has answered for is not asked again. */
+static void examine_host(const struct doctor_options *options, json_t *jobs)
+{
+    int pids[MAX_PIDS];
+    int count = doctor_list(pids, MAX_PIDS);
+    for (int p = 0; p < count; p++) {
+        const json_t *job;
+        size_t i;
+        bool known = false;
+        char whom[32];
+        const char *why;
+        json_array_foreach(jobs, i, job) known |= has_pid(job, pids[p]);
+        if (known) continue;
+        snprintf(whom, sizeof(whom), "process %d", pids[p]);
+        int fd = doctor_connect_pid(pids[p], &why);
+        if (fd < 0) continue; /* it has just ended */
+        json_array_append_new(jobs, examine(fd, options, whom, why));
+    }
+}
+
+static void examine_one(const struct doctor_options *options, json_t *jobs)
+{
+    char whom[300];
+    const char *why;
+    snprintf(whom, sizeof(whom), "%s", options->address ? options->address : "");
+    if (!options->address) snprintf(whom, sizeof(whom), "process %ld", options->pid);
+    int fd = options->address ? doctor_connect_address(options->address, options->timeout_sec, &why)
+                              : doctor_connect_pid((int)options->pid, &why);
+    json_array_append_new(jobs, examine(fd, options, whom, why));
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    struct doctor_options options = {.timeout_sec = 5};
+    int status = parse(argc, argv, &options);
+    const json_t *job;
+    size_t i;
+    if (status >= 0) return status;
+    json_t *jobs = json_array();
+    if (options.pid || options.address)
+        examine_one(&options, jobs);
+    else
+        examine_host(&options, jobs);
+    status = json_array_size(jobs) ? 0 : 1;
+    json_array_foreach(jobs, i, job)
+    {
+        if (!options.json && i) printf("\n");
+        if (options.json ? doctor_is_stuck(job) : doctor_show(job)) status = 1;
+    }
+    if (options.json && json_dumpf(jobs, stdout, JSON_INDENT(2)) == 0) printf("\n");
+    if (!json_array_size(jobs) && !options.pid && !options.address)
+        fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
+    json_decref(jobs);
+    return status;
+}

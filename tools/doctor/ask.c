@@ -1,0 +1,142 @@
+/* Sockets of the doctor. Nothing is kept in files: a process that can be asked has an abstract
+ * socket named after its user and pid, and the kernel says whose it is. */
+#include "doctor/ask.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PREFIX "tutti-watch-"
+enum { CHUNK_BYTES = 65536, MOST_BYTES = 256 << 20 };
+
+static double now_sec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+int doctor_connect_pid(int pid, const char **why)
+{
+    struct sockaddr_un addr = {.sun_family = AF_UNIX};
+    struct ucred who;
+    socklen_t who_bytes = sizeof(who);
+    int len =
+        snprintf(addr.sun_path + 1, sizeof(addr.sun_path) - 1, PREFIX "%u-%d", geteuid(), pid);
+    socklen_t bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *why = "it has no communicator, is another user's, or runs without Tutti";
+    if (fd < 0) return -1;
+    bool ours = !connect(fd, (struct sockaddr *)&addr, bytes) &&
+                !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_bytes) &&
+                (who.uid == geteuid() || who.uid == 0);
+    if (ours) return fd;
+    close(fd);
+    return -1;
+}
+
+static int connect_one(const struct addrinfo *at, double timeout_sec)
+{
+    int error = 0;
+    socklen_t bytes = sizeof(error);
+    int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -1;
+    struct pollfd wait = {.fd = fd, .events = POLLOUT};
+    if (connect(fd, at->ai_addr, at->ai_addrlen) && errno != EINPROGRESS) goto failed;
+    if (poll(&wait, 1, (int)(timeout_sec * 1000)) != 1) goto failed;
+    if (!getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) && !error) return fd;
+failed:
+    close(fd);
+    return -1;
+}
+
+int doctor_connect_address(const char *address, double timeout_sec, const char **why)
+{
+    char host[256], port[16] = "28028";
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *list = NULL;
+    const char *colon = strrchr(address, ':');
+    bool many = colon && strchr(address, ':') != colon && *address != '['; /* IPv6 without a port */
+    size_t len = colon && !many ? (size_t)(colon - address) : strlen(address);
+    bool brackets = len > 1 && address[0] == '[' && address[len - 1] == ']';
+    snprintf(host, sizeof(host), "%.*s", (int)(brackets ? len - 2 : len), address + brackets);
+    if (colon && !many) snprintf(port, sizeof(port), "%s", colon + 1);
+    int error = getaddrinfo(host, port, &hints, &list), fd = -1;
+    *why = error ? gai_strerror(error) : "nobody listens there";
+    for (const struct addrinfo *at = error ? NULL : list; at && fd < 0; at = at->ai_next)
+        fd = connect_one(at, timeout_sec);
+    if (!error) freeaddrinfo(list);
+    return fd;
+}
+
+/* What came until the other side closed; NULL when it did not within the time. */
+static char *read_all(int fd, double until_sec, const char **why)
+{
+    char *text = NULL;
+    size_t got = 0, room = 0;
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    for (;;) {
+        if (room - got < CHUNK_BYTES) {
+            char *grown =
+                room < MOST_BYTES ? realloc(text, room = 2 * room + 2 * CHUNK_BYTES) : NULL;
+            *why = "the answer is too long";
+            if (!grown) break;
+            text = grown;
+        }
+        double left_sec = until_sec - now_sec();
+        *why = "no answer in time: its process is stopped, or too busy";
+        if (left_sec <= 0 || poll(&wait, 1, (int)(left_sec * 1000) + 1) < 1) break;
+        ssize_t bytes = recv(fd, text + got, room - got - 1, 0);
+        if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+        *why = "it closed the connection without an answer";
+        if (bytes < 0 || (bytes == 0 && got == 0)) break;
+        got += (size_t)bytes;
+        text[got] = 0;
+        if (bytes == 0) return text;
+    }
+    free(text);
+    return NULL;
+}
+
+char *doctor_ask(int fd, const char *lines, double timeout_sec, const char **why)
+{
+    char *text = NULL;
+    *why = "it closed the connection";
+    if (send(fd, lines, strlen(lines), MSG_NOSIGNAL) == (ssize_t)strlen(lines))
+        text = read_all(fd, now_sec() + timeout_sec, why);
+    close(fd);
+    return text;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const int *left = a, *right = b;
+    return (*left > *right) - (*left < *right);
+}
+
+int doctor_list(int *pids, int max)
+{
+    char line[512], prefix[64];
+    int count = 0;
+    FILE *table = fopen("/proc/net/unix", "re");
+    if (!table) return 0;
+    snprintf(prefix, sizeof(prefix), "@" PREFIX "%u-", geteuid());
+    while (count < max && fgets(line, sizeof(line), table)) {
+        const char *name = strstr(line, prefix);
+        int pid = name ? atoi(name + strlen(prefix)) : 0;
+        bool known = pid <= 0;
+        for (int i = 0; i < count && !known; i++)
+            known = pids[i] == pid; /* a connection has a line of its own */
+        if (!known) pids[count++] = pid;
+    }
+    fclose(table);
+    qsort(pids, (size_t)count, sizeof(*pids), ascending);
+    return count;
+}

@@ -1,0 +1,17 @@
+/* Ask running processes about their job: over the local sockets of this user's processes, or over
+ * TCP. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A connection to the process with that pid; -1 with a reason in *why (static). */
+int doctor_connect_pid(int pid, const char **why);
+/* To "host[:port]", where ranks listen (NCCL_RAS_ADDR). */
+int doctor_connect_address(const char *address, double timeout_sec, const char **why);
+
+/* Send lines, and read until the other side closes: owned text, NULL with *why. Closes `fd`. */
+char *doctor_ask(int fd, const char *lines, double timeout_sec, const char **why);
+
+/* Pids of this user's processes on this host that answer, ascending; at most max. */
+int doctor_list(int *pids, int max);

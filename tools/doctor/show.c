@@ -1,0 +1,80 @@
+/* Text of `tutti doctor`: per communicator the verdict first, then who is where. */
+#include "doctor/show.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+static double number_of(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void show_wait(const json_t *rank)
+{
+    const json_t *wait = json_array_get(json_object_get(rank, "waits"), 0);
+    if (!wait) return;
+    int peer = (int)number_of(wait, "peer");
+    printf(" for %s of ", text_of(wait, "for"));
+    if (peer < 0) printf("others");
+    if (peer >= 0) printf("rank %d", peer);
+    printf(" in operation %.0f %s, since %.1f s", number_of(wait, "operation"),
+           text_of(wait, "call"), number_of(wait, "age_sec"));
+}
+
+static void show_rank(const json_t *rank)
+{
+    const char *state = text_of(rank, "state");
+    printf("  rank %-4.0f %s pid %.0f  %s", number_of(rank, "rank"), text_of(rank, "host"),
+           number_of(rank, "pid"), state);
+    if (!strcmp(state, "waits")) {
+        show_wait(rank);
+    } else if (*text_of(rank, "last_call")) {
+        printf("; last call: operation %.0f %s, %.1f s ago", number_of(rank, "collectives"),
+               text_of(rank, "last_call"), number_of(rank, "last_call_sec"));
+    }
+    printf("\n");
+}
+
+static void show_comm(const json_t *comm)
+{
+    const json_t *verdict = json_object_get(comm, "verdict"), *one;
+    const char *name = text_of(comm, "name");
+    size_t i;
+    printf("communicator %s%s%s%s, %.0f ranks\n", text_of(comm, "id"), *name ? " \"" : "", name,
+           *name ? "\"" : "", number_of(comm, "size"));
+    if (json_is_object(verdict)) printf("  VERDICT: %s\n", text_of(verdict, "sentence"));
+    json_array_foreach(json_object_get(comm, "ranks"), i, one) show_rank(one);
+    json_array_foreach(json_object_get(comm, "missing"), i, one)
+    {
+        printf("  rank %-4.0f %s pid %.0f  %s\n", number_of(one, "rank"), text_of(one, "host"),
+               number_of(one, "pid"), text_of(one, "state"));
+    }
+}
+
+bool doctor_is_stuck(const json_t *job)
+{
+    const json_t *comm;
+    size_t i;
+    json_array_foreach(json_object_get(job, "communicators"), i, comm)
+    {
+        if (json_is_object(json_object_get(comm, "verdict"))) return true;
+    }
+    return false;
+}
+
+bool doctor_show(const json_t *job)
+{
+    const json_t *comm;
+    size_t i;
+    printf("job of %zu process(es), %zu communicator(s), asked in %.3f s\n",
+           json_array_size(json_object_get(job, "processes")),
+           json_array_size(json_object_get(job, "communicators")), number_of(job, "took_sec"));
+    json_array_foreach(json_object_get(job, "communicators"), i, comm) show_comm(comm);
+    return doctor_is_stuck(job);
+}
