@@ -1,7 +1,8 @@
-/* What one record looks like in the file: docs/tracing.md has the members. */
+/* What one record looks like in the file: docs/tracing.md has the members. The writer has to keep
+ * up with all threads, so lines are put together without printf. */
 #include "trace.h"
 
-#include <stdio.h>
+#include <string.h>
 
 static const char *const type_names[] = {"Group",     "Coll",      "P2p",      "ProxyOp",
                                          "ProxyStep", "ProxyCtrl", "KernelCh", "NetPlugin",
@@ -42,112 +43,207 @@ static const char *const state_names[] = {
     [ncclProfilerKernelPhaseStop] = "KernelPhaseStop",
 };
 
-static const char *type_name(uint32_t type)
+enum { TYPES = sizeof(type_names) / sizeof(type_names[0]) };
+enum { STATES = sizeof(state_names) / sizeof(state_names[0]) };
+
+/* ---- text ---- */
+
+static inline char *text(char *at, const char *more)
 {
-    for (size_t i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++) {
-        if (type == 1u << i) return type_names[i];
-    }
-    return "unknown";
+    return stpcpy(at, more); /* of constants a copy of known length */
 }
 
-static const char *state_name(uint32_t state)
+static char *number(char *at, uint64_t value)
 {
-    bool known = state < sizeof(state_names) / sizeof(state_names[0]) && state_names[state];
-    return known ? state_names[state] : "unknown";
+    char digits[20];
+    size_t first = sizeof(digits);
+    do {
+        digits[--first] = (char)('0' + (int)(value % 10));
+        value /= 10;
+    } while (value);
+    memcpy(at, digits + first, sizeof(digits) - first);
+    return at + (sizeof(digits) - first);
 }
 
-static const char *word(uint8_t number)
+static char *whole(char *at, int64_t value)
 {
-    return number ? trace_process.words[number - 1] : "";
+    if (value < 0) *at++ = '-';
+    return number(at, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
+
+static char *hex(char *at, uint64_t value, int least)
+{
+    int digits = 16;
+    while (digits > least && value >> 4 * (digits - 1) == 0)
+        digits--;
+    while (digits-- > 0)
+        *at++ = "0123456789abcdef"[value >> 4 * digits & 15];
+    return at;
+}
+
+static char *word(char *at, const char *name, uint8_t known)
+{
+    at = text(text(at, name), known ? trace_process.words[known - 1] : "");
+    *at++ = '"';
+    return at;
+}
+
+/* ---- lines ---- */
 
 /* The members that all calls and operations have. */
-static int call_members(const struct trace_record *r, char *text, size_t bytes)
+static char *call_members(char *at, const struct trace_record *r)
 {
-    return snprintf(text, bytes, ",\"func\":\"%s\",\"datatype\":\"%s\",\"count\":%llu",
-                    word(r->func), word(r->datatype), (unsigned long long)r->count);
+    at = word(at, ",\"func\":\"", r->func);
+    at = word(at, ",\"datatype\":\"", r->datatype);
+    return number(text(at, ",\"count\":"), r->count);
+}
+
+static char *operation_members(char *at, const struct trace_record *r)
+{
+    at = call_members(at, r);
+    if (1u << r->type == ncclProfileP2p) {
+        at = whole(text(at, ",\"peer\":"), r->peer);
+        at = number(text(at, ",\"channels\":"), r->channel);
+        return number(text(at, ",\"group\":"), r->group);
+    }
+    at = number(text(at, ",\"seq\":"), r->seq);
+    at = whole(text(at, ",\"root\":"), r->peer);
+    if (1u << r->type == ncclProfileCeColl) {
+        at = word(at, ",\"sync\":\"", r->algo);
+        return whole(text(at, ",\"batches\":"), r->steps);
+    }
+    at = word(at, ",\"algo\":\"", r->algo);
+    at = word(at, ",\"proto\":\"", r->proto);
+    at = number(text(at, ",\"channels\":"), r->channel);
+    at = number(text(at, ",\"warps\":"), r->warps);
+    return number(text(at, ",\"group\":"), r->group);
 }
 
 /* What belongs to the type, as further members. */
-static int members(const struct trace_record *r, char *text, size_t bytes)
+static char *members(char *at, const struct trace_record *r)
 {
-    unsigned long long seq = r->seq, group = r->group;
-    int used = 0;
-    switch (r->type) {
+    switch (1u << r->type) {
     case ncclProfileGroupApi:
-        return snprintf(text, bytes, ",\"depth\":%d,\"captured\":%d", r->steps, r->flag);
+        at = whole(text(at, ",\"depth\":"), r->steps);
+        return number(text(at, ",\"captured\":"), r->flag);
     case ncclProfileCollApi:
-        used = call_members(r, text, bytes);
-        return used + snprintf(text + used, bytes - (size_t)used, ",\"root\":%d,\"captured\":%d",
-                               r->peer, r->flag);
-    case ncclProfileP2pApi:
-        used = call_members(r, text, bytes);
-        return used + snprintf(text + used, bytes - (size_t)used, ",\"captured\":%d", r->flag);
+        at = whole(text(call_members(at, r), ",\"root\":"), r->peer);
+        return number(text(at, ",\"captured\":"), r->flag);
+    case ncclProfileP2pApi: return number(text(call_members(at, r), ",\"captured\":"), r->flag);
     case ncclProfileColl:
-        used = call_members(r, text, bytes);
-        return used + snprintf(text + used, bytes - (size_t)used,
-                               ",\"seq\":%llu,\"root\":%d,\"algo\":\"%s\",\"proto\":\"%s\","
-                               "\"channels\":%d,\"warps\":%d,\"group\":%llu",
-                               seq, r->peer, word(r->algo), word(r->proto), r->channel, r->warps,
-                               group);
     case ncclProfileP2p:
-        used = call_members(r, text, bytes);
-        return used + snprintf(text + used, bytes - (size_t)used,
-                               ",\"peer\":%d,\"channels\":%d,\"group\":%llu", r->peer, r->channel,
-                               group);
+    case ncclProfileCeColl: return operation_members(at, r);
     case ncclProfileProxyOp:
-        return snprintf(text, bytes,
-                        ",\"pid\":%d,\"channel\":%d,\"peer\":%d,\"steps\":%d,\"chunk\":%d,"
-                        "\"send\":%d",
-                        r->pid, r->channel, r->peer, r->steps, r->chunk_bytes, r->flag);
-    case ncclProfileProxyStep: return snprintf(text, bytes, ",\"step\":%d", r->steps);
-    case ncclProfileKernelCh:
-        return snprintf(text, bytes, ",\"channel\":%d,\"timer\":%llu", r->channel, seq);
+        at = whole(text(at, ",\"pid\":"), r->pid);
+        at = number(text(at, ",\"channel\":"), r->channel);
+        at = whole(text(at, ",\"peer\":"), r->peer);
+        at = whole(text(at, ",\"steps\":"), r->steps);
+        at = whole(text(at, ",\"chunk\":"), r->chunk_bytes);
+        return number(text(at, ",\"send\":"), r->flag);
+    case ncclProfileProxyStep: return whole(text(at, ",\"step\":"), r->steps);
     case ncclProfileKernelPhase:
-        return snprintf(text, bytes, ",\"channel\":%d,\"timer\":%llu,\"phase\":\"%s\"", r->channel,
-                        seq, word(r->func));
-    case ncclProfileNetPlugin: return snprintf(text, bytes, ",\"net\":%lld", (long long)seq);
-    case ncclProfileCeColl:
-        used = call_members(r, text, bytes);
-        return used + snprintf(text + used, bytes - (size_t)used,
-                               ",\"seq\":%llu,\"root\":%d,\"sync\":\"%s\",\"batches\":%d", seq,
-                               r->peer, word(r->algo), r->steps);
+    case ncclProfileKernelCh:
+        at = number(text(at, ",\"channel\":"), r->channel);
+        at = number(text(at, ",\"timer\":"), r->seq);
+        return 1u << r->type == ncclProfileKernelCh ? at : word(at, ",\"phase\":\"", r->func);
+    case ncclProfileNetPlugin: return whole(text(at, ",\"net\":"), (int64_t)r->seq);
     case ncclProfileCeSync:
-        return snprintf(text, bytes, ",\"complete\":%d,\"nranks\":%d", r->flag, r->steps);
+        at = number(text(at, ",\"complete\":"), r->flag);
+        return whole(text(at, ",\"nranks\":"), r->steps);
     case ncclProfileCeBatch:
-        return snprintf(text, bytes, ",\"ops\":%d,\"bytes\":%llu", r->steps,
-                        (unsigned long long)r->count);
-    default: return 0;
+        at = whole(text(at, ",\"ops\":"), r->steps);
+        return number(text(at, ",\"bytes\":"), r->count);
+    default: return at;
     }
 }
 
-static size_t start_line(const struct trace_record *r, int tid, char *line, size_t bytes)
+static char *start_line(char *at, const struct trace_record *r, int tid)
 {
     int creator = (int)(r->context >> 24);
-    int used = snprintf(line, bytes,
-                        "{\"t\":\"start\",\"id\":%llu,\"parent\":%llu,\"c\":%d,\"tid\":%d,"
-                        "\"ts\":%llu,\"type\":\"%s\"",
-                        (unsigned long long)r->id, (unsigned long long)r->parent,
-                        (int)(r->context & 0xffffff), tid, (unsigned long long)r->ts_nsec,
-                        type_name(r->type));
-    used += members(r, line + used, bytes - (size_t)used);
-    if (creator != trace_process.pid)
-        used += snprintf(line + used, bytes - (size_t)used, ",\"c_pid\":%d", creator);
-    unsigned long long tag = r->tag, comm = r->comm;
-    if (tag) used += snprintf(line + used, bytes - (size_t)used, ",\"tag\":\"%llx\"", tag);
-    if (comm) used += snprintf(line + used, bytes - (size_t)used, ",\"comm\":\"%016llx\"", comm);
-    used += snprintf(line + used, bytes - (size_t)used, "}\n");
-    return (size_t)used;
+    at = number(text(at, "{\"t\":\"start\",\"id\":"), r->id);
+    at = number(text(at, ",\"parent\":"), r->parent);
+    at = number(text(at, ",\"c\":"), r->context & 0xffffff);
+    at = whole(text(at, ",\"tid\":"), tid);
+    at = number(text(at, ",\"ts\":"), r->ts_nsec);
+    at = text(text(at, ",\"type\":\""), r->type < TYPES ? type_names[r->type] : "unknown");
+    *at++ = '"';
+    if (r->type < TYPES) at = members(at, r);
+    if (creator != trace_process.pid) at = whole(text(at, ",\"c_pid\":"), creator);
+    if (r->tag) at = text(hex(text(at, ",\"tag\":\""), r->tag, 1), "\"");
+    if (r->comm) at = text(hex(text(at, ",\"comm\":\""), r->comm, 16), "\"");
+    return text(at, "}\n");
 }
 
-size_t trace_line(const struct trace_record *record, int tid, char *line, size_t bytes)
+size_t trace_line(const struct trace_record *record, int tid, char *line)
 {
-    unsigned long long id = record->id, ts = record->ts_nsec;
-    if (record->kind == TRACE_START) return start_line(record, tid, line, bytes);
-    if (record->kind == TRACE_STOP)
-        return (size_t)snprintf(line, bytes, "{\"t\":\"stop\",\"id\":%llu,\"ts\":%llu}\n", id, ts);
-    return (size_t)snprintf(line, bytes,
-                            "{\"t\":\"state\",\"id\":%llu,\"ts\":%llu,\"state\":\"%s\","
-                            "\"value\":%llu}\n",
-                            id, ts, state_name(record->type), (unsigned long long)record->count);
+    bool named = record->type < STATES && state_names[record->type];
+    char *at = line;
+    if (record->kind == TRACE_START) {
+        at = start_line(at, record, tid);
+    } else if (record->kind == TRACE_STOP) {
+        at = number(text(at, "{\"t\":\"stop\",\"id\":"), record->id);
+        at = text(number(text(at, ",\"ts\":"), record->ts_nsec), "}\n");
+    } else {
+        at = number(text(at, "{\"t\":\"state\",\"id\":"), record->id);
+        at = number(text(at, ",\"ts\":"), record->ts_nsec);
+        at = text(text(at, ",\"state\":\""), named ? state_names[record->type] : "unknown");
+        at = text(number(text(at, "\",\"value\":"), record->count), "}\n");
+    }
+    return (size_t)(at - line);
+}
+
+/* ---- records ---- */
+
+static uint64_t bits(uint64_t word, int low, int count)
+{
+    return word >> low & (((uint64_t)1 << count) - 1);
+}
+
+static void set_field(struct trace_record *r, enum trace_field field, uint64_t value)
+{
+    switch (field) {
+    case TRACE_SEQ: r->seq = value; break;
+    case TRACE_COUNT: r->count = value; break;
+    case TRACE_PLACE:
+        r->peer = (int32_t)(uint32_t)value;
+        r->steps = (int32_t)(uint32_t)(value >> 32);
+        break;
+    case TRACE_WORDS:
+        r->func = (uint8_t)value;
+        r->datatype = (uint8_t)(value >> 8);
+        r->algo = (uint8_t)(value >> 16);
+        r->proto = (uint8_t)(value >> 24);
+        r->channel = (uint8_t)(value >> 32);
+        r->warps = (uint8_t)(value >> 40);
+        break;
+    case TRACE_SIZES:
+        r->chunk_bytes = (int32_t)(uint32_t)value;
+        r->pid = (int32_t)(uint32_t)(value >> 32);
+        break;
+    case TRACE_GROUP: r->group = value; break;
+    case TRACE_TAG: r->tag = value; break;
+    default: r->comm = value; break;
+    }
+}
+
+size_t trace_decode(const uint64_t *words, uint64_t at, uint64_t mask, struct trace_record *record)
+{
+    uint64_t first = words[at & mask], second = words[(at + 1) & mask];
+    *record = (struct trace_record){.kind = (uint8_t)(first & (TRACE_VALUED - 1)), .peer = -1};
+    if (record->kind != TRACE_START) {
+        record->id = bits(second, 0, TRACE_ID_BITS);
+        record->type = (uint32_t)(second >> TRACE_ID_BITS);
+        if (first & TRACE_VALUED) record->count = words[(at + 2) & mask];
+        return first & TRACE_VALUED ? 3 : 2;
+    }
+    uint64_t what = words[(at + 2) & mask], used = 3;
+    record->parent = second;
+    record->context = bits(what, 0, TRACE_TYPE_SHIFT);
+    record->type = (uint32_t)bits(what, TRACE_TYPE_SHIFT, TRACE_FLAG_SHIFT - TRACE_TYPE_SHIFT);
+    record->flag = bits(what, TRACE_FLAG_SHIFT, 1);
+    for (int field = 0; field < TRACE_FIELD_COUNT_; field++) {
+        if (bits(what, TRACE_FIELD_SHIFT + field, 1))
+            set_field(record, (enum trace_field)field, words[(at + used++) & mask]);
+    }
+    return used;
 }

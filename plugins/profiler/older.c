@@ -65,7 +65,7 @@ ncclResult_t trace_start_v3(void *context, void **handle, ncclProfilerEventDescr
     case ncclProfileNetPlugin: newest.netPlugin.id = descr->netPlugin.id; break;
     default: break;
     }
-    trace_start(context, handle, &newest, comm);
+    trace_start(context, handle, &newest, &(struct trace_extra){.comm = comm});
     return ncclSuccess;
 }
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(void *) == sizeof(uint64_t), "handles are numbers of 64 bits");
@@ -16,13 +15,6 @@ struct trace_process trace_process = {
     .fd = -1,
 };
 static _Thread_local struct trace_ring *own_ring;
-
-uint64_t trace_clock_nsec(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 void trace_clean(char *to, size_t bytes, const char *from)
 {
@@ -43,11 +35,10 @@ static uint32_t find_word(const char *clean, uint32_t count)
     return i;
 }
 
-uint8_t trace_word(const char *word)
+static uint8_t new_word(const char *word)
 {
     struct trace_process *all = &trace_process;
     char clean[TRACE_WORD_BYTES];
-    if (!word) return 0;
     trace_clean(clean, sizeof(clean), word);
     /* pairs with the release store below: a word that is counted is whole */
     uint32_t count = atomic_load_explicit(&all->word_count, memory_order_acquire);
@@ -64,6 +55,22 @@ uint8_t trace_word(const char *word)
     return at < 255 ? (uint8_t)(at + 1) : 0;
 }
 
+/* Texts are constants of the host as a rule: where one was seen it is looked at first. */
+uint8_t trace_word(const char *word)
+{
+    struct trace_process *all = &trace_process;
+    uint64_t place = (uint64_t)(uintptr_t)word;
+    if (!word) return 0;
+    _Atomic uint64_t *known = &all->known_words[(place ^ place >> 8) % TRACE_WORD_SLOTS];
+    uint64_t seen = atomic_load_explicit(known, memory_order_acquire); /* pairs with the store */
+    uint8_t number = (uint8_t)seen;
+    if (number && seen >> 8 == (place & ~(uint64_t)0 >> 8) && !strcmp(all->words[number - 1], word))
+        return number;
+    number = new_word(word);
+    atomic_store_explicit(known, place << 8 | number, memory_order_release);
+    return number;
+}
+
 /* ---- rings ---- */
 
 static struct trace_ring *ring_at(int i)
@@ -72,12 +79,15 @@ static struct trace_ring *ring_at(int i)
     struct trace_ring *none = NULL;
     struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
     if (ring) return ring;
-    size_t bytes = sizeof(*ring) + all->ring_records * sizeof(ring->records[0]);
+    size_t bytes = sizeof(*ring) + all->ring_words * sizeof(ring->words[0]);
     ring = aligned_alloc(64, (bytes + 63) / 64 * 64);
     if (!ring) return NULL;
     memset(ring, 0, sizeof(*ring)); /* not the records: memory that is not used is not taken */
-    ring->next_id = ((uint64_t)i + 1) << 40;
-    if (atomic_compare_exchange_strong(&all->rings[i], &none, ring)) return ring;
+    ring->next_id = ring->told_id = ((uint64_t)i + 1) << 40;
+    if (atomic_compare_exchange_strong(&all->rings[i], &none, ring)) {
+        pthread_cond_signal(&all->wake); /* so that the writer brings its memory */
+        return ring;
+    }
     free(ring);
     return none;
 }
@@ -100,25 +110,46 @@ static struct trace_ring *take_ring(void)
     return NULL;
 }
 
-static bool push(const struct trace_record *record)
+static uint64_t time_word(uint64_t kind)
+{
+    const struct trace_process *all = &trace_process;
+    uint64_t ticks = all->ticks_are_nsec ? trace_clock_nsec() : trace_ticks();
+    return (ticks - all->first_ticks) << TRACE_TIME_SHIFT | kind;
+}
+
+__attribute__((noinline, cold)) static bool count_lost(struct trace_ring *ring,
+                                                       enum trace_kind kind)
+{
+    atomic_fetch_add_explicit(ring ? &ring->lost[kind] : &trace_process.lost[kind], 1,
+                              memory_order_relaxed);
+    return false;
+}
+
+/* Put `count` words into the ring; the first gets the time. */
+static inline bool push(struct trace_ring *ring, uint64_t *words, uint64_t count)
 {
     struct trace_process *all = &trace_process;
-    struct trace_ring *ring = own_ring ? own_ring : take_ring();
-    if (!ring) {
-        atomic_fetch_add_explicit(&all->lost[record->kind], 1, memory_order_relaxed);
-        return false;
-    }
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    /* pairs with the release store of the writer: the place was read */
-    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-    if (head - tail >= all->ring_records) {
-        atomic_fetch_add_explicit(&ring->lost[record->kind], 1, memory_order_relaxed);
-        return false;
+    uint64_t room = all->ring_words, mask = room - 1;
+    if (head + count - ring->seen_tail > room) {
+        /* pairs with the release store of the writer: the place was read */
+        ring->seen_tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+        if (head + count - ring->seen_tail > room)
+            return count_lost(ring, (enum trace_kind)(words[0] & (TRACE_VALUED - 1)));
     }
-    ring->records[head & (all->ring_records - 1)] = *record;
-    atomic_store_explicit(&ring->head, head + 1, memory_order_release); /* pairs with the writer */
-    /* Without its lock: a wake-up that is missed is made up for by the writer's next turn. */
-    if (head - tail == all->ring_records / 2) pthread_cond_signal(&all->wake);
+    words[0] = time_word(words[0]);
+    uint64_t *to = &ring->words[head & mask];
+    if ((head & mask) + count > room) {
+        for (uint64_t i = 0; i < count; i++)
+            ring->words[(head + i) & mask] = words[i];
+    } else {
+        for (uint64_t i = 0; i < count; i++)
+            to[i] = words[i];
+    }
+    atomic_store_explicit(&ring->head, head + count, memory_order_release); /* pairs with writer */
+    /* At each quarter, without its lock: a wake-up that is missed is made up for by its next turn.
+     */
+    if ((head ^ (head + count)) & room / 4) pthread_cond_signal(&all->wake);
     return true;
 }
 
@@ -134,6 +165,7 @@ void trace_forget_rings(void)
         struct trace_ring *ring = atomic_load(&trace_process.rings[i]);
         if (!ring) continue;
         atomic_store(&ring->tail, atomic_load(&ring->head));
+        ring->told_id = ring->next_id;
         for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++)
             atomic_store(&ring->lost[kind], 0);
         atomic_store(&ring->state, TRACE_RING_FREE);
@@ -150,138 +182,175 @@ static uint64_t number_of(const void *handle)
     return (uint64_t)(uintptr_t)handle;
 }
 
-static void describe_call(struct trace_record *r, const ncclProfilerEventDescr_v7_t *d)
+/* A start while its fields are put behind each other, in the order of their bits. */
+struct start {
+    uint64_t words[TRACE_RECORD_WORDS];
+    uint64_t used, fields;
+    uint64_t tag;
+    bool flag, tagged;
+};
+
+static void put(struct start *start, enum trace_field field, uint64_t word)
 {
-    if (r->type == ncclProfileCollApi) {
-        r->func = trace_word(d->collApi.func);
-        r->datatype = trace_word(d->collApi.datatype);
-        r->count = d->collApi.count;
-        r->peer = d->collApi.root;
-        r->flag = d->collApi.graphCaptured;
-        r->tag = d->collApi.userTag;
-    } else if (r->type == ncclProfileP2pApi) {
-        r->func = trace_word(d->p2pApi.func);
-        r->datatype = trace_word(d->p2pApi.datatype);
-        r->count = d->p2pApi.count;
-        r->flag = d->p2pApi.graphCaptured;
-        r->tag = d->p2pApi.userTag;
-    } else if (r->type == ncclProfileColl) {
-        r->func = trace_word(d->coll.func);
-        r->datatype = trace_word(d->coll.datatype);
-        r->algo = trace_word(d->coll.algo);
-        r->proto = trace_word(d->coll.proto);
-        r->seq = d->coll.seqNumber;
-        r->count = d->coll.count;
-        r->peer = d->coll.root;
-        r->channel = d->coll.nChannels;
-        r->warps = d->coll.nWarps;
-        r->group = number_of(d->coll.parentGroup);
-        r->tag = d->coll.userTag;
+    start->words[start->used++] = word;
+    start->fields |= (uint64_t)1 << field;
+}
+
+static uint64_t pair(int low, int high)
+{
+    return (uint32_t)low | (uint64_t)(uint32_t)high << 32;
+}
+
+static uint64_t texts(const char *func, const char *datatype)
+{
+    return trace_word(func) | (uint64_t)trace_word(datatype) << 8;
+}
+
+static uint64_t channels(uint8_t channel, uint8_t warps)
+{
+    return (uint64_t)channel << 32 | (uint64_t)warps << 40;
+}
+
+static void describe_call(struct start *s, const ncclProfilerEventDescr_v7_t *d)
+{
+    if (d->type == ncclProfileCollApi) {
+        put(s, TRACE_COUNT, d->collApi.count);
+        put(s, TRACE_PLACE, pair(d->collApi.root, 0));
+        put(s, TRACE_WORDS, texts(d->collApi.func, d->collApi.datatype));
+        s->flag = d->collApi.graphCaptured;
+        if (s->tagged) s->tag = d->collApi.userTag;
+    } else if (d->type == ncclProfileP2pApi) {
+        put(s, TRACE_COUNT, d->p2pApi.count);
+        put(s, TRACE_WORDS, texts(d->p2pApi.func, d->p2pApi.datatype));
+        s->flag = d->p2pApi.graphCaptured;
+        if (s->tagged) s->tag = d->p2pApi.userTag;
+    } else if (d->type == ncclProfileColl) {
+        put(s, TRACE_SEQ, d->coll.seqNumber);
+        put(s, TRACE_COUNT, d->coll.count);
+        put(s, TRACE_PLACE, pair(d->coll.root, 0));
+        put(s, TRACE_WORDS,
+            texts(d->coll.func, d->coll.datatype) | (uint64_t)trace_word(d->coll.algo) << 16 |
+                (uint64_t)trace_word(d->coll.proto) << 24 |
+                channels(d->coll.nChannels, d->coll.nWarps));
+        if (d->coll.parentGroup) put(s, TRACE_GROUP, number_of(d->coll.parentGroup));
+        if (s->tagged) s->tag = d->coll.userTag;
     } else {
-        r->func = trace_word(d->p2p.func);
-        r->datatype = trace_word(d->p2p.datatype);
-        r->count = d->p2p.count;
-        r->peer = d->p2p.peer;
-        r->channel = d->p2p.nChannels;
-        r->group = number_of(d->p2p.parentGroup);
-        r->tag = d->p2p.userTag;
+        put(s, TRACE_COUNT, d->p2p.count);
+        put(s, TRACE_PLACE, pair(d->p2p.peer, 0));
+        put(s, TRACE_WORDS, texts(d->p2p.func, d->p2p.datatype) | channels(d->p2p.nChannels, 0));
+        if (d->p2p.parentGroup) put(s, TRACE_GROUP, number_of(d->p2p.parentGroup));
+        if (s->tagged) s->tag = d->p2p.userTag;
     }
 }
 
-static void describe_copy(struct trace_record *r, const ncclProfilerEventDescr_v7_t *d)
+static void describe_copy(struct start *s, const ncclProfilerEventDescr_v7_t *d)
 {
-    if (r->type == ncclProfileCeColl) {
-        r->func = trace_word(d->ceColl.func);
-        r->datatype = trace_word(d->ceColl.datatype);
-        r->algo = trace_word(d->ceColl.syncStrategy);
-        r->seq = d->ceColl.seqNumber;
-        r->count = d->ceColl.count;
-        r->peer = d->ceColl.root;
-        r->steps = (int32_t)d->ceColl.numBatches;
-        r->flag = d->ceColl.intraBatchSync;
-        r->tag = d->ceColl.userTag;
-    } else if (r->type == ncclProfileCeSync) {
-        r->flag = d->ceCollSync.isComplete;
-        r->steps = d->ceCollSync.nRanks;
+    if (d->type == ncclProfileCeColl) {
+        put(s, TRACE_SEQ, d->ceColl.seqNumber);
+        put(s, TRACE_COUNT, d->ceColl.count);
+        put(s, TRACE_PLACE, pair(d->ceColl.root, (int)d->ceColl.numBatches));
+        put(s, TRACE_WORDS,
+            texts(d->ceColl.func, d->ceColl.datatype) | (uint64_t)trace_word(d->ceColl.syncStrategy)
+                                                            << 16);
+        if (s->tagged) s->tag = d->ceColl.userTag;
+        s->flag = d->ceColl.intraBatchSync;
+    } else if (d->type == ncclProfileCeSync) {
+        put(s, TRACE_PLACE, pair(-1, d->ceCollSync.nRanks));
+        s->flag = d->ceCollSync.isComplete;
     } else {
-        r->steps = d->ceCollBatch.numOps;
-        r->count = d->ceCollBatch.totalBytes;
-        r->flag = d->ceCollBatch.useIntraSync;
+        put(s, TRACE_COUNT, d->ceCollBatch.totalBytes);
+        put(s, TRACE_PLACE, pair(-1, d->ceCollBatch.numOps));
+        s->flag = d->ceCollBatch.useIntraSync;
     }
 }
 
-static void describe(struct trace_record *r, const ncclProfilerEventDescr_v7_t *d)
+static void describe(struct start *s, const ncclProfilerEventDescr_v7_t *d)
 {
-    switch (r->type) {
+    switch (d->type) {
+    case ncclProfileProxyStep: put(s, TRACE_PLACE, pair(-1, d->proxyStep.step)); break;
+    case ncclProfileProxyOp:
+        put(s, TRACE_PLACE, pair(d->proxyOp.peer, d->proxyOp.nSteps));
+        put(s, TRACE_WORDS, channels(d->proxyOp.channelId, 0));
+        put(s, TRACE_SIZES, pair(d->proxyOp.chunkSize, (int)d->proxyOp.pid));
+        s->flag = d->proxyOp.isSend;
+        break;
     case ncclProfileGroupApi:
-        r->flag = d->groupApi.graphCaptured;
-        r->steps = d->groupApi.groupDepth;
+        put(s, TRACE_PLACE, pair(-1, d->groupApi.groupDepth));
+        s->flag = d->groupApi.graphCaptured;
         break;
     case ncclProfileCollApi:
     case ncclProfileP2pApi:
     case ncclProfileColl:
-    case ncclProfileP2p: describe_call(r, d); break;
-    case ncclProfileProxyOp:
-        r->pid = d->proxyOp.pid;
-        r->channel = d->proxyOp.channelId;
-        r->peer = d->proxyOp.peer;
-        r->steps = d->proxyOp.nSteps;
-        r->chunk_bytes = d->proxyOp.chunkSize;
-        r->flag = d->proxyOp.isSend;
-        break;
-    case ncclProfileProxyStep: r->steps = d->proxyStep.step; break;
+    case ncclProfileP2p: describe_call(s, d); break;
     case ncclProfileKernelCh:
-        r->channel = d->kernelCh.channelId;
-        r->seq = d->kernelCh.pTimer;
+        put(s, TRACE_SEQ, d->kernelCh.pTimer);
+        put(s, TRACE_WORDS, channels(d->kernelCh.channelId, 0));
         break;
     case ncclProfileKernelPhase:
-        r->channel = d->kernelPhase.channelId;
-        r->func = trace_word(d->kernelPhase.phaseName);
-        r->seq = d->kernelPhase.pTimer;
+        put(s, TRACE_SEQ, d->kernelPhase.pTimer);
+        put(s, TRACE_WORDS,
+            trace_word(d->kernelPhase.phaseName) | channels(d->kernelPhase.channelId, 0));
         break;
-    case ncclProfileNetPlugin: r->seq = (uint64_t)d->netPlugin.id; break;
+    case ncclProfileNetPlugin: put(s, TRACE_SEQ, (uint64_t)d->netPlugin.id); break;
     case ncclProfileCeColl:
     case ncclProfileCeSync:
-    case ncclProfileCeBatch: describe_copy(r, d); break;
+    case ncclProfileCeBatch: describe_copy(s, d); break;
     default: break; /* Group, KernelLaunch, ProxyCtrl, and what comes after version 7: times only */
     }
 }
 
 void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t *descr,
-                 uint64_t comm)
+                 const struct trace_extra *extra)
 {
     *handle = NULL;
     if (!atomic_load_explicit(&trace_process.on, memory_order_acquire)) return;
-    struct trace_record record = {
-        .kind = TRACE_START,
-        .context = number_of(context),
-        .parent = number_of(descr->parentObj),
-        .comm = comm,
-        .type = (uint32_t)descr->type,
-        .peer = -1,
-    };
     struct trace_ring *ring = own_ring ? own_ring : take_ring();
-    describe(&record, descr);
-    record.id = ring ? ring->next_id + 1 : 0;
-    record.ts_nsec = trace_clock_nsec();
-    if (!push(&record) || !ring) return;
-    ring->next_id++;
-    *handle = (void *)(uintptr_t)record.id; /* NOLINT(performance-no-int-to-ptr): no address */
+    struct start start; /* as far as `used` */
+    uint64_t context_bits = number_of(context) & (((uint64_t)1 << TRACE_TYPE_SHIFT) - 1);
+    start.used = 3;
+    start.fields = 0;
+    start.tag = 0;
+    start.flag = false;
+    start.tagged = extra->tagged;
+    if (!ring) {
+        count_lost(NULL, TRACE_START);
+        return;
+    }
+    describe(&start, descr);
+    if (start.tag) put(&start, TRACE_TAG, start.tag);
+    if (extra->comm) put(&start, TRACE_COMM, extra->comm);
+    start.words[0] = TRACE_START;
+    start.words[1] = number_of(descr->parentObj);
+    start.words[2] = context_bits |
+                     (uint64_t)__builtin_ctzll(descr->type | 1ull << 63) << TRACE_TYPE_SHIFT |
+                     (uint64_t)start.flag << TRACE_FLAG_SHIFT | start.fields << TRACE_FIELD_SHIFT;
+    if (!push(ring, start.words, start.used)) return;
+    *handle =
+        (void *)(uintptr_t)++ring->next_id; /* NOLINT(performance-no-int-to-ptr): no address */
+}
+
+/* A state or an end. */
+static void tell(uint64_t *words, uint64_t count)
+{
+    struct trace_ring *ring = own_ring ? own_ring : take_ring();
+    if (ring) {
+        push(ring, words, count);
+    } else {
+        count_lost(NULL, (enum trace_kind)(words[0] & (TRACE_VALUED - 1)));
+    }
 }
 
 void trace_state(void *handle, int state, uint64_t value)
 {
     if (!handle || !atomic_load_explicit(&trace_process.on, memory_order_acquire)) return;
-    push(&(struct trace_record){.kind = TRACE_STATE,
-                                .id = number_of(handle),
-                                .type = (uint32_t)state,
-                                .count = value,
-                                .ts_nsec = trace_clock_nsec()});
+    uint64_t words[] = {value ? TRACE_STATE | TRACE_VALUED : TRACE_STATE,
+                        number_of(handle) | (uint64_t)(uint8_t)state << TRACE_ID_BITS, value};
+    tell(words, value ? 3 : 2);
 }
 
 void trace_stop(void *handle)
 {
     if (!handle || !atomic_load_explicit(&trace_process.on, memory_order_acquire)) return;
-    push(&(struct trace_record){
-        .kind = TRACE_STOP, .id = number_of(handle), .ts_nsec = trace_clock_nsec()});
+    uint64_t words[] = {TRACE_STOP, number_of(handle)};
+    tell(words, 2);
 }

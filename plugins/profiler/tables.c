@@ -75,32 +75,22 @@ static ncclResult_t init_v4(void **context, int *mask, const char *comm_name, ui
 
 static ncclResult_t start_v7(void *context, void **handle, ncclProfilerEventDescr_v7_t *descr)
 {
-    trace_start(context, handle, descr, 0);
+    trace_start(context, handle, descr, &(struct trace_extra){.tagged = true});
     return ncclSuccess;
 }
 
+/* Versions 5 and 6 are looked at as 7, whose beginning they are (SAME_PLACE): what lies behind a
+ * member there is no member, so the tags are not told. */
 static ncclResult_t start_v6(void *context, void **handle, ncclProfilerEventDescr_v6_t *descr)
 {
-    ncclProfilerEventDescr_v7_t newest;
-    memset(&newest, 0, sizeof(newest));
-    memcpy(&newest, descr, sizeof(*descr));
-    newest.type = descr->type;
-    /* What is behind a member in version 6 is no member there: the tags are not told. */
-    if (descr->type == ncclProfileCollApi) newest.collApi.userTag = 0;
-    if (descr->type == ncclProfileP2pApi) newest.p2pApi.userTag = 0;
-    if (descr->type == ncclProfileColl) newest.coll.userTag = 0;
-    if (descr->type == ncclProfileP2p) newest.p2p.userTag = 0;
-    if (descr->type == ncclProfileCeColl) newest.ceColl.userTag = 0;
-    trace_start(context, handle, &newest, 0);
+    trace_start(context, handle, (const void *)descr, &(struct trace_extra){.tagged = false});
     return ncclSuccess;
 }
 
 static ncclResult_t start_v5(void *context, void **handle, ncclProfilerEventDescr_v5_t *descr)
 {
-    ncclProfilerEventDescr_v6_t newer;
-    memset(&newer, 0, sizeof(newer));
-    memcpy(&newer, descr, sizeof(*descr));
-    return start_v6(context, handle, &newer);
+    trace_start(context, handle, (const void *)descr, &(struct trace_extra){.tagged = false});
+    return ncclSuccess;
 }
 
 static ncclResult_t start_v4(void *context, void **handle, ncclProfilerEventDescr_v4_t *descr)

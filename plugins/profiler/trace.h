@@ -7,6 +7,8 @@
  * proxy may pass, are written down and looked at by nobody. */
 #pragma once
 
+#include "ticks.h"
+
 #include "nccl/profiler.h"
 
 #include <pthread.h>
@@ -17,16 +19,39 @@
 
 enum trace_kind { TRACE_START, TRACE_STATE, TRACE_STOP, TRACE_KIND_COUNT_ };
 enum { TRACE_RINGS = 128, TRACE_WORD_BYTES = 24, TRACE_BUFFER_BYTES = 65536 };
+enum { TRACE_LINE_BYTES = 1024, TRACE_WORD_SLOTS = 256, TRACE_CLOCK_PAIRS = 64 };
 
+/* A record in a ring is as many words of 8 bytes as it needs: the time in ticks since the plugin
+ * was loaded and the kind, then what the kind says. Its first words are
+ *   TRACE_STOP   id
+ *   TRACE_STATE  id, and the number of the state in the upper 8 bits; the value, where `valued`
+ *   TRACE_START  parent; context, type, flag and which of the fields follow
+ * The id of a start is the next one of its ring. */
+enum { TRACE_TIME_SHIFT = 8, TRACE_VALUED = 4, TRACE_ID_BITS = 56 };
+enum { TRACE_TYPE_SHIFT = 48, TRACE_FLAG_SHIFT = 55, TRACE_FIELD_SHIFT = 56 };
+enum trace_field {
+    TRACE_SEQ,
+    TRACE_COUNT,
+    TRACE_PLACE, /* peer, steps */
+    TRACE_WORDS, /* func, datatype, algo, proto, channel, warps */
+    TRACE_SIZES, /* chunk_bytes, pid */
+    TRACE_GROUP,
+    TRACE_TAG,
+    TRACE_COMM,
+    TRACE_FIELD_COUNT_
+};
+enum { TRACE_RECORD_WORDS = 3 + TRACE_FIELD_COUNT_ };
+
+/* A record as a line needs it. */
 struct trace_record {
     uint64_t ts_nsec;
     uint64_t id, parent, group;
-    uint64_t context; /* the handle that init gave */
+    uint64_t context; /* the handle that init gave, 48 bits */
     uint64_t seq;     /* sequence number; of NetPlugin: its id; of KernelCh: the timer */
     uint64_t count;   /* elements; of a state: its value; of CeBatch: bytes */
     uint64_t tag;     /* of the user */
     uint64_t comm;    /* versions 1 to 3: the communicator's number, 0 else */
-    uint32_t type;    /* a bit; of a state: its number */
+    uint32_t type;    /* the number of its bit; of a state: its number */
     int32_t peer;     /* or root */
     int32_t steps, chunk_bytes, pid;
     uint8_t kind;
@@ -38,17 +63,30 @@ struct trace_record {
 
 /* One producer, the thread that owns it; one consumer, whoever holds the process's lock. */
 struct trace_ring {
-    _Alignas(64) _Atomic uint64_t head; /* the producer's */
+    _Alignas(64) _Atomic uint64_t head; /* the producer's; in words, as is tail */
+    uint64_t seen_tail;                 /* the producer's: where tail was when it last looked */
     uint64_t next_id;                   /* of events, goes on under the next owner */
     _Atomic uint64_t lost[TRACE_KIND_COUNT_];
     _Alignas(64) _Atomic uint64_t tail; /* the consumer's */
+    uint64_t told_id;                   /* the consumer's: of the last start */
     _Atomic int state;                  /* enum trace_ring_state */
     int tid;
     char name[TRACE_WORD_BYTES]; /* of the thread */
     bool told;                   /* the file knows the thread */
-    struct trace_record records[];
+    bool brought;                /* the memory is there */
+    uint64_t words[];
 };
 enum trace_ring_state { TRACE_RING_FREE, TRACE_RING_USED, TRACE_RING_LEFT };
+
+/* Both clocks at one time, and nanoseconds per tick since the pair before. */
+struct trace_clock_pair {
+    uint64_t ticks, nsec;
+    double slope;
+};
+struct trace_clock {
+    struct trace_clock_pair pairs[TRACE_CLOCK_PAIRS]; /* the last ones */
+    uint64_t count;
+};
 
 /* All that the plugin keeps for the process. */
 struct trace_process {
@@ -59,7 +97,10 @@ struct trace_process {
     _Atomic uint32_t word_count;
     char words[256][TRACE_WORD_BYTES];
     pthread_mutex_t word_lock;
-    size_t ring_records; /* power of two; set before `on` */
+    _Atomic uint64_t known_words[TRACE_WORD_SLOTS]; /* where a text was last seen, and its number */
+    size_t ring_words;                              /* power of two; set before `on`, as these: */
+    uint64_t first_ticks;
+    bool ticks_are_nsec;
     pthread_key_t thread_key;
     /* writer.c, under `lock` */
     pthread_mutex_t lock;
@@ -67,6 +108,7 @@ struct trace_process {
     bool prepared, has_thread, failed;
     int fd;
     int pid; /* whose file it is */
+    struct trace_clock clock;
     int communicators;
     uint32_t last_context;
     uint64_t written[TRACE_KIND_COUNT_];
@@ -77,14 +119,19 @@ struct trace_process {
 extern struct trace_process trace_process;
 
 /* ---- recorder.c ---- */
-uint64_t trace_clock_nsec(void);
 /* Keep a short word; what comes back is its number, which is the same each time. 0: no word. */
 uint8_t trace_word(const char *word);
 /* Copy a text of somebody else's so that it can stand in JSON: other characters become '_'. */
 void trace_clean(char *to, size_t bytes, const char *from);
-/* *handle is NULL when there was no room: its host then tells nothing more of this event. */
+/* What depends on the host's version. */
+struct trace_extra {
+    uint64_t comm; /* versions 1 to 3: the communicator's number, 0 else */
+    bool tagged;   /* the descriptor has the tags of users */
+};
+/* *handle is NULL when there was no room: its host then tells nothing more of this event. Only the
+ * members of the event's type are read. */
 void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t *descr,
-                 uint64_t comm);
+                 const struct trace_extra *extra);
 void trace_state(void *handle, int state, uint64_t value);
 void trace_stop(void *handle);
 /* The calling thread ends: if it tells of one more event, it takes a ring again. */
@@ -105,6 +152,15 @@ ncclResult_t trace_open(void **context, int *mask, const struct trace_communicat
 /* Write what was told so far; after the last communicator the line `end` as well. */
 void trace_close(void);
 
+/* ---- clock.c; under `lock` ---- */
+/* Read both clocks; returns the ticks up to which times are known now. */
+uint64_t trace_clock_pair(struct trace_clock *clock);
+/* The time of a tick that is not later than the last pair. */
+uint64_t trace_clock_at(struct trace_clock *clock, uint64_t ticks);
+
 /* ---- lines.c ---- */
-/* One record as a line; returns its length, less than `bytes`. */
-size_t trace_line(const struct trace_record *record, int tid, char *line, size_t bytes);
+/* Words of a ring (`at` counts on, `mask` keeps it inside) into a record but for its time and, of a
+ * start, its id; returns how many they are. */
+size_t trace_decode(const uint64_t *words, uint64_t at, uint64_t mask, struct trace_record *record);
+/* One record as a line; returns its length, less than TRACE_LINE_BYTES, which `line` has. */
+size_t trace_line(const struct trace_record *record, int tid, char *line);

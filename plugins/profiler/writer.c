@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 1024, NAP_NSEC = 20000000, LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20 };
+enum { NAP_NSEC = 20000000, LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20, USUAL_RECORDS = 1 << 16 };
+enum { WORDS_OF_RECORD = 4 }; /* by which rings are measured */
 
 static uint64_t wall_nsec(void)
 {
@@ -78,7 +80,7 @@ static void put(const char *line, size_t bytes)
 static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *fmt, ...)
 {
-    char line[LINE_BYTES];
+    char line[TRACE_LINE_BYTES];
     va_list args;
     va_start(args, fmt);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
@@ -140,37 +142,58 @@ static void put_clocks(void)
 
 /* ---- from rings to the file ---- */
 
-static void empty_ring(struct trace_ring *ring)
+/* Records up to `until`, from when on the clock is not known yet. */
+static void empty_ring(struct trace_ring *ring, uint64_t until)
 {
     struct trace_process *all = &trace_process;
-    char line[LINE_BYTES] = "";
     /* In this order: who has left tells nothing more. Pairs with the thread's end. */
     bool left = atomic_load_explicit(&ring->state, memory_order_acquire) == TRACE_RING_LEFT;
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    uint64_t mask = all->ring_words - 1;
     if (head != tail && !ring->told) {
-        put(line,
-            (size_t)snprintf(line, sizeof(line), "{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n",
-                             ring->tid, ring->name));
+        say("{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n", ring->tid, ring->name);
         ring->told = true;
     }
-    for (; tail != head; tail++) {
-        const struct trace_record *record = &ring->records[tail & (all->ring_records - 1)];
-        size_t bytes = trace_line(record, ring->tid, line, sizeof(line));
-        put(line, bytes);
-        all->written[record->kind]++;
+    while (tail != head) {
+        struct trace_record record;
+        uint64_t ticks = all->first_ticks + (ring->words[tail & mask] >> TRACE_TIME_SHIFT);
+        if (ticks > until) break;
+        tail += trace_decode(ring->words, tail, mask, &record);
+        record.ts_nsec = all->ticks_are_nsec ? ticks : trace_clock_at(&all->clock, ticks);
+        if (record.kind == TRACE_START) record.id = ++ring->told_id;
+        if (all->used + TRACE_LINE_BYTES > sizeof(all->buffer)) flush();
+        all->used += trace_line(&record, ring->tid, all->buffer + all->used);
+        all->written[record.kind]++;
         /* one by one, so that the thread has room as soon as there is some; pairs with push */
-        atomic_store_explicit(&ring->tail, tail + 1, memory_order_release);
+        atomic_store_explicit(&ring->tail, tail, memory_order_release);
     }
-    if (left) atomic_store_explicit(&ring->state, TRACE_RING_FREE, memory_order_release);
+    if (left && tail == head)
+        atomic_store_explicit(&ring->state, TRACE_RING_FREE, memory_order_release);
 }
 
-static void empty_rings(void)
+/* Let the kernel bring a new ring's memory now, so that its thread meets no page fault. Where that
+ * is not known (before Linux 5.14), it meets some. */
+static void bring_memory(struct trace_ring *ring)
 {
+    uint64_t page = 4096, first = (uint64_t)(uintptr_t)ring->words / page * page;
+    size_t bytes = trace_process.ring_words * sizeof(ring->words[0]) / page * page;
+    if (!ring->brought && bytes > 0)
+        (void)madvise((void *)(uintptr_t)first, bytes, MADV_POPULATE_WRITE); /* NOLINT: a page */
+    ring->brought = true;
+}
+
+/* `all_of_it`: also what was told just now, by other threads. */
+static void empty_rings(bool all_of_it)
+{
+    struct trace_process *all = &trace_process;
+    uint64_t until = trace_clock_pair(&all->clock);
+    if (all->ticks_are_nsec || all_of_it) until = UINT64_MAX;
     for (int i = 0; i < TRACE_RINGS; i++) {
-        struct trace_ring *ring =
-            atomic_load_explicit(&trace_process.rings[i], memory_order_acquire);
-        if (ring) empty_ring(ring);
+        struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
+        if (!ring) continue;
+        bring_memory(ring);
+        empty_ring(ring, until);
     }
 }
 
@@ -188,7 +211,7 @@ static void *writer(void *unused)
             continue;
         }
         pthread_cond_clockwait(&all->wake, &all->lock, CLOCK_MONOTONIC, &end);
-        empty_rings();
+        empty_rings(false);
         flush();
     }
     return NULL;
@@ -268,10 +291,14 @@ static void prepare(void)
     const char *wanted = getenv("TUTTI_TRACE_RING");
     long records = wanted ? strtol(wanted, NULL, 10) : 0;
     if (all->prepared) return;
-    all->ring_records = LEAST_RECORDS;
-    if (records <= 0) records = 8192;
-    while (all->ring_records < (size_t)records && all->ring_records < MOST_RECORDS)
-        all->ring_records *= 2;
+    all->ring_words = (size_t)LEAST_RECORDS * WORDS_OF_RECORD;
+    if (records <= 0) records = USUAL_RECORDS;
+    while (all->ring_words < (size_t)records * WORDS_OF_RECORD &&
+           all->ring_words < (size_t)MOST_RECORDS * WORDS_OF_RECORD)
+        all->ring_words *= 2;
+    all->ticks_are_nsec = !trace_ticks_steady();
+    if (!all->ticks_are_nsec) all->first_ticks = trace_ticks();
+    trace_clock_pair(&all->clock);
     make_wake();
     pthread_key_create(&all->thread_key, thread_ended);
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
@@ -346,7 +373,7 @@ void trace_close(void)
 {
     struct trace_process *all = &trace_process;
     pthread_mutex_lock(&all->lock);
-    empty_rings();
+    empty_rings(true);
     if (all->communicators > 0 && --all->communicators == 0) put_end();
     flush();
     if (all->communicators == 0) atomic_store(&all->on, false);
@@ -361,7 +388,7 @@ __attribute__((destructor)) static void at_exit(void)
     if (all->communicators > 0) {
         atomic_store(&all->on, false);
         all->log = NULL; /* the host's log may be gone */
-        empty_rings();
+        empty_rings(true);
         put_end();
         all->communicators = 0; /* the writer has nothing more to write */
     }

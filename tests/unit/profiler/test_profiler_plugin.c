@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { THREADS = 4, EVENTS = 5000, FILE_BYTES = 16 << 20 };
@@ -204,6 +205,53 @@ static void writes_what_it_is_told(void **state)
     assert_int_equal(count_of("\"peer\":3,\"steps\":0,\"chunk\":0,\"send\":1}"), 1);
     assert_int_equal(count_of("\"parent\":16,\"c\":5,"), 1);
     assert_int_equal(count_of("\"c_pid\":77}"), 1);
+}
+
+static uint64_t now_nsec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Times come from a counter of the processor: in the file they are the monotonic clock's. */
+static void times_are_those_of_the_clock(void **state)
+{
+    enum { MOMENTS = 60, FIRST = 880000, SLACK_NSEC = 50000 };
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    uint64_t before[MOMENTS], after[MOMENTS];
+    void *context;
+    int mask = 0;
+    (void)state;
+    init_new(v7->init, &context, &mask);
+    for (int i = 0; i < MOMENTS; i++) {
+        ncclProfilerEventDescr_v7_t descr = {.type = ncclProfileKernelCh};
+        void *handle = NULL;
+        descr.kernelCh.pTimer = FIRST + (uint64_t)i;
+        while (!handle) { /* the ring is small */
+            usleep(1000); /* so that the clock is looked at meanwhile */
+            before[i] = now_nsec();
+            v7->startEvent(context, &handle, &descr);
+            after[i] = now_nsec();
+        }
+        v7->stopEvent(handle);
+    }
+    v7->finalize(context);
+    read_file(getpid());
+    for (int i = 0; i < MOMENTS; i++) {
+        char timer[32];
+        snprintf(timer, sizeof(timer), "\"timer\":%d", FIRST + i);
+        const char *found = strstr(text, timer);
+        assert_non_null(found);
+        assert_ptr_equal(strstr(found + 1, timer), NULL);
+        while (strncmp(found, "\"ts\":", 5) != 0)
+            found--;
+        uint64_t ts = strtoull(found + 5, NULL, 10);
+        if (ts + SLACK_NSEC < before[i] || ts > after[i] + SLACK_NSEC) {
+            fail_msg("event %d: %llu is not in %llu..%llu", i, (unsigned long long)ts,
+                     (unsigned long long)before[i], (unsigned long long)after[i]);
+        }
+    }
 }
 
 /* ---- room ---- */
@@ -404,8 +452,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest threads[] = {
         cmocka_unit_test(hosts_every_version),
         cmocka_unit_test(writes_what_it_is_told),
+        cmocka_unit_test(times_are_those_of_the_clock),
         cmocka_unit_test(counts_what_is_lost),
         cmocka_unit_test(threads_come_and_go),
+        cmocka_unit_test(times_are_those_of_the_clock),
     };
     const struct CMUnitTest processes[] = {
         cmocka_unit_test(a_child_has_a_file_of_its_own),
