@@ -452,7 +452,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest threads[] = {
         cmocka_unit_test(hosts_every_version),
         cmocka_unit_test(writes_what_it_is_told),
-        cmocka_unit_test(times_are_those_of_the_clock),
         cmocka_unit_test(counts_what_is_lost),
         cmocka_unit_test(threads_come_and_go),
         cmocka_unit_test(times_are_those_of_the_clock),
