@@ -117,7 +117,7 @@ static ncclResult_t socket_finalize(void *ctx)
 static ncclResult_t socket_listen(void *ctx, int dev, void *opaque, void **listen_comm)
 {
     ncclResult_t rc = check_device(dev);
-    return rc ? rc : tt_socket_net_listen(ctx, dev, &found.netifs[dev], opaque, listen_comm);
+    return rc ? rc : tt_socket_net_listen(ctx, dev, found.netifs, opaque, listen_comm);
 }
 
 static ncclResult_t socket_connect(void *ctx, int dev, void *opaque, void **send_comm,
@@ -125,7 +125,7 @@ static ncclResult_t socket_connect(void *ctx, int dev, void *opaque, void **send
 {
     (void)device;
     ncclResult_t rc = check_device(dev);
-    return rc ? rc : tt_socket_net_connect(ctx, opaque, send_comm);
+    return rc ? rc : tt_socket_net_connect(ctx, dev, opaque, send_comm);
 }
 
 static ncclResult_t socket_accept(void *listen_comm, void **recv_comm,

@@ -10,6 +10,7 @@
 #include "net/socket_shake.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,7 +28,8 @@ enum {
 
 struct socket_context {
     struct tt_net_trust trust;
-    bool sealed; /* TUTTI_NET_ENCRYPT */
+    _Atomic uint32_t cut_devices; /* bit per device: its peers were not reached through it */
+    bool sealed;                  /* TUTTI_NET_ENCRYPT */
     ncclProfilerCallback_t profiler;
     pthread_mutex_t lock;                      /* guards what follows */
     struct socket_connector *connectors;       /* owned: connections that are being made */
@@ -42,20 +44,22 @@ void tt_socket_port_destroy(struct socket_port *port);
 /* What travels to the sender. Nothing in it is trusted before it is checked. */
 struct socket_handle {
     union tt_addr addr;
+    union tt_addr spare;               /* the same port by another interface; AF_UNSPEC: none */
     unsigned char id[SOCKET_ID_BYTES]; /* of the listener, random */
     int32_t rank;                      /* of the listener */
     uint32_t nlanes;
 };
 _Static_assert(sizeof(struct socket_handle) <= NCCL_NET_HANDLE_MAXSIZE, "a handle holds it");
 
-/* socket_accept.c. Connections come in through the interface of the device, which is below
- * SOCKET_DEVICES. */
+/* socket_accept.c. Connections come in through the interface of the device, netifs[dev], or, where
+ * that is not reached, through the first one. dev is below SOCKET_DEVICES. */
 ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
-                                  const struct tt_netif *netif, void *opaque, void **listen_comm);
+                                  const struct tt_netif *netifs, void *opaque, void **listen_comm);
 ncclResult_t tt_socket_net_accept(void *listen_comm, void **recv_comm);
 ncclResult_t tt_socket_net_unlisten(void *listen_comm);
 /* socket_connect.c */
-ncclResult_t tt_socket_net_connect(struct socket_context *context, void *opaque, void **send_comm);
+ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void *opaque,
+                                   void **send_comm);
 void tt_socket_connectors_free(struct socket_context *context);
 
 /* ---- a connection ---- */

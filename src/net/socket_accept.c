@@ -76,8 +76,11 @@ static struct socket_port *port_of(struct socket_context *context, int dev)
 }
 
 ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
-                                  const struct tt_netif *netif, void *opaque, void **listen_comm)
+                                  const struct tt_netif *netifs, void *opaque, void **listen_comm)
 {
+    const struct tt_netif *netif = &netifs[dev];
+    bool same_family = netif->addr.sa.sa_family == netifs[0].addr.sa.sa_family;
+    const union tt_addr *spare = dev && same_family ? &netifs[0].addr : NULL;
     struct socket_port *port = port_of(context, dev);
     if (!port) return tt_fail(ncclSystemError, "NET/Socket: out of memory for a listener");
     struct socket_listener *listener = tt_calloc(1, sizeof(*listener));
@@ -88,10 +91,12 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
     for (int i = 0; i < listener->nlanes; i++)
         listener->ends.fds[i] = -1;
     randombytes_buf(listener->id, sizeof(listener->id));
-    struct socket_handle handle = {.rank = context->trust.rank,
-                                   .nlanes = (uint32_t)listener->nlanes};
+    struct socket_handle handle;
+    memset(&handle, 0, sizeof(handle));
+    handle.rank = context->trust.rank;
+    handle.nlanes = (uint32_t)listener->nlanes;
     memcpy(handle.id, listener->id, sizeof(handle.id));
-    ncclResult_t rc = tt_socket_port_enter(port, &netif->addr, listener, &handle.addr);
+    ncclResult_t rc = tt_socket_port_enter(port, &netif->addr, spare, listener, &handle);
     if (rc) {
         tt_socket_net_unlisten(listener);
         return rc;

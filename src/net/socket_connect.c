@@ -2,6 +2,7 @@
  * The caller keeps the handle in one place between calls; that place names the connector. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "net/socket.h"
@@ -12,6 +13,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define SPARE_AFTER_NSEC 3000000000ull
 
 enum joint_state {
     JOINT_NEW,
@@ -36,6 +39,9 @@ struct socket_connector {
     const void *opaque; /* where the caller keeps the handle: names this connector */
     struct socket_handle handle;
     uint64_t connection;
+    bool has_spare; /* handle.spare has not been tried */
+    int dev;
+    uint64_t since_nsec;
     int retries;
     uint64_t nap_nsec;
     struct joint joints[];
@@ -59,7 +65,8 @@ void tt_socket_connectors_free(struct socket_context *context)
     }
 }
 
-static ncclResult_t connector_create(const void *opaque, const struct socket_handle *handle,
+static ncclResult_t connector_create(int dev, const void *opaque,
+                                     const struct socket_handle *handle,
                                      struct socket_connector **connector_out)
 {
     int family = handle->addr.sa.sa_family;
@@ -74,6 +81,9 @@ static ncclResult_t connector_create(const void *opaque, const struct socket_han
     if (!connector) return tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
     connector->opaque = opaque;
     connector->handle = *handle;
+    connector->dev = dev;
+    connector->since_nsec = tt_now_nsec();
+    connector->has_spare = handle->spare.sa.sa_family == family;
     connector->retries = (int)tt_param_int("NCCL_SOCKET_RETRY_CNT");
     connector->nap_nsec = (uint64_t)tt_param_int("NCCL_SOCKET_RETRY_SLEEP_MSEC") * 1000000u;
     randombytes_buf(&connector->connection, sizeof(connector->connection));
@@ -114,6 +124,7 @@ static ncclResult_t give_up(const struct socket_connector *connector, ncclResult
                             const char *why)
 {
     char addr[64];
+    if (connector->has_spare) return rc;
     return tt_fail(rc, "NET/Socket: connection to rank %d at %s: %s", connector->handle.rank,
                    tt_addr_text(&connector->handle.addr, addr, sizeof(addr)), why);
 }
@@ -126,6 +137,7 @@ static ncclResult_t retry(struct socket_connector *connector, struct joint *join
     if (joint->fd >= 0) close(joint->fd);
     joint->fd = -1;
     joint->state = JOINT_NEW;
+    if (connector->has_spare) return ncclRemoteError;
     bool passing = err == 0 || err == ECONNREFUSED || err == ETIMEDOUT || err == EHOSTUNREACH ||
                    err == EAGAIN || err == ECONNRESET;
     if (!passing || joint->tries >= connector->retries) {
@@ -204,19 +216,50 @@ static ncclResult_t join_lane(const struct socket_context *context,
     return rc;
 }
 
-static ncclResult_t join_all(const struct socket_context *context,
-                             struct socket_connector *connector)
+/* All lanes anew, by the spare address, and so will the other connections of this device: it may be
+ * that its peers have no way to each other there. */
+static void take_spare(struct socket_context *context, struct socket_connector *connector)
+{
+    char addr[64], spare[64];
+    uint32_t bit = (uint32_t)1 << connector->dev;
+    uint32_t before = atomic_fetch_or_explicit(&context->cut_devices, bit, memory_order_relaxed);
+    if (!(before & bit)) {
+        tt_warn("NET/Socket: rank %d does not reach rank %d at %s; it and what else would go that "
+                "way goes to %s",
+                context->trust.rank, connector->handle.rank,
+                tt_addr_text(&connector->handle.addr, addr, sizeof(addr)),
+                tt_addr_text(&connector->handle.spare, spare, sizeof(spare)));
+    }
+    for (uint32_t i = 0; i < connector->handle.nlanes; i++) {
+        if (connector->joints[i].fd >= 0) close(connector->joints[i].fd);
+        connector->joints[i] = (struct joint){.fd = -1};
+    }
+    connector->has_spare = false;
+    connector->handle.addr = connector->handle.spare;
+    randombytes_buf(&connector->connection, sizeof(connector->connection));
+}
+
+/* Packets that nobody answers, not a listener that is slow: its kernel answers for it. */
+static bool is_unanswered(const struct socket_connector *connector, const struct joint *joint)
+{
+    return connector->has_spare && joint->state <= JOINT_CONNECTING &&
+           tt_now_nsec() - connector->since_nsec > SPARE_AFTER_NSEC;
+}
+
+static ncclResult_t join_all(struct socket_context *context, struct socket_connector *connector)
 {
     ncclResult_t all = ncclSuccess;
     for (uint32_t i = 0; i < connector->handle.nlanes; i++) {
         struct joint *joint = &connector->joints[i];
         ncclResult_t rc =
             joint->state == JOINT_DONE ? ncclSuccess : join_lane(context, connector, joint);
-        if (rc == ncclInProgress) {
-            all = rc;
-        } else if (rc) {
-            return rc;
+        bool fails = rc && rc != ncclInProgress;
+        if (connector->has_spare && (fails || is_unanswered(connector, joint))) {
+            take_spare(context, connector);
+            return ncclInProgress;
         }
+        if (fails) return rc;
+        if (rc) all = rc;
     }
     return all;
 }
@@ -241,14 +284,20 @@ static ncclResult_t take_ends(const struct socket_context *context,
     return ncclSuccess;
 }
 
-ncclResult_t tt_socket_net_connect(struct socket_context *context, void *opaque, void **send_comm)
+ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void *opaque,
+                                   void **send_comm)
 {
     struct socket_handle handle;
     struct socket_ends ends = {.sending = true};
     *send_comm = NULL;
     memcpy(&handle, opaque, sizeof(handle));
     struct socket_connector *connector = connector_take(context, opaque, &handle);
-    ncclResult_t rc = connector ? ncclSuccess : connector_create(opaque, &handle, &connector);
+    uint32_t cut = atomic_load_explicit(&context->cut_devices, memory_order_relaxed);
+    ncclResult_t rc = ncclSuccess;
+    if (!connector) {
+        rc = connector_create(dev, opaque, &handle, &connector);
+        if (!rc && connector->has_spare && cut >> dev & 1) take_spare(context, connector);
+    }
     if (!rc) rc = join_all(context, connector);
     if (rc == ncclInProgress) {
         connector_keep(context, connector);

@@ -36,8 +36,8 @@ struct candidate { /* accepted, not proved */
 
 struct socket_port {
     pthread_mutex_t lock;
-    int fd; /* -1: nobody listens */
-    union tt_addr addr;
+    int fd;                               /* -1: nobody listens */
+    union tt_addr addr, spare;            /* by which it is found; spare: AF_UNSPEC for none */
     const struct socket_context *context; /* borrowed: it owns the port */
     struct socket_listener *listeners;    /* borrowed */
     size_t nlanes;                        /* of all of them */
@@ -95,18 +95,39 @@ static ncclResult_t make_room(struct socket_port *port)
     return ncclSuccess;
 }
 
+/* With a spare address the socket is bound to none: take_new() sees to it that no other serves. */
+static ncclResult_t port_open(struct socket_port *port, const union tt_addr *netif,
+                              const union tt_addr *spare)
+{
+    union tt_addr bound = *netif;
+    bool is_v6 = netif->sa.sa_family == AF_INET6;
+    if (spare && is_v6) bound.v6.sin6_addr = in6addr_any;
+    if (spare && !is_v6) bound.v4.sin_addr.s_addr = htonl(INADDR_ANY);
+    ncclResult_t rc = tt_socket_listen(&bound, &port->fd);
+    port->addr = *netif;
+    port->spare = spare ? *spare : (union tt_addr){.sa.sa_family = AF_UNSPEC};
+    in_port_t number = is_v6 ? bound.v6.sin6_port : bound.v4.sin_port;
+    if (is_v6) {
+        port->addr.v6.sin6_port = port->spare.v6.sin6_port = number;
+    } else {
+        port->addr.v4.sin_port = port->spare.v4.sin_port = number;
+    }
+    return rc;
+}
+
 ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
-                                  struct socket_listener *listener, union tt_addr *addr_out)
+                                  const union tt_addr *spare, struct socket_listener *listener,
+                                  struct socket_handle *handle)
 {
     ncclResult_t rc = ncclSuccess;
     pthread_mutex_lock(&port->lock);
     port->nlanes += (size_t)listener->nlanes;
     if (port->fd < 0) {
-        port->addr = *netif;
-        rc = tt_socket_listen(&port->addr, &port->fd);
+        rc = port_open(port, netif, spare);
     }
     if (!rc) rc = make_room(port);
-    *addr_out = port->addr;
+    handle->addr = port->addr;
+    handle->spare = port->spare;
     listener->port = port;
     listener->next = port->listeners;
     port->listeners = listener;
@@ -157,6 +178,24 @@ static void push_out_oldest(struct socket_port *port)
     refuse(port, oldest, "made room for others");
 }
 
+static bool same_host(const union tt_addr *a, const union tt_addr *b)
+{
+    if (a->sa.sa_family != b->sa.sa_family) return false;
+    return a->sa.sa_family == AF_INET6
+               ? !memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr))
+               : a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+}
+
+/* Through one of the interfaces in the handle. */
+static bool came_as_told(const struct socket_port *port, int fd)
+{
+    union tt_addr own = {.sa.sa_family = AF_UNSPEC};
+    socklen_t len = sizeof(own);
+    if (port->spare.sa.sa_family == AF_UNSPEC) return true;
+    if (getsockname(fd, &own.sa, &len)) return false;
+    return same_host(&own, &port->addr) || same_host(&own, &port->spare);
+}
+
 /* Take what waits in the backlog; the oldest candidate makes room. */
 static ncclResult_t take_new(struct socket_port *port)
 {
@@ -171,6 +210,10 @@ static ncclResult_t take_new(struct socket_port *port)
                            port->context->trust.rank);
         }
         if (fd < 0) return ncclSuccess; /* none, or one that is gone again */
+        if (!came_as_told(port, fd)) {
+            close(fd);
+            continue;
+        }
         if (port->ncandidates == port->capacity) push_out_oldest(port);
         struct candidate *candidate = &port->candidates[port->ncandidates++];
         *candidate = (struct candidate){.fd = fd, .since_nsec = tt_now_nsec()};

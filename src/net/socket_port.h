@@ -17,9 +17,12 @@ struct socket_listener { /* waits for one connection */
 };
 
 /* Take the listener in and say where connectors find it; the socket is opened for the first one
- * and closed after the last one. The listener has to leave after an error too. */
+ * and closed after the last one. The listener has to leave after an error too.
+ * spare   another interface of the same family by which it is found; NULL: none
+ * handle  gets both addresses */
 ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
-                                  struct socket_listener *listener, union tt_addr *addr_out);
+                                  const union tt_addr *spare, struct socket_listener *listener,
+                                  struct socket_handle *handle);
 void tt_socket_port_leave(struct socket_port *port, struct socket_listener *listener);
 /* Look who has come, for all listeners; ncclSuccess and the ends when this one's are complete, else
  * ncclInProgress. Any thread. */

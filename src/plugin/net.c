@@ -252,10 +252,6 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
         tt_net_socket_set_trust(net->ctx, &trust);
         explicit_bzero(&trust, sizeof(trust));
     }
-    /* the first interface is the one that the ranks met over, so it is known to reach them; others
-     * are used when the user chose them */
-    const char *chosen = tt_param_str("NCCL_SOCKET_IFNAME");
-    if (taken->plugin.builtin && !(chosen && *chosen)) net->ndevs = 1;
     net->source = taken;
     net->plugin = &taken->plugin;
     snprintf(net->name, sizeof(net->name), "%s", name_of(taken));

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|slow|lossy|wrong-interface|cut]
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|one-way]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
 tag=tt$$
@@ -33,6 +33,21 @@ while [ $i -lt "$hosts" ]; do
     list="$list${list:+,}$tag-$i:$per_host"
     i=$((i + 1))
 done
+
+# A second network: link tt1 of each host, r<i> at the hub.
+add_rail() {
+    ip netns exec $tag-hub ip link add $bridge-2 type bridge || skip "this kernel has no bridge"
+    ip netns exec $tag-hub ip link set $bridge-2 up
+    i=0
+    while [ $i -lt "$hosts" ]; do
+        ip netns exec $tag-hub ip link add r$i type veth peer name tt1 netns $tag-$i
+        ip netns exec $tag-hub ip link set r$i master $bridge-2 up
+        ip netns exec $tag-$i ip addr add 10.78.0.$((i + 1))/24 dev tt1
+        ip netns exec $tag-$i ip link set tt1 up
+        i=$((i + 1))
+    done
+}
+received() { ip netns exec $tag-hub cat /sys/class/net/$1/statistics/rx_bytes; }
 
 export TUTTI_RSH="ip netns exec" NCCL_DEBUG=${NCCL_DEBUG:-WARN}
 ranks=$((hosts * per_host))
@@ -82,6 +97,55 @@ cut)
     wait $cutter
     [ $rc -ne 0 ] || { echo "the job ended well although its link was cut"; exit 1; }
     [ $rc -ne 124 ] || { echo "the job hung for a minute after its link was cut"; exit 1; }
+    ;;
+rails)
+    # Channels are spread over both networks: each carries at least a quarter.
+    add_rail
+    NCCL_SOCKET_IFNAME=tt run "$perf" -b 2M -e 2M -n 4 -w 1 allreduce || exit 1
+    first=$(received h0) second=$(received r0)
+    echo "from host 0: $first bytes over the first network, $second over the second"
+    [ "$second" -gt $(((first + second) / 4)) ] && [ "$first" -gt $(((first + second) / 4)) ] || {
+        echo "one network carried nearly everything"; exit 1; }
+    # So it is when none is named (a job that sets NCCL_COMM_ID names one).
+    log=$(NCCL_DEBUG=INFO NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 TUTTI_DEVICES=2 NCCL_ALGO=Ring ip netns exec $tag-0 \
+        "$perf" -g 2 -b 2M -e 2M -n 1 -w 0 allreduce 2>&1) || { echo "$log"; exit 1; }
+    echo "$log" | grep -q 'via NET/Socket/1' || { echo "$log"; echo "the second network is not used"; exit 1; }
+    ;;
+rails-speed)
+    # What a second network of the same limited rate brings. Prints; nothing is asserted.
+    add_rail
+    i=0
+    while [ $i -lt "$hosts" ]; do
+        for link in tt0 tt1; do
+            ip netns exec $tag-$i tc qdisc add dev $link root tbf rate 400mbit burst 256kb limit 32mb 2>/dev/null ||
+                skip "no tbf in this kernel"
+        done
+        i=$((i + 1))
+    done
+    for names in tt0 tt; do
+        echo "NCCL_SOCKET_IFNAME=$names"
+        NCCL_SOCKET_IFNAME=$names run "$perf" -b 16M -e 16M -n 3 -w 1 allreduce alltoall sendrecv | grep -E '^\[0\] +16777216|starting' || exit 1
+        echo "from host 0: $(received h0) bytes over the first network, $(received r0) over the second"
+    done
+    ;;
+dead-rail)
+    # Nothing gets through the second network: connections go over the first one, and that is said.
+    add_rail
+    ip netns exec $tag-hub ip link set $bridge-2 down
+    out=$(NCCL_SOCKET_IFNAME=tt run "$perf" -b 1M -e 1M -n 2 -w 1 allreduce 2>&1) || { echo "$out"; exit 1; }
+    echo "$out" | grep -q 'does not reach rank [01] at 10.78.0' || {
+        echo "$out"; echo "nobody said that the second network is dead"; exit 1; }
+    ;;
+one-way)
+    # A firewall drops what one host sends, in the middle: every rank must end with an error.
+    command -v nft >/dev/null || skip "no nft command (package nftables)"
+    (sleep 2; ip netns exec $tag-1 nft 'table inet wall { chain out { type filter hook output priority 0; drop; }; }') &
+    cutter=$!
+    timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 "$perf" -b 64K -e 64K -n 1000000 -w 1 -c 0 allreduce
+    rc=$?
+    wait $cutter || skip "nftables does not work here"
+    [ $rc -ne 0 ] || { echo "the job ended well although one host was not heard"; exit 1; }
+    [ $rc -ne 124 ] || { echo "the job hung for a minute after one host was not heard"; exit 1; }
     ;;
 *) echo "unknown mode $mode"; exit 2 ;;
 esac

@@ -8,6 +8,7 @@
 #include "net/socket.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -119,29 +120,63 @@ static void damaged_handles_are_refused(void **state)
     pair_close(&pair);
 }
 
+enum { DEVICES = 3 };
+
+/* Addresses of loopback: 127.0.0.1 and on. */
+static void name_devices(struct tt_netif netifs[DEVICES])
+{
+    memset(netifs, 0, DEVICES * sizeof(*netifs));
+    for (int dev = 0; dev < DEVICES; dev++) {
+        snprintf(netifs[dev].name, sizeof(netifs[dev].name), "lo");
+        netifs[dev].addr.v4.sin_family = AF_INET;
+        netifs[dev].addr.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)dev);
+    }
+}
+
 /* Each device's connections come in through its own interface: here two addresses of loopback. */
 static void devices_listen_apart(void **state)
 {
     struct pair pair;
-    struct tt_netif netifs[2] = {{.name = "lo"}, {.name = "lo"}};
-    void *listeners[2] = {NULL, NULL};
+    struct tt_netif netifs[DEVICES];
+    void *listeners[DEVICES] = {NULL};
     (void)state;
     pair_open(&pair);
-    for (int dev = 0; dev < 2; dev++) {
+    name_devices(netifs);
+    for (int dev = 1; dev < DEVICES; dev++) { /* the pair has the first one's port */
         char handle[NCCL_NET_HANDLE_MAXSIZE];
-        union tt_addr *want = &netifs[dev].addr;
-        want->v4.sin_family = AF_INET;
-        want->v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)dev);
-        assert_int_equal(
-            tt_socket_net_listen(pair.to.ctx, dev + 1, &netifs[dev], handle, &listeners[dev]),
-            ncclSuccess);
+        assert_int_equal(tt_socket_net_listen(pair.to.ctx, dev, netifs, handle, &listeners[dev]),
+                         ncclSuccess);
         union tt_addr got = address_in(handle);
-        assert_int_equal(got.v4.sin_addr.s_addr, want->v4.sin_addr.s_addr);
+        assert_int_equal(got.v4.sin_addr.s_addr, netifs[dev].addr.v4.sin_addr.s_addr);
     }
     pair_join(&pair);
     works(&pair);
-    for (int dev = 0; dev < 2; dev++)
+    for (int dev = 1; dev < DEVICES; dev++)
         tt_net_socket.closeListen(listeners[dev]);
+    pair_close(&pair);
+}
+
+/* Who does not find the listener at its address goes to the first device's; an address that is in
+ * no handle is refused, although the kernel lets connections to it in. */
+static void a_dead_address_is_gone_around(void **state)
+{
+    struct pair pair;
+    struct tt_netif netifs[DEVICES];
+    struct socket_handle handle;
+    (void)state;
+    pair_open(&pair);
+    name_devices(netifs);
+    tt_net_socket.closeListen(pair.listen_comm);
+    assert_int_equal(tt_socket_net_listen(pair.to.ctx, 1, netifs, pair.handle, &pair.listen_comm),
+                     ncclSuccess);
+    memcpy(&handle, pair.handle, sizeof(handle));
+    assert_int_equal(handle.spare.v4.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+    handle.addr.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + DEVICES);
+    memcpy(pair.handle, &handle, sizeof(handle));
+    pair_join(&pair);
+    const struct socket_link *link = pair.send_comm;
+    assert_non_null(strstr(link->peer, "127.0.0.1<"));
+    works(&pair);
     pair_close(&pair);
 }
 
@@ -165,6 +200,7 @@ int main(void)
         cmocka_unit_test(a_listener_that_is_gone_is_named),
         cmocka_unit_test(damaged_handles_are_refused),
         cmocka_unit_test(devices_listen_apart),
+        cmocka_unit_test(a_dead_address_is_gone_around),
         cmocka_unit_test(half_made_connections_are_freed),
     };
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
