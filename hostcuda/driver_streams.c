@@ -144,8 +144,9 @@ struct word {
 
 static bool word_holds(const struct word *word)
 {
-    uint64_t now = word->wide ? __atomic_load_n((const uint64_t *)word->address, __ATOMIC_ACQUIRE)
-                              : __atomic_load_n((const uint32_t *)word->address, __ATOMIC_ACQUIRE);
+    const void *at = tuttiHostView(word->address);
+    uint64_t now = word->wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
+                              : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
     switch (word->compare) { /* >= goes round, as sequence numbers do */
     case CU_STREAM_WAIT_VALUE_GEQ:
         return word->wide ? (int64_t)(now - word->value) >= 0
@@ -171,10 +172,11 @@ static enum tt_step word_step(struct tt_item *item, enum tt_item_call call)
         return TT_STEP_DONE;
     }
     if (word->kind == WORD_WAIT) return word_holds(word) ? TT_STEP_DONE : TT_STEP_WAIT;
+    void *at = tuttiHostView(word->address);
     if (word->wide) {
-        __atomic_store_n((uint64_t *)word->address, word->value, __ATOMIC_RELEASE);
+        __atomic_store_n((uint64_t *)at, word->value, __ATOMIC_RELEASE);
     } else {
-        __atomic_store_n((uint32_t *)word->address, (uint32_t)word->value, __ATOMIC_RELEASE);
+        __atomic_store_n((uint32_t *)at, (uint32_t)word->value, __ATOMIC_RELEASE);
     }
     return TT_STEP_DONE;
 }

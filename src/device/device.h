@@ -77,6 +77,12 @@ int tuttiHostPointer(const void *ptr, struct tt_pointer *pointer_out);
  * what another process owns, and host memory that was registered (as pinned). */
 int tuttiHostLocate(const void *ptr, struct tt_pointer *pointer_out);
 
+/* Under the race checker the program's own mapping of pinned and managed memory is closed while
+ * work that it has not waited for uses it. What runs on streams takes the address that is always
+ * open. */
+bool tuttiHostHasViews(void);
+void *tuttiHostView(const void *ptr);
+
 /* ---- work ---- */
 
 enum tt_step {

@@ -64,6 +64,16 @@ void fake_stream_drop(struct CUstream_st *stream)
     }
 }
 
+bool tuttiHostHasViews(void)
+{
+    return false;
+}
+
+void *tuttiHostView(const void *ptr)
+{
+    return (void *)(uintptr_t)ptr;
+}
+
 int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow_inline)
 {
     (void)allow_inline;

@@ -361,6 +361,7 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
             return TT_STEP_DONE;
         }
         if (!kernel->one->touches) {
+            tell_pointers(kernel);
             tuttiHostTouchUnknown();
             return TT_STEP_DONE;
         }
@@ -378,6 +379,7 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
         if (tt_cpu_ticks() - start > SLICE_TICKS) break;
     }
     host_thread.in_kernel--;
+    if (host_checks()) host_check_guard();
     host_thread.checked = outer;
     host_thread.share = share;
     if (kernel->next < kernel->count) return TT_STEP_PROGRESS;

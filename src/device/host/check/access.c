@@ -7,6 +7,7 @@
 #include "device/host/graph/exec.h"
 #include "device/host/host.h"
 #include "device/host/host_kernel.h"
+#include "device/host/memory/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@ void check_touches_add(struct check_touches *touches, const struct check_touch *
         touches->room = room;
     }
     touches->at[touches->count] = *touch;
+    touches->at[touches->count].ptr = host_unview(touch->ptr);
     touches->at[touches->count++].node = touches->node;
 }
 
@@ -104,7 +106,7 @@ bool check_touches_op(struct check_touches *touches, const struct host_op *op, s
     case HOST_OP_COPY: add_copy(touches, &op->copy); return true;
     case HOST_OP_SET: add_set(touches, &op->set); return true;
     case HOST_OP_ITEM: return check_touches_item(touches, item ? item : op->item);
-    case HOST_OP_CALL: return false;
+    case HOST_OP_CALL: touches->tells = true; return false;
     default: return true;
     }
 }
@@ -126,7 +128,13 @@ bool host_check_counts(void)
 void host_check_argument(const void *ptr)
 {
     const struct check_touch touch = {.ptr = ptr};
-    if (host_check_counts()) check_touches_add(host_thread.touches, &touch);
+    struct tt_pointer found;
+    if (host_check_counts()) {
+        check_touches_add(host_thread.touches, &touch);
+    } else if (host_thread.touches && !tuttiHostPointer(ptr, &found)) {
+        host_thread.touches->tells |=
+            found.kind == TT_MEMORY_PINNED || found.kind == TT_MEMORY_MANAGED;
+    }
 }
 
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
@@ -404,6 +412,8 @@ void host_check_item(struct CUstream_st *stream, struct tt_item *item)
         if (touches.keep) *touches.keep = op;
         if (!touches.keep) check_op_drop(op);
         if (!told) check_note_opaque(check, stream);
+        if (touches.tells) /* the host may learn by its stores what is over before it */
+            check_task_tell(check, check_task_of(check, stream), &check->tasks[CHECK_HOST].now);
     }
     host_check_unlock(check);
     free(touches.at);
@@ -452,16 +462,31 @@ static void run_told(void *arg)
 {
     struct told_call *call = arg;
     struct host_check *check = host_check_lock();
-    if (check && call->op) check_clock_merge(&check->tasks[CHECK_HOST].now, call->op->before);
+    if (check && call->op) {
+        struct check_clock **host = &check->tasks[CHECK_HOST].now;
+        check_clock_merge(host, call->op->before);
+        check_clock_raise(host, call->op->task, call->op->epoch - 1);
+        check_guard_except(check, call->op);
+    }
     host_check_unlock(check);
     struct check_op *outer = host_thread.checked;
     host_thread.checked = call->op;
     call->fn(call->arg);
     host_thread.checked = outer;
     check = host_check_lock();
+    if (check && call->op) check_guard_again(check, call->op);
     if (check) check_op_drop(call->op);
     host_check_unlock(check);
     free(call);
+}
+
+void host_check_runs(void (*fn)(void *), bool begins)
+{
+    if (fn == run_told) return; /* which knows what is behind it */
+    struct host_check *check = host_check_lock();
+    if (check && begins) check_guard_except(check, NULL);
+    if (check && !begins) check_guard_again(check, NULL);
+    host_check_unlock(check);
 }
 
 void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg)

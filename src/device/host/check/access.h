@@ -30,6 +30,7 @@ struct check_touches {
     size_t node;            /* of those that are added next */
     struct check_op **keep; /* borrowed; where the item wants its operation */
     bool closed;            /* the item that is asked does not know all */
+    bool tells;             /* who does not tell all may write what the host polls */
     bool counts;            /* nothing is kept, only counted: */
     unsigned opened;        /* what lies in memory of another process that is open now */
     char name[CHECK_NAME_BYTES];

@@ -15,13 +15,26 @@ enum { EXIT_FOUND = 66 };
 struct host_check *host_check_lock(void)
 {
     struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
-    if (check) pthread_mutex_lock(&check->lock);
+    if (!check) return NULL;
+    pthread_mutex_lock(&check->lock);
+    host_thread.is_checking = true;
     return check;
 }
 
 void host_check_unlock(struct host_check *check)
 {
-    if (check) pthread_mutex_unlock(&check->lock);
+    if (!check) return;
+    if (check_guard_due(check)) {
+        check_fault_arm(check); /* before the first page is closed */
+        check_guard_update(check);
+    }
+    host_thread.is_checking = false;
+    pthread_mutex_unlock(&check->lock);
+}
+
+void host_check_guard(void)
+{
+    host_check_unlock(host_check_lock());
 }
 
 static void end(void)

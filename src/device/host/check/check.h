@@ -50,8 +50,8 @@ void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg
 /* ---- memory of other processes, also without TUTTI_CHECK ---- */
 /* How much of what the item touches, as far as it tells, is such memory that is open now. */
 unsigned host_item_opened(struct tt_item *item);
-/* Inside of an item that is asked: that is the question. Then a word of a kernel's arguments, which
- * may be a pointer, is told as it is. */
+/* Inside of an item that is asked: that is the question. A word of a kernel's arguments, which may
+ * be a pointer, is told as it is then, and by a kernel whose accesses nobody knows. */
 bool host_check_counts(void);
 void host_check_argument(const void *ptr);
 

@@ -165,6 +165,7 @@ void host_check_graph(struct CUstream_st *stream, const struct host_exec *exec)
         look_at(check, exec);
         if (last) check_clock_merge(&check->tasks[task].now, last->clock);
         check_op_drop(check_apply(check, stream, &touches, "graph launch"));
+        if (touches.tells) check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
         if (last) check_task_tell(check, task, &last->clock);
         if (!all) check_note_opaque(check, stream);
     }

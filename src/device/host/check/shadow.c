@@ -4,6 +4,9 @@
  */
 #include "state.h"
 
+#include "base/mem.h"
+#include "device/host/memory/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,11 +252,26 @@ static void touch_page(const struct access *access, struct check_page *page, uin
     access->op->refs++;
 }
 
+/* For guard.c, which closes what the host sees. */
+static void note_used(struct host_check *check, const void *ptr, size_t bytes)
+{
+    if (host_view(ptr) == ptr) return;
+    if (check->nused == check->used_room) {
+        size_t room = check->used_room ? 2 * check->used_room : 16;
+        struct check_range *wider = realloc(check->used, room * sizeof(*wider));
+        if (!wider) return;
+        check->used = wider;
+        check->used_room = room;
+    }
+    check->used[check->nused++] = (struct check_range){ptr, bytes};
+}
+
 void check_touch(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
                  bool write)
 {
     uintptr_t at = (uintptr_t)ptr;
     if (!op || !ptr || !bytes || at + bytes < at) return;
+    if (op->task != CHECK_HOST) note_used(check, ptr, bytes);
     for (uintptr_t end = at + bytes; at < end;) {
         uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;
         uintptr_t until = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
@@ -269,6 +287,7 @@ void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32
                  struct check_op *op)
 {
     uintptr_t at = (uintptr_t)ptr;
+    check->guards_stale = true;
     for (uintptr_t end = at + bytes; at < end;) {
         uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;
         uintptr_t until = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
@@ -289,4 +308,47 @@ bool check_is_freed(struct host_check *check, const void *ptr)
     size_t index = page ? first_behind(page, at) : 0;
     return page && index < page->count && page->pieces[index].from <= at &&
            (page->pieces[index].flags & CHECK_FREED);
+}
+
+/* ---- what the host has not waited for ---- */
+
+static bool is_in_flight(const struct host_check *check, const struct check_op *op)
+{
+    if (!op || op->task == CHECK_HOST || check->all_excepted) return false;
+    for (size_t i = 0; i < check->nexcepted; i++) {
+        if (check_before(check->excepted[i], op)) return false;
+    }
+    return check_clock_of(check->tasks[CHECK_HOST].now, op->task) < op->epoch;
+}
+
+static enum check_flight flight_of(const struct host_check *check, const struct check_piece *piece)
+{
+    if (piece->flags & CHECK_FREED) return CHECK_SETTLED;
+    if (is_in_flight(check, piece->writer)) return CHECK_WRITTEN;
+    for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
+        if (is_in_flight(check, piece->readers->at[i])) return CHECK_READ;
+    }
+    return CHECK_SETTLED;
+}
+
+enum check_flight check_flight_at(struct host_check *check, const void *ptr, size_t bytes,
+                                  size_t *same_out)
+{
+    uintptr_t in_page = (uintptr_t)ptr & (PAGE_BYTES - 1);
+    const struct check_page *page = page_of(check, (uintptr_t)ptr >> PAGE_SHIFT, false);
+    uint32_t at = (uint32_t)in_page;
+    uint32_t end = (uint32_t)tt_min_size(in_page + bytes, PAGE_BYTES);
+    size_t i = page ? first_behind(page, at) : 0;
+    bool there = page && i < page->count && page->pieces[i].from <= at;
+    enum check_flight flight = there ? flight_of(check, &page->pieces[i]) : CHECK_SETTLED;
+    while (there && page->pieces[i].to < end) { /* pieces side by side that are alike */
+        const struct check_piece *next = &page->pieces[i + 1];
+        bool on = i + 1 < page->count && next->from == page->pieces[i].to &&
+                  flight_of(check, next) == flight;
+        if (!on) end = page->pieces[i].to;
+        i += on;
+    }
+    if (!there && page && i < page->count && page->pieces[i].from < end) end = page->pieces[i].from;
+    *same_out = end - at;
+    return flight;
 }

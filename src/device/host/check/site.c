@@ -8,16 +8,30 @@
 
 enum { FRAMES_MOST = 24 };
 
+static bool is_one_of(const char *file, const char *const *names)
+{
+    const char *name = strrchr(file, '/');
+    name = name ? name + 1 : file;
+    for (; *names; names++) {
+        if (!strncmp(name, *names, strlen(*names))) return true;
+    }
+    return false;
+}
+
 static bool is_ours(const char *file)
 {
     static const char *const names[] = {"libtutti-host.so", "libcudart.so", "libcuda.so",
-                                        "libnccl.so"};
-    const char *name = strrchr(file, '/');
-    name = name ? name + 1 : file;
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (!strncmp(name, names[i], strlen(names[i]))) return true;
-    }
-    return false;
+                                        "libnccl.so", NULL};
+    return is_one_of(file, names);
+}
+
+bool check_is_system(const char *file)
+{
+    static const char *const names[] = {
+        "libc.",     "libc-",    "libm.",      "libpthread", "ld-linux", "libdl.",  "librt.",
+        "libstdc++", "libgcc_s", "linux-vdso", "libasan",    "libubsan", "libtsan", "libhwloc",
+        "libexpat",  "libudev",  "libsodium",  "libcap",     "libzstd",  NULL};
+    return is_ours(file) || is_one_of(file, names);
 }
 
 /* The first return address that lies outside of our libraries. */
@@ -31,6 +45,21 @@ const void *check_call_site(void)
             return frames[i];
     }
     return NULL;
+}
+
+const void *check_fault_site(const void *instruction)
+{
+    void *frames[FRAMES_MOST];
+    Dl_info found;
+    int count = backtrace(frames, FRAMES_MOST);
+    int i = 0;
+    while (i < count && frames[i] != instruction)
+        i++;
+    for (; i < count; i++) {
+        bool named = dladdr(frames[i], &found) && found.dli_fname;
+        if (named && !check_is_system(found.dli_fname)) return frames[i];
+    }
+    return instruction;
 }
 
 void check_site_write(const void *site, char *out, size_t out_bytes)

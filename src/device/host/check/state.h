@@ -4,6 +4,7 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 enum { CHECK_HOST = 0 };                    /* the task that the host's threads are */
 static const size_t CHECK_GRAPH = SIZE_MAX; /* of a node in a report: no task */
@@ -76,8 +77,41 @@ struct check_report_key {
     int kind;
 };
 
+struct check_range {
+    const void *ptr;
+    size_t bytes;
+};
+
+struct check_guard { /* an allocation that the host sees and streams use: guard.c */
+    char *base;
+    size_t bytes;
+    size_t from, to;     /* pages that were used */
+    unsigned char *prot; /* owned; of each page now */
+};
+
+enum { CHECK_EXCEPTED_MOST = 8 };
+
+/* Whether the program, or a library of its own, calls functions that give buffers to the kernel. */
+enum check_io {
+    CHECK_IO_NONE,
+    CHECK_IO_FILES, /* those that do so with much at once */
+    CHECK_IO_DIRECT,
+};
+
 struct host_check {
     pthread_mutex_t lock;
+    struct check_guard *guards; /* owned */
+    size_t nguards, guard_room;
+    struct check_range
+        *used; /* owned; what streams use that the host sees, since the last update */
+    size_t nused, used_room;
+    struct check_clock *guards_know;                      /* counted; what the host knew then */
+    bool guards_stale;                                    /* something else has changed since */
+    const struct check_op *excepted[CHECK_EXCEPTED_MOST]; /* host functions that run */
+    size_t nexcepted, all_excepted;
+    enum check_io io;         /* imports.c */
+    uint64_t io_of;           /* objects that were loaded then */
+    struct sigaction outer;   /* the handler that ours stands before */
     struct check_task *tasks; /* owned */
     size_t ntasks, task_room;
     size_t *task_of; /* owned; by number of the stream's place */
@@ -141,6 +175,33 @@ void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32
                  struct check_op *op);
 bool check_is_freed(struct host_check *check, const void *ptr);
 
+enum check_flight {
+    CHECK_SETTLED, /* the host knows that what used the byte is over */
+    CHECK_READ,    /* something reads it yet, for all that the host knows */
+    CHECK_WRITTEN,
+};
+/* Of the byte at ptr and at least one, at most `bytes`, from there that are alike. */
+enum check_flight check_flight_at(struct host_check *check, const void *ptr, size_t bytes,
+                                  size_t *same_out);
+
+/* ---- guard.c: pages of the host's mapping are closed while all of their bytes are in flight ----
+ */
+bool check_guard_due(const struct host_check *check); /* something has changed */
+/* Close and open what must be; at the end of each call that tells the checker something. */
+void check_guard_update(struct host_check *check);
+/* While a host function runs that may use by system calls what operations behind it use. */
+void check_guard_except(struct host_check *check, const struct check_op *op);
+void check_guard_again(struct host_check *check, const struct check_op *op);
+/* The way its page is closed (PROT_NONE, PROT_READ), or PROT_READ | PROT_WRITE. */
+int check_guard_of(const struct host_check *check, const void *ptr);
+void check_guard_open(struct host_check *check, const void *ptr);
+
+/* ---- fault.c ---- */
+void check_fault_arm(struct host_check *check); /* our handler is the program's first */
+
+/* ---- imports.c ---- */
+enum check_io check_program_io(struct host_check *check);
+
 /* ---- pattern.c ---- */
 bool check_is_unwritten(struct host_check *check, const void *ptr, size_t bytes);
 void check_pattern_fill(void *ptr, size_t bytes);
@@ -172,5 +233,8 @@ void check_report(struct host_check *check, const struct check_finding *finding)
 void check_report_leaks(struct host_check *check); /* what is allocated yet */
 
 /* ---- site.c ---- */
-const void *check_call_site(void);                                    /* NULL: not known */
+const void *check_call_site(void);      /* NULL: not known */
+bool check_is_system(const char *file); /* a library that comes with the system, or ours */
+/* From inside a signal handler: of the instruction, or of the call that led there. */
+const void *check_fault_site(const void *instruction);
 void check_site_write(const void *site, char *out, size_t out_bytes); /* ", called at ..." */

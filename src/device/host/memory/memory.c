@@ -39,6 +39,8 @@ static void unmap(void)
     for (int d = 0; d < memory->ndevices; d++) {
         host_arena_fini(&memory->devices[d]);
     }
+    if (memory->view) munmap(memory->view, memory->host.bytes);
+    memory->view = NULL;
     if (memory->range.base) munmap(memory->range.base, memory->range.bytes);
     if (memory->range.memfd >= 0) close(memory->range.memfd);
     memory->range = (struct tt_range){NULL, 0, -1};
@@ -96,6 +98,17 @@ static bool lay_out(const struct layout *layout)
     return good;
 }
 
+/* A second mapping of the same pages: mremap() of no bytes makes one where they are shared. */
+static void open_view(void)
+{
+    struct host_memory *memory = &tt_host.memory;
+    if (!host_checks() || sysconf(_SC_PAGESIZE) != PAGE) return;
+    void *view = mremap(memory->host.base, 0, memory->host.bytes, MREMAP_MAYMOVE);
+    if (view == MAP_FAILED) return;
+    madvise(view, memory->host.bytes, MADV_DONTDUMP);
+    memory->view = view;
+}
+
 static unsigned shift_for(size_t bytes)
 {
     return bytes > HUGE_PAGE ? 64 - (unsigned)__builtin_clzll(bytes - 1) : 21;
@@ -111,7 +124,10 @@ static void reserve(void)
     memory->devices = tt_calloc((size_t)memory->ndevices + 1, sizeof(*memory->devices));
     while (memory->devices && layout.control >= (size_t)32 << 20) {
         layout.shift = shift_for(layout.device);
-        if (lay_out(&layout)) return;
+        if (lay_out(&layout)) {
+            open_view();
+            return;
+        }
         unmap();
         layout.control /= 2;
         layout.host /= 2;
@@ -311,6 +327,16 @@ int tuttiHostFreeHost(void *ptr)
     const struct check_block checked = {ptr, block.asked, TT_MEMORY_PINNED, 0};
     if (host_checks()) host_check_free(&checked);
     return host_leave(&tt_host.memory.host, ptr) ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+void *tuttiHostView(const void *ptr)
+{
+    return host_view(ptr);
+}
+
+bool tuttiHostHasViews(void)
+{
+    return tt_host.memory.view != NULL;
 }
 
 int tuttiHostHostFlags(const void *ptr, unsigned *flags)

@@ -15,6 +15,20 @@ static inline size_t host_device_room(const void *ptr)
     size_t device = (size_t)((const char *)ptr - memory->devices_base) >> memory->shift;
     return device < (size_t)memory->ndevices ? host_arena_room(&memory->devices[device], ptr) : 0;
 }
+/* Where our own code reaches pinned and managed memory, which the race checker may have closed for
+ * the program; and back. Any other address stays as it is. */
+static inline void *host_view(const void *ptr)
+{
+    const struct host_memory *memory = &tt_host.memory;
+    size_t at = (size_t)((const char *)ptr - memory->host.base);
+    return memory->view && at < memory->host.bytes ? memory->view + at : (void *)(uintptr_t)ptr;
+}
+static inline const void *host_unview(const void *ptr)
+{
+    const struct host_memory *memory = &tt_host.memory;
+    size_t at = (size_t)((const char *)ptr - memory->view);
+    return memory->view && at < memory->host.bytes ? memory->host.base + at : ptr;
+}
 /* A device's arena; NULL when there is none. */
 struct host_arena *host_arena_device(int device);
 /* tuttiHostMalloc() that does not wait for memory on its way back. */

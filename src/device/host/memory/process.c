@@ -1,6 +1,6 @@
 /* The one object behind the host device of a process, and how its parts begin: see process.h. It is
  * all zeros in the file, so that a program which never uses a device pays no page for it. */
-#include "process.h"
+#include "state.h"
 
 struct tt_host tt_host = {
     .devices.once = PTHREAD_ONCE_INIT,
@@ -28,3 +28,5 @@ struct tt_host tt_host = {
     .variables.lock = PTHREAD_MUTEX_INITIALIZER,
     .notices.lock = PTHREAD_MUTEX_INITIALIZER,
 };
+
+__thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));

@@ -36,8 +36,7 @@ struct host_devices { /* devices.c */
 
 struct host_leavers { /* leaving.c */
     pthread_mutex_t lock;
-    struct host_leaver
-        *first; /* owned; memory and what must be done before it goes, oldest first */
+    struct host_leaver *first; /* owned; memory, and what must be done before it goes */
     struct host_leaver **last; /* where the next one goes, unless first is NULL */
     _Atomic size_t count;      /* one load tells that there are none */
 };
@@ -52,6 +51,7 @@ struct host_memory { /* memory.c: one range of addresses backs all device memory
     pthread_once_t once;
     struct host_arena control, host;
     struct host_leavers leavers;
+    char *view; /* the pinned and managed part once more, for our own code; or NULL */
 };
 
 struct host_device_streams {

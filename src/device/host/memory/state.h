@@ -53,6 +53,9 @@ struct host_thread { /* per thread; initial-exec so that faces pay one load */
     struct check_op *checked;        /* check/: the host function or kernel that runs */
     int in_kernel;                   /* not 0: a kernel's implementation runs */
     struct host_share share;         /* stream/: of the question under way */
+    bool is_checking;                /* check/: holds its lock */
+    int faults;                      /* check/: one behind the other at: */
+    const void *fault_ptr;
 };
 extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
 

@@ -4,8 +4,6 @@
 #include "base/log.h"
 #include "device/host/host.h"
 
-__thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
-
 const char tuttiHostcuda[] = "Tutti host device 1";
 
 int tuttiHostGetDevice(void)

@@ -4,8 +4,10 @@
 #include "stream.h"
 
 #include "base/mem.h"
+#include "device/host/check/block.h"
 #include "device/host/memory/bytes.h"
 #include "device/host/memory/ipc.h"
+#include "device/host/memory/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +109,7 @@ static __attribute__((noinline)) enum tt_step set_slice(const struct tt_set *set
 }
 
 /* Apart from what takes several slices, which needs a stack. */
-enum tt_step host_bytes_step(const struct host_op *op, size_t *moved)
+static inline enum tt_step step_bytes(const struct host_op *op, size_t *moved)
 {
     const struct tt_copy *copy = &op->copy;
     const struct tt_set *set = &op->set;
@@ -123,12 +125,32 @@ enum tt_step host_bytes_step(const struct host_op *op, size_t *moved)
     return TT_STEP_DONE;
 }
 
+/* The race checker may have closed the program's own mapping of the bytes. */
+static __attribute__((noinline)) enum tt_step step_in_view(const struct host_op *op, size_t *moved)
+{
+    struct host_op seen = *op;
+    if (op->kind == HOST_OP_COPY) {
+        seen.copy.dst = host_view(op->copy.dst);
+        seen.copy.src = host_view(op->copy.src);
+    } else {
+        seen.set.ptr = host_view(op->set.ptr);
+    }
+    return step_bytes(&seen, moved);
+}
+
+enum tt_step host_bytes_step(const struct host_op *op, size_t *moved)
+{
+    return host_checks() ? step_in_view(op, moved) : step_bytes(op, moved);
+}
+
 static enum tt_step run_call(const struct host_op *op, bool calls)
 {
     if (!calls) return TT_STEP_WAIT;
     host_worker_enter();
     host_thread.in_host_fn++;
+    if (host_checks()) host_check_runs(op->call.fn, true);
     op->call.fn(op->call.arg);
+    if (host_checks()) host_check_runs(op->call.fn, false);
     host_thread.in_host_fn--;
     host_worker_leave();
     return TT_STEP_DONE;

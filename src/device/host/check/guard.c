@@ -1,0 +1,184 @@
+/* The host's plain loads and stores, seen by page protection.
+ *
+ * A page of pinned or managed memory is closed to the program while every byte of it that is
+ * allocated is in flight: used by work on streams that the host has not waited for, be it done or
+ * not. Whoever waits opens it before he goes on. So a sound program never meets a closed page, nor
+ * does a system call of its. A page that is in flight in part is closed as well if the program does
+ * no I/O of its own: the kernel refuses a closed page, where a load only costs a fault. What runs
+ * on streams comes by the view (memory.h), which nobody closes; host functions and kernels, which
+ * are the program's code, come by faults (fault.c) that open the page until they return; host
+ * functions of a program that does I/O find what is used behind them open. */
+#include "state.h"
+
+#include "base/mem.h"
+#include "device/host/memory/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, OPEN = PROT_READ | PROT_WRITE, GUARDS_MOST = 4096 };
+
+static struct check_guard *guard_of(const struct host_check *check, const void *ptr)
+{
+    for (size_t i = 0; i < check->nguards; i++) {
+        struct check_guard *guard = &check->guards[i];
+        if ((size_t)((const char *)ptr - guard->base) < tt_round_up(guard->bytes, PAGE))
+            return guard;
+    }
+    return NULL;
+}
+
+static void protect(struct check_guard *guard, size_t page, size_t count, int prot)
+{
+    if (mprotect(guard->base + page * PAGE, count * PAGE, prot)) return;
+    memset(guard->prot + page, prot, count);
+}
+
+/* ---- which pages ---- */
+
+static struct check_guard *add_guard(struct host_check *check, const struct host_block *block)
+{
+    if (check->nguards == GUARDS_MOST) return NULL;
+    if (check->nguards == check->guard_room) {
+        size_t room = check->guard_room ? 2 * check->guard_room : 16;
+        struct check_guard *wider = realloc(check->guards, room * sizeof(*wider));
+        if (!wider) return NULL;
+        check->guards = wider;
+        check->guard_room = room;
+    }
+    size_t pages = tt_round_up(block->asked, PAGE) / PAGE;
+    unsigned char *prot = malloc(pages);
+    if (!prot) return NULL;
+    memset(prot, OPEN, pages);
+    check->guards[check->nguards] = (struct check_guard){
+        .base = block->base, .bytes = block->asked, .from = pages, .prot = prot};
+    return &check->guards[check->nguards++];
+}
+
+static void watch(struct host_check *check, const struct check_range *used)
+{
+    struct host_block block;
+    struct check_guard *guard = guard_of(check, used->ptr);
+    if (!guard && host_arena_find(&tt_host.memory.host, used->ptr, &block))
+        guard = add_guard(check, &block);
+    if (!guard) return;
+    size_t at = (size_t)((const char *)used->ptr - guard->base);
+    size_t end = tt_min_size(at + used->bytes, guard->bytes);
+    guard->from = tt_min_size(guard->from, at / PAGE);
+    guard->to = tt_max_size(guard->to, tt_round_up(end, PAGE) / PAGE);
+}
+
+/* ---- closing and opening ---- */
+
+static int prot_for(enum check_flight flight)
+{
+    if (flight == CHECK_WRITTEN) return PROT_NONE;
+    return flight == CHECK_READ ? PROT_READ : OPEN;
+}
+
+/* Of the pages from `page` on; *count_out: how many are alike at least. One of which bytes differ
+ * is closed for all of them only if `parts` says that this harms nobody. */
+static int wanted(struct host_check *check, const struct check_guard *guard, size_t page,
+                  bool parts, size_t *count_out)
+{
+    size_t at = page * PAGE, same;
+    enum check_flight flight = check_flight_at(check, guard->base + at, guard->bytes - at, &same);
+    size_t end = at + same == guard->bytes ? tt_round_up(at + same, PAGE) : at + same;
+    *count_out = end / PAGE - page;
+    if (*count_out) return prot_for(flight);
+    size_t stop = tt_min_size(at + PAGE, guard->bytes);
+    for (; at < stop; at += same) {
+        enum check_flight next = check_flight_at(check, guard->base + at, stop - at, &same);
+        if (parts ? next > flight : next < flight) flight = next;
+    }
+    *count_out = 1;
+    return prot_for(flight);
+}
+
+static void set(struct check_guard *guard, size_t page, size_t count, int prot)
+{
+    for (size_t end = page + count, run; page < end; page += run) {
+        unsigned char now = guard->prot[page];
+        for (run = 1; page + run < end && guard->prot[page + run] == now; run++) {
+        }
+        if (now != prot) protect(guard, page, run, prot);
+    }
+}
+
+/* True when none of its pages is closed. */
+static bool update(struct host_check *check, struct check_guard *guard, bool parts)
+{
+    bool open = true;
+    for (size_t page = guard->from, count; page < guard->to; page += count) {
+        int prot = wanted(check, guard, page, parts, &count);
+        count = tt_min_size(count, guard->to - page);
+        set(guard, page, count, prot);
+        if (prot != OPEN) open = false;
+    }
+    return open;
+}
+
+static struct check_clock *host_knows(const struct host_check *check)
+{
+    return check->ntasks ? check->tasks[CHECK_HOST].now : NULL;
+}
+
+bool check_guard_due(const struct host_check *check)
+{
+    bool changed = check->guards_stale || host_knows(check) != check->guards_know;
+    return check->nused || (check->nguards && changed);
+}
+
+void check_guard_update(struct host_check *check)
+{
+    for (size_t i = 0; i < check->nused; i++)
+        watch(check, &check->used[i]);
+    check->nused = 0;
+    check_clock_drop(check->guards_know);
+    check->guards_know = check_clock_hold(host_knows(check)); /* it is copied before it changes */
+    check->guards_stale = false;
+    bool parts = check_program_io(check) == CHECK_IO_NONE;
+    for (size_t i = check->nguards; i-- > 0;) {
+        struct check_guard *guard = &check->guards[i];
+        if (!update(check, guard, parts)) continue;
+        free(guard->prot);
+        *guard = check->guards[--check->nguards];
+    }
+}
+
+void check_guard_except(struct host_check *check, const struct check_op *op)
+{
+    if (check_program_io(check) != CHECK_IO_DIRECT) return;
+    bool all = !op || check->nexcepted == CHECK_EXCEPTED_MOST;
+    if (all) check->all_excepted++;
+    if (!all) check->excepted[check->nexcepted++] = op;
+    check->guards_stale = true;
+}
+
+void check_guard_again(struct host_check *check, const struct check_op *op)
+{
+    size_t i = 0;
+    while (i < check->nexcepted && check->excepted[i] != op)
+        i++;
+    if (i < check->nexcepted) {
+        check->excepted[i] = check->excepted[--check->nexcepted];
+    } else if (check->all_excepted) {
+        check->all_excepted--;
+    }
+    check->guards_stale = true;
+}
+
+/* ---- faults ---- */
+
+int check_guard_of(const struct host_check *check, const void *ptr)
+{
+    const struct check_guard *guard = guard_of(check, ptr);
+    return guard ? guard->prot[(size_t)((const char *)ptr - guard->base) / PAGE] : OPEN;
+}
+
+void check_guard_open(struct host_check *check, const void *ptr)
+{
+    struct check_guard *guard = guard_of(check, ptr);
+    if (guard) protect(guard, (size_t)((const char *)ptr - guard->base) / PAGE, 1, OPEN);
+}
