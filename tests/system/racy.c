@@ -621,12 +621,11 @@ static int run_apart(const char *self, const struct racy_scene *scene, bool soun
         _exit(127);
     }
     close(ends[1]);
-    for (ssize_t got = 1; got > 0;) {
-        got = len + 1 < said_bytes ? read(ends[0], said + len, said_bytes - 1 - len) : 0;
-        if (got > 0) len += (size_t)got;
-    }
-    said[len] = 0;
-    close(ends[0]);
+    FILE *from = fdopen(ends[0], "r"); /* read(2) is left to programs that hand it closed pages */
+    said[0] = 0;
+    while (from && len + 1 < said_bytes && fgets(said + len, (int)(said_bytes - len), from))
+        len += strlen(said + len);
+    if (from) fclose(from);
     OK(waitpid(child, &status, 0) != child);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
@@ -649,7 +648,10 @@ static const struct racy_scene *scene_at(size_t i)
 {
     size_t count = sizeof(scenes) / sizeof(scenes[0]);
     if (i < count) return &scenes[i];
-    return i - count < racy_npatterns ? &racy_patterns[i - count] : NULL;
+    i -= count;
+    if (i < racy_npatterns) return &racy_patterns[i];
+    i -= racy_npatterns;
+    return i < racy_nhost ? &racy_host[i] : NULL;
 }
 
 static int run_all(const char *self)
