@@ -38,7 +38,8 @@
 #define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is somebody stopped? */
 #define DEFER_NSEC 20000000ull          /* each rank leaves so much time to the one before it */
 #define DEFER_RANKS 50
-#define STRICT_TIMEOUT_SEC 120 /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
+#define AGAIN_NSEC 2000000000ull /* after a question that found nobody to blame; then doubled */
+#define STRICT_TIMEOUT_SEC 120   /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
 #define NSEC 1000000000ull
 #define TT_WATCH_SENTENCE_BYTES 700
 enum { TAG_VERDICT = TT_TAG_OWNER + 8 };
@@ -126,7 +127,7 @@ static void inquire(struct tt_watch *watch, uint64_t idle_nsec, uint64_t now)
     bool first = idle_nsec >= soon + deferred_nsec(watch) && !watch->looked;
     bool second = idle_nsec >= room.report_nsec + deferred_nsec(watch) && !watch->asked;
     bool others_ask = now - room.inquiry.asked_nsec < INQUIRY_NSEC + DEFER_RANKS * DEFER_NSEC;
-    if (others_ask) return; /* and will say what they found */
+    if (others_ask || now < watch->again_nsec) return; /* they will say what they found */
     if (!room.report_nsec || watch->subject.member->nranks == 1 || !(first || second)) return;
     watch->looked = true;
     if (second) watch->asked = true;
@@ -184,8 +185,17 @@ static bool stands_still(const struct tt_verdict *verdict)
            verdict->kind == TT_VERDICT_SILENT;
 }
 
+/* Nobody stood still long enough to be seen: others may be busy, or their waits not listed yet. */
+static void ask_again(struct tt_watch *watch, uint64_t now)
+{
+    uint64_t pause_nsec = watch->pause_nsec ? 2 * watch->pause_nsec : AGAIN_NSEC;
+    watch->pause_nsec = pause_nsec < room.report_nsec ? pause_nsec : room.report_nsec;
+    watch->again_nsec = now + watch->pause_nsec;
+    watch->asked = false;
+}
+
 /* An inquiry is over: tell what it says to those that wanted to know, and to the other ranks. */
-static void judge(struct tt_watch *watch)
+static void judge(struct tt_watch *watch, uint64_t now)
 {
     const struct tt_member *member = watch->subject.member;
     struct tt_verdict verdict;
@@ -193,6 +203,7 @@ static void judge(struct tt_watch *watch)
     watch->wants = 0;
     tt_verdict_find(&room.inquiry, room.subjects, member->comm_id, member->rank, &verdict);
     bool due = watch->asked || stands_still(&verdict);
+    if (watch->asked && verdict.kind == TT_VERDICT_NONE) ask_again(watch, now);
     if (!due || verdict.kind == TT_VERDICT_NONE) return;
     int level = watch->asked ? TOLD_DUE : TOLD_EARLY;
     if (watch->judged >= level) return;
@@ -241,7 +252,7 @@ static void look(struct tt_watch *watch, uint64_t now)
         watch->since_nsec = now;
         watch->told = watch->alone = watch->looked = watch->asked = false;
         watch->judged = TOLD_NOTHING;
-        watch->wants = 0;
+        watch->wants = watch->again_nsec = watch->pause_nsec = 0;
     }
     watch->issued = issued;
     if (issued == served) return;
@@ -308,7 +319,7 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
     look(watch, now);
     if (tt_member_aborted(watch->subject.member)) return;
     hear_verdict(watch);
-    judge(watch);
+    judge(watch, now);
     if (watch->compares) tt_compare_look(&watch->compare, &watch->subject, now);
 }
 

@@ -19,9 +19,10 @@ struct tt_watch {
     bool told;           /* of this stand-still: that nothing is finished, */
     bool looked, asked;  /* who is stopped was asked for, and whatever keeps this rank, */
     int judged;          /* and how much was told */
-    uint64_t wants;      /* the inquiry whose verdict is to be told; 0: none */
-    uint64_t mail;       /* of the bootstrap, when it was looked through for letters */
-    bool alone;          /* at the last look it waited for a rank that exited and sends no more */
-    bool compares;       /* TUTTI_CHECK_MATCH */
+    uint64_t again_nsec, pause_nsec; /* nobody was found: ask again then; after what pause */
+    uint64_t wants;                  /* the inquiry whose verdict is to be told; 0: none */
+    uint64_t mail;                   /* of the bootstrap, when it was looked through for letters */
+    bool alone;    /* at the last look it waited for a rank that exited and sends no more */
+    bool compares; /* TUTTI_CHECK_MATCH */
     struct tt_watch_compare compare;
 };

@@ -34,13 +34,19 @@ def job(scene, env):
                 process.wait()
 
 
-def asked(pid):
-    """What the doctor says as soon as there is a verdict; its exit status."""
+def settled(job, waiting):
+    """There is a verdict, and so many ranks' waits are listed, which takes them some time."""
+    comm = job["communicators"][0]
+    return comm["verdict"] and sum(r["state"] == "waits" for r in comm["ranks"]) >= waiting
+
+
+def asked(pid, waiting=0):
+    """What the doctor says as soon as the job has come to rest; its exit status."""
     end = time.monotonic() + 60
     while True:
         r = tutti("doctor", "--pid", str(pid), "--json", "--timeout", "1")
         jobs = json.loads(r.stdout) if r.stdout else []
-        if jobs and any(c["verdict"] for c in jobs[0]["communicators"]) or time.monotonic() > end:
+        if jobs and jobs[0]["communicators"] and settled(jobs[0], waiting) or time.monotonic() > end:
             return jobs[0] if jobs else {}, r.returncode
         time.sleep(0.2)
 
@@ -62,7 +68,7 @@ def free_port():
 
 
 def doctor_says(processes):
-    answer, status = asked(processes[0].pid)
+    answer, status = asked(processes[0].pid, RANKS - 1)
     comm = answer["communicators"][0]
     pids = [p.pid for p in processes]
     check("doctor's verdict", comm["verdict"]["kind"] == "not called" and comm["verdict"]["rank"] == VICTIM and
