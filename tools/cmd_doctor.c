@@ -1,16 +1,19 @@
 /* `tutti doctor`: what do the ranks of a running job do, and who keeps whom waiting? */
 #include "doctor/ask.h"
+#include "doctor/preflight.h"
 #include "doctor/show.h"
 #include "tutti.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MAX_PIDS = 4096 };
 
 static const char help_text[] =
-    "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--json]\n\n"
+    "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--json]\n"
+    "       tutti doctor --preflight [--hosts HOST,...] [--json]\n\n"
     "Asks running jobs of this user on this host what their ranks do: each communicator with the\n"
     "verdict (who keeps the others waiting, and why), then rank by rank the operation, whom it\n"
     "waits for, since when, and its last call. One process answers for all that it is connected\n"
@@ -18,19 +21,25 @@ static const char help_text[] =
     "  -p, --pid PID       the job of this process alone\n"
     "  -a, --address ADDR  the job that listens there (NCCL_RAS_ADDR; port 28028)\n"
     "  -t, --timeout SEC   who has not answered then is missing (5; fractions are fine)\n"
-    "      --json          an array with an object per job\n"
+    "      --preflight     check this host before a job: interfaces, MTU, ports, limits, "
+    "/dev/shm,\n"
+    "                      NUMA, clock, PCIe ACS and links, IOMMU, plugins; says what to mend\n"
+    "  -H, --hosts LIST    check these hosts (by $TUTTI_RSH, ssh) and compare them\n"
+    "      --json          an array with an object per job, or per host\n"
     "  -h, --help          this text\n\n"
-    "Exit status: 0 nobody stands still, 1 somebody does or no job was found, 2 usage.\n\n"
+    "Exit status: 0 nobody stands still, or nothing is to be mended; 1 somebody does, no job was\n"
+    "found, or something is; 2 usage.\n\n"
     "examples:\n"
     "  tutti doctor\n"
     "  tutti doctor --pid 4711 --json\n"
-    "  tutti doctor --address node7:28028\n";
+    "  tutti doctor --address node7:28028\n"
+    "  tutti doctor --preflight --hosts node1,node2\n";
 
 struct doctor_options {
     long pid;
-    const char *address;
+    const char *address, *hosts;
     double timeout_sec;
-    bool json;
+    bool json, preflight;
 };
 
 static bool is_either(const char *text, const char *a, const char *b)
@@ -60,7 +69,12 @@ static int parse(int argc, char **argv, struct doctor_options *options)
             options->json = true;
             continue;
         }
+        if (!strcmp(a, "--preflight")) {
+            options->preflight = true;
+            continue;
+        }
         bool good = false;
+        if (is_either(a, "-H", "--hosts")) good = (options->hosts = value) != NULL;
         if (is_either(a, "-p", "--pid"))
             good = value && tutti_parse_int(value, 1, 1 << 30, &options->pid);
         if (is_either(a, "-a", "--address")) good = (options->address = value) != NULL;
@@ -135,6 +149,47 @@ static void examine_one(const struct doctor_options *options, json_t *jobs)
     json_array_append_new(jobs, examine(fd, options, whom, why));
 }
 
+/* The named hosts, or this one; a host that cannot be asked is something to mend. */
+static json_t *preflight_hosts(const char *names)
+{
+    json_t *hosts = json_array();
+    char *list = names ? strdup(names) : NULL, *rest = NULL;
+    if (!list) json_array_append_new(hosts, preflight_host());
+    for (char *name = list ? strtok_r(list, ",", &rest) : NULL; name;
+         name = strtok_r(NULL, ",", &rest)) {
+        char why[200];
+        json_int_t asked = (json_int_t)time(NULL);
+        json_t *host = preflight_remote(name, why, sizeof(why));
+        if (!host) {
+            host = json_pack("{s:s, s:[{s:s, s:s, s:s, s:s}]}", "host", name, "checks", "name",
+                             "remote shell", "state", "mend", "found", why, "advice",
+                             "this command must run there without a password");
+        } else {
+            json_object_set_new(host, "asked", json_integer(asked));
+        }
+        json_array_append_new(hosts, host);
+    }
+    free(list);
+    if (names) preflight_compare(hosts);
+    return hosts;
+}
+
+static int preflight(const struct doctor_options *options)
+{
+    json_t *hosts = preflight_hosts(options->hosts);
+    const json_t *host;
+    size_t i;
+    int faults = 0;
+    json_array_foreach(hosts, i, host)
+    {
+        faults += preflight_faults(host);
+        if (!options->json) preflight_show(host);
+    }
+    if (options->json && json_dumpf(hosts, stdout, JSON_INDENT(2)) == 0) printf("\n");
+    json_decref(hosts);
+    return faults ? 1 : 0;
+}
+
 int cmd_doctor(int argc, char **argv)
 {
     struct doctor_options options = {.timeout_sec = 5};
@@ -142,6 +197,9 @@ int cmd_doctor(int argc, char **argv)
     const json_t *job;
     size_t i;
     if (status >= 0) return status;
+    if (options.hosts && !options.preflight)
+        return tutti_usage_error("doctor", "--hosts goes with --preflight");
+    if (options.preflight) return preflight(&options);
     json_t *jobs = json_array();
     if (options.pid || options.address)
         examine_one(&options, jobs);

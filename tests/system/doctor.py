@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tutti doctor`, `tutti ras` and the RAS port of a job in which one rank keeps the others waiting: the verdict, NCCL's
 report as text and JSON, the protocol's answers, and nothing for another user. usage: doctor.py BLAME TUTTI"""
-import contextlib, json, os, re, signal, socket, subprocess, sys, tempfile, time
+import contextlib, json, os, re, resource, signal, socket, subprocess, sys, tempfile, time
 
 BLAME, TUTTI = sys.argv[1:3]
 RANKS, VICTIM = 4, 2
@@ -119,6 +119,32 @@ for family, address in ((socket.AF_INET, ("127.0.0.1", {port})), (socket.AF_UNIX
     check("another user", r.stdout.split() == ["0", "0"], r.stdout + r.stderr)
 
 
+def preflight():
+    """A host's checks, what they find, and two hosts by a shell that stays here."""
+    r = tutti("doctor", "--preflight", "--json")
+    host = json.loads(r.stdout)[0]
+    names = [c["name"] for c in host["checks"]]
+    check("preflight", {"interface", "ports", "descriptors", "locked memory", "/dev/shm", "NUMA", "clock", "PCIe ACS",
+                        "PCIe links", "IOMMU"} <= set(names), r.stdout + r.stderr)
+    check("preflight's status", r.returncode == any(c["state"] == "mend" for c in host["checks"]), r.stdout)
+    r = tutti("doctor", "--preflight", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (500, 500)),
+              env={**os.environ, "NCCL_NET_PLUGIN": "/no/such.so"})
+    check("few descriptors", r.returncode == 1 and re.search(r"mend  descriptors +500, at most 500\n +-> raise", r.stdout), r.stdout)
+    check("no plugin", "mend  plugin         NCCL_NET_PLUGIN=/no/such.so: " in r.stdout, r.stdout)
+    with tempfile.TemporaryDirectory() as folder:
+        shell = os.path.join(folder, "shell")
+        with open(shell, "w") as file:
+            file.write('#!/bin/sh\nhost=$1; shift\n[ "$host" = gone ] && exit 9\n'
+                       'exec sh -c "$*" | sed "s/\\"host\\": \\".*\\"/\\"host\\": \\"$host\\"/; '
+                       '/\\"mtu\\"/ { /$host/! s/[0-9][0-9]*/1$(printf %s "$host" | wc -c)/ }"\n')
+        os.chmod(shell, 0o755)
+        r = tutti("doctor", "--preflight", "--hosts", "one,three,gone", "--json", env={**os.environ, "TUTTI_RSH": shell})
+    hosts = json.loads(r.stdout)
+    check("hosts", [h["host"] for h in hosts] == ["one", "three", "gone"] and r.returncode == 1, r.stdout + r.stderr)
+    check("MTUs differ", any(c["name"] == "MTU" and c["found"] == "MTU 15, one has 13" for c in hosts[1]["checks"]), hosts[1])
+    check("a host that is gone", hosts[2]["checks"][0]["name"] == "remote shell", hosts[2])
+
+
 def main():
     port = free_port()
     with job("late", {"NCCL_RAS_ADDR": f"localhost:{port}"}) as processes:
@@ -134,7 +160,8 @@ def main():
     check("no such job", r.returncode == 1 and "process 1 does not answer" in r.stderr, r.stderr)
     r = tutti("ras", "-p", str(port), "-t", "1")
     check("no report", r.returncode == 1 and "nobody listens there" in r.stderr, r.stderr)
-    for wrong in (["doctor", "--frob"], ["doctor", "--pid"], ["ras", "-f", "xml"], ["ras", "--timeout=-1"]):
+    preflight()
+    for wrong in (["doctor", "--frob"], ["doctor", "--hosts", "a"], ["doctor", "--pid"], ["ras", "-f", "xml"], ["ras", "--timeout=-1"]):
         check("usage", tutti(*wrong).returncode == 2, wrong)
     print(f"doctor: {len(failures)} failures")
     return 1 if failures else 0

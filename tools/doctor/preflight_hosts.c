@@ -1,0 +1,125 @@
+/* Several hosts: each is asked by the remote shell, then compared with the first. */
+#include "doctor/preflight.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CLOCK_SEC = 5 }; /* a remote shell takes that long itself */
+
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/* In the child: the shell with the host and what to run there; no local shell sees the words. */
+static _Noreturn void run_shell(const char *host, int out)
+{
+    char program[4096], words[256], *argv[16];
+    const char *shell = getenv("TUTTI_RSH");
+    int count = 0;
+    ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 40);
+    if (len <= 0) _exit(127);
+    memcpy(program + len, " doctor --preflight --json", sizeof(" doctor --preflight --json"));
+    snprintf(words, sizeof(words), "%s", shell && *shell ? shell : "ssh");
+    for (char *rest = NULL, *word = strtok_r(words, " ", &rest); word && count < 12;
+         word = strtok_r(NULL, " ", &rest))
+        argv[count++] = word;
+    char where[256];
+    snprintf(where, sizeof(where), "%s", host);
+    argv[count++] = where;
+    argv[count++] = program;
+    argv[count] = NULL;
+    dup2(out, STDOUT_FILENO);
+    execvp(argv[0], argv);
+    _exit(127);
+}
+
+json_t *preflight_remote(const char *host, char *why, size_t why_bytes)
+{
+    int ends[2], status = 0;
+    json_error_t error;
+    if (*host == '-' || pipe(ends)) {
+        snprintf(why, why_bytes, "'%s' is no host, or no descriptor is left", host);
+        return NULL;
+    }
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) run_shell(host, ends[1]);
+    close(ends[1]);
+    FILE *from = fdopen(ends[0], "r");
+    json_t *list = from && child > 0 ? json_loadf(from, 0, &error) : NULL;
+    if (from) fclose(from);
+    if (child > 0) waitpid(child, &status, 0);
+    json_t *found = json_incref(json_array_get(list, 0));
+    json_decref(list);
+    if (!json_is_array(json_object_get(found, "checks"))) {
+        json_decref(found);
+        found = NULL;
+        snprintf(why, why_bytes, "the remote shell or `tutti doctor` there failed (status %d)",
+                 WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    }
+    return found;
+}
+
+static void add_mend(json_t *host, const char *name, const char *found, const char *advice)
+{
+    json_array_append_new(json_object_get(host, "checks"),
+                          json_pack("{s:s, s:s, s:s, s:s}", "name", name, "state", "mend", "found",
+                                    found, "advice", advice));
+}
+
+void preflight_compare(json_t *hosts)
+{
+    const json_t *first = json_array_get(hosts, 0);
+    json_t *host;
+    size_t i;
+    char text[256];
+    json_array_foreach(hosts, i, host)
+    {
+        if (strcmp(text_of(host, "version"), text_of(first, "version")) != 0) {
+            snprintf(text, sizeof(text), "Tutti %s, %s has %s", text_of(host, "version"),
+                     text_of(first, "host"), text_of(first, "version"));
+            add_mend(host, "version", text, "install the same on all hosts");
+        }
+        json_int_t mtu = json_integer_value(json_object_get(host, "mtu"));
+        json_int_t other = json_integer_value(json_object_get(first, "mtu"));
+        if (mtu != other) {
+            snprintf(text, sizeof(text), "MTU %lld, %s has %lld", (long long)mtu,
+                     text_of(first, "host"), (long long)other);
+            add_mend(host, "MTU", text, "the same on all hosts and switches between them");
+        }
+        json_int_t sec = json_integer_value(json_object_get(host, "time")) -
+                         json_integer_value(json_object_get(host, "asked"));
+        if (json_object_get(host, "asked") && (sec > CLOCK_SEC || sec < -CLOCK_SEC)) {
+            snprintf(text, sizeof(text), "%lld s from this host's clock", (long long)sec);
+            add_mend(host, "clock", text, "synchronise the clocks (chrony, ntpd)");
+        }
+    }
+}
+
+int preflight_faults(const json_t *host)
+{
+    const json_t *check;
+    size_t i;
+    int count = 0;
+    json_array_foreach(json_object_get(host, "checks"), i, check) count +=
+        !strcmp(text_of(check, "state"), "mend");
+    return count;
+}
+
+void preflight_show(const json_t *host)
+{
+    const json_t *check;
+    size_t i;
+    printf("%s: %d to mend\n", text_of(host, "host"), preflight_faults(host));
+    json_array_foreach(json_object_get(host, "checks"), i, check)
+    {
+        printf("  %-4s  %-14s %s\n", text_of(check, "state"), text_of(check, "name"),
+               text_of(check, "found"));
+        if (*text_of(check, "advice")) printf("        -> %s\n", text_of(check, "advice"));
+    }
+}
