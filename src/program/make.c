@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum needs { NEEDS_ROOT = 1, NEEDS_RING = 2, NEEDS_PEER = 4, NEEDS_TREE = 8 };
+enum needs { NEEDS_ROOT = 1, NEEDS_RING = 2, NEEDS_PEER = 4, NEEDS_TREE = 8, NEEDS_HOSTS = 16 };
 
 enum { LL = 1 << TT_PROTO_LL, SIMPLE = 1 << TT_PROTO_SIMPLE, ALL = LL | 2 | SIMPLE };
 
@@ -44,8 +44,26 @@ static const struct row rows[] = {
     {TT_FUNC_ALLGATHER, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_allgather},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, ALL, NEEDS_RING, tt_gen_ring_reducescatter},
     {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, ALL, NEEDS_TREE, tt_gen_tree_allreduce},
+    {TT_FUNC_BROADCAST, TT_ALGO_TREE, ALL, NEEDS_TREE | NEEDS_ROOT, tt_gen_tree_broadcast},
+    {TT_FUNC_REDUCE, TT_ALGO_TREE, ALL, NEEDS_TREE | NEEDS_ROOT, tt_gen_tree_reduce},
     {TT_FUNC_ALLGATHER, TT_ALGO_PAT, SIMPLE, 0, tt_gen_pat_allgather},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_PAT, SIMPLE, 0, tt_gen_pat_reducescatter},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_DOUBLING, LL, 0, tt_gen_doubling_allreduce},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HALVING, SIMPLE, 0, tt_gen_halving_allreduce},
+    {TT_FUNC_ALLGATHER, TT_ALGO_BRUCK, LL, 0, tt_gen_bruck_allgather},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_BRUCK, LL, 0, tt_gen_bruck_reducescatter},
+    {TT_FUNC_ALLTOALL, TT_ALGO_BRUCK, LL, 0, tt_gen_bruck_alltoall},
+    {TT_FUNC_ALLTOALL, TT_ALGO_PAIRWISE, SIMPLE, 0, tt_gen_pairwise_alltoall},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS,
+     tt_gen_hierarchical_allreduce},
+    {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | NEEDS_ROOT,
+     tt_gen_hierarchical_reduce},
+    {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, SIMPLE, NEEDS_HOSTS | NEEDS_ROOT,
+     tt_gen_hierarchical_broadcast},
+    {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS,
+     tt_gen_hierarchical_allgather},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, LL | SIMPLE, NEEDS_HOSTS,
+     tt_gen_hierarchical_reducescatter},
     {TT_FUNC_SEND, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_send},
     {TT_FUNC_RECV, TT_ALGO_P2P, LL | SIMPLE, NEEDS_PEER, tt_gen_p2p_recv},
 };
@@ -76,30 +94,32 @@ static ncclResult_t check_shape(const struct row *row, int root, const struct tt
         return tt_fail(ncclInvalidArgument, "program %s: root or peer %d is not one of %d ranks",
                        name, root, n);
     }
-    bool lacks =
-        (row->needs & NEEDS_RING) ? !shape->ring_rank : (row->needs & NEEDS_TREE) && !shape->tree;
-    if (lacks) {
-        return tt_fail(ncclInvalidArgument, "program %s: %d ranks have no %s", name, n,
-                       row->needs & NEEDS_RING ? "ring" : "tree");
-    }
+    const char *lacks = NULL;
+    if ((row->needs & NEEDS_RING) && !shape->ring_rank) lacks = "ring";
+    if ((row->needs & NEEDS_TREE) && !shape->tree) lacks = "tree";
+    if ((row->needs & NEEDS_HOSTS) &&
+        (!shape->by_host || shape->nhosts < 2 || n % shape->nhosts != 0))
+        lacks = "two or more hosts with as many ranks each";
+    if (lacks)
+        return tt_fail(ncclInvalidArgument, "program %s: %d ranks have no %s", name, n, lacks);
     return ncclSuccess;
 }
 
-static ncclResult_t add_ring(const struct tt_shape *shape, struct tt_builder *builder)
+static ncclResult_t add_ring(const int *ring_rank, struct tt_builder *builder)
 {
-    int n = shape->nranks;
+    int n = builder->head.nranks;
     int32_t *position = tt_calloc((size_t)n, sizeof(*position));
     if (!position) return tt_fail(ncclSystemError, "program: out of memory for a ring");
     memset(position, -1, (size_t)n * sizeof(*position));
     int placed = 0;
     for (int k = 0; k < n; k++) {
-        int rank = shape->ring_rank[k];
+        int rank = ring_rank[k];
         bool fresh = rank >= 0 && rank < n && position[rank] < 0;
         if (fresh) position[rank] = k;
         placed += fresh;
     }
     if (placed == n) {
-        tt_build_table(builder, TT_TABLE_RING, shape->ring_rank);
+        tt_build_table(builder, TT_TABLE_RING, ring_rank);
         tt_build_table(builder, TT_TABLE_POSITION, position);
     }
     free(position);
@@ -124,7 +144,8 @@ ncclResult_t tt_program_make(enum tt_func func, enum tt_algo algo, enum tt_proto
     builder.head.algo = (int32_t)algo;
     builder.head.proto = (int32_t)proto;
     if (row->needs & (NEEDS_ROOT | NEEDS_PEER)) builder.head.root = root;
-    if (row->needs & NEEDS_RING) rc = add_ring(shape, &builder);
+    if (row->needs & NEEDS_RING) rc = add_ring(shape->ring_rank, &builder);
+    if (row->needs & NEEDS_HOSTS) rc = add_ring(shape->by_host, &builder);
     if (rc) return rc; /* nothing was added */
     row->generate(shape, &builder);
     return tt_build_end(&builder, program_out);

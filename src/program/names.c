@@ -11,8 +11,9 @@ static const char *const func_names[TT_FUNC_COUNT_] = {
 };
 
 static const char *const algo_names[TT_ALGO_COUNT_] = {
-    "TREE",      "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",
-    "NVLS_TREE", "PAT",  "DIRECT",         "ONESHOT",       "P2P",
+    "TREE",      "RING",  "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS",
+    "NVLS_TREE", "PAT",   "DIRECT",         "ONESHOT",       "DOUBLING",
+    "HALVING",   "BRUCK", "PAIRWISE",       "HIERARCHICAL",  "P2P",
 };
 
 static const char *const proto_names[TT_PROTO_COUNT_] = {"LL", "LL128", "SIMPLE"};

@@ -37,11 +37,16 @@ enum tt_algo { /* NCCL's numbers; what lies behind them is ours */
                TT_ALGO_NVLS = 4,
                TT_ALGO_NVLS_TREE = 5,
                TT_ALGO_PAT = 6,
-               TT_ALGO_NCCL_COUNT_ = 7, /* what a tuner plugin sees */
-               TT_ALGO_DIRECT = 7,      /* two-shot on mapped user buffers; Simple */
-               TT_ALGO_ONESHOT = 8,     /* one-shot through slots; LL */
-               TT_ALGO_P2P = 9,         /* a send or a receive */
-               TT_ALGO_COUNT_ = 10,
+               TT_ALGO_NCCL_COUNT_ = 7,   /* what a tuner plugin sees */
+               TT_ALGO_DIRECT = 7,        /* two-shot on mapped user buffers; Simple */
+               TT_ALGO_ONESHOT = 8,       /* one-shot through slots; LL */
+               TT_ALGO_DOUBLING = 9,      /* recursive doubling; LL */
+               TT_ALGO_HALVING = 10,      /* recursive halving, then doubling; Simple */
+               TT_ALGO_BRUCK = 11,        /* LL */
+               TT_ALGO_PAIRWISE = 12,     /* an AlltoAll, one partner after the other; Simple */
+               TT_ALGO_HIERARCHICAL = 13, /* inside hosts, then between them */
+               TT_ALGO_P2P = 14,          /* a send or a receive */
+               TT_ALGO_COUNT_ = 15,
                TT_ALGO_FILE = TT_ALGO_COUNT_, /* a file's: no generator makes it, no table has it */
 };
 enum tt_proto { TT_PROTO_LL = 0, TT_PROTO_LL128 = 1, TT_PROTO_SIMPLE = 2, TT_PROTO_COUNT_ = 3 };
@@ -118,6 +123,8 @@ struct tt_shape { /* what a generator may know of a communicator; borrowed */
     int nranks;
     const int *ring_rank;             /* rank at each ring position */
     const struct tt_tree_place *tree; /* place of every rank */
+    const int *by_host;               /* all ranks, host by host, as many of each */
+    int nhosts;                       /* 0: hosts have different numbers of ranks */
 };
 
 /* Make the program of (func, algo, proto, root) for all ranks of the shape. *program_out is the

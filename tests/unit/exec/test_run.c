@@ -40,6 +40,22 @@ static const struct combination combinations[] = {
     {TT_FUNC_GATHER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
     {TT_FUNC_SCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL},
     {TT_FUNC_SCATTER, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_BROADCAST, TT_ALGO_TREE, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCE, TT_ALGO_TREE, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_DOUBLING, TT_PROTO_LL},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HALVING, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLGATHER, TT_ALGO_BRUCK, TT_PROTO_LL},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_BRUCK, TT_PROTO_LL},
+    {TT_FUNC_ALLTOALL, TT_ALGO_BRUCK, TT_PROTO_LL},
+    {TT_FUNC_ALLTOALL, TT_ALGO_PAIRWISE, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
+    {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
+    {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
 };
 
 struct trial {
@@ -179,13 +195,15 @@ static void run(struct trial *trial, unsigned seed)
     for (int r = 0; r < world->n; r++) {
         size_t in, out;
         blocks_of(trial, r, &in, &out);
+        enum tt_algo algo = trial->what.algo;
+        bool one_slot = algo == TT_ALGO_ONESHOT || algo == TT_ALGO_HALVING || algo == TT_ALGO_BRUCK;
         struct world_call call = {
             .func = trial->what.func,
             .algo = trial->what.algo,
             .proto = trial->what.proto,
             .root = trial->root,
             .count = trial->count,
-            .chunk_limit = (trial->what.algo == TT_ALGO_ONESHOT ? 1 : 3) * world->slice_bytes / 4,
+            .chunk_limit = (one_slot ? 1 : 3) * world->slice_bytes / 4,
             .type = ncclInt32,
             .op = ncclSum,
             .in = (const char *)trial->in[r],

@@ -187,10 +187,19 @@ void world_program(struct world *world, int r, struct tt_program *program)
 static void make_program(struct world *world, int r, const struct world_call *call)
 {
     struct tt_tree_place tree[WORLD_MAX];
-    struct tt_shape shape = {.nranks = world->n, .ring_rank = world->ring, .tree = tree};
+    int by_host[WORLD_MAX], nhosts = 2;
     struct tt_program *program;
-    for (int rank = 0; rank < world->n; rank++)
+    while (world->n % nhosts != 0)
+        nhosts++;
+    struct tt_shape shape = {.nranks = world->n,
+                             .ring_rank = world->ring,
+                             .tree = tree,
+                             .by_host = by_host,
+                             .nhosts = nhosts};
+    for (int rank = 0; rank < world->n; rank++) {
         tree_place(rank, world->n, &tree[rank]);
+        by_host[rank % nhosts * (world->n / nhosts) + rank / nhosts] = rank;
+    }
     assert_int_equal(
         tt_program_make(call->func, call->algo, call->proto, call->root, &shape, &program),
         ncclSuccess);

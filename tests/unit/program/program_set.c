@@ -31,6 +31,22 @@ static const struct program_case cases[] = {
     {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, TT_PROTO_LL, false},
     {TT_FUNC_ALLGATHER, TT_ALGO_PAT, TT_PROTO_SIMPLE, false},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_PAT, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_BROADCAST, TT_ALGO_TREE, TT_PROTO_SIMPLE, true},
+    {TT_FUNC_REDUCE, TT_ALGO_TREE, TT_PROTO_SIMPLE, true},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_DOUBLING, TT_PROTO_LL, false},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HALVING, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLGATHER, TT_ALGO_BRUCK, TT_PROTO_LL, false},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_BRUCK, TT_PROTO_LL, false},
+    {TT_FUNC_ALLTOALL, TT_ALGO_BRUCK, TT_PROTO_LL, false},
+    {TT_FUNC_ALLTOALL, TT_ALGO_PAIRWISE, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
+    {TT_FUNC_REDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true},
+    {TT_FUNC_BROADCAST, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, true},
+    {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
 };
 
 const struct program_case *program_cases(int *count_out)
@@ -52,15 +68,34 @@ static void plan_hosts(struct program_set *set, int per_host)
     free(ranks);
 }
 
+/* Hosts of as many ranks each, dealt out round robin: as many as the plan has if that is possible,
+ * else the smallest number that is, for the other channel the largest. */
+static void even_hosts(struct program_set *set, int nhosts, int channel)
+{
+    int n = set->nranks, least = 2;
+    while (n % least != 0)
+        least++;
+    if (nhosts < 2 || n % nhosts != 0) nhosts = channel && least < n ? n / least : least;
+    set->by_host = calloc((size_t)n, sizeof(*set->by_host));
+    assert_non_null(set->by_host);
+    for (int rank = 0; rank < n; rank++)
+        set->by_host[rank % nhosts * (n / nhosts) + rank / nhosts] = rank;
+    set->nhosts = nhosts;
+}
+
 struct program_set program_set_make(const struct program_case *what, int root, int nranks,
                                     int per_host, int channel)
 {
     struct program_set set = {.nranks = nranks};
     plan_hosts(&set, per_host);
+    even_hosts(&set, (nranks + per_host - 1) / per_host, channel);
     set.programs = calloc((size_t)nranks, sizeof(*set.programs));
     assert_non_null(set.programs);
-    struct tt_shape shape = {
-        .nranks = nranks, .ring_rank = set.plan.ring[channel], .tree = set.plan.tree[channel]};
+    struct tt_shape shape = {.nranks = nranks,
+                             .ring_rank = set.plan.ring[channel],
+                             .tree = set.plan.tree[channel],
+                             .by_host = set.by_host,
+                             .nhosts = set.nhosts};
     bool pair = what->func == TT_FUNC_SEND;
     for (int k = 0; k <= (int)pair; k++) {
         enum tt_func func = pair && k == 1 ? TT_FUNC_RECV : what->func;
@@ -79,5 +114,6 @@ void program_set_free(struct program_set *set)
     free(set->blocks[0]);
     free(set->blocks[1]);
     free(set->programs);
+    free(set->by_host);
     tt_topo_plan_free(&set->plan);
 }

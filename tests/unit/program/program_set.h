@@ -9,6 +9,8 @@ struct program_set {
     struct tt_program *blocks[2];       /* owned; the second for SEND alone */
     const struct tt_program **programs; /* owned: what each rank runs */
     struct tt_topo_plan plan;           /* owned */
+    int *by_host;                       /* owned: ranks of hosts that have as many each */
+    int nhosts;
 };
 
 struct program_case {

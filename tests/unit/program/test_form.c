@@ -1,5 +1,5 @@
-/* Algorithms that the library has no generator for, written as somebody else would: what the form
- * can say, proved; and that what orders them is needed. */
+/* Algorithms written as somebody else would, partly in other words than the library's own: what the
+ * form can say, proved; and that what orders them is needed. */
 #include "unit/check.h"
 
 #include "base/mem.h"

@@ -48,10 +48,12 @@ static void check_case(const struct program_case *what)
 {
     static char text[32768];
     char path[512];
-    int per_host = what->algo == TT_ALGO_TREE ? 2 : 4;
+    bool hosts = what->algo == TT_ALGO_TREE || what->algo == TT_ALGO_HIERARCHICAL;
+    int per_host = hosts ? 2 : 4;
+    bool at_once = what->algo == TT_ALGO_HIERARCHICAL && what->proto == TT_PROTO_LL;
     listing(what, per_host, text, sizeof(text));
-    int length = snprintf(path, sizeof(path), "%s/%s-%s.txt", folder, tt_func_name(what->func),
-                          tt_algo_name(what->algo));
+    int length = snprintf(path, sizeof(path), "%s/%s-%s%s.txt", folder, tt_func_name(what->func),
+                          tt_algo_name(what->algo), at_once ? "-LL" : "");
     assert_true(length > 0 && (size_t)length < sizeof(path));
     compare(path, text);
 }
