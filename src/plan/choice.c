@@ -37,12 +37,6 @@ static struct tt_tune_query query_of(const struct tt_task *task)
                                                         : (struct tt_tune_wish){0}};
 }
 
-bool tt_choice_imports(const struct tt_plan *plan, const struct tt_task *task)
-{
-    const struct tt_tune_query query = query_of(task);
-    return plan->comm->tune.nprograms > 0 && tt_tune_program_for(&plan->comm->tune, &query);
-}
-
 ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *node,
                             const struct tt_group_launch *launch, struct tt_tune_choice *choice_out)
 {
@@ -56,7 +50,7 @@ ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *no
     return tt_tune_choose(&comm->tune, &query, comm->tuner, choice_out);
 }
 
-ncclResult_t tt_choice_estimate(struct tt_plan *plan, const struct tt_task *task,
+ncclResult_t tt_choice_estimate(const struct tt_plan *plan, const struct tt_task *task,
                                 struct tt_tune_choice *choice_out)
 {
     const struct tt_tune_query query = query_of(task);

@@ -18,9 +18,7 @@ ncclResult_t tt_choice_group(struct tt_plan *plan, struct tt_group_call *first,
 ncclResult_t tt_choice_call(struct tt_plan *plan, const struct tt_group_call *node,
                             const struct tt_group_launch *launch,
                             struct tt_tune_choice *choice_out);
-/* A program that was read from a file runs the call. */
-bool tt_choice_imports(const struct tt_plan *plan, const struct tt_task *task);
 /* What the model would choose. No tuner plugin is asked: one rank may want to know alone, and what
  * plugins write into the table are wishes, not times. */
-ncclResult_t tt_choice_estimate(struct tt_plan *plan, const struct tt_task *task,
+ncclResult_t tt_choice_estimate(const struct tt_plan *plan, const struct tt_task *task,
                                 struct tt_tune_choice *choice_out);

@@ -7,16 +7,15 @@
 
 bool tt_messages_expand(const struct tt_plan *plan, const struct tt_task *task)
 {
-    enum tt_func func = task->func;
-    switch (func) {
+    struct tt_tune_choice choice;
+    switch (task->func) {
     case TT_FUNC_SEND:
     case TT_FUNC_RECV: return true;
     case TT_FUNC_ALLTOALL:
     case TT_FUNC_GATHER:
     case TT_FUNC_SCATTER:
-        return (!plan->comm->tune.all_direct ||
-                !tt_program_exists(func, TT_ALGO_DIRECT, TT_PROTO_SIMPLE)) &&
-               !tt_choice_imports(plan, task);
+        return !plan->comm->tune.all_direct &&
+               tt_choice_estimate(plan, task, &choice) == ncclSuccess && choice.algo == TT_ALGO_P2P;
     default: return false;
     }
 }

@@ -36,7 +36,9 @@ static struct tt_shape shape_of(const struct tt_plan *plan, enum tt_algo algo, i
     const struct tt_comm *comm = plan->comm;
     return (struct tt_shape){.nranks = comm->member.nranks,
                              .ring_rank = comm->topo.ring[algo == TT_ALGO_RING ? variant : 0],
-                             .tree = comm->topo.tree[algo == TT_ALGO_TREE ? variant : 0]};
+                             .tree = comm->topo.tree[algo == TT_ALGO_TREE ? variant : 0],
+                             .by_host = comm->topo.by_host,
+                             .nhosts = comm->topo.by_host ? comm->topo.nnodes : 0};
 }
 
 static bool program_is(const struct tt_program_node *node, const struct tt_tune_choice *choice,

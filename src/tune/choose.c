@@ -57,12 +57,16 @@ double tt_tune_cost(const struct tt_tune_env *env, const struct tt_tune_query *q
 {
     enum tt_algo algo = entry->algo;
     enum tt_proto proto = entry->proto;
-    bool shaped = algo == TT_ALGO_RING || algo == TT_ALGO_TREE || algo == TT_ALGO_PAT;
+    bool ordered = algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT || algo == TT_ALGO_P2P;
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
-    if (shaped && env->deterministic && tt_tune_order_shows(query)) return -1;
+    if (!ordered && env->deterministic && tt_tune_order_shows(query)) return -1;
     if (models(env, query)) return gpu_cost(env, query, algo, proto);
     double time = tt_model_time(env, query, algo, proto);
-    return time > 0 && algo == TT_ALGO_RING && tt_tune_too_coarse(env, query) ? time * 1024 : time;
+    /* Partners that both reduce may keep the one of two zeros or the other. */
+    bool differs = algo == TT_ALGO_DOUBLING && (query->op == ncclMax || query->op == ncclMin);
+    bool ring = algo == TT_ALGO_RING || (algo == TT_ALGO_HIERARCHICAL && env->nnodes > 8);
+    bool coarse = ring && tt_tune_too_coarse(env, query);
+    return time > 0 && (coarse || differs) ? time * 1024 : time;
 }
 
 static void fill(const struct tt_tune_env *env, const struct tt_tune_query *query,
@@ -172,6 +176,12 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
 
 /* ---- layout ---- */
 
+/* Those that are spread over channels and cut into chunks, each as it comes out of the table. */
+static bool is_shaped(enum tt_algo algo)
+{
+    return algo == TT_ALGO_RING || algo == TT_ALGO_TREE || algo == TT_ALGO_HIERARCHICAL;
+}
+
 enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
 enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 
@@ -179,7 +189,7 @@ enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 static int channel_count(const struct tt_tune_env *env, const struct tt_tune_query *query,
                          const struct tt_tune_choice *choice, int wish)
 {
-    if (choice->algo != TT_ALGO_RING && choice->algo != TT_ALGO_TREE) return 1;
+    if (!is_shaped(choice->algo)) return 1;
     size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
     if (models(env, query)) {
         const struct tt_gpu_query asked = gpu_query(query);
@@ -201,11 +211,12 @@ static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_qu
                           const struct tt_tune_choice *choice)
 {
     if (choice->algo == TT_ALGO_DIRECT) return SIZE_MAX;
-    if (choice->algo != TT_ALGO_RING && choice->algo != TT_ALGO_TREE) return env->slice_bytes;
+    if (!is_shaped(choice->algo)) return env->slice_bytes;
     bool pipeline = choice->algo == TT_ALGO_TREE || query->func == TT_FUNC_BROADCAST ||
                     query->func == TT_FUNC_REDUCE;
     if (!pipeline) return env->slice_bytes * (choice->proto == TT_PROTO_SIMPLE ? 2 : 1);
     size_t stage = query->bytes / (size_t)choice->nchannels / PIPELINE_STAGES;
+    if (choice->algo == TT_ALGO_HIERARCHICAL) stage /= (size_t)env->ppn; /* parts of a window */
     return tt_min_size(tt_max_size(stage, PIPELINE_BYTES), env->slice_bytes);
 }
 
@@ -220,7 +231,7 @@ static size_t wished_chunk(const struct tt_tune_env *env, const struct tt_tune_q
                                             .registered = query->registered};
     const struct tt_tuner_layout layout = {(int)choice->algo, (int)choice->proto,
                                            choice->nchannels};
-    if (choice->algo != TT_ALGO_RING && choice->algo != TT_ALGO_TREE) return choice->chunk_bytes;
+    if (!is_shaped(choice->algo)) return choice->chunk_bytes;
     size_t most = env->slice_bytes * CHUNK_SLICES;
     size_t wish = tt_tuner_chunk(tuner, &question, &layout, choice->chunk_bytes);
     return tt_max_size(tt_min_size(wish, most) / CHUNK_GRAIN * CHUNK_GRAIN, CHUNK_GRAIN);

@@ -28,11 +28,3 @@ const struct tt_tune_program *tt_tune_imported(const struct tt_tune_env *env,
     }
     return NULL;
 }
-
-const struct tt_tune_program *tt_tune_program_for(const struct tt_tune_env *env,
-                                                  const struct tt_tune_query *query)
-{
-    struct tt_tune_lists lists;
-    if (env->nprograms == 0 || tt_tune_lists_read(&lists)) return NULL;
-    return tt_tune_imported(env, query, &lists);
-}

@@ -35,6 +35,11 @@ static const struct word algos[] = {
     {"PAT", TT_ALGO_PAT},
     {"Direct", TT_ALGO_DIRECT},
     {"OneShot", TT_ALGO_ONESHOT},
+    {"Doubling", TT_ALGO_DOUBLING},
+    {"Halving", TT_ALGO_HALVING},
+    {"Bruck", TT_ALGO_BRUCK},
+    {"Pairwise", TT_ALGO_PAIRWISE},
+    {"Hierarchical", TT_ALGO_HIERARCHICAL},
 };
 
 static const struct word protos[] = {
@@ -151,13 +156,14 @@ ncclResult_t tt_tune_lists_read(struct tt_tune_lists *lists)
     memset(lists->algo, true, sizeof(lists->algo));
     memset(lists->proto, true, sizeof(lists->proto));
     memset(lists->proto_named, false, sizeof(lists->proto_named));
-    struct table algo = {.variable = "NCCL_ALGO",
-                         .words = algos,
-                         .nwords = (int)TT_LEN(algos),
-                         .accepted = "Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, "
-                                     "PAT, Direct, OneShot",
-                         .width = TT_ALGO_COUNT_,
-                         .allowed = &lists->algo[0][0]};
+    struct table algo = {
+        .variable = "NCCL_ALGO",
+        .words = algos,
+        .nwords = (int)TT_LEN(algos),
+        .accepted = "Tree, Ring, CollNetDirect, CollNetChain, NVLS, NVLSTree, "
+                    "PAT, Direct, OneShot, Doubling, Halving, Bruck, Pairwise, Hierarchical",
+        .width = TT_ALGO_COUNT_,
+        .allowed = &lists->algo[0][0]};
     ncclResult_t rc = read_variable(&algo, lists->algo_text);
     if (rc) return rc;
     struct table proto = {.variable = "NCCL_PROTO",

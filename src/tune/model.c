@@ -220,22 +220,24 @@ static double ring_bytes(const struct tt_tune_env *env, const struct tt_tune_que
     return passing * (double)query->bytes;
 }
 
+/* From the leaves to the root. */
 static double tree_latency(const struct tt_tune_env *env, enum tt_proto proto)
 {
     int depth = 0;
     while ((1 << depth) < env->nnodes) {
         depth++;
     }
-    return 2 * (env->ppn - 1) * hop_usec(env, NCCL_HW_PCI, TT_ALGO_TREE, proto) +
-           2 * depth * hop_usec(env, NCCL_HW_NET, TT_ALGO_TREE, proto);
+    return (env->ppn - 1) * hop_usec(env, NCCL_HW_PCI, TT_ALGO_TREE, proto) +
+           depth * hop_usec(env, NCCL_HW_NET, TT_ALGO_TREE, proto);
 }
 
 static double shaped_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                           enum tt_algo algo, enum tt_proto proto)
 {
     bool tree = algo == TT_ALGO_TREE;
-    double bytes = tree ? 2.0 * (double)query->bytes : ring_bytes(env, query);
-    double latency = tree ? tree_latency(env, proto) : ring_latency(env, query->func, proto);
+    double ways = query->func == TT_FUNC_ALLREDUCE ? 2 : 1; /* of a tree: up and down */
+    double bytes = tree ? ways * (double)query->bytes : ring_bytes(env, query);
+    double latency = tree ? ways * tree_latency(env, proto) : ring_latency(env, query->func, proto);
     latency += base_usec(env, algo, proto);
     double bytes_usec = rate(env, algo, proto);
     return bytes_usec > 0 ? query->nops * latency + bytes / bytes_usec : -1;
@@ -260,6 +262,82 @@ static double pat_time(const struct tt_tune_env *env, const struct tt_tune_query
     return wish == 2 && env->ppn > 1 ? time * 1024 : time;
 }
 
+/* ---- halving, doubling, Bruck: their distances know nothing of hosts ---- */
+
+/* One message at a time from each rank: latency, and bytes that each rank sends and receives. All
+ * ranks of a host share its network. */
+static double exchange_time(const struct tt_tune_env *env, enum tt_proto proto, double steps,
+                            double bytes)
+{
+    bool net = env->nnodes > 1;
+    double usec = load_of(env) * 4 / host_of(env)->slot_bytes_usec;
+    if (net) usec += env->ppn / host_of(env)->net_bytes_usec;
+    return steps * own_hop_usec(env, net ? NCCL_HW_NET : NCCL_HW_PCI, proto) + bytes * usec;
+}
+
+static double power_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                         enum tt_algo algo, enum tt_proto proto)
+{
+    int core = 1, steps = 0;
+    while (core <= env->nranks / 2) {
+        core *= 2;
+        steps++;
+    }
+    double outside = core < env->nranks ? 2 : 0; /* before and after, with all of the buffer */
+    double share = algo == TT_ALGO_DOUBLING ? steps : 2.0 * (core - 1) / core;
+    if (algo == TT_ALGO_HALVING) steps *= 2;
+    double time =
+        exchange_time(env, proto, steps + outside, (share + outside) * (double)query->bytes);
+    return query->nops * time;
+}
+
+/* As many steps as PAT, which sends little where it is far: what is left for where there is none.
+ */
+static double bruck_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                         enum tt_proto proto)
+{
+    int steps = 0;
+    while ((1 << steps) < env->nranks)
+        steps++;
+    double share = query->func == TT_FUNC_ALLTOALL ? steps / 2.0 : 1;
+    return query->nops * exchange_time(env, proto, steps, share * (double)query->bytes / 0.74);
+}
+
+static double pairwise_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                            enum tt_proto proto)
+{
+    return query->nops * exchange_time(env, proto, env->nranks - 1, (double)query->bytes);
+}
+
+/* ---- hierarchical ---- */
+
+/* Between hosts as a ring of hosts, of which every rank of a host carries its part; inside, inputs
+ * are read and outputs written as by a direct program. SIMPLE waits for one host after the other,
+ * LL for all at once. */
+static double hierarchical_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                                enum tt_proto proto)
+{
+    bool even = env->ppn == env->least_local && env->ppn * env->nnodes == env->nranks;
+    double halves = query->func == TT_FUNC_ALLREDUCE ? 2 : 1, hosts = env->nnodes;
+    bool chain = query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
+    if (!even || env->ppn < 2 || env->nnodes < 2) return -1;
+    double hops = proto == TT_PROTO_LL ? halves : halves * (hosts - 1);
+    double crossing = (double)query->bytes * (chain ? 1 : halves * (hosts - 1) / hosts);
+    double inside = halves * (double)query->bytes / host_of(env)->direct_bytes_usec +
+                    4 * crossing / env->ppn / host_of(env)->slot_bytes_usec;
+    return query->nops * (hops * own_hop_usec(env, NCCL_HW_NET, proto) +
+                          (hops + 2) * own_hop_usec(env, NCCL_HW_PCI, proto) +
+                          load_of(env) * (env->ppn - 2) * host_of(env)->touch_usec) +
+           load_of(env) * inside + crossing * wire_factor[proto] / host_of(env)->net_bytes_usec;
+}
+
+/* Nobody has measured these where ranks share memory, and AlltoAll, Gather and Scatter between
+ * hosts are made of messages: there the others are for those who name them. */
+static double unless_named(const struct tt_tune_env *env, double time)
+{
+    return env->all_direct ? time * 1024 : time;
+}
+
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                      enum tt_algo algo, enum tt_proto proto)
 {
@@ -276,10 +354,17 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
     if (!tt_program_exists(query->func, algo, proto)) return -1;
     switch (algo) {
     case TT_ALGO_DIRECT: return env->all_direct ? direct_time(env, query) : -1;
-    case TT_ALGO_ONESHOT: return oneshot_time(env, query);
+    case TT_ALGO_ONESHOT:
+        return oneshot_time(env, query) * (composite && !env->all_direct ? 1024 : 1);
     case TT_ALGO_RING:
     case TT_ALGO_TREE: return shaped_time(env, query, algo, proto);
     case TT_ALGO_PAT: return pat_time(env, query, proto);
+    case TT_ALGO_DOUBLING:
+    case TT_ALGO_HALVING: return unless_named(env, power_time(env, query, algo, proto));
+    case TT_ALGO_BRUCK:
+        return unless_named(env, bruck_time(env, query, proto) * (composite ? 1024 : 1));
+    case TT_ALGO_PAIRWISE: return unless_named(env, pairwise_time(env, query, proto) * 1024);
+    case TT_ALGO_HIERARCHICAL: return hierarchical_time(env, query, proto);
     default: return -1;
     }
 }

@@ -127,10 +127,10 @@ static void report_function(const struct tt_tune_env *env, const struct tt_tune_
     tt_info(TT_LOG_TUNING, "%s", line.text);
 }
 
-/* NCCL's seven algorithms in blocks of three; behind them, over flat hosts, our own two. */
+/* NCCL's seven algorithms in blocks of three; behind them, over flat hosts, our own. */
 static void report_table(const struct tt_tune_env *env, const struct tt_tune_lists *lists)
 {
-    int all = env->gpu ? TT_ALGO_NCCL_COUNT_ : TT_ALGO_ONESHOT + 1;
+    int all = env->gpu ? TT_ALGO_NCCL_COUNT_ : TT_ALGO_P2P;
     for (int first = 0; first < all; first += BLOCK) {
         int end = first + BLOCK < all ? first + BLOCK : all;
         report_heads(env, first, end);

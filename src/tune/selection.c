@@ -9,7 +9,6 @@
 #include <strings.h>
 
 #define UNNAMED (UINT32_C(1) << 31)
-_Static_assert(TT_ALGO_COUNT_ *TT_PROTO_COUNT_ <= 31, "a bit for each pair, one for the others");
 
 struct pair_name {
     const char *name;
@@ -30,11 +29,22 @@ static const struct pair_name names[] = {
     {"PAT_SIMPLE", TT_ALGO_PAT, TT_PROTO_SIMPLE},
     {"DIRECT_SIMPLE", TT_ALGO_DIRECT, TT_PROTO_SIMPLE}, /* ours */
     {"ONESHOT_LL", TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {"DOUBLING_LL", TT_ALGO_DOUBLING, TT_PROTO_LL},
+    {"HALVING_SIMPLE", TT_ALGO_HALVING, TT_PROTO_SIMPLE},
+    {"BRUCK_LL", TT_ALGO_BRUCK, TT_PROTO_LL},
+    {"PAIRWISE_SIMPLE", TT_ALGO_PAIRWISE, TT_PROTO_SIMPLE},
+    {"HIERARCHICAL_LL", TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
+    {"HIERARCHICAL_SIMPLE", TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
 };
+_Static_assert(TT_LEN(names) < 31, "a bit for each, one for what has no name");
 
+/* 0: it has no name. */
 static uint32_t pair_bit(enum tt_algo algo, enum tt_proto proto)
 {
-    return UINT32_C(1) << ((int)algo * TT_PROTO_COUNT_ + (int)proto);
+    for (size_t i = 0; i < TT_LEN(names); i++) {
+        if (names[i].algo == algo && names[i].proto == proto) return UINT32_C(1) << i;
+    }
+    return 0;
 }
 
 bool tt_tune_allows(struct tt_tune_wish wish, enum tt_algo algo, enum tt_proto proto)
@@ -52,7 +62,7 @@ static uint32_t word_bits(const char *word, size_t len)
     uint32_t bits = 0;
     for (size_t i = 0; i < TT_LEN(names); i++) {
         if (strncasecmp(names[i].name, word, len) != 0 || strlen(names[i].name) < len) continue;
-        bits |= pair_bit(names[i].algo, names[i].proto);
+        bits |= UINT32_C(1) << i;
     }
     return bits;
 }

@@ -90,13 +90,6 @@ const char *tt_tune_pair_name(enum tt_algo algo, enum tt_proto proto);
 ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
                             struct tt_tuner *tuner, struct tt_tune_choice *choice_out);
 
-/* The program of env->programs that runs the operation; NULL: none. Their ranges win over what a
- * generator makes and a tuner plugin wishes, unless NCCL_ALGO says something of the function,
- * NCCL_PROTO forbids the program's protocol, or the call selects. What a ring may not do
- * (TUTTI_DETERMINISTIC, 8-bit floats over more than 8 ranks) they may not either. */
-const struct tt_tune_program *tt_tune_program_for(const struct tt_tune_env *env,
-                                                  const struct tt_tune_query *query);
-
 /* The figures that the model predicts with, as tuner plugins of versions 5 and 6 are shown them:
  * the machine's that the devices emulate, else this host's. */
 void tt_tune_constants(const struct tt_tune_env *env, ncclTunerConstants_v6_t *constants_out);

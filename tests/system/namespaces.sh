@@ -1,7 +1,7 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|one-way]
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|one-way]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
 tag=tt$$
@@ -61,6 +61,28 @@ plain)
     log=$(NCCL_DEBUG=INFO run "$perf" -b 8 -e 8 -n 1 -w 0 allreduce 2>&1) || { echo "$log"; exit 1; }
     echo "$log" | grep -q 'Using network Socket' || { echo "$log"; echo "no line: Using network Socket"; exit 1; }
     echo "$log" | grep -q 'via NET/Socket/' || { echo "$log"; echo "no line: via NET/Socket/"; exit 1; }
+    ;;
+hierarchical)
+    # By name, in both layouts of slots; then what an AllReduce that nobody names sends over the link of a host:
+    # 2(H-1)/H of its bytes and at most a tenth more (a ring over all ranks: 2(n-1)/n).
+    case $hosts in
+    2) ops="allreduce allgather reducescatter" rooted="broadcast reduce" ;;
+    *) ops=allreduce rooted=broadcast ;;
+    esac
+    names=$(for op in $ops $rooted; do printf '%s:Hierarchical;' $op; done)
+    NCCL_ALGO=$names NCCL_PROTO=LL run "$perf" -b 8 -e 2M -f 512 -n 1 -w 1 $ops || exit 1
+    NCCL_ALGO=$names NCCL_PROTO=Simple run "$perf" -b 8 -e 2M -f 512 -n 1 -w 1 $ops $rooted || exit 1
+    bytes=4194304
+    measure() { # what the second host sends for $1 operations, and to begin and end
+        before=$(ip netns exec $tag-1 cat /sys/class/net/tt0/statistics/tx_bytes)
+        run "$perf" -b $bytes -e $bytes -n $1 -w 0 -c 0 allreduce >/dev/null || exit 1
+        echo $(($(ip netns exec $tag-1 cat /sys/class/net/tt0/statistics/tx_bytes) - before))
+    }
+    few=$(measure 1) && more=$(measure 11) || exit 1
+    each=$(((more - few) / 20)) # both are out of place and in place
+    least=$((2 * bytes * (hosts - 1) / hosts))
+    echo "AllReduce of $bytes bytes sends $each over the link of a host; $least is the least"
+    [ $each -le $((least + least / 10)) ] || { echo "that is more than a tenth too much"; exit 1; }
     ;;
 slow)
     i=0

@@ -94,6 +94,14 @@ static void fill_tree(const struct nodes *nodes, int tree, struct tt_tree_place 
     }
 }
 
+static bool hosts_are_even(const struct nodes *nodes, int nranks)
+{
+    bool even = nranks % nodes->count == 0;
+    for (int v = 0; even && v < nodes->count; v++)
+        even = nodes->first[v + 1] - nodes->first[v] == nranks / nodes->count;
+    return even;
+}
+
 static ncclResult_t allocate(struct tt_topo_plan *plan)
 {
     size_t n = (size_t)plan->nranks;
@@ -137,6 +145,10 @@ ncclResult_t tt_topo_plan_make(const struct tt_topo_rank *ranks, int nranks, int
         fill_ring(&nodes, c, plan.ring[c]);
     for (int t = 0; t < plan.ntrees; t++)
         fill_tree(&nodes, t, plan.tree[t]);
+    if (hosts_are_even(&nodes, nranks)) {
+        plan.by_host = nodes.member;
+        nodes.member = NULL;
+    }
     *plan_out = plan;
     plan = (struct tt_topo_plan){0};
 out:
@@ -152,6 +164,7 @@ void tt_topo_plan_free(struct tt_topo_plan *plan)
         free(plan->ring[c]);
         free(plan->tree[c]);
     }
+    free(plan->by_host);
     tt_topo_layout_free(plan->layout);
     *plan = (struct tt_topo_plan){0};
 }
