@@ -17,6 +17,8 @@ static const struct option table[] = {
     {"--algo", "NAME", "an algorithm of the library (tutti program list)", 0},
     {"--op", "NAME", "its collective: allreduce, allgather, ...", 0},
     {"--ranks", "N", "its ranks; a file says it itself", 0},
+    {"--hosts", "H", "hosts of a hierarchical one (default: as few as have as many ranks)", 0},
+    {"--layout", "P", "layout of slots: SIMPLE, LL128 or LL (default: the first it has)", 0},
     {"--root", "R", "its root, of those that have one (default 0)", 0},
     {"--json", NULL, "JSON instead of text", PROGRAM_JSON},
     {"--svg", NULL, "a picture instead of text: ranks side by side, time goes down", PROGRAM_SVG},
@@ -52,6 +54,9 @@ static int set_option(struct program_options *options, const char *name, const c
     if (!strcmp(name, "--op")) options->op = value;
     if (!strcmp(name, "--ranks"))
         return read_number(options, name, value, 2, MOST_RANKS, &options->ranks);
+    if (!strcmp(name, "--layout")) options->proto = value;
+    if (!strcmp(name, "--hosts"))
+        return read_number(options, name, value, 2, MOST_RANKS, &options->hosts);
     if (!strcmp(name, "--root"))
         return read_number(options, name, value, 0, MOST_RANKS - 1, &options->root);
     if (!strcmp(name, "--chunk"))

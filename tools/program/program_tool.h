@@ -15,8 +15,8 @@ struct program_options {
     const char *command; /* for messages: "verify", "program show" */
     const char *paths[2];
     int npaths;
-    const char *algo, *op;   /* NULL: not given */
-    long ranks, root, chunk; /* chunk -1: all */
+    const char *algo, *op, *proto;  /* NULL: not given */
+    long ranks, hosts, root, chunk; /* hosts 0: not given; chunk -1: all */
     bool json, svg;
 };
 

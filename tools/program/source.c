@@ -75,24 +75,30 @@ static bool same_word(const char *a, const char *b)
     }
 }
 
-static bool find_proto(enum tt_func func, enum tt_algo algo, enum tt_proto *proto_out)
+/* `word` NULL: any. */
+static bool find_proto(enum tt_func func, enum tt_algo algo, const char *word,
+                       enum tt_proto *proto_out)
 {
     for (int p = TT_PROTO_COUNT_ - 1; p >= 0; p--) {
         *proto_out = (enum tt_proto)p;
+        if (word && !same_word(word, tt_proto_name(*proto_out))) continue;
         if (tt_program_exists(func, algo, *proto_out)) return true;
     }
     return false;
 }
 
-/* Ring in rank order, binary tree by rank. */
-static ncclResult_t make(enum tt_func func, enum tt_algo algo,
+/* Ring in rank order, binary tree by rank, hosts one after the other. */
+static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto proto,
                          const struct program_options *options, struct tt_program **program_out)
 {
     size_t n = (size_t)options->ranks;
-    enum tt_proto proto = TT_PROTO_SIMPLE;
+    int nhosts = options->hosts ? (int)options->hosts : 2;
+    while (!options->hosts && (int)n % nhosts != 0)
+        nhosts++;
     int *ring = tt_calloc(n, sizeof(*ring));
     struct tt_tree_place *tree = tt_calloc(n, sizeof(*tree));
-    struct tt_shape shape = {.nranks = (int)n, .ring_rank = ring, .tree = tree};
+    struct tt_shape shape = {
+        .nranks = (int)n, .ring_rank = ring, .tree = tree, .by_host = ring, .nhosts = nhosts};
     for (int r = 0; ring && tree && r < (int)n; r++) {
         ring[r] = r;
         tree[r] = (struct tt_tree_place){.parent = r ? (r - 1) / 2 : -1, .child = {-1, -1, -1}};
@@ -100,7 +106,6 @@ static ncclResult_t make(enum tt_func func, enum tt_algo algo,
             if (2 * r + 1 + k < (int)n) tree[r].child[k] = 2 * r + 1 + k;
         }
     }
-    (void)find_proto(func, algo, &proto);
     ncclResult_t rc = ncclSystemError;
     if (ring && tree)
         rc = tt_program_make(func, algo, proto, (int)options->root, &shape, program_out);
@@ -123,17 +128,19 @@ static int open_generated(const struct program_options *options, struct program_
         return tutti_usage_error(options->command, "--op: '%s' is no collective", options->op);
     if (algo < 0)
         return tutti_usage_error(options->command, "--algo: '%s' is no algorithm", options->algo);
-    if (!find_proto((enum tt_func)func, (enum tt_algo)algo, &proto)) {
-        return tutti_usage_error(options->command, "there is no %s by %s; see: tutti program list",
-                                 tt_func_name((enum tt_func)func),
-                                 tt_algo_name((enum tt_algo)algo));
+    if (!find_proto((enum tt_func)func, (enum tt_algo)algo, options->proto, &proto)) {
+        return tutti_usage_error(
+            options->command, "there is no %s by %s%s%s; see: tutti program list",
+            tt_func_name((enum tt_func)func), tt_algo_name((enum tt_algo)algo),
+            options->proto ? " with " : "", options->proto ? options->proto : "");
     }
     if (options->root >= options->ranks) {
         return tutti_usage_error(options->command, "--root: %ld is not one of %ld ranks",
                                  options->root, options->ranks);
     }
     source->name = "";
-    if (make((enum tt_func)func, (enum tt_algo)algo, options, &source->program) == ncclSuccess)
+    if (make((enum tt_func)func, (enum tt_algo)algo, proto, options, &source->program) ==
+        ncclSuccess)
         return 0;
     (void)fprintf(stderr, "tutti %s: %s\n", options->command, tt_last_error());
     return 1;
@@ -194,7 +201,7 @@ static void list_collective(enum tt_func func, json_t *rows)
             json_decref(list);
             continue;
         }
-        if (!rows) printf("%-14s%-9s%s\n", op, algo, words);
+        if (!rows) printf("%-14s%-13s%s\n", op, algo, words);
         json_t *row = json_pack("{s:s, s:s, s:o}", "op", op, "algo", algo, "protocols", list);
         if (rows) {
             json_array_append_new(rows, row);
@@ -207,7 +214,7 @@ static void list_collective(enum tt_func func, json_t *rows)
 int program_list(const struct program_options *options)
 {
     json_t *rows = options->json ? json_array() : NULL;
-    if (!rows) printf("%-14s%-9s%s\n", "--op", "--algo", "layouts of slots");
+    if (!rows) printf("%-14s%-13s%s\n", "--op", "--algo", "layouts of slots");
     for (size_t f = 0; f < TT_LEN(funcs); f++)
         list_collective(funcs[f], rows);
     if (rows) program_print_json(rows);
