@@ -26,6 +26,9 @@ static const struct trace_command commands[] = {
     {"check", "trace check", "PATH...",
      "are all events ended, all parents there, all ranks at the same operations? (exit 0: yes)",
      "  tutti trace check traces/\n", TRACE_JSON, trace_check},
+    {"diff", "trace diff", "A B",
+     "two runs, each a file or a folder (exit 0: alike; 1: they differ; 2: trouble)",
+     "  tutti trace diff before/ after/\n", TRACE_JSON | TRACE_BY, trace_diff},
     {"convert", "trace convert", "PATH...",
      "the run for other tools: chrome or perfetto-json (ui.perfetto.dev), jsonl, inspector, "
      "prometheus",
@@ -48,6 +51,7 @@ static const struct option table[] = {
     {"--json", NULL, "JSON instead of text", TRACE_JSON},
     {"--to", "FORMAT", "chrome, perfetto-json, jsonl, inspector or prometheus", TRACE_TO},
     {"-o", "FILE", "where to (default: standard output)", TRACE_OUTPUT},
+    {"--by", "PERCENT", "diff: times at p50 that differ by more count (default: 10)", TRACE_BY},
     {"--types", "LIST", "only events of these types, as in Coll,KernelCh (default: all)", 0},
     {"--memory", "MIB", "at most so much for events (default: half of the machine's)", 0},
 };
@@ -117,6 +121,10 @@ static int set_option(struct trace_options *options, const char *name, const cha
     if (!strcmp(name, "--json")) options->json = true;
     if (!strcmp(name, "--to")) options->to = value;
     if (!strcmp(name, "-o")) options->output = value;
+    if (!strcmp(name, "--by")) {
+        if (tutti_parse_int(value, 0, 1000000, &options->percent)) return 0;
+        return tutti_usage_error(options->command, "--by: '%s' is no number of percent", value);
+    }
     if (!strcmp(name, "--types")) return set_types(options, value);
     if (strcmp(name, "--memory") != 0) return 0;
     if (!tutti_parse_int(value, 1, 1 << 24, &mib))
@@ -160,6 +168,7 @@ static int read_options(struct trace_options *options, unsigned int allowed, int
 {
     options->types = (1u << TIMELINE_TYPE_COUNT_) - 1;
     options->limit_bytes = half_of_memory();
+    options->percent = 10;
     for (int k = 0, used = 1; k < argc; k += used) {
         int wrong = 0;
         used = 1;

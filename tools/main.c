@@ -15,7 +15,7 @@ static const struct tutti_command commands[] = {
     {"verify", "prove that such a collective is right, or say where it is not", cmd_verify},
     {"tune", "measure this machine, so that the library chooses by its figures", cmd_tune},
     {"plugin", "drive a plugin through what a communicator does with it", cmd_plugin},
-    {"trace", "what the files of a traced run say: summary, check, conversion", cmd_trace},
+    {"trace", "what the files of a traced run say: summary, check, diff, convert", cmd_trace},
     {"doctor", "ask a running job who waits for whom and who is to blame", cmd_doctor},
     {"ras", "print the RAS report of a running job", cmd_ras},
     {"env", "list every variable with value and origin, or print what to eval", cmd_env},

@@ -209,6 +209,31 @@ def others(folder):
     said(trace("convert", "--to", "jsonl", "-o", folder, *paths, code=1), "Is a directory")
 
 
+def differ(folder):
+    """A run and one whose operations take longer; a third has another size as well."""
+    runs = []
+    for name, us, sizes in (("a", 100, [256]), ("b", 150, [256]), ("c", 105, [256, 512])):
+        runs.append(f"{folder}/{name}")
+        os.mkdir(runs[-1])
+        ranks = [Rank(r, 2, comm=f"00000000000000{name}{name}") for r in range(2)]
+        for k in range(10):
+            for n, count in enumerate(sizes):
+                for rank in ranks:
+                    rank.collective(k * MS + n * 500 * US, k * MS + n * 500 * US + us * US, count=count)
+        for rank in ranks:
+            rank.end().write(runs[-1])
+    a, b, c = runs
+    said(trace("diff", a, a), "1.00")
+    said(trace("diff", a, b, code=1), "slower", "1.50", "150.0")
+    said(trace("diff", b, a, code=1), "faster", "0.67")
+    said(trace("diff", "--by", "60", a, b), "1.50")
+    found = json.loads(trace("diff", "--json", a, c, code=1).stdout)
+    check(found["differ"] is True and [row["verdict"] for row in found["operations"]] == ["", "only in the second"], found)
+    check(found["operations"][0]["second"]["p50_usec"] == 105 and found["operations"][0]["bytes"] == 1024, found)
+    said(trace("diff", a, code=2), "two runs are needed")
+    said(trace("diff", a, f"{folder}/none", code=2), "none: No such file")
+
+
 def clocks(folder):
     """Three hosts whose clocks are 7 ms and -3 s away, walls that lie, and one that drifts."""
     dice = random.Random(1)
@@ -340,7 +365,7 @@ def memory(folder):
     said(trace("--memory", "1", path), "records were left out", "half of the limit of memory (1 MiB) is used")
 
 
-for case in (summary, messages, chrome, others, clocks, unsound, order, hostile, memory):
+for case in (summary, messages, chrome, others, differ, clocks, unsound, order, hostile, memory):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-enum trace_option { TRACE_JSON = 1, TRACE_TO = 2, TRACE_OUTPUT = 4, TRACE_TYPES = 8 };
+enum trace_option { TRACE_JSON = 1, TRACE_TO = 2, TRACE_OUTPUT = 4, TRACE_BY = 8 };
 
 struct trace_options {
     const char *command; /* for messages: "trace summary" */
@@ -15,6 +15,7 @@ struct trace_options {
     const char *to, *output; /* NULL: not given; "-" is standard output */
     uint32_t types;          /* bits */
     size_t limit_bytes;
+    long percent; /* diff: what counts as slower or faster */
     bool json;
 };
 
