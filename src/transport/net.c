@@ -235,7 +235,8 @@ static void log_edge(const struct net_edge *edge)
 static ncclResult_t map_slots(struct net_edge *edge, size_t slice_bytes)
 {
     edge->stride = TT_LINE_BYTES + tt_round_up(slice_bytes, TT_LINE_BYTES);
-    edge->fifo_bytes = TT_SLOTS * edge->stride;
+    edge->slot_mask = edge->gathers && !edge->edge.key.sending ? 0 : TT_SLOTS - 1;
+    edge->fifo_bytes = (edge->slot_mask + 1) * edge->stride;
     char *fifo =
         mmap(NULL, edge->fifo_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (fifo == MAP_FAILED)

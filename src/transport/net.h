@@ -52,7 +52,9 @@ struct net_edge {
     struct tt_edge edge;
     struct net_edge *next;
     struct tt_transport *transport; /* borrowed */
-    char *fifo;                     /* owned mapping: TT_SLOTS slots of `stride` bytes */
+    char *fifo;                     /* owned mapping: slots of `stride` bytes */
+    uint32_t slot_mask; /* how many, a power of two, less one. Receiving from a network that gathers
+                           there is one: the next message is asked for when the last one is done */
     size_t stride, fifo_bytes;
     bool gathers;                           /* the network does */
     struct tt_net_landing memory[TT_SLOTS]; /* by slot, the executor's until it is posted or wanted:
@@ -95,7 +97,7 @@ struct tt_net_edges {
 
 static inline struct net_slot *net_slot_at(const struct net_edge *edge, uint64_t number)
 {
-    char *slot = edge->fifo + number % TT_SLOTS * edge->stride;
+    char *slot = edge->fifo + (number & edge->slot_mask) * edge->stride;
     return (struct net_slot *)(void *)(slot + TT_LINE_BYTES - sizeof(struct net_slot));
 }
 

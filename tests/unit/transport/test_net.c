@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
-#include "net/net.h"
+#include "net/socket.h"
 #include "plugin/net.h"
 #include "plugin/net_abi.h"
 #include "proxy/proxy.h"
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define SLICE 4096
 
@@ -266,9 +267,9 @@ static const char *await_message(struct tt_edge *out, struct tt_edge *in, uint64
 static void payloads_go_from_memory_to_memory(void **state)
 {
     enum { ROUNDS = 60, MOST = 300000 };
-    char *landed = malloc(MOST);
     (void)state;
     if (!gathers) skip();
+    char *landed = malloc(MOST);
     rank_open(0);
     rank_open(1);
     struct tt_edge *out = edge_of(0, TT_CONN_P2P, true);
@@ -298,12 +299,12 @@ static void payloads_go_from_memory_to_memory(void **state)
 static void nothing_lands_for_another_operation(void **state)
 {
     enum { BYTES = 100000 };
+    (void)state;
+    if (!gathers) skip();
     char *sent = pattern(BYTES, 1), *landed = calloc(1, BYTES), *zeros = calloc(1, BYTES);
     const char *payload = NULL;
     size_t bytes = 0;
     ncclResult_t rc;
-    (void)state;
-    if (!gathers) skip();
     rank_open(0);
     rank_open(1);
     struct tt_edge *out = edge_of(0, TT_CONN_P2P, true);
@@ -326,11 +327,11 @@ static void nothing_lands_for_another_operation(void **state)
 static void settled_edges_touch_no_memory(void **state)
 {
     enum { BYTES = 64 << 20 };
+    (void)state;
+    if (!gathers) skip();
     char *sent = calloc(1, BYTES), *landed = calloc(1, 4096);
     const char *payload = NULL;
     size_t bytes = 0;
-    (void)state;
-    if (!gathers) skip();
     rank_open(0);
     rank_open(1);
     struct tt_edge *out = edge_of(0, TT_CONN_P2P, true);
@@ -463,6 +464,60 @@ static void nobody_comes(void **state)
     rank_close(1);
 }
 
+/* ---- many ranks ---- */
+
+static size_t mapped_bytes(void)
+{
+    char text[64] = "";
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof(text), file));
+    fclose(file);
+    return strtoul(text, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* What the edges of a ring and of two trees take, with all slots in use and all connections there,
+ * but for what the kernel keeps of a connection. */
+static void a_rank_of_4096_takes_little(void **state)
+{
+    enum { RANKS = 4096, CHANNELS = 2, RANK = 2000 };
+    static const int peers[] = {RANK - 1, RANK + 1, 0, RANK + 7, RANK + 9}; /* ring, tree */
+    struct rank *rank = &ranks[0];
+    struct tt_edge *edge = NULL;
+    size_t nedges = 0;
+    (void)state;
+    rank_open(0);
+    struct tt_member member = {.rank = RANK, .nranks = RANKS, .name = ""};
+    struct tt_peer_reach *reach = calloc(RANKS, sizeof(*reach));
+    for (int r = 0; r < RANKS; r++)
+        reach[r].reach = TT_REACH_NET;
+    struct tt_transport_config config = {.member = &member,
+                                         .peers = reach,
+                                         .bootstrap = &boxes[0],
+                                         .net = &rank->net,
+                                         .nchannels = CHANNELS,
+                                         .slice_bytes = (size_t)512 << 10};
+    struct tt_transport *transport = NULL;
+    size_t before = mapped_bytes();
+    assert_int_equal(tt_transport_create(&config, rank->inbox, &transport), ncclSuccess);
+    for (size_t i = 0; i < CHANNELS * TT_LEN(peers) * 2; i++) {
+        size_t p = i / 2 % TT_LEN(peers);
+        bool sending = i % 2;
+        struct tt_edge_key key = {peers[p], (int)(i / 2 / TT_LEN(peers)), TT_CONN_COLL, sending};
+        if (p < 2 && sending != (p == 1)) continue; /* a ring goes one way */
+        assert_int_equal(tt_transport_edge(transport, &key, &edge), ncclSuccess);
+        nedges++;
+    }
+    size_t link_bytes = sizeof(struct socket_link) + sizeof(struct socket_lane);
+    size_t bytes = mapped_bytes() - before + nedges * link_bytes;
+    print_message("%zu edges of a rank of %d: %zu bytes, of which %zu are connections\n", nedges,
+                  RANKS, bytes, nedges * link_bytes);
+    if (gathers) assert_true(bytes < (size_t)64 << 20);
+    tt_transport_destroy(transport);
+    free(reach);
+    rank_close(0);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
@@ -475,6 +530,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(payloads_go_from_memory_to_memory),
         cmocka_unit_test(nothing_lands_for_another_operation),
         cmocka_unit_test(settled_edges_touch_no_memory),
+        cmocka_unit_test(a_rank_of_4096_takes_little),
     };
     gathers = argc < 2 || strcmp(argv[1], "abi") != 0;
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
