@@ -159,9 +159,10 @@ static void *raw_move(void *arg)
 }
 
 /* One direction over all streams, a thread each. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): recv() writes there */
 static void raw_run(struct side *side, bool sends, char *bytes, size_t len)
 {
-    struct raw_job jobs[MOST_LANES];
+    struct raw_job jobs[MOST_LANES] = {{.fd = -1}};
     size_t share = len / (size_t)side->nstreams;
     for (int i = 0; i < side->nstreams; i++) {
         jobs[i] = (struct raw_job){side->fds[i], sends, bytes + (size_t)i * share, share, 0};
@@ -343,7 +344,8 @@ static void run(struct side *side, int rounds)
 
 int main(int argc, char **argv)
 {
-    int rounds = argc > 1 ? atoi(argv[1]) : 7, lanes = argc > 2 ? atoi(argv[2]) : 0, status = 0;
+    int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 7;
+    int lanes = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0, status = 0;
     if (rounds < 1 || rounds > MOST_ROUNDS || lanes < 0 || lanes > MOST_LANES) {
         fprintf(stderr, "usage: net [ROUNDS] [LANES]\n");
         return 2;
