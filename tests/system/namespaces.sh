@@ -1,7 +1,7 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|one-way]
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|mtu|one-way]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
 tag=tt$$
@@ -157,6 +157,12 @@ dead-rail)
     out=$(NCCL_SOCKET_IFNAME=tt run "$perf" -b 1M -e 1M -n 2 -w 1 allreduce 2>&1) || { echo "$out"; exit 1; }
     echo "$out" | grep -q 'does not reach rank [01] at 10.78.0' || {
         echo "$out"; echo "nobody said that the second network is dead"; exit 1; }
+    ;;
+mtu)
+    # The hosts disagree about the size of packets: all sizes arrive, or an error comes; no silence.
+    ip netns exec $tag-1 ip link set tt0 mtu 1300
+    timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 "$perf" -b 8 -e 1M -f 16 -n 1 -w 0 allreduce || {
+        echo "the job failed, or hung for a minute"; exit 1; }
     ;;
 one-way)
     # A firewall drops what one host sends, in the middle: every rank must end with an error.
