@@ -62,7 +62,8 @@ static bool give(const struct side *sides, struct match *matches, const struct t
                  bool algorithm)
 {
     for (uint32_t a = 0; a < sides[0].table.nrows; a++) {
-        if (matches[a].rows[1] || !same(sides, matches[a].rows[0], row, algorithm)) continue;
+        const struct trace_row *before = matches[a].rows[0];
+        if (!before || matches[a].rows[1] || !same(sides, before, row, algorithm)) continue;
         matches[a].rows[1] = row;
         return true;
     }
