@@ -190,29 +190,38 @@ static int preflight(const struct doctor_options *options)
     return faults ? 1 : 0;
 }
 
+/* Exit status: somebody stands still, or there is no job. */
+static int report(const json_t *jobs, bool json)
+{
+    const json_t *job;
+    size_t i;
+    int status = json_array_size(jobs) ? 0 : 1;
+    json_array_foreach(jobs, i, job)
+    {
+        if (!json && i) printf("\n");
+        if (json ? doctor_is_stuck(job) : doctor_show(job)) status = 1;
+    }
+    if (json && json_dumpf(jobs, stdout, JSON_INDENT(2)) == 0) printf("\n");
+    return status;
+}
+
 int cmd_doctor(int argc, char **argv)
 {
     struct doctor_options options = {.timeout_sec = 5};
     int status = parse(argc, argv, &options);
-    const json_t *job;
-    size_t i;
     if (status >= 0) return status;
     if (options.hosts && !options.preflight)
         return tutti_usage_error("doctor", "--hosts goes with --preflight");
     if (options.preflight) return preflight(&options);
     json_t *jobs = json_array();
-    if (options.pid || options.address)
+    bool one = options.pid || options.address;
+    if (one) {
         examine_one(&options, jobs);
-    else
+    } else {
         examine_host(&options, jobs);
-    status = json_array_size(jobs) ? 0 : 1;
-    json_array_foreach(jobs, i, job)
-    {
-        if (!options.json && i) printf("\n");
-        if (options.json ? doctor_is_stuck(job) : doctor_show(job)) status = 1;
     }
-    if (options.json && json_dumpf(jobs, stdout, JSON_INDENT(2)) == 0) printf("\n");
-    if (!json_array_size(jobs) && !options.pid && !options.address)
+    status = report(jobs, options.json);
+    if (!json_array_size(jobs) && !one)
         fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
     json_decref(jobs);
     return status;

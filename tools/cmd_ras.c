@@ -101,10 +101,11 @@ int cmd_ras(int argc, char **argv)
     double patience_sec = options.timeout_sec > 0 ? options.timeout_sec + 2 : 86400;
     int fd = doctor_connect_address(address, patience_sec, &why);
     char *text = fd >= 0 ? doctor_ask(fd, lines, patience_sec, &why) : NULL;
-    if (text)
+    if (text) {
         fputs(skip_answers(text, 3), stdout);
-    else
+    } else {
         fprintf(stderr, "tutti ras: no report from %s: %s\n", address, why);
+    }
     free(text);
     return text ? 0 : 1;
 }

@@ -39,35 +39,55 @@ static bool same_host(const struct tt_status *a, const struct tt_status *b)
     return !strcmp(a->process.host, b->process.host);
 }
 
-/* Counts of what differs among those found: hosts, processes, devices of a process. */
+static bool same_process(const struct tt_status *a, const struct tt_status *b)
+{
+    return a->process.key == b->process.key;
+}
+
+static bool same_device(const struct tt_status *a, const struct tt_status *b)
+{
+    return same_process(a, b) && a->device == b->device;
+}
+
+/* None before it is the same. */
+static bool is_first(const struct tt_status *found, size_t i,
+                     bool (*same)(const struct tt_status *a, const struct tt_status *b))
+{
+    size_t k = 0;
+    while (k < i && !same(&found[k], &found[i]))
+        k++;
+    return k == i;
+}
+
+/* How many different ones, by `each`, are the same as this one by `within`. */
+static int count_within(const struct tt_inquiry *inquiry, const struct tt_status *one,
+                        bool (*within)(const struct tt_status *a, const struct tt_status *b),
+                        bool (*each)(const struct tt_status *a, const struct tt_status *b))
+{
+    int count = 0;
+    for (size_t k = 0; k < inquiry->nfound; k++) {
+        if (within(&inquiry->found[k], one) && is_first(inquiry->found, k, each)) count++;
+    }
+    return count;
+}
+
 static void print_summary(FILE *out, const struct tt_inquiry *inquiry)
 {
     int nodes = 0, processes = 0, gpus = 0;
     struct span per_node = {0, 0}, per_process = {0, 0};
     char texts[2][32];
-    const struct tt_status *found = inquiry->found;
     for (size_t i = 0; i < inquiry->nfound; i++) {
-        bool new_host = true, new_process = true;
-        int on_node = 0, in_process = 0;
-        for (size_t k = 0; k < inquiry->nfound; k++) {
-            bool process = found[k].process.key == found[i].process.key, first = true;
-            if (k < i && same_host(&found[k], &found[i])) new_host = false;
-            if (k < i && process) new_process = false;
-            for (size_t j = 0; j < k && first; j++) {
-                first = found[j].process.key != found[k].process.key;
-            }
-            on_node += first && same_host(&found[k], &found[i]);
-            for (size_t j = 0; j < k && process; j++) {
-                process = found[j].process.key != found[k].process.key ||
-                          found[j].device != found[k].device;
-            }
-            in_process += process;
+        const struct tt_status *one = &inquiry->found[i];
+        if (is_first(inquiry->found, i, same_host)) {
+            nodes++;
+            span_add(&per_node, count_within(inquiry, one, same_host, same_process));
         }
-        nodes += new_host;
-        processes += new_process;
-        if (new_host) span_add(&per_node, on_node);
-        if (new_process) span_add(&per_process, in_process);
-        if (new_process) gpus += in_process;
+        if (is_first(inquiry->found, i, same_process)) {
+            int devices = count_within(inquiry, one, same_process, same_device);
+            processes++;
+            gpus += devices;
+            span_add(&per_process, devices);
+        }
     }
     span_text(&per_node, texts[0]);
     span_text(&per_process, texts[1]);

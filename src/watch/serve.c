@@ -93,21 +93,28 @@ static bool is_loopback(const union tt_addr *addr)
            (IN6_IS_ADDR_V4MAPPED(&addr->v6.sin6_addr) && addr->v6.sin6_addr.s6_addr[12] == 127);
 }
 
+/* Port of a field "ADDRESS:PORT" of such a table, in hexadecimal; -1: it is none. */
+static long port_of(const char *field)
+{
+    const char *colon = field ? strchr(field, ':') : NULL;
+    return colon ? strtol(colon + 1, NULL, 16) : -1;
+}
+
 /* Owner of the other end of a loopback connection, which is a socket of this host; -1: unknown. */
 static long owner_of(const union tt_addr *peer, const union tt_addr *own)
 {
-    char line[512];
+    enum { LOCAL = 1, REMOTE = 2, UID = 7, FIELDS };
+    char line[512], *rest, *fields[FIELDS];
     bool v4 = peer->sa.sa_family == AF_INET;
-    unsigned int peer_port = ntohs(peer->v4.sin_port), own_port = ntohs(own->v4.sin_port);
-    FILE *table = fopen(v4 ? "/proc/net/tcp" : "/proc/net/tcp6", "re");
     long owner = -1;
+    FILE *table = fopen(v4 ? "/proc/net/tcp" : "/proc/net/tcp6", "re");
     if (!table) return -1;
     while (owner < 0 && fgets(line, sizeof(line), table)) {
-        unsigned int local, remote, uid;
-        int fields =
-            sscanf(line, " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%x %*x %*x:%*x %*x:%*x %*x %u",
-                   &local, &remote, &uid);
-        if (fields == 3 && local == peer_port && remote == own_port) owner = (long)uid;
+        for (int i = 0; i < FIELDS; i++)
+            fields[i] = strtok_r(i ? NULL : line, " ", &rest);
+        bool is_it = fields[UID] && port_of(fields[LOCAL]) == ntohs(peer->v4.sin_port) &&
+                     port_of(fields[REMOTE]) == ntohs(own->v4.sin_port);
+        if (is_it) owner = strtol(fields[UID], NULL, 10);
     }
     fclose(table);
     return owner;
@@ -115,9 +122,9 @@ static long owner_of(const union tt_addr *peer, const union tt_addr *own)
 
 static bool may_ask(int fd, bool is_local)
 {
-    struct ucred who;
+    struct ucred who = {0};
     socklen_t bytes = sizeof(who);
-    union tt_addr peer, own;
+    union tt_addr peer = {0}, own = {0};
     if (is_local) {
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes)) return false;
         return who.uid == geteuid() || who.uid == 0;
@@ -282,12 +289,13 @@ static void send_report(struct tt_serve_client *client, const struct tt_inquiry 
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
-    if (out && client->report == TT_SERVE_DOCTOR)
+    if (out && client->report == TT_SERVE_DOCTOR) {
         tt_doctor_json(out, inquiry, watches);
-    else if (out && client->json)
+    } else if (out && client->json) {
         tt_ras_json(out, inquiry, watches);
-    else if (out)
+    } else if (out) {
         tt_ras_text(out, inquiry, watches, client->verbose);
+    }
     if (out) fclose(out);
     if (text) say_bytes(client, text, bytes);
     free(text);

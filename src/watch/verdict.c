@@ -36,7 +36,8 @@ static char state_of_pid(int pid)
     if (bytes <= 0) return 0;
     text[bytes] = 0;
     const char *end = strrchr(text, ')'); /* of the name, which may hold anything */
-    return end && end[1] == ' ' ? end[2] : '?';
+    if (!end || end[1] != ' ') return '?';
+    return end[2];
 }
 
 static const struct tt_watch *watch_in(const struct tt_watch *watches, uint64_t comm_id)

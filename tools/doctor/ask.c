@@ -76,29 +76,32 @@ int doctor_connect_address(const char *address, double timeout_sec, const char *
     return fd;
 }
 
+/* Bytes that come within the time, 0 when the other side has closed; -1 with *why. */
+static ssize_t read_some(int fd, char *text, size_t room, double until_sec, const char **why)
+{
+    struct pollfd wait = {.fd = fd, .events = POLLIN};
+    for (;;) {
+        double left_sec = until_sec - now_sec();
+        *why = "no answer in time: its process is stopped, or too busy";
+        if (left_sec <= 0 || poll(&wait, 1, (int)(left_sec * 1000) + 1) < 1) return -1;
+        ssize_t bytes = recv(fd, text, room, 0);
+        *why = "it closed the connection without an answer";
+        if (bytes >= 0 || (errno != EAGAIN && errno != EINTR)) return bytes;
+    }
+}
+
 /* What came until the other side closed; NULL when it did not within the time. */
 static char *read_all(int fd, double until_sec, const char **why)
 {
     char *text = NULL;
-    size_t got = 0, room = 0;
-    struct pollfd wait = {.fd = fd, .events = POLLIN};
-    for (;;) {
-        if (room - got < CHUNK_BYTES) {
-            char *grown =
-                room < MOST_BYTES ? realloc(text, room = 2 * room + 2 * CHUNK_BYTES) : NULL;
-            *why = "the answer is too long";
-            if (!grown) break;
-            text = grown;
-        }
-        double left_sec = until_sec - now_sec();
-        *why = "no answer in time: its process is stopped, or too busy";
-        if (left_sec <= 0 || poll(&wait, 1, (int)(left_sec * 1000) + 1) < 1) break;
-        ssize_t bytes = recv(fd, text + got, room - got - 1, 0);
-        if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-        *why = "it closed the connection without an answer";
+    ssize_t bytes = 1;
+    for (size_t got = 0; got < MOST_BYTES && bytes > 0; got += (size_t)bytes) {
+        char *grown = realloc(text, got + CHUNK_BYTES + 1);
+        if (!grown) break;
+        text = grown;
+        bytes = read_some(fd, text + got, CHUNK_BYTES, until_sec, why);
         if (bytes < 0 || (bytes == 0 && got == 0)) break;
-        got += (size_t)bytes;
-        text[got] = 0;
+        text[got + (size_t)bytes] = 0;
         if (bytes == 0) return text;
     }
     free(text);
@@ -130,7 +133,7 @@ int doctor_list(int *pids, int max)
     snprintf(prefix, sizeof(prefix), "@" PREFIX "%u-", geteuid());
     while (count < max && fgets(line, sizeof(line), table)) {
         const char *name = strstr(line, prefix);
-        int pid = name ? atoi(name + strlen(prefix)) : 0;
+        int pid = name ? (int)strtol(name + strlen(prefix), NULL, 10) : 0;
         bool known = pid <= 0;
         for (int i = 0; i < count && !known; i++)
             known = pids[i] == pid; /* a connection has a line of its own */

@@ -193,9 +193,11 @@ static bool is_narrow(const char *device, char *text, size_t text_bytes)
         snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/%s", device, names[i]);
         if (!read_line(path, value[i], sizeof(value[i]))) return false;
     }
-    bool less = atoi(value[0]) < atoi(value[1]) || atof(value[2]) < atof(value[3]);
+    long width = strtol(value[0], NULL, 10);
+    bool less =
+        width < strtol(value[1], NULL, 10) || strtod(value[2], NULL) < strtod(value[3], NULL);
     snprintf(text, text_bytes, "%.24s x%.8s %.20s", device, value[0], value[2]);
-    return less && atoi(value[0]) > 0;
+    return less && width > 0;
 }
 
 static void look_at(const char *device, struct pci_count *count)
