@@ -38,6 +38,7 @@
 #define STOPPED_LOOK_NSEC 3000000000ull /* of standing still: is somebody stopped? */
 #define DEFER_NSEC 20000000ull          /* each rank leaves so much time to the one before it */
 #define DEFER_RANKS 50
+#define BEFORE_ABORT_NSEC 3000000000ull /* a verdict is asked for so long before TUTTI_TIMEOUT */
 #define AGAIN_NSEC 2000000000ull /* after a question that found nobody to blame; then doubled */
 #define STRICT_TIMEOUT_SEC 120   /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
 #define NSEC 1000000000ull
@@ -119,13 +120,22 @@ static uint64_t deferred_nsec(const struct tt_watch *watch)
     return (uint64_t)(rank < DEFER_RANKS ? rank : DEFER_RANKS) * DEFER_NSEC;
 }
 
+/* When a verdict is wanted: with the report, or in time for the abort, whose sentence has it. */
+static uint64_t verdict_nsec(void)
+{
+    uint64_t end = room.abort_nsec;
+    uint64_t before = end > 2 * BEFORE_ABORT_NSEC ? end - BEFORE_ABORT_NSEC : end / 2;
+    return end && before < room.report_nsec ? before : room.report_nsec;
+}
+
 /* The first time only whether a process stands still, which is worth a line at once; when the
  * report is due, whatever keeps this rank waiting. */
 static void inquire(struct tt_watch *watch, uint64_t idle_nsec, uint64_t now)
 {
-    uint64_t soon = STOPPED_LOOK_NSEC < room.report_nsec ? STOPPED_LOOK_NSEC : room.report_nsec;
+    uint64_t due_nsec = verdict_nsec();
+    uint64_t soon = STOPPED_LOOK_NSEC < due_nsec ? STOPPED_LOOK_NSEC : due_nsec;
     bool first = idle_nsec >= soon + deferred_nsec(watch) && !watch->looked;
-    bool second = idle_nsec >= room.report_nsec + deferred_nsec(watch) && !watch->asked;
+    bool second = idle_nsec >= due_nsec + deferred_nsec(watch) && !watch->asked;
     bool others_ask = now - room.inquiry.asked_nsec < INQUIRY_NSEC + DEFER_RANKS * DEFER_NSEC;
     if (others_ask || now < watch->again_nsec) return; /* they will say what they found */
     if (!room.report_nsec || watch->subject.member->nranks == 1 || !(first || second)) return;
@@ -134,11 +144,12 @@ static void inquire(struct tt_watch *watch, uint64_t idle_nsec, uint64_t now)
     watch->wants = tt_inquiry_want(&room.inquiry, room.subjects, now, INQUIRY_NSEC);
 }
 
-static void tell_verdict(const struct tt_watch *watch, const char *sentence)
+static void tell_verdict(struct tt_watch *watch, const char *sentence)
 {
     const struct tt_member *member = watch->subject.member;
     tt_warn("comm 0x%llx \"%s\" rank %d of %d waits: %s", (unsigned long long)member->comm_id,
             member->name ? member->name : "", member->rank, member->nranks, sentence);
+    snprintf(watch->verdict, sizeof(watch->verdict), ": %.380s", sentence);
 }
 
 /* How it comes to the other ranks: whether the report was due, then the sentence. */
@@ -252,6 +263,7 @@ static void look(struct tt_watch *watch, uint64_t now)
         watch->since_nsec = now;
         watch->told = watch->alone = watch->looked = watch->asked = false;
         watch->judged = TOLD_NOTHING;
+        watch->verdict[0] = 0;
         watch->wants = watch->again_nsec = watch->pause_nsec = 0;
     }
     watch->issued = issued;
@@ -265,8 +277,8 @@ static void look(struct tt_watch *watch, uint64_t now)
     inquire(watch, idle_nsec, now);
     if (room.abort_nsec && idle_nsec >= room.abort_nsec) {
         snprintf(sentence, sizeof(sentence),
-                 "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next",
-                 (double)idle_nsec * 1e-9, (unsigned long long)served + 1);
+                 "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next%s",
+                 (double)idle_nsec * 1e-9, (unsigned long long)served + 1, watch->verdict);
         raise_abort(watch, ncclTimeout, sentence);
     } else if (waits_in_vain(watch, idle_nsec) &&
                tt_bootstrap_exited(watch->subject.bootstrap, sentence, sizeof(sentence))) {

@@ -19,6 +19,7 @@ struct tt_watch {
     bool told;           /* of this stand-still: that nothing is finished, */
     bool looked, asked;  /* who is stopped was asked for, and whatever keeps this rank, */
     int judged;          /* and how much was told */
+    char verdict[400];   /* ": " and what was told, for the sentence of an abort; "" */
     uint64_t again_nsec, pause_nsec; /* nobody was found: ask again then; after what pause */
     uint64_t wants;                  /* the inquiry whose verdict is to be told; 0: none */
     uint64_t mail;                   /* of the bootstrap, when it was looked through for letters */

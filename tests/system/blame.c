@@ -31,6 +31,8 @@ static void all_reduce(const struct own *own, ncclComm_t comm)
     must(ncclAllReduce(own->buffer, own->buffer, COUNT, ncclFloat32, ncclSum, comm, own->stream),
          "ncclAllReduce");
     must(cudaStreamSynchronize(own->stream), "cudaStreamSynchronize");
+    ncclResult_t state = ncclSuccess;
+    must(ncclCommGetAsyncError(comm, &state) || state, "ncclCommGetAsyncError");
 }
 
 /* The victim does not make the call that the others are in. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The watchdog names the rank to blame, at every rank that waits: over sockets (where each waits for its neighbour alone),
 over memory, across a communicator and its parts, in a circle. usage: blame.py PROGRAM [ROUNDS [SEED]]"""
-import os, random, re, signal, subprocess, sys, tempfile, time
+import concurrent.futures, os, random, re, signal, subprocess, sys, tempfile, time
 
 SOCKETS = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
 CASES = [("late", SOCKETS), ("stopped", SOCKETS), ("split", SOCKETS), ("circle", SOCKETS), ("late", {}), ("stopped", {}),
@@ -54,15 +54,33 @@ def play(program, scene, env, ranks, victim):
             for r, lines in said.items() if not lines or not all(re.search(wanted(scene, victim), line) for line in lines)]
 
 
+def time_out(program):
+    """The error that TUTTI_TIMEOUT makes of it has the verdict: at every rank, whoever gives up first."""
+    with tempfile.TemporaryDirectory() as folder:
+        started = [subprocess.Popen([program, "late", "4", str(r), "1", os.path.join(folder, "id")],
+                                    env={**os.environ, **SOCKETS, "TUTTI_TIMEOUT": "3"}, stderr=subprocess.PIPE, text=True)
+                   for r in range(4)]
+        try:
+            said = {r: started[r].communicate(timeout=LIMIT_SEC)[1] for r in (0, 2, 3)}
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+    return [f"time-out: rank {r} says {text}" for r, text in said.items()
+            if "TUTTI_TIMEOUT" not in text or not re.search(wanted("late", 1), text)]
+
+
 def main():
     program, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 30)
-    source, wrong, played = random.Random(seed), [], 0
-    for _ in range(rounds):
-        for scene, env in CASES if rounds > 1 else CASES[:5]:
-            ranks = source.choice([4, 5, 6])
-            wrong += play(program, scene, env, ranks, source.randrange(ranks))
-            played += 1
+    source, jobs = random.Random(seed), []
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for _ in range(rounds):
+            for scene, env in CASES if rounds > 1 else CASES[:5]:
+                ranks = source.choice([4, 5, 6])
+                jobs.append(pool.submit(play, program, scene, env, ranks, source.randrange(ranks)))
+        jobs.append(pool.submit(time_out, program))
+    wrong, played = sum((job.result() for job in jobs), []), len(jobs)
     print("\n".join(wrong))
     print(f"blame: {played} scenes, {len(wrong)} ranks said something wrong or nothing (seed {seed})")
     return 1 if wrong else 0
