@@ -162,7 +162,7 @@ static struct tt_verify_value source_value(struct tt_verify *verify,
     if (place->space == TT_SPACE_SLOT) {
         return receive(verify, cursor, place, slice_count(verify, cursor, count));
     }
-    if (!count) return none;
+    if (!count || verify->move.ndsts == 0) return none; /* nothing is read */
     const struct tt_verify_place unit = unit_at(verify, cursor, place);
     const struct tt_verify_cell *cell = tt_verify_access(verify, cursor, &unit, false);
     if (!cell) return none;
@@ -331,11 +331,12 @@ static bool measure(struct tt_verify *verify, struct tt_verify_cursor *cursor, s
 
 /* Addresses in other ranks are looked up when the transfer begins: what its own messages bring is
  * too late. */
-static bool addressed(struct tt_verify *verify, const struct tt_verify_cursor *cursor)
+static bool addressed(struct tt_verify *verify, const struct tt_verify_cursor *cursor, size_t count)
 {
     const struct tt_move *move = &verify->move;
     const struct tt_verify_clock *clock = &verify->clocks[cursor->thread];
-    for (int k = 0; cursor->slice == 0 && k < move->nsrcs + move->ndsts; k++) {
+    bool begins = cursor->slice == 0 && count && move->nsrcs && move->ndsts;
+    for (int k = 0; begins && k < move->nsrcs + move->ndsts; k++) {
         const struct tt_place *place =
             k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
         if (place->space == TT_SPACE_SLOT || place->rank == cursor->rank) continue;
@@ -357,7 +358,7 @@ static bool run_slice(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     for (int k = 0; k < move->ndsts; k++) {
         if (!destination_ready(verify, cursor, &move->dst[k])) return false;
     }
-    if (!addressed(verify, cursor) || !learn(verify, cursor)) return false;
+    if (!addressed(verify, cursor, count) || !learn(verify, cursor)) return false;
     struct tt_verify_value value = combine(verify, cursor, count);
     if (!verify->failed) store(verify, cursor, value, count);
     for (int k = 0; k < move->nsrcs && !verify->failed; k++) {

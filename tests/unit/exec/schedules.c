@@ -124,8 +124,7 @@ static bool measure(const struct run *run, const struct thread *thread, const st
         const struct tt_place *place =
             k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
         int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
-        int bound = place->space == TT_SPACE_IN ? in : out;
-        if (place->space == TT_SPACE_SLOT && in > out) bound = in;
+        int bound = in > out ? in : out;
         if (place->space == TT_SPACE_SCRATCH) bound = program->scratch;
         if (place->chunk < 0 || place->chunk >= bound) return false;
         if (place->space == TT_SPACE_SLOT && place->rank == thread->rank) return false;
