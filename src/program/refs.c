@@ -22,9 +22,8 @@ struct survey {
     int rank;
     uint8_t *refs;
     struct tt_move move;
-    struct written *chunks; /* of IN, of OUT, of scratch */
+    struct written *chunks[2]; /* of IN, of OUT, of scratch; out of place and in place */
     int nchunks;
-    bool in_place;
 };
 
 int tt_program_in_place_chunk(const struct tt_program *program, int rank)
@@ -33,31 +32,33 @@ int tt_program_in_place_chunk(const struct tt_program *program, int rank)
 }
 
 /* In place there is one buffer: chunk numbers of the larger one. */
-static struct written *chunk_at(const struct survey *survey, const struct tt_place *place)
+static struct written *chunk_at(const struct survey *survey, bool in_place,
+                                const struct tt_place *place)
 {
+    struct written *chunks = survey->chunks[in_place];
     const struct tt_program *program = survey->program;
     bool mine = place->space != TT_SPACE_SLOT && place->rank == survey->rank;
     if (place->space == TT_SPACE_SCRATCH) {
         bool there = place->chunk >= 0 && place->chunk < survey->program->scratch;
-        return there ? &survey->chunks[2 * survey->nchunks + place->chunk] : NULL;
+        return there ? &chunks[2 * survey->nchunks + place->chunk] : NULL;
     }
     if (!mine || place->chunk < 0 || place->chunk >= survey->nchunks) return NULL;
     bool out = place->space == TT_SPACE_OUT;
     int chunk = place->chunk;
-    if (survey->in_place) {
+    if (in_place) {
         int block = tt_program_in_place_chunk(program, survey->rank);
         bool small = out ? program->in_blocks : program->out_blocks;
         if (block >= 0 && small) chunk += block;
         if (chunk >= survey->nchunks) return NULL;
         out = false;
     }
-    return &survey->chunks[(out ? survey->nchunks : 0) + chunk];
+    return &chunks[(out ? survey->nchunks : 0) + chunk];
 }
 
 static void note_writes(const struct survey *survey, int thread, uint32_t number)
 {
-    for (int k = 0; k < survey->move.ndsts; k++) {
-        struct written *chunk = chunk_at(survey, &survey->move.dst[k]);
+    for (int k = 0; k < 2 * survey->move.ndsts; k++) {
+        struct written *chunk = chunk_at(survey, k % 2, &survey->move.dst[k / 2]);
         if (!chunk) continue;
         bool other = chunk->thread != THREAD_NONE && chunk->thread != thread;
         chunk->thread = other ? THREADS_SEVERAL : thread;
@@ -73,16 +74,16 @@ static bool stays(const struct written *chunk, int thread, uint32_t number)
 
 /* The transfer's own writes come before its posts; where its source is what it writes, it is a copy
  * onto itself, or what it posts is the result. */
-static uint8_t refs_of(const struct survey *survey, int thread, uint32_t number)
+static uint8_t refs_of(const struct survey *survey, bool in_place, int thread, uint32_t number)
 {
     const struct tt_move *move = &survey->move;
     uint8_t refs = 0;
-    if (move->nsrcs == 1 && stays(chunk_at(survey, &move->src[0]), thread, number)) {
+    if (move->nsrcs == 1 && stays(chunk_at(survey, in_place, &move->src[0]), thread, number)) {
         refs |= TT_REF_SRC;
     }
     for (int k = 0; k < move->ndsts; k++) {
         if (move->dst[k].space == TT_SPACE_SLOT) continue;
-        if (stays(chunk_at(survey, &move->dst[k]), thread, number)) refs |= TT_REF_DST;
+        if (stays(chunk_at(survey, in_place, &move->dst[k]), thread, number)) refs |= TT_REF_DST;
         break;
     }
     return refs;
@@ -92,7 +93,6 @@ static uint8_t refs_of(const struct survey *survey, int thread, uint32_t number)
  * its instruction, else its writes are noted. */
 static void walk(struct survey *survey, int thread, bool settle)
 {
-    int shift = survey->in_place ? TT_REF_IN_PLACE_ : 0;
     struct tt_stepper stepper;
     enum tt_next next;
     uint32_t number = 0;
@@ -105,18 +105,18 @@ static void walk(struct survey *survey, int thread, bool settle)
             note_writes(survey, thread, number);
             continue;
         }
-        uint8_t refs = refs_of(survey, thread, number);
-        uint8_t others = (uint8_t) ~(3 << shift);
-        survey->refs[stepper.pc] &= (uint8_t)(refs << shift | others);
+        uint8_t refs = refs_of(survey, false, thread, number);
+        refs |= (uint8_t)(refs_of(survey, true, thread, number) << TT_REF_IN_PLACE_);
+        survey->refs[stepper.pc] &= refs;
     }
 }
 
-static void survey_mode(struct survey *survey, bool in_place)
+static void survey_all(struct survey *survey, size_t count)
 {
     int nthreads = tt_program_nthreads(survey->program, survey->rank);
-    survey->in_place = in_place;
-    for (int k = 0; k < 2 * survey->nchunks + survey->program->scratch; k++)
-        survey->chunks[k] = (struct written){.thread = THREAD_NONE};
+    for (size_t k = 0; k < 2 * count; k++)
+        survey->chunks[0][k] = (struct written){.thread = THREAD_NONE};
+    survey->chunks[1] = survey->chunks[0] + count;
     for (int settle = 0; settle < 2; settle++) {
         for (int thread = 0; thread < nthreads; thread++)
             walk(survey, thread, settle);
@@ -146,17 +146,14 @@ void tt_program_find_refs(const struct tt_program *program, int rank, uint8_t *r
     int in = tt_program_in_chunks(program), out = tt_program_out_chunks(program);
     survey.nchunks = in > out ? in : out;
     size_t places = tt_stepper_places(program, rank);
-    survey.chunks =
-        tt_calloc(2 * (size_t)survey.nchunks + (size_t)program->scratch, sizeof(*survey.chunks));
+    size_t count = 2 * (size_t)survey.nchunks + (size_t)program->scratch;
+    survey.chunks[0] = tt_calloc(2 * count, sizeof(*survey.chunks[0]));
     survey.move.src = tt_calloc(2 * places, sizeof(struct tt_place));
-    bool ready = survey.chunks && survey.move.src;
+    bool ready = survey.chunks[0] && survey.move.src;
     survey.move.dst = ready ? survey.move.src + places : NULL;
-    if (ready) {
-        survey_mode(&survey, false);
-        survey_mode(&survey, true);
-    }
+    if (ready) survey_all(&survey, count);
     for (uint32_t pc = 0; pc < program->ninsns; pc++)
         refs[pc] &= ready ? 15 : 0;
     free(survey.move.src);
-    free(survey.chunks);
+    free(survey.chunks[0]);
 }
