@@ -27,12 +27,12 @@ static bool run_enter(struct tt_verify *verify, struct tt_verify_cursor *cursor)
     for (int p = 0; p < verify->nranks; p++) {
         if (only >= 0 && p != only) continue;
         if (!verify->entered[p]) return await(cursor, TT_WAIT_ENTER, p);
-        if (!tt_verify_join(verify, clock, &verify->enter_clocks[p])) return false;
         struct tt_verify_sight *sight =
             &verify->sights[(size_t)me * (size_t)verify->nranks + (size_t)p];
         if (!sight->moment) *sight = (struct tt_verify_sight){cursor->thread, clock->own};
     }
-    return true;
+    if (only >= 0) return tt_verify_join(verify, clock, &verify->enter_clocks[only]);
+    return tt_verify_join_all(verify, clock, verify->enter_clocks, &verify->all_entered);
 }
 
 static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
@@ -46,9 +46,9 @@ static bool run_leave(struct tt_verify *verify, struct tt_verify_cursor *cursor)
     }
     for (int p = 0; p < verify->nranks && !one_way; p++) {
         if (!verify->left[p]) return await(cursor, TT_WAIT_LEAVE, p);
-        if (!tt_verify_join(verify, clock, &verify->leave_clocks[p])) return false;
     }
-    return true;
+    if (one_way) return true;
+    return tt_verify_join_all(verify, clock, verify->leave_clocks, &verify->all_left);
 }
 
 static bool run_await(struct tt_verify *verify, struct tt_verify_cursor *cursor)

@@ -42,15 +42,29 @@ bool tt_verify_join(struct tt_verify *verify, struct tt_verify_clock *clock,
                     const struct tt_verify_clock *other)
 {
     if (verify->alone) return true;
-    bool news = !tt_verify_knows(clock, other->thread, other->own);
-    if (!news && (!other->vector || other->vector == clock->vector)) return true;
+    bool all = other->thread < 0;
+    /* who knows a moment of a thread has joined all that was known there then */
+    if (!all && tt_verify_knows(clock, other->thread, other->own)) return true;
+    if (all && other->vector == clock->vector) return true;
     if (!make_own(verify, clock)) return false;
     uint32_t *restrict at = clock->vector->at;
     const uint32_t *restrict from = other->vector ? other->vector->at : NULL;
     for (int t = 0; from && t < verify->nthreads; t++)
         at[t] = from[t] > at[t] ? from[t] : at[t];
-    if (news) at[other->thread] = other->own;
+    if (!all) at[other->thread] = other->own;
     return true;
+}
+
+bool tt_verify_join_all(struct tt_verify *verify, struct tt_verify_clock *clock,
+                        const struct tt_verify_clock *clocks, struct tt_verify_clock *sum)
+{
+    if (!sum->vector) {
+        *sum = (struct tt_verify_clock){.thread = -1};
+        for (int r = 0; r < verify->nranks; r++) {
+            if (!tt_verify_join(verify, sum, &clocks[r])) return false;
+        }
+    }
+    return tt_verify_join(verify, clock, sum);
 }
 
 void tt_verify_release(struct tt_verify *verify, int thread, struct tt_verify_clock *clock_out)

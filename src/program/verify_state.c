@@ -323,6 +323,8 @@ void tt_verify_state_fini(struct tt_verify *verify)
     size_t nends = verify->ends ? verify->geometry.npasses * verify->refs_at[verify->nranks] : 0;
     free_clocks(verify->ends, nends);
     free_clocks(verify->clocks, (size_t)verify->nthreads);
+    tt_verify_clock_drop(&verify->all_entered);
+    tt_verify_clock_drop(&verify->all_left);
     free_clocks(verify->enter_clocks, (size_t)verify->nranks);
     free_clocks(verify->leave_clocks, (size_t)verify->nranks);
     free(verify->move.src);

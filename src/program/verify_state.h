@@ -26,7 +26,7 @@ struct tt_verify_vector { /* counted; shared once refs > 1, then never changed *
 
 struct tt_verify_clock { /* `vector`, but `own` for `thread`; zeroed: nothing is known */
     struct tt_verify_vector *vector; /* shared */
-    int32_t thread;
+    int32_t thread;                  /* -1: of no thread, a sum */
     uint32_t own;
 };
 
@@ -109,16 +109,17 @@ struct tt_verify {
     struct tt_verify_clock *clocks;       /* nthreads */
     struct tt_verify_clock *enter_clocks; /* nranks */
     struct tt_verify_clock *leave_clocks; /* nranks */
-    bool *entered, *left;                 /* nranks */
-    struct tt_verify_sight *sights;       /* [rank * nranks + owner]: may address its buffers */
-    int *main_thread;                     /* nranks: first global thread */
-    struct tt_verify_cell *cells;         /* nranks * per_rank */
-    struct tt_verify_edge *edges;         /* [channel][from][to] */
-    struct tt_move move;                  /* scratch: the places of one transfer */
-    int part;                             /* that it is about, as of cells */
-    uint64_t *seen;               /* scratch, [channel][rank]: last transfer that used the edge */
-    uint64_t transfers;           /* looked at so far */
-    struct tt_verify_value *sums; /* per unit: the sum of all ranks' inputs; when asked */
+    struct tt_verify_clock all_entered, all_left; /* sums of these, once all are there */
+    bool *entered, *left;                         /* nranks */
+    struct tt_verify_sight *sights; /* [rank * nranks + owner]: may address its buffers */
+    int *main_thread;               /* nranks: first global thread */
+    struct tt_verify_cell *cells;   /* nranks * per_rank */
+    struct tt_verify_edge *edges;   /* [channel][from][to] */
+    struct tt_move move;            /* scratch: the places of one transfer */
+    int part;                       /* that it is about, as of cells */
+    uint64_t *seen;                 /* scratch, [channel][rank]: last transfer that used the edge */
+    uint64_t transfers;             /* looked at so far */
+    struct tt_verify_value *sums;   /* per unit: the sum of all ranks' inputs; when asked */
 
     struct tt_verify_read *reads;
     uint32_t nreads, reads_capacity;
@@ -167,6 +168,9 @@ bool tt_verify_knows(const struct tt_verify_clock *clock, int thread, uint32_t m
 /* Learn what `other` knows. False: out of memory (told). */
 bool tt_verify_join(struct tt_verify *verify, struct tt_verify_clock *clock,
                     const struct tt_verify_clock *other);
+/* Learn what all ranks' `clocks` know; `sum` keeps that for the next one who asks. Likewise. */
+bool tt_verify_join_all(struct tt_verify *verify, struct tt_verify_clock *clock,
+                        const struct tt_verify_clock *clocks, struct tt_verify_clock *sum);
 /* Copy the thread's clock out (what lay there is dropped), then begin a new epoch. */
 void tt_verify_release(struct tt_verify *verify, int thread, struct tt_verify_clock *clock_out);
 void tt_verify_clock_drop(struct tt_verify_clock *clock);
