@@ -11,7 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 64, MOST_EDGES = 2 * 16 * 16, MOST_PLACES = 64, MOST_SLOTS = 256 };
+enum {
+    MOST_THREADS = 64,
+    MOST_EDGES = 2 * 16 * 16,
+    MOST_PLACES = 64,
+    MOST_SLOTS = 256,
+    SCHEDULES = 4
+};
 
 struct element { /* the first of a slice: what is touched together */
     int rank, region;
@@ -46,6 +52,7 @@ struct edge {
 
 struct run {
     const struct schedules_set *set;
+    bool backward; /* of several threads that could go on, the last first */
     struct thread threads[MOST_THREADS];
     int first_thread[17]; /* by rank */
     struct edge edges[MOST_EDGES];
@@ -286,6 +293,18 @@ static bool step(struct run *run, int t)
 /* ---- schedules ---- */
 
 /* Which threads use which edges, enter and leave. */
+static void survey_side(struct run *run, int t, const struct tt_stepper *stepper, bool sends)
+{
+    struct tt_side side = {.sends = sends};
+    struct tt_place place;
+    int rank = run->threads[t].rank;
+    while (tt_stepper_place(stepper, &side, &place)) {
+        if (place.space != TT_SPACE_SLOT || place.rank == rank) continue;
+        struct edge *edge = edge_at(run, rank, &place, sends);
+        *(sends ? &edge->senders : &edge->receivers) |= (uint64_t)1 << t;
+    }
+}
+
 static void survey(struct run *run, int t)
 {
     const struct thread *thread = &run->threads[t];
@@ -294,15 +313,9 @@ static void survey(struct run *run, int t)
     for (; (next = tt_stepper_next(&stepper)) != TT_NEXT_OVER; tt_stepper_done(&stepper)) {
         if (next == TT_NEXT_ENTER) run->enters[thread->rank] |= (uint64_t)1 << t;
         if (next == TT_NEXT_LEAVE) run->leaves[thread->rank] |= (uint64_t)1 << t;
-        for (int sends = 0; sends < 2 && next == TT_NEXT_MOVE; sends++) {
-            struct tt_side side = {.sends = sends};
-            struct tt_place place;
-            while (tt_stepper_place(&stepper, &side, &place)) {
-                if (place.space != TT_SPACE_SLOT || place.rank == thread->rank) continue;
-                struct edge *edge = edge_at(run, thread->rank, &place, sends);
-                *(sends ? &edge->senders : &edge->receivers) |= (uint64_t)1 << t;
-            }
-        }
+        if (next != TT_NEXT_MOVE) continue;
+        survey_side(run, t, &stepper, false);
+        survey_side(run, t, &stepper, true);
     }
 }
 
@@ -341,27 +354,50 @@ static int thread_count(const struct run *run)
     return run->first_thread[run->set->program->nranks];
 }
 
+/* The k-th thread to look at. */
+static int turn(const struct run *run, int k)
+{
+    return run->backward ? thread_count(run) - 1 - k : k;
+}
+
 /* Everybody but that thread (-1: everybody) as far as it goes. */
 static bool run_others(struct run *run, int but)
 {
     bool any = false;
     for (bool moved = true; moved;) {
         moved = false;
-        for (int t = 0; t < thread_count(run); t++) {
-            while (t != but && step(run, t))
+        for (int k = 0; k < thread_count(run); k++) {
+            while (turn(run, k) != but && step(run, turn(run, k)))
                 moved = any = true;
         }
     }
     return any;
 }
 
-/* Threads that could let that one go on, as bits. */
+/* Threads that could let that one go on, as bits: of one side of its move. */
+static uint64_t awaited_side(struct run *run, const struct thread *thread, bool sends)
+{
+    struct tt_side side = {.sends = sends};
+    struct tt_place place;
+    uint64_t threads = 0;
+    while (tt_stepper_place(&thread->stepper, &side, &place)) {
+        if (place.space != TT_SPACE_SLOT) continue;
+        const struct edge *edge = edge_at(run, thread->rank, &place, sends);
+        bool full = edge->tail - edge->head >= (uint32_t)run->set->nslots;
+        if (sends && full) threads |= edge->receivers;
+        if (!sends && edge->head == edge->tail) threads |= edge->senders;
+    }
+    return threads;
+}
+
 static uint64_t awaited_by(struct run *run, int t)
 {
     struct thread *thread = &run->threads[t];
     uint64_t threads = 0;
     if (thread->over || thread->broken) return 0;
     enum tt_next next = tt_stepper_next(&thread->stepper);
+    if (next == TT_NEXT_MOVE)
+        return awaited_side(run, thread, false) | awaited_side(run, thread, true);
     if (next == TT_NEXT_AWAIT) {
         int other = run->first_thread[thread->rank] + tt_stepper_insn(&thread->stepper)->thread;
         return (uint64_t)1 << other;
@@ -370,17 +406,6 @@ static uint64_t awaited_by(struct run *run, int t)
         if (next == TT_NEXT_ENTER && !run->entered[r]) threads |= run->enters[r];
         if (next == TT_NEXT_LEAVE && !run->left[r]) threads |= run->leaves[r];
     }
-    for (int sends = 0; sends < 2 && next == TT_NEXT_MOVE; sends++) {
-        struct tt_side side = {.sends = sends};
-        struct tt_place place;
-        while (tt_stepper_place(&thread->stepper, &side, &place)) {
-            if (place.space != TT_SPACE_SLOT) continue;
-            const struct edge *edge = edge_at(run, thread->rank, &place, sends);
-            bool full = edge->tail - edge->head >= (uint32_t)run->set->nslots;
-            if (sends && full) threads |= edge->receivers;
-            if (!sends && edge->head == edge->tail) threads |= edge->senders;
-        }
-    }
     return threads;
 }
 
@@ -388,7 +413,8 @@ static uint64_t awaited_by(struct run *run, int t)
 static bool serve(struct run *run, int t, uint64_t *asked)
 {
     uint64_t threads = awaited_by(run, t);
-    for (int u = 0; u < thread_count(run); u++) {
+    for (int k = 0; k < thread_count(run); k++) {
+        int u = turn(run, k);
         uint64_t bit = (uint64_t)1 << u;
         if (!(threads & bit) || (*asked & bit)) continue;
         *asked |= bit;
@@ -419,6 +445,27 @@ static void run_lazy(struct run *run, int t)
 
 /* ---- what is asked ---- */
 
+static bool number_after(const char **text, const char *word, int *number_out)
+{
+    const char *at = strstr(*text, word);
+    if (!at) return false;
+    char *end;
+    *number_out = (int)strtol(at + strlen(word), &end, 10);
+    *text = end;
+    return true;
+}
+
+bool schedules_where(const char *fault, struct schedules_where *where_out)
+{
+    int pass = 0;
+    *where_out = (struct schedules_where){0, 0, 0};
+    bool rank = number_after(&fault, "rank ", &where_out->rank);
+    bool all = rank && number_after(&fault, "insn ", &where_out->pc) &&
+               number_after(&fault, "pass ", &pass);
+    where_out->pass = (uint32_t)pass;
+    return all;
+}
+
 static int thread_of(const struct run *run, int rank, int pc)
 {
     int t = run->first_thread[rank];
@@ -438,17 +485,25 @@ static bool flips(const struct run *a, const struct run *b, const int at[2], con
     return first != second;
 }
 
+/* The k-th access of thread t comes before and after one of u's that meets it. */
+static bool flips_with(const struct run *a, const struct run *b, int t, size_t k, int u)
+{
+    const struct access *own = &a->threads[t].accesses[k];
+    for (size_t j = 0; j < a->threads[u].count; j++) {
+        const struct access *other = &a->threads[u].accesses[j];
+        bool meet = (own->write || other->write) && same(own->element, other->element);
+        if (meet && flips(a, b, (int[]){t, u}, (size_t[]){k, j})) return true;
+    }
+    return false;
+}
+
 static bool any_flip(const struct run *a, const struct run *b, int t, int pc, uint32_t pass)
 {
     for (size_t k = 0; k < a->threads[t].count; k++) {
         const struct access *own = &a->threads[t].accesses[k];
         if (own->pc != pc || own->pass != pass) continue;
         for (int u = 0; u < thread_count(a); u++) {
-            for (size_t j = 0; u != t && j < a->threads[u].count; j++) {
-                const struct access *other = &a->threads[u].accesses[j];
-                bool meet = (own->write || other->write) && same(own->element, other->element);
-                if (meet && flips(a, b, (int[]){t, u}, (size_t[]){k, j})) return true;
-            }
+            if (u != t && flips_with(a, b, t, k, u)) return true;
         }
     }
     return false;
@@ -456,14 +511,23 @@ static bool any_flip(const struct run *a, const struct run *b, int t, int pc, ui
 
 bool schedules_flip(const struct schedules_set *set, int rank, int pc, uint32_t pass)
 {
-    struct run *early = begin(set), *late = begin(set);
-    int t = thread_of(early, rank, pc);
-    run_eager(early, t);
-    run_others(early, -1);
-    run_lazy(late, t);
-    bool flip = any_flip(early, late, t, pc, pass);
-    end(early);
-    end(late);
+    struct run *runs[SCHEDULES];
+    bool flip = false;
+    for (int k = 0; k < SCHEDULES; k++) {
+        runs[k] = begin(set);
+        runs[k]->backward = k & 1; /* it matters where two threads share an end of an edge */
+        int t = thread_of(runs[k], rank, pc);
+        if (k & 2) {
+            run_lazy(runs[k], t);
+        } else {
+            run_eager(runs[k], t);
+            run_others(runs[k], -1);
+        }
+        for (int j = 0; j < k && !flip; j++)
+            flip = any_flip(runs[j], runs[k], t, pc, pass);
+    }
+    for (int k = 0; k < SCHEDULES; k++)
+        end(runs[k]);
     return flip;
 }
 

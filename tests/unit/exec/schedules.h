@@ -15,6 +15,13 @@ struct schedules_set {
     bool in_place; /* IN and OUT share elements at all ranks */
 };
 
+struct schedules_where {
+    int rank, pc; /* instruction of the block */
+    uint32_t pass;
+};
+/* What a fault of the verifier is about; false: about no instruction (`rank` may be set). */
+bool schedules_where(const char *fault, struct schedules_where *where_out);
+
 /* Two legal schedules in which what that instruction (of the block) of the rank reads or writes,
  * in that pass, comes once before and once after an access of another thread to the same elements,
  * one of them a write. */

@@ -544,19 +544,18 @@ static void reschedule(const struct trial *trial, enum outcome why, const char *
                                       .slice = SLICE_BYTES / ELEM_BYTES,
                                       .nslots = why == DEADLOCK ? TT_SLOTS : MANY_SLOTS,
                                       .in_place = trial->size.in_place};
-    int rank = 0, pc = 0;
-    unsigned pass = 0;
+    struct schedules_where where;
     if (why != RACE && why != DEADLOCK) return;
-    (void)sscanf(fault, "rank %d insn %d, pass %u", &rank, &pc, &pass);
+    (void)schedules_where(fault, &where);
     bool shown;
     if (why == DEADLOCK) {
         shown = !schedules_end(&set);
     } else if (strstr(fault, "without having seen")) {
-        shown = schedules_touch_early(&set, rank, pc, pass);
+        shown = schedules_touch_early(&set, where.rank, where.pc, where.pass);
     } else if (strstr(fault, "may still use")) {
-        shown = schedules_touch_late(&set, rank);
+        shown = schedules_touch_late(&set, where.rank);
     } else {
-        shown = schedules_flip(&set, rank, pc, pass);
+        shown = schedules_flip(&set, where.rank, where.pc, where.pass);
     }
     if (!shown) {
         print_message("%s\n", fault);

@@ -7,7 +7,6 @@
 #include "program/verify.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,21 +81,16 @@ enum { MANY_SLOTS = 256, ELEMENTS = 4 };
 static const struct tt_verify_options few_elements = {
     .count = ELEMENTS, .chunk_limit = ELEMENTS, .grain = 1, .nslots = TT_SLOTS, .any_result = true};
 
-struct refusal {
-    int rank, pc;
-    unsigned pass;
-};
-
-static struct refusal refuse(const struct tt_program *program, const char *reason)
+static struct schedules_where refuse(const struct tt_program *program, const char *reason)
 {
     const struct tt_program *programs[2] = {program, program};
-    struct refusal at = {-1, -1, 0};
+    struct schedules_where where;
     char fault[160];
     assert_int_equal(tt_program_verify(programs, 2, &few_elements, fault, sizeof(fault)),
                      ncclInternalError);
     if (!strstr(fault, reason)) fail_msg("%s", fault);
-    assert_int_equal(sscanf(fault, "rank %d insn %d, pass %u", &at.rank, &at.pc, &at.pass), 3);
-    return at;
+    assert_true(schedules_where(fault, &where));
+    return where;
 }
 
 static struct schedules_set few_schedules(const struct tt_program *program, int nslots)
@@ -164,7 +158,7 @@ static void room_orders_nothing(void **state)
     tt_build_insn(&builder, TT_OP_NEXT, 0, 0);
     end_rank(&builder);
     assert_int_equal(tt_build_end(&builder, &program), ncclSuccess);
-    const struct refusal where = refuse(program, "races with another access");
+    const struct schedules_where where = refuse(program, "races with another access");
     struct schedules_set set = few_schedules(program, MANY_SLOTS);
     assert_true(schedules_flip(&set, where.rank, where.pc, where.pass));
     set = few_schedules(program, TT_SLOTS);
@@ -192,7 +186,7 @@ static void addresses_are_looked_up_first(void **state)
     tt_build_copy(&builder, at(TT_SPACE_SLOT, 0), at(TT_SPACE_OUT, 0));
     tt_build_stop(&builder);
     assert_int_equal(tt_build_end(&builder, &program), ncclSuccess);
-    const struct refusal where = refuse(program, "without having seen it enter");
+    const struct schedules_where where = refuse(program, "without having seen it enter");
     assert_int_equal(where.rank, 1);
     const struct schedules_set set = few_schedules(program, TT_SLOTS);
     assert_true(schedules_touch_early(&set, where.rank, where.pc, where.pass));
