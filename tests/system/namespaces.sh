@@ -123,7 +123,7 @@ cut)
 rails)
     # Channels are spread over both networks: each carries at least a quarter.
     add_rail
-    NCCL_SOCKET_IFNAME=tt run "$perf" -b 2M -e 2M -n 4 -w 1 allreduce || exit 1
+    NCCL_SOCKET_IFNAME=tt NCCL_ALGO=Ring run "$perf" -b 2M -e 2M -n 4 -w 1 allreduce || exit 1
     first=$(received h0) second=$(received r0)
     echo "from host 0: $first bytes over the first network, $second over the second"
     [ "$second" -gt $(((first + second) / 4)) ] && [ "$first" -gt $(((first + second) / 4)) ] || {
@@ -146,7 +146,7 @@ rails-speed)
     done
     for names in tt0 tt; do
         echo "NCCL_SOCKET_IFNAME=$names"
-        NCCL_SOCKET_IFNAME=$names run "$perf" -b 16M -e 16M -n 3 -w 1 allreduce alltoall sendrecv | grep -E '^\[0\] +16777216|starting' || exit 1
+        NCCL_SOCKET_IFNAME=$names NCCL_ALGO=Ring run "$perf" -b 16M -e 16M -n 3 -w 1 allreduce alltoall sendrecv | grep -E '^\[0\] +16777216|starting' || exit 1
         echo "from host 0: $(received h0) bytes over the first network, $(received r0) over the second"
     done
     ;;
@@ -154,7 +154,7 @@ dead-rail)
     # Nothing gets through the second network: connections go over the first one, and that is said.
     add_rail
     ip netns exec $tag-hub ip link set $bridge-2 down
-    out=$(NCCL_SOCKET_IFNAME=tt run "$perf" -b 1M -e 1M -n 2 -w 1 allreduce 2>&1) || { echo "$out"; exit 1; }
+    out=$(NCCL_SOCKET_IFNAME=tt NCCL_ALGO=Ring run "$perf" -b 1M -e 1M -n 2 -w 1 allreduce 2>&1) || { echo "$out"; exit 1; }
     echo "$out" | grep -q 'does not reach rank [01] at 10.78.0' || {
         echo "$out"; echo "nobody said that the second network is dead"; exit 1; }
     ;;
