@@ -87,10 +87,16 @@ static void hold_signals(sigset_t *ours, sigset_t *before)
     }
 }
 
+static void drop_signals(const sigset_t *ours)
+{
+    static const struct timespec at_once = {0};
+    while (sigtimedwait(ours, NULL, &at_once) > 0) {
+    }
+}
+
 /* The rest of a line that cannot be written (a full disk, say) is lost. */
 static void write_line(int fd, const char *line, size_t len)
 {
-    static const struct timespec at_once = {0};
     sigset_t ours, before;
     hold_signals(&ours, &before);
     while (len) {
@@ -102,8 +108,7 @@ static void write_line(int fd, const char *line, size_t len)
             struct pollfd ready = {.fd = fd, .events = POLLOUT};
             if (poll(&ready, 1, 1000) <= 0) break; /* a reader that sleeps must not stop us */
         } else if (errno != EINTR) {
-            while (sigtimedwait(&ours, NULL, &at_once) > 0) {
-            }
+            drop_signals(&ours);
             break;
         }
     }

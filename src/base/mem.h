@@ -1,4 +1,4 @@
-/* Small helpers on sizes and memory used in set-up paths. */
+/* Small helpers on sizes, bytes and memory used in set-up paths. */
 #pragma once
 
 #include "nccl.h"
@@ -18,6 +18,18 @@ void *tt_calloc(size_t count, size_t size);
 
 /* Tests only: let `allocation` calls of tt_calloc succeed and the next one fail; -1 ends it. */
 void tt_fault_at(int64_t allocation);
+
+/* FNV-1a: for comparing texts and tables between ranks, not against anybody who means harm. The
+ * hash of what was hashed so far (TT_HASH_START: nothing) and these bytes; the same on all
+ * machines. */
+#define TT_HASH_START 0xcbf29ce484222325ull
+static inline uint64_t tt_hash_bytes(uint64_t hash, const void *bytes, size_t count)
+{
+    const unsigned char *at = (const unsigned char *)bytes;
+    for (size_t i = 0; i < count; i++)
+        hash = (hash ^ at[i]) * 0x100000001b3ull;
+    return hash;
+}
 
 /* *product = a * b; false on overflow. */
 bool tt_mul_size(size_t a, size_t b, size_t *product);

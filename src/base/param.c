@@ -167,6 +167,17 @@ bool tt_param_forbidden(char *text, size_t text_bytes)
     return text[0] != 0;
 }
 
+/* First read of a variable; true when its text is not understood. An empty one is a value for STR
+ * only. */
+static bool fill_value(const struct tt_param *param, const char *text, struct param_value *value)
+{
+    const bool given = text && (*text || param->type == TT_PARAM_STR);
+    value->known = true;
+    if (given) value->is_set = parse_value(param, text, value);
+    if (!value->is_set && param->fallback) parse_value(param, param->fallback, value);
+    return given && !value->is_set;
+}
+
 static const struct param_value *value_of(const char *name)
 {
     const struct tt_param *param = tt_param_find(name);
@@ -182,12 +193,8 @@ static const struct param_value *value_of(const char *name)
     const char *text = getenv(name);
     pthread_mutex_lock(&tt_base.params.lock);
     if (!value->known) {
-        /* an empty text is a value for STR only */
-        const bool given = text && (*text || param->type == TT_PARAM_STR);
-        fresh = value->known = true;
-        if (given) value->is_set = parse_value(param, text, value);
-        if (!value->is_set && param->fallback) parse_value(param, param->fallback, value);
-        bad = given && !value->is_set;
+        fresh = true;
+        bad = fill_value(param, text, value);
     }
     pthread_mutex_unlock(&tt_base.params.lock);
 

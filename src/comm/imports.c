@@ -4,12 +4,10 @@
 #include "comm/imports.h"
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
 #include "comm/init.h"
-#include "comm/process.h"
 #include "program/verify.h"
 #include "transport/transport.h"
 #include "tune/tune.h"

@@ -1,7 +1,6 @@
 /* Program files from a folder: those whose name ends in .xml, in the order of their names. */
 #include "base/error.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"

@@ -7,6 +7,9 @@
 #include "nccl/tuner.h"
 #include "topo/plan/machine.h"
 
+#include <pthread.h>
+#include <sys/types.h>
+
 struct tt_init { /* one init under way */
     struct tt_comm *comm;
     /* how the ranks meet: through a root, or through the parent */
@@ -94,3 +97,21 @@ void tt_report_start(const struct tt_comm *comm);
 void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed);
 void tt_report_complete(const struct tt_init *init);
 void tt_report_end(const struct tt_comm *comm, const char *what);
+
+/* process.c: what this room keeps for the process, a part per file. */
+struct tt_comms {
+    struct { /* sharers.c: communicators that share resources, and storage of those that ended */
+        pthread_mutex_t lock;             /* guards all sharers_* fields, too */
+        struct tt_comm *resting, *newest; /* destroyed, oldest first, by sharers_next */
+        int nresting;
+        int alive;   /* made and not ended */
+        pid_t owner; /* process that made them: a child inherits the number, not the duty */
+    } storage;
+    struct { /* imports.c: a program from a file is proved once */
+        pthread_mutex_t lock;
+        struct tt_admitted *admitted; /* owned */
+    } proofs;
+    pthread_once_t version_once; /* report.c: one version line */
+};
+
+extern struct tt_comms tt_comms;

@@ -1,7 +1,6 @@
 /* Machines that the devices emulate (NCCL_TOPO_FILE): a file is read before the meeting and
  * completed after it; when all ranks have one, rings and trees come from the search in them. */
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"

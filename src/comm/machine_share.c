@@ -3,7 +3,6 @@
  * to each other. A host's file is its first rank's. */
 #include "base/dedup.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "comm/init.h"

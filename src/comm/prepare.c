@@ -133,6 +133,7 @@ ncclResult_t tt_init_prepare(struct tt_init *init, struct tt_comm_record *record
     comm->serves_range = true;
     rc = tt_record_fill(comm, record);
     record->machine = machine;
+    record->flags |= tt_fabric_flags();
     tt_fabric_fill(record);
     tt_tune_host_load(&comm->host, &record->tune);
     return rc;

@@ -1,5 +1,5 @@
-/* See process.h. */
-#include "comm/process.h"
+/* What this room keeps for the process: see init.h. */
+#include "comm/init.h"
 
 struct tt_comms tt_comms = {
     .storage.lock = PTHREAD_MUTEX_INITIALIZER,

@@ -3,10 +3,8 @@
 #include "comm/record.h"
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/param.h"
-#include "comm/fabric.h"
 #include "comm/imports.h"
 #include "device/device.h"
 
@@ -49,7 +47,7 @@ static uint32_t own_flags(const ncclConfig_t *config)
     if (tt_param_bool("NCCL_SHM_DISABLE")) flags |= TT_RECORD_SHM_OFF;
     if (tt_param_bool("TUTTI_DETERMINISTIC")) flags |= TT_RECORD_DETERMINISTIC;
     if (tt_param_bool("NCCL_MULTI_RANK_GPU_ENABLE")) flags |= TT_RECORD_SHARED_DEVICE_OK;
-    return flags | tt_fabric_flags();
+    return flags;
 }
 
 ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *record_out)

@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/init.h"
-#include "comm/process.h"
 #include "device/device.h"
 #include "plugin/net.h"
 

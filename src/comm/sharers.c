@@ -12,7 +12,6 @@
 #include "base/wait.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"
-#include "comm/process.h"
 #include "device/device.h"
 
 #include <pthread.h>

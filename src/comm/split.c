@@ -1,7 +1,6 @@
 /* Children through a parent: split (all parent ranks call) and shrink (the survivors call).
  * A child meets by the parent's addresses and a secret derived from the parent's. */
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "bootstrap/bootstrap.h"
 #include "comm/init.h"

@@ -4,7 +4,6 @@
  * before and after, and one lock guards the books. */
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "plugin/net_abi.h"

@@ -8,7 +8,6 @@
 #include "tune/host.h"
 
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"

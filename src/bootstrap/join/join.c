@@ -30,6 +30,17 @@
 
 /* ---- the place in the tree ---- */
 
+/* Wait a little longer each time, keeping an eye on aborts. */
+static ncclResult_t pause_retry(struct tt_bootstrap *b, uint64_t *pause_nsec, uint64_t deadline)
+{
+    ncclResult_t rc = ncclSuccess;
+    uint64_t until = tt_now_nsec() + *pause_nsec;
+    while (!rc && tt_now_nsec() < until)
+        rc = tt_tree_wait(b, deadline);
+    if (*pause_nsec < RETRY_LAST_NSEC) *pause_nsec *= 2;
+    return rc;
+}
+
 /* A failed attempt closes the connection and clears both `up` and `dialing`. The parent listens
  * since before its place was told: when nobody does there any more, its process is gone. */
 static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
@@ -47,10 +58,7 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
         if (!rc && b->up) return ncclSuccess;
         refusals = b->dial_error == ECONNREFUSED ? refusals + 1 : 0;
         if (!rc && refusals >= REFUSALS) rc = ncclRemoteError;
-        const uint64_t until = tt_now_nsec() + pause_nsec;
-        while (!rc && tt_now_nsec() < until)
-            rc = tt_tree_wait(b, deadline);
-        if (pause_nsec < RETRY_LAST_NSEC) pause_nsec *= 2;
+        if (!rc) rc = pause_retry(b, &pause_nsec, deadline);
     }
     if (atomic_load(&b->error) || (rc != ncclTimeout && refusals < REFUSALS)) return rc;
     return tt_fail(rc, "rank %d: no answer from rank %d on host %s (pid %d) at %s%s", b->rank,

@@ -150,9 +150,11 @@ static void run_waves(struct spread *spread)
     while (spread->now.count && !spread->rc) {
         spread->next.count = 0;
         spread->system->waves++;
-        for (int k = 0; k < spread->now.count; k++)
-            for (int l = 0; l < spread->now.node[k]->nlinks && !spread->rc; l++)
-                try_link(spread, spread->now.node[k], &spread->now.node[k]->links[l]);
+        for (int k = 0; k < spread->now.count; k++) {
+            struct tt_topo_node *node = spread->now.node[k];
+            for (int l = 0; l < node->nlinks && !spread->rc; l++)
+                try_link(spread, node, &node->links[l]);
+        }
         struct wave done = spread->now;
         spread->now = spread->next;
         spread->next = done;
