@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_THREADS = 4, MOST_INSNS = 48, MOST_OPERANDS = 4 };
+enum { MOST_THREADS = 4, MOST_INSNS = 64, MOST_OPERANDS = 12 };
 
 struct draft { /* an instruction that can still be changed */
     enum tt_op op;
@@ -566,31 +566,45 @@ static void assemble(struct writer *writer)
     (void)tt_build_end(&builder, &set->block);
 }
 
+static const struct {
+    enum tt_func func;
+    enum tt_algo algo;
+    enum tt_proto proto;
+} rows[] = {
+    {TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLGATHER, TT_ALGO_RING, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLGATHER, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_ALLGATHER, TT_ALGO_PAT, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_PAT, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLTOALL, TT_ALGO_ONESHOT, TT_PROTO_LL},
+    {TT_FUNC_ALLTOALL, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_DOUBLING, TT_PROTO_LL},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HALVING, TT_PROTO_SIMPLE},
+    {TT_FUNC_REDUCESCATTER, TT_ALGO_BRUCK, TT_PROTO_LL},
+    {TT_FUNC_ALLTOALL, TT_ALGO_BRUCK, TT_PROTO_LL},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_HIERARCHICAL, TT_PROTO_LL},
+};
+
 /* One of the library's own, its instructions spread out for change(). */
 static void generate(struct writer *writer)
 {
-    static const struct {
-        enum tt_func func;
-        enum tt_algo algo;
-        enum tt_proto proto;
-    } rows[] = {
-        {TT_FUNC_ALLREDUCE, TT_ALGO_RING, TT_PROTO_SIMPLE},
-        {TT_FUNC_ALLREDUCE, TT_ALGO_TREE, TT_PROTO_SIMPLE},
-        {TT_FUNC_ALLREDUCE, TT_ALGO_ONESHOT, TT_PROTO_LL},
-        {TT_FUNC_ALLREDUCE, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
-        {TT_FUNC_ALLGATHER, TT_ALGO_RING, TT_PROTO_SIMPLE},
-        {TT_FUNC_ALLGATHER, TT_ALGO_ONESHOT, TT_PROTO_LL},
-        {TT_FUNC_REDUCESCATTER, TT_ALGO_RING, TT_PROTO_SIMPLE},
-        {TT_FUNC_REDUCESCATTER, TT_ALGO_ONESHOT, TT_PROTO_LL},
-        {TT_FUNC_ALLGATHER, TT_ALGO_PAT, TT_PROTO_SIMPLE},
-        {TT_FUNC_REDUCESCATTER, TT_ALGO_PAT, TT_PROTO_SIMPLE},
-        {TT_FUNC_ALLTOALL, TT_ALGO_ONESHOT, TT_PROTO_LL},
-        {TT_FUNC_ALLTOALL, TT_ALGO_DIRECT, TT_PROTO_SIMPLE},
-    };
     struct random_set *set = writer->set;
     uint32_t row = draw(writer, sizeof(rows) / sizeof(rows[0]));
     struct tt_tree_place tree[RANDOM_RANKS];
-    struct tt_shape shape = {.nranks = set->nranks, .ring_rank = set->ring, .tree = tree};
+    int nhosts = 2;
+    while (set->nranks % nhosts != 0)
+        nhosts++;
+    struct tt_shape shape = {.nranks = set->nranks,
+                             .ring_rank = set->ring,
+                             .tree = tree,
+                             .by_host = set->ring,
+                             .nhosts = nhosts};
     struct tt_program *own = NULL;
     for (int rank = 0; rank < set->nranks; rank++) {
         tree[rank] =

@@ -167,6 +167,53 @@ static void hosts_use_rings_and_trees(void **state)
     assert_int_equal(chosen(&env, &all, NULL).algo, TT_ALGO_P2P);
 }
 
+/* As many ranks on each host: reduced inside first, unless order must not show. */
+static void even_hosts_are_hierarchical(void **state)
+{
+    (void)state;
+    static const enum tt_func funcs[] = {TT_FUNC_ALLREDUCE, TT_FUNC_ALLGATHER,
+                                         TT_FUNC_REDUCESCATTER, TT_FUNC_BROADCAST, TT_FUNC_REDUCE};
+    struct tt_tune_env env = two_hosts(8);
+    struct tt_tune_choice choice;
+    for (size_t f = 0; f < sizeof(funcs) / sizeof(funcs[0]); f++) {
+        struct tt_tune_query large = query_of(funcs[f], 64u << 20);
+        env.least_local = 4;
+        env.deterministic = false;
+        print_message("case: %s\n", tt_func_name(funcs[f]));
+        assert_int_equal(chosen(&env, &large, NULL).algo, TT_ALGO_HIERARCHICAL);
+        env.deterministic = true;
+        bool sums = funcs[f] != TT_FUNC_ALLGATHER && funcs[f] != TT_FUNC_BROADCAST;
+        assert_int_equal(chosen(&env, &large, NULL).algo,
+                         sums ? TT_ALGO_ONESHOT : TT_ALGO_HIERARCHICAL);
+        env.least_local = 3;
+        assert_int_not_equal(chosen(&env, &large, NULL).algo, TT_ALGO_HIERARCHICAL);
+    }
+    set_lists("allreduce:Hierarchical", NULL);
+    struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, 4096);
+    assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), ncclInvalidUsage);
+}
+
+/* Recursive doubling and halving are for hosts with one rank; partners may keep different zeros of
+ * a minimum. */
+static void single_ranks_halve_and_double(void **state)
+{
+    (void)state;
+    struct tt_tune_env env = two_hosts(8);
+    bool doubles = false, halves = false;
+    env.nnodes = 8;
+    env.ppn = env.least_local = 1;
+    env.crowded = false;
+    for (size_t bytes = 8; bytes <= 64u << 20; bytes *= 2) {
+        struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, bytes);
+        enum tt_algo algo = chosen(&env, &query, NULL).algo;
+        doubles |= algo == TT_ALGO_DOUBLING;
+        halves |= algo == TT_ALGO_HALVING;
+        query.op = ncclMin;
+        assert_int_not_equal(chosen(&env, &query, NULL).algo, TT_ALGO_DOUBLING);
+    }
+    assert_true(doubles && halves);
+}
+
 static void messages_are_messages(void **state)
 {
     (void)state;
@@ -573,6 +620,8 @@ int main(void)
         cmocka_unit_test_setup(small_goes_through_slots, clear_lists),
         cmocka_unit_test_setup(fewer_phases_win_longer_when_crowded, clear_lists),
         cmocka_unit_test_setup(hosts_use_rings_and_trees, clear_lists),
+        cmocka_unit_test_setup(even_hosts_are_hierarchical, clear_lists),
+        cmocka_unit_test_setup(single_ranks_halve_and_double, clear_lists),
         cmocka_unit_test_setup(messages_are_messages, clear_lists),
         cmocka_unit_test_setup(deterministic_avoids_rings, clear_lists),
         cmocka_unit_test_setup(forced_programs_run, clear_lists),
