@@ -109,6 +109,10 @@ struct trace_process {
     int fd;
     int pid; /* whose file it is */
     struct trace_clock clock;
+    int *mask;         /* borrowed from the host while there is a communicator */
+    int known;         /* the bits of its version */
+    char control[256]; /* the file that changes the mask; "": none */
+    uint64_t control_nsec;
     int communicators;
     uint32_t last_context;
     uint64_t written[TRACE_KIND_COUNT_];

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 enum { NAP_NSEC = 20000000, LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20, USUAL_RECORDS = 1 << 16 };
+enum { CONTROL_NSEC = 200000000 };
 enum { WORDS_OF_RECORD = 4 }; /* by which rings are measured */
 
 static uint64_t wall_nsec(void)
@@ -114,11 +115,12 @@ static void file_name(char *name, size_t bytes)
     name[used] = '\0';
 }
 
+static const int known_bits[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
+
 static int mask_of(int version)
 {
-    static const int known[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
     const char *wanted = getenv("NCCL_PROFILE_EVENT_MASK");
-    return known[version] & (wanted && *wanted ? (int)strtol(wanted, NULL, 0) : 0xffff);
+    return known_bits[version] & (wanted && *wanted ? (int)strtol(wanted, NULL, 0) : 0xffff);
 }
 
 static void put_head(int version)
@@ -197,6 +199,23 @@ static void empty_rings(bool all_of_it)
     }
 }
 
+/* The mask is what the control file says, if it is there and begins with a number. */
+static void look_at_control(uint64_t now_nsec)
+{
+    struct trace_process *all = &trace_process;
+    char text[32] = "", *end = NULL;
+    if (!*all->control || !all->mask || now_nsec - all->control_nsec < CONTROL_NSEC) return;
+    all->control_nsec = now_nsec;
+    int fd = open(all->control, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return;
+    ssize_t bytes = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    long wanted = bytes > 0 ? strtol(text, &end, 0) : 0;
+    /* The host reads it at any time, as do its other threads. */
+    if (bytes > 0 && end != text)
+        __atomic_store_n(all->mask, (int)wanted & all->known, __ATOMIC_RELAXED);
+}
+
 static void *writer(void *unused)
 {
     struct trace_process *all = &trace_process;
@@ -213,6 +232,7 @@ static void *writer(void *unused)
         pthread_cond_clockwait(&all->wake, &all->lock, CLOCK_MONOTONIC, &end);
         empty_rings(false);
         flush();
+        look_at_control(until);
     }
     return NULL;
 }
@@ -279,6 +299,7 @@ static void after_fork_in_child(void)
     all->fd = -1;
     all->used = 0;
     all->communicators = 0;
+    all->mask = NULL;
     all->has_thread = all->failed = false;
     memset(all->written, 0, sizeof(all->written));
     make_wake(); /* the parent's writer waits at the old one */
@@ -361,6 +382,10 @@ ncclResult_t trace_open(void **context, int *mask, const struct trace_communicat
     pthread_cond_signal(&all->wake);
     atomic_store_explicit(&all->on, true, memory_order_release); /* pairs with trace_start() */
     *mask = mask_of(communicator->version);
+    all->mask = mask;
+    all->known = known_bits[communicator->version];
+    const char *control = getenv("TUTTI_TRACE_CONTROL");
+    snprintf(all->control, sizeof(all->control), "%s", control ? control : "");
     uintptr_t handle = (uintptr_t)all->pid << 24 | number;
     *context = (void *)handle; /* NOLINT(performance-no-int-to-ptr): no address */
     rc = ncclSuccess;
@@ -374,7 +399,10 @@ void trace_close(void)
     struct trace_process *all = &trace_process;
     pthread_mutex_lock(&all->lock);
     empty_rings(true);
-    if (all->communicators > 0 && --all->communicators == 0) put_end();
+    if (all->communicators > 0 && --all->communicators == 0) {
+        all->mask = NULL;
+        put_end();
+    }
     flush();
     if (all->communicators == 0) atomic_store(&all->on, false);
     pthread_mutex_unlock(&all->lock);
@@ -388,6 +416,7 @@ __attribute__((destructor)) static void at_exit(void)
     if (all->communicators > 0) {
         atomic_store(&all->on, false);
         all->log = NULL; /* the host's log may be gone */
+        all->mask = NULL;
         empty_rings(true);
         put_end();
         all->communicators = 0; /* the writer has nothing more to write */

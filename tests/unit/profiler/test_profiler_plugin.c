@@ -254,6 +254,39 @@ static void times_are_those_of_the_clock(void **state)
     }
 }
 
+/* The mask follows a file; what is no number changes nothing. */
+static void a_file_changes_the_mask(void **state)
+{
+    static const struct {
+        const char *says;
+        int mask;
+    } cases[] = {{"0\n", 0}, {"0xfff", 0xfff}, {"nothing", 0xfff}, {"70", 70}, {"-1", 0xffff}};
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    char path[160];
+    void *context;
+    int mask = 0;
+    (void)state;
+    snprintf(path, sizeof(path), "%s/control", folder);
+    setenv("TUTTI_TRACE_CONTROL", path, 1);
+    init_new(v7->init, &context, &mask);
+    assert_int_equal(mask, 0xffff);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        FILE *file = fopen(path, "w");
+        assert_non_null(file);
+        fputs(cases[i].says, file);
+        fclose(file);
+        print_message("case: %s\n", cases[i].says);
+        for (int k = 0; k < 10000; k++) {
+            if (__atomic_load_n(&mask, __ATOMIC_RELAXED) == cases[i].mask) break;
+            usleep(1000);
+        }
+        assert_int_equal(__atomic_load_n(&mask, __ATOMIC_RELAXED), cases[i].mask);
+    }
+    unlink(path);
+    unsetenv("TUTTI_TRACE_CONTROL");
+    v7->finalize(context);
+}
+
 /* ---- room ---- */
 
 struct told {
@@ -450,11 +483,9 @@ static void signals_end_the_trace_alone(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest threads[] = {
-        cmocka_unit_test(hosts_every_version),
-        cmocka_unit_test(writes_what_it_is_told),
-        cmocka_unit_test(counts_what_is_lost),
-        cmocka_unit_test(threads_come_and_go),
-        cmocka_unit_test(times_are_those_of_the_clock),
+        cmocka_unit_test(hosts_every_version),          cmocka_unit_test(writes_what_it_is_told),
+        cmocka_unit_test(counts_what_is_lost),          cmocka_unit_test(threads_come_and_go),
+        cmocka_unit_test(times_are_those_of_the_clock), cmocka_unit_test(a_file_changes_the_mask),
     };
     const struct CMUnitTest processes[] = {
         cmocka_unit_test(a_child_has_a_file_of_its_own),
