@@ -3,7 +3,7 @@
 # expect. They use CUDA's interface alone, so NVIDIA's runtime takes them as ours does.
 # usage: against-cuda.sh [CUDA_HOME]               NVIDIA's, by default in $CUDA_HOME or /usr/local/cuda
 #        against-cuda.sh INCLUDE_FOLDER LIB_FOLDER  any other
-# 0: no differences, 1: some, 77: there is no CUDA runtime.
+# 0: no differences, 1: some, 77: there is no CUDA runtime, or no device (then everything is built and nothing run).
 set -u
 here=$(cd "$(dirname "$0")/../tests/unit/hostcuda" && pwd)
 if [ $# = 2 ]; then
@@ -26,22 +26,47 @@ report()
     sed 's/^/    /' "$3" | tail -n 40
 }
 
+# build NAME SOURCE
+build()
+{
+    ${CC:-cc} -std=gnu17 -D_GNU_SOURCE -w -I"$include" "$2" -o "$folder/$1" -L"$libs" -L"$libs/stubs" \
+        -Wl,-rpath,"$libs" -lcudart -lcuda -lpthread -ldl > "$folder/log" 2>&1 || report "$1, compiled" 1 "$folder/log"
+}
+
 # run NAME ARGUMENTS...
 run()
 {
     name=$1
     shift
-    if [ ! -x "$folder/$name" ]; then
-        ${CC:-cc} -std=gnu17 -D_GNU_SOURCE -w -I"$include" "$here/$name.c" -o "$folder/$name" -L"$libs" -L"$libs/stubs" \
-            -Wl,-rpath,"$libs" -lcudart -lcuda -lpthread -ldl > "$folder/log" 2>&1 ||
-            { report "$name, compiled" 1 "$folder/log"; return; }
-    fi
+    [ -x "$folder/$name" ] || return
     timeout 120 "$folder/$name" "$@" > "$folder/log" 2>&1
     report "$name $*" $? "$folder/log"
 }
 
-for name in runtime graphs nodes ipc surface_device surface_memory surface_stream surface_graph surface_driver \
-    blocks modules pooled pointers peers; do
+once="runtime graphs nodes ipc surface_device surface_memory surface_stream surface_graph surface_driver
+    blocks modules pooled pointers peers"
+for name in $once litmus litmus_ipc; do
+    build "$name" "$here/$name.c"
+done
+cat > "$folder/device.c" <<'EOF'
+#include <cuda_runtime.h>
+#include <stdio.h>
+int main(void)
+{
+    int devices = 0;
+    cudaError_t error = cudaGetDeviceCount(&devices);
+    if (!error && devices > 0) return 0;
+    printf("%s: %s\n", cudaGetErrorName(error), cudaGetErrorString(error));
+    return 1;
+}
+EOF
+build device "$folder/device.c"
+if [ -x "$folder/device" ] && ! why=$("$folder/device"); then
+    [ "$differ" = 0 ] || { echo "$differ programs do not build"; exit 1; }
+    echo "skipped: all programs are built, and there is no device to run them on ($why)"
+    exit 77
+fi
+for name in $once; do
     run "$name"
 done
 for seed in 1 2 3 4; do

@@ -3,6 +3,7 @@
 #include "conform.h"
 
 #include <cuda_profiler_api.h>
+#include <stdint.h>
 
 static void which_device(void)
 {
