@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <unistd.h>
 
 enum { LARGE = 6 << 20 };
@@ -308,6 +309,30 @@ static void two_buffers(bool sound) /* the wait is for the other one */
     }
 }
 
+static void fill_in_order(void *arg)
+{
+    int *staged = arg;
+    for (int i = 0; i < COUNT; i++)
+        staged[i] = 9;
+}
+
+static void filled_in_order(bool sound) /* by a host function, with the copy behind it */
+{
+    sigset_t all;
+    int got = 0, *staged = pinned_ints(COUNT);
+    sigfillset(&all);
+    OK(pthread_sigmask(SIG_BLOCK, &all, NULL)); /* as threads of servers do */
+    for (int turn = 0; turn < 20; turn++) {
+        memset(staged, 0, BYTES);
+        OK(cudaLaunchHostFunc(my.a, fill_in_order, staged));
+        OK(cudaMemcpyAsync(my.x, staged, BYTES, cudaMemcpyHostToDevice, my.a));
+        if (!sound) staged[1] = 8;
+        OK(cudaStreamSynchronize(my.a));
+        OK(cudaMemcpy(&got, my.x, sizeof(got), cudaMemcpyDeviceToHost));
+        if (got != 9) exit(3);
+    }
+}
+
 static void in_a_graph(bool sound)
 {
     cudaGraph_t graph;
@@ -509,6 +534,7 @@ const struct racy_scene racy_host[] = {
     {"plain-overwritten", overwritten, "race"},
     {"plain-overwritten-by-memset", overwritten_by_memset, "race"},
     {"plain-two-buffers", two_buffers, "race"},
+    {"plain-filled-in-order", filled_in_order, "race"},
     {"plain-in-a-graph", in_a_graph, "race"},
     {"plain-graph-input", graph_input, "race"},
     {"plain-managed", managed, "race"},

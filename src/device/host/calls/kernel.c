@@ -372,6 +372,7 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
     const struct host_share share = host_thread.share;
     host_thread.checked = kernel->checked;
     host_thread.share = (struct host_share){0, 0}; /* what it calls by mistake must not wait */
+    if (host_checks()) host_check_guard();
     host_thread.in_kernel++;
     uint64_t start = tt_cpu_ticks();
     while (kernel->next < kernel->count) {

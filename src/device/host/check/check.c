@@ -28,6 +28,7 @@ void host_check_unlock(struct host_check *check)
         check_fault_arm(check); /* before the first page is closed */
         check_guard_update(check);
     }
+    if (check->nguards) check_fault_unblock();
     host_thread.is_checking = false;
     pthread_mutex_unlock(&check->lock);
 }

@@ -92,3 +92,11 @@ void check_fault_arm(struct host_check *check)
     ours.sa_flags = SA_SIGINFO | (now.sa_flags & SA_ONSTACK);
     sigaction(SIGSEGV, &ours, NULL);
 }
+
+void check_fault_unblock(void)
+{
+    sigset_t faults;
+    sigemptyset(&faults);
+    sigaddset(&faults, SIGSEGV);
+    pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
+}

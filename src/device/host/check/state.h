@@ -198,6 +198,8 @@ void check_guard_open(struct host_check *check, const void *ptr);
 
 /* ---- fault.c ---- */
 void check_fault_arm(struct host_check *check); /* our handler is the program's first */
+/* In this thread: the system ends a process that faults where SIGSEGV is blocked. */
+void check_fault_unblock(void);
 
 /* ---- imports.c ---- */
 enum check_io check_program_io(struct host_check *check);
