@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/param.h"
+#include "bootstrap/bootstrap.h"
 #include "mem/mem.h"
 #include "plugin/tuner.h"
 
@@ -295,12 +296,25 @@ static ncclResult_t check_excluded(const struct tt_comm *comm, const int *list, 
     return ncclSuccess;
 }
 
-/* With NCCL_SHRINK_ABORT an error of the parent is what the caller wants to leave behind. */
+/* The parent failed because of a rank that the child leaves out. */
+static bool failed_by_excluded(struct tt_comm *own, const int *list, int count)
+{
+    ncclResult_t rc = tt_comm_state(own);
+    if (!rc || rc == ncclInProgress || !own->bootstrap) return false;
+    int rank = tt_bootstrap_error_rank(own->bootstrap);
+    for (int k = 0; list && k < count; k++) {
+        if (list[k] == rank) return rank >= 0;
+    }
+    return false;
+}
+
+/* With NCCL_SHRINK_ABORT, or from a rank that is left out, an error of the parent is what the
+ * caller wants to leave behind. */
 static ncclResult_t check_shrink(struct tt_comm *own, const int *list, int count, int flags)
 {
     static const char func[] = "ncclCommShrink";
-    ncclResult_t rc =
-        (flags & NCCL_SHRINK_ABORT) ? tt_check_alive(own, func) : tt_check_usable(own, func);
+    bool leaves = (flags & NCCL_SHRINK_ABORT) || failed_by_excluded(own, list, count);
+    ncclResult_t rc = leaves ? tt_check_alive(own, func) : tt_check_usable(own, func);
     if (!rc) rc = tt_check_pointer(list, func, "excludeRanksList");
     if (!rc && count < 1) {
         rc = tt_fail(ncclInvalidArgument, "%s: excludeRanksCount %d is below 1", func, count);

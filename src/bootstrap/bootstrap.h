@@ -82,8 +82,9 @@ struct tt_bootstrap_child {
     struct tt_member *member; /* of the child; as above */
     const int *parent_ranks;  /* parent rank of each child rank */
     uint64_t salt[3];         /* kind, child counter, color: go into the child's secret */
-    bool whole_parent;        /* the parent was whole: any failure of it is the child's; else only
-                                 one that comes during the meeting */
+    bool whole_parent;        /* any failure of the parent is the child's; else only a member's, */
+    bool leaves_parent;       /* and if the parent may have been given up before: only one that
+                                 comes during the meeting */
     const void *record;
 };
 /* A child of an existing membership; all its members call. The parent must stay alive meanwhile. */
@@ -140,6 +141,10 @@ void tt_bootstrap_revoke(struct tt_bootstrap *bootstrap);
  * the sentence names rank, host and pid (or is what this rank itself said in tt_bootstrap_fail()).
  * One relaxed load when all is well. */
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out);
+
+/* The rank that failed, when tt_bootstrap_error() says that one did and the code came over the tree;
+ * else -1. */
+int tt_bootstrap_error_rank(const struct tt_bootstrap *bootstrap);
 
 /* True when a rank's process exited without leaving the communicator (no error as long as nothing
  * is outstanding); the sentence says which. */

@@ -33,10 +33,12 @@ static uint64_t child_id(const struct tt_comm *parent, const uint64_t salt[3])
 }
 
 /* Operations of all that share resources take one issue queue, and an abort of one ends all. A
- * revoked parent has nothing to share. */
+ * revoked or failed parent has nothing to share. */
 static ncclResult_t share_parent(struct tt_comm *parent, struct tt_comm *child, bool share)
 {
-    if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED) return ncclSuccess;
+    if (!share || atomic_load(&parent->phase) == TT_COMM_REVOKED ||
+        tt_member_aborted(&parent->member))
+        return ncclSuccess;
     return tt_sharers_join(parent, child);
 }
 
@@ -197,8 +199,9 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
         struct tt_init init = {
             .child = {.salt = {CHILD_SHRINK, number, members},
                       .parent_ranks = ranks,
-                      .whole_parent = !(flags & NCCL_SHRINK_ABORT) &&
-                                      atomic_load(&parent->phase) != TT_COMM_REVOKED}};
+                      .leaves_parent = (flags & NCCL_SHRINK_ABORT) ||
+                                       atomic_load(&parent->phase) == TT_COMM_REVOKED ||
+                                       tt_member_aborted(&parent->member)}};
         if (!number) rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
         if (!rc) rc = child_run(parent, child, count, &init, share);
     }

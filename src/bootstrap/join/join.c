@@ -252,8 +252,8 @@ static ncclResult_t child_start(struct tt_bootstrap *parent, const struct tt_boo
     b->parent_tree = parent;
     b->parent_ranks = child->parent_ranks;
     b->whole_parent = child->whole_parent;
-    b->watches_parent = child->whole_parent || !atomic_load(&parent->error);
-    b->parent_given_up = child->whole_parent ? 0 : parent->given_up;
+    b->watches_parent = !child->leaves_parent || !atomic_load(&parent->error);
+    b->parent_given_up = child->leaves_parent ? parent->given_up : 0;
     memcpy(b->salt, child->salt, sizeof(b->salt));
     return reach_parent(b, b->deadline_nsec);
 }

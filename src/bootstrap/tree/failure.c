@@ -280,3 +280,9 @@ ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *b, const char **sente
     if (sentence_out) *sentence_out = has_sentence ? b->sentence : "";
     return (ncclResult_t)atomic_load_explicit(&b->error, memory_order_acquire);
 }
+
+int tt_bootstrap_error_rank(const struct tt_bootstrap *b)
+{
+    /* pairs with the release store in take_error() */
+    return atomic_load_explicit(&b->error, memory_order_acquire) ? b->error_rank : -1;
+}

@@ -1,0 +1,135 @@
+/* Shrink without NCCL_SHRINK_ABORT when a rank of the parent fails: one that the child leaves out,
+ * before the others shrink or while they do, changes nothing for them; a member's failure ends the
+ * call. */
+#include "harness.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { RANKS = 4, EXCLUDED = 2, MEMBER = 3, COUNT = 64 };
+
+struct board { /* shared by the processes */
+    _Atomic int shrinking; /* ranks that are about to call Shrink */
+    _Atomic int failed;    /* the rank that fails has */
+};
+
+static void await(_Atomic int *word, int least)
+{
+    while (atomic_load(word) < least)
+        usleep(200);
+}
+
+static ncclResult_t await_error(ncclComm_t comm)
+{
+    ncclResult_t state = ncclSuccess;
+    while (state == ncclSuccess) {
+        NCCL(ncclCommGetAsyncError(comm, &state));
+        usleep(200);
+    }
+    return state;
+}
+
+static void abort_own(struct harness_rank *rank)
+{
+    NCCL(ncclCommAbort(rank->comm));
+    rank->comm = NULL;
+}
+
+static ncclResult_t shrink(const struct harness_rank *rank, ncclComm_t *child)
+{
+    int excluded = EXCLUDED;
+    return ncclCommShrink(rank->comm, &excluded, 1, child, NULL, NCCL_SHRINK_DEFAULT);
+}
+
+/* The child is whole and works. */
+static void use(const struct harness_rank *rank, ncclComm_t child)
+{
+    int count = 0;
+    float *buffer = harness_device_alloc(COUNT * sizeof(*buffer));
+    for (int i = 0; i < COUNT; i++)
+        buffer[i] = 1;
+    NCCL(ncclCommCount(child, &count));
+    CHECK(count == RANKS - 1);
+    NCCL(ncclAllReduce(buffer, buffer, COUNT, ncclFloat, ncclSum, child, rank->stream));
+    CUDA(cudaStreamSynchronize(rank->stream));
+    CHECK(buffer[COUNT - 1] == RANKS - 1);
+    NCCL(ncclCommDestroy(child));
+    CUDA(cudaFree(buffer));
+}
+
+/* An abort, as any failure of the parent, makes ncclCommDestroy of it return the error. */
+static void leave(struct harness_rank *rank)
+{
+    abort_own(rank);
+}
+
+static void before(struct harness_rank *rank)
+{
+    ncclComm_t child = NULL;
+    if (rank->rank == EXCLUDED) {
+        abort_own(rank);
+        return;
+    }
+    CHECK(await_error(rank->comm) == ncclRemoteError);
+    NCCL(shrink(rank, &child));
+    use(rank, child);
+    leave(rank);
+}
+
+/* Rank 0 is in the call when the other one fails; the others come later. */
+static void meanwhile(struct harness_rank *rank)
+{
+    struct board *board = rank->arg;
+    ncclComm_t child = NULL;
+    if (rank->rank == EXCLUDED) {
+        await(&board->shrinking, 1);
+        usleep(20000); /* so that it is there as a rule; right either way */
+        abort_own(rank);
+        atomic_store(&board->failed, 1);
+        return;
+    }
+    if (rank->rank == 0) {
+        atomic_fetch_add(&board->shrinking, 1);
+    } else {
+        await(&board->failed, 1);
+        CHECK(await_error(rank->comm) == ncclRemoteError);
+    }
+    NCCL(shrink(rank, &child));
+    use(rank, child);
+    leave(rank);
+}
+
+static void member(struct harness_rank *rank)
+{
+    struct board *board = rank->arg;
+    ncclComm_t child = NULL;
+    if (rank->rank == EXCLUDED) {
+        await(&board->failed, 1);
+    } else if (rank->rank == MEMBER) {
+        await(&board->shrinking, 2);
+        abort_own(rank);
+        atomic_store(&board->failed, 1);
+    } else {
+        atomic_fetch_add(&board->shrinking, 1);
+        CHECK(shrink(rank, &child) == ncclRemoteError);
+        CHECK(strstr(ncclGetLastError(NULL), "rank 3 aborted"));
+        if (child) NCCL(ncclCommAbort(child));
+    }
+    leave(rank);
+}
+
+int main(void)
+{
+    static harness_fn *const cases[] = {before, meanwhile, member};
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
+        struct board *board =
+            mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        CHECK(board != MAP_FAILED);
+        harness_processes(RANKS, cases[k], board, 0);
+        munmap(board, sizeof(*board));
+    }
+    puts("shrunk: a rank that is left out may fail, a member may not");
+    return 0;
+}
