@@ -13,35 +13,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void keep_text(const char *text)
-{
-    pthread_mutex_lock(&tt_base.error.lock);
-    snprintf(tt_base.error.text, sizeof(tt_base.error.text), "%s", text);
-    pthread_mutex_unlock(&tt_base.error.lock);
-}
+struct own_texts {               /* a thread's */
+    char copy[TT_ERROR_BYTES];   /* of the process's text, for its reader */
+    char latest[TT_ERROR_BYTES]; /* what it said itself; "": nothing since it was taken */
+};
 
-/* The thread's place for its copy; lock held. NULL when memory is short. */
-static char *own_copy(void)
+/* The thread's texts; lock held. NULL when memory is short. */
+static struct own_texts *own_texts(void)
 {
     if (!tt_base.error.keyed)
         tt_base.error.keyed = pthread_key_create(&tt_base.error.copies, free) == 0;
-    char *copy = tt_base.error.keyed ? pthread_getspecific(tt_base.error.copies) : NULL;
-    if (copy || !tt_base.error.keyed) return copy;
-    copy = malloc(TT_ERROR_BYTES);
-    if (copy && pthread_setspecific(tt_base.error.copies, copy)) {
-        free(copy);
-        copy = NULL;
+    struct own_texts *own = tt_base.error.keyed ? pthread_getspecific(tt_base.error.copies) : NULL;
+    if (own || !tt_base.error.keyed) return own;
+    own = calloc(1, sizeof(*own));
+    if (own && pthread_setspecific(tt_base.error.copies, own)) {
+        free(own);
+        own = NULL;
     }
-    return copy;
+    return own;
+}
+
+static void keep_text(const char *text)
+{
+    pthread_mutex_lock(&tt_base.error.lock);
+    struct own_texts *own = own_texts();
+    snprintf(tt_base.error.text, sizeof(tt_base.error.text), "%s", text);
+    if (own) snprintf(own->latest, sizeof(own->latest), "%s", text);
+    pthread_mutex_unlock(&tt_base.error.lock);
 }
 
 const char *tt_last_error(void)
 {
     pthread_mutex_lock(&tt_base.error.lock);
-    char *copy = own_copy();
-    if (copy) memcpy(copy, tt_base.error.text, TT_ERROR_BYTES);
+    struct own_texts *own = own_texts();
+    if (own) memcpy(own->copy, tt_base.error.text, TT_ERROR_BYTES);
     pthread_mutex_unlock(&tt_base.error.lock);
-    return copy ? copy : "out of memory";
+    return own ? own->copy : "out of memory";
+}
+
+void tt_error_take(char *text_out, size_t text_bytes)
+{
+    pthread_mutex_lock(&tt_base.error.lock);
+    struct own_texts *own = own_texts();
+    bool said = own && own->latest[0];
+    snprintf(text_out, text_bytes, "%s", said ? own->latest : tt_base.error.text);
+    if (said) own->latest[0] = 0;
+    pthread_mutex_unlock(&tt_base.error.lock);
 }
 
 void tt_fail_at(ncclResult_t rc, const char *file, int line, const char *func, const char *fmt, ...)

@@ -4,6 +4,8 @@
 
 #include "nccl.h"
 
+#include <stddef.h>
+
 /* Record and log a failure, return `rc` (evaluated twice).
  * Logs one WARN "fmt..." (%m gives errno's text), keeps the text for ncclGetLastError
  * (process-wide, and for the thread), whatever the log level. Thread-safe, async-signal-unsafe. */
@@ -28,6 +30,11 @@ ncclResult_t tt_trail_at(ncclResult_t rc, const char *file, int line, const char
 /* Text of the last tt_fail() of the process; "" before the first. Valid until the thread's next
  * call. */
 const char *tt_last_error(void);
+
+/* Text of the thread's own last tt_fail(), which is then forgotten; of the process's when it said
+ * nothing since the last time. Other threads may fail meanwhile: this is the one that belongs to
+ * the code which the caller just got. */
+void tt_error_take(char *text_out, size_t text_bytes);
 
 /* Fixed sentence per code; never NULL. */
 const char *tt_result_text(ncclResult_t rc);

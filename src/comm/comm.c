@@ -167,9 +167,9 @@ static ncclResult_t not_ready(const struct tt_comm *comm, const char *func)
     }
 }
 
-void tt_comm_show(struct tt_comm *comm, ncclResult_t rc)
+void tt_comm_show(struct tt_comm *comm, ncclResult_t rc, const char *why)
 {
-    if (rc && rc != ncclInProgress) tt_member_keep_why(&comm->member, tt_last_error());
+    if (rc && rc != ncclInProgress) tt_member_keep_why(&comm->member, why);
     atomic_store_explicit(&comm->state, rc, memory_order_release);
 }
 
@@ -195,8 +195,7 @@ static ncclResult_t exited(struct tt_comm *comm, const char *func)
 {
     char sentence[TT_WHY_BYTES];
     if (!tt_bootstrap_exited(comm->bootstrap, sentence, sizeof(sentence))) return ncclSuccess;
-    tt_member_keep_why(&comm->member, sentence);
-    tt_comm_show(comm, ncclRemoteError);
+    tt_comm_show(comm, ncclRemoteError, sentence);
     return tt_comm_settled(comm, func);
 }
 

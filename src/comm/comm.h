@@ -164,8 +164,9 @@ void tt_comm_abort(struct tt_comm *comm, ncclResult_t rc);
 /* State for the API: ncclSuccess, ncclInProgress, or the error. Looks at abort, bootstrap, proxy.
  */
 ncclResult_t tt_comm_state(struct tt_comm *comm);
-/* Let the state be `rc`; of an error, the text of the last failure is kept. Any thread. */
-void tt_comm_show(struct tt_comm *comm, ncclResult_t rc);
+/* Let the state be `rc`; of an error, its sentence is kept, unless one was kept before. Any thread.
+ */
+void tt_comm_show(struct tt_comm *comm, ncclResult_t rc, const char *why);
 /* tt_comm_state(), said: an error with the first failure's sentence, ncclInProgress as
  * ncclInvalidArgument. */
 ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- jobs ---- */
 
@@ -48,10 +49,12 @@ static ncclResult_t job_run(struct tt_job *job)
     struct tt_plan *plan = job->plan;
     if (plan && job->gone_is_ok && !tt_plan_pin(plan)) return ncclSuccess;
     ncclResult_t rc = plan && !job->gone_is_ok ? tt_plan_pin_or_fail(plan) : ncclSuccess;
+    if (rc) tt_error_take(job->why, sizeof(job->why));
     if (rc) return rc;
     if (job->comm) tuttiHostSetDevice(job->comm->member.device);
     job->ran = true;
     rc = job->run(job);
+    if (rc) tt_error_take(job->why, sizeof(job->why));
     if (plan) tt_plan_unpin(plan);
     return rc;
 }
@@ -100,6 +103,7 @@ static void jobs_in_threads(struct job_crew *crew, struct job_thread *threads, i
                                        "group: no thread for job %d of %d (error "
                                        "%d)",
                                        k + 1, nthreads, err);
+        tt_error_take(threads[k].first->why, sizeof(threads[k].first->why));
         crew_failed(crew, threads[k].first);
     }
     for (k = 0; k < nthreads; k++) {
@@ -132,8 +136,11 @@ ncclResult_t tt_background_jobs(struct tt_group *group)
     ncclResult_t rc = crew_run(&crew);
     pthread_mutex_destroy(&crew.lock);
     tuttiHostSetDevice(device);
-    for (struct tt_job *job = group->jobs; job && !rc; job = job->next)
+    if (rc) tt_error_take(group->why, sizeof(group->why));
+    for (struct tt_job *job = group->jobs; job && !rc; job = job->next) {
         rc = job->rc;
+        if (rc) memcpy(group->why, job->why, sizeof(group->why));
+    }
     return rc;
 }
 
@@ -197,6 +204,7 @@ ncclResult_t tt_background_run(struct tt_group *group)
         if (!rc) pinned = pinned->next_in_group;
     }
     if (!rc) rc = group->simulate ? simulate(group) : launch(group);
+    if (rc) tt_error_take(group->why, sizeof(group->why));
     for (struct tt_plan *plan = group->plans; plan != pinned; plan = plan->next_in_group)
         tt_plan_unpin(plan);
     return rc;
@@ -270,7 +278,7 @@ static void plan_attach(struct tt_plan *plan, struct tt_background *background)
     pthread_mutex_lock(&plan->background_lock);
     plan->background = background;
     pthread_mutex_unlock(&plan->background_lock);
-    tt_comm_show(plan->comm, ncclInProgress);
+    tt_comm_show(plan->comm, ncclInProgress, "");
     tt_plan_unpin(plan);
 }
 
@@ -280,9 +288,10 @@ static void *background_main(void *arg)
     struct tt_group *group = background->group;
     ncclResult_t rc = tt_background_run(group);
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group)
-        tt_plan_show(plan, rc);
+        tt_plan_show(plan, rc, group->why);
     for (struct tt_job *job = group->jobs; job; job = job->next)
-        if (job->plan) tt_plan_show(job->plan, job->rc ? job->rc : rc);
+        if (job->plan)
+            tt_plan_show(job->plan, job->rc ? job->rc : rc, job->rc ? job->why : group->why);
     tt_group_destroy(group);
     pthread_mutex_lock(&background->lock);
     background->done = true;

@@ -1,5 +1,6 @@
 /* The way in for operations. A call like one that was bound before is launched again; any other is
  * checked, logged, counted, and launched or appended to the thread's group. */
+#include "base/error.h"
 #include "base/log.h"
 #include "device/device.h"
 #include "plan/events.h"
@@ -107,9 +108,12 @@ static __attribute__((noinline)) ncclResult_t add_looking(struct tt_plan *plan,
 
 ncclResult_t tt_plan_failed(struct tt_comm *comm, ncclResult_t rc)
 {
-    if (rc != ncclSuccess && rc != ncclInProgress && comm->config.blocking == 0)
-        tt_comm_show(comm, rc);
-    return tt_group_error(rc);
+    char why[TT_WHY_BYTES];
+    if (rc == ncclSuccess || rc == ncclInProgress) return rc;
+    tt_error_take(why, sizeof(why));
+    if (comm->config.blocking == 0) tt_comm_show(comm, rc, why);
+    tt_group_refuse(rc, why);
+    return rc;
 }
 
 /* hot */

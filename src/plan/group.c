@@ -153,6 +153,7 @@ void tt_group_clear(struct tt_group *group)
     group->jobs_tail = &group->jobs;
     group->nnodes = 0;
     group->error = ncclSuccess;
+    group->why[0] = 0;
     group->any_blocking = group->any_background = group->must_block = false;
     group->simulate = NULL;
     group->events = (struct tt_group_events){0};
@@ -185,11 +186,19 @@ ncclResult_t tt_group_start(void)
     return ncclSuccess;
 }
 
+void tt_group_refuse(ncclResult_t rc, const char *why)
+{
+    if (!own_group || own_group->depth == 0) return;
+    own_group->error = rc;
+    snprintf(own_group->why, sizeof(own_group->why), "%s", why);
+}
+
 ncclResult_t tt_group_error(ncclResult_t rc)
 {
-    if (rc != ncclSuccess && rc != ncclInProgress && own_group && own_group->depth > 0) {
-        own_group->error = rc;
-    }
+    char why[TT_WHY_BYTES];
+    if (rc == ncclSuccess || rc == ncclInProgress) return rc;
+    tt_error_take(why, sizeof(why)); /* also outside of groups: it is no later failure's */
+    tt_group_refuse(rc, why);
     return rc;
 }
 
@@ -378,11 +387,11 @@ static void group_poison(struct tt_group *group, ncclResult_t rc)
 {
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group) {
         if (!tt_plan_pin(plan)) continue;
-        if (plan->comm->config.blocking == 0) tt_comm_show(plan->comm, rc);
+        if (plan->comm->config.blocking == 0) tt_comm_show(plan->comm, rc, group->why);
         tt_plan_unpin(plan);
     }
     for (struct tt_job *job = group->jobs; job; job = job->next) {
-        if (!job->blocking && job->plan) tt_plan_show(job->plan, rc);
+        if (!job->blocking && job->plan) tt_plan_show(job->plan, rc, group->why);
     }
 }
 
@@ -392,12 +401,19 @@ static ncclResult_t group_finish(struct tt_group *group)
     ncclResult_t rc = ncclSuccess;
     own_group = NULL;
     if (group->repeats && repeat(group, &rc)) {
-        if (rc) group_poison(group, rc);
+        if (rc) {
+            tt_error_take(group->why, sizeof(group->why));
+            group_poison(group, rc);
+        }
         group_return(group);
         return rc;
     }
     if (group->repeats) rc = stop_repeating(group);
-    if (group->error) rc = group->error;
+    if (group->error) {
+        rc = group->error;
+    } else if (rc) {
+        tt_error_take(group->why, sizeof(group->why));
+    }
     tell_profiler(&group->events, group->events_plan, tt_events_group_ends);
     if (rc) {
         group_poison(group, rc);

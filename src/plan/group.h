@@ -12,8 +12,9 @@ void tt_plan_hold(struct tt_plan *plan);
 void tt_plan_drop(struct tt_plan *plan);
 /* tt_plan_pin() with a sentence: the communicator's closed_rc. */
 ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan);
-/* Show `rc` as the communicator's state, if it lives. The caller has a hold. */
-void tt_plan_show(struct tt_plan *plan, ncclResult_t rc);
+/* Show `rc` as the communicator's state, if it lives, with the sentence of an error. The caller has
+ * a hold. */
+void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why);
 
 /* ---- group.c ---- */
 
@@ -22,7 +23,8 @@ void tt_plan_show(struct tt_plan *plan, ncclResult_t rc);
 
 struct tt_group {
     int depth;
-    ncclResult_t error; /* of a call inside; the latest wins */
+    ncclResult_t error;     /* of a call inside; the latest wins */
+    char why[TT_WHY_BYTES]; /* its sentence, or that of whatever ended the group */
     bool any_blocking, any_background, must_block;
     struct tt_job *jobs, **jobs_tail; /* owned list */
     struct tt_plan *plans;            /* by communicator id */
@@ -57,7 +59,7 @@ void tt_group_destroy(struct tt_group *group);
 /* Run all jobs of the group: in the caller when there is one, in threads when there are more; waits
  * for all. Returns the first failure in the list's order; each job's own result is in job->rc. */
 ncclResult_t tt_background_jobs(struct tt_group *group);
-/* Jobs, then calls, of a closed group. */
+/* Jobs, then calls, of a closed group. A failure's sentence is in group->why. */
 ncclResult_t tt_background_run(struct tt_group *group);
 /* The same in a thread; the communicators show ncclInProgress. Takes the group over. */
 ncclResult_t tt_background_start(struct tt_group *group);

@@ -109,10 +109,10 @@ ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan)
                    rc == ncclInvalidUsage ? "destroyed" : "aborted");
 }
 
-void tt_plan_show(struct tt_plan *plan, ncclResult_t rc)
+void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why)
 {
     if (!tt_plan_pin(plan)) return;
-    tt_comm_show(plan->comm, rc);
+    tt_comm_show(plan->comm, rc, why);
     tt_plan_unpin(plan);
 }
 

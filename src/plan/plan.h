@@ -1,6 +1,7 @@
 /* Calls between GroupStart and GroupEnd become launched work: cache, choice, binding, order. */
 #pragma once
 
+#include "base/member.h"
 #include "nccl.h"
 #include "program/program.h"
 #include "tune/tune.h"
@@ -86,7 +87,8 @@ struct tt_job {
     bool must_block; /* destroy and abort: the whole group runs in the caller */
     bool gone_is_ok; /* abort: nothing is left to do when another thread ended the communicator */
     bool ran;        /* run() was called */
-    ncclResult_t rc; /* result of run(); set by the group */
+    ncclResult_t rc; /* result of run(); set by the group, as is */
+    char why[TT_WHY_BYTES]; /* the sentence of a failure */
 };
 
 /* Keep the plans of the job's communicators until it is destroyed. tt_group_job() does it, unless
@@ -113,7 +115,10 @@ int tt_group_depth(void);
 /* Queue the job, or run it when no group is open. Takes ownership. Returns what the API call
  * returns. */
 ncclResult_t tt_group_job(struct tt_job *job);
-/* A call inside a group failed: GroupEnd will return it (the latest wins) and drop everything. */
+/* A call inside a group failed: GroupEnd will return it (the latest wins) and drop everything; a
+ * non-blocking communicator of the group shows it with the sentence `why`. error: with what the
+ * thread said last. */
+void tt_group_refuse(ncclResult_t rc, const char *why);
 ncclResult_t tt_group_error(ncclResult_t rc);
 
 /* User operators: a scalar times each input, then the sum. One thread at a time per communicator.

@@ -10,7 +10,7 @@
 
 enum { RANKS = 4, EXCLUDED = 2, MEMBER = 3, COUNT = 64 };
 
-struct board { /* shared by the processes */
+struct board {             /* shared by the processes */
     _Atomic int shrinking; /* ranks that are about to call Shrink */
     _Atomic int failed;    /* the rank that fails has */
 };
