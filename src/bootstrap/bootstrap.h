@@ -142,14 +142,15 @@ void tt_bootstrap_revoke(struct tt_bootstrap *bootstrap);
  * One relaxed load when all is well. */
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out);
 
-/* The rank that failed, when tt_bootstrap_error() says that one did and the code came over the tree;
- * else -1. */
+/* The rank that failed, when tt_bootstrap_error() says that one did and the code came over the
+ * tree; else -1. */
 int tt_bootstrap_error_rank(const struct tt_bootstrap *bootstrap);
 
 /* True when a rank's process exited without leaving the communicator (no error as long as nothing
  * is outstanding); the sentence says which. */
 bool tt_bootstrap_exited(struct tt_bootstrap *bootstrap, char *sentence, size_t sentence_bytes);
-bool tt_bootstrap_someone_exited(const struct tt_bootstrap *bootstrap); /* one load */
+bool tt_bootstrap_someone_exited(const struct tt_bootstrap *bootstrap);           /* one load */
+const _Atomic bool *tt_bootstrap_exit_flag(const struct tt_bootstrap *bootstrap); /* of this */
 /* Whether it was this one; how many collectives, modulo 2^32, the exited rank with the fewest had
  * begun. */
 bool tt_bootstrap_rank_exited(struct tt_bootstrap *bootstrap, int rank);

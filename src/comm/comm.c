@@ -200,8 +200,14 @@ static ncclResult_t exited(struct tt_comm *comm, const char *func)
 }
 
 /* Slow half of tt_comm_check(): something is not as usual. */
-static ncclResult_t explain(struct tt_comm *comm, const char *func)
+static __attribute__((noinline)) ncclResult_t explain(struct tt_comm *comm, const char *func)
 {
+    if (!comm) return tt_fail(ncclInvalidArgument, "%s: comm is NULL", func);
+    if (comm->magic != TT_COMM_MAGIC) {
+        return tt_fail(ncclInvalidArgument,
+                       "%s: comm %p was destroyed or aborted before, or never was a communicator",
+                       func, (const void *)comm);
+    }
     enum tt_comm_phase phase = phase_of(comm);
     ncclResult_t rc = tt_comm_state(comm);
     bool failed_init = rc && phase == TT_COMM_INIT;
@@ -212,14 +218,5 @@ static ncclResult_t explain(struct tt_comm *comm, const char *func)
 
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func) /* hot */
 {
-    if (!comm) return tt_fail(ncclInvalidArgument, "%s: comm is NULL", func);
-    if (comm->magic != TT_COMM_MAGIC) {
-        return tt_fail(ncclInvalidArgument,
-                       "%s: comm %p was destroyed or aborted before, or never was a communicator",
-                       func, (const void *)comm);
-    }
-    bool usual = phase_of(comm) == TT_COMM_READY && !tt_member_aborted(&comm->member) &&
-                 atomic_load_explicit(&comm->state, memory_order_relaxed) == ncclSuccess &&
-                 !tt_bootstrap_someone_exited(comm->bootstrap);
-    return usual ? ncclSuccess : explain(comm, func);
+    return tt_comm_is_usual(comm) ? ncclSuccess : explain(comm, func);
 }

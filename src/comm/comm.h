@@ -72,10 +72,11 @@ struct tt_comm {
                                        or more for imported programs; equal on all ranks */
     struct tt_transport *transport; /* owned */
     struct tt_bootstrap *bootstrap; /* owned */
-    struct tt_net *net;             /* owned */
-    struct tt_transport_nics *nics; /* owned; NULL: no machine says which device is whose */
-    struct tt_proxy *proxy;         /* owned; NULL when no peer needs the network */
-    struct tt_peer_reach *peers;    /* owned; nranks */
+    const _Atomic bool *someone_exited;   /* the bootstrap's */
+    struct tt_net *net;                   /* owned */
+    struct tt_transport_nics *nics;       /* owned; NULL: no machine says which device is whose */
+    struct tt_proxy *proxy;               /* owned; NULL when no peer needs the network */
+    struct tt_peer_reach *peers;          /* owned; nranks */
     const struct tt_comm_record *records; /* borrowed from bootstrap */
     void *inbox;                          /* owned control memory */
     size_t inbox_bytes;
@@ -173,3 +174,12 @@ ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func);
 /* What every call checks first: NULL, dead, revoked, not ready, broken. `func` is named in the
  * message. hot */
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);
+/* Nothing that tt_comm_check() would refuse or look at more closely. hot */
+static inline bool tt_comm_is_usual(const struct tt_comm *comm)
+{
+    return comm && comm->magic == TT_COMM_MAGIC &&
+           atomic_load_explicit(&comm->phase, memory_order_acquire) == TT_COMM_READY &&
+           !tt_member_aborted(&comm->member) &&
+           atomic_load_explicit(&comm->state, memory_order_relaxed) == ncclSuccess &&
+           !atomic_load_explicit(comm->someone_exited, memory_order_relaxed);
+}

@@ -42,6 +42,7 @@ static ncclResult_t meet(struct tt_init *init, const struct tt_comm_record *reco
     }
     if (rc) return rc;
     comm->bootstrap = bootstrap;
+    comm->someone_exited = tt_bootstrap_exit_flag(bootstrap);
     comm->records = records;
     tt_bootstrap_own_memory(bootstrap, comm->inbox, comm->inbox_bytes);
     return ncclSuccess;

@@ -93,7 +93,9 @@ enum tt_step {
 enum tt_item_call {
     TT_ITEM_STEP,    /* do a slice of work, never block */
     TT_ITEM_RELEASE, /* no call will follow: free yourself */
-    TT_ITEM_ISSUE,   /* captured and `wants_issue`: a graph launch with this item was issued */
+    TT_ITEM_HOLD,    /* captured and `wants_issue`: a graph launch with this item gets its place */
+    TT_ITEM_ISSUE,   /* that launch was issued, */
+    TT_ITEM_LET,     /* or it was not, as the stream did not take it */
     TT_ITEM_TOUCH,   /* `tells_touches`: say by tuttiHostTouch() what a run reads and writes */
 };
 
@@ -101,9 +103,10 @@ enum tt_item_call {
  * `step(item, TT_ITEM_STEP)` is called by one thread at a time (any thread: the submitter, a
  * waiter, a worker) until it answers TT_STEP_DONE; a captured item is run again at each graph
  * launch. `step(item, TT_ITEM_RELEASE)` comes exactly once: after DONE, or when the last graph that
- * holds the item is destroyed. A captured item that wants it hears TT_ITEM_ISSUE once for each run
- * to come, from the launching thread, in the order of the launches and of the graph's nodes, before
- * the run's first step. */
+ * holds the item is destroyed. A captured item that wants it hears TT_ITEM_HOLD and TT_ITEM_ISSUE
+ * once for each run to come, from the launching thread, in the order of the launches and of the
+ * graph's nodes, before the run's first step; one launch at a time in the process, which gets its
+ * place on the stream between the two. */
 struct tt_item {
     enum tt_step (*step)(struct tt_item *item, enum tt_item_call call);
     bool wants_issue;

@@ -8,6 +8,7 @@
 #include "base/member.h"
 #include "base/wait.h"
 #include "exec/host/cursor.h"
+#include "exec/issue.h"
 #include "exec/step.h"
 
 enum {                      /* of a work that runs inside its call */
@@ -81,26 +82,70 @@ static __attribute__((noinline)) void use_views(struct tt_work *work)
 }
 
 /* hot */
-ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
-                            struct CUstream_st *claimed)
+enum tt_claim tt_exec_claim(struct tt_issue_queue *queue, struct CUstream_st *stream,
+                            struct tt_exec_claim *claim_out)
 {
-    if (!work->captured) {
-        work->seq = atomic_fetch_add_explicit(&work->queue->issued, 1, memory_order_relaxed);
+    tt_issue_lock(queue);
+    enum tt_claim claim = tuttiHostClaim(stream, &claim_out->stream);
+    if (claim == TT_CLAIM_TAKEN) claim_out->seq = tt_issue_number(queue);
+    tt_issue_unlock(queue);
+    return claim;
+}
+
+void tt_exec_unclaim(struct tt_issue_queue *queue, const struct tt_exec_claim *claim)
+{
+    give_back(queue, claim->seq);
+    tuttiHostClaimEnd(claim->stream);
+}
+
+/* At the end of what its stream has. */
+static __attribute__((noinline)) ncclResult_t append(struct tt_work *work,
+                                                     struct CUstream_st *stream)
+{
+    struct tt_issue_queue *queue = work->queue;
+    bool captured = work->captured; /* then the stream is, and the work has no number yet */
+    if (tuttiHostHasViews()) use_views(work);
+    if (!captured) {
         work->phase = TT_WORK_TURN;
         atomic_store_explicit(&work->in_flight, 1, memory_order_relaxed);
+        tt_issue_lock(queue);
+        work->seq = tt_issue_number(queue);
     }
-    if (!claimed) {
-        if (tuttiHostHasViews()) use_views(work);
-        int code = tuttiHostSubmit(stream, &work->item, false);
-        return code ? refused(work, code) : ncclSuccess;
-    }
-    bool turn = is_served(work->queue, work->seq);
-    if (turn && (tt_work_step(&work->item, TT_ITEM_STEP) == TT_STEP_DONE || ends_soon(work))) {
+    int code = tuttiHostSubmit(stream, &work->item, false);
+    if (!captured) tt_issue_unlock(queue);
+    return code ? refused(work, code) : ncclSuccess;
+}
+
+/* Not the next one of the queue, or not over after one step. */
+static __attribute__((noinline)) void submit_later(struct tt_work *work,
+                                                   const struct tt_exec_claim *claim, bool began)
+{
+    if (!began) work->phase = TT_WORK_TURN;
+    atomic_store_explicit(&work->in_flight, 1, memory_order_relaxed);
+    if (began && ends_soon(work)) {
         tt_work_release(work);
-        tuttiHostClaimEnd(claimed);
+        tuttiHostClaimEnd(claim->stream);
     } else {
-        tuttiHostClaimPark(claimed, &work->item);
+        tuttiHostClaimPark(claim->stream, &work->item);
     }
+}
+
+/* hot */
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
+                            const struct tt_exec_claim *claim)
+{
+    struct tt_issue_queue *queue = work->queue;
+    if (!claim) return append(work, stream);
+    work->seq = claim->seq;
+    bool turn = is_served(queue, claim->seq);
+    if (!turn || tt_work_start(work) != TT_STEP_DONE) {
+        submit_later(work, claim, turn);
+        return ncclSuccess;
+    }
+    if (!work->kept) tt_work_recycle(work);
+    /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
+    atomic_store_explicit(&queue->served, claim->seq + 1, memory_order_release);
+    tuttiHostClaimEnd(claim->stream);
     return ncclSuccess;
 }
 

@@ -74,7 +74,8 @@ struct tt_frame {
     int after;   /* 0, or 1 + index of the frame of this work that must end before this one starts:
                     messages to one peer share an edge and keep their order */
     bool begins; /* a call of its own, behind others: the run counts one more operation for it */
-    void *event; /* parent of this frame's profiler events (its own P2p); NULL: the work's */
+    uint64_t match; /* exec's: the match header of the run */
+    void *event;    /* parent of this frame's profiler events (its own P2p); NULL: the work's */
     struct tt_edge *
         *send_edges; /* [channel of the program][peer]; NULL where it has none; borrowed */
     struct tt_edge **recv_edges;
@@ -83,6 +84,9 @@ struct tt_frame {
 /* The issue queue of a communicator: its operations run one after the other in issue order,
  * whatever streams they are on. One per communicator, shared by those that share resources. */
 struct tt_issue_queue {
+    _Atomic uint32_t issuing;         /* held by who takes a place on a stream and the number that
+                                         goes with it */
+    int nheld;                        /* items of the graph launch that holds it */
     _Atomic uint64_t issued;          /* sequence numbers handed out */
     _Atomic uint64_t served;          /* sequence numbers finished */
     struct tt_work *_Atomic spare[4]; /* owned: works to use again */
@@ -146,14 +150,28 @@ struct tt_buffers { /* of one frame; borrowed until the work ends */
 /* The same with buffers for each frame: as many as it has frames. hot */
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers);
 
-/* Take a sequence number and put the work on the stream. `claimed` is the stream if
- * tuttiHostClaim() took it: then the work runs here and now for about 2 us at most, one pass where
- * ranks outnumber cores, and what is unfinished is left to waiters and workers. NULL: it is queued,
- * or captured. The work frees itself unless kept. On error it is destroyed (kept: idle again). One
- * thread at a time per queue; never blocks, but when the stream refuses the work: then the sequence
- * number's turn is waited for. Errors: ncclUnhandledCudaError. hot */
+/* A place on an idle stream and the sequence number that goes with it. */
+struct tt_exec_claim {
+    struct CUstream_st *stream; /* as tuttiHostClaim() gave it */
+    uint64_t seq;
+};
+/* Take both as one step: another thread's call, or its launch of a graph, comes before both or
+ * after both, so that the order on a stream is that of the queue. Returns tuttiHostClaim()'s
+ * answer; *claim_out is set when it is TT_CLAIM_TAKEN: tt_exec_submit() or tt_exec_unclaim()
+ * follows. hot */
+enum tt_claim tt_exec_claim(struct tt_issue_queue *queue, struct CUstream_st *stream,
+                            struct tt_exec_claim *claim_out);
+/* There is no work for it: waits until the number's turn has come. */
+void tt_exec_unclaim(struct tt_issue_queue *queue, const struct tt_exec_claim *claim);
+
+/* Put the work on the stream. With a claim it runs here and now for about 2 us at most, one pass
+ * where ranks outnumber cores, and what is unfinished is left to waiters and workers. NULL: it is
+ * captured, or takes a sequence number and is queued. The work frees itself unless kept. On error
+ * it is destroyed (kept: idle again). One thread at a time per communicator; never blocks, but when
+ * the stream refuses the work: then the number's turn is waited for.
+ * Errors: ncclUnhandledCudaError. hot */
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
-                            struct CUstream_st *claimed);
+                            const struct tt_exec_claim *claim);
 
 /* Wait until `queue` served all sequence numbers, running streams' work meanwhile. Blocks. Works of
  * a member that was aborted may stay on streams that stand still, where they end when their turn

@@ -10,6 +10,7 @@
 #include "base/wait.h"
 #include "exec/events.h"
 #include "exec/host/cursor.h"
+#include "exec/issue.h"
 
 #include <assert.h>
 #include <string.h>
@@ -141,28 +142,31 @@ static uint64_t message_match(const struct tt_frame *frame)
     return number << 32 | (uint32_t)(frame->geometry.count * frame->elem_bytes);
 }
 
-/* The turn has come: number the operation and its messages. */
+/* Number the operation, and the messages of its frames. */
+static inline void number_frames(struct tt_work *work)
+{
+    uint32_t fingerprint = 0;
+    uint64_t number = 0;
+    for (int f = 0; f < work->nframes; f++) {
+        struct tt_frame *frame = &work->frames[f];
+        if (frame->begins || (f == 0 && work->uses_transport))
+            number = tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
+        if (frame->begins || f == 0) fingerprint = frame->fingerprint;
+        frame->match =
+            frame->conn == TT_CONN_P2P ? message_match(frame) : number << 32 | frame->fingerprint;
+    }
+    work->match = number << 32 | fingerprint; /* what the peers see this rank in */
+}
+
+/* The turn has come. */
 static ncclResult_t begin(struct tt_work *work)
 {
-    uint32_t fingerprint = work->frames[0].fingerprint;
     if (work->eager) {
         tt_eager_rewind(work->eager);
     } else {
         rewind_cursors(work);
     }
-    uint64_t number = 0;
-    if (work->uses_transport)
-        number = tt_transport_begin(work->transport, fingerprint, &work->frames[0].call);
-    for (int k = 0; k < work->ncursors; k++) {
-        struct tt_cursor *cursor = &work->cursors[k];
-        const struct tt_frame *frame = cursor->frame;
-        if (frame->begins)
-            number = tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
-        cursor->match =
-            frame->conn == TT_CONN_P2P ? message_match(frame) : number << 32 | frame->fingerprint;
-        if (k == 0 || frame->begins) fingerprint = frame->fingerprint;
-    }
-    work->match = number << 32 | fingerprint; /* what the peers see this rank in */
+    number_frames(work);
     if (work->events.profiler) tt_events_begin(work);
     work->phase = TT_WORK_RUN;
     if (work->has_scratch) {
@@ -204,10 +208,11 @@ static enum tt_step end(struct tt_work *work, ncclResult_t rc)
     return TT_STEP_DONE;
 }
 
-/* A graph launch was issued: its run's place in the queue is now. */
+/* A graph launch has its place on a stream: its run's place in the queue is now. */
 static void take_seq(struct tt_work *work)
 {
-    uint64_t seq = atomic_fetch_add_explicit(&work->queue->issued, 1, memory_order_relaxed);
+    uint64_t seq = tt_issue_number(work->queue);
+    tt_issue_let(work->queue);
     if (!tt_launch_seqs_put(&work->seqs, seq)) tt_member_abort(work->member, ncclSystemError);
 }
 
@@ -296,27 +301,20 @@ static __attribute__((noinline)) enum tt_step tell_work(struct tt_work *work,
     switch (call) {
     case TT_ITEM_STEP: break;
     case TT_ITEM_RELEASE: tt_work_release(work); break;
+    case TT_ITEM_HOLD: tt_issue_hold(work->queue); break;
+    case TT_ITEM_LET: tt_issue_let(work->queue); break;
     case TT_ITEM_ISSUE: take_seq(work); break;
     case TT_ITEM_TOUCH: tell_touches(work); break;
     }
     return TT_STEP_DONE;
 }
 
-enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
+/* The end of a step in which the program got so far. */
+static enum tt_step after_run(struct tt_work *work, enum tt_run run)
 {
-    struct tt_work *work = tt_container_of(item, struct tt_work, item);
-    ncclResult_t rc = ncclSuccess;
-    if (call != TT_ITEM_STEP) return tell_work(work, call);
-    bool begins = work->phase == TT_WORK_TURN || work->phase == TT_WORK_IDLE;
-    if (begins && !turn_came(work)) return TT_STEP_WAIT;
-    if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
-    if (begins) rc = begin(work);
-    if (rc) return end(work, rc);
-    if (work->phase != TT_WORK_RUN) return step_stage(work);
-    enum tt_run run = work->eager ? tt_eager_run(work) : run_cursors(work);
     if (run == TT_RUN_FAILED) return end(work, work->rc);
     if (run == TT_RUN_WAIT) {
-        rc = long_wait(work);
+        ncclResult_t rc = long_wait(work);
         return rc ? end(work, rc) : TT_STEP_WAIT;
     }
     leave_wait(work);
@@ -324,4 +322,39 @@ enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
     if (work->nstages == 0) return end(work, ncclSuccess);
     work->phase = TT_WORK_STAGE_OUT;
     return TT_STEP_PROGRESS;
+}
+
+static __attribute__((noinline)) enum tt_step step(struct tt_work *work)
+{
+    ncclResult_t rc = ncclSuccess;
+    bool begins = work->phase == TT_WORK_TURN || work->phase == TT_WORK_IDLE;
+    if (begins && !turn_came(work)) return TT_STEP_WAIT;
+    if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
+    if (begins) rc = begin(work);
+    if (rc) return end(work, rc);
+    if (work->phase != TT_WORK_RUN) return step_stage(work);
+    enum tt_run run = work->eager ? tt_eager_run(work) : run_cursors(work);
+    if (run == TT_RUN_DONE && work->nstages == 0) return end(work, ncclSuccess);
+    return after_run(work, run);
+}
+
+enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
+{
+    struct tt_work *work = tt_container_of(item, struct tt_work, item);
+    return call == TT_ITEM_STEP ? step(work) : tell_work(work, call);
+}
+
+/* What is not a flat list without a profiler, or shall not run at all, goes the long way. */
+enum tt_step tt_work_start(struct tt_work *work)
+{
+    if (!work->eager || work->events.profiler || tt_member_gives_up(work->member, work->seq)) {
+        work->phase = TT_WORK_TURN;
+        return step(work);
+    }
+    tt_eager_rewind(work->eager);
+    number_frames(work);
+    enum tt_run run = tt_eager_run(work);
+    if (run == TT_RUN_DONE) return TT_STEP_DONE; /* and no trace of it */
+    work->phase = TT_WORK_RUN;
+    return after_run(work, run);
 }

@@ -15,34 +15,13 @@
 
 enum { CALLS_MOST = 1024 }; /* of a kept group */
 
-struct tt_batch_call { /* what a call is bound for */
-    size_t bytes;
-    int32_t func, peer;         /* or root */
-    uint32_t reduction;         /* type and operator of a collective */
-    size_t in_bytes, out_bytes; /* of a kept one, as is the rest */
-    size_t count;
-    ncclDataType_t type;
-    ncclRedOp_t op;
-    int frame;                                         /* whose buffers are the call's */
-    enum { OF_FRAME, IN_OF_FRAME, OUT_OF_FRAME } part; /* one: the other is another call's */
-};
-
-struct tt_batch {
-    uint64_t hash;
-    int ncalls, nframes;
-    struct tt_batch_call *calls; /* owned; in the order of the group */
-    struct tt_buffers *buffers;  /* owned; of each frame, and one that no frame has */
-    int first_own;               /* frame: from here on copies within this rank */
-    bool repeats;                /* calls tell the frames: tt_batch_accepts() */
-    struct tt_batch *next;       /* launched after this one; borrowed from the plan; NULL: none */
-    struct tt_work *work;        /* owned; NULL: the entry is empty, or */
-    bool refused;                /* these are no flat list */
-};
-
 static struct tt_batch_call call_of(const struct tt_task *task)
 {
     bool message = tt_func_is_message(task->func);
     return (struct tt_batch_call){.bytes = task->count * tt_type_bytes(task->type),
+                                  .count = task->count,
+                                  .type = task->type,
+                                  .op = task->op,
                                   .func = (int32_t)task->func,
                                   .peer = task->root,
                                   .reduction = message ? 0 : (uint32_t)task->type << 8 | task->op};
@@ -127,6 +106,7 @@ static bool batch_serves(struct tt_batch *batch, const struct tt_plan *plan,
 {
     const struct tt_batch_call *call = batch->calls;
     int frame = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2; /* no root's either */
+    batch->moved = true;
     for (const struct tt_group_call *node = first; node; node = node->next_alike, call++) {
         const struct tt_batch_call own = call_of(&node->task);
         if (own.bytes != call->bytes || own.func != call->func || own.peer != call->peer ||
@@ -188,7 +168,8 @@ static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
     int frame = 0, k = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2;
     batch->repeats = true;
     for (struct tt_group_call *node = first; node; node = node->next_alike, k++) {
-        batch->calls[k].frame = node->task.root == rank ? batch->nframes : frame++;
+        int own = node->task.root == rank ? batch->nframes : frame++;
+        batch->calls[k].buffers = &batch->buffers[own];
         node->first_frame = k;
     }
     batch->first_own = frame;
@@ -197,13 +178,13 @@ static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
     for (; pair.send && pair.recv; pair = tt_own_pair_next(&pair, rank)) {
         struct tt_batch_call *send = &batch->calls[pair.send->first_frame];
         struct tt_batch_call *recv = &batch->calls[pair.recv->first_frame];
-        send->part = IN_OF_FRAME;
-        recv->part = OUT_OF_FRAME;
+        send->part = TT_PART_IN;
+        recv->part = TT_PART_OUT;
         if (send->bytes == 0) continue;
         if (pair.send->task.in == pair.recv->task.out) {
             batch->repeats = false; /* it has no frame */
         } else {
-            send->frame = recv->frame = frame++;
+            send->buffers = recv->buffers = &batch->buffers[frame++];
         }
     }
 }
@@ -223,30 +204,13 @@ void tt_batch_foresee(struct tt_plan *plan)
     if (batch && batch->work && batch->repeats) plan->repeat = batch;
 }
 
-/* hot */
-bool tt_batch_accepts(struct tt_plan *plan, int k, const struct tt_task *task)
-{
-    struct tt_batch *batch = plan->repeat;
-    if (k >= batch->ncalls || task->options) return false;
-    const struct tt_batch_call *call = &batch->calls[k];
-    if (task->count != call->count || (int32_t)task->func != call->func ||
-        task->root != call->peer || task->type != call->type || task->op != call->op)
-        return false;
-    if ((!task->in && call->in_bytes) || (!task->out && call->out_bytes)) return false;
-    if (task->func == TT_FUNC_ALLTOALL && task->in == task->out) return false; /* in_place.c */
-    struct tt_buffers *buffers = &batch->buffers[call->frame];
-    if (call->part != OUT_OF_FRAME) buffers->in = task->in;
-    if (call->part != IN_OF_FRAME) buffers->out = task->out;
-    return true;
-}
-
 struct tt_task tt_batch_task(const struct tt_plan *plan, int k, struct CUstream_st *stream)
 {
     const struct tt_batch_call *call = &plan->repeat->calls[k];
-    const struct tt_buffers *buffers = &plan->repeat->buffers[call->frame];
+    const struct tt_buffers *buffers = call->buffers;
     return (struct tt_task){.func = (enum tt_func)call->func,
-                            .in = call->part == OUT_OF_FRAME ? NULL : buffers->in,
-                            .out = call->part == IN_OF_FRAME ? NULL : buffers->out,
+                            .in = call->part == TT_PART_OUT ? NULL : buffers->in,
+                            .out = call->part == TT_PART_IN ? NULL : buffers->out,
                             .count = call->count,
                             .type = call->type,
                             .op = call->op,
@@ -270,18 +234,22 @@ bool tt_batch_launch(struct tt_plan *plan, int ncalls, struct CUstream_st *strea
                      ncclResult_t *rc_out)
 {
     struct tt_batch *batch = plan->repeat;
-    struct CUstream_st *claimed = NULL;
-    if (ncalls != batch->ncalls || !tt_work_idle(batch->work) || !fits(batch) ||
+    struct tt_exec_claim claim = {NULL, 0};
+    if (ncalls != batch->ncalls || !tt_work_idle(batch->work) || (batch->moved && !fits(batch)) ||
         tt_prof_mask(plan->comm->profiler))
         return false;
     if (tt_stream_is_default(stream) && tuttiHostGetDevice() != plan->comm->member.device)
         return false;
-    if (tuttiHostClaim(stream, &claimed) > TT_CLAIM_BUSY) return false;
-    tt_work_rebind_each(batch->work, batch->buffers);
-    for (int k = 0; k < ncalls; k++)
-        tt_count_call(plan, (enum tt_func)batch->calls[k].func);
+    enum tt_claim claimed = tt_exec_claim(plan->comm->queue_used, stream, &claim);
+    if (claimed > TT_CLAIM_BUSY) return false;
+    if (batch->moved || claimed != TT_CLAIM_TAKEN) /* exec may change what it queues */
+        tt_work_rebind_each(batch->work, batch->buffers);
+    batch->moved = false;
+    plan->issued += (uint64_t)ncalls;
+    for (int k = 0; k < ncalls; k += batch->calls[k].nalike)
+        tt_count_calls(plan, (enum tt_func)batch->calls[k].func, (uint64_t)batch->calls[k].nalike);
     plan->latest = batch;
-    *rc_out = tt_exec_submit(batch->work, stream, claimed);
+    *rc_out = tt_exec_submit(batch->work, stream, claimed == TT_CLAIM_TAKEN ? &claim : NULL);
     return true;
 }
 
@@ -328,9 +296,10 @@ ncclResult_t tt_batch_keep(struct tt_plan *plan, struct tt_group_call *first,
         struct tt_batch_call *call = &batch->calls[k];
         *call = call_of(&node->task);
         tt_buffer_bytes(&node->task, &call->in_bytes, &call->out_bytes);
-        call->count = node->task.count;
-        call->type = node->task.type;
-        call->op = node->task.op;
+    }
+    for (k = ncalls - 1; k >= 0; k--) {
+        bool more = k + 1 < ncalls && batch->calls[k + 1].func == batch->calls[k].func;
+        batch->calls[k].nalike = more ? batch->calls[k + 1].nalike + 1 : 1;
     }
     find_frames(batch, plan, first, conn);
     struct tt_work_spec kept = *spec;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "nccl.h"
-#include "transport/transport.h"
+#include "plan/plan_state.h"
 
 #include <stdbool.h>
 
@@ -12,6 +12,33 @@ struct tt_group_call;
 struct tt_plan;
 struct tt_work;
 struct tt_work_spec;
+
+struct tt_batch_call { /* what a call is bound for */
+    size_t count;
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    int32_t func, peer; /* or root */
+    size_t bytes;
+    uint32_t reduction; /* type and operator of a collective */
+    /* of a kept one */
+    enum { TT_PART_BOTH, TT_PART_IN, TT_PART_OUT } part; /* one: the other is another call's */
+    struct tt_buffers *buffers;                          /* of its frame */
+    int nalike; /* so many of the same function come from here on */
+    size_t in_bytes, out_bytes;
+};
+
+struct tt_batch {
+    uint64_t hash;
+    int ncalls, nframes;
+    struct tt_batch_call *calls; /* owned; in the order of the group */
+    struct tt_buffers *buffers;  /* owned; of each frame, and one that no frame has */
+    int first_own;               /* frame: from here on copies within this rank */
+    bool repeats;                /* calls tell the frames: tt_batch_accepts() */
+    bool moved;                  /* buffers are others than the work has */
+    struct tt_batch *next;       /* launched after this one; borrowed from the plan; NULL: none */
+    struct tt_work *work;        /* owned; NULL: the entry is empty, or */
+    bool refused;                /* these are no flat list */
+};
 
 /* The work of a group like this one that was launched before, idle and with this group's buffers;
  * the plan's. NULL: the group is to be bound. conn: TT_CONN_P2P messages, TT_CONN_COLL collectives,
@@ -39,8 +66,27 @@ void tt_batches_fini(struct tt_plan *plan);
 void tt_batch_follow(struct tt_plan *plan);
 /* A group begins: plan->repeat is the batch that came next the last time, or NULL. hot */
 void tt_batch_foresee(struct tt_plan *plan);
-/* Is the call number k of plan->repeat this one, but for the buffers? Then those are noted. hot */
-bool tt_batch_accepts(struct tt_plan *plan, int k, const struct tt_task *task);
+/* Is the call number k of the batch this one, but for the buffers? Then those are noted. hot */
+static inline bool tt_batch_accepts(struct tt_batch *batch, int k, const struct tt_task *task)
+{
+    const struct tt_batch_call *call = &batch->calls[k];
+    if (k >= batch->ncalls || task->count != call->count || (int32_t)task->func != call->func ||
+        task->root != call->peer || task->type != call->type || task->op != call->op ||
+        task->options)
+        return false;
+    if ((!task->in && call->in_bytes) || (!task->out && call->out_bytes)) return false;
+    if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
+    struct tt_buffers *buffers = call->buffers;
+    if (call->part != TT_PART_OUT && buffers->in != task->in) {
+        buffers->in = task->in;
+        batch->moved = true;
+    }
+    if (call->part != TT_PART_IN && buffers->out != task->out) {
+        buffers->out = task->out;
+        batch->moved = true;
+    }
+    return true;
+}
 /* Launch plan->repeat with the buffers that were noted; ncalls came, all on that stream. False when
  * the group has to be looked at: nothing was done. hot */
 bool tt_batch_launch(struct tt_plan *plan, int ncalls, struct CUstream_st *stream,

@@ -107,7 +107,7 @@ void tt_bound_fini(struct tt_bound *bound)
     free(bound->frames);
     bound->frames = NULL;
     bound->capacity = 0;
-    bound->valid = false;
+    bound->valid = bound->plain = false;
 }
 
 /* ---- edges ---- */

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "device/device.h"
+#include "plan/batch.h"
 #include "plan/events.h"
 #include "plan/group.h"
 #include "plan/launch_cache.h"
@@ -21,33 +22,36 @@ static bool is_known(struct tt_plan *plan, const struct tt_task *task)
 }
 
 /* Is it what a call without options, alone, is bound to? */
-static bool is_bound_to(const struct tt_task *task, const struct tt_bound *bound)
+static inline bool is_bound_to(const struct tt_task *task, const struct tt_bound *bound)
 {
     const struct tt_cache_key *key = &bound->key;
-    return bound->valid && task->count == key->count && (int32_t)task->func == key->func &&
+    return bound->plain && task->count == key->count && (int32_t)task->func == key->func &&
            (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
-           task->root == key->root && !key->bundle_bytes && !key->nops && !key->wish;
+           task->root == key->root;
 }
 
 /* What the call is bound to, or NULL. hot */
-static struct tt_bound *find_bound(struct tt_plan *plan, const struct tt_task *task)
+static inline struct tt_bound *find_bound(struct tt_plan *plan, const struct tt_task *task)
 {
     bool known = false;
+    struct tt_bound *bound = plan->recent;
     if (!task->options) {
-        struct tt_bound *bound =
-            &plan->cache[tt_cache_index(task->count, (uint32_t)task->func, (uint32_t)task->type,
-                                        (uint32_t)task->op, (uint32_t)task->root)];
-        return is_bound_to(task, bound) ? bound : NULL;
+        if (bound && is_bound_to(task, bound)) return bound;
+        bound = &plan->cache[tt_cache_index(task->count, (uint32_t)task->func, (uint32_t)task->type,
+                                            (uint32_t)task->op, (uint32_t)task->root)];
+        if (!is_bound_to(task, bound)) return NULL;
+        plan->recent = bound;
+        return bound;
     }
     const struct tt_cache_key key = tt_cache_key(task);
-    struct tt_bound *bound = tt_cache_entry(plan, &key, &known);
+    bound = tt_cache_entry(plan, &key, &known);
     return known ? bound : NULL;
 }
 
 /* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
 static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
 {
-    struct CUstream_st *claimed = NULL;
+    struct tt_exec_claim claim = {NULL, 0};
     struct tt_bound *bound = find_bound(plan, task);
     if (!bound || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
     if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
@@ -56,7 +60,8 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
     if (task->options && task->options->launch_event) return false;
     if (tt_stream_is_default(task->stream) && tuttiHostGetDevice() != plan->comm->member.device)
         return false;
-    if (tuttiHostClaim(task->stream, &claimed) > TT_CLAIM_BUSY) return false;
+    enum tt_claim claimed = tt_exec_claim(plan->comm->queue_used, task->stream, &claim);
+    if (claimed > TT_CLAIM_BUSY) return false;
     struct tt_work *work = bound->work;
     ncclResult_t rc = ncclSuccess;
     if (work && tt_work_idle(work)) {
@@ -65,10 +70,14 @@ static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclR
         tt_bound_place(bound, task);
         rc = tt_work_create(&bound->spec, &work);
     }
-    if (rc && claimed) tuttiHostClaimEnd(claimed);
     plan->issued++;
     tt_count_call(plan, task->func);
-    *rc_out = rc ? rc : tt_exec_submit(work, task->stream, claimed);
+    if (!rc) {
+        rc = tt_exec_submit(work, task->stream, claimed == TT_CLAIM_TAKEN ? &claim : NULL);
+    } else if (claimed == TT_CLAIM_TAKEN) {
+        tt_exec_unclaim(plan->comm->queue_used, &claim);
+    }
+    *rc_out = rc;
     return true;
 }
 
@@ -116,20 +125,41 @@ ncclResult_t tt_plan_failed(struct tt_comm *comm, ncclResult_t rc)
     return rc;
 }
 
-/* hot */
-ncclResult_t tt_plan_add(const struct tt_task *task, const char *name)
+/* The next call of a group that goes on as an earlier one did, which nobody looks at: it is
+ * compared and noted. hot */
+static inline bool repeats(struct tt_group *group, const struct tt_task *task)
 {
-    ncclResult_t rc = tt_comm_check(task->comm, name);
+    struct tt_plan *plan = task->comm->plan;
+    if (group->repeats != plan || task->stream != group->repeat_stream ||
+        !tt_batch_accepts(plan->repeat, group->nrepeated, task))
+        return false;
+    group->nrepeated++;
+    return true;
+}
+
+static __attribute__((noinline)) ncclResult_t add(const struct tt_task *task, const char *name,
+                                                  struct tt_group *group)
+{
+    ncclResult_t rc = tt_comm_is_usual(task->comm) ? ncclSuccess : tt_comm_check(task->comm, name);
     if (rc) return tt_group_error(rc);
     struct tt_plan *plan = task->comm->plan;
-    bool now = tt_group_depth() == 0 ||
-               (plan->comm->member.nranks == 1 && !tt_func_is_message(task->func));
+    bool now = !group || group->depth == 0 ||
+               (task->comm->member.nranks == 1 && !tt_func_is_message(task->func));
     rc = tt_plan_enter(plan);
     if (rc) return tt_plan_failed(task->comm, rc);
     if (tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING) ||
-        !(now ? launch_again(plan, task, &rc) : tt_group_repeat(task))) {
+        !(now ? launch_again(plan, task, &rc) : tt_group_begin_repeating(group, task))) {
         rc = add_looking(plan, task, now);
     }
     tt_plan_exit(plan);
     return rc ? tt_plan_failed(task->comm, rc) : ncclSuccess;
+}
+
+/* hot */
+ncclResult_t tt_plan_add(const struct tt_task *task, const char *name)
+{
+    struct tt_group *group = tt_own_group;
+    if (!group || !group->repeats || !tt_comm_is_usual(task->comm) || !repeats(group, task))
+        return add(task, name, group);
+    return ncclSuccess;
 }

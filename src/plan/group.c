@@ -16,7 +16,7 @@
 
 enum { SIM_INFO_MAGIC = 0x74685283 }; /* NCCL_SIM_INFO_INITIALIZER */
 
-static _Thread_local struct tt_group *own_group __attribute__((tls_model("initial-exec")));
+_Thread_local struct tt_group *tt_own_group __attribute__((tls_model("initial-exec")));
 static struct { /* only to free the group of a thread that ends */
     pthread_once_t once;
     pthread_key_t key;
@@ -60,7 +60,7 @@ static void tell_open(const struct tt_group *group, const char *who)
 static void group_abandon(void *arg)
 {
     struct tt_group *group = arg;
-    own_group = NULL;
+    tt_own_group = NULL;
     if (group->depth > 0) tell_open(group, "a thread ended");
     tell_profiler(&group->events, group->events_plan, tt_events_group_over);
     tt_group_destroy(group);
@@ -69,7 +69,7 @@ static void group_abandon(void *arg)
 /* At exit keys have no destructors. */
 __attribute__((destructor)) static void tell_at_exit(void)
 {
-    if (own_group && own_group->depth > 0) tell_open(own_group, "the program ended");
+    if (tt_own_group && tt_own_group->depth > 0) tell_open(tt_own_group, "the program ended");
 }
 
 static void group_key_make(void)
@@ -79,13 +79,13 @@ static void group_key_make(void)
 
 static struct tt_group *group_open(void)
 {
-    if (own_group) return own_group;
+    if (tt_own_group) return tt_own_group;
     struct tt_group *group = tt_calloc(1, sizeof(*group));
     if (!group) return NULL;
     pthread_once(&group_end.once, group_key_make);
     pthread_setspecific(group_end.key, group);
     group->jobs_tail = &group->jobs;
-    own_group = group;
+    tt_own_group = group;
     return group;
 }
 
@@ -93,13 +93,13 @@ static struct tt_group *group_open(void)
  * is still open. */
 static void group_return(struct tt_group *group)
 {
-    struct tt_group *other = own_group;
+    struct tt_group *other = tt_own_group;
     if (other && other->depth > 0) {
         tt_group_destroy(group);
         return;
     }
     tt_group_clear(group);
-    own_group = group;
+    tt_own_group = group;
     if (!other) return;
     pthread_setspecific(group_end.key, group);
     tt_group_destroy(other);
@@ -175,7 +175,7 @@ void tt_group_destroy(struct tt_group *group)
 
 int tt_group_depth(void)
 {
-    return own_group ? own_group->depth : 0;
+    return tt_own_group ? tt_own_group->depth : 0;
 }
 
 ncclResult_t tt_group_start(void)
@@ -188,9 +188,9 @@ ncclResult_t tt_group_start(void)
 
 void tt_group_refuse(ncclResult_t rc, const char *why)
 {
-    if (!own_group || own_group->depth == 0) return;
-    own_group->error = rc;
-    snprintf(own_group->why, sizeof(own_group->why), "%s", why);
+    if (!tt_own_group || tt_own_group->depth == 0) return;
+    tt_own_group->error = rc;
+    snprintf(tt_own_group->why, sizeof(tt_own_group->why), "%s", why);
 }
 
 ncclResult_t tt_group_error(ncclResult_t rc)
@@ -297,6 +297,7 @@ static ncclResult_t stop_repeating(struct tt_group *group)
     group->repeats = NULL;
     group->nrepeated = 0;
     if (!plan) return ncclSuccess;
+    plan->issued += (uint64_t)ncalls;
     ncclResult_t rc = tt_plan_pin_or_fail(plan);
     if (rc) return rc;
     for (int k = 0; k < ncalls && !rc; k++) {
@@ -308,30 +309,23 @@ static ncclResult_t stop_repeating(struct tt_group *group)
     return rc;
 }
 
-/* hot */
-bool tt_group_repeat(const struct tt_task *task)
+bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task)
 {
-    struct tt_group *group = own_group;
     struct tt_plan *plan = task->comm->plan;
-    if (!group->plans && !group->jobs && !plan->group) {
-        tt_batch_foresee(plan);
-        if (!plan->repeat || !tt_batch_accepts(plan, 0, task)) return false;
-        if (group_join(group, plan)) return false; /* said again by who appends */
-        group->repeats = plan;
-        group->repeat_stream = task->stream;
-    } else if (group->repeats != plan || task->stream != group->repeat_stream ||
-               !tt_batch_accepts(plan, group->nrepeated, task)) {
-        return false;
-    }
-    group->nrepeated++;
-    plan->issued++;
+    if (group->plans || group->jobs || plan->group) return false;
+    tt_batch_foresee(plan);
+    if (!plan->repeat || !tt_batch_accepts(plan->repeat, 0, task)) return false;
+    if (group_join(group, plan)) return false; /* said again by who appends */
+    group->repeats = plan;
+    group->repeat_stream = task->stream;
+    group->nrepeated = 1;
     return true;
 }
 
 ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged)
 {
-    ncclResult_t rc = own_group->repeats ? stop_repeating(own_group) : ncclSuccess;
-    return rc ? rc : collect(own_group, task, known, logged);
+    ncclResult_t rc = tt_own_group->repeats ? stop_repeating(tt_own_group) : ncclSuccess;
+    return rc ? rc : collect(tt_own_group, task, known, logged);
 }
 
 /* All calls of an earlier group came: launch it again. False when the group has to be looked at. */
@@ -354,7 +348,7 @@ static bool repeat(struct tt_group *group, ncclResult_t *rc_out)
 ncclResult_t tt_group_job(struct tt_job *job)
 {
     ncclResult_t rc = tt_group_start();
-    struct tt_group *group = own_group;
+    struct tt_group *group = tt_own_group;
     tt_job_hold(job);
     if (rc) {
         job_drop(job);
@@ -399,7 +393,7 @@ static void group_poison(struct tt_group *group, ncclResult_t rc)
 static ncclResult_t group_finish(struct tt_group *group)
 {
     ncclResult_t rc = ncclSuccess;
-    own_group = NULL;
+    tt_own_group = NULL;
     if (group->repeats && repeat(group, &rc)) {
         if (rc) {
             tt_error_take(group->why, sizeof(group->why));
@@ -421,7 +415,7 @@ static ncclResult_t group_finish(struct tt_group *group)
         struct tt_group_events events = group->events;
         struct tt_plan *events_plan = group->events_plan;
         if (events_plan) tt_plan_hold(events_plan);
-        if (!own_group) pthread_setspecific(group_end.key, NULL);
+        if (!tt_own_group) pthread_setspecific(group_end.key, NULL);
         rc = tt_background_start(group); /* frees it */
         tell_profiler(&events, events_plan, tt_events_group_over);
         if (events_plan) tt_plan_drop(events_plan);
@@ -437,7 +431,7 @@ static ncclResult_t group_finish(struct tt_group *group)
 
 ncclResult_t tt_group_end(void)
 {
-    struct tt_group *group = own_group;
+    struct tt_group *group = tt_own_group;
     if (!group || group->depth == 0) {
         return tt_fail(ncclInvalidUsage, "ncclGroupEnd: no group is open in this thread");
     }
@@ -447,7 +441,7 @@ ncclResult_t tt_group_end(void)
 
 ncclResult_t tt_group_simulate(ncclSimInfo_t *info)
 {
-    struct tt_group *group = own_group;
+    struct tt_group *group = tt_own_group;
     if (!group || group->depth == 0) {
         return tt_fail(ncclInvalidUsage, "ncclGroupSimulateEnd: no group is open in this thread");
     }

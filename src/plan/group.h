@@ -42,13 +42,16 @@ struct tt_group {
     struct CUstream_st *repeat_stream;
 };
 
+extern _Thread_local struct tt_group *tt_own_group /* the calling thread's; NULL: none yet */
+    __attribute__((tls_model("initial-exec")));
+
 /* Append a checked call to the thread's open group. `known`: it is in the launch cache; `logged`:
  * somebody reads the log lines of operations. Errors: ncclInvalidUsage (another thread has a group
  * open on the communicator), ncclSystemError (out of memory). */
 ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged);
-/* Is the call the next one of a group that was launched before? Then it is noted. False: it is to
- * be appended. Calls within the thread's open group. hot */
-bool tt_group_repeat(const struct tt_task *task);
+/* Is the call the first one of a group that was launched before? Then it is noted, and those that
+ * follow are only compared. False: it is to be appended. hot */
+bool tt_group_begin_repeating(struct tt_group *group, const struct tt_task *task);
 /* Forget what the group collected. */
 void tt_group_clear(struct tt_group *group);
 /* The same, and free it. */

@@ -119,7 +119,7 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *
     if (bound->work && !tt_work_idle(bound->work)) bound = &plan->overflow;
     tt_work_destroy(bound->work);
     bound->work = NULL;
-    bound->valid = false;
+    bound->valid = bound->plain = false;
     bound->choice = node->choice;
     ncclResult_t rc = bind_call(plan, node, bound);
     if (rc) return rc;
@@ -128,6 +128,7 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *
     bound->spec.nframes = bound->nframes;
     bound->key = *key;
     bound->valid = bound != &plan->overflow && key->op < ncclNumOps;
+    bound->plain = bound->valid && !key->bundle_bytes && !key->nops && !key->wish;
     *bound_out = bound;
     plan->looks_every_time = plan->comm->tuner || plan->checks_pointers;
     if (!bound->valid) return ncclSuccess;

@@ -64,12 +64,13 @@ void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
 ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
                             bool allow_inline)
 {
-    struct CUstream_st *claimed = NULL;
+    struct tt_exec_claim claim = {NULL, 0};
     int device = -1, own = plan->comm->member.device;
     if (tt_stream_is_default(stream)) device = tuttiHostGetDevice();
     if (device >= 0 && device != own) tuttiHostSetDevice(own);
-    if (allow_inline) tuttiHostClaim(stream, &claimed);
-    ncclResult_t rc = tt_exec_submit(work, stream, claimed);
+    bool claimed =
+        allow_inline && tt_exec_claim(plan->comm->queue_used, stream, &claim) == TT_CLAIM_TAKEN;
+    ncclResult_t rc = tt_exec_submit(work, stream, claimed ? &claim : NULL);
     if (device >= 0 && device != own) tuttiHostSetDevice(device);
     return rc;
 }

@@ -55,7 +55,7 @@ struct tt_cache_key {
 /* A call's choice, bound: everything but the buffers. */
 struct tt_bound {
     struct tt_cache_key key;
-    bool valid;
+    bool valid, plain; /* plain: of a call alone, without wishes */
     struct tt_tune_choice choice;
     struct tt_frame *frames; /* owned; capacity entries */
     int nframes, capacity;
@@ -131,6 +131,7 @@ struct tt_plan {
     struct tt_group_launch launch; /* while it ends */
 
     struct tt_bound cache[TT_CACHE_ENTRIES];
+    struct tt_bound *recent;  /* of `cache`: the latest one launched again; NULL: none */
     struct tt_bound overflow; /* for a call whose entry is in use by a running work */
     uint64_t issued;          /* operations accepted, from 0 */
     uint64_t misses;          /* calls that took the full path */

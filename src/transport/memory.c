@@ -187,6 +187,21 @@ static ncclResult_t bad_slot(struct memory_edge *edge, const struct tt_slot_line
                    edge->edge.key.peer, line->kind, line->bytes, (unsigned long long)line->ref);
 }
 
+/* The bytes of a slot that are not in its header. */
+static __attribute__((noinline)) ncclResult_t
+peek_elsewhere(struct memory_edge *edge, const struct tt_slot_line *line, const char **payload_out)
+{
+    const char *payload = NULL;
+    if (line->kind == TT_SLOT_PAYLOAD) {
+        if (line->bytes <= edge->slot_bytes) payload = next_payload(edge);
+    } else if (line->kind != TT_SLOT_INLINE) {
+        payload = referred(edge, line);
+    }
+    if (!payload) return bad_slot(edge, line);
+    *payload_out = payload;
+    return ncclSuccess;
+}
+
 static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
                                 size_t *bytes_out)
 {
@@ -198,18 +213,10 @@ static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char
         return ncclInProgress;
     }
     if (line->match != match) return tt_edge_mismatch(base, match, line->match, NULL);
-    const char *payload = line->inline_bytes;
-    size_t limit = TT_SLOT_INLINE_BYTES;
-    if (line->kind == TT_SLOT_PAYLOAD) {
-        payload = next_payload(edge);
-        limit = edge->slot_bytes;
-    } else if (line->kind != TT_SLOT_INLINE) {
-        payload = referred(edge, line);
-        limit = SIZE_MAX;
-    }
-    if (!payload || line->bytes > limit) return bad_slot(edge, line);
-    *payload_out = payload;
     *bytes_out = line->bytes;
+    if (line->kind != TT_SLOT_INLINE || line->bytes > TT_SLOT_INLINE_BYTES)
+        return peek_elsewhere(edge, line, payload_out);
+    *payload_out = line->inline_bytes;
     return ncclSuccess;
 }
 

@@ -51,6 +51,11 @@ bool tt_bootstrap_someone_exited(const struct tt_bootstrap *b)
     return atomic_load_explicit(&b->someone_left, memory_order_relaxed);
 }
 
+const _Atomic bool *tt_bootstrap_exit_flag(const struct tt_bootstrap *b)
+{
+    return &b->someone_left;
+}
+
 bool tt_bootstrap_exited(struct tt_bootstrap *b, char *sentence, size_t sentence_bytes)
 {
     if (!tt_bootstrap_someone_exited(b)) return false;

@@ -26,7 +26,6 @@ struct tt_places {
 
 struct tt_cursor {
     const struct tt_frame *frame; /* borrowed from the work */
-    uint64_t match;
     int frame_index;
     int part;   /* of the flat list: the last one of the frame */
     int thread; /* of the program */
@@ -63,14 +62,14 @@ enum tt_eager_kind {
 };
 struct tt_eager_op {
     enum tt_eager_kind kind;
-    int gate;                       /* operations of the part's sends that come before */
-    uint32_t bytes;                 /* of a message */
-    uint32_t in_at, out_at;         /* bytes from the buffers' starts */
-    uint32_t count;                 /* REDUCE, PAIR: elements */
-    bool slot_first;                /* PAIR: the slot is the first source */
-    const struct tt_cursor *cursor; /* of its frame; borrowed, as is */
-    struct tt_eager_op *next;       /* one of the part; NULL: none */
-    struct tt_edge *edge;           /* borrowed; NULL: memory */
+    int gate;                     /* operations of the part's sends that come before */
+    uint32_t bytes;               /* of a message */
+    uint32_t in_at, out_at;       /* bytes from the buffers' starts */
+    uint32_t count;               /* REDUCE, PAIR: elements */
+    bool slot_first;              /* PAIR: the slot is the first source */
+    const struct tt_frame *frame; /* borrowed, as is */
+    struct tt_eager_op *next;     /* one of the part; NULL: none */
+    struct tt_edge *edge;         /* borrowed; NULL: memory */
     void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, REDUCE */
 };
 /* Operations that are done one after the other. */

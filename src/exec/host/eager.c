@@ -177,7 +177,7 @@ static void cut_parts(struct tt_work *work, struct tt_cursor *cursor, int first)
     const struct tt_eager_range ops = {first, eager->nops};
     int nsends = 0, later = 0;
     for (int k = first; k < eager->nops; k++)
-        eager->ops[k].cursor = cursor;
+        eager->ops[k].frame = frame;
     if (frame->conn == TT_CONN_P2P) {
         int after = frame->after ? work->cursors[frame->after - 1].part : 0;
         cursor->part = first < eager->nops ? add_part(eager, after, 0) : 0;
@@ -227,27 +227,29 @@ bool tt_eager_compile(struct tt_work *work)
 
 /* ---- running ---- */
 
-static enum tt_run send(struct tt_work *work, const struct tt_cursor *cursor,
-                        const struct tt_eager_op *op)
+static inline enum tt_run send(struct tt_work *work, const struct tt_eager_op *op)
 {
-    const char *in = cursor->frame->in + op->in_at;
+    const struct tt_frame *frame = op->frame;
+    const char *in = frame->in + op->in_at;
     char *payload = tt_edge_acquire(op->edge, op->bytes);
     if (!payload) return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), "free slot of");
     if (op->bytes <= TT_SLOT_INLINE_BYTES) {
-        tt_edge_post_small(op->edge, cursor->match, in, op->bytes);
+        tt_edge_post_small(op->edge, frame->match, in, op->bytes);
         return TT_RUN_DONE;
     }
     memcpy(payload, in, op->bytes);
-    tt_edge_post(op->edge, cursor->match, op->bytes);
+    tt_edge_post(op->edge, frame->match, op->bytes);
     return TT_RUN_DONE;
 }
 
-static enum tt_run await(struct tt_work *work, const struct tt_cursor *cursor,
-                         const struct tt_eager_op *op, const char **payload)
+/* The slot is not there, or not what was expected. */
+static __attribute__((noinline)) enum tt_run await_longer(struct tt_work *work,
+                                                          const struct tt_eager_op *op,
+                                                          ncclResult_t rc, const char **payload)
 {
     size_t got = 0;
-    ncclResult_t rc = tt_edge_peek(op->edge, cursor->match, payload, &got);
-    if (rc == ncclInProgress) rc = tt_slot_poll(work, op->edge, cursor->match, payload, &got);
+    if (rc == ncclInProgress) rc = tt_slot_poll(work, op->edge, op->frame->match, payload, &got);
+    if (rc == ncclSuccess) rc = tt_edge_peek(op->edge, op->frame->match, payload, &got);
     if (rc == ncclInProgress)
         return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), TT_WAIT_DATA);
     if (rc == ncclSuccess && got != op->bytes) {
@@ -255,6 +257,15 @@ static enum tt_run await(struct tt_work *work, const struct tt_cursor *cursor,
     }
     work->rc = rc;
     return rc ? TT_RUN_FAILED : TT_RUN_DONE;
+}
+
+static inline enum tt_run await(struct tt_work *work, const struct tt_eager_op *op,
+                                const char **payload)
+{
+    size_t got = 0;
+    ncclResult_t rc = tt_edge_peek(op->edge, op->frame->match, payload, &got);
+    if (rc == ncclSuccess && got == op->bytes) return TT_RUN_DONE;
+    return await_longer(work, op, rc, payload);
 }
 
 static void reduce(struct tt_eager *eager, const struct tt_frame *frame,
@@ -277,35 +288,33 @@ static void reduce(struct tt_eager *eager, const struct tt_frame *frame,
     eager->nsrcs = eager->nfull = 0;
 }
 
-static inline enum tt_run reduce_pair(struct tt_work *work, const struct tt_cursor *cursor,
-                                      const struct tt_eager_op *op)
+static inline enum tt_run reduce_pair(struct tt_work *work, const struct tt_eager_op *op)
 {
-    const struct tt_frame *frame = cursor->frame;
-    const char *in = frame->in + op->in_at, *payload = NULL;
-    enum tt_run run = await(work, cursor, op, &payload);
+    const char *payload = NULL;
+    enum tt_run run = await(work, op, &payload);
     if (run != TT_RUN_DONE) return run;
+    const struct tt_frame *frame = op->frame;
+    const char *in = frame->in + op->in_at;
     op->pair(frame->out + op->out_at, op->slot_first ? payload : in, op->slot_first ? in : payload,
              op->count);
     tt_edge_release(op->edge);
     return TT_RUN_DONE;
 }
 
-static inline enum tt_run take(struct tt_work *work, const struct tt_cursor *cursor,
-                               const struct tt_eager_op *op)
+static inline enum tt_run take(struct tt_work *work, const struct tt_eager_op *op)
 {
     const char *payload = NULL;
-    enum tt_run run = await(work, cursor, op, &payload);
+    enum tt_run run = await(work, op, &payload);
     if (run != TT_RUN_DONE) return run;
-    memcpy(cursor->frame->out + op->out_at, payload, op->bytes);
+    memcpy(op->frame->out + op->out_at, payload, op->bytes);
     tt_edge_release(op->edge);
     return TT_RUN_DONE;
 }
 
-static enum tt_run pick(struct tt_work *work, struct tt_eager *eager,
-                        const struct tt_cursor *cursor, const struct tt_eager_op *op)
+static enum tt_run pick(struct tt_work *work, struct tt_eager *eager, const struct tt_eager_op *op)
 {
-    const char *payload = cursor->frame->in + op->in_at;
-    enum tt_run run = op->edge ? await(work, cursor, op, &payload) : TT_RUN_DONE;
+    const char *payload = op->frame->in + op->in_at;
+    enum tt_run run = op->edge ? await(work, op, &payload) : TT_RUN_DONE;
     if (run != TT_RUN_DONE) return run;
     if (op->edge) eager->full[eager->nfull++] = op->edge;
     eager->srcs[eager->nsrcs++] = payload;
@@ -313,13 +322,13 @@ static enum tt_run pick(struct tt_work *work, struct tt_eager *eager,
 }
 
 /* What is not the one message of a small call: out of its way. */
-static __attribute__((noinline)) enum tt_run
-run_other(struct tt_work *work, const struct tt_cursor *cursor, const struct tt_eager_op *op)
+static __attribute__((noinline)) enum tt_run run_other(struct tt_work *work,
+                                                       const struct tt_eager_op *op)
 {
-    const struct tt_frame *frame = cursor->frame;
+    const struct tt_frame *frame = op->frame;
     const char *in = frame->in + op->in_at;
     char *out = frame->out + op->out_at;
-    if (op->kind == TT_EAGER_PICK) return pick(work, work->eager, cursor, op);
+    if (op->kind == TT_EAGER_PICK) return pick(work, work->eager, op);
     if (op->kind == TT_EAGER_REDUCE) {
         reduce(work->eager, frame, op);
     } else if (out != in) {
@@ -331,10 +340,10 @@ run_other(struct tt_work *work, const struct tt_cursor *cursor, const struct tt_
 static inline enum tt_run run_op(struct tt_work *work, const struct tt_eager_op *op)
 {
     switch (op->kind) {
-    case TT_EAGER_SEND: return send(work, op->cursor, op);
-    case TT_EAGER_PAIR: return reduce_pair(work, op->cursor, op);
-    case TT_EAGER_TAKE: return take(work, op->cursor, op);
-    default: return run_other(work, op->cursor, op);
+    case TT_EAGER_SEND: return send(work, op);
+    case TT_EAGER_PAIR: return reduce_pair(work, op);
+    case TT_EAGER_TAKE: return take(work, op);
+    default: return run_other(work, op);
     }
 }
 
@@ -344,40 +353,41 @@ static bool is_over(const struct tt_eager *eager, int part) /* plus 1 */
 }
 
 /* Operations of the part until one has to wait. */
-static enum tt_run run_part(struct tt_work *work, struct tt_eager *eager,
-                            struct tt_eager_part *part)
+static inline enum tt_run run_part(struct tt_work *work, struct tt_eager *eager,
+                                   struct tt_eager_part *part)
 {
     struct tt_eager_op *op = part->at;
     int passed = part->passed;
     int gate = is_over(eager, part->sends) ? INT_MAX : eager->parts[part->sends - 1].passed;
-    enum tt_run run = TT_RUN_DONE;
-    for (; op && op->gate <= gate; op = op->next) { /* else the sends said for what they wait */
+    enum tt_run run = TT_RUN_WAIT; /* where the gate is: the sends said for what they wait */
+    for (; op && op->gate <= gate; op = op->next) {
         run = run_op(work, op);
         if (run != TT_RUN_DONE) break;
         passed++;
     }
-    bool moved = passed > part->passed;
     part->at = op;
-    part->passed = passed;
     part->over = !op;
-    if (run == TT_RUN_FAILED || part->over) return run;
-    return moved ? TT_RUN_PROGRESS : TT_RUN_WAIT;
+    if (run != TT_RUN_FAILED && passed > part->passed) run = TT_RUN_PROGRESS;
+    part->passed = passed;
+    return part->over ? TT_RUN_DONE : run;
 }
 
 enum tt_run tt_eager_run(struct tt_work *work)
 {
     struct tt_eager *eager = work->eager;
     bool progress = false;
-    for (int p = eager->done; p < eager->nparts; p++) {
+    int first = eager->done, nover = first;
+    for (int p = first; p < eager->nparts; p++) {
         struct tt_eager_part *part = &eager->parts[p];
-        if (part->over || !is_over(eager, part->after[0]) || !is_over(eager, part->after[1]))
-            continue;
-        enum tt_run run = run_part(work, eager, part);
-        if (run == TT_RUN_FAILED) return run;
-        progress = progress || run != TT_RUN_WAIT;
+        if (!part->over && is_over(eager, part->after[0]) && is_over(eager, part->after[1])) {
+            enum tt_run run = run_part(work, eager, part);
+            if (run == TT_RUN_FAILED) return run;
+            progress |= run != TT_RUN_WAIT;
+        }
+        nover += part->over;
     }
-    while (eager->done < eager->nparts && eager->parts[eager->done].over)
+    if (nover == eager->nparts) return TT_RUN_DONE;
+    while (eager->parts[eager->done].over)
         eager->done++;
-    if (eager->done == eager->nparts) return TT_RUN_DONE;
     return progress ? TT_RUN_PROGRESS : TT_RUN_WAIT;
 }

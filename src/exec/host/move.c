@@ -136,7 +136,7 @@ static void offer_landing(struct tt_cursor *cursor)
         return;
     for (int k = 0; k < dst->count; k++) {
         if (dst->edge[k]) continue;
-        tt_edge_land(cursor->src.edge[0], cursor->match, dst->base[k] + skip, rest);
+        tt_edge_land(cursor->src.edge[0], cursor->frame->match, dst->base[k] + skip, rest);
         return;
     }
 }
@@ -154,7 +154,7 @@ static enum tt_run await_sources(struct tt_work *work, struct tt_cursor *cursor,
         size_t got = 0;
         const char *payload = NULL;
         offer_landing(cursor);
-        ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->match, &payload, &got);
+        ncclResult_t rc = tt_slot_poll(work, src->edge[k], cursor->frame->match, &payload, &got);
         if (rc == ncclInProgress) {
             return tt_cursor_wait(cursor, tt_edge_peer(src->edge[k]), TT_WAIT_DATA);
         }
@@ -189,9 +189,9 @@ static enum tt_run await_destinations(struct tt_cursor *cursor, size_t bytes)
 static void post(struct tt_cursor *cursor, int k, const void *small, size_t bytes)
 {
     if (small) {
-        tt_edge_post_small(cursor->dst.edge[k], cursor->match, small, bytes);
+        tt_edge_post_small(cursor->dst.edge[k], cursor->frame->match, small, bytes);
     } else {
-        tt_edge_post(cursor->dst.edge[k], cursor->match, bytes);
+        tt_edge_post(cursor->dst.edge[k], cursor->frame->match, bytes);
     }
 }
 
@@ -212,7 +212,7 @@ static const char *referable(const struct tt_cursor *cursor, size_t bytes)
 static bool post_ref(struct tt_cursor *cursor, struct tt_edge *edge, const char *refer,
                      size_t bytes)
 {
-    if (!tt_edge_post_ref(edge, cursor->match, refer, bytes)) return false;
+    if (!tt_edge_post_ref(edge, cursor->frame->match, refer, bytes)) return false;
     if (!cursor->ref_edge) cursor->ref_edge = edge;
     cursor->ref_many = cursor->ref_many || cursor->ref_edge != edge;
     return true;

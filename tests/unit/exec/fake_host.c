@@ -82,6 +82,12 @@ int tuttiHostSubmit(struct CUstream_st *stream, struct tt_item *item, bool allow
     return 0;
 }
 
+enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out)
+{
+    *stream_out = handle;
+    return TT_CLAIM_TAKEN;
+}
+
 void tuttiHostClaimEnd(struct CUstream_st *stream)
 {
     (void)stream;

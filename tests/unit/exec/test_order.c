@@ -119,6 +119,7 @@ static void issue(struct tt_work *const work[2], int times)
     for (int k = 0; k < 2 * times; k++) {
         struct tt_item *item = (struct tt_item *)(void *)work[k % 2];
         assert_true(item->wants_issue);
+        assert_int_equal(item->step(item, TT_ITEM_HOLD), TT_STEP_DONE);
         assert_int_equal(item->step(item, TT_ITEM_ISSUE), TT_STEP_DONE);
     }
 }

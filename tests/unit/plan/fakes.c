@@ -33,7 +33,10 @@ struct tt_comm *fake_comm(int nranks, int rank, bool all_direct)
     comm->member.nranks = nranks;
     comm->member.name = "";
     comm->config.blocking = 1;
+    static const _Atomic bool nobody_exited = false;
     comm->phase = TT_COMM_READY;
+    comm->magic = TT_COMM_MAGIC;
+    comm->someone_exited = &nobody_exited;
     comm->queue_used = &comm->queue;
     comm->edge_channels = 2;
     comm->tune = (struct tt_tune_env){.nranks = nranks,
@@ -130,12 +133,24 @@ void tt_work_destroy(struct tt_work *work)
     free(work);
 }
 
+enum tt_claim tt_exec_claim(struct tt_issue_queue *queue, struct CUstream_st *stream,
+                            struct tt_exec_claim *claim_out)
+{
+    (void)queue;
+    return tuttiHostClaim(stream, &claim_out->stream);
+}
+
+void tt_exec_unclaim(struct tt_issue_queue *queue, const struct tt_exec_claim *claim)
+{
+    (void)queue, (void)claim;
+}
+
 ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
-                            struct CUstream_st *claimed)
+                            const struct tt_exec_claim *claim)
 {
     if (fake.on_submit) fake.on_submit();
     work->fake.stream = stream;
-    work->fake.allow_inline = claimed != NULL;
+    work->fake.allow_inline = claim != NULL;
     if (fake.nworks < FAKE_WORKS) fake.works[fake.nworks++] = work->fake;
     if (!work->fake.spec.kept) free(work);
     return ncclSuccess;

@@ -164,6 +164,8 @@ static enum tt_step event_step(struct tt_item *item, enum tt_item_call call)
         host_timeline_give(own->line);
         free(own);
         break;
+    case TT_ITEM_HOLD:
+    case TT_ITEM_LET: break;
     case TT_ITEM_TOUCH: host_check_event_node(own->event, own->wait); break;
     }
     return TT_STEP_DONE;

@@ -273,20 +273,19 @@ static enum tt_step step_op(struct host_exec *exec, size_t i, bool calls)
     return host_op_step(&op->op, calls);
 }
 
-static void issue_op(const struct exec_op *op)
+static void tell_op(const struct exec_op *op, enum tt_item_call call)
 {
-    if (op->share && op->share->item->wants_issue)
-        op->share->item->step(op->share->item, TT_ITEM_ISSUE);
+    if (op->share && op->share->item->wants_issue) op->share->item->step(op->share->item, call);
 }
 
-/* Tell the items in the order of the host's calls that a launch is under way. */
-static void issue(const struct host_exec *exec)
+/* Tell the items, in the order of the host's calls, how far a launch is. */
+static void tell_items(const struct host_exec *exec, enum tt_item_call call)
 {
     for (size_t i = 0; i < exec->nops; i++) {
         const struct exec_op *op = &exec->ops[i];
         if (op->disabled) continue;
-        if (op->op.kind == HOST_OP_GRAPH) issue(op->op.launch.exec);
-        issue_op(op);
+        if (op->op.kind == HOST_OP_GRAPH) tell_items(op->op.launch.exec, call);
+        tell_op(op, call);
     }
 }
 
@@ -296,6 +295,15 @@ static struct exec_op *only_item(const struct host_exec *exec)
     struct exec_op *op = exec->ops;
     bool item = exec->nops == 1 && op->share && op->op.kind == HOST_OP_ITEM && !op->disabled;
     return item ? op : NULL;
+}
+
+static void tell(const struct host_exec *exec, const struct exec_op *only, enum tt_item_call call)
+{
+    if (only) {
+        tell_op(only, call);
+    } else {
+        tell_items(exec, call);
+    }
 }
 
 /* The launch with this number waits for the one before it, and for its own call to issue it. */
@@ -407,15 +415,12 @@ static int launch(struct CUgraphExec_st *exec, struct CUstream_st *stream)
     if (!claim_memory(body, exec->flags & AUTO_FREE)) return HOST_INVALID_VALUE;
     if (host_checks()) host_check_graph(stream, body);
     bool first = atomic_load_explicit(&launches->ended, memory_order_acquire) + 1 == number;
+    struct exec_op *only = only_item(body);
     host_spinlock_lock(&tt_host.graphs.issuing);
+    tell(body, only, TT_ITEM_HOLD);
     bool here = !body->has_calls && first && host_stream_claim_idle(stream);
     int rc = here ? HOST_OK : launch_later(body, stream, number);
-    struct exec_op *only = only_item(body);
-    if (!rc && only) { /* a launch does not begin before */
-        issue_op(only);
-    } else if (!rc) {
-        issue(body);
-    }
+    tell(body, only, rc ? TT_ITEM_LET : TT_ITEM_ISSUE); /* a launch does not begin before */
     host_spinlock_unlock(&tt_host.graphs.issuing);
     if (rc) return rc;
     atomic_store_explicit(&launches->issued, number, memory_order_release);
