@@ -30,6 +30,7 @@ ncclResult_t tt_check_alive(const struct tt_comm *comm, const char *func)
                      "%s: comm %p was destroyed or aborted before, or never was a communicator",
                      func, (const void *)comm);
     }
+    if (!rc && comm->plan) tt_plan_note_fork(comm->plan);
     return rc;
 }
 

@@ -224,6 +224,7 @@ static struct tt_group_call *node_take(struct tt_group *group)
     node->group_api = node->api_event = node->op_event = NULL;
     node->mask = 0;
     node->known = node->ready = false;
+    node->staged = NULL;
     node->bundle_bytes = 0;
     node->nops = 0;
     return node;

@@ -50,14 +50,31 @@ static ncclResult_t reserve(struct tt_plan *plan, size_t bytes)
     return ncclSuccess;
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): the frame writes to `to` */
-static ncclResult_t stage_input(struct tt_plan *plan, struct tt_group_call *node, char *to,
-                                const struct tt_group_launch *launch)
+ncclResult_t tt_in_place_reserve(struct tt_plan *plan, struct tt_group_call *first)
 {
+    size_t bytes = 0;
+    for (const struct tt_group_call *node = first; node; node = node->next) {
+        bytes += staged_bytes(node);
+    }
+    if (bytes == 0) return ncclSuccess;
+    ncclResult_t rc = reserve(plan, bytes);
+    char *to = rc ? NULL : plan->scratch->memory;
+    for (struct tt_group_call *node = first; node && !rc; node = node->next) {
+        size_t own = staged_bytes(node);
+        if (own) node->staged = to;
+        to += own;
+    }
+    return rc;
+}
+
+ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *node,
+                               const struct tt_group_launch *launch)
+{
+    if (!node->staged) return ncclSuccess;
     struct tt_frame frame = {.program = plan->local,
                              .reduction = {.type = ncclInt8, .op = ncclSum},
                              .in = node->task.in,
-                             .out = to,
+                             .out = node->staged,
                              .elem_bytes = 1,
                              .conn = TT_CONN_P2P}; /* not an operation that all ranks count */
     size_t out_bytes;
@@ -71,26 +88,8 @@ static ncclResult_t stage_input(struct tt_plan *plan, struct tt_group_call *node
     spec.nframes = 1;
     spec.captured = launch->captured;
     if (launch->captured) spec.graph_refs = &plan->comm->graph_refs;
-    node->task.in = to;
+    node->task.in = node->staged;
     return tt_launch_submit(plan, &spec, launch->stream, launch->allow_inline);
-}
-
-ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *first,
-                               const struct tt_group_launch *launch)
-{
-    size_t bytes = 0;
-    for (const struct tt_group_call *node = first; node; node = node->next) {
-        bytes += staged_bytes(node);
-    }
-    if (bytes == 0) return ncclSuccess;
-    ncclResult_t rc = reserve(plan, bytes);
-    char *to = rc ? NULL : plan->scratch->memory;
-    for (struct tt_group_call *node = first; node && !rc; node = node->next) {
-        size_t own = staged_bytes(node);
-        if (own) rc = stage_input(plan, node, to, launch);
-        to += own;
-    }
-    return rc;
 }
 
 void tt_in_place_fini(struct tt_plan *plan)

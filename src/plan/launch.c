@@ -306,14 +306,16 @@ ncclResult_t tt_launch_prepare(struct tt_plan *plan, struct tt_group_call *first
     return rc;
 }
 
-/* Several small ones that nobody looks at: none is chosen together with others. */
+/* Several small ones that nobody looks at: none is chosen together with others, or reads from where
+ * its input is copied to first. */
 static bool may_overlap(const struct tt_plan *plan, const struct tt_group_launch *launch)
 {
     const struct tt_group_call *node = launch->collectives;
     if (!node || !node->next_alike || launch->captured || plan->comm->tuner || plan->comm->gpu ||
         plan->comm->member.nranks == 1)
         return false;
-    while (node && node->task.count * tt_type_bytes(node->task.type) <= OVERLAP_BYTES)
+    while (node && !node->staged &&
+           node->task.count * tt_type_bytes(node->task.type) <= OVERLAP_BYTES)
         node = node->next_alike;
     return !node;
 }
@@ -364,7 +366,8 @@ static ncclResult_t launch_collectives(struct tt_plan *plan, const struct tt_gro
         if (work) {
             tt_count_call(plan, node->task.func);
         } else {
-            rc = launch_bound_call(plan, node, launch);
+            rc = tt_in_place_stage(plan, node, launch);
+            if (!rc) rc = launch_bound_call(plan, node, launch);
         }
     }
     return work ? tt_launch_work(plan, work, launch->stream, launch->allow_inline) : rc;
@@ -384,9 +387,11 @@ ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *firs
     plan->used = NULL;
     if (launch->several_streams) rc = join_streams(plan, first, launch->stream, true);
     if (!rc && launch->event) rc = record_event(plan, launch->event, launch->stream);
-    if (!rc) rc = tt_in_place_stage(plan, first, launch);
+    if (!rc) rc = tt_in_place_reserve(plan, first);
     if (rc) return rc;
     rc = launch_collectives(plan, launch);
+    for (struct tt_group_call *node = launch->messages; node && !rc; node = node->next_alike)
+        rc = tt_in_place_stage(plan, node, launch);
     if (rc) return rc;
     if (is_lone_message(plan, first, launch)) return launch_bound_call(plan, first, launch);
     if (launch->messages) rc = tt_messages_launch(plan, launch->messages, launch);

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool wants_pointer_checks(void)
 {
@@ -33,6 +34,7 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
     plan->comm = comm;
     atomic_init(&plan->uses, TT_PLAN_HOLD);
     pthread_mutex_init(&plan->background_lock, NULL);
+    atomic_init(&plan->process, getpid());
     plan->checks_pointers = wants_pointer_checks();
     plan->checks_match = tt_param_bool("TUTTI_CHECK_MATCH");
     *plan_out = plan;
@@ -114,6 +116,18 @@ void tt_plan_show(struct tt_plan *plan, ncclResult_t rc, const char *why)
     if (!tt_plan_pin(plan)) return;
     tt_comm_show(plan->comm, rc, why);
     tt_plan_unpin(plan);
+}
+
+void tt_plan_note_fork(struct tt_plan *plan)
+{
+    pid_t before = atomic_load(&plan->process), now = getpid();
+    if (before == now || !atomic_compare_exchange_strong(&plan->process, &before, now)) return;
+    int running = ncclInProgress;
+    pthread_mutex_init(&plan->background_lock, NULL);
+    plan->background = NULL;
+    atomic_fetch_and(&plan->uses, ~TT_PLAN_PINS);
+    atomic_store(&plan->inside, 0);
+    atomic_compare_exchange_strong(&plan->comm->state, &running, ncclInvalidUsage);
 }
 
 bool tt_plan_close(struct tt_plan *plan, ncclResult_t rc)

@@ -42,6 +42,10 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out);
 /* Keep the communicator until tt_plan_unpin(): who ends it waits. False when it has ended. */
 bool tt_plan_pin(struct tt_plan *plan);
 void tt_plan_unpin(struct tt_plan *plan);
+/* In a child of fork, which has none of the threads that ran jobs and groups: forget what they
+ * held, so that nobody waits for them. The communicator is only good for its end there. */
+void tt_plan_note_fork(struct tt_plan *plan);
+
 /* The communicator ends: no other thread's group or job begins to use it, those that do are waited
  * for. One job on it is the caller's own. What groups still hold fails with `rc` when they end.
  * False when somebody closed it before. */

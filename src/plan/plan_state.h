@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct tt_bound;
 struct tt_edge;
@@ -37,6 +38,7 @@ struct tt_group_call { /* one call that waits for GroupEnd */
     int first_message; /* of an exchange that is made of messages: in plan->messages, plus 1; 0:
                           none */
     int first_frame, nframes; /* of a batch of messages */
+    char *staged;    /* where the input of an AlltoAll in place is to be copied; NULL: nowhere */
     uint64_t number; /* earlier operations of the same function; captured: each run takes its own */
     size_t bundle_bytes; /* of the calls it is chosen with (choice.c); 0: alone */
     int nops;            /* pipelined operations of the group */
@@ -151,6 +153,7 @@ struct tt_plan {
     struct tt_message_events *messages; /* owned; of the group's exchanges: events.c */
     int nredops;
 
+    _Atomic pid_t process;            /* that made it, or a forked child that has seen so */
     pthread_mutex_t background_lock;  /* guards the pointer: any thread may ask for the state */
     struct tt_background *background; /* shared: the group that runs in the background */
 };
@@ -164,9 +167,12 @@ void tt_task_log(const struct tt_task *task);
 
 /* ---- in_place.c ---- */
 
-/* Copy the inputs of AlltoAlls in place into scratch memory, on the launch stream and in the
- * communicator's order, and let the calls read from there. */
-ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *first,
+/* Scratch memory for the inputs of a group's AlltoAlls in place; node->staged says which call gets
+ * which. */
+ncclResult_t tt_in_place_reserve(struct tt_plan *plan, struct tt_group_call *first);
+/* Copy the input there if it has a place, on the launch stream and in the communicator's order, as
+ * the next thing before the call, which reads from there. */
+ncclResult_t tt_in_place_stage(struct tt_plan *plan, struct tt_group_call *node,
                                const struct tt_group_launch *launch);
 void tt_in_place_fini(struct tt_plan *plan);
 

@@ -2,7 +2,9 @@
  * says why, none waits for threads that the child has not, and the parent's go on. */
 #include "harness.h"
 
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,8 +64,63 @@ static void fork_twice(struct harness_rank *r)
     CUDA(cudaFree(buffer));
 }
 
+static ncclResult_t settled(ncclComm_t comm)
+{
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) {
+        NCCL(ncclCommGetAsyncError(comm, &state));
+        usleep(200);
+    }
+    return state;
+}
+
+/* Its thread that splits is not there: nobody waits for it. */
+static void child_of_split(ncclComm_t comm, bool aborts)
+{
+    alarm(PATIENCE_SEC);
+    if (aborts) {
+        NCCL(ncclCommAbort(comm));
+    } else {
+        CHECK(settled(comm) == ncclInvalidUsage);
+        CHECK(ncclCommDestroy(comm) == ncclInvalidUsage);
+    }
+    _exit(0);
+}
+
+/* Rank 0 forks while a split of a non-blocking communicator waits for the other rank. */
+static void fork_in_split(struct harness_rank *r)
+{
+    _Atomic int *forked = r->arg;
+    ncclComm_t comm = NULL, child = NULL;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclResult_t rc = ncclCommInitRankConfig(&comm, RANKS, r->id, r->rank, &config);
+    CHECK((rc == ncclSuccess || rc == ncclInProgress) && settled(comm) == ncclSuccess);
+    while (r->rank == 1 && !atomic_load(forked))
+        usleep(200);
+    rc = ncclCommSplit(comm, 0, r->rank, &child, NULL);
+    CHECK(rc == ncclSuccess || rc == ncclInProgress);
+    for (int aborts = 0; r->rank == 0 && aborts < 2; aborts++) {
+        int status;
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) child_of_split(comm, aborts);
+        CHECK(waitpid(pid, &status, 0) == pid);
+        if (!WIFEXITED(status) || WEXITSTATUS(status))
+            harness_fail(__FILE__, __LINE__, "a child ended with status %#x", (unsigned)status);
+    }
+    atomic_store(forked, 1);
+    CHECK(settled(comm) == ncclSuccess);
+    NCCL(ncclCommDestroy(child));
+    NCCL(ncclCommDestroy(comm));
+}
+
 int main(void)
 {
+    _Atomic int *forked =
+        mmap(NULL, sizeof(*forked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(forked != MAP_FAILED);
     harness_processes(RANKS, fork_twice, NULL, 0);
+    harness_processes(RANKS, fork_in_split, forked, HARNESS_NO_COMM);
     return 0;
 }

@@ -18,11 +18,13 @@ enum func {
     ALL_TO_ALL,
     GATHER,
     SCATTER,
+    SUM_TO_ALL, /* an AlltoAll of what an AllReduce before it in the group leaves in its buffer */
     FUNC_COUNT_
 };
 
-static const char *const names[] = {"AllReduce", "Reduce",   "ReduceScatter", "Broadcast",
-                                    "AllGather", "AlltoAll", "Gather",        "Scatter"};
+static const char *const names[] = {"AllReduce", "Reduce",    "ReduceScatter",
+                                    "Broadcast", "AllGather", "AlltoAll",
+                                    "Gather",    "Scatter",   "AllReduce and AlltoAll"};
 static const size_t counts[] = {2, 100, 3000, 70000}; /* of int32, in each block */
 
 enum { TURNS = 4 };
@@ -84,6 +86,7 @@ static int32_t expected(const struct one *c, int rank, size_t index, bool *told)
     case ALL_TO_ALL: return input(c, (int)block, (size_t)rank * c->count + within);
     case GATHER:
         return root ? input(c, (int)block, block * c->count + within) : input(c, rank, index);
+    case SUM_TO_ALL: return summed(c, (size_t)rank * c->count + within);
     default: /* SCATTER */ *told = root || own; return input(c, c->root, index);
     }
 }
@@ -104,6 +107,11 @@ static ncclResult_t call(const struct one *c, const struct world_rank *own, int3
     case ALL_TO_ALL: return ncclAlltoAll(buffer, buffer, c->count, ncclInt32, comm, s);
     case GATHER:
         return ncclGather(block, root ? buffer : NULL, c->count, ncclInt32, c->root, comm, s);
+    case SUM_TO_ALL: {
+        size_t all = c->count * (size_t)c->nranks;
+        ncclResult_t rc = ncclAllReduce(buffer, buffer, all, ncclInt32, ncclSum, comm, s);
+        return rc ? rc : ncclAlltoAll(buffer, buffer, c->count, ncclInt32, comm, s);
+    }
     default: return ncclScatter(root ? buffer : NULL, block, c->count, ncclInt32, c->root, comm, s);
     }
 }

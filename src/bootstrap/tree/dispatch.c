@@ -200,6 +200,7 @@ static void fork_child(void)
     for (struct tt_bootstrap *b = tt_service()->members; b; b = b->next) {
         if (b->member) tt_member_forked(b->member);
         b->member = NULL;
+        pthread_cond_init(&b->changed, NULL); /* whose waiters are not here to leave it */
     }
 }
 

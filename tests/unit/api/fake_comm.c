@@ -151,3 +151,9 @@ int tuttiHostDeviceCard(int device, struct tt_device_card *card)
     card->nvml_index = device;
     return 0;
 }
+
+int tt_bootstrap_error_rank(const struct tt_bootstrap *bootstrap)
+{
+    (void)bootstrap;
+    return -1;
+}
