@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_STEPS = 1024, NAMED_RANKS = 8, BLOCKED_MSEC = 500 };
+enum { MAX_STEPS = 512, NAMED_RANKS = 8, BLOCKED_MSEC = 500 };
 
 const char *tt_verdict_name(enum tt_verdict_kind kind)
 {
@@ -177,8 +177,18 @@ static void conclude_queued(const struct search *search, const struct tt_status 
 
 struct step { /* a rank on the way and what it waits in */
     const struct tt_status *status;
-    const struct tt_status_wait *wait;
+    struct tt_status_wait wait;
 };
+
+/* Under load a wait is listed late: then a rank waits for whoever is behind what it began last. */
+static struct step step_to(const struct tt_status *status)
+{
+    struct step step = {.status = status, .wait = status->waits[0]};
+    if (!status->nwaits)
+        step.wait =
+            (struct tt_status_wait){.peer = -1, .number = status->begun, .call = status->last};
+    return step;
+}
 
 static void conclude_circle(const struct search *search, const struct step *steps, int first,
                             int count)
@@ -189,7 +199,7 @@ static void conclude_circle(const struct search *search, const struct step *step
     char text[500] = "", call[TT_CALL_BYTES];
     size_t used = 0;
     for (int i = first; i < count && i < first + NAMED_RANKS && used < sizeof(text) - 1; i++) {
-        tt_call_text(&steps[i].wait->call, false, call);
+        tt_call_text(&steps[i].wait.call, false, call);
         int wrote = snprintf(text + used, sizeof(text) - used, "%srank %d in %s",
                              i > first ? ", " : "", steps[i].status->rank, call);
         used += (size_t)wrote;
@@ -206,7 +216,7 @@ static const struct tt_status *blocked_elsewhere(const struct search *search,
     for (size_t i = 0; i < search->inquiry->nfound; i++) {
         const struct tt_status *other = &search->inquiry->found[i];
         if (other->process.key != status->process.key || other->device != status->device ||
-            other->comm_id == status->comm_id || !tt_status_has_work(other) || !other->nwaits)
+            other->comm_id == status->comm_id || !tt_status_has_work(other))
             continue;
         if (other->idle_msec < BLOCKED_MSEC) continue;
         if (!longest || other->idle_msec > longest->idle_msec) longest = other;
@@ -231,8 +241,8 @@ static int missing_from(const struct search *search, const struct tt_status *sta
 /* Where the way goes on from a rank; false when it ends there, with or without a verdict. */
 static bool go_on(const struct search *search, const struct step *from, struct step *next)
 {
-    int peer = from->wait->peer;
-    uint64_t number = from->wait->number;
+    int peer = from->wait.peer;
+    uint64_t number = from->wait.number;
     if (peer < 0) peer = missing_from(search, from->status, number);
     if (peer < 0) return false;
     const struct tt_status *status = tt_inquiry_find(search->inquiry, from->status->comm_id, peer);
@@ -240,18 +250,17 @@ static bool go_on(const struct search *search, const struct step *from, struct s
         conclude_absent(search, from->status->comm_id, peer);
         return false;
     }
-    *next = (struct step){.status = status, .wait = &status->waits[0]};
+    *next = step_to(status);
     bool works = tt_status_has_work(status);
     if (works && status->nwaits) return true;
     const struct tt_status *other = blocked_elsewhere(search, status);
     if (other) {
-        *next = (struct step){.status = other, .wait = &other->waits[0]};
+        *next = step_to(other);
         return true;
     }
-    bool message =
-        from->wait->call.known && tt_func_is_message((enum tt_func)from->wait->call.func);
+    bool message = from->wait.call.known && tt_func_is_message((enum tt_func)from->wait.call.func);
     if (!works && (message || status->begun < number)) {
-        conclude_not_called(search, status, from->status, from->wait);
+        conclude_not_called(search, status, from->status, &from->wait);
     } else if (works && status->begun < number) {
         conclude_queued(search, status);
     }
@@ -262,14 +271,11 @@ void tt_verdict_find(const struct tt_inquiry *inquiry, const struct tt_watch *wa
                      uint64_t comm_id, int rank, struct tt_verdict *verdict_out)
 {
     struct step steps[MAX_STEPS];
-    struct tt_status_wait unknown = {.peer = -1};
     const struct search search = {inquiry, watches, comm_id, verdict_out};
     *verdict_out = (struct tt_verdict){.kind = TT_VERDICT_NONE, .rank = -1};
     const struct tt_status *status = tt_inquiry_find(inquiry, comm_id, rank);
     if (!status || !tt_status_has_work(status)) return;
-    unknown.number = status->begun; /* no wait is listed: what is behind what it began last? */
-    unknown.call = status->last;
-    steps[0] = (struct step){status, status->nwaits ? &status->waits[0] : &unknown};
+    steps[0] = step_to(status);
     for (int count = 1; count < MAX_STEPS && go_on(&search, &steps[count - 1], &steps[count]);
          count++) {
         for (int i = 0; i < count; i++) {
