@@ -289,9 +289,10 @@ static void *background_main(void *arg)
     ncclResult_t rc = tt_background_run(group);
     for (struct tt_plan *plan = group->plans; plan; plan = plan->next_in_group)
         tt_plan_show(plan, rc, group->why);
-    for (struct tt_job *job = group->jobs; job; job = job->next)
-        if (job->plan)
-            tt_plan_show(job->plan, job->rc ? job->rc : rc, job->rc ? job->why : group->why);
+    for (struct tt_job *job = group->jobs; job; job = job->next) {
+        if (!job->plan) continue;
+        tt_plan_show(job->plan, job->rc ? job->rc : rc, job->rc ? job->why : group->why);
+    }
     tt_group_destroy(group);
     pthread_mutex_lock(&background->lock);
     background->done = true;
