@@ -108,8 +108,10 @@ static const char *verdict(const struct side *sides, const struct match *match, 
 static json_t *match_json(const struct side *sides, const struct match *match, long percent)
 {
     static const char *const names[] = {"first", "second"};
-    const struct trace_row *any = match->rows[0] ? match->rows[0] : match->rows[1];
-    const struct side *side = &sides[match->rows[0] ? 0 : 1];
+    int first = match->rows[0] ? 0 : 1; /* the first run that has it */
+    const struct trace_row *any = match->rows[first];
+    const struct side *side = &sides[first];
+    if (!any) return NULL;
     json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:s}", "function", func_of(side, any), "bytes",
                              (json_int_t)any->message_bytes, "ranks",
                              side->run.comms[any->comm].nranks, "communicator",
