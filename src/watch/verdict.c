@@ -184,9 +184,10 @@ struct step { /* a rank on the way and what it waits in */
 static struct step step_to(const struct tt_status *status)
 {
     struct step step = {.status = status, .wait = status->waits[0]};
-    if (!status->nwaits)
+    if (!status->nwaits) {
         step.wait =
             (struct tt_status_wait){.peer = -1, .number = status->begun, .call = status->last};
+    }
     return step;
 }
 

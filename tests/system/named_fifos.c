@@ -17,7 +17,7 @@ static const struct {
     {"NCCL_GRAPH_FILE", "is not a regular file and is not read"},
     {"NCCL_TUNER_CONFIG_FILE", "is not a regular file and is not read"},
     {"NCCL_TOPO_DUMP_FILE", "cannot be written: No such device or address"},
-    {"TUTTI_TUNE_FILE", "no regular file"},
+    {"TUTTI_TUNE_FILE", "not a regular file"},
 };
 
 /* Variables are read once, so each case has a process. A status other than 0 is told by main. */

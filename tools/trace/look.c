@@ -66,10 +66,11 @@ uint32_t *timeline_by_start(const struct timeline *run)
 {
     size_t room = (run->nevents + (size_t)1) * sizeof(uint32_t);
     uint32_t *order = malloc(room), *other = malloc(room);
-    int64_t last = 0;
+    uint64_t last = 0; /* no event starts before 0 */
     for (uint32_t e = 0; order && other && e < run->nevents; e++) {
         order[e] = e;
-        if (run->events[e].start_nsec > last) last = run->events[e].start_nsec;
+        uint64_t start_nsec = (uint64_t)run->events[e].start_nsec;
+        if (start_nsec > last) last = start_nsec;
     }
     for (int shift = 0; order && other && shift < 64 && last >> shift; shift += DIGIT_BITS) {
         uint32_t *sorted = other;
