@@ -3,6 +3,8 @@
 
 #include "../check.h"
 
+#include "base/error.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,9 +72,11 @@ void tt_bootstrap_fail(struct tt_bootstrap *bootstrap, ncclResult_t rc, const ch
     (void)bootstrap, (void)rc, (void)sentence;
 }
 
+/* As the real one, it leaves the sentence as the text of the last failure. */
 void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence)
 {
-    (void)bootstrap, (void)rc, (void)sentence;
+    (void)bootstrap, (void)rc;
+    tt_error_keep("%s", sentence);
 }
 
 ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char **sentence_out)
