@@ -38,6 +38,7 @@ python3-numpy:runs one of the examples
 mkdocs:makes the documentation's site
 librsvg2-2:measures the texts of pictures
 fonts-dejavu-core:their fonts
+chromium:shows the page of a trace in a test
 openmpi-bin:starts programs in the tests of Open MPI
 libopenmpi-dev:compiles them
 mpich:starts programs in the tests of MPICH

@@ -35,6 +35,9 @@ static const struct trace_command commands[] = {
      "  tutti trace convert --to chrome -o run.json traces/\n"
      "  tutti trace convert --to prometheus traces/\n",
      TRACE_TO | TRACE_OUTPUT, trace_convert},
+    {"page", "trace page", "PATH...",
+     "the run as one HTML file: timeline, stragglers, critical paths; needs nothing but a browser",
+     "  tutti trace page -o run.html traces/\n", TRACE_OUTPUT | TRACE_EVENTS, trace_page},
 };
 
 static const char about[] =
@@ -52,6 +55,8 @@ static const struct option table[] = {
     {"--to", "FORMAT", "chrome, perfetto-json, jsonl, inspector or prometheus", TRACE_TO},
     {"-o", "FILE", "where to (default: standard output)", TRACE_OUTPUT},
     {"--by", "PERCENT", "diff: times at p50 that differ by more count (default: 10)", TRACE_BY},
+    {"--events", "N", "page: about so many bars at most; short ones are joined (default: 1000000)",
+     TRACE_EVENTS},
     {"--types", "LIST", "only events of these types, as in Coll,KernelCh (default: all)", 0},
     {"--memory", "MIB", "at most so much for events (default: half of the machine's)", 0},
 };
@@ -125,6 +130,11 @@ static int set_option(struct trace_options *options, const char *name, const cha
         if (tutti_parse_int(value, 0, 1000000, &options->percent)) return 0;
         return tutti_usage_error(options->command, "--by: '%s' is no number of percent", value);
     }
+    if (!strcmp(name, "--events")) {
+        if (tutti_parse_int(value, 1000, 100000000, &options->events)) return 0;
+        return tutti_usage_error(options->command, "--events: '%s' is no number from 1000 on",
+                                 value);
+    }
     if (!strcmp(name, "--types")) return set_types(options, value);
     if (strcmp(name, "--memory") != 0) return 0;
     if (!tutti_parse_int(value, 1, 1 << 24, &mib))
@@ -169,6 +179,7 @@ static int read_options(struct trace_options *options, unsigned int allowed, int
     options->types = (1u << TIMELINE_TYPE_COUNT_) - 1;
     options->limit_bytes = half_of_memory();
     options->percent = 10;
+    options->events = 1000000;
     for (int k = 0, used = 1; k < argc; k += used) {
         int wrong = 0;
         used = 1;

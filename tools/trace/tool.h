@@ -6,7 +6,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
-enum trace_option { TRACE_JSON = 1, TRACE_TO = 2, TRACE_OUTPUT = 4, TRACE_BY = 8 };
+enum trace_option {
+    TRACE_JSON = 1,
+    TRACE_TO = 2,
+    TRACE_OUTPUT = 4,
+    TRACE_BY = 8,
+    TRACE_EVENTS = 16
+};
 
 struct trace_options {
     const char *command; /* for messages: "trace summary" */
@@ -16,6 +22,7 @@ struct trace_options {
     uint32_t types;          /* bits */
     size_t limit_bytes;
     long percent; /* diff: what counts as slower or faster */
+    long events;  /* page: about so many bars at most */
     bool json;
 };
 
@@ -30,6 +37,7 @@ int trace_summary(const struct trace_options *options);
 int trace_check(const struct trace_options *options);
 int trace_diff(const struct trace_options *options);
 int trace_convert(const struct trace_options *options);
+int trace_page(const struct trace_options *options);
 
 /* ---- formats; false: memory is short, or a file cannot be written, and said ---- */
 struct out;

@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""`tutti trace page`: the file alone, and in a Chromium: what it shows, mouse, keyboard, search, filters, dark and light, a
+run of too many events, and a trace whose texts would like to be markup. usage: trace_page.py TUTTI file|browser"""
+import json, os, re, subprocess, sys, tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import browser
+
+tutti, mode = sys.argv[1:]
+US, MS = 1000, 1000000
+HOSTILE = "</script><img src=x onerror=alert(1)><!--&lt;"
+
+
+def check(good, what):
+    if not good:
+        sys.exit(f"wrong: {what}")
+
+
+def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=2, comms=1):
+    """Rank r begins 10 r us late in each operation, rank 3 of the fifth 300 us; all end 100 us after the last begins."""
+    lines = [{"t": "head", "v": 1, "host": host or f"node{rank // 2}", "pid": 100 + rank, "exe": "/opt/made", "start_wall_ns": 10**18,
+              "start_mono_ns": 10**12, "clock": "monotonic", "api": 7, "mask": 4095},
+             {"t": "comm", "c": 1, "comm": "00000000000000ab", "name": name, "rank": rank, "nranks": 4, "nnodes": 2},
+             {"t": "thread", "tid": 5, "name": name or "main"}]
+    lines += [lines[1] | {"c": c, "comm": f"{0xab + c:016x}"} for c in range(2, comms + 1)]
+    number = 0
+
+    def event(kind, parent, begin, end, **more):
+        nonlocal number
+        number += 1
+        lines.append({"t": "start", "id": number, "parent": parent, "c": 1 + k % comms, "tid": 5, "ts": 10**12 + begin, "type": kind, **more})
+        lines.append({"t": "stop", "id": number, "ts": 10**12 + end})
+        return number
+
+    data = {"func": func, "datatype": "ncclFloat32", "count": 256, "root": -1}
+    for k in range(operations):
+        begin, last = k * MS + rank * 10 * US, k * MS + 30 * US
+        if k == 5:
+            begin, last = begin + (270 * US if rank == 3 else 0), k * MS + 300 * US
+        group = event("GroupApi", 0, begin - 900, begin - 100, depth=1, captured=0)
+        api = event("CollApi", group, begin - 800, begin - 500, captured=0, **data)
+        coll = event("Coll", api, begin - 400, begin - 200, seq=k // comms, algo="RING", proto="SIMPLE", channels=1, warps=1, group=0, **data)
+        event("KernelCh", coll, begin, last + 100 * US, channel=0, timer=1)
+        op = event("ProxyOp", coll, begin + US, last + 90 * US, channel=0, peer=(rank + 1) % 4, steps=steps, chunk=512, send=1)
+        for s in range(steps):
+            event("ProxyStep", op, begin + (2 + s) * US, begin + (2 + s) * US + 900, step=s)
+    with open(f"{folder}/{rank}.jsonl", "w") as out:
+        out.write("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def page(folder, *options, **kw):
+    os.makedirs(folder)
+    for rank in range(4):
+        write(folder, rank, **kw)
+    path = f"{folder}/page.html"
+    done = subprocess.run([tutti, "trace", "page", "-o", path, *options, folder], text=True, capture_output=True, timeout=100)
+    check(done.returncode == 0, f"exit {done.returncode}: {done.stderr}")
+    return path
+
+
+def facts(text):
+    return json.loads(re.search(r'id="facts">\n(.*?)</script>', text, re.S)[1])
+
+
+# ---- the file ----
+
+def the_file(folder):
+    text = open(page(f"{folder}/a", operations=10)).read()
+    found = facts(text)
+    check((found["events"], found["blocks"], found["operations"], found["join_nsec"]) == (280, 280, 10, 0), found)
+    check(sum(count for _, count in found["rows"]) == 280 and len(found["groups"]) == 4, found["rows"])
+    check("://" not in text, "an address in the page")
+    check(not re.search(r"[@](style|script|policy|data)[@]", text), "a mark of the template is left")
+    # short events are joined, and no more than asked for are left
+    joined = facts(open(page(f"{folder}/b", "--events", "1000", operations=200)).read())
+    check(joined["events"] == 5600 and 0 < joined["blocks"] <= 1000 and joined["join_nsec"] > 0, joined["blocks"])
+    check(facts(open(page(f"{folder}/d", operations=10, comms=2)).read())["operations"] == 10, "two communicators")
+    # text stays text: as many tags as a page without it has
+    hostile = open(page(f"{folder}/c", operations=10, name=HOSTILE, func=HOSTILE, host=HOSTILE)).read()
+    check("onerror=alert" not in hostile or hostile.count("<img") == 0, "markup of a trace")
+    for tag in ("<script", "</script", "<img", "<!--"):
+        check(hostile.count(tag) == text.count(tag), f"{tag} comes from the trace")
+    check("img" in json.dumps(facts(hostile)), "the text is not in the page at all")
+    # nothing to write to, nothing to read
+    for options, code in ((["-o", "/nowhere/page.html", f"{folder}/a"], 1), (["--events", "1", f"{folder}/a"], 2), ([], 2)):
+        done = subprocess.run([tutti, "trace", "page", *options], text=True, capture_output=True, timeout=100)
+        check(done.returncode == code and done.stderr, f"{options}: {done}")
+
+
+# ---- in a browser ----
+
+def of(page, selector):
+    return page.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+
+# How many pixels of the canvas have a colour, of a rectangle of it.
+COLOURED = """(() => { const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(%d, %d, %d, %d).data; let n = 0;
+  for (let i = 0; i < d.length; i += 4) if (d[i] === %d && d[i + 1] === %d && d[i + 2] === %d) n++; return n; })()"""
+BLUE, TEAL, RED, LILAC = (0x2f, 0x7f, 0xd6), (0x2a, 0xa1, 0x98), (0xe1, 0x1d, 0x48), (0xc5, 0x8f, 0xe0)
+
+
+def pixels(page, colour, box=(250, 24, 700, 300)):
+    page.settle()
+    return page.run(COLOURED % (*box, *colour))
+
+
+def canvas_point(page, x, y):
+    left, top = page.run("(() => { const r = document.getElementById('canvas').getBoundingClientRect(); return [r.left, r.top]; })()")
+    return left + x, top + y
+
+
+def usec(text):
+    number, unit = text.split()
+    return float(number) * {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}[unit]
+
+
+def shows(page, path):
+    page.open(path)
+    check(of(page, "#title").startswith("4 ranks on 2 hosts") and "10 operations" in of(page, "#title"), of(page, "#title"))
+    check("A run of made in 1 communicator, 280 events." in of(page, "#about"), of(page, "#about"))
+    check(not page.run("document.getElementById('warning').hidden === false"), "a warning without a reason")
+    rows = [page.run(f"[...document.querySelectorAll('#{name} tbody tr')].map(r => [...r.cells].map(c => c.textContent))") for name in ("stragglers", "table")]
+    check(rows[0][0][:3] == ["rank 3", "10", "10"], rows[0])
+    check(rows[1][0][:3] == ["AllReduce", "1 KiB", "10"], rows[1])
+    # four rows of ranks in blue, nothing below; one unfolded shows its kernels
+    check(all(pixels(page, BLUE, (250, 24 + 26 * r, 700, 26)) > 100 for r in range(4)), "a rank's row is empty")
+    check(pixels(page, TEAL) == 0, "folded ranks show kernels")
+    page.click(*canvas_point(page, 40, 36))
+    check(pixels(page, TEAL) > 100, "an unfolded rank shows no kernels")
+    page.click(*canvas_point(page, 40, 36))
+    check(pixels(page, TEAL) == 0, "a rank does not fold again")
+
+
+def explains(page):
+    page.run("document.querySelector('#worst button').click()")
+    page.settle()
+    check("AllReduce #5" in of(page, "#selected"), of(page, "#selected"))
+    path = page.run("[...document.querySelectorAll('#path tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+    check(all(row[0].startswith("rank 3") for row in path[:3]) and "outside of NCCL, after AllReduce #4" in path[0][0], path)
+    check("data moves" in path[-1][0] and 80 < usec(path[-1][1]) < 120, path)  # clocks of two hosts are known to 20 us
+    check(pixels(page, RED, (0, 24, 990, 400)) > 50, "the critical path is not drawn")
+    waits = page.run("[...document.querySelectorAll('#selected tbody tr')].map(r => [r.cells[0].textContent, r.cells[2].textContent])")
+    check(waits[-1][0] == "rank 3" and usec(waits[-1][1]) == 0 and all(250 < usec(w) < 330 for _, w in waits[:3]), waits)
+
+
+def keyboard(page, path):
+    page.open(path)
+    for _ in range(40):  # by Tab alone
+        page.key("Tab")
+        if page.run("document.activeElement.id") == "canvas":
+            break
+    check(page.run("document.activeElement.id") == "canvas", "Tab does not lead to the drawing")
+    page.key("ArrowDown")
+    page.key("Enter")
+    check(pixels(page, TEAL) > 100, "Enter does not unfold")
+    page.key("]")
+    check("AllReduce #0" in of(page, "#selected"), of(page, "#selected"))
+    page.key("]")
+    check("AllReduce #1" in of(page, "#selected"), of(page, "#selected"))
+    before = pixels(page, BLUE, (250, 24, 700, 26))
+    page.key("z")
+    check(pixels(page, BLUE, (250, 24, 700, 26)) > 2 * before, "Z does not zoom")
+    page.key("Home")
+    check(abs(pixels(page, BLUE, (250, 24, 700, 26)) - before) < before / 4, "Home does not show the whole run")
+    page.key("+")
+    page.key("ArrowRight")
+    page.key("-")
+    page.key("Escape")
+    check(of(page, "#selected").startswith("Nothing"), of(page, "#selected"))
+    page.key("?")
+    check(not page.run("document.getElementById('help').hidden"), "no help")
+    page.key("?")
+    page.key("/")
+    check(page.run("document.activeElement.id") == "search", "/ does not search")
+
+
+def searching(page):
+    """The search has the focus."""
+    for letter in "proxystep rank:2 #1":
+        page.key(letter)
+    check(of(page, "#hits") == "10 hits", of(page, "#hits"))
+    page.key("Enter")
+    check(of(page, "#hits") == "1 of 10 hits", of(page, "#hits"))
+    check("ProxyStep 1" in of(page, "#selected") and "rank 2 on node1" in of(page, "#selected"), of(page, "#selected"))
+    check(pixels(page, LILAC, (250, 24, 700, 500)) > 50, "the hit is not seen")
+    for parent in ("ProxyOp send", "AllReduce", "AllReduce", "GroupApi"):  # up to the call
+        page.run("document.querySelector('#selected td button').click()")
+        check(of(page, "#selected p") == parent, f"the parent is {of(page, '#selected p')}, not {parent}")
+    for query, hits in ((">350us", "6 hits"), ("kernelch >395us", "1 hit"), ("kernelch >5ms", "0 hits"), ("nothing", "0 hits"), ("#3 coll", "4 hits")):
+        page.run(f"(() => {{ const s = document.getElementById('search'); s.value = {json.dumps(query)}; s.dispatchEvent(new Event('input')); }})()")
+        check(of(page, "#hits") == hits, f"{query}: {of(page, '#hits')}")
+
+
+def mouse(page, path):
+    page.open(path)
+    before = pixels(page, BLUE, (250, 24, 700, 26))
+    x, y = canvas_point(page, 270, 36)
+    for _ in range(10):
+        page.mouse("mouseWheel", x, y, deltaX=0, deltaY=-200)
+        page.settle()
+    check(pixels(page, BLUE, (250, 24, 700, 26)) > 1.5 * before, "the wheel does not zoom")
+    page.run("document.getElementById('fit').click()")
+    page.click(*canvas_point(page, 40, 36))
+    # types that are switched off are not drawn
+    seen = pixels(page, TEAL)
+    page.run("[...document.querySelectorAll('#types label')].find(l => l.textContent.includes('KernelCh')).firstChild.click()")
+    check(seen > 100 and pixels(page, TEAL) == 0, "a type that is off is drawn")
+    # one rank alone
+    page.run("(() => { const s = document.getElementById('rank'); s.value = '2'; s.dispatchEvent(new Event('change')); })()")
+    check(pixels(page, BLUE, (250, 24, 700, 26)) > 100 and pixels(page, BLUE, (250, 24 + 26, 700, 100)) == 0, "one rank alone")
+
+
+def communicators(page, folder):
+    page.open(f"{folder}/d/page.html")
+    check("in 2 communicators" in of(page, "#about"), of(page, "#about"))
+    page.run("document.getElementById('unfold').click()")
+    both = pixels(page, BLUE, (250, 24, 700, 26)), pixels(page, TEAL)
+    page.run("(() => { const s = document.getElementById('comm'); s.value = '1'; s.dispatchEvent(new Event('change')); })()")
+    one = pixels(page, BLUE, (250, 24, 700, 26)), pixels(page, TEAL)
+    check(all(.3 * b < o < .7 * b for b, o in zip(both, one)), f"one communicator alone: {one} of {both}")
+
+
+def bright(page):
+    picture = browser.Picture(page.picture())
+    points = [picture.at(x, y) for x in range(5, picture.width, 40) for y in range(5, picture.height, 40)]
+    return sum(map(sum, points)) / len(points) / 3
+
+
+def themes(page, path):
+    page.scheme("light")
+    page.open(path)
+    light = bright(page)
+    page.scheme("dark")
+    dark = bright(page)
+    check(light > 200 and dark < 70, f"brightness {light} and {dark}")
+    page.run("document.getElementById('theme').click()")
+    page.settle()
+    check(bright(page) > 200, "the switch does nothing")
+    page.open(path)
+    check(bright(page) < 70, "a page that begins dark")
+    page.scheme("light")
+
+
+def bounds(page, folder):
+    page.open(f"{folder}/b/page.html")
+    check("drawn together" in of(page, "#warning"), of(page, "#warning"))
+    page.run("document.getElementById('unfold').click()")
+    check(pixels(page, BLUE) > 100 and os.path.getsize(f"{folder}/b/page.html") < 400000, "a page of joined events")
+    page.open(f"{folder}/c/page.html")
+    check(page.run("document.querySelectorAll('img').length") == 0, "markup of a trace")
+    check(HOSTILE in of(page, "#table"), of(page, "#table"))
+    page.run("document.querySelector('#worst button').click()")
+    check(page.run("document.querySelectorAll('script').length") == 2 and "img src=x" in of(page, "#selected"), "hostile texts")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    the_file(folder)
+    if mode == "browser":
+        path = browser.find()
+        if not path:
+            print("SKIP: no Chromium (package chromium)")
+            sys.exit(77)
+        page = browser.Browser(path)
+        try:
+            shows(page, f"{folder}/a/page.html")
+            explains(page)
+            keyboard(page, f"{folder}/a/page.html")
+            searching(page)
+            mouse(page, f"{folder}/a/page.html")
+            themes(page, f"{folder}/a/page.html")
+            communicators(page, folder)
+            bounds(page, folder)
+            faults = [fault for fault in page.faults if "getImageData" not in fault]  # that is what pixels() does
+            check(not faults, faults)
+            check(all(address.startswith("file://") for address in page.requests), page.requests)
+        finally:
+            page.close()
+print("good")

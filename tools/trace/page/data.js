@@ -1,0 +1,166 @@
+// The run: facts as JSON, events and operations as numbers of 7 bits a byte (pack.c writes them).
+const facts = JSON.parse(document.getElementById('facts').textContent);
+const KIND = { type: 0, func: 1, datatype: 2, algo: 3, proto: 4, comm: 5, open: 6, flag: 7, channels: 8 };
+const TYPE = Object.fromEntries(facts.types.map((name, type) => [name, type]));
+
+function bytesOf(text) {
+  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0;
+  const bytes = new Uint8Array(Math.floor(text.length * 3 / 4) - padding);
+  let at = 0;
+  for (let k = 0; k < text.length; k += 1 << 20) {
+    const piece = atob(text.slice(k, k + (1 << 20)));
+    for (let i = 0; i < piece.length; i++) bytes[at++] = piece.charCodeAt(i);
+  }
+  return bytes;
+}
+
+const reader = {
+  bytes: null, at: 0,
+  number() {
+    let value = 0, scale = 1, byte;
+    do {
+      byte = this.bytes[this.at++];
+      value += (byte & 127) * scale;
+      scale *= 128;
+    } while (byte > 127);
+    return value;
+  },
+  signed() {
+    const number = this.number();
+    return number % 2 ? -(number + 1) / 2 : number / 2;
+  },
+};
+
+const blocks = {
+  start: new Float64Array(facts.blocks), end: new Float64Array(facts.blocks),
+  kind: new Uint32Array(facts.blocks), joined: new Uint32Array(facts.blocks),
+  parent: new Int32Array(facts.blocks), number: new Float64Array(facts.blocks),
+  count: new Float64Array(facts.blocks), peer: new Int32Array(facts.blocks),
+};
+const groups = facts.groups.map(([rank, pid, host, exe], index) => ({ index, rank, pid, host, exe, lanes: [], parts: null }));
+const lanes = facts.lanes.map(([group, name], index) => ({ index, group: groups[group], name, rows: [] }));
+for (const lane of lanes) lane.group.lanes.push(lane);
+const rows = [];
+const operations = [];
+const parts = [];
+
+function readRows() {
+  let b = 0;
+  for (const [lane, count] of facts.rows) {
+    const row = { lane: lanes[lane], first: b, last: b + count };
+    let before = 0;
+    rows.push(row);
+    row.lane.rows.push(row);
+    for (; b < row.last; b++) {
+      before += reader.number();
+      blocks.start[b] = before;
+      blocks.end[b] = before + reader.number();
+      blocks.kind[b] = reader.number();
+      blocks.joined[b] = reader.number();
+      blocks.parent[b] = reader.number() ? b - reader.signed() : -1;
+      blocks.number[b] = reader.number();
+      blocks.count[b] = reader.number();
+      blocks.peer[b] = reader.number() - 1;
+    }
+  }
+}
+
+function readOperation(before, index) {
+  const op = { index, begin: before + reader.signed(), comm: reader.number(), func: facts.words[reader.number()] };
+  op.seq = reader.number();
+  const flags = reader.number(), count = reader.number();
+  op.message = (flags & 1) === 1;
+  op.whole = (flags & 2) === 2;
+  op.parts = [];
+  op.lastBegin = op.begin;
+  op.end = op.begin;
+  for (let k = 0; k < count; k++) {
+    const block = reader.number(), begin = op.begin + reader.number(), length = reader.number();
+    const part = { op, block, begin, open: length === 0, end: length ? begin + length - 1 : facts.end_nsec, group: rowOf(block).lane.group };
+    part.func = op.message && k === 1 ? 'Recv' : op.func;
+    part.waits = begin;
+    op.parts.push(part);
+    parts.push(part);
+    op.lastBegin = Math.max(op.lastBegin, begin);
+    op.end = Math.max(op.end, part.end);
+  }
+  for (const part of op.parts) part.waits = op.message ? part.begin : Math.min(op.lastBegin, part.end);
+  op.order = op.message ? op.parts : [...op.parts].sort((a, b) => a.begin - b.begin);
+  op.late = op.order[op.order.length - 1];
+  op.lateBy = op.message || op.order.length < 2 ? 0 : op.late.begin - op.order[op.order.length - 2].begin;
+  return op;
+}
+
+// The first index in [low, high) for which `over` holds; high if none.
+function firstOf(low, high, over) {
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (over(middle)) high = middle; else low = middle + 1;
+  }
+  return low;
+}
+
+function rowOf(block) { return rows[firstOf(0, rows.length, r => rows[r].last > block)]; }
+function kindOf(block) { return facts.kinds[blocks.kind[block]]; }
+function typeOf(block) { return kindOf(block)[KIND.type]; }
+function word(number) { return facts.words[number] || ''; }
+
+function readAll() {
+  const element = document.getElementById('numbers');
+  reader.bytes = bytesOf(element.textContent);
+  element.remove();
+  readRows();
+  for (let k = 0, before = 0; k < facts.operations; k++) {
+    operations.push(readOperation(before, k));
+    before = operations[k].begin;
+  }
+  reader.bytes = null;
+  for (const group of groups) group.parts = [];
+  for (const part of parts) part.group.parts.push(part);
+  for (const group of groups) group.parts.sort((a, b) => a.begin - b.begin);
+}
+
+// ---- words for people ----
+
+function time(nsec) {
+  const size = Math.abs(nsec);
+  if (size < 1e3) return `${Math.round(nsec)} ns`;
+  if (size < 1e6) return `${(nsec / 1e3).toFixed(size < 1e4 ? 2 : 1)} us`;
+  if (size < 1e9) return `${(nsec / 1e6).toFixed(size < 1e7 ? 3 : 2)} ms`;
+  return `${(nsec / 1e9).toFixed(3)} s`;
+}
+function amount(bytes) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let k = 0;
+  for (; bytes >= 1024 && k < 4; k++) bytes /= 1024;
+  return `${Number(bytes.toFixed(1))} ${units[k]}`;
+}
+function many(number, one) { return `${number.toLocaleString('en')} ${one}${number === 1 ? '' : 's'}`; }
+function elementBytes(datatype) { return Number(/64|32|16|8/.exec(word(datatype))?.[0] ?? 0) / 8; }
+function groupName(group) { return group.rank >= 0 ? `rank ${group.rank}` : `pid ${group.pid}`; }
+function commName(comm) {
+  const [id, name, nranks] = facts.comms[comm];
+  return `${name || id} (${many(nranks, 'rank')})`;
+}
+function nameOf(block) {
+  const kind = kindOf(block), type = facts.types[kind[KIND.type]];
+  let name = kind[KIND.func] && type !== 'KernelPhase' ? word(kind[KIND.func]) : type;
+  if (type === 'ProxyStep') name += ` ${blocks.number[block]}`;
+  if (type === 'ProxyOp') name += kind[KIND.flag] ? ' send' : ' receive';
+  return blocks.joined[block] > 1 ? `${blocks.joined[block]} x ${type}` : name;
+}
+
+// The operation that an event belongs to: that of the Coll or P2p which is its parent, itself or its child.
+let operationOfBlock = null;
+function operationOf(block) {
+  if (!operationOfBlock) {
+    operationOfBlock = new Map(parts.map(part => [part.block, part]));
+    for (const part of parts) {
+      for (let up = blocks.parent[part.block], k = 0; up >= 0 && k < 8; up = blocks.parent[up], k++)
+        if (!operationOfBlock.has(up) && blocks.joined[up] === 1) operationOfBlock.set(up, part);
+    }
+  }
+  for (let k = 0; block >= 0 && k < 8; block = blocks.parent[block], k++)
+    if (operationOfBlock.has(block)) return operationOfBlock.get(block);
+  return null;
+}

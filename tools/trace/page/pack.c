@@ -1,0 +1,336 @@
+/* Rows by lane and depth; events shorter than a time that doubles until what is left is few enough.
+ */
+#include "pack.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 8 };
+
+/* The events of a lane that have not ended yet. */
+struct depth {
+    int64_t ends[DEEPEST];
+    uint32_t open;
+};
+
+/* The last block of a row while events are joined. */
+struct last {
+    int64_t cell;
+    uint32_t block;
+    uint8_t type;
+    bool any;
+};
+
+/* ---- rows ---- */
+
+/* row_of gets for each event its lane times DEEPEST plus its depth. */
+static bool find_depths(const struct page *page, uint32_t *row_of)
+{
+    const struct timeline *run = page->run;
+    struct depth *depths = tt_calloc(page->lanes.nlanes + (size_t)1, sizeof(*depths));
+    for (uint32_t i = 0; depths && i < run->nevents; i++) {
+        uint32_t e = page->lanes.order[i], lane = page->lanes.of_event[e];
+        const struct timeline_event *event = &run->events[e];
+        struct depth *depth = &depths[lane];
+        while (depth->open > 0 && depth->ends[depth->open - 1] <= event->start_nsec)
+            depth->open--;
+        uint32_t at = depth->open < DEEPEST ? depth->open++ : DEEPEST - 1;
+        depth->ends[at] = lanes_end(&page->lanes, event);
+        row_of[e] = lane * DEEPEST + at;
+    }
+    bool good = depths != NULL;
+    free(depths);
+    return good;
+}
+
+/* The rows that have events; row_of names them from now on. */
+static bool make_rows(struct page *page, uint32_t *row_of)
+{
+    uint32_t all = page->lanes.nlanes * DEEPEST;
+    uint32_t *number = tt_calloc(all + (size_t)1, sizeof(*number));
+    page->rows = tt_calloc(all + (size_t)1, sizeof(page->rows[0]));
+    bool good = number && page->rows;
+    for (uint32_t e = 0; good && e < page->run->nevents; e++)
+        number[row_of[e]] = 1;
+    for (uint32_t r = 0; good && r < all; r++) {
+        if (!number[r]) continue;
+        page->rows[page->nrows].lane = r / DEEPEST;
+        number[r] = page->nrows++;
+    }
+    for (uint32_t e = 0; good && e < page->run->nevents; e++)
+        row_of[e] = number[row_of[e]];
+    free(number);
+    return good;
+}
+
+/* ---- blocks ---- */
+
+/* Whether the event goes on with its row's last block: both short, of one type, in one cell. */
+static bool goes_on(const struct page *page, const struct timeline_event *event, struct last *last)
+{
+    int64_t join = page->join_nsec;
+    bool is_short = join && lanes_end(&page->lanes, event) - event->start_nsec < join;
+    int64_t cell = is_short ? event->start_nsec / join : -1;
+    bool same = last->any && is_short && last->cell == cell && last->type == event->type;
+    last->any = is_short;
+    last->cell = cell;
+    last->type = event->type;
+    return same;
+}
+
+/* How many blocks each row has with the time of page->join_nsec; the sum. */
+static uint64_t count_blocks(struct page *page, const uint32_t *row_of, struct last *lasts)
+{
+    uint64_t sum = 0;
+    memset(lasts, 0, page->nrows * sizeof(*lasts));
+    for (uint32_t r = 0; r < page->nrows; r++)
+        page->rows[r].count = 0;
+    for (uint32_t i = 0; i < page->run->nevents; i++) {
+        uint32_t e = page->lanes.order[i], row = row_of[e];
+        if (goes_on(page, &page->run->events[e], &lasts[row])) continue;
+        page->rows[row].count++;
+        sum++;
+    }
+    return sum;
+}
+
+static void fill_blocks(struct page *page, const uint32_t *row_of, struct last *lasts)
+{
+    memset(lasts, 0, page->nrows * sizeof(*lasts));
+    for (uint32_t r = 0, first = 0; r < page->nrows; r++) {
+        page->rows[r].first = first;
+        first += page->rows[r].count;
+        page->rows[r].count = 0;
+    }
+    for (uint32_t i = 0; i < page->run->nevents; i++) {
+        uint32_t e = page->lanes.order[i];
+        struct page_row *row = &page->rows[row_of[e]];
+        struct last *last = &lasts[row_of[e]];
+        int64_t end_nsec = lanes_end(&page->lanes, &page->run->events[e]);
+        if (!goes_on(page, &page->run->events[e], last)) {
+            last->block = row->first + row->count++;
+            page->blocks[last->block] = (struct page_block){.event = e, .end_nsec = end_nsec};
+        }
+        struct page_block *block = &page->blocks[last->block];
+        block->count++;
+        if (end_nsec > block->end_nsec) block->end_nsec = end_nsec;
+        page->block_of_event[e] = last->block;
+    }
+}
+
+static bool make_blocks(struct page *page, const uint32_t *row_of, uint64_t limit)
+{
+    struct last *lasts = tt_calloc(page->nrows + (size_t)1, sizeof(*lasts));
+    if (!lasts) return false;
+    int64_t whole_nsec = page->lanes.end_nsec;
+    uint64_t sum = count_blocks(page, row_of, lasts);
+    while (sum > limit && page->join_nsec <= whole_nsec) {
+        page->join_nsec = page->join_nsec ? page->join_nsec * 2 : 64;
+        sum = count_blocks(page, row_of, lasts);
+    }
+    page->nblocks = (uint32_t)sum;
+    page->blocks = tt_calloc(sum + 1, sizeof(page->blocks[0]));
+    page->block_of_event =
+        tt_calloc(page->run->nevents + (size_t)1, sizeof(page->block_of_event[0]));
+    bool good = page->blocks && page->block_of_event;
+    if (good) fill_blocks(page, row_of, lasts);
+    free(lasts);
+    return good;
+}
+
+/* ---- kinds ---- */
+
+static struct page_kind kind_of(const struct timeline *run, const struct timeline_event *event)
+{
+    bool operation = event->type == TIMELINE_COLL || event->type == TIMELINE_P2P;
+    bool open = event->stop_nsec == TIMELINE_OPEN, member = event->member != TIMELINE_NONE;
+    return (struct page_kind){
+        .comm = member ? run->members[event->member].comm : TIMELINE_NONE,
+        .func = event->func,
+        .datatype = event->datatype,
+        .algo = event->algo,
+        .proto = event->proto,
+        .channel = operation ? event->channel : 0,
+        .type = event->type,
+        .marks = (uint8_t)((open ? PAGE_OPEN : 0) | (event->flag ? PAGE_FLAG : 0)),
+    };
+}
+
+static bool make_kinds(struct page *page)
+{
+    uint32_t slots = 256;
+    while (slots < page->nblocks * (uint64_t)2 && slots < 1u << 31)
+        slots *= 2;
+    uint32_t *table = tt_calloc(slots, sizeof(*table)); /* kind plus 1 */
+    page->kinds = tt_calloc(page->nblocks + (size_t)1, sizeof(page->kinds[0]));
+    bool good = table && page->kinds;
+    for (uint32_t b = 0; good && b < page->nblocks; b++) {
+        struct page_kind kind = kind_of(page->run, &page->run->events[page->blocks[b].event]);
+        uint32_t at = (uint32_t)tt_hash_bytes(TT_HASH_START, &kind, sizeof(kind)) & (slots - 1);
+        while (table[at] && memcmp(&page->kinds[table[at] - 1], &kind, sizeof(kind)) != 0)
+            at = (at + 1) & (slots - 1);
+        if (!table[at]) {
+            page->kinds[page->nkinds] = kind;
+            table[at] = ++page->nkinds;
+        }
+        page->blocks[b].kind = table[at] - 1;
+    }
+    free(table);
+    return good;
+}
+
+/* ---- operations ---- */
+
+static int64_t span_of(const struct page *page, const struct timeline_operation *operation)
+{
+    int64_t end = operation->last_end_nsec;
+    return (end == TIMELINE_OPEN ? page->lanes.end_nsec : end) - operation->first_begin_nsec;
+}
+
+bool page_has_operation(const struct page *page, const struct timeline_operation *operation)
+{
+    return page->operation_nsec == 0 || span_of(page, operation) >= page->operation_nsec;
+}
+
+static void choose_operations(struct page *page, uint64_t limit)
+{
+    for (;;) {
+        uint64_t parts = 0;
+        page->noperations = 0;
+        for (uint32_t o = 0; o < page->run->noperations; o++) {
+            if (!page_has_operation(page, &page->run->operations[o])) continue;
+            parts += page->run->operations[o].count;
+            page->noperations++;
+        }
+        if (parts <= limit || page->operation_nsec > page->lanes.end_nsec) return;
+        page->operation_nsec = page->operation_nsec ? page->operation_nsec * 2 : 64;
+    }
+}
+
+bool page_pack(const struct timeline *run, uint64_t limit, struct page *page)
+{
+    *page = (struct page){.run = run};
+    if (!lanes_make(run, &page->lanes)) return false;
+    uint32_t *row_of = tt_calloc(run->nevents + (size_t)1, sizeof(*row_of));
+    bool good = row_of && find_depths(page, row_of) && make_rows(page, row_of) &&
+                make_blocks(page, row_of, limit) && make_kinds(page);
+    if (good) choose_operations(page, limit);
+    if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
+    free(row_of);
+    return good;
+}
+
+void page_fini(struct page *page)
+{
+    lanes_fini(&page->lanes);
+    free(page->rows);
+    free(page->blocks);
+    free(page->kinds);
+    free(page->block_of_event);
+    memset(page, 0, sizeof(*page));
+}
+
+/* ---- numbers ---- */
+
+struct base64 {
+    struct out *out;
+    uint32_t bits;
+    int bytes; /* that wait in bits */
+    size_t used;
+    char text[1024];
+};
+
+static void put_text(struct base64 *to, int letters)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (int k = 0; k < letters; k++)
+        to->text[to->used++] = digits[to->bits >> (18 - 6 * k) & 63];
+    if (to->used < sizeof(to->text) - 8 && letters == 4) return;
+    to->text[to->used] = 0;
+    out_text(to->out, to->text);
+    to->used = 0;
+}
+
+static void put_number(struct base64 *to, uint64_t number)
+{
+    do {
+        uint32_t byte = (uint32_t)(number & 127) | (number > 127 ? 128u : 0u);
+        to->bits |= byte << (16 - 8 * to->bytes);
+        if (++to->bytes == 3) {
+            put_text(to, 4);
+            to->bits = 0;
+            to->bytes = 0;
+        }
+        number >>= 7;
+    } while (number);
+}
+
+/* Small numbers of either sign stay small. */
+static void put_signed(struct base64 *to, int64_t number)
+{
+    put_number(to, number < 0 ? ((0 - (uint64_t)number) << 1) - 1 : (uint64_t)number << 1);
+}
+
+static uint64_t not_negative(int64_t number)
+{
+    return number < 0 ? 0 : (uint64_t)number;
+}
+
+static void put_row(const struct page *page, const struct page_row *row, struct base64 *to)
+{
+    int64_t before = 0;
+    for (uint32_t b = row->first; b < row->first + row->count; b++) {
+        const struct page_block *block = &page->blocks[b];
+        const struct timeline_event *event = &page->run->events[block->event];
+        bool sized = event->type == TIMELINE_PROXY_OP;
+        uint64_t number = event->seq;
+        if (event->type != TIMELINE_COLL && event->type != TIMELINE_P2P)
+            number = not_negative(event->steps);
+        put_number(to, not_negative(event->start_nsec - before));
+        put_number(to, not_negative(block->end_nsec - event->start_nsec));
+        put_number(to, block->kind);
+        put_number(to, block->count);
+        put_number(to, event->parent != TIMELINE_NONE);
+        if (event->parent != TIMELINE_NONE)
+            put_signed(to, (int64_t)b - page->block_of_event[event->parent]);
+        put_number(to, number);
+        put_number(to, sized ? not_negative(event->chunk_bytes) : event->count);
+        put_number(to, not_negative((int64_t)event->peer + 1));
+        before = event->start_nsec;
+    }
+}
+
+static void put_operation(const struct page *page, const struct timeline_operation *operation,
+                          struct base64 *to, int64_t *before)
+{
+    put_signed(to, operation->first_begin_nsec - *before);
+    *before = operation->first_begin_nsec;
+    put_number(to, operation->comm);
+    put_number(to, operation->func);
+    put_number(to, operation->seq);
+    put_number(to, (operation->message ? 1u : 0u) | (operation->whole ? 2u : 0u));
+    put_number(to, operation->count);
+    for (uint32_t k = 0; k < operation->count; k++) {
+        const struct timeline_part *part = &page->run->parts[operation->first + k];
+        bool open = part->end_nsec == TIMELINE_OPEN;
+        put_number(to, page->block_of_event[part->event]);
+        put_number(to, not_negative(part->begin_nsec - operation->first_begin_nsec));
+        put_number(to, open ? 0 : 1 + not_negative(part->end_nsec - part->begin_nsec));
+    }
+}
+
+void page_put_numbers(const struct page *page, struct out *out)
+{
+    struct base64 to = {.out = out};
+    int64_t before = 0;
+    for (uint32_t r = 0; r < page->nrows; r++)
+        put_row(page, &page->rows[r], &to);
+    for (uint32_t o = 0; o < page->run->noperations; o++) {
+        const struct timeline_operation *operation = &page->run->operations[o];
+        if (page_has_operation(page, operation)) put_operation(page, operation, &to, &before);
+    }
+    put_text(&to, to.bytes ? to.bytes + 1 : 0);
+}

@@ -1,0 +1,55 @@
+/* What the page draws: rows of events that lie behind each other, the shortest ones joined where
+ * there are too many, so that a page stays bounded whatever the run's size. */
+#pragma once
+
+#include "../lanes.h"
+#include "../model.h"
+#include "../out.h"
+
+/* Events that lie on one depth of a lane. */
+struct page_row {
+    uint32_t lane;
+    uint32_t first, count; /* of page.blocks */
+};
+
+/* One event, or several short ones of one type that lie close to each other in a row. */
+struct page_block {
+    uint32_t event; /* the first of them */
+    uint32_t count;
+    uint32_t kind; /* of page.kinds */
+    int64_t end_nsec;
+};
+
+/* What many events have in common. Compared as bytes, so it has no holes. */
+enum page_mark { PAGE_OPEN = 1, PAGE_FLAG = 2 };
+struct page_kind {
+    uint32_t comm; /* or TIMELINE_NONE */
+    uint16_t func, datatype, algo, proto, channel;
+    uint8_t type;
+    uint8_t marks; /* enum page_mark */
+};
+_Static_assert(sizeof(struct page_kind) == 16, "a hole in struct page_kind");
+
+struct page {
+    const struct timeline *run; /* borrowed */
+    struct lanes lanes;         /* owned */
+    struct page_row *rows;      /* owned; in the order of lanes and depths */
+    struct page_block *blocks;  /* owned; in the order of rows and begins */
+    struct page_kind *kinds;    /* owned */
+    uint32_t *block_of_event;   /* owned */
+    uint32_t nrows, nblocks, nkinds;
+    int64_t join_nsec;      /* shorter events may be joined; 0: each event is drawn */
+    int64_t operation_nsec; /* shorter operations are left out; 0: none is */
+    uint32_t noperations;   /* that are drawn */
+};
+
+/* Lay out a run as at most about `limit` blocks. False: memory is short, and said. */
+bool page_pack(const struct timeline *run, uint64_t limit, struct page *page);
+void page_fini(struct page *page);
+
+/* Write the blocks of all rows and then the operations as numbers of 7 bits a byte, the lowest
+ * first, in base64; tools/trace/page/data.js reads them. */
+void page_put_numbers(const struct page *page, struct out *out);
+
+/* Whether the page has this operation. */
+bool page_has_operation(const struct page *page, const struct timeline_operation *operation);

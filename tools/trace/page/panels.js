@@ -1,0 +1,159 @@
+// What stands beside the drawing. Text of the trace enters as text nodes only.
+function byId(id) { return document.getElementById(id); }
+function element(name, content = [], properties = {}) {
+  const made = Object.assign(document.createElement(name), properties);
+  made.append(...[].concat(content));
+  return made;
+}
+function tableOf(heads, lines) {
+  const row = (cell, cells) => element('tr', cells.map(content => element(cell, content instanceof Node ? content : String(content))));
+  return element('div', element('table', [element('thead', row('th', heads)), element('tbody', lines.map(cells => row('td', cells)))]), { className: 'scroll' });
+}
+function link(label, run) { return element('button', label, { onclick: run }); }
+function put(id, ...content) { byId(id).replaceChildren(...content.flat()); }
+
+// ---- selecting ----
+
+function zoomTo(from, to) {
+  const room = Math.max((to - from) * 0.4, 200);
+  show(from - room, to + room);
+}
+function reveal(strip) {
+  if (!strip) return;
+  view.focus = view.strips.indexOf(strip);
+  const high = size.h - AXIS;
+  if (strip.y < view.top) scrollTo(strip.y);
+  if (strip.y + strip.h > view.top + high) scrollTo(strip.y + strip.h - high);
+}
+function selectOperation(op, look = false) {
+  view.op = op;
+  view.block = -1;
+  showOperation();
+  if (look) {
+    reveal(op.late.group.strip);
+    zoomTo(view.path.steps.length ? Math.max(view.path.steps[0].from, op.begin - (op.end - op.begin)) : op.begin, op.end);
+  }
+  draw();
+}
+function selectBlock(block, look = false) {
+  const part = operationOf(block), lane = rowOf(block).lane;
+  view.block = block;
+  view.op = part ? part.op : null;
+  if (look) {
+    if (view.folded.delete(lane.group)) layOut();
+    reveal(view.strips.find(strip => strip.lane === lane));
+    zoomTo(blocks.start[block], blocks.end[block]);
+  }
+  showOperation();
+  draw();
+}
+function selectNothing() {
+  view.op = view.path = null;
+  view.block = -1;
+  showOperation();
+  draw();
+}
+
+function blockFacts(b) {
+  const kind = kindOf(b), type = facts.types[kind[KIND.type]], lane = rowOf(b).lane, lines = [['type', type], ['where', `${groupName(lane.group)} on ${lane.group.host}, ${lane.name}`]];
+  const length = blocks.end[b] - blocks.start[b];
+  lines.push(['begins', time(blocks.start[b])], ['lasts', kind[KIND.open] ? `${time(length)}: no end in the files` : time(length)]);
+  if (blocks.joined[b] > 1) {
+    lines.push(['joined', `${blocks.joined[b].toLocaleString('en')} short events that lie close to each other`]);
+    return lines;
+  }
+  if (kind[KIND.comm] >= 0) lines.push(['communicator', commName(kind[KIND.comm])]);
+  const bytes = blocks.count[b] * elementBytes(kind[KIND.datatype]);
+  if (kind[KIND.datatype]) lines.push(['data', `${blocks.count[b].toLocaleString('en')} x ${word(kind[KIND.datatype])} (${amount(bytes)})`]);
+  if (type === 'Coll' || type === 'P2p') {
+    if (type === 'Coll') lines.push(['sequence number', blocks.number[b]]);
+    if (kind[KIND.algo]) lines.push(['algorithm', `${word(kind[KIND.algo])}, ${word(kind[KIND.proto])}, ${many(kind[KIND.channels], 'channel')}`]);
+  }
+  if (type === 'ProxyOp') lines.push(['steps', `${blocks.number[b]} of chunks of ${amount(blocks.count[b])}`]);
+  if (blocks.peer[b] >= 0) lines.push([type === 'P2p' || type === 'ProxyOp' ? 'peer' : 'root', `rank ${blocks.peer[b]}`]);
+  if (blocks.parent[b] >= 0) lines.push(['parent', link(nameOf(blocks.parent[b]), () => selectBlock(blocks.parent[b], true))]);
+  return lines;
+}
+function operationFacts(op) {
+  const [send, receive] = op.message ? op.parts : [];
+  const head = `${op.func} #${op.seq}, ${commName(op.comm)}`;
+  const talk = op.message
+    ? `${groupName(send.group)}${receive ? ` and ${groupName(receive.group)}` : ''}, ${time(op.end - op.begin)} in all.`
+    : `${time(op.end - op.begin)} in all: ${time(op.lastBegin - op.begin)} until all had begun, ${time(op.end - op.lastBegin)} from there.`;
+  const lines = op.order.slice(0, 64).map(part => [link(groupName(part.group), () => selectBlock(part.block, true)), time(part.begin - op.begin), time(part.waits - part.begin),
+    part.open ? 'no end' : time(part.end - part.waits)]);
+  const rest = op.order.length > 64 ? [element('p', `and ${many(op.order.length - 64, 'rank')} that began later`)] : [];
+  return [element('p', element('b', head)), element('p', `${talk}${op.whole ? '' : ' Not all ranks whose files are here have ended it.'}`),
+    tableOf(['', 'begins after', 'waits', 'moves'], lines), ...rest];
+}
+function showOperation() {
+  view.path = view.op ? criticalPath(view.op) : null;
+  const about = [];
+  if (view.block >= 0) about.push(element('p', element('b', nameOf(view.block))), tableOf(['', ''], blockFacts(view.block)));
+  if (view.op) about.push(...operationFacts(view.op));
+  put('selected', about.length ? about : [element('p', 'Nothing. Click on an event, or press ] in the drawing.')]);
+  if (!view.path) {
+    put('path', element('p', 'Select an operation: here stands what it had to wait for, step by step; in the drawing it is the red line.'));
+    return;
+  }
+  const total = view.path.steps.reduce((sum, step) => sum + step.to - step.from, 0) || 1;
+  put('path', tableOf(['who and what', 'time', 'share'], view.path.steps.map(step =>
+    [`${groupName(step.group)}: ${step.what}`, time(step.to - step.from), `${Math.round((step.to - step.from) / total * 100)} %`])),
+  element('p', link('Zoom to it', () => selectOperation(view.path.op, true))));
+}
+
+// ---- tables that stay ----
+
+function showTables() {
+  const late = stragglers();
+  put('stragglers', element('p', 'How often a rank was the last to begin a collective, and how long all others had waited for it alone.'),
+    tableOf(['rank', 'last', 'of', 'waited for', 'most'], late.slice(0, 32).map(row => [groupName(row.group), row.times, row.of, time(row.cost),
+      row.most ? link(`${row.most.func} #${row.most.seq}`, () => selectOperation(row.most, true)) : ''])));
+  put('worst', tableOf(['operation', 'last rank', 'skew', 'moves'], worstOperations().map(op =>
+    [link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), groupName(op.late.group), time(op.lastBegin - op.begin), time(op.end - op.lastBegin)])));
+  put('table', tableOf(['function', 'bytes', 'times', 'p50', 'p99', 'skew', 'GB/s', 'last'], facts.table.map(
+    ([func, , bytes, times, , p50, p99, skew, , , busbw, slowest, share]) => [func, amount(bytes), times, time(p50 * 1e3), time(p99 * 1e3),
+      time(skew * 1e3), busbw.toFixed(2), slowest < 0 ? '' : `rank ${slowest} (${Math.round(share * 100)} %)`])),
+  element('p', 'Times from the begin of the last rank to the end of the last; skew from the first begin to the last; GB/s: bus bandwidth.'));
+}
+
+function showHead() {
+  const ranks = groups.filter(group => group.rank >= 0).length || groups.length, hosts = new Set(groups.map(group => group.host)).size;
+  const exes = [...new Set(groups.map(group => group.exe.split('/').pop()))].filter(Boolean);
+  const title = `${many(ranks, 'rank')} on ${many(hosts, 'host')}, ${time(facts.end_nsec)}, ${many(facts.all_operations, 'operation')}`;
+  document.title = `${title} - Tutti trace`;
+  put('title', title);
+  const clock = facts.clocks.length < 2 ? '' : ` Clocks of the hosts are aligned: ${facts.clocks.slice(1).map(([host, error, by]) =>
+    `${host} ${by ? `to within ${time(error)}` : 'by wall clocks, error unknown'}`).join(', ')}.`;
+  put('about', `A run of ${exes.join(', ') || 'an unknown program'} in ${many(facts.comms.length, 'communicator')}, ${many(facts.events, 'event')}.${clock}`);
+  const warn = [];
+  if (facts.join_nsec) warn.push(`The run has too many events for one page: those shorter than ${time(facts.join_nsec)} are drawn together (${many(facts.blocks, 'bar')}).`);
+  if (facts.operation_nsec) warn.push(`Operations shorter than ${time(facts.operation_nsec)} are in the table of operations only.`);
+  if (facts.lost) warn.push(`${many(facts.lost, 'record')} did not fit into the recorder.`);
+  if (facts.left_out) warn.push(`${many(facts.left_out, 'record')} did not fit into memory (--memory).`);
+  if (facts.complaints) warn.push(`The files had ${many(facts.complaints, 'fault')}; tutti trace check says which.`);
+  byId('warning').hidden = !warn.length;
+  put('warning', warn.join(' '));
+}
+function swatch(colour) {
+  const made = element('span', [], { className: 'swatch' });
+  made.style.background = colour;
+  return made;
+}
+function showLegend() {
+  const functions = [...new Set(parts.map(part => part.func))].sort(), types = [...new Set(facts.kinds.map(kind => kind[KIND.type]))].sort((a, b) => a - b);
+  const waits = swatch(`repeating-linear-gradient(135deg, ${functionColours[0]} 0 2px, transparent 2px 4px)`);
+  put('legend', element('b', 'Operations of a rank:'), ...functions.map(name => element('span', [swatch(functionColour(name)), name])), element('span', [waits, 'waits for ranks']),
+    element('b', 'Events:'), ...types.map(type => element('span', [swatch(colourOfType[type]), facts.types[type]])));
+  put('types', ...types.map(type => element('label', [element('input', [], { type: 'checkbox', checked: true, value: type, onchange(event) {
+    if (event.target.checked) view.hidden.delete(type); else view.hidden.add(type);
+    changeFilter();
+  } }), ` ${facts.types[type]}`])));
+  put('comm', element('option', 'all', { value: -1 }), ...facts.comms.map((_, k) => element('option', commName(k), { value: k })));
+  put('rank', element('option', 'all', { value: -1 }), ...groups.map(group => element('option', groupName(group), { value: group.index })));
+}
+function changeFilter() {
+  filterKinds();
+  layOut();
+  draw();
+}

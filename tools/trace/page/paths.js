@@ -1,0 +1,86 @@
+// Who was late, and what an operation waited for.
+let firstChild = null, nextChild = null;
+function children(block) {
+  if (!firstChild) {
+    firstChild = new Int32Array(facts.blocks).fill(-1);
+    nextChild = new Int32Array(facts.blocks).fill(-1);
+    for (let b = facts.blocks - 1; b >= 0; b--) {
+      if (blocks.parent[b] < 0) continue;
+      nextChild[b] = firstChild[blocks.parent[b]];
+      firstChild[blocks.parent[b]] = b;
+    }
+  }
+  const found = [];
+  for (let b = firstChild[block]; b >= 0; b = nextChild[b]) found.push(b);
+  return found;
+}
+
+// The chain of times that ends with the operation: what the rank that began last did before, its call, its launch, and
+// then the data's way until the rank that ended last. Times lie behind each other without gaps.
+function criticalPath(op) {
+  const late = op.late, steps = [];
+  let last = op.parts[0];
+  for (const part of op.parts) if (part.end > last.end) last = part;
+  let call = late.block;
+  for (let k = 0; blocks.parent[call] >= 0 && k < 8; k++) call = blocks.parent[call];
+  const called = Math.min(blocks.start[call], late.begin);
+  let before = null;
+  for (const part of late.group.parts) {
+    if (part.begin >= late.begin) break;
+    if (part.op !== op && part.end <= called && (!before || part.end > before.end)) before = part;
+  }
+  const add = (from, to, group, what) => { if (to > from) steps.push({ from, to, group, what }); };
+  if (before) add(before.end, called, late.group, `outside of NCCL, after ${before.op.func} #${before.op.seq}`);
+  const queued = Math.min(Math.max(blocks.start[late.block], called), late.begin);
+  add(called, queued, late.group, 'from the call to the launch of the operation');
+  add(queued, late.begin, late.group, 'from the launch to the first kernel');
+  let end = -1;
+  for (const b of children(last.block)) if (end < 0 || blocks.end[b] > blocks.end[end]) end = b;
+  const by = end >= 0 ? `, by ${nameOf(end)} (${rowOf(end).lane.name})` : '';
+  add(late.begin, last.end, last.group, `data moves; it is the last to end${by}`);
+  return { op, late, last, steps };
+}
+
+// For each rank: how often it began last, and how long the others waited for it alone.
+function stragglers() {
+  const found = new Map(groups.map(group => [group, { group, times: 0, of: 0, cost: 0, most: null }]));
+  for (const op of operations) {
+    if (op.message || op.parts.length < 2) continue;
+    for (const part of op.parts) found.get(part.group).of++;
+    const row = found.get(op.late.group);
+    row.times++;
+    row.cost += op.lateBy;
+    if (!row.most || op.lateBy > row.most.lateBy) row.most = op;
+  }
+  return [...found.values()].filter(row => row.of).sort((a, b) => b.cost - a.cost);
+}
+
+function worstOperations() {
+  return operations.filter(op => !op.message && op.parts.length > 1).sort((a, b) => (b.lastBegin - b.begin) - (a.lastBegin - a.begin)).slice(0, 12);
+}
+
+// Blocks that fit all words of a query, in the order of rows; null where there is no word.
+function find(query) {
+  const tests = [], words = query.trim().toLowerCase().split(/\s+/).filter(Boolean);
+  if (!words.length) return null;
+  const texts = facts.kinds.map(k => [facts.types[k[KIND.type]], ...[KIND.func, KIND.datatype, KIND.algo, KIND.proto].map(f => word(k[f])),
+    k[KIND.comm] >= 0 ? facts.comms[k[KIND.comm]].slice(0, 2).join(' ') : ''].join(' ').toLowerCase());
+  const scale = { ns: 1, us: 1e3, ms: 1e6, s: 1e9 };
+  let rank = null;
+  for (const item of words) {
+    const length = /^>(\d+(?:\.\d+)?)(ns|us|ms|s)$/.exec(item), number = /^#(\d+)$/.exec(item), of = /^rank:(\d+)$/.exec(item);
+    if (length) tests.push(b => blocks.end[b] - blocks.start[b] > Number(length[1]) * scale[length[2]]);
+    else if (number) tests.push(b => blocks.number[b] === Number(number[1]) && ['Coll', 'P2p', 'ProxyStep'].includes(facts.types[typeOf(b)]));
+    else if (of) rank = Number(of[1]);
+    else {
+      const fits = texts.map(text => text.includes(item));
+      tests.push(b => fits[blocks.kind[b]]);
+    }
+  }
+  const hits = [];
+  for (const row of rows) {
+    if (rank !== null && row.lane.group.rank !== rank) continue;
+    for (let b = row.first; b < row.last; b++) if (tests.every(test => test(b))) hits.push(b);
+  }
+  return hits;
+}
