@@ -74,30 +74,30 @@ static int parse(int argc, char **argv, struct plugin_options *options)
     return -1;
 }
 
-/* 0 and the kind, or the status of the command. */
-static int find_kind(const struct plugin_options *options, const struct check_kind **kind_out)
+/* Look at the file, then drive it. Returns the status of the command. */
+static int check_file(const struct plugin_options *options)
 {
-    static const struct check_kind *const kinds[] = {&check_net, &check_profiler};
     const char *file = options->check.file;
+    const struct check_kind *wanted = NULL;
+    char reason[CHECK_REASON_BYTES];
     bool several = false;
+    if (options->kind) {
+        wanted = !strcmp(options->kind, check_net.name)        ? &check_net
+                 : !strcmp(options->kind, check_profiler.name) ? &check_profiler
+                                                               : NULL;
+        if (!wanted) {
+            return tutti_usage_error("plugin", "--kind '%s' is none of: net, profiler",
+                                     options->kind);
+        }
+    }
     if (strchr(file, '/') && access(file, R_OK)) {
-        fprintf(stderr, "tutti plugin: %s: %s\n", file, strerror(errno));
-        return 1;
+        snprintf(reason, sizeof(reason), "%.500s: %s", file, strerror(errno));
+        return check_refuse(wanted, &options->check, reason);
     }
-    for (size_t k = 0; options->kind && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-        if (strcmp(options->kind, kinds[k]->name) != 0) continue;
-        *kind_out = kinds[k];
-        return 0;
-    }
-    if (options->kind)
-        return tutti_usage_error("plugin", "--kind '%s' is none of: net, profiler", options->kind);
-    *kind_out = check_guess(file, &several);
-    if (*kind_out) return 0;
+    const struct check_kind *kind = check_look(file, wanted, &several, reason);
     if (several)
         return tutti_usage_error("plugin", "the file has a network and a profiler: which --kind?");
-    fprintf(stderr, "tutti plugin: %s cannot be opened, or has neither a network nor a profiler\n",
-            file);
-    return 1;
+    return kind ? check_run(kind, &options->check) : check_refuse(wanted, &options->check, reason);
 }
 
 int cmd_plugin(int argc, char **argv)
@@ -112,7 +112,5 @@ int cmd_plugin(int argc, char **argv)
     int status = parse(argc - 1, argv + 1, &options);
     if (status >= 0) return status;
     if (!options.check.file) return tutti_usage_error("plugin", "which FILE?");
-    const struct check_kind *kind = NULL;
-    int wrong = find_kind(&options, &kind);
-    return kind ? check_run(kind, &options.check) : wrong;
+    return check_file(&options);
 }

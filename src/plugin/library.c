@@ -57,6 +57,7 @@ static bool try_file(struct search *search, const char *path)
     struct tt_library *library = search->library;
     const char *fault = fault_of(path);
     if (fault) {
+        snprintf(library->why, sizeof(library->why), "%s", fault);
         tt_info(search->sub, "%s/Plugin: %s: %s", search->kind, path, fault);
         return false;
     }
@@ -70,8 +71,8 @@ static bool try_file(struct search *search, const char *path)
         size_t used = strlen(search->missing);
         snprintf(search->missing + used, sizeof(search->missing) - used, " %s", path);
     } else {
-        tt_info(search->sub, "%s/Plugin: %s: %s", search->kind, path,
-                why ? why : "cannot be opened");
+        snprintf(library->why, sizeof(library->why), "%s", why ? why : "cannot be opened");
+        tt_info(search->sub, "%s/Plugin: %s: %s", search->kind, path, library->why);
     }
     return false;
 }

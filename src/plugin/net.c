@@ -132,24 +132,39 @@ static void unload(struct tt_net_candidate *candidate)
     tt_library_close(&candidate->library);
 }
 
-static bool has_devices(struct tt_net_plugin *plugin, int *ndevs)
+static bool has_devices(struct tt_net_plugin *plugin, int *ndevs, struct tt_plugin_refusal *refusal)
 {
+    const size_t bytes = sizeof(refusal->text);
     ncclNetProperties_v12_t props;
     memset(&props, 0, sizeof(props));
     *ndevs = 0;
-    if (plugin->ops.devices(plugin, ndevs) || *ndevs < 1 ||
-        plugin->ops.properties(plugin, 0, &props))
+    ncclResult_t rc = plugin->ops.devices(plugin, ndevs);
+    if (rc || *ndevs < 1) {
+        snprintf(refusal->text, bytes, "devices returned %d (%s) and %d devices", (int)rc,
+                 tt_result_text(rc), *ndevs);
         return false;
-    return props.netDeviceType == NCCL_NET_DEVICE_HOST; /* no code for others runs on hosts */
+    }
+    rc = plugin->ops.properties(plugin, 0, &props);
+    if (rc) {
+        snprintf(refusal->text, bytes, "getProperties of device 0 returned %d (%s)", (int)rc,
+                 tt_result_text(rc));
+        return false;
+    }
+    if (props.netDeviceType == NCCL_NET_DEVICE_HOST) return true;
+    /* no code for others runs on hosts */
+    snprintf(refusal->text, bytes, "device 0 has netDeviceType %d, which is not the host's (%d)",
+             (int)props.netDeviceType, (int)NCCL_NET_DEVICE_HOST);
+    return false;
 }
 
 /* After init, which may have filled the table. */
-static bool is_complete(const struct tt_net_candidate *candidate)
+static bool is_complete(const struct tt_net_candidate *candidate, struct tt_plugin_refusal *refusal)
 {
     const char *missing = tt_net_missing(&candidate->plugin);
     if (missing) {
-        tt_info(net_sub, "NET/Plugin: %s (v%d) has no %s", name_of(candidate),
-                candidate->plugin.ops.version, missing);
+        snprintf(refusal->text, sizeof(refusal->text), "%s (v%d) has no %s", name_of(candidate),
+                 candidate->plugin.ops.version, missing);
+        tt_info(net_sub, "NET/Plugin: %s", refusal->text);
     }
     return !missing;
 }
@@ -161,17 +176,21 @@ static bool start(struct tt_net_candidate *candidate, const struct tt_net_reques
     const ncclNet_v12_t *table = plugin->object; /* all versions begin with name and init */
     const struct tt_net_start told = {request->member->comm_id, request->traffic_class,
                                       tt_plugin_log, tt_prof_net_event};
+    struct tt_plugin_refusal refusal;
     ncclResult_t rc = table->init ? plugin->ops.init(plugin, &told, &net->ctx) : ncclInvalidUsage;
     bool begun = rc == ncclSuccess;
+    snprintf(refusal.text, sizeof(refusal.text), "%s %d (%s)",
+             table->init ? "init returned" : "there is no init:", (int)rc, tt_result_text(rc));
     if (begun && !plugin->begun) plugin->ops.lift(plugin);
     plugin->begun |= begun;
-    if (begun && is_complete(candidate) && has_devices(plugin, &net->ndevs)) {
+    if (begun && is_complete(candidate, &refusal) && has_devices(plugin, &net->ndevs, &refusal)) {
         tt_info(net_sub, "Initialized NET plugin %s", name_of(candidate));
         return true;
     }
     if (begun) plugin->ops.finalize(plugin, net->ctx);
     net->ctx = NULL;
     tt_info(net_sub, "Failed to initialize NET plugin %s", name_of(candidate));
+    if (request->refusal && !plugin->builtin) *request->refusal = refusal;
     return false;
 }
 

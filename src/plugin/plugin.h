@@ -16,6 +16,7 @@ struct tt_net;
 struct tt_library {
     void *handle; /* owned; NULL: none */
     char path[256];
+    char why[256]; /* not opened: what the loader said of the last file that was there, or "" */
 };
 
 /* Open by NCCL's rules: the name as given; then "<prefix>-<name>.so" unless it is a path or
@@ -73,11 +74,17 @@ void tt_plugin_release(struct tt_plugin_slot *slot);
 void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
                    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* Filled with the reason when a plugin that was loaded is not taken. */
+struct tt_plugin_refusal {
+    char text[160];
+};
+
 struct tt_net_request {
-    const struct tt_member *member; /* borrowed */
-    const char *wish;               /* NCCL_NET or the config's netName; NULL: any */
-    int traffic_class;              /* -1: undefined */
-    unsigned char key[32];          /* proves membership between built-in sockets */
+    const struct tt_member *member;    /* borrowed */
+    struct tt_plugin_refusal *refusal; /* borrowed; NULL: nobody asks */
+    const char *wish;                  /* NCCL_NET or the config's netName; NULL: any */
+    int traffic_class;                 /* -1: undefined */
+    unsigned char key[32];             /* proves membership between built-in sockets */
 };
 
 /* Choose a network for a communicator: external plugins of NCCL_NET_PLUGIN in order, then the

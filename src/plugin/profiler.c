@@ -2,6 +2,7 @@
  * communicator. What the plugin returns is ignored, as NCCL does, but for init. */
 #include "plugin/profiler.h"
 
+#include "base/error.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
@@ -133,6 +134,13 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
         if (rc) {
             tt_info(TT_LOG_INIT, "PROFILER/Plugin: init returned %d; rank %d goes on without it",
                     (int)rc, member->rank);
+        }
+        if (config->refusal && rc) {
+            snprintf(config->refusal->text, sizeof(config->refusal->text), "init returned %d (%s)",
+                     (int)rc, tt_result_text(rc));
+        } else if (config->refusal) {
+            snprintf(config->refusal->text, sizeof(config->refusal->text),
+                     "init gave no context (is the plugin switched off?)");
         }
         free(profiler);
         tt_plugin_release(&tt_plugins.profiler.slot);

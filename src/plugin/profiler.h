@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct tt_member;
+struct tt_plugin_refusal;
 
 struct tt_profiler { /* fields are the plugin room's; read `mask` through tt_prof_mask() */
     const ncclProfiler_v7_t *table;
@@ -25,7 +26,8 @@ struct tt_profiler { /* fields are the plugin room's; read `mask` through tt_pro
 struct tt_profiler_config {
     const struct tt_member *member; /* borrowed for the profiler's life */
     int nnodes;
-    const char *net_library; /* tt_net_library(), or NULL */
+    const char *net_library;           /* tt_net_library(), or NULL */
+    struct tt_plugin_refusal *refusal; /* borrowed; NULL: nobody asks */
 };
 
 /* Load the plugin that NCCL_PROFILER_PLUGIN names (once per process) and make a context for the

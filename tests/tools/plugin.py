@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tutti plugin check`: sound profilers and networks of every version, and those with a mistake, whose report names
 the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults"""
-import json, os, re, subprocess, sys
+import json, os, re, subprocess, sys, tempfile
 
 tutti, plugins, what = sys.argv[1:4]
 
@@ -59,6 +59,7 @@ def mistakes():
     check(list(cases) == ["own mask"] and cases["own mask"]["result"] == "no", f"no context: {cases}")
     code, out, err = run("check", f"{plugins}/libnccl-absent.so", "--kind", "profiler")
     check(code == 1 and not out and "libnccl-absent.so: No such file or directory" in err, f"no file: {out} {err}")
+    check("init gave no context" in cases["own mask"]["detail"], f"why: {cases}")
 
 
 def words():
@@ -67,10 +68,33 @@ def words():
     code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "-n", "100")
     check(code == 0 and "verdict    sound" in out, f"the kind by the symbols: {out} {err}")
     code, out, err = run("check", f"{plugins}/libnccl-tuner_force.so")
-    check(code == 1 and "neither a network nor a profiler" in err, f"no kind: {out} {err}")
+    check(code == 1 and re.search("has no table ncclNetPlugin_v2 to ncclNetPlugin_v12 or ncclProfiler_v1 to ncclProfiler_v7; "
+          r"it has ncclTunerPlugin_v\d", err), f"no kind: {out} {err}")
     for args in ([], ["look"], ["check"], ["check", "x", "-k", "toaster"], ["check", "x", "--seconds", "0"]):
         check(run(*args)[0] == 2, f"usage: {args}")
     check(run("--help")[0] == 0 and run("check", "--help")[0] == 0, "help")
+
+
+def refused():
+    """Files that the loader does not take, and libraries without a table: the reason, with a kind and without, in words
+    and as JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        whole = open(f"{plugins}/libnccl-profiler_fragile.so", "rb").read()
+        files = {"text": (b"no library\n" * 99, "invalid ELF header"), "class": (whole[:4] + b"\x01" + whole[5:], "ELFCLASS32"),
+                 "short": (whole[:len(whole) // 2], "cut short"), "empty": (b"", "file too short")}
+        for name, (content, reason) in files.items():
+            path = f"{folder}/{name}.so"
+            with open(path, "wb") as out:
+                out.write(content)
+            for kind in ([], ["--kind", "net"], ["--kind", "profiler"]):
+                code, out, err = run("check", path, *kind)
+                check(code == 1 and not out and "cannot be loaded" in err and reason in err, f"{name} {kind}: {out} {err}")
+            found = json.loads(run("check", path, "--json")[1])
+            check(found["sound"] is False and found["kind"] is None and reason in found["reason"], f"{name} as JSON: {found}")
+    code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "--kind", "net")
+    check(code == 1 and "no table ncclNetPlugin_v2 to ncclNetPlugin_v12; it has ncclProfiler_v5" in err, f"a profiler: {err}")
+    code, out, err = run("check", "absent-name")
+    check(code == 1 and "absent-name cannot be loaded: there is no file of this name" in err, f"a name: {err}")
 
 
 def blamed(cases):
@@ -94,7 +118,7 @@ def sound_nets():
     check((found["version"], found["name"]) == (12, "Example") and not wrong, f"the example: {found}")
     found, cases = net("net_outsider_v12", OUTSIDER_FAIL="init")
     check(not found["sound"] and list(cases) == ["devices"], f"init fails: {found}")
-    check("not loaded" in cases["devices"]["detail"], f"init fails: {found}")
+    check(re.search(r"not taken: init returned [1-9] \(", cases["devices"]["detail"]), f"init fails: {found}")
 
 
 def planted():
@@ -138,6 +162,7 @@ if what == "profiler":
     sound()
     mistakes()
     words()
+    refused()
 elif what == "net":
     sound_nets()
     example_in_a_job()

@@ -13,13 +13,13 @@ struct check_options {
     bool json;
 };
 
-enum { CHECK_BREACHES = 16 };
+enum { CHECK_BREACHES = 16, CHECK_REASON_BYTES = 640 };
 
 /* What a case tells its parent as it goes on; shared memory. */
 struct check_case_state {
-    char doing[64]; /* what was last begun; "" nothing */
-    char note[256]; /* why the answer is no, or a remark */
-    int call;       /* the kind's own: last call into the plugin */
+    char doing[64];                /* what was last begun; "" nothing */
+    char note[CHECK_REASON_BYTES]; /* why the answer is no, or a remark */
+    int call;                      /* the kind's own: last call into the plugin */
     uint64_t detail;
     uint64_t calls; /* into the plugin */
     double nsec_per_call, bytes_per_turn;
@@ -50,6 +50,9 @@ struct check_case {
 struct check_kind {
     const char *name;     /* as --kind has it */
     const char *variable; /* the file goes there */
+    const char *prefix;   /* of the file, when it is a name */
+    const char *table;    /* symbol without its "_v<version>" */
+    int oldest, newest;   /* versions that are driven */
     const struct check_case *cases;
     size_t ncases;
     /* The call that was under way. */
@@ -61,9 +64,15 @@ struct check_kind {
 };
 extern const struct check_kind check_profiler, check_net;
 
-/* The kind of plugin that the library is, by its symbols; it is loaded in a child. NULL: none that
- * can be checked, or several (*several). */
-const struct check_kind *check_guess(const char *file, bool *several);
+/* Open the library in a child and look at its symbols. Returns the kind that can be driven: the
+ * wanted one, or without one (NULL) the only one. NULL: none, and `reason` says why.
+ * *several_out   the library has both kinds and none was wanted */
+const struct check_kind *check_look(const char *file, const struct check_kind *wanted,
+                                    bool *several_out, char reason[CHECK_REASON_BYTES]);
 
+/* Report that there is nothing to drive. `kind` NULL: none was named. Exit status of the command.
+ */
+int check_refuse(const struct check_kind *kind, const struct check_options *options,
+                 const char *reason);
 /* Run all cases and print the report. Exit status of the command. */
 int check_run(const struct check_kind *kind, const struct check_options *options);

@@ -402,6 +402,10 @@ static void describe(const struct check_case_state *state, bool in_words, json_t
 const struct check_kind check_net = {
     .name = "net",
     .variable = "NCCL_NET_PLUGIN",
+    .prefix = "libnccl-net",
+    .table = "ncclNetPlugin",
+    .oldest = 2,
+    .newest = 12,
     .cases = cases,
     .ncases = sizeof(cases) / sizeof(cases[0]),
     .say_where = net_drive_where,

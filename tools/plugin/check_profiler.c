@@ -342,6 +342,10 @@ static void say_cost(const struct check_case_state *state, bool in_words, json_t
 const struct check_kind check_profiler = {
     .name = "profiler",
     .variable = "NCCL_PROFILER_PLUGIN",
+    .prefix = "libnccl-profiler",
+    .table = "ncclProfiler",
+    .oldest = 1,
+    .newest = 7,
     .cases = cases,
     .ncases = sizeof(cases) / sizeof(cases[0]),
     .say_where = say_where,

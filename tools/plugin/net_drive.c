@@ -120,15 +120,15 @@ bool net_drive_open(struct net_drive *drive, uint64_t comm_id, struct check_case
 {
     *drive = (struct net_drive){.state = state};
     drive->member = (struct tt_member){.nranks = 2, .comm_id = comm_id, .name = "check"};
-    const struct tt_net_request request = {.member = &drive->member, .traffic_class = -1};
+    struct tt_plugin_refusal refusal = {"it could not be loaded again"};
+    const struct tt_net_request request = {
+        .member = &drive->member, .refusal = &refusal, .traffic_class = -1};
     state->call = CALL_INIT;
     if (tt_net_open(&request, &drive->net)) drive->net = NULL;
     if (!drive->net || drive->net->plugin->builtin) {
         tt_net_close(drive->net);
         drive->net = NULL;
-        snprintf(state->note, sizeof(state->note),
-                 "not loaded, a function is missing, init or devices failed, or there is no "
-                 "device; NCCL_DEBUG=INFO says which");
+        snprintf(state->note, sizeof(state->note), "not taken: %s", refusal.text);
         return false;
     }
     state->version = drive->net->plugin->ops.version;

@@ -2,6 +2,8 @@
  * the one that did not return. */
 #include "profiler_drive.h"
 
+#include "plugin/plugin.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -51,12 +53,12 @@ bool drive_open(struct drive *drive, int rank, int nranks, uint64_t comm_id,
     drive->member.comm_id = comm_id;
     drive->member.name = "check";
     note(drive, DRIVE_INIT, 0);
-    const struct tt_profiler_config config = {.member = &drive->member, .nnodes = nranks};
+    struct tt_plugin_refusal refusal = {"it could not be loaded again"};
+    const struct tt_profiler_config config = {
+        .member = &drive->member, .nnodes = nranks, .refusal = &refusal};
     tt_profiler_open(&config, &drive->profiler);
     if (!drive->profiler) {
-        snprintf(state->note, sizeof(state->note),
-                 "not loaded, or init failed or gave no context (switched off?); NCCL_DEBUG=INFO "
-                 "says which");
+        snprintf(state->note, sizeof(state->note), "not taken: %s", refusal.text);
         return false;
     }
     state->version = tt_profiler_version(drive->profiler);

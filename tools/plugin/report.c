@@ -8,7 +8,7 @@
 
 struct verdict {
     const char *result; /* "ok", "no", "crash", "hang" */
-    char detail[400];
+    char detail[CHECK_REASON_BYTES];
 };
 
 static const char *why_not(const struct check_case_state *state)
@@ -95,6 +95,19 @@ static bool check_one(const struct check_kind *kind, size_t number,
     if (number + 1 == kind->ncases && end == CHECK_OK && kind->measured)
         kind->measured(state, !options->json, report);
     return end == CHECK_OK;
+}
+
+int check_refuse(const struct check_kind *kind, const struct check_options *options,
+                 const char *reason)
+{
+    fprintf(stderr, "tutti plugin: %s\n", reason);
+    if (!options->json) return 1;
+    json_t *report = json_pack("{s:s?, s:s, s:[], s:b, s:s}", "kind", kind ? kind->name : NULL,
+                               "file", options->file, "cases", "sound", 0, "reason", reason);
+    if (report) json_dumpf(report, stdout, JSON_INDENT(2));
+    if (report) putchar('\n');
+    json_decref(report);
+    return 1;
 }
 
 int check_run(const struct check_kind *kind, const struct check_options *options)
