@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* The measuring program lies in the folder of our libraries, or in the build tree beside us. */
@@ -67,14 +68,13 @@ static void tell_crowd(int nranks)
             nranks, ncores);
 }
 
-/* -T bounds every wait of the measuring program; the ranks' meeting is one that the library has. */
-static void bound_init(const char *seconds)
+/* One clock for all ranks: -T counts from here until they have met, however late each one starts.
+ */
+static void write_since(char *word, size_t word_bytes)
 {
-    char text[16];
-    int number = number_of(seconds, 0, 86400);
-    if (number <= 0) return;
-    snprintf(text, sizeof(text), "%d", number);
-    setenv("TUTTI_INIT_TIMEOUT", text, 0);
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    snprintf(word, word_bytes, "--since=%lld.%09ld", (long long)now.tv_sec, now.tv_nsec);
 }
 
 static bool asks_help(int argc, char **argv)
@@ -132,7 +132,8 @@ int cmd_perf(int argc, char **argv)
 {
     char program[PATH_MAX];
     struct launch_options *options = calloc(1, sizeof(*options));
-    char **args = calloc((size_t)argc + 3, sizeof(*args));
+    char **args = calloc((size_t)argc + 4, sizeof(*args));
+    char since[64];
     int status = 2;
     if (!options || !args || !find_program(program, sizeof(program))) goto out;
     options->nranks =
@@ -141,11 +142,13 @@ int cmd_perf(int argc, char **argv)
         status = tutti_usage_error("perf", "--ranks takes a number from 1 to 4096");
         goto out;
     }
+    write_since(since, sizeof(since));
     args[0] = program;
+    args[1] = since;
     for (int i = 1; i < argc; i++) {
-        args[i] = argv[i];
+        args[i + 1] = argv[i];
     }
-    int nargs = argc;
+    int nargs = argc + 1;
     int threads = number_of(value_of(argc, argv, 't', "nthreads"), 1, 512);
     int devices = options->nranks * threads * number_of(value_of(argc, argv, 'g', "ngpus"), 1, 512);
     if (devices > 8 && !getenv("TUTTI_DEVICES") && !getenv("NCCL_TOPO_FILE")) {
@@ -163,7 +166,6 @@ int cmd_perf(int argc, char **argv)
     if (status || asks_help(argc, argv)) goto out;
     tell_figures();
     tell_crowd(options->nranks);
-    bound_init(value_of(argc, argv, 'T', "timeout"));
     status = launch_run(options);
 out:
     free(args);

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILL_AFTER_MSEC = 1000 };
+enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32 };
 
 struct child {
     pid_t pid; /* 0: ended */
@@ -417,11 +417,9 @@ int launch_run(const struct launch_options *options)
     bool redirects = !options->device || strcmp(options->device, "cuda") != 0;
     if (ready && redirects)
         linkage_check(options->program[0], launch.env.libraries, options->nranks, launch.pmi);
-    for (int r = 0; ready && r < options->nranks; r++) {
-        if (!start(&launch, r)) {
-            end_all(&launch, 2);
-            break;
-        }
+    for (int r = 0; ready && r < options->nranks && !launch.ending; r++) {
+        if (!start(&launch, r)) end_all(&launch, 2);
+        if (r % LOOK_EVERY == LOOK_EVERY - 1) read_signals(&launch); /* the first may have failed */
     }
     if (launch.typed[0] >= 0) close(launch.typed[0]);
     while (ready && turn(&launch, polls)) {

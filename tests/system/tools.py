@@ -267,6 +267,9 @@ def effects():
           [row[8] for row in rows(r.stdout)] == ["2"], r.stdout + r.stderr)
     r = perf("--ranks", "2", "-T", "1", "-n", "1000000000", "-e", "8", "allreduce", timeout=90)
     check("-T", r.returncode == 1 and "(-T)" in r.stderr, r.stderr)
+    # a launcher that began when the machine did: nothing of -T is left for the ranks
+    r = perf("--ranks", "2", "-T", "1", "--since", "0.5", "-e", "8", "allreduce", timeout=90)
+    check("-T counts from the launcher's start", r.returncode == 1 and "began only after 1 s (-T)" in r.stderr, r.stderr)
 
 
 def as_json():

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 struct walk {
@@ -127,6 +128,26 @@ static bool open_json(struct walk *walk)
     return false;
 }
 
+/* -T bounds the ranks' meeting, too: what is left of it since the launcher began, which may be much
+ * less than all where ranks are many more than cores. */
+static bool bound_start(const struct perf_options *o)
+{
+    struct timespec now;
+    char text[32];
+    if (!(o->timeout_sec > 0)) return true;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double at = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    double left = o->timeout_sec - (o->since_sec > 0 ? at - o->since_sec : 0);
+    if (left <= 0) {
+        fprintf(stderr, "tutti perf: rank %d: the process began only after %g s (-T)\n",
+                perf_rank_of_process(), o->timeout_sec);
+        return false;
+    }
+    snprintf(text, sizeof(text), "%.0f", left < 1 ? 1 : left);
+    setenv("TUTTI_INIT_TIMEOUT", text, 0);
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     struct perf_job job;
@@ -135,6 +156,7 @@ int main(int argc, char **argv)
     int status = perf_options_parse(argc, argv, &job.options);
     if (status >= 0) return status;
     if (!open_json(&walk)) return 2;
+    if (!bound_start(&job.options)) return 1;
     if (!perf_job_open(&job)) return 1;
     if (job.options.pairs) {
         status = perf_pairs_run(&job) ? 0 : 1;

@@ -50,7 +50,9 @@ static int usage(FILE *out)
         "  -c, --check N           check the results of N calls a line, 0: of none (1)\n"
         "  -z, --blocking N        1: wait after every call (0)\n"
         "  -y, --stream_null N     1: use the default stream (0)\n"
-        "  -T, --timeout SEC       give up after so long (0: never)\n"
+        "  -T, --timeout SEC       give up when the ranks have not met so long after the start, "
+        "and\n"
+        "                          when calls take longer (0: never)\n"
         "  -G, --cudagraph N       capture the calls and launch the graph N times (0)\n"
         "  -C, --report_cputime N  1: show the time the calls take on the CPU (0)\n"
         "  -R, --local_register N  1 register buffers, 2 register symmetric windows (0)\n"
@@ -158,7 +160,7 @@ static bool parse_ops(const char *text, struct perf_options *o)
     return op >= 0;
 }
 
-enum { OPT_RANKS = 1000, OPT_PAIRS, OPT_JSON, OPT_DRY_RUN, OPT_PROGRAM };
+enum { OPT_RANKS = 1000, OPT_PAIRS, OPT_JSON, OPT_DRY_RUN, OPT_SINCE, OPT_PROGRAM };
 
 static const struct option long_options[] = {
     {"ranks", 1, 0, OPT_RANKS},
@@ -195,6 +197,7 @@ static const struct option long_options[] = {
     {"pairs", 0, 0, OPT_PAIRS},
     {"json", 0, 0, OPT_JSON},
     {"dry-run", 0, 0, OPT_DRY_RUN},
+    {"since", 1, 0, OPT_SINCE},
     {"help", 0, 0, 'h'},
     {0, 0, 0, 0},
 };
@@ -284,6 +287,7 @@ static const char *other_option(int letter, const char *text, struct perf_option
     case OPT_PROGRAM: return NULL; /* tools/cmd_perf.c has seen to it */
     case OPT_PAIRS: o->pairs = true; return NULL;
     case OPT_JSON: o->json = true; return NULL;
+    case OPT_SINCE: o->since_sec = strtod(text, NULL); return NULL; /* the launcher's */
     default: o->dry_run = true; return NULL;
     }
 }
