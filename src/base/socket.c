@@ -134,9 +134,9 @@ ncclResult_t tt_socket_listen(union tt_addr *addr, int *fd_out)
         tt_addr_text(addr, text, sizeof(text));
         rc = errno == EADDRINUSE
                  ? tt_fail(ncclSystemError,
-                           "listen on %s: %m: NCCL_COMM_ID names it, and one communicator at a "
-                           "time can be made there; programs that hand out unique ids themselves "
-                           "run without the variable: tutti run --own-ids",
+                           "listen on %s: %m: NCCL_COMM_ID names it, and another process is rank 0 "
+                           "there: was each one's rank read (RANK under tutti run)? Processes that "
+                           "make ids of their own run without the variable: tutti run --own-ids",
                            text)
                  : tt_fail(ncclSystemError, "listen on %s: %m", text);
         goto out;
