@@ -1,4 +1,5 @@
 /* `tutti trace`: what the files of a traced run say. One row for each of its own subcommands. */
+#include "options.h"
 #include "trace/tool.h"
 #include "tutti.h"
 
@@ -45,12 +46,8 @@ static const char about[] =
     "files (*.jsonl), or - for standard input. The files of all ranks of one run belong together:\n"
     "clocks of several hosts are aligned, and operations are matched over all ranks.\n";
 
-struct option {
-    const char *name, *value, *help;
-    unsigned int needs; /* enum trace_option; 0: all commands take it */
-};
-
-static const struct option table[] = {
+/* needs: enum trace_option */
+static const struct tutti_option rows[] = {
     {"--json", NULL, "JSON instead of text", TRACE_JSON},
     {"--to", "FORMAT", "chrome, perfetto-json, jsonl, inspector or prometheus", TRACE_TO},
     {"-o", "FILE", "where to (default: standard output)", TRACE_OUTPUT},
@@ -61,26 +58,18 @@ static const struct option table[] = {
     {"--memory", "MIB", "at most so much for events (default: half of the machine's)", 0},
 };
 
-static void print_options(unsigned int allowed)
+static struct tutti_option_table options_of(const char *command, unsigned int allowed)
 {
-    printf("\noptions:\n");
-    for (size_t k = 0; k < TT_LEN(table); k++) {
-        char left[40];
-        const char *value = table[k].value;
-        if ((table[k].needs & allowed) != table[k].needs) continue;
-        (void)snprintf(left, sizeof(left), "%s%s%s", table[k].name, value ? " " : "",
-                       value ? value : "");
-        printf("  %-16s %s\n", left, table[k].help);
-    }
+    return (struct tutti_option_table){rows, TT_LEN(rows), allowed, command};
 }
 
 static void help(const struct trace_command *command)
 {
-    unsigned int all = 0;
+    struct tutti_option_table table = options_of("trace", command ? command->allowed : 0);
     if (command) {
         printf("usage: tutti trace %s %s [OPTIONS]\n\n%s: %s.\n\n%s", command->name,
                command->arguments, command->name, command->summary, about);
-        print_options(command->allowed);
+        tutti_option_help(&table);
         printf("\nexamples:\n%s", command->examples);
         return;
     }
@@ -89,9 +78,9 @@ static void help(const struct trace_command *command)
            about);
     for (size_t k = 0; k < TT_LEN(commands); k++) {
         printf("  %-8s %-8s %s\n", commands[k].name, commands[k].arguments, commands[k].summary);
-        all |= commands[k].allowed;
+        table.allowed |= commands[k].allowed;
     }
-    print_options(all);
+    tutti_option_help(&table);
     printf("\nexamples:\n");
     for (size_t k = 0; k < TT_LEN(commands); k++)
         (void)fputs(commands[k].examples, stdout);
@@ -143,30 +132,6 @@ static int set_option(struct trace_options *options, const char *name, const cha
     return 0;
 }
 
-/* "--name", "--name VALUE" or "--name=VALUE"; *used: words taken. */
-static int read_option(struct trace_options *options, unsigned int allowed, char **words, int count,
-                       int *used)
-{
-    size_t length = strcspn(words[0], "=");
-    const char *value = words[0][length] ? words[0] + length + 1 : NULL;
-    const struct option *option = NULL;
-    for (size_t k = 0; k < TT_LEN(table); k++) {
-        bool takes = (table[k].needs & allowed) == table[k].needs;
-        bool same = strlen(table[k].name) == length && !strncmp(table[k].name, words[0], length);
-        if (takes && same) option = &table[k];
-    }
-    *used = 1;
-    if (!option) return tutti_usage_error(options->command, "no option %s", words[0]);
-    if (!option->value && value)
-        return tutti_usage_error(options->command, "%s takes no value", option->name);
-    if (option->value && !value) {
-        if (count < 2) return tutti_usage_error(options->command, "%s needs a value", option->name);
-        value = words[1];
-        *used = 2;
-    }
-    return set_option(options, option->name, value);
-}
-
 static size_t half_of_memory(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
@@ -180,12 +145,16 @@ static int read_options(struct trace_options *options, unsigned int allowed, int
     options->limit_bytes = half_of_memory();
     options->percent = 10;
     options->events = 1000000;
+    const struct tutti_option_table table = options_of(options->command, allowed);
     for (int k = 0, used = 1; k < argc; k += used) {
+        const struct tutti_option *option;
+        const char *value;
         int wrong = 0;
         used = 1;
         if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) return -1;
         if (argv[k][0] == '-' && argv[k][1]) {
-            wrong = read_option(options, allowed, argv + k, argc - k, &used);
+            option = tutti_option_take(&table, argv + k, argc - k, &value, &used);
+            wrong = option ? set_option(options, option->name, value) : 2;
         } else {
             options->paths[options->npaths++] = argv[k];
         }

@@ -6,16 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static ncclResult_t settled(ncclComm_t comm)
-{
-    ncclResult_t state = ncclInProgress;
-    while (state == ncclInProgress) {
-        NCCL(ncclCommGetAsyncError(comm, &state));
-        usleep(200);
-    }
-    return state;
-}
-
 static void started(ncclResult_t rc)
 {
     CHECK(rc == ncclSuccess || rc == ncclInProgress);
@@ -30,7 +20,7 @@ static ncclComm_t make(void)
     config.splitShare = 1;
     NCCL(ncclGetUniqueId(&id));
     started(ncclCommInitRankConfig(&comm, 1, id, 0, &config));
-    CHECK(settled(comm) == ncclSuccess);
+    CHECK(harness_settled(comm) == ncclSuccess);
     return comm;
 }
 
@@ -73,7 +63,7 @@ int main(void)
         usleep(2000);
     }
     atomic_store(&go, 1);
-    CHECK(settled(comm) == ncclInvalidUsage);
+    CHECK(harness_settled(comm) == ncclInvalidUsage);
     CHECK(call(comm, buffer, stream) == ncclInvalidUsage);
     if (!strstr(ncclGetLastError(NULL), "netName"))
         harness_fail(__FILE__, __LINE__, "blamed: %s", ncclGetLastError(NULL));

@@ -11,16 +11,6 @@ enum { RANKS = 2, COUNT = 4096 };
 
 static pthread_barrier_t both;
 
-static ncclResult_t settled(ncclComm_t comm)
-{
-    ncclResult_t state = ncclInProgress;
-    while (state == ncclInProgress) {
-        NCCL(ncclCommGetAsyncError(comm, &state));
-        sched_yield();
-    }
-    return state;
-}
-
 static ncclComm_t nonblocking(const struct harness_rank *own)
 {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -28,7 +18,7 @@ static ncclComm_t nonblocking(const struct harness_rank *own)
     config.blocking = 0;
     ncclResult_t rc = ncclCommInitRankConfig(&comm, own->nranks, own->id, own->rank, &config);
     CHECK(rc == ncclSuccess || rc == ncclInProgress);
-    NCCL(settled(comm));
+    NCCL(harness_settled(comm));
     return comm;
 }
 
@@ -62,7 +52,7 @@ static void polled_splits(struct harness_rank *own)
     for (int k = 0; k < 60; k++) {
         ncclComm_t child;
         NCCL(ncclCommSplit(polled.comm, 0, 0, &child, NULL));
-        NCCL(settled(polled.comm));
+        NCCL(harness_settled(polled.comm));
         NCCL(ncclCommDestroy(child));
     }
     polled.over = true;
@@ -281,7 +271,7 @@ static void grown_beside_splits(struct harness_rank *own)
         if (own->rank == 0) NCCL(ncclCommGetUniqueId(comm, &id));
         NCCL(ncclCommGrow(comm, RANKS + 1, own->rank == 0 ? &id : NULL, -1, &grown, &config));
         NCCL(ncclCommSplit(comm, 0, 0, &child, NULL));
-        NCCL(settled(comm));
+        NCCL(harness_settled(comm));
         NCCL(ncclCommAbort(grown)); /* no new rank ever comes */
         NCCL(ncclCommDestroy(child));
     }

@@ -46,6 +46,16 @@ double harness_now_sec(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+ncclResult_t harness_settled(ncclComm_t comm)
+{
+    ncclResult_t state = ncclInProgress;
+    while (state == ncclInProgress) {
+        NCCL(ncclCommGetAsyncError(comm, &state));
+        usleep(200);
+    }
+    return state;
+}
+
 void *harness_device_alloc(size_t bytes)
 {
     void *ptr = NULL;

@@ -1,4 +1,6 @@
 /* Options of `tutti program` and `tutti verify`. */
+#include "options.h"
+
 #include "tutti.h"
 
 #include "base/mem.h"
@@ -8,12 +10,8 @@
 
 enum { MOST_RANKS = 4096 };
 
-struct option {
-    const char *name, *value, *help;
-    unsigned int needs; /* enum program_option; 0: all commands take it */
-};
-
-static const struct option table[] = {
+/* needs: enum program_option */
+static const struct tutti_option rows[] = {
     {"--algo", "NAME", "an algorithm of the library (tutti program list)", 0},
     {"--op", "NAME", "its collective: allreduce, allgather, ...", 0},
     {"--ranks", "N", "its ranks; a file says it itself", 0},
@@ -25,17 +23,15 @@ static const struct option table[] = {
     {"--chunk", "C", "only messages of that chunk in the picture", PROGRAM_CHUNK},
 };
 
+static struct tutti_option_table options_of(const char *command, unsigned int allowed)
+{
+    return (struct tutti_option_table){rows, TT_LEN(rows), allowed, command};
+}
+
 void program_options_help(unsigned int allowed)
 {
-    printf("\noptions:\n");
-    for (size_t k = 0; k < TT_LEN(table); k++) {
-        char left[40];
-        const char *value = table[k].value;
-        if ((table[k].needs & allowed) != table[k].needs) continue;
-        (void)snprintf(left, sizeof(left), "%s%s%s", table[k].name, value ? " " : "",
-                       value ? value : "");
-        printf("  %-16s %s\n", left, table[k].help);
-    }
+    const struct tutti_option_table table = options_of("program", allowed);
+    tutti_option_help(&table);
 }
 
 static int read_number(const struct program_options *options, const char *name, const char *value,
@@ -64,40 +60,20 @@ static int set_option(struct program_options *options, const char *name, const c
     return 0;
 }
 
-/* "--name", "--name VALUE" or "--name=VALUE"; *used: words taken. */
-static int read_option(struct program_options *options, unsigned int allowed, char **words,
-                       int count, int *used)
-{
-    size_t length = strcspn(words[0], "=");
-    const char *value = words[0][length] ? words[0] + length + 1 : NULL;
-    const struct option *option = NULL;
-    for (size_t k = 0; k < TT_LEN(table); k++) {
-        bool takes = (table[k].needs & allowed) == table[k].needs;
-        bool same = strlen(table[k].name) == length && !strncmp(table[k].name, words[0], length);
-        if (takes && same) option = &table[k];
-    }
-    *used = 1;
-    if (!option) return tutti_usage_error(options->command, "no option %s", words[0]);
-    if (!option->value && value)
-        return tutti_usage_error(options->command, "%s takes no value", option->name);
-    if (option->value && !value) {
-        if (count < 2) return tutti_usage_error(options->command, "%s needs a value", option->name);
-        value = words[1];
-        *used = 2;
-    }
-    return set_option(options, option->name, value);
-}
-
 int program_options_read(struct program_options *options, unsigned int allowed, int argc,
                          char **argv)
 {
     options->chunk = -1;
+    const struct tutti_option_table table = options_of(options->command, allowed);
     for (int k = 1, used = 1; k < argc; k += used) {
+        const struct tutti_option *option;
+        const char *value;
         int wrong = 0;
         used = 1;
         if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) return -1;
         if (argv[k][0] == '-' && argv[k][1]) {
-            wrong = read_option(options, allowed, argv + k, argc - k, &used);
+            option = tutti_option_take(&table, argv + k, argc - k, &value, &used);
+            wrong = option ? set_option(options, option->name, value) : 2;
         } else if (options->npaths == 2) {
             wrong = tutti_usage_error(options->command, "more files than two: %s", argv[k]);
         } else {
