@@ -329,7 +329,11 @@ static __attribute__((noinline)) enum tt_step step(struct tt_work *work)
     ncclResult_t rc = ncclSuccess;
     bool begins = work->phase == TT_WORK_TURN || work->phase == TT_WORK_IDLE;
     if (begins && !turn_came(work)) return TT_STEP_WAIT;
-    if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
+    if (tt_member_gives_up(work->member, work->seq)) {
+        /* the buffers are the caller's again when the stream is over */
+        if (!begins && work->transport) tt_transport_settle(work->transport);
+        return end(work, ncclSuccess);
+    }
     if (begins) rc = begin(work);
     if (rc) return end(work, rc);
     if (work->phase != TT_WORK_RUN) return step_stage(work);

@@ -82,9 +82,9 @@ static void flush(struct tt_proxy *proxy)
     uint64_t since = tt_now_nsec();
     uint32_t naps = 0;
     ncclResult_t rc = ncclSuccess;
-    while (tt_transport_pending(proxy->transport)) {
+    while (!tt_member_aborted(proxy->member) && tt_transport_pending(proxy->transport)) {
         enum tt_net_state state = tt_transport_serve(proxy->transport, &rc);
-        if (rc || tt_member_aborted(proxy->member)) return;
+        if (rc) return;
         if (state == TT_NET_MOVED) {
             since = tt_now_nsec();
             naps = 0;
