@@ -68,7 +68,8 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
     if (tuttiHostLocate(buff, &pointer) || pointer.kind == TT_MEMORY_FOREIGN || !pointer.base) {
         return tt_fail(ncclUnhandledCudaError, "%s: buff %p is no memory of a device", func, buff);
     }
-    if (size == 0 || (size_t)((char *)buff - pointer.base) + size > pointer.bytes) {
+    const size_t into = (size_t)((char *)buff - pointer.base);
+    if (size == 0 || size > pointer.bytes - into) {
         return tt_fail(ncclInvalidArgument,
                        "%s: %zu bytes at %p do not lie in the allocation of %zu bytes at %p", func,
                        size, buff, pointer.bytes, (void *)pointer.base);

@@ -40,7 +40,7 @@ static ncclResult_t note_fill(const struct tt_window_request *request, struct wi
                        "a multiple of %d",
                        request->buff, into, NCCL_WIN_REQUIRED_ALIGNMENT);
     }
-    if (into + request->bytes > pointer.bytes) {
+    if (request->bytes > pointer.bytes - into) {
         return tt_fail(ncclInvalidArgument,
                        "ncclCommWindowRegister: %zu bytes at %p run over the end of the allocation "
                        "(%zu bytes at %p)",

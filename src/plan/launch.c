@@ -59,9 +59,8 @@ static ncclResult_t check_extent(const struct tt_task *task, const char *what, c
     if (bytes == 0 || tuttiHostPointer(ptr, &pointer) || pointer.kind == TT_MEMORY_FOREIGN) {
         return ncclSuccess;
     }
-    if (pointer.base && (size_t)((const char *)ptr - pointer.base) + bytes <= pointer.bytes) {
-        return ncclSuccess;
-    }
+    const size_t into = pointer.base ? (size_t)((const char *)ptr - pointer.base) : 0;
+    if (pointer.base && bytes <= pointer.bytes - into) return ncclSuccess;
     if (!pointer.base) {
         return tt_fail(ncclInvalidArgument, "%s: %s %p lies in no live allocation",
                        tt_func_name(task->func), what, ptr);

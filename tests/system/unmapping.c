@@ -42,7 +42,13 @@ static void sum_of_part(struct harness_rank *rank)
     ncclWindow_t window = NULL;
     NCCL(ncclCommWindowRegister(rank->comm, part, GRAIN, &window, NCCL_WIN_COLL_SYMMETRIC));
     NCCL(ncclCommRegister(rank->comm, part, GRAIN, &handle));
-    CHECK(ncclCommRegister(rank->comm, part, GRAIN + 1, &handle) == ncclInvalidArgument);
+    void *refused = NULL; /* the first is too long, the others end before they begin */
+    char *half = (char *)part + GRAIN / 2;
+    const size_t wraps = SIZE_MAX - GRAIN / 2 + 1;
+    ncclWindow_t none = NULL;
+    CHECK(ncclCommRegister(rank->comm, part, GRAIN + 1, &refused) == ncclInvalidArgument);
+    CHECK(ncclCommRegister(rank->comm, half, wraps, &refused) == ncclInvalidArgument);
+    CHECK(ncclCommWindowRegister(rank->comm, half, wraps, &none, 0) == ncclInvalidArgument);
     for (size_t i = 0; i < COUNT; i++) {
         part[i] = (float)(rank->rank + 1);
     }
