@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define SPARE_AFTER_NSEC 3000000000ull
+#define SPARE_IF_SILENT_NSEC 15000000000ull
 
 enum joint_state {
     JOINT_NEW,
@@ -239,11 +240,14 @@ static void take_spare(struct socket_context *context, struct socket_connector *
     randombytes_buf(&connector->connection, sizeof(connector->connection));
 }
 
-/* Packets that nobody answers, not a listener that is slow: its kernel answers for it. */
+/* Packets that nobody answers: of a listener that is slow the kernel answers. Or somebody who took
+ * the connection and says nothing, such as another program at this host's own address. */
 static bool is_unanswered(const struct socket_connector *connector, const struct joint *joint)
 {
-    return connector->has_spare && joint->state <= JOINT_CONNECTING &&
-           tt_now_nsec() - connector->since_nsec > SPARE_AFTER_NSEC;
+    uint64_t limit_nsec =
+        joint->state <= JOINT_CONNECTING ? SPARE_AFTER_NSEC : SPARE_IF_SILENT_NSEC;
+    return connector->has_spare && joint->state < JOINT_DONE &&
+           tt_now_nsec() - connector->since_nsec > limit_nsec;
 }
 
 static ncclResult_t join_all(struct socket_context *context, struct socket_connector *connector)

@@ -165,8 +165,9 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
 {
     const struct net_slot *slot = net_slot_at(edge, edge->tested);
     const struct tt_transport_config *config = edge->edge.config;
-    /* what gathers has landed somewhere, or nowhere: net_peek() looks */
-    bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) && slot->more < TT_SLOTS &&
+    /* what gathers has landed somewhere, or nowhere: net_peek() looks; it comes one by one */
+    bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) &&
+                slot->more < (edge->gathers ? 1 : TT_SLOTS) &&
                 (size < 0 || (size_t)size == sizeof(*slot) + slot->bytes);
     if (fits) {
         uint64_t promised = edge->tested + 1 + slot->more;
