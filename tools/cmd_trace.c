@@ -5,8 +5,10 @@
 
 #include "base/mem.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct trace_command {
@@ -180,12 +182,42 @@ int trace_load(const struct trace_options *options, int first, int count, struct
     return good ? 0 : 1;
 }
 
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* An output that is read as well: overwritten before, or taken twice the next time. */
+static int check_output(const struct trace_options *options)
+{
+    const char *name = options->output;
+    char folder[PATH_MAX];
+    struct stat file, parent, path;
+    if (!name || !strcmp(name, "-")) return 0;
+    const char *slash = strrchr(name, '/');
+    int length = slash ? (int)(slash - name) + 1 : 0;
+    (void)snprintf(folder, sizeof(folder), "%.*s.", length, name);
+    bool there = stat(name, &file) == 0 && S_ISREG(file.st_mode);
+    bool inside = stat(folder, &parent) == 0;
+    const char *ending = strrchr(name, '.');
+    inside = inside && ending && !strcmp(ending, ".jsonl");
+    for (int k = 0; k < options->npaths; k++) {
+        if (stat(options->paths[k], &path) != 0) continue;
+        if ((there && is_same_file(&path, &file)) || (inside && is_same_file(&path, &parent))) {
+            return tutti_usage_error(options->command, "-o %s would be read with %s", name,
+                                     options->paths[k]);
+        }
+    }
+    return 0;
+}
+
 static int run_command(const struct trace_command *command, int argc, char **argv)
 {
     struct trace_options options = {.command = command->full_name};
     options.paths = tt_calloc((size_t)argc + 1, sizeof(options.paths[0]));
     if (!options.paths) return tutti_usage_error("trace", "out of memory");
     int status = read_options(&options, command->allowed, argc, argv);
+    if (status == 0) status = check_output(&options);
     if (status == 0) status = command->run(&options);
     if (status < 0) help(command);
     free((void *)options.paths);

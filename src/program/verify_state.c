@@ -277,7 +277,8 @@ bool tt_verify_state_init(struct tt_verify *verify)
     bool ready = count_threads(verify);
     size_t ncells = n * verify->per_rank;
     if (ready && (verify->per_rank > MOST_CELLS || ncells > MOST_CELLS)) {
-        return tt_verify_fail(verify, NULL, "too many units to verify: cut the count down");
+        return tt_verify_fail(verify, NULL,
+                              "too many units to verify: take fewer ranks or a smaller count");
     }
     if (ready) {
         verify->clocks = tt_calloc((size_t)verify->nthreads, sizeof(*verify->clocks));

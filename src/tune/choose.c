@@ -1,9 +1,9 @@
 /* The choice: a table of predicted times, edited by a tuner plugin, minimum wins.
  *
- * NCCL's seven algorithms stand in the table that a plugin sees; Direct, OneShot and P2P stand
- * behind it and it never sees them. A plugin that prefers an entry sets it to 0, which no
- * prediction of ours undercuts: its wish wins. What the user's lists forbid is -1 before the
- * plugin is asked, and stays so whatever it answers. */
+ * NCCL's seven algorithms stand in the table that a plugin sees; Tutti's own (Direct, OneShot,
+ * Doubling, ..., and P2P) stand behind it and it never sees them. A plugin that prefers an entry
+ * sets it to 0, which no prediction of ours undercuts: its wish wins. What the user's lists forbid
+ * is -1 before the plugin is asked, and stays so whatever it answers. */
 #include "cost.h"
 #include "gpu_model.h"
 #include "lists.h"
@@ -166,12 +166,14 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
         return tt_fail(ncclInternalError, "no algorithm for %s of %zu bytes over %d ranks", name,
                        query->bytes, env->nranks);
     }
-    return tt_fail(ncclInvalidUsage,
-                   "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s",
-                   name, lists->algo_text ? lists->algo_text : "unset",
-                   lists->proto_text ? lists->proto_text : "unset",
-                   env->deterministic ? ", TUTTI_DETERMINISTIC forbids rings and trees" : "",
-                   env->all_direct ? "" : "; Direct needs memory that all ranks can map");
+    return tt_fail(
+        ncclInvalidUsage,
+        "no algorithm or protocol is left for %s: NCCL_ALGO is %s, NCCL_PROTO is %s%s%s%s", name,
+        lists->algo_text ? lists->algo_text : "unset",
+        lists->proto_text ? lists->proto_text : "unset",
+        env->deterministic ? ", TUTTI_DETERMINISTIC forbids rings and trees" : "",
+        env->all_direct ? "" : "; Direct needs memory that all ranks can map",
+        env->nnodes > 1 ? "" : "; Hierarchical needs two hosts or more");
 }
 
 /* ---- layout ---- */

@@ -340,6 +340,9 @@ def hostile(folder):
     open(path, "w").close()
     said(trace(path, code=1), "no line `head`")
     said(trace("--flavour", path, code=2), "no option --flavour")
+    for output, source in ((path, path), (os.path.join(folder, "all.jsonl"), folder)):  # read and written
+        said(trace("convert", "--to", "jsonl", "-o", output, source, code=2), "would be read with")
+    check(not os.path.exists(os.path.join(folder, "all.jsonl")), "an output in the folder that is read")
     said(trace("--types", "Coll,Sandwich", path, code=2), "no type of events is called 'Sandwich'")
     dice = random.Random(7)
     sound = open(made(folder, nranks=1)[0], "rb").read()

@@ -15,6 +15,16 @@ bool perf_nccl_failed(ncclResult_t rc, const char *what)
     return true;
 }
 
+/* As perf_nccl_failed(), of a collective that the user did not ask for. */
+static bool own_call_failed(ncclResult_t rc, const char *what)
+{
+    if (rc == ncclInvalidUsage && getenv("NCCL_ALGO")) {
+        fprintf(stderr, "tutti perf: it gathers and reduces what it measured, too: name the "
+                        "function, as in NCCL_ALGO=allreduce:Tree\n");
+    }
+    return perf_nccl_failed(rc, what);
+}
+
 bool perf_cuda_failed(int err, const char *what)
 {
     if (err == cudaSuccess) return false;
@@ -200,7 +210,7 @@ static bool exchange_places(struct perf_job *job)
                            sizeof(struct perf_place), ncclInt8, r->comm, r->stream);
     }
     ncclResult_t ended = ncclGroupEnd();
-    ok = ok && !perf_nccl_failed(rc ? rc : ended, "telling where ranks run");
+    ok = ok && !own_call_failed(rc ? rc : ended, "telling where ranks run");
     for (int i = 0; ok && i < job->nlocal; i++) {
         ok = !perf_cuda_failed(cudaStreamSynchronize(job->ranks[i].stream), "places");
     }
@@ -283,7 +293,7 @@ double perf_job_agree(struct perf_job *job, double mine, ncclRedOp_t op)
                            job->ranks[i].stream);
     }
     ncclResult_t ended = ncclGroupEnd();
-    if (perf_nccl_failed(rc ? rc : ended, "agreeing on a number")) exit(1);
+    if (own_call_failed(rc ? rc : ended, "agreeing on a number")) exit(1);
     for (int i = 0; i < job->nlocal; i++) {
         cudaSetDevice(job->ranks[i].device);
         cudaStreamSynchronize(job->ranks[i].stream);
