@@ -4,6 +4,7 @@
 #include "doctor/show.h"
 #include "tutti.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -132,8 +133,8 @@ static void examine_host(const struct doctor_options *options, json_t *jobs)
         json_array_foreach(jobs, i, job) known |= has_pid(job, pids[p]);
         if (known) continue;
         snprintf(whom, sizeof(whom), "process %d", pids[p]);
-        int fd = doctor_connect_pid(pids[p], &why);
-        if (fd < 0) continue; /* it has just ended */
+        int fd = doctor_connect_pid(pids[p], options->timeout_sec, &why);
+        if (fd < 0 && errno != EAGAIN) continue; /* it has just ended */
         json_array_append_new(jobs, examine(fd, options, whom, why));
     }
 }
@@ -145,7 +146,7 @@ static void examine_one(const struct doctor_options *options, json_t *jobs)
     snprintf(whom, sizeof(whom), "%s", options->address ? options->address : "");
     if (!options->address) snprintf(whom, sizeof(whom), "process %ld", options->pid);
     int fd = options->address ? doctor_connect_address(options->address, options->timeout_sec, &why)
-                              : doctor_connect_pid((int)options->pid, &why);
+                              : doctor_connect_pid((int)options->pid, options->timeout_sec, &why);
     json_array_append_new(jobs, examine(fd, options, whom, why));
 }
 

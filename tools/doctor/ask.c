@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #define PREFIX "tutti-watch-"
+#define BUSY "no answer in time: its process is stopped, or too busy"
 enum { CHUNK_BYTES = 65536, MOST_BYTES = 256 << 20 };
 
 static double now_sec(void)
@@ -23,8 +24,10 @@ static double now_sec(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-int doctor_connect_pid(int pid, const char **why)
+int doctor_connect_pid(int pid, double timeout_sec, const char **why)
 {
+    const long usec = (long)(timeout_sec * 1e6);
+    const struct timeval limit = {.tv_sec = usec / 1000000, .tv_usec = usec % 1000000 | 1};
     struct sockaddr_un addr = {.sun_family = AF_UNIX};
     struct ucred who;
     socklen_t who_bytes = sizeof(who);
@@ -34,11 +37,14 @@ int doctor_connect_pid(int pid, const char **why)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     *why = "it has no communicator, is another user's, or runs without Tutti";
     if (fd < 0) return -1;
-    bool ours = !connect(fd, (struct sockaddr *)&addr, bytes) &&
-                !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_bytes) &&
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* connect waits no longer */
+    int error = connect(fd, (struct sockaddr *)&addr, bytes) ? errno : 0;
+    bool ours = !error && !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_bytes) &&
                 (who.uid == geteuid() || who.uid == 0);
     if (ours) return fd;
+    if (error == EAGAIN) *why = BUSY;
     close(fd);
+    errno = error;
     return -1;
 }
 
@@ -82,7 +88,7 @@ static ssize_t read_some(int fd, char *text, size_t room, double until_sec, cons
     struct pollfd wait = {.fd = fd, .events = POLLIN};
     for (;;) {
         double left_sec = until_sec - now_sec();
-        *why = "no answer in time: its process is stopped, or too busy";
+        *why = BUSY;
         if (left_sec <= 0 || poll(&wait, 1, (int)(left_sec * 1000) + 1) < 1) return -1;
         ssize_t bytes = recv(fd, text, room, 0);
         *why = "it closed the connection without an answer";
