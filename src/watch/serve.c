@@ -25,6 +25,7 @@
 
 #define IDLE_NSEC 60000000000ull
 #define REPORT_NSEC 5000000000ull /* RAS's own time-out of a client that names none */
+#define DEAF_NSEC 100000000ull    /* no listening after an accept that found no descriptor */
 #define NSEC 1000000000ull
 enum { OUT_LIMIT_BYTES = 64 << 20, BACKLOG = 8 };
 
@@ -57,15 +58,13 @@ static int listen_at(const struct addrinfo *at)
     return -1;
 }
 
-static int open_ras(void)
+void tt_serve_resolve(struct tt_serve *serve)
 {
     char host[256] = "localhost", port[16] = "28028";
     const char *text = tt_param_str("NCCL_RAS_ADDR");
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    struct addrinfo *list = NULL;
-    int fd = -1;
-    if (!tt_param_bool("NCCL_RAS_ENABLE")) return -1;
+    if (!tt_param_bool("NCCL_RAS_ENABLE")) return;
     if (text && *text) {
         const char *colon = strrchr(text, ':');
         size_t len = colon ? (size_t)(colon - text) : strlen(text);
@@ -74,12 +73,22 @@ static int open_ras(void)
         if (colon) snprintf(port, sizeof(port), "%s", colon + 1);
     }
     bool local = !strcmp(host, "localhost"); /* no resolver needed, and IPv4 as NCCL has it */
-    if (!getaddrinfo(local ? "127.0.0.1" : host, port, &hints, &list)) {
-        for (const struct addrinfo *at = list; at && fd < 0; at = at->ai_next)
-            fd = listen_at(at);
-        freeaddrinfo(list);
-    }
-    if (fd < 0) tt_info(TT_LOG_RAS, "RAS: no client port at %s:%s: %m", host, port);
+    int error = getaddrinfo(local ? "127.0.0.1" : host, port, &hints, &serve->ras_at);
+    if (!error) return;
+    serve->ras_at = NULL;
+    tt_info(TT_LOG_RAS, "RAS: no client port at %s:%s: %s", host, port, gai_strerror(error));
+}
+
+static int open_ras(struct tt_serve *serve)
+{
+    const char *text = tt_param_str("NCCL_RAS_ADDR");
+    int fd = -1;
+    for (const struct addrinfo *at = serve->ras_at; at && fd < 0; at = at->ai_next)
+        fd = listen_at(at);
+    if (serve->ras_at && fd < 0)
+        tt_info(TT_LOG_RAS, "RAS: no client port at %s: %m", text && *text ? text : "localhost");
+    if (serve->ras_at) freeaddrinfo(serve->ras_at);
+    serve->ras_at = NULL;
     return fd;
 }
 
@@ -93,30 +102,53 @@ static bool is_loopback(const union tt_addr *addr)
            (IN6_IS_ADDR_V4MAPPED(&addr->v6.sin6_addr) && addr->v6.sin6_addr.s6_addr[12] == 127);
 }
 
-/* Port of a field "ADDRESS:PORT" of such a table, in hexadecimal; -1: it is none. */
-static long port_of(const char *field)
+/* "ADDRESS:PORT" as the tables of sockets in /proc/net have it; "" when that family's has none. */
+static void table_address(const union tt_addr *addr, bool v6, char text[48])
 {
-    const char *colon = field ? strchr(field, ':') : NULL;
-    return colon ? strtol(colon + 1, NULL, 16) : -1;
+    uint32_t words[4] = {0, 0, htonl(0xffff), addr->v4.sin_addr.s_addr};
+    bool is_v4 = addr->sa.sa_family == AF_INET;
+    if (!is_v4) memcpy(words, &addr->v6.sin6_addr, sizeof(words));
+    bool mapped = is_v4 || IN6_IS_ADDR_V4MAPPED(&addr->v6.sin6_addr);
+    unsigned port = ntohs(is_v4 ? addr->v4.sin_port : addr->v6.sin6_port);
+    *text = 0;
+    if (v6) {
+        snprintf(text, 48, "%08X%08X%08X%08X:%04X", words[0], words[1], words[2], words[3], port);
+    } else if (mapped) {
+        snprintf(text, 48, "%08X:%04X", words[3], port);
+    }
+}
+
+/* Owner of the socket with these two addresses; -1: there is none. One that its process has closed
+ * has no inode, and says root's uid for anybody's. */
+static long owner_in(const char *path, const char *local, const char *remote)
+{
+    enum { LOCAL = 1, REMOTE = 2, UID = 7, INODE = 9, FIELDS };
+    char line[512], *rest = NULL, *fields[FIELDS];
+    long owner = -1;
+    FILE *table = fopen(path, "re");
+    if (!table) return -1;
+    while (owner < 0 && fgets(line, sizeof(line), table)) {
+        for (int i = 0; i < FIELDS; i++)
+            fields[i] = strtok_r(i ? NULL : line, " ", &rest);
+        bool is_it = fields[INODE] && !strcmp(fields[LOCAL], local) &&
+                     !strcmp(fields[REMOTE], remote) && strcmp(fields[INODE], "0") != 0;
+        if (is_it) owner = strtol(fields[UID], NULL, 10);
+    }
+    fclose(table);
+    return owner;
 }
 
 /* Owner of the other end of a loopback connection, which is a socket of this host; -1: unknown. */
 static long owner_of(const union tt_addr *peer, const union tt_addr *own)
 {
-    enum { LOCAL = 1, REMOTE = 2, UID = 7, FIELDS };
-    char line[512], *rest, *fields[FIELDS];
-    bool v4 = peer->sa.sa_family == AF_INET;
+    char local[48], remote[48];
     long owner = -1;
-    FILE *table = fopen(v4 ? "/proc/net/tcp" : "/proc/net/tcp6", "re");
-    if (!table) return -1;
-    while (owner < 0 && fgets(line, sizeof(line), table)) {
-        for (int i = 0; i < FIELDS; i++)
-            fields[i] = strtok_r(i ? NULL : line, " ", &rest);
-        bool is_it = fields[UID] && port_of(fields[LOCAL]) == ntohs(peer->v4.sin_port) &&
-                     port_of(fields[REMOTE]) == ntohs(own->v4.sin_port);
-        if (is_it) owner = strtol(fields[UID], NULL, 10);
+    for (int v6 = 0; v6 < 2 && owner < 0; v6++) { /* IPv4 may come from a socket of IPv6 */
+        table_address(peer, v6, local);
+        table_address(own, v6, remote);
+        if (*local && *remote)
+            owner = owner_in(v6 ? "/proc/net/tcp6" : "/proc/net/tcp", local, remote);
     }
-    fclose(table);
     return owner;
 }
 
@@ -151,7 +183,11 @@ static void accept_client(struct tt_serve *serve, int listener, uint64_t now)
 {
     int slot = 0;
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0) return;
+    if (fd < 0) {
+        bool exhausted = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+        if (exhausted) serve->deaf_until_nsec = now + DEAF_NSEC;
+        return;
+    }
     while (slot < TT_SERVE_CLIENTS && serve->clients[slot])
         slot++;
     struct tt_serve_client *client = NULL;
@@ -316,25 +352,28 @@ static void client_send(struct tt_serve_client *client)
         }
         client->sent += (size_t)bytes;
     }
+    client->sent = client->out_bytes = 0; /* the buffer stays for what comes next */
 }
 
 /* ---- the room's thread ---- */
 
-int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds)
+int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now)
 {
     if (!serve->opened) {
         serve->opened = true;
         serve->local_fd = open_local();
-        serve->ras_fd = open_ras();
+        serve->ras_fd = open_ras(serve);
     }
-    fds[0] = (struct pollfd){.fd = serve->local_fd, .events = POLLIN};
-    fds[1] = (struct pollfd){.fd = serve->ras_fd, .events = POLLIN};
+    bool deaf = now < serve->deaf_until_nsec;
+    fds[0] = (struct pollfd){.fd = deaf ? -1 : serve->local_fd, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = deaf ? -1 : serve->ras_fd, .events = POLLIN};
     for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
         const struct tt_serve_client *client = serve->clients[i];
         fds[2 + i] = (struct pollfd){.fd = client ? client->fd : -1};
         if (!client) continue;
-        if (!client->last && !client->report) fds[2 + i].events |= POLLIN;
-        if (client->sent < client->out_bytes) fds[2 + i].events |= POLLOUT;
+        bool unsent = client->sent < client->out_bytes;
+        if (!client->last && !client->report && !unsent) fds[2 + i].events |= POLLIN;
+        if (unsent) fds[2 + i].events |= POLLOUT;
     }
     return TT_SERVE_FDS;
 }
@@ -345,8 +384,11 @@ void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_i
     for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
         struct tt_serve_client *client = serve->clients[i];
         if (!client) continue;
+        if (fds[2 + i].revents & (POLLHUP | POLLERR | POLLNVAL)) { /* nobody reads any more */
+            client_close(&serve->clients[i]);
+            continue;
+        }
         if (fds[2 + i].revents & POLLIN) hear(client, inquiry, watches, now);
-        if (fds[2 + i].revents & (POLLERR | POLLNVAL)) client->last = true;
         if (client->report && client->wants <= inquiry->ended)
             send_report(client, inquiry, watches);
         client_send(client);
@@ -363,6 +405,8 @@ void tt_serve_close(struct tt_serve *serve)
     for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
         if (serve->clients[i]) client_close(&serve->clients[i]);
     }
+    if (serve->ras_at) freeaddrinfo(serve->ras_at);
+    serve->ras_at = NULL;
     if (serve->opened && serve->local_fd >= 0) close(serve->local_fd);
     if (serve->opened && serve->ras_fd >= 0) close(serve->ras_fd);
     serve->opened = false;

@@ -32,13 +32,17 @@ struct tt_serve_client {
 };
 
 struct tt_serve {
-    bool opened; /* or tried to */
+    struct addrinfo *ras_at; /* owned: where RAS's port is to be opened; NULL: nowhere */
+    bool opened;             /* or tried to */
     int local_fd, ras_fd;
+    uint64_t deaf_until_nsec; /* no descriptor was left for a client: none is taken before */
     struct tt_serve_client *clients[TT_SERVE_CLIENTS]; /* owned */
 };
 
+/* Find out where the ports are to be, which may ask a resolver: not under a lock. */
+void tt_serve_resolve(struct tt_serve *serve);
 /* What is to be waited for: fills at most TT_SERVE_FDS. Opens the ports the first time. */
-int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds);
+int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now);
 /* Take clients and lines, answer, close. `fds` as they came back from poll. */
 void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,
                    const struct tt_watch *watches, uint64_t now);

@@ -179,10 +179,10 @@ static void hear_verdict(struct tt_watch *watch)
         int level = letter.due ? TOLD_DUE : TOLD_EARLY;
         if (bytes != sizeof(letter) || watch->judged >= level || watch->served == watch->issued)
             continue;
+        letter.sentence[sizeof(letter.sentence) - 1] = 0;
         for (char *c = letter.sentence; *c; c++) {
             if ((unsigned char)*c < ' ') *c = '?';
         }
-        letter.sentence[sizeof(letter.sentence) - 1] = 0;
         watch->judged = level;
         watch->looked = true;
         watch->asked |= letter.due;
@@ -302,7 +302,7 @@ static bool exit_pending(void)
 /* Until an event comes or it is time to look. The lock is let go of meanwhile. */
 static void sleep_until_event(struct pollfd fds[1 + TT_SERVE_FDS])
 {
-    int nfds = 1 + tt_serve_poll(&room.serve, fds + 1);
+    int nfds = 1 + tt_serve_poll(&room.serve, fds + 1, tt_now_nsec());
     fds[0] = (struct pollfd){.fd = room.event_fd, .events = POLLIN};
     uint64_t pause_nsec = exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC;
     eventfd_t count;
@@ -324,6 +324,7 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
 {
     uint64_t begun = begun_of(watch);
     watch->since_nsec += lost_nsec;
+    if (watch->since_nsec > now) watch->since_nsec = now; /* it began while the time was lost */
     if (begun != watch->begun || !watch->begun_nsec) {
         watch->begun = begun;
         watch->begun_nsec = now;
@@ -337,8 +338,9 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
 
 static void *watch_main(void *arg)
 {
-    uint64_t last = tt_now_nsec();
     (void)arg;
+    tt_serve_resolve(&room.serve);
+    uint64_t last = tt_now_nsec();
     pthread_mutex_lock(&room.lock);
     while (room.subjects) {
         struct pollfd fds[1 + TT_SERVE_FDS];

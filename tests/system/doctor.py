@@ -19,11 +19,12 @@ def tutti(*args, **kw):
 
 
 @contextlib.contextmanager
-def job(scene, env):
-    """Processes of the ranks."""
+def job(scene, env, first={}):
+    """Processes of the ranks; variables of all, and of rank 0."""
     with tempfile.TemporaryDirectory() as folder:
         started = [subprocess.Popen([BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
-                                    env={**os.environ, "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", **env},
+                                    env={**os.environ, "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", **env,
+                                         **(first if r == 0 else {})},
                                     stderr=subprocess.DEVNULL) for r in range(RANKS)]
         try:
             yield started
@@ -67,6 +68,15 @@ def free_port():
         return s.getsockname()[1]
 
 
+def has_ipv6():
+    try:
+        with socket.socket(socket.AF_INET6) as s:
+            s.bind(("::1", 0))
+        return True
+    except OSError:
+        return False
+
+
 def doctor_says(processes):
     answer, status = asked(processes[0].pid, RANKS - 1)
     comm = answer["communicators"][0]
@@ -103,15 +113,80 @@ def ras_says(processes, port):
     check("long lines", said == "", said)
 
 
+def both_families(port):
+    """A port of IPv6 answers this user over IPv4, too."""
+    for host in "127.0.0.1", "::1":
+        r = tutti("ras", "-h", host, "-p", str(port))
+        check(f"from {host}", "Job summary" in r.stdout, r.stdout + r.stderr)
+
+
+def greedy(pid):
+    """Who asks and never reads is not listened to, and who has hung up costs no time."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
+        s.settimeout(1)
+        sent = 0
+        try:
+            while sent < 16 << 20:
+                sent += s.send((b"x" * 1000 + b"\n") * 16)
+        except TimeoutError:
+            pass
+    check("a client that never reads", sent < 16 << 20, sent)
+
+
+def watch_ticks(pid):
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/stat") as file:
+            name, _, rest = file.read().partition("(")[2].rpartition(")")
+            if name == "tutti-watch":
+                return sum(map(int, rest.split()[11:13]))
+
+
+def hung_up(pid):
+    """The report that nobody waits for any more keeps no processor busy."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
+        s.sendall(b"TIMEOUT 5\nDOCTOR\n")
+        time.sleep(0.3)
+    before = watch_ticks(pid)
+    time.sleep(1)
+    check("a client that has hung up", watch_ticks(pid) - before < os.sysconf("SC_CLK_TCK") // 3, watch_ticks(pid) - before)
+
+
+def crowded(pid):
+    """A stopped process whose queue of clients is full is said to be so."""
+    waiting = []
+    try:
+        while True:
+            s = socket.socket(socket.AF_UNIX)
+            waiting.append(s)
+            s.setblocking(False)
+            s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
+    except BlockingIOError:
+        r = tutti("doctor", "--pid", str(pid), "--timeout", "0.5")
+        check("a full queue", r.returncode == 1 and "stopped, or too busy" in r.stderr, r.stderr)
+    finally:
+        for s in waiting:
+            s.close()
+
+
 def strangers(processes, port):
-    """Another user gets nothing."""
+    """Another user gets nothing, whatever connections he has had between other addresses and the same ports."""
     if os.geteuid():
         return
+    free = free_port()
     r = subprocess.run([sys.executable, "-c", f"""
 import os, socket
 os.setgid(65534); os.setuid(65534)
-for family, address in ((socket.AF_INET, ("127.0.0.1", {port})), (socket.AF_UNIX, "\\0tutti-watch-0-{processes[0].pid}")):
-    s = socket.socket(family); s.settimeout(10); s.connect(address)
+def bound(host, port):
+    s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.settimeout(10); s.bind((host, port)); return s
+for k in range(8):  # leaves a line in the table that says port {free} and nobody's uid
+    listener = bound(f"127.0.1.{{k + 1}}", {port}); listener.listen(1)
+    client = bound(f"127.0.2.{{k + 1}}", {free}); client.connect(listener.getsockname())
+    accepted, _ = listener.accept(); client.close(); accepted.recv(1); accepted.close(); listener.close()
+for s, address in ((bound("127.0.0.1", {free}), ("127.0.0.1", {port})),
+                   (socket.socket(socket.AF_UNIX), "\\0tutti-watch-0-{processes[0].pid}")):
+    s.settimeout(10); s.connect(address)
     try:
         s.sendall(b"STATUS\\n"); print(len(s.recv(1000)))
     except OSError: print(0)
@@ -146,16 +221,21 @@ def preflight():
 
 
 def main():
-    port = free_port()
-    with job("late", {"NCCL_RAS_ADDR": f"localhost:{port}"}) as processes:
+    port, port6 = free_port(), free_port()
+    with job("late", {"NCCL_RAS_ADDR": f"localhost:{port}"}, {"NCCL_RAS_ADDR": f"[::]:{port6}"} if has_ipv6() else {}) as processes:
         doctor_says(processes)
         ras_says(processes, port)
+        if has_ipv6():
+            both_families(port6)
         strangers(processes, port)
+        greedy(processes[1].pid)
     with job("stopped", {"NCCL_RAS_ENABLE": "0"}) as processes:
         answer, _ = asked(processes[0].pid)
         verdict = answer["communicators"][0]["verdict"]
         check("stopped", verdict["kind"] == "stopped" and verdict["rank"] == VICTIM, answer)
         check("missing", [m["state"] for m in answer["communicators"][0]["missing"]] == ["stopped"], answer)
+        hung_up(processes[1].pid)
+        crowded(processes[VICTIM].pid)
     r = tutti("doctor", "--pid", "1")
     check("no such job", r.returncode == 1 and "process 1 does not answer" in r.stderr, r.stderr)
     r = tutti("ras", "-p", str(port), "-t", "1")
