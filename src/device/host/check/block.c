@@ -5,7 +5,7 @@ void check_allocate(struct host_check *check, const struct check_block *block, s
 {
     struct check_mark *mark = check_mark(&check->blocks, block->ptr, 0);
     if (mark) {
-        mark->site = check_call_site();
+        mark->site = host_thread.site;
         mark->bytes = block->bytes;
         mark->kind = block->kind;
         mark->device = block->device;

@@ -16,6 +16,7 @@ struct host_check *host_check_lock(void)
 {
     struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     if (!check) return NULL;
+    host_thread.site = check_call_site(); /* which may load a library: not under the lock */
     pthread_mutex_lock(&check->lock);
     host_thread.is_checking = true;
     return check;

@@ -99,7 +99,7 @@ static void tell(struct host_check *check, const struct host_exec *exec,
 {
     const struct check_touch *first = one->node < other->node ? one : other;
     const struct check_touch *second = first == one ? other : one;
-    struct check_op sides[2] = {{.task = CHECK_GRAPH, .site = check_call_site()},
+    struct check_op sides[2] = {{.task = CHECK_GRAPH, .site = host_thread.site},
                                 {.task = CHECK_GRAPH}};
     sides[1].site = sides[0].site;
     snprintf(sides[0].name, sizeof(sides[0].name), "%s (node %zu of a graph)",

@@ -1,8 +1,11 @@
 /* Where the program called: the first frame of the stack that is none of our libraries'. */
+#include "object.h"
 #include "state.h"
 
-#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
 #include <execinfo.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,43 +37,94 @@ bool check_is_system(const char *file)
     return is_ours(file) || is_one_of(file, names);
 }
 
-/* The first return address that lies outside of our libraries. */
-const void *check_call_site(void)
+/* ---- where a call came from ---- */
+
+struct frames {
+    void *at[FRAMES_MOST];
+    int first, count;
+    bool (*is_passed)(const char *file); /* whose frames do not count */
+    bool programs[FRAMES_MOST];
+};
+
+static int mark(struct dl_phdr_info *info, size_t bytes, void *arg)
 {
-    void *frames[FRAMES_MOST];
-    Dl_info found;
-    int count = backtrace(frames, FRAMES_MOST);
-    for (int i = 0; i < count; i++) {
-        if (dladdr(frames[i], &found) && found.dli_fname && !is_ours(found.dli_fname))
-            return frames[i];
+    struct frames *frames = arg;
+    (void)bytes;
+    for (int i = frames->first; i < frames->count; i++) {
+        if (!check_object_holds(info, frames->at[i])) continue;
+        if (info->dlpi_name && frames->is_passed(info->dlpi_name)) break;
+        frames->programs[i] = true;
+    }
+    return 0;
+}
+
+static const void *first_of(struct frames *frames)
+{
+    dl_iterate_phdr(mark, frames);
+    for (int i = frames->first; i < frames->count; i++) {
+        if (frames->programs[i]) return frames->at[i];
     }
     return NULL;
 }
 
+/* The first return address that lies outside of our libraries. */
+const void *check_call_site(void)
+{
+    struct frames frames = {.is_passed = is_ours};
+    frames.count = backtrace(frames.at, FRAMES_MOST);
+    return first_of(&frames);
+}
+
 const void *check_fault_site(const void *instruction)
 {
-    void *frames[FRAMES_MOST];
-    Dl_info found;
-    int count = backtrace(frames, FRAMES_MOST);
-    int i = 0;
-    while (i < count && frames[i] != instruction)
-        i++;
-    for (; i < count; i++) {
-        bool named = dladdr(frames[i], &found) && found.dli_fname;
-        if (named && !check_is_system(found.dli_fname)) return frames[i];
+    struct frames frames = {.is_passed = check_is_system};
+    frames.count = backtrace(frames.at, FRAMES_MOST);
+    while (frames.first < frames.count && frames.at[frames.first] != instruction)
+        frames.first++;
+    const void *found = first_of(&frames);
+    return found ? found : instruction;
+}
+
+/* ---- its name ---- */
+
+struct line {
+    const void *site;
+    char *out;
+    size_t out_bytes;
+};
+
+/* The function that an object exports around the address, or NULL. */
+static const char *function_at(const struct dl_phdr_info *info, size_t offset)
+{
+    struct check_object object;
+    if (!check_object_read(info, &object)) return NULL;
+    for (size_t i = 0; i < object.nsymbols; i++) {
+        const ElfW(Sym) *one = &object.symbols[i];
+        bool is_function = one->st_shndx != SHN_UNDEF && ELF64_ST_TYPE(one->st_info) == STT_FUNC;
+        if (is_function && offset - one->st_value < one->st_size)
+            return object.names + one->st_name;
     }
-    return instruction;
+    return NULL;
+}
+
+static int write_line(struct dl_phdr_info *info, size_t bytes, void *arg)
+{
+    const struct line *line = arg;
+    (void)bytes;
+    if (!check_object_holds(info, line->site)) return 0;
+    const char *file =
+        info->dlpi_name && *info->dlpi_name ? info->dlpi_name : program_invocation_name;
+    const char *name = strrchr(file, '/');
+    size_t offset = (uintptr_t)line->site - info->dlpi_addr;
+    const char *function = function_at(info, offset);
+    snprintf(line->out, line->out_bytes, ", called at %s+0x%zx%s%s%s", name ? name + 1 : file,
+             offset, function ? " (" : "", function ? function : "", function ? ")" : "");
+    return 1;
 }
 
 void check_site_write(const void *site, char *out, size_t out_bytes)
 {
-    Dl_info found;
+    struct line line = {site, out, out_bytes};
     out[0] = 0;
-    if (!site || !dladdr(site, &found) || !found.dli_fname) return;
-    const char *name = strrchr(found.dli_fname, '/');
-    size_t offset = (size_t)((const char *)site - (const char *)found.dli_fbase);
-    int len =
-        snprintf(out, out_bytes, ", called at %s+0x%zx", name ? name + 1 : found.dli_fname, offset);
-    if (found.dli_sname && len > 0 && (size_t)len < out_bytes)
-        snprintf(out + len, out_bytes - (size_t)len, " (%s)", found.dli_sname);
+    if (site) dl_iterate_phdr(write_line, &line);
 }

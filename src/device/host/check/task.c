@@ -132,7 +132,7 @@ struct check_op *check_op_begin(struct host_check *check, const struct CUstream_
     struct check_task *task = &check->tasks[op->task];
     op->epoch = ++task->epoch;
     op->before = check_clock_hold(task->now);
-    op->site = check_call_site();
+    op->site = host_thread.site;
     snprintf(op->name, sizeof(op->name), "%s", name);
     return op;
 }

@@ -54,7 +54,8 @@ struct host_thread { /* per thread; initial-exec so that faces pay one load */
     int in_kernel;                   /* not 0: a kernel's implementation runs */
     struct host_share share;         /* stream/: of the question under way */
     bool is_checking;                /* check/: holds its lock */
-    int faults;                      /* check/: one behind the other at: */
+    const void *site;                /* check/: where the program called */
+    int faults;                      /* check/: one behind the other, of open pages, at: */
     const void *fault_ptr;
 };
 extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
