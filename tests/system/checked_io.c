@@ -1,7 +1,7 @@
 /* A sound program under TUTTI_CHECK=race:exit that lives close to closed pages: system calls on
  * pinned memory whose neighbours are in flight, also by a host function before work that uses it, a
- * child that looks at memory in flight, a handler of SIGSEGV of its own, threads. Nothing is
- * reported, no call fails, no byte is lost. */
+ * child that looks at memory in flight, a handler of SIGSEGV of its own, SIGSEGV that somebody
+ * sends, threads. Nothing is reported, no call fails, no byte is lost. */
 #include "cuda_runtime.h"
 
 #include <pthread.h>
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,12 +112,32 @@ static void own_handler(struct shared *my)
     for (int turn = 0; turn < 3; turn++) {
         OK(cudaMemcpyAsync(my->pinned, my->device, BYTES, cudaMemcpyDefault, my->stream));
         if (!sigsetjmp(back, 1)) *(volatile char *)closed = 1;
-        CHECK(faults == turn + 1);
+        if (!sigsetjmp(back, 1)) raise(SIGSEGV);
+        CHECK(faults == 2 * (turn + 1));
         OK(cudaStreamSynchronize(my->stream));
         my->pinned[0]++;
     }
     signal(SIGSEGV, SIG_DFL);
     munmap(closed, 4096);
+}
+
+/* In a process of its own, which ends by it. */
+static void is_sent(struct shared *my)
+{
+    OK(setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0}));
+    OK(cudaMemcpyAsync(my->pinned, my->device, BYTES, cudaMemcpyDefault, my->stream));
+    raise(SIGSEGV);
+}
+
+static void ended_by_signal(const char *program)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl(program, program, "is-sent", (char *)NULL);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status != 0);
 }
 
 static void *work(void *arg)
@@ -140,7 +161,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct shared my = {.served = 0};
     pthread_t threads[3];
@@ -153,6 +174,11 @@ int main(void)
     OK(cudaDeviceSynchronize());
     OK(cudaStreamCreateWithFlags(&my.stream, cudaStreamNonBlocking));
     OK(cudaStreamCreateWithFlags(&my.other, cudaStreamNonBlocking));
+    if (argc > 1) {
+        is_sent(&my);
+        return 0;
+    }
+    ended_by_signal(argv[0]);
     host_function_reads(&my);
     neighbours(&my);
     child(&my);

@@ -87,7 +87,7 @@ static void by_memcpy(bool sound) /* the load is the C library's */
 
 static void rows(bool sound)
 {
-    int *got = pinned_ints(COUNT);
+    int *got = pinned_ints(32 * 16);
     OK(cudaMemcpy2DAsync(got, 64, my.x, 128, 64, 32, cudaMemcpyDeviceToHost, my.a));
     await(my.a, sound);
     sum += got[100];
@@ -111,6 +111,35 @@ static void in_parts(bool sound) /* none of which fills a page */
         OK(cudaMemcpyAsync(got + i, my.x + 4 * i, 4, cudaMemcpyDeviceToHost, my.a));
     await(my.a, sound);
     add_up(got, 64);
+}
+
+static void in_a_loop(bool sound) /* whoever looks often is told of it, and goes on */
+{
+    int *got = pinned_ints(16);
+    for (int turn = 0; turn < 1500; turn++) {
+        OK(cudaMemcpyAsync(got, my.x, 64, cudaMemcpyDeviceToHost, my.a));
+        await(my.a, sound);
+        sum += got[0];
+    }
+    OK(cudaStreamSynchronize(my.a));
+}
+
+static void look(void *ints)
+{
+    sum += *(volatile int *)ints;
+}
+
+static void looked_at_in_order(bool sound) /* by host functions, each before a copy to there */
+{
+    int *got = pinned_ints(16);
+    for (int turn = 0; turn < 1500; turn++) {
+        OK(cudaMemcpyAsync(got, my.x, 64, cudaMemcpyDeviceToHost, my.a));
+        OK(cudaLaunchHostFunc(my.a, look, got));
+        OK(cudaMemcpyAsync(got, my.x, 64, cudaMemcpyDeviceToHost, my.a));
+        await(my.a, sound || turn < 1499);
+    }
+    sum += got[0];
+    OK(cudaStreamSynchronize(my.a));
 }
 
 /* ---- waits that are none, or for something else ---- */
@@ -518,6 +547,8 @@ const struct racy_scene racy_host[] = {
     {"plain-rows", rows, "race"},
     {"plain-wrong-half", wrong_half, "race"},
     {"plain-in-parts", in_parts, "race"},
+    {"plain-in-a-loop", in_a_loop, "race"},
+    {"plain-looked-at-in-order", looked_at_in_order, "race"},
     {"plain-event-recorded", event_recorded, "race"},
     {"plain-event-before", event_before, "race"},
     {"plain-stream-waits", stream_waits, "race"},

@@ -13,7 +13,7 @@
 
 enum { PAGE = 4096, TRIES_MOST = 1000 };
 
-/* The same address again and again: the page is none that we closed. */
+/* The same address again and again with nothing for us to open: the page is none that we closed. */
 static bool is_stuck(const void *ptr)
 {
     bool again = host_thread.fault_ptr == ptr;
@@ -35,7 +35,6 @@ static void judge(struct host_check *check, const void *ptr, const ucontext_t *c
     struct check_op *op =
         check_op_begin(check, NULL, write ? "a store of the host" : "a load of the host");
     if (!op) return;
-    op->site = check_fault_site(tt_cpu_fault_site(context));
     check_touch(check, op, ptr, 1, write);
     check_op_drop(op);
 }
@@ -44,13 +43,13 @@ static bool answer(const siginfo_t *info, const ucontext_t *context)
 {
     const struct host_memory *memory = &tt_host.memory;
     const char *ptr = info->si_addr;
-    if (info->si_code != SEGV_ACCERR || (size_t)(ptr - memory->host.base) >= memory->host.bytes ||
-        is_stuck(ptr))
+    if (info->si_code != SEGV_ACCERR || (size_t)(ptr - memory->host.base) >= memory->host.bytes)
         return false;
     if (host_forked() || host_thread.is_checking) { /* nobody to tell; our own look at it */
         open_page(ptr);
-        return true;
+        return host_thread.is_checking || !is_stuck(ptr);
     }
+    host_thread.site = check_fault_site(tt_cpu_fault_site(context));
     struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     pthread_mutex_lock(&check->lock);
     host_thread.is_checking = true;
@@ -58,10 +57,12 @@ static bool answer(const siginfo_t *info, const ucontext_t *context)
     bool ours = host_thread.is_worker || host_thread.in_host_fn || host_thread.in_kernel;
     if (closed && !ours) judge(check, ptr, context);
     if (closed) check_guard_open(check, ptr);
+    bool opened = closed && check_guard_of(check, ptr) == (PROT_READ | PROT_WRITE);
     check->guards_stale = true; /* closed again at the next call, or when what runs returns */
     host_thread.is_checking = false;
     pthread_mutex_unlock(&check->lock); /* and nothing is closed: the access is yet to come */
-    return true;
+    if (opened) host_thread.faults = 0;
+    return opened || !is_stuck(ptr);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -76,8 +77,11 @@ static void on_fault(int number, siginfo_t *info, void *context)
         outer->sa_sigaction(number, info, context);
     } else if (outer->sa_handler != SIG_DFL && outer->sa_handler != SIG_IGN) {
         outer->sa_handler(number);
-    } else {
+    } else if (info->si_code > 0) {
         signal(number, SIG_DFL); /* the access comes again, and ends the process */
+    } else if (outer->sa_handler == SIG_DFL) {
+        signal(number, SIG_DFL); /* it was sent: what ends the process is this one, */
+        raise(number);           /* when the handler returns */
     }
 }
 
