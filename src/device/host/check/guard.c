@@ -3,11 +3,11 @@
  * A page of pinned or managed memory is closed to the program while every byte of it that is
  * allocated is in flight: used by work on streams that the host has not waited for, be it done or
  * not. Whoever waits opens it before he goes on. So a sound program never meets a closed page, nor
- * does a system call of its. A page that is in flight in part is closed as well if the program does
- * no I/O of its own: the kernel refuses a closed page, where a load only costs a fault. What runs
- * on streams comes by the view (memory.h), which nobody closes; host functions and kernels, which
- * are the program's code, come by faults (fault.c) that open the page until they return; host
- * functions of a program that does I/O find what is used behind them open. */
+ * does a system call of its, which the kernel would refuse; so a page that is in flight in part
+ * stays open. What runs on streams comes by the view (memory.h), which nobody closes; host
+ * functions and kernels, which are the program's code, come by faults (fault.c) that open the page
+ * until they return; host functions of a program that may hand it to the kernel (imports.c) find
+ * what is used behind them open. */
 #include "state.h"
 
 #include "base/mem.h"
@@ -78,9 +78,9 @@ static int prot_for(enum check_flight flight)
 }
 
 /* Of the pages from `page` on; *count_out: how many are alike at least. One of which bytes differ
- * is closed for all of them only if `parts` says that this harms nobody. */
+ * is as open as the openest of them. */
 static int wanted(struct host_check *check, const struct check_guard *guard, size_t page,
-                  bool parts, size_t *count_out)
+                  size_t *count_out)
 {
     size_t at = page * PAGE, same;
     enum check_flight flight = check_flight_at(check, guard->base + at, guard->bytes - at, &same);
@@ -90,7 +90,7 @@ static int wanted(struct host_check *check, const struct check_guard *guard, siz
     size_t stop = tt_min_size(at + PAGE, guard->bytes);
     for (; at < stop; at += same) {
         enum check_flight next = check_flight_at(check, guard->base + at, stop - at, &same);
-        if (parts ? next > flight : next < flight) flight = next;
+        if (next < flight) flight = next;
     }
     *count_out = 1;
     return prot_for(flight);
@@ -107,11 +107,11 @@ static void set(struct check_guard *guard, size_t page, size_t count, int prot)
 }
 
 /* True when none of its pages is closed. */
-static bool update(struct host_check *check, struct check_guard *guard, bool parts)
+static bool update(struct host_check *check, struct check_guard *guard)
 {
     bool open = true;
     for (size_t page = guard->from, count; page < guard->to; page += count) {
-        int prot = wanted(check, guard, page, parts, &count);
+        int prot = wanted(check, guard, page, &count);
         count = tt_min_size(count, guard->to - page);
         set(guard, page, count, prot);
         if (prot != OPEN) open = false;
@@ -138,10 +138,9 @@ void check_guard_update(struct host_check *check)
     check_clock_drop(check->guards_know);
     check->guards_know = check_clock_hold(host_knows(check)); /* it is copied before it changes */
     check->guards_stale = false;
-    bool parts = check_program_io(check) == CHECK_IO_NONE;
     for (size_t i = check->nguards; i-- > 0;) {
         struct check_guard *guard = &check->guards[i];
-        if (!update(check, guard, parts)) continue;
+        if (!update(check, guard)) continue;
         free(guard->prot);
         *guard = check->guards[--check->nguards];
     }
@@ -149,7 +148,7 @@ void check_guard_update(struct host_check *check)
 
 void check_guard_except(struct host_check *check, const struct check_op *op)
 {
-    if (check_program_io(check) != CHECK_IO_DIRECT) return;
+    if (!check_program_does_io(check)) return;
     bool all = !op || check->nexcepted == CHECK_EXCEPTED_MOST;
     if (all) check->all_excepted++;
     if (!all) check->excepted[check->nexcepted++] = op;

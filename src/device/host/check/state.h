@@ -91,13 +91,6 @@ struct check_guard { /* an allocation that the host sees and streams use: guard.
 
 enum { CHECK_EXCEPTED_MOST = 8 };
 
-/* Whether the program, or a library of its own, calls functions that give buffers to the kernel. */
-enum check_io {
-    CHECK_IO_NONE,
-    CHECK_IO_FILES, /* those that do so with much at once */
-    CHECK_IO_DIRECT,
-};
-
 struct host_check {
     pthread_mutex_t lock;
     struct check_guard *guards; /* owned */
@@ -109,7 +102,7 @@ struct host_check {
     bool guards_stale;                                    /* something else has changed since */
     const struct check_op *excepted[CHECK_EXCEPTED_MOST]; /* host functions that run */
     size_t nexcepted, all_excepted;
-    enum check_io io;         /* imports.c */
+    bool does_io;             /* imports.c */
     uint64_t io_of;           /* objects that were loaded then */
     struct sigaction outer;   /* the handler that ours stands before */
     struct check_task *tasks; /* owned */
@@ -202,7 +195,8 @@ void check_fault_arm(struct host_check *check); /* our handler is the program's 
 void check_fault_unblock(void);
 
 /* ---- imports.c ---- */
-enum check_io check_program_io(struct host_check *check);
+/* Whether the program, or a library of its own, calls functions that give buffers to the kernel. */
+bool check_program_does_io(struct host_check *check);
 
 /* ---- pattern.c ---- */
 bool check_is_unwritten(struct host_check *check, const void *ptr, size_t bytes);
