@@ -19,6 +19,8 @@
 enum { TAG_QUESTION = TT_TAG_OWNER + 2, TAG_ANSWER };
 enum { LETTER_STATUSES = 11, MAX_COMMS = 4096, MAX_RANKS = 1 << 20 };
 #define QUIET_NSEC 100000000ull /* no answer for so long: ask by other ways */
+#define JOIN_NSEC 1500000000ull /* what was found is news for so long */
+enum { ID_JUDGES = 1 };         /* in the id of an inquiry by a watchdog */
 
 struct letter_head { /* all words little-endian on the wire */
     uint64_t id;
@@ -164,6 +166,7 @@ static void know_self(struct tt_inquiry *inquiry, const struct tt_watch *watch)
     self->key |= 1;
     const char *host = tt_bootstrap_peer(watch->subject.bootstrap, rank, &self->pid);
     snprintf(self->host, sizeof(self->host), "%s", host);
+    tt_status_clean(self->host);
     tt_bootstrap_address(watch->subject.bootstrap, rank, self->addr, sizeof(self->addr));
 }
 
@@ -215,24 +218,48 @@ void tt_inquiry_reset(struct tt_inquiry *inquiry)
     inquiry->open = false;
 }
 
-uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
-                         uint64_t limit_nsec)
+static void begin(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now)
 {
-    if (inquiry->open || !watches) return inquiry->number;
     tt_inquiry_reset(inquiry);
     know_self(inquiry, watches);
     inquiry->number++;
-    inquiry->id = inquiry->self.key + 2 * inquiry->number;
+    inquiry->id = inquiry->self.key - 1 + 2 * inquiry->number; /* even: the key is odd */
+    if (inquiry->next.judges) inquiry->id |= ID_JUDGES;
     inquiry->open = true;
     inquiry->began_nsec = inquiry->heard_nsec = now;
-    inquiry->until_nsec = now + limit_nsec;
+    inquiry->until_nsec = now + inquiry->next.limit_nsec;
+    memset(&inquiry->next, 0, sizeof(inquiry->next));
     for (const struct tt_watch *watch = watches; watch; watch = watch->next) {
         struct tt_status status;
         own_status(watch, &inquiry->self, now, &status);
         add_status(inquiry, &status, NULL);
     }
     ask_next(watches, inquiry, false);
+}
+
+uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
+                         uint64_t limit_nsec, bool judges)
+{
+    if (!watches) return inquiry->number;
+    if (inquiry->open && now - inquiry->began_nsec <= JOIN_NSEC) {
+        if (inquiry->until_nsec < now + limit_nsec) inquiry->until_nsec = now + limit_nsec;
+        return inquiry->number;
+    }
+    inquiry->next.wanted = true;
+    inquiry->next.judges |= judges;
+    if (inquiry->next.limit_nsec < limit_nsec) inquiry->next.limit_nsec = limit_nsec;
+    if (inquiry->open) {
+        inquiry->until_nsec = now;
+        return inquiry->number + 1;
+    }
+    begin(inquiry, watches, now);
     return inquiry->number;
+}
+
+bool tt_inquiry_is_due(const struct tt_inquiry *inquiry, uint64_t number, uint64_t until_nsec,
+                       uint64_t now)
+{
+    return number <= inquiry->ended || (number <= inquiry->number && now >= until_nsec);
 }
 
 /* ---- mail ---- */
@@ -252,7 +279,7 @@ static void answer(struct tt_inquiry *inquiry, const struct tt_watch *watches,
                    const struct letter_head *head, uint64_t now)
 {
     if (answered_before(inquiry, head->id)) return;
-    inquiry->asked_nsec = now;
+    if (head->id & ID_JUDGES) inquiry->asked_nsec = now;
     struct answer *letter = tt_calloc(1, sizeof(*letter));
     if (!letter) return;
     know_self(inquiry, watches);
@@ -273,16 +300,6 @@ static void answer(struct tt_inquiry *inquiry, const struct tt_watch *watches,
     free(letter);
 }
 
-/* A peer's text goes into our log and into JSON. */
-static void take_text(char *text, const char *from, size_t bytes)
-{
-    memcpy(text, from, bytes);
-    text[bytes - 1] = 0;
-    for (char *c = text; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == '"' || *c == '\\') *c = '?';
-    }
-}
-
 static void hear_answer(struct tt_inquiry *inquiry, const struct letter_head *head,
                         const struct answer *letter, size_t bytes, uint64_t now)
 {
@@ -293,8 +310,12 @@ static void hear_answer(struct tt_inquiry *inquiry, const struct letter_head *he
     if (!inquiry->open || head->id != inquiry->id) return; /* too late */
     if (count > LETTER_STATUSES || bytes != ANSWER_BYTES(count)) return;
     inquiry->heard_nsec = now;
-    take_text(process.host, letter->host, sizeof(process.host));
-    take_text(process.addr, letter->addr, sizeof(process.addr));
+    snprintf(process.host, sizeof(process.host), "%.*s", (int)sizeof(letter->host) - 1,
+             letter->host);
+    snprintf(process.addr, sizeof(process.addr), "%.*s", (int)sizeof(letter->addr) - 1,
+             letter->addr);
+    tt_status_clean(process.host);
+    tt_status_clean(process.addr);
     for (uint64_t i = 0; i < count; i++) {
         if (!tt_status_unpack(&status, letter->status[i])) continue;
         status.process = process;
@@ -349,7 +370,7 @@ static bool is_complete(const struct tt_inquiry *inquiry)
     return true;
 }
 
-bool tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint64_t now)
+void tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint64_t now)
 {
     for (struct tt_watch *watch = watches; watch; watch = watch->next) {
         uint64_t mail = tt_bootstrap_mail(watch->subject.bootstrap);
@@ -357,16 +378,16 @@ bool tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint6
         watch->mail = mail;
         read_mail(inquiry, watches, watch, now);
     }
-    if (!inquiry->open) return false;
-    if (now < inquiry->until_nsec && !is_complete(inquiry)) {
+    if (!inquiry->open && inquiry->next.wanted && watches) begin(inquiry, watches, now);
+    if (!inquiry->open) return;
+    inquiry->late = !is_complete(inquiry);
+    inquiry->took_nsec = now - inquiry->began_nsec;
+    if (now < inquiry->until_nsec && inquiry->late) {
         bool quiet = now - inquiry->heard_nsec > QUIET_NSEC;
         if (quiet) inquiry->heard_nsec = now;
         ask_next(watches, inquiry, quiet);
-        return false;
+        return;
     }
     inquiry->open = false;
-    inquiry->late = !is_complete(inquiry);
     inquiry->ended = inquiry->number;
-    inquiry->took_nsec = now - inquiry->began_nsec;
-    return true;
 }

@@ -33,22 +33,33 @@ struct tt_inquiry {
     uint64_t number; /* counts those begun, */
     uint64_t ended;  /* and the last one that is complete or over */
     bool open;
-    bool late; /* the last one ended by its time-out */
+    bool late; /* not all have answered */
+    struct {   /* the one to begin when this one is over */
+        bool wanted, judges;
+        uint64_t limit_nsec;
+    } next;
     uint64_t began_nsec, heard_nsec, until_nsec, took_nsec;
     struct tt_status_process self;
     struct tt_status *found; /* owned */
     size_t nfound, room;
     struct tt_inquiry_comm *comms; /* owned */
     size_t ncomms;
-    uint64_t asked_nsec;   /* when another process asked last */
+    uint64_t asked_nsec;   /* when the watchdog of another process asked last */
     uint64_t answered[16]; /* questions that this process has answered, newest last */
 };
 
-/* Begin one if none is open; its number, by which its end is known (`ended`). */
+/* Whoever asks has his own time, after which he takes what was found (tt_inquiry_is_due). One that
+ * began lately is joined. An older one would tell what was: it ends for him, and a new one begins.
+ * Call it when all to whom the last one is due have had it: the new one forgets what was found.
+ * judges  a watchdog asks, and tells all ranks what it finds
+ * Returns the number of the inquiry. */
 uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
-                         uint64_t limit_nsec);
-/* Take questions and answers from the mail, and end it in time. True when one has just ended. */
-bool tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint64_t now);
+                         uint64_t limit_nsec, bool judges);
+/* The inquiry with that number is over, or under way and the asker's time is up. */
+bool tt_inquiry_is_due(const struct tt_inquiry *inquiry, uint64_t number, uint64_t until_nsec,
+                       uint64_t now);
+/* Take questions and answers from the mail, end the inquiry in time, begin the next. */
+void tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint64_t now);
 /* Forget what was found. The next one begins anew. */
 void tt_inquiry_reset(struct tt_inquiry *inquiry);
 

@@ -290,8 +290,9 @@ static void take_line(struct tt_serve_client *client, const char *line, struct t
     } else {
         say(client, "ERROR: Unknown command %s\n", line);
     }
-    if (client->report)
-        client->wants = tt_inquiry_want(inquiry, watches, now, client->timeout_nsec);
+    if (!client->report) return;
+    client->wants = tt_inquiry_want(inquiry, watches, now, client->timeout_nsec, false);
+    client->until_nsec = now + client->timeout_nsec;
 }
 
 static void hear(struct tt_serve_client *client, struct tt_inquiry *inquiry,
@@ -378,6 +379,17 @@ int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now)
     return TT_SERVE_FDS;
 }
 
+void tt_serve_report(struct tt_serve *serve, const struct tt_inquiry *inquiry,
+                     const struct tt_watch *watches, uint64_t now)
+{
+    for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
+        struct tt_serve_client *client = serve->clients[i];
+        if (client && client->report &&
+            tt_inquiry_is_due(inquiry, client->wants, client->until_nsec, now))
+            send_report(client, inquiry, watches);
+    }
+}
+
 void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,
                    const struct tt_watch *watches, uint64_t now)
 {
@@ -389,8 +401,6 @@ void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_i
             continue;
         }
         if (fds[2 + i].revents & POLLIN) hear(client, inquiry, watches, now);
-        if (client->report && client->wants <= inquiry->ended)
-            send_report(client, inquiry, watches);
         client_send(client);
         bool sent = client->sent == client->out_bytes;
         bool idle = !client->report && now - client->heard_nsec > IDLE_NSEC;

@@ -26,7 +26,8 @@ struct tt_serve_client {
     bool json, verbose;
     uint64_t timeout_nsec;
     enum tt_serve_report report;
-    uint64_t wants;      /* the inquiry that the report is made from */
+    uint64_t wants;      /* the inquiry that the report is made from, */
+    uint64_t until_nsec; /* at the latest then */
     bool last;           /* close when all is sent */
     uint64_t heard_nsec; /* idle ones are closed */
 };
@@ -43,6 +44,9 @@ struct tt_serve {
 void tt_serve_resolve(struct tt_serve *serve);
 /* What is to be waited for: fills at most TT_SERVE_FDS. Opens the ports the first time. */
 int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now);
+/* The report for every client to whom the inquiry is due. */
+void tt_serve_report(struct tt_serve *serve, const struct tt_inquiry *inquiry,
+                     const struct tt_watch *watches, uint64_t now);
 /* Take clients and lines, answer, close. `fds` as they came back from poll. */
 void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,
                    const struct tt_watch *watches, uint64_t now);

@@ -44,6 +44,7 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
                                .device = member->device,
                                .abort = atomic_load(&member->abort)};
     snprintf(status.name, sizeof(status.name), "%s", member->name ? member->name : "");
+    tt_status_clean(status.name);
     status.served = atomic_load_explicit(&subject->queue->served, memory_order_acquire);
     status.issued = atomic_load_explicit(&subject->queue->issued, memory_order_acquire);
     if (subject->transport) {
@@ -57,6 +58,13 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
     }
     fill_waits(subject, now, &status);
     *status_out = status;
+}
+
+void tt_status_clean(char *text)
+{
+    for (char *c = text; *c; c++) {
+        if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') *c = '?';
+    }
 }
 
 bool tt_status_has_work(const struct tt_status *status)
@@ -159,8 +167,6 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
         memcpy(&wait->call, at + 2, sizeof(wait->call));
     }
     memcpy(status->name, bytes + TT_STATUS_BYTES - TT_STATUS_NAME_BYTES, TT_STATUS_NAME_BYTES - 1);
-    for (char *c = status->name; *c; c++) {
-        if ((unsigned char)*c < ' ' || *c == '"' || *c == '\\') *c = '?';
-    }
+    tt_status_clean(status->name);
     return is_sane(status);
 }

@@ -57,4 +57,8 @@ void tt_status_fill(const struct tt_watch_subject *subject, uint64_t now,
 void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATUS_BYTES]);
 bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STATUS_BYTES]);
 
+/* What callers and peers have named goes into logs and JSON: quotes, backslashes and whatever is
+ * not printable ASCII become '?'. */
+void tt_status_clean(char *text);
+
 bool tt_status_has_work(const struct tt_status *status);

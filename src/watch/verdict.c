@@ -55,6 +55,7 @@ struct tt_absent tt_verdict_absent(const struct tt_inquiry *inquiry, const struc
     if (!watch || rank >= watch->subject.member->nranks) return absent;
     snprintf(absent.host, sizeof(absent.host), "%s",
              tt_bootstrap_peer(watch->subject.bootstrap, rank, &absent.pid));
+    tt_status_clean(absent.host);
     tt_bootstrap_address(watch->subject.bootstrap, rank, absent.addr, sizeof(absent.addr));
     if (tt_bootstrap_rank_exited(watch->subject.bootstrap, rank)) {
         absent.kind = TT_VERDICT_ENDED;

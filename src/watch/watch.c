@@ -20,6 +20,7 @@
 #include "watch/watch_state.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -130,9 +131,10 @@ static uint64_t verdict_nsec(void)
 
 /* The first time only whether a process stands still, which is worth a line at once; when the
  * report is due, whatever keeps this rank waiting. */
-static void inquire(struct tt_watch *watch, uint64_t idle_nsec, uint64_t now)
+static void inquire(struct tt_watch *watch, uint64_t now)
 {
-    uint64_t due_nsec = verdict_nsec();
+    if (watch->issued == watch->served || tt_member_aborted(watch->subject.member)) return;
+    uint64_t due_nsec = verdict_nsec(), idle_nsec = now - watch->since_nsec;
     uint64_t soon = STOPPED_LOOK_NSEC < due_nsec ? STOPPED_LOOK_NSEC : due_nsec;
     bool first = idle_nsec >= soon + deferred_nsec(watch) && !watch->looked;
     bool second = idle_nsec >= due_nsec + deferred_nsec(watch) && !watch->asked;
@@ -141,7 +143,8 @@ static void inquire(struct tt_watch *watch, uint64_t idle_nsec, uint64_t now)
     if (!room.report_nsec || watch->subject.member->nranks == 1 || !(first || second)) return;
     watch->looked = true;
     if (second) watch->asked = true;
-    watch->wants = tt_inquiry_want(&room.inquiry, room.subjects, now, INQUIRY_NSEC);
+    watch->wants = tt_inquiry_want(&room.inquiry, room.subjects, now, INQUIRY_NSEC, true);
+    watch->until_nsec = now + INQUIRY_NSEC;
 }
 
 static void tell_verdict(struct tt_watch *watch, const char *sentence)
@@ -210,7 +213,8 @@ static void judge(struct tt_watch *watch, uint64_t now)
 {
     const struct tt_member *member = watch->subject.member;
     struct tt_verdict verdict;
-    if (!watch->wants || watch->wants > room.inquiry.ended) return;
+    if (!watch->wants || !tt_inquiry_is_due(&room.inquiry, watch->wants, watch->until_nsec, now))
+        return;
     watch->wants = 0;
     tt_verdict_find(&room.inquiry, room.subjects, member->comm_id, member->rank, &verdict);
     bool due = watch->asked || stands_still(&verdict);
@@ -274,7 +278,6 @@ static void look(struct tt_watch *watch, uint64_t now)
         watch->told = true;
         report(watch, issued, now);
     }
-    inquire(watch, idle_nsec, now);
     if (room.abort_nsec && idle_nsec >= room.abort_nsec) {
         snprintf(sentence, sizeof(sentence),
                  "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next%s",
@@ -338,7 +341,9 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
 
 static void *watch_main(void *arg)
 {
+    locale_t plain = newlocale(LC_ALL_MASK, "C", NULL); /* numbers with a point, for programs */
     (void)arg;
+    if (plain) uselocale(plain);
     tt_serve_resolve(&room.serve);
     uint64_t last = tt_now_nsec();
     pthread_mutex_lock(&room.lock);
@@ -351,6 +356,9 @@ static void *watch_main(void *arg)
         tt_inquiry_step(&room.inquiry, room.subjects, now);
         for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
             turn(watch, lost, now);
+        tt_serve_report(&room.serve, &room.inquiry, room.subjects, now);
+        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
+            inquire(watch, now); /* now that all have had what the last inquiry found */
         tt_serve_step(&room.serve, fds + 1, &room.inquiry, room.subjects, now);
     }
     tt_serve_close(&room.serve);
@@ -359,6 +367,8 @@ static void *watch_main(void *arg)
     room.running = false;
     pthread_cond_broadcast(&room.changed);
     pthread_mutex_unlock(&room.lock);
+    uselocale(LC_GLOBAL_LOCALE);
+    if (plain) freelocale(plain);
     return NULL;
 }
 

@@ -22,6 +22,7 @@ struct tt_watch {
     char verdict[400];   /* ": " and what was told, for the sentence of an abort; "" */
     uint64_t again_nsec, pause_nsec; /* nobody was found: ask again then; after what pause */
     uint64_t wants;                  /* the inquiry whose verdict is to be told; 0: none */
+    uint64_t until_nsec;             /* it is taken then, whoever else waits for it */
     uint64_t mail;                   /* of the bootstrap, when it was looked through for letters */
     bool alone;    /* at the last look it waited for a rank that exited and sends no more */
     bool compares; /* TUTTI_CHECK_MATCH */

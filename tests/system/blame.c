@@ -1,7 +1,8 @@
 /* One rank of a job in which somebody keeps the others waiting: who is to blame is known, and
  * blame.py reads what the watchdogs say. Ends by being killed.
- * usage: blame SCENE RANKS RANK VICTIM FILE-FOR-THE-ID */
+ * usage: blame SCENE RANKS RANK VICTIM FILE-FOR-THE-ID; BLAME_NAME names the communicator */
 #include <cuda_runtime.h>
+#include <locale.h>
 #include <nccl.h>
 #include <sched.h>
 #include <signal.h>
@@ -95,13 +96,17 @@ int main(int argc, char **argv)
         void (*play)(struct own *own);
     } scenes[] = {{"late", late}, {"stopped", stopped}, {"circle", circle}, {"split", split}};
     struct own own;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;
+    setlocale(LC_ALL, ""); /* as many programs do */
+    config.commName = getenv("BLAME_NAME");
     own.nranks = atoi(argv[2]);
     own.rank = atoi(argv[3]);
     own.victim = atoi(argv[4]);
     must(cudaSetDevice(own.rank), "cudaSetDevice");
     ncclUniqueId id = share_id(own.rank, argv[5]);
-    must(ncclCommInitRank(&own.comm, own.nranks, id, own.rank), "ncclCommInitRank");
+    must(ncclCommInitRankConfig(&own.comm, own.nranks, id, own.rank, &config),
+         "ncclCommInitRankConfig");
     must(cudaStreamCreate(&own.stream), "cudaStreamCreate");
     must(cudaMalloc((void **)&own.buffer, COUNT * sizeof(float)), "cudaMalloc");
     all_reduce(&own, own.comm);

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """`tutti doctor`, `tutti ras` and the RAS port of a job in which one rank keeps the others waiting: the verdict, NCCL's
 report as text and JSON, the protocol's answers, and nothing for another user. usage: doctor.py BLAME TUTTI"""
-import contextlib, json, os, re, resource, signal, socket, subprocess, sys, tempfile, time
+import contextlib, json, os, re, resource, signal, socket, subprocess, sys, tempfile, threading, time
 
 BLAME, TUTTI = sys.argv[1:3]
 RANKS, VICTIM = 4, 2
+NAME, CLEAN = 'a"b\\c\nd' + "x" * 23 + "\u00fc", "a?b?c?d" + "x" * 23 + "?"  # its last letter is cut in two
 failures = []
 
 
@@ -68,6 +69,16 @@ def free_port():
         return s.getsockname()[1]
 
 
+def comma(folder):
+    """A locale whose numbers have a comma, where it can be made."""
+    with contextlib.suppress(OSError):
+        made = subprocess.run(["localedef", "-i", "de_DE", "-f", "ISO-8859-1", os.path.join(folder, "comma")],
+                              capture_output=True, timeout=120)
+        if made.returncode == 0:
+            return {"LOCPATH": folder, "LC_ALL": "comma"}
+    return {}
+
+
 def has_ipv6():
     try:
         with socket.socket(socket.AF_INET6) as s:
@@ -84,6 +95,7 @@ def doctor_says(processes):
     check("doctor's verdict", comm["verdict"]["kind"] == "not called" and comm["verdict"]["rank"] == VICTIM and
           f"pid {pids[VICTIM]})" in comm["verdict"]["sentence"], comm["verdict"])
     check("doctor's status", status == 1, status)
+    check("an unruly name", comm["name"] == CLEAN, comm["name"])
     check("doctor's ranks", [r["pid"] for r in comm["ranks"]] == pids, comm)
     check("who waits", [r["state"] for r in comm["ranks"]] == ["waits", "waits", "idle", "waits"], comm["ranks"])
     check("in which call", all(r["waits"][0]["operation"] == 3 for r in comm["ranks"] if r["waits"]), comm["ranks"])
@@ -120,6 +132,44 @@ def both_families(port):
         check(f"from {host}", "Job summary" in r.stdout, r.stdout + r.stderr)
 
 
+def crowd(pid):
+    """Several ask at once, again and again: nobody's report is made from an inquiry that has just begun."""
+    reports = []
+    end = time.monotonic() + 1.5
+
+    def ask():
+        while time.monotonic() < end:
+            reports.append(json.loads(asks(pid, b"DOCTOR\n")))
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    partial = [r for r in reports if r["communicators"][0]["missing"]]
+    check("many at once", reports and not partial, (len(partial), len(reports)))
+
+
+def asks(pid, lines):
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
+        s.settimeout(60)
+        s.sendall(lines)
+        return b"".join(iter(lambda: s.recv(65536), b""))
+
+
+def patient(pid):
+    """Who waits for ever for a rank that is stopped holds nobody up, and gets a report when another asks."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
+        s.settimeout(60)
+        s.sendall(b"TIMEOUT 0\nDOCTOR\n")
+        time.sleep(2)
+        started = time.monotonic()
+        said = asks(pid, b"TIMEOUT 0.3\nDOCTOR\n")
+        check("beside a patient one", b'"kind": "stopped"' in said and time.monotonic() - started < 30, said)
+        check("the patient one", b'"kind": "stopped"' in b"".join(iter(lambda: s.recv(65536), b"")))
+
+
 def greedy(pid):
     """Who asks and never reads is not listened to, and who has hung up costs no time."""
     with socket.socket(socket.AF_UNIX) as s:
@@ -146,7 +196,7 @@ def hung_up(pid):
     """The report that nobody waits for any more keeps no processor busy."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(f"\0tutti-watch-{os.geteuid()}-{pid}")
-        s.sendall(b"TIMEOUT 5\nDOCTOR\n")
+        s.sendall(b"TIMEOUT 0\nDOCTOR\n")
         time.sleep(0.3)
     before = watch_ticks(pid)
     time.sleep(1)
@@ -222,12 +272,15 @@ def preflight():
 
 def main():
     port, port6 = free_port(), free_port()
-    with job("late", {"NCCL_RAS_ADDR": f"localhost:{port}"}, {"NCCL_RAS_ADDR": f"[::]:{port6}"} if has_ipv6() else {}) as processes:
+    folder = tempfile.TemporaryDirectory()
+    env = {"NCCL_RAS_ADDR": f"localhost:{port}", "BLAME_NAME": NAME, **comma(folder.name)}
+    with folder, job("late", env, {"NCCL_RAS_ADDR": f"[::]:{port6}"} if has_ipv6() else {}) as processes:
         doctor_says(processes)
         ras_says(processes, port)
         if has_ipv6():
             both_families(port6)
         strangers(processes, port)
+        crowd(processes[3].pid)
         greedy(processes[1].pid)
     with job("stopped", {"NCCL_RAS_ENABLE": "0"}) as processes:
         answer, _ = asked(processes[0].pid)
@@ -235,6 +288,7 @@ def main():
         check("stopped", verdict["kind"] == "stopped" and verdict["rank"] == VICTIM, answer)
         check("missing", [m["state"] for m in answer["communicators"][0]["missing"]] == ["stopped"], answer)
         hung_up(processes[1].pid)
+        patient(processes[1].pid)
         crowded(processes[VICTIM].pid)
     r = tutti("doctor", "--pid", "1")
     check("no such job", r.returncode == 1 and "process 1 does not answer" in r.stderr, r.stderr)
