@@ -80,6 +80,48 @@ static void only_the_stuck_one_ends(void **state)
     tt_watch_remove(NULL);
 }
 
+/* Rank 0 is stuck; rank 1 sends it a verdict (a byte, then a sentence) of nothing but letters. */
+static void send_or_hear(struct team_seat *seat)
+{
+    struct watched watched = {0};
+    const void *records;
+    char letter[601];
+    seat->report->rc = team_join(seat, &watched.member, &watched.bootstrap, &records);
+    if (seat->report->rc) return;
+    if (seat->rank == 1) {
+        memset(letter, 'x', sizeof(letter));
+        tt_bootstrap_send(watched.bootstrap, 0, TT_TAG_OWNER + 8, letter, sizeof(letter));
+    } else {
+        const struct tt_watch_subject subject = {
+            .member = &watched.member, .queue = &watched.queue, .bootstrap = watched.bootstrap};
+        while (!tt_bootstrap_mail(watched.bootstrap))
+            tt_sleep_usec(1000);
+        atomic_store(&watched.queue.issued, 1);
+        seat->report->rc = tt_watch_add(&subject, &watched.watch);
+    }
+    while (!seat->report->rc && !tt_member_aborted(&watched.member))
+        tt_sleep_usec(1000); /* rank 0 by its time-out, and then rank 1 */
+    if (seat->rank == 0)
+        seat->report->wrong =
+            !strstr(tt_last_error(), "TUTTI_TIMEOUT); operation 1 is next: xxxxx");
+    tt_watch_remove(watched.watch);
+    tt_bootstrap_leave(watched.bootstrap);
+}
+
+static void a_verdict_has_an_end(void **state)
+{
+    ncclUniqueId id;
+    struct team team = {.nranks = 2, .ids = &id, .nids = 1};
+    (void)state;
+    assert_int_equal(tt_id_create(&id), ncclSuccess);
+    team_run(&team, TEAM_PROCESSES, send_or_hear);
+    for (int r = 0; r < team.nranks; r++) {
+        assert_int_equal(team.reports[r].rc, ncclSuccess);
+        assert_int_equal(team.reports[r].wrong, 0);
+    }
+    team_fini(&team);
+}
+
 static void comes_and_goes(void **state)
 {
     (void)state;
@@ -96,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_stuck_one_ends),
+        cmocka_unit_test(a_verdict_has_an_end),
         cmocka_unit_test(comes_and_goes),
     };
     setenv("TUTTI_TIMEOUT", "1", 1);
