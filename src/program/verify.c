@@ -139,7 +139,7 @@ static bool run(struct tt_verify *verify)
 {
     if (!tt_verify_wellformed(verify)) return false;
     measure(verify);
-    if (!tt_verify_cover(verify)) return false;
+    if (!tt_verify_cover(verify) || !tt_verify_ends(verify)) return false;
     if (!tt_verify_state_init(verify) || !tt_verify_begin(verify)) return false;
     while (run_round(verify)) {
     }

@@ -2,6 +2,11 @@
  * only. */
 #include "verify_state.h"
 
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
 bool tt_verify_wellformed(struct tt_verify *verify)
 {
     const struct tt_program *model = verify->programs[0];
@@ -50,4 +55,58 @@ bool tt_verify_cover(struct tt_verify *verify)
     }
     if (at == geometry->hi) return true;
     return tt_verify_fail(verify, NULL, "chunks end at element %zu, not at %zu", at, geometry->hi);
+}
+
+/* ---- ends of edges ---- */
+
+/* One side of the transfer that the cursor stands at; `users`: 1 + the thread, per edge. */
+static bool claim_ends(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                       int32_t *users, bool sends)
+{
+    struct tt_side side = {.sends = sends};
+    struct tt_place place;
+    while (tt_stepper_place(&cursor->stepper, &side, &place)) {
+        if (place.space != TT_SPACE_SLOT) continue;
+        int32_t *user = &users[place.edge];
+        if (*user && *user != 1 + cursor->thread) {
+            return tt_verify_fail(verify, cursor, "two threads %s rank %d on channel %d",
+                                  sends ? "send to" : "receive from", place.rank,
+                                  place.edge / verify->nranks);
+        }
+        *user = 1 + cursor->thread;
+    }
+    return true;
+}
+
+/* All passes use the same edges. */
+static bool claim_of_thread(struct tt_verify *verify, int rank, int thread, int32_t *sent_by,
+                            int32_t *received_by)
+{
+    struct tt_verify_cursor cursor = {.rank = rank, .thread = thread};
+    cursor.program = verify->programs[rank];
+    tt_stepper_start(&cursor.stepper, cursor.program, rank, thread, 1);
+    for (;; tt_stepper_done(&cursor.stepper)) {
+        enum tt_next next = tt_stepper_next(&cursor.stepper);
+        if (next == TT_NEXT_OVER) return true;
+        if (next != TT_NEXT_MOVE) continue;
+        if (!claim_ends(verify, &cursor, received_by, false)) return false;
+        if (!claim_ends(verify, &cursor, sent_by, true)) return false;
+    }
+}
+
+bool tt_verify_ends(struct tt_verify *verify)
+{
+    size_t nedges = (size_t)verify->nchannels * (size_t)verify->nranks;
+    int32_t *users = tt_calloc(2 * nedges, sizeof(*users));
+    if (!users) return tt_verify_fail(verify, NULL, "out of memory for edges");
+    bool right = true;
+    for (int rank = 0; right && rank < verify->nranks; rank++) {
+        int nthreads = tt_program_nthreads(verify->programs[rank], rank);
+        if (nthreads < 2) continue;
+        memset(users, 0, 2 * nedges * sizeof(*users));
+        for (int thread = 0; right && thread < nthreads; thread++)
+            right = claim_of_thread(verify, rank, thread, users, users + nedges);
+    }
+    free(users);
+    return right;
 }

@@ -163,8 +163,6 @@ struct tt_verify_edge *tt_verify_edge(struct tt_verify *verify, int channel, int
         tt_verify_fail(verify, NULL, "out of memory for slots");
         return NULL;
     }
-    edge->sender = -1;
-    edge->receiver = -1;
     return edge;
 }
 

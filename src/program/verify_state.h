@@ -58,8 +58,7 @@ struct tt_verify_slot {
 
 struct tt_verify_edge { /* slots from one rank to another; allocated on first use */
     uint32_t head, tail;
-    int32_t sender, receiver; /* global threads; -1: none yet */
-    uint32_t nslots;          /* that are used: of an edge with few messages as many as these */
+    uint32_t nslots; /* that are used: of an edge with few messages as many as these */
     struct tt_verify_slot *slots;
 };
 
@@ -141,6 +140,9 @@ bool tt_verify_fail(struct tt_verify *verify, const struct tt_verify_cursor *cur
 bool tt_verify_wellformed(struct tt_verify *verify);
 /* Chunks of all passes cover the buffer exactly once. */
 bool tt_verify_cover(struct tt_verify *verify);
+/* No two threads of a rank use the same end of an edge: which of them comes first would depend on
+ * the schedule, and with it the fault that the execution meets first. */
+bool tt_verify_ends(struct tt_verify *verify);
 
 /* ---- verify_state.c ---- */
 

@@ -16,7 +16,6 @@ enum {
     MOST_EDGES = 2 * 16 * 16,
     MOST_PLACES = 64,
     MOST_SLOTS = 256,
-    SCHEDULES = 4
 };
 
 struct element { /* the first of a slice: what is touched together */
@@ -52,7 +51,6 @@ struct edge {
 
 struct run {
     const struct schedules_set *set;
-    bool backward; /* of several threads that could go on, the last first */
     struct thread threads[MOST_THREADS];
     int first_thread[17]; /* by rank */
     struct edge edges[MOST_EDGES];
@@ -354,20 +352,14 @@ static int thread_count(const struct run *run)
     return run->first_thread[run->set->program->nranks];
 }
 
-/* The k-th thread to look at. */
-static int turn(const struct run *run, int k)
-{
-    return run->backward ? thread_count(run) - 1 - k : k;
-}
-
 /* Everybody but that thread (-1: everybody) as far as it goes. */
 static bool run_others(struct run *run, int but)
 {
     bool any = false;
     for (bool moved = true; moved;) {
         moved = false;
-        for (int k = 0; k < thread_count(run); k++) {
-            while (turn(run, k) != but && step(run, turn(run, k)))
+        for (int t = 0; t < thread_count(run); t++) {
+            while (t != but && step(run, t))
                 moved = any = true;
         }
     }
@@ -413,8 +405,7 @@ static uint64_t awaited_by(struct run *run, int t)
 static bool serve(struct run *run, int t, uint64_t *asked)
 {
     uint64_t threads = awaited_by(run, t);
-    for (int k = 0; k < thread_count(run); k++) {
-        int u = turn(run, k);
+    for (int u = 0; u < thread_count(run); u++) {
         uint64_t bit = (uint64_t)1 << u;
         if (!(threads & bit) || (*asked & bit)) continue;
         *asked |= bit;
@@ -511,23 +502,14 @@ static bool any_flip(const struct run *a, const struct run *b, int t, int pc, ui
 
 bool schedules_flip(const struct schedules_set *set, int rank, int pc, uint32_t pass)
 {
-    struct run *runs[SCHEDULES];
-    bool flip = false;
-    for (int k = 0; k < SCHEDULES; k++) {
-        runs[k] = begin(set);
-        runs[k]->backward = k & 1; /* it matters where two threads share an end of an edge */
-        int t = thread_of(runs[k], rank, pc);
-        if (k & 2) {
-            run_lazy(runs[k], t);
-        } else {
-            run_eager(runs[k], t);
-            run_others(runs[k], -1);
-        }
-        for (int j = 0; j < k && !flip; j++)
-            flip = any_flip(runs[j], runs[k], t, pc, pass);
-    }
-    for (int k = 0; k < SCHEDULES; k++)
-        end(runs[k]);
+    struct run *eager = begin(set), *lazy = begin(set);
+    int t = thread_of(eager, rank, pc);
+    run_eager(eager, t);
+    run_others(eager, -1);
+    run_lazy(lazy, t);
+    bool flip = any_flip(eager, lazy, t, pc, pass);
+    end(eager);
+    end(lazy);
     return flip;
 }
 

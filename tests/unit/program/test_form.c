@@ -300,6 +300,38 @@ static void edges_have_channels(void **state)
     }
 }
 
+/* Nobody ever sends, so the second thread never gets as far as its slot. */
+static void one_end_for_two_threads(struct tt_builder *builder, bool sound)
+{
+    builder->head.func = TT_FUNC_ALLREDUCE;
+    builder->head.nparts = 2;
+    builder->head.nchannels = 2;
+    for (int k = 0; k < 2; k++) {
+        struct tt_operand partner = slot(TT_PEER_XOR, 1, tt_gen_number(k));
+        partner.channel = (uint16_t)(sound ? k : 1);
+        tt_build_thread(builder);
+        if (k) tt_build_await(builder, 0, 0);
+        tt_build_copy(builder, partner, own(TT_SPACE_OUT, k));
+        tt_build_stop(builder);
+    }
+}
+
+/* Whatever else is wrong, and whichever thread would come first. */
+static void ends_have_one_thread(void **state)
+{
+    (void)state;
+    char fault[256];
+    struct tt_verify_options options = {.count = 8, .chunk_limit = 4, .grain = 4, .nslots = 1};
+    for (int sound = 0; sound < 2; sound++) {
+        struct tt_program *program = made(one_end_for_two_threads, 2, sound);
+        judge(program, options, fault, sizeof(fault));
+        assert_non_null(strstr(fault, sound ? "rank 0 insn 0, pass 0: deadlock"
+                                            : "rank 0 insn 3, pass 0: two threads receive from "
+                                              "rank 1 on channel 1"));
+        free(program);
+    }
+}
+
 static void reserved_spaces_are_refused(void **state)
 {
     (void)state;
@@ -417,7 +449,7 @@ int main(void)
         cmocka_unit_test(they_are_right),          cmocka_unit_test(what_is_wrong_is_noticed),
         cmocka_unit_test(edges_have_channels),     cmocka_unit_test(reserved_spaces_are_refused),
         cmocka_unit_test(parts_are_told_apart),    cmocka_unit_test(strangers_are_verified_once),
-        cmocka_unit_test(all_ranks_hold_the_same),
+        cmocka_unit_test(all_ranks_hold_the_same), cmocka_unit_test(ends_have_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
