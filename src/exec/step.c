@@ -158,6 +158,22 @@ static inline void number_frames(struct tt_work *work)
     work->match = number << 32 | fingerprint; /* what the peers see this rank in */
 }
 
+/* Messages that the frames will take, so that the peers need not wait for receives. Of a frame that
+ * a profiler watches tt_edge_track() says so when it begins. */
+static void expect_messages(const struct tt_work *work)
+{
+    struct tt_slot_counts *counts = work->slot_counts;
+    for (int f = 0; f < work->nframes; f++) {
+        const struct tt_frame *frame = &work->frames[f];
+        if (!frame->recv_edges || frame->event || work->events.parent) continue;
+        tt_program_slots(frame->program, frame->rank, &frame->geometry,
+                         work->slice_bytes / frame->elem_bytes, counts);
+        for (int k = 0; k < frame->program->nchannels * frame->program->nranks; k++) {
+            if (counts[k].receives) tt_edge_expect(frame->recv_edges[k], counts[k].receives);
+        }
+    }
+}
+
 /* The turn has come. */
 static ncclResult_t begin(struct tt_work *work)
 {
@@ -168,6 +184,7 @@ static ncclResult_t begin(struct tt_work *work)
     }
     number_frames(work);
     if (work->events.profiler) tt_events_begin(work);
+    if (work->expects) expect_messages(work);
     work->phase = TT_WORK_RUN;
     if (work->has_scratch) {
         ncclResult_t rc = tt_stage_scratch(work);
@@ -351,7 +368,7 @@ enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
 /* What is not a flat list without a profiler, or shall not run at all, goes the long way. */
 enum tt_step tt_work_start(struct tt_work *work)
 {
-    if (!work->eager || work->events.profiler || tt_member_gives_up(work->member, work->seq)) {
+    if (!work->eager || work->heralded || tt_member_gives_up(work->member, work->seq)) {
         work->phase = TT_WORK_TURN;
         return step(work);
     }

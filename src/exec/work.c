@@ -126,6 +126,11 @@ static int arrival_count(const struct tt_work_spec *spec)
     return 0;
 }
 
+static bool expects(const struct tt_work_spec *spec)
+{
+    return spec->transport && tt_transport_expects(spec->transport);
+}
+
 /* Lay the parts of a work out; with base NULL this only counts. */
 static void layout(struct bump *bump, struct tt_work *work, const struct tt_work_spec *spec)
 {
@@ -141,9 +146,10 @@ static void layout(struct bump *bump, struct tt_work *work, const struct tt_work
     struct tt_prof_replay *replays = NULL;
     if (spec->events.profiler) {
         channel_events = take(bump, (size_t)spec->nframes, sizeof(void *));
-        slot_counts = take(bump, edge_count(spec), sizeof(*slot_counts));
         replays = take(bump, (size_t)spec->events.nreplays, sizeof(*replays));
     }
+    if (spec->events.profiler || expects(spec))
+        slot_counts = take(bump, edge_count(spec), sizeof(*slot_counts));
     size_t nops = eager_op_count(spec, ncursors);
     struct tt_eager *eager = nops ? take_eager(bump, spec, nops) : NULL;
     if (bump->base) {
@@ -289,6 +295,8 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     atomic_store_explicit(&work->in_flight, 0, memory_order_relaxed);
     memcpy(work->frames, spec->frames, (size_t)spec->nframes * sizeof(struct tt_frame));
     work->slice_bytes = work->transport ? tt_transport_slice(work->transport) : TT_LINE_BYTES;
+    work->expects = expects(spec);
+    work->heralded = work->expects || work->events.profiler;
     work->polls_per_step = !spec->crowded && work->ncursors == 1 ? POLLS_ALONE : 1;
     work->polls_now = work->polls_per_step;
     survey_frames(work);

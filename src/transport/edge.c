@@ -66,6 +66,11 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **pay
     return edge->ops->peek(edge, match, payload_out, bytes_out);
 }
 
+void tt_edge_expect(struct tt_edge *edge, uint64_t nmessages)
+{
+    if (edge->ops->expect) edge->ops->expect(edge, nmessages);
+}
+
 void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room)
 {
     if (edge->ops->land) edge->ops->land(edge, match, at, room);

@@ -6,9 +6,9 @@
 #include "program/program.h"
 #include "transport/transport.h"
 
-/* Slots of one edge. All callbacks but `track` and `land` are required and none blocks (contracts:
- * tt_edge_* in transport.h). Sending edges get acquire, post, post_small, post_ref, drained;
- * receiving edges get peek, land and release. */
+/* Slots of one edge. All callbacks but `track`, `land` and `expect` are required and none blocks
+ * (contracts: tt_edge_* in transport.h). Sending edges get acquire, post, post_small, post_ref,
+ * drained; receiving edges get peek, land and release. */
 struct tt_edge_ops {
     char *(*acquire)(struct tt_edge *edge, size_t bytes);
     void (*post)(struct tt_edge *edge, uint64_t match, size_t bytes);
@@ -18,6 +18,7 @@ struct tt_edge_ops {
     ncclResult_t (*peek)(struct tt_edge *edge, uint64_t match, const char **payload_out,
                          size_t *bytes_out);
     void (*land)(struct tt_edge *edge, uint64_t match, char *at, size_t room); /* NULL: cannot */
+    void (*expect)(struct tt_edge *edge, uint64_t nmessages);                  /* NULL: no use */
     void (*release)(struct tt_edge *edge);
     /* NULL: has nothing to tell a profiler (off the hot path). */
     void (*track)(struct tt_edge *edge, const struct tt_edge_track *track);

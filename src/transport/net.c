@@ -99,8 +99,8 @@ static bool has_full_slot(const struct net_edge *edge, uint64_t emptied)
     return atomic_load_explicit(&edge->filled, memory_order_acquire) != emptied;
 }
 
-/* Receives are posted for messages that somebody waits for, or that are known to come: so none is
- * outstanding when the communicator ends. */
+/* Receives are posted for messages that somebody waits for, or that the program says will come: so
+ * none is outstanding when the communicator ends. */
 static ncclResult_t await_slot(struct net_edge *edge, uint64_t emptied)
 {
     if (has_full_slot(edge, emptied)) return ncclSuccess;
@@ -140,6 +140,18 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **
     return ncclSuccess;
 }
 
+/* What was expected before and did not come yet still will. */
+static void net_expect(struct tt_edge *base, uint64_t nmessages)
+{
+    struct net_edge *edge = own(base);
+    uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
+    uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_relaxed);
+    if (edge->gathers) return; /* it has one slot */
+    if (expected < emptied) expected = emptied;
+    atomic_store_explicit(&edge->expected, expected + nmessages, memory_order_relaxed);
+    tt_net_drive(edge);
+}
+
 /* The message that was asked for already keeps what it was told. */
 /* NOLINTNEXTLINE(readability-non-const-parameter): it is written through later */
 static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room)
@@ -172,6 +184,7 @@ static void net_track(struct tt_edge *base, const struct tt_edge_track *track)
     struct net_op *before = atomic_exchange_explicit(&edge->op, op, memory_order_acq_rel);
     pthread_mutex_unlock(&edge->transport->net_edges->lock);
     tt_net_op_release(before);
+    if (track && !base->key.sending) net_expect(base, (uint64_t)track->nsteps);
 }
 
 static void net_name(const struct tt_edge *base, char *text, size_t text_bytes)
@@ -205,6 +218,7 @@ static const struct tt_edge_ops net_ops = {
     .drained = net_drained,
     .peek = net_peek,
     .land = net_land,
+    .expect = net_expect,
     .release = net_release,
     .track = net_track,
     .name = net_name,

@@ -27,7 +27,7 @@ enum net_phase {
 struct net_slot { /* what travels before the payload */
     uint64_t match;
     uint32_t bytes;
-    uint32_t more; /* slots that were full behind this one when it left: they will come for sure */
+    uint32_t unused;
     struct tt_call call; /* of a collective: the sender's */
 };
 _Static_assert(sizeof(struct net_slot) == 40, "fixed by the wire");
@@ -62,7 +62,9 @@ struct net_edge {
                                                Receiving: where the payload may be put */
     /* Sending: filled by the executor, emptied by the network. Receiving: the other way round. */
     _Atomic uint64_t filled, emptied;
-    _Atomic uint64_t wanted;     /* receiving: messages that the executor has asked for */
+    /* Receiving: messages that the executor has asked for, and those that will come by the program
+     */
+    _Atomic uint64_t wanted, expected;
     _Atomic int error;           /* ncclResult_t; set once */
     _Atomic(struct net_op *) op; /* of the slots to come */
     /* the mover's, under the lock of struct tt_net_edges */
@@ -72,8 +74,7 @@ struct net_edge {
     bool registered; /* `mhandle` is that of the slots; it may be NULL */
     char handle[NCCL_NET_HANDLE_MAXSIZE];
     uint64_t issued, tested, consumed; /* consumed: the network knows that we are done with them */
-    uint64_t mail;     /* of the bootstrap, when the handle was looked for in vain */
-    uint64_t promised; /* receiving: messages that will come for sure */
+    uint64_t mail; /* of the bootstrap, when the handle was looked for in vain */
     struct net_step steps[TT_SLOTS];
 };
 

@@ -64,18 +64,6 @@ void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
     tt_net_broke_because(edge, rc, sentence);
 }
 
-/* Full slots of the same operation behind the one to issue. */
-static uint32_t count_behind(const struct net_edge *edge)
-{
-    uint64_t filled = atomic_load_explicit(&edge->filled, memory_order_acquire);
-    uint64_t match = net_slot_at(edge, edge->issued)->match;
-    uint32_t count = 0;
-    for (uint64_t k = edge->issued + 1; k < filled; k++, count++) {
-        if (net_slot_at(edge, k)->match != match) break;
-    }
-    return count;
-}
-
 /* The slot to issue as a message with room for, or of, so many bytes. */
 static void part_of(const struct net_edge *edge, size_t bytes, struct tt_net_part *part)
 {
@@ -99,7 +87,6 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
         .event = step->seen.event ? &step->seen : NULL,
     };
     part_of(edge, slot->bytes, &part);
-    if (!edge->gathers) slot->more = count_behind(edge);
     if (edge->memory[edge->issued % TT_SLOTS].at)
         part.data = edge->memory[edge->issued % TT_SLOTS].at;
     tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
@@ -140,7 +127,8 @@ static uint64_t issue_limit(struct net_edge *edge)
     uint64_t limit = atomic_load_explicit(&edge->wanted, memory_order_acquire);
     consume_step(edge); /* before their requests give way to new ones */
     uint64_t room = edge->consumed + TT_SLOTS;
-    if (limit < edge->promised) limit = edge->promised;
+    uint64_t expected = atomic_load_explicit(&edge->expected, memory_order_relaxed);
+    if (limit < expected) limit = expected;
     return limit < room ? limit : room;
 }
 
@@ -167,18 +155,13 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
     const struct tt_transport_config *config = edge->edge.config;
     /* what gathers has landed somewhere, or nowhere: net_peek() looks; it comes one by one */
     bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) &&
-                slot->more < (edge->gathers ? 1 : TT_SLOTS) &&
                 (size < 0 || (size_t)size == sizeof(*slot) + slot->bytes);
-    if (fits) {
-        uint64_t promised = edge->tested + 1 + slot->more;
-        if (promised > edge->promised) edge->promised = promised;
-        return ncclSuccess;
-    }
+    if (fits) return ncclSuccess;
     return tt_fail(ncclRemoteError,
                    "rank %d: message %llu from rank %d is damaged: %d bytes came, its header says "
-                   "%u and %u more messages",
+                   "%u",
                    config->member->rank, (unsigned long long)edge->tested, edge->edge.key.peer,
-                   size, slot->bytes, slot->more);
+                   size, slot->bytes);
 }
 
 static ncclResult_t test_one(struct net_edge *edge, bool *done_out)
@@ -223,8 +206,7 @@ bool tt_net_step(struct net_edge *edge)
     bool moved = issue_step(edge);
     if (edge->phase == NET_READY && test_step(edge)) {
         moved = true;
-        if (edge->phase == NET_READY)
-            issue_step(edge); /* what the test promised or made room for */
+        if (edge->phase == NET_READY) issue_step(edge); /* what the test made room for */
     }
     return moved;
 }

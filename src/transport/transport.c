@@ -2,6 +2,7 @@
  * live as long as the transport. */
 #include "base/error.h"
 #include "base/mem.h"
+#include "plugin/net.h"
 #include "transport/transport_state.h"
 
 #include <stdlib.h>
@@ -143,6 +144,12 @@ ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_e
 bool tt_transport_all_direct(const struct tt_transport *transport)
 {
     return transport->all_direct;
+}
+
+bool tt_transport_expects(const struct tt_transport *transport)
+{
+    const struct tt_net *net = transport->config.net;
+    return net && !net->plugin->ops.gathers;
 }
 
 bool tt_transport_reachable(const struct tt_transport *transport, const void *ptr, size_t bytes)

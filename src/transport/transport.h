@@ -131,6 +131,12 @@ void tt_transport_settle(struct tt_transport *transport);
  */
 bool tt_edge_drained(struct tt_edge *edge);
 
+/* The network wants to hear of the messages that will come: tt_edge_expect(). */
+bool tt_transport_expects(const struct tt_transport *transport);
+/* The operation that begins will peek so many messages more: the network is asked for them before
+ * they are waited for, as many at a time as there are slots. */
+void tt_edge_expect(struct tt_edge *edge, uint64_t nmessages);
+
 /* Next full slot: *payload_out set (readable here) and *bytes_out, or ncclInProgress.
  * Errors: ncclInvalidUsage when the match header differs (told once, naming both), ncclRemoteError
  * when the connection broke. */
@@ -149,8 +155,8 @@ struct tt_edge_track { /* what the profiler wants to know of an operation's use 
     uint32_t mask;                /* sampled with the operation */
     int nsteps;                   /* slots that will be moved; 0 unknown */
 };
-/* The operation that begins (NULL: ends) to use the edge. Only with a profiler; memory edges have
- * nothing to tell. */
+/* The operation that begins (NULL: ends) to use the edge, which then expects its messages. Only
+ * with a profiler; memory edges have nothing to tell. */
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track);
 
 /* TT_CONN_P2P: number of the next message over this end, counted from 0. The k-th send of a pair

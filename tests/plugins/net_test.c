@@ -2,8 +2,10 @@
  * what a host does against the contract of the ABI is an error with a sentence. It is also awkward,
  * within the contract: its table is empty until init, connections and requests are refused at
  * first, and handles of memory are checked. TESTNET_DEVICES: how many devices (default 1, most 4),
- * each on a rail of its own. TESTNET_PATHS: their directories under /sys, separated by commas.
- * TESTNET_FAIL=regmr|connect|listen|isend: that function fails. */
+ * each on a rail of its own. TESTNET_CREDITS=1: nothing is taken for sending before the peer has
+ * posted a receive for it, as networks are that write into the peer's memory. TESTNET_PATHS: their
+ * directories under /sys, separated by commas. TESTNET_FAIL=regmr|connect|listen|isend: that
+ * function fails. */
 #include "nccl/net.h"
 
 #include <arpa/inet.h>
@@ -65,6 +67,8 @@ struct comm {
     unsigned refused; /* every third post is refused once */
     int nmemories, nconsumed, nreceived;
     uint32_t posted, finished;
+    uint32_t credits, waits; /* receives that the peer has posted; sends that came before theirs */
+    bool waited;             /* the send to come did */
     struct request requests[REQUESTS];
 };
 
@@ -244,6 +248,11 @@ static ncclResult_t test_close(void *opaque)
     ncclResult_t rc = ncclSuccess;
     if (comm->nmemories) rc = wrong(context, "closed with registered memory");
     if (comm->nconsumed > comm->nreceived) rc = wrong(context, "consumed more than it received");
+    if (comm->posted != comm->finished) rc = wrong(context, "closed with requests under way");
+    if (comm->sending && getenv("TESTNET_CREDITS")) {
+        context->log(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__,
+                     "TestNet: %u sends, %u came before their receives", comm->posted, comm->waits);
+    }
     atomic_fetch_sub(&context->users, 1);
     close(comm->fd);
     free(comm);
@@ -265,6 +274,19 @@ static void start_event(struct request *request, void *phandle)
     if (phandle) context->profiler(&request->event, 0, phandle, 1, NULL);
 }
 
+/* One byte goes back for each receive. */
+static bool has_receive(struct comm *comm)
+{
+    char bytes[REQUESTS];
+    if (!getenv("TESTNET_CREDITS")) return true;
+    ssize_t n = recv(comm->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (n > 0) comm->credits += (uint32_t)n;
+    bool waits = comm->credits == comm->posted;
+    comm->waits += waits && !comm->waited;
+    comm->waited = waits;
+    return !waits;
+}
+
 static ncclResult_t post(struct comm *comm, const struct memory *memory, void *data, size_t size,
                          void *phandle, void **out)
 {
@@ -272,12 +294,14 @@ static ncclResult_t post(struct comm *comm, const struct memory *memory, void *d
     if (!registered(memory, comm, data, size))
         return wrong(comm->context, "memory that is not registered");
     if (comm->sending && fails("isend")) return ncclSystemError;
-    if (++comm->refused % 3 == 0) return ncclSuccess;
+    if (++comm->refused % 3 == 0 || (comm->sending && !has_receive(comm))) return ncclSuccess;
     struct request *request = &comm->requests[comm->posted % REQUESTS];
     if (request->comm) return wrong(comm->context, "more than 32 requests in flight");
     *request = (struct request){.comm = comm, .bytes = data, .room = size};
     request->header = comm->sending ? size : 0;
     comm->posted++;
+    if (!comm->sending && getenv("TESTNET_CREDITS") && send(comm->fd, "", 1, MSG_NOSIGNAL) < 1)
+        return ncclRemoteError;
     start_event(request, phandle);
     *out = request;
     return ncclSuccess;

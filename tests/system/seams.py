@@ -53,6 +53,9 @@ def net(folder):
     log = run(folder, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", ranks=4, TESTNET_DEVICES="3")
     check(all(f"via NET/TestNet/{dev}" in log for dev in range(3)), "edges over several devices")
     check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
+    log = run(folder, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", TESTNET_CREDITS="1")
+    check("came before their receives" in log, "sends wait for receives")
+    check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
     for failure in "listen", "connect", "regmr", "isend":
         log = run(folder, True, NCCL_NET_PLUGIN=f"{plugins}/libnccl-net_test.so", TESTNET_FAIL=failure)
         said = [l for l in log.splitlines() if "over NET/TestNet failed" in l and "WARN" in l]

@@ -120,6 +120,8 @@ struct tt_work {
     bool crowded, captured, kept;
     bool stream;         /* stores go around the cache */
     bool uses_transport; /* some frame of conn 0: the run takes an operation number */
+    bool expects;        /* the network hears of what will come */
+    bool heralded;       /* it or a profiler does before the first step */
     /* shared barrier */
     uint64_t match; /* of frame 0 */
     int nboarded;   /* frames with ENTER */
@@ -139,8 +141,8 @@ struct tt_work {
     /* parts of this allocation */
     size_t capacity_bytes;
     int nframes, ncursors;
-    void **channel_events;              /* per frame; NULL without profiler, as are the next two */
-    struct tt_slot_counts *slot_counts; /* per rank: of the frame that is looked at */
+    void **channel_events;              /* per frame; NULL without profiler, as is `replays` */
+    struct tt_slot_counts *slot_counts; /* per edge: of the frame that is looked at */
     struct tt_prof_replay *replays;
     bool events_open;
     struct tt_eager *eager; /* NULL: the interpreter runs the programs */

@@ -110,6 +110,8 @@ struct rank {
 };
 
 static struct rank ranks[2];
+static struct tt_net_ops as_it_is;
+static _Atomic int nposted; /* receives that the network took */
 static struct tt_net_plugin socket_plugin;
 static bool gathers = true; /* the built-in as it is; false: as a plugin that only has the ABI */
 
@@ -117,6 +119,14 @@ static ncclResult_t no_event(void **handle, int type, void *parent, int64_t id, 
 {
     (void)handle, (void)type, (void)parent, (void)id, (void)extra;
     return ncclSuccess;
+}
+
+static ncclResult_t count_irecv(struct tt_net_plugin *self, void *recv_comm,
+                                const struct tt_net_part *part, void **request)
+{
+    ncclResult_t rc = as_it_is.irecv(self, recv_comm, part, request);
+    if (*request) atomic_fetch_add(&nposted, 1);
+    return rc;
 }
 
 static void rank_open(int r)
@@ -128,6 +138,8 @@ static void rank_open(int r)
         tt_net_adopt_socket(&socket_plugin);
         if (!gathers)
             assert_int_equal(tt_net_adopt(&socket_plugin, 12, &tt_net_socket), ncclSuccess);
+        as_it_is = socket_plugin.ops;
+        socket_plugin.ops.irecv = count_irecv;
     }
     memset(rank, 0, sizeof(*rank));
     boxes[r].nletters = 0;
@@ -228,6 +240,42 @@ static void slots_arrive_in_order(void **state)
         if (!moved && !came) sched_yield();
     }
     if (!gathers) assert_false(tt_edge_post_ref(out, 77, name, sizeof(name)));
+    rank_close(0);
+    rank_close(1);
+}
+
+/* Nobody waits yet, and nothing was sent: as many receives are posted as messages will come, as far
+ * as there are slots, and not one more. */
+static void expected_messages_are_asked_for(void **state)
+{
+    static const struct {
+        int expected, ahead; /* messages; receives that are posted before one of them comes */
+    } cases[] = {{1, 1}, {5, 5}, {TT_SLOTS, TT_SLOTS}, {3 * TT_SLOTS + 1, TT_SLOTS}};
+    int sent = 0, got = 0;
+    (void)state;
+    if (gathers) skip();
+    rank_open(0);
+    rank_open(1);
+    assert_true(tt_transport_expects(ranks[1].transport));
+    struct tt_edge *out = edge_of(0, 0, true);
+    struct tt_edge *in = edge_of(1, 0, false);
+    atomic_store(&nposted, 0);
+    for (size_t i = 0; i < TT_LEN(cases); i++) {
+        print_message("case: %d messages\n", cases[i].expected);
+        tt_edge_expect(in, (uint64_t)cases[i].expected - 1);
+        tt_edge_expect(in, 1);
+        for (bool moved = true; moved || atomic_load(&nposted) < got + cases[i].ahead;) {
+            tt_transport_progress(ranks[1].transport, &moved);
+            sched_yield();
+        }
+        assert_int_equal(atomic_load(&nposted), got + cases[i].ahead);
+        for (int last = sent + cases[i].expected; got < last;) {
+            bool moved = sent < last && try_send(out, sent);
+            sent += moved;
+            got += try_receive(in, got);
+        }
+        assert_int_equal(atomic_load(&nposted), got);
+    }
     rank_close(0);
     rank_close(1);
 }
@@ -527,6 +575,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(another_operation_is_told),
         cmocka_unit_test(a_dead_peer_ends_the_wait),
         cmocka_unit_test(nobody_comes),
+        cmocka_unit_test(expected_messages_are_asked_for),
         cmocka_unit_test(payloads_go_from_memory_to_memory),
         cmocka_unit_test(nothing_lands_for_another_operation),
         cmocka_unit_test(settled_edges_touch_no_memory),
