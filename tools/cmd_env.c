@@ -2,6 +2,7 @@
 #include "tutti.h"
 
 #include "base/param.h"
+#include "plugin/plugin.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -15,8 +16,8 @@ static void help(FILE *out)
         out,
         "usage: tutti env [--json] [--set] [NAME...]\n"
         "       tutti env --shell | --home\n\n"
-        "Lists the variables that Tutti knows: value, origin (environment, file, default), "
-        "meaning.\n\n"
+        "Lists the variables that Tutti knows: value, origin (environment, file, plugin, "
+        "default), meaning.\n\n"
         "  --set      only those that are set, and names in the environment that nobody obeys\n"
         "  --json     an array of objects\n"
         "  --shell    export lines for sh: where programs, compilers, pkg-config, CMake and man "
@@ -101,13 +102,13 @@ static const char *text_or(const char *text, const char *otherwise)
 /* What the environment says and nobody understands, so that the default is used; NULL: nothing. */
 static const char *ignored(const struct tt_param *param)
 {
-    const char *given = getenv(param->name);
+    const char *given = tt_param_text(param->name);
     return given && given[0] && !tt_param_is_set(param->name) ? given : NULL;
 }
 
 static json_t *as_json(const struct tt_param *param)
 {
-    const char *value = tt_param_is_set(param->name) ? getenv(param->name) : param->fallback;
+    const char *value = tt_param_is_set(param->name) ? tt_param_text(param->name) : param->fallback;
     return json_pack(
         "{s:s, s:s?, s:s, s:s?, s:s, s:s, s:s, s:s, s:b, s:s?}", "name", param->name, "value",
         value, "origin", ignored(param) ? "default" : tt_param_origin(param->name), "default",
@@ -119,7 +120,7 @@ static json_t *as_json(const struct tt_param *param)
 static void as_text(const struct tt_param *param)
 {
     bool set = tt_param_is_set(param->name);
-    const char *value = set ? getenv(param->name) : param->fallback;
+    const char *value = set ? tt_param_text(param->name) : param->fallback;
     const char *wrong = ignored(param);
     printf("%-36s %-16s %-12s %s%s%s%s%s\n", param->name, text_or(value, "-"),
            set ? tt_param_origin(param->name) : "default", text_or(param->meaning, ""),
@@ -181,6 +182,7 @@ static int print_list(char *const *names, int nnames, bool only_set, bool json)
     size_t count = 0;
     const struct tt_param *table = tt_param_table(&count);
     json_t *list = json ? json_array() : NULL;
+    tt_env_open();
     tt_param_load();
     for (size_t i = 0; i < count; i++) {
         if (!wanted(&table[i], names, nnames, only_set)) continue;

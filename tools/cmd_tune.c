@@ -1,6 +1,7 @@
 /* `tutti tune`: measures this machine and writes the figures that the library chooses by. */
 #include "tutti.h"
 
+#include "plugin/plugin.h"
 #include "tune/tune.h"
 
 #include <errno.h>
@@ -466,6 +467,7 @@ int cmd_tune(int argc, char **argv)
     char path[PATH_MAX];
     int status = parse(argc, argv, &options);
     if (status >= 0) return status;
+    tt_env_open();
     if (options.show) return show();
     if (options.output && !*options.output)
         return tutti_usage_error("tune", "the name behind --output is empty");

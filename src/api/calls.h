@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/* Read what the user has set: every entry that makes communicators or ids begins with it. */
+void tt_settings_load(void);
+
 /* Pointer arguments of queries. */
 ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *what);
 

@@ -5,8 +5,15 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "device/device.h"
+#include "plugin/plugin.h"
 
 #include <string.h>
+
+void tt_settings_load(void)
+{
+    tt_env_open();
+    tt_param_load();
+}
 
 ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *what)
 {
@@ -16,6 +23,7 @@ ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *wha
 
 ncclResult_t tt_check_device(const char *func)
 {
+    tt_env_open();
     const char *wanted = tt_param_str("TUTTI_DEVICE");
     if (wanted && !strcmp(wanted, "cuda")) {
         return tt_fail(ncclUnhandledCudaError,

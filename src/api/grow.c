@@ -152,7 +152,7 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
 {
     static const char func[] = "ncclCommGrow";
     struct tt_comm *own = (struct tt_comm *)comm;
-    tt_param_load();
+    tt_settings_load();
     ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
     if (rc) return rc;
     *newcomm = NULL;

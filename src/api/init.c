@@ -14,7 +14,7 @@
 
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 {
-    tt_param_load();
+    tt_settings_load();
     ncclResult_t rc = tt_check_pointer(uniqueId, "GetUniqueId", "uniqueId");
     if (!rc) rc = tt_id_create(uniqueId);
     if (!rc && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
@@ -27,7 +27,7 @@ ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 static ncclResult_t check_settings(void)
 {
     char text[400];
-    tt_param_load();
+    tt_settings_load();
     if (!tt_param_forbidden(text, sizeof(text))) return ncclSuccess;
     return tt_fail(ncclInvalidUsage, "TUTTI_STRICT: %s", text);
 }

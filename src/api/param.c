@@ -4,6 +4,7 @@
 
 #include "api/calls.h"
 #include "base/error.h"
+#include "plugin/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@ static const struct tt_param *find(const char *key)
 {
     size_t count;
     const struct tt_param *table = tt_param_table(&count);
+    tt_env_open(); /* may come before any init */
     for (size_t k = 0; k < count; k++) {
         if (strcmp(table[k].name, key) == 0) return &table[k];
     }
@@ -198,6 +200,7 @@ void pncclParamDumpAll(void)
 {
     size_t count;
     const struct tt_param *table = tt_param_table(&count);
+    tt_env_open();
     for (size_t k = 0; k < count; k++) {
         char text[32];
         fprintf(stdout, "%s=%s (%s)\n", table[k].name, value_text(&table[k], text, sizeof(text)),

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,30 @@ bool tt_param_forbidden(char *text, size_t text_bytes)
     return text[0] != 0;
 }
 
+void tt_param_set_source(const struct tt_param_source *source)
+{
+    /* pairs with the acquire load in source_of() */
+    atomic_store_explicit(&tt_base.params.source, source, memory_order_release);
+}
+
+/* NULL: the environment answers for this variable. */
+static const struct tt_param_source *source_of(const char *name)
+{
+    static const char *const kept[] = {"NCCL_CONF_FILE", "NCCL_ENV_PLUGIN",
+                                       "NCCL_WARN_ENABLE_DEBUG_INFO"};
+    for (size_t i = 0; i < TT_LEN(kept); i++) {
+        if (!strcmp(kept[i], name)) return NULL;
+    }
+    if (!strncmp(name, "NCCL_DEBUG", 10)) return NULL;
+    return atomic_load_explicit(&tt_base.params.source, memory_order_acquire);
+}
+
+const char *tt_param_text(const char *name)
+{
+    const struct tt_param_source *source = source_of(name);
+    return source ? source->lookup(name) : getenv(name);
+}
+
 /* First read of a variable; true when its text is not understood. An empty one is a value for STR
  * only. */
 static bool fill_value(const struct tt_param *param, const char *text, struct param_value *value)
@@ -190,7 +215,11 @@ static const struct param_value *value_of(const char *name)
     tt_param_files_read();
     bool bad = false;
     bool fresh = false;
-    const char *text = getenv(name);
+    pthread_mutex_lock(&tt_base.params.lock);
+    const bool known = value->known;
+    pthread_mutex_unlock(&tt_base.params.lock);
+    if (known) return value;
+    const char *text = tt_param_text(name); /* outside the lock: a plugin may log */
     pthread_mutex_lock(&tt_base.params.lock);
     if (!value->known) {
         fresh = true;
@@ -239,6 +268,8 @@ bool tt_param_machine_file(char path[TT_MACHINE_FILE_BYTES])
 
 const char *tt_param_origin(const char *name)
 {
+    const struct tt_param_source *source = source_of(name);
+    if (source) return source->lookup(name) ? source->origin : "default";
     const char *file = tt_param_file_of(name);
     if (file) return file;
     return getenv(name) ? "environment" : "default";

@@ -1,5 +1,6 @@
 /* Every variable the library knows, in one table (variables.tsv): type, default, meaning.
- * Values are read once: environment, then NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf. */
+ * Values are read once: environment, then NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf; or,
+ * instead of all these, an environment plugin. */
 #pragma once
 
 #include "base/log.h"
@@ -44,7 +45,18 @@ const char *tt_param_str(const char *name); /* any type; NULL when unset without
                                              * WORD as spelled in the table; valid for ever */
 bool tt_param_is_set(const char *name);
 
-/* "environment", "file <path>", "default": where the value came from. */
+/* Who answers for variables in place of the process's environment: an environment plugin. */
+struct tt_param_source {
+    const char *origin;                      /* "plugin <name>" */
+    const char *(*lookup)(const char *name); /* NULL: unset. Any thread; valid for ever */
+};
+/* Ask `source` (NULL: the environment) for all that has not been read yet. What says which plugin
+ * and which files there are, and how to log, comes from the environment all the same. */
+void tt_param_set_source(const struct tt_param_source *source);
+/* The text of a variable as the environment or the source has it now; NULL: unset. */
+const char *tt_param_text(const char *name);
+
+/* "environment", "file <path>", "plugin <name>", "default": where the value came from. */
 const char *tt_param_origin(const char *name);
 
 /* What is wrong with the name of an environment variable ("is not a known variable and has no

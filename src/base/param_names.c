@@ -121,7 +121,7 @@ static void check_file(const char *name)
 {
     static const char *const names[] = {"NCCL_CONF_FILE", "NCCL_GRAPH_FILE", "NCCL_TOPO_FILE",
                                         "NCCL_TUNER_CONFIG_FILE"};
-    const char *path = getenv(name);
+    const char *path = tt_param_text(name);
     struct stat status;
     for (size_t i = 0; path && *path && i < TT_LEN(names); i++) {
         if (strcmp(names[i], name) != 0) continue;
@@ -158,7 +158,7 @@ static void load_once(void)
 {
     tt_param_files_read();
     for (size_t i = 0; i < TT_LEN(spellings); i++) {
-        const char *value = getenv(spellings[i].name);
+        const char *value = tt_param_text(spellings[i].name);
         if (value && spellings[i].acts_as) setenv(spellings[i].acts_as, value, 0);
     }
     check_environment();

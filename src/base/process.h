@@ -14,6 +14,7 @@
 
 struct file_pair;
 struct tt_member;
+struct tt_param_source;
 
 enum { TT_PARAM_MAX = 512, TT_ERROR_BYTES = 1024 };
 
@@ -41,9 +42,10 @@ struct base_error { /* error.c */
 
 struct base_params { /* param.c */
     pthread_mutex_t lock;
-    const char **names;                      /* owned; made at first use */
-    struct param_value values[TT_PARAM_MAX]; /* parallel to the table */
-    char refused[400];                       /* first sentence about a setting, see param.h */
+    const struct tt_param_source *_Atomic source; /* NULL: the environment */
+    const char **names;                           /* owned; made at first use */
+    struct param_value values[TT_PARAM_MAX];      /* parallel to the table */
+    char refused[400];                            /* first sentence about a setting, see param.h */
 };
 
 struct base_files { /* param_files.c */

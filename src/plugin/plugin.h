@@ -74,6 +74,11 @@ void tt_plugin_release(struct tt_plugin_slot *slot);
 void tt_plugin_log(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
                    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
+/* Load the environment plugin (NCCL_ENV_PLUGIN, or libnccl-env.so where there is one) at the first
+ * call, and ask it for every variable from then on, to the end of the process. Whatever is wrong
+ * with it is told, and the environment goes on to answer. Any thread. */
+void tt_env_open(void);
+
 /* Filled with the reason when a plugin that was loaded is not taken. */
 struct tt_plugin_refusal {
     char text[160];

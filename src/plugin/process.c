@@ -5,4 +5,7 @@ struct tt_plugins tt_plugins = {
     .nets.lock = PTHREAD_MUTEX_INITIALIZER,
     .tuner = {.slot.lock = PTHREAD_MUTEX_INITIALIZER, .lone.lock = PTHREAD_MUTEX_INITIALIZER},
     .profiler = {.slot.lock = PTHREAD_MUTEX_INITIALIZER, .init_lock = PTHREAD_MUTEX_INITIALIZER},
+    .env = {.slot.lock = PTHREAD_MUTEX_INITIALIZER,
+            .once = PTHREAD_ONCE_INIT,
+            .lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP},
 };

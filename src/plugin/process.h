@@ -2,12 +2,16 @@
  * belongs to the file that it names, which alone touches it. Private to the room. */
 #pragma once
 
+#include "base/param.h"
 #include "plugin/net.h"
 #include "plugin/plugin.h"
 #include "plugin/tuner_abi.h"
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
+
+struct tt_env_text;
 
 enum { TT_NET_NAME_BYTES = 255 };
 
@@ -35,5 +39,17 @@ struct tt_plugins {
         pthread_mutex_t init_lock; /* one init at a time */
         int mask;                  /* atomics of the compiler: plugins write it as a plain int */
     } profiler;
+    struct { /* env.c */
+        struct tt_plugin_slot slot;
+        pthread_once_t once;
+        pthread_mutex_t lock; /* recursive: one thread at a time asks, and its call may come back */
+        bool asking;
+        const char *(*get)(const char *name); /* NULL: there is none, or it has ended */
+        ncclResult_t (*finalize)(void);
+        struct tt_env_text *texts; /* owned by the process, never released: texts are lent out */
+        pid_t process;             /* that called init */
+        char origin[80];
+        struct tt_param_source source;
+    } env;
 };
 extern struct tt_plugins tt_plugins; /* process.c */

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "plugin/plugin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -196,6 +197,7 @@ static void leave_domain(struct topo_options *options)
 
 int topo_options_read(struct topo_options *options, unsigned command, int argc, char **argv)
 {
+    tt_env_open();
     *options = (struct topo_options){.command = command, .nodes = {1, 2}, .ncounts = 1};
     if (command == TOPO_REPORT) options->ncounts = 2;
     for (int k = 1; k < argc; k++) {
