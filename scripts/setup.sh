@@ -34,6 +34,7 @@ fakeroot:the same
 lintian:looks at them
 debootstrap:makes a fresh system to install them in
 cmake:builds the examples in tests
+cadical:answers the search for programs in a test
 python3-numpy:runs one of the examples
 mkdocs:makes the documentation's site
 librsvg2-2:measures the texts of pictures

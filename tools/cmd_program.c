@@ -34,6 +34,22 @@ static const struct program_command commands[] = {
      "  tutti program diff before.xml after.xml\n", PROGRAM_JSON, program_diff},
 };
 
+static const char search_summary[] = "programs with the fewest steps and rounds, by a SAT solver";
+static const char search_examples[] =
+    "  tutti program search --op allgather --topology dgx1v -o found\n"
+    "  tutti program search --op allreduce --topology ring --ranks 8 --size 1M\n";
+
+/* It takes options of its own. */
+static int run_search(int argc, char **argv)
+{
+    int status = program_search(argc, argv);
+    if (status >= 0) return status;
+    printf("usage: tutti program search --op O [OPTIONS]\n\n");
+    program_search_help();
+    printf("\nexamples:\n%s", search_examples);
+    return 0;
+}
+
 static const char about[] =
     "A program says which chunks move where, for all ranks. FILE is an algorithm in MSCCL's XML\n"
     "(-: standard input); --algo, --op and --ranks name one of the library's, over a ring in the\n"
@@ -46,10 +62,12 @@ static void help(void)
            about);
     for (size_t k = 0; k < TT_LEN(commands); k++)
         printf("  %-6s %-12s %s\n", commands[k].name, commands[k].arguments, commands[k].summary);
+    printf("  %-6s %-12s %s\n", "search", "", search_summary);
     program_options_help(PROGRAM_JSON | PROGRAM_SVG | PROGRAM_CHUNK);
     printf("\nexamples:\n");
     for (size_t k = 0; k < TT_LEN(commands); k++)
         (void)fputs(commands[k].examples, stdout);
+    (void)fputs(search_examples, stdout);
 }
 
 static int run(const struct program_command *command, int argc, char **argv)
@@ -76,5 +94,6 @@ int cmd_program(int argc, char **argv)
     for (size_t k = 0; k < TT_LEN(commands); k++) {
         if (!strcmp(name, commands[k].name)) return run(&commands[k], argc - 1, argv + 1);
     }
+    if (!strcmp(name, "search")) return run_search(argc - 1, argv + 1);
     return tutti_usage_error("program", "no command '%s'", name);
 }

@@ -52,6 +52,8 @@ STATUS = {
     "run": [("0", "all ranks ended well"), ("128 + N", "signal N ended the first rank that failed, or the launcher"),
             ("126, 127", "the program cannot be started"), ("2", "usage, or nothing could be started"),
             ("other", "that of the first rank that failed")],
+    "program": [("0", "done"), ("1", "the answer is no, or it failed"), ("2", "usage"), ("3", "search: the time was over, this is the best so far"),
+                ("130", "search: interrupted, this is the best so far")],
     "perf": [("0", "measured, all results right"), ("1", "wrong results, or a call failed"), ("2", "usage")],
 }
 PLAIN_STATUS = [("0", "done"), ("1", "the answer is no, or it failed"), ("2", "usage")]

@@ -54,11 +54,17 @@ struct program_proof {
 bool program_prove(const struct program_source *source, struct program_proof *proof);
 void program_proof_fini(struct program_proof *proof);
 
+/* The collective of that name, whatever the case, '-' and '_'; -1: none. */
+int program_find_op(const char *word);
+
 int program_verify(const struct program_options *options);
 int program_list(const struct program_options *options);
 int program_show(const struct program_options *options);
 int program_export(const struct program_options *options);
 int program_diff(const struct program_options *options);
+/* Options of its own: exit status, or -1: help is wanted. */
+int program_search(int argc, char **argv);
+void program_search_help(void);
 /* A space-time diagram of `chunk` (-1: all); false when it cannot be drawn, and said. */
 bool program_svg(const struct program_source *source, const struct tt_flow *flow, int chunk,
                  FILE *out);

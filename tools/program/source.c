@@ -75,6 +75,14 @@ static bool same_word(const char *a, const char *b)
     }
 }
 
+int program_find_op(const char *word)
+{
+    for (size_t k = 0; k < TT_LEN(funcs); k++) {
+        if (same_word(word, tt_func_name(funcs[k]))) return (int)funcs[k];
+    }
+    return -1;
+}
+
 /* `word` NULL: any. */
 static bool find_proto(enum tt_func func, enum tt_algo algo, const char *word,
                        enum tt_proto *proto_out)
@@ -116,11 +124,8 @@ static ncclResult_t make(enum tt_func func, enum tt_algo algo, enum tt_proto pro
 
 static int open_generated(const struct program_options *options, struct program_source *source)
 {
-    int func = -1, algo = -1;
+    int func = program_find_op(options->op), algo = -1;
     enum tt_proto proto;
-    for (size_t k = 0; k < TT_LEN(funcs); k++) {
-        if (same_word(options->op, tt_func_name(funcs[k]))) func = (int)funcs[k];
-    }
     for (int k = 0; k < TT_ALGO_COUNT_; k++) {
         if (same_word(options->algo, tt_algo_name((enum tt_algo)k))) algo = k;
     }

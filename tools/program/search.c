@@ -1,0 +1,458 @@
+/* `tutti program search`: for each number of steps the fewest rounds per chunk, as proved programs.
+ *
+ * For S steps and R rounds the chunks are raised until a solver says that there is no such schedule
+ * (fewer chunks in as many rounds are always possible, so one refusal settles all beyond), or the
+ * lower bound does. What is called least rests on these refusals; what has no answer in time is
+ * called open. */
+#include "search.h"
+
+#include "options.h"
+#include "tutti.h"
+
+#include "base/mem.h"
+#include "program_tool.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TIME_IS_OVER = 3, INTERRUPTED = 130 }; /* exit status */
+enum { SPARE_ROUNDS = 3 };
+static const double step_usec = 1; /* of the prediction for --size */
+
+static const struct tutti_option rows[] = {
+    {"--op", "NAME", "a collective: allgather, allreduce, ...", 0},
+    {"--ranks", "N", "2 to 16; a machine file says it itself", 0},
+    {"--topology", "T",
+     "a machine file, or ring, line, hypercube, fully-connected (default), dgx1v", 0},
+    {"--size", "BYTES",
+     "what the fastest takes at that size (steps of 1 us, links as fast as the "
+     "file says)",
+     0},
+    {"--rounds", "R", "most rounds to look at (default: enough for the lower bound)", 0},
+    {"--time", "SEC", "most seconds (default 60)", 0},
+    {"--solver", "PROGRAM", "a SAT solver (default: cadical, kissat, cryptominisat5, picosat, z3)",
+     0},
+    {"-o", "DIR", "write the programs there", 0},
+    {"--json", NULL, "JSON instead of text", 0},
+};
+static const struct tutti_option_table table = {rows, TT_LEN(rows), 0, "program search"};
+
+struct point {
+    struct search_size size;
+    char *text; /* owned: the program's file */
+    size_t text_bytes;
+    char file[128];
+    bool settled; /* nothing better with as many steps up to the most rounds */
+    bool bound;   /* as few rounds per chunk as any may have */
+};
+
+struct search {
+    const char *op, *topology, *solver_name, *folder;
+    long ranks, rounds, seconds;
+    double size_bytes; /* 0: not given */
+    bool json;
+
+    struct search_machine machine;
+    struct search_goal goal;
+    struct search_bounds bounds;
+    struct search_solver solver;
+    double until_sec;
+    struct point points[SEARCH_MOST_ROUNDS]; /* by steps */
+    int npoints;
+    bool open, stopped, broken;
+    char doing[96];
+};
+
+/* ---- options ---- */
+
+static bool read_size(const char *text, double *bytes_out)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    double value = strtod(text, &end);
+    const char *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    for (const char *k = units; unit && k <= unit; k++)
+        value *= 1024;
+    *bytes_out = value;
+    return end != text && value >= 1 && value < 1e15 && (!*end || (unit && !end[1]));
+}
+
+static int take_option(struct search *search, const char *name, const char *value)
+{
+    bool right = true;
+    if (!strcmp(name, "--op")) search->op = value;
+    if (!strcmp(name, "--topology")) search->topology = value;
+    if (!strcmp(name, "--solver")) search->solver_name = value;
+    if (!strcmp(name, "-o")) search->folder = value;
+    if (!strcmp(name, "--json")) search->json = true;
+    if (!strcmp(name, "--ranks"))
+        right = tutti_parse_int(value, 2, SEARCH_MOST_RANKS, &search->ranks);
+    if (!strcmp(name, "--rounds"))
+        right = tutti_parse_int(value, 1, SEARCH_MOST_ROUNDS, &search->rounds);
+    if (!strcmp(name, "--time")) right = tutti_parse_int(value, 1, 1000000, &search->seconds);
+    if (!strcmp(name, "--size")) right = read_size(value, &search->size_bytes);
+    if (right) return 0;
+    return tutti_usage_error("program search",
+                             "%s: '%s' is out of range (tutti program search "
+                             "--help)",
+                             name, value);
+}
+
+static int read_options(struct search *search, int argc, char **argv)
+{
+    for (int k = 1, used = 1; k < argc; k += used) {
+        const char *value;
+        if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) return -1;
+        if (argv[k][0] != '-') return tutti_usage_error("program search", "what is '%s'?", argv[k]);
+        const struct tutti_option *option =
+            tutti_option_take(&table, argv + k, argc - k, &value, &used);
+        int wrong = option ? take_option(search, option->name, value) : 2;
+        if (wrong) return wrong;
+    }
+    return search->op ? 0 : tutti_usage_error("program search", "needs --op");
+}
+
+void program_search_help(void)
+{
+    printf("Finds programs for a small machine: for each number of steps the fewest rounds per "
+           "chunk.\nA step is what has to come before the next one; in a round each link carries "
+           "one chunk (a link\nof width w: w). An AllReduce is composed of a ReduceScatter and an "
+           "AllGather, sums are found as\ncopies the other way round. Programs are proved before "
+           "they are told. \"least\" means that a solver\nproved that no schedule of equal steps "
+           "has fewer rounds per chunk, or that the links forbid it.\nExit status: 0 done, 1 "
+           "nothing found, 2 usage, 3 the time was over, 130 interrupted: what is\nprinted then is "
+           "the best so far.\n");
+    tutti_option_help(&table);
+}
+
+/* ---- one point ---- */
+
+/* As told: an AllReduce has both halves, and chunks of its whole buffer. */
+static struct search_size told_size(const struct search *search, struct search_size size)
+{
+    if (search->goal.func != TT_FUNC_ALLREDUCE) return size;
+    return (struct search_size){2 * size.steps, 2 * size.rounds, size.chunks * search->goal.nranks};
+}
+
+static bool is_proved(const struct point *point)
+{
+    char fault[256] = "";
+    struct program_proof proof;
+    struct program_source source = {.name = point->file};
+    ncclResult_t rc =
+        tt_import_msccl(point->text, point->text_bytes, &source.import, fault, sizeof(fault));
+    if (rc) {
+        (void)fprintf(stderr, "tutti program search: %s: refused: %s\n", point->file, fault);
+        return false;
+    }
+    source.program = source.import->program;
+    bool proved = program_prove(&source, &proof);
+    if (proved && !proof.proved) {
+        (void)fprintf(stderr, "tutti program search: %s: refused: %s\n", point->file,
+                      proof.fault[proof.right[0]]);
+        proved = false;
+    }
+    program_proof_fini(&proof);
+    program_close(&source);
+    return proved;
+}
+
+/* Make a program of the schedule and keep it, in place of the last one of as many steps. */
+static bool keep(struct search *search, struct search_size size,
+                 const struct search_schedule *schedule)
+{
+    struct point point = {.size = size};
+    const struct search_size told = told_size(search, size);
+    char name[64];
+    (void)snprintf(name, sizeof(name), "%s-%.24s-%d-s%d-r%d-c%d", tt_func_name(search->goal.func),
+                   search->machine.name, search->goal.nranks, told.steps, told.rounds, told.chunks);
+    for (char *at = name; *at; at++) {
+        if (*at >= 'A' && *at <= 'Z') *at = (char)(*at - 'A' + 'a');
+        if (strchr(" <>&\"'", *at)) *at = '-';
+    }
+    (void)snprintf(point.file, sizeof(point.file), "%s.xml", name);
+    point.text = search_write(&search->goal, schedule, size, name, &point.text_bytes);
+    if (!point.text) (void)fprintf(stderr, "tutti program search: out of memory\n");
+    if (!point.text || !is_proved(&point)) {
+        free(point.text);
+        return false;
+    }
+    struct point *last = search->npoints ? &search->points[search->npoints - 1] : NULL;
+    if (last && last->size.steps == size.steps) {
+        free(last->text);
+        *last = point;
+    } else {
+        search->points[search->npoints++] = point;
+    }
+    return true;
+}
+
+/* ---- the search ---- */
+
+static bool is_done(const struct search *search)
+{
+    return search->stopped || search->broken || search_now() >= search->until_sec;
+}
+
+/* What to ask next for so many steps and rounds: more chunks than any point so far has for them. */
+static struct search_size next_size(const struct search *search, int steps, int rounds)
+{
+    const struct point *best = search->npoints ? &search->points[search->npoints - 1] : NULL;
+    int chunks = best ? rounds * best->size.chunks / best->size.rounds + 1 : 1;
+    return (struct search_size){steps, rounds, chunks};
+}
+
+static enum search_answer ask(struct search *search, struct search_size size)
+{
+    struct search_schedule schedule = {.moves = NULL};
+    double left = search->until_sec - search_now();
+    double limit = left / 4 > 2 ? left / 4 : left; /* something is left for the other questions */
+    (void)snprintf(search->doing, sizeof(search->doing),
+                   "looking for %d steps, %d rounds, %d chunks", size.steps, size.rounds,
+                   size.chunks);
+    enum search_answer answer =
+        search_schedule(&search->goal, &search->machine, size, &search->solver, limit, &schedule);
+    if (answer == SEARCH_FOUND && !keep(search, size, &schedule)) answer = SEARCH_BROKEN;
+    free(schedule.moves);
+    return answer;
+}
+
+/* As many chunks as S steps and R rounds have, if that is better than what there is. */
+static void raise_chunks(struct search *search, int steps, int rounds)
+{
+    const struct search_bounds *bounds = &search->bounds;
+    enum search_answer answer = SEARCH_FOUND;
+    while (answer == SEARCH_FOUND && !is_done(search)) {
+        const struct search_size size = next_size(search, steps, rounds);
+        bool forbidden = size.chunks * bounds->rounds > rounds * bounds->chunks;
+        if (forbidden) return; /* by the links */
+        answer = size.chunks > SEARCH_MOST_CHUNKS ? SEARCH_OPEN : ask(search, size);
+    }
+    search->stopped = search->stopped || answer == SEARCH_STOPPED;
+    search->broken = search->broken || answer == SEARCH_BROKEN;
+    search->open = search->open || answer != SEARCH_NONE;
+}
+
+static void look(struct search *search)
+{
+    const struct search_bounds *bounds = &search->bounds;
+    search->until_sec = search_now() + (double)search->seconds;
+    if (!search->rounds) { /* a few more than the steps: pipelines get better with each */
+        search->rounds = (bounds->steps + bounds->rounds - 1) / bounds->rounds * bounds->rounds;
+        if (search->rounds < bounds->steps + SPARE_ROUNDS)
+            search->rounds = bounds->steps + SPARE_ROUNDS;
+        if (search->rounds > SEARCH_MOST_ROUNDS) search->rounds = SEARCH_MOST_ROUNDS;
+    }
+    for (int steps = bounds->steps; steps <= search->rounds && !is_done(search); steps++) {
+        int before = search->npoints;
+        bool bound = false;
+        for (int rounds = steps;
+             rounds <= search->rounds || (!search->npoints && rounds <= 2 * search->rounds);
+             rounds++) /* more of them while there is nothing at all */
+            raise_chunks(search, steps, rounds);
+        if (search->npoints > before) {
+            struct point *point = &search->points[search->npoints - 1];
+            bound = point->size.rounds * bounds->chunks == point->size.chunks * bounds->rounds;
+            point->bound = bound;
+            point->settled = bound || !search->open;
+        }
+        if (bound) return;
+    }
+    if (is_done(search)) search->open = true;
+}
+
+/* ---- telling it ---- */
+
+static double time_usec(const struct search *search, const struct point *point)
+{
+    const struct search_size told = told_size(search, point->size);
+    enum tt_func func = search->goal.func;
+    bool whole = func == TT_FUNC_ALLREDUCE || func == TT_FUNC_BROADCAST || func == TT_FUNC_REDUCE;
+    double chunk = search->size_bytes / told.chunks / (whole ? 1 : search->goal.nranks);
+    return told.steps * step_usec + told.rounds * chunk / (search->machine.unit_gbps * 1000);
+}
+
+static int fastest(const struct search *search)
+{
+    int best = 0;
+    for (int k = 1; k < search->npoints; k++) {
+        if (time_usec(search, &search->points[k]) < time_usec(search, &search->points[best]))
+            best = k;
+    }
+    return best;
+}
+
+static const char *verdict(const struct point *point)
+{
+    if (point->bound) return "least: the links allow no better";
+    return point->settled ? "least" : "open";
+}
+
+static void print_points(const struct search *search)
+{
+    const struct search_size least =
+        told_size(search, (struct search_size){search->bounds.steps, search->bounds.rounds,
+                                               search->bounds.chunks});
+    printf("%s over %s, %d ranks%s\n", tt_func_name(search->goal.func), search->machine.name,
+           search->goal.nranks,
+           search->goal.func == TT_FUNC_ALLREDUCE ? ": ReduceScatter, then AllGather" : "");
+    printf("bounds: %d steps; %.4g rounds per chunk%s\n", least.steps,
+           (double)least.rounds / least.chunks,
+           search->goal.func == TT_FUNC_ALLREDUCE ? " (of such compositions)" : "");
+    printf("%5s %6s %6s  %-12s  %s%s\n", "steps", "rounds", "chunks", "rounds/chunk",
+           search->size_bytes > 0 ? "predicted us  " : "", "with so many steps");
+    for (int k = 0; k < search->npoints; k++) {
+        const struct point *point = &search->points[k];
+        const struct search_size told = told_size(search, point->size);
+        printf("%5d %6d %6d  %-12.4g  ", told.steps, told.rounds, told.chunks,
+               (double)told.rounds / told.chunks);
+        if (search->size_bytes > 0)
+            printf("%-10.4g %s  ", time_usec(search, point), k == fastest(search) ? "<<" : "  ");
+        printf("%s", verdict(point));
+        if (point->settled && !point->bound) {
+            printf(": none better up to %d rounds",
+                   told_size(search, (struct search_size){1, (int)search->rounds, 1}).rounds);
+        }
+        printf("\n");
+    }
+}
+
+static json_t *points_json(const struct search *search)
+{
+    json_t *points = json_array();
+    const struct search_size least =
+        told_size(search, (struct search_size){search->bounds.steps, search->bounds.rounds,
+                                               search->bounds.chunks});
+    for (int k = 0; k < search->npoints; k++) {
+        const struct point *point = &search->points[k];
+        const struct search_size told = told_size(search, point->size);
+        json_t *row = json_pack("{s:i, s:i, s:i, s:b, s:b, s:s}", "steps", told.steps, "rounds",
+                                told.rounds, "chunks", told.chunks, "least", point->settled,
+                                "at_bound", point->bound, "file", point->file);
+        if (search->size_bytes > 0)
+            json_object_set_new(row, "predicted_usec", json_real(time_usec(search, point)));
+        json_array_append_new(points, row);
+    }
+    return json_pack("{s:s, s:s, s:i, s:b, s:b, s:s, s:i, s:i, s:i, s:i, s:o}", "op",
+                     tt_func_name(search->goal.func), "topology", search->machine.name, "ranks",
+                     search->goal.nranks, "complete", !search->open, "interrupted", search->stopped,
+                     "solver", search->solver.program, "least_steps", least.steps, "least_rounds",
+                     least.rounds, "per_chunks", least.chunks, "most_rounds", (int)search->rounds,
+                     "points", points);
+}
+
+static bool write_files(const struct search *search)
+{
+    if (mkdir(search->folder, 0777) && errno != EEXIST) {
+        (void)fprintf(stderr, "tutti program search: %s: %s\n", search->folder, strerror(errno));
+        return false;
+    }
+    for (int k = 0; k < search->npoints; k++) {
+        const struct point *point = &search->points[k];
+        char path[4096];
+        (void)snprintf(path, sizeof(path), "%s/%s", search->folder, point->file);
+        FILE *out = fopen(path, "w");
+        bool written = out && fwrite(point->text, 1, point->text_bytes, out) == point->text_bytes;
+        if (out && fclose(out)) written = false;
+        if (!written) {
+            (void)fprintf(stderr, "tutti program search: %s: %s\n", path, strerror(errno));
+            return false;
+        }
+        if (!search->json) printf("%s\n", path);
+    }
+    return true;
+}
+
+static int tell(const struct search *search)
+{
+    if (search->solver.told) (void)fprintf(stderr, "\r\033[K");
+    if (search->json) {
+        program_print_json(points_json(search));
+    } else if (search->npoints) {
+        print_points(search);
+    }
+    if (search->folder && !write_files(search)) return 1;
+    const char *nothing = search->npoints ? "" : " is nothing";
+    if (search->stopped) {
+        (void)fprintf(stderr, "tutti program search: interrupted: the best so far%s\n", nothing);
+        return INTERRUPTED;
+    }
+    if (search->broken) return 1;
+    if (search->open) {
+        (void)fprintf(stderr,
+                      "tutti program search: not every question has an answer in time (--time, now "
+                      "%ld): the best so far%s\n",
+                      search->seconds, nothing);
+        return TIME_IS_OVER;
+    }
+    if (search->npoints) return 0;
+    (void)fprintf(stderr, "tutti program search: there is none of up to %ld rounds (--rounds)\n",
+                  search->rounds);
+    return 1;
+}
+
+/* ---- all ---- */
+
+static int prepare(struct search *search)
+{
+    int func = program_find_op(search->op);
+    const char *topology = search->topology ? search->topology : "fully-connected";
+    if (func < 0)
+        return tutti_usage_error("program search", "--op: '%s' is no collective", search->op);
+    search->solver.program = search_solver_find(search->solver_name);
+    if (!search->solver.program && search->solver_name)
+        return tutti_usage_error("program search", "%s: no such program", search->solver_name);
+    if (!search->solver.program) {
+        (void)fprintf(stderr, "tutti program search: needs a SAT solver: install cadical, kissat, "
+                              "cryptominisat5, picosat or z3\n");
+        return 2;
+    }
+    if (!search_machine_open(topology, (int)search->ranks, &search->machine)) return 2;
+    if (!search_goal_make((enum tt_func)func, search->machine.nranks, &search->goal)) {
+        return tutti_usage_error("program search", "--op: %s moves no known chunks",
+                                 tt_func_name((enum tt_func)func));
+    }
+    bool symmetric = search_machine_is_symmetric(&search->machine);
+    if (search->goal.sums && search->goal.gathers && !symmetric) {
+        return tutti_usage_error("program search",
+                                 "%s: an AllReduce is composed over links that "
+                                 "are alike in both directions; these are not",
+                                 topology);
+    }
+    if (search->goal.sums && !search->goal.gathers) search_machine_turn(&search->machine);
+    search->bounds = search_bounds(&search->goal, &search->machine);
+    return 0;
+}
+
+int program_search(int argc, char **argv)
+{
+    struct search *search = tt_calloc(1, sizeof(*search));
+    sigset_t ends;
+    if (!search) return 1;
+    search->seconds = 60;
+    int status = read_options(search, argc, argv);
+    if (!status) status = prepare(search);
+    if (status) {
+        free(search);
+        return status;
+    }
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGINT);
+    sigaddset(&ends, SIGTERM);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
+    search->solver.signal_fd = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
+    search->solver.began_sec = search_now();
+    search->solver.doing = search->doing;
+    look(search);
+    status = tell(search);
+    if (search->solver.signal_fd >= 0) close(search->solver.signal_fd);
+    for (int k = 0; k < search->npoints; k++)
+        free(search->points[k].text);
+    free(search);
+    return status;
+}

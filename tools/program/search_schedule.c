@@ -1,0 +1,353 @@
+/* What a collective moves, the bounds that follow from the links alone, and whether a schedule of a
+ * given size exists, as a formula.
+ *
+ * Variables: held[c][r][s], chunk c is at rank r after step s; sent[c][l][s], it goes over link l
+ * in step s; longer[s][k], step s has more than k rounds. A chunk is at a rank after a step if it
+ * was there before, or came over one link in the step, whose sender had it before. Over a link of
+ * width w go at most w chunks a round, and the rounds of all steps are R. */
+#include "search.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- goals ---- */
+
+static void add_kind(struct search_goal *goal, int from, int block, uint32_t to)
+{
+    goal->kinds[goal->nkinds++] = (struct search_kind){from, block, to & ~(UINT32_C(1) << from)};
+}
+
+bool search_goal_make(enum tt_func func, int nranks, struct search_goal *goal)
+{
+    uint32_t all = (UINT32_C(1) << nranks) - 1;
+    *goal = (struct search_goal){.func = func, .nranks = nranks};
+    goal->sums =
+        func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCESCATTER || func == TT_FUNC_REDUCE;
+    goal->gathers = !goal->sums || func == TT_FUNC_ALLREDUCE;
+    switch (func) {
+    case TT_FUNC_ALLREDUCE:
+    case TT_FUNC_REDUCESCATTER:
+    case TT_FUNC_ALLGATHER:
+        for (int r = 0; r < nranks; r++)
+            add_kind(goal, r, r, all);
+        return true;
+    case TT_FUNC_REDUCE:
+    case TT_FUNC_BROADCAST: add_kind(goal, 0, 0, all); return true;
+    case TT_FUNC_GATHER:
+        for (int r = 1; r < nranks; r++)
+            add_kind(goal, r, r, 1);
+        return true;
+    case TT_FUNC_SCATTER:
+        for (int r = 1; r < nranks; r++)
+            add_kind(goal, 0, r, UINT32_C(1) << r);
+        return true;
+    case TT_FUNC_ALLTOALL:
+        for (int k = 0; k < nranks * nranks; k++) {
+            int from = k / nranks, to = k % nranks;
+            if (from != to) add_kind(goal, from, to, UINT32_C(1) << to);
+        }
+        return true;
+    default: return false;
+    }
+}
+
+/* ---- bounds ---- */
+
+/* Chunks that can come to the ranks of `inside` in a round. */
+static int capacity_into(const struct search_machine *machine, uint32_t inside)
+{
+    int links = 0, in = 0;
+    for (int k = 0; k < machine->nlinks; k++) {
+        const struct search_link *link = &machine->links[k];
+        if (!(inside >> link->from & 1) && inside >> link->to & 1) links += link->width;
+    }
+    for (int r = 0; r < machine->nranks; r++)
+        in += (int)(inside >> r & 1);
+    int out = machine->nranks - in, ports = machine->port * (in < out ? in : out);
+    return machine->port && ports < links ? ports : links;
+}
+
+/* Of every set of ranks: each kind of chunk that begins outside and is wanted inside has to come in
+ * once. */
+struct search_bounds search_bounds(const struct search_goal *goal,
+                                   const struct search_machine *machine)
+{
+    struct search_bounds bounds = {.steps = 0, .rounds = 0, .chunks = 1};
+    for (int k = 0; k < goal->nkinds; k++) {
+        for (int r = 0; r < goal->nranks; r++) {
+            int distance = machine->distance[goal->kinds[k].from][r];
+            if (goal->kinds[k].to >> r & 1 && distance > bounds.steps) bounds.steps = distance;
+        }
+    }
+    for (uint32_t inside = 1; inside < (UINT32_C(1) << goal->nranks) - 1; inside++) {
+        int wanted = 0, capacity = capacity_into(machine, inside);
+        for (int k = 0; k < goal->nkinds; k++) {
+            const struct search_kind *kind = &goal->kinds[k];
+            wanted += !(inside >> kind->from & 1) && (inside & kind->to);
+        }
+        if (wanted * bounds.chunks <= bounds.rounds * capacity) continue;
+        int a = wanted, b = capacity;
+        while (b) {
+            int rest = a % b;
+            a = b;
+            b = rest;
+        }
+        bounds.rounds = wanted / a;
+        bounds.chunks = capacity / a;
+    }
+    return bounds;
+}
+
+/* ---- the formula ---- */
+
+struct encoding {
+    const struct search_goal *goal;
+    const struct search_machine *machine;
+    struct search_size size;
+    struct search_formula formula;
+    int nchunks;
+    int always;    /* the literal that is true */
+    int *held;     /* owned; [chunk][rank][step from 0]: a literal */
+    int *sent;     /* owned; [chunk][link][step from 1]: a variable; 0: never */
+    int *longer;   /* owned; [step from 1][k from 1]: more than k rounds */
+    int *literals; /* owned; for one clause or count */
+    int *counts;   /* owned; what a count gives */
+};
+
+static int *held_at(const struct encoding *encoding, int chunk, int rank, int step)
+{
+    size_t row = (size_t)chunk * (size_t)encoding->goal->nranks + (size_t)rank;
+    return &encoding->held[row * (size_t)(encoding->size.steps + 1) + (size_t)step];
+}
+
+static int *sent_at(const struct encoding *encoding, int chunk, int link, int step)
+{
+    size_t row = (size_t)chunk * (size_t)encoding->machine->nlinks + (size_t)link;
+    return &encoding->sent[row * (size_t)encoding->size.steps + (size_t)step - 1];
+}
+
+static int *longer_at(const struct encoding *encoding, int step, int k)
+{
+    int spare = encoding->size.rounds - encoding->size.steps;
+    return &encoding->longer[(step - 1) * spare + k - 1];
+}
+
+static const struct search_kind *kind_of(const struct encoding *encoding, int chunk)
+{
+    return &encoding->goal->kinds[chunk / encoding->size.chunks];
+}
+
+/* Whether a chunk that reaches `rank` after `step` can be of use to anybody. */
+static bool is_useful(const struct encoding *encoding, int chunk, int rank, int step)
+{
+    uint32_t to = kind_of(encoding, chunk)->to;
+    for (int r = 0; r < encoding->goal->nranks; r++) {
+        bool near = step + encoding->machine->distance[rank][r] <= encoding->size.steps;
+        if (to >> r & 1 && near) return true;
+    }
+    return false;
+}
+
+static int held_literal(struct encoding *encoding, int chunk, int rank, int step)
+{
+    const struct search_kind *kind = kind_of(encoding, chunk);
+    bool wanted = step == encoding->size.steps && kind->to >> rank & 1;
+    if (rank == kind->from || wanted) return encoding->always;
+    if (encoding->machine->distance[kind->from][rank] > step) return -encoding->always;
+    return search_variable(&encoding->formula);
+}
+
+/* How `chunk` comes to `rank` in `step`. */
+static void add_arrivals(struct encoding *encoding, int chunk, int rank, int step)
+{
+    struct search_formula *formula = &encoding->formula;
+    int before = *held_at(encoding, chunk, rank, step - 1);
+    int after = *held_at(encoding, chunk, rank, step);
+    int *ways = encoding->literals, nways = 2;
+    bool useful = is_useful(encoding, chunk, rank, step);
+    for (int l = 0; l < encoding->machine->nlinks; l++) {
+        const struct search_link *link = &encoding->machine->links[l];
+        int source = *held_at(encoding, chunk, link->from, step - 1);
+        if (link->to != rank || source == -encoding->always || !useful) continue;
+        int sent = search_variable(formula);
+        *sent_at(encoding, chunk, l, step) = sent;
+        search_clause(formula, (int[]){-sent, source}, 2);
+        search_clause(formula, (int[]){-sent, -before}, 2);
+        search_clause(formula, (int[]){-sent, after}, 2);
+        for (int k = 2; k < nways; k++)
+            search_clause(formula, (int[]){-sent, -ways[k]}, 2);
+        ways[nways++] = sent;
+    }
+    search_clause(formula, (int[]){-before, after}, 2);
+    ways[0] = -after;
+    ways[1] = before;
+    search_clause(formula, ways, nways);
+}
+
+/* At most `width` of the `count` literals in each round of `step`. */
+static void add_limit(struct encoding *encoding, int step, int width, int count)
+{
+    struct search_formula *formula = &encoding->formula;
+    int spare = encoding->size.rounds - encoding->size.steps, most = width * (1 + spare) + 1;
+    int used = search_count(formula, encoding->literals, count, encoding->counts, most);
+    if (used == most) search_clause(formula, (int[]){-encoding->counts[most - 1]}, 1);
+    for (int k = 1; k <= spare && width * k < used; k++) {
+        search_clause(formula, (int[]){-encoding->counts[width * k], *longer_at(encoding, step, k)},
+                      2);
+    }
+}
+
+/* All that links which `picks` says carry in `step`, to literals. */
+static int collect(struct encoding *encoding, int step, const bool *picks)
+{
+    int count = 0;
+    for (int l = 0; l < encoding->machine->nlinks; l++) {
+        for (int c = 0; c < encoding->nchunks && picks[l]; c++) {
+            int sent = *sent_at(encoding, c, l, step);
+            if (sent) encoding->literals[count++] = sent;
+        }
+    }
+    return count;
+}
+
+static void add_limits(struct encoding *encoding, int step)
+{
+    const struct search_machine *machine = encoding->machine;
+    bool picks[SEARCH_MOST_LINKS] = {false};
+    for (int l = 0; l < machine->nlinks; l++) {
+        picks[l] = true;
+        add_limit(encoding, step, machine->links[l].width, collect(encoding, step, picks));
+        picks[l] = false;
+    }
+    for (int k = 0; machine->port && k < 2 * machine->nranks; k++) {
+        for (int l = 0; l < machine->nlinks; l++) {
+            const struct search_link *link = &machine->links[l];
+            picks[l] = (k % 2 ? link->from : link->to) == k / 2;
+        }
+        add_limit(encoding, step, machine->port, collect(encoding, step, picks));
+    }
+}
+
+static void add_rounds(struct encoding *encoding)
+{
+    struct search_formula *formula = &encoding->formula;
+    int spare = encoding->size.rounds - encoding->size.steps, count = 0;
+    for (int s = 1; s <= encoding->size.steps; s++) {
+        for (int k = 1; k <= spare; k++) {
+            int longer = search_variable(formula);
+            *longer_at(encoding, s, k) = longer;
+            encoding->literals[count++] = longer;
+            if (k > 1) search_clause(formula, (int[]){-longer, *longer_at(encoding, s, k - 1)}, 2);
+        }
+    }
+    int used = search_count(formula, encoding->literals, count, encoding->counts, spare + 1);
+    if (used == spare + 1) search_clause(formula, (int[]){-encoding->counts[spare]}, 1);
+}
+
+static bool encode(struct encoding *encoding)
+{
+    const struct search_size *size = &encoding->size;
+    size_t nchunks = (size_t)encoding->nchunks, nlinks = (size_t)encoding->machine->nlinks;
+    size_t nranks = (size_t)encoding->goal->nranks, steps = (size_t)size->steps;
+    size_t spare = (size_t)(size->rounds - size->steps);
+    encoding->held = tt_calloc(nchunks * nranks * (steps + 1), sizeof(int));
+    encoding->sent = tt_calloc(nchunks * nlinks * steps, sizeof(int));
+    encoding->longer = tt_calloc(steps * spare + 1, sizeof(int));
+    encoding->literals = tt_calloc(nchunks * nlinks + steps * spare + 2, sizeof(int));
+    encoding->counts = tt_calloc((spare + 1) * 64 + nchunks * nlinks + 2, sizeof(int));
+    if (!encoding->held || !encoding->sent || !encoding->longer || !encoding->literals ||
+        !encoding->counts)
+        return false;
+    encoding->always = search_variable(&encoding->formula);
+    search_clause(&encoding->formula, &encoding->always, 1);
+    add_rounds(encoding);
+    for (int c = 0; c < encoding->nchunks; c++) {
+        for (int r = 0; r < encoding->goal->nranks; r++) {
+            for (int s = 0; s <= size->steps; s++)
+                *held_at(encoding, c, r, s) = held_literal(encoding, c, r, s);
+        }
+        for (int r = 0; r < encoding->goal->nranks; r++) {
+            for (int s = 1; s <= size->steps && r != kind_of(encoding, c)->from; s++)
+                add_arrivals(encoding, c, r, s);
+        }
+    }
+    for (int s = 1; s <= size->steps; s++)
+        add_limits(encoding, s);
+    return true;
+}
+
+static void encoding_fini(struct encoding *encoding)
+{
+    free(encoding->held);
+    free(encoding->sent);
+    free(encoding->longer);
+    free(encoding->literals);
+    free(encoding->counts);
+    search_formula_fini(&encoding->formula);
+}
+
+/* ---- the answer ---- */
+
+/* Drop what nobody needs: arrivals at ranks that neither want the chunk nor pass it on. */
+static int drop_useless(const struct search_goal *goal, struct search_move *moves, int nmoves)
+{
+    int kept = nmoves;
+    for (int k = nmoves - 1; k >= 0; k--) {
+        const struct search_move move = moves[k];
+        bool used = goal->kinds[move.kind].to >> move.to & 1;
+        for (int later = k + 1; later < kept && !used; later++) {
+            const struct search_move *other = &moves[later];
+            used = other->kind == move.kind && other->chunk == move.chunk && other->from == move.to;
+        }
+        if (used) continue;
+        memmove(moves + k, moves + k + 1, (size_t)(kept - k - 1) * sizeof(*moves));
+        kept--;
+    }
+    return kept;
+}
+
+static bool decode(const struct encoding *encoding, const char *values,
+                   struct search_schedule *schedule_out)
+{
+    int nlinks = encoding->machine->nlinks, count = 0;
+    int most = encoding->nchunks * encoding->goal->nranks;
+    struct search_move *moves = tt_calloc((size_t)most, sizeof(*moves));
+    for (int s = 1; moves && s <= encoding->size.steps; s++) {
+        for (int k = 0; k < encoding->nchunks * nlinks && count < most; k++) {
+            int c = k / nlinks, sent = *sent_at(encoding, c, k % nlinks, s);
+            const struct search_link *link = &encoding->machine->links[k % nlinks];
+            if (!sent || !values[sent]) continue;
+            moves[count++] = (struct search_move){.kind = c / encoding->size.chunks,
+                                                  .chunk = c % encoding->size.chunks,
+                                                  .from = link->from,
+                                                  .to = link->to,
+                                                  .step = s};
+        }
+    }
+    if (moves) count = drop_useless(encoding->goal, moves, count);
+    *schedule_out = (struct search_schedule){moves, count};
+    return moves;
+}
+
+enum search_answer search_schedule(const struct search_goal *goal,
+                                   const struct search_machine *machine, struct search_size size,
+                                   struct search_solver *solver, double limit_sec,
+                                   struct search_schedule *schedule_out)
+{
+    struct encoding encoding = {
+        .goal = goal, .machine = machine, .size = size, .nchunks = goal->nkinds * size.chunks};
+    enum search_answer answer = SEARCH_BROKEN;
+    char *values = NULL;
+    bool room = encode(&encoding);
+    if (room) answer = search_solve(solver, &encoding.formula, limit_sec, &values);
+    if (answer == SEARCH_FOUND) room = decode(&encoding, values, schedule_out);
+    if (!room) {
+        (void)fprintf(stderr, "tutti program search: out of memory\n");
+        answer = SEARCH_BROKEN;
+    }
+    free(values);
+    encoding_fini(&encoding);
+    return answer;
+}
