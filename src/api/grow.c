@@ -9,6 +9,7 @@
 #include "device/device.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 ncclResult_t pncclCommGetUniqueId(ncclComm_t comm, ncclUniqueId *uniqueId)
 {
@@ -39,7 +40,7 @@ static ncclResult_t grow_run(struct tt_job *base)
         rc = tt_enter(base->parent, "ncclCommGrow");
         if (rc) return rc;
         job->request.parent = base->parent;
-        rc = tt_comm_grow_take(base->parent, base->comm, job->number, id, &job->id);
+        rc = tt_comm_grow_take(base->parent, base->comm, job->number, id, &job->request, &job->id);
     }
     if (!rc) rc = tt_comm_init(base->comm, &job->request);
     if (base->parent) tt_plan_unpin(base->parent_plan);
@@ -106,8 +107,6 @@ static ncclResult_t check_existing(struct tt_comm *own, int nranks, const ncclUn
                                    int rank)
 {
     static const char func[] = "ncclCommGrow";
-    ncclResult_t rc = tt_check_usable(own, func);
-    if (rc) return rc;
     if (nranks <= own->member.nranks) {
         return tt_fail(ncclInvalidArgument, "%s: nRanks %d does not exceed the present %d", func,
                        nranks, own->member.nranks);
@@ -147,6 +146,15 @@ static ncclResult_t check_new(int nranks, const ncclUniqueId *id, int rank)
                    existing - 1);
 }
 
+/* Whoever waits by the id hears that this rank does not come, if it is one for the call. */
+static ncclResult_t refused(const struct tt_comm *own, const struct tt_comm_request *request,
+                            ncclResult_t rc)
+{
+    bool ours = request->ids && tt_id_valid(request->ids) && tt_id_existing(request->ids) > 0;
+    if (ours && own) ours = tt_id_is_grow(own->bootstrap, own->child_count + 1, request->ids);
+    return ours ? tt_init_refused(request, rc) : rc;
+}
+
 ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniqueId, int rank,
                            ncclComm_t *newcomm, ncclConfig_t *config)
 {
@@ -159,15 +167,18 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
     if (nRanks <= 0) {
         return tt_fail(ncclInvalidArgument, "%s: nRanks %d is below 1", func, nRanks);
     }
-    rc = own ? check_existing(own, nRanks, uniqueId, rank) : check_new(nRanks, uniqueId, rank);
-    if (rc) return tt_group_error(rc);
     const struct tt_comm_request request = {.func = func,
                                             .nranks = nRanks,
                                             .rank = own ? own->member.rank : rank,
                                             .device = tuttiHostGetDevice(),
                                             .ids = uniqueId,
                                             .nids = 1,
+                                            .thread = (int)gettid(),
                                             .config = config};
+    if (own) rc = tt_check_usable(own, func);
+    if (rc) return tt_group_error(rc);
+    rc = own ? check_existing(own, nRanks, uniqueId, rank) : check_new(nRanks, uniqueId, rank);
+    if (rc) return tt_group_error(refused(own, &request, rc));
     rc = grow_start(own, &request, newcomm);
     if (*newcomm && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
         tt_trace(TT_LOG_CALL, "ncclCommGrow(%p, %d, 0x%lx, %d, %p)", (void *)comm, nRanks,

@@ -23,6 +23,8 @@ bool tt_bootstrap_talks(void);
 /* Check an id's sum and magic. Errors: ncclInvalidArgument "damaged, or cut at a zero byte" /
  * "made by another library". */
 ncclResult_t tt_id_check(const ncclUniqueId *id);
+/* Whether tt_id_check() would take it; logs nothing. */
+bool tt_id_valid(const ncclUniqueId *id);
 
 /* Communicator id for logs and plugins: keyed hash, says nothing about the secret. */
 uint64_t tt_id_comm(const ncclUniqueId *ids, int nids);
@@ -34,7 +36,7 @@ uint64_t tt_id_comm(const ncclUniqueId *ids, int nids);
  * Errors: ncclInvalidUsage when NCCL_COMM_ID is set. */
 ncclResult_t tt_id_create_grow(const struct tt_bootstrap *parent, uint64_t number,
                                ncclUniqueId *id_out);
-/* Was it made by this membership for its `number`-th grow? */
+/* Was it made by this membership for its `number`-th grow? Any 128 bytes; logs nothing. */
 bool tt_id_is_grow(const struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
 /* Ranks that exist already; 0 for ids of new communicators. The id was checked. */
 int tt_id_existing(const ncclUniqueId *id);
@@ -42,9 +44,20 @@ int tt_id_existing(const ncclUniqueId *id);
 /* Tell the other ranks of a membership an id: n - 1 messages, sealed with the membership's secret.
  * Local, never blocks. */
 ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
+
+struct tt_grow_id {
+    int rank; /* whose id it is */
+    ncclUniqueId id;
+};
 /* The id that some rank handed out for the `number`-th grow: ncclInProgress until there is one.
  * Errors: ncclInvalidArgument (its maker counts another number of grows), the membership's. */
-ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, ncclUniqueId *id_out);
+ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, struct tt_grow_id *id_out);
+
+/* Show which id this rank takes, zeros for none: rank 0 to all others, the others to rank 0. Local,
+ * never blocks. */
+ncclResult_t tt_id_show(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id);
+/* The next id that was shown to this rank for the `number`-th grow; likewise. */
+ncclResult_t tt_id_shown(struct tt_bootstrap *parent, uint64_t number, struct tt_grow_id *id_out);
 
 #define TT_RECORD_BYTES 320
 

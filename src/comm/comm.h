@@ -138,11 +138,15 @@ ncclResult_t tt_comm_grow_id(struct tt_comm *comm, ncclUniqueId *id_out);
 /* True, once, when this rank made the id for its next child: *id_out is it. The caller's thread. */
 bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out);
 /* Existing ranks: the id by which `child` (allocated with the new size and the old rank) is joined
- * with tt_comm_init(): the given one, or (`id` NULL) the one that another rank handed out; waits
- * for it within TUTTI_INIT_TIMEOUT. A wrong one fails here and at all ranks that wait for one.
- * number  tt_comm_count_child(), when Grow was called */
-ncclResult_t tt_comm_grow_take(const struct tt_comm *parent, struct tt_comm *child, uint64_t number,
-                               const ncclUniqueId *id, ncclUniqueId *id_out);
+ * with tt_comm_init(): the given one, or (`given` NULL) the one that another rank handed out; waits
+ * for it within TUTTI_INIT_TIMEOUT. Rank 0's is compared with each other rank's (n - 1 small
+ * messages each way at rank 0, one at the others; 1 s is waited for rank 0 at most). Wrong or
+ * different ones are ncclInvalidArgument here, and at all ranks, old and new, that wait by them.
+ * number   tt_comm_count_child(), when Grow was called
+ * request  of the call, for its ranks */
+ncclResult_t tt_comm_grow_take(struct tt_comm *parent, struct tt_comm *child, uint64_t number,
+                               const ncclUniqueId *given, const struct tt_comm_request *request,
+                               ncclUniqueId *id_out);
 
 /* Phases: alloc INIT, init READY (state ncclSuccess in both cases unless the request is
  * non-blocking: then the background group sets the state); api sets FINALIZING, finalize sets

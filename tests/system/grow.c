@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { RANKS = 4, COUNT = 1000 };
 
@@ -163,6 +165,58 @@ static int refusals(const struct world_rank *own)
     return failures;
 }
 
+enum { OLD = 3, TOO_LONG_SEC = 30 };
+
+struct disagreement {
+    const char *name;
+    int given[RANKS]; /* which rank's id each is given */
+    int late;         /* that rank calls when the others wait; -1: none */
+    int too_small;    /* that rank asks for no growth; -1: none */
+    bool outdated;    /* a Split comes between id and Grow */
+};
+
+/* All ranks, old and new, hear at once that they do not meet. */
+static int disagree(const struct world_rank *own, const struct disagreement *c)
+{
+    ncclComm_t parent = first_ranks(own, OLD), grown = NULL, child;
+    ncclUniqueId ids[2];
+    struct timespec begun, ended;
+    if (own->rank < 2) world_check(ncclCommGetUniqueId(parent, &ids[own->rank]), "GetUniqueId");
+    for (int maker = 0; maker < 2; maker++)
+        pass_id(own, maker, &ids[maker]);
+    if (parent && c->outdated) {
+        world_check(ncclCommSplit(parent, 0, own->rank, &child, NULL), "ncclCommSplit");
+        world_check(ncclCommDestroy(child), "ncclCommDestroy");
+    }
+    clock_gettime(CLOCK_MONOTONIC, &begun);
+    if (own->rank == c->late) usleep(1500000);
+    int size = own->rank == c->too_small ? OLD : RANKS;
+    int failures = expect(ncclCommGrow(parent, size, &ids[c->given[own->rank]],
+                                       parent ? -1 : own->rank, &grown, NULL),
+                          ncclInvalidArgument, c->name);
+    clock_gettime(CLOCK_MONOTONIC, &ended);
+    failures += expect(ended.tv_sec - begun.tv_sec > TOO_LONG_SEC, 0, "a long wait");
+    if (grown) world_check(ncclCommAbort(grown), "ncclCommAbort");
+    failures += use(own, own->comm, RANKS); /* all have heard */
+    if (parent) world_check(ncclCommAbort(parent), "ncclCommAbort");
+    return failures;
+}
+
+static int disagreements(const struct world_rank *own)
+{
+    static const struct disagreement cases[] = {
+        {"a grow by two ids", {0, 1, 0, 1}, -1, -1, false},
+        {"a grow by two ids, rank 0 late", {0, 1, 0, 0}, 0, -1, false},
+        {"a grow by two ids, the other late", {0, 1, 0, 1}, 1, -1, false},
+        {"a grow by an outdated id", {0, 0, 0, 0}, -1, -1, true},
+        {"a grow to another size", {0, 0, 0, 0}, -1, 1, false},
+    };
+    int failures = 0;
+    for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++)
+        failures += disagree(own, &cases[k]);
+    return failures;
+}
+
 static int body(struct world_team *team)
 {
     static const struct grow_case cases[] = {
@@ -176,7 +230,8 @@ static int body(struct world_team *team)
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++)
         failures += grow_once(own, &cases[k]);
     failures += grow_twice(own);
-    return failures + refusals(own);
+    failures += refusals(own);
+    return failures + disagreements(own);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,7 @@
 /* Ids by which a communicator grows. New ranks get such an id as any other; the ranks that exist
- * get it over their membership, sealed, from the one that made it. Half of its secret is random,
- * half is a keyed hash by which they know that it is theirs and which of their grows it is for. */
+ * get it over their membership, sealed, from the one that made it, and show rank 0 theirs as rank 0
+ * shows them its own. Half of an id's secret is random, half is a keyed hash by which they know
+ * that it is theirs and which of their grows it is for. */
 #include "base/error.h"
 #include "base/param.h"
 #include "bootstrap/bootstrap.h"
@@ -13,12 +14,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define GROW_TAG 0xffff0001u /* children that fail have tags from 0xffff8000 */
-#define FRESH_BYTES 16       /* random half of the secret; the rest is the proof */
+#define GROW_TAG 0xffff0001u  /* children that fail have tags from 0xffff8000 */
+#define SHOWN_TAG 0xffff0002u /* the same message */
+#define FRESH_BYTES 16        /* random half of the secret; the rest is the proof */
 
-struct grow_message { /* as it travels; number is little-endian */
+enum { TEXT_BYTES = 8 + 4 + NCCL_UNIQUE_ID_BYTES };
+
+struct grow_message { /* as it travels: number of the grow, sender, id; little-endian */
     unsigned char nonce[crypto_secretbox_NONCEBYTES];
-    unsigned char sealed[crypto_secretbox_MACBYTES + 8 + NCCL_UNIQUE_ID_BYTES];
+    unsigned char sealed[crypto_secretbox_MACBYTES + TEXT_BYTES];
 };
 
 static void grow_proof(const struct tt_bootstrap *parent, uint64_t number,
@@ -58,7 +62,7 @@ bool tt_id_is_grow(const struct tt_bootstrap *parent, uint64_t number, const ncc
 {
     struct tt_id_parts parts;
     unsigned char proof[FRESH_BYTES];
-    if (tt_id_read(id, &parts)) return false;
+    if (!tt_id_valid(id) || tt_id_read(id, &parts)) return false;
     grow_proof(parent, number, parts.secret, proof);
     bool same = sodium_memcmp(proof, parts.secret + FRESH_BYTES, sizeof(proof)) == 0;
     sodium_memzero(&parts, sizeof(parts));
@@ -68,57 +72,72 @@ bool tt_id_is_grow(const struct tt_bootstrap *parent, uint64_t number, const ncc
 
 /* ---- to the ranks that exist ---- */
 
-ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id)
+static ncclResult_t send_sealed(struct tt_bootstrap *parent, int first, int end, uint32_t tag,
+                                uint64_t number, const ncclUniqueId *id)
 {
     struct grow_message message;
-    unsigned char key[32], text[8 + NCCL_UNIQUE_ID_BYTES];
+    unsigned char key[32], text[TEXT_BYTES];
     struct tt_wire wire;
     ncclResult_t rc = ncclSuccess;
     tt_wire_init(&wire, text, sizeof(text));
     tt_wire_put64(&wire, number);
+    tt_wire_put32(&wire, (uint32_t)parent->rank);
     tt_wire_put(&wire, id->internal, sizeof(id->internal));
     tt_bootstrap_key(parent, "grow message", key);
     randombytes_buf(message.nonce, sizeof(message.nonce));
     crypto_secretbox_easy(message.sealed, text, sizeof(text), message.nonce, key);
-    for (int r = 0; r < parent->nranks && !rc; r++) {
-        if (r != parent->rank)
-            rc = tt_bootstrap_send(parent, r, GROW_TAG, &message, sizeof(message));
+    for (int r = first; r < end && !rc; r++) {
+        if (r != parent->rank) rc = tt_bootstrap_send(parent, r, tag, &message, sizeof(message));
     }
     sodium_memzero(key, sizeof(key));
     sodium_memzero(text, sizeof(text));
     return rc;
 }
 
-/* The grow that a message is for, and its id; 0 when it is damaged. */
-static uint64_t message_open(const struct tt_bootstrap *parent, const struct grow_message *message,
-                             ncclUniqueId *id_out)
+ncclResult_t tt_id_hand_out(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id)
 {
-    unsigned char key[32], text[8 + NCCL_UNIQUE_ID_BYTES];
+    return send_sealed(parent, 0, parent->nranks, GROW_TAG, number, id);
+}
+
+ncclResult_t tt_id_show(struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id)
+{
+    return send_sealed(parent, 0, parent->rank ? 1 : parent->nranks, SHOWN_TAG, number, id);
+}
+
+/* The next message; number 0: it is damaged. */
+static ncclResult_t take_sealed(struct tt_bootstrap *parent, uint32_t tag, uint64_t *number_out,
+                                struct tt_grow_id *id_out)
+{
+    struct grow_message message;
+    unsigned char key[32], text[TEXT_BYTES];
     struct tt_wire wire;
-    uint64_t number = 0;
+    size_t bytes = 0;
+    ncclResult_t rc =
+        tt_bootstrap_poll(parent, TT_ANY_PEER, tag, &message, sizeof(message), &bytes);
+    if (rc) return rc;
+    *number_out = 0;
     tt_bootstrap_key(parent, "grow message", key);
     tt_wire_read(&wire, text, sizeof(text));
-    if (crypto_secretbox_open_easy(text, message->sealed, sizeof(message->sealed), message->nonce,
+    if (bytes == sizeof(message) &&
+        crypto_secretbox_open_easy(text, message.sealed, sizeof(message.sealed), message.nonce,
                                    key) == 0) {
-        number = tt_wire_get64(&wire);
-        tt_wire_get(&wire, id_out->internal, sizeof(id_out->internal));
+        *number_out = tt_wire_get64(&wire);
+        id_out->rank = (int)tt_wire_get32(&wire);
+        tt_wire_get(&wire, id_out->id.internal, sizeof(id_out->id.internal));
     }
     sodium_memzero(key, sizeof(key));
     sodium_memzero(text, sizeof(text));
-    return number;
+    return ncclSuccess;
 }
 
 /* Messages of earlier grows were never used and are dropped; of several the last counts. */
-ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, ncclUniqueId *id_out)
+ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, struct tt_grow_id *id_out)
 {
-    struct grow_message message;
-    ncclUniqueId id;
-    size_t bytes = 0;
+    struct tt_grow_id id;
+    uint64_t its;
     bool found = false;
     ncclResult_t rc;
-    while (!(
-        rc = tt_bootstrap_poll(parent, TT_ANY_PEER, GROW_TAG, &message, sizeof(message), &bytes))) {
-        uint64_t its = bytes == sizeof(message) ? message_open(parent, &message, &id) : 0;
+    while (!(rc = take_sealed(parent, GROW_TAG, &its, &id))) {
         if (its > number) {
             return tt_fail(ncclInvalidArgument,
                            "ncclCommGrow: rank %d: the id is for child %llu of this communicator, "
@@ -131,4 +150,14 @@ ncclResult_t tt_id_take(struct tt_bootstrap *parent, uint64_t number, ncclUnique
         }
     }
     return found ? ncclSuccess : rc;
+}
+
+ncclResult_t tt_id_shown(struct tt_bootstrap *parent, uint64_t number, struct tt_grow_id *id_out)
+{
+    uint64_t its;
+    ncclResult_t rc;
+    while (!(rc = take_sealed(parent, SHOWN_TAG, &its, id_out))) {
+        if (its == number) return ncclSuccess;
+    }
+    return rc;
 }

@@ -17,9 +17,6 @@ struct tt_id_parts {
 /* Read a checked id. The caller wipes parts_out->secret. */
 ncclResult_t tt_id_read(const ncclUniqueId *id, struct tt_id_parts *parts_out);
 
-/* Whether tt_id_check() would take it; logs nothing. */
-bool tt_id_valid(const ncclUniqueId *id);
-
 /* Put an id together; `existing` ranks of a communicator that grows, else 0. */
 void tt_id_pack(ncclUniqueId *id, const struct tt_id_parts *parts, uint32_t existing);
 

@@ -86,12 +86,24 @@ bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out)
     return false;
 }
 
-ncclResult_t tt_comm_grow_take(const struct tt_comm *parent, struct tt_comm *child, uint64_t number,
-                               const ncclUniqueId *id, ncclUniqueId *id_out)
+ncclResult_t tt_comm_grow_take(struct tt_comm *parent, struct tt_comm *child, uint64_t number,
+                               const ncclUniqueId *given, const struct tt_comm_request *request,
+                               ncclUniqueId *id_out)
 {
-    (void)parent, (void)child, (void)number;
-    if (id) *id_out = *id;
+    (void)parent, (void)child, (void)number, (void)request;
+    if (given) *id_out = *given;
     return ncclSuccess;
+}
+
+bool tt_id_valid(const ncclUniqueId *id)
+{
+    return tt_id_check(id) == ncclSuccess;
+}
+
+bool tt_id_is_grow(const struct tt_bootstrap *parent, uint64_t number, const ncclUniqueId *id)
+{
+    (void)parent, (void)number, (void)id;
+    return true;
 }
 
 int tt_id_existing(const ncclUniqueId *id)
