@@ -8,17 +8,20 @@
 #include <unistd.h>
 
 static const char help_text[] =
-    "usage: tutti plugin check FILE [--kind net|profiler] [--iterations N] [--seconds N] "
-    "[--json]\n\n"
+    "usage: tutti plugin check FILE [--kind net|tuner|profiler|env] [--iterations N] "
+    "[--seconds N] [--json]\n\n"
     "Drives a plugin through what a communicator may do with it, each case in a process of its\n"
     "own: a crash or a hang is a line that names the call. A network is driven over loopback,\n"
-    "and each breach of the contract is named by function and argument. Of a profiler it\n"
-    "measures what a call takes and what memory grows by.\n\n"
-    "FILE is what NCCL_NET_PLUGIN or NCCL_PROFILER_PLUGIN would be: a path, a name,\n"
-    "STATIC_PLUGIN excepted.\n\n"
-    "  -k, --kind KIND     net (versions 2 to 12) or profiler (1 to 7); the newest in the\n"
-    "                      library is taken. Not given: by the symbols of the library\n"
-    "  -n, --iterations N  AllReduces that are timed, of a profiler (2000; up to 10000000)\n"
+    "a tuner is asked for every collective in communicators of many shapes, an environment\n"
+    "plugin for every variable. Each breach of the contract is named by function and argument.\n"
+    "Of all but networks it measures what a call takes and what memory grows by.\n\n"
+    "FILE is what NCCL_NET_PLUGIN, NCCL_TUNER_PLUGIN, NCCL_PROFILER_PLUGIN or NCCL_ENV_PLUGIN\n"
+    "would be: a path, a name, STATIC_PLUGIN excepted.\n\n"
+    "  -k, --kind KIND     net (versions 2 to 12), tuner (1 to 6), profiler (1 to 7) or env\n"
+    "                      (1 and 2); the newest in the library is taken. Not given: by the\n"
+    "                      symbols of the library\n"
+    "  -n, --iterations N  AllReduces that are timed, of a profiler, or questions, of a tuner\n"
+    "                      and an environment plugin (2000; up to 10000000)\n"
     "      --seconds N     a case that takes longer hangs (20; up to 600)\n"
     "      --json          print the report as JSON\n"
     "  -h, --help          this text\n\n"
@@ -28,6 +31,7 @@ static const char help_text[] =
     "  tutti plugin check ./libnccl-net-mine.so\n"
     "  tutti plugin check ./libnccl-net-mine.so --kind net --json\n"
     "  tutti plugin check ./libnccl-profiler-mine.so --kind profiler\n"
+    "  NCCL_TUNER_CONFIG_FILE=rules.csv tutti plugin check ./libnccl-tuner-mine.so\n"
     "  NCCL_PROFILE_EVENT_MASK=4095 tutti plugin check ./libnccl-profiler-example.so -k profiler\n";
 
 struct plugin_options {
@@ -82,11 +86,9 @@ static int check_file(const struct plugin_options *options)
     char reason[CHECK_REASON_BYTES];
     bool several = false;
     if (options->kind) {
-        wanted = !strcmp(options->kind, check_net.name)        ? &check_net
-                 : !strcmp(options->kind, check_profiler.name) ? &check_profiler
-                                                               : NULL;
+        wanted = check_kind_named(options->kind);
         if (!wanted) {
-            return tutti_usage_error("plugin", "--kind '%s' is none of: net, profiler",
+            return tutti_usage_error("plugin", "--kind '%s' is none of: net, tuner, profiler, env",
                                      options->kind);
         }
     }
@@ -96,7 +98,7 @@ static int check_file(const struct plugin_options *options)
     }
     const struct check_kind *kind = check_look(file, wanted, &several, reason);
     if (several)
-        return tutti_usage_error("plugin", "the file has a network and a profiler: which --kind?");
+        return tutti_usage_error("plugin", "the file has plugins of several kinds: which --kind?");
     return kind ? check_run(kind, &options->check) : check_refuse(wanted, &options->check, reason);
 }
 

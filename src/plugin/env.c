@@ -3,7 +3,8 @@
  *
  * It is asked by one thread at a time, as NCCL mostly does. Its texts may change when it is asked
  * again, ours must not: they are kept, each once. */
-#include "nccl/env.h"
+
+#include "plugin/env.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -22,7 +23,8 @@ struct tt_env_text {
     char text[];
 };
 
-static const struct tt_plugin_abi abis[] = {{2, "ncclEnvPlugin_v2"}, {1, "ncclEnvPlugin_v1"}};
+const struct tt_plugin_abi tt_env_symbols[TT_ENV_VERSIONS] = {{2, "ncclEnvPlugin_v2"},
+                                                              {1, "ncclEnvPlugin_v1"}};
 static const struct tt_plugin_kind kind = {
     .label = "ENV",
     .noun = "env",
@@ -30,8 +32,8 @@ static const struct tt_plugin_kind kind = {
     .variable = "NCCL_ENV_PLUGIN",
     .prefix = "libnccl-env",
     .sub = TT_LOG_INIT | TT_LOG_ENV,
-    .abis = abis,
-    .nabis = TT_LEN(abis),
+    .abis = tt_env_symbols,
+    .nabis = TT_ENV_VERSIONS,
 };
 
 _Static_assert(offsetof(ncclEnv_v2_t, getEnv) == offsetof(ncclEnv_v1_t, getEnv) &&
@@ -91,7 +93,7 @@ static void end(void)
     tt_plugin_release(&tt_plugins.env.slot);
 }
 
-static ncclResult_t call_init(const struct tt_plugin_found *found)
+ncclResult_t tt_env_init(const struct tt_plugin_found *found)
 {
     const ncclEnv_v2_t *plugin = found->object;
     if (found->version == 1) {
@@ -112,7 +114,7 @@ static void load(void)
         tt_warn_setting("ENV/Plugin: %s has no init or getEnv; the environment is asked instead",
                         name);
     } else {
-        rc = call_init(&found);
+        rc = tt_env_init(&found);
         if (rc) {
             tt_warn_setting("ENV/Plugin: %s: init returned %d; the environment is asked instead",
                             name, (int)rc);

@@ -31,10 +31,6 @@ struct tt_tuner {
     bool told;
 };
 
-static const struct tt_plugin_abi abis[] = {
-    {6, "ncclTunerPlugin_v6"}, {5, "ncclTunerPlugin_v5"}, {4, "ncclTunerPlugin_v4"},
-    {3, "ncclTunerPlugin_v3"}, {2, "ncclTunerPlugin_v2"}, {1, "ncclTunerPlugin_v1"},
-};
 static const struct tt_plugin_kind kind = {
     .label = "TUNER",
     .noun = "tuner",
@@ -43,8 +39,8 @@ static const struct tt_plugin_kind kind = {
     .prefix = "libnccl-tuner",
     .other_prefix = "librccl-tuner",
     .sub = TT_LOG_INIT | TT_LOG_TUNING,
-    .abis = abis,
-    .nabis = TT_LEN(abis),
+    .abis = tt_tuner_symbols,
+    .nabis = TT_TUNER_VERSIONS,
 };
 
 static const char *plugin_name(const void *object)

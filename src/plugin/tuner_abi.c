@@ -48,11 +48,12 @@ static void prefer(tt_tuner_row *table, const struct answer *answer)
 
 /* ---- version 1: one state for all communicators of the process ---- */
 
-static void v1_stop(const struct tt_tuner_instance *self)
+static ncclResult_t v1_stop(const struct tt_tuner_instance *self)
 {
     const ncclTuner_v1_t *plugin = self->object;
-    if (self->lone->alive && plugin->destroy) plugin->destroy();
+    const bool ends = self->lone->alive && plugin->destroy;
     self->lone->alive = false;
+    return ends ? plugin->destroy() : ncclSuccess;
 }
 
 /* The plugin's state is that of this communicator's size from here on; the lock is held. */
@@ -98,11 +99,12 @@ static ncclResult_t v1_ask(const struct tt_tuner_instance *self, const struct tt
     return rc;
 }
 
-static void v1_finalize(const struct tt_tuner_instance *self)
+static ncclResult_t v1_finalize(const struct tt_tuner_instance *self)
 {
     pthread_mutex_lock(&self->lone->lock);
-    if (--self->lone->users == 0) v1_stop(self);
+    ncclResult_t rc = --self->lone->users == 0 ? v1_stop(self) : ncclSuccess;
     pthread_mutex_unlock(&self->lone->lock);
+    return rc;
 }
 
 /* ---- what versions share ---- */
@@ -139,10 +141,10 @@ static ncclResult_t v5_init(struct tt_tuner_instance *self, ncclNvlDomainInfo_v6
                         domains, constants);
 }
 
-static void v2_finalize(const struct tt_tuner_instance *self)
+static ncclResult_t v2_finalize(const struct tt_tuner_instance *self)
 {
     const ncclTuner_v6_t *plugin = self->object;
-    if (plugin->finalize) plugin->finalize(self->ctx);
+    return plugin->finalize ? plugin->finalize(self->ctx) : ncclSuccess;
 }
 
 /* ---- versions 2 to 6: the question ---- */
@@ -193,6 +195,11 @@ ncclResult_t tt_tuner_ask_chunk(const struct tt_tuner_instance *self,
     return plugin->getChunkSize(self->ctx, (ncclFunc_t)query->func, query->bytes, layout->algo,
                                 layout->proto, layout->nchannels, chunk_bytes);
 }
+
+const struct tt_plugin_abi tt_tuner_symbols[TT_TUNER_VERSIONS] = {
+    {6, "ncclTunerPlugin_v6"}, {5, "ncclTunerPlugin_v5"}, {4, "ncclTunerPlugin_v4"},
+    {3, "ncclTunerPlugin_v3"}, {2, "ncclTunerPlugin_v2"}, {1, "ncclTunerPlugin_v1"},
+};
 
 static const struct tt_tuner_abi abis[] = {
     [1] = {v1_init, v1_ask, v1_finalize}, [2] = {v2_init, v2_ask, v2_finalize},

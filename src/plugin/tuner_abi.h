@@ -5,6 +5,7 @@
 #pragma once
 
 #include "nccl/tuner.h"
+#include "plugin/plugin.h"
 #include "plugin/tuner.h"
 
 #include <pthread.h>
@@ -42,8 +43,12 @@ struct tt_tuner_abi {
     ncclResult_t (*ask)(const struct tt_tuner_instance *self, const struct tt_tuner_query *query,
                         tt_tuner_row *table, int *nchannels);
     /* Only after an init that succeeded. Plugins may do without. */
-    void (*finalize)(const struct tt_tuner_instance *self);
+    ncclResult_t (*finalize)(const struct tt_tuner_instance *self);
 };
+
+enum { TT_TUNER_VERSIONS = 6 };
+/* The symbols of all versions, newest first. */
+extern const struct tt_plugin_abi tt_tuner_symbols[TT_TUNER_VERSIONS];
 
 /* How `version`, one of 1 to 6, is called. */
 const struct tt_tuner_abi *tt_tuner_abi(int version);

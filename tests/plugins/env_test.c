@@ -84,6 +84,7 @@ static const char *answer(const char *name)
     if (text && faulty("text-moves")) text = strncpy(moving, text, BYTES - 1);
     if (text && faulty("unsteady") && asked % 2) text = "another";
     if (!text && faulty("never-null")) text = "";
+    if (faulty("bad-value") && !strcmp(name, "NCCL_BUFFSIZE")) text = "plenty";
     if (faulty("long-name-crashes") && strlen(name) > 200) abort();
     if (faulty("empty-name-crashes") && !*name) abort();
     return text;

@@ -55,8 +55,10 @@ TUTTI_DEVICES=4 ok "$tutti" run ./devices
 grep -q '4 devices: 0 wrong' "$there/said" || fail "devices"
 ok c++ -std=c++11 saxpy.cpp -I"$home/include" -L"$home/lib" -lcudart -ltutti-host -o saxpy
 ok "$tutti" run ./saxpy
-ok make libnccl-net-example.so NCCL_HOME="$home" CUDA_HOME="$home"
-ok "$tutti" plugin check ./libnccl-net-example.so
+for kind in net tuner env; do
+    ok make libnccl-$kind-example.so NCCL_HOME="$home" CUDA_HOME="$home"
+    ok "$tutti" plugin check ./libnccl-$kind-example.so
+done
 ok make clean
 
 # As eval "$(tutti env --shell)" leaves it: quiet, and whole for compilers, CMake, man.

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`tutti plugin check`: sound profilers and networks of every version, and those with a mistake, whose report names
-the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults"""
+the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults|tuner|env"""
 import json, os, re, subprocess, sys, tempfile
 
 tutti, plugins, what = sys.argv[1:4]
@@ -67,9 +67,10 @@ def words():
     check(code == 0 and 'plugin     "Fragile", version 5' in out and "verdict    sound" in out, f"in words: {out} {err}")
     code, out, err = run("check", f"{plugins}/libnccl-profiler_fragile.so", "-n", "100")
     check(code == 0 and "verdict    sound" in out, f"the kind by the symbols: {out} {err}")
-    code, out, err = run("check", f"{plugins}/libnccl-tuner_force.so")
-    check(code == 1 and re.search("has no table ncclNetPlugin_v2 to ncclNetPlugin_v12 or ncclProfiler_v1 to ncclProfiler_v7; "
-          r"it has ncclTunerPlugin_v\d", err), f"no kind: {out} {err}")
+    code, out, err = run("check", f"{plugins}/libnccl-env_test_v3.so")
+    check(code == 1 and re.search("has no table ncclNetPlugin_v2 to ncclNetPlugin_v12 or ncclProfiler_v1 to ncclProfiler_v7 or "
+          "ncclTunerPlugin_v1 to ncclTunerPlugin_v6 or ncclEnvPlugin_v1 to ncclEnvPlugin_v2; "
+          r"it has ncclEnvPlugin_v3", err), f"no kind: {out} {err}")
     for args in ([], ["look"], ["check"], ["check", "x", "-k", "toaster"], ["check", "x", "--seconds", "0"]):
         check(run(*args)[0] == 2, f"usage: {args}")
     check(run("--help")[0] == 0 and run("check", "--help")[0] == 0, "help")
@@ -158,7 +159,76 @@ def example_in_a_job():
     check("calls were checked" in out and not blames, f"a job: {blames} {out}")
 
 
-if what == "profiler":
+def expect(kind, name, variable, faults, **env):
+    """Each planted fault is found: as a breach, or where the case ends. None of them by another name."""
+    for fault, says in faults.items():
+        found, cases = report(name, "--json", "--seconds", "1", "-n", "100", kind=kind, **env, **{variable: fault})
+        said = blamed(cases) + [f"{c['result']}: {c['detail']}" for c in cases.values() if c["result"] in ("crash", "hang")]
+        check(not found["sound"] and any(says in line for line in said), f"{kind} {fault}: {says}? {said} {found}")
+
+
+def tuners():
+    for version in range(1, 7):
+        found, cases = report(f"tuner_outsider_v{version}", "--json", "-n", "100", kind="tuner", OUTSIDER_CHOICE="1,2,4")
+        check((found["version"], found["name"], len(cases)) == (version, "Outsider", 7) and found["sound"], f"tuner: {found}")
+        check(found["nsec_per_call"] > 0 and "bytes_per_question" in found, f"cost: {found}")
+    for fault in ("", "no-chunk"):
+        check(report("tuner_faulty", "--json", "-n", "100", kind="tuner", FAULTY=fault)[0]["sound"], f"no fault: {fault}")
+    found, cases = report("tuner_example", "--json", "-n", "100", kind="tuner")
+    check((found["name"], found["version"]) == ("Example", 6) and found["sound"], f"the example: {found}")
+    table = "getCollInfo: collCostTable: "
+    expect("tuner", "tuner_faulty", "FAULTY", {
+        "no-name": "the table: name: there is none", "no-init": "the table: init: it is missing",
+        "no-ask": "the table: getCollInfo: it is missing", "init-fails": "init: returned 3",
+        "init-code": "init: returned 99, which is no result", "init-crashes": "signal 6 (Aborted) in init",
+        "one-instance": "init: returned 3", "constants-nan": "init: constants: nan is no time",
+        "constants-negative": "init: constants: -2 is no time", "domains": "init: nvlDomainInfo: it was written to",
+        "ask-fails": "getCollInfo: returned 5", "revives": table + "[2][1] was impossible (-1) and is possible now",
+        "not-a-number": table + "[0][0] not a number", "infinite": table + "[0][0] infinite",
+        "negative": table + "[0][0] negative, but not -1", "beyond": table + "written beyond its 7 rows of 3",
+        "before": table + "written beyond its 7 rows of 3", "nothing-left": table + "nothing is left to choose",
+        "channels-negative": "getCollInfo: nChannels: -3 is none of 0 to 64", "channels-many": "nChannels: 1000 is none of",
+        "unsteady": "is another one the second time", "by-rank": "is another one at another rank",
+        "one-state": "is another one after another communicator", "not-threads": "signal 6 (Aborted) in a call (four ranks as threads)",
+        "crashes": "signal 6 (Aborted) in getCollInfo (communicators of 1 to 1024 ranks)",
+        "hangs": "no end after 1 s, in getCollInfo", "chunk-zero": "getChunkSize: chunkSize: it is 0",
+        "chunk-fails": "getChunkSize: returned 3", "end-fails": "finalize: returned 2",
+        "end-crashes": "signal 6 (Aborted) in finalize"})
+    code, out, err = run("check", f"{plugins}/libnccl-tuner_faulty.so", "-n", "100", FAULTY="revives")
+    check(code == 1 and "breach     shapes: " not in out and f"breach     few entries: {table}[2][1] was" in out, f"words: {out}")
+
+
+def envs():
+    for version in (1, 2):
+        found, cases = report(f"env_test_v{version}", "--json", "-n", "100", kind="env")
+        check((found["version"], found["name"], len(cases)) == (version, "EnvTest", 8) and found["sound"], f"env: {found}")
+    with tempfile.NamedTemporaryFile("w") as answers:
+        answers.write("NCCL_BUFFSIZE=4096\nNCCL_SOCKET_IFNAME=lo\n")
+        answers.flush()
+        found, cases = report("env_example", "--json", "-n", "100", kind="env", EXAMPLE_ENV_FILE=answers.name)
+        check((found["name"], found["version"]) == ("Example", 2) and found["sound"], f"the example: {found}")
+        check(found["answers"] >= 2, f"the example: {found}")
+        settings = {"ENVTEST_FILE": answers.name}
+        check(report("env_test_v2", "--json", kind="env", **settings)[0]["answers"] == 2, "the number of answers")
+        expect("env", "env_test_v2", "ENVTEST_FAULT", {
+            "no-name": "the table: name: there is none", "no-init": "the table: init: it is missing",
+            "no-getenv": "the table: getEnv: it is missing", "init-fails": "init: returned 3",
+            "init-code": "init: returned 99, which is no result", "init-crashes": "signal 6 (Aborted) in init",
+            "crashes": "signal 6 (Aborted) in getEnv of CUDA_LAUNCH_BLOCKING", "hangs": "no end after 1 s, in getEnv of",
+            "bad-value": "getEnv: NCCL_BUFFSIZE: 'plenty' is none of: int bytes",
+            "never-null": "getEnv: name: 'NCCL_NOBODY_SETS_THIS' has a value",
+            "long-name-crashes": "in getEnv of a strange name", "empty-name-crashes": "in getEnv of a strange name",
+            "text-moves": "getEnv: NCCL_BUFFSIZE: its text changed when others were asked for",
+            "unsteady": "another answer the second time", "not-threads": "signal 6 (Aborted) in a call (four threads ask)",
+            "finalize-fails": "finalize: returned 2", "finalize-crashes": "signal 6 (Aborted) in finalize",
+            "finalize-hangs": "in finalize (every variable once)"}, **settings)
+
+
+if what == "tuner":
+    tuners()
+elif what == "env":
+    envs()
+elif what == "profiler":
     sound()
     mistakes()
     words()

@@ -39,6 +39,17 @@ enum check_end check_isolated(int (*body)(struct check_case_state *state, void *
 /* Shared memory for one state; NULL: none to be had (told). */
 struct check_case_state *check_state_map(void);
 
+/* The plugin broke its contract: a line of the report, each once. */
+void check_breach(struct check_case_state *state, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* A result that is none: which it is, or that it is no code of the interface. */
+void check_result(struct check_case_state *state, const char *function, int rc);
+/* Resident memory of this process. */
+double check_resident_bytes(void);
+/* Report nsec_per_call, and what memory grew by for each `turn`, in JSON as `key`. */
+void check_say_cost(const struct check_case_state *state, const char *turn, const char *key,
+                    bool in_words, json_t *report);
+
 struct check_case {
     const char *name;
     /* 0: all is well */
@@ -62,11 +73,14 @@ struct check_kind {
     /* After the last one, when all was well: what it measured. */
     void (*measured)(const struct check_case_state *state, bool in_words, json_t *report);
 };
-extern const struct check_kind check_profiler, check_net;
+extern const struct check_kind check_profiler, check_net, check_tuner, check_env;
+
+/* NULL: there is no such kind. */
+const struct check_kind *check_kind_named(const char *name);
 
 /* Open the library in a child and look at its symbols. Returns the kind that can be driven: the
  * wanted one, or without one (NULL) the only one. NULL: none, and `reason` says why.
- * *several_out   the library has both kinds and none was wanted */
+ * *several_out   the library has several kinds and none was wanted */
 const struct check_kind *check_look(const char *file, const struct check_kind *wanted,
                                     bool *several_out, char reason[CHECK_REASON_BYTES]);
 

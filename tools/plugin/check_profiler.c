@@ -251,19 +251,6 @@ static double now_nsec(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Resident memory of this process. */
-static double resident_bytes(void)
-{
-    char text[128] = "", *rest = text;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (!file) return 0;
-    if (!fgets(text, sizeof(text), file)) text[0] = '\0';
-    fclose(file);
-    strtol(text, &rest, 10); /* all of it, then what is resident */
-    long pages = strtol(rest, NULL, 10);
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 /* The first half warms up; the second is measured. */
 static int check_cost(struct check_case_state *state, const struct check_options *options)
 {
@@ -274,12 +261,12 @@ static int check_cost(struct check_case_state *state, const struct check_options
     for (long k = 0; k < half; k++)
         drive_allreduce(&drive);
     uint64_t calls = drive.calls;
-    double bytes = resident_bytes();
+    double bytes = check_resident_bytes();
     double start = now_nsec();
     for (long k = 0; k < half; k++)
         drive_allreduce(&drive);
     state->nsec_per_call = (now_nsec() - start) / (double)(drive.calls - calls);
-    state->bytes_per_turn = (resident_bytes() - bytes) / (double)half;
+    state->bytes_per_turn = (check_resident_bytes() - bytes) / (double)half;
     drive_close(&drive);
     return 0;
 }
@@ -331,12 +318,7 @@ static void describe(const struct check_case_state *state, bool in_words, json_t
 
 static void say_cost(const struct check_case_state *state, bool in_words, json_t *report)
 {
-    json_object_set_new(report, "nsec_per_call", json_real(state->nsec_per_call));
-    json_object_set_new(report, "bytes_per_allreduce", json_real(state->bytes_per_turn));
-    if (in_words) {
-        printf("cost       %.1f ns per call, memory grows by %.0f bytes per AllReduce\n",
-               state->nsec_per_call, state->bytes_per_turn);
-    }
+    check_say_cost(state, "AllReduce", "bytes_per_allreduce", in_words, report);
 }
 
 const struct check_kind check_profiler = {

@@ -9,9 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { NEWEST = 20, SECONDS = 20, NKINDS = 2 };
+enum { NEWEST = 20, SECONDS = 20, NKINDS = 4 };
 
-static const struct check_kind *const kinds[NKINDS] = {&check_net, &check_profiler};
+static const struct check_kind *const kinds[NKINDS] = {&check_net, &check_profiler, &check_tuner,
+                                                       &check_env};
 
 struct question {
     const char *file;
@@ -80,6 +81,14 @@ static int look(struct check_case_state *state, void *arg)
     return state->mask == 0;
 }
 
+const struct check_kind *check_kind_named(const char *name)
+{
+    for (int k = 0; k < NKINDS; k++) {
+        if (!strcmp(kinds[k]->name, name)) return kinds[k];
+    }
+    return NULL;
+}
+
 const struct check_kind *check_look(const char *file, const struct check_kind *wanted,
                                     bool *several_out, char reason[CHECK_REASON_BYTES])
 {
@@ -92,8 +101,8 @@ const struct check_kind *check_look(const char *file, const struct check_kind *w
     if (!state) return NULL;
     switch (check_isolated(look, &question, SECONDS, state, &sig)) {
     case CHECK_OK:
-        *several_out = state->mask == (1u << NKINDS) - 1;
-        if (!*several_out) found = kinds[state->mask >> 1];
+        *several_out = (state->mask & (state->mask - 1)) != 0;
+        if (!*several_out) found = kinds[__builtin_ctz(state->mask)];
         break;
     case CHECK_NO:
         snprintf(reason, CHECK_REASON_BYTES, "%s",
