@@ -74,7 +74,7 @@ static void put_labels(const struct timeline *run, const struct trace_row *row, 
 {
     const struct timeline_comm *comm = &run->comms[row->comm];
     bool message = row->algo == 0;
-    char size[32];
+    char size[64];
     size_bucket(row->message_bytes, size, sizeof(size));
     out_print(out,
               "{version=\"v5.1\",slurm_job_id=\"unknown\",node=\"%s\",gpu=\"\",comm_name=\"%s\","
