@@ -23,8 +23,8 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
 {
     uint64_t number = atomic_load_explicit(&transport->begun, memory_order_relaxed) + 1;
     uint64_t match = number << 32 | fingerprint;
-    _Atomic uint64_t *place = &transport->board->begun[number % TT_SLOTS];
-    struct tt_begun *begun = &transport->board->calls[number % TT_SLOTS];
+    _Atomic uint64_t *place = &transport->board->begun[number % TT_BOARD_CALLS];
+    struct tt_begun *begun = &transport->board->calls[number % TT_BOARD_CALLS];
     transport->history = (transport->history ^ match) * 0x9e3779b97f4a7c15ull;
     /* pairs with the acquire fence in tt_board_find(): who sees these finds another match header */
     atomic_store_explicit(place, 0, memory_order_relaxed);
@@ -56,8 +56,8 @@ bool tt_board_find(const struct tt_transport *transport, int rank, uint64_t numb
 {
     const struct tt_barrier *board = transport->barriers[rank];
     if (!board) return false;
-    const _Atomic uint64_t *match = &board->begun[number % TT_SLOTS];
-    const struct tt_begun *begun = &board->calls[number % TT_SLOTS];
+    const _Atomic uint64_t *match = &board->begun[number % TT_BOARD_CALLS];
+    const struct tt_begun *begun = &board->calls[number % TT_BOARD_CALLS];
     uint64_t words[3];
     uint64_t before = atomic_load_explicit(match, memory_order_acquire);
     for (int k = 0; k < 3; k++)

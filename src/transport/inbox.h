@@ -58,15 +58,16 @@ struct tt_begun { /* beside the match header of an operation, valid as long as t
 };
 
 struct tt_barrier {
-    _Atomic uint64_t begun[TT_SLOTS]; /* match header of operation k at k mod 8; stored last */
-    _Atomic uint64_t left;            /* barrier operations left */
+    _Atomic uint64_t begun[TT_BOARD_CALLS]; /* match header of operation k at k mod their number;
+                                               stored last */
+    _Atomic uint64_t left;                  /* barrier operations left */
     uint64_t pad[7];
-    struct tt_begun calls[TT_SLOTS];
+    struct tt_begun calls[TT_BOARD_CALLS];
     struct tt_barrier_cell cell[TT_SLOTS];
 };
 
-#define TT_BARRIER_BYTES 1024
-_Static_assert(sizeof(struct tt_barrier) <= TT_BARRIER_BYTES, "the barrier has its own kilobyte");
+#define TT_BARRIER_BYTES 4096
+_Static_assert(sizeof(struct tt_barrier) <= TT_BARRIER_BYTES, "the barrier has its own page");
 
 struct tt_inbox_layout {
     int nranks, nchannels;

@@ -180,6 +180,7 @@ uint64_t tt_transport_patience(struct tt_transport *transport, int rank);
  * in an operation of the same number with another fingerprint; for those who wait long. */
 ncclResult_t tt_transport_compare(struct tt_transport *transport, uint64_t match, int rank);
 
+#define TT_BOARD_CALLS 64 /* the last operations that a rank remembers */
 #define TT_BOARD_ENTRY_WORDS 5
 #define TT_BOARD_WORDS (1 + TT_SLOTS * TT_BOARD_ENTRY_WORDS)
 /* This rank's last operations as another rank can be told them. Any thread. */

@@ -14,6 +14,7 @@
 #include "exec/exec.h"
 #include "transport/transport.h"
 #include "watch/compare.h"
+#include "watch/flight.h"
 #include "watch/inquiry.h"
 #include "watch/serve.h"
 #include "watch/verdict.h"
@@ -359,6 +360,8 @@ static void *watch_main(void *arg)
         tt_serve_report(&room.serve, &room.inquiry, room.subjects, now);
         for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
             inquire(watch, now); /* now that all have had what the last inquiry found */
+        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
+            tt_flight_look(watch, now, watch->told);
         tt_serve_step(&room.serve, fds + 1, &room.inquiry, room.subjects, now);
     }
     tt_serve_close(&room.serve);
@@ -392,6 +395,7 @@ static void fork_child(void)
     room.event_fd = -1;
     room.running = room.joinable = false;
     room.subjects = NULL; /* each is freed when its communicator is */
+    tt_flight_forget();
     tt_serve_close(&room.serve);
     tt_inquiry_reset(&room.inquiry);
     room.inquiry.self.key = 0; /* another process */
@@ -442,6 +446,7 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     room.subjects = watch;
     ncclResult_t rc = thread_start();
     if (rc) room.subjects = watch->next;
+    if (!rc) tt_flight_add(watch);
     pthread_mutex_unlock(&room.lock);
     if (rc) {
         free(watch);
@@ -455,6 +460,7 @@ void tt_watch_remove(struct tt_watch *watch)
 {
     if (!watch) return;
     pthread_mutex_lock(&room.lock);
+    tt_flight_remove(watch);
     struct tt_watch **link = &room.subjects;
     while (*link && *link != watch)
         link = &(*link)->next;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "watch/compare.h"
+#include "watch/flight.h"
 #include "watch/watch.h"
 
 #include <stdbool.h>
@@ -27,4 +28,5 @@ struct tt_watch {
     bool alone;    /* at the last look it waited for a rank that exited and sends no more */
     bool compares; /* TUTTI_CHECK_MATCH */
     struct tt_watch_compare compare;
+    struct tt_flight flight;
 };

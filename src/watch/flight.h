@@ -1,0 +1,35 @@
+/* The flight recorder: what this process's ranks did last, as a file that `tutti trace` reads. The
+ * operations stand on the board of room transport, which every launch writes anyway; this adds the
+ * times at which the watchdog saw them begin and end. Private to the room. */
+#pragma once
+
+#include "transport/transport.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tt_watch;
+
+struct tt_flight_look { /* counters that changed, and when that was seen */
+    _Atomic uint64_t nsec, begun, ended;
+};
+
+struct tt_flight { /* of one communicator; the watchdog's thread writes, a signal handler reads */
+    struct tt_flight_look looks[TT_BOARD_CALLS];
+    _Atomic uint64_t nlooks;
+    int slot;    /* in the list of flight.c, plus 1; 0: none */
+    bool dumped; /* its failure, or that it stands still: once */
+};
+
+/* Under the lock of the room, but for the last one. Enter a communicator (the first one prepares
+ * the file and the signals), and take it out; one that failed is written before. */
+void tt_flight_add(struct tt_watch *watch);
+void tt_flight_remove(struct tt_watch *watch);
+/* A look of the watchdog at one communicator: note what changed; one that has failed by now, or for
+ * which `stands_still`, is written once, with all others. */
+void tt_flight_look(struct tt_watch *watch, uint64_t now, bool stands_still);
+/* The same lines to a descriptor, now. */
+void tt_flight_write(int fd, const char *reason);
+/* The child of a fork has no communicators. */
+void tt_flight_forget(void);
