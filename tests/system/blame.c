@@ -1,5 +1,6 @@
 /* One rank of a job in which somebody keeps the others waiting: who is to blame is known, and
- * blame.py reads what the watchdogs say. Ends by being killed.
+ * blame.py reads what the watchdogs say, flight.py what the flight recorder wrote. Ends by being
+ * killed, or with status 3 after an error.
  * usage: blame SCENE RANKS RANK VICTIM FILE-FOR-THE-ID; BLAME_NAME names the communicator */
 #include <cuda_runtime.h>
 #include <locale.h>
@@ -24,16 +25,21 @@ static void must(int failed, const char *what)
 {
     if (!failed) return;
     fprintf(stderr, "blame: %s: %s\n", what, ncclGetLastError(NULL));
-    _exit(3);
+    exit(3);
+}
+
+static void await(const struct own *own, ncclComm_t comm)
+{
+    ncclResult_t state = ncclSuccess;
+    must(cudaStreamSynchronize(own->stream), "cudaStreamSynchronize");
+    must(ncclCommGetAsyncError(comm, &state) || state, "ncclCommGetAsyncError");
 }
 
 static void all_reduce(const struct own *own, ncclComm_t comm)
 {
     must(ncclAllReduce(own->buffer, own->buffer, COUNT, ncclFloat32, ncclSum, comm, own->stream),
          "ncclAllReduce");
-    must(cudaStreamSynchronize(own->stream), "cudaStreamSynchronize");
-    ncclResult_t state = ncclSuccess;
-    must(ncclCommGetAsyncError(comm, &state) || state, "ncclCommGetAsyncError");
+    await(own, comm);
 }
 
 /* The victim does not make the call that the others are in. */
@@ -69,6 +75,32 @@ static void split(struct own *own)
     if (own->rank % 2 == waits % 2) all_reduce(own, half);
 }
 
+/* The victim calls something else, which may end before it is known to be so. */
+static void differs(struct own *own)
+{
+    if (own->rank != own->victim) all_reduce(own, own->comm);
+    must(ncclBroadcast(own->buffer, own->buffer, COUNT, ncclFloat32, own->victim, own->comm,
+                       own->stream),
+         "ncclBroadcast");
+    for (;; usleep(1000))
+        await(own, own->comm);
+}
+
+/* The victim gives up while the others wait for it. */
+static void aborts(struct own *own)
+{
+    if (own->rank != own->victim) all_reduce(own, own->comm);
+    sleep(1);
+    must(ncclCommAbort(own->comm), "ncclCommAbort");
+}
+
+static void crashes(struct own *own)
+{
+    if (own->rank != own->victim) all_reduce(own, own->comm);
+    sleep(1);
+    raise(SIGSEGV);
+}
+
 static ncclUniqueId share_id(int rank, const char *path)
 {
     ncclUniqueId id;
@@ -94,7 +126,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*play)(struct own *own);
-    } scenes[] = {{"late", late}, {"stopped", stopped}, {"circle", circle}, {"split", split}};
+    } scenes[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},  {"split", split},
+                  {"differs", differs}, {"aborts", aborts},   {"crashes", crashes}};
     struct own own;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;

@@ -5,20 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PRINTED_MOST = 20, KEPT_MOST = 1000 };
+enum { PRINTED_MOST = 20 };
 
-struct findings {
-    json_t *list; /* owned */
-    uint64_t count;
-};
-
-static void find(struct findings *findings, const char *kind, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static void find(struct findings *findings, const char *kind, const char *fmt, ...)
+void trace_find(struct trace_findings *findings, const char *kind, const char *fmt, ...)
 {
     char text[512];
     va_list args;
-    if (findings->count++ >= KEPT_MOST) return;
+    if (findings->count++ >= TRACE_FINDINGS_KEPT) return;
     va_start(args, fmt);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
     (void)vsnprintf(text, sizeof(text), fmt, args);
@@ -26,40 +19,42 @@ static void find(struct findings *findings, const char *kind, const char *fmt, .
     json_array_append_new(findings->list, json_pack("{s:s, s:s}", "kind", kind, "text", text));
 }
 
-static void check_files(const struct timeline *run, struct findings *findings)
+static void check_files(const struct timeline *run, struct trace_findings *findings)
 {
     for (uint32_t p = 0; p < run->nprocesses; p++) {
         const struct timeline_process *process = &run->processes[p];
         const char *path = run->paths[process->file];
         if (!process->ended) {
-            find(findings, "cut", "%s: no line `end`: process %d on %s was killed or still runs",
-                 path, process->pid, process->host);
+            trace_find(findings, "cut",
+                       "%s: no line `end`: process %d on %s was killed or still runs", path,
+                       process->pid, process->host);
         }
         if (process->lost) {
-            find(findings, "lost", "%s: %llu records were lost while recording", path,
-                 (unsigned long long)process->lost);
+            trace_find(findings, "lost", "%s: %llu records were lost while recording", path,
+                       (unsigned long long)process->lost);
         }
     }
     if (run->complaints) {
-        find(findings, "lines", "%llu lines are not sound (see above)",
-             (unsigned long long)run->complaints);
+        trace_find(findings, "lines", "%llu lines are not sound (see above)",
+                   (unsigned long long)run->complaints);
     }
     if (run->left_out) {
-        find(findings, "memory", "%llu records were left out for want of memory",
-             (unsigned long long)run->left_out);
+        trace_find(findings, "memory", "%llu records were left out for want of memory",
+                   (unsigned long long)run->left_out);
     }
 }
 
-static void check_events(const struct timeline *run, struct findings *findings)
+static void check_events(const struct timeline *run, struct trace_findings *findings)
 {
     for (uint32_t e = 0; e < run->nevents; e++) {
         const struct timeline_event *event = &run->events[e];
         char where[160];
-        if (event->stop_nsec != TIMELINE_OPEN) continue;
+        bool flies = *run->processes[run->threads[event->thread].process].flight;
+        if (event->stop_nsec != TIMELINE_OPEN || flies) continue;
         timeline_where(run, e, where, sizeof(where));
-        find(findings, "open", "%s: %s %s begins at %.6f s and does not end", where,
-             timeline_type_name((enum timeline_type)event->type), timeline_word(run, event->func),
-             (double)event->start_nsec / 1e9);
+        trace_find(findings, "open", "%s: %s %s begins at %.6f s and does not end", where,
+                   timeline_type_name((enum timeline_type)event->type),
+                   timeline_word(run, event->func), (double)event->start_nsec / 1e9);
     }
 }
 
@@ -98,14 +93,14 @@ static void name_operation(const struct timeline *run, const struct timeline_ope
 
 /* Which ranks are not there. */
 static void find_absent(const struct timeline *run, const struct timeline_operation *operation,
-                        const uint32_t *last, struct findings *findings)
+                        const uint32_t *last, struct trace_findings *findings)
 {
     char name[200];
     name_operation(run, operation, name, sizeof(name));
     if (operation->message) {
         const struct timeline_event *event = &run->events[run->parts[operation->first].event];
         if (operation->count < 2)
-            find(findings, "absent", "%s: rank %d does not take part", name, event->peer);
+            trace_find(findings, "absent", "%s: rank %d does not take part", name, event->peer);
         return;
     }
     for (uint32_t m = 0; m < run->nmembers; m++) {
@@ -117,17 +112,18 @@ static void find_absent(const struct timeline *run, const struct timeline_operat
         const struct timeline_event *event =
             last[m] == TIMELINE_NONE ? NULL : &run->events[last[m]];
         if (event) {
-            find(findings, "absent", "%s: rank %d has not begun it; its last is %s #%llu", name,
-                 member->rank, timeline_word(run, event->func), (unsigned long long)event->seq);
+            trace_find(findings, "absent", "%s: rank %d has not begun it; its last is %s #%llu",
+                       name, member->rank, timeline_word(run, event->func),
+                       (unsigned long long)event->seq);
         } else {
-            find(findings, "absent", "%s: rank %d has begun nothing", name, member->rank);
+            trace_find(findings, "absent", "%s: rank %d has begun nothing", name, member->rank);
         }
     }
 }
 
 /* Ranks that call the same with other arguments. */
 static void check_arguments(const struct timeline *run, const struct timeline_operation *operation,
-                            struct findings *findings)
+                            struct trace_findings *findings)
 {
     const struct timeline_part *parts = &run->parts[operation->first];
     const struct timeline_event *first = &run->events[parts[0].event];
@@ -138,27 +134,29 @@ static void check_arguments(const struct timeline *run, const struct timeline_op
         char name[200];
         if (same) continue;
         name_operation(run, operation, name, sizeof(name));
-        find(findings, "differ", "%s: rank %d has %llu of %s, root %d; rank %d %llu of %s, root %d",
-             name, run->members[first->member].rank, (unsigned long long)first->count,
-             timeline_word(run, first->datatype), first->peer, run->members[event->member].rank,
-             (unsigned long long)event->count, timeline_word(run, event->datatype), event->peer);
+        trace_find(
+            findings, "differ", "%s: rank %d has %llu of %s, root %d; rank %d %llu of %s, root %d",
+            name, run->members[first->member].rank, (unsigned long long)first->count,
+            timeline_word(run, first->datatype), first->peer, run->members[event->member].rank,
+            (unsigned long long)event->count, timeline_word(run, event->datatype), event->peer);
         return;
     }
 }
 
-static bool check_operations(const struct timeline *run, struct findings *findings)
+static bool check_operations(const struct timeline *run, struct trace_findings *findings)
 {
     uint32_t *last = find_last(run);
     if (!last) return false;
     for (uint32_t c = 0; c < run->ncomms; c++) {
         const struct timeline_comm *comm = &run->comms[c];
-        if (comm->nranks > 0 && comm->nmembers < (uint32_t)comm->nranks) {
-            find(findings, "ranks",
-                 "communicator %016llx: the files of %u of its %d ranks are here",
-                 (unsigned long long)comm->id, comm->nmembers, comm->nranks);
+        if (comm->nranks > 0 && comm->nmembers < (uint32_t)comm->nranks && !comm->flies) {
+            trace_find(findings, "ranks",
+                       "communicator %016llx: the files of %u of its %d ranks are here",
+                       (unsigned long long)comm->id, comm->nmembers, comm->nranks);
         }
     }
-    for (uint32_t o = 0; o < run->noperations && findings->count < KEPT_MOST; o++) {
+    for (uint32_t o = 0; o < run->noperations && findings->count < TRACE_FINDINGS_KEPT; o++) {
+        if (run->comms[run->operations[o].comm].flies) continue;
         if (!run->operations[o].whole) find_absent(run, &run->operations[o], last, findings);
         check_arguments(run, &run->operations[o], findings);
     }
@@ -167,7 +165,7 @@ static bool check_operations(const struct timeline *run, struct findings *findin
 }
 
 static void report(const struct trace_options *options, const struct timeline *run,
-                   const struct findings *findings)
+                   const struct trace_findings *findings)
 {
     size_t index;
     json_t *found;
@@ -194,12 +192,13 @@ static void report(const struct trace_options *options, const struct timeline *r
 int trace_check(const struct trace_options *options)
 {
     struct timeline run;
-    struct findings findings = {.list = json_array()};
+    struct trace_findings findings = {.list = json_array()};
     int status = trace_load(options, 0, options->npaths, &run);
     if (status == 0) {
         check_files(&run, &findings);
         check_events(&run, &findings);
-        status = check_operations(&run, &findings) ? findings.count > 0 : 1;
+        bool good = check_operations(&run, &findings) && trace_check_flights(&run, &findings);
+        status = good ? findings.count > 0 : 1;
         report(options, &run, &findings);
     }
     json_decref(findings.list);

@@ -81,6 +81,15 @@ static const struct name members[] = {
     {"lost_starts", LINE_LOST_STARTS},
     {"lost_states", LINE_LOST_STATES},
     {"lost_stops", LINE_LOST_STOPS},
+    {"flight", LINE_FLIGHT_WHY},
+    {"redop", LINE_REDOP},
+    {"begun", LINE_BEGUN},
+    {"ended", LINE_ENDED},
+    {"queued", LINE_QUEUED},
+    {"waits", LINE_WAITS},
+    {"since", LINE_SINCE},
+    {"sent", LINE_SENT},
+    {"received", LINE_RECEIVED},
 };
 
 /* A slot by the first eight bytes of a name and its length; what lies behind the name counts
@@ -205,9 +214,10 @@ static enum line_kind kind_of(const struct line *line)
         const char *name;
         enum line_kind kind;
     } kinds[] = {
-        {"start", LINE_START}, {"stop", LINE_STOP}, {"state", LINE_STATE},   {"head", LINE_HEAD},
-        {"clk", LINE_CLK},     {"comm", LINE_COMM}, {"thread", LINE_THREAD}, {"end", LINE_END},
-        {"ev", LINE_EVENT},    {"st", LINE_STATE},
+        {"start", LINE_START},   {"stop", LINE_STOP},     {"state", LINE_STATE},
+        {"head", LINE_HEAD},     {"clk", LINE_CLK},       {"comm", LINE_COMM},
+        {"thread", LINE_THREAD}, {"end", LINE_END},       {"ev", LINE_EVENT},
+        {"st", LINE_STATE},      {"flight", LINE_FLIGHT}, {"messages", LINE_MESSAGES},
     };
     const struct line_value *t = &line->values[LINE_T];
     if (!line_has(line, LINE_T)) return LINE_OTHER;

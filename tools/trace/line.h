@@ -16,7 +16,9 @@ enum line_kind {
     LINE_STATE,
     LINE_STOP,
     LINE_END,
-    LINE_EVENT, /* begin and end in one line */
+    LINE_EVENT,    /* begin and end in one line */
+    LINE_FLIGHT,   /* of the flight recorder: how far a rank is, */
+    LINE_MESSAGES, /* and messages to and from another one */
 };
 
 enum line_member {
@@ -59,6 +61,15 @@ enum line_member {
     LINE_LOST_STARTS,
     LINE_LOST_STATES,
     LINE_LOST_STOPS,
+    LINE_FLIGHT_WHY,
+    LINE_REDOP,
+    LINE_BEGUN,
+    LINE_ENDED,
+    LINE_QUEUED,
+    LINE_WAITS,
+    LINE_SINCE,
+    LINE_SENT,
+    LINE_RECEIVED,
     LINE_MEMBER_COUNT_
 };
 

@@ -278,9 +278,9 @@ void timeline_close(struct timeline *run)
     struct timeline_reader *reader = run->reader;
     for (uint32_t i = 0; i < run->npaths; i++)
         free(run->paths[i]);
-    void *const arrays[] = {run->events,  run->states,  run->processes, run->clocks,
-                            run->threads, run->members, run->comms,     run->operations,
-                            run->parts,   run->words,   run->paths};
+    void *const arrays[] = {run->events,  run->states,  run->processes,  run->clocks, run->threads,
+                            run->members, run->comms,   run->operations, run->parts,  run->words,
+                            run->paths,   run->flights, run->messages};
     for (size_t i = 0; i < TT_LEN(arrays); i++)
         free(arrays[i]);
     if (reader) {

@@ -14,7 +14,7 @@
 
 #define TIMELINE_NONE UINT32_MAX /* no such event, communicator, operation */
 #define TIMELINE_OPEN INT64_MIN  /* the time of an end that the files do not have */
-enum { TIMELINE_NAME_BYTES = 64, TIMELINE_EXE_BYTES = 128 };
+enum { TIMELINE_NAME_BYTES = 64, TIMELINE_EXE_BYTES = 128, TIMELINE_WHY_BYTES = 512 };
 
 /* Types by the number of their bit in nccl/profiler_events.h. */
 enum timeline_type {
@@ -45,10 +45,11 @@ struct timeline_event {
     uint32_t parent;               /* event or TIMELINE_NONE */
     uint32_t member;               /* communicator at a rank, or TIMELINE_NONE */
     uint32_t thread;
-    uint32_t states;                      /* the first of its states, or TIMELINE_NONE */
-    int32_t peer;                         /* or root; -1: none */
-    int32_t steps;                        /* ProxyOp: how many; ProxyStep: which; GroupApi: depth */
-    int32_t chunk_bytes;                  /* ProxyOp */
+    uint32_t states;     /* the first of its states, or TIMELINE_NONE */
+    int32_t peer;        /* or root; -1: none */
+    int32_t steps;       /* ProxyOp: how many; ProxyStep: which; GroupApi: depth; Coll of a flight
+                            recorder: the operator */
+    int32_t chunk_bytes; /* ProxyOp */
     uint16_t func, datatype, algo, proto; /* words; 0: none. KernelPhase: func is the phase */
     uint16_t channel;                     /* KernelCh, ProxyOp; of Coll and P2p: how many */
     uint8_t type;                         /* enum timeline_type */
@@ -75,6 +76,7 @@ struct timeline_process {
     uint32_t first_member, nmembers;  /* side by side in timeline.members */
     uint32_t first_thread, nthreads;  /* likewise */
     uint32_t first_event, last_event; /* likewise; last_event is the one behind */
+    char flight[TIMELINE_WHY_BYTES];  /* why the flight recorder wrote it; "": a profiler did */
 };
 
 /* Processes of one host have one clock. */
@@ -97,6 +99,25 @@ struct timeline_member {
     uint32_t process, comm;
     uint32_t number; /* in its process */
     int rank;        /* -1: versions 1 to 3 of the interface do not say it */
+    uint32_t flight; /* of timeline.flights; TIMELINE_NONE: a profiler's file */
+};
+
+/* How far a rank was when the flight recorder wrote its file. Its operations have the numbers of
+ * all collectives of the communicator, whatever their function. */
+struct timeline_flight {
+    uint64_t begun, ended; /* collectives */
+    uint64_t queued;       /* operations behind the one that runs */
+    int64_t waits_nsec;    /* it has waited so long; -1: it does not wait */
+    int waits_for;         /* -1: several or unknown */
+    uint16_t waits;        /* a word: "data of" */
+    uint32_t member;
+};
+
+/* Messages that a rank has begun, to and from another. */
+struct timeline_messages {
+    uint32_t member;
+    int peer;
+    uint64_t sent, received;
 };
 
 struct timeline_comm {
@@ -104,6 +125,7 @@ struct timeline_comm {
     char name[TIMELINE_NAME_BYTES];
     int nranks, nnodes; /* 0 and -1: not known */
     uint32_t nmembers;  /* ranks that are there */
+    bool flies;         /* a flight recorder wrote a rank of it */
 };
 
 /* A collective, or a Send with its Recv: what belongs together at all ranks. Its events are
@@ -136,10 +158,12 @@ struct timeline {
     struct timeline_comm *comms;
     struct timeline_operation *operations; /* by first_begin_nsec */
     struct timeline_part *parts;
+    struct timeline_flight *flights;
+    struct timeline_messages *messages;
     char (*words)[TIMELINE_NAME_BYTES]; /* words[0] is "" */
     char **paths;
     uint32_t nevents, nstates, nprocesses, nclocks, nthreads, nmembers, ncomms;
-    uint32_t noperations, nparts, nwords, npaths;
+    uint32_t noperations, nparts, nwords, npaths, nflights, nmessages;
     int64_t origin_nsec; /* the first event on its host's own clock */
     uint64_t lines, bytes;
     uint64_t complaints; /* of all kinds, also those that were not printed any more */

@@ -66,6 +66,7 @@ static void take_head(struct timeline *run)
         process->wall_nsec = process->mono_nsec = 0;
     text(run, LINE_HOST, process->host, sizeof(process->host));
     text(run, LINE_EXE, process->exe, sizeof(process->exe));
+    text(run, LINE_FLIGHT_WHY, process->flight, sizeof(process->flight));
     reader->process = run->nprocesses++;
 }
 
@@ -110,8 +111,11 @@ static void take_comm(struct timeline *run)
         if (!about->nranks) about->nranks = nranks;
         about->nnodes = whole(run, LINE_NNODES, -1);
     }
-    run->members[run->nmembers] = (struct timeline_member){
-        .process = reader->process, .comm = comm, .number = (uint32_t)key, .rank = rank};
+    run->members[run->nmembers] = (struct timeline_member){.process = reader->process,
+                                                           .comm = comm,
+                                                           .number = (uint32_t)key,
+                                                           .rank = rank,
+                                                           .flight = TIMELINE_NONE};
     (void)ids_put(&reader->members, key, run->nmembers++);
 }
 
@@ -206,7 +210,7 @@ static void fill_event(struct timeline *run, struct timeline_event *event)
     event->seq = number(run, LINE_SEQ);
     event->count = number(run, LINE_COUNT);
     event->peer = whole(run, LINE_PEER, -1);
-    event->steps = whole(run, LINE_STEPS, 0);
+    event->steps = whole(run, LINE_STEPS, whole(run, LINE_REDOP, 0));
     event->chunk_bytes = whole(run, LINE_CHUNK, 0);
     event->func = word(run, LINE_FUNC);
     event->datatype = word(run, LINE_DATATYPE);
@@ -356,6 +360,34 @@ static void take_moment(struct timeline *run, uint16_t name)
     }
 }
 
+/* What the flight recorder says of a rank, and of its messages. */
+static void take_flight(struct timeline *run)
+{
+    uint32_t member = member_of(run);
+    if (member >= run->nmembers) return;
+    if (run->reader->line.kind == LINE_MESSAGES) {
+        if (!timeline_grow(run, &run->messages, run->nmessages, sizeof(run->messages[0]))) return;
+        run->messages[run->nmessages++] = (struct timeline_messages){
+            member, whole(run, LINE_PEER, -1), number(run, LINE_SENT), number(run, LINE_RECEIVED)};
+        return;
+    }
+    if (!timeline_grow(run, &run->flights, run->nflights, sizeof(run->flights[0]))) return;
+    uint64_t now = run->processes[run->reader->process].mono_nsec;
+    uint64_t since = line_number(&run->reader->line, LINE_SINCE, UINT64_MAX);
+    run->members[member].flight = run->nflights;
+    if (run->members[member].comm != TIMELINE_NONE)
+        run->comms[run->members[member].comm].flies = true;
+    run->flights[run->nflights++] = (struct timeline_flight){
+        .begun = number(run, LINE_BEGUN),
+        .ended = number(run, LINE_ENDED),
+        .queued = number(run, LINE_QUEUED),
+        .waits_nsec = since <= now ? (int64_t)(now - since) : -1,
+        .waits_for = whole(run, LINE_PEER, -1),
+        .waits = word(run, LINE_WAITS),
+        .member = member,
+    };
+}
+
 void timeline_take(struct timeline *run)
 {
     struct timeline_reader *reader = run->reader;
@@ -376,6 +408,8 @@ void timeline_take(struct timeline *run)
     case LINE_THREAD: take_thread(run); break;
     case LINE_START: take_start(run); break;
     case LINE_EVENT: take_event(run); break;
+    case LINE_FLIGHT:
+    case LINE_MESSAGES: take_flight(run); break;
     case LINE_STOP: take_moment(run, 0); break;
     case LINE_STATE: {
         uint16_t name = word(run, LINE_STATE_NAME);

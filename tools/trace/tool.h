@@ -39,6 +39,18 @@ int trace_diff(const struct trace_options *options);
 int trace_convert(const struct trace_options *options);
 int trace_page(const struct trace_options *options);
 
+/* ---- check ---- */
+
+struct trace_findings {
+    json_t *list; /* owned */
+    uint64_t count;
+};
+enum { TRACE_FINDINGS_KEPT = 1000 };
+void trace_find(struct trace_findings *findings, const char *kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Who is behind, whose call differs, who waits for whom. False: memory is short. */
+bool trace_check_flights(const struct timeline *run, struct trace_findings *findings);
+
 /* ---- formats; false: memory is short, or a file cannot be written, and said ---- */
 struct out;
 bool trace_write_chrome(const struct timeline *run, struct out *out);

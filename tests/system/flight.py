@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""The flight recorder: ranks that hang, die, crash, abort or call something else leave files from which `tutti trace check`
+tells who is behind and whose call differs. usage: flight.py BLAME TUTTI"""
+import contextlib, glob, json, os, resource, signal, subprocess, sys, tempfile, time
+
+BLAME, TUTTI = sys.argv[1:3]
+RANKS, VICTIM = 3, 1
+SOCKETS = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1"}
+failures = []
+
+
+def check(what, good, seen=""):
+    if not good:
+        failures.append(what)
+        print(f"FAILED: {what}: {str(seen)[-3000:]}")
+
+
+@contextlib.contextmanager
+def job(scene, env={}):
+    """Processes of the ranks, and the folder of their files."""
+    with tempfile.TemporaryDirectory() as folder:
+        setting = {**os.environ, "TUTTI_FLIGHT_FILE": f"{folder}/flight.%h.%p.jsonl", "TUTTI_WARN": "1", **env}
+        started = [subprocess.Popen([BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")], env=setting,
+                                    stderr=subprocess.PIPE, text=True) for r in range(RANKS)]
+        try:
+            yield started, folder
+        finally:
+            for process in started:
+                process.send_signal(signal.SIGKILL)
+            for process in started:
+                process.communicate()
+
+
+def findings(folder):
+    """What `tutti trace check` finds, by kind."""
+    done = subprocess.run([TUTTI, "trace", "check", "--json", folder], capture_output=True, text=True, timeout=60)
+    found = {}
+    for finding in json.loads(done.stdout)["findings"] if done.stdout else []:
+        found.setdefault(finding["kind"], []).append(finding["text"])
+    return found
+
+
+def until(condition, what):
+    end = time.monotonic() + 60
+    seen = condition()
+    while not seen and time.monotonic() < end:
+        time.sleep(0.1)
+        seen = condition()
+    check(what, seen)
+    return seen
+
+
+def file_of(folder, process):
+    found = glob.glob(f"{folder}/flight.*.{process.pid}.jsonl")
+    return found[0] if found else ""
+
+
+def lines_of(folder, process):
+    """Of a file that may just be written; [] as long as it is not whole."""
+    path = file_of(folder, process)
+    text = open(path).read() if path else ""
+    lines = [json.loads(line) for line in text.splitlines()] if text.endswith("}\n") else []
+    return lines if lines and lines[-1]["t"] == "end" else []
+
+
+def says(found, kind, *words):
+    check(f"{kind}: {words}", any(all(word in text for word in words) for text in found.get(kind, [])), found)
+
+
+CALL = "AllReduce(1000 of ncclFloat32, sum)"
+BEHIND = f"rank {VICTIM} is behind, at operation 2 {CALL}, ended"
+
+
+def hangs(env):
+    """Asked for by a signal; then the victim is killed, and the others fail."""
+    with job("late", env) as (ranks, folder):
+        def all_wait():
+            for process in ranks:
+                if file_of(folder, process) or "SigCgt" in open(f"/proc/{process.pid}/status").read() and hears(process):
+                    process.send_signal(signal.SIGUSR2)
+            time.sleep(0.2)
+            waiting = [p for p in ranks if any(line.get("waits") == "data of" for line in lines_of(folder, p))]
+            return len(waiting) >= RANKS - 1 and all(lines_of(folder, p) for p in ranks)
+        if not until(all_wait, "all ranks write what they do"):
+            return
+        found = findings(folder)
+        says(found, "behind", BEHIND, "0 queued")
+        says(found, "waits", "rank 0 is at operation 3 " + CALL, "waits for")
+        check("nothing else is said", set(found) == {"behind", "waits"}, found)
+        for command in (["summary"], ["page", "-o", f"{folder}/page.html"], ["convert", "--to", "chrome", "-o", f"{folder}/run.json"]):
+            done = subprocess.run([TUTTI, "trace", *command, folder], capture_output=True, text=True, timeout=60)
+            check(f"tutti trace {command[0]}", done.returncode == 0, done.stderr)
+        ranks[VICTIM].kill()
+        ranks[VICTIM].wait()
+        os.unlink(file_of(folder, ranks[VICTIM]))
+        others = [p for r, p in enumerate(ranks) if r != VICTIM]
+        for process in others:
+            process.communicate(timeout=60)
+        found = findings(folder)
+        says(found, "missing", f"rank {VICTIM} has no file")
+        says(found, "written", "rank 0 failed: ")
+
+
+def hears(process):
+    """The library has its handler for the signal that asks."""
+    caught = [line.split()[1] for line in open(f"/proc/{process.pid}/status") if line.startswith("SigCgt")]
+    return caught and int(caught[0], 16) >> (signal.SIGUSR2 - 1) & 1
+
+
+def ended(scene, env={}):
+    """A scene in which all ranks end by themselves: their codes, files and what is found."""
+    with job(scene, env) as (ranks, folder):
+        errors = [process.communicate(timeout=60)[1] for process in ranks]
+        codes = [process.returncode for process in ranks]
+        check(f"{scene}: all ranks have a file", all(lines_of(folder, p) for p in ranks), (codes, errors))
+        return codes, findings(folder), [lines_of(folder, p) for p in ranks]
+
+
+def differs(env):
+    codes, found, _ = ended("differs", env)
+    check("all fail", codes == [3] * RANKS, codes)
+    says(found, "differ", f"operation 3 differs: rank 0 called {CALL}, rank 1 Broadcast(1000 of ncclFloat32, root 1)")
+    says(found, "written", "rank 2 failed: ranks called different operations")
+
+
+def aborts(_):
+    with job("aborts") as (ranks, folder):
+        for r, process in enumerate(ranks):
+            if r != VICTIM:
+                process.communicate(timeout=60)
+        until(lambda: lines_of(folder, ranks[VICTIM]), "the rank that aborts writes")
+        says(findings(folder), "behind", BEHIND)
+
+
+def crashes(_):
+    codes, found, files = ended("crashes")
+    check("the signal ends it", codes[VICTIM] == -signal.SIGSEGV, codes)
+    check("its file says so", files[VICTIM][0]["flight"] == "SIGSEGV", files[VICTIM])
+    says(found, "behind", BEHIND)
+
+
+def watched(_):
+    """The watchdog writes by itself, so few operations as were asked for."""
+    with job("late", {"TUTTI_WATCHDOG": "1", "TUTTI_FLIGHT_OPERATIONS": "1"}) as (ranks, folder):
+        if until(lambda: lines_of(folder, ranks[0]), "the watchdog writes"):
+            lines = lines_of(folder, ranks[0])
+            check("why", "stands still" in lines[0]["flight"], lines)
+            check("one operation", [line["seq"] for line in lines if line["t"] == "ev"] == [3], lines)
+
+
+def refused(_):
+    """A file that cannot be written is told once and hurts nobody; without a name nothing is written."""
+    with job("differs", {"TUTTI_FLIGHT_FILE": "/proc/no-such-folder/x"}) as (ranks, folder):
+        errors = [process.communicate(timeout=60)[1] for process in ranks]
+        check("all fail as usual", all("different operations" in text for text in errors), errors)
+        check("told", all(text.count("TUTTI_FLIGHT_FILE: /proc/no-such-folder/x: No such file") <= 1 for text in errors) and
+              any("TUTTI_FLIGHT_FILE" in text for text in errors), errors)
+    with job("differs", {"TUTTI_FLIGHT_FILE": ""}) as (ranks, folder):
+        for process in ranks:
+            process.communicate(timeout=60)
+        check("no files", os.listdir(folder) == ["id"], os.listdir(folder))
+
+
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+for case, env in ((hangs, {}), (hangs, SOCKETS), (differs, {}), (differs, SOCKETS), (aborts, {}), (crashes, {}), (watched, {}),
+                  (refused, {})):
+    begin = time.monotonic()
+    case(env)
+    print(f"{case.__name__} {' '.join(env)}: {time.monotonic() - begin:.1f} s")
+sys.exit(1 if failures else 0)

@@ -1,0 +1,254 @@
+/* What the files of the flight recorder say together: operations are counted alike at all ranks of
+ * a communicator, so the number tells who is behind and whose call is another. */
+#include "tool.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A collective of a rank. */
+struct call {
+    uint32_t comm;
+    uint64_t number;
+    int rank;
+    uint32_t event;
+};
+
+static int by_number(const void *left, const void *right)
+{
+    const struct call *a = left, *b = right;
+    if (a->comm != b->comm) return a->comm < b->comm ? -1 : 1;
+    if (a->number != b->number) return a->number < b->number ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+struct calls {
+    struct call *list; /* owned; by number */
+    uint32_t count;
+};
+
+/* "AllReduce(1000 of ncclFloat32, sum)" */
+static void call_text(const struct timeline *run, uint32_t index, char *text, size_t bytes)
+{
+    static const char *const operators[] = {"sum", "prod", "max", "min", "avg"};
+    const struct timeline_event *event = &run->events[index];
+    const char *func = timeline_word(run, event->func);
+    char root[24] = "", operator[32] = "";
+    if (event->peer >= 0) (void)snprintf(root, sizeof(root), ", root %d", event->peer);
+    if (strstr(func, "Reduce")) {
+        bool known = event->steps >= 0 && event->steps < (int)TT_LEN(operators);
+        (void)snprintf(operator, sizeof(operator), ", %s",
+                       known ? operators[event->steps] : "an operator of its own");
+    }
+    (void)snprintf(text, bytes, "%s(%llu of %s%s%s)", func, (unsigned long long)event->count,
+                   timeline_word(run, event->datatype), operator, root);
+}
+
+static bool differ(const struct timeline_event *a, const struct timeline_event *b)
+{
+    return a->func != b->func || a->count != b->count || a->datatype != b->datatype ||
+           a->peer != b->peer || a->steps != b->steps;
+}
+
+/* calls[0 .. count) have one number. */
+static void check_calls(const struct timeline *run, const struct call *calls, uint32_t count,
+                        struct trace_findings *findings)
+{
+    for (uint32_t k = 1; k < count; k++) {
+        char first[200], other[200];
+        if (!differ(&run->events[calls[0].event], &run->events[calls[k].event])) continue;
+        call_text(run, calls[0].event, first, sizeof(first));
+        call_text(run, calls[k].event, other, sizeof(other));
+        trace_find(findings, "differ",
+                   "communicator %016llx: operation %llu differs: rank %d called %s, rank %d %s",
+                   (unsigned long long)run->comms[calls[0].comm].id,
+                   (unsigned long long)calls[0].number, calls[0].rank, first, calls[k].rank, other);
+        return;
+    }
+}
+
+/* The call of that number at a rank; "": its file has it no more. */
+static void name_call(const struct timeline *run, const struct calls *calls,
+                      const struct call *wanted, char *text, size_t bytes)
+{
+    const struct call *found =
+        bsearch(wanted, calls->list, calls->count, sizeof(*wanted), by_number);
+    *text = '\0';
+    if (found) call_text(run, found->event, text, bytes);
+}
+
+static void where_text(const struct timeline *run, const struct timeline_flight *flight, char *text,
+                       size_t bytes)
+{
+    if (flight->waits_nsec < 0) {
+        bool over = flight->begun == flight->ended;
+        (void)snprintf(text, bytes, over ? "ended" : "under way");
+    } else if (flight->waits_for < 0) {
+        (void)snprintf(text, bytes, "waits for %.1f s: %s", (double)flight->waits_nsec / 1e9,
+                       timeline_word(run, flight->waits));
+    } else {
+        (void)snprintf(text, bytes, "waits for %.1f s: %s rank %d",
+                       (double)flight->waits_nsec / 1e9, timeline_word(run, flight->waits),
+                       flight->waits_for);
+    }
+}
+
+/* A rank whose file is there. */
+struct seat {
+    uint32_t comm;
+    int rank;
+    const struct timeline_flight *flight;
+};
+
+static int by_seat(const void *left, const void *right)
+{
+    const struct seat *a = left, *b = right;
+    if (a->comm != b->comm) return a->comm < b->comm ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+/* The ranks [seats, seats + count) of a communicator: who has begun fewer operations than others,
+ * who waits, and whose file is missing. */
+static void check_comm(const struct timeline *run, const struct seat *seats, uint32_t count,
+                       const struct calls *calls, struct trace_findings *findings)
+{
+    const struct timeline_comm *comm = &run->comms[seats->comm];
+    unsigned long long id = comm->id;
+    uint64_t most = 0;
+    int next = 0;
+    for (uint32_t k = 0; k <= count; k++) {
+        int rank = k < count ? seats[k].rank : comm->nranks;
+        for (; next < rank && findings->count < TRACE_FINDINGS_KEPT; next++) {
+            trace_find(findings, "missing",
+                       "communicator %016llx: rank %d has no file: it was killed, or is still well",
+                       id, next);
+        }
+        next = rank + 1;
+        if (k < count && seats[k].flight->begun > most) most = seats[k].flight->begun;
+    }
+    for (uint32_t k = 0; k < count; k++) {
+        const struct timeline_flight *flight = seats[k].flight;
+        bool behind = flight->begun < most;
+        char call[200], where[120];
+        if (!behind && flight->waits_nsec < 0) continue;
+        const struct call wanted = {seats->comm, flight->begun, seats[k].rank, 0};
+        name_call(run, calls, &wanted, call, sizeof(call));
+        where_text(run, flight, where, sizeof(where));
+        trace_find(findings, behind ? "behind" : "waits",
+                   "communicator %016llx: rank %d is %s operation %llu %s, %s%s; %llu queued", id,
+                   seats[k].rank, behind ? "behind, at" : "at", (unsigned long long)flight->begun,
+                   call, where, behind ? ", and others have begun more" : "",
+                   (unsigned long long)flight->queued);
+    }
+}
+
+/* Messages between two ranks, from one's file. */
+struct pair {
+    uint32_t comm;
+    int rank, peer;
+    uint64_t sent, received;
+};
+
+static int by_pair(const void *left, const void *right)
+{
+    const struct pair *a = left, *b = right;
+    if (a->comm != b->comm) return a->comm < b->comm ? -1 : 1;
+    if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    return (a->peer > b->peer) - (a->peer < b->peer);
+}
+
+/* What one rank has sent and the other has not asked for, or the other way round. */
+static bool check_messages(const struct timeline *run, const struct seat *seats, uint32_t nseats,
+                           struct trace_findings *findings)
+{
+    uint32_t npairs = run->nmessages;
+    struct pair *pairs = tt_calloc(npairs + (size_t)1, sizeof(*pairs));
+    if (!pairs) return false;
+    for (uint32_t i = 0; i < npairs; i++) {
+        const struct timeline_messages *of = &run->messages[i];
+        const struct timeline_member *member = &run->members[of->member];
+        pairs[i] = (struct pair){member->comm, member->rank, of->peer, of->sent, of->received};
+    }
+    qsort(pairs, npairs, sizeof(*pairs), by_pair);
+    for (uint32_t i = 0; i < npairs; i++) {
+        const struct pair *own = &pairs[i], turned = {own->comm, own->peer, own->rank, 0, 0};
+        const struct seat seat = {own->comm, own->peer, NULL};
+        const struct pair *other = bsearch(&turned, pairs, npairs, sizeof(*pairs), by_pair);
+        uint64_t received = other ? other->received : 0, sent = other ? other->sent : 0;
+        bool there = bsearch(&seat, seats, nseats, sizeof(*seats), by_seat) != NULL;
+        if (!there || own->comm == TIMELINE_NONE) continue;
+        /* a pair with two lines is looked at from the sender's, one with one from that */
+        if (received != own->sent) {
+            trace_find(findings, "messages",
+                       "communicator %016llx: rank %d has begun %llu sends to rank %d, which has "
+                       "begun %llu receives of it",
+                       (unsigned long long)run->comms[own->comm].id, own->rank,
+                       (unsigned long long)own->sent, own->peer, (unsigned long long)received);
+        } else if (!other && own->received != sent) {
+            trace_find(findings, "messages",
+                       "communicator %016llx: rank %d has begun %llu receives of rank %d, which "
+                       "has begun no send to it",
+                       (unsigned long long)run->comms[own->comm].id, own->rank,
+                       (unsigned long long)own->received, own->peer);
+        }
+    }
+    free(pairs);
+    return true;
+}
+
+static void check_reasons(const struct timeline *run, struct trace_findings *findings)
+{
+    for (uint32_t p = 0; p < run->nprocesses; p++) {
+        const struct timeline_process *process = &run->processes[p];
+        if (!*process->flight || strstr(process->flight, "asked for")) continue;
+        trace_find(findings, "written", "process %d on %s wrote its file because: %s", process->pid,
+                   process->host, process->flight);
+    }
+}
+
+static bool gather_calls(const struct timeline *run, struct calls *calls)
+{
+    calls->list = tt_calloc(run->nevents + (size_t)1, sizeof(calls->list[0]));
+    for (uint32_t e = 0; calls->list && e < run->nevents; e++) {
+        const struct timeline_event *event = &run->events[e];
+        if (event->type != TIMELINE_COLL || event->member == TIMELINE_NONE) continue;
+        const struct timeline_member *member = &run->members[event->member];
+        if (member->flight == TIMELINE_NONE) continue;
+        calls->list[calls->count++] = (struct call){member->comm, event->seq, member->rank, e};
+    }
+    if (calls->list) qsort(calls->list, calls->count, sizeof(calls->list[0]), by_number);
+    return calls->list != NULL;
+}
+
+bool trace_check_flights(const struct timeline *run, struct trace_findings *findings)
+{
+    struct calls calls = {0};
+    uint32_t nseats = 0;
+    if (run->nflights == 0) return true;
+    struct seat *seats = tt_calloc(run->nflights, sizeof(*seats));
+    bool good = seats && gather_calls(run, &calls);
+    for (uint32_t f = 0; good && f < run->nflights; f++) {
+        const struct timeline_member *member = &run->members[run->flights[f].member];
+        if (member->comm == TIMELINE_NONE) continue;
+        seats[nseats++] = (struct seat){member->comm, member->rank, &run->flights[f]};
+    }
+    if (good) qsort(seats, nseats, sizeof(*seats), by_seat);
+    for (uint32_t k = 0, first = 0; good && k < calls.count; k++) {
+        const struct call *call = &calls.list[k];
+        if (k + 1 < calls.count && call[0].comm == call[1].comm && call[0].number == call[1].number)
+            continue;
+        check_calls(run, &calls.list[first], k + 1 - first, findings);
+        first = k + 1;
+    }
+    for (uint32_t k = 0, first = 0; good && k < nseats; k++) {
+        if (k + 1 < nseats && seats[k].comm == seats[k + 1].comm) continue;
+        check_comm(run, &seats[first], k + 1 - first, &calls, findings);
+        first = k + 1;
+    }
+    if (good) good = check_messages(run, seats, nseats, findings);
+    if (good) check_reasons(run, findings);
+    free(seats);
+    free(calls.list);
+    return good;
+}
