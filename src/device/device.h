@@ -124,8 +124,11 @@ enum tt_meeting {
     TT_MEETING_ALL,   /* waits for what all others bring, and they for it */
     TT_MEETING_GIVES, /* they wait for it, it for nobody: the root that gives */
     TT_MEETING_TAKES, /* it waits for them */
+    TT_MEETING_NONE,  /* messages: work of the member all the same */
 };
 void tuttiHostTouchMeet(const void *member, uint64_t group, enum tt_meeting meeting);
+/* Outside of items: the caller has waited for all work of the member, and none follows. */
+void tuttiHostMemberOver(const void *member);
 
 /* Put an item on a stream.
  * Idle stream, nothing captured: claims it and steps the item once; an unfinished item is parked.

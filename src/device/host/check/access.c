@@ -7,11 +7,15 @@
 #include "device/host/graph/exec.h"
 #include "device/host/host.h"
 #include "device/host/host_kernel.h"
+#include "device/host/host_vmm.h"
 #include "device/host/memory/memory.h"
+#include "device/host/memory/vmm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { ALIASES_MOST = 16 };
 
 static bool is_captured(const struct CUstream_st *stream)
 {
@@ -39,12 +43,23 @@ void check_touches_add(struct check_touches *touches, const struct check_touch *
     touches->at[touches->count++].node = touches->node;
 }
 
+/* Memory that is mapped at several addresses is touched at each of them. */
 static void add_bytes(struct check_touches *touches, const void *ptr, size_t bytes, bool write)
 {
     if (!ptr || !bytes) return;
-    const struct check_touch touch = {
+    struct check_touch touch = {
         .kind = write ? CHECK_TOUCH_WRITE : CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
     check_touches_add(touches, &touch);
+    if (touches->counts || !tuttiHostAnyReserved()) return;
+    const void *aliases[ALIASES_MOST];
+    for (const char *at = ptr, *end = at + bytes; at < end; at += touch.bytes) {
+        touch.bytes = (size_t)(end - at);
+        size_t count = host_vmm_aliases(at, &touch.bytes, aliases, ALIASES_MOST);
+        for (size_t i = 0; i < count; i++) {
+            touch.ptr = aliases[i];
+            check_touches_add(touches, &touch);
+        }
+    }
 }
 
 struct box {
@@ -265,15 +280,41 @@ static void tell_event(struct host_check *check, size_t task, const struct check
     check_task_tell(check, task, &mark->clock);
 }
 
+/* Who waits for all work of the member knows what the task did. */
+static void tell_member(struct host_check *check, size_t task, const void *member)
+{
+    struct check_mark *mark = check_mark(&check->counts, member, 0);
+    if (mark) check_task_tell(check, task, &mark->clock);
+}
+
+/* Another member may come to its address, and counts anew. */
+void tuttiHostMemberOver(const void *member)
+{
+    struct host_check *check = host_checks() ? host_check_lock() : NULL;
+    struct check_mark *mark = check ? check_mark(&check->counts, member, 0) : NULL;
+    if (mark && check->ntasks) {
+        check_clock_merge(&check->tasks[CHECK_HOST].now, mark->clock);
+        check_clock_drop(mark->clock);
+        mark->clock = NULL;
+        mark->turn = 0;
+    }
+    host_check_unlock(check);
+}
+
+static bool is_meeting(const struct check_touch *touch)
+{
+    return touch->kind == CHECK_TOUCH_MEET && touch->meeting != TT_MEETING_NONE;
+}
+
 /* What the operation tells others, or learns, when its accesses are known. */
 static void pass_on(struct host_check *check, struct check_op *op, const struct check_touch *touch)
 {
     switch (touch->kind) {
     case CHECK_TOUCH_READ: see_words(check, op->task, touch); break;
-    case CHECK_TOUCH_MEET: meet(check, op->task, touch); break;
     case CHECK_TOUCH_WORD_WAIT:
     case CHECK_TOUCH_WORD_WRITE: pass_word(check, op->task, touch); break;
     case CHECK_TOUCH_TELL: tell_event(check, op->task, touch); break;
+    case CHECK_TOUCH_MEET: tell_member(check, op->task, touch->ptr); break;
     case CHECK_TOUCH_END: /* until a launch allocates it again */
         check_reset(check, touch->ptr, touch->bytes, CHECK_FREED, op);
         break;
@@ -281,26 +322,92 @@ static void pass_on(struct host_check *check, struct check_op *op, const struct 
     }
 }
 
+/* Copies and fills have been refused before they come here. */
+static void look_at_end(struct host_check *check, const struct check_op *op,
+                        const struct check_touch *touch)
+{
+    struct tt_pointer found;
+    if (touch->kind > CHECK_TOUCH_WRITE || tuttiHostPointer(touch->ptr, &found) || !found.base)
+        return;
+    size_t room = found.bytes - (size_t)((const char *)touch->ptr - found.base);
+    const struct check_finding finding = {.kind = CHECK_OUTSIDE,
+                                          .second = op,
+                                          .second_writes = touch->kind == CHECK_TOUCH_WRITE,
+                                          .ptr = touch->ptr,
+                                          .bytes = touch->bytes};
+    if (touch->bytes > room) check_report(check, &finding);
+}
+
+/* What events tell the task before it does what the node does; true: it meets others there. */
+static bool learn_first(struct host_check *check, size_t task, const struct check_touch *touches,
+                        size_t count)
+{
+    bool meets = false;
+    for (size_t i = 0; i < count; i++) {
+        const struct check_mark *mark = NULL;
+        if (touches[i].kind == CHECK_TOUCH_AWAIT)
+            mark = check_mark(&check->events, touches[i].ptr, 0);
+        if (mark) check_clock_merge(&check->tasks[task].now, mark->clock);
+        meets = meets || is_meeting(&touches[i]);
+    }
+    return meets;
+}
+
+enum { READS = 1, WRITES = 2 };
+
+static void touch_all(struct host_check *check, struct check_op *op,
+                      const struct check_touch *touches, size_t count, unsigned which)
+{
+    for (size_t i = 0; op && i < count; i++) {
+        bool write = touches[i].kind != CHECK_TOUCH_READ;
+        if (touches[i].kind <= CHECK_TOUCH_END && (which & (write ? WRITES : READS)))
+            check_touch(check, op, touches[i].ptr, touches[i].bytes, write);
+    }
+}
+
+/* One node's accesses. Who meets others in a collective tells them that it has read, not that it
+ * has written: they end when they have its data, whatever it does with theirs. So its writes are
+ * an operation of their own, behind the meeting. */
+static struct check_op *apply_node(struct host_check *check, const struct CUstream_st *stream,
+                                   const struct check_touch *touches, size_t count,
+                                   const char *name)
+{
+    bool meets = learn_first(check, check_task_of(check, stream), touches, count);
+    struct check_op *op = check_op_begin(check, stream, name);
+    touch_all(check, op, touches, count, meets ? READS : READS | WRITES);
+    for (size_t i = 0; meets && op && i < count; i++) {
+        if (is_meeting(&touches[i])) meet(check, op->task, &touches[i]);
+    }
+    if (meets) {
+        check_op_drop(op);
+        op = check_op_begin(check, stream, name);
+        touch_all(check, op, touches, count, WRITES);
+    }
+    for (size_t i = 0; op && i < count; i++) {
+        look_at_end(check, op, &touches[i]);
+        pass_on(check, op, &touches[i]);
+    }
+    return op;
+}
+
+/* Nodes come in an order that their edges allow, so what an event node tells or learns holds for
+ * those before or behind it. */
 struct check_op *check_apply(struct host_check *check, struct CUstream_st *stream,
                              const struct check_touches *touches, const char *name)
 {
-    for (size_t i = 0; i < touches->count; i++) {
-        const struct check_touch *touch = &touches->at[i];
-        if (touch->kind != CHECK_TOUCH_AWAIT) continue;
-        const struct check_mark *mark = check_mark(&check->events, touch->ptr, 0);
-        size_t task = check_task_of(check, stream);
-        if (mark) check_clock_merge(&check->tasks[task].now, mark->clock);
-    }
+    struct check_op *op = NULL;
+    size_t at = 0;
+    if (touches->name[0]) name = touches->name;
     check_arrive(check, stream);
-    struct check_op *op = check_op_begin(check, stream, touches->name[0] ? touches->name : name);
-    for (size_t i = 0; op && i < touches->count; i++) {
-        const struct check_touch *touch = &touches->at[i];
-        if (touch->kind <= CHECK_TOUCH_END)
-            check_touch(check, op, touch->ptr, touch->bytes, touch->kind != CHECK_TOUCH_READ);
-    }
-    for (size_t i = 0; op && i < touches->count; i++) {
-        pass_on(check, op, &touches->at[i]);
-    }
+    do {
+        size_t end = at;
+        while (end < touches->count && touches->at[end].node == touches->at[at].node) {
+            end++;
+        }
+        check_op_drop(op);
+        op = apply_node(check, stream, touches->at + at, end - at, name);
+        at = end;
+    } while (op && at < touches->count);
     return op;
 }
 
@@ -348,6 +455,7 @@ static void tell_misfits(const struct check_touches *touches, const char *name)
                                               .second = op,
                                               .ptr = touch->ptr,
                                               .bytes = touch->bytes,
+                                              .refused = true,
                                               .freed = check && check_is_freed(check, touch->ptr)};
         if (op) check_report(check, &finding);
         if (check) check_op_drop(op);

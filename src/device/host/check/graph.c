@@ -1,5 +1,6 @@
-/* Launches of graphs. To what is outside of it a launch is one operation that touches what its
- * nodes touch. Inside, two nodes that touch the same bytes need a path of edges between them. */
+/* Launches of graphs. To what is outside of it a launch is its nodes one after another, in an order
+ * that the edges allow. Inside, two nodes that touch the same bytes need a path of edges between
+ * them. */
 #include "access.h"
 
 #include "device/host/graph/exec.h"
@@ -22,17 +23,25 @@ static const char *kind_of(const struct exec_op *op)
     return op->kind == TT_NODE_FREE ? "free" : "work";
 }
 
-/* Accesses of all nodes, children's as those of the node that holds them. False: not all are known.
- */
-static bool collect(struct check_touches *touches, const struct host_exec *exec, bool outermost)
+enum numbering { /* of nodes that hold a graph: what is in it counts as ... */
+                 ONE_NODE,
+                 MANY_NODES,
+                 IN_A_NODE,
+};
+
+/* Accesses of all nodes. False: not all are known. */
+static bool collect(struct check_touches *touches, const struct host_exec *exec,
+                    enum numbering numbering)
 {
+    enum numbering inside = numbering == MANY_NODES ? MANY_NODES : IN_A_NODE;
     bool all = true;
     for (size_t i = 0; i < exec->nops; i++) {
         const struct exec_op *op = &exec->ops[i];
         if (op->disabled) continue;
-        if (outermost) touches->node = i;
+        if (numbering == ONE_NODE) touches->node = i;
+        if (numbering == MANY_NODES) touches->node++;
         bool told = op->op.kind == HOST_OP_GRAPH
-                        ? collect(touches, op->op.launch.exec, false)
+                        ? collect(touches, op->op.launch.exec, inside)
                         : check_touches_op(touches, &op->op, op->share ? op->share->item : NULL);
         all = all && told;
     }
@@ -93,19 +102,21 @@ static bool clashes(const struct check_touch *one, const struct check_touch *oth
     return !is_behind(one, other, paths, words) && !is_behind(other, one, paths, words);
 }
 
+static struct check_op node_op(const struct host_exec *exec, const struct check_touch *touch)
+{
+    struct check_op op = {.task = CHECK_GRAPH, .site = host_thread.site};
+    snprintf(op.name, sizeof(op.name), "%s (node %zu of a graph)", kind_of(&exec->ops[touch->node]),
+             touch->node);
+    return op;
+}
+
 static void tell(struct host_check *check, const struct host_exec *exec,
                  const struct check_touch *one, const struct check_touch *other,
                  enum check_kind kind)
 {
     const struct check_touch *first = one->node < other->node ? one : other;
     const struct check_touch *second = first == one ? other : one;
-    struct check_op sides[2] = {{.task = CHECK_GRAPH, .site = host_thread.site},
-                                {.task = CHECK_GRAPH}};
-    sides[1].site = sides[0].site;
-    snprintf(sides[0].name, sizeof(sides[0].name), "%s (node %zu of a graph)",
-             kind_of(&exec->ops[first->node]), first->node);
-    snprintf(sides[1].name, sizeof(sides[1].name), "%s (node %zu of a graph)",
-             kind_of(&exec->ops[second->node]), second->node);
+    const struct check_op sides[2] = {node_op(exec, first), node_op(exec, second)};
     const struct check_finding finding = {.kind = kind,
                                           .first = &sides[0],
                                           .second = &sides[1],
@@ -114,6 +125,41 @@ static void tell(struct host_check *check, const struct host_exec *exec,
                                           .ptr = other->ptr,
                                           .bytes = 1};
     check_report(check, &finding);
+}
+
+/* Does a node write there, any of the bytes? */
+static bool is_written(const struct check_touches *touches, const struct check_touch *read)
+{
+    const char *from = read->ptr;
+    for (size_t i = 0; i < touches->count; i++) {
+        const struct check_touch *one = &touches->at[i];
+        const char *at = one->ptr;
+        if (one->kind == CHECK_TOUCH_WRITE && at < from + read->bytes && from < at + one->bytes)
+            return true;
+    }
+    return false;
+}
+
+/* Memory that a node allocates holds nothing at each launch: a copy reads there what another node
+ * of the graph has written, or nothing that is defined. */
+static void look_for_unwritten(struct host_check *check, const struct host_exec *exec,
+                               const struct check_touches *touches)
+{
+    for (size_t b = 0; b < touches->count; b++) {
+        const struct check_touch *block = &touches->at[b];
+        if (block->kind != CHECK_TOUCH_BEGIN) continue;
+        for (size_t i = 0; i < touches->count; i++) {
+            const struct check_touch *read = &touches->at[i];
+            bool inside = read->kind == CHECK_TOUCH_READ && read->ptr >= block->ptr &&
+                          (const char *)read->ptr < (const char *)block->ptr + block->bytes;
+            if (!inside || is_written(touches, read)) continue;
+            struct check_op reader = node_op(exec, read);
+            const struct check_finding finding = {
+                .kind = CHECK_UNWRITTEN, .second = &reader, .ptr = read->ptr, .bytes = read->bytes};
+            check_report(check, &finding);
+            return;
+        }
+    }
 }
 
 /* One finding is enough: a graph without a path as a rule lacks it for many bytes. */
@@ -142,7 +188,8 @@ static void look_at(struct host_check *check, const struct host_exec *exec)
 {
     struct check_touches touches = {0};
     uint64_t *paths = make_paths(exec);
-    collect(&touches, exec, true);
+    bool all = collect(&touches, exec, ONE_NODE);
+    if (all) look_for_unwritten(check, exec, &touches);
     if (paths && touches.count) look_inside(check, exec, &touches, paths);
     free(paths);
     free(touches.at);
@@ -155,7 +202,7 @@ static void look_at(struct host_check *check, const struct host_exec *exec)
 void host_check_graph(struct CUstream_st *stream, const struct host_exec *exec)
 {
     struct check_touches touches = {0};
-    bool all = collect(&touches, exec, true);
+    bool all = collect(&touches, exec, MANY_NODES);
     touches.name[0] = 0; /* of one of the nodes */
     struct host_check *check = host_check_lock();
     if (check) {

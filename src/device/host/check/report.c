@@ -142,7 +142,8 @@ static void add_outside(struct text *text, struct host_check *check,
         add(text, "tutti check: outside: %s touches %zu bytes that are not all allocated\n",
             op->name, finding->bytes);
     }
-    add_side(text, "call   ", op, "refused");
+    const char *does = finding->second_writes ? "writes" : "reads";
+    add_side(text, "call   ", op, finding->refused ? "refused" : does);
     add_memory(text, check, finding->ptr, finding->bytes);
 }
 

@@ -223,7 +223,8 @@ struct check_finding {
     bool first_writes, second_writes;
     const void *ptr;
     size_t bytes;
-    bool freed; /* OUTSIDE: the memory was there before */
+    bool refused; /* OUTSIDE: nothing was done, ... */
+    bool freed;   /* ... and the memory was there before */
 };
 void check_report(struct host_check *check, const struct check_finding *finding);
 void check_report_leaks(struct host_check *check); /* what is allocated yet */

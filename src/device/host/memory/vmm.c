@@ -29,7 +29,8 @@ enum { TT_PLACE_DEVICE = 1 }; /* enum CUmemLocationType */
 struct host_vmm_block {
     struct host_vmm_block *next;
     uint64_t id;
-    int fd; /* owned */
+    int fd;     /* owned */
+    ino_t file; /* of an imported one, and of the one that it comes from */
     unsigned handles, mappings;
     bool charged; /* to the device's arena */
     struct tt_block_card card;
@@ -53,7 +54,7 @@ struct host_mapping {
     struct host_mapping *next;
     struct host_vmm_block *block; /* counted by block->mappings */
     char *base;
-    size_t bytes;
+    size_t bytes, offset;
     int access;                             /* the widest of them */
     unsigned char by[HOST_MAX_DEVICES + 1]; /* per device; the last one: the host */
 };
@@ -108,6 +109,7 @@ static void settle_block(struct host_vmm_block *block)
 /* Takes the descriptor on success. */
 static int add_block(int fd, const struct tt_block_card *card, bool charged, uint64_t *block_out)
 {
+    struct stat facts;
     struct host_vmm_block *block = calloc(1, sizeof(*block));
     int rc = block ? lock() : HOST_OUT_OF_MEMORY;
     if (rc) {
@@ -115,6 +117,7 @@ static int add_block(int fd, const struct tt_block_card *card, bool charged, uin
         return rc;
     }
     block->fd = fd;
+    if (!fstat(fd, &facts)) block->file = facts.st_ino;
     block->card = *card;
     block->charged = charged;
     block->handles = 1;
@@ -487,6 +490,7 @@ int tuttiHostMap(void *ptr, size_t bytes, size_t offset, uint64_t id)
         mapping->block = block;
         mapping->base = ptr;
         mapping->bytes = bytes;
+        mapping->offset = offset;
         tt_host.vmm.mappings = mapping;
         tt_host.vmm.nmappings++;
         block->mappings++;
@@ -544,6 +548,25 @@ int tuttiHostUnmap(void *ptr, size_t bytes)
     unlock();
     if (host_checks() && !rc) host_check_withdraw("unmapping", ptr, bytes);
     return rc;
+}
+
+size_t host_vmm_aliases(const void *ptr, size_t *bytes, const void **aliases, size_t room)
+{
+    const char *at = ptr;
+    size_t count = 0;
+    *bytes = tt_min_size(*bytes, TT_BLOCK_GRAIN - (uintptr_t)ptr % TT_BLOCK_GRAIN);
+    if (host_forked()) return 0;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    const struct host_mapping *own = find_mapping(at);
+    size_t offset = own ? own->offset + (size_t)(at - own->base) : 0;
+    const struct host_mapping *one = own ? tt_host.vmm.mappings : NULL;
+    for (; one && count < room; one = one->next) {
+        bool same = one->block->file == own->block->file && offset >= one->offset &&
+                    offset - one->offset < one->bytes;
+        if (same && one != own) aliases[count++] = one->base + (offset - one->offset);
+    }
+    unlock();
+    return count;
 }
 
 static size_t index_of(int device)
