@@ -282,12 +282,16 @@ static void tell_touches(const struct tt_work *work)
         const struct tt_frame *frame = &work->frames[f];
         tuttiHostTouch(boarded ? work->user_in : frame->in, frame->in_bytes, false);
         tuttiHostTouch(boarded ? work->user_out : frame->out, frame->out_bytes, true);
+        if (frame->reduction.pre_mul && frame->reduction.scalar_on_device)
+            tuttiHostTouch(frame->reduction.scalar_ptr, frame->elem_bytes, false);
     }
     tuttiHostTouchName(tt_func_name((enum tt_func)work->frames[0].program->func));
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
-        if (frame->conn != TT_CONN_COLL || (f > 0 && !frame->begins)) continue;
-        tuttiHostTouchMeet(work->member, work->member->comm_id, meeting_of(frame));
+        bool meets = frame->conn == TT_CONN_COLL;
+        if (f > 0 && (!meets || !frame->begins)) continue;
+        tuttiHostTouchMeet(work->member, work->member->comm_id,
+                           meets ? meeting_of(frame) : TT_MEETING_NONE);
     }
 }
 

@@ -248,5 +248,7 @@ ncclResult_t tt_plan_drain(struct tt_comm *comm)
         if (tt_member_aborted(&comm->member)) return tt_member_abort_code(&comm->member);
         if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
     }
-    return tt_exec_drain(&comm->member, comm->queue_used);
+    rc = tt_exec_drain(&comm->member, comm->queue_used);
+    if (!rc) tuttiHostMemberOver(&comm->member);
+    return rc;
 }

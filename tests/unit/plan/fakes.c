@@ -212,6 +212,11 @@ int tuttiHostSetDevice(int device)
     return 0;
 }
 
+void tuttiHostMemberOver(const void *member)
+{
+    (void)member;
+}
+
 bool tuttiHostHelp(void)
 {
     return false;
