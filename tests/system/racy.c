@@ -651,6 +651,8 @@ static const struct racy_scene *scene_at(size_t i)
     i -= count;
     if (i < racy_npatterns) return &racy_patterns[i];
     i -= racy_npatterns;
+    if (i < racy_norder) return &racy_order[i];
+    i -= racy_norder;
     return i < racy_nhost ? &racy_host[i] : NULL;
 }
 

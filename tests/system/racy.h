@@ -45,6 +45,8 @@ struct racy_scene {
 };
 extern const struct racy_scene racy_patterns[];
 extern const size_t racy_npatterns;
+extern const struct racy_scene racy_order[];
+extern const size_t racy_norder;
 extern const struct racy_scene racy_host[]; /* plain loads and stores of the program */
 extern const size_t racy_nhost;
 

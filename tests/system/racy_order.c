@@ -1,0 +1,257 @@
+/* Scenes whose order is finer than that of whole launches and collectives: events and collectives
+ * amid a graph, what a peer's end says, ends of communicators; and memory that has two addresses,
+ * or no bytes yet. */
+#include "racy.h"
+
+/* ---- amid a graph ---- */
+
+static cudaGraphExec_t capture(void (*what)(bool sound), bool sound)
+{
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    OK(cudaStreamBeginCapture(my.a, cudaStreamCaptureModeThreadLocal));
+    what(sound);
+    OK(cudaStreamEndCapture(my.a, &graph));
+    OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cudaGraphDestroy(graph));
+    return exec;
+}
+
+static void fill_and_record(bool sound)
+{
+    if (sound) fill(my.x, my.a);
+    OK(cudaEventRecordWithFlags(my.event, my.a, cudaEventRecordExternal));
+    if (!sound) fill(my.x, my.a);
+}
+
+static void recorded_amid(bool sound) /* racy: what the event tells is not yet the fill */
+{
+    cudaGraphExec_t exec = capture(fill_and_record, sound);
+    OK(cudaGraphLaunch(exec, my.a));
+    OK(cudaStreamWaitEvent(my.b, my.event, 0));
+    copy(my.y, my.x, my.b);
+    OK(cudaStreamSynchronize(my.a));
+    OK(cudaGraphExecDestroy(exec));
+}
+
+static void wait_and_copy(bool sound)
+{
+    if (!sound) copy(my.y, my.x, my.a);
+    OK(cudaStreamWaitEvent(my.a, my.event, cudaEventWaitExternal));
+    if (sound) copy(my.y, my.x, my.a);
+}
+
+static void awaited_amid(bool sound) /* racy: the copy does not come behind the wait */
+{
+    cudaGraphExec_t exec = capture(wait_and_copy, sound);
+    fill(my.x, my.b);
+    OK(cudaEventRecord(my.event, my.b));
+    OK(cudaGraphLaunch(exec, my.a));
+    OK(cudaStreamSynchronize(my.a));
+    OK(cudaGraphExecDestroy(exec));
+}
+
+static void reduce(void)
+{
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclAllReduce(ranks.in[r], ranks.out[r], COUNT, ncclFloat, ncclSum, ranks.comm[r],
+                         ranks.stream[r]));
+    }
+    OK(ncclGroupEnd());
+}
+
+static void barrier_amid(bool sound) /* racy: rank 0 fills behind the collective */
+{
+    cudaGraph_t graph[RANKS];
+    cudaGraphExec_t exec[RANKS];
+    racy_start_ranks();
+    for (int r = 0; r < RANKS; r++) {
+        OK(cudaStreamBeginCapture(ranks.stream[r], cudaStreamCaptureModeRelaxed));
+    }
+    if (sound) fill(my.x, ranks.stream[0]);
+    reduce();
+    if (!sound) fill(my.x, ranks.stream[0]);
+    copy(my.y, my.x, ranks.stream[1]);
+    for (int r = 0; r < RANKS; r++) {
+        OK(cudaStreamEndCapture(ranks.stream[r], &graph[r]));
+        OK(cudaGraphInstantiateWithFlags(&exec[r], graph[r], 0));
+        OK(cudaGraphDestroy(graph[r]));
+    }
+    for (int r = 0; r < RANKS; r++) {
+        OK(cudaGraphLaunch(exec[r], ranks.stream[r]));
+    }
+    for (int r = 0; r < RANKS; r++) {
+        OK(cudaStreamSynchronize(ranks.stream[r]));
+        OK(cudaGraphExecDestroy(exec[r]));
+    }
+    racy_finish_ranks();
+}
+
+static char *from_graph;
+
+static void allocate_and_copy(bool sound)
+{
+    OK(cudaMallocAsync((void **)&from_graph, BYTES, my.a));
+    if (sound) fill(from_graph, my.a);
+    copy(my.y, from_graph, my.a);
+    OK(cudaFreeAsync(from_graph, my.a));
+}
+
+static void graph_memory_unwritten(bool sound)
+{
+    cudaGraphExec_t exec = capture(allocate_and_copy, sound);
+    OK(cudaGraphLaunch(exec, my.a));
+    OK(cudaStreamSynchronize(my.a));
+    OK(cudaGraphExecDestroy(exec));
+}
+
+/* ---- what an end says ---- */
+
+static void end_of_a_peer(bool sound) /* racy: rank 1 has its result, rank 0 perhaps not */
+{
+    racy_start_ranks();
+    reduce();
+    OK(cudaStreamSynchronize(ranks.stream[sound ? 0 : 1]));
+    OK(cudaMemcpyAsync(my.pinned, ranks.out[0], BYTES, cudaMemcpyDefault, ranks.other[0]));
+    racy_finish_ranks();
+}
+
+static void end_of_communicators(bool sound, bool finalize)
+{
+    racy_start_ranks();
+    reduce();
+    for (int r = 0; sound && r < RANKS; r++) {
+        OK(finalize ? ncclCommFinalize(ranks.comm[r]) : ncclCommDestroy(ranks.comm[r]));
+    }
+    OK(cudaMemcpyAsync(my.pinned, ranks.out[1], BYTES, cudaMemcpyDefault, ranks.other[1]));
+    for (int r = 0; r < RANKS; r++) {
+        OK(cudaSetDevice(r));
+        OK(cudaDeviceSynchronize());
+        if (!sound || finalize) OK(ncclCommDestroy(ranks.comm[r]));
+    }
+}
+
+static void destroyed_communicators(bool sound)
+{
+    end_of_communicators(sound, false);
+}
+
+static void finalized_communicators(bool sound)
+{
+    end_of_communicators(sound, true);
+}
+
+static void elapsed(bool sound) /* who is told the time between two events knows that they were */
+{
+    cudaEvent_t begin, end;
+    float msec;
+    OK(cudaEventCreate(&begin));
+    OK(cudaEventCreate(&end));
+    OK(cudaEventRecord(begin, my.a));
+    fill(my.x, my.a);
+    OK(cudaEventRecord(end, my.a));
+    cudaError_t rc = sound ? cudaErrorNotReady : cudaSuccess;
+    while (rc == cudaErrorNotReady) {
+        rc = cudaEventElapsedTime(&msec, begin, end);
+    }
+    OK(rc);
+    copy(my.y, my.x, my.b);
+}
+
+/* ---- memory ---- */
+
+static CUdeviceptr map(CUmemGenericAllocationHandle block, size_t bytes)
+{
+    CUdeviceptr ptr;
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    OK(cuMemAddressReserve(&ptr, bytes, 0, 0, 0));
+    OK(cuMemMap(ptr, bytes, 0, block, 0));
+    OK(cuMemSetAccess(ptr, bytes, &access, 1));
+    return ptr;
+}
+
+static void two_addresses(bool sound) /* of one memory */
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle block;
+    size_t bytes;
+    OK(cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    OK(cuMemCreate(&block, bytes, &prop, 0));
+    CUdeviceptr at[] = {map(block, bytes), map(block, bytes)};
+    fill((char *)(uintptr_t)at[0], my.a); /* NOLINT(performance-no-int-to-ptr): so CUDA has them */
+    order(my.a, my.b, sound);
+    copy(my.y, (char *)(uintptr_t)at[1], my.b); /* NOLINT(performance-no-int-to-ptr): as above */
+    OK(cudaDeviceSynchronize());
+    for (int i = 0; i < 2; i++) {
+        OK(cuMemUnmap(at[i], bytes));
+        OK(cuMemAddressFree(at[i], bytes));
+    }
+    OK(cuMemRelease(block));
+}
+
+static void scalar(bool sound) /* of an operator, in a device's memory */
+{
+    ncclRedOp_t ops[RANKS];
+    racy_start_ranks();
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclRedOpCreatePreMulSum(&ops[r], r ? my.y : my.x, ncclFloat, ncclScalarDevice,
+                                    ranks.comm[r]));
+    }
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclAllReduce(ranks.in[r], ranks.out[r], COUNT, ncclFloat, ops[r], ranks.comm[r],
+                         ranks.stream[r]));
+    }
+    OK(ncclGroupEnd());
+    if (sound) OK(cudaStreamSynchronize(ranks.stream[0]));
+    fill(my.x, my.a);
+    racy_finish_ranks();
+}
+
+static void run_kernel(const struct tuttiBlock *block, void **args, void *context)
+{
+    (void)block, (void)args, (void)context;
+}
+
+static size_t touched_bytes;
+
+static void tell_touches(const struct tuttiBlock *block, void **args, void *context)
+{
+    (void)block, (void)context;
+    tuttiCheckWrite(*(void **)args[0], touched_bytes);
+}
+
+static void stub(void) {}
+
+static void kernel_past_the_end(bool sound)
+{
+    const size_t sizes[] = {sizeof(void *)};
+    const struct tuttiKernel one = {.size = sizeof(one),
+                                    .function = (const void *)stub,
+                                    .run = run_kernel,
+                                    .nargs = 1,
+                                    .arg_bytes = sizes,
+                                    .touches = tell_touches};
+    void *args[] = {&my.x};
+    touched_bytes = sound ? BYTES : BYTES + 1;
+    OK(tuttiRegisterKernel(&one));
+    OK(cudaLaunchKernel((const void *)stub, (dim3){1, 1, 1}, (dim3){1, 1, 1}, args, 0, my.a));
+}
+
+const struct racy_scene racy_order[] = {
+    {"recorded-amid", recorded_amid, "race"},
+    {"awaited-amid", awaited_amid, "race"},
+    {"barrier-amid", barrier_amid, "race"},
+    {"graph-memory-unwritten", graph_memory_unwritten, "unwritten"},
+    {"end-of-a-peer", end_of_a_peer, "race"},
+    {"destroyed-communicators", destroyed_communicators, "race"},
+    {"finalized-communicators", finalized_communicators, "race"},
+    {"elapsed", elapsed, "race"},
+    {"two-addresses", two_addresses, "race"},
+    {"scalar", scalar, "race"},
+    {"kernel-past-the-end", kernel_past_the_end, "outside"},
+};
+const size_t racy_norder = sizeof(racy_order) / sizeof(racy_order[0]);
