@@ -10,9 +10,11 @@
 #include "plugin/process.h"
 #include "plugin/profiler_abi.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct tt_plugin_abi abis[] = {
     {7, "ncclProfiler_v7"}, {6, "ncclProfiler_v6"}, {5, "ncclProfiler_v5"}, {4, "ncclProfiler_v4"},
@@ -105,6 +107,50 @@ static void clean_mask(void)
     int wanted = __atomic_and_fetch(mask, known, __ATOMIC_RELAXED);
     if (wanted & ncclProfileKernelPhase)
         __atomic_fetch_or(mask, ncclProfileKernelCh, __ATOMIC_RELAXED);
+}
+
+static bool event_bit(const char *name, size_t len, uint32_t *mask)
+{
+    for (size_t i = 0; i < TT_LEN(events); i++) {
+        if (strlen(events[i].name) != len || strncasecmp(events[i].name, name, len) != 0) continue;
+        *mask |= events[i].type;
+        return true;
+    }
+    return false;
+}
+
+bool tt_profiler_read_mask(const char *text, uint32_t *mask_out)
+{
+    char *end;
+    uint32_t mask = 0;
+    if (!strcasecmp(text, "none") || !strcasecmp(text, "all")) {
+        *mask_out = tolower((unsigned char)*text) == 'a' ? UINT32_MAX : 0;
+        return true;
+    }
+    if (isdigit((unsigned char)*text)) {
+        unsigned long long number = strtoull(text, &end, 0);
+        *mask_out = (uint32_t)number;
+        return !*end && number <= UINT32_MAX;
+    }
+    for (const char *name = text;; name++) {
+        size_t len = strcspn(name, ",");
+        if (!event_bit(name, len, &mask)) return false;
+        name += len;
+        if (!*name) break;
+    }
+    *mask_out = mask;
+    return true;
+}
+
+void tt_profiler_set_mask(uint32_t mask)
+{
+    struct tt_plugin_slot *slot = &tt_plugins.profiler.slot;
+    pthread_mutex_lock(&slot->lock); /* the plugin stays as long */
+    bool loaded = slot->users > 0;
+    if (loaded) __atomic_store_n(&tt_plugins.profiler.mask, (int)mask, __ATOMIC_RELAXED);
+    if (loaded) clean_mask();
+    pthread_mutex_unlock(&slot->lock);
+    if (loaded) tell_mask();
 }
 
 /* One at a time: plugins have been seen to lose ranks whose threads come at once. */

@@ -37,6 +37,13 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
 /* After the communicator's last event. Accepts NULL. */
 void tt_profiler_close(struct tt_profiler *profiler);
 
+/* A mask as people write it: "none", "all", a number, or names of events with commas between them,
+ * in any case. False: it is none of these. */
+bool tt_profiler_read_mask(const char *text, uint32_t *mask_out);
+/* Set the mask of this process, as far as its plugin has such events; operations that are called
+ * from now on go by it. Without a plugin nothing happens. Any thread. */
+void tt_profiler_set_mask(uint32_t mask);
+
 /* The version that the plugin was found to have, and its name ("" without one). */
 int tt_profiler_version(const struct tt_profiler *profiler);
 const char *tt_profiler_name(const struct tt_profiler *profiler);
