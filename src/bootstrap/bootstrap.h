@@ -159,6 +159,9 @@ ncclResult_t tt_bootstrap_error(const struct tt_bootstrap *bootstrap, const char
  * tree; else -1. */
 int tt_bootstrap_error_rank(const struct tt_bootstrap *bootstrap);
 
+/* Its process has ended, or all connection with it is lost: as far as bootstrap was told. */
+bool tt_bootstrap_rank_died(struct tt_bootstrap *bootstrap, int rank);
+
 /* True when a rank's process exited without leaving the communicator (no error as long as nothing
  * is outstanding); the sentence says which. */
 bool tt_bootstrap_exited(struct tt_bootstrap *bootstrap, char *sentence, size_t sentence_bytes);

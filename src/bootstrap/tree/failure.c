@@ -96,15 +96,32 @@ static bool take_error(struct tt_bootstrap *b, const struct fail *fail)
     return true;
 }
 
-void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *fmt, ...)
+static void fail_as(struct tt_bootstrap *b, int rank, ncclResult_t rc, enum tt_fail_kind kind,
+                    const char *fmt, va_list args)
 {
     char sentence[TT_SENTENCE_BYTES];
+    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    const struct fail fail = {rank, rc, kind, 0, sentence};
+    if (take_error(b, &fail)) flood_fail(b, NULL, &fail);
+}
+
+void tt_tree_fail(struct tt_bootstrap *b, int rank, ncclResult_t rc, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
-    vsnprintf(sentence, sizeof(sentence), fmt, args);
+    fail_as(b, rank, rc, TT_FAIL_ERROR, fmt, args);
     va_end(args);
-    const struct fail fail = {rank, rc, TT_FAIL_ERROR, 0, sentence};
-    if (take_error(b, &fail)) flood_fail(b, NULL, &fail);
+}
+
+/* A rank's connection has ended without goodbye. */
+static void tell_death(struct tt_bootstrap *b, int rank, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void tell_death(struct tt_bootstrap *b, int rank, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    fail_as(b, rank, ncclRemoteError, TT_FAIL_DEATH, fmt, args);
+    va_end(args);
 }
 
 /* A revoked communicator stays usable here (shrink goes through it): only operations stop. */
@@ -151,13 +168,13 @@ void tt_failure_lost(struct tt_bootstrap *b, int peer, const char *why)
     if (why == tt_conn_starved) {
         tt_tree_fail(b, b->rank, ncclSystemError, "rank %d is out of memory", b->rank);
     } else if (b->contacts) {
-        tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
-                     b->contacts[peer].host, (int)b->contacts[peer].pid, why);
+        tell_death(b, peer, "rank %d on host %s (pid %d) is gone: %s", peer, b->contacts[peer].host,
+                   (int)b->contacts[peer].pid, why);
     } else if (peer < b->rank) {
-        tt_tree_fail(b, peer, ncclRemoteError, "rank %d on host %s (pid %d) is gone: %s", peer,
-                     b->parent_contact.host, (int)b->parent_contact.pid, why);
+        tell_death(b, peer, "rank %d on host %s (pid %d) is gone: %s", peer, b->parent_contact.host,
+                   (int)b->parent_contact.pid, why);
     } else {
-        tt_tree_fail(b, peer, ncclRemoteError, "rank %d is gone: %s", peer, why);
+        tell_death(b, peer, "rank %d is gone: %s", peer, why);
     }
 }
 
@@ -285,4 +302,10 @@ int tt_bootstrap_error_rank(const struct tt_bootstrap *b)
 {
     /* pairs with the release store in take_error() */
     return atomic_load_explicit(&b->error, memory_order_acquire) ? b->error_rank : -1;
+}
+
+bool tt_bootstrap_rank_died(struct tt_bootstrap *b, int rank)
+{
+    bool failed = tt_bootstrap_error_rank(b) == rank; /* its kind was written before */
+    return (failed && b->error_kind == TT_FAIL_DEATH) || tt_bootstrap_rank_exited(b, rank);
 }

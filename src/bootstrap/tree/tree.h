@@ -17,7 +17,7 @@
 #define TT_GATHER_BYTES 65536 /* of one rank */
 #define TT_MESSAGE_BYTES 4096
 
-enum tt_fail_kind { TT_FAIL_ERROR, TT_FAIL_EXIT, TT_FAIL_REVOKE, TT_FAIL_ALL };
+enum tt_fail_kind { TT_FAIL_ERROR, TT_FAIL_EXIT, TT_FAIL_REVOKE, TT_FAIL_ALL, TT_FAIL_DEATH };
 
 struct tt_branch { /* the way to a child */
     int rank;
@@ -75,7 +75,7 @@ struct tt_bootstrap {
     uint32_t given_up;                /* how often this rank itself gave the membership up ... */
     ncclResult_t given_up_code;       /* ... and with what, the last time */
     int error_rank;                   /* whom the first error is about */
-    enum tt_fail_kind error_kind;     /* TT_FAIL_ERROR or TT_FAIL_ALL */
+    enum tt_fail_kind error_kind;     /* TT_FAIL_ERROR, _ALL or _DEATH */
     uint64_t lost_nsec;               /* a neighbour hung up and nobody said why: blame it then */
     int lost_peer;
     char lost_why[64];
