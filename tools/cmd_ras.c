@@ -2,31 +2,47 @@
 #include "doctor/ask.h"
 #include "tutti.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
 
 static const char help_text[] =
-    "usage: tutti ras [-f text|json] [-h HOST] [-p PORT] [-t SEC] [-v]\n\n"
+    "usage: tutti ras [-f text|json] [-h HOST] [-p PORT] [-t SEC] [-v | -D | -m[GROUPS]]\n"
+    "       tutti ras [-h HOST] [-p PORT] [-t SEC] CONTROL PROFILER_MASK VALUE\n\n"
     "Prints what the RAS service of a running job knows: processes, communicators, ranks that do\n"
     "not answer, failed, or are behind the others. The options are those of ncclras, which works\n"
     "as well. `tutti doctor` says who is to blame.\n\n"
-    "  -f, --format FORMAT  text or json (text)\n"
-    "  -h, --host HOST      where a process of the job listens (localhost)\n"
-    "  -p, --port PORT      (28028; NCCL_RAS_ADDR of the job)\n"
-    "  -t, --timeout SEC    who has not answered then is missing (5; 0: wait)\n"
-    "  -v, --verbose        list more ranks\n"
-    "      --json           the same as -f json\n"
-    "      --help           this text\n\n"
+    "  -f, --format FORMAT    text or json (text)\n"
+    "  -h, --host HOST        where a process of the job listens (localhost)\n"
+    "  -p, --port PORT        (28028; NCCL_RAS_ADDR of the job)\n"
+    "  -t, --timeout SEC      who has not answered then is missing (5; 0: wait)\n"
+    "  -v, --verbose          list more ranks\n"
+    "  -D, --diagnostics      compare devices, driver and NCCL_ variables of all ranks\n"
+    "  -m, --monitor[=GROUPS] print events until the job ends: lifecycle, trace or all\n"
+    "                         (lifecycle)\n"
+    "      --json             the same as -f json\n"
+    "      --help             this text\n\n"
+    "CONTROL PROFILER_MASK sets what the profiler plugins of all processes are told: none, all, a\n"
+    "number, or names of events with commas between them (group,coll,p2p,proxyop,kernelch,...).\n\n"
     "Exit status: 0 there is a report, 1 there is none, 2 usage.\n\n"
     "examples:\n"
     "  tutti ras\n"
     "  tutti ras -v -h node7\n"
-    "  tutti ras --json\n";
+    "  tutti ras --json\n"
+    "  tutti ras --monitor=all\n"
+    "  tutti ras CONTROL PROFILER_MASK coll,kernelch\n";
+
+enum { PREAMBLE_LINES = 3 }; /* answers to what is said before the command */
 
 struct ras_options {
     const char *format, *host, *port;
+    const char *monitor; /* groups, "" for the default; NULL: no monitor */
     double timeout_sec;
-    bool verbose;
+    bool verbose, diagnostics;
+    char control[256]; /* "" none */
 };
 
 static bool is_either(const char *text, const char *a, const char *b)
@@ -49,6 +65,27 @@ static bool take_value(struct ras_options *options, const char *name, const char
     return end != value && !*end && options->timeout_sec >= 0 && options->timeout_sec <= 86400;
 }
 
+/* Words without a value of their own. */
+static bool take_switch(struct ras_options *options, const char *word)
+{
+    if (is_either(word, "-v", "--verbose")) {
+        options->verbose = true;
+    } else if (is_either(word, "-D", "--diagnostics")) {
+        options->diagnostics = true;
+    } else if (!strcmp(word, "--json")) {
+        options->format = "json";
+    } else if (is_either(word, "-m", "--monitor")) {
+        options->monitor = "";
+    } else if (!strncmp(word, "--monitor=", 10)) {
+        options->monitor = word + 10;
+    } else if (!strncmp(word, "-m", 2)) {
+        options->monitor = word + 2;
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* -1: go on. */
 static int parse(int argc, char **argv, struct ras_options *options)
 {
@@ -59,10 +96,10 @@ static int parse(int argc, char **argv, struct ras_options *options)
             fputs(help_text, stdout);
             return 0;
         }
-        if (is_either(a, "-v", "--verbose")) {
-            options->verbose = true;
-        } else if (!strcmp(a, "--json")) {
-            options->format = "json";
+        if (take_switch(options, a)) continue;
+        if (!strcasecmp(a, "control") && i + 3 == argc) {
+            snprintf(options->control, sizeof(options->control), "%s %s", argv[i + 1], argv[i + 2]);
+            i += 2;
         } else if (equals && !strncmp(a, "--", 2)) {
             snprintf(name, sizeof(name), "%.*s", (int)(equals - a), a);
             if (!take_value(options, name, equals + 1))
@@ -86,26 +123,73 @@ static const char *skip_answers(const char *text, int count)
     return text ? text : "";
 }
 
+static const char banner[] = "RAS Monitor Mode - watching for peer changes (Ctrl+C to exit)...\n"
+                             "================================================================\n";
+
+/* Events as they come, until the job ends. */
+static void monitor(int fd, const char *lines)
+{
+    char text[4096];
+    ssize_t bytes = write(fd, lines, strlen(lines));
+    size_t answers = 0; /* to the lines before: they are no events */
+    fputs(banner, stderr);
+    while (bytes > 0) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        poll(&wait, 1, -1);
+        bytes = read(fd, text, sizeof(text));
+        if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
+            bytes = 1;
+            continue;
+        }
+        const char *from = text, *end = text + (bytes > 0 ? bytes : 0);
+        while (answers < PREAMBLE_LINES && from < end)
+            answers += *from++ == '\n';
+        fwrite(from, 1, (size_t)(end - from), stdout);
+        fflush(stdout);
+    }
+    close(fd);
+}
+
+static void make_lines(const struct ras_options *options, char *lines, size_t bytes)
+{
+    const char *status = options->verbose ? "VERBOSE STATUS" : "STATUS";
+    const char *command = options->diagnostics ? "DIAGNOSTICS" : status, *value = "";
+    if (*options->control) {
+        command = "CONTROL ";
+        value = options->control;
+    } else if (options->monitor) {
+        command = "MONITOR ";
+        value = options->monitor;
+    }
+    snprintf(lines, bytes, "CLIENT PROTOCOL 2\nTIMEOUT %g\nSET FORMAT %s\n%s%s\n",
+             options->timeout_sec, options->format, command, value);
+}
+
 int cmd_ras(int argc, char **argv)
 {
     struct ras_options options = {
         .format = "text", .host = "localhost", .port = "28028", .timeout_sec = 5};
-    char address[300], lines[128];
+    char address[300], lines[512];
     const char *why;
     int status = parse(argc, argv, &options);
     if (status >= 0) return status;
     bool v6 = strchr(options.host, ':') && *options.host != '[';
     snprintf(address, sizeof(address), v6 ? "[%s]:%s" : "%s:%s", options.host, options.port);
-    snprintf(lines, sizeof(lines), "CLIENT PROTOCOL 2\nTIMEOUT %g\nSET FORMAT %s\n%sSTATUS\n",
-             options.timeout_sec, options.format, options.verbose ? "VERBOSE " : "");
+    make_lines(&options, lines, sizeof(lines));
     double patience_sec = options.timeout_sec > 0 ? options.timeout_sec + 2 : 86400;
     int fd = doctor_connect_address(address, patience_sec, &why);
+    if (fd >= 0 && options.monitor) {
+        monitor(fd, lines);
+        return 0;
+    }
     char *text = fd >= 0 ? doctor_ask(fd, lines, patience_sec, &why) : NULL;
+    const char *report = text ? skip_answers(text, PREAMBLE_LINES) : "";
+    bool refused = !strncmp(report, "ERROR", 5) || !strncmp(report, "BUSY", 4);
     if (text) {
-        fputs(skip_answers(text, 3), stdout);
+        fputs(report, refused ? stderr : stdout);
     } else {
         fprintf(stderr, "tutti ras: no report from %s: %s\n", address, why);
     }
     free(text);
-    return text ? 0 : 1;
+    return text && !refused ? 0 : 1;
 }

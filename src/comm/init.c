@@ -138,6 +138,7 @@ static ncclResult_t start_watch(struct tt_comm *comm)
         .queue = comm->queue_used,
         .bootstrap = comm->bootstrap,
         .transport = comm->transport,
+        .peers = comm->peers,
         .calls = comm->func_seq,
     };
     ncclResult_t rc = tt_watch_add(&subject, &comm->watch);
@@ -191,7 +192,9 @@ ncclResult_t tt_init_run(struct tt_init *init)
                        comm->member.rank, comm->member.device);
     }
     struct tt_affinity *affinity = tt_affinity_enter(comm->member.device);
+    struct tt_watch_birth *birth = tt_watch_birth_begin(&comm->member);
     ncclResult_t rc = init_steps(init);
+    tt_watch_birth_end(birth);
     tt_affinity_leave(affinity);
     init->total_sec = lap_sec(&clock);
     if (rc) return rc;

@@ -6,24 +6,29 @@
  * process. A process answers each inquiry once, by whatever way it is asked first. */
 #include "watch/inquiry.h"
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
+#include "plugin/profiler.h"
 
 #include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 enum { TAG_QUESTION = TT_TAG_OWNER + 2, TAG_ANSWER };
 enum { LETTER_STATUSES = 11, MAX_COMMS = 4096, MAX_RANKS = 1 << 20 };
+enum { SETTINGS_LIMIT_BYTES = 1 << 18 };
 #define QUIET_NSEC 100000000ull /* no answer for so long: ask by other ways */
 #define JOIN_NSEC 1500000000ull /* what was found is news for so long */
 enum { ID_JUDGES = 1 };         /* in the id of an inquiry by a watchdog */
+enum { SETTINGS = -1 };         /* in place of a count: the letter has lines of settings */
 
 struct letter_head { /* all words little-endian on the wire */
-    uint64_t id;
+    uint64_t id, asks;
     uint64_t nhops, at; /* at: the hop that it is on */
     uint64_t hops[TT_INQUIRY_HOPS][2];
 };
@@ -31,7 +36,7 @@ struct answer {
     struct letter_head head;
     uint64_t key, pid, count;
     char host[TT_STATUS_HOST_BYTES], addr[TT_STATUS_ADDR_BYTES];
-    unsigned char status[LETTER_STATUSES][TT_STATUS_BYTES];
+    unsigned char status[LETTER_STATUSES][TT_STATUS_BYTES]; /* or SETTINGS: text */
 };
 _Static_assert(sizeof(struct answer) <= 4096, "one message of the bootstrap");
 #define ANSWER_BYTES(count) (offsetof(struct answer, status) + (size_t)(count)*TT_STATUS_BYTES)
@@ -103,6 +108,7 @@ static struct tt_inquiry_comm *add_comm(struct tt_inquiry *inquiry, const struct
     *comm = (struct tt_inquiry_comm){.comm_id = status->comm_id,
                                      .nranks = status->nranks,
                                      .rank = tt_calloc((size_t)status->nranks, 1),
+                                     .in_init = true,
                                      .nhops = way ? (int)way->nhops : 0,
                                      .from = status->rank};
     if (!comm->rank) return NULL;
@@ -129,6 +135,7 @@ static void add_status(struct tt_inquiry *inquiry, const struct tt_status *statu
     }
     comm->rank[status->rank] |= TT_INQUIRY_FOUND;
     comm->nfound++;
+    comm->in_init &= status->init != 0;
     inquiry->found[inquiry->nfound++] = *status;
 }
 
@@ -156,14 +163,52 @@ static void own_status(const struct tt_watch *watch, const struct tt_status_proc
         status->quiet_msec = (uint32_t)((now - watch->begun_nsec) / 1000000);
 }
 
+/* A communicator that is not connected yet: nothing is known of it but who is to be in it. */
+static void birth_status(const struct tt_watch_birth *birth, const struct tt_status_process *self,
+                         uint64_t now, struct tt_status *status)
+{
+    *status = (struct tt_status){.process = *self,
+                                 .comm_id = birth->comm_id,
+                                 .rank = birth->rank,
+                                 .nranks = birth->nranks,
+                                 .device = birth->device,
+                                 .init = ncclInProgress,
+                                 .quiet_msec = (uint32_t)((now - birth->since_nsec) / 1000000)};
+    memcpy(status->name, birth->name, sizeof(status->name));
+}
+
+/* The first status of the process, then the next; false: that was the last one. */
+static bool next_status(const struct tt_inquiry *inquiry, const struct tt_watch **watch,
+                        const struct tt_watch_birth **birth, uint64_t now, struct tt_status *status)
+{
+    if (*watch) {
+        own_status(*watch, &inquiry->self, now, status);
+        *watch = (*watch)->next;
+    } else if (*birth) {
+        birth_status(*birth, &inquiry->self, now, status);
+        *birth = (*birth)->next;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* watch  of any communicator; NULL: all are in their init, so the address is not known */
 static void know_self(struct tt_inquiry *inquiry, const struct tt_watch *watch)
 {
     struct tt_status_process *self = &inquiry->self;
+    if (!self->key) {
+        if (getrandom(&self->key, sizeof(self->key), GRND_NONBLOCK) < 0)
+            self->key = (uintptr_t)inquiry ^ tt_now_nsec();
+        self->key |= 1;
+        self->pid = (int)getpid();
+        gethostname(self->host, sizeof(self->host) - 1);
+        tt_status_clean(self->host);
+        snprintf(self->addr, sizeof(self->addr), "unknown");
+    }
+    if (!watch || self->placed) return;
     int rank = watch->subject.member->rank;
-    if (self->key) return;
-    if (getrandom(&self->key, sizeof(self->key), GRND_NONBLOCK) < 0)
-        self->key = (uintptr_t)inquiry ^ watch->since_nsec;
-    self->key |= 1;
+    self->placed = true;
     const char *host = tt_bootstrap_peer(watch->subject.bootstrap, rank, &self->pid);
     snprintf(self->host, sizeof(self->host), "%s", host);
     tt_status_clean(self->host);
@@ -175,7 +220,9 @@ static void know_self(struct tt_inquiry *inquiry, const struct tt_watch *watch)
 static void ask(const struct tt_watch *watches, struct tt_inquiry *inquiry,
                 struct tt_inquiry_comm *comm)
 {
-    struct letter_head head = {.id = inquiry->id, .nhops = (uint64_t)comm->nhops + 1}, letter;
+    struct letter_head head = {
+        .id = inquiry->id, .asks = inquiry->asks, .nhops = (uint64_t)comm->nhops + 1};
+    struct letter_head letter;
     if (comm->nhops == TT_INQUIRY_HOPS) return;
     for (int i = 0; i < comm->nhops; i++) {
         head.hops[i][0] = comm->hops[i].comm_id;
@@ -198,11 +245,12 @@ static void ask_next(const struct tt_watch *watches, struct tt_inquiry *inquiry,
         const struct tt_inquiry_comm *comm = &inquiry->comms[i];
         bool waits = memchr(comm->rank, TT_INQUIRY_ASKED, (size_t)comm->nranks) != NULL;
         if (waits && !quiet) return;
-        if (memchr(comm->rank, 0, (size_t)comm->nranks) && comm->nhops < nearest)
+        if (!comm->in_init && memchr(comm->rank, 0, (size_t)comm->nranks) && comm->nhops < nearest)
             nearest = comm->nhops;
     }
     for (size_t i = 0; i < inquiry->ncomms && nearest < TT_INQUIRY_HOPS; i++) {
-        if (inquiry->comms[i].nhops == nearest) ask(watches, inquiry, &inquiry->comms[i]);
+        if (!inquiry->comms[i].in_init && inquiry->comms[i].nhops == nearest)
+            ask(watches, inquiry, &inquiry->comms[i]);
     }
 }
 
@@ -210,12 +258,69 @@ void tt_inquiry_reset(struct tt_inquiry *inquiry)
 {
     for (size_t i = 0; i < inquiry->ncomms; i++)
         free(inquiry->comms[i].rank);
+    for (size_t i = 0; i < inquiry->nsettings; i++)
+        free(inquiry->settings[i].text);
     free(inquiry->comms);
     free(inquiry->found);
+    free(inquiry->settings);
     inquiry->comms = NULL;
     inquiry->found = NULL;
+    inquiry->settings = NULL;
+    inquiry->nsettings = 0;
     inquiry->ncomms = inquiry->nfound = inquiry->room = 0;
     inquiry->open = false;
+}
+
+/* ---- settings ---- */
+
+/* One process's text, or what follows of it. */
+static void add_settings(struct tt_inquiry *inquiry, uint64_t key, const char *text, size_t bytes)
+{
+    struct tt_inquiry_settings *at = inquiry->settings;
+    size_t i = 0, had = 0;
+    while (i < inquiry->nsettings && at[i].key != key)
+        i++;
+    if (i == inquiry->nsettings) {
+        at = realloc(inquiry->settings, (i + 1) * sizeof(*at));
+        if (!at) return;
+        at[i] = (struct tt_inquiry_settings){.key = key};
+        inquiry->settings = at;
+        inquiry->nsettings++;
+    }
+    if (at[i].text) had = strlen(at[i].text);
+    char *grown = had < SETTINGS_LIMIT_BYTES ? realloc(at[i].text, had + bytes + 1) : NULL;
+    if (!grown) return;
+    memcpy(grown + had, text, bytes);
+    grown[had + bytes] = 0;
+    at[i].text = grown;
+    for (char *c = grown + had; *c; c++) {
+        if (*c != '\n' && (*c < ' ' || *c > '~')) *c = '?';
+    }
+}
+
+const char *tt_inquiry_settings(const struct tt_inquiry *inquiry, uint64_t key)
+{
+    for (size_t i = 0; i < inquiry->nsettings; i++) {
+        if (inquiry->settings[i].key == key) return inquiry->settings[i].text;
+    }
+    return NULL;
+}
+
+/* What a question asks of this process, beside an answer. */
+static void obey(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
+                 const struct letter_head *head, struct answer *letter)
+{
+    const size_t room = sizeof(letter->status);
+    const char *text = inquiry->own_settings ? inquiry->own_settings : "";
+    if (head->asks & TT_INQUIRY_PROFILERS) tt_profiler_set_mask((uint32_t)(head->asks >> 32));
+    if (!(head->asks & TT_INQUIRY_SETTINGS)) return;
+    letter->count = htole64((uint64_t)SETTINGS);
+    do { /* before the answer, and over the same way */
+        size_t bytes = strnlen(text, room);
+        memcpy(letter->status, text, bytes);
+        post(watches, head, TAG_ANSWER, letter, offsetof(struct answer, status) + bytes);
+        text += bytes;
+    } while (*text);
 }
 
 static void begin(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now)
@@ -224,32 +329,40 @@ static void begin(struct tt_inquiry *inquiry, const struct tt_watch *watches, ui
     know_self(inquiry, watches);
     inquiry->number++;
     inquiry->id = inquiry->self.key - 1 + 2 * inquiry->number; /* even: the key is odd */
-    if (inquiry->next.judges) inquiry->id |= ID_JUDGES;
+    inquiry->asks = inquiry->next.asks;
+    if (inquiry->asks & TT_INQUIRY_JUDGES) inquiry->id |= ID_JUDGES;
     inquiry->open = true;
     inquiry->began_nsec = inquiry->heard_nsec = now;
     inquiry->until_nsec = now + inquiry->next.limit_nsec;
     memset(&inquiry->next, 0, sizeof(inquiry->next));
-    for (const struct tt_watch *watch = watches; watch; watch = watch->next) {
-        struct tt_status status;
-        own_status(watch, &inquiry->self, now, &status);
-        add_status(inquiry, &status, NULL);
+    if (inquiry->asks & TT_INQUIRY_PROFILERS) tt_profiler_set_mask((uint32_t)(inquiry->asks >> 32));
+    if (inquiry->asks & TT_INQUIRY_SETTINGS && inquiry->own_settings) {
+        add_settings(inquiry, inquiry->self.key, inquiry->own_settings,
+                     strlen(inquiry->own_settings));
     }
+    const struct tt_watch *watch = watches;
+    const struct tt_watch_birth *birth = inquiry->births;
+    for (struct tt_status status; next_status(inquiry, &watch, &birth, now, &status);)
+        add_status(inquiry, &status, NULL);
     ask_next(watches, inquiry, false);
 }
 
 uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
-                         uint64_t limit_nsec, bool judges)
+                         uint64_t limit_nsec, uint64_t asks)
 {
-    if (!watches) return inquiry->number;
-    if (inquiry->open && now - inquiry->began_nsec <= JOIN_NSEC) {
+    const uint64_t more = asks & (TT_INQUIRY_SETTINGS | TT_INQUIRY_PROFILERS);
+    bool young = now - inquiry->began_nsec <= JOIN_NSEC;
+    if (!watches && !inquiry->births) return inquiry->number;
+    if (inquiry->open && young && !more) {
         if (inquiry->until_nsec < now + limit_nsec) inquiry->until_nsec = now + limit_nsec;
         return inquiry->number;
     }
     inquiry->next.wanted = true;
-    inquiry->next.judges |= judges;
+    if (more & TT_INQUIRY_PROFILERS) inquiry->next.asks = (uint32_t)inquiry->next.asks;
+    inquiry->next.asks |= asks;
     if (inquiry->next.limit_nsec < limit_nsec) inquiry->next.limit_nsec = limit_nsec;
     if (inquiry->open) {
-        inquiry->until_nsec = now;
+        if (!young) inquiry->until_nsec = now;
         return inquiry->number + 1;
     }
     begin(inquiry, watches, now);
@@ -287,12 +400,13 @@ static void answer(struct tt_inquiry *inquiry, const struct tt_watch *watches,
     letter->pid = htole64((uint64_t)inquiry->self.pid);
     memcpy(letter->host, inquiry->self.host, sizeof(letter->host));
     memcpy(letter->addr, inquiry->self.addr, sizeof(letter->addr));
+    obey(inquiry, watches, head, letter);
+    const struct tt_watch *watch = watches;
+    const struct tt_watch_birth *birth = inquiry->births;
     uint64_t count = 0;
-    for (const struct tt_watch *watch = watches; watch; watch = watch->next) {
-        struct tt_status status;
-        own_status(watch, &inquiry->self, now, &status);
+    for (struct tt_status status; next_status(inquiry, &watch, &birth, now, &status);) {
         tt_status_pack(&status, letter->status[count++]);
-        if (count < LETTER_STATUSES && watch->next) continue;
+        if (count < LETTER_STATUSES && (watch || birth)) continue;
         letter->count = htole64(count);
         post(watches, head, TAG_ANSWER, letter, ANSWER_BYTES(count));
         count = 0;
@@ -308,6 +422,11 @@ static void hear_answer(struct tt_inquiry *inquiry, const struct letter_head *he
                                         .pid = (int)le64toh(letter->pid)};
     uint64_t count = le64toh(letter->count);
     if (!inquiry->open || head->id != inquiry->id) return; /* too late */
+    if (count == (uint64_t)SETTINGS && bytes >= offsetof(struct answer, status)) {
+        add_settings(inquiry, process.key, (const char *)letter->status,
+                     bytes - offsetof(struct answer, status));
+        return;
+    }
     if (count > LETTER_STATUSES || bytes != ANSWER_BYTES(count)) return;
     inquiry->heard_nsec = now;
     snprintf(process.host, sizeof(process.host), "%.*s", (int)sizeof(letter->host) - 1,
@@ -365,7 +484,8 @@ static void read_mail(struct tt_inquiry *inquiry, const struct tt_watch *watches
 static bool is_complete(const struct tt_inquiry *inquiry)
 {
     for (size_t i = 0; i < inquiry->ncomms; i++) {
-        if (inquiry->comms[i].nfound < inquiry->comms[i].nranks) return false;
+        const struct tt_inquiry_comm *comm = &inquiry->comms[i];
+        if (comm->nfound < comm->nranks && !comm->in_init) return false;
     }
     return true;
 }
@@ -378,10 +498,11 @@ void tt_inquiry_step(struct tt_inquiry *inquiry, struct tt_watch *watches, uint6
         watch->mail = mail;
         read_mail(inquiry, watches, watch, now);
     }
-    if (!inquiry->open && inquiry->next.wanted && watches) begin(inquiry, watches, now);
+    if (!inquiry->open && inquiry->next.wanted) begin(inquiry, watches, now);
     if (!inquiry->open) return;
     inquiry->late = !is_complete(inquiry);
     inquiry->took_nsec = now - inquiry->began_nsec;
+    if (inquiry->next.wanted && inquiry->took_nsec > JOIN_NSEC) inquiry->until_nsec = now;
     if (now < inquiry->until_nsec && inquiry->late) {
         bool quiet = now - inquiry->heard_nsec > QUIET_NSEC;
         if (quiet) inquiry->heard_nsec = now;

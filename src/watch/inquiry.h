@@ -22,22 +22,41 @@ struct tt_inquiry_comm { /* a communicator of the job */
     int nranks;
     unsigned char *rank; /* owned: TT_INQUIRY_ASKED, TT_INQUIRY_FOUND */
     int nfound;
-    int nhops; /* how its ranks are asked: over these, */
+    bool in_init; /* all who have answered are in its init: the others cannot be asked */
+    int nhops;    /* how its ranks are asked: over these, */
     struct tt_inquiry_hop hops[TT_INQUIRY_HOPS];
     int from; /* then from this rank of its own */
 };
 enum { TT_INQUIRY_ASKED = 1, TT_INQUIRY_FOUND = 2 };
+
+enum tt_inquiry_asks { /* what an inquiry asks for, beside what all ranks do */
+                       TT_INQUIRY_JUDGES =
+                           1, /* a watchdog asks, and tells all ranks what it finds */
+                       TT_INQUIRY_SETTINGS = 2, /* devices and variables of each process */
+                       TT_INQUIRY_PROFILERS =
+                           4, /* each process sets its profiler's mask to the upper half */
+};
+
+struct tt_inquiry_settings { /* of a process: lines "NAME=value", see diagnose.h */
+    uint64_t key;
+    char *text; /* owned */
+};
 
 struct tt_inquiry {
     uint64_t id;     /* of the last one begun; the process's own number is mixed in */
     uint64_t number; /* counts those begun, */
     uint64_t ended;  /* and the last one that is complete or over */
     bool open;
-    bool late; /* not all have answered */
-    struct {   /* the one to begin when this one is over */
-        bool wanted, judges;
-        uint64_t limit_nsec;
+    bool late;     /* not all have answered */
+    uint64_t asks; /* enum tt_inquiry_asks; the upper half is a mask */
+    struct {       /* the one to begin when this one is over */
+        bool wanted;
+        uint64_t asks, limit_nsec;
     } next;
+    const struct tt_watch_birth *births; /* borrowed: communicators of this process in their init */
+    const char *own_settings;            /* borrowed; NULL: none are known */
+    struct tt_inquiry_settings *settings; /* owned: of those who answered */
+    size_t nsettings;
     uint64_t began_nsec, heard_nsec, until_nsec, took_nsec;
     struct tt_status_process self;
     struct tt_status *found; /* owned */
@@ -51,10 +70,10 @@ struct tt_inquiry {
 /* Whoever asks has his own time, after which he takes what was found (tt_inquiry_is_due). One that
  * began lately is joined. An older one would tell what was: it ends for him, and a new one begins.
  * Call it when all to whom the last one is due have had it: the new one forgets what was found.
- * judges  a watchdog asks, and tells all ranks what it finds
+ * asks  enum tt_inquiry_asks
  * Returns the number of the inquiry. */
 uint64_t tt_inquiry_want(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint64_t now,
-                         uint64_t limit_nsec, bool judges);
+                         uint64_t limit_nsec, uint64_t asks);
 /* The inquiry with that number is over, or under way and the asker's time is up. */
 bool tt_inquiry_is_due(const struct tt_inquiry *inquiry, uint64_t number, uint64_t until_nsec,
                        uint64_t now);
@@ -66,4 +85,6 @@ void tt_inquiry_reset(struct tt_inquiry *inquiry);
 /* What was found of a rank; NULL: it has not answered. */
 const struct tt_status *tt_inquiry_find(const struct tt_inquiry *inquiry, uint64_t comm_id,
                                         int rank);
+/* Of a process; NULL: not asked for, or it has not answered. */
+const char *tt_inquiry_settings(const struct tt_inquiry *inquiry, uint64_t key);
 const struct tt_inquiry_comm *tt_inquiry_comm(const struct tt_inquiry *inquiry, uint64_t comm_id);

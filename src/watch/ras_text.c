@@ -13,7 +13,7 @@ enum { LISTED_MEMBERS = 10 };
 struct row { /* of the table of communicators, and of what follows it */
     const struct tt_inquiry_comm *comm;
     int nodes, least, most; /* hosts, and ranks on the emptiest and the fullest */
-    bool aborted, incomplete, failed, mismatched;
+    bool running, aborted, incomplete, failed, mismatched;
     int group, index;
 };
 
@@ -121,9 +121,11 @@ static void fill_row(struct row *row, const struct tt_inquiry *inquiry,
         bool new_host = true;
         if (status->comm_id != comm->comm_id) continue;
         if (!first) first = status;
+        row->running |= !status->init;
         row->aborted |= status->abort != 0;
         row->failed |= status->abort != 0;
-        row->mismatched |= counts_differ(first, status) || !first->abort != !status->abort;
+        row->mismatched |= counts_differ(first, status) || !first->abort != !status->abort ||
+                           first->init != status->init;
         for (size_t k = 0; k < inquiry->nfound; k++) {
             const struct tt_status *other = &inquiry->found[k];
             if (other->comm_id != comm->comm_id || !same_host(other, status)) continue;
@@ -140,7 +142,7 @@ static void fill_row(struct row *row, const struct tt_inquiry *inquiry,
 static bool same_group(const struct row *a, const struct row *b)
 {
     return a->comm->nranks == b->comm->nranks && a->nodes == b->nodes && a->aborted == b->aborted &&
-           a->incomplete == b->incomplete && a->failed == b->failed &&
+           a->running == b->running && a->incomplete == b->incomplete && a->failed == b->failed &&
            a->mismatched == b->mismatched;
 }
 
@@ -151,6 +153,12 @@ static int by_size(const void *a, const void *b)
     if (left->comm->nranks != right->comm->nranks) return right->comm->nranks - left->comm->nranks;
     return (left->incomplete * 4 + left->failed * 2 + left->mismatched) -
            (right->incomplete * 4 + right->failed * 2 + right->mismatched);
+}
+
+static const char *status_name(bool aborted, bool running)
+{
+    if (aborted) return "ABORT";
+    return running ? "RUNNING" : "INIT";
 }
 
 static void print_group(FILE *out, const struct row *rows, size_t count)
@@ -167,7 +175,7 @@ static void print_group(FILE *out, const struct row *rows, size_t count)
     snprintf(errors, sizeof(errors), "%s%s%s", rows[0].incomplete ? ",INCOMPLETE" : "",
              rows[0].failed ? ",ERROR" : "", rows[0].mismatched ? ",MISMATCH" : "");
     fprintf(out, "%5d  %8zu  %8d  %8s  %8d  %8d  %8s  %6s\n", rows[0].group, count, rows[0].nodes,
-            per_node, rows[0].comm->nranks, ranks, rows[0].aborted ? "ABORT" : "RUNNING",
+            per_node, rows[0].comm->nranks, ranks, status_name(rows[0].aborted, rows[0].running),
             *errors ? errors + 1 : "OK");
 }
 
@@ -266,6 +274,32 @@ static void print_mismatch(FILE *out, const struct tt_inquiry *inquiry, const st
     fprintf(out, "\n");
 }
 
+/* Ranks that are in another part of their life than most advanced ones. */
+static void print_statuses(FILE *out, const struct tt_inquiry *inquiry, const struct row *row)
+{
+    const struct tt_inquiry_comm *comm = row->comm;
+    const char *most = status_name(row->aborted, row->running);
+    char what[80];
+    int alike = 0;
+    for (int rank = 0; rank < comm->nranks; rank++) {
+        const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
+        if (status && status_name(status->abort, !status->init) == most) alike++;
+    }
+    if (alike == comm->nfound) return;
+    fprintf(out,
+            "#%d-%d (%016llx) MISMATCH\n"
+            "  Communicator ranks have different status\n"
+            "  %d ranks have status %s\n",
+            row->group, row->index, (unsigned long long)comm->comm_id, alike, most);
+    for (int rank = 0; rank < comm->nranks; rank++) {
+        const struct tt_status *status = tt_inquiry_find(inquiry, comm->comm_id, rank);
+        if (!status || status_name(status->abort, !status->init) == most) continue;
+        snprintf(what, sizeof(what), " has status %s", status_name(status->abort, !status->init));
+        print_member(out, status, what);
+    }
+    fprintf(out, "\n");
+}
+
 static void print_warnings(FILE *out, const struct tt_inquiry *inquiry, const struct row *rows,
                            size_t count, bool verbose)
 {
@@ -279,6 +313,7 @@ static void print_warnings(FILE *out, const struct tt_inquiry *inquiry, const st
                      "data\n\n");
     }
     for (size_t i = 0; i < count; i++) {
+        if (rows[i].mismatched) print_statuses(out, inquiry, &rows[i]);
         for (int f = 0; f < TT_STATUS_FUNCS && rows[i].mismatched; f++) {
             if (!tt_func_is_message((enum tt_func)f))
                 print_mismatch(out, inquiry, &rows[i], f, verbose);

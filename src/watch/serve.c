@@ -8,6 +8,8 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "base/socket.h"
+#include "plugin/profiler.h"
+#include "watch/diagnose.h"
 #include "watch/doctor.h"
 #include "watch/ras.h"
 
@@ -27,7 +29,13 @@
 #define REPORT_NSEC 5000000000ull /* RAS's own time-out of a client that names none */
 #define DEAF_NSEC 100000000ull    /* no listening after an accept that found no descriptor */
 #define NSEC 1000000000ull
-enum { OUT_LIMIT_BYTES = 64 << 20, BACKLOG = 8 };
+enum { OUT_LIMIT_BYTES = 64 << 20, SLOW_LIMIT_BYTES = 64 << 10, BACKLOG = 8 };
+
+struct serve_job { /* what is asked about, and when */
+    struct tt_inquiry *inquiry;
+    const struct tt_watch *watches;
+    uint64_t now;
+};
 
 /* ---- ports ---- */
 
@@ -152,21 +160,24 @@ static long owner_of(const union tt_addr *peer, const union tt_addr *own)
     return owner;
 }
 
-static bool may_ask(int fd, bool is_local)
+/* *proved_out: it is this user or root; at an address that is not loopback anybody may read. */
+static bool may_ask(int fd, bool is_local, bool *proved_out)
 {
     struct ucred who = {0};
     socklen_t bytes = sizeof(who);
     union tt_addr peer = {0}, own = {0};
     if (is_local) {
         if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes)) return false;
-        return who.uid == geteuid() || who.uid == 0;
+        *proved_out = who.uid == geteuid() || who.uid == 0;
+        return *proved_out;
     }
     socklen_t peer_bytes = sizeof(peer), own_bytes = sizeof(own);
     if (getpeername(fd, &peer.sa, &peer_bytes) || getsockname(fd, &own.sa, &own_bytes))
         return false;
     if (!is_loopback(&own)) return true; /* the user has opened the port to a network */
     long owner = owner_of(&peer, &own);
-    return owner == 0 || owner == (long)geteuid();
+    *proved_out = owner == 0 || owner == (long)geteuid();
+    return *proved_out;
 }
 
 /* How long the ranks have for their answers when the client does not say. */
@@ -191,7 +202,8 @@ static void accept_client(struct tt_serve *serve, int listener, uint64_t now)
     while (slot < TT_SERVE_CLIENTS && serve->clients[slot])
         slot++;
     struct tt_serve_client *client = NULL;
-    if (slot < TT_SERVE_CLIENTS && may_ask(fd, listener == serve->local_fd))
+    bool proved = false;
+    if (slot < TT_SERVE_CLIENTS && may_ask(fd, listener == serve->local_fd, &proved))
         client = tt_calloc(1, sizeof(*client));
     if (!client) {
         close(fd);
@@ -199,6 +211,7 @@ static void accept_client(struct tt_serve *serve, int listener, uint64_t now)
     }
     client->fd = fd;
     client->heard_nsec = now;
+    client->proved = proved;
     client->timeout_nsec = usual_timeout_nsec();
     serve->clients[slot] = client;
 }
@@ -272,9 +285,61 @@ static void set_format(struct tt_serve_client *client, const char *text)
     say(client, "OK\n");
 }
 
-static void take_line(struct tt_serve_client *client, const char *line, struct tt_inquiry *inquiry,
-                      const struct tt_watch *watches, uint64_t now)
+static void set_monitor(struct tt_serve_client *client, const char *text)
 {
+    static const struct {
+        const char *name;
+        int groups;
+    } names[] = {{"lifecycle", TT_MONITOR_LIFECYCLE},
+                 {"trace", TT_MONITOR_TRACE},
+                 {"all", TT_MONITOR_LIFECYCLE | TT_MONITOR_TRACE}};
+    int groups = *text ? 0 : TT_MONITOR_LIFECYCLE;
+    for (const char *name = text; *text; name++) {
+        size_t len = strcspn(name, ","), i = 0;
+        while (i < 3 && (strncasecmp(name, names[i].name, len) != 0 || names[i].name[len]))
+            i++;
+        if (i == 3) {
+            say(client, "ERROR: Invalid event group '%.*s'\n", (int)len, name);
+            return;
+        }
+        groups |= names[i].groups;
+        name += len;
+        if (!*name) break;
+    }
+    client->monitors = groups;
+    say(client, "OK\n");
+}
+
+/* The only thing that a client can change. False: there is nothing to ask the ranks. */
+static bool take_control(struct tt_serve_client *client, const char *text, uint64_t *asks)
+{
+    const char *value = after(text, "PROFILER_MASK");
+    uint32_t mask = 0;
+    if (!value) {
+        say(client, "ERROR: Unknown command CONTROL %s\n", text);
+    } else if (!tt_profiler_read_mask(value, &mask)) {
+        say(client, "ERROR: Invalid profiler mask value '%s'\n", value);
+    } else if (!client->proved) {
+        say(client, "ERROR: CONTROL is for this user's processes on this host\n");
+    } else {
+        *asks = (uint64_t)mask << 32 | TT_INQUIRY_PROFILERS;
+        return true;
+    }
+    return false;
+}
+
+static bool is_busy(const struct tt_serve *serve)
+{
+    for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
+        if (serve->clients[i] && serve->clients[i]->report == TT_SERVE_DIAGNOSTICS) return true;
+    }
+    return false;
+}
+
+static void take_line(struct tt_serve *serve, struct tt_serve_client *client, const char *line,
+                      const struct serve_job *job)
+{
+    uint64_t asks = 0;
     const char *rest;
     if (after(line, "CLIENT PROTOCOL")) {
         say(client, "SERVER PROTOCOL 2\n");
@@ -287,16 +352,27 @@ static void take_line(struct tt_serve_client *client, const char *line, struct t
         client->report = TT_SERVE_STATUS;
     } else if (after(line, "DOCTOR")) {
         client->report = TT_SERVE_DOCTOR;
+    } else if ((rest = after(line, "MONITOR"))) {
+        set_monitor(client, rest);
+    } else if (after(line, "DIAGNOSTICS") && is_busy(serve)) {
+        say(client, "BUSY: diagnostics already in progress\n");
+        client->last = true;
+    } else if (after(line, "DIAGNOSTICS")) {
+        asks = TT_INQUIRY_SETTINGS;
+        client->report = TT_SERVE_DIAGNOSTICS;
+    } else if ((rest = after(line, "CONTROL"))) {
+        if (take_control(client, rest, &asks)) client->report = TT_SERVE_CONTROL;
     } else {
         say(client, "ERROR: Unknown command %s\n", line);
     }
     if (!client->report) return;
-    client->wants = tt_inquiry_want(inquiry, watches, now, client->timeout_nsec, false);
-    client->until_nsec = now + client->timeout_nsec;
+    client->wants =
+        tt_inquiry_want(job->inquiry, job->watches, job->now, client->timeout_nsec, asks);
+    client->until_nsec = job->now + client->timeout_nsec;
 }
 
-static void hear(struct tt_serve_client *client, struct tt_inquiry *inquiry,
-                 const struct tt_watch *watches, uint64_t now)
+static void hear(struct tt_serve *serve, struct tt_serve_client *client,
+                 const struct serve_job *job)
 {
     size_t room = sizeof(client->line) - 1 - client->got;
     ssize_t bytes = recv(client->fd, client->line + client->got, room, 0);
@@ -306,18 +382,31 @@ static void hear(struct tt_serve_client *client, struct tt_inquiry *inquiry,
         if (bytes < 0 || room == 0) client->report = TT_SERVE_NOTHING;
         return;
     }
-    client->heard_nsec = now;
+    client->heard_nsec = job->now;
     client->got += (size_t)bytes;
     client->line[client->got] = 0;
     char *line = client->line, *end;
     while (!client->report && (end = strchr(line, '\n'))) {
         *end = 0;
         if (end > line && end[-1] == '\r') end[-1] = 0;
-        if (*line) take_line(client, line, inquiry, watches, now);
+        if (*line) take_line(serve, client, line, job);
         line = end + 1;
     }
     client->got -= (size_t)(line - client->line);
     memmove(client->line, line, client->got + 1);
+}
+
+/* Who has not answered has not got it. */
+static void print_control(FILE *out, const struct tt_inquiry *inquiry)
+{
+    int missing = 0;
+    for (size_t i = 0; i < inquiry->ncomms; i++)
+        missing += inquiry->comms[i].nranks - inquiry->comms[i].nfound;
+    if (missing) {
+        fprintf(out, "ERROR: %d ranks have not answered\n", missing);
+    } else {
+        fprintf(out, "OK\n");
+    }
 }
 
 static void send_report(struct tt_serve_client *client, const struct tt_inquiry *inquiry,
@@ -328,6 +417,10 @@ static void send_report(struct tt_serve_client *client, const struct tt_inquiry 
     FILE *out = open_memstream(&text, &bytes);
     if (out && client->report == TT_SERVE_DOCTOR) {
         tt_doctor_json(out, inquiry, watches);
+    } else if (out && client->report == TT_SERVE_DIAGNOSTICS) {
+        tt_diagnose_report(out, inquiry, 0);
+    } else if (out && client->report == TT_SERVE_CONTROL) {
+        print_control(out, inquiry);
     } else if (out && client->json) {
         tt_ras_json(out, inquiry, watches);
     } else if (out) {
@@ -336,8 +429,8 @@ static void send_report(struct tt_serve_client *client, const struct tt_inquiry 
     if (out) fclose(out);
     if (text) say_bytes(client, text, bytes);
     free(text);
+    client->last = client->report != TT_SERVE_CONTROL;
     client->report = TT_SERVE_NOTHING;
-    client->last = true;
 }
 
 static void client_send(struct tt_serve_client *client)
@@ -390,9 +483,41 @@ void tt_serve_report(struct tt_serve *serve, const struct tt_inquiry *inquiry,
     }
 }
 
+static void tell_event(void *to, const struct tt_monitor_event *event)
+{
+    struct tt_serve *serve = to;
+    char *texts[2] = {NULL, NULL}; /* made when the first client wants it */
+    for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
+        struct tt_serve_client *client = serve->clients[i];
+        if (!client || !(client->monitors & event->group)) continue;
+        if (!texts[client->json]) texts[client->json] = tt_monitor_text(event, client->json);
+        if (texts[client->json])
+            say_bytes(client, texts[client->json], strlen(texts[client->json]));
+        if (client->out_bytes - client->sent > SLOW_LIMIT_BYTES) {
+            client->sent = client->out_bytes; /* it does not read */
+            client->last = true;
+        }
+    }
+    free(texts[0]);
+    free(texts[1]);
+}
+
+void tt_serve_monitor(struct tt_serve *serve, const struct tt_watch *watches, uint64_t now)
+{
+    bool any = false;
+    for (int i = 0; i < TT_SERVE_CLIENTS; i++)
+        any |= serve->clients[i] && serve->clients[i]->monitors;
+    if (any) {
+        tt_monitor_look(&serve->monitor, watches, now, tell_event, serve);
+    } else if (serve->monitor.looked_nsec) {
+        tt_monitor_reset(&serve->monitor);
+    }
+}
+
 void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,
                    const struct tt_watch *watches, uint64_t now)
 {
+    const struct serve_job job = {.inquiry = inquiry, .watches = watches, .now = now};
     for (int i = 0; i < TT_SERVE_CLIENTS; i++) {
         struct tt_serve_client *client = serve->clients[i];
         if (!client) continue;
@@ -400,10 +525,10 @@ void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_i
             client_close(&serve->clients[i]);
             continue;
         }
-        if (fds[2 + i].revents & POLLIN) hear(client, inquiry, watches, now);
+        if (fds[2 + i].revents & POLLIN) hear(serve, client, &job);
         client_send(client);
         bool sent = client->sent == client->out_bytes;
-        bool idle = !client->report && now - client->heard_nsec > IDLE_NSEC;
+        bool idle = !client->report && !client->monitors && now - client->heard_nsec > IDLE_NSEC;
         if ((client->last && sent && !client->report) || idle) client_close(&serve->clients[i]);
     }
     if (fds[0].revents & POLLIN) accept_client(serve, serve->local_fd, now);
@@ -420,4 +545,5 @@ void tt_serve_close(struct tt_serve *serve)
     if (serve->opened && serve->local_fd >= 0) close(serve->local_fd);
     if (serve->opened && serve->ras_fd >= 0) close(serve->ras_fd);
     serve->opened = false;
+    tt_monitor_reset(&serve->monitor);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "watch/inquiry.h"
+#include "watch/monitor.h"
 
 #include <poll.h>
 #include <stdbool.h>
@@ -15,6 +16,8 @@ enum tt_serve_report { /* what a client waits for */
                        TT_SERVE_NOTHING,
                        TT_SERVE_STATUS,
                        TT_SERVE_DOCTOR,
+                       TT_SERVE_DIAGNOSTICS,
+                       TT_SERVE_CONTROL,
 };
 
 struct tt_serve_client {
@@ -24,6 +27,8 @@ struct tt_serve_client {
     char *out; /* owned: answers on their way */
     size_t out_bytes, sent;
     bool json, verbose;
+    bool proved;  /* to be of this user or root */
+    int monitors; /* groups of events that it is told */
     uint64_t timeout_nsec;
     enum tt_serve_report report;
     uint64_t wants;      /* the inquiry that the report is made from, */
@@ -38,6 +43,7 @@ struct tt_serve {
     int local_fd, ras_fd;
     uint64_t deaf_until_nsec; /* no descriptor was left for a client: none is taken before */
     struct tt_serve_client *clients[TT_SERVE_CLIENTS]; /* owned */
+    struct tt_monitor monitor;                         /* as long as somebody is told */
 };
 
 /* Find out where the ports are to be, which may ask a resolver: not under a lock. */
@@ -47,6 +53,8 @@ int tt_serve_poll(struct tt_serve *serve, struct pollfd *fds, uint64_t now);
 /* The report for every client to whom the inquiry is due. */
 void tt_serve_report(struct tt_serve *serve, const struct tt_inquiry *inquiry,
                      const struct tt_watch *watches, uint64_t now);
+/* Tell those that monitor what has changed. */
+void tt_serve_monitor(struct tt_serve *serve, const struct tt_watch *watches, uint64_t now);
 /* Take clients and lines, answer, close. `fds` as they came back from poll. */
 void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_inquiry *inquiry,
                    const struct tt_watch *watches, uint64_t now);

@@ -100,7 +100,7 @@ void tt_status_pack(const struct tt_status *status, unsigned char bytes[TT_STATU
     *at++ = both(n[TT_FUNC_ALLREDUCE], n[TT_FUNC_ALLTOALL]);
     *at++ = both(n[TT_FUNC_SEND], n[TT_FUNC_RECV]);
     *at++ = both(n[TT_FUNC_SCATTER], n[TT_FUNC_GATHER]);
-    *at++ = (uint64_t)status->nwaits;
+    *at++ = both(status->init, (uint32_t)status->nwaits);
     memcpy(at, &status->last, sizeof(status->last));
     at += CALL_WORDS;
     for (int i = 0; i < TT_STATUS_WAITS; i++, at += WAIT_WORDS) {
@@ -154,7 +154,8 @@ bool tt_status_unpack(struct tt_status *status, const unsigned char bytes[TT_STA
                                  .begun = words[5],
                                  .idle_msec = (uint32_t)(words[6] >> 32),
                                  .quiet_msec = (uint32_t)words[6],
-                                 .nwaits = words[12] <= TT_STATUS_WAITS ? (int)words[12] : -1};
+                                 .init = (uint32_t)(words[12] >> 32),
+                                 .nwaits = (int)(uint32_t)words[12]};
     unpack_calls(status, words + 7);
     memcpy(&status->last, at, sizeof(status->last));
     at += CALL_WORDS;

@@ -31,6 +31,7 @@ struct tt_status_process { /* whose ranks they are */
     int pid;
     char host[TT_STATUS_HOST_BYTES];
     char addr[TT_STATUS_ADDR_BYTES]; /* numeric */
+    bool placed;                     /* host and address are those that its peers know */
 };
 
 struct tt_status {
@@ -42,6 +43,7 @@ struct tt_status {
     uint64_t begun;          /* collectives */
     uint32_t idle_msec;      /* work is there and nothing was finished for so long; 0: no work */
     uint32_t quiet_msec;     /* since the last collective began, or the communicator was made */
+    uint32_t init;           /* ncclInProgress in its init, else ncclSuccess */
     uint32_t abort;          /* ncclResult_t of a communicator that failed */
     struct tt_call last;     /* the newest collective */
     uint32_t launched[TT_STATUS_FUNCS]; /* calls, by function */

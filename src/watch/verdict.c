@@ -40,6 +40,13 @@ static char state_of_pid(int pid)
     return end[2];
 }
 
+enum tt_verdict_kind tt_verdict_process(int pid)
+{
+    char state = state_of_pid(pid);
+    if (state == 'T' || state == 't') return TT_VERDICT_STOPPED;
+    return state == 'Z' || state == 'X' || state == 0 ? TT_VERDICT_ENDED : TT_VERDICT_NONE;
+}
+
 static const struct tt_watch *watch_in(const struct tt_watch *watches, uint64_t comm_id)
 {
     while (watches && watches->subject.member->comm_id != comm_id)
@@ -60,10 +67,9 @@ struct tt_absent tt_verdict_absent(const struct tt_inquiry *inquiry, const struc
     if (tt_bootstrap_rank_exited(watch->subject.bootstrap, rank)) {
         absent.kind = TT_VERDICT_ENDED;
     } else if (absent.pid > 0 && !strcmp(absent.host, inquiry->self.host)) {
-        char state = state_of_pid(absent.pid);
-        absent.runs = state && strchr("RSD", state);
-        if (state == 'T' || state == 't') absent.kind = TT_VERDICT_STOPPED;
-        if (state == 'Z' || state == 'X' || state == 0) absent.kind = TT_VERDICT_ENDED;
+        enum tt_verdict_kind kind = tt_verdict_process(absent.pid);
+        absent.runs = kind == TT_VERDICT_NONE;
+        if (kind != TT_VERDICT_NONE) absent.kind = kind;
     }
     return absent;
 }

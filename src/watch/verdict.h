@@ -26,6 +26,9 @@ void tt_verdict_find(const struct tt_inquiry *inquiry, const struct tt_watch *wa
                      uint64_t comm_id, int rank, struct tt_verdict *verdict_out);
 const char *tt_verdict_name(enum tt_verdict_kind kind);
 
+/* What /proc says of a process of this host: STOPPED, ENDED, or NONE where it runs. */
+enum tt_verdict_kind tt_verdict_process(int pid);
+
 /* What is known of a rank that has not answered. */
 struct tt_absent {
     enum tt_verdict_kind kind; /* STOPPED, ENDED or SILENT */

@@ -14,6 +14,7 @@
 #include "exec/exec.h"
 #include "transport/transport.h"
 #include "watch/compare.h"
+#include "watch/diagnose.h"
 #include "watch/flight.h"
 #include "watch/inquiry.h"
 #include "watch/serve.h"
@@ -28,6 +29,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -42,7 +44,8 @@
 #define DEFER_RANKS 50
 #define BEFORE_ABORT_NSEC 3000000000ull /* a verdict is asked for so long before TUTTI_TIMEOUT */
 #define AGAIN_NSEC 2000000000ull /* after a question that found nobody to blame; then doubled */
-#define STRICT_TIMEOUT_SEC 120   /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
+#define REPORT_NSEC 5000000000ull
+#define STRICT_TIMEOUT_SEC 120 /* of TUTTI_STRICT where TUTTI_TIMEOUT is not set */
 #define NSEC 1000000000ull
 #define TT_WATCH_SENTENCE_BYTES 700
 enum { TAG_VERDICT = TT_TAG_OWNER + 8 };
@@ -56,6 +59,8 @@ struct watch_room {
     bool running, joinable;
     bool hooked; /* fork handlers are set */
     struct tt_watch *subjects;
+    struct tt_watch_birth *births;
+    char *settings;                   /* owned: as of the last init */
     uint64_t report_nsec, abort_nsec; /* 0: off */
     struct tt_inquiry inquiry;        /* what all ranks do */
     struct tt_serve serve;            /* who asks from outside */
@@ -144,7 +149,8 @@ static void inquire(struct tt_watch *watch, uint64_t now)
     if (!room.report_nsec || watch->subject.member->nranks == 1 || !(first || second)) return;
     watch->looked = true;
     if (second) watch->asked = true;
-    watch->wants = tt_inquiry_want(&room.inquiry, room.subjects, now, INQUIRY_NSEC, true);
+    watch->wants =
+        tt_inquiry_want(&room.inquiry, room.subjects, now, INQUIRY_NSEC, TT_INQUIRY_JUDGES);
     watch->until_nsec = now + INQUIRY_NSEC;
 }
 
@@ -226,6 +232,21 @@ static void judge(struct tt_watch *watch, uint64_t now)
     watch->judged = level;
     tell_verdict(watch, verdict.sentence);
     share_verdict(watch, verdict.sentence);
+}
+
+/* NCCL_RUN_RAS_DIAGNOSTICS: a report on each new communicator, by its rank 0. */
+static void diagnose(struct tt_watch *watch, uint64_t now)
+{
+    if (!watch->diagnoses) return;
+    if (!watch->report) {
+        watch->report =
+            tt_inquiry_want(&room.inquiry, room.subjects, now, REPORT_NSEC, TT_INQUIRY_SETTINGS);
+        watch->report_nsec = now + REPORT_NSEC;
+    }
+    if (!tt_inquiry_is_due(&room.inquiry, watch->report, watch->report_nsec, now)) return;
+    watch->diagnoses = false;
+    tt_diagnose_report(stdout, &room.inquiry, watch->subject.member->comm_id);
+    fflush(stdout);
 }
 
 /* Whether a wait is for a rank that exited and of which nothing more can come. */
@@ -334,6 +355,7 @@ static void turn(struct tt_watch *watch, uint64_t lost_nsec, uint64_t now)
         watch->begun_nsec = now;
     }
     look(watch, now);
+    diagnose(watch, now);
     if (tt_member_aborted(watch->subject.member)) return;
     hear_verdict(watch);
     judge(watch, now);
@@ -348,7 +370,7 @@ static void *watch_main(void *arg)
     tt_serve_resolve(&room.serve);
     uint64_t last = tt_now_nsec();
     pthread_mutex_lock(&room.lock);
-    while (room.subjects) {
+    while (room.subjects || room.births) {
         struct pollfd fds[1 + TT_SERVE_FDS];
         sleep_until_event(fds);
         uint64_t now = tt_now_nsec();
@@ -362,6 +384,7 @@ static void *watch_main(void *arg)
             inquire(watch, now); /* now that all have had what the last inquiry found */
         for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
             tt_flight_look(watch, now, watch->told);
+        tt_serve_monitor(&room.serve, room.subjects, now);
         tt_serve_step(&room.serve, fds + 1, &room.inquiry, room.subjects, now);
     }
     tt_serve_close(&room.serve);
@@ -396,20 +419,23 @@ static void fork_child(void)
     room.running = room.joinable = false;
     room.subjects = NULL; /* each is freed when its communicator is */
     tt_flight_forget();
+    room.births = NULL;
+    room.inquiry.births = NULL;
     tt_serve_close(&room.serve);
     tt_inquiry_reset(&room.inquiry);
-    room.inquiry.self.key = 0; /* another process */
+    memset(&room.inquiry.self, 0, sizeof(room.inquiry.self)); /* another process */
 }
 
 /* ---- subjects ---- */
 
-static ncclResult_t thread_start(void)
+/* False: errno says why; without an event_fd there is no descriptor. */
+static bool thread_start(void)
 {
-    if (room.running) return ncclSuccess;
+    if (room.running) return true;
     if (room.joinable) pthread_join(room.thread, NULL); /* it has left, or is about to */
     room.joinable = false;
     if (room.event_fd < 0) room.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (room.event_fd < 0) return tt_fail(ncclSystemError, "watchdog: no descriptor: %m");
+    if (room.event_fd < 0) return false;
     if (!room.hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
     room.hooked = true;
     sigset_t all, before;
@@ -417,13 +443,63 @@ static ncclResult_t thread_start(void)
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int error = pthread_create(&room.thread, NULL, watch_main, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error) {
-        errno = error;
-        return tt_fail(ncclSystemError, "watchdog: cannot start its thread: %m");
-    }
+    errno = error;
+    if (error) return false;
     pthread_setname_np(room.thread, "tutti-watch");
     room.running = room.joinable = true;
-    return ncclSuccess;
+    return true;
+}
+
+/* The thread ends with what it watches; whoever took the last one away waits for that. */
+static void let_end(void)
+{
+    while (!room.subjects && !room.births && room.running) { /* or one was added meanwhile */
+        eventfd_write(room.event_fd, 1);
+        pthread_cond_wait(&room.changed, &room.lock);
+    }
+    bool join = !room.running && room.joinable;
+    pthread_t thread = room.thread;
+    if (join) room.joinable = false;
+    pthread_mutex_unlock(&room.lock);
+    if (join) pthread_join(thread, NULL);
+}
+
+struct tt_watch_birth *tt_watch_birth_begin(const struct tt_member *member)
+{
+    struct tt_watch_birth *birth = calloc(1, sizeof(*birth));
+    char *settings = tt_diagnose_settings();
+    if (birth) {
+        *birth = (struct tt_watch_birth){.comm_id = member->comm_id,
+                                         .since_nsec = tt_now_nsec(),
+                                         .rank = member->rank,
+                                         .nranks = member->nranks,
+                                         .device = member->device};
+        snprintf(birth->name, sizeof(birth->name), "%s", member->name ? member->name : "");
+        tt_status_clean(birth->name);
+    }
+    pthread_mutex_lock(&room.lock);
+    free(room.settings);
+    room.inquiry.own_settings = room.settings = settings;
+    if (birth) {
+        birth->next = room.births;
+        room.inquiry.births = room.births = birth;
+        (void)thread_start(); /* or it is not listed: whoever cannot do without it says so */
+    }
+    pthread_mutex_unlock(&room.lock);
+    return birth;
+}
+
+void tt_watch_birth_end(struct tt_watch_birth *birth)
+{
+    if (!birth) return;
+    pthread_mutex_lock(&room.lock);
+    struct tt_watch_birth **link = &room.births;
+    while (*link && *link != birth)
+        link = &(*link)->next;
+    if (*link) *link = birth->next;
+    room.inquiry.births = room.births;
+    let_end();
+    free(birth);
 }
 
 ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watch **watch_out)
@@ -437,6 +513,7 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     if (!watch) return tt_fail(ncclSystemError, "watchdog: out of memory");
     watch->subject = *subject;
     watch->since_nsec = tt_now_nsec();
+    watch->diagnoses = subject->member->rank == 0 && tt_param_bool("NCCL_RUN_RAS_DIAGNOSTICS");
     watch->compares =
         subject->transport && subject->member->nranks > 1 && tt_param_bool("TUTTI_CHECK_MATCH");
     pthread_mutex_lock(&room.lock);
@@ -444,13 +521,14 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     room.abort_nsec = abort_sec > 0 ? (uint64_t)abort_sec * NSEC : 0;
     watch->next = room.subjects;
     room.subjects = watch;
-    ncclResult_t rc = thread_start();
-    if (rc) room.subjects = watch->next;
-    if (!rc) tt_flight_add(watch);
+    bool runs = thread_start(), has_descriptor = room.event_fd >= 0;
+    if (!runs) room.subjects = watch->next;
+    if (runs) tt_flight_add(watch);
     pthread_mutex_unlock(&room.lock);
-    if (rc) {
+    if (!runs) {
         free(watch);
-        return rc;
+        if (!has_descriptor) return tt_fail(ncclSystemError, "watchdog: no descriptor: %m");
+        return tt_fail(ncclSystemError, "watchdog: cannot start its thread: %m");
     }
     *watch_out = watch;
     return ncclSuccess;
@@ -465,15 +543,7 @@ void tt_watch_remove(struct tt_watch *watch)
     while (*link && *link != watch)
         link = &(*link)->next;
     if (*link) *link = watch->next;
-    while (!room.subjects && room.running) { /* or another communicator was added meanwhile */
-        eventfd_write(room.event_fd, 1);
-        pthread_cond_wait(&room.changed, &room.lock);
-    }
-    bool join = !room.running && room.joinable;
-    pthread_t thread = room.thread;
-    if (join) room.joinable = false;
-    pthread_mutex_unlock(&room.lock);
-    if (join) pthread_join(thread, NULL);
+    let_end();
     free(watch);
 }
 

@@ -13,6 +13,7 @@ struct tt_bootstrap;
 struct tt_watch; /* one watched communicator; opaque */
 
 struct tt_transport;
+struct tt_peer_reach;
 
 struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_member *member;
@@ -20,8 +21,15 @@ struct tt_watch_subject { /* borrowed until tt_watch_remove() */
     struct tt_bootstrap *bootstrap;
     /* What tells whether a rank is waited for in vain; NULL: only time tells. */
     struct tt_transport *transport;
-    const _Atomic uint64_t *calls; /* made, by function (enum tt_func); NULL: not counted */
+    const struct tt_peer_reach *peers; /* their devices; NULL: not known */
+    const _Atomic uint64_t *calls;     /* made, by function (enum tt_func); NULL: not counted */
 };
+
+/* A communicator that is in its init: it is listed as such in reports from begin to end. Nothing
+ * that goes wrong here is an error. end accepts NULL. */
+struct tt_watch_birth;
+struct tt_watch_birth *tt_watch_birth_begin(const struct tt_member *member);
+void tt_watch_birth_end(struct tt_watch_birth *birth);
 
 /* Start and stop watching (TUTTI_WATCHDOG, TUTTI_TIMEOUT, exits of other ranks). One
  * thread per process looks at all subjects while there are any. After tt_watch_remove() returned

@@ -9,6 +9,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { TT_WATCH_NAME_BYTES = 32 };
+
+struct tt_watch_birth { /* what was known when the init began: the communicator is still written */
+    struct tt_watch_birth *next;
+    uint64_t comm_id, since_nsec;
+    int rank, nranks, device;
+    char name[TT_WATCH_NAME_BYTES];
+};
+
 struct tt_watch {
     struct tt_watch *next;
     struct tt_watch_subject subject;
@@ -24,7 +33,10 @@ struct tt_watch {
     uint64_t again_nsec, pause_nsec; /* nobody was found: ask again then; after what pause */
     uint64_t wants;                  /* the inquiry whose verdict is to be told; 0: none */
     uint64_t until_nsec;             /* it is taken then, whoever else waits for it */
-    uint64_t mail;                   /* of the bootstrap, when it was looked through for letters */
+    bool diagnoses;                  /* NCCL_RUN_RAS_DIAGNOSTICS: a report is to be printed, */
+    uint64_t report;                 /* from this inquiry, at the latest then */
+    uint64_t report_nsec;
+    uint64_t mail; /* of the bootstrap, when it was looked through for letters */
     bool alone;    /* at the last look it waited for a rank that exited and sends no more */
     bool compares; /* TUTTI_CHECK_MATCH */
     struct tt_watch_compare compare;

@@ -16,6 +16,7 @@ enum { COUNT = 1000 };
 
 struct own {
     int nranks, rank, victim;
+    const char *path; /* of the file for the id */
     ncclComm_t comm;
     cudaStream_t stream;
     float *buffer;
@@ -101,6 +102,19 @@ static void crashes(struct own *own)
     raise(SIGSEGV);
 }
 
+static ncclUniqueId share_id(int rank, const char *path);
+
+/* A second communicator, to which the victim does not come. */
+static void absent(struct own *own)
+{
+    char path[400];
+    ncclComm_t second;
+    snprintf(path, sizeof(path), "%s.second", own->path);
+    ncclUniqueId id = share_id(own->rank, path);
+    if (own->rank == own->victim) return;
+    must(ncclCommInitRank(&second, own->nranks, id, own->rank), "ncclCommInitRank");
+}
+
 static ncclUniqueId share_id(int rank, const char *path)
 {
     ncclUniqueId id;
@@ -126,8 +140,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*play)(struct own *own);
-    } scenes[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},  {"split", split},
-                  {"differs", differs}, {"aborts", aborts},   {"crashes", crashes}};
+    } scenes[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},
+                  {"split", split},     {"differs", differs}, {"aborts", aborts},
+                  {"crashes", crashes}, {"absent", absent}};
     struct own own;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;
@@ -136,6 +151,7 @@ int main(int argc, char **argv)
     own.nranks = atoi(argv[2]);
     own.rank = atoi(argv[3]);
     own.victim = atoi(argv[4]);
+    own.path = argv[5];
     must(cudaSetDevice(own.rank), "cudaSetDevice");
     ncclUniqueId id = share_id(own.rank, argv[5]);
     must(ncclCommInitRankConfig(&own.comm, own.nranks, id, own.rank, &config),

@@ -118,7 +118,8 @@ char *doctor_ask(int fd, const char *lines, double timeout_sec, const char **why
 {
     char *text = NULL;
     *why = "it closed the connection";
-    if (send(fd, lines, strlen(lines), MSG_NOSIGNAL) == (ssize_t)strlen(lines))
+    if (send(fd, lines, strlen(lines), MSG_NOSIGNAL) == (ssize_t)strlen(lines) &&
+        !shutdown(fd, SHUT_WR)) /* nothing more is asked: it closes when all is answered */
         text = read_all(fd, now_sec() + timeout_sec, why);
     close(fd);
     return text;

@@ -45,3 +45,15 @@ void tuttiHostControlFree(void *ptr, size_t bytes)
     (void)ptr;
     (void)bytes;
 }
+
+int tuttiHostDeviceCount(void)
+{
+    return 0;
+}
+
+int tuttiHostDeviceCard(int device, struct tt_device_card *card)
+{
+    (void)device;
+    (void)card;
+    return 1;
+}

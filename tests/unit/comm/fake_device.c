@@ -90,3 +90,8 @@ bool tuttiHostHelp(void)
 {
     return false;
 }
+
+int tuttiHostDeviceCount(void)
+{
+    return DEVICES;
+}

@@ -1,0 +1,222 @@
+/* DIAGNOSTICS in the words and order of NCCL's report. Checks of what is not here (error counters
+ * of a device's memory, NVLink) are left out, as NCCL leaves out what a machine does not have. */
+#include "watch/diagnose.h"
+
+#include "base/mem.h"
+#include "device/device.h"
+#include "nccl.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LISTED_RANKS = 16, VALUE_BYTES = 1024 };
+
+/* ---- of this process ---- */
+
+char *tt_diagnose_settings(void)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct tt_device_card card = {.name = "no device"};
+    int devices = tuttiHostDeviceCount();
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    if (devices > 0) tuttiHostDeviceCard(0, &card);
+    fprintf(out, "gpus=%dx %s\ndriver=%d\n", devices, card.name, CUDART_VERSION);
+    for (char **variable = environ; variable && *variable; variable++) {
+        if (strncmp(*variable, "NCCL_", 5) != 0 || !strchr(*variable, '=')) continue;
+        for (const char *c = *variable; *c; c++)
+            fputc(*c == '\n' ? ' ' : *c, out);
+        fputc('\n', out);
+    }
+    fclose(out);
+    return text;
+}
+
+/* ---- the report ---- */
+
+struct diagnosis {
+    FILE *out;
+    const struct tt_inquiry *inquiry;
+    const struct tt_inquiry_comm *comm;
+    const char **texts; /* by rank; NULL: it has not answered */
+};
+
+static void line(const struct diagnosis *on, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void line(const struct diagnosis *on, const char *fmt, ...)
+{
+    va_list args;
+    fprintf(on->out, "%s:%d NCCL DIAG ", on->inquiry->self.host, on->inquiry->self.pid);
+    va_start(args, fmt);
+    vfprintf(on->out, fmt, args);
+    va_end(args);
+    fputc('\n', on->out);
+}
+
+/* The value of a name in a text of settings; false: it is not there. */
+static bool value_of(const char *text, const char *name, size_t name_bytes, char value[VALUE_BYTES])
+{
+    for (; text && *text; text = strchr(text, '\n'), text = text ? text + 1 : NULL) {
+        if (strncmp(text, name, name_bytes) != 0 || text[name_bytes] != '=') continue;
+        const char *from = text + name_bytes + 1;
+        snprintf(value, VALUE_BYTES, "%.*s", (int)strcspn(from, "\n"), from);
+        return true;
+    }
+    snprintf(value, VALUE_BYTES, "(unset)");
+    return false;
+}
+
+/* "{0,1,2}" of the ranks for which `wanted` holds, with an end where there are too many. */
+static void rank_list(const bool *wanted, int nranks, char *text, size_t text_bytes)
+{
+    int count = 0;
+    size_t used = (size_t)snprintf(text, text_bytes, "{");
+    for (int rank = 0; rank < nranks; rank++) {
+        if (!wanted[rank] || count++ >= LISTED_RANKS) continue;
+        used +=
+            (size_t)snprintf(text + used, text_bytes - used, "%s%d", count > 1 ? "," : "", rank);
+    }
+    if (count > LISTED_RANKS) {
+        snprintf(text + used, text_bytes - used, ",...} (%d in all)", count);
+    } else {
+        snprintf(text + used, text_bytes - used, "}");
+    }
+}
+
+/* One line for each value that ranks have of a name. True: there are several. */
+static bool differs(const struct diagnosis *on, const char *name, size_t name_bytes)
+{
+    char first[VALUE_BYTES] = "", value[VALUE_BYTES] = "";
+    const char *before = NULL;
+    for (int rank = 0; rank < on->comm->nranks; rank++) {
+        const char *text = on->texts[rank];
+        if (!text || text == before) continue; /* ranks of a process lie side by side */
+        value_of(text, name, name_bytes, before ? value : first);
+        if (before && strcmp(value, first) != 0) return true;
+        before = text;
+    }
+    return false;
+}
+
+static void print_values(const struct diagnosis *on, const char *check, const char *name,
+                         size_t name_bytes)
+{
+    const int nranks = on->comm->nranks;
+    char value[VALUE_BYTES], other[VALUE_BYTES], list[LISTED_RANKS * 12 + 40];
+    bool *same = tt_calloc((size_t)nranks, sizeof(*same));
+    bool *told = tt_calloc((size_t)nranks, sizeof(*told));
+    for (int rank = 0; same && told && rank < nranks; rank++) {
+        if (!on->texts[rank] || told[rank]) continue;
+        value_of(on->texts[rank], name, name_bytes, value);
+        memset(same, 0, (size_t)nranks * sizeof(*same));
+        for (int r = rank; r < nranks; r++) {
+            if (!on->texts[r] || told[r]) continue;
+            value_of(on->texts[r], name, name_bytes, other);
+            told[r] = same[r] = !strcmp(value, other);
+        }
+        rank_list(same, nranks, list, sizeof(list));
+        line(on, "[INFO] %s: %.*s%s%s on rank(s) %s", check,
+             strncmp(name, "NCCL_", 5) ? 0 : (int)name_bytes, name,
+             strncmp(name, "NCCL_", 5) ? "" : "=", value, list);
+    }
+    free(same);
+    free(told);
+}
+
+/* A value that all ranks should have alike. */
+static void check_value(const struct diagnosis *on, const char *check, const char *name,
+                        const char *after)
+{
+    char value[VALUE_BYTES] = "";
+    unsigned long long id = on->comm->comm_id;
+    if (differs(on, name, strlen(name))) {
+        line(on, "[INFO] %s: mismatch across %d ranks in comm 0x%llx", check, on->comm->nfound, id);
+        print_values(on, check, name, strlen(name));
+        return;
+    }
+    for (int rank = 0; rank < on->comm->nranks && !*value; rank++) {
+        if (on->texts[rank]) value_of(on->texts[rank], name, strlen(name), value);
+    }
+    line(on, "[OK]   %s: %s%s consistent across %d ranks in comm 0x%llx", check, value, after,
+         on->comm->nfound, id);
+}
+
+/* Some rank before this one has the variable, too, so it was looked at. */
+static bool seen_before(const struct diagnosis *on, int rank, const char *name, size_t name_bytes)
+{
+    char value[VALUE_BYTES];
+    for (int r = 0; r < rank; r++) {
+        if (on->texts[r] && value_of(on->texts[r], name, name_bytes, value)) return true;
+    }
+    return false;
+}
+
+static void check_variables(const struct diagnosis *on)
+{
+    const char *check = "NCCL environment", *before = NULL;
+    unsigned long long id = on->comm->comm_id;
+    int differing = 0;
+    for (int rank = 0; rank < on->comm->nranks; rank++) {
+        const char *text = on->texts[rank];
+        if (!text || text == before) continue;
+        before = text;
+        for (; text && *text; text = strchr(text, '\n'), text = text ? text + 1 : NULL) {
+            size_t bytes = strcspn(text, "=\n");
+            if (strncmp(text, "NCCL_", 5) != 0 || seen_before(on, rank, text, bytes) ||
+                !differs(on, text, bytes))
+                continue;
+            differing++;
+            line(on, "[INFO] %s: mismatch across %d ranks in comm 0x%llx for %.*s", check,
+                 on->comm->nfound, id, (int)bytes, text);
+            print_values(on, check, text, bytes);
+        }
+    }
+    if (differing) {
+        line(on, "[INFO] %s: %d NCCL_* env var(s) differ across ranks in comm 0x%llx", check,
+             differing, id);
+    } else {
+        line(on, "[OK]   %s: NCCL_* env vars consistent across %d ranks in comm 0x%llx", check,
+             on->comm->nfound, id);
+    }
+}
+
+static void check_comm(struct diagnosis *on, const struct tt_inquiry_comm *comm)
+{
+    char list[LISTED_RANKS * 12 + 40];
+    int nmissing = 0;
+    bool *missing = tt_calloc((size_t)comm->nranks, sizeof(*missing));
+    on->comm = comm;
+    on->texts = tt_calloc((size_t)comm->nranks, sizeof(*on->texts));
+    for (int rank = 0; missing && on->texts && rank < comm->nranks; rank++) {
+        const struct tt_status *status = tt_inquiry_find(on->inquiry, comm->comm_id, rank);
+        if (status) on->texts[rank] = tt_inquiry_settings(on->inquiry, status->process.key);
+        missing[rank] = !on->texts[rank];
+        nmissing += missing[rank];
+    }
+    if (missing && on->texts) {
+        check_value(on, "GPU inventory", "gpus", " per node");
+        check_value(on, "CUDA driver version", "driver", "");
+        check_variables(on);
+        rank_list(missing, comm->nranks, list, sizeof(list));
+        if (nmissing) {
+            line(on, "[INFO] Ranks: no answer from rank(s) %s in comm 0x%llx", list,
+                 (unsigned long long)comm->comm_id);
+        }
+    }
+    free(on->texts);
+    free(missing);
+}
+
+void tt_diagnose_report(FILE *out, const struct tt_inquiry *inquiry, uint64_t comm_id)
+{
+    struct diagnosis on = {.out = out, .inquiry = inquiry};
+    line(&on, "=== RAS Diagnostics ===");
+    for (size_t i = 0; i < inquiry->ncomms; i++) {
+        if (!comm_id || inquiry->comms[i].comm_id == comm_id) check_comm(&on, &inquiry->comms[i]);
+    }
+    line(&on, "RAS diagnostics completed in %.1f ms across %zu RAS peers",
+         (double)inquiry->took_nsec * 1e-6, inquiry->nsettings);
+}

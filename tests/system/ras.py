@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""NCCL's RAS as its own client speaks it, line by line: reports, MONITOR, DIAGNOSTICS, CONTROL, a job in its init.
+usage: ras.py BLAME TUTTI PROFILER-PLUGIN"""
+import contextlib, glob, json, os, re, signal, socket, subprocess, sys, tempfile, time
+
+BLAME, TUTTI, PLUGIN = sys.argv[1:4]
+RANKS, VICTIM = 3, 2
+failures = []
+
+
+def check(what, good, seen=""):
+    if not good:
+        failures.append(what)
+        print(f"FAILED: {what}: {str(seen)[-3000:]}")
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def job(scene, env, folder, devices=lambda rank: {}):
+    started = [subprocess.Popen([BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
+                                env={**os.environ, **env, **devices(r)}, stderr=subprocess.DEVNULL) for r in range(RANKS)]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.send_signal(signal.SIGKILL)
+        for process in started:
+            process.wait()
+
+
+class Client:
+    """Waits for the answer to each line before it sends the next one, as ncclras does."""
+    def __init__(self, port):
+        end = time.monotonic() + 60
+        while True:
+            try:
+                self.s = socket.create_connection(("127.0.0.1", port), 10)
+                break
+            except OSError:
+                if time.monotonic() > end:
+                    raise
+                time.sleep(0.05)
+        self.s.settimeout(60)
+        self.file = self.s.makefile("rw", newline="\n")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.s.close()
+
+    def send(self, line):
+        self.file.write(line + "\n")
+        self.file.flush()
+
+    def ask(self, line):
+        self.send(line)
+        return self.file.readline()
+
+    def report(self, line):
+        self.send(line)
+        return self.file.read()
+
+
+def status(port, verbose=False, json_format=True):
+    with Client(port) as client:
+        check("handshake", client.ask("CLIENT PROTOCOL 2") == "SERVER PROTOCOL 2\n")
+        check("timeout", client.ask("TIMEOUT 1.5") == "OK\n")
+        if json_format:
+            check("format", client.ask("SET FORMAT json") == "OK\n")
+        text = client.report("VERBOSE STATUS" if verbose else "STATUS")
+        return json.loads(text) if json_format else text
+
+
+def eventually(what, get, good):
+    """A job's state changes in its own time."""
+    end = time.monotonic() + 60
+    while not good(seen := get()) and time.monotonic() < end:
+        time.sleep(0.1)
+    check(what, good(seen), seen)
+    return seen
+
+
+def running(report):
+    comms = report["communicators"]
+    return comms and all(c["ranks_count"] == RANKS and all(r["status"]["init_state"] == 0 for r in c["ranks"]) for c in comms)
+
+
+def logs(folder):
+    return [open(path).read() for path in glob.glob(os.path.join(folder, "log.*"))]
+
+
+def masks(port, folder):
+    def said(mask):
+        return lambda texts: len(texts) == RANKS and all(f"Profiler event mask: {mask} " in t for t in texts)
+    for value, mask in ("coll,KernelCh", "0x42"), ("none", "0x0"), ("0x15", "0x15"), ("1", "0x1"), ("all", "0x7fff"):
+        with Client(port) as client:
+            check(f"mask {value}", (a := client.ask(f"CONTROL PROFILER_MASK {value}")) == "OK\n", a)
+        texts = logs(folder)
+        check(f"mask {value} everywhere", said(mask)(texts), [re.findall("Profiler event mask.*", t) for t in texts])
+    with Client(port) as client:
+        for wrong, answer in (("control profiler_mask bogus", "ERROR: Invalid profiler mask value 'bogus'\n"),
+                              ("control profiler_mask coll,", "ERROR: Invalid profiler mask value 'coll,'\n"),
+                              ("control profiler_mask 0x1ffffffff", "ERROR: Invalid profiler mask value '0x1ffffffff'\n"),
+                              ("control x y", "ERROR: Unknown command CONTROL x y\n"),
+                              ("monitor bogus", "ERROR: Invalid event group 'bogus'\n"),
+                              ("monitor trace,", "ERROR: Invalid event group ''\n")):
+            check(wrong, (a := client.ask(wrong)) == answer, a)
+    r = subprocess.run([TUTTI, "ras", "-p", str(port), "CONTROL", "PROFILER_MASK", "p2p"], capture_output=True, text=True)
+    check("tutti ras CONTROL", r.returncode == 0 and r.stdout == "OK\n", r.stdout + r.stderr)
+    check("mask by tutti ras", said("0x4")(logs(folder)))
+
+
+def diagnostics(port, printed):
+    with Client(port) as client:
+        text = client.report("DIAGNOSTICS")
+    lines = text.splitlines()
+    check("prefix", all(re.match(r"\S+:\d+ NCCL DIAG ", line) for line in lines), text)
+    told = [line.split(" NCCL DIAG ", 1)[1] for line in lines]
+    check("header", told[0] == "=== RAS Diagnostics ===", text)
+    check("driver", any(re.match(rf"\[OK\]   CUDA driver version: \d+ consistent across {RANKS} ranks in comm 0x", t) for t in told), text)
+    check("inventory", any(re.match(r"\[INFO\] GPU inventory: 3x .+ on rank\(s\) \{0,1\}$", t) for t in told) and
+          any(re.match(r"\[INFO\] GPU inventory: 4x .+ on rank\(s\) \{2\}$", t) for t in told), text)
+    check("values", "[INFO] NCCL environment: NCCL_MIN_NCHANNELS=1 on rank(s) {0,1}" in told and
+          "[INFO] NCCL environment: NCCL_MIN_NCHANNELS=2 on rank(s) {2}" in told, text)
+    check("summary", any(re.match(r"\[INFO\] NCCL environment: 1 NCCL_\* env var\(s\) differ across ranks in comm 0x", t) for t in told), text)
+    check("end", re.match(rf"RAS diagnostics completed in [\d.]+ ms across {RANKS} RAS peers$", told[-1]), text)
+    r = subprocess.run([TUTTI, "ras", "-D", "-p", str(port)], capture_output=True, text=True)
+    check("tutti ras -D", "=== RAS Diagnostics ===" in r.stdout and r.returncode == 0, r.stdout + r.stderr)
+    eventually("at init", lambda: open(printed).read(), lambda text: f"NCCL_MIN_NCHANNELS=2 on rank(s) {{2}}" in text)
+
+
+def local(process):
+    """A client of that process, whatever others listen at the port."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(f"\0tutti-watch-{os.geteuid()}-{process.pid}")
+        s.settimeout(60)
+        return s.makefile("rw", newline="\n")
+
+
+def busy(processes):
+    """While one waits for a rank that is stopped, another one is told so."""
+    processes[VICTIM].send_signal(signal.SIGSTOP)
+    with local(processes[0]) as first, local(processes[0]) as second:
+        first.write("TIMEOUT 2\nDIAGNOSTICS\n")
+        first.flush()
+        check("patience", first.readline() == "OK\n")
+        second.write("DIAGNOSTICS\n")
+        second.flush()
+        check("busy", (a := second.read()) == "BUSY: diagnostics already in progress\n", a)
+        check("missing", re.search(r"\[INFO\] Ranks: no answer from rank\(s\) \{2\} in comm 0x", a := first.read()), a)
+    processes[VICTIM].send_signal(signal.SIGCONT)
+
+
+def monitor(processes):
+    """A process that is stopped, goes on, and is killed; whoever has no interest in stops hears of the death alone."""
+    victim = processes[VICTIM]
+    name = re.escape(f"Process {victim.pid} on node") + r" \S+ managing GPU 2"
+    clients = [local(process) for process in processes[:VICTIM]]
+    everything, deaths = clients
+    everything.write("SET FORMAT json\nMONITOR lifecycle,trace\n")
+    deaths.write("MONITOR\n")
+    for file in clients:
+        file.flush()
+    check("monitor", [everything.readline(), everything.readline(), deaths.readline()] == ["OK\n"] * 3)
+    time.sleep(0.6)  # the first look, with which others are compared
+
+    def event():
+        text = ""
+        while not text.endswith("\n}\n"):
+            line = everything.readline()
+            if not line:
+                return {}
+            text += line
+        return json.loads(text)
+    for what, sent in ("PEER_UNRESPONSIVE", signal.SIGSTOP), ("PEER_RECOVERED", signal.SIGCONT), ("PEER_DEAD", signal.SIGKILL):
+        victim.send_signal(sent)
+        seen = event()
+        check(what, seen.get("event") == what and seen["group"] == ("LIFECYCLE" if what == "PEER_DEAD" else "TRACE") and
+              seen["peer"]["pid"] == victim.pid and seen["peer"]["cuda_devs"] == [2] and "details" in seen, seen)
+    line = deaths.readline()
+    check("as text", re.match(rf"\[\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_DEAD: {name}", line), line)
+    for file in clients:
+        file.close()
+
+
+def in_init(folder):
+    """Two of three have come to a communicator; it is listed with those who have, and does not hold the report up."""
+    port = free_port()
+    with job("absent", {"NCCL_RAS_ADDR": f"localhost:{port}"}, folder) as processes:
+        def comm():
+            listed = status(port)["communicators"]
+            return [c for c in listed if any(r["status"]["init_state"] == 7 for r in c["ranks"])]
+        comms = eventually("in its init", comm, lambda found: found and found[0]["ranks_count"] == 2)
+        check("init", comms and comms[0]["size"] == RANKS and comms[0]["missing_ranks_count"] == 1 and
+              [r["pid"] for r in comms[0]["ranks"]] == [p.pid for p in processes[:2]], comms)
+        text = status(port, json_format=False)
+        check("as text", re.search(r"^ +\d +1 +1 +2 +3 +2 +INIT +INCOMPLETE$", text, re.M), text)
+
+
+def main():
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        printed = os.path.join(folder, "log.stdout")
+        env = {"NCCL_RAS_ADDR": f"localhost:{port}", "NCCL_PROFILER_PLUGIN": PLUGIN, "NCCL_DEBUG": "INFO", "NCCL_DEBUG_FILE":
+               os.path.join(folder, "log.%p"), "NCCL_RUN_RAS_DIAGNOSTICS": "1", "TUTTI_DEVICES": "3"}
+        other = {"TUTTI_DEVICES": "4", "NCCL_MIN_NCHANNELS": "2"}
+        with open(os.path.join(folder, "printed"), "w") as out:
+            saved = os.dup(1)
+            sys.stdout.flush()
+            os.dup2(out.fileno(), 1)
+            with job("idle", env, folder, lambda r: other if r == VICTIM else {"NCCL_MIN_NCHANNELS": "1"}) as processes:
+                os.dup2(saved, 1)
+                eventually("running", lambda: status(port), running)
+                diagnostics(port, out.name)
+                masks(port, folder)
+                busy(processes)
+                monitor(processes)
+    with tempfile.TemporaryDirectory() as folder:
+        in_init(folder)
+    print(f"ras: {len(failures)} failures")
+    return 1 if failures else 0
+
+
+sys.exit(main())
