@@ -219,7 +219,8 @@ int cmd_env(int argc, char **argv)
         } else if (!strcmp(option, "--set")) {
             only_set = true;
         } else {
-            return tutti_usage_error("env", "no option %s", option);
+            return tutti_unknown("env", "option", option,
+                                 &(struct tutti_words){"--shell,--home,--json,--set,--help"});
         }
     }
     return print_list(argv + first, argc - first, only_set, json);

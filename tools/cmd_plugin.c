@@ -110,7 +110,7 @@ int cmd_plugin(int argc, char **argv)
         return argc < 2 ? 2 : 0;
     }
     if (strcmp(argv[1], "check") != 0)
-        return tutti_usage_error("plugin", "'%s' is none of: check", argv[1]);
+        return tutti_unknown("plugin", "command", argv[1], &(struct tutti_words){"check"});
     int status = parse(argc - 1, argv + 1, &options);
     if (status >= 0) return status;
     if (!options.check.file) return tutti_usage_error("plugin", "which FILE?");

@@ -95,5 +95,8 @@ int cmd_program(int argc, char **argv)
         if (!strcmp(name, commands[k].name)) return run(&commands[k], argc - 1, argv + 1);
     }
     if (!strcmp(name, "search")) return run_search(argc - 1, argv + 1);
-    return tutti_usage_error("program", "no command '%s'", name);
+    struct tutti_words words = {"search"};
+    for (size_t k = 0; k < TT_LEN(commands); k++)
+        tutti_words_add(&words, commands[k].name);
+    return tutti_unknown("program", "command", name, &words);
 }

@@ -108,16 +108,28 @@ static bool parse_export(char *text, struct launch_options *options)
     return *text != 0;
 }
 
+static int bad_option(const char *option)
+{
+    struct tutti_words words = {""};
+    char name[32];
+    for (size_t k = 0; long_options[k].name; k++) {
+        snprintf(name, sizeof(name), "--%s", long_options[k].name);
+        tutti_words_add(&words, name);
+    }
+    return tutti_unknown("run", "option", option, &words);
+}
+
 /* -1: go on; otherwise the exit status. */
 static int parse(int argc, char **argv, struct launch_options *options)
 {
     int letter;
-    optind = 0;
-    while ((letter = getopt_long_only(argc, argv, "+n:H:x:h", long_options, NULL)) != -1) {
+    optind = opterr = 0;
+    while ((letter = getopt_long_only(argc, argv, "+:n:H:x:h", long_options, NULL)) != -1) {
         switch (letter) {
         case 'n':
             if (parse_ranks(optarg, options)) break;
-            return tutti_usage_error("run", "--ranks %s is no number from 1 to 4096", optarg);
+            return tutti_usage_error("run", "the number of ranks is from 1 to 4096, not %s",
+                                     optarg);
         case 'H':
             if (parse_hosts(optarg, options)) break;
             return tutti_usage_error("run", "--hosts %s is no list host[:slots],...", optarg);
@@ -133,7 +145,8 @@ static int parse(int argc, char **argv, struct launch_options *options)
             break;
         case 'S': setenv("TUTTI_STRICT", "1", 1); break;
         case 'h': help(stdout); return 0;
-        default: return tutti_usage_error("run", "bad option");
+        case ':': return tutti_usage_error("run", "%s needs a value", argv[optind - 1]);
+        default: return bad_option(argv[optind - 1]);
         }
     }
     if (options->device && !known_device(options->device)) {

@@ -99,5 +99,8 @@ int cmd_topo(int argc, char **argv)
     for (size_t k = 0; k < COMMANDS; k++) {
         if (!strcmp(name, commands[k].name)) return run(k, argc - 1, argv + 1);
     }
-    return tutti_usage_error("topo", "no command '%s'", name);
+    struct tutti_words words = {""};
+    for (size_t k = 0; k < COMMANDS; k++)
+        tutti_words_add(&words, commands[k].name);
+    return tutti_unknown("topo", "command", name, &words);
 }

@@ -234,5 +234,10 @@ int cmd_trace(int argc, char **argv)
     for (size_t k = 0; k < TT_LEN(commands); k++) {
         if (!strcmp(name, commands[k].name)) return run_command(&commands[k], argc - 2, argv + 2);
     }
-    return run_command(&commands[0], argc - 1, argv + 1);
+    if (strcspn(name, "/.*") < strlen(name) || *name == '-' || access(name, F_OK) == 0)
+        return run_command(&commands[0], argc - 1, argv + 1);
+    struct tutti_words words = {""};
+    for (size_t k = 0; k < TT_LEN(commands); k++)
+        tutti_words_add(&words, commands[k].name);
+    return tutti_unknown("trace", "command and no file", name, &words);
 }

@@ -83,8 +83,12 @@ static void become(const struct launch *launch, const struct launch_place *place
             putenv(texts[i]);
         }
         execvp(launch->options->program[0], launch->options->program);
-        fprintf(stderr, "tutti run: %s: %m\n", launch->options->program[0]);
-        _exit(errno == ENOENT ? 127 : 126);
+        const char *name = launch->options->program[0];
+        const int why = errno;
+        bool here = why == ENOENT && !strchr(name, '/') && access(name, F_OK) == 0;
+        fprintf(stderr, "tutti run: %s: %s%s%s%s\n", name, strerror(why),
+                here ? " in PATH; did you mean ./" : "", here ? name : "", here ? "?" : "");
+        _exit(why == ENOENT ? 127 : 126);
     }
     const char *shell = getenv("TUTTI_RSH");
     char words[1024];

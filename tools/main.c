@@ -8,18 +8,19 @@
 #include <string.h>
 
 static const struct tutti_command commands[] = {
-    {"run", "start a program as several ranks on this machine or on hosts", cmd_run},
-    {"perf", "measure and check collectives", cmd_perf},
-    {"topo", "show, explain and compare machines, and what follows from them", cmd_topo},
-    {"program", "show and compare collectives as data, of files and of the library", cmd_program},
-    {"verify", "prove that such a collective is right, or say where it is not", cmd_verify},
-    {"tune", "measure this machine, so that the library chooses by its figures", cmd_tune},
-    {"plugin", "drive a plugin through what a communicator does with it", cmd_plugin},
-    {"trace", "what the files of a traced run say: summary, check, diff, convert", cmd_trace},
-    {"doctor", "ask a running job who waits for whom and who is to blame", cmd_doctor},
-    {"ras", "print the RAS report of a running job", cmd_ras},
-    {"env", "list every variable with value and origin, or print what to eval", cmd_env},
-    {"version", "print versions", cmd_version},
+    {"run", "start a program as several ranks on this machine or on hosts", cmd_run, false},
+    {"perf", "measure and check collectives", cmd_perf, false},
+    {"topo", "show, explain and compare machines, and what follows from them", cmd_topo, true},
+    {"program", "show and compare collectives as data, of files and of the library", cmd_program,
+     true},
+    {"verify", "prove that such a collective is right, or say where it is not", cmd_verify, false},
+    {"tune", "measure this machine, so that the library chooses by its figures", cmd_tune, false},
+    {"plugin", "drive a plugin through what a communicator does with it", cmd_plugin, true},
+    {"trace", "what the files of a traced run say: summary, check, diff, convert", cmd_trace, true},
+    {"doctor", "ask a running job who waits for whom and who is to blame", cmd_doctor, false},
+    {"ras", "print the RAS report of a running job", cmd_ras, false},
+    {"env", "list every variable with value and origin, or print what to eval", cmd_env, false},
+    {"version", "print versions", cmd_version, false},
 };
 
 static int help(void)
@@ -48,17 +49,38 @@ static int finish(int status)
     return status ? status : 1;
 }
 
-static int no_command(const char *name)
+static const struct tutti_command *find(const char *name)
 {
-    char names[256] = "", meant[TT_SPELLING_BYTES];
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        size_t len = strlen(names);
-        snprintf(names + len, sizeof(names) - len, "%s%s", len ? "," : "", commands[i].name);
+        if (!strcmp(name, commands[i].name)) return &commands[i];
     }
-    tt_param_suggest(names, name, strlen(name), meant, sizeof(meant));
+    struct tutti_words words = {""};
+    char meant[TT_SPELLING_BYTES];
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+        tutti_words_add(&words, commands[i].name);
+    tt_param_suggest(words.text, name, strlen(name), meant, sizeof(meant));
     fprintf(stderr, "tutti: no command '%s'%s `tutti help` lists them\n", name,
             *meant ? meant : ";");
-    return 2;
+    return NULL;
+}
+
+static bool asks_help(const char *word)
+{
+    return !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+/* `tutti help`, `tutti help run`, `tutti help topo show` */
+static int help_on(int argc, char **argv)
+{
+    char option[] = "--help";
+    if (argc < 3) return help();
+    const struct tutti_command *command = find(argv[2]);
+    if (!command) return 2;
+    char *words[] = {argv[2], option, NULL, NULL};
+    bool part = command->parts && argc > 3;
+    if (part) words[1] = argv[3];
+    if (part) words[2] = option;
+    return command->run(part ? 3 : 2, words);
 }
 
 int main(int argc, char **argv)
@@ -68,11 +90,7 @@ int main(int argc, char **argv)
         return finish(2);
     }
     const char *name = argv[1];
-    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
-        return finish(help());
-    if (!strcmp(name, "--version")) name = "version";
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (!strcmp(name, commands[i].name)) return finish(commands[i].run(argc - 1, argv + 1));
-    }
-    return no_command(name);
+    if (asks_help(name)) return finish(help_on(argc, argv));
+    const struct tutti_command *command = find(strcmp(name, "--version") != 0 ? name : "version");
+    return command ? finish(command->run(argc - 1, argv + 1)) : 2;
 }

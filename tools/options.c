@@ -25,7 +25,11 @@ const struct tutti_option *tutti_option_take(const struct tutti_option_table *ta
     *used_out = 1;
     *value_out = value;
     if (!option) {
-        tutti_usage_error(table->command, "no option %s", words[0]);
+        struct tutti_words known = {"--help"};
+        for (size_t k = 0; k < table->count; k++) {
+            if (takes(table, &table->rows[k])) tutti_words_add(&known, table->rows[k].name);
+        }
+        (void)tutti_unknown(table->command, "option", words[0], &known);
     } else if (!option->value && value) {
         tutti_usage_error(table->command, "%s takes no value", option->name);
         option = NULL;

@@ -1,6 +1,8 @@
 /* Finds our own files from the place of the running program: installed, or in the build tree. */
 #include "tutti.h"
 
+#include "base/spelling.h"
+
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,6 +82,23 @@ int tutti_usage_error(const char *command, const char *fmt, ...)
     vfprintf(stderr, fmt, args);
     fprintf(stderr, "; `tutti %s --help` shows the usage\n", command);
     va_end(args);
+    return 2;
+}
+
+void tutti_words_add(struct tutti_words *words, const char *word)
+{
+    size_t used = strlen(words->text);
+    if (used + strlen(word) + 2 > sizeof(words->text)) return;
+    snprintf(words->text + used, sizeof(words->text) - used, "%s%s", used ? "," : "", word);
+}
+
+int tutti_unknown(const char *command, const char *what, const char *word,
+                  const struct tutti_words *words)
+{
+    char meant[TT_SPELLING_BYTES + 32];
+    tt_param_suggest(words->text, word, strcspn(word, "="), meant, sizeof(meant));
+    fprintf(stderr, "tutti %s: no %s '%s'%s `tutti %s --help` shows the usage\n", command, what,
+            word, *meant ? meant : ";", command);
     return 2;
 }
 

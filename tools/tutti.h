@@ -9,6 +9,7 @@ struct tutti_command {
     const char *name;
     const char *summary;               /* one line for `tutti help` */
     int (*run)(int argc, char **argv); /* exit status: 0 done, 1 the answer is no, 2 usage */
+    bool parts;                        /* it has commands of its own */
 };
 
 int cmd_run(int argc, char **argv);
@@ -41,6 +42,16 @@ void tutti_print_quoted(FILE *out, const char *text);
 /* "tutti <command>: <text>" on stderr; returns 2 so that `return usage_error(...)` reads well. */
 int tutti_usage_error(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Words that a command knows, to name the nearest one to a word that it does not know. */
+struct tutti_words {
+    char text[512]; /* "ONE,TWO"; what has no room is not suggested */
+};
+void tutti_words_add(struct tutti_words *words, const char *word);
+/* "tutti <command>: no <what> '<word>'; did you mean ONE? `tutti <command> --help` shows the
+ * usage". Returns 2. */
+int tutti_unknown(const char *command, const char *what, const char *word,
+                  const struct tutti_words *words);
 
 /* Let the library run the program in that file (TUTTI_PROGRAM_DIR) in every communicator of nranks
  * ranks. *operation is what it is for. Returns 0, or 2 after a complaint: the file is refused, or

@@ -42,7 +42,7 @@ void tt_param_suggest(const char *words, const char *text, size_t len, char *out
 {
     char wrong[TT_SPELLING_BYTES + 1] = "";
     char word[TT_SPELLING_BYTES + 1] = "";
-    size_t best = len / 2 + 2; /* further away is no typing mistake */
+    size_t best = len / 3 + 2; /* further away is no typing mistake */
     if (out_bytes) out[0] = '\0';
     to_lower(wrong, text, len);
     for (const char *at = words + strspn(words, ", "); *wrong && *at; at += strspn(at, ", ")) {

@@ -4,7 +4,7 @@ usage: tools.py TUTTI SPY_LIBRARY SHARED_OR_EMPTY [run|perf|env]"""
 import collections, glob, json, os, pty, re, signal, socket, subprocess, sys, tempfile, time
 import fcntl, termios
 
-TUTTI, SPY, SHARED, PART = sys.argv[1:5]
+TUTTI, SPY, SHARED, PART = os.path.abspath(sys.argv[1]), *sys.argv[2:5]
 failures = []
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, by the children too
 
@@ -116,10 +116,14 @@ def failing():
     check("no program", r.returncode == 127 and "/nonexistent/program" in r.stderr, r.stderr)
     r = tutti("run", "-n", "2", "/etc/passwd")
     check("no executable", r.returncode == 126 and "/etc/passwd" in r.stderr, r.stderr)
+    with tempfile.TemporaryDirectory() as folder:
+        open(os.path.join(folder, "mine"), "w").close()
+        r = tutti("run", "-n", "1", "mine", cwd=folder)
+        check("in this folder, not in PATH", r.returncode == 127 and "did you mean ./mine?" in r.stderr, r.stderr)
 
 
 def run_usage():
-    for args, word in ((["-n", "0", "true"], "--ranks 0"), (["-n", "x", "true"], "--ranks x"), (["-n", "2"], "no program"),
+    for args, word in ((["-n", "0", "true"], "not 0"), (["-n", "x", "true"], "not x"), (["-n", "2"], "no program"),
                        (["--hosts", "", "true"], "--hosts"), (["--hosts", "a:0", "true"], "--hosts a:0"),
                        (["--device", "tpu", "true"], "--device tpu"), (["--bogus", "true"], "bogus")):
         r = tutti("run", *args)
@@ -402,6 +406,16 @@ def env_and_help():
     check("no such command", r.returncode == 2 and "prf" in r.stderr and "did you mean perf?" in r.stderr, r)
     r = tutti("nothing-like-it")
     check("no command near", r.returncode == 2 and "did you mean" not in r.stderr, r)
+    for words, meant in (("topo shwo x", "show"), ("topo search --nodse 2", "--nodes"), ("program exprot", "export"), ("trace sumary", "summary"),
+                         ("trace diff --typse Coll a b", "--types"), ("plugin chek x", "check"), ("perf alreduce", "allreduce"),
+                         ("env --shel", "--shell"), ("run --stirct true", "--strict"), ("help tpo", "topo")):
+        r = tutti(*words.split())
+        check(f"near word: {words}", r.returncode == 2 and f"did you mean {meant}?" in r.stderr and len(r.stderr.splitlines()) == 1, r)
+    r = tutti("trace", "no.jsonl")
+    check("a path is no command", r.returncode == 1 and "No such file" in r.stderr, r)
+    for words, begin in (("topo show", "usage: tutti topo show "), ("run", "usage: tutti run "), ("run true", "usage: tutti run ")):
+        r = tutti("help", *words.split())
+        check(f"help {words}", r.returncode == 0 and r.stdout.startswith(begin), r)
 
 
 parts = {

@@ -339,7 +339,7 @@ def hostile(folder):
     said(trace(folder, code=1), "no *.jsonl")
     open(path, "w").close()
     said(trace(path, code=1), "no line `head`")
-    said(trace("--flavour", path, code=2), "no option --flavour")
+    said(trace("--flavour", path, code=2), "no option '--flavour'; `tutti")
     for output, source in ((path, path), (os.path.join(folder, "all.jsonl"), folder)):  # read and written
         said(trace("convert", "--to", "jsonl", "-o", output, source, code=2), "would be read with")
     check(not os.path.exists(os.path.join(folder, "all.jsonl")), "an output in the folder that is read")

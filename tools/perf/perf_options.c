@@ -1,6 +1,8 @@
 /* Options of the measuring program: nccl-tests' letters and meanings, and a few of our own. */
 #include "perf.h"
 
+#include "base/spelling.h"
+
 #include <getopt.h>
 #include <math.h>
 #include <stddef.h>
@@ -87,8 +89,9 @@ static int usage(FILE *out)
 
 static int complain(const char *option, const char *value, const char *wanted)
 {
-    fprintf(stderr, "tutti perf: %s %s: %s; `tutti perf --help` shows the usage\n", option, value,
-            wanted);
+    bool asks = strchr(wanted, '?') != NULL;
+    fprintf(stderr, "tutti perf: %s %s: %s%s `tutti perf --help` shows the usage\n", option, value,
+            wanted, asks ? "" : ";");
     return 2;
 }
 
@@ -334,16 +337,25 @@ static void defaults(struct perf_options *o)
     o->device_ctas = 16;
 }
 
+/* The nearest of the names, and all of them. */
+static int no_operation(const char *name)
+{
+    char names[256] = "", meant[TT_SPELLING_BYTES], wanted[512];
+    for (int i = 0; perf_operation_at(i); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof(names) - used, "%s ", perf_operation_at(i)->name);
+    }
+    tt_param_suggest(names, name, strlen(name), meant, sizeof(meant));
+    snprintf(wanted, sizeof(wanted), "is none of %sall%s", names, meant);
+    return complain("operation", name, wanted);
+}
+
 static int take_operations(int argc, char **argv, struct perf_options *o)
 {
     for (int i = optind; i < argc; i++) {
         if (!strcmp(argv[i], "all")) continue;
         const struct perf_operation *found = perf_operation_find(argv[i]);
-        if (!found) {
-            return complain("operation", argv[i],
-                            "is none of allreduce allgather reducescatter broadcast reduce "
-                            "alltoall gather scatter sendrecv hypercube all");
-        }
+        if (!found) return no_operation(argv[i]);
         if (o->noperations == 16) return complain("operation", argv[i], "too many");
         o->operations[o->noperations++] = found->name;
     }

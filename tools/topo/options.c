@@ -134,7 +134,13 @@ static int read_option(struct topo_options *options, char **words, int count, in
             option = &table[k];
     }
     *used = 1;
-    if (!option) return tutti_usage_error("topo", "no option %s", words[0]);
+    if (!option) {
+        struct tutti_words known = {"--help"};
+        for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
+            if (table[k].commands & options->command) tutti_words_add(&known, table[k].name);
+        }
+        return tutti_unknown("topo", "option", words[0], &known);
+    }
     if (!(option->commands & options->command)) {
         list_commands(option->commands, who, sizeof(who));
         return tutti_usage_error("topo", "%s belongs to: %s", option->name, who);

@@ -26,6 +26,7 @@ static void suggestions(void **state)
     } cases[] = {{"rimg", "; did you mean RING?"},
                  {"Tre", "; did you mean TREE?"},
                  {"collnetdirect", ""},
+                 {"trxyz", ""},
                  {"", ""}};
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
