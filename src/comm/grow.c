@@ -66,7 +66,7 @@ static ncclResult_t await_id(const struct grow *grow, bool shown, uint64_t deadl
 
 static ncclResult_t take_id(struct grow *grow)
 {
-    int64_t timeout_sec = tt_param_int("TUTTI_INIT_TIMEOUT");
+    int64_t timeout_sec = tt_init_timeout_sec();
     uint64_t deadline_nsec =
         timeout_sec > 0 ? tt_now_nsec() + (uint64_t)timeout_sec * 1000000000ull : UINT64_MAX;
     struct tt_grow_id taken = {.rank = -1};

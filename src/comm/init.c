@@ -14,6 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { STRICT_TIMEOUT_SEC = 120 }; /* as of operations, see watch.c */
+
+int64_t tt_init_timeout_sec(void)
+{
+    bool strict = tt_param_bool("TUTTI_STRICT") && !tt_param_is_set("TUTTI_INIT_TIMEOUT");
+    return strict ? STRICT_TIMEOUT_SEC : tt_param_int("TUTTI_INIT_TIMEOUT");
+}
+
 /* ---- the meeting ---- */
 
 static ncclResult_t meet(struct tt_init *init, const struct tt_comm_record *record)
@@ -37,10 +45,11 @@ static ncclResult_t meet(struct tt_init *init, const struct tt_comm_record *reco
                                              .record = bytes,
                                              .parent = init->parent,
                                              .thread = init->thread,
-                                             .timeout_sec = tt_param_int("TUTTI_INIT_TIMEOUT")};
+                                             .timeout_sec = tt_init_timeout_sec()};
         rc = tt_bootstrap_join(&config, &bootstrap, &records);
     }
     if (rc) return rc;
+    tt_sharers_met(comm->member.nranks);
     comm->bootstrap = bootstrap;
     comm->someone_exited = tt_bootstrap_exit_flag(bootstrap);
     comm->records = records;

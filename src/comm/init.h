@@ -79,9 +79,13 @@ void tt_affinity_leave(struct tt_affinity *before);
 /* Free what tt_comm_shrink() counts on a parent. */
 void tt_shrinks_free(struct tt_comm *comm);
 
+/* How long the making of a communicator may take; 0: for ever. */
+int64_t tt_init_timeout_sec(void);
+
 /* sharers.c: zeroed storage, NULL when memory is short; a child that shares its parent's resources.
  * hide: abort leaves it alone from now on; free: its storage, now or with the last child. */
 struct tt_comm *tt_sharers_alloc(void);
+void tt_sharers_met(int nranks); /* a communicator of so many came about */
 ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child);
 void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc);
 /* The abort flag is up: wait until started work has seen it and ended, running streams' work
@@ -105,6 +109,7 @@ struct tt_comms {
         struct tt_comm *resting, *newest; /* destroyed, oldest first, by sharers_next */
         int nresting;
         int alive;   /* made and not ended */
+        int largest; /* ranks of the largest that came about */
         pid_t owner; /* process that made them: a child inherits the number, not the duty */
     } storage;
     struct { /* imports.c: a program from a file is proved once */

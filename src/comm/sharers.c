@@ -63,13 +63,33 @@ struct tt_comm *tt_sharers_alloc(void)
     return comm;
 }
 
+void tt_sharers_met(int nranks)
+{
+    pthread_mutex_lock(&tt_comms.storage.lock);
+    if (nranks > tt_comms.storage.largest) tt_comms.storage.largest = nranks;
+    pthread_mutex_unlock(&tt_comms.storage.lock);
+}
+
+/* Processes that a launcher gave one id, and each of which stayed alone: it may be meant so. */
+static void tell_alone(void)
+{
+    const char *world = getenv("WORLD_SIZE");
+    long nprocesses = world ? strtol(world, NULL, 10) : 0;
+    if (nprocesses < 2 || tt_comms.storage.largest != 1 || !tt_param_is_set("NCCL_COMM_ID")) return;
+    tt_warn("%ld processes were started together (WORLD_SIZE), and this one made communicators of "
+            "one rank only: if they belong together, the program did not take its rank and their "
+            "number from RANK and WORLD_SIZE; if not, tutti run --own-ids says so",
+            nprocesses);
+}
+
 /* A program that would have ended well, and left communicators behind: on a GPU their peers hang or
  * die later. Only said, and only made an error, under TUTTI_STRICT. */
 static void tell_forgotten(int status, void *unused)
 {
     (void)unused;
-    if (status || !tt_comms.storage.alive || tt_comms.storage.owner != getpid()) return;
-    if (!tt_param_bool("TUTTI_STRICT")) return;
+    if (status || tt_comms.storage.owner != getpid()) return;
+    tell_alone();
+    if (!tt_comms.storage.alive || !tt_param_bool("TUTTI_STRICT")) return;
     tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted",
             tt_comms.storage.alive);
     fflush(NULL);

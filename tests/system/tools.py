@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tutti run`, `tutti perf`, `tutti env`, `tutti version` as a picky user tries them.
 usage: tools.py TUTTI SPY_LIBRARY SHARED_OR_EMPTY [run|perf|env]"""
-import collections, glob, json, os, pty, re, signal, socket, subprocess, sys, tempfile, time
+import collections, concurrent.futures, glob, json, os, pty, re, signal, socket, subprocess, sys, tempfile, time
 import fcntl, termios
 
 TUTTI, SPY, SHARED, PART = os.path.abspath(sys.argv[1]), *sys.argv[2:5]
@@ -173,24 +173,65 @@ def as_mpirun():
         check(f"-x '{bad}'", r.returncode == 2 and "is no variable" in r.stderr, r.stderr)
 
 
+BEGIN = """
+import ctypes, os, signal, sys
+cuda, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
+Id = type("Id", (ctypes.Structure,), {"_fields_": [("bytes", ctypes.c_char * 128)]})
+nccl.ncclCommInitRank.argtypes = [ctypes.c_void_p, ctypes.c_int, Id, ctypes.c_int]
+nccl.ncclCommSplit.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p]
+nccl.ncclAllReduce.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_size_t] + [ctypes.c_int] * 2 + [ctypes.c_void_p] * 2
+rank, the_id, comm, memory = int(os.environ["RANK"]), Id(), ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cudaSetDevice(rank)
+def init(nranks, rank):
+    nccl.ncclGetUniqueId(ctypes.byref(the_id))
+    return nccl.ncclCommInitRank(ctypes.byref(comm), nranks, the_id, rank)
+"""
+
+
+def init_waits():
+    """Ranks that wait for one that does not make their call say so long before the time-out."""
+    limits = {"TUTTI_WATCHDOG": "1", "TUTTI_INIT_TIMEOUT": "4"}
+    split = "\nchild = ctypes.c_void_p()\nassert init(3, rank) == 0\nif rank == ABSENT: signal.pause()\nsys.exit(nccl.ncclCommSplit(comm, 0, rank, ctypes.byref(child), None))"
+    cases = (
+        ("rank 0 does not come", ["-n", "2"], "if rank == 0: signal.pause()\nsys.exit(init(2, rank))", r"rank 1 of 2: init waits since \d s: nobody listens at "),
+        ("rank 2 does not come", ["-n", "3"], "if rank == 2: signal.pause()\nsys.exit(init(3, rank))",
+         r"init waits since \d s: 2 of 3 ranks came with the unique id of this process; missing 2:"),
+        ("each rank has another id", ["-n", "2", "--own-ids"], "sys.exit(init(2, rank))",
+         r"init waits since \d s: 1 of 2 ranks came with the unique id of this process; missing 0:"),
+        ("rank 0 does not split", ["-n", "3"], split.replace("ABSENT", "0"), r"rank 0 of 3: others wait for this rank in .* \(rank 1, 2 since 1 s\), and it has not made that call"),
+        ("rank 2 does not split", ["-n", "3"], split.replace("ABSENT", "2"), r"rank 0 of 3: the ranks wait for each other .* missing is rank 2: does it make the same call"),
+    )
+    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:  # they wait, and need no processor
+        runs = [pool.submit(tutti, "run", *options, sys.executable, "-c", BEGIN + body, env=limits) for _, options, body, _ in cases]
+        for (name, _, _, said), run in zip(cases, runs):
+            check(f"init waits: {name}", run.result().returncode and re.search(said, run.result().stderr), run.result().stderr)
+    r = tutti("run", "-n", "2", "--strict", sys.executable, "-c", BEGIN + "sys.exit(init(2, rank))", env=limits, timeout=60)
+    check("nobody is waited for", r.returncode in (0, 1) and "waits since" not in r.stderr, r.stderr)
+
+
+def alone():
+    """Communicators of one rank beside each other, all with the id of `tutti run`; said at the end when there were no others."""
+    one = "assert init(1, 0) == 0\nfirst = comm.value\n"
+    end = "\nassert nccl.ncclCommDestroy(comm) == 0"
+    r = tutti("run", "-n", "3", sys.executable, "-c", BEGIN + one + end)
+    check("alone beside others", r.returncode == 0 and r.stderr.count("made communicators of one rank only") == 3 and "--own-ids" in r.stderr, r.stderr)
+    r = tutti("run", "-n", "3", sys.executable, "-c", BEGIN + one + "assert init(3, rank) == 0" + end)
+    check("alone, then together", r.returncode == 0 and not r.stderr, r.stderr)
+    for options in (["-n", "2", "--own-ids"], ["-n", "1"]):
+        r = tutti("run", *options, sys.executable, "-c", BEGIN + one + end)
+        check(f"alone, as it was asked for: {options}", r.returncode == 0 and not r.stderr, r.stderr)
+
+
 def hang():
     """A rank that does not come: without any variable of the log the others say for whom they wait; then Ctrl-C."""
-    program = """if 1:
-        import ctypes, os, signal
-        cuda, nccl = ctypes.CDLL("libcudart.so.13"), ctypes.CDLL("libnccl.so.2")
-        Id = type("Id", (ctypes.Structure,), {"_fields_": [("bytes", ctypes.c_char * 128)]})
-        nccl.ncclCommInitRank.argtypes = [ctypes.c_void_p, ctypes.c_int, Id, ctypes.c_int]
-        nccl.ncclAllReduce.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_size_t] + [ctypes.c_int] * 2 + [ctypes.c_void_p] * 2
-        rank, the_id, comm, memory = int(os.environ["RANK"]), Id(), ctypes.c_void_p(), ctypes.c_void_p()
-        cuda.cudaSetDevice(rank)
-        nccl.ncclGetUniqueId(ctypes.byref(the_id))
-        assert nccl.ncclCommInitRank(ctypes.byref(comm), 2, the_id, rank) == 0
-        if rank:
-            signal.pause()
-        cuda.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(64))
-        nccl.ncclAllReduce(memory, memory, 16, 7, 0, comm, None)
-        cuda.cudaStreamSynchronize(None)
-    """
+    program = BEGIN + """
+assert init(2, rank) == 0
+if rank:
+    signal.pause()
+cuda.cudaMalloc(ctypes.byref(memory), ctypes.c_size_t(64))
+nccl.ncclAllReduce(memory, memory, 16, 7, 0, comm, None)
+cuda.cudaStreamSynchronize(None)
+"""
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "TUTTI_", "RANK", "WORLD_"))}
     p = subprocess.Popen([TUTTI, "run", "-n", "2", sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                          stdin=subprocess.DEVNULL, text=True, env={**clean, "TUTTI_WATCHDOG": "1"})
@@ -419,7 +460,7 @@ def env_and_help():
 
 
 parts = {
-    "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, hang],
+    "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, hang],
     "perf": [table, effects, as_json, perf_program, perf_usage, progress],
     "env": [env_and_help],
 }

@@ -41,12 +41,24 @@ static ncclResult_t pause_retry(struct tt_bootstrap *b, uint64_t *pause_nsec, ui
     return rc;
 }
 
+/* Once, when it is time. */
+static void report_parent(const struct tt_bootstrap *b, uint64_t start_nsec, uint64_t *report_nsec)
+{
+    if (tt_now_nsec() < *report_nsec) return;
+    tt_warn("rank %d of %d: init waits since %.0f s for rank %d on host %s (pid %d): does it make "
+            "the same call?",
+            b->rank, b->nranks, (double)(tt_now_nsec() - start_nsec) * 1e-9, b->parent,
+            b->parent_contact.host, (int)b->parent_contact.pid);
+    *report_nsec = UINT64_MAX;
+}
+
 /* A failed attempt closes the connection and clears both `up` and `dialing`. The parent listens
  * since before its place was told: when nobody does there any more, its process is gone. */
 static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
 {
     char addr[128];
     uint64_t pause_nsec = RETRY_FIRST_NSEC;
+    uint64_t start_nsec = tt_now_nsec(), report_nsec = tt_tree_report_nsec();
     int refusals = 0;
     ncclResult_t rc = ncclSuccess;
     if (b->rank == 0) return ncclSuccess;
@@ -58,6 +70,7 @@ static ncclResult_t reach_parent(struct tt_bootstrap *b, uint64_t deadline)
         if (!rc && b->up) return ncclSuccess;
         refusals = b->dial_error == ECONNREFUSED ? refusals + 1 : 0;
         if (!rc && refusals >= REFUSALS) rc = ncclRemoteError;
+        report_parent(b, start_nsec, &report_nsec);
         if (!rc) rc = pause_retry(b, &pause_nsec, deadline);
     }
     if (atomic_load(&b->error) || (rc != ncclTimeout && refusals < REFUSALS)) return rc;
@@ -115,12 +128,15 @@ static ncclResult_t join_prepare(struct join *join)
     ncclResult_t rc = tt_id_combine(config->ids, config->nids, join->combined);
     if (!rc) rc = tt_root_conns_init(join);
     if (rc) return rc;
-    const struct tt_id_parts *id = &join->roots[0].id;
-    union tt_addr listen_on = id->addr;
-    if (id->fixed_address && config->member->rank == 0) {
-        rc = tt_root_open(id->secret, &listen_on, &listen_on);
-        if (rc) return rc;
+    struct tt_id_parts *id = &join->roots[0].id;
+    if (id->fixed_address && config->member->nranks == 1) {
+        /* nobody else comes there; others may be alone beside this one */
+        randombytes_buf(id->secret, sizeof(id->secret));
+        rc = tt_root_open(id->secret, NULL, &id->addr);
+    } else if (id->fixed_address && config->member->rank == 0) {
+        rc = tt_root_open(id->secret, &id->addr, &id->addr);
     }
+    if (rc) return rc;
     request->version = NCCL_VERSION_CODE;
     request->nranks = (uint32_t)config->member->nranks;
     request->rank = (uint32_t)config->member->rank;

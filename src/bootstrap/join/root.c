@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "bootstrap/tree/blocks.h"
+#include "bootstrap/tree/wait.h"
 #include "bootstrap/wire/acceptor.h"
 #include "bootstrap/wire/conn.h"
 #include "bootstrap/wire/listener.h"
@@ -60,7 +61,7 @@ struct tt_root {
     int32_t root_rank; /* rank in this process; -1: none so far */
     unsigned char nonce[TT_SECRET_BYTES];
     bool has_nonce;
-    uint64_t first_nsec, deadline_nsec, progress_nsec;
+    uint64_t first_nsec, deadline_nsec, progress_nsec, report_nsec;
     struct refused { /* somebody's call was refused; for_good is not here */
         struct tt_decline decline;
         uint64_t counts_nsec; /* from then on, unless its thread calls again; 0: nobody's */
@@ -180,6 +181,7 @@ static void root_first(struct tt_root *root, const struct tt_join *join)
     expect(root, (uint32_t)root->nslots);
     root->first_nsec = now;
     root->progress_nsec = now + PROGRESS_NSEC;
+    root->report_nsec = tt_tree_report_nsec();
     if (join->timeout_sec) root->deadline_nsec = now + join->timeout_sec * 1000000000ull;
     tt_service_wake();
 }
@@ -489,20 +491,33 @@ static uint64_t overdue_grace(const struct tt_root *root)
     return root->state == ROOT_OPEN ? HEAD_NSEC : OVERDUE_NSEC;
 }
 
-static bool root_tick(struct tt_root *root, uint64_t now)
+/* Who has not come: now and then in the log, and once as a warning. */
+static void tell_progress(struct tt_root *root, uint64_t now)
 {
     char missing[256];
+    bool report = now >= root->report_nsec;
+    if (!report && now < root->progress_nsec) return;
+    list_missing(root, missing, sizeof(missing));
+    if (report) {
+        tt_warn("init waits since %.0f s: %d of %d ranks came with the unique id of this process; "
+                "missing %s: do they run, do they call init, and were they given this id?",
+                (double)(now - root->first_nsec) * 1e-9, root->njoined, root->nslots, missing);
+        root->report_nsec = UINT64_MAX;
+    } else {
+        tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "bootstrap: %d of %d ranks came so far; missing %s",
+                root->njoined, root->nslots, missing);
+    }
+    root->progress_nsec = now + PROGRESS_NSEC;
+}
+
+static bool root_tick(struct tt_root *root, uint64_t now)
+{
     if (root_finished(root, now)) {
         root_free(root);
         return false;
     }
     if (!root->slots) return root->state == ROOT_FAILED; /* an unused id has no deadline */
-    if (root->state == ROOT_OPEN && now >= root->progress_nsec) {
-        list_missing(root, missing, sizeof(missing));
-        tt_info(TT_LOG_INIT | TT_LOG_BOOTSTRAP, "bootstrap: %d of %d ranks came so far; missing %s",
-                root->njoined, root->nslots, missing);
-        root->progress_nsec = now + PROGRESS_NSEC;
-    }
+    if (root->state == ROOT_OPEN && root->njoined < root->nslots) tell_progress(root, now);
     if (root->state == ROOT_OPEN && root->root_rank >= 0 &&
         now >= root->first_nsec + ROOT_RANK_NSEC)
         send_root_rank(root);

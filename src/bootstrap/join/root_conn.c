@@ -2,6 +2,7 @@
  * end means that the root's process has died, which ends the init of all its clients. */
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/member.h"
 #include "bootstrap/join/join.h"
 #include "bootstrap/tree/failure.h"
@@ -202,10 +203,24 @@ ncclResult_t tt_root_conns_init(struct join *join)
     return rc;
 }
 
+/* Once, when it is time. */
+static void report_silence(const struct root_conn *root, uint64_t start_nsec, uint64_t *report_nsec)
+{
+    const struct tt_bootstrap *b = root->join->b;
+    char text[128];
+    if (tt_now_nsec() < *report_nsec) return;
+    tt_warn("rank %d of %d: init waits since %.0f s: nobody listens at %s (NCCL_COMM_ID): does "
+            "rank 0 run, and does it call init?",
+            b->rank, b->nranks, (double)(tt_now_nsec() - start_nsec) * 1e-9,
+            tt_addr_text(&root->id.addr, text, sizeof(text)));
+    *report_nsec = UINT64_MAX;
+}
+
 ncclResult_t tt_root_conns_open(struct join *join)
 {
     ncclResult_t rc = ncclSuccess;
     bool fixed = join->roots[0].id.fixed_address;
+    uint64_t report_nsec = fixed ? tt_tree_report_nsec() : UINT64_MAX, start_nsec = tt_now_nsec();
     uint64_t limit =
         fixed ? join->deadline_nsec : tt_sooner(join->deadline_nsec, tt_now_nsec() + ANSWER_NSEC);
     for (;;) {
@@ -216,6 +231,7 @@ ncclResult_t tt_root_conns_open(struct join *join)
         }
         if (rc || !open || join->code) return rc;
         rc = tt_tree_wait(join->b, limit);
+        if (!rc) report_silence(open, start_nsec, &report_nsec);
         if (rc == ncclTimeout) return unreachable(open, fixed ? ncclTimeout : ncclRemoteError);
     }
 }

@@ -190,6 +190,7 @@ static bool tick(uint64_t now_nsec)
         }
         pending |= b->lost_nsec != 0;
         pending |= b->leaving | tt_late_tick(b, now_nsec);
+        pending |= tt_exchange_tick(b, now_nsec);
     }
     return pending;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/member.h"
+#include "base/param.h"
 #include "bootstrap/tree/exits.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/tree/late.h"
@@ -22,6 +23,7 @@
 #define VERDICT_NSEC 10000000000ull /* who keeps it waiting is known long before */
 #define DOWN_HEADER_BYTES 8
 #define MESSAGE_HEADER_BYTES 12
+enum { LIST_BYTES = 256 };
 
 static void starve(struct tt_bootstrap *b)
 {
@@ -150,6 +152,10 @@ void tt_exchange_up(struct tt_bootstrap *b, struct tt_branch *branch, const unsi
     branch->up = copy;
     branch->up_bytes = wire.left;
     branch->up_seq = seq;
+    if (!b->exchange.entered && !b->kept_nsec) {
+        b->kept_nsec = tt_tree_report_nsec();
+        tt_service_wake();
+    }
     send_up(b);
 }
 
@@ -194,15 +200,47 @@ static ncclResult_t usable(const struct tt_bootstrap *b)
     return (ncclResult_t)atomic_load_explicit(&b->error, memory_order_acquire);
 }
 
-static ncclResult_t overdue(struct tt_bootstrap *b)
+/* The children whose share is here, or is not: "1, 4"; returns its length. */
+static size_t list_branches(const struct tt_bootstrap *b, bool here, char list[LIST_BYTES])
 {
-    char list[256] = "";
     size_t used = 0;
-    for (int i = 0; i < b->nbranches && used < sizeof(list) - 16; i++) {
-        if (b->branches[i].up) continue;
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%d", used ? ", " : "",
+    list[0] = 0;
+    for (int i = 0; i < b->nbranches && used < LIST_BYTES - 16; i++) {
+        if ((b->branches[i].up != NULL) != here) continue;
+        used += (size_t)snprintf(list + used, LIST_BYTES - used, "%s%d", used ? ", " : "",
                                  b->branches[i].rank);
     }
+    return used;
+}
+
+/* Who has passed its share on knows nothing: it is those above that wait. */
+static void report_wait(const struct tt_bootstrap *b, uint64_t since_nsec)
+{
+    char list[LIST_BYTES];
+    if (b->exchange.sent || !list_branches(b, false, list)) return;
+    tt_warn("rank %d of %d: the ranks wait for each other in init, split or registration since "
+            "%.0f s; missing is rank %s%s: does it make the same call?",
+            b->rank, b->nranks, (double)(tt_now_nsec() - since_nsec) * 1e-9, list,
+            b->subtree - 1 > b->nbranches ? " or one below it" : "");
+}
+
+bool tt_exchange_tick(struct tt_bootstrap *b, uint64_t now_nsec)
+{
+    char list[LIST_BYTES];
+    if (!b->kept_nsec || now_nsec < b->kept_nsec) return b->kept_nsec && b->kept_nsec < UINT64_MAX;
+    b->kept_nsec = UINT64_MAX;
+    if (!list_branches(b, true, list)) return false;
+    tt_warn(
+        "rank %d of %d: others wait for this rank in init, split or registration (rank %s since "
+        "%lld s), and it has not made that call",
+        b->rank, b->nranks, list, (long long)tt_param_int("TUTTI_WATCHDOG"));
+    return false;
+}
+
+static ncclResult_t overdue(struct tt_bootstrap *b)
+{
+    char list[LIST_BYTES];
+    size_t used = list_branches(b, false, list);
     tt_tree_fail(b, b->rank, ncclTimeout,
                  "exchange %llu was not complete within %lld s; rank %d waits for %s%s",
                  (unsigned long long)b->exchange.seq, (long long)b->timeout_sec, b->rank,
@@ -220,14 +258,20 @@ static ncclResult_t gather_locked(struct tt_bootstrap *b, const void *mine, size
     if (!deadline && b->timeout_sec > 0)
         deadline = tt_now_nsec() + (uint64_t)b->timeout_sec * 1000000000ull;
     bool late = false;
+    uint64_t start_nsec = tt_now_nsec(), report_nsec = tt_tree_report_nsec();
     x->seq++;
     x->mine = mine;
     x->bytes = bytes;
     x->sent = x->arrived = false;
     x->entered = true;
+    b->kept_nsec = 0;
     send_up(b);
     while (!x->arrived && !rc) {
         rc = tt_tree_wait(b, deadline);
+        if (!rc && tt_now_nsec() >= report_nsec) {
+            report_wait(b, start_nsec);
+            report_nsec = UINT64_MAX;
+        }
         if (rc != ncclTimeout || late || atomic_load(&b->error)) continue;
         late = true;
         deadline += VERDICT_NSEC;

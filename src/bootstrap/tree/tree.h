@@ -64,7 +64,9 @@ struct tt_bootstrap {
     bool complete;            /* all ranks of the block have come to their root */
     struct tt_conn *own_root; /* borrowed: the way to that root, during join */
     struct tt_late late;
-    int dial_error;                   /* ECONNREFUSED: nobody listened there */
+    uint64_t
+        kept_nsec;  /* shares of children wait for this rank, which is told so then; 0: none do */
+    int dial_error; /* ECONNREFUSED: nobody listened there */
     uint64_t deadline_nsec;           /* of the whole init; 0: none, or it is over */
     struct tt_bootstrap *parent_tree; /* borrowed: during the init of a child, its parent */
     const int *parent_ranks;          /* borrowed: this one's ranks there; NULL: the same */

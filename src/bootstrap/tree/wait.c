@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/member.h"
+#include "base/param.h"
 #include "bootstrap/tree/failure.h"
 #include "bootstrap/wire/service.h"
 #include "device/device.h"
@@ -33,4 +34,10 @@ ncclResult_t tt_tree_wait(struct tt_bootstrap *b, uint64_t deadline_nsec)
         return (ncclResult_t)atomic_load_explicit(&b->member->abort, memory_order_relaxed);
     }
     return ncclSuccess;
+}
+
+uint64_t tt_tree_report_nsec(void)
+{
+    int64_t report_sec = tt_param_int("TUTTI_WATCHDOG");
+    return report_sec > 0 ? tt_now_nsec() + (uint64_t)report_sec * 1000000000ull : UINT64_MAX;
 }
