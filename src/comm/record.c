@@ -149,8 +149,9 @@ static ncclResult_t check_devices(const struct tt_comm *comm)
         uint32_t both = tt_record_of(comm, a->rank)->flags & tt_record_of(comm, b->rank)->flags;
         if (both & TT_RECORD_SHARED_DEVICE_OK) continue;
         rc = tt_fail(ncclInvalidUsage,
-                     "ranks %d and %d both use device %.15s of one host; set "
-                     "NCCL_MULTI_RANK_GPU_ENABLE=1 to put several ranks on one device",
+                     "ranks %d and %d both use device %.15s of one host: call "
+                     "cudaSetDevice(LOCAL_RANK) first, or set NCCL_MULTI_RANK_GPU_ENABLE=1 to put "
+                     "several ranks on one device",
                      a->rank, b->rank, a->bus_id);
     }
     free(devices);
