@@ -26,9 +26,10 @@ make:builds the examples in tests
 git:lists the files to check"
 packages_package="build-essential:what Debian packages are built with
 git:lists the sources
+libfabric-dev:for the network plugin over it
 debhelper:builds Debian packages
 fakeroot:makes their files root's"
-# Without these a test is skipped, by name.
+# Without these a test is skipped, by name, or a plugin is not built.
 packages_wanted="debhelper:builds Debian packages in a test
 fakeroot:the same
 lintian:looks at them
@@ -43,7 +44,8 @@ chromium:shows the page of a trace in a test
 openmpi-bin:starts programs in the tests of Open MPI
 libopenmpi-dev:compiles them
 mpich:starts programs in the tests of MPICH
-libmpich-dev:compiles them"
+libmpich-dev:compiles them
+libfabric-dev:the network plugin over libfabric is built"
 
 missing_packages() { # $1: list; prints the names that are not installed
     printf '%s\n' "$1" | while IFS=: read -r name why; do

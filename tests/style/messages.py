@@ -10,7 +10,7 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 PAGE = "docs/troubleshooting.md"
 # Function: place of the format among its arguments.
 SAY = {"tt_fail": 1, "tt_warn": 0, "tt_attn": 0, "tt_warn_setting": 0, "tuttiHostTell": 0, "tt_tree_fail": 3, "root_fail": 2,
-       "tt_service_refused": 0, "tuner_complain": 2, "trace_complain": 0, "tutti_usage_error": 1, "fprintf": 1}
+       "tt_service_refused": 0, "tuner_complain": 2, "trace_complain": 0, "ofi_fail": 1, "ofi_comm_fail": 2, "tutti_usage_error": 1, "fprintf": 1}
 LEAST_LETTERS = 6  # of a message: what has less is said by others; of a pattern: what has less would cover anything
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 CONVERSION = re.compile(r"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+))?(?:hh|h|ll|l|z|j)?[a-zA-Z]")
