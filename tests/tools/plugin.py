@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """`tutti plugin check`: sound profilers and networks of every version, and those with a mistake, whose report names
-the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults|tuner|env"""
+the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults|tuner|env|libfabric [PROVIDER VERSION...]"""
 import json, os, re, subprocess, sys, tempfile
 
-tutti, plugins, what = sys.argv[1:4]
+tutti, plugins, what, *more = sys.argv[1:]
 
 
 def check(good, what):
@@ -224,6 +224,14 @@ def envs():
             "finalize-hangs": "in finalize (every variable once)"}, **settings)
 
 
+def over_libfabric(provider, *versions):
+    for version in versions:
+        found, cases = net(f"net_tutti_v{version}", TUTTI_OFI_PROVIDER=provider, NCCL_SOCKET_IFNAME="lo")
+        check((found["version"], found["name"], found["devices"]) == (int(version), "Libfabric", 1), f"v{version}: {found}")
+        wrong = [c for c in cases.values() if c["result"] != "ok" and not (c["breaches"] and all(map(is_late, c["breaches"])))]
+        check(len(cases) == 14 and not wrong, f"version {version} over {provider}: {wrong}")
+
+
 if what == "tuner":
     tuners()
 elif what == "env":
@@ -236,5 +244,7 @@ elif what == "profiler":
 elif what == "net":
     sound_nets()
     example_in_a_job()
+elif what == "libfabric":
+    over_libfabric(*more)
 else:
     faulty_nets()
