@@ -29,6 +29,9 @@ set -eu
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 apt-get install -y --no-install-recommends /debs/libtutti_*.deb /debs/tutti-tools_*.deb
 tutti perf --ranks 2 -b 8 -e 8 -n 1 allreduce
+apt-get install -y --no-install-recommends /debs/libtutti-net_*.deb
+NCCL_SOCKET_IFNAME=lo NCCL_NET_PLUGIN=tutti NCCL_NET=Libfabric TUTTI_OFI_PROVIDER=tcp NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 \
+    tutti perf --ranks 2 -b 8 -e 8 -n 1 allreduce
 apt-get install -y --no-install-recommends /debs/libtutti-dev_*.deb gcc libc6-dev
 cd /usr/share/doc/libtutti-dev/examples
 [ ! -e /usr/include/nccl.h ] && [ ! -e /usr/include/cuda_runtime.h ]
@@ -38,7 +41,7 @@ gcc allreduce.c -o /tmp/allreduce -lnccl -lcudart
 gcc -I"$home/nccl/include" -I"$home/include" allreduce.c -o /tmp/other -L"$home/nccl/lib64" -lnccl -L"$home/lib64" -lcudart
 tutti run --strict -n 3 /tmp/allreduce
 tutti run --strict -n 2 /tmp/other
-apt-get purge -y libtutti libtutti-dev tutti-tools
+apt-get purge -y libtutti libtutti-net libtutti-dev tutti-tools
 rest=$(find / -xdev -path /debs -prune -o -path /proc -prune -o -path /var/lib/apt -prune -o -name '*tutti*' -print)
 [ -z "$rest" ] || { echo "purge leaves: $rest"; exit 1; }
 end
