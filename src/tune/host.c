@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/param.h"
 
 #include <errno.h>
@@ -101,7 +102,7 @@ static bool read_figure(struct reading *reading, const char *word, const char *v
     for (int f = 0; f < TT_TUNE_FIGURES; f++) {
         char *end = NULL;
         if (strcmp(word, figures[f].name) != 0) continue;
-        double read = strtod(value, &end);
+        double read = tt_number_read(value, &end);
         if (end == value || *end || !(read >= figures[f].least && read <= figures[f].most)) {
             snprintf(reading->reason, reading->reason_bytes,
                      "line %d: %s is %.40s, which is not between %g and %g", number, word, value,
@@ -119,12 +120,12 @@ static bool read_figure(struct reading *reading, const char *word, const char *v
 static bool check_time(struct reading *reading, const char *line, int number)
 {
     size_t bytes = 0;
-    int end = -1, nranks = 0, nnodes = 0;
-    double usec = 0;
+    int at = -1, nranks = 0, nnodes = 0;
+    char *end = NULL;
     /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is refused below */
-    int got = sscanf(line, "time %*31s %*31s %*31s %d %d %zu %lf%n", &nranks, &nnodes, &bytes,
-                     &usec, &end);
-    if (got == 4 && end > 0 && !line[end] && nranks > 0 && nnodes > 0 && usec > 0) return true;
+    int got = sscanf(line, "time %*31s %*31s %*31s %d %d %zu %n", &nranks, &nnodes, &bytes, &at);
+    double usec = got == 3 && at > 0 ? tt_number_read(line + at, &end) : 0;
+    if (end && end > line + at && !*end && nranks > 0 && nnodes > 0 && usec > 0) return true;
     snprintf(reading->reason, reading->reason_bytes, "line %d: '%.60s' is no measured time", number,
              line);
     return false;

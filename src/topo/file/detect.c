@@ -8,6 +8,7 @@
 #include "words.h"
 
 #include "base/error.h"
+#include "base/number.h"
 
 #include <hwloc.h>
 #include <stdarg.h>
@@ -301,7 +302,7 @@ static void add_adapter(void *context, const char *name)
         if (!strstr(text, "ACTIVE")) continue;
         tt_sysfs_text(port, "rate", text);
         struct net net = {name,
-                          (long)(strtod(text, NULL) * 1000),
+                          (long)(tt_number_read(text, NULL) * 1000),
                           number + function,
                           guid,
                           IB_MAX_CONNECTIONS,

@@ -5,6 +5,7 @@
 #include "xml.h"
 
 #include "base/mem.h"
+#include "base/number.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -134,7 +135,7 @@ bool tt_word_hex(const char *text, uint64_t *value_out)
 bool tt_word_float(const char *text, double *value_out)
 {
     char *end;
-    double value = strtod(text, &end);
+    double value = tt_number_read(text, &end);
     if (end == text || *end || !isfinite(value)) return false;
     *value_out = value;
     return true;
