@@ -25,8 +25,11 @@ static ncclResult_t probe(struct tt_comm *comm, int rank, bool allowed)
     const struct tt_comm_record *record = tt_record_of(comm, rank);
     const struct tt_range *range = tuttiHostRange();
     struct tt_peer_reach *peer = &comm->peers[rank];
-    *peer = (struct tt_peer_reach){
-        .reach = TT_REACH_NET, .inbox_offset = record->inbox_offset, .device = record->nvml_index};
+    *peer = (struct tt_peer_reach){.reach = TT_REACH_NET,
+                                   .inbox_offset = record->inbox_offset,
+                                   .device = record->nvml_index,
+                                   .same_pids = mine->host_id == record->host_id &&
+                                                mine->pids == record->pids};
     if (same_process(mine, record) && (allowed || rank == comm->member.rank)) {
         peer->reach = TT_REACH_PROCESS;
         peer->range_base = range ? range->base : NULL;

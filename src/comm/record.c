@@ -63,9 +63,10 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
     struct tt_segment_record segment = record_out->segment;
     *record_out = (struct tt_comm_record){
         .version = NCCL_VERSION_CODE,
-        .flags = own_flags(&comm->config),
+        .flags = own_flags(&comm->config) | (comm->sharers_head ? 0 : TT_RECORD_ALONE),
         .host_id = host_identity(),
         .pid = (int32_t)getpid(),
+        .pids = (uint32_t)hash_namespace(TT_HASH_START, "/proc/self/ns/pid"),
         .device = comm->member.device,
         .nvml_index = card.nvml_index,
         .segment = segment,

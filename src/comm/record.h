@@ -19,6 +19,7 @@ enum tt_record_flags {
     TT_RECORD_NVLS_OFF = 256,       /* NCCL_NVLS_ENABLE=0, config.nvlsHostMode */
     TT_RECORD_NVLS_DEMANDED = 512,  /* NCCL_NVLS_ENABLE=1 */
     TT_RECORD_MULTICAST_BROKEN = 1024,
+    TT_RECORD_ALONE = 2048, /* it shares no resources with a parent */
 };
 
 struct tt_comm_record {
@@ -26,6 +27,7 @@ struct tt_comm_record {
     uint32_t flags; /* enum tt_record_flags */
     uint64_t host_id;
     int32_t pid;
+    uint32_t pids; /* hash of the namespace that the pid is of */
     int32_t device, nvml_index;
     struct tt_core_limit mask, quota;
     char bus_id[16];

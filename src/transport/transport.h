@@ -37,6 +37,7 @@ struct tt_peer_reach {
     size_t range_bytes;
     uint64_t inbox_offset; /* its control block inside its range */
     int device;            /* its device number, for logs */
+    bool same_pids;        /* its process has the number here that it has there */
 };
 
 enum { TT_NIC_CHANNELS = 64, TT_NIC_DEVICES = 64 };

@@ -78,6 +78,7 @@ static void look_at_rank(struct tt_monitor *monitor, const struct tt_watch *watc
     bool is_new = monitor->count > before;
     if (is_new) tt_bootstrap_address(subject->bootstrap, rank, peer->addr, sizeof(peer->addr));
     int device = subject->peers ? subject->peers[rank].device : -1;
+    peer->here = subject->peers && subject->peers[rank].same_pids;
     if (device >= 0 && device < 64) peer->devices |= 1ull << device;
     peer->seen = true;
     if (is_new) say(teller, peer, TT_MONITOR_LIFECYCLE, "PEER_NEW", "");
@@ -85,10 +86,9 @@ static void look_at_rank(struct tt_monitor *monitor, const struct tt_watch *watc
 }
 
 /* A process whose communicators have ended is forgotten, unless it has ended itself. */
-static void look_at_process(struct tt_monitor_peer *peer, const char *own_host,
-                            const struct teller *teller)
+static void look_at_process(struct tt_monitor_peer *peer, const struct teller *teller)
 {
-    if (peer->state == TT_PEER_DEAD || strcmp(peer->host, own_host) != 0) return;
+    if (peer->state == TT_PEER_DEAD || !peer->here) return;
     switch (tt_verdict_process(peer->pid)) {
     case TT_VERDICT_ENDED: change(teller, peer, TT_PEER_DEAD); break;
     case TT_VERDICT_STOPPED: change(teller, peer, TT_PEER_STOPPED); break;
@@ -100,24 +100,19 @@ void tt_monitor_look(struct tt_monitor *monitor, const struct tt_watch *watches,
                      void (*tell)(void *to, const struct tt_monitor_event *event), void *to)
 {
     const struct teller teller = {.tell = tell, .to = to, .first = !monitor->looked_nsec};
-    char own_host[TT_STATUS_HOST_BYTES] = "";
     if (!teller.first && now - monitor->looked_nsec < LOOK_NSEC) return;
     monitor->looked_nsec = now;
     for (size_t i = 0; i < monitor->count; i++)
         monitor->peers[i].seen = false;
     for (const struct tt_watch *watch = watches; watch; watch = watch->next) {
         const struct tt_member *member = watch->subject.member;
-        int pid;
-        snprintf(own_host, sizeof(own_host), "%s",
-                 tt_bootstrap_peer(watch->subject.bootstrap, member->rank, &pid));
         for (int rank = 0; rank < member->nranks; rank++)
             look_at_rank(monitor, watch, rank, &teller);
     }
-    tt_status_clean(own_host);
     size_t kept = 0;
     for (size_t i = 0; i < monitor->count; i++) {
         struct tt_monitor_peer *peer = &monitor->peers[i];
-        look_at_process(peer, own_host, &teller);
+        look_at_process(peer, &teller);
         if (peer->seen) monitor->peers[kept++] = *peer;
     }
     monitor->count = kept;

@@ -17,6 +17,7 @@ struct tt_monitor_peer {
     char host[TT_STATUS_HOST_BYTES], addr[TT_STATUS_ADDR_BYTES];
     uint64_t devices; /* numbers of those that its ranks use, a bit each */
     enum tt_peer_state state;
+    bool here; /* its pid is one of this host and namespace */
     bool seen; /* in this look: some communicator still has it */
 };
 

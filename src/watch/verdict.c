@@ -6,6 +6,7 @@
 
 #include "base/member.h"
 #include "bootstrap/bootstrap.h"
+#include "transport/transport.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -54,6 +55,13 @@ static const struct tt_watch *watch_in(const struct tt_watch *watches, uint64_t 
     return watches;
 }
 
+/* The rank's process can be looked up in /proc here: containers of one host may be called alike. */
+static bool is_here(const struct tt_watch *watch, int rank, const char *host, const char *own_host)
+{
+    const struct tt_peer_reach *peers = watch->subject.peers;
+    return peers ? peers[rank].same_pids : !strcmp(host, own_host);
+}
+
 struct tt_absent tt_verdict_absent(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
                                    uint64_t comm_id, int rank)
 {
@@ -66,7 +74,7 @@ struct tt_absent tt_verdict_absent(const struct tt_inquiry *inquiry, const struc
     tt_bootstrap_address(watch->subject.bootstrap, rank, absent.addr, sizeof(absent.addr));
     if (tt_bootstrap_rank_exited(watch->subject.bootstrap, rank)) {
         absent.kind = TT_VERDICT_ENDED;
-    } else if (absent.pid > 0 && !strcmp(absent.host, inquiry->self.host)) {
+    } else if (absent.pid > 0 && is_here(watch, rank, absent.host, inquiry->self.host)) {
         enum tt_verdict_kind kind = tt_verdict_process(absent.pid);
         absent.runs = kind == TT_VERDICT_NONE;
         if (kind != TT_VERDICT_NONE) absent.kind = kind;
