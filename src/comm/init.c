@@ -170,6 +170,7 @@ static ncclResult_t init_steps(struct tt_init *init)
     if (rc) return rc;
     rc = tt_record_check(comm);
     if (!rc) rc = tt_record_agree(comm, &agreed);
+    if (agreed.flags & TT_RECORD_ALONE) tt_sharers_part(comm); /* all share, or nobody does */
     if (!rc) rc = tt_fabric_agree(comm, &agreed);
     if (!rc) rc = settle(init, &agreed);
     if (!rc) tt_bootstrap_init_done(comm->bootstrap);

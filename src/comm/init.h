@@ -87,6 +87,8 @@ int64_t tt_init_timeout_sec(void);
 struct tt_comm *tt_sharers_alloc(void);
 void tt_sharers_met(int nranks); /* a communicator of so many came about */
 ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child);
+/* In the child's init: some rank of it shares nothing, so this one does not either. */
+void tt_sharers_part(struct tt_comm *child);
 void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc);
 /* The abort flag is up: wait until started work has seen it and ended, running streams' work
  * meanwhile. What a stream that stands still keeps after half a second ends when its turn comes;

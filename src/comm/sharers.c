@@ -124,6 +124,21 @@ ncclResult_t tt_sharers_join(struct tt_comm *parent, struct tt_comm *child)
     return ncclSuccess;
 }
 
+void tt_sharers_part(struct tt_comm *child)
+{
+    pthread_mutex_lock(&tt_comms.storage.lock);
+    struct tt_comm *head = child->sharers_head;
+    for (struct tt_comm **link = head ? &head->sharers_next : NULL; link && *link;
+         link = &(*link)->sharers_next) {
+        if (*link != child) continue;
+        *link = child->sharers_next;
+        child->sharers_next = child->sharers_head = NULL;
+        child->queue_used = &child->queue;
+        break;
+    }
+    pthread_mutex_unlock(&tt_comms.storage.lock);
+}
+
 static void abort_one(struct tt_comm *comm, ncclResult_t rc, const char *sentence)
 {
     tt_member_abort_why(&comm->member, rc, sentence);

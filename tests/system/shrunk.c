@@ -101,6 +101,35 @@ static void meanwhile(struct harness_rank *rank)
     leave(rank);
 }
 
+/* Resources are to be shared, and some ranks know already that there is nothing to share with: then
+ * nobody shares, and the end of the parent is not one of the child. */
+static void shares(struct harness_rank *rank)
+{
+    struct board *board = rank->arg;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclComm_t child = NULL, whole = rank->comm;
+    config.shrinkShare = 1;
+    NCCL(ncclCommSplit(whole, 0, rank->rank, &rank->comm, &config));
+    if (rank->rank == EXCLUDED) {
+        await(&board->shrinking, 1);
+        usleep(20000); /* as in meanwhile() */
+        abort_own(rank);
+        atomic_store(&board->failed, 1);
+    } else {
+        if (rank->rank == 0) {
+            atomic_fetch_add(&board->shrinking, 1);
+        } else {
+            await(&board->failed, 1);
+            CHECK(await_error(rank->comm) == ncclRemoteError);
+        }
+        NCCL(shrink(rank, &child));
+        abort_own(rank);
+        use(rank, child);
+    }
+    rank->comm = whole;
+    leave(rank);
+}
+
 static void member(struct harness_rank *rank)
 {
     struct board *board = rank->arg;
@@ -122,7 +151,7 @@ static void member(struct harness_rank *rank)
 
 int main(void)
 {
-    static harness_fn *const cases[] = {before, meanwhile, member};
+    static harness_fn *const cases[] = {before, meanwhile, shares, member};
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         struct board *board =
             mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
