@@ -112,8 +112,7 @@ static ncclResult_t window_run(struct tt_job *base)
     struct window_job *job = tt_container_of(base, struct window_job, base);
     struct tt_comm *comm = base->comm;
     struct tt_window_peer *peers = tt_calloc((size_t)comm->member.nranks, sizeof(*peers));
-    if (!peers) return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
-    for (int r = 0; r < comm->member.nranks; r++) {
+    for (int r = 0; r < comm->member.nranks && peers; r++) {
         const struct tt_peer_reach *peer = &comm->peers[r];
         peers[r].same_process = peer->reach == TT_REACH_PROCESS;
         if (peer->reach == TT_REACH_MAPPED) peers[r].range_base = peer->range_base;
@@ -125,7 +124,8 @@ static ncclResult_t window_run(struct tt_job *base)
                                         .bytes = job->bytes,
                                         .flags = job->flags};
     struct tt_registry *registry = NULL;
-    request.rc = registry_of(comm, &registry);
+    request.rc = peers ? registry_of(comm, &registry)
+                       : tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
     struct tt_window *window = NULL;
     ncclResult_t rc = tt_window_register(registry, &request, &window);
     free(peers);
@@ -145,7 +145,11 @@ ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, n
     if (!rc && size == 0) rc = tt_fail(ncclInvalidArgument, "%s: size is 0", func);
     if (rc) return rc;
     struct window_job *job = tt_calloc(1, sizeof(*job));
-    if (!job) return tt_group_error(tt_fail(ncclSystemError, "%s: out of memory", func));
+    if (!job) { /* the others wait for this rank's part */
+        rc = tt_fail(ncclSystemError, "rank %d: %s: out of memory", own->member.rank, func);
+        tt_bootstrap_fail_all(own->bootstrap, rc, tt_last_error());
+        return tt_group_error(rc);
+    }
     job->base = (struct tt_job){.comm = own,
                                 .run = window_run,
                                 .destroy = window_job_destroy,

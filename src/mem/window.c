@@ -59,30 +59,22 @@ static char *part_of(const struct tt_window_request *request, int rank,
     return peer->range_base && note->offset != OUTSIDE ? peer->range_base + note->offset : NULL;
 }
 
-static ncclResult_t window_make(const struct tt_window_request *request,
-                                const struct window_note *notes, struct tt_window **window_out)
+/* All that a window needs, before the ranks meet: what fails afterwards would fail here alone. */
+static struct tt_window *window_alloc(const struct tt_window_request *request)
 {
     int nranks = request->member->nranks;
     struct tt_window *window = tt_calloc(1, sizeof(*window));
-    if (window) {
-        window->parts = tt_calloc((size_t)nranks, sizeof(*window->parts));
-        window->sizes = tt_calloc((size_t)nranks, sizeof(*window->sizes));
-    }
-    if (!window || !window->parts || !window->sizes) {
-        tt_window_free(window);
-        return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
-    }
+    if (!window) return NULL;
+    window->parts = tt_calloc((size_t)nranks, sizeof(*window->parts));
+    window->sizes = tt_calloc((size_t)nranks, sizeof(*window->sizes));
     window->buff = request->buff;
     window->bytes = request->bytes;
     window->flags = request->flags;
     window->rank = request->member->rank;
     window->nranks = nranks;
-    for (int r = 0; r < nranks; r++) {
-        window->parts[r] = part_of(request, r, &notes[r]);
-        window->sizes[r] = notes[r].bytes;
-    }
-    *window_out = window;
-    return ncclSuccess;
+    if (window->parts && window->sizes) return window;
+    tt_window_free(window);
+    return NULL;
 }
 
 ncclResult_t tt_window_register(struct tt_registry *registry,
@@ -91,12 +83,16 @@ ncclResult_t tt_window_register(struct tt_registry *registry,
 {
     int nranks = request->member->nranks;
     struct window_note own;
-    ncclResult_t rc = note_fill(request, &own);
-    own.rc = rc;
+    ncclResult_t met = ncclSuccess, rc = note_fill(request, &own);
+    struct tt_window *window = window_alloc(request);
     struct window_note *notes = tt_calloc((size_t)nranks, sizeof(*notes));
-    if (!notes) return tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
-    ncclResult_t met = ncclSuccess;
-    if (nranks > 1) {
+    if (!rc && !window) rc = tt_fail(ncclSystemError, "ncclCommWindowRegister: out of memory");
+    own.rc = rc;
+    if (!notes) { /* what the others say has no place, and they wait */
+        rc = tt_fail(ncclSystemError, "rank %d: ncclCommWindowRegister: out of memory",
+                     request->member->rank);
+        tt_bootstrap_fail_all(request->bootstrap, rc, tt_last_error());
+    } else if (nranks > 1) {
         met = tt_bootstrap_allgather(request->bootstrap, &own, sizeof(own), notes);
     } else {
         notes[0] = own;
@@ -106,11 +102,16 @@ ncclResult_t tt_window_register(struct tt_registry *registry,
         rc = tt_fail((ncclResult_t)notes[r].rc,
                      "ncclCommWindowRegister: rank %d refused its part (its log says why)", r);
     }
-    struct tt_window *window = NULL;
     if (!rc) rc = met;
-    if (!rc) rc = window_make(request, notes, &window);
+    for (int r = 0; r < nranks && !rc; r++) {
+        window->parts[r] = part_of(request, r, &notes[r]);
+        window->sizes[r] = notes[r].bytes;
+    }
     free(notes);
-    if (rc) return rc;
+    if (rc) {
+        tt_window_free(window);
+        return rc;
+    }
     tt_registry_window_add(registry, window);
     *window_out = window;
     return ncclSuccess;

@@ -17,6 +17,7 @@ enum { RANKS = 2, COUNT = 1000, PATIENCE_SEC = 60, SPARE = 8 };
 struct world {
     float *buffer[RANKS];
     ncclComm_t comm[RANKS], child[RANKS];
+    ncclWindow_t window[RANKS];
 };
 
 static int fill(const struct world *world)
@@ -76,12 +77,24 @@ static ncclResult_t split(struct world *world)
     return rc ? rc : end;
 }
 
+/* One rank without memory is the other's failure, too; windows end with their communicators. */
+static ncclResult_t windows(struct world *world)
+{
+    ncclResult_t rc = ncclGroupStart();
+    for (int r = 0; r < RANKS && !rc; r++)
+        rc = ncclCommWindowRegister(world->comm[r], world->buffer[r], COUNT * sizeof(float),
+                                    &world->window[r], NCCL_WIN_DEFAULT);
+    ncclResult_t end = ncclGroupEnd();
+    return rc ? rc : end;
+}
+
 /* All of it; a success that is wrong is none. */
 static ncclResult_t live(struct world *world, int *wrong)
 {
     ncclResult_t rc = ncclCommInitAll(world->comm, RANKS, NULL);
     if (!rc) rc = sum_up(world, world->comm);
     if (!rc) rc = exchange(world);
+    if (!rc) rc = windows(world);
     if (!rc) rc = split(world);
     if (!rc) rc = sum_up(world, world->child);
     if (!rc) *wrong = count_wrong(world, RANKS * RANKS);
@@ -91,8 +104,13 @@ static ncclResult_t live(struct world *world, int *wrong)
 /* Who did not fail itself hears of somebody who did, by name or as one that went. */
 static int is_reason(const char *why)
 {
-    static const char *const words[] = {"memory",  "is gone", "went away",
-                                        "gave up", "aborted", "remote process exited"};
+    static const char *const words[] = {"memory",
+                                        "is gone",
+                                        "went away",
+                                        "refused its part",
+                                        "gave up",
+                                        "aborted",
+                                        "remote process exited"};
     for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
         if (strstr(why, words[k])) return 1;
     return 0;

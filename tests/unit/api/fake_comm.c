@@ -153,6 +153,13 @@ ncclResult_t tt_bootstrap_allgather(struct tt_bootstrap *bootstrap, const void *
     return ncclSuccess;
 }
 
+void tt_bootstrap_fail_all(struct tt_bootstrap *bootstrap, ncclResult_t rc, const char *sentence)
+{
+    (void)bootstrap;
+    (void)rc;
+    (void)sentence;
+}
+
 const struct tt_range *tuttiHostRange(void)
 {
     return NULL;
