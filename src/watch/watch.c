@@ -331,6 +331,8 @@ static void sleep_until_event(struct pollfd fds[1 + TT_SERVE_FDS])
     fds[0] = (struct pollfd){.fd = room.event_fd, .events = POLLIN};
     uint64_t pause_nsec = exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC;
     eventfd_t count;
+    while (nfds > 1 && fds[nfds - 1].fd < 0) /* no more than descriptors are allowed, else poll */
+        nfds--;                              /* would not wait */
     pthread_mutex_unlock(&room.lock);
     poll(fds, (nfds_t)nfds, (int)(pause_nsec / 1000000));
     if (fds[0].revents) eventfd_read(fds[0].fd, &count);

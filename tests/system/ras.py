@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """NCCL's RAS as its own client speaks it, line by line: reports, MONITOR, DIAGNOSTICS, CONTROL, a job in its init.
 usage: ras.py BLAME TUTTI PROFILER-PLUGIN"""
-import contextlib, glob, json, os, re, signal, socket, subprocess, sys, tempfile, time
+import contextlib, glob, json, os, re, resource, signal, socket, subprocess, sys, tempfile, time
 
 BLAME, TUTTI, PLUGIN = sys.argv[1:4]
 RANKS, VICTIM = 3, 2
@@ -158,6 +158,22 @@ def busy(processes):
     processes[VICTIM].send_signal(signal.SIGCONT)
 
 
+def few_descriptors(process):
+    """Fewer descriptors than the watchdog has places: it sleeps all the same."""
+    def ticks():
+        for task in os.listdir(f"/proc/{process.pid}/task"):
+            with open(f"/proc/{process.pid}/task/{task}/stat") as file:
+                name, _, rest = file.read().partition("(")[2].rpartition(")")
+                if name == "tutti-watch":
+                    return sum(map(int, rest.split()[11:13]))
+    before_limit = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (10, before_limit[1]))
+    before = ticks()
+    time.sleep(0.5)
+    check("few descriptors", ticks() - before < os.sysconf("SC_CLK_TCK") // 10, ticks() - before)
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before_limit)
+
+
 def monitor(processes):
     """A process that is stopped, goes on, and is killed; whoever has no interest in stops hears of the death alone."""
     victim = processes[VICTIM]
@@ -220,6 +236,7 @@ def main():
                 eventually("running", lambda: status(port), running)
                 diagnostics(port, out.name)
                 masks(port, folder)
+                few_descriptors(processes[0])
                 busy(processes)
                 monitor(processes)
     with tempfile.TemporaryDirectory() as folder:
