@@ -78,10 +78,16 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
     };
 }
 
-static bool needs_net(const struct tt_comm *comm, const struct tt_agreement *agreed)
+/* Nobody may reach anybody through memory. */
+static bool without_memory(const struct tt_agreement *agreed)
 {
     const uint32_t off = TT_RECORD_P2P_OFF | TT_RECORD_SHM_OFF;
-    if ((agreed->flags & off) == off) return comm->member.nranks > 1;
+    return (agreed->flags & off) == off;
+}
+
+static bool needs_net(const struct tt_comm *comm, const struct tt_agreement *agreed)
+{
+    if (without_memory(agreed)) return comm->member.nranks > 1;
     for (int r = 0; r < comm->member.nranks; r++) {
         if (r != comm->member.rank && comm->peers[r].reach == TT_REACH_NET) return true;
     }
@@ -131,6 +137,7 @@ static ncclResult_t settle(struct tt_init *init, const struct tt_agreement *agre
     rc = tt_tune_check();
     if (!rc) rc = tt_plugins_open(comm);
     if (!rc) rc = tt_imports_agree(comm, agreed);
+    if (!rc && (reached.any_net || without_memory(agreed))) rc = tt_networks_agree(comm);
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
     if (!rc && agreed->local_crowded) tuttiHostCrowd();

@@ -63,6 +63,11 @@ ncclResult_t tt_plugins_start(struct tt_comm *comm, bool needs_net);
 void tt_plugins_stop(struct tt_comm *comm);
 void tt_plugins_close(struct tt_comm *comm);
 
+/* networks.c: compare what the ranks meet over, and let edges take the devices that all of them
+ * have. Collective. Errors: ncclInvalidUsage naming two ranks with different networks; those of the
+ * exchange. */
+ncclResult_t tt_networks_agree(struct tt_comm *comm);
+
 /* imports.c: of the programs that this rank read from files (comm->imports, may be NULL), keep what
  * all ranks hold alike and what is proved, each by one of the ranks; what is not, is told.
  * Collective when any record says that its rank has files. Errors: those of the exchange;

@@ -292,6 +292,20 @@ void tt_net_close(struct tt_net *net)
     free(net);
 }
 
+void tt_net_label(const struct tt_net *net, struct tt_net_label *label_out)
+{
+    memset(label_out, 0, sizeof(*label_out)); /* it travels whole */
+    if (!net) return;
+    snprintf(label_out->name, sizeof(label_out->name), "%s", net->name);
+    label_out->version = net->plugin->ops.version;
+    label_out->ndevs = net->ndevs;
+}
+
+void tt_net_spread(struct tt_net *net, int ndevs)
+{
+    if (ndevs >= 1 && ndevs < net->ndevs) net->ndevs = ndevs;
+}
+
 const char *tt_net_library(const struct tt_net *net)
 {
     const struct tt_net_candidate *candidate = net ? net->source : NULL;

@@ -98,5 +98,13 @@ struct tt_net_request {
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out);
 /* All connections are closed by now. Accepts NULL. */
 void tt_net_close(struct tt_net *net);
+struct tt_net_label { /* what ranks that meet over a network compare */
+    char name[64];
+    int32_t version; /* of the interface; 0: no network */
+    int32_t ndevs;   /* devices that edges spread over */
+};
+void tt_net_label(const struct tt_net *net, struct tt_net_label *label_out); /* NULL: none */
+/* Spread edges over the first `ndevs` devices at most. Before there are any. */
+void tt_net_spread(struct tt_net *net, int ndevs);
 /* File of the library behind the network; NULL for a built-in and for NULL. */
 const char *tt_net_library(const struct tt_net *net);

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|mtu|one-way]
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|mtu|one-way|one-way-init|
+#        vanish|vanish-init|unlike|uneven] [PLUGINS]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
 tag=tt$$
@@ -34,12 +35,12 @@ while [ $i -lt "$hosts" ]; do
     i=$((i + 1))
 done
 
-# A second network: link tt1 of each host, r<i> at the hub.
+# A second network: link tt1 of each host, or of the first $1, r<i> at the hub.
 add_rail() {
     ip netns exec $tag-hub ip link add $bridge-2 type bridge || skip "this kernel has no bridge"
     ip netns exec $tag-hub ip link set $bridge-2 up
     i=0
-    while [ $i -lt "$hosts" ]; do
+    while [ $i -lt "${1:-$hosts}" ]; do
         ip netns exec $tag-hub ip link add r$i type veth peer name tt1 netns $tag-$i
         ip netns exec $tag-hub ip link set r$i master $bridge-2 up
         ip netns exec $tag-$i ip addr add 10.78.0.$((i + 1))/24 dev tt1
@@ -47,6 +48,23 @@ add_rail() {
         i=$((i + 1))
     done
 }
+# What host $1 sends is dropped without a word, by whichever of these the machine has.
+mute() {
+    ip netns exec $1 nft 'table inet wall { chain out { type filter hook output priority 0; drop; }; }' 2>/dev/null ||
+        ip netns exec $1 iptables -A OUTPUT -o tt0 -j DROP 2>/dev/null ||
+        ip netns exec $1 tc qdisc replace dev tt0 root blackhole 2>/dev/null
+}
+# A host that is gone: its links are down at both ends, and what ran on it neither answers nor ends.
+vanish() {
+    ip netns exec $tag-hub ip link set h$1 down
+    ip netns exec $tag-$1 ip link set tt0 down
+    for pid in $(ip netns pids $tag-$1); do kill -STOP $pid; done
+}
+must_fail() { # status and output of a job of at most a minute, and what happened to it
+    [ "$1" -ne 0 ] || { echo "$2"; echo "the job ended well although $3"; exit 1; }
+    [ "$1" -ne 124 ] || { echo "$2"; echo "the job hung for a minute: $3"; exit 1; }
+}
+must_say() { echo "$1" | grep -Eq "$2" || { echo "$1"; echo "nobody said: $2"; exit 1; }; }
 received() { ip netns exec $tag-hub cat /sys/class/net/$1/statistics/rx_bytes; }
 
 export TUTTI_RSH="ip netns exec" NCCL_DEBUG=${NCCL_DEBUG:-WARN}
@@ -166,14 +184,66 @@ mtu)
     ;;
 one-way)
     # A firewall drops what one host sends, in the middle: every rank must end with an error.
-    command -v nft >/dev/null || skip "no nft command (package nftables)"
-    (sleep 2; ip netns exec $tag-1 nft 'table inet wall { chain out { type filter hook output priority 0; drop; }; }') &
+    (sleep 2; mute $tag-1) &
     cutter=$!
-    timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 "$perf" -b 64K -e 64K -n 1000000 -w 1 -c 0 allreduce
+    out=$(timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 "$perf" -b 64K -e 64K -n 1000000 -w 1 -c 0 \
+        allreduce 2>&1)
     rc=$?
-    wait $cutter || skip "nftables does not work here"
-    [ $rc -ne 0 ] || { echo "the job ended well although one host was not heard"; exit 1; }
-    [ $rc -ne 124 ] || { echo "the job hung for a minute after one host was not heard"; exit 1; }
+    wait $cutter || skip "nothing here can drop what a host sends"
+    must_fail $rc "$out" "one host was not heard"
+    must_say "$out" 'AllReduce: rank 0: communicator .* is broken: .*rank 1'
+    ;;
+one-way-init)
+    # The same before there is a communicator: whoever waits says for whom, when TUTTI_INIT_TIMEOUT is over.
+    mute $tag-1 || skip "nothing here can drop what a host sends"
+    out=$(TUTTI_INIT_TIMEOUT=3 timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 "$perf" -b 8 -e 8 -n 1 \
+        allreduce 2>&1)
+    must_fail $? "$out" "one host was not heard"
+    must_say "$out" 'ncclCommInitRank.*rank [01]'
+    ;;
+vanish)
+    # A host vanishes in the middle: no process of it ends, no connection is closed. The job ends with an error
+    # that names the operation, a rank and the one that is gone.
+    last=$((hosts - 1))
+    (sleep 2; vanish $last) &
+    cutter=$!
+    out=$(timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 "$perf" -b 1M -e 1M -n 1000000 -w 1 -c 0 \
+        allreduce 2>&1)
+    rc=$?
+    wait $cutter
+    must_fail $rc "$out" "a host vanished"
+    must_say "$out" "AllReduce: rank [0-9]+: communicator .* is broken: .*rank $last"
+    ;;
+vanish-init)
+    # It vanishes while the others wait for it: they say whom they miss.
+    last=$((hosts - 1))
+    out=$(TUTTI_INIT_TIMEOUT=3 timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 sh -c \
+        '[ $RANK != '$last' ] || { ip link set tt0 down; exec sleep 50; }; exec "$@"' sh "$perf" -b 8 -e 8 -n 1 allreduce 2>&1)
+    must_fail $? "$out" "a host vanished"
+    must_say "$out" "ncclCommInitRank: .*rank 0 of $ranks: 1 of $ranks ranks did not come within 3 s: missing $last"
+    ;;
+unlike)
+    # Two hosts with two networks, or two versions of one: an error at init that names both, at both.
+    plugins=${5:?}
+    differ() {
+        out=$(timeout 60 "$tutti" run -n $ranks --hosts "$list" --master 10.77.0.1 sh -c \
+            'if [ $RANK = 0 ]; then NCCL_NET_PLUGIN='$1'; else NCCL_NET_PLUGIN='$2'; fi; export NCCL_NET_PLUGIN; exec "$@"' \
+            sh "$perf" -b 8 -e 8 -n 1 allreduce 2>&1)
+        must_fail $? "$out" "two hosts have two networks"
+        for rank in 0 1; do
+            must_say "$out" "^\\[$rank\\] .*rank 0 on host .* has network $3 and rank 1 on host .* has network $4: "
+        done
+    }
+    differ none $plugins/libnccl-net_outsider_v8.so 'Socket \(v12\)' 'Outsider \(v8\)'
+    differ $plugins/libnccl-net_outsider_v12.so $plugins/libnccl-net_outsider_v8.so 'Outsider \(v12\)' 'Outsider \(v8\)'
+    ;;
+uneven)
+    # One host has two networks, the other one: all that both have is used, and nobody tries the rest.
+    add_rail 1
+    out=$(NCCL_DEBUG=INFO NCCL_SOCKET_IFNAME=tt NCCL_ALGO=Ring run "$perf" -b 8 -e 1M -f 64 -n 2 -w 1 allreduce alltoall sendrecv 2>&1) || {
+        echo "$out"; exit 1; }
+    must_say "$out" 'rank 0: the first 1 of 2 devices of NET/Socket are used'
+    echo "$out" | grep -q 'does not reach' && { echo "$out"; echo "somebody tried the network that one host has not"; exit 1; }
     ;;
 *) echo "unknown mode $mode"; exit 2 ;;
 esac

@@ -76,19 +76,26 @@ def older(folder):
 
 
 def unlike(folder):
-    """Two ranks with two networks: an error that names both, at both; no hang. The program is one rank."""
+    """Two ranks with two networks, or two versions of one: an error at init that names both, at both; no hang. The
+    program is one rank."""
+    other = f"{plugins}/libnccl-net_outsider_v8.so"
+    differ(["none", other], ["rank 0 on host", "network Socket (v12)", "rank 1 on host", "network Outsider (v8)"])
+    differ([f"{plugins}/libnccl-net_outsider_v12.so", other], ["network Outsider (v12)", "network Outsider (v8)"])
+
+
+def differ(networks, names):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         root = f"127.0.0.1:{free.getsockname()[1]}"
     ranks = []
-    for rank, network in enumerate(("none", f"{plugins}/libnccl-net_outsider_v8.so")):
+    for rank, network in enumerate(networks):
         env = dict(os.environ, RANK=str(rank), WORLD_SIZE="2", NCCL_COMM_ID=root, NCCL_NET_PLUGIN=network,
                    NCCL_DEBUG="WARN", NCCL_SOCKET_IFNAME="=lo", NCCL_DEBUG_FILE="")
         ranks.append(subprocess.Popen([program, "1"], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
     said = [rank.communicate(timeout=100)[0] for rank in ranks]
     check(all(rank.returncode for rank in ranks), f"they fail: {said}")
-    check(all("has Socket" in text or "has network Socket" in text for text in said), f"one network: {said}")
-    check(all("has Outsider" in text or "has network Outsider" in text for text in said), f"the other: {said}")
+    for name in names:
+        check(all(name in text for text in said), f"{name}: {said}")
 
 
 def tuner(folder):
