@@ -262,6 +262,17 @@ static bool has_channels(const struct meeting *meeting, const struct tt_import_f
     return false;
 }
 
+/* Of one that competes by its time. What is too large to be followed does not: as if it had named
+ * all sizes. The same on all ranks. */
+static ncclResult_t predict(struct tt_import_file *file, const struct tt_program_load **load_out)
+{
+    if (!file->predicted) return ncclSuccess;
+    ncclResult_t rc = tt_program_load(file->import->program, &file->load);
+    if (rc == ncclSystemError) return tt_fail(rc, "imported programs: out of memory");
+    if (!rc) *load_out = &file->load;
+    return ncclSuccess;
+}
+
 static ncclResult_t make_candidates(struct meeting *meeting)
 {
     struct tt_comm *comm = meeting->comm;
@@ -276,18 +287,22 @@ static ncclResult_t make_candidates(struct meeting *meeting)
         file->refs = tt_calloc(program->ninsns, 1);
         if (!file->refs) return tt_fail(ncclSystemError, "imported programs: out of memory");
         tt_program_find_refs(program, comm->member.rank, file->refs);
+        const struct tt_program_load *load = NULL;
+        ncclResult_t rc = predict(file, &load);
+        if (rc) return rc;
         imports->programs[imports->nprograms++] =
             (struct tt_tune_program){.program = program,
                                      .refs = file->refs,
                                      .name = file->name,
                                      .hash = tt_program_hash(program),
+                                     .load = load,
                                      .least_bytes = file->least_bytes,
                                      .most_bytes = file->most_bytes};
         if (meeting->rank) continue;
-        tt_info(TT_LOG_TUNING, "program %s (%016llx): %s of %d ranks, %d channels, proved",
+        tt_info(TT_LOG_TUNING, "program %s (%016llx): %s of %d ranks, %d channels, proved, runs %s",
                 file->name, (unsigned long long)imports->programs[imports->nprograms - 1].hash,
-                tt_func_name((enum tt_func)program->func), meeting->nranks,
-                (int)program->nchannels);
+                tt_func_name((enum tt_func)program->func), meeting->nranks, (int)program->nchannels,
+                load ? "where it is predicted to be fastest" : "within its sizes");
     }
     comm->tune.programs = imports->programs;
     comm->tune.nprograms = imports->nprograms;

@@ -14,6 +14,8 @@ struct tt_import_file {       /* one that is for this number of ranks, or refuse
     uint8_t *refs;            /* owned; once all ranks agreed */
     uint64_t hash;            /* of what it says: program, sizes, refusal */
     uint64_t least_bytes, most_bytes;
+    bool predicted; /* it names no sizes: it runs where it is predicted to be fastest */
+    struct tt_program_load load; /* where it is */
 };
 
 struct tt_imports {

@@ -72,10 +72,12 @@ static void take_import(struct tt_import_file *file, struct tt_import *import, b
     uint64_t most = import->max_bytes ? import->max_bytes : UINT64_MAX;
     file->least_bytes = forced ? 0 : import->min_bytes;
     file->most_bytes = forced ? UINT64_MAX : most;
+    file->predicted = !forced && !import->min_bytes && !import->max_bytes;
     file->import = import;
     file->hash = hash_word(TT_HASH_START, tt_program_hash(import->program));
     file->hash = hash_word(file->hash, file->least_bytes);
     file->hash = hash_word(file->hash, file->most_bytes);
+    file->hash = hash_word(file->hash, file->predicted);
 }
 
 /* Read it; false when it is for another number of ranks. A refused one stays, so that ranks can

@@ -152,6 +152,7 @@ static bool run_move(struct follow *follow, struct lane *lane)
     tt_stepper_move(&lane->stepper, &follow->move);
     if (!take(follow, lane, &message.step, &message.parts)) return false;
     lane->time = message.step;
+    follow->flow->touched[lane->rank] += (uint64_t)(follow->move.nsrcs + follow->move.ndsts);
     for (int k = 0; k < follow->move.nsrcs; k++) {
         const struct tt_place *src = &follow->move.src[k];
         if (src->space == TT_SPACE_SLOT) edge_of(follow, src, src->rank, lane->rank)->head++;
@@ -273,11 +274,13 @@ static bool start(struct follow *follow)
     follow->move.dst = tt_calloc(places, sizeof(struct tt_place));
     follow->flow->sent = tt_calloc(n, sizeof(uint64_t));
     follow->flow->received = tt_calloc(n, sizeof(uint64_t));
+    follow->flow->touched = tt_calloc(n, sizeof(uint64_t));
     bool masks = n <= TT_FLOW_MASK_RANKS;
     if (masks) follow->cells = tt_calloc(n * follow->chunks, sizeof(*follow->cells));
     bool ready = follow->lanes && follow->first_lane && follow->edges && follow->times &&
                  follow->entered && follow->left && follow->move.src && follow->move.dst &&
-                 follow->flow->sent && follow->flow->received && (follow->cells || !masks);
+                 follow->flow->sent && follow->flow->received && follow->flow->touched &&
+                 (follow->cells || !masks);
     if (ready) start_lanes(follow);
     return ready;
 }
@@ -324,7 +327,28 @@ void tt_flow_fini(struct tt_flow *flow)
     free(flow->messages);
     free(flow->sent);
     free(flow->received);
+    free(flow->touched);
     memset(flow, 0, sizeof(*flow));
+}
+
+ncclResult_t tt_program_load(const struct tt_program *program, struct tt_program_load *load_out)
+{
+    char fault[128];
+    struct tt_flow flow;
+    ncclResult_t rc = tt_program_flow(program, &flow, fault, sizeof(fault));
+    if (rc) return rc;
+    struct tt_program_load load = {.steps = flow.nsteps};
+    for (int r = 0; r < program->nranks; r++) {
+        double messages = (double)(flow.sent[r] + flow.received[r]);
+        double touched = (double)flow.touched[r] / program->nparts;
+        double sent = (double)flow.sent[r] / program->nparts;
+        if (messages > load.messages) load.messages = messages;
+        if (touched > load.touched) load.touched = touched;
+        if (sent > load.sent) load.sent = sent;
+    }
+    tt_flow_fini(&flow);
+    *load_out = load;
+    return ncclSuccess;
 }
 
 /* ---- bounds ---- */

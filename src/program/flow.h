@@ -19,6 +19,7 @@ struct tt_flow {
     struct tt_flow_message *messages; /* owned; in the order of steps at each receiver */
     size_t nmessages;
     uint64_t *sent, *received; /* owned; chunks, of each rank */
+    uint64_t *touched;         /* owned; chunks that each rank reads and writes, slots included */
     int nsteps;                /* of the longest chain */
 };
 

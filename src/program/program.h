@@ -186,3 +186,13 @@ uint64_t tt_program_hash(const struct tt_program *program);
 
 /* Readable listing, one line per instruction; returns the length as snprintf does. */
 int tt_program_print(const struct tt_program *program, char *text, size_t text_bytes);
+
+/* What predictions need (tune/): of the busiest rank, for one pass. */
+struct tt_program_load {
+    double steps, messages; /* messages: that it sends and receives */
+    double touched, sent;   /* in blocks: buffers of a collective without blocks; touched: read and
+                               written, slots included */
+};
+/* Follow a program that was proved. Errors: ncclInvalidUsage (too large), ncclSystemError; nothing
+ * is logged. */
+ncclResult_t tt_program_load(const struct tt_program *program, struct tt_program_load *load_out);

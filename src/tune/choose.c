@@ -241,14 +241,24 @@ static size_t wished_chunk(const struct tt_tune_env *env, const struct tt_tune_q
 
 /* It runs as one part on its own channels; a chunk takes one slot, which its proof is about. */
 static struct tt_tune_choice imported_choice(const struct tt_tune_env *env,
-                                             const struct tt_tune_program *imported)
+                                             const struct tt_tune_program *imported,
+                                             double time_usec)
 {
     return (struct tt_tune_choice){.algo = (enum tt_algo)imported->program->algo,
                                    .proto = (enum tt_proto)imported->program->proto,
                                    .nchannels = 1,
                                    .chunk_bytes = env->slice_bytes,
-                                   .time_usec = -1,
+                                   .time_usec = time_usec,
                                    .program = imported};
+}
+
+/* Of what the table has, in the measure of programs from files: on the machine that the devices
+ * emulate another clock counts. What a plugin has set to 0 stays so. */
+static double host_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                        const struct tt_tune_choice *choice)
+{
+    if (!models(env, query) || choice->time_usec <= 0) return choice->time_usec;
+    return tt_model_time(env, query, choice->algo, choice->proto);
 }
 
 ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
@@ -263,7 +273,7 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     if (rc) return rc;
     const struct tt_tune_program *imported = tt_tune_imported(env, &asked, &lists);
     if (imported) {
-        *choice_out = imported_choice(env, imported);
+        *choice_out = imported_choice(env, imported, -1);
         return ncclSuccess;
     }
     fill(env, &asked, &lists, &costs);
@@ -272,6 +282,12 @@ ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_
     bool tuned = (int)query->func <= (int)TT_FUNC_ALLREDUCE;
     int wish = tuner && tuned ? ask(tuner, &asked, &costs) : 0;
     if (!pick(&costs, &choice)) return nothing_left(env, query, &lists);
+    double time = host_time(env, &asked, &choice);
+    imported = tt_tune_faster(env, &asked, &lists, &time);
+    if (imported) {
+        *choice_out = imported_choice(env, imported, time);
+        return ncclSuccess;
+    }
     choice.nchannels = channel_count(env, &asked, &choice, wish);
     choice.chunk_bytes = chunk_bytes(env, &asked, &choice);
     if (tuner && tuned) choice.chunk_bytes = wished_chunk(env, &asked, tuner, &choice);

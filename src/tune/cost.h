@@ -14,10 +14,16 @@ struct tt_tune_entry {
 double tt_tune_cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
                     const struct tt_tune_lists *lists, const struct tt_tune_entry *entry);
 
-/* The program of env->programs that runs the operation; NULL: none. Their ranges win over what a
- * generator makes and a tuner plugin wishes, unless NCCL_ALGO says something of the function,
- * NCCL_PROTO forbids the program's protocol, or the call selects. What a ring may not do
- * (TUTTI_DETERMINISTIC, 8-bit floats over more than 8 ranks) they may not either. */
+/* The first program of env->programs that fits the operation and needs no prediction; NULL: none.
+ * Their ranges win over what a generator makes and a tuner plugin wishes, unless NCCL_ALGO says
+ * something of the function, NCCL_PROTO forbids the program's protocol, or the call selects. What a
+ * ring may not do (TUTTI_DETERMINISTIC, 8-bit floats over more than 8 ranks) they may not either.
+ */
 const struct tt_tune_program *tt_tune_imported(const struct tt_tune_env *env,
                                                const struct tt_tune_query *query,
                                                const struct tt_tune_lists *lists);
+/* The fastest of those that are predicted, if it is faster than *time_usec, which then is its time.
+ * NULL: none. */
+const struct tt_tune_program *tt_tune_faster(const struct tt_tune_env *env,
+                                             const struct tt_tune_query *query,
+                                             const struct tt_tune_lists *lists, double *time_usec);

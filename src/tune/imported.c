@@ -1,5 +1,6 @@
-/* Programs that were read from files: the first one that fits an operation is chosen, because the
- * user put it there; nothing is predicted for it. */
+/* Programs that were read from files. Of those that name sizes the first one that fits an operation
+ * is chosen, because its author said so; the others compete with the library's by their predicted
+ * times. */
 #include "cost.h"
 #include "model.h"
 
@@ -14,17 +15,42 @@ static bool fits(const struct tt_tune_env *env, const struct tt_tune_query *quer
     return lists->proto[query->func][program->proto];
 }
 
+/* Whether anything from a file may run it. */
+static bool allowed(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                    const struct tt_tune_lists *lists)
+{
+    if (env->nprograms == 0 || tt_tune_lists_restrict(lists->algo[query->func], TT_ALGO_COUNT_))
+        return false;
+    if (!tt_tune_allows_unnamed(query->wish)) return false;
+    if (env->deterministic && tt_tune_order_shows(query)) return false;
+    return !tt_tune_too_coarse(env, query);
+}
+
 const struct tt_tune_program *tt_tune_imported(const struct tt_tune_env *env,
                                                const struct tt_tune_query *query,
                                                const struct tt_tune_lists *lists)
 {
-    if (env->nprograms == 0 || tt_tune_lists_restrict(lists->algo[query->func], TT_ALGO_COUNT_))
-        return NULL;
-    if (!tt_tune_allows_unnamed(query->wish)) return NULL;
-    if (env->deterministic && tt_tune_order_shows(query)) return NULL;
-    if (tt_tune_too_coarse(env, query)) return NULL;
+    if (!allowed(env, query, lists)) return NULL;
     for (int k = 0; k < env->nprograms; k++) {
-        if (fits(env, query, lists, &env->programs[k])) return &env->programs[k];
+        const struct tt_tune_program *program = &env->programs[k];
+        if (!program->load && fits(env, query, lists, program)) return program;
     }
     return NULL;
+}
+
+const struct tt_tune_program *tt_tune_faster(const struct tt_tune_env *env,
+                                             const struct tt_tune_query *query,
+                                             const struct tt_tune_lists *lists, double *time_usec)
+{
+    const struct tt_tune_program *fastest = NULL;
+    if (!allowed(env, query, lists)) return NULL;
+    for (int k = 0; k < env->nprograms; k++) {
+        const struct tt_tune_program *program = &env->programs[k];
+        if (!program->load || !fits(env, query, lists, program)) continue;
+        double time = tt_tune_predict(env, query, program->program, program->load);
+        if (!(time < *time_usec)) continue;
+        fastest = program;
+        *time_usec = time;
+    }
+    return fastest;
 }

@@ -338,6 +338,31 @@ static double unless_named(const struct tt_tune_env *env, double time)
     return env->all_direct ? time * 1024 : time;
 }
 
+/* ---- programs from files ---- */
+
+/* As a ring: a chunk that a ring passes on is touched three times, for which own_rate() counts four
+ * accesses. Passes follow each other without a barrier, so steps are waited for once and later
+ * passes cost their messages; between hosts any step may be one over the network, and a host's
+ * ranks share it. */
+double tt_tune_predict(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                       const struct tt_program *program, const struct tt_program_load *load)
+{
+    enum tt_func func = query->func;
+    bool whole = func == TT_FUNC_ALLREDUCE || func == TT_FUNC_REDUCE || func == TT_FUNC_BROADCAST;
+    size_t block = whole ? query->bytes : query->bytes / (size_t)env->nranks;
+    size_t window = env->slice_bytes * (size_t)program->nparts;
+    size_t whole_passes = tt_round_up(tt_max_size(block, 1), window) / window;
+    enum tt_proto proto = (enum tt_proto)program->proto;
+    bool net = env->nnodes > 1;
+    double messages = (double)whole_passes * load->messages, later = messages - load->steps;
+    if (later < 0) later = 0;
+    double bytes = load->touched * 4 / 3 / host_of(env)->slot_bytes_usec * load_of(env);
+    if (net) bytes += load->sent * env->ppn / host_of(env)->net_bytes_usec;
+    double latency = load->steps * own_hop_usec(env, net ? NCCL_HW_NET : NCCL_HW_PCI, proto) +
+                     later * load_of(env) * host_of(env)->touch_usec;
+    return query->nops * latency + bytes * (double)block;
+}
+
 double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
                      enum tt_algo algo, enum tt_proto proto)
 {

@@ -15,11 +15,13 @@ struct tt_tuner; /* a tuner plugin's instance (plugin/tuner.h); NULL when there 
 
 struct tt_tune_program { /* one that no generator made: read from a file, the same on all ranks and
                             proved */
-    const struct tt_program *program; /* borrowed */
-    const uint8_t *refs;              /* borrowed: tt_program_find_refs() of this rank */
-    const char *name;                 /* borrowed: of the file, for logs */
-    uint64_t hash;                    /* tt_program_hash() */
-    uint64_t least_bytes, most_bytes; /* of an operation, as tt_tune_query has them; inclusive */
+    const struct tt_program *program;   /* borrowed */
+    const uint8_t *refs;                /* borrowed: tt_program_find_refs() of this rank */
+    const char *name;                   /* borrowed: of the file, for logs */
+    uint64_t hash;                      /* tt_program_hash() */
+    const struct tt_program_load *load; /* borrowed; it runs where its predicted time is least.
+                                           NULL: it runs wherever it fits */
+    uint64_t least_bytes, most_bytes;   /* of an operation, as tt_tune_query has them; inclusive */
 };
 
 struct tt_tune_env {         /* what the choice may depend on; equal on all ranks */
@@ -34,7 +36,7 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
     const ncclTunerConstants_v6_t *constants; /* as a tuner plugin left them; borrowed; NULL: own */
     bool crowded;                             /* ranks per host exceed its cores */
     bool deterministic;
-    const struct tt_tune_program *programs; /* nprograms; the first that fits wins; borrowed */
+    const struct tt_tune_program *programs; /* nprograms; borrowed */
     int nprograms;
     size_t slice_bytes;
     size_t inline_bytes; /* payload that rides in one slot line */
@@ -89,6 +91,11 @@ const char *tt_tune_pair_name(enum tt_algo algo, enum tt_proto proto);
  * else ncclInternalError. */
 ncclResult_t tt_tune_choose(const struct tt_tune_env *env, const struct tt_tune_query *query,
                             struct tt_tuner *tuner, struct tt_tune_choice *choice_out);
+
+/* Microseconds that this host's model predicts for a program of that load; the query's function and
+ * bytes are what counts. */
+double tt_tune_predict(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                       const struct tt_program *program, const struct tt_program_load *load);
 
 /* The figures that the model predicts with, as tuner plugins of versions 5 and 6 are shown them:
  * the machine's that the devices emulate, else this host's. */

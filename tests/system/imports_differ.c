@@ -58,7 +58,8 @@ static void write_program(const char *folder, const char *name, enum msccl_text 
     if (!msccl_text_write(path, text, shape)) _exit(4);
 }
 
-static const struct msccl_shape usual = {.nranks = RANKS, .nchannels = 2, .nparts = 2};
+static const struct msccl_shape usual = {
+    .nranks = RANKS, .nchannels = 2, .nparts = 2, .max_bytes = 1 << 20};
 
 static void fill_mixed(const char *folder, int rank)
 {
@@ -116,6 +117,15 @@ static void fill_many_channels(const char *folder, int rank)
     setenv("NCCL_MAX_NCHANNELS", "4", 1);
 }
 
+/* A ring of many steps: what the library has on a host is faster at all sizes. */
+static void fill_no_sizes(const char *folder, int rank)
+{
+    struct msccl_shape shape = usual;
+    shape.max_bytes = 0;
+    (void)rank;
+    write_program(folder, "good.xml", MSCCL_RING_ALLREDUCE, &shape);
+}
+
 static const struct one rows[] = {
     {"mixed",
      fill_mixed,
@@ -156,6 +166,10 @@ static const struct one rows[] = {
      fill_many_channels,
      false,
      {{"program good.xml needs 5 channels, there are 4", 1}, {"-> program", 0}}},
+    {"no sizes",
+     fill_no_sizes,
+     false,
+     {{"runs where it is predicted to be fastest", 1}, {"-> program", 0}}},
     {"strict", fill_but_last, true, {{"program file good.xml of rank 0", 2}}},
 };
 

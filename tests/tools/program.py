@@ -65,6 +65,9 @@ def check_known():
     p = verified(os.path.join(PROGRAMS, "allreduce-halving.xml"))
     must(p["steps"] == 4 and set(p["chunks_sent"]) == {6} and p["in_place"]["right"], f"halving: {p}")
     p = verified(os.path.join(PROGRAMS, "allreduce-ring.xml"))
+    times = [row["usec"] for row in p["predicted"]]
+    must(len(times) == 4 and times == sorted(times) and all(t > row["own_usec"] > 0 for t, row in zip(times, p["predicted"])), f"ring: {p['predicted']}")
+    must("predicted" not in verified("--algo", "ring", "--op", "allreduce", "--ranks", "4"), "a generator's is predicted")
     must(p["steps"] == 6 and p["slots"] == 2 and p["in_place"]["right"] and p["out_of_place"]["right"], f"ring: {p}")
 
 

@@ -41,6 +41,15 @@ void program_title(const struct program_source *source, char *text, size_t bytes
 
 enum { PROGRAM_SLOTS = 8 }; /* messages that are under way on an edge of the library */
 
+enum { PROGRAM_PREDICTED = 4 }; /* sizes */
+
+struct program_prediction {
+    const char *size; /* "4 KiB" */
+    size_t bytes;
+    double usec, own_usec; /* of the program; of what the library has without it */
+    const char *own_algo;  /* NULL: it has none */
+};
+
 struct program_proof {
     bool proved;         /* for all uses that are meant */
     bool right[2];       /* out of place, in place */
@@ -49,10 +58,17 @@ struct program_proof {
     int nslots;          /* the fewest that it ends with */
     char counts[160];    /* elements that it was proved for, in chunks of 4 */
     struct tt_flow flow; /* owned; when proved */
+    bool has_prediction, measured; /* measured: by figures of `tutti tune` */
+    struct program_prediction predicted[PROGRAM_PREDICTED];
 };
 /* False: memory is short, and said. */
 bool program_prove(const struct program_source *source, struct program_proof *proof);
 void program_proof_fini(struct program_proof *proof);
+
+/* Predict the time of a proved program from a file; of others nothing. */
+void program_predict(const struct program_source *source, struct program_proof *proof);
+void program_predict_print(const struct program_proof *proof);
+json_t *program_predict_json(const struct program_proof *proof);
 
 /* The collective of that name, whatever the case, '-' and '_'; -1: none. */
 int program_find_op(const char *word);

@@ -150,6 +150,7 @@ static void print_proved(const struct program_source *source, const struct progr
     }
     printf("lengths        counts of %s in chunks of %d\n", proof->counts, (int)GRAIN);
     print_flow(source->program, &proof->flow);
+    program_predict_print(proof);
 }
 
 static json_t *sent_json(const struct tt_program *program, const uint64_t *values)
@@ -188,6 +189,7 @@ static json_t *proof_json(const struct program_source *source, const struct prog
     json_object_set_new(all, "chunks_sent", sent_json(program, flow->sent));
     json_object_set_new(all, "chunks_received", sent_json(program, flow->received));
     json_object_set_new(all, "least_blocks_sent", json_real(tt_flow_least_sent(program)));
+    if (proof->has_prediction) json_object_set_new(all, "predicted", program_predict_json(proof));
     return all;
 }
 
@@ -203,6 +205,7 @@ int program_verify(const struct program_options *options)
     if (!status && !program_prove(&source, &proof)) status = 1;
     if (!status) {
         status = proof.proved ? 0 : 1;
+        if (proof.proved) program_predict(&source, &proof);
         if (options->json) {
             program_print_json(proof_json(&source, &proof));
         } else if (proof.proved) {
