@@ -38,7 +38,7 @@ CUresult cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *user_data)
     return tt_driver_done(tuttiHostCall(tt_driver_stream(stream), fn, user_data));
 }
 
-/* ---- copies and fills ---- */
+/* ---- copies ---- */
 
 static int check_copy(const void *dst, const void *src, size_t len)
 {
@@ -96,37 +96,6 @@ CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t len, CUstream stre
 CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t len, CUstream stream)
 {
     return tt_driver_done(copy(stream, tt_driver_ptr(dst), tt_driver_ptr(src), len));
-}
-
-static int fill(CUstream stream, CUdeviceptr ptr, unsigned value, unsigned elem, size_t count)
-{
-    if (count && !ptr) return CUDA_ERROR_INVALID_VALUE;
-    struct tt_set set = {tt_driver_ptr(ptr), value, elem, count * elem, count, 1};
-    return tuttiHostSet(tt_driver_stream(stream), &set);
-}
-
-CUresult cuMemsetD8(CUdeviceptr ptr, unsigned char value, size_t count)
-{
-    int rc = tuttiHostCaptureUnsafe() ? (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
-    if (!rc) rc = fill(NULL, ptr, value, 1, count);
-    return tt_driver_done(rc ? rc : tt_face_fill_seen(tt_driver_ptr(ptr), tt_driver_stream(NULL)));
-}
-
-CUresult cuMemsetD32(CUdeviceptr ptr, unsigned int value, size_t count)
-{
-    int rc = tuttiHostCaptureUnsafe() ? (int)CUDA_ERROR_STREAM_CAPTURE_IMPLICIT : CUDA_SUCCESS;
-    if (!rc) rc = fill(NULL, ptr, value, 4, count);
-    return tt_driver_done(rc ? rc : tt_face_fill_seen(tt_driver_ptr(ptr), tt_driver_stream(NULL)));
-}
-
-CUresult cuMemsetD8Async(CUdeviceptr ptr, unsigned char value, size_t count, CUstream stream)
-{
-    return tt_driver_done(fill(stream, ptr, value, 1, count));
-}
-
-CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned int value, size_t count, CUstream stream)
-{
-    return tt_driver_done(fill(stream, ptr, value, 4, count));
 }
 
 /* ---- words in memory: written and waited for in stream order ---- */

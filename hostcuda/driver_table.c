@@ -111,6 +111,22 @@ extern driver_function cuMemcpyHtoDAsync_v2_ptsz;
 extern driver_function cuMemcpyHtoD_v2;
 extern driver_function cuMemcpyHtoD_v2_ptds;
 extern driver_function cuMemcpy_ptds;
+extern driver_function cuMemsetD16Async;
+extern driver_function cuMemsetD16Async_ptsz;
+extern driver_function cuMemsetD16_v2;
+extern driver_function cuMemsetD16_v2_ptds;
+extern driver_function cuMemsetD2D8Async;
+extern driver_function cuMemsetD2D8Async_ptsz;
+extern driver_function cuMemsetD2D8_v2;
+extern driver_function cuMemsetD2D8_v2_ptds;
+extern driver_function cuMemsetD2D16Async;
+extern driver_function cuMemsetD2D16Async_ptsz;
+extern driver_function cuMemsetD2D16_v2;
+extern driver_function cuMemsetD2D16_v2_ptds;
+extern driver_function cuMemsetD2D32Async;
+extern driver_function cuMemsetD2D32Async_ptsz;
+extern driver_function cuMemsetD2D32_v2;
+extern driver_function cuMemsetD2D32_v2_ptds;
 extern driver_function cuMemsetD32Async;
 extern driver_function cuMemsetD32Async_ptsz;
 extern driver_function cuMemsetD32_v2;
@@ -267,6 +283,14 @@ static const struct driver_row rows[] = {
     {"cuMemcpyDtoHAsync", 2000, cuMemcpyDtoHAsync_v2, cuMemcpyDtoHAsync_v2_ptsz},
     {"cuMemcpyHtoD", 2000, cuMemcpyHtoD_v2, cuMemcpyHtoD_v2_ptds},
     {"cuMemcpyHtoDAsync", 2000, cuMemcpyHtoDAsync_v2, cuMemcpyHtoDAsync_v2_ptsz},
+    {"cuMemsetD16", 2000, cuMemsetD16_v2, cuMemsetD16_v2_ptds},
+    {"cuMemsetD16Async", 3020, cuMemsetD16Async, cuMemsetD16Async_ptsz},
+    {"cuMemsetD2D8", 2000, cuMemsetD2D8_v2, cuMemsetD2D8_v2_ptds},
+    {"cuMemsetD2D8Async", 3020, cuMemsetD2D8Async, cuMemsetD2D8Async_ptsz},
+    {"cuMemsetD2D16", 2000, cuMemsetD2D16_v2, cuMemsetD2D16_v2_ptds},
+    {"cuMemsetD2D16Async", 3020, cuMemsetD2D16Async, cuMemsetD2D16Async_ptsz},
+    {"cuMemsetD2D32", 2000, cuMemsetD2D32_v2, cuMemsetD2D32_v2_ptds},
+    {"cuMemsetD2D32Async", 3020, cuMemsetD2D32Async, cuMemsetD2D32Async_ptsz},
     {"cuMemsetD32", 2000, cuMemsetD32_v2, cuMemsetD32_v2_ptds},
     {"cuMemsetD32Async", 2000, cuMemsetD32Async, cuMemsetD32Async_ptsz},
     {"cuMemsetD8", 2000, cuMemsetD8_v2, cuMemsetD8_v2_ptds},

@@ -167,9 +167,23 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t len, CUstrea
 CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t len, CUstream stream);
 CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t len, CUstream stream);
 CUresult cuMemsetD8(CUdeviceptr ptr, unsigned char value, size_t count);
-CUresult cuMemsetD32(CUdeviceptr ptr, unsigned int value, size_t count);
 CUresult cuMemsetD8Async(CUdeviceptr ptr, unsigned char value, size_t count, CUstream stream);
+CUresult cuMemsetD32(CUdeviceptr ptr, unsigned int value, size_t count);
 CUresult cuMemsetD32Async(CUdeviceptr ptr, unsigned int value, size_t count, CUstream stream);
+CUresult cuMemsetD2D8(CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width,
+                      size_t height);
+CUresult cuMemsetD2D8Async(CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width,
+                           size_t height, CUstream stream);
+CUresult cuMemsetD16(CUdeviceptr ptr, unsigned short value, size_t count);
+CUresult cuMemsetD16Async(CUdeviceptr ptr, unsigned short value, size_t count, CUstream stream);
+CUresult cuMemsetD2D16(CUdeviceptr ptr, size_t pitch, unsigned short value, size_t width,
+                       size_t height);
+CUresult cuMemsetD2D16Async(CUdeviceptr ptr, size_t pitch, unsigned short value, size_t width,
+                            size_t height, CUstream stream);
+CUresult cuMemsetD2D32(CUdeviceptr ptr, size_t pitch, unsigned int value, size_t width,
+                       size_t height);
+CUresult cuMemsetD2D32Async(CUdeviceptr ptr, size_t pitch, unsigned int value, size_t width,
+                            size_t height, CUstream stream);
 
 /* ---- memory in parts: blocks without address, addresses without memory ---- */
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,

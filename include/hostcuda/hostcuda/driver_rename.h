@@ -36,6 +36,10 @@
 #define cuMemcpyDtoDAsync cuMemcpyDtoDAsync_v2_ptsz
 #define cuMemsetD8Async cuMemsetD8Async_ptsz
 #define cuMemsetD32Async cuMemsetD32Async_ptsz
+#define cuMemsetD2D32Async cuMemsetD2D32Async_ptsz
+#define cuMemsetD2D16Async cuMemsetD2D16Async_ptsz
+#define cuMemsetD2D8Async cuMemsetD2D8Async_ptsz
+#define cuMemsetD16Async cuMemsetD16Async_ptsz
 #define cuStreamWriteValue32 cuStreamWriteValue32_v2_ptsz
 #define cuStreamWriteValue64 cuStreamWriteValue64_v2_ptsz
 #define cuStreamWaitValue32 cuStreamWaitValue32_v2_ptsz
@@ -49,6 +53,10 @@
 #define cuMemcpyDtoD cuMemcpyDtoD_v2_ptds
 #define cuMemsetD8 cuMemsetD8_v2_ptds
 #define cuMemsetD32 cuMemsetD32_v2_ptds
+#define cuMemsetD2D32 cuMemsetD2D32_v2_ptds
+#define cuMemsetD2D16 cuMemsetD2D16_v2_ptds
+#define cuMemsetD2D8 cuMemsetD2D8_v2_ptds
+#define cuMemsetD16 cuMemsetD16_v2_ptds
 #else
 #define cuMemcpyHtoDAsync cuMemcpyHtoDAsync_v2
 #define cuMemcpyDtoHAsync cuMemcpyDtoHAsync_v2
@@ -64,6 +72,10 @@
 #define cuMemcpyDtoD cuMemcpyDtoD_v2
 #define cuMemsetD8 cuMemsetD8_v2
 #define cuMemsetD32 cuMemsetD32_v2
+#define cuMemsetD2D32 cuMemsetD2D32_v2
+#define cuMemsetD2D16 cuMemsetD2D16_v2
+#define cuMemsetD2D8 cuMemsetD2D8_v2
+#define cuMemsetD16 cuMemsetD16_v2
 #endif
 
 #endif

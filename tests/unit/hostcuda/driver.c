@@ -115,6 +115,41 @@ static void memory(void)
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemFree(ptr));
 }
 
+static unsigned read_word(CUdeviceptr at, size_t bytes)
+{
+    unsigned word = 0;
+    ANSWERS(CUDA_SUCCESS, cuMemcpyDtoH(&word, at, bytes));
+    return word;
+}
+
+/* Bytes, halves and words, in a row and in several; what lies between rows stays. */
+static void fills(CUdeviceptr at, CUdeviceptr end)
+{
+    ANSWERS(CUDA_SUCCESS, cuMemsetD8(at, 0x11, 4096));
+    ANSWERS(CUDA_SUCCESS, cuMemsetD16(at + 2, 0xabcd, 3));
+    HOLDS(read_word(at, 4) == 0xabcd1111 && read_word(at + 6, 4) == 0x1111abcd);
+    ANSWERS(CUDA_SUCCESS, cuMemsetD16Async(at, 0x2222, 1, NULL));
+    HOLDS(read_word(at, 4) == 0xabcd2222);
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD16(at + 1, 1, 1));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD16(0, 1, 1));
+    ANSWERS(CUDA_SUCCESS, cuMemsetD2D8(at, 64, 0x33, 3, 4));
+    HOLDS(read_word(at + 192, 4) == 0x11333333 && read_word(at + 256, 4) == 0x11111111);
+    ANSWERS(CUDA_SUCCESS, cuMemsetD2D16(at, 64, 0x4444, 3, 4));
+    HOLDS(read_word(at + 192 + 4, 4) == 0x11114444 && read_word(at + 62, 4) == 0x44441111);
+    ANSWERS(CUDA_SUCCESS, cuMemsetD2D32(at, 64, 0x55667788, 3, 4));
+    HOLDS(read_word(at + 192 + 8, 4) == 0x55667788 && read_word(at + 192 + 12, 4) == 0x11111111);
+    ANSWERS(CUDA_SUCCESS, cuMemsetD2D8Async(at, 64, 1, 1, 2, NULL));
+    ANSWERS(CUDA_SUCCESS, cuMemsetD2D16Async(at + 128, 64, 2, 1, 2, NULL));
+    ANSWERS(CUDA_SUCCESS, cuMemsetD2D32Async(at + 256, 64, 3, 1, 2, NULL));
+    HOLDS(read_word(at + 64, 1) == 1 && read_word(at + 192, 2) == 2 && read_word(at + 320, 4) == 3);
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32(at, 66, 1, 3, 4)); /* rows lie askew */
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D32(at, 8, 1, 3, 4));  /* and in each other */
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D16(at, 64, 1, SIZE_MAX, 4));
+    ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD2D8(end - 64, 64, 1, 64, 2));
+    ANSWERS(CUDA_SUCCESS, cuMemsetD2D8(at, 64, 1, 0, 4));
+    ANSWERS(CUDA_SUCCESS, cuMemsetD2D8(at, 64, 1, 4, 0));
+}
+
 static void parts(void)
 {
     CUmemAllocationProp prop, back;
@@ -139,6 +174,7 @@ static void parts(void)
     ANSWERS(CUDA_SUCCESS, cuMemsetD32(where, 42, 10));
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32(where + 2, 42, 10));
     ANSWERS(CUDA_ERROR_INVALID_VALUE, cuMemsetD32Async(where + 1, 42, 10, NULL));
+    fills(where + grain, where + 2 * grain);
     ANSWERS(CUDA_SUCCESS,
             cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     ANSWERS(CUDA_SUCCESS, cuMemImportFromShareableHandle(&other, (void *)(intptr_t)fd,
