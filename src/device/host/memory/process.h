@@ -94,14 +94,15 @@ struct host_runnable { /* runnable.c: a bit per stream, per word of these, per w
 };
 _Static_assert(HOST_MAX_STREAMS / 64 / 64 <= 64, "one word tells whether any stream has work");
 
-struct host_workers { /* worker.c */
+struct host_workers { /* threads.c */
     pthread_mutex_t lock;
     pthread_once_t once; /* makes the condition */
     pthread_cond_t wake;
-    _Atomic int awake;  /* not asleep for good */
-    _Atomic int inside; /* of them: in a host function */
-    _Atomic int dozing; /* of them: in a long nap */
-    int started, rung;  /* rung: a nap is to end */
+    _Atomic int awake;                /* not asleep for good */
+    _Atomic int inside;               /* of them: in a host function */
+    _Atomic int dozing;               /* of them: in a long nap */
+    int started, rung;                /* rung: a nap is to end */
+    void *(*_Atomic body)(void *arg); /* what they run; set before the first stream is there */
 };
 
 struct host_waits {      /* wait.c */

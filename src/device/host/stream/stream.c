@@ -12,6 +12,7 @@
 static struct CUstream_st *make(int device, unsigned flags, int priority,
                                 enum host_stream_kind kind)
 {
+    host_workers_prepare();
     pthread_mutex_lock(&tt_host.streams.lock);
     struct CUstream_st *stream = host_stream_take(device, kind);
     pthread_mutex_unlock(&tt_host.streams.lock);

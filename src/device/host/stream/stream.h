@@ -207,16 +207,26 @@ bool host_copy_blocks(const struct tt_copy *copy);
 bool host_op_is_mapped(const struct host_op *op);
 void host_op_note_opened(struct host_op *op);
 
-/* ---- worker.c ---- */
+/* ---- threads.c ---- */
 /* The stream has something queued; arms a worker unless one is awake. */
 void host_runnable_set(struct CUstream_st *stream);
 /* Before and after a host function, which may block. */
 void host_worker_enter(void);
 void host_worker_leave(void);
 void host_worker_ring(void); /* ends long naps */
+/* For workers themselves. */
+void host_worker_nap(long nsec);
+bool host_worker_sleep(void); /* until something is runnable; false: something is */
+/* There are so many streams: one more worker may run, up to one per core. */
+void host_worker_share(int streams);
+
+/* ---- worker.c ---- */
+void host_workers_prepare(void); /* before there is a stream */
 /* Run a share of what is runnable but `except`; host functions of other streams are left to
  * workers: one that waits for the caller would never end. */
 bool host_help(const struct CUstream_st *except);
+
+/* ---- share.c ---- */
 /* Who asks, or waits for something else, does no more than a share of others' work at once: some
  * hundred microseconds, and as many bytes as a call may copy by itself. The first one begins, and
  * ends what it began; *outer_out tells. */
