@@ -1,5 +1,6 @@
 /* Random fills, copies, host functions, graphs that are edited while they run, and collectives over
- * every kind of memory, on streams of two devices, by several host threads. Each operation waits
+ * every kind of memory, on streams of two devices, by several host threads and by another process
+ * on memory that it has lent. Each operation waits
  * for those that touched its buffers before, so the order of the calls is an oracle: a model that
  * does them one after the other has the same bytes. Every thread has a world of its own, with its
  * own buffers, streams and communicators; halfway each world goes to a new thread. Worlds live for
@@ -8,7 +9,6 @@
  * repeat. */
 #include "oracle.h"
 
-#include <pthread.h>
 #include <time.h>
 
 enum { ROUND = 400 };
@@ -25,6 +25,7 @@ static void operate(struct world *world)
         {"call", oracle_call},
         {"reduce", oracle_reduce},
         {"renew", oracle_renew},
+        {"use by the lender", oracle_lent_use},
         {"kept launch", oracle_kept_launch},
         {"kept launch", oracle_kept_launch},
         {"kept edit", oracle_kept_edit},

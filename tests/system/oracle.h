@@ -7,6 +7,7 @@
 
 #include "nccl.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@ enum {
     BYTES = WORDS * 4,
     KEPT = 3,
     MAX_THREADS = 8,
+    STORE = MAX_THREADS * DEVICES,
 };
 
 enum kind {
@@ -77,12 +79,18 @@ struct kept_reduce {
     struct span span;
 };
 
+struct lent { /* of another process: memory, and whose turn it is */
+    cudaIpcMemHandle_t memory;
+    cudaIpcEventHandle_t given, back;
+};
+
 struct run {
     size_t nthreads;
     long rounds;
     _Atomic long checks;
     int lender, to_lender, from_lender; /* process that owns the opened memory, pipes */
-    cudaIpcMemHandle_t lent[MAX_THREADS][DEVICES];
+    pthread_mutex_t asks;               /* one thread at a time */
+    struct lent lent[STORE];
 };
 
 struct world {
@@ -93,6 +101,7 @@ struct world {
     const char *doing;
     cudaStream_t streams[STREAMS]; /* stream i is of device i % DEVICES */
     cudaEvent_t done[DEVICES];
+    cudaEvent_t given[DEVICES], back[DEVICES]; /* of the memory that is lent */
     struct buffer buffers[BUFFERS];
     ncclComm_t comms[DEVICES];
     struct kept kept[KEPT];
@@ -113,6 +122,9 @@ const char *oracle_kind_name(enum kind kind);
 /* The process that lends its memory: started before anything of CUDA. */
 void oracle_lender_start(struct run *run);
 void oracle_lender_stop(struct run *run);
+void oracle_lent_open(struct world *world, struct buffer *buffer);
+void oracle_lent_close(struct world *world, struct buffer *buffer);
+void oracle_lent_use(struct world *world); /* it does something with its memory itself */
 void oracle_variables_register(void);
 void oracle_open(struct world *world);
 void oracle_close(struct world *world);

@@ -1,11 +1,5 @@
-/* The oracle's worlds: buffers of every kind, streams, events and communicators. Memory of another
- * process is lent by a child that was forked before CUDA started and does nothing else. */
+/* The oracle's worlds: buffers of every kind, streams, events and communicators. */
 #include "oracle.h"
-
-#include <sys/wait.h>
-#include <unistd.h>
-
-enum { STORE = MAX_THREADS * DEVICES };
 
 /* What compiled programs call; no header has them. */
 void **__cudaRegisterFatBinary(void *wrapper);
@@ -45,51 +39,6 @@ void oracle_variables_register(void)
         __cudaRegisterVar(module, (char *)variables[i], names[i], names[i], 0, BYTES, 0, 0);
     }
     __cudaRegisterFatBinaryEnd(module);
-}
-
-/* ---- memory of another process ---- */
-
-static int lend(int in, int out)
-{
-    cudaIpcMemHandle_t handle;
-    void *ptr;
-    char end;
-    for (int i = 0; i < STORE; i++) {
-        int rc = cudaSetDevice(i % DEVICES);
-        if (!rc) rc = cudaMalloc(&ptr, BYTES);
-        if (!rc) rc = cudaIpcGetMemHandle(&handle, ptr);
-        if (rc || write(out, &handle, sizeof(handle)) != sizeof(handle)) return 1;
-    }
-    while (read(in, &end, 1) > 0) {
-    }
-    return 0;
-}
-
-void oracle_lender_start(struct run *run)
-{
-    int to[2], from[2];
-    if (pipe(to) || pipe(from)) abort();
-    run->lender = fork();
-    if (run->lender == 0) {
-        close(to[1]);
-        close(from[0]);
-        _exit(lend(to[0], from[1]));
-    }
-    close(to[0]);
-    close(from[1]);
-    run->to_lender = to[1];
-    for (int i = 0; i < STORE; i++) {
-        ssize_t got = read(from[0], &run->lent[i / DEVICES][i % DEVICES], sizeof(run->lent[0][0]));
-        if (got != sizeof(run->lent[0][0])) abort();
-    }
-    close(from[0]);
-}
-
-void oracle_lender_stop(struct run *run)
-{
-    int status = 0;
-    close(run->to_lender);
-    if (waitpid(run->lender, &status, 0) != run->lender || status) abort();
 }
 
 /* ---- buffers ---- */
@@ -141,10 +90,7 @@ static void open_buffer(struct world *world, size_t number)
     case KIND_PINNED: OK(world, cudaHostAlloc(at, BYTES, cudaHostAllocMapped)); break;
     case KIND_MANAGED: OK(world, cudaMallocManaged(at, BYTES, cudaMemAttachGlobal)); break;
     case KIND_MAPPED: buffer->at = map_memory(world, buffer->device); break;
-    case KIND_OPENED:
-        OK(world, cudaIpcOpenMemHandle(at, world->run->lent[world->index][buffer->device],
-                                       cudaIpcMemLazyEnablePeerAccess));
-        break;
+    case KIND_OPENED: oracle_lent_open(world, buffer); break;
     case KIND_VARIABLE: OK(world, cudaGetSymbolAddress(at, variables[store])); break;
     default: OK(world, cudaMallocAsync(at, BYTES, world->streams[buffer->device])); break;
     }
@@ -164,7 +110,7 @@ static void close_buffer(struct world *world, struct buffer *buffer)
     case KIND_REGISTERED: OK(world, cudaHostUnregister(buffer->at)); /* fallthrough */
     case KIND_PAGEABLE: free(buffer->at); break;
     case KIND_PINNED: OK(world, cudaFreeHost(buffer->at)); break;
-    case KIND_OPENED: OK(world, cudaIpcCloseMemHandle(buffer->at)); break;
+    case KIND_OPENED: oracle_lent_close(world, buffer); break;
     case KIND_VARIABLE: break;
     case KIND_POOL: OK(world, cudaFreeAsync(buffer->at, world->streams[buffer->device])); break;
     case KIND_MAPPED:
