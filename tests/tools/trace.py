@@ -358,6 +358,35 @@ def hostile(folder):
             check(done.returncode in (0, 1) and "\x1b" not in done.stdout, f"{command}: {done}")
 
 
+def shapes(folder):
+    """Lines that look nearly like earlier ones: read as if they stood alone."""
+    path = made(folder, nranks=1)[0]
+    lines = open(path).read().splitlines()
+    want = rows(path)
+    dice = random.Random(3)
+    for separators in ((",", ":"), (", ", ": "), (" ,", ":  ")):
+        with open(path, "w") as out:
+            for line in lines:
+                members = list(json.loads(line).items())
+                head = members[:1]
+                dice.shuffle(members)
+                out.write(json.dumps(dict(head + members), separators=separators) + "\n")
+        check(rows(path) == want, f"separators {separators}")
+    start = '{"t":"start","id":%s,"parent":0,"c":1,"tid":5,"ts":%s,"type":"Coll","func":"%s","seq":1}'
+    plain = [start % (k, 5, "AllReduce") for k in range(1, 4)]
+    for line, words in ((start % (9, "7.5", "AllReduce"), "sound: 4 events"), (start % (9, 7, "All\\\"x"), "sound: 4 events"),
+                        (start % (9, "1" + 19 * "0", "AllReduce"), "no time, or one beyond any clock"),
+                        (start % (9, "1" + 20 * "0", "AllReduce"), "a value that is none"),
+                        (start % (9, "-7", "AllReduce"), "no time, or one beyond any clock"),
+                        (start % (9, "7", "AllReduce") + "x", "more behind the object"),
+                        (start % (9, "", "AllReduce"), "a value that is none"),
+                        ((start % (9, 7, "AllReduce"))[:-1], "neither a comma nor the end")):
+        with open(path, "w") as out:
+            stops = [json.dumps({"t": "stop", "id": k, "ts": 8}, separators=(",", ":")) for k in (1, 2, 3, 9)]
+            out.write("\n".join([*Rank(0, 1).lines[:3], *plain, line, *stops, '{"t":"end"}']) + "\n")
+        said(trace("check", path, code=None), words)
+
+
 def memory(folder):
     rank = Rank(0, 1)
     for k in range(4000):
@@ -368,7 +397,7 @@ def memory(folder):
     said(trace("--memory", "1", path), "records were left out", "half of the limit of memory (1 MiB) is used")
 
 
-for case in (summary, messages, chrome, others, differ, clocks, unsound, order, hostile, memory):
+for case in (summary, messages, chrome, others, differ, clocks, unsound, order, hostile, shapes, memory):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

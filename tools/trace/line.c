@@ -185,6 +185,7 @@ static const char *read_value(const char *at, struct line_value *value)
     const char *end = NULL;
     value->number = 0;
     value->bytes = 0;
+    value->word = NULL;
     value->is_text = *at == '"' || *at == '[' || *at == '{';
     value->text = at;
     if (*at == '"') {
@@ -231,7 +232,6 @@ static enum line_kind kind_of(const struct line *line)
 /* One `"name":value`; `at` is at its first quote. NULL: line->wrong says why. */
 static const char *read_member(const struct line_names *names, const char *at, struct line *line)
 {
-    struct line_value unknown;
     const char *name = at + 1, *name_end;
     line->wrong = "a name does not begin with a quote";
     if (*at != '"') return NULL;
@@ -244,8 +244,14 @@ static const char *read_member(const struct line_names *names, const char *at, s
     if (*at != ':') return NULL;
     at = skip_blank(at + 1);
     line->wrong = "a value that is none";
-    at = read_value(at, member < 0 ? &unknown : &line->values[member]);
+    struct line_value *value = &line->values[member < 0 ? LINE_MEMBER_COUNT_ : member];
+    const char *begin = at + (*at == '"');
+    at = read_value(at, value);
     if (at && member >= 0) line->seen |= (uint64_t)1 << member;
+    struct line_span span = {begin, at, member, begin[-1] == '"'};
+    if (span.is_text && at) span.end = at - 1;
+    if (line->nspans < LINE_SPANS) line->spans[line->nspans] = span;
+    line->nspans++;
     return at;
 }
 
@@ -253,6 +259,7 @@ bool line_read(const struct line_names *names, const char *at, const char *end, 
 {
     line->kind = LINE_OTHER;
     line->seen = 0;
+    line->nspans = 0;
     line->wrong = "no object of JSON";
     at = skip_blank(at);
     if (*at != '{') return false;

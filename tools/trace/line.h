@@ -78,13 +78,24 @@ struct line_value {
     const char *text;
     uint32_t bytes; /* of the text, without its quotes and with its escapes as they stand */
     bool is_text;
+    uint16_t *word; /* borrowed: where the reader keeps what it knows the text as; NULL: nowhere */
 };
+
+/* Where a value stands, in the order of the line; of a text without its quotes. */
+struct line_span {
+    const char *begin, *end;
+    int member; /* -1: nobody knows it */
+    bool is_text;
+};
+enum { LINE_SPANS = 24 };
 
 struct line {
     enum line_kind kind;
-    uint64_t seen;     /* bits of the members that the line has */
-    const char *wrong; /* what is not sound in it */
-    struct line_value values[LINE_MEMBER_COUNT_];
+    uint64_t seen;                                    /* bits of the members that the line has */
+    const char *wrong;                                /* what is not sound in it */
+    struct line_value values[LINE_MEMBER_COUNT_ + 1]; /* the last one of members nobody knows */
+    uint32_t nspans; /* of line_read(); over LINE_SPANS: there are more than the array has */
+    struct line_span spans[LINE_SPANS];
 };
 
 /* Where the names of members are found. */

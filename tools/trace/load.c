@@ -16,7 +16,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BUFFER_BYTES = 1 << 20, SLACK_BYTES = 16, TOLD_MOST = 3, PROGRESS_LINES = 1 << 16 };
+enum { READ_BYTES = 1 << 17 }; /* stays in the processor's cache until it is looked at */
+enum {
+    BUFFER_BYTES = 1 << 20,
+    SLACK_BYTES = SHAPES_SLACK_BYTES + 8,
+    TOLD_MOST = 3,
+    PROGRESS_LINES = 1 << 16
+};
 static const uint64_t progress_nsec = 2000000000;
 
 void timeline_complain(struct timeline *run, enum complaint kind, uint64_t number, const char *fmt,
@@ -123,7 +129,10 @@ static void read_line(struct timeline *run, char *at, const char *end, bool cut)
     reader->number++;
     run->lines++;
     if (at == end) return;
-    if (line_read(&reader->names, at, end, &reader->line)) {
+    if (shapes_read(&reader->shapes, at, end, &reader->line)) {
+        timeline_take(run);
+    } else if (line_read(&reader->names, at, end, &reader->line)) {
+        shapes_learn(&reader->shapes, at, end, &reader->line);
         timeline_take(run);
     } else if (cut) {
         timeline_complain(run, COMPLAINT_LINE, reader->number,
@@ -168,7 +177,7 @@ static bool read_stream(struct timeline *run, int fd, const char *path)
     ssize_t n = 1;
     if (!buffer) return false;
     while (n != 0 && !reader->short_of_memory) {
-        n = read(fd, buffer + used, BUFFER_BYTES - used);
+        n = read(fd, buffer + used, tt_min_size(BUFFER_BYTES - used, READ_BYTES));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) break;
         run->bytes += (uint64_t)n;

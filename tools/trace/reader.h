@@ -4,6 +4,7 @@
 #include "ids.h"
 #include "line.h"
 #include "model.h"
+#include "shapes.h"
 
 /* What can be wrong with a line; each kind is told three times for a file and then counted. */
 enum complaint {
@@ -30,6 +31,7 @@ struct later {
 struct timeline_reader {
     struct line_names names;
     struct line line;
+    struct shapes shapes;
     struct ids events;                  /* of the process */
     struct ids members, threads, comms; /* of the process; comms of all */
     uint16_t words[4096];               /* slots: number of a word plus 1 */
