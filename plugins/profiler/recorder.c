@@ -12,6 +12,7 @@ _Static_assert(sizeof(void *) == sizeof(uint64_t), "handles are numbers of 64 bi
 struct trace_process trace_process = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
     .word_lock = PTHREAD_MUTEX_INITIALIZER,
+    .sample = 1,
     .fd = -1,
 };
 static _Thread_local struct trace_ring *own_ring;
@@ -168,6 +169,7 @@ void trace_forget_rings(void)
         ring->told_id = ring->next_id;
         for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++)
             atomic_store(&ring->lost[kind], 0);
+        atomic_store(&ring->passed, 0);
         atomic_store(&ring->state, TRACE_RING_FREE);
     }
     for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++)
@@ -299,6 +301,32 @@ static void describe(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     }
 }
 
+/* Which operations a sample has all ranks decide alike: collectives by their number, messages by
+ * how many went between the two ranks before. What is below an operation has a parent when that was
+ * kept; calls and groups are known too early to be of any. */
+static bool is_sampled(const void *context, const ncclProfilerEventDescr_v7_t *d, uint32_t every)
+{
+    uint64_t key = number_of(context) * 0x9e3779b97f4a7c15u;
+    switch (d->type) {
+    case ncclProfileColl: return d->coll.seqNumber % every == 0;
+    case ncclProfileCeColl: return d->ceColl.seqNumber % every == 0;
+    case ncclProfileP2p:
+        key ^= ((uint64_t)(uint32_t)d->p2p.peer << 8 | (d->p2p.func ? (uint8_t)*d->p2p.func : 0)) *
+               0xd6e8feb86659fd93u;
+        return atomic_fetch_add_explicit(&trace_process.messages[key >> 32 & (TRACE_PAIRS - 1)], 1,
+                                         memory_order_relaxed) %
+                   every ==
+               0;
+    case ncclProfileGroup:
+    case ncclProfileGroupApi:
+    case ncclProfileCollApi:
+    case ncclProfileP2pApi:
+    case ncclProfileKernelLaunch:
+    case ncclProfileProxyCtrl: return false;
+    default: return d->parentObj != NULL;
+    }
+}
+
 void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t *descr,
                  const struct trace_extra *extra)
 {
@@ -314,6 +342,11 @@ void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t
     start.tagged = extra->tagged;
     if (!ring) {
         count_lost(NULL, TRACE_START);
+        return;
+    }
+    uint32_t every = atomic_load_explicit(&trace_process.sample, memory_order_relaxed);
+    if (every > 1 && !is_sampled(context, descr, every)) {
+        atomic_fetch_add_explicit(&ring->passed, 1, memory_order_relaxed);
         return;
     }
     describe(&start, descr);

@@ -19,6 +19,7 @@
 
 enum trace_kind { TRACE_START, TRACE_STATE, TRACE_STOP, TRACE_KIND_COUNT_ };
 enum { TRACE_RINGS = 128, TRACE_WORD_BYTES = 24, TRACE_BUFFER_BYTES = 65536 };
+enum { TRACE_PAIRS = 4096 }; /* counters of messages, while some of them are kept */
 enum { TRACE_LINE_BYTES = 1024, TRACE_WORD_SLOTS = 256, TRACE_CLOCK_PAIRS = 64 };
 
 /* A record in a ring is as many words of 8 bytes as it needs: the time in ticks since the plugin
@@ -67,6 +68,7 @@ struct trace_ring {
     uint64_t seen_tail;                 /* the producer's: where tail was when it last looked */
     uint64_t next_id;                   /* of events, goes on under the next owner */
     _Atomic uint64_t lost[TRACE_KIND_COUNT_];
+    _Atomic uint64_t passed;            /* starts that the sample leaves out */
     _Alignas(64) _Atomic uint64_t tail; /* the consumer's */
     uint64_t told_id;                   /* the consumer's: of the last start */
     _Atomic int state;                  /* enum trace_ring_state */
@@ -91,7 +93,9 @@ struct trace_clock {
 /* All that the plugin keeps for the process. */
 struct trace_process {
     /* recorder.c, of any thread */
-    _Atomic bool on; /* a communicator is there and the file is open */
+    _Atomic bool on;                        /* a communicator is there and the file is open */
+    _Atomic uint32_t sample;                /* each so many-th operation is kept; 1: all */
+    _Atomic uint32_t messages[TRACE_PAIRS]; /* by communicator, peer and function: told so far */
     _Atomic(struct trace_ring *) rings[TRACE_RINGS]; /* owned, kept until the process ends */
     _Atomic uint64_t lost[TRACE_KIND_COUNT_];        /* of threads that got no ring */
     _Atomic uint32_t word_count;

@@ -131,9 +131,10 @@ static void put_head(int version)
     trace_clean(exe, sizeof(exe), program_invocation_name);
     say("{\"t\":\"head\",\"v\":1,\"host\":\"%s\",\"pid\":%d,\"exe\":\"%s\","
         "\"start_wall_ns\":%llu,\"start_mono_ns\":%llu,"
-        "\"clock\":\"monotonic\",\"api\":%d,\"mask\":%d}\n",
+        "\"clock\":\"monotonic\",\"api\":%d,\"mask\":%d,\"sample\":%u}\n",
         host, (int)getpid(), exe, (unsigned long long)wall_nsec(),
-        (unsigned long long)trace_clock_nsec(), version, mask_of(version));
+        (unsigned long long)trace_clock_nsec(), version, mask_of(version),
+        atomic_load_explicit(&trace_process.sample, memory_order_relaxed));
 }
 
 static void put_clocks(void)
@@ -199,7 +200,17 @@ static void empty_rings(bool all_of_it)
     }
 }
 
-/* The mask is what the control file says, if it is there and begins with a number. */
+/* 0 and what is no number change nothing. */
+static void set_sample(const char *text)
+{
+    char *end = NULL;
+    long every = text ? strtol(text, &end, 0) : 0;
+    if (every > 0 && every <= INT_MAX && end != text)
+        atomic_store_explicit(&trace_process.sample, (uint32_t)every, memory_order_relaxed);
+}
+
+/* The mask is what the control file says, if it is there and begins with a number; a second number
+ * is the sample. */
 static void look_at_control(uint64_t now_nsec)
 {
     struct trace_process *all = &trace_process;
@@ -214,6 +225,7 @@ static void look_at_control(uint64_t now_nsec)
     /* The host reads it at any time, as do its other threads. */
     if (bytes > 0 && end != text)
         __atomic_store_n(all->mask, (int)wanted & all->known, __ATOMIC_RELAXED);
+    if (bytes > 0 && end != text) set_sample(end);
 }
 
 static void *writer(void *unused)
@@ -241,7 +253,7 @@ static void *writer(void *unused)
 static void put_end(void)
 {
     struct trace_process *all = &trace_process;
-    unsigned long long lost[TRACE_KIND_COUNT_], done[TRACE_KIND_COUNT_];
+    unsigned long long lost[TRACE_KIND_COUNT_], done[TRACE_KIND_COUNT_], passed = 0;
     for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++) {
         done[kind] = all->written[kind];
         lost[kind] = atomic_load_explicit(&all->lost[kind], memory_order_relaxed);
@@ -250,12 +262,17 @@ static void put_end(void)
             if (ring) lost[kind] += atomic_load_explicit(&ring->lost[kind], memory_order_relaxed);
         }
     }
+    for (int i = 0; i < TRACE_RINGS; i++) {
+        struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
+        if (ring) passed += atomic_load_explicit(&ring->passed, memory_order_relaxed);
+    }
     put_clocks();
     say("{\"t\":\"end\",\"starts\":%llu,\"states\":%llu,\"stops\":%llu,"
-        "\"lost_starts\":%llu,\"lost_states\":%llu,\"lost_stops\":%llu,\"open\":%lld}\n",
+        "\"lost_starts\":%llu,\"lost_states\":%llu,\"lost_stops\":%llu,\"open\":%lld,\"passed\":%"
+        "llu}\n",
         done[TRACE_START], done[TRACE_STATE], done[TRACE_STOP], lost[TRACE_START],
         lost[TRACE_STATE], lost[TRACE_STOP],
-        (long long)(done[TRACE_START] - done[TRACE_STOP] - lost[TRACE_STOP]));
+        (long long)(done[TRACE_START] - done[TRACE_STOP] - lost[TRACE_STOP]), passed);
     flush();
 }
 
@@ -323,6 +340,7 @@ static void prepare(void)
     make_wake();
     pthread_key_create(&all->thread_key, thread_ended);
     pthread_atfork(before_fork, after_fork, after_fork_in_child);
+    set_sample(getenv("TUTTI_TRACE_SAMPLE"));
     all->prepared = true;
 }
 

@@ -70,6 +70,18 @@ with tempfile.TemporaryDirectory() as folder:
     check(summary["events"] == sum(seen.values()) and {row["function"] for row in found} >= {"AllReduce", "Broadcast", "Send"},
           f"summary: {summary}")
     print(f"{sum(seen.values())} events, {dict(seen)}")
+    whole = collections.Counter()
+    for lines in run(folder, TUTTI_TRACE_RING="1048576"):
+        whole.update((event["func"], event["seq"] % 3 == 0) for event in look(lines, True)[0].values() if event["type"] == "Coll")
+    sampled = collections.Counter()
+    for lines in run(folder, TUTTI_TRACE_RING="1048576", TUTTI_TRACE_SAMPLE="3"):
+        starts, _ = look(lines, False)
+        sampled.update((event["func"], event["seq"] % 3 == 0) for event in starts.values() if event["type"] == "Coll")
+        kept = {event["type"] for event in starts.values()}
+        check(kept <= {"Coll", "P2p", "KernelCh", "ProxyOp", "ProxyStep", "NetPlugin"}, f"types in a sample: {kept}")
+        check({e["type"] for e in starts.values() if not e["parent"]} <= {"Coll", "P2p"}, "what is below has a parent")
+        check(lines[0]["sample"] == 3 and lines[-1]["passed"] > 0, f"a sample says so: {lines[-1]}")
+    check(sampled == collections.Counter({key: n for key, n in whole.items() if key[1]}), f"{sampled} of {whole}")
     for lines in run(folder, TUTTI_TRACE_RING="16"):
         print(f"with 16 places {look(lines, False)[1]} records are lost")
     for lines in run(folder, NCCL_PROFILE_EVENT_MASK="0"):

@@ -287,6 +287,71 @@ static void a_file_changes_the_mask(void **state)
     v7->finalize(context);
 }
 
+static void *begin_one(void *context, uint64_t type, uint64_t seq, void *parent)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    ncclProfilerEventDescr_v7_t descr = {.type = type, .parentObj = parent};
+    void *handle = NULL;
+    if (type == ncclProfileColl) descr.coll.seqNumber = seq;
+    if (type == ncclProfileP2p) descr.p2p.peer = (int)seq;
+    if (type == ncclProfileP2p) descr.p2p.func = "Send";
+    v7->startEvent(context, &handle, &descr);
+    if (handle) v7->stopEvent(handle);
+    return handle;
+}
+
+/* Wait until the plugin has read what its control file says: whether Coll 1 is kept tells. */
+static unsigned long control(const char *path, void *context, const char *says, bool keeps_one)
+{
+    unsigned long refused = 0;
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(says, file);
+    fclose(file);
+    for (int k = 0; k < 10000; k++) {
+        bool kept = begin_one(context, ncclProfileColl, 1, NULL) != NULL;
+        refused += !kept;
+        if (kept == keeps_one) return refused;
+        usleep(1000);
+    }
+    fail();
+    return refused;
+}
+
+/* Every third operation with what is below it; what is left out is counted, to the last one. */
+static void keeps_a_sample(void **state)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    char path[160];
+    void *context;
+    int mask = 0;
+    unsigned long messages = 0;
+    (void)state;
+    snprintf(path, sizeof(path), "%s/control", folder);
+    setenv("TUTTI_TRACE_CONTROL", path, 1);
+    init_new(v7->init, &context, &mask);
+    unsigned long refused = control(path, context, "0xffff 3\n", false);
+    for (uint64_t seq = 0; seq < 30; seq++) {
+        void *coll = begin_one(context, ncclProfileColl, seq, NULL);
+        void *kernel = begin_one(context, ncclProfileKernelCh, 0, coll);
+        assert_int_equal(coll != NULL, seq % 3 == 0);
+        assert_int_equal(kernel != NULL, seq % 3 == 0);
+        refused += !coll + !kernel;
+        messages += begin_one(context, ncclProfileP2p, 4, NULL) != NULL;
+        usleep(1000); /* the rings are small */
+    }
+    assert_int_equal(messages, 10);
+    assert_null(begin_one(context, ncclProfileGroupApi, 0, NULL));
+    refused += 20 + 1;
+    refused += control(path, context, "0xffff 1\n", true);
+    assert_non_null(begin_one(context, ncclProfileGroupApi, 0, NULL));
+    unlink(path);
+    unsetenv("TUTTI_TRACE_CONTROL");
+    v7->finalize(context);
+    read_file(getpid());
+    assert_int_equal(end_says("passed"), refused);
+}
+
 /* ---- room ---- */
 
 struct told {
@@ -483,9 +548,13 @@ static void signals_end_the_trace_alone(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest threads[] = {
-        cmocka_unit_test(hosts_every_version),          cmocka_unit_test(writes_what_it_is_told),
-        cmocka_unit_test(counts_what_is_lost),          cmocka_unit_test(threads_come_and_go),
-        cmocka_unit_test(times_are_those_of_the_clock), cmocka_unit_test(a_file_changes_the_mask),
+        cmocka_unit_test(hosts_every_version),
+        cmocka_unit_test(writes_what_it_is_told),
+        cmocka_unit_test(counts_what_is_lost),
+        cmocka_unit_test(threads_come_and_go),
+        cmocka_unit_test(times_are_those_of_the_clock),
+        cmocka_unit_test(a_file_changes_the_mask),
+        cmocka_unit_test(keeps_a_sample),
     };
     const struct CMUnitTest processes[] = {
         cmocka_unit_test(a_child_has_a_file_of_its_own),
