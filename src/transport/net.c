@@ -285,7 +285,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->dev = device_for(config, key);
     edge->transport = config->transport;
     edge->gathers = config->net->plugin->ops.gathers;
-    edge->phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
+    edge->slots.phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);
     if (rc) goto out;
     log_edge(edge);

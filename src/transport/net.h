@@ -24,6 +24,14 @@ enum net_phase {
     NET_BROKEN
 };
 
+struct net_line { /* a connection; the mover's, under the lock of struct tt_net_edges */
+    enum net_phase phase;
+    void *listen_comm, *comm, *mhandle;
+    bool registered; /* `mhandle` is that of the slots; it may be NULL */
+    char handle[NCCL_NET_HANDLE_MAXSIZE];
+    uint64_t mail; /* of the bootstrap, when the handle was looked for in vain */
+};
+
 struct net_slot { /* what travels before the payload */
     uint64_t match;
     uint32_t bytes;
@@ -68,13 +76,9 @@ struct net_edge {
     _Atomic int error;           /* ncclResult_t; set once */
     _Atomic(struct net_op *) op; /* of the slots to come */
     /* the mover's, under the lock of struct tt_net_edges */
-    enum net_phase phase;
     int dev; /* of the network */
-    void *listen_comm, *comm, *mhandle;
-    bool registered; /* `mhandle` is that of the slots; it may be NULL */
-    char handle[NCCL_NET_HANDLE_MAXSIZE];
+    struct net_line slots;
     uint64_t issued, tested, consumed; /* consumed: the network knows that we are done with them */
-    uint64_t mail; /* of the bootstrap, when the handle was looked for in vain */
     struct net_step steps[TT_SLOTS];
 };
 
@@ -111,8 +115,9 @@ static inline struct net_step *net_step_at(struct net_edge *edge, uint64_t numbe
 bool tt_net_step(struct net_edge *edge);
 /* Slots were posted that the network has not taken over yet. */
 bool tt_net_step_pending(const struct net_edge *edge);
-/* Advance an edge towards READY; lock held, the proxy's thread. True when something happened. */
-bool tt_net_join(struct net_edge *edge);
+/* Advance a line of the edge towards READY; lock held, the proxy's thread. True when something
+ * happened. */
+bool tt_net_join(struct net_edge *edge, struct net_line *line);
 /* Close what the edge has open with the network; lock held. */
 void tt_net_edge_close(struct net_edge *edge);
 /* The edge failed: its first error is told, and the transport's. */

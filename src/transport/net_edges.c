@@ -23,11 +23,11 @@ static struct run run_edges(struct tt_net_edges *edges, bool proxy)
 {
     struct run run = {false, false, false};
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
-        if (edge->phase == NET_READY) {
+        if (edge->slots.phase == NET_READY) {
             run.moved |= tt_net_step(edge);
-        } else if (edge->phase != NET_BROKEN && proxy) {
-            run.moved |= tt_net_join(edge);
-            run.joining |= edge->phase != NET_READY && edge->phase != NET_BROKEN;
+        } else if (edge->slots.phase != NET_BROKEN && proxy) {
+            run.moved |= tt_net_join(edge, &edge->slots);
+            run.joining |= edge->slots.phase != NET_READY && edge->slots.phase != NET_BROKEN;
         }
         run.pending |= tt_net_step_pending(edge);
     }
@@ -44,7 +44,7 @@ static bool run_for(struct tt_net_edges *edges, struct net_edge *edge)
 {
     if (edges->count <= FEW_EDGES || ++edges->turn % (edges->count / 2) == 0)
         return run_edges(edges, false).pending;
-    if (edge->phase == NET_READY) tt_net_step(edge);
+    if (edge->slots.phase == NET_READY) tt_net_step(edge);
     return tt_net_step_pending(edge);
 }
 
@@ -232,7 +232,7 @@ void tt_transport_settle(struct tt_transport *transport)
     pthread_mutex_lock(&edges->lock);
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
         if (!edge->gathers || !touches_memory(edge)) continue;
-        edge->phase = NET_BROKEN;
+        edge->slots.phase = NET_BROKEN;
         atomic_store_explicit(&edge->error, (int)ncclRemoteError, memory_order_release);
     }
     pthread_mutex_unlock(&edges->lock);
@@ -242,8 +242,8 @@ void tt_transport_settle(struct tt_transport *transport)
  * tell that a connection ended. */
 static uint64_t edge_patience(const struct net_edge *edge)
 {
-    if (edge->phase == NET_ACCEPTING) return ACCEPT_PATIENCE_NSEC;
-    if (edge->phase != NET_READY) return 0;
+    if (edge->slots.phase == NET_ACCEPTING) return ACCEPT_PATIENCE_NSEC;
+    if (edge->slots.phase != NET_READY) return 0;
     return edge->edge.config->net->plugin->builtin ? UINT64_MAX : DATA_PATIENCE_NSEC;
 }
 

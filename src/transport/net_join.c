@@ -18,16 +18,16 @@ static uint32_t handle_tag(const struct tt_edge_key *key)
     return 0x4e000000u | (uint32_t)key->channel << 1 | (uint32_t)key->conn;
 }
 
-static ncclResult_t listen_step(struct net_edge *edge)
+static ncclResult_t listen_step(struct net_edge *edge, struct net_line *line)
 {
     const struct tt_transport_config *config = edge->edge.config;
     const struct tt_net *net = config->net;
     ncclResult_t rc =
-        net->plugin->ops.listen(net->plugin, net->ctx, edge->dev, edge->handle, &edge->listen_comm);
+        net->plugin->ops.listen(net->plugin, net->ctx, edge->dev, line->handle, &line->listen_comm);
     if (rc) return rc;
-    edge->phase = NET_ACCEPTING;
+    line->phase = NET_ACCEPTING;
     struct letter letter;
-    memcpy(letter.handle, edge->handle, sizeof(letter.handle));
+    memcpy(letter.handle, line->handle, sizeof(letter.handle));
     memcpy(letter.net, net->name, sizeof(letter.net));
     return tt_bootstrap_send(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
                              &letter, sizeof(letter));
@@ -48,14 +48,14 @@ static ncclResult_t check_net(struct net_edge *edge, const struct letter *letter
 }
 
 /* From now on the handle stays where it is: the network keeps the state of connecting in it. */
-static ncclResult_t handle_step(struct net_edge *edge)
+static ncclResult_t handle_step(struct net_edge *edge, struct net_line *line)
 {
     const struct tt_transport_config *config = edge->edge.config;
     struct letter letter;
     size_t bytes = 0;
     uint64_t mail = tt_bootstrap_mail(config->bootstrap) + 1;
-    if (mail == edge->mail) return ncclInProgress;
-    edge->mail = mail; /* what comes after this look is another number */
+    if (mail == line->mail) return ncclInProgress;
+    line->mail = mail; /* what comes after this look is another number */
     ncclResult_t rc =
         tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
                           &letter, sizeof(letter), &bytes);
@@ -63,66 +63,72 @@ static ncclResult_t handle_step(struct net_edge *edge)
     if (bytes != sizeof(letter)) return ncclRemoteError;
     rc = check_net(edge, &letter);
     if (rc) return rc;
-    memcpy(edge->handle, letter.handle, sizeof(edge->handle));
-    edge->phase = NET_CONNECTING;
+    memcpy(line->handle, letter.handle, sizeof(line->handle));
+    line->phase = NET_CONNECTING;
     return ncclSuccess;
 }
 
-static ncclResult_t ready_step(struct net_edge *edge)
+static ncclResult_t ready_step(struct net_edge *edge, struct net_line *line)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    edge->mhandle = NULL;
+    line->mhandle = NULL;
     ncclResult_t rc =
-        net->ops.reg_mr(net, edge->comm, edge->fifo, edge->fifo_bytes, &edge->mhandle);
+        net->ops.reg_mr(net, line->comm, edge->fifo, edge->fifo_bytes, &line->mhandle);
     if (rc) return rc;
-    edge->registered = true;
-    edge->phase = NET_READY;
+    line->registered = true;
+    line->phase = NET_READY;
     return ncclSuccess;
 }
 
 /* connect and accept answer success with no connection for "again". */
-static ncclResult_t connect_step(struct net_edge *edge)
+static ncclResult_t connect_step(struct net_edge *edge, struct net_line *line)
 {
     const struct tt_net *net = edge->edge.config->net;
     ncclResult_t rc =
-        net->plugin->ops.connect(net->plugin, net->ctx, edge->dev, edge->handle, &edge->comm);
+        net->plugin->ops.connect(net->plugin, net->ctx, edge->dev, line->handle, &line->comm);
     if (rc) return rc;
-    return edge->comm ? ready_step(edge) : ncclInProgress;
+    return line->comm ? ready_step(edge, line) : ncclInProgress;
 }
 
-static ncclResult_t accept_step(struct net_edge *edge)
+static ncclResult_t accept_step(struct net_edge *edge, struct net_line *line)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    ncclResult_t rc = net->ops.accept(net, edge->listen_comm, &edge->comm);
+    ncclResult_t rc = net->ops.accept(net, line->listen_comm, &line->comm);
     if (rc) return rc;
-    if (!edge->comm) return ncclInProgress;
-    net->ops.close_listen(net, edge->listen_comm);
-    edge->listen_comm = NULL;
-    return ready_step(edge);
+    if (!line->comm) return ncclInProgress;
+    net->ops.close_listen(net, line->listen_comm);
+    line->listen_comm = NULL;
+    return ready_step(edge, line);
 }
 
-bool tt_net_join(struct net_edge *edge)
+bool tt_net_join(struct net_edge *edge, struct net_line *line)
 {
     ncclResult_t rc = ncclSuccess;
-    switch (edge->phase) {
-    case NET_LISTENING: rc = listen_step(edge); break;
-    case NET_WAITING_HANDLE: rc = handle_step(edge); break;
-    case NET_CONNECTING: rc = connect_step(edge); break;
-    case NET_ACCEPTING: rc = accept_step(edge); break;
+    switch (line->phase) {
+    case NET_LISTENING: rc = listen_step(edge, line); break;
+    case NET_WAITING_HANDLE: rc = handle_step(edge, line); break;
+    case NET_CONNECTING: rc = connect_step(edge, line); break;
+    case NET_ACCEPTING: rc = accept_step(edge, line); break;
     case NET_READY:
     case NET_BROKEN: return false;
     }
-    if (rc && rc != ncclInProgress && edge->phase != NET_BROKEN)
+    if (rc && rc != ncclInProgress && line->phase != NET_BROKEN)
         tt_net_broke(edge, rc, "connecting");
     return rc != ncclInProgress;
 }
 
-void tt_net_edge_close(struct net_edge *edge)
+static void close_line(struct net_edge *edge, struct net_line *line)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    if (edge->registered) net->ops.dereg_mr(net, edge->comm, edge->mhandle);
-    if (edge->comm && edge->edge.key.sending) net->ops.close_send(net, edge->comm);
-    if (edge->comm && !edge->edge.key.sending) net->ops.close_recv(net, edge->comm);
-    if (!edge->comm && edge->edge.key.sending) net->ops.give_up(net, edge->handle);
-    if (edge->listen_comm) net->ops.close_listen(net, edge->listen_comm);
+    bool sending = edge->edge.key.sending;
+    if (line->registered) net->ops.dereg_mr(net, line->comm, line->mhandle);
+    if (line->comm && sending) net->ops.close_send(net, line->comm);
+    if (line->comm && !sending) net->ops.close_recv(net, line->comm);
+    if (!line->comm && sending) net->ops.give_up(net, line->handle);
+    if (line->listen_comm) net->ops.close_listen(net, line->listen_comm);
+}
+
+void tt_net_edge_close(struct net_edge *edge)
+{
+    close_line(edge, &edge->slots);
 }

@@ -41,7 +41,7 @@ static bool is_first_error(const struct net_edge *edge)
 void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence)
 {
     const struct tt_transport_config *config = edge->edge.config;
-    edge->phase = NET_BROKEN;
+    edge->slots.phase = NET_BROKEN;
     if (is_first_error(edge)) {
         tt_fail(rc, "%s", sentence);
         /* every rank hears the cause, not only that somebody gave up; after an abort it is none */
@@ -56,7 +56,7 @@ void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
 {
     const struct tt_transport_config *config = edge->edge.config;
     char sentence[256];
-    edge->phase = NET_BROKEN;
+    edge->slots.phase = NET_BROKEN;
     if (rc == ncclRemoteError && is_first_error(edge)) await_cause(config);
     snprintf(sentence, sizeof(sentence), "rank %d: %s %s rank %d over NET/%.64s failed: %.100s",
              config->member->rank, what, edge->edge.key.sending ? "to" : "from",
@@ -83,14 +83,14 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
     struct net_slot *slot = net_slot_at(edge, edge->issued);
     struct tt_net_part part = {
         .tag = edge->edge.config->member->rank,
-        .mhandle = edge->mhandle,
+        .mhandle = edge->slots.mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
     part_of(edge, slot->bytes, &part);
     if (edge->memory[edge->issued % TT_SLOTS].at)
         part.data = edge->memory[edge->issued % TT_SLOTS].at;
     tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
-    ncclResult_t rc = net->ops.isend(net, edge->comm, &part, &step->request);
+    ncclResult_t rc = net->ops.isend(net, edge->slots.comm, &part, &step->request);
     if (!rc && step->request)
         tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendWait, slot->bytes);
     return rc;
@@ -102,12 +102,12 @@ static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
     if (!step->op) tt_net_watch_start(edge, edge->issued, ncclProfilerProxyStepRecvWait);
     struct tt_net_part part = {
         .tag = edge->edge.key.peer,
-        .mhandle = edge->mhandle,
+        .mhandle = edge->slots.mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
     part_of(edge, edge->edge.config->slice_bytes, &part);
     part.landing = &edge->memory[edge->issued % TT_SLOTS];
-    return net->ops.irecv(net, edge->comm, &part, &step->request);
+    return net->ops.irecv(net, edge->slots.comm, &part, &step->request);
 }
 
 /* Networks that ask for it learn which receives the executor is done with. */
@@ -116,7 +116,7 @@ static void consume_step(struct net_edge *edge)
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
     for (; edge->consumed < emptied; edge->consumed++)
-        net->ops.consumed(net, edge->comm, net_step_at(edge, edge->consumed)->request);
+        net->ops.consumed(net, edge->slots.comm, net_step_at(edge, edge->consumed)->request);
 }
 
 /* How many messages may be under way by now. */
@@ -204,15 +204,15 @@ static bool test_step(struct net_edge *edge)
 bool tt_net_step(struct net_edge *edge)
 {
     bool moved = issue_step(edge);
-    if (edge->phase == NET_READY && test_step(edge)) {
+    if (edge->slots.phase == NET_READY && test_step(edge)) {
         moved = true;
-        if (edge->phase == NET_READY) issue_step(edge); /* what the test made room for */
+        if (edge->slots.phase == NET_READY) issue_step(edge); /* what the test made room for */
     }
     return moved;
 }
 
 bool tt_net_step_pending(const struct net_edge *edge)
 {
-    return edge->phase != NET_BROKEN && edge->edge.key.sending &&
+    return edge->slots.phase != NET_BROKEN && edge->edge.key.sending &&
            edge->tested != atomic_load_explicit(&edge->filled, memory_order_acquire);
 }
