@@ -77,6 +77,7 @@ ncclResult_t pncclCommRegister(const ncclComm_t comm, void *buff, size_t size, v
     struct tt_registry *registry = NULL;
     rc = registry_of(own, &registry);
     if (!rc) rc = tt_registry_add(registry, buff, size, handle);
+    if (!rc) tt_transport_register(own->transport, *handle, buff, size);
     if (!rc) tt_info(TT_LOG_REG, "rank %d: registered %p, %zu bytes", own->member.rank, buff, size);
     return rc;
 }
@@ -89,7 +90,9 @@ ncclResult_t pncclCommDeregister(const ncclComm_t comm, void *handle)
     if (rc || !handle) return rc;
     struct tt_registry *registry = NULL;
     rc = registry_of(own, &registry);
-    return rc ? rc : tt_registry_remove(registry, handle);
+    if (rc) return rc;
+    tt_transport_forget(own->transport, handle); /* first: its memory may be the next handle's */
+    return tt_registry_remove(registry, handle);
 }
 
 /* ---- windows ---- */
@@ -129,8 +132,10 @@ static ncclResult_t window_run(struct tt_job *base)
     struct tt_window *window = NULL;
     ncclResult_t rc = tt_window_register(registry, &request, &window);
     free(peers);
-    if (!rc) *job->win = (ncclWindow_t)window;
-    return rc;
+    if (rc) return rc;
+    tt_transport_register(comm->transport, window, job->buff, job->bytes);
+    *job->win = (ncclWindow_t)window;
+    return ncclSuccess;
 }
 
 ncclResult_t pncclCommWindowRegister(ncclComm_t comm, void *buff, size_t size, ncclWindow_t *win,
@@ -183,8 +188,10 @@ ncclResult_t pncclCommWindowDeregister(ncclComm_t comm, ncclWindow_t win)
     if (rc || !win) return rc;
     struct tt_window *window = NULL;
     rc = window_of(comm, win, func, &window);
-    if (!rc) tt_registry_window_remove(own->registry, window);
-    return rc;
+    if (rc) return rc;
+    tt_transport_forget(own->transport, window);
+    tt_registry_window_remove(own->registry, window);
+    return ncclSuccess;
 }
 
 ncclResult_t pncclWinGetUserPtr(ncclComm_t comm, ncclWindow_t win, void **outUserPtr)

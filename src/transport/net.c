@@ -70,14 +70,28 @@ static void net_post_small(struct tt_edge *base, uint64_t match, const void *byt
     post(base, match, len_bytes, NULL);
 }
 
-/* Larger than a slot it may be where the receiver names memory for all of a message. A profiler
- * expects a step per slice. */
+/* There is a direct line, or from now on the wish for one, if the user registered the memory. */
+static bool goes_direct(struct net_edge *edge, const void *ptr, size_t bytes)
+{
+    int none = NET_DIRECT_NONE;
+    if (!tt_net_registered(edge->transport->net_edges, ptr, bytes)) return false;
+    /* pairs with the release store in ready_step() */
+    if (atomic_load_explicit(&edge->direct_state, memory_order_acquire) == NET_DIRECT_READY)
+        return true;
+    atomic_compare_exchange_strong_explicit(&edge->direct_state, &none, NET_DIRECT_ASKED,
+                                            memory_order_relaxed, memory_order_relaxed);
+    return false;
+}
+
+/* Larger than a slot it may be where the receiver names memory for all of a message: where the
+ * network gathers. A profiler expects a step per slice. */
 static bool net_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, size_t bytes)
 {
     struct net_edge *edge = own(base);
-    size_t most = base->key.conn == TT_CONN_P2P ? MAX_NET_SIZE / 2 : base->config->slice_bytes;
+    bool message = edge->gathers && base->key.conn == TT_CONN_P2P;
+    size_t most = message ? MAX_NET_SIZE / 2 : base->config->slice_bytes;
     if (atomic_load_explicit(&edge->op, memory_order_relaxed)) most = base->config->slice_bytes;
-    if (!edge->gathers || bytes > most) return false; /* others have only the slots registered */
+    if (bytes > most || (!edge->gathers && !goes_direct(edge, ptr, bytes))) return false;
     post(base, match, bytes, ptr);
     return true;
 }
@@ -104,8 +118,9 @@ static bool has_full_slot(const struct net_edge *edge, uint64_t emptied)
 static ncclResult_t await_slot(struct net_edge *edge, uint64_t emptied)
 {
     if (has_full_slot(edge, emptied)) return ncclSuccess;
-    /* pairs with the acquire load in issue_step() */
-    atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
+    /* pairs with the acquire loads in net_step.c */
+    if (atomic_load_explicit(&edge->wanted, memory_order_relaxed) <= emptied)
+        atomic_store_explicit(&edge->wanted, emptied + 1, memory_order_release);
     tt_net_drive(edge);
     if (has_full_slot(edge, emptied)) return ncclSuccess;
     int error = atomic_load_explicit(&edge->error, memory_order_acquire);
@@ -132,7 +147,8 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **
     struct net_slot *slot = net_slot_at(edge, emptied);
     const struct tt_net_landing *landing = &edge->memory[emptied % TT_SLOTS];
     if (slot->match != match) return tt_edge_mismatch(base, match, slot->match, &slot->call);
-    bool landed = tt_net_lands(landing, match, slot->bytes);
+    bool landed = edge->gathers ? tt_net_lands(landing, match, slot->bytes)
+                                : net_step_at(edge, emptied)->landed;
     if (!landed && slot->bytes > base->config->slice_bytes)
         return too_long(base, emptied, slot->bytes);
     *payload_out = landed ? landing->at : payload_of(slot);
@@ -152,15 +168,29 @@ static void net_expect(struct tt_edge *base, uint64_t nmessages)
     tt_net_drive(edge);
 }
 
-/* The message that was asked for already keeps what it was told. */
+/* A message that was asked for already keeps what it was told. A network that gathers has one slot;
+ * others hear of the messages that follow in full slots as well. */
 /* NOLINTNEXTLINE(readability-non-const-parameter): it is written through later */
 static void net_land(struct tt_edge *base, uint64_t match, char *at, size_t room)
 {
     struct net_edge *edge = own(base);
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_relaxed);
-    if (!edge->gathers) return;
-    if (atomic_load_explicit(&edge->wanted, memory_order_relaxed) > emptied) return;
-    edge->memory[emptied % TT_SLOTS] = (struct tt_net_landing){match, at, room};
+    uint64_t wanted = atomic_load_explicit(&edge->wanted, memory_order_relaxed);
+    size_t slice_bytes = base->config->slice_bytes;
+    if (edge->gathers) {
+        if (wanted > emptied) return;
+        edge->memory[emptied % TT_SLOTS] = (struct tt_net_landing){match, at, room};
+        return;
+    }
+    uint64_t end = emptied + (room + slice_bytes - 1) / slice_bytes;
+    if (end > emptied + TT_SLOTS) end = emptied + TT_SLOTS;
+    for (uint64_t k = wanted > emptied ? wanted : emptied; k < end; k++) {
+        size_t skip = (k - emptied) * slice_bytes;
+        edge->memory[k % TT_SLOTS] =
+            (struct tt_net_landing){match, at + skip, tt_min_size(slice_bytes, room - skip)};
+    }
+    /* pairs with the acquire loads in net_step.c */
+    if (end > wanted) atomic_store_explicit(&edge->wanted, end, memory_order_release);
 }
 
 static void net_release(struct tt_edge *base)

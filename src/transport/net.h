@@ -1,10 +1,15 @@
 /* Network edges: a ring of slots that the network moves. Private to the room; net.c is the
  * executor's side, net_step.c the side of whoever moves the network, net_join.c the proxy's,
- * net_edges.c decides who moves which. They meet in the atomic counters alone.
+ * net_edges.c decides who moves which, net_pin.c knows the memory that the user registered. They
+ * meet in the atomic counters alone.
  *
  * A slot is 24 B unused | 40 B header | payload, so that the payload lies on a cache line and
  * header and payload travel as one message. A network that gathers takes the payload from the
- * user's memory, and puts it there, where the executor named it (`memory`). */
+ * user's memory, and puts it there, where the executor named it (`memory`). Others do so with
+ * memory that was registered: then the slot carries the header alone, and the payload is a message
+ * of its own over a second connection, the direct line, made when it is first of use. So a receive
+ * that may write into the user's memory is posted only when its header is known to be the expected
+ * one, and closing the direct line ends all of them. */
 #pragma once
 
 #include "net/net.h"
@@ -16,6 +21,7 @@
 #include <stdatomic.h>
 
 enum net_phase {
+    NET_UNUSED,
     NET_LISTENING,
     NET_WAITING_HANDLE,
     NET_CONNECTING,
@@ -35,10 +41,15 @@ struct net_line { /* a connection; the mover's, under the lock of struct tt_net_
 struct net_slot { /* what travels before the payload */
     uint64_t match;
     uint32_t bytes;
-    uint32_t unused;
+    uint32_t flags;      /* enum net_flag */
     struct tt_call call; /* of a collective: the sender's */
 };
 _Static_assert(sizeof(struct net_slot) == 40, "fixed by the wire");
+enum net_flag {
+    NET_FLAG_APART = 1, /* the payload comes over the direct line */
+    NET_FLAG_ASKS = 2,  /* the sender would like to have that line */
+    NET_FLAG_MOST = NET_FLAG_APART | NET_FLAG_ASKS,
+};
 
 /* One operation over one edge, for the profiler. Ends with its last use. */
 struct net_op {
@@ -53,7 +64,27 @@ struct net_op {
 struct net_step {      /* of one slot */
     struct net_op *op; /* one use; NULL: nobody watches */
     struct tt_prof_step seen;
-    void *request;
+    void *request; /* of the slot */
+    void *payload; /* the same on the direct line; NULL: nothing went over it */
+    bool landed;   /* receiving: the payload is where the executor named memory */
+};
+
+struct net_pin { /* memory that the network has registered for a direct line */
+    struct net_pin *next;
+    const void *key; /* of the region */
+    const char *base;
+    size_t bytes;
+    void *mhandle;
+    bool refused;  /* the network did not take it */
+    bool borrowed; /* from another edge: registrations are good for all connections of a device */
+};
+
+struct net_region { /* memory that the user registered */
+    struct net_region *next;
+    const void *key;
+    char *base;
+    size_t bytes;
+    uint32_t uses;
 };
 
 struct net_edge {
@@ -70,17 +101,24 @@ struct net_edge {
                                                Receiving: where the payload may be put */
     /* Sending: filled by the executor, emptied by the network. Receiving: the other way round. */
     _Atomic uint64_t filled, emptied;
-    /* Receiving: messages that the executor has asked for, and those that will come by the program
-     */
+    /* Receiving: messages of which the executor has said where they may land, and those that will
+     * come by the program */
     _Atomic uint64_t wanted, expected;
+    _Atomic int direct_state;    /* sending: enum net_direct, for the executor */
     _Atomic int error;           /* ncclResult_t; set once */
     _Atomic(struct net_op *) op; /* of the slots to come */
     /* the mover's, under the lock of struct tt_net_edges */
     int dev; /* of the network */
-    struct net_line slots;
-    uint64_t issued, tested, consumed; /* consumed: the network knows that we are done with them */
+    struct net_line slots, direct;
+    struct net_pin *pins; /* owned; of the direct line */
+    /* Steps so far, each number at most the one before it: slots were posted; headers are there
+     * (sending: gone); payloads were posted where they go apart; all is done; the network knows
+     * that we are done with it. */
+    uint64_t issued, headed, posted, tested, consumed;
     struct net_step steps[TT_SLOTS];
 };
+
+enum net_direct { NET_DIRECT_NONE, NET_DIRECT_ASKED, NET_DIRECT_READY };
 
 /* All network edges of a transport, and what wakes its proxy. */
 struct tt_net_edges {
@@ -92,12 +130,15 @@ struct tt_net_edges {
     _Atomic uint64_t drives; /* runs by others than the proxy */
     pthread_mutex_t wake_lock;
     pthread_cond_t wake_up;
-    _Atomic bool joining; /* some edge is being connected: the proxy must get the lock */
-    _Atomic bool wanted;  /* it waits for it: others keep away */
-    _Atomic bool asleep;  /* the proxy sleeps until it is woken */
-    bool woken;           /* under wake_lock */
-    bool inherited;       /* by fork: connections are the parent's, and stay open */
-    pid_t process;        /* whose threads use the locks; in a child of fork it has none */
+    _Atomic bool joining;        /* some edge is being connected: the proxy must get the lock */
+    _Atomic bool wanted;         /* it waits for it: others keep away */
+    _Atomic bool asleep;         /* the proxy sleeps until it is woken */
+    bool woken;                  /* under wake_lock */
+    bool inherited;              /* by fork: connections are the parent's, and stay open */
+    pid_t process;               /* whose threads use the locks; in a child of fork it has none */
+    pthread_mutex_t region_lock; /* innermost */
+    struct net_region *regions;  /* owned */
+    _Atomic uint32_t nregions;
 };
 
 static inline struct net_slot *net_slot_at(const struct net_edge *edge, uint64_t number)
@@ -118,11 +159,26 @@ bool tt_net_step_pending(const struct net_edge *edge);
 /* Advance a line of the edge towards READY; lock held, the proxy's thread. True when something
  * happened. */
 bool tt_net_join(struct net_edge *edge, struct net_line *line);
-/* Close what the edge has open with the network; lock held. */
+/* Close what the edge has open with the network; lock held. After closing the direct line, which
+ * may be done twice, the network touches no memory of the user any more. */
 void tt_net_edge_close(struct net_edge *edge);
+void tt_net_direct_close(struct net_edge *edge);
 /* The edge failed: its first error is told, and the transport's. */
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what);
 void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *sentence);
+
+static inline bool net_is_joining(const struct net_line *line)
+{
+    return line->phase > NET_UNUSED && line->phase < NET_READY;
+}
+
+/* net_pin.c. All of it lies in memory that the user registered. Any thread. */
+bool tt_net_registered(struct tt_net_edges *edges, const void *at, size_t bytes);
+/* The registration of that memory with the direct line, made on first use; NULL: there is none, or
+ * the network did not take it. Lock held. */
+const struct net_pin *tt_net_pin(struct net_edge *edge, const void *at, size_t bytes);
+/* Undo all of the edge's; lock held. */
+void tt_net_unpin(struct net_edge *edge);
 
 /* net_watch.c: what the profiler is told. All accept NULL. */
 struct net_op *tt_net_op_create(const struct net_edge *edge, const struct tt_edge_track *track);

@@ -23,11 +23,11 @@ static struct run run_edges(struct tt_net_edges *edges, bool proxy)
 {
     struct run run = {false, false, false};
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
-        if (edge->slots.phase == NET_READY) {
-            run.moved |= tt_net_step(edge);
-        } else if (edge->slots.phase != NET_BROKEN && proxy) {
-            run.moved |= tt_net_join(edge, &edge->slots);
-            run.joining |= edge->slots.phase != NET_READY && edge->slots.phase != NET_BROKEN;
+        if (edge->slots.phase == NET_READY) run.moved |= tt_net_step(edge);
+        struct net_line *line = net_is_joining(&edge->slots) ? &edge->slots : &edge->direct;
+        if (proxy && edge->slots.phase != NET_BROKEN && net_is_joining(line)) {
+            run.moved |= tt_net_join(edge, line);
+            run.joining |= net_is_joining(line);
         }
         run.pending |= tt_net_step_pending(edge);
     }
@@ -37,6 +37,12 @@ static struct run run_edges(struct tt_net_edges *edges, bool proxy)
 static ncclResult_t first_error(struct tt_net_edges *edges)
 {
     return (ncclResult_t)atomic_load_explicit(&edges->error, memory_order_relaxed);
+}
+
+/* Errors are spread by the proxy, and lines joined. */
+static bool needs_proxy(struct tt_net_edges *edges)
+{
+    return first_error(edges) || atomic_load_explicit(&edges->joining, memory_order_relaxed);
 }
 
 /* True when something that was posted here is left to do; lock held. */
@@ -57,7 +63,7 @@ void tt_net_drive(struct net_edge *edge)
     pthread_mutex_unlock(&edges->lock);
     atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
     bool asleep = atomic_load_explicit(&edges->asleep, memory_order_relaxed);
-    if (asleep && first_error(edges)) tt_net_wake(edges); /* the proxy spreads errors */
+    if (asleep && needs_proxy(edges)) tt_net_wake(edges);
 }
 
 void tt_net_drive_posted(struct net_edge *edge)
@@ -73,7 +79,7 @@ void tt_net_drive_posted(struct net_edge *edge)
         pthread_mutex_unlock(&edges->lock);
         atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
     }
-    if ((left || first_error(edges)) && atomic_load_explicit(&edges->asleep, memory_order_seq_cst))
+    if ((left || needs_proxy(edges)) && atomic_load_explicit(&edges->asleep, memory_order_seq_cst))
         tt_net_wake(edges);
 }
 
@@ -183,6 +189,7 @@ struct tt_net_edges *tt_net_edges_create(void)
     if (!edges) return NULL;
     pthread_mutex_init(&edges->lock, NULL);
     pthread_mutex_init(&edges->wake_lock, NULL);
+    pthread_mutex_init(&edges->region_lock, NULL);
     pthread_cond_init(&edges->wake_up, NULL);
     edges->process = getpid();
     return edges;
@@ -231,8 +238,9 @@ void tt_transport_settle(struct tt_transport *transport)
     if (!edges || edges->process != getpid()) return;
     pthread_mutex_lock(&edges->lock);
     for (struct net_edge *edge = edges->first; edge; edge = edge->next) {
-        if (!edge->gathers || !touches_memory(edge)) continue;
+        if (!touches_memory(edge)) continue;
         edge->slots.phase = NET_BROKEN;
+        tt_net_direct_close(edge);
         atomic_store_explicit(&edge->error, (int)ncclRemoteError, memory_order_release);
     }
     pthread_mutex_unlock(&edges->lock);
@@ -279,6 +287,12 @@ void tt_net_edges_end(struct tt_net_edges *edges)
 void tt_net_edges_destroy(struct tt_net_edges *edges)
 {
     if (!edges) return;
+    while (edges->regions) {
+        struct net_region *region = edges->regions;
+        edges->regions = region->next;
+        free(region);
+    }
+    pthread_mutex_destroy(&edges->region_lock);
     pthread_cond_destroy(&edges->wake_up);
     pthread_mutex_destroy(&edges->wake_lock);
     pthread_mutex_destroy(&edges->lock);

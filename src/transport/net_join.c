@@ -1,6 +1,8 @@
 /* Network edges come to life on the proxy's thread alone: some networks bind connections to the
  * thread that makes them. The receiver listens and sends its handle through the bootstrap; the
  * sender connects; both are polled and never wait. */
+#include "base/log.h"
+#include "base/member.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net.h"
 
@@ -12,10 +14,12 @@ struct letter { /* from the receiver to the sender */
     char net[sizeof(((struct tt_net *)0)->name)]; /* what the handle is for */
 };
 
-/* Handles travel from the receiver to the sender under a tag of their own per edge. */
-static uint32_t handle_tag(const struct tt_edge_key *key)
+/* Handles travel from the receiver to the sender under a tag of their own per line. */
+static uint32_t handle_tag(const struct net_edge *edge, const struct net_line *line)
 {
-    return 0x4e000000u | (uint32_t)key->channel << 1 | (uint32_t)key->conn;
+    const struct tt_edge_key *key = &edge->edge.key;
+    uint32_t direct = line == &edge->direct ? 0x00800000u : 0;
+    return 0x4e000000u | direct | (uint32_t)key->channel << 1 | (uint32_t)key->conn;
 }
 
 static ncclResult_t listen_step(struct net_edge *edge, struct net_line *line)
@@ -24,12 +28,12 @@ static ncclResult_t listen_step(struct net_edge *edge, struct net_line *line)
     const struct tt_net *net = config->net;
     ncclResult_t rc =
         net->plugin->ops.listen(net->plugin, net->ctx, edge->dev, line->handle, &line->listen_comm);
-    if (rc) return rc;
-    line->phase = NET_ACCEPTING;
-    struct letter letter;
-    memcpy(letter.handle, line->handle, sizeof(letter.handle));
-    memcpy(letter.net, net->name, sizeof(letter.net));
-    return tt_bootstrap_send(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
+    if (rc && line == &edge->slots) return rc;
+    line->phase = rc ? NET_BROKEN : NET_ACCEPTING;
+    struct letter letter = {.net = ""}; /* of no network: there is no such line */
+    if (!rc) memcpy(letter.handle, line->handle, sizeof(letter.handle));
+    if (!rc) memcpy(letter.net, net->name, sizeof(letter.net));
+    return tt_bootstrap_send(config->bootstrap, edge->edge.key.peer, handle_tag(edge, line),
                              &letter, sizeof(letter));
 }
 
@@ -56,11 +60,11 @@ static ncclResult_t handle_step(struct net_edge *edge, struct net_line *line)
     uint64_t mail = tt_bootstrap_mail(config->bootstrap) + 1;
     if (mail == line->mail) return ncclInProgress;
     line->mail = mail; /* what comes after this look is another number */
-    ncclResult_t rc =
-        tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer, handle_tag(&edge->edge.key),
-                          &letter, sizeof(letter), &bytes);
+    ncclResult_t rc = tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer,
+                                        handle_tag(edge, line), &letter, sizeof(letter), &bytes);
     if (rc) return rc;
     if (bytes != sizeof(letter)) return ncclRemoteError;
+    if (line == &edge->direct && !letter.net[0]) return ncclSystemError;
     rc = check_net(edge, &letter);
     if (rc) return rc;
     memcpy(line->handle, letter.handle, sizeof(line->handle));
@@ -72,6 +76,15 @@ static ncclResult_t ready_step(struct net_edge *edge, struct net_line *line)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     line->mhandle = NULL;
+    if (line == &edge->direct && edge->edge.key.sending) { /* from the user's memory alone */
+        line->phase = NET_READY;
+        tt_info(TT_LOG_NET | TT_LOG_REG,
+                "rank %d: registered memory goes to rank %d over NET/%s without a copy",
+                edge->edge.config->member->rank, edge->edge.key.peer, edge->edge.config->net->name);
+        /* pairs with the acquire load in goes_direct() */
+        atomic_store_explicit(&edge->direct_state, NET_DIRECT_READY, memory_order_release);
+        return ncclSuccess;
+    }
     ncclResult_t rc =
         net->ops.reg_mr(net, line->comm, edge->fifo, edge->fifo_bytes, &line->mhandle);
     if (rc) return rc;
@@ -101,6 +114,18 @@ static ncclResult_t accept_step(struct net_edge *edge, struct net_line *line)
     return ready_step(edge, line);
 }
 
+/* Nothing is lost: what would have gone over it goes through slots. */
+static void forgo_direct(struct net_edge *edge, ncclResult_t rc)
+{
+    const struct tt_transport_config *config = edge->edge.config;
+    edge->direct.phase = NET_BROKEN;
+    tt_info(TT_LOG_NET | TT_LOG_REG,
+            "rank %d: registered memory is copied on its way %s rank %d: NET/%s gave no second "
+            "connection (result %d)",
+            config->member->rank, edge->edge.key.sending ? "to" : "from", edge->edge.key.peer,
+            config->net->name, (int)rc);
+}
+
 bool tt_net_join(struct net_edge *edge, struct net_line *line)
 {
     ncclResult_t rc = ncclSuccess;
@@ -109,11 +134,15 @@ bool tt_net_join(struct net_edge *edge, struct net_line *line)
     case NET_WAITING_HANDLE: rc = handle_step(edge, line); break;
     case NET_CONNECTING: rc = connect_step(edge, line); break;
     case NET_ACCEPTING: rc = accept_step(edge, line); break;
+    case NET_UNUSED:
     case NET_READY:
     case NET_BROKEN: return false;
     }
-    if (rc && rc != ncclInProgress && line->phase != NET_BROKEN)
+    if (rc && rc != ncclInProgress && line == &edge->direct) {
+        forgo_direct(edge, rc);
+    } else if (rc && rc != ncclInProgress && line->phase != NET_BROKEN) {
         tt_net_broke(edge, rc, "connecting");
+    }
     return rc != ncclInProgress;
 }
 
@@ -126,9 +155,18 @@ static void close_line(struct net_edge *edge, struct net_line *line)
     if (line->comm && !sending) net->ops.close_recv(net, line->comm);
     if (!line->comm && sending) net->ops.give_up(net, line->handle);
     if (line->listen_comm) net->ops.close_listen(net, line->listen_comm);
+    *line = (struct net_line){.phase = NET_BROKEN};
+}
+
+void tt_net_direct_close(struct net_edge *edge)
+{
+    if (edge->direct.phase == NET_UNUSED) return;
+    tt_net_unpin(edge);
+    close_line(edge, &edge->direct);
 }
 
 void tt_net_edge_close(struct net_edge *edge)
 {
+    tt_net_direct_close(edge);
     close_line(edge, &edge->slots);
 }

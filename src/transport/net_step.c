@@ -77,6 +77,33 @@ static void part_of(const struct net_edge *edge, size_t bytes, struct tt_net_par
     part->bytes = bytes;
 }
 
+/* Payloads of memory that the network registered have a message of their own; what it did not take
+ * after all goes through the slot. */
+static bool sends_apart(struct net_edge *edge)
+{
+    struct net_slot *slot = net_slot_at(edge, edge->issued);
+    struct tt_net_landing *memory = &edge->memory[edge->issued % TT_SLOTS];
+    if (edge->gathers || !memory->at) return false;
+    if (tt_net_pin(edge, memory->at, slot->bytes)) return true;
+    memcpy(slot + 1, memory->at, slot->bytes);
+    memory->at = NULL;
+    return false;
+}
+
+/* The executor would like to have the direct line, and the receiver has not been asked yet. */
+static bool asks_for_line(const struct net_edge *edge)
+{
+    return edge->direct.phase == NET_UNUSED &&
+           atomic_load_explicit(&edge->direct_state, memory_order_relaxed) == NET_DIRECT_ASKED;
+}
+
+/* The proxy joins it: whoever moves the network wakes it. */
+static void want_line(struct net_edge *edge, enum net_phase phase)
+{
+    edge->direct.phase = phase;
+    atomic_store_explicit(&edge->transport->net_edges->joining, true, memory_order_relaxed);
+}
+
 static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
@@ -86,14 +113,17 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
         .mhandle = edge->slots.mhandle,
         .event = step->seen.event ? &step->seen : NULL,
     };
-    part_of(edge, slot->bytes, &part);
-    if (edge->memory[edge->issued % TT_SLOTS].at)
+    bool apart = sends_apart(edge), asks = asks_for_line(edge);
+    slot->flags = (apart ? NET_FLAG_APART : 0u) | (asks ? NET_FLAG_ASKS : 0u);
+    part_of(edge, apart ? 0 : slot->bytes, &part);
+    if (edge->gathers && edge->memory[edge->issued % TT_SLOTS].at)
         part.data = edge->memory[edge->issued % TT_SLOTS].at;
     tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
     ncclResult_t rc = net->ops.isend(net, edge->slots.comm, &part, &step->request);
-    if (!rc && step->request)
-        tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendWait, slot->bytes);
-    return rc;
+    if (rc || !step->request) return rc;
+    if (asks) want_line(edge, NET_WAITING_HANDLE);
+    tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendWait, slot->bytes);
+    return ncclSuccess;
 }
 
 static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
@@ -106,7 +136,7 @@ static ncclResult_t issue_recv(struct net_edge *edge, struct net_step *step)
         .event = step->seen.event ? &step->seen : NULL,
     };
     part_of(edge, edge->edge.config->slice_bytes, &part);
-    part.landing = &edge->memory[edge->issued % TT_SLOTS];
+    if (edge->gathers) part.landing = &edge->memory[edge->issued % TT_SLOTS];
     return net->ops.irecv(net, edge->slots.comm, &part, &step->request);
 }
 
@@ -115,8 +145,11 @@ static void consume_step(struct net_edge *edge)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     uint64_t emptied = atomic_load_explicit(&edge->emptied, memory_order_acquire);
-    for (; edge->consumed < emptied; edge->consumed++)
-        net->ops.consumed(net, edge->slots.comm, net_step_at(edge, edge->consumed)->request);
+    for (; edge->consumed < emptied; edge->consumed++) {
+        const struct net_step *step = net_step_at(edge, edge->consumed);
+        net->ops.consumed(net, edge->slots.comm, step->request);
+        if (step->payload) net->ops.consumed(net, edge->direct.comm, step->payload);
+    }
 }
 
 /* How many messages may be under way by now. */
@@ -138,7 +171,8 @@ static bool issue_step(struct net_edge *edge)
     bool sending = edge->edge.key.sending;
     for (uint64_t limit = issue_limit(edge); edge->issued < limit; edge->issued++) {
         struct net_step *step = net_step_at(edge, edge->issued);
-        step->request = NULL;
+        step->request = step->payload = NULL;
+        step->landed = false;
         ncclResult_t rc = sending ? issue_send(edge, step) : issue_recv(edge, step);
         if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
         if (rc || !step->request) return moved || rc != ncclSuccess;
@@ -151,54 +185,147 @@ static bool issue_step(struct net_edge *edge)
  * nothing. */
 static ncclResult_t check_slot(struct net_edge *edge, int size)
 {
-    const struct net_slot *slot = net_slot_at(edge, edge->tested);
+    const struct net_slot *slot = net_slot_at(edge, edge->headed);
     const struct tt_transport_config *config = edge->edge.config;
+    bool apart = slot->flags & NET_FLAG_APART;
+    size_t with = apart ? 0 : slot->bytes;
     /* what gathers has landed somewhere, or nowhere: net_peek() looks; it comes one by one */
     bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) &&
-                (size < 0 || (size_t)size == sizeof(*slot) + slot->bytes);
+                slot->flags <= (edge->gathers ? 0 : NET_FLAG_MOST) &&
+                (size < 0 || (size_t)size == sizeof(*slot) + with);
+    if (fits && slot->flags & NET_FLAG_ASKS && edge->direct.phase == NET_UNUSED)
+        want_line(edge, NET_LISTENING);
     if (fits) return ncclSuccess;
     return tt_fail(ncclRemoteError,
                    "rank %d: message %llu from rank %d is damaged: %d bytes came, its header says "
-                   "%u",
-                   config->member->rank, (unsigned long long)edge->tested, edge->edge.key.peer,
-                   size, slot->bytes);
+                   "%u with flags %x",
+                   config->member->rank, (unsigned long long)edge->headed, edge->edge.key.peer,
+                   size, slot->bytes, slot->flags);
 }
 
-static ncclResult_t test_one(struct net_edge *edge, bool *done_out)
+static bool is_apart(const struct net_edge *edge, uint64_t number)
+{
+    return net_slot_at(edge, number)->flags & NET_FLAG_APART;
+}
+
+/* Headers: all of a message but what goes apart. */
+static ncclResult_t head_step(struct net_edge *edge, bool *moved_out)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    int done = 0;
-    int size = -1;
-    ncclResult_t rc = net->ops.test(net, net_step_at(edge, edge->tested)->request, &done, &size);
+    while (edge->headed < edge->issued) {
+        int done = 0, size = -1;
+        ncclResult_t rc =
+            net->ops.test(net, net_step_at(edge, edge->headed)->request, &done, &size);
+        if (rc || !done) return rc;
+        if (!edge->edge.key.sending) rc = check_slot(edge, size);
+        if (rc) return rc;
+        edge->headed++;
+        *moved_out = true;
+    }
+    return ncclSuccess;
+}
+
+/* Where the payload of the next message to post comes from, or goes to: named memory if the header
+ * is the expected one and the network has it registered, else the slot. False: the user took memory
+ * back that was to be sent. */
+static bool place_payload(struct net_edge *edge, struct net_step *step, struct tt_net_part *part)
+{
+    struct net_slot *slot = net_slot_at(edge, edge->posted);
+    const struct tt_net_landing *memory = &edge->memory[edge->posted % TT_SLOTS];
+    bool named = edge->edge.key.sending || tt_net_lands(memory, slot->match, slot->bytes);
+    const struct net_pin *pin = named ? tt_net_pin(edge, memory->at, slot->bytes) : NULL;
+    step->landed = pin != NULL;
+    part->data = pin ? memory->at : (char *)(slot + 1);
+    part->mhandle = pin ? pin->mhandle : edge->direct.mhandle;
+    part->bytes = slot->bytes;
+    return pin || !edge->edge.key.sending;
+}
+
+/* No request: ask again. */
+static ncclResult_t post_payload(struct net_edge *edge, struct net_step *step)
+{
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    bool sending = edge->edge.key.sending;
+    struct tt_net_part part = {
+        .tag = sending ? edge->edge.config->member->rank : edge->edge.key.peer,
+        .event = step->seen.event ? &step->seen : NULL,
+    };
+    if (!place_payload(edge, step, &part)) return ncclInvalidUsage;
+    return sending ? net->ops.isend(net, edge->direct.comm, &part, &step->payload)
+                   : net->ops.irecv(net, edge->direct.comm, &part, &step->payload);
+}
+
+/* Payloads that go apart: once the header has left; to be received once it came and the executor
+ * has said where the payload may land. */
+static ncclResult_t payload_step(struct net_edge *edge, bool *moved_out)
+{
+    bool sending = edge->edge.key.sending;
+    /* pairs with the release stores in net.c */
+    uint64_t wanted = atomic_load_explicit(&edge->wanted, memory_order_acquire);
+    uint64_t limit = sending ? edge->issued : edge->headed;
+    for (; edge->posted < limit; edge->posted++) {
+        struct net_step *step = net_step_at(edge, edge->posted);
+        if (!is_apart(edge, edge->posted)) continue;
+        if (edge->direct.phase == NET_BROKEN) return ncclSystemError;
+        if (edge->direct.phase != NET_READY || (!sending && edge->posted >= wanted)) break;
+        ncclResult_t rc = post_payload(edge, step);
+        if (rc || !step->payload) return rc;
+        *moved_out = true;
+    }
+    return ncclSuccess;
+}
+
+/* The oldest message that is not done. */
+static ncclResult_t finish_one(struct net_edge *edge, bool *done_out)
+{
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    const struct net_step *step = net_step_at(edge, edge->tested);
+    size_t bytes = net_slot_at(edge, edge->tested)->bytes;
+    int done = 1, size = -1;
+    ncclResult_t rc = ncclSuccess;
+    if (step->payload) rc = net->ops.test(net, step->payload, &done, &size);
     *done_out = done != 0;
     if (rc || !done) return rc;
     if (edge->edge.key.sending) {
         tt_net_watch_stop(edge, edge->tested);
         return ncclSuccess;
     }
-    rc = check_slot(edge, size);
-    size_t bytes = net_slot_at(edge, edge->tested)->bytes;
+    if (size >= 0 && (size_t)size != bytes) {
+        return tt_fail(ncclRemoteError,
+                       "rank %d: message %llu from rank %d is damaged: %d bytes came apart, its "
+                       "header says %zu",
+                       edge->edge.config->member->rank, (unsigned long long)edge->tested,
+                       edge->edge.key.peer, size, bytes);
+    }
     tt_net_watch_state(edge, edge->tested, ncclProfilerProxyStepRecvFlushWait, bytes);
     tt_net_watch_state(edge, edge->tested, ncclProfilerProxyStepRecvGPUWait, bytes);
-    return rc;
+    return ncclSuccess;
 }
 
-static bool test_step(struct net_edge *edge)
+static ncclResult_t finish_step(struct net_edge *edge, bool *moved_out)
 {
     bool sending = edge->edge.key.sending;
-    bool moved = false;
-    while (edge->tested < edge->issued) {
+    while (edge->tested < edge->headed && edge->tested < edge->posted) {
         bool done = false;
-        ncclResult_t rc = test_one(edge, &done);
-        if (rc) tt_net_broke(edge, rc, sending ? "sending" : "receiving");
-        if (rc || !done) return moved || rc != ncclSuccess;
+        ncclResult_t rc = finish_one(edge, &done);
+        if (rc || !done) return rc;
         edge->tested++;
-        moved = true;
+        *moved_out = true;
         /* pairs with the acquire loads in net.c */
         atomic_store_explicit(sending ? &edge->emptied : &edge->filled, edge->tested,
                               memory_order_release);
     }
-    return moved;
+    return ncclSuccess;
+}
+
+static bool test_step(struct net_edge *edge)
+{
+    bool moved = false;
+    ncclResult_t rc = head_step(edge, &moved);
+    if (!rc) rc = payload_step(edge, &moved);
+    if (!rc) rc = finish_step(edge, &moved);
+    if (rc) tt_net_broke(edge, rc, edge->edge.key.sending ? "sending" : "receiving");
+    return moved || rc;
 }
 
 bool tt_net_step(struct net_edge *edge)

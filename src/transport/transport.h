@@ -128,6 +128,14 @@ bool tt_edge_post_ref(struct tt_edge *edge, uint64_t match, const void *ptr, siz
  * one. Edges that had something under way there are broken. Any thread; waits for whoever moves the
  * network just now. */
 void tt_transport_settle(struct tt_transport *transport);
+/* The user registered that memory, and will not free it before it is forgotten or the transport is
+ * gone: networks may take and put payloads there. `key` stands for it; the same key may come again,
+ * and is forgotten as often. Any thread. Both accept a `transport` of NULL. */
+void tt_transport_register(struct tt_transport *transport, const void *key, void *base,
+                           size_t bytes);
+/* From now on no network has it registered; nothing is under way there. Waits for whoever moves the
+ * network just now. */
+void tt_transport_forget(struct tt_transport *transport, const void *key);
 /* True when the peer has consumed every posted reference (net: every posted byte was handed over).
  */
 bool tt_edge_drained(struct tt_edge *edge);
@@ -143,9 +151,10 @@ void tt_edge_expect(struct tt_edge *edge, uint64_t nmessages);
  * when the connection broke. */
 ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **payload_out,
                           size_t *bytes_out); /* hot */
-/* Before the next message is peeked: the first `room` bytes at `at` are free for its payload, until
- * it was peeked or the operation failed (tt_transport_settle()). Then the payload may lie there
- * already; whoever moves it on looks where it lies. */
+/* Before the next message is peeked: the first `room` bytes at `at` are free for its payload, or,
+ * where it is shorter, for those of the messages after it, until they were peeked or the operation
+ * failed (tt_transport_settle()). Then the payload may lie there already; whoever moves it on looks
+ * where it lies. */
 void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room);
 /* Give the peeked slot back. */
 void tt_edge_release(struct tt_edge *edge); /* hot */
