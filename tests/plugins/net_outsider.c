@@ -37,6 +37,7 @@ struct memory { /* a registration */
     struct comm *comm;
     char *base;
     size_t bytes;
+    bool global;
 };
 
 struct wire { /* before each message */
@@ -267,10 +268,17 @@ ncclResult_t outsider_reg(void *opaque, void *data, size_t bytes, int type, void
         free(memory);
         return outsider_wrong("memory that is not the host's");
     }
-    *memory = (struct memory){comm, data, bytes};
+    *memory = (struct memory){comm, data, bytes, false};
     comm->nmemories++;
     *mhandle = memory;
     return ncclSuccess;
+}
+
+ncclResult_t outsider_reg_global(void *opaque, void *data, size_t bytes, int type, void **mhandle)
+{
+    ncclResult_t rc = outsider_reg(opaque, data, bytes, type, mhandle);
+    if (!rc) ((struct memory *)*mhandle)->global = true;
+    return rc;
 }
 
 ncclResult_t outsider_dereg(void *opaque, void *mhandle)
@@ -293,7 +301,7 @@ ncclResult_t outsider_post(void *opaque, const struct outsider_post *post, void 
     if (outsider_fault(comm->sending ? "isend-waits" : "irecv-waits")) outsider_wait();
     if (outsider_fault("in-progress")) return ncclInProgress;
     if (outsider_fault("crashes") && comm->sending) abort();
-    if (!memory || memory->comm != comm || (char *)post->data < memory->base ||
+    if (!memory || (memory->comm != comm && !memory->global) || (char *)post->data < memory->base ||
         (char *)post->data + post->bytes > memory->base + memory->bytes)
         return outsider_wrong("memory that is not registered");
     if (comm->sending && outsider_fails("isend")) return ncclSystemError;

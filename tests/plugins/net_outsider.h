@@ -42,6 +42,8 @@ ncclResult_t outsider_connect(int dev, void *handle, size_t handle_bytes, bool w
                               void **send_comm);
 ncclResult_t outsider_accept(void *listen_comm, bool wait, void **recv_comm);
 ncclResult_t outsider_reg(void *comm, void *data, size_t bytes, int type, void **mhandle);
+/* The registration is good for all connections, as versions from 8 on say of theirs. */
+ncclResult_t outsider_reg_global(void *comm, void *data, size_t bytes, int type, void **mhandle);
 ncclResult_t outsider_dereg(void *comm, void *mhandle);
 ncclResult_t outsider_post(void *comm, const struct outsider_post *post, void **request);
 ncclResult_t outsider_test(void *request, int *done, int *sizes);

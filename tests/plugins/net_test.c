@@ -3,7 +3,8 @@
  * within the contract: its table is empty until init, connections and requests are refused at
  * first, and handles of memory are checked. TESTNET_DEVICES: how many devices (default 1, most 4),
  * each on a rail of its own. TESTNET_CREDITS=1: nothing is taken for sending before the peer has
- * posted a receive for it, as networks are that write into the peer's memory. TESTNET_PATHS: their
+ * posted a receive for it, as networks are that write into the peer's memory. TESTNET_THREAD=1:
+ * every connection has a thread that moves bytes also while nobody calls. TESTNET_PATHS: their
  * directories under /sys, separated by commas. TESTNET_FAIL=regmr|connect|listen|isend: that
  * function fails. */
 #include "nccl/net.h"
@@ -70,6 +71,11 @@ struct comm {
     uint32_t credits, waits; /* receives that the peer has posted; sends that came before theirs */
     bool waited;             /* the send to come did */
     struct request requests[REQUESTS];
+    bool threaded;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of all the above; also without a thread */
+    ncclResult_t error;
+    atomic_bool closing;
 };
 
 static ncclResult_t wrong(struct context *context, const char *what)
@@ -159,6 +165,31 @@ static ncclResult_t test_listen(void *ctx, int dev, void *opaque, void **listen_
     return ncclSuccess;
 }
 
+static ncclResult_t move(struct request *request);
+
+/* Requests end in their order; the lock is held. */
+static void advance(struct comm *comm)
+{
+    while (!comm->error && comm->finished != comm->posted) {
+        struct request *oldest = &comm->requests[comm->finished % REQUESTS];
+        comm->error = move(oldest);
+        if (!oldest->done) break;
+        comm->finished++;
+    }
+}
+
+static void *advance_always(void *arg)
+{
+    struct comm *comm = arg;
+    while (!atomic_load(&comm->closing)) {
+        pthread_mutex_lock(&comm->lock);
+        advance(comm);
+        pthread_mutex_unlock(&comm->lock);
+        usleep(200);
+    }
+    return NULL;
+}
+
 static struct comm *comm_create(struct context *context, int fd, bool sending)
 {
     int one = 1;
@@ -168,6 +199,9 @@ static struct comm *comm_create(struct context *context, int fd, bool sending)
     comm->context = context;
     comm->fd = fd;
     comm->sending = sending;
+    pthread_mutex_init(&comm->lock, NULL);
+    if (getenv("TESTNET_THREAD"))
+        comm->threaded = !pthread_create(&comm->thread, NULL, advance_always, comm);
     atomic_fetch_add(&context->users, 1);
     return comm;
 }
@@ -246,6 +280,8 @@ static ncclResult_t test_close(void *opaque)
     struct comm *comm = opaque;
     struct context *context = comm->context;
     ncclResult_t rc = ncclSuccess;
+    atomic_store(&comm->closing, true);
+    if (comm->threaded) pthread_join(comm->thread, NULL);
     if (comm->nmemories) rc = wrong(context, "closed with registered memory");
     if (comm->nconsumed > comm->nreceived) rc = wrong(context, "consumed more than it received");
     if (comm->posted != comm->finished) rc = wrong(context, "closed with requests under way");
@@ -287,8 +323,8 @@ static bool has_receive(struct comm *comm)
     return !waits;
 }
 
-static ncclResult_t post(struct comm *comm, const struct memory *memory, void *data, size_t size,
-                         void *phandle, void **out)
+static ncclResult_t post_locked(struct comm *comm, const struct memory *memory, void *data,
+                                size_t size, void *phandle, void **out)
 {
     *out = NULL;
     if (!registered(memory, comm, data, size))
@@ -305,6 +341,15 @@ static ncclResult_t post(struct comm *comm, const struct memory *memory, void *d
     start_event(request, phandle);
     *out = request;
     return ncclSuccess;
+}
+
+static ncclResult_t post(struct comm *comm, const struct memory *memory, void *data, size_t size,
+                         void *phandle, void **out)
+{
+    pthread_mutex_lock(&comm->lock);
+    ncclResult_t rc = post_locked(comm, memory, data, size, phandle, out);
+    pthread_mutex_unlock(&comm->lock);
+    return rc;
 }
 
 static ncclResult_t test_isend(void *opaque, void *data, size_t size, int tag, void *mhandle,
@@ -345,19 +390,11 @@ static ncclResult_t move(struct request *request)
     }
 }
 
-static ncclResult_t test_test(void *opaque, int *done, int *sizes)
+static ncclResult_t test_locked(struct request *request, int *done, int *sizes)
 {
-    struct request *request = opaque;
     struct comm *comm = request->comm;
-    *done = 0;
-    if (!comm) return ncclInternalError;
-    while (comm->finished != comm->posted) {
-        struct request *oldest = &comm->requests[comm->finished % REQUESTS];
-        ncclResult_t rc = move(oldest);
-        if (rc) return rc;
-        if (!oldest->done) break;
-        comm->finished++;
-    }
+    advance(comm);
+    if (comm->error && !request->done) return comm->error;
     if (!request->done) return ncclSuccess;
     if (request->event) comm->context->profiler(&request->event, 1, NULL, 1, NULL);
     if (sizes) *sizes = (int)request->header;
@@ -365,6 +402,18 @@ static ncclResult_t test_test(void *opaque, int *done, int *sizes)
     request->comm = NULL;
     *done = 1;
     return ncclSuccess;
+}
+
+static ncclResult_t test_test(void *opaque, int *done, int *sizes)
+{
+    struct request *request = opaque;
+    struct comm *comm = request->comm;
+    *done = 0;
+    if (!comm) return ncclInternalError;
+    pthread_mutex_lock(&comm->lock);
+    ncclResult_t rc = test_locked(request, done, sizes);
+    pthread_mutex_unlock(&comm->lock);
+    return rc;
 }
 
 static ncclResult_t test_consumed(void *opaque, int n, void *request)

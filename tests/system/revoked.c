@@ -1,5 +1,6 @@
 /* When a stream is over because the communicator was revoked, the buffers are the caller's again:
- * no network writes there any more what the peer goes on sending. */
+ * no network writes there any more what the peer goes on sending. With the argument `registered`
+ * the buffers are, and messages went through them before. */
 #include "harness.h"
 
 #include <stdatomic.h>
@@ -16,16 +17,33 @@ __attribute__((noinline, no_sanitize("thread"))) static bool has_begun(const vol
     return *in == SENT;
 }
 
+static bool registered;
+
+static void begin(const struct harness_rank *rank, const char *out, char *in, size_t bytes)
+{
+    NCCL(ncclGroupStart());
+    NCCL(ncclSend(out, bytes, ncclInt8, !rank->rank, rank->comm, rank->stream));
+    NCCL(ncclRecv(in, bytes, ncclInt8, !rank->rank, rank->comm, rank->stream));
+    NCCL(ncclGroupEnd());
+}
+
 static void exchange(struct harness_rank *rank)
 {
+    enum { WARM = 50 };
     _Atomic int *looked = rank->arg;
     char *out = harness_device_alloc(BYTES), *in = harness_device_alloc(BYTES);
+    void *handles[2];
     memset(out, SENT, BYTES);
+    if (registered) {
+        NCCL(ncclCommRegister(rank->comm, out, BYTES, &handles[0]));
+        NCCL(ncclCommRegister(rank->comm, in, BYTES, &handles[1]));
+    }
+    for (int k = 0; k < WARM && registered; k++) {
+        begin(rank, out, in, BYTES / 16);
+        CUDA(cudaStreamSynchronize(rank->stream));
+    }
     memset(in, 0, BYTES);
-    NCCL(ncclGroupStart());
-    NCCL(ncclSend(out, BYTES, ncclInt8, !rank->rank, rank->comm, rank->stream));
-    NCCL(ncclRecv(in, BYTES, ncclInt8, !rank->rank, rank->comm, rank->stream));
-    NCCL(ncclGroupEnd());
+    begin(rank, out, in, BYTES);
     if (rank->rank == REVOKER) {
         while (!has_begun(in))
             (void)cudaStreamQuery(rank->stream);
@@ -48,8 +66,9 @@ static void exchange(struct harness_rank *rank)
     rank->comm = NULL;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    registered = argc > 1 && strcmp(argv[1], "registered") == 0;
     _Atomic int *looked =
         mmap(NULL, sizeof(*looked), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(looked != MAP_FAILED);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The three seams under a whole program over sockets only: strangers' network, tuner and profiler do what they are
 asked, and the profiler's events have the right parents, order and ends. usage: seams.py KIND PROGRAM PLUGINS MODE"""
-import collections, json, os, socket, subprocess, sys, tempfile
+import collections, json, os, re, socket, subprocess, sys, tempfile
 
 kind, program, plugins, mode = sys.argv[1:5]
 RANKS = 2
@@ -73,6 +73,21 @@ def older(folder):
         log = run(folder, True, NCCL_NET_PLUGIN=plugin, OUTSIDER_FAIL=failure, mode="processes")
         said = [l for l in log.splitlines() if "over NET/Outsider failed" in l and "WARN" in l]
         check(said, f"a sentence about {failure}: {log[-2000:]}")
+
+
+def registered(folder):
+    """Memory that users register goes over a network without a copy, and only while it is registered."""
+    test, outsider = f"{plugins}/libnccl-net_test.so", f"{plugins}/libnccl-net_outsider_v%d.so"
+    runs = [(test, {}), (test, {"TESTNET_CREDITS": "1"}), (test, {"NCCL_LOCAL_REGISTER": "0"}),
+            (outsider % 3, {}), (outsider % 8, {"TUTTI_PLUGIN_CHECK": "1"})]
+    for plugin, more in runs:
+        log = run(folder, NCCL_NET_PLUGIN=plugin, ranks=3, **more)
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        ways = set(re.findall(r"rank (\d+): registered memory goes to rank (\d+)", log))
+        check({("0", "1"), ("1", "2"), ("2", "0")} <= ways, f"{plugin} {more}: registered memory goes {ways}")
+        check("the host is wrong" not in log, "the contract: " + "".join(l for l in log.splitlines(True) if "is wrong" in l))
+        check("breaks the contract" not in log, "".join(l for l in log.splitlines(True) if "breaks" in l))
 
 
 def unlike(folder):
@@ -250,5 +265,5 @@ def watched(folder):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    {"net": net, "tuner": tuner, "profiler": profiler, "replays": replays, "watched": watched, "older": older,
+    {"net": net, "tuner": tuner, "profiler": profiler, "replays": replays, "watched": watched, "older": older, "registered": registered,
      "unlike": unlike}[kind](folder)
