@@ -7,7 +7,13 @@
  * ASK: a rank that waits long tells the one it waits for in which call it is and how many messages
  * the two have exchanged by its count. The asked one compares that with what it waits for itself.
  * Works of a communicator run in the order of its calls, so if neither can go on before the other,
- * both calls are wrong together. Counts tell this from data that is still on its way. */
+ * both calls are wrong together. Counts tell this from data that is still on its way.
+ *
+ * The same letter finds circles of more ranks (edge chasing: Chandy, Misra and Haas, 1983). Whoever
+ * gets one, has not come to what the sender waits for, and waits himself sends it on to whom he
+ * waits for, with the name of the rank that began it. Where it comes back to that rank, which has
+ * waited in one and the same call all the time, so has everybody on its way: no wait on it could
+ * end before the next one. The lowest rank of a circle finds it; others do not pass its letters. */
 #include "watch/compare.h"
 
 #include "base/member.h"
@@ -72,6 +78,13 @@ struct side { /* one of two ranks of which at least one waits for the other */
 };
 enum { SIDE_WORDS = 7, SIDE_MESSAGES = 1, SIDE_DATA = 2 };
 
+struct origin {    /* of a letter that follows waits */
+    int rank, via; /* who began it, and whom he waits for */
+    uint32_t round, hops;
+    uint64_t since_nsec; /* of his wait, by his clock */
+};
+enum { ASK_WORDS = SIDE_WORDS + 3 };
+
 static struct side side_of(const struct tt_watch_subject *subject, const struct tt_wait *wait,
                            int other)
 {
@@ -112,6 +125,24 @@ static struct side side_unpack(int rank, uint64_t words[SIDE_WORDS])
     return side;
 }
 
+static void origin_pack(const struct origin *origin, uint64_t words[3])
+{
+    words[0] = (uint64_t)(uint32_t)origin->rank << 32 | (uint32_t)origin->via;
+    words[1] = (uint64_t)origin->round << 32 | origin->hops;
+    words[2] = origin->since_nsec;
+    turn_words(words, 3);
+}
+
+static struct origin origin_unpack(uint64_t words[3])
+{
+    turn_words(words, 3);
+    return (struct origin){.rank = (int)(words[0] >> 32),
+                           .via = (int)(uint32_t)words[0],
+                           .round = (uint32_t)(words[1] >> 32),
+                           .hops = (uint32_t)words[1],
+                           .since_nsec = words[2]};
+}
+
 static bool is_less(uint32_t a, uint32_t b)
 {
     return (int32_t)(a - b) < 0;
@@ -140,17 +171,81 @@ static bool deadlocks(const struct side *asker, const struct side *own, int own_
            tt_call_needs(&own->call, asker->rank, own->rank);
 }
 
+/* ranks  that wait for each other; the two are neighbours */
 static void accuse(const struct tt_watch_subject *subject, const struct side *a,
-                   const struct side *b)
+                   const struct side *b, uint32_t ranks)
 {
     const struct side *first = a->rank < b->rank ? a : b, *second = first == a ? b : a;
     char calls[2][TT_CALL_BYTES];
     tt_call_text(&first->call, false, calls[0]);
     tt_call_text(&second->call, false, calls[1]);
+    if (ranks > 2) {
+        tt_transport_accuse(subject->transport,
+                            "ranks called different operations: rank %d called %s, rank %d called "
+                            "%s; %u ranks wait for each other in a circle",
+                            first->rank, calls[0], second->rank, calls[1], ranks);
+        return;
+    }
     tt_transport_accuse(subject->transport,
                         "ranks called different operations: rank %d called %s, rank %d called %s; "
                         "each waits for the other",
                         first->rank, calls[0], second->rank, calls[1]);
+}
+
+static void send_ask(const struct tt_watch_subject *subject, const struct tt_wait *wait,
+                     const struct origin *origin)
+{
+    uint64_t words[ASK_WORDS];
+    struct side own = side_of(subject, wait, wait->peer);
+    side_pack(&own, words);
+    origin_pack(origin, words + SIDE_WORDS);
+    tt_bootstrap_send(subject->bootstrap, wait->peer, TAG_ASK, words, sizeof(words));
+}
+
+static bool has_peer(const struct tt_watch_subject *subject, const struct tt_wait *wait)
+{
+    return wait->peer >= 0 && wait->peer < subject->member->nranks &&
+           wait->peer != subject->member->rank;
+}
+
+/* This rank has not come to what the asker waits for. */
+static bool keeps_waiting(const struct side *asker, const struct side *own)
+{
+    return asker->messages ? lacks(asker, own) : own->begun < asker->number;
+}
+
+/* True once for each letter that somebody began. */
+static bool is_news(struct tt_watch_compare *compare, const struct origin *origin)
+{
+    const uint64_t name = (uint64_t)(uint32_t)origin->rank << 32 | origin->round;
+    for (int i = 0; i < TT_COMPARE_PASSED; i++) {
+        if (compare->passed[i] == name) return false;
+    }
+    compare->passed[compare->npassed++ % TT_COMPARE_PASSED] = name;
+    return true;
+}
+
+/* Send a letter on, or see that it has come round. */
+static void follow(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
+                   const struct side *asker, struct origin origin, const struct tt_wait *waits,
+                   int nwaits)
+{
+    int rank = subject->member->rank;
+    bool mine = origin.rank == rank;
+    if (nwaits == 0 || origin.rank > rank || origin.hops >= (uint32_t)subject->member->nranks)
+        return;
+    struct side own = side_of(subject, &waits[0], asker->rank);
+    if (!keeps_waiting(asker, &own) || (!mine && !is_news(compare, &origin))) return;
+    origin.hops++;
+    for (int i = 0; i < nwaits; i++) {
+        bool same = waits[i].peer == origin.via && waits[i].since_nsec == origin.since_nsec;
+        if (mine && same) {
+            own = side_of(subject, &waits[i], origin.via);
+            accuse(subject, asker, &own, origin.hops);
+        } else if (!mine && has_peer(subject, &waits[i])) {
+            send_ask(subject, &waits[i], &origin);
+        }
+    }
 }
 
 static void hear_ask(const struct tt_watch_subject *subject, const struct side *asker,
@@ -158,21 +253,24 @@ static void hear_ask(const struct tt_watch_subject *subject, const struct side *
 {
     for (int i = 0; i < nwaits; i++) {
         struct side own = side_of(subject, &waits[i], asker->rank);
-        if (deadlocks(asker, &own, waits[i].peer)) accuse(subject, asker, &own);
+        if (deadlocks(asker, &own, waits[i].peer)) accuse(subject, asker, &own, 2);
     }
 }
 
 /* Those who wait for this rank. */
-static void hear_asks(const struct tt_watch_subject *subject, const struct tt_wait *waits,
-                      int nwaits)
+static void hear_asks(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
+                      const struct tt_wait *waits, int nwaits)
 {
-    uint64_t words[SIDE_WORDS] = {0};
+    uint64_t words[ASK_WORDS] = {0};
     for (int asker = 0; asker < subject->member->nranks; asker++) {
         size_t bytes = 0;
         while (
             !tt_bootstrap_poll(subject->bootstrap, asker, TAG_ASK, words, sizeof(words), &bytes)) {
             struct side theirs = side_unpack(asker, words);
-            if (bytes == sizeof(words)) hear_ask(subject, &theirs, waits, nwaits);
+            struct origin origin = origin_unpack(words + SIDE_WORDS);
+            if (bytes != sizeof(words)) continue;
+            hear_ask(subject, &theirs, waits, nwaits);
+            follow(compare, subject, &theirs, origin, waits, nwaits);
         }
     }
 }
@@ -180,18 +278,18 @@ static void hear_asks(const struct tt_watch_subject *subject, const struct tt_wa
 static void ask(struct tt_watch_compare *compare, const struct tt_watch_subject *subject,
                 const struct tt_wait *waits, int nwaits, uint64_t now)
 {
-    uint64_t words[SIDE_WORDS];
     bool asked = false;
     if (nwaits == 0) compare->ask_nsec = compare->ask_pause_nsec = 0;
     if (now < compare->ask_nsec) return;
     for (int i = 0; i < nwaits; i++) {
-        int peer = waits[i].peer;
-        bool old = now > waits[i].since_nsec && now - waits[i].since_nsec >= ASK_AGE_NSEC;
-        if (!old || peer < 0 || peer >= subject->member->nranks || peer == subject->member->rank)
-            continue;
-        struct side own = side_of(subject, &waits[i], peer);
-        side_pack(&own, words);
-        tt_bootstrap_send(subject->bootstrap, peer, TAG_ASK, words, sizeof(words));
+        const uint64_t since = waits[i].since_nsec;
+        bool old = now > since && now - since >= ASK_AGE_NSEC;
+        if (!old || !has_peer(subject, &waits[i])) continue;
+        const struct origin origin = {.rank = subject->member->rank,
+                                      .via = waits[i].peer,
+                                      .round = ++compare->round,
+                                      .since_nsec = since};
+        send_ask(subject, &waits[i], &origin);
         asked = true;
     }
     if (!asked) return;
@@ -214,7 +312,7 @@ void tt_compare_look(struct tt_watch_compare *compare, const struct tt_watch_sub
     if (mail != compare->mail) {
         compare->mail = mail;
         news = hear_board(compare, subject);
-        hear_asks(subject, waits, nwaits);
+        hear_asks(compare, subject, waits, nwaits);
     }
     if (compare->heard && (news || moved)) {
         int nranks = subject->member->nranks,

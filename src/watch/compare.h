@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { TT_COMPARE_PASSED = 64 };
+
 struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's thread alone */
     uint64_t begun;       /* at the last look */
     uint64_t reported;    /* what the next rank was told last */
@@ -16,6 +18,9 @@ struct tt_watch_compare { /* of one subject; zero: nothing known. The watchdog's
     uint64_t theirs[TT_BOARD_WORDS];
     uint64_t ask_nsec; /* when the rank that is waited for is asked again; 0: at once */
     uint64_t ask_pause_nsec;
+    uint32_t round;                     /* counts the letters that this rank began */
+    uint32_t npassed;                   /* letters of others that were passed on: */
+    uint64_t passed[TT_COMPARE_PASSED]; /* who began them, and their round */
 };
 
 /* Compare with the neighbours when this rank's calls have come to rest, and ask whom a message or a

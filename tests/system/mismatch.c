@@ -53,6 +53,7 @@ struct row {
     const char *name;
     struct call one, others;
     enum verdict verdict;
+    bool circle; /* each rank's peer is the next one */
 };
 
 struct seat { /* what a rank found; shared between processes */
@@ -130,7 +131,8 @@ static void play(const struct stage *stage, int rank)
     bool odd = rank == stage->odd;
     const struct call *call = odd ? &stage->row->one : &stage->row->others;
     size_t bytes = (call->count + 1) * sizeof(double) * (size_t)stage->nranks;
-    int peer = odd ? (stage->odd == 0 ? 1 : 0) : stage->odd;
+    int next = (rank + 1) % stage->nranks;
+    int peer = stage->row->circle ? next : odd ? (stage->odd == 0 ? 1 : 0) : stage->odd;
     ncclComm_t comm = NULL;
     cudaStream_t stream;
     void *in, *out;
@@ -235,6 +237,18 @@ static int add_rows(struct row *rows, size_t count)
     return n;
 }
 
+/* Each sends to, or receives from, the next rank, and nobody does the other thing. */
+static int add_circles(struct row *rows, size_t count)
+{
+    const struct call send = {SEND, 0, count, ncclFloat32, ncclSum};
+    struct call receive = send;
+    receive.func = RECV;
+    rows[0] = (struct row){"circle of Sends", send, send, DIFFERS, true};
+    rows[0].verdict = verdict_of(&send, &send, count * sizeof(float));
+    rows[1] = (struct row){"circle of Recvs", receive, receive, DIFFERS, true};
+    return 2;
+}
+
 /* One argument differs. */
 static int add_arguments(struct row *rows, size_t count)
 {
@@ -262,7 +276,8 @@ static int add_arguments(struct row *rows, size_t count)
 
 struct sum {
     int cases, ranks, told, words, wrong;
-    double most_sec; /* of ranks that must be told */
+    int ntimes;
+    double times[MOST_CASES * MOST_RANKS]; /* sec, of ranks that must be told */
     bool all_rows;
 };
 
@@ -280,7 +295,7 @@ static void judge(const struct stage *stage, const char *way, struct sum *sum)
         sum->ranks++;
         sum->told += told;
         sum->words += words;
-        if (row->verdict == DIFFERS && seat->sec > sum->most_sec) sum->most_sec = seat->sec;
+        if (row->verdict == DIFFERS) sum->times[sum->ntimes++] = seat->sec;
         if (told && words) continue;
         sum->wrong++;
         printf("wrong: %d ranks, %s, %zu elements, rank %d makes the first call of \"%s\": rank %d "
@@ -288,6 +303,21 @@ static void judge(const struct stage *stage, const char *way, struct sum *sum)
                stage->nranks, way, row->one.count, stage->odd, row->name, r, atomic_load(&seat->rc),
                seat->sentence);
     }
+}
+
+static int compare_times(const void *left, const void *right)
+{
+    const double *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+static void print_sum(const struct way *way, int nranks, size_t bytes, struct sum *sum)
+{
+    int n = sum->ntimes;
+    qsort(sum->times, (size_t)n, sizeof(*sum->times), compare_times);
+    printf("| %d | %s | %zu | %d | %d of %d | %d of %d | %.0f | %.0f |\n", nranks, way->name, bytes,
+           sum->cases, sum->told, sum->ranks, sum->words, sum->ranks,
+           n ? 1e3 * sum->times[n / 2] : 0, n ? 1e3 * sum->times[n - 1] : 0);
 }
 
 static void run_rows(const struct row *rows, int nrows, int nranks, const struct way *way,
@@ -315,18 +345,20 @@ static int run_way(const struct way *way, int nranks, bool table)
     setenv("NCCL_P2P_DISABLE", way->p2p_off, 1);
     setenv("NCCL_SHM_DISABLE", way->shm_off, 1);
     for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
-        struct sum sum = {.all_rows = table};
+        static struct sum sum, circles;
+        sum = (struct sum){.all_rows = table};
         bool large = counts[k] > 1 << 20;
         if (large && nranks > 3)
             continue; /* more than the slots of all edges: not on every machine */
         int nrows = add_rows(rows, counts[k]);
         run_rows(rows, nrows, nranks, way, &sum);
+        circles = (struct sum){.all_rows = true};
+        run_rows(rows, nranks > 2 ? add_circles(rows, counts[k]) : 0, nranks, way, &circles);
+        all.cases += circles.cases;
+        all.wrong += circles.wrong;
         nrows = large ? 0 : add_arguments(rows, counts[k]);
         run_rows(rows, nrows, nranks, way, &sum);
-        if (table)
-            printf("| %d | %s | %zu | %d | %d of %d | %d of %d | %.0f |\n", nranks, way->name,
-                   counts[k] * sizeof(float), sum.cases, sum.told, sum.ranks, sum.words, sum.ranks,
-                   1e3 * sum.most_sec);
+        if (table) print_sum(way, nranks, counts[k] * sizeof(float), &sum);
         all.cases += sum.cases;
         all.wrong += sum.wrong;
     }
