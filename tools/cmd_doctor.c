@@ -4,9 +4,14 @@
 #include "doctor/show.h"
 #include "tutti.h"
 
+#include "base/file.h"
+
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +19,7 @@ enum { MAX_PIDS = 4096 };
 
 static const char help_text[] =
     "usage: tutti doctor [--pid PID | --address HOST[:PORT]] [--timeout SEC] [--json]\n"
+    "       tutti doctor --flight FOLDER [--pid PID]\n"
     "       tutti doctor --preflight [--hosts HOST,...] [--json]\n\n"
     "Asks running jobs of this user on this host what their ranks do: each communicator with the\n"
     "verdict (who keeps the others waiting, and why), then rank by rank the operation, whom it\n"
@@ -22,6 +28,8 @@ static const char help_text[] =
     "  -p, --pid PID       the job of this process alone\n"
     "  -a, --address ADDR  the job that listens there (NCCL_RAS_ADDR; port 28028)\n"
     "  -t, --timeout SEC   who has not answered then is missing (5; fractions are fine)\n"
+    "  -f, --flight DIR    write what each process of the jobs on this host did last into this\n"
+    "                      folder, for `tutti trace check DIR`\n"
     "      --preflight     check this host before a job: interfaces, MTU, ports, limits, "
     "/dev/shm,\n"
     "                      NUMA, clock, PCIe ACS and links, IOMMU, plugins; says what to mend\n"
@@ -33,12 +41,13 @@ static const char help_text[] =
     "examples:\n"
     "  tutti doctor\n"
     "  tutti doctor --pid 4711 --json\n"
+    "  tutti doctor --flight /tmp/now && tutti trace check /tmp/now\n"
     "  tutti doctor --address node7:28028\n"
     "  tutti doctor --preflight --hosts node1,node2\n";
 
 struct doctor_options {
     long pid;
-    const char *address, *hosts;
+    const char *address, *hosts, *flight;
     double timeout_sec;
     bool json, preflight;
 };
@@ -55,6 +64,14 @@ static bool parse_seconds(const char *text, double *seconds_out)
     if (!text || end == text || *end || !(seconds > 0 && seconds <= 3600)) return false;
     *seconds_out = seconds;
     return true;
+}
+
+/* Where the value of an option that is a text belongs; NULL: it is none. */
+static const char **text_of(const char *name, struct doctor_options *options)
+{
+    if (is_either(name, "-f", "--flight")) return &options->flight;
+    if (is_either(name, "-H", "--hosts")) return &options->hosts;
+    return is_either(name, "-a", "--address") ? &options->address : NULL;
 }
 
 /* -1: go on. */
@@ -74,11 +91,11 @@ static int parse(int argc, char **argv, struct doctor_options *options)
             options->preflight = true;
             continue;
         }
-        bool good = false;
-        if (is_either(a, "-H", "--hosts")) good = (options->hosts = value) != NULL;
+        const char **text = text_of(a, options);
+        bool good = text && value;
+        if (good) *text = value;
         if (is_either(a, "-p", "--pid"))
             good = value && tutti_parse_int(value, 1, 1 << 30, &options->pid);
-        if (is_either(a, "-a", "--address")) good = (options->address = value) != NULL;
         if (is_either(a, "-t", "--timeout")) good = parse_seconds(value, &options->timeout_sec);
         if (!good) return tutti_usage_error("doctor", "'%s' is not understood", a);
         i++;
@@ -150,6 +167,50 @@ static void examine_one(const struct doctor_options *options, json_t *jobs)
     json_array_append_new(jobs, examine(fd, options, whom, why));
 }
 
+/* The file of one process; false after a complaint, or when it has just ended. */
+static bool save_flight(int pid, const struct doctor_options *options)
+{
+    const char *why = NULL;
+    char path[PATH_MAX], host[256] = "";
+    int fd = doctor_connect_pid(pid, options->timeout_sec, &why);
+    bool ended = !options->pid && fd < 0 && errno != EAGAIN;
+    char *text = fd >= 0 ? doctor_ask(fd, "FLIGHT\n", options->timeout_sec, &why) : NULL;
+    if (text && !strstr(text, "{\"t\":\"end\"")) {
+        why = "its library is older";
+        free(text);
+        text = NULL;
+    }
+    if (!text) {
+        if (!ended) fprintf(stderr, "tutti doctor: process %d does not answer: %s\n", pid, why);
+        return false;
+    }
+    gethostname(host, sizeof(host) - 1);
+    snprintf(path, sizeof(path), "%s/flight.%s.%d.jsonl", options->flight, host, pid);
+    FILE *file = tt_file_create(path);
+    bool good = file && fputs(text, file) >= 0;
+    if (file && fclose(file)) good = false;
+    if (good) printf("%s\n", path);
+    if (!good) fprintf(stderr, "tutti doctor: %s: %s\n", path, strerror(errno));
+    free(text);
+    return good;
+}
+
+/* Exit status: nothing was written. */
+static int save_flights(const struct doctor_options *options)
+{
+    int pids[MAX_PIDS] = {(int)options->pid};
+    int count = options->pid ? 1 : doctor_list(pids, MAX_PIDS), written = 0;
+    if (mkdir(options->flight, 0777) && errno != EEXIST) {
+        fprintf(stderr, "tutti doctor: %s: %s\n", options->flight, strerror(errno));
+        return 1;
+    }
+    for (int p = 0; p < count; p++)
+        written += save_flight(pids[p], options);
+    if (!count)
+        fprintf(stderr, "tutti doctor: no running job of this user was found on this host\n");
+    return written ? 0 : 1;
+}
+
 /* The named hosts, or this one; a host that cannot be asked is something to mend. */
 static json_t *preflight_hosts(const char *names)
 {
@@ -214,6 +275,9 @@ int cmd_doctor(int argc, char **argv)
     if (options.hosts && !options.preflight)
         return tutti_usage_error("doctor", "--hosts goes with --preflight");
     if (options.preflight) return preflight(&options);
+    if (options.flight && options.address)
+        return tutti_usage_error("doctor", "--flight is for processes of this host");
+    if (options.flight) return save_flights(&options);
     json_t *jobs = json_array();
     bool one = options.pid || options.address;
     if (one) {

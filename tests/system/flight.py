@@ -87,6 +87,12 @@ def hangs(env):
         says(found, "behind", BEHIND, "0 queued")
         says(found, "waits", "rank 0 is at operation 3 " + CALL, "waits for")
         check("nothing else is said", set(found) == {"behind", "waits"}, found)
+        now = f"{folder}/now"
+        for process in ranks:
+            done = subprocess.run([TUTTI, "doctor", "--flight", now, "--pid", str(process.pid)], capture_output=True, text=True,
+                                  timeout=60)
+            check("tutti doctor --flight", done.returncode == 0 and done.stdout.startswith(now), done)
+        says(findings(now), "behind", BEHIND, "0 queued")
         for command in (["summary"], ["page", "-o", f"{folder}/page.html"], ["convert", "--to", "chrome", "-o", f"{folder}/run.json"]):
             done = subprocess.run([TUTTI, "trace", *command, folder], capture_output=True, text=True, timeout=60)
             check(f"tutti trace {command[0]}", done.returncode == 0, done.stderr)
