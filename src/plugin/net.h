@@ -47,6 +47,8 @@ struct tt_net_ops {
     void (*finalize)(struct tt_net_plugin *self, void *ctx);
     ncclResult_t (*devices)(struct tt_net_plugin *self, int *ndev);
     ncclResult_t (*properties)(struct tt_net_plugin *self, int dev, ncclNetProperties_v12_t *props);
+    /* Hints about the connections to come; does nothing where the network does not want to know. */
+    void (*set_attr)(struct tt_net_plugin *self, void *ctx, ncclNetAttr_v12_t *attr);
     ncclResult_t (*listen)(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
                            void **listen_comm);
     ncclResult_t (*connect)(struct tt_net_plugin *self, void *ctx, int dev, void *handle,

@@ -78,10 +78,16 @@ static ncclResult_t v10_connect(struct tt_net_plugin *self, void *ctx, int dev, 
     return own(self)->connect(dev, ctx, handle, send_comm, &offload);
 }
 
+static void v10_set_attr(struct tt_net_plugin *self, void *ctx, ncclNetAttr_v12_t *attr)
+{
+    (void)self, (void)ctx, (void)attr; /* the ABI has no word for it */
+}
+
 void tt_net_v10(struct tt_net_ops *ops)
 {
     tt_net_v11(ops);
     ops->version = 10;
+    ops->set_attr = v10_set_attr;
     ops->init = v10_init;
     ops->finalize = v10_finalize;
     ops->properties = v10_properties;

@@ -34,6 +34,11 @@ static ncclResult_t v12_properties(struct tt_net_plugin *self, int dev,
     return own(self)->getProperties(dev, props);
 }
 
+static void v12_set_attr(struct tt_net_plugin *self, void *ctx, ncclNetAttr_v12_t *attr)
+{
+    if (own(self)->setNetAttr) own(self)->setNetAttr(ctx, attr); /* a hint: it cannot fail */
+}
+
 static ncclResult_t v12_listen(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
                                void **listen_comm)
 {
@@ -119,6 +124,7 @@ void tt_net_v12(struct tt_net_ops *ops)
         .finalize = v12_finalize,
         .devices = v12_devices,
         .properties = v12_properties,
+        .set_attr = v12_set_attr,
         .listen = v12_listen,
         .connect = v12_connect,
         .give_up = v12_give_up,

@@ -130,12 +130,13 @@ struct tt_net_edges {
     _Atomic uint64_t drives; /* runs by others than the proxy */
     pthread_mutex_t wake_lock;
     pthread_cond_t wake_up;
-    _Atomic bool joining;        /* some edge is being connected: the proxy must get the lock */
-    _Atomic bool wanted;         /* it waits for it: others keep away */
-    _Atomic bool asleep;         /* the proxy sleeps until it is woken */
-    bool woken;                  /* under wake_lock */
-    bool inherited;              /* by fork: connections are the parent's, and stay open */
-    pid_t process;               /* whose threads use the locks; in a child of fork it has none */
+    _Atomic bool joining; /* some edge is being connected: the proxy must get the lock */
+    _Atomic bool wanted;  /* it waits for it: others keep away */
+    _Atomic bool asleep;  /* the proxy sleeps until it is woken */
+    bool woken;           /* under wake_lock */
+    bool hinted;          /* the network knows how many connections may come; under the lock */
+    bool inherited;       /* by fork: connections are the parent's, and stay open */
+    pid_t process;        /* whose threads use the locks; in a child of fork it has none */
     pthread_mutex_t region_lock; /* innermost */
     struct net_region *regions;  /* owned */
     _Atomic uint32_t nregions;

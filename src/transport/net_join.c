@@ -22,6 +22,22 @@ static uint32_t handle_tag(const struct net_edge *edge, const struct net_line *l
     return 0x4e000000u | direct | (uint32_t)key->channel << 1 | (uint32_t)key->conn;
 }
 
+/* Before the first connection the network hears how many there may be; which operations they are
+ * for is not known. */
+static void give_hints(const struct net_edge *edge)
+{
+    const struct tt_transport_config *config = edge->edge.config;
+    int npeers = config->member->nranks > 1 ? config->member->nranks - 1 : 1;
+    ncclNetAttr_v12_t attr = NCCL_NET_ATTR_INIT;
+    if (edge->transport->net_edges->hinted) return;
+    edge->transport->net_edges->hinted = true;
+    attr.sendCommAttr.minConcurrentPeers = attr.sendCommAttr.minFlowsPerPeer = 1;
+    attr.sendCommAttr.maxConcurrentPeers = npeers;
+    attr.sendCommAttr.maxFlowsPerPeer = config->nchannels;
+    attr.recvCommAttr = attr.sendCommAttr;
+    config->net->plugin->ops.set_attr(config->net->plugin, config->net->ctx, &attr);
+}
+
 static ncclResult_t listen_step(struct net_edge *edge, struct net_line *line)
 {
     const struct tt_transport_config *config = edge->edge.config;
@@ -129,6 +145,7 @@ static void forgo_direct(struct net_edge *edge, ncclResult_t rc)
 bool tt_net_join(struct net_edge *edge, struct net_line *line)
 {
     ncclResult_t rc = ncclSuccess;
+    give_hints(edge);
     switch (line->phase) {
     case NET_LISTENING: rc = listen_step(edge, line); break;
     case NET_WAITING_HANDLE: rc = handle_step(edge, line); break;

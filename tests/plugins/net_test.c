@@ -32,6 +32,7 @@ struct context {
     ncclDebugLogger_t log;
     ncclProfilerCallback_t profiler;
     atomic_int users; /* listeners and comms */
+    atomic_int hints; /* calls of setNetAttr */
 };
 
 struct handle { /* at most 128 bytes; `state` is the connector's */
@@ -139,6 +140,19 @@ static ncclResult_t test_properties(int dev, ncclNetProperties_v12_t *props)
     return ncclSuccess;
 }
 
+static ncclResult_t test_set_attr(void *ctx, ncclNetAttr_v12_t *attr)
+{
+    struct context *context = ctx;
+    const ncclNetCommAttr_v12_t *send = &attr->sendCommAttr;
+    bool sound = send->minConcurrentPeers == 1 && send->maxConcurrentPeers >= 1 &&
+                 send->minFlowsPerPeer == 1 && send->maxFlowsPerPeer >= 1 &&
+                 !memcmp(send, &attr->recvCommAttr, sizeof(*send));
+    if (!sound || attr->op != UINT32_MAX || attr->algo != UINT32_MAX || attr->proto != UINT32_MAX)
+        return wrong(context, "attributes that cannot be");
+    if (atomic_fetch_add(&context->hints, 1)) return wrong(context, "the same attributes again");
+    return ncclSuccess;
+}
+
 static ncclResult_t test_listen(void *ctx, int dev, void *opaque, void **listen_comm)
 {
     struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -147,6 +161,7 @@ static ncclResult_t test_listen(void *ctx, int dev, void *opaque, void **listen_
     struct context *context = ctx;
     struct listener *listener = calloc(1, sizeof(*listener));
     if (fails("listen")) return ncclSystemError;
+    if (!atomic_load(&context->hints)) return wrong(context, "listen before setNetAttr");
     if (!listener || dev < 0 || dev > 3) return ncclSystemError;
     handle.dev = (uint8_t)dev;
     listener->context = context;
@@ -215,6 +230,8 @@ static ncclResult_t test_connect(void *ctx, int dev, void *opaque, void **send_c
     (void)device;
     *send_comm = NULL;
     if (fails("connect")) return ncclRemoteError;
+    if (!atomic_load(&((struct context *)ctx)->hints))
+        return wrong(ctx, "connect before setNetAttr");
     memcpy(&handle, opaque, sizeof(handle));
     if (handle.magic != HANDLE_MAGIC) return wrong(ctx, "not a handle");
     if (handle.dev != dev) return wrong(ctx, "a connection from one rail to another");
@@ -467,7 +484,8 @@ static ncclResult_t test_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_v1
                                         .closeRecv = test_close,
                                         .closeListen = test_close_listen,
                                         .irecvConsumed = test_consumed,
-                                        .finalize = test_finalize};
+                                        .finalize = test_finalize,
+                                        .setNetAttr = test_set_attr};
     *ctx = context;
     return ncclSuccess;
 }
