@@ -2,7 +2,10 @@
  * same run: a lone message, a stream, both directions at once and an 8-byte ping-pong, with system
  * calls and processor time. The two take turns; a ratio is that of the medians.
  *
- *     bench/net [ROUNDS] [LANES]        7 rounds, no data lanes (NCCL_SOCKET_NTHREADS) */
+ *     bench/net [ROUNDS] [LANES] [PLUGIN [registered]]
+ *
+ * 7 rounds, no data lanes (NCCL_SOCKET_NTHREADS). With a network plugin its figures stand in place
+ * of the built-in's; `registered`: the buffers are, so that it need not copy. */
 #include <cuda_runtime.h>
 #include <errno.h>
 #include <nccl.h>
@@ -38,6 +41,7 @@ struct meeting { /* shared by both processes */
 
 struct side {
     int rank, nstreams, fds[MOST_LANES];
+    bool registered;
     struct meeting *meeting;
     int met;
     ncclComm_t comm;
@@ -335,6 +339,12 @@ static void run(struct side *side, int rounds)
     must(cudaMalloc((void **)&side->in, LONE_BYTES) != cudaSuccess, "memory");
     memset(side->out, side->rank + 1, LONE_BYTES);
     memset(side->in, 0, LONE_BYTES);
+    void *handles[2];
+    if (side->registered) {
+        must(ncclCommRegister(side->comm, side->out, LONE_BYTES, &handles[0]) != ncclSuccess ||
+                 ncclCommRegister(side->comm, side->in, LONE_BYTES, &handles[1]) != ncclSuccess,
+             "registering");
+    }
     raw_connect(side);
     for (size_t i = 0; i < sizeof(measures) / sizeof(*measures); i++)
         measure_one(side, &measures[i], rounds);
@@ -347,14 +357,16 @@ int main(int argc, char **argv)
     int rounds = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 7;
     int lanes = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 0, status = 0;
     if (rounds < 1 || rounds > MOST_ROUNDS || lanes < 0 || lanes > MOST_LANES) {
-        fprintf(stderr, "usage: net [ROUNDS] [LANES]\n");
+        fprintf(stderr, "usage: net [ROUNDS] [LANES] [PLUGIN [registered]]\n");
         return 2;
     }
     setenv("NCCL_P2P_DISABLE", "1", 0);
     setenv("NCCL_SHM_DISABLE", "1", 0);
     setenv("NCCL_SOCKET_IFNAME", "=lo", 0);
     if (lanes) setenv("NCCL_SOCKET_NTHREADS", argv[2], 1);
+    if (argc > 3) setenv("NCCL_NET_PLUGIN", argv[3], 1);
     struct side side = {.nstreams = lanes ? lanes : 1};
+    side.registered = argc > 4 && strcmp(argv[4], "registered") == 0;
     side.meeting = mmap(NULL, sizeof(*side.meeting), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = fork();
