@@ -254,6 +254,9 @@ def check_report(machines):
                 seen = "".join(page.texts)
                 must("a & <b>.xml" in seen and "port <script>&x: net 0" in seen and "PXN 48" in seen and
                      "NVLinks are full" in seen, "report: texts of an odd file")
+        for name, is_long in (("c06-dgxh100", False), ("aws-p5", True)):  # 16 and 40 devices side by side
+            p = run("report", os.path.join(MACHINES, name + ".xml"), "--output", "-")
+            must(('class="picture long"' in p.stdout) == is_long, f"report {name}: at its own width: {not is_long}")
         p = run("report", machines[0], "--output", "-", "--nodes", "4")
         must(p.returncode == 0 and p.stdout.startswith("<!DOCTYPE html>") and "nodes-4" in p.stdout, "report on standard output")
         for arguments, status, words in (

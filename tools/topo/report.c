@@ -22,7 +22,8 @@ static const char style[] =
     "var(--line)}h3{margin-bottom:.3rem}\n"
     "nav a{margin-right:1rem}a{color:inherit}.soft{color:var(--soft)}\n"
     ".picture,.wide{overflow-x:auto}.picture "
-    "svg{width:100%;min-width:880px;height:auto;display:block}\n"
+    "svg{width:100%;min-width:880px;height:auto;display:block}.picture.long "
+    "svg{width:auto;min-width:100%}\n"
     "pre,.advice{background:var(--card);border:1px solid var(--line);border-radius:8px;"
     "padding:.8rem 1rem;overflow-x:auto}\n"
     ".advice{padding-left:2rem}.advice li{margin:.4rem 0}\n"
@@ -120,6 +121,14 @@ static void put_findings(FILE *out, const json_t *findings, const char *kind, co
     }
 }
 
+enum { LONG_DEVICES = 24 }; /* side by side: shrunk to a page, their words would be too small */
+
+static void begin_picture(FILE *out, const struct box *box)
+{
+    bool is_long = box_count(box, "gpus") + box_count(box, "nets") > LONG_DEVICES;
+    (void)fprintf(out, "<div class=\"picture%s\">\n", is_long ? " long" : "");
+}
+
 /* In a communicator of so many machines: the picture of the channels, why, what would help. */
 static bool put_scenario(FILE *out, const struct tt_topo_file *file, const struct box *box,
                          const struct topo_options *options, const char *path, int nodes)
@@ -134,7 +143,8 @@ static bool put_scenario(FILE *out, const struct tt_topo_file *file, const struc
                       nodes == 1 ? " alone" : "s");
         (void)fputs("<h3>What would be faster</h3>\n<ul class=\"advice\">\n", out);
         put_findings(out, findings, "advice", NULL);
-        (void)fputs("</ul>\n<div class=\"picture\">\n", out);
+        (void)fputs("</ul>\n", out);
+        begin_picture(out, box);
         done = topo_channels_svg(box, name, &options->look, &scenario, out);
         (void)fputs("</div>\n<details><summary>Why channels run so</summary>\n<ul>\n", out);
         put_findings(out, findings, NULL, "advice");
@@ -177,7 +187,8 @@ static bool put_page(FILE *out, const struct topo_options *options, const char *
     bool done = machine && box_init(&box, machine);
     if (done) {
         put_head(out, &box, options, path);
-        (void)fputs("<h2 id=\"machine\">Machine</h2>\n<div class=\"picture\">\n", out);
+        (void)fputs("<h2 id=\"machine\">Machine</h2>\n", out);
+        begin_picture(out, &box);
         done = topo_show_svg(&box, last_part(topo_name(path)), out);
         (void)fputs("</div>\n", out);
         put_tree(out, &box);
