@@ -1,7 +1,7 @@
 #!/bin/sh
 # The commands of docs/ as they stand there, typed by somebody who has installed Tutti: every block of a page that begins
 # with a command, in a folder with the files that the page speaks of. README's are typed by fresh.sh, the packages' by
-# packages.sh; nccl-tests and GPUs are not at hand.
+# packages.sh; nccl-tests and GPUs are not at hand. A new block that nothing types makes the test fail.
 # usage: typed.sh BUILD_DIR SOURCE_DIR TUNER_PLUGIN NET_PLUGIN PROFILER_PLUGIN
 set -eu
 build=$1 source=$2 tuner=$(realpath "$3") net=$(realpath "$4") profiler=$(realpath "$5")
@@ -16,6 +16,7 @@ home=$(tutti env --home)
 export home
 
 block() { # $1: page, $2: number of the block
+    echo "$1 $2" >>"$there/known"
     awk -v wanted="$2" '/^```/ {inside = !inside; n += inside; next} inside && n == wanted' "$source/docs/$1"
 }
 typed() { # $1: page and block, for the message; commands on standard input
@@ -112,4 +113,49 @@ cp "$net" libnccl-net-mine.so
 cp "$profiler" libmine.so
 block readers/plugins.md 1 | typed "plugins.md"
 ! grep WARN "$there/said" || exit 1
+block readers/plugins.md 2 | typed "plugins.md, a check"
+
+# The guides for authors, in a copy of the sources' examples.
+place
+cp -r "$source/examples" examples
+block net-plugin-guide.md 1 | typed "net-plugin-guide.md, the example"
+cp examples/libnccl-net-example.so libnccl-net-mine.so
+block net-plugin-guide.md 2 | typed "net-plugin-guide.md, a check"
+block net-plugin-guide.md 3 | sed 's/16M/64K/' | typed "net-plugin-guide.md, a job"
+grep -q 'NET/Example: .* calls were checked, 0 breaches of the contract' "$there/said" || { tail "$there/said"; exit 1; }
+block tuner-env-guide.md 1 | typed "tuner-env-guide.md"
+cd examples
+block ../examples/README.md 1 | typed "examples, make"
+command -v cmake >/dev/null && block ../examples/README.md 2 | typed "examples, cmake"
+
+# tracing.md: a run, and the folder with the traces of another.
+place
+block tracing.md 1 | typed "tracing.md, a run"
+mkdir traces
+mv tutti-trace.*.jsonl traces
+block tracing.md 2 | typed "tracing.md, a page"
+[ -s run.html ]
+block collectives.md 3 | sed -n 's/^\$ //p' | typed "collectives.md, a search"
+
+# Whatever begins with a command is typed above, or there is a reason.
+while read -r page number reason; do
+    [ -n "$reason" ] && echo "$page $number" >>"$there/known"
+done <<'end'
+checking.md 2 what a command says
+hostcuda.md 2 a compiler of kernels is not everywhere
+libfabric.md 1 libfabric is not everywhere
+programs.md 2 nccl-tests is not at hand
+programs.md 3 nccl-tests is not at hand
+readers/hpc.md 2 several hosts: namespaces.sh
+tracing.md 3 a job that fails
+../examples/README.md 2 cmake is not everywhere
+end
+words='^(\$ |tutti |make|meson|cc |c\+\+ |cmake|eval |mpirun |srun |ninja|[A-Z_]+=[^ ]+ +[a-z])'
+for page in $(cd "$source/docs" && find . ../examples/README.md -name '*.md' | sed 's|^\./||'); do
+    awk -v page="$page" '/^```/ {inside = !inside; n += inside; next} inside {print page, n, $0}' "$source/docs/$page"
+done | while read -r page number line; do
+    echo "$line" | grep -qE "$words" || continue
+    grep -qxF "$page $number" "$there/known" || echo "$page: block $number is not typed: $line"
+done >"$there/missing"
+[ ! -s "$there/missing" ] || { cat "$there/missing"; exit 1; }
 echo "typed: ok"
