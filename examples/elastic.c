@@ -1,0 +1,286 @@
+/* Training that outlives its processes: workers are killed in the midst of a loop, the others go on
+ * without them (ncclCommShrink), new ones join (ncclCommGrow), and the sums stay right.
+ *   ./elastic [WORKERS [DEATHS [SEED]]]
+ * The first process starts the workers, kills one now and then, and says who is dead: a real job
+ * learns that from its scheduler. What the workers share lies on a board in shared memory, where a
+ * job of several hosts would have its store. */
+#include "check.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MOST = 16, ITEMS = 1000, STEP_USEC = 500, WAIT_SEC = 120 };
+enum {
+    SUM,
+    JOIN,
+    STOP,
+    WORDS
+}; /* what a step adds up: the gradient, and what rank 0 has been told */
+
+struct board {
+    ncclUniqueId id;
+    _Atomic int has_id;  /* of the start, then of each newcomer's number */
+    _Atomic int deaths;  /* dead[] has so many */
+    _Atomic int joining; /* number of the newcomer that waits, from 2 on; 0: none */
+    _Atomic int joined;  /* number of the last one that is in */
+    _Atomic int whole;   /* deaths from which all have recovered */
+    _Atomic int stop;
+    _Atomic long step;       /* of rank 0 */
+    int dead[1024];          /* seats */
+    int nranks, seats[MOST]; /* for a newcomer: whose seat each rank is */
+};
+
+struct worker {
+    struct board *board;
+    ncclComm_t comm;
+    cudaStream_t stream;
+    int64_t *device;
+    int seat, rank, nranks, seats[MOST], deaths; /* of which it has recovered */
+    int64_t step, weight,
+        before; /* before: the weight one step ago, as others may be a step behind */
+};
+
+/* What one step adds to the weight, however many workers share the items. */
+static int64_t gradient(int64_t step, int rank, int nranks)
+{
+    int64_t sum = 0;
+    for (int item = rank; item < ITEMS; item += nranks)
+        sum += (step * 7919 + item) % 1009;
+    return sum;
+}
+
+static ncclResult_t all_reduce(struct worker *w, int64_t *words, int count, ncclRedOp_t op)
+{
+    ncclResult_t rc, state = ncclSuccess;
+    CUDA(cudaMemcpyAsync(w->device, words, (size_t)count * sizeof(*words), cudaMemcpyHostToDevice,
+                         w->stream));
+    rc = ncclAllReduce(w->device, w->device, (size_t)count, ncclInt64, op, w->comm, w->stream);
+    CUDA(cudaStreamSynchronize(w->stream)); /* ends when the peers have, or when one is lost */
+    if (rc == ncclSuccess) rc = ncclCommGetAsyncError(w->comm, &state);
+    if (rc == ncclSuccess) rc = state;
+    if (rc != ncclSuccess) return rc;
+    CUDA(cudaMemcpyAsync(words, w->device, (size_t)count * sizeof(*words), cudaMemcpyDeviceToHost,
+                         w->stream));
+    CUDA(cudaStreamSynchronize(w->stream));
+    return ncclSuccess;
+}
+
+/* The dead among the members, as ranks; how many. */
+static int find_dead(const struct worker *w, int deaths, int *ranks)
+{
+    int count = 0;
+    for (int r = 0; r < w->nranks; r++) {
+        for (int k = w->deaths; k < deaths; k++) {
+            if (w->board->dead[k] == w->seats[r]) ranks[count++] = r;
+        }
+    }
+    return count;
+}
+
+/* Go on without the dead, from the step that all the others have in common. */
+static void recover(struct worker *w)
+{
+    int dead[MOST], left = 0;
+    ncclComm_t smaller = NULL;
+    while (atomic_load(&w->board->deaths) == w->deaths)
+        usleep(200);
+    int deaths = atomic_load(&w->board->deaths);
+    int count = find_dead(w, deaths, dead);
+    NCCL(ncclCommShrink(w->comm, dead, count, &smaller, NULL, NCCL_SHRINK_ABORT));
+    NCCL(ncclCommAbort(w->comm));
+    w->comm = smaller;
+    for (int r = 0, k = 0; r < w->nranks; r++) {
+        if (k < count && dead[k] == r)
+            k++;
+        else
+            w->seats[left++] = w->seats[r];
+    }
+    w->nranks = left;
+    w->deaths = deaths;
+    NCCL(ncclCommUserRank(w->comm, &w->rank));
+    int64_t least = w->step;
+    NCCL(all_reduce(w, &least, 1, ncclMin));
+    if (least < w->step) w->weight = w->before;
+    w->step = least;
+    if (w->rank == 0) atomic_store(&w->board->whole, deaths);
+}
+
+/* All old ranks come here after the same step; the newcomer takes the last rank. */
+static void grow(struct worker *w, int number, int seat)
+{
+    struct board *board = w->board;
+    ncclComm_t larger;
+    if (w->rank == 0) {
+        NCCL(ncclCommGetUniqueId(w->comm, &board->id));
+        memcpy(board->seats, w->seats, sizeof(w->seats));
+        board->nranks = w->nranks;
+        atomic_store(&board->has_id, number);
+    }
+    NCCL(ncclCommGrow(w->comm, w->nranks + 1, w->rank == 0 ? &board->id : NULL, -1, &larger, NULL));
+    NCCL(ncclCommDestroy(w->comm));
+    w->comm = larger;
+    w->seats[w->nranks++] = seat;
+}
+
+static void join(struct worker *w, int number)
+{
+    struct board *board = w->board;
+    while (atomic_load(&board->has_id) != number)
+        usleep(200);
+    w->rank = board->nranks;
+    w->nranks = board->nranks + 1;
+    memcpy(w->seats, board->seats, sizeof(w->seats));
+    w->seats[w->rank] = w->seat;
+    w->deaths = atomic_load(&board->deaths);
+    NCCL(ncclCommGrow(NULL, w->nranks, &board->id, w->rank, &w->comm, NULL));
+}
+
+/* The newcomer gets what a checkpoint would hold. */
+static void share_state(struct worker *w, int number)
+{
+    int64_t state[3] = {w->step, w->weight, w->before};
+    CUDA(cudaMemcpyAsync(w->device, state, sizeof(state), cudaMemcpyHostToDevice, w->stream));
+    NCCL(ncclBroadcast(w->device, w->device, 3, ncclInt64, 0, w->comm, w->stream));
+    CUDA(cudaMemcpyAsync(state, w->device, sizeof(state), cudaMemcpyDeviceToHost, w->stream));
+    CUDA(cudaStreamSynchronize(w->stream));
+    w->step = state[0];
+    w->weight = state[1];
+    w->before = state[2];
+    if (w->rank == w->nranks - 1) atomic_store(&w->board->joined, number);
+}
+
+/* One step; true when all have been told to stop. */
+static int train(struct worker *w)
+{
+    struct board *board = w->board;
+    int64_t words[WORDS] = {gradient(w->step, w->rank, w->nranks), 0, 0};
+    if (w->rank == 0) {
+        words[JOIN] = atomic_load(&board->joining);
+        words[STOP] = atomic_load(&board->stop);
+        atomic_store(&board->step, (long)w->step);
+    }
+    if (all_reduce(w, words, WORDS, ncclSum) != ncclSuccess) {
+        recover(w);
+        return 0;
+    }
+    w->before = w->weight;
+    w->weight += words[SUM];
+    w->step++;
+    if (words[JOIN]) {
+        int number = (int)(words[JOIN] / MOST), seat = (int)(words[JOIN] % MOST);
+        if (number > atomic_load(&board->joined)) {
+            grow(w, number, seat);
+            share_state(w, number);
+            while (atomic_load(&board->joining)) /* until it is known that the newcomer is in */
+                usleep(200);
+        }
+    }
+    return words[STOP] != 0;
+}
+
+static void work(struct board *board, int seat, int nranks, int number)
+{
+    struct worker w = {.board = board, .seat = seat, .rank = seat, .nranks = nranks};
+    int64_t expected = 0;
+    int devices;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(WAIT_SEC);
+    CUDA(cudaGetDeviceCount(&devices));
+    CUDA(cudaSetDevice(seat % devices));
+    CUDA(cudaStreamCreate(&w.stream));
+    CUDA(cudaMalloc((void **)&w.device, WORDS * sizeof(*w.device)));
+    for (int r = 0; r < nranks; r++)
+        w.seats[r] = r;
+    if (number > 1) {
+        join(&w, number);
+        share_state(&w, number);
+    } else {
+        if (seat == 0) NCCL(ncclGetUniqueId(&board->id));
+        if (seat == 0) atomic_store(&board->has_id, 1);
+        while (!atomic_load(&board->has_id))
+            usleep(200);
+        NCCL(ncclCommInitRank(&w.comm, nranks, board->id, seat));
+    }
+    while (!train(&w)) {
+        alarm(WAIT_SEC); /* whoever waits so long waits in vain */
+        usleep(STEP_USEC);
+    }
+    for (int64_t step = 0; step < w.step; step++)
+        expected += gradient(step, 0, 1);
+    if (w.weight != expected) {
+        fprintf(stderr, "rank %d: the weight after step %lld is wrong\n", w.rank,
+                (long long)w.step);
+        exit(1);
+    }
+    NCCL(ncclCommDestroy(w.comm));
+    CUDA(cudaFree(w.device));
+    exit(0);
+}
+
+static pid_t start(struct board *board, int seat, int nranks, int number)
+{
+    fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) work(board, seat, nranks, number);
+    return pid;
+}
+
+/* Until the workers have come so far; none of them may end meanwhile. */
+static void await(const _Atomic int *word, int wanted)
+{
+    while (atomic_load(word) < wanted) {
+        siginfo_t ended = {.si_pid = 0};
+        if (!waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) && ended.si_pid) {
+            fprintf(stderr, "elastic: process %d ended by itself\n", (int)ended.si_pid);
+            exit(1);
+        }
+        usleep(200);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    int workers = argc > 1 ? atoi(argv[1]) : 3, deaths = argc > 2 ? atoi(argv[2]) : 4;
+    unsigned seed = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
+    pid_t pids[MOST];
+    struct board *board =
+        mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (board == MAP_FAILED || workers < 2 || workers > MOST || deaths < 0 || deaths > 1024)
+        return 2;
+    for (int seat = 0; seat < workers; seat++)
+        pids[seat] = start(board, seat, workers, 1);
+    for (int k = 0; k < deaths; k++) {
+        int seat = rand_r(&seed) % workers, number = k + 2;
+        long step = atomic_load(&board->step) + 2 + rand_r(&seed) % 20;
+        while (atomic_load(&board->step) < step)
+            await(&board->whole, k); /* looks after them */
+        kill(pids[seat], SIGKILL);
+        waitpid(pids[seat], NULL, 0);
+        board->dead[k] = seat;
+        atomic_store(&board->deaths, k + 1);
+        await(&board->whole, k + 1);
+        printf("worker %d was killed after step %ld, the others go on\n", seat,
+               atomic_load(&board->step));
+        pids[seat] = start(board, seat, workers, number);
+        atomic_store(&board->joining, number * MOST + seat);
+        await(&board->joined, number);
+        atomic_store(&board->joining, 0);
+    }
+    atomic_store(&board->stop, 1);
+    for (int seat = 0; seat < workers; seat++) {
+        int status;
+        if (waitpid(pids[seat], &status, 0) < 0 || status) {
+            fprintf(stderr, "elastic: worker %d ended with status %d\n", seat, status);
+            return 1;
+        }
+    }
+    printf("elastic: %d workers, %d killed and replaced, %ld steps, all sums right\n", workers,
+           deaths, atomic_load(&board->step));
+    return 0;
+}
