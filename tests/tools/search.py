@@ -10,7 +10,7 @@ faults = []
 
 
 def run(*arguments):
-    return subprocess.run([TUTTI, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200)
+    return subprocess.run([TUTTI, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=500)
 
 
 def must(ok, what):
@@ -20,7 +20,7 @@ def must(ok, what):
 
 
 def search(op, *arguments, status=0):
-    p = run("program", "search", "--op", op, "--json", *arguments)
+    p = run("program", "search", "--op", op, "--json", *([] if "--time" in arguments else ["--time", "1000"]), *arguments)
     must(p.returncode == status, f"search {op} {arguments}: {p.returncode} {p.stderr}")
     return json.loads(p.stdout) if p.stdout else {"points": []}
 
@@ -57,7 +57,7 @@ def check_runs(folder):
     for name in ("allreduce-hypercube-8-s6-r14-c24.xml", "allgather-ring-4-s2-r3-c2.xml", "reduce-line-4-s4-r4-c2.xml"):
         p = run("perf", "--ranks", name.split("-")[2], "--program", os.path.join(folder, name), "-b", "64", "-e", "64K", "-f", "32", "-n", "2", "-w", "0")
         must(p.returncode == 0 and "Out of bounds values : 0 OK" in p.stdout, f"{name} runs: {p.returncode} {p.stdout}{p.stderr}")
-    text = run("program", "search", "--op", "allreduce", "--topology", "dgx1v", "--size", "4M").stdout
+    text = run("program", "search", "--op", "allreduce", "--topology", "dgx1v", "--size", "4M", "--time", "1000").stdout
     must("<<  least: the links allow no better" in text and "none better up to 14 rounds" in text, f"table: {text}")
 
 
@@ -140,13 +140,13 @@ def check_solvers(folder):
     # The first two questions are answered, the third never is: a signal ends it with what was found.
     count = os.path.join(folder, "count")
     slow = script(folder, "later", f"echo x >>{count}\n[ $(wc -l <{count}) -le 2 ] && exec {SOLVER}\ncat >/dev/null; touch {count}.hangs; exec sleep 100\n")
-    p = subprocess.Popen([TUTTI, "program", "search", "--op", "allgather", "--topology", "dgx1v", "--json", "--solver", slow],
+    p = subprocess.Popen([TUTTI, "program", "search", "--op", "allgather", "--topology", "dgx1v", "--json", "--time", "1000", "--solver", slow],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    until = time.monotonic() + 60
+    until = time.monotonic() + 300
     while not os.path.exists(count + ".hangs") and p.poll() is None and time.monotonic() < until:
         time.sleep(0.02)
     p.send_signal(signal.SIGINT)
-    out, err = p.communicate(timeout=60)
+    out, err = p.communicate(timeout=300)
     must(p.returncode == 130 and "interrupted" in err, f"interrupted: {p.returncode} {err}")
     found = json.loads(out) if out else {}
     must(found.get("interrupted") and sizes(found) == [(2, 3, 2)] and not found["points"][0]["least"], f"interrupted: {found}")
