@@ -83,9 +83,12 @@ static void print_graph(const struct tt_topo_graph *graph, bool inter)
 
 static void print_layout(const struct tt_topo_layout *layout)
 {
-    printf("together: %d ranks on %d nodes, %d channels over %d rings and %d trees of depth %d, ",
-           layout->nranks, layout->nnodes, layout->nchannels, layout->nrings, layout->ntrees,
-           layout->tree_depth);
+    printf(
+        "together: %d rank%s on %d node%s, %d channels over %d ring%s and %d tree%s of depth %d, ",
+        layout->nranks, layout->nranks == 1 ? "" : "s", layout->nnodes,
+        layout->nnodes == 1 ? "" : "s", layout->nchannels, layout->nrings,
+        layout->nrings == 1 ? "" : "s", layout->ntrees, layout->ntrees == 1 ? "" : "s",
+        layout->tree_depth);
     if (layout->nvls[0]) {
         printf("%d NVLS channels with %d heads, ", layout->nvls_channels, layout->nvls_heads);
     }
