@@ -35,11 +35,11 @@ def job(scene, env, folder, devices=lambda rank: {}):
 
 class Client:
     """Waits for the answer to each line before it sends the next one, as ncclras does."""
-    def __init__(self, port):
+    def __init__(self, port, host="127.0.0.1"):
         end = time.monotonic() + 60
         while True:
             try:
-                self.s = socket.create_connection(("127.0.0.1", port), 10)
+                self.s = socket.create_connection((host, port), 10)
                 break
             except OSError:
                 if time.monotonic() > end:
@@ -220,6 +220,24 @@ def in_init(folder):
         check("as text", re.search(r"^ +\d +1 +1 +2 +3 +2 +INIT +INCOMPLETE$", text, re.M), text)
 
 
+def from_network(folder):
+    """At an address that is not loopback anybody may read, and nobody may change anything."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.connect(("192.0.2.1", 9))  # sends nothing: which address would it be?
+            host = s.getsockname()[0]
+    except OSError:
+        return
+    port = free_port()
+    if host.startswith("127."):
+        return
+    with job("idle", {"NCCL_RAS_ADDR": f"{host}:{port}"}, folder), Client(port, host) as client:
+        answer = client.ask("CONTROL PROFILER_MASK all")
+        check("control from a network", answer == "ERROR: CONTROL is for this user's processes on this host\n", answer)
+        check("format from a network", client.ask("SET FORMAT json") == "OK\n")
+        check("status from a network", '"communicators_count"' in (said := client.report("STATUS")), said)
+
+
 def main():
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -241,6 +259,8 @@ def main():
                 monitor(processes)
     with tempfile.TemporaryDirectory() as folder:
         in_init(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        from_network(folder)
     print(f"ras: {len(failures)} failures")
     return 1 if failures else 0
 
