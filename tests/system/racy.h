@@ -47,6 +47,7 @@ extern const struct racy_scene racy_patterns[];
 extern const size_t racy_npatterns;
 extern const struct racy_scene racy_order[];
 extern const size_t racy_norder;
+int racy_lend(void);
 extern const struct racy_scene racy_host[]; /* plain loads and stores of the program */
 extern const size_t racy_nhost;
 

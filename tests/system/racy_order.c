@@ -3,6 +3,9 @@
  * or no bytes yet. */
 #include "racy.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- amid a graph ---- */
 
 static cudaGraphExec_t capture(void (*what)(bool sound), bool sound)
@@ -192,6 +195,66 @@ static void two_addresses(bool sound) /* of one memory */
     OK(cuMemRelease(block));
 }
 
+/* Another process hands out memory until its input ends; it has to be another program's run, as
+ * CUDA has started here. Lines, since read(2) is left to programs that hand it closed pages. */
+int racy_lend(void)
+{
+    cudaIpcMemHandle_t handle;
+    void *ptr;
+    char line[4];
+    OK(cudaMalloc(&ptr, BYTES));
+    OK(cudaMemset(ptr, 0, BYTES));
+    OK(cudaDeviceSynchronize());
+    OK(cudaIpcGetMemHandle(&handle, ptr));
+    for (size_t i = 0; i < sizeof(handle); i++) {
+        printf("%02x\n", (unsigned char)handle.reserved[i]);
+    }
+    OK(fflush(stdout));
+    OK(fgets(line, sizeof(line), stdin) != NULL);
+    return 0;
+}
+
+static pid_t start_lender(cudaIpcMemHandle_t *handle, int *keep)
+{
+    int to[2], from[2];
+    char line[4];
+    OK(pipe(to) || pipe(from));
+    pid_t lender = fork();
+    if (lender == 0) {
+        OK(dup2(to[0], STDIN_FILENO) < 0 || dup2(from[1], STDOUT_FILENO) < 0);
+        close(to[1]);
+        unsetenv("TUTTI_CHECK");
+        execl("/proc/self/exe", "racy", "lend", (char *)NULL);
+        _exit(127);
+    }
+    close(to[0]);
+    close(from[1]);
+    FILE *lines = fdopen(from[0], "r");
+    for (size_t i = 0; i < sizeof(*handle); i++) {
+        OK(!lines || !fgets(line, sizeof(line), lines));
+        handle->reserved[i] = (char)strtoul(line, NULL, 16);
+    }
+    OK(fclose(lines));
+    *keep = to[1];
+    return lender;
+}
+
+static void closed_too_early(bool sound) /* while another device's work still reads it */
+{
+    cudaIpcMemHandle_t handle;
+    char *opened;
+    int keep;
+    pid_t lender = start_lender(&handle, &keep);
+    OK(cudaIpcOpenMemHandle((void **)&opened, handle, cudaIpcMemLazyEnablePeerAccess));
+    copy(my.y, opened, my.a);
+    OK(cudaSetDevice(1));
+    await(my.a, sound);
+    OK(cudaIpcCloseMemHandle(opened));
+    OK(cudaStreamSynchronize(my.a));
+    close(keep);
+    OK(waitpid(lender, NULL, 0) != lender);
+}
+
 static void scalar(bool sound) /* of an operator, in a device's memory */
 {
     ncclRedOp_t ops[RANKS];
@@ -251,6 +314,7 @@ const struct racy_scene racy_order[] = {
     {"finalized-communicators", finalized_communicators, "race"},
     {"elapsed", elapsed, "race"},
     {"two-addresses", two_addresses, "race"},
+    {"closed-too-early", closed_too_early, "race"},
     {"scalar", scalar, "race"},
     {"kernel-past-the-end", kernel_past_the_end, "outside"},
 };

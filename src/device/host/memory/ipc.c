@@ -8,6 +8,7 @@
 #include "ends.h"
 
 #include "base/mem.h"
+#include "device/host/check/block.h"
 #include "device/host/host.h"
 #include "memory.h"
 
@@ -235,18 +236,22 @@ static int close_last(struct host_opened **link)
 static int close_opened(void *ptr, bool pooled)
 {
     struct host_opened **link = &tt_host.sharing.memory;
+    size_t gone_bytes = 0;
     pthread_mutex_lock(&tt_host.sharing.lock);
     while (*link && ((*link)->base != ptr || (*link)->pooled != pooled)) {
         link = &(*link)->next;
     }
     int rc = *link ? HOST_OK : HOST_INVALID_VALUE;
     if (!rc && (*link)->count == 1) {
+        gone_bytes = (*link)->token.bytes;
         rc = close_last(link);
     } else if (!rc) {
         (*link)->count--;
     }
     unmap_closed();
     pthread_mutex_unlock(&tt_host.sharing.lock);
+    if (host_checks() && !rc && gone_bytes && !pooled)
+        host_check_withdraw("closing", ptr, gone_bytes);
     return rc;
 }
 
