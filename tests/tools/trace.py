@@ -333,6 +333,7 @@ def hostile(folder):
                words=("_[31m<script>__",))
     with_lines('{"t":"ev","id":8,"c":1,"tid":1,"ts":5,"dur":9,"type":"Coll","func":"AllReduce","states":[["a",6,7],["b",7]]}',
                '{"t":"tomorrow","x":[{"y":"]"}]}', '{"t":"end"}', code=0, words=("sound: 1 events",))
+    with_lines('{"t":"end"}', code=0, words=("sound: 0 events",))
     with_lines('{"t":"end"}', "x" * (3 << 20), "y", words=("a line of more than 1048576 bytes", "h.jsonl:6: no object"))
     os.unlink(path)
     said(trace(path, code=1), "No such file")
