@@ -120,11 +120,15 @@ static bool is_taken(const struct fi_info *info)
     return false;
 }
 
-static void take(struct fi_info *info)
+/* Nothing is taken when there is no memory. */
+static void take(const struct fi_info *info)
 {
-    struct ofi_device *device = &ofi_process.devices[ofi_process.ndevices++];
+    struct ofi_device *device = &ofi_process.devices[ofi_process.ndevices];
     char control[OFI_PEER_BYTES];
-    *device = (struct ofi_device){.info = info, .pci_path = pci_path_of(info)};
+    *device = (struct ofi_device){.info = fi_dupinfo(info)};
+    if (!device->info) return;
+    ofi_process.ndevices++;
+    device->pci_path = pci_path_of(info);
     snprintf(device->name, sizeof(device->name), "%s", info->domain_attr->name);
     snprintf(device->provider, sizeof(device->provider), "%s", info->fabric_attr->prov_name);
     device->guid = hash_of(device->pci_path ? device->pci_path : device->name);
@@ -168,12 +172,14 @@ ncclResult_t ofi_devices_find(void)
                         named ? named : "reliable datagrams with tags",
                         rc ? fi_strerror(-rc) : "there are others");
     }
+    free(ofi_process.devices); /* of an attempt that failed */
     ofi_process.devices = calloc((size_t)count, sizeof(*ofi_process.devices));
-    if (!ofi_process.devices) return ofi_fail(ncclSystemError, "out of memory");
-    for (struct fi_info *info = list; info; info = info->next) {
+    for (const struct fi_info *info = list; ofi_process.devices && info; info = info->next) {
         if (!strcmp(provider, info->fabric_attr->prov_name) && rank_of(info) == best &&
-            !is_taken(info))
+            !is_taken(info)) {
             take(info);
+        }
     }
-    return ncclSuccess;
+    fi_freeinfo(list);
+    return ofi_process.ndevices ? ncclSuccess : ofi_fail(ncclSystemError, "out of memory");
 }

@@ -27,7 +27,7 @@ enum {
 };
 
 struct ofi_device {       /* the process's, never changed after it was found */
-    struct fi_info *info; /* owned by the list of libfabric */
+    struct fi_info *info; /* owned */
     char name[OFI_NAME_BYTES], provider[OFI_NAME_BYTES];
     char *pci_path; /* owned; NULL: unknown */
     uint64_t guid;
