@@ -1,8 +1,8 @@
 #!/bin/sh
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
-# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|mtu|one-way|one-way-init|
-#        vanish|vanish-init|unlike|uneven] [PLUGINS]
+# usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|mtu|one-way|
+#        one-way-init|vanish|vanish-init|unlike|uneven] [PLUGINS]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
 tag=tt$$
@@ -101,6 +101,13 @@ hierarchical)
     least=$((2 * bytes * (hosts - 1) / hosts))
     echo "AllReduce of $bytes bytes sends $each over the link of a host; $least is the least"
     [ $each -le $((least + least / 10)) ] || { echo "that is more than a tenth too much"; exit 1; }
+    ;;
+libfabric)
+    # Our network plugin over libfabric's tcp, and over the link: two hosts have no other.
+    log=$(NCCL_NET_PLUGIN=$LIBFABRIC_PLUGIN TUTTI_OFI_PROVIDER=tcp NCCL_DEBUG=INFO run "$perf" -b 8 -e 256K -f 512 -n 1 -w 0 2>&1) || {
+        echo "$log"; exit 1; }
+    echo "$log" | grep -q 'via NET/Libfabric/' || { echo "$log"; echo "no line: via NET/Libfabric/"; exit 1; }
+    echo "$log" | grep -q 'Out of bounds values : 0 OK' || { echo "$log"; exit 1; }
     ;;
 slow)
     i=0
