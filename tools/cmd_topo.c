@@ -23,6 +23,7 @@ static const struct topo_command commands[] = {
     {"show", "[FILE]", "its parts as a tree, and who reaches whom how (--p2p: by direct access)",
      "  tutti topo show dgx.xml\n"
      "  tutti topo show dgx.xml --svg > dgx.svg\n"
+     "  tutti topo show --net-plugin ./libnccl-net-mine.so\n"
      "  tutti topo show --xml > here.xml\n",
      1, topo_show},
     {"explain", "[FILE]", "why channels run where they do, what limits them, what would help",

@@ -7,8 +7,7 @@
 #include "base/mem.h"
 #include "comm/init.h"
 #include "plugin/net.h"
-#include "plugin/plugin.h"
-#include "topo/file/complete.h"
+#include "topo/file/nic.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,19 +39,7 @@ static int list_nics(const struct tt_comm *comm, struct tt_topo_nic *nics)
         ncclNetProperties_v12_t props;
         memset(&props, 0, sizeof(props));
         if (plugin->ops.properties(plugin, dev, &props) || !props.name) continue;
-        nics[count++] = (struct tt_topo_nic){
-            .name = props.name,
-            .path = props.pciPath,
-            .guid = props.guid,
-            .number = dev,
-            .mbps = props.speed,
-            .port = props.port,
-            .max_connections = props.maxComms,
-            .rail = props.railId,
-            .plane = props.planeId,
-            .latency_usec = props.latency,
-            .gdr = (props.ptrSupport & (NCCL_PTR_CUDA | NCCL_PTR_DMABUF)) != 0,
-        };
+        nics[count++] = tt_topo_nic_of(dev, &props);
     }
     return count;
 }
@@ -71,7 +58,7 @@ static void report(const struct tt_topo_file *file, int local_rank)
 static ncclResult_t complete(struct tt_init *init, const struct tt_agreement *agreed)
 {
     const struct tt_comm *comm = init->comm;
-    bool plugin = tt_net_library(comm->net) != NULL;
+    bool plugin = comm->net && !comm->net->plugin->builtin;
     size_t nnics = plugin ? (size_t)comm->net->ndevs : 0;
     struct tt_topo_device *devices = tt_calloc((size_t)comm->member.nranks, sizeof(*devices));
     struct tt_topo_nic *nics = tt_calloc(nnics + 1, sizeof(*nics));

@@ -232,6 +232,27 @@ def over_libfabric(provider, *versions):
         check(len(cases) == 14 and not wrong, f"version {version} over {provider}: {wrong}")
 
 
+def nics_of_a_machine():
+    """`tutti topo --net-plugin`: the plugin's NICs stand in the machine, its own do not; who is none is refused."""
+    machine = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden/machines/c05-dgxa100.xml")
+
+    def show(*args, **env):
+        done = subprocess.run([tutti, "topo", "show", *args], env=os.environ | env, text=True, capture_output=True, timeout=60)
+        return done.returncode, done.stdout, done.stderr
+
+    for version in (6, 8, 12):
+        code, out, err = show(machine, "--net-plugin", f"{plugins}/libnccl-net_outsider_v{version}.so", OUTSIDER_DEVICES="2")
+        ports = re.findall(r"port (\w+): net \d+, ([\d.]+) GB/s", out)
+        check(code == 0 and [(n, s[:4]) for n, s in ports] == [("out0", "3.12"), ("out1", "3.12")], f"v{version}: {ports} {err}")
+        check("out0" in out.split("GPU7")[1] and "mlx5_0 is not known to the network plugin" in err, f"paths: {out} {err}")
+    code, out, err = show("--json", "--net-plugin", f"{plugins}/libnccl-net_outsider_v12.so")
+    check(code == 0 and '"out0"' in out, f"this machine: {out} {err}")
+    for args, why in ((["absent"], "it cannot be loaded, or is no network plugin"),
+                      ([f"{plugins}/libnccl-net_outsider_v1.so"], "not taken: "), ([""], "is empty")):
+        code, out, err = show(machine, "--net-plugin", *args)
+        check(code == (2 if args == [""] else 1) and not out and why in err, f"{args}: {code} {out} {err}")
+
+
 if what == "tuner":
     tuners()
 elif what == "env":
@@ -244,6 +265,7 @@ elif what == "profiler":
 elif what == "net":
     sound_nets()
     example_in_a_job()
+    nics_of_a_machine()
 elif what == "libfabric":
     over_libfabric(*more)
 else:

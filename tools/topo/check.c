@@ -16,7 +16,7 @@ static size_t count_lines(const char *text)
 
 int topo_check(const struct topo_options *options)
 {
-    struct tt_topo_file *file = topo_open(options->paths[0]);
+    struct tt_topo_file *file = topo_open(options, options->paths[0]);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     if (machine && !options->json) {
         printf("%s: sound; %zu GPUs, %zu NICs, %zu warnings\n", topo_name(options->paths[0]),

@@ -189,7 +189,7 @@ struct side {
 
 static bool open_side(const struct topo_options *options, int which, struct side *side)
 {
-    side->file = topo_open(options->paths[which]);
+    side->file = topo_open(options, options->paths[which]);
     if (side->file) side->machine = topo_system(side->file, &options->look);
     return side->machine != NULL;
 }

@@ -206,7 +206,7 @@ json_t *topo_findings(const struct tt_topo_file *file, const struct box *box,
 
 int topo_explain(const struct topo_options *options)
 {
-    struct tt_topo_file *file = topo_open(options->paths[0]);
+    struct tt_topo_file *file = topo_open(options, options->paths[0]);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     struct topo_scenario scenario = {0};
     struct box box = {0};

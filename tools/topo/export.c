@@ -5,7 +5,7 @@
 
 int topo_export(const struct topo_options *options)
 {
-    struct tt_topo_file *file = topo_open(options->paths[0]);
+    struct tt_topo_file *file = topo_open(options, options->paths[0]);
     if (!file) return 1;
     json_t *all = topo_system(file, &options->look);
     json_t *scenarios = json_array();

@@ -26,7 +26,8 @@ struct topo_options {
     int nodes[TOPO_MOST_COUNTS]; /* numbers of equal machines */
     int ncounts;
     struct tt_topo_options look;
-    const char *output; /* folder; NULL: the current one */
+    const char *net_plugin; /* its NICs replace the machine's; NULL: none */
+    const char *output;     /* folder; NULL: the current one */
     bool json, svg, xml, time, p2p;
 };
 
@@ -40,7 +41,10 @@ void topo_progress(const char *what);
 void topo_tell(void);
 /* Read a machine file and print its warnings on stderr; NULL: detect this machine. Says what is
  * wrong. */
-struct tt_topo_file *topo_open(const char *path);
+struct tt_topo_file *topo_open(const struct topo_options *options, const char *path);
+/* Replace the machine's NICs by those of a network plugin, given as NCCL_NET_PLUGIN would be. False
+ * after saying what is wrong. */
+bool topo_take_nics(struct tt_topo_file *file, const char *plugin);
 /* How to call what topo_open() opened. */
 const char *topo_name(const char *path);
 

@@ -29,6 +29,8 @@ static const struct option table[] = {
     {"--clique", "N", "N hosts in one NVLink domain are a node", EVERY},
     {"--load-order", "fused", "elements in the order of a running communicator (default: file)",
      EVERY},
+    {"--net-plugin", "FILE", "with the NICs of this network plugin, instead of the machine's own",
+     EVERY},
     {"--json", NULL, "JSON instead of text", LOOKING},
     {"--svg", NULL, "a picture instead of text", TOPO_SHOW | TOPO_SEARCH},
     {"--xml", NULL, "show: a machine file; search: a graph file (NCCL_GRAPH_FILE)",
@@ -110,6 +112,10 @@ static int read_value(struct topo_options *options, const char *name, const char
         }
         options->look.hosts = (int)number;
         return 0;
+    }
+    if (strcmp(name, "--net-plugin") == 0) {
+        options->net_plugin = value;
+        return *value ? 0 : tutti_usage_error("topo", "the name behind --net-plugin is empty");
     }
     if (strcmp(name, "--output") == 0) {
         options->output = value;
@@ -237,7 +243,7 @@ void topo_tell(void)
     (void)fprintf(stderr, "%s\n", tt_last_error());
 }
 
-struct tt_topo_file *topo_open(const char *path)
+struct tt_topo_file *topo_open(const struct topo_options *options, const char *path)
 {
     struct tt_topo_file *file = NULL;
     char described[TT_MACHINE_FILE_BYTES];
@@ -248,6 +254,10 @@ struct tt_topo_file *topo_open(const char *path)
     if (path && !strcmp(path, "-")) path = "/dev/stdin";
     if (path ? tt_topo_file_read(path, &file) : tt_topo_detect(&file)) {
         topo_tell();
+        return NULL;
+    }
+    if (options->net_plugin && !topo_take_nics(file, options->net_plugin)) {
+        tt_topo_file_free(file);
         return NULL;
     }
     (void)fputs(tt_topo_file_warnings(file), stderr);

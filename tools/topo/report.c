@@ -181,7 +181,7 @@ static void put_head(FILE *out, const struct box *box, const struct topo_options
 
 static bool put_page(FILE *out, const struct topo_options *options, const char *path)
 {
-    struct tt_topo_file *file = topo_open(path);
+    struct tt_topo_file *file = topo_open(options, path);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     struct box box = {0};
     bool done = machine && box_init(&box, machine);

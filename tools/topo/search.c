@@ -198,7 +198,7 @@ static bool search_one(const struct tt_topo_file *file, const struct topo_option
 /* The first node's graphs, for NCCL_GRAPH_FILE. */
 static int search_xml(const struct topo_options *options)
 {
-    struct tt_topo_file *file = topo_open(options->paths[0]);
+    struct tt_topo_file *file = topo_open(options, options->paths[0]);
     struct topo_scenario scenario = {.nodes = options->nodes[0]};
     char *text = NULL;
     bool done = file && topo_domains(file, &options->look, &scenario);
@@ -216,7 +216,7 @@ int topo_search(const struct topo_options *options)
 {
     if (options->xml) return search_xml(options);
     if (options->svg) return topo_search_svg(options);
-    struct tt_topo_file *file = topo_open(options->paths[0]);
+    struct tt_topo_file *file = topo_open(options, options->paths[0]);
     json_t *list = options->json ? json_array() : NULL;
     bool done = file != NULL;
     for (int k = 0; done && k < options->ncounts; k++) {

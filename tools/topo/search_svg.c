@@ -377,7 +377,7 @@ bool topo_channels_svg(const struct box *box, const char *title, const struct tt
 
 int topo_search_svg(const struct topo_options *options)
 {
-    struct tt_topo_file *file = topo_open(options->paths[0]);
+    struct tt_topo_file *file = topo_open(options, options->paths[0]);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     struct topo_scenario scenario = {0};
     struct box box = {0};

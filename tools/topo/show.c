@@ -177,7 +177,7 @@ static bool print_xml(const struct tt_topo_file *file)
 
 int topo_show(const struct topo_options *options)
 {
-    struct tt_topo_file *file = topo_open(options->paths[0]);
+    struct tt_topo_file *file = topo_open(options, options->paths[0]);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     struct box box = {0};
     bool done = machine && box_init(&box, machine);

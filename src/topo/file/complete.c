@@ -7,6 +7,7 @@
 #include "check.h"
 #include "detect_sysfs.h"
 #include "file.h"
+#include "nic.h"
 #include "words.h"
 
 #include "base/error.h"
@@ -347,6 +348,23 @@ static void fill_all(struct partial *partial, struct tt_xml_node *node)
     if (is(node, "nvlink")) fill_nvlink(partial, node);
     for (int k = 0; k < node->nchildren && !partial->full; k++)
         fill_all(partial, node->children[k]);
+}
+
+struct tt_topo_nic tt_topo_nic_of(int number, const ncclNetProperties_v12_t *props)
+{
+    return (struct tt_topo_nic){
+        .name = props->name,
+        .path = props->pciPath,
+        .guid = props->guid,
+        .number = number,
+        .mbps = props->speed,
+        .port = props->port,
+        .max_connections = props->maxComms,
+        .rail = props->railId,
+        .plane = props->planeId,
+        .latency_usec = props->latency,
+        .gdr = (props->ptrSupport & (NCCL_PTR_CUDA | NCCL_PTR_DMABUF)) != 0,
+    };
 }
 
 ncclResult_t tt_topo_complete(struct tt_topo_file *file, const struct tt_topo_local *local)
