@@ -184,7 +184,7 @@ static void set_drift(struct timeline *run, const struct window *first, const st
 
 static bool measure(struct timeline *run)
 {
-    if (run->nevents == 0) return true; /* no window */
+    if (run->nparts == 0) return true; /* no operation, no window */
     struct window all = whole_run(run), first, second;
     bool agree = find_bounds(run, &all);
     if (!all.bounds) return false;
