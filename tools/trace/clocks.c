@@ -78,6 +78,20 @@ static void who_waits(const struct timeline *run, const struct timeline_operatio
     }
 }
 
+/* By what one operation says of each pair of clocks. */
+static void lower_bounds(const struct window *window, const struct moment *moments,
+                         uint32_t nclocks)
+{
+    for (uint32_t a = 0; a < nclocks; a++) {
+        int64_t *bounds = &window->bounds[(size_t)a * nclocks];
+        for (uint32_t b = 0; b < nclocks; b++) {
+            if (moments[a].begin_nsec == -no_bound || moments[b].end_nsec == no_bound) continue;
+            int64_t found = moments[b].end_nsec - moments[a].begin_nsec;
+            if (found < bounds[b]) bounds[b] = found;
+        }
+    }
+}
+
 /* Bounds of one operation. moments has room for all clocks. */
 static void bound_operation(const struct timeline *run, uint32_t index, const struct window *window,
                             struct moment *moments)
@@ -98,12 +112,7 @@ static void bound_operation(const struct timeline *run, uint32_t index, const st
         if (gets && part->end_nsec < moments[clock].end_nsec)
             moments[clock].end_nsec = part->end_nsec;
     }
-    for (uint32_t pair = 0; pair < run->nclocks * run->nclocks; pair++) {
-        const struct moment *a = &moments[pair / run->nclocks], *b = &moments[pair % run->nclocks];
-        if (a->begin_nsec == -no_bound || b->end_nsec == no_bound) continue;
-        int64_t found = b->end_nsec - a->begin_nsec;
-        if (found < window->bounds[pair]) window->bounds[pair] = found;
-    }
+    lower_bounds(window, moments, run->nclocks);
 }
 
 /* All bounds within the window, those over other hosts as well. False: they contradict each other

@@ -140,9 +140,12 @@ static bool is_same(const struct shape_node *a, const struct shape_node *b)
 static uint32_t child_of(struct shapes *shapes, uint32_t parent, const struct shape_node *wanted)
 {
     uint16_t *link = &shapes->nodes[parent].child;
-    while (*link && !is_same(&shapes->nodes[*link], wanted))
-        link = &shapes->nodes[*link].sibling;
-    if (*link) return *link;
+    uint16_t found = *link;
+    while (found && !is_same(&shapes->nodes[found], wanted)) {
+        link = &shapes->nodes[found].sibling;
+        found = *link;
+    }
+    if (found) return found;
     if (shapes->used == 0) shapes->used = 1;
     if (shapes->used == SHAPES_NODES) return 0;
     shapes->nodes[shapes->used] = *wanted;
@@ -180,7 +183,8 @@ void shapes_learn(struct shapes *shapes, const char *at, const char *end, const 
             continue;
         }
         struct shape_node node = {.member = LINE_MEMBER_COUNT_, .kind = kind};
-        if (!describe(span, at, span ? span->begin : end, &node)) return;
+        const char *until = span ? span->begin : end;
+        if (!describe(span, at, until, &node)) return;
         parent = child_of(shapes, parent, &node);
         if (!parent) return;
         kind = 0;

@@ -30,7 +30,8 @@ static uint16_t word(struct timeline *run, enum line_member member)
     const struct line *line = &run->reader->line;
     const struct line_value *value = &line->values[member];
     if (!line_has(line, member) || !value->is_text) return 0;
-    if (value->word && *value->word) return *value->word;
+    uint16_t known = value->word ? *value->word : 0;
+    if (known) return known;
     uint16_t found = timeline_word_of(run, value->text, value->bytes);
     if (value->word) *value->word = found;
     return found;
