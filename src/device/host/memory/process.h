@@ -20,7 +20,8 @@
 #include <stdint.h>
 
 #define HOST_MAX_DEVICES 1024
-enum { HOST_MAX_STREAMS = 65536, HOST_COPY_WAYS = 3, HOST_COPY_CLASSES = 32 };
+enum { HOST_MAX_STREAMS = 65536, HOST_MAX_NOTICES = 1024 };
+enum { HOST_COPY_WAYS = 3, HOST_COPY_CLASSES = 32 };
 
 struct CUmemPoolHandle_st;
 struct CUstream_st;
@@ -195,8 +196,6 @@ struct host_settings { /* face_state.c; of a device */
     _Atomic bool was_set[TT_LIMIT_COUNT_];
     _Atomic uint64_t peers[HOST_MAX_DEVICES / 64];
 };
-
-enum { HOST_MAX_NOTICES = 1024 };
 
 struct host_notices { /* notice.c: what was already said */
     pthread_mutex_t lock;
