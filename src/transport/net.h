@@ -26,6 +26,7 @@ enum net_phase {
     NET_WAITING_HANDLE,
     NET_CONNECTING,
     NET_ACCEPTING,
+    NET_CONFIRMING, /* the direct line's sender: until the receiver has it as well */
     NET_READY,
     NET_BROKEN
 };
@@ -75,8 +76,7 @@ struct net_pin { /* memory that the network has registered for a direct line */
     const char *base;
     size_t bytes;
     void *mhandle;
-    bool refused;  /* the network did not take it */
-    bool borrowed; /* from another edge: registrations are good for all connections of a device */
+    bool refused; /* the network did not take it */
 };
 
 struct net_region { /* memory that the user registered */

@@ -22,6 +22,37 @@ static uint32_t handle_tag(const struct net_edge *edge, const struct net_line *l
     return 0x4e000000u | direct | (uint32_t)key->channel << 1 | (uint32_t)key->conn;
 }
 
+/* How it went with the direct line: under one tag to the sender, under the other to the receiver,
+ * as both may have an edge of the same number to each other. */
+static uint32_t word_tag(const struct net_edge *edge, bool to_sender)
+{
+    return handle_tag(edge, &edge->direct) | (to_sender ? 0x00600000u : 0x00400000u);
+}
+
+static ncclResult_t send_word(const struct net_edge *edge, bool good)
+{
+    const char word = (char)good;
+    return tt_bootstrap_send(edge->edge.config->bootstrap, edge->edge.key.peer,
+                             word_tag(edge, !edge->edge.key.sending), &word, sizeof(word));
+}
+
+/* ncclSystemError: the other end did not get the line. */
+static ncclResult_t hear_word(const struct net_edge *edge, struct net_line *line)
+{
+    struct tt_bootstrap *bootstrap = edge->edge.config->bootstrap;
+    char word = 0;
+    size_t bytes = 0;
+    uint64_t mail = tt_bootstrap_mail(bootstrap) + 1;
+    if (mail == line->mail) return ncclInProgress;
+    line->mail = mail;
+    ncclResult_t rc =
+        tt_bootstrap_poll(bootstrap, edge->edge.key.peer, word_tag(edge, edge->edge.key.sending),
+                          &word, sizeof(word), &bytes);
+    if (rc || word) return rc;
+    line->phase = NET_BROKEN; /* it knows */
+    return ncclSystemError;
+}
+
 /* Before the first connection the network hears how many there may be; which operations they are
  * for is not known. */
 static void give_hints(const struct net_edge *edge)
@@ -80,7 +111,10 @@ static ncclResult_t handle_step(struct net_edge *edge, struct net_line *line)
                                         handle_tag(edge, line), &letter, sizeof(letter), &bytes);
     if (rc) return rc;
     if (bytes != sizeof(letter)) return ncclRemoteError;
-    if (line == &edge->direct && !letter.net[0]) return ncclSystemError;
+    if (line == &edge->direct && !letter.net[0]) {
+        line->phase = NET_BROKEN; /* the other end knows */
+        return ncclSystemError;
+    }
     rc = check_net(edge, &letter);
     if (rc) return rc;
     memcpy(line->handle, letter.handle, sizeof(line->handle));
@@ -93,12 +127,8 @@ static ncclResult_t ready_step(struct net_edge *edge, struct net_line *line)
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     line->mhandle = NULL;
     if (line == &edge->direct && edge->edge.key.sending) { /* from the user's memory alone */
-        line->phase = NET_READY;
-        tt_info(TT_LOG_NET | TT_LOG_REG,
-                "rank %d: registered memory goes to rank %d over NET/%s without a copy",
-                edge->edge.config->member->rank, edge->edge.key.peer, edge->edge.config->net->name);
-        /* pairs with the acquire load in goes_direct() */
-        atomic_store_explicit(&edge->direct_state, NET_DIRECT_READY, memory_order_release);
+        line->phase = NET_CONFIRMING;
+        line->mail = 0;
         return ncclSuccess;
     }
     ncclResult_t rc =
@@ -106,6 +136,19 @@ static ncclResult_t ready_step(struct net_edge *edge, struct net_line *line)
     if (rc) return rc;
     line->registered = true;
     line->phase = NET_READY;
+    return line == &edge->direct ? send_word(edge, true) : ncclSuccess;
+}
+
+static ncclResult_t confirm_step(struct net_edge *edge, struct net_line *line)
+{
+    ncclResult_t rc = hear_word(edge, line);
+    if (rc) return rc;
+    line->phase = NET_READY;
+    tt_info(TT_LOG_NET | TT_LOG_REG,
+            "rank %d: registered memory goes to rank %d over NET/%s without a copy",
+            edge->edge.config->member->rank, edge->edge.key.peer, edge->edge.config->net->name);
+    /* pairs with the acquire load in goes_direct() */
+    atomic_store_explicit(&edge->direct_state, NET_DIRECT_READY, memory_order_release);
     return ncclSuccess;
 }
 
@@ -124,17 +167,30 @@ static ncclResult_t accept_step(struct net_edge *edge, struct net_line *line)
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
     ncclResult_t rc = net->ops.accept(net, line->listen_comm, &line->comm);
     if (rc) return rc;
-    if (!line->comm) return ncclInProgress;
+    if (!line->comm) return line == &edge->direct ? hear_word(edge, line) : ncclInProgress;
     net->ops.close_listen(net, line->listen_comm);
     line->listen_comm = NULL;
     return ready_step(edge, line);
 }
 
-/* Nothing is lost: what would have gone over it goes through slots. */
+static void close_line(struct net_edge *edge, struct net_line *line)
+{
+    struct tt_net_plugin *net = edge->edge.config->net->plugin;
+    bool sending = edge->edge.key.sending;
+    if (line->registered) net->ops.dereg_mr(net, line->comm, line->mhandle);
+    if (line->comm && sending) net->ops.close_send(net, line->comm);
+    if (line->comm && !sending) net->ops.close_recv(net, line->comm);
+    if (!line->comm && sending) net->ops.give_up(net, line->handle);
+    if (line->listen_comm) net->ops.close_listen(net, line->listen_comm);
+    *line = (struct net_line){.phase = NET_BROKEN};
+}
+
+/* Nothing is lost, as nothing was sent over it yet: what would have been goes through slots. */
 static void forgo_direct(struct net_edge *edge, ncclResult_t rc)
 {
     const struct tt_transport_config *config = edge->edge.config;
-    edge->direct.phase = NET_BROKEN;
+    if (edge->direct.phase != NET_BROKEN) (void)send_word(edge, false);
+    close_line(edge, &edge->direct);
     tt_info(TT_LOG_NET | TT_LOG_REG,
             "rank %d: registered memory is copied on its way %s rank %d: NET/%s gave no second "
             "connection (result %d)",
@@ -151,6 +207,7 @@ bool tt_net_join(struct net_edge *edge, struct net_line *line)
     case NET_WAITING_HANDLE: rc = handle_step(edge, line); break;
     case NET_CONNECTING: rc = connect_step(edge, line); break;
     case NET_ACCEPTING: rc = accept_step(edge, line); break;
+    case NET_CONFIRMING: rc = confirm_step(edge, line); break;
     case NET_UNUSED:
     case NET_READY:
     case NET_BROKEN: return false;
@@ -161,18 +218,6 @@ bool tt_net_join(struct net_edge *edge, struct net_line *line)
         tt_net_broke(edge, rc, "connecting");
     }
     return rc != ncclInProgress;
-}
-
-static void close_line(struct net_edge *edge, struct net_line *line)
-{
-    struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    bool sending = edge->edge.key.sending;
-    if (line->registered) net->ops.dereg_mr(net, line->comm, line->mhandle);
-    if (line->comm && sending) net->ops.close_send(net, line->comm);
-    if (line->comm && !sending) net->ops.close_recv(net, line->comm);
-    if (!line->comm && sending) net->ops.give_up(net, line->handle);
-    if (line->listen_comm) net->ops.close_listen(net, line->listen_comm);
-    *line = (struct net_line){.phase = NET_BROKEN};
 }
 
 void tt_net_direct_close(struct net_edge *edge)

@@ -1,13 +1,12 @@
-/* Memory that the user registered, and its registrations with the network: one for each direct line
- * that used it, or, where the network says so, one for all lines of a device. They end when the
- * user takes the memory back, and with the line. */
+/* Memory that the user registered, and its registrations with the network, one for each direct line
+ * that used it: the handle of one is not known to be good for another, and its line may end first,
+ * when an operation fails. They end when the user takes the memory back, and with the line. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/member.h"
 #include "transport/net.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- what the user registered ---- */
@@ -67,7 +66,7 @@ void tt_transport_register(struct tt_transport *transport, const void *key, void
 static void pin_free(struct net_edge *edge, struct net_pin *pin)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    if (!pin->borrowed && !pin->refused) net->ops.dereg_mr(net, edge->direct.comm, pin->mhandle);
+    if (!pin->refused) net->ops.dereg_mr(net, edge->direct.comm, pin->mhandle);
     free(pin);
 }
 
@@ -116,36 +115,9 @@ void tt_transport_forget(struct tt_transport *transport, const void *key)
     pthread_mutex_unlock(&edges->lock);
 }
 
-/* Registrations with this device are good for all connections. */
-static bool is_global(const struct net_edge *edge)
-{
-    struct tt_net_plugin *net = edge->edge.config->net->plugin;
-    ncclNetProperties_v12_t props;
-    memset(&props, 0, sizeof(props));
-    return !net->ops.properties(net, edge->dev, &props) && props.regIsGlobal;
-}
-
-static const struct net_pin *pin_elsewhere(const struct net_edge *edge, const void *key)
-{
-    for (const struct net_edge *other = edge->transport->net_edges->first; other;
-         other = other->next) {
-        if (other == edge || other->dev != edge->dev) continue;
-        for (const struct net_pin *pin = other->pins; pin; pin = pin->next) {
-            if (pin->key == key && !pin->borrowed && !pin->refused) return pin;
-        }
-    }
-    return NULL;
-}
-
 static void pin_make(struct net_edge *edge, struct net_pin *pin)
 {
     const struct tt_net *net = edge->edge.config->net;
-    const struct net_pin *theirs = is_global(edge) ? pin_elsewhere(edge, pin->key) : NULL;
-    pin->borrowed = theirs != NULL;
-    if (theirs) {
-        pin->mhandle = theirs->mhandle;
-        return;
-    }
     ncclResult_t rc = net->plugin->ops.reg_mr(
         net->plugin, edge->direct.comm, (char *)(uintptr_t)pin->base, pin->bytes, &pin->mhandle);
     pin->refused = rc != ncclSuccess;

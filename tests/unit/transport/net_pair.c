@@ -85,8 +85,9 @@ ncclResult_t tt_bootstrap_poll(struct tt_bootstrap *bootstrap, int peer, uint32_
 
 struct rank ranks[2];
 bool gathers = true;
-_Atomic int nposted, nregistered, nuser, nclosed;
-bool global, refuses;
+_Atomic int nposted, nregistered, nuser, nclosed, nlistening;
+_Atomic int fault, nfaults;
+bool refuses;
 _Atomic bool withholds;
 char *users[2];
 static struct tt_net_ops as_it_is;
@@ -124,11 +125,20 @@ static ncclResult_t count_isend(struct tt_net_plugin *self, void *send_comm,
     return rc;
 }
 
+static ncclResult_t fails(enum fault what)
+{
+    if (atomic_load(&fault) != (int)what) return ncclSuccess;
+    atomic_fetch_add(&nfaults, 1);
+    return ncclSystemError;
+}
+
 /* The handle is the region's first byte: it must come back. */
 static ncclResult_t count_reg_mr(struct tt_net_plugin *self, void *comm, void *data, size_t bytes,
                                  void **mhandle)
 {
     (void)self, (void)comm, (void)bytes;
+    ncclResult_t rc = is_users(data) ? ncclSuccess : fails(FAULT_REGISTER);
+    if (rc) return rc;
     if (refuses && is_users(data)) return ncclSystemError;
     atomic_fetch_add(&nregistered, 1);
     *mhandle = data;
@@ -149,11 +159,36 @@ static ncclResult_t count_close_recv(struct tt_net_plugin *self, void *recv_comm
     return as_it_is.close_recv(self, recv_comm);
 }
 
-static ncclResult_t global_properties(struct tt_net_plugin *self, int dev,
-                                      ncclNetProperties_v12_t *props)
+static ncclResult_t count_listen(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
+                                 void **listen_comm)
 {
-    ncclResult_t rc = as_it_is.properties(self, dev, props);
-    props->regIsGlobal = global;
+    ncclResult_t rc = as_it_is.listen(self, ctx, dev, handle, listen_comm);
+    if (!rc) atomic_fetch_add(&nlistening, 1);
+    return rc;
+}
+
+static ncclResult_t count_close_listen(struct tt_net_plugin *self, void *listen_comm)
+{
+    atomic_fetch_sub(&nlistening, 1);
+    return as_it_is.close_listen(self, listen_comm);
+}
+
+static ncclResult_t failing_connect(struct tt_net_plugin *self, void *ctx, int dev, void *handle,
+                                    void **send_comm)
+{
+    ncclResult_t rc = fails(FAULT_CONNECT);
+    return rc ? rc : as_it_is.connect(self, ctx, dev, handle, send_comm);
+}
+
+/* After all is done: the sender knows nothing of it. */
+static ncclResult_t failing_accept(struct tt_net_plugin *self, void *listen_comm, void **recv_comm)
+{
+    ncclResult_t rc = as_it_is.accept(self, listen_comm, recv_comm);
+    if (rc || !*recv_comm) return rc;
+    rc = fails(FAULT_ACCEPT);
+    if (!rc) return rc;
+    as_it_is.close_recv(self, *recv_comm);
+    *recv_comm = NULL;
     return rc;
 }
 
@@ -165,7 +200,10 @@ static void look_at_calls(struct tt_net_ops *ops)
     ops->reg_mr = count_reg_mr;
     ops->dereg_mr = count_dereg_mr;
     ops->close_recv = count_close_recv;
-    ops->properties = global_properties;
+    ops->listen = count_listen;
+    ops->close_listen = count_close_listen;
+    ops->connect = failing_connect;
+    ops->accept = failing_accept;
 }
 
 void rank_open(int r)

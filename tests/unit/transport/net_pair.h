@@ -39,9 +39,13 @@ extern _Atomic int nposted;     /* receives that it took */
 extern _Atomic int nregistered; /* regions that it has registered */
 extern _Atomic int nuser;       /* messages that it took from, or put into, users' memory */
 extern _Atomic int nclosed;     /* connections for receiving */
-extern bool global, refuses;    /* registrations hold for a device; those of users are refused */
-extern _Atomic bool withholds;  /* nothing is taken from users' memory just now */
-extern char *users[2];          /* memory of each rank's user, USER_BYTES; NULL: none */
+extern _Atomic int nlistening;  /* listeners that are open */
+extern bool refuses;            /* registrations of users' memory */
+/* Set once both ends of the first connection are there: what fails of the next one. */
+enum fault { FAULT_NONE, FAULT_CONNECT, FAULT_ACCEPT, FAULT_REGISTER };
+extern _Atomic int fault, nfaults; /* enum fault; how often it was met */
+extern _Atomic bool withholds;     /* nothing is taken from users' memory just now */
+extern char *users[2];             /* memory of each rank's user, USER_BYTES; NULL: none */
 
 void rank_open(int r);
 void rank_close(int r);

@@ -248,29 +248,27 @@ static void forgotten_memory_is_copied(void **state)
     users_close();
 }
 
-/* Registrations that hold for a device are made once for all its connections. */
-static void global_registrations_are_shared(void **state)
+/* Of the second connection something fails at one end: both ends go on without it. */
+static void half_a_connection_is_none(void **state)
 {
+    static const enum fault faults[] = {FAULT_CONNECT, FAULT_ACCEPT, FAULT_REGISTER};
     (void)state;
     if (gathers) skip();
-    int with[2];
-    for (int k = 0; k < 2; k++) {
-        global = k;
-        atomic_store(&nuser, 0);
+    for (size_t i = 0; i < TT_LEN(faults); i++) {
+        print_message("fault %d\n", (int)faults[i]);
         struct pair pair = users_open(true, true);
-        struct pair other = {edge_of(0, TT_CONN_COLL, true), edge_of(1, TT_CONN_COLL, false)};
-        for (bool came = false, left = false; !came; came = try_receive(other.in, 1))
-            left = left || try_send(other.out, 1); /* it is connected */
-        transfer_often(&pair, true);
-        int before = atomic_load(&nregistered);
+        for (bool came = false, left = false; !came; came = try_receive(pair.in, 1))
+            left = left || try_send(pair.out, 1); /* the first one is there */
         atomic_store(&nuser, 0);
-        transfer_often(&other, true);
-        with[k] = atomic_load(&nregistered) - before;
+        atomic_store(&nfaults, 0);
+        atomic_store(&fault, (int)faults[i]);
+        for (int k = 0; k < 100 || atomic_load(&nfaults) == 0 || atomic_load(&nlistening); k++)
+            transfer(&pair, 4 * SLICE, k);
+        atomic_store(&fault, FAULT_NONE);
+        assert_int_equal(atomic_load(&nfaults), 1);
+        assert_int_equal(atomic_load(&nuser), 0);
         users_close();
     }
-    global = false;
-    assert_int_equal(with[0], 3); /* the receiver's slots for the second connection, two users' */
-    assert_int_equal(with[1], 1);
 }
 
 /* The operation failed while the network may write into the user's memory: it cannot any more. */
@@ -317,7 +315,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(settled_edges_touch_no_memory),
         cmocka_unit_test(registered_memory_is_not_copied),
         cmocka_unit_test(forgotten_memory_is_copied),
-        cmocka_unit_test(global_registrations_are_shared),
+        cmocka_unit_test(half_a_connection_is_none),
         cmocka_unit_test(a_settled_network_writes_nothing),
     };
     return run_all(argc, argv, tests, TT_LEN(tests));
