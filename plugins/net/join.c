@@ -106,10 +106,12 @@ static ssize_t greet(struct ofi_comm *comm)
     return rc;
 }
 
-/* True when the greeting has come over; *rc when it never will. */
+/* True when the greeting has come over; *rc when it never will, however often it is asked. */
 static bool is_greeted(struct ofi_comm *comm, ncclResult_t *rc)
 {
     struct ofi_request *greeting = comm->requests;
+    if (!greeting) *rc = comm->failed;
+    if (!greeting) return false;
     ofi_endpoint_progress(comm->endpoint);
     if (greeting->left) {
         *rc = ofi_comm_look(comm);
@@ -187,7 +189,8 @@ static ncclResult_t answer(struct listener *listener, struct caller *caller)
     if (ofi_control_move(fd, true, &hello, sizeof(hello), &sent) != OFI_STEP_DONE)
         return ofi_comm_fail(comm, ncclRemoteError, "it does not take the answer to its call");
     if (strcmp(caller->hello.provider, hello.provider) != 0) {
-        return ofi_fail(ncclInvalidUsage, "the sender at %s uses provider %s, this rank %s",
+        comm->failed = ncclInvalidUsage;
+        return ofi_fail(comm->failed, "the sender at %s uses provider %s, this rank %s",
                         comm->peer_words, caller->hello.provider, hello.provider);
     }
     ssize_t posted = greet(comm);

@@ -2,6 +2,7 @@
 #include "ofi.h"
 #include "versions.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,21 +12,18 @@ const char ofi_name[] = "Libfabric";
 
 ncclResult_t ofi_v12_begin(ncclDebugLogger_t log, void **ctx)
 {
-    ncclResult_t rc = ncclSuccess;
-    pthread_mutex_lock(&ofi_process.lock);
-    ofi_process.log = log;
-    rc = ofi_devices_find();
-    pthread_mutex_unlock(&ofi_process.lock);
-    if (rc) return rc;
     struct ofi_net *net = ctx ? calloc(1, sizeof(*net)) : &ofi_process.common;
-    if (net && !net->domains)
+    if (!net) return ofi_fail(ncclSystemError, "out of memory");
+    pthread_mutex_lock(&ofi_process.lock);
+    atomic_store_explicit(&ofi_process.log, log, memory_order_relaxed);
+    ncclResult_t rc = ofi_devices_find();
+    if (!rc && !net->domains)
         net->domains = calloc((size_t)ofi_process.ndevices, sizeof(struct ofi_domain *));
-    if (!net || !net->domains) {
-        if (ctx) free(net);
-        return ofi_fail(ncclSystemError, "out of memory");
-    }
-    if (ctx) *ctx = net;
-    return ncclSuccess;
+    if (!rc && !net->domains) rc = ofi_fail(ncclSystemError, "out of memory");
+    pthread_mutex_unlock(&ofi_process.lock);
+    if (ctx && rc) free(net);
+    if (ctx && !rc) *ctx = net;
+    return rc;
 }
 
 static ncclResult_t init(void **ctx, uint64_t comm_id, ncclNetCommConfig_v12_t *config,

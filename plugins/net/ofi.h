@@ -51,8 +51,8 @@ struct ofi_net {                 /* of a communicator; up to version 10 of the p
 
 struct ofi_process {
     pthread_mutex_t lock;
-    ncclDebugLogger_t log;
-    struct ofi_device *devices; /* owned */
+    _Atomic(ncclDebugLogger_t) log; /* of the last init; whoever has one to tell reads it */
+    struct ofi_device *devices;     /* owned */
     int ndevices;
     struct ofi_net common; /* of hosts that know no communicators */
 };

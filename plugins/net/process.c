@@ -3,6 +3,7 @@
 #include "ofi.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -12,8 +13,8 @@ static void tell(ncclDebugLogLevel level, const char *fmt, va_list args)
 {
     char text[512];
     (void)vsnprintf(text, sizeof(text), fmt, args);
-    if (ofi_process.log)
-        ofi_process.log(level, NCCL_INIT | NCCL_NET, "plugins/net", 0, "NET/Libfabric: %s", text);
+    ncclDebugLogger_t log = atomic_load_explicit(&ofi_process.log, memory_order_relaxed);
+    if (log) log(level, NCCL_INIT | NCCL_NET, "plugins/net", 0, "NET/Libfabric: %s", text);
 }
 
 ncclResult_t ofi_fail(ncclResult_t rc, const char *fmt, ...)

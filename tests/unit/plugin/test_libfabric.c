@@ -519,6 +519,7 @@ static void other_provider(void **state)
     while (!rc)
         rc = net->accept(listener, &comm, NULL);
     assert_int_equal(rc, ncclInvalidUsage);
+    assert_int_equal(net->accept(listener, &comm, NULL), ncclInvalidUsage); /* asked again */
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_not_equal(status, 0);
     assert_true(told("the sender at 127.0.0.1:") && told("the receiver at 127.0.0.1:"));
