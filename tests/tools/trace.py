@@ -386,6 +386,17 @@ def shapes(folder):
             stops = [json.dumps({"t": "stop", "id": k, "ts": 8}, separators=(",", ":")) for k in (1, 2, 3, 9)]
             out.write("\n".join([*Rank(0, 1).lines[:3], *plain, line, *stops, '{"t":"end"}']) + "\n")
         said(trace("check", path, code=None), words)
+    # Texts are remembered in few places: two of one line may have the same one.
+    event = '{"t":"ev","id":%d,"parent":0,"c":1,"tid":5,"ts":%d,"dur":5,"type":"Coll","seq":%d,"func":"AllReduce","datatype":"%s",' \
+        '"count":%d,"root":0,"algo":"%s","proto":"%s","channels":%d%s}'
+    events = [(k, 1000 * k, k, dice.choice(("ncclInt8", "ncclFloat32")), dice.randrange(100000), dice.choice(("RING", "TREE", "PAT")),
+               dice.choice(("LL", "SIMPLE")), dice.randrange(1, 33)) for k in range(1, 10001)]
+    found = []
+    for more in ("", ',"new":0.5'): # the second cannot be read by its shape
+        with open(path, "w") as out:
+            out.write("\n".join([*Rank(0, 1).lines[:3], *(event % (*e, more) for e in events), '{"t":"end"}']) + "\n")
+        found.append(rows(path))
+    check(found[0] == found[1], "words of lines that are read by their shapes")
 
 
 def memory(folder):

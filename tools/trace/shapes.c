@@ -71,16 +71,18 @@ static inline const char *read_digits(const char *at, uint64_t *number)
     return all ? at : NULL;
 }
 
-/* A text that ends with its first quote; NULL: it is longer than the line, or has escapes. */
-static inline const char *read_text(struct shapes *shapes, const char *at, const char *end,
-                                    struct line_value *value)
+/* The text up to its first quote takes the place of what was at `guess`, which an earlier value of
+ * the line may have: that one has no place any more. NULL: it is longer than the line, or has
+ * escapes. */
+static const char *learn_text(struct shape_guess *guess, const char *at, const char *end,
+                              struct line *line, struct line_value *value)
 {
-    uint64_t hash = (word_at(at) ^ word_at(at + 8) * 3) * 0x9e3779b97f4a7c15u;
-    struct shape_guess *guess = &shapes->guesses[hash >> 32 & (SHAPES_GUESSES - 1)];
-    value->word = &guess->word;
-    if (guess->text.bytes && begins_with(at, &guess->text)) return at + guess->text.bytes - 1;
     const char *quote = memchr(at, '"', (size_t)(end - at));
     if (!quote || memchr(at, '\\', (size_t)(quote - at))) return NULL;
+    for (uint64_t seen = line->seen; seen; seen &= seen - 1) {
+        struct line_value *other = &line->values[__builtin_ctzll(seen)];
+        if (other->is_text && other->word == &guess->word) other->word = NULL;
+    }
     guess->word = 0;
     if (set_text(&guess->text, at, (size_t)(quote - at) + 1)) return quote;
     guess->text.bytes = 0;
@@ -88,12 +90,23 @@ static inline const char *read_text(struct shapes *shapes, const char *at, const
     return quote;
 }
 
+/* A text that ends with its first quote. */
+static inline const char *read_text(struct shapes *shapes, const char *at, const char *end,
+                                    struct line *line, struct line_value *value)
+{
+    uint64_t hash = (word_at(at) ^ word_at(at + 8) * 3) * 0x9e3779b97f4a7c15u;
+    struct shape_guess *guess = &shapes->guesses[hash >> 32 & (SHAPES_GUESSES - 1)];
+    bool known = guess->text.bytes && begins_with(at, &guess->text);
+    value->word = &guess->word;
+    return known ? at + guess->text.bytes - 1 : learn_text(guess, at, end, line, value);
+}
+
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 bool shapes_read(struct shapes *shapes, const char *at, const char *end, struct line *line)
 {
     const struct shape_node *nodes = shapes->nodes;
-    uint64_t seen = 0;
     uint8_t kind = 0;
+    line->seen = 0;
     for (const uint16_t *next = &nodes[0].child; *next;) {
         const struct shape_node *node = &nodes[*next];
         if (!begins_with(at, &node->before)) {
@@ -104,18 +117,18 @@ bool shapes_read(struct shapes *shapes, const char *at, const char *end, struct 
         if (node->kind) kind = node->kind;
         if (node->is_end) {
             line->kind = (enum line_kind)(kind ? kind - 1 : LINE_OTHER);
-            line->seen = seen;
             return at == end;
         }
         struct line_value *value = &line->values[node->member];
         const char *from = at;
-        at = node->is_text ? read_text(shapes, at, end, value) : read_digits(at, &value->number);
+        at = node->is_text ? read_text(shapes, at, end, line, value)
+                           : read_digits(at, &value->number);
         if (!at || at > end) return false;
         value->text = from;
         value->bytes = node->is_text ? (uint32_t)(at - from) : 0;
         value->is_text = node->is_text;
         if (node->is_text) value->number = 0;
-        seen |= node->seen;
+        line->seen |= node->seen;
         next = &node->child;
     }
     return false;
