@@ -127,13 +127,21 @@ def script(folder, name, text):
 
 def check_solvers(folder):
     ring = ["--topology", "ring", "--ranks", "4"]
+    p = run("program", "search", "--op", "alltoall", "--topology", "ring", "--ranks", "8", "--rounds", "4")
+    must(p.returncode == 1 and "there is none of up to 4 rounds" in p.stderr and not p.stdout, f"too few rounds: {p.returncode} {p.stdout}{p.stderr}")
     p = run("program", "search", "--op", "allgather", *ring, "--solver", script(folder, "no", "cat >/dev/null; echo s UNSATISFIABLE; exit 20\n"))
     must(p.returncode == 1 and "there is none of up to" in p.stderr and not p.stdout, f"none: {p.returncode} {p.stdout}{p.stderr}")
     for name, text, word in (
             ("dumb", "exit 0\n", "gave no answer"), ("dead", "kill -9 $$\n", "signal 9"), ("half", "echo s SATISFIABLE; echo v 1 2 0\n", "gave no answer"),
+            ("wild", "cat >/dev/null; echo s SATISFIABLE; echo v -99999999999999999999 0\n", "gave no answer"),
             ("liar", "sed -n 's/^p cnf \\([0-9]*\\).*/\\1/p' | { read n; echo s SATISFIABLE; echo v $(seq 1 $n) 0; }\n", "")):
         p = run("program", "search", "--op", "allgather", *ring, "--solver", script(folder, name, text))
         must(p.returncode == 1 and word in p.stderr and p.stderr.startswith("tutti program search: "), f"{name}: {p.returncode} {p.stdout}{p.stderr}")
+    for name in (b"cut within a character\xc3\xa4\xc3\xa4.xml", b"no UTF-8: \xff.xml"):
+        path = os.path.join(os.fsencode(folder), name)
+        shutil.copyfile(os.path.join(MACHINES, "c03-dgx1v.xml"), path)
+        found = search("gather", "--topology", path, "-o", folder)
+        must(sizes(found) == [(2, 7, 6)], f"{name}: {found}")
     slow = script(folder, "slow", "cat >/dev/null; exec sleep 100\n")
     found = search("allgather", *ring, "--solver", slow, "--time", "1", status=3)
     must(not found["complete"] and not found["points"], f"slow: {found}")

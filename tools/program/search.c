@@ -238,25 +238,30 @@ static void raise_chunks(struct search *search, int steps, int rounds)
     search->open = search->open || answer != SEARCH_NONE;
 }
 
+/* A few more than the steps: pipelines get better with each. */
+static long usual_rounds(const struct search_bounds *bounds)
+{
+    int rounds = (bounds->steps + bounds->rounds - 1) / bounds->rounds * bounds->rounds;
+    if (rounds < bounds->steps + SPARE_ROUNDS) rounds = bounds->steps + SPARE_ROUNDS;
+    return rounds > SEARCH_MOST_ROUNDS ? SEARCH_MOST_ROUNDS : rounds;
+}
+
 static void look(struct search *search)
 {
     const struct search_bounds *bounds = &search->bounds;
+    const bool asked = search->rounds > 0;
+    if (!asked) search->rounds = usual_rounds(bounds);
+    const long most = asked ? search->rounds : 2 * search->rounds; /* while there is nothing */
     search->until_sec = search_now() + (double)search->seconds;
-    if (!search->rounds) { /* a few more than the steps: pipelines get better with each */
-        search->rounds = (bounds->steps + bounds->rounds - 1) / bounds->rounds * bounds->rounds;
-        if (search->rounds < bounds->steps + SPARE_ROUNDS)
-            search->rounds = bounds->steps + SPARE_ROUNDS;
-        if (search->rounds > SEARCH_MOST_ROUNDS) search->rounds = SEARCH_MOST_ROUNDS;
-    }
     for (int steps = bounds->steps; steps <= search->rounds && !is_done(search); steps++) {
         int before = search->npoints;
         bool bound = false;
-        for (int rounds = steps;
-             rounds <= search->rounds || (!search->npoints && rounds <= 2 * search->rounds);
-             rounds++) /* more of them while there is nothing at all */
+        for (int rounds = steps; rounds <= (search->npoints ? search->rounds : most); rounds++)
             raise_chunks(search, steps, rounds);
         if (search->npoints > before) {
             struct point *point = &search->points[search->npoints - 1];
+            if (search->rounds < point->size.rounds && point->size.rounds <= SEARCH_MOST_ROUNDS)
+                search->rounds = point->size.rounds;
             bound = point->size.rounds * bounds->chunks == point->size.chunks * bounds->rounds;
             point->bound = bound;
             point->settled = bound || !search->open;

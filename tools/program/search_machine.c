@@ -160,7 +160,7 @@ static void take_links(const json_t *links, int nranks, struct search_machine *m
     {
         if (!ends_of(row, &from, &to, &gbps)) continue;
         int a = gpu_of(from, nranks), b = gpu_of(to, nranks);
-        if (a >= 0 && b >= 0 && a != b) add_link(machine, a, b, (int)(gbps / least));
+        if (a >= 0 && b >= 0 && a != b) add_link(machine, a, b, (int)(gbps / least + 1e-6));
     }
 }
 
@@ -181,6 +181,8 @@ static bool read_system(const char *path, const char *text, int nranks,
         (void)snprintf(machine->name, sizeof(machine->name), "%s", slash ? slash + 1 : path);
         char *dot = strrchr(machine->name, '.');
         if (dot && dot != machine->name) *dot = '\0';
+        for (char *at = machine->name; *at; at++) /* XML and JSON are UTF-8, a path is not */
+            *at = (char)(*at >= ' ' && *at <= '~' ? *at : '_');
         take_links(json_object_get(system, "links"), (int)ngpus, machine);
     }
     json_decref(all);

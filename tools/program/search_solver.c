@@ -158,9 +158,9 @@ static bool read_line(const char *line, int nvariables, char *values)
 {
     for (const char *at = line; *at != '\n' && *at != '\0';) {
         char *end;
-        long literal = strtol(at, &end, 10), variable = labs(literal);
-        if (end == at || variable > nvariables) return false;
-        values[variable] = literal > 0 ? 1 : 0;
+        long literal = strtol(at, &end, 10);
+        if (end == at || literal > nvariables || literal < -nvariables) return false;
+        values[labs(literal)] = literal > 0 ? 1 : 0;
         at = end + strspn(end, " ");
     }
     return true;
