@@ -301,22 +301,33 @@ static void describe(struct start *s, const ncclProfilerEventDescr_v7_t *d)
     }
 }
 
+/* How many messages of that kind were told before: both ends count alike, so no two kinds may share
+ * a counter while there is one left. */
+static uint32_t count_message(const void *context, int peer, const char *func)
+{
+    uint64_t key = number_of(context) * 0x9e3779b97f4a7c15u + (uint32_t)peer;
+    key = (key ^ key >> 32) * 0xd6e8feb86659fd93u + (func ? (uint8_t)*func : 0);
+    key = (key ^ key >> 32) * 0xd6e8feb86659fd93u | 1;
+    struct trace_pair *pairs = trace_process.messages, *pair = NULL;
+    for (uint32_t k = 0; k < TRACE_PROBES; k++) {
+        uint64_t seen = 0;
+        pair = &pairs[((key >> 32) + k) % TRACE_PAIRS];
+        if (atomic_load_explicit(&pair->key, memory_order_relaxed) == key ||
+            atomic_compare_exchange_strong(&pair->key, &seen, key) || seen == key)
+            break;
+    }
+    return atomic_fetch_add_explicit(&pair->told, 1, memory_order_relaxed);
+}
+
 /* Which operations a sample has all ranks decide alike: collectives by their number, messages by
  * how many went between the two ranks before. What is below an operation has a parent when that was
  * kept; calls and groups are known too early to be of any. */
 static bool is_sampled(const void *context, const ncclProfilerEventDescr_v7_t *d, uint32_t every)
 {
-    uint64_t key = number_of(context) * 0x9e3779b97f4a7c15u;
     switch (d->type) {
     case ncclProfileColl: return d->coll.seqNumber % every == 0;
     case ncclProfileCeColl: return d->ceColl.seqNumber % every == 0;
-    case ncclProfileP2p:
-        key ^= ((uint64_t)(uint32_t)d->p2p.peer << 8 | (d->p2p.func ? (uint8_t)*d->p2p.func : 0)) *
-               0xd6e8feb86659fd93u;
-        return atomic_fetch_add_explicit(&trace_process.messages[key >> 32 & (TRACE_PAIRS - 1)], 1,
-                                         memory_order_relaxed) %
-                   every ==
-               0;
+    case ncclProfileP2p: return count_message(context, d->p2p.peer, d->p2p.func) % every == 0;
     case ncclProfileGroup:
     case ncclProfileGroupApi:
     case ncclProfileCollApi:

@@ -19,7 +19,7 @@
 
 enum trace_kind { TRACE_START, TRACE_STATE, TRACE_STOP, TRACE_KIND_COUNT_ };
 enum { TRACE_RINGS = 128, TRACE_WORD_BYTES = 24, TRACE_BUFFER_BYTES = 65536 };
-enum { TRACE_PAIRS = 4096 }; /* counters of messages, while some of them are kept */
+enum { TRACE_PAIRS = 4096, TRACE_PROBES = 64 }; /* counters of messages, and where one is sought */
 enum { TRACE_LINE_BYTES = 1024, TRACE_WORD_SLOTS = 256, TRACE_CLOCK_PAIRS = 64 };
 
 /* A record in a ring is as many words of 8 bytes as it needs: the time in ticks since the plugin
@@ -90,12 +90,17 @@ struct trace_clock {
     uint64_t count;
 };
 
+struct trace_pair {
+    _Atomic uint64_t key; /* of communicator, peer and function; 0: free */
+    _Atomic uint32_t told;
+};
+
 /* All that the plugin keeps for the process. */
 struct trace_process {
     /* recorder.c, of any thread */
-    _Atomic bool on;                        /* a communicator is there and the file is open */
-    _Atomic uint32_t sample;                /* each so many-th operation is kept; 1: all */
-    _Atomic uint32_t messages[TRACE_PAIRS]; /* by communicator, peer and function: told so far */
+    _Atomic bool on;                         /* a communicator is there and the file is open */
+    _Atomic uint32_t sample;                 /* each so many-th operation is kept; 1: all */
+    struct trace_pair messages[TRACE_PAIRS]; /* while some of them are kept: told so far */
     _Atomic(struct trace_ring *) rings[TRACE_RINGS]; /* owned, kept until the process ends */
     _Atomic uint64_t lost[TRACE_KIND_COUNT_];        /* of threads that got no ring */
     _Atomic uint32_t word_count;

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { THREADS = 4, EVENTS = 5000, FILE_BYTES = 16 << 20 };
+enum { THREADS = 4, EVENTS = 5000, FILE_BYTES = 16 << 20, PEERS = 64 };
 
 static void *library;
 static char folder[] = "/tmp/tutti-trace.XXXXXX";
@@ -341,6 +341,8 @@ static void keeps_a_sample(void **state)
         usleep(1000); /* the rings are small */
     }
     assert_int_equal(messages, 10);
+    for (uint64_t k = 0; k < 16 * PEERS; k++) /* of 16 communicators: none of the first is passed */
+        begin_one((char *)context + k / PEERS, ncclProfileP2p, 100 + k % PEERS, NULL);
     assert_null(begin_one(context, ncclProfileGroupApi, 0, NULL));
     refused += 20 + 1;
     refused += control(path, context, "0xffff 1\n", true);
