@@ -48,6 +48,7 @@ struct flights {
     uint64_t wall_nsec, mono_nsec; /* at one time */
     char path[PATH_MAX];           /* "": no file is wanted */
     char host[TT_STATUS_HOST_BYTES], exe[128];
+    struct out out; /* of who is `writing`: a handler may run on a stack of few KiB */
 };
 static struct flights flights;
 
@@ -273,34 +274,39 @@ static void put_member(struct out *out, struct own *own)
     put_state(out, own, waits, nwaits);
 }
 
-void tt_flight_write(int fd, const char *reason)
+static void write_all(struct out *out, const char *reason)
 {
-    struct out out = {.fd = fd};
     struct own own = {.now = tt_now_nsec()};
-    text(&out, "{\"t\":\"head\",\"v\":1");
-    word(&out, "flight", reason);
-    word(&out, "host", flights.host);
-    number(&out, "pid", flights.pid);
-    word(&out, "exe", flights.exe);
-    number(&out, "start_wall_ns", (int64_t)(flights.wall_nsec + (own.now - flights.mono_nsec)));
-    number(&out, "start_mono_ns", (int64_t)own.now);
-    text(&out, ",\"clock\":\"monotonic\",\"api\":0,\"mask\":0}\n");
+    text(out, "{\"t\":\"head\",\"v\":1");
+    word(out, "flight", reason);
+    word(out, "host", flights.host);
+    number(out, "pid", flights.pid);
+    word(out, "exe", flights.exe);
+    number(out, "start_wall_ns", (int64_t)(flights.wall_nsec + (own.now - flights.mono_nsec)));
+    number(out, "start_mono_ns", (int64_t)own.now);
+    text(out, ",\"clock\":\"monotonic\",\"api\":0,\"mask\":0}\n");
     atomic_fetch_add(&flights.readers, 1); /* pairs with the wait in tt_flight_remove() */
     for (int slot = 0; slot < LISTED_MOST; slot++) {
         own.watch = atomic_load(&flights.listed[slot]);
         if (!own.watch) continue;
         own.c++;
-        put_member(&out, &own);
+        put_member(out, &own);
     }
     atomic_fetch_sub(&flights.readers, 1);
-    text(&out, "{\"t\":\"end\"");
-    number(&out, "starts", (int64_t)own.starts);
-    number(&out, "states", 0);
-    number(&out, "stops", (int64_t)own.stops);
-    number(&out, "open", (int64_t)(own.starts - own.stops));
-    text(&out, "}\n");
-    flush(&out);
-    if (out.error) atomic_store(&flights.complaint, out.error);
+    text(out, "{\"t\":\"end\"");
+    number(out, "starts", (int64_t)own.starts);
+    number(out, "states", 0);
+    number(out, "stops", (int64_t)own.stops);
+    number(out, "open", (int64_t)(own.starts - own.stops));
+    text(out, "}\n");
+    flush(out);
+    if (out->error) atomic_store(&flights.complaint, out->error);
+}
+
+void tt_flight_write(int fd, const char *reason)
+{
+    struct out out = {.fd = fd};
+    write_all(&out, reason);
 }
 
 /* ---- the file ---- */
@@ -308,14 +314,15 @@ void tt_flight_write(int fd, const char *reason)
 /* An earlier file that tells of communicators which have ended since is kept under another name. */
 static void keep_earlier(void)
 {
-    struct out name = {.fd = -1};
+    struct out *name = &flights.out;
     if (!atomic_exchange(&flights.parted, false)) return;
-    for (const char *c = flights.path; *c && name.used + 16 < sizeof(name.text); c++)
-        put(&name, *c);
-    put(&name, '.');
-    digits(&name, (uint64_t)atomic_fetch_add(&flights.nfiles, 1) + 1, 10);
-    put(&name, '\0');
-    (void)rename(flights.path, name.text);
+    name->used = 0;
+    for (const char *c = flights.path; *c && name->used + 16 < sizeof(name->text); c++)
+        put(name, *c);
+    put(name, '.');
+    digits(name, (uint64_t)atomic_fetch_add(&flights.nfiles, 1) + 1, 10);
+    put(name, '\0');
+    (void)rename(flights.path, name->text);
 }
 
 /* A write beyond the limit of file sizes, or to a FIFO whose reader has gone, is an error of the
@@ -334,7 +341,10 @@ static void write_file(const char *reason)
     if (fd < 0) {
         atomic_store(&flights.complaint, errno);
     } else {
-        tt_flight_write(fd, reason);
+        flights.out.fd = fd;
+        flights.out.used = 0;
+        flights.out.error = 0;
+        write_all(&flights.out, reason);
         close(fd);
     }
     if (atomic_load(&flights.complaint)) sigtimedwait(&ours, NULL, &at_once);
