@@ -2,8 +2,7 @@
 #include "doctor/ask.h"
 #include "tutti.h"
 
-#include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -126,28 +125,33 @@ static const char *skip_answers(const char *text, int count)
 static const char banner[] = "RAS Monitor Mode - watching for peer changes (Ctrl+C to exit)...\n"
                              "================================================================\n";
 
-/* Events as they come, until the job ends. */
-static void monitor(int fd, const char *lines)
+/* The answer to the command, behind those to the lines before it; false: the command is refused. */
+static bool read_answer(FILE *from)
 {
-    char text[4096];
-    ssize_t bytes = write(fd, lines, strlen(lines));
-    size_t answers = 0; /* to the lines before: they are no events */
-    fputs(banner, stderr);
-    while (bytes > 0) {
-        struct pollfd wait = {.fd = fd, .events = POLLIN};
-        poll(&wait, 1, -1);
-        bytes = read(fd, text, sizeof(text));
-        if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) {
-            bytes = 1;
-            continue;
-        }
-        const char *from = text, *end = text + (bytes > 0 ? bytes : 0);
-        while (answers < PREAMBLE_LINES && from < end)
-            answers += *from++ == '\n';
-        fwrite(from, 1, (size_t)(end - from), stdout);
-        fflush(stdout);
+    char answer[256] = "";
+    for (int k = 0; k <= PREAMBLE_LINES; k++) {
+        if (!fgets(answer, sizeof(answer), from)) return true; /* the job has ended */
     }
-    close(fd);
+    bool refused = !strncmp(answer, "ERROR", 5);
+    (void)fputs(answer, refused ? stderr : stdout);
+    fflush(stdout);
+    return !refused;
+}
+
+/* Events as they come, until the job ends. Exit status. */
+static int monitor(int fd, const char *lines)
+{
+    FILE *from = fdopen(fd, "r");
+    int c = EOF, flags = fcntl(fd, F_GETFL);
+    bool taken = from && flags >= 0 && !fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) &&
+                 write(fd, lines, strlen(lines)) == (ssize_t)strlen(lines) && read_answer(from);
+    if (taken) fputs(banner, stderr);
+    while (taken && (c = getc(from)) != EOF) {
+        putchar(c);
+        if (c == '\n') fflush(stdout);
+    }
+    if (from) fclose(from);
+    return taken ? 0 : 1;
 }
 
 static void make_lines(const struct ras_options *options, char *lines, size_t bytes)
@@ -178,10 +182,7 @@ int cmd_ras(int argc, char **argv)
     make_lines(&options, lines, sizeof(lines));
     double patience_sec = options.timeout_sec > 0 ? options.timeout_sec + 2 : 86400;
     int fd = doctor_connect_address(address, patience_sec, &why);
-    if (fd >= 0 && options.monitor) {
-        monitor(fd, lines);
-        return 0;
-    }
+    if (fd >= 0 && options.monitor) return monitor(fd, lines);
     char *text = fd >= 0 ? doctor_ask(fd, lines, patience_sec, &why) : NULL;
     const char *report = text ? skip_answers(text, PREAMBLE_LINES) : "";
     bool refused = !strncmp(report, "ERROR", 5) || !strncmp(report, "BUSY", 4);

@@ -256,6 +256,9 @@ def main():
                 masks(port, folder)
                 few_descriptors(processes[0])
                 busy(processes)
+                refused = subprocess.run([TUTTI, "ras", "-p", str(port), "--monitor=bogus"], capture_output=True, text=True, timeout=60)
+                check("a monitor of nothing", refused.returncode == 1 and not refused.stdout and
+                      refused.stderr == "ERROR: Invalid event group 'bogus'\n", refused)
                 monitor(processes)
     with tempfile.TemporaryDirectory() as folder:
         in_init(folder)
