@@ -125,6 +125,13 @@ def script(folder, name, text):
     return path
 
 
+def alive(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def check_solvers(folder):
     ring = ["--topology", "ring", "--ranks", "4"]
     p = run("program", "search", "--op", "alltoall", "--topology", "ring", "--ranks", "8", "--rounds", "4")
@@ -145,6 +152,12 @@ def check_solvers(folder):
     slow = script(folder, "slow", "cat >/dev/null; exec sleep 100\n")
     found = search("allgather", *ring, "--solver", slow, "--time", "1", status=3)
     must(not found["complete"] and not found["points"], f"slow: {found}")
+    child = os.path.join(folder, "child")
+    search("allgather", *ring, "--solver", script(folder, "script", f"cat >/dev/null; sleep 100 & echo $! >{child}; wait\n"), "--time", "1", status=3)
+    until = time.monotonic() + 60
+    while (left := alive(int(open(child).read()))) and time.monotonic() < until:
+        time.sleep(0.02)
+    must(not left, "what a solver's script started is still there")
     # The first two questions are answered, the third never is: a signal ends it with what was found.
     count = os.path.join(folder, "count")
     slow = script(folder, "later", f"echo x >>{count}\n[ $(wc -l <{count}) -le 2 ] && exec {SOLVER}\ncat >/dev/null; touch {count}.hangs; exec sleep 100\n")

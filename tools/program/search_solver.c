@@ -86,6 +86,7 @@ static _Noreturn void become(const char *program, int in, int out, pid_t parent)
         if (!strcmp(solvers[k].name, name))
             memcpy((void *)(words + 1), arguments, sizeof(solvers[k].arguments));
     }
+    setpgid(0, 0); /* a script ends with what it started */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() == parent && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0)
         execvp(program, words);
@@ -214,13 +215,14 @@ enum search_answer search_solve(struct search_solver *solver, const struct searc
     pid_t child = start(solver->program, formula, &answers);
     if (child < 0) return SEARCH_BROKEN;
     char *text = listen_to(solver, answers, search_now() + limit_sec);
-    if (!text) kill(child, SIGKILL);
+    setpgid(child, child); /* as it does itself, if it has come to that */
+    if (!text) kill(-child, SIGKILL);
     close(answers);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         continue;
     struct pollfd signal_ready = {.fd = solver->signal_fd, .events = POLLIN};
     enum search_answer answer = SEARCH_OPEN;
-    if (poll(&signal_ready, 1, 0) > 0) { /* the child may have heard it as well */
+    if (poll(&signal_ready, 1, 0) > 0) {
         answer = SEARCH_STOPPED;
     } else if (text) {
         answer = read_answer(solver->program, text, status, formula->nvariables, values_out);
