@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -366,6 +367,12 @@ static bool open_file(int version)
     char name[4096];
     if (all->fd >= 0) return true;
     file_name(name, sizeof(name));
+    char *slash = strrchr(name, '/');
+    if (slash && slash != name) {
+        *slash = '\0';
+        mkdir(name, 0777); /* fails where it is there; a real fault shows when the file opens */
+        *slash = '/';
+    }
     /* a FIFO that nobody reads is refused and not waited for */
     all->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
     if (all->fd < 0) {

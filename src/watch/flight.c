@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LISTED_MOST = 1024, OUT_BYTES = 4096, ID_SHIFT = 40, WRITER_PATIENCE = 200 };
@@ -437,6 +438,20 @@ static void set_path(const char *from)
     flights.path[used] = '\0';
 }
 
+/* Make the file's folder: that it cannot be written is told before it is needed. */
+static void make_folder(void)
+{
+    char *slash = strrchr(flights.path, '/');
+    if (!slash || slash == flights.path) return;
+    *slash = '\0';
+    int error = mkdir(flights.path, 0777) && errno != EEXIST ? errno : 0;
+    *slash = '/';
+    if (!error) return;
+    atomic_store(&flights.complaint, error);
+    complain();
+    flights.path[0] = '\0';
+}
+
 static void prepare(void)
 {
     const char *path = tt_param_str("TUTTI_FLIGHT_FILE");
@@ -453,7 +468,8 @@ static void prepare(void)
     flights.mono_nsec = tt_now_nsec();
     if (!path || !*path) return;
     set_path(path);
-    hear_signals();
+    make_folder();
+    if (flights.path[0]) hear_signals();
 }
 
 void tt_flight_add(struct tt_watch *watch)

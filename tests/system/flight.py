@@ -161,6 +161,9 @@ def refused(_):
         check("all fail as usual", all("different operations" in text for text in errors), errors)
         check("told", all(text.count("TUTTI_FLIGHT_FILE: /proc/no-such-folder/x: No such file") <= 1 for text in errors) and
               any("TUTTI_FLIGHT_FILE" in text for text in errors), errors)
+    with tempfile.TemporaryDirectory() as made, job("differs", {"TUTTI_FLIGHT_FILE": f"{made}/%h/%p.jsonl"}) as (ranks, _):
+        errors = [process.communicate(timeout=60)[1] for process in ranks]
+        check("folders are made", len(glob.glob(f"{made}/*/*.jsonl")) == RANKS, errors)
     with job("differs", {"TUTTI_FLIGHT_FILE": ""}) as (ranks, folder):
         for process in ranks:
             process.communicate(timeout=60)

@@ -16,7 +16,7 @@ def check(good, what):
         sys.exit(f"wrong: {what}")
 
 
-def run(folder, **more):
+def run(folder, files=None, **more):
     for old in glob.glob(f"{folder}/*"):
         os.unlink(old)
     env = os.environ | {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_PROFILER_PLUGIN": plugin,
@@ -24,7 +24,7 @@ def run(folder, **more):
     done = subprocess.run([program, mode, str(RANKS)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=200, text=True)
     check(done.returncode == 0, f"the program ends with {done.returncode}: {done.stdout[-2000:]}")
-    files = sorted(glob.glob(f"{folder}/*.jsonl"))
+    files = sorted(glob.glob(f"{files or folder}/*.jsonl"))
     check(len(files) == (RANKS if mode == "processes" else 1), f"a file for each process: {files}")
     return [[json.loads(line) for line in open(name)] for name in files]
 
@@ -86,6 +86,7 @@ with tempfile.TemporaryDirectory() as folder:
         print(f"with 16 places {look(lines, False)[1]} records are lost")
     for lines in run(folder, NCCL_PROFILE_EVENT_MASK="0"):
         check(not look(lines, True)[0], "mask 0")
+    run(folder, TUTTI_TRACE_FILE=f"{folder}/made/%h.%p.jsonl", files=f"{folder}/made")
     checked = subprocess.run([tutti, "plugin", "check", plugin, "--kind", "profiler", "-n", "100"], text=True, timeout=200,
                              env=os.environ | {"TUTTI_TRACE_FILE": f"{folder}/check.%p"}, capture_output=True)
     check(checked.returncode == 0 and "verdict    sound" in checked.stdout, f"the check: {checked.stdout}{checked.stderr}")

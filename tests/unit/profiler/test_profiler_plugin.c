@@ -503,7 +503,7 @@ static void says_that_it_cannot_write(void **state)
         const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
         void *context = NULL;
         int mask = 0;
-        setenv("TUTTI_TRACE_FILE", "/nonexistent/trace", 1);
+        setenv("TUTTI_TRACE_FILE", "/nonexistent/folder/trace", 1);
         if (!v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(1);
         setenv("TUTTI_TRACE_FILE", "/dev/full", 1); /* events go on, the job does too */
         if (v7->init(&context, 1, &mask, NULL, 1, 1, 0, ignore)) _exit(2);
