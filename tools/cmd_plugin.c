@@ -1,9 +1,12 @@
 /* `tutti plugin`: what authors of plugins want to know before a job does. */
 #include "tutti.h"
 
+#include "base/mem.h"
 #include "plugin/check.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -78,6 +81,21 @@ static int parse(int argc, char **argv, struct plugin_options *options)
     return -1;
 }
 
+/* A name of a plugin that is installed with us, as a job of `tutti run` finds it first. */
+static const char *find_ours(const char *name, const char *kind, char *path, size_t path_bytes)
+{
+    static const char *const names[] = {"net", "tuner", "profiler", "env"};
+    char home[PATH_MAX / 2];
+    if (strchr(name, '/') || !tutti_home(home, sizeof(home))) return name;
+    for (size_t k = 0; k < TT_LEN(names); k++) {
+        if (kind && strcmp(kind, names[k]) != 0) continue;
+        (void)snprintf(path, path_bytes, "%s/lib/libnccl-%s-%s.so", home, names[k], name);
+        if (!access(path, R_OK)) return path;
+    }
+    (void)snprintf(path, path_bytes, "%s/lib/%s", home, name);
+    return access(path, R_OK) ? name : path;
+}
+
 /* Look at the file, then drive it. Returns the status of the command. */
 static int check_file(const struct plugin_options *options)
 {
@@ -104,6 +122,7 @@ static int check_file(const struct plugin_options *options)
 
 int cmd_plugin(int argc, char **argv)
 {
+    char path[PATH_MAX];
     struct plugin_options options = {.check = {.iterations = 2000, .seconds = 20}};
     if (argc < 2 || is_either(argv[1], "-h", "--help")) {
         fputs(help_text, stdout);
@@ -114,5 +133,6 @@ int cmd_plugin(int argc, char **argv)
     int status = parse(argc - 1, argv + 1, &options);
     if (status >= 0) return status;
     if (!options.check.file) return tutti_usage_error("plugin", "which FILE?");
+    options.check.file = find_ours(options.check.file, options.kind, path, sizeof(path));
     return check_file(&options);
 }

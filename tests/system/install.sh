@@ -60,6 +60,7 @@ for kind in net tuner env; do
     ok "$tutti" plugin check ./libnccl-$kind-example.so
 done
 ok make clean
+ok "$tutti" plugin check tutti --kind tuner # ours, by name
 
 # As eval "$(tutti env --shell)" leaves it: quiet, and whole for compilers, CMake, man.
 "$tutti" env --shell >"$there/shell"
