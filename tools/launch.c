@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32 };
+enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32, REMOTE_SHELL_FAILED = 255 };
 
 struct child {
     pid_t pid; /* 0: ended */
@@ -72,6 +72,13 @@ static struct launch_place place_of(const struct launch_options *options, int ra
     return place;
 }
 
+/* What starts ranks on other hosts. */
+static const char *remote_shell(void)
+{
+    const char *shell = getenv("TUTTI_RSH");
+    return shell && *shell ? shell : "ssh";
+}
+
 /* In the child: the program, or a remote shell that reads a script. Does not return. */
 static void become(const struct launch *launch, const struct launch_place *place)
 {
@@ -90,11 +97,10 @@ static void become(const struct launch *launch, const struct launch_place *place
                 here ? " in PATH; did you mean ./" : "", here ? name : "", here ? "?" : "");
         _exit(why == ENOENT ? 127 : 126);
     }
-    const char *shell = getenv("TUTTI_RSH");
     char words[1024];
     char *argv[32];
     int argc = 0;
-    snprintf(words, sizeof(words), "%s", shell && *shell ? shell : "ssh");
+    snprintf(words, sizeof(words), "%s", remote_shell());
     char *save = NULL;
     for (char *word = strtok_r(words, " ", &save); word && argc < 28;
          word = strtok_r(NULL, " ", &save)) {
@@ -273,6 +279,12 @@ static void tell_failure(const struct launch *launch, int rank, int status, bool
     }
     fprintf(stderr, "tutti %s: rank %d %s %d; ending the others\n", name_of(launch), rank,
             signalled ? "was ended by signal" : "exited with", signalled ? status - 128 : status);
+    int host = place_of(launch->options, rank).host;
+    if (host >= 0 && status == REMOTE_SHELL_FAILED && !signalled) {
+        fprintf(stderr,
+                "tutti %s: if it did not start: %s %s true has to work without a password\n",
+                name_of(launch), remote_shell(), launch->options->hosts[host].name);
+    }
 }
 
 static void reap(struct launch *launch)

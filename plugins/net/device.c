@@ -168,7 +168,7 @@ ncclResult_t ofi_devices_find(void)
         fi_freeinfo(list);
         return ofi_fail(ncclSystemError,
                         "libfabric has no device for %s that NCCL_SOCKET_IFNAME and "
-                        "TUTTI_OFI_DEVICE take (%s)",
+                        "TUTTI_OFI_DEVICE take (%s; fi_info -l lists providers)",
                         named ? named : "reliable datagrams with tags",
                         rc ? fi_strerror(-rc) : "there are others");
     }

@@ -149,6 +149,8 @@ def hosts():
         check("a failing rank on another host", r.returncode == 9, (r.returncode, r.stderr))
         for pid in re.findall(r"\] (\d+)$", r.stdout, re.M):
             check("nothing is left on hosts", not alive(pid), pid)
+        r = tutti("run", "-n", "1", "--hosts", "alpha", "sh", "-c", "exit 255", env={"TUTTI_RSH": shell})
+        check("as ssh fails", r.returncode == 255 and f"{shell} alpha true has to work" in r.stderr, (r.returncode, r.stderr))
         r = tutti("run", "-n", "1", "--hosts", "alpha", "true", env={"TUTTI_RSH": "/nonexistent/rsh"})
         check("no remote shell", r.returncode in (126, 127) and "TUTTI_RSH" in r.stderr, (r.returncode, r.stderr))
 

@@ -71,8 +71,8 @@ static struct verdict judge(enum check_end end, int sig, const struct check_case
     struct verdict verdict = {.result = "ok"};
     switch (end) {
     case CHECK_OK:
-        snprintf(verdict.detail, sizeof(verdict.detail), "%llu calls",
-                 (unsigned long long)state->calls);
+        snprintf(verdict.detail, sizeof(verdict.detail), "%llu call%s",
+                 (unsigned long long)state->calls, state->calls == 1 ? "" : "s");
         break;
     case CHECK_NO:
         verdict.result = "no";

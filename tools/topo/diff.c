@@ -169,8 +169,9 @@ static void compare_graphs(struct diff *diff, const struct topo_scenario *scenar
         char what[64];
         json_t *left = graph_text(&scenarios[0], kind);
         json_t *right = graph_text(&scenarios[1], kind);
-        (void)snprintf(what, sizeof(what), "%s over %d nodes",
-                       tt_graph_kind_name((enum tt_graph_kind)kind), scenarios[0].nodes);
+        (void)snprintf(what, sizeof(what), "%s over %d node%s",
+                       tt_graph_kind_name((enum tt_graph_kind)kind), scenarios[0].nodes,
+                       scenarios[0].nodes == 1 ? "" : "s");
         if (!json_equal(left, right)) {
             add(diff, what, left, right);
             diff->other_channels = true;

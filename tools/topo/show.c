@@ -130,6 +130,10 @@ static void print_row(const struct box *box, int g)
 
 static void print_matrix(const struct box *box)
 {
+    if (!box_count(box, "gpus")) {
+        printf("no GPU, hence no paths\n");
+        return;
+    }
     print_heads(box, true);
     printf("NUMA\n");
     for (int g = 0; g < box_count(box, "gpus"); g++)

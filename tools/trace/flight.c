@@ -108,6 +108,31 @@ static int by_seat(const void *left, const void *right)
     return (a->rank > b->rank) - (a->rank < b->rank);
 }
 
+/* A rank that waits, or has begun fewer operations than `most`. */
+static void check_seat(const struct timeline *run, const struct seat *seat, uint64_t most,
+                       const struct calls *calls, struct trace_findings *findings)
+{
+    const struct timeline_flight *flight = seat->flight;
+    const struct call wanted = {seat->comm, flight->begun, seat->rank, 0};
+    unsigned long long id = run->comms[seat->comm].id;
+    bool behind = flight->begun < most;
+    char call[200], where[120];
+    if (!behind && flight->waits_nsec < 0) return;
+    if (!flight->begun) {
+        trace_find(findings, "behind",
+                   "communicator %016llx: rank %d has begun no operation, others have; %llu queued",
+                   id, seat->rank, (unsigned long long)flight->queued);
+        return;
+    }
+    name_call(run, calls, &wanted, call, sizeof(call));
+    where_text(run, flight, where, sizeof(where));
+    trace_find(findings, behind ? "behind" : "waits",
+               "communicator %016llx: rank %d is %s operation %llu%s%s, %s%s; %llu queued", id,
+               seat->rank, behind ? "behind, at" : "at", (unsigned long long)flight->begun,
+               *call ? " " : "", call, where, behind ? ", and others have begun more" : "",
+               (unsigned long long)flight->queued);
+}
+
 /* The ranks [seats, seats + count) of a communicator: who has begun fewer operations than others,
  * who waits, and whose file is missing. */
 static void check_comm(const struct timeline *run, const struct seat *seats, uint32_t count,
@@ -127,20 +152,8 @@ static void check_comm(const struct timeline *run, const struct seat *seats, uin
         next = rank + 1;
         if (k < count && seats[k].flight->begun > most) most = seats[k].flight->begun;
     }
-    for (uint32_t k = 0; k < count; k++) {
-        const struct timeline_flight *flight = seats[k].flight;
-        bool behind = flight->begun < most;
-        char call[200], where[120];
-        if (!behind && flight->waits_nsec < 0) continue;
-        const struct call wanted = {seats->comm, flight->begun, seats[k].rank, 0};
-        name_call(run, calls, &wanted, call, sizeof(call));
-        where_text(run, flight, where, sizeof(where));
-        trace_find(findings, behind ? "behind" : "waits",
-                   "communicator %016llx: rank %d is %s operation %llu %s, %s%s; %llu queued", id,
-                   seats[k].rank, behind ? "behind, at" : "at", (unsigned long long)flight->begun,
-                   call, where, behind ? ", and others have begun more" : "",
-                   (unsigned long long)flight->queued);
-    }
+    for (uint32_t k = 0; k < count; k++)
+        check_seat(run, &seats[k], most, calls, findings);
 }
 
 /* Messages between two ranks, from one's file. */

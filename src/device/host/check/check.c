@@ -51,7 +51,8 @@ static void end(void)
     }
     size_t findings = check && !host_forked() ? atomic_load(&check->findings) : 0;
     if (!findings) return;
-    int len = snprintf(text, sizeof(text), "tutti check: %zu findings\n", findings);
+    int len = snprintf(text, sizeof(text), "tutti check: %zu finding%s\n", findings,
+                       findings == 1 ? "" : "s");
     if (write(STDERR_FILENO, text, (size_t)len) < 0) return;
     if (!check->fails) return;
     fflush(NULL);
