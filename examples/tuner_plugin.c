@@ -1,8 +1,8 @@
 /* A tuner plugin to begin from, version 6: one rule, from which on a ring with the Simple protocol
- * is preferred, as EXAMPLE_TUNER_RING_FROM (bytes, 1 MiB) says. make libnccl-tuner-example.so
- * NCCL_HOME="$(tutti env --home)" CUDA_HOME="$(tutti env --home)" tutti plugin check
- * ./libnccl-tuner-example.so NCCL_TUNER_PLUGIN=./libnccl-tuner-example.so tutti perf --ranks 2
- * allreduce */
+ * is preferred, as EXAMPLE_TUNER_RING_FROM (bytes, 1 MiB) says.
+ *   make libnccl-tuner-example.so NCCL_HOME="$(tutti env --home)" CUDA_HOME="$(tutti env --home)"
+ *   tutti plugin check ./libnccl-tuner-example.so
+ *   NCCL_TUNER_PLUGIN=./libnccl-tuner-example.so tutti perf --ranks 2 allreduce */
 #include "nccl/tuner.h"
 
 #include <stdlib.h>

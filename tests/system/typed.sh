@@ -29,6 +29,9 @@ place() { # an empty folder to be in
     mkdir "$there/place"
     cd "$there/place"
 }
+has_solver() { # for tutti program search
+    command -v cadical || command -v kissat || command -v cryptominisat5 || command -v picosat || command -v z3
+} >/dev/null
 project() { # a person's own program with a Makefile that knows NVIDIA's names
     place
     cp "$source/examples/allreduce.c" my_program.c
@@ -100,9 +103,15 @@ block topology.md 1 | typed "topology.md"
 # readers/: the same for the pages that begin with a reader's task; hosts are those of namespaces.sh.
 cp box.xml dgx.xml
 cp "$source/tests/golden/machines/c08-gb200-tray.xml" tray.xml
+cp "$source/tests/golden/msccl/allreduce-pairs.xml" allreduce.xml
 for number in 1 2 3; do
     block readers/operators.md $number | typed "operators.md $number"
 done
+if has_solver; then without=none; else without='^tutti program search'; fi
+block readers/operators.md 4 | grep -v "$without" | typed "operators.md, algorithms"
+cc "$source/examples/allreduce.c" -o program -I"$home/include" -L"$home/lib" -lnccl -lcudart
+block readers/operators.md 7 | typed "operators.md, a trace"
+[ -s run.html ]
 place
 ln -s "$source/examples" examples
 block readers/programs.md 1 | typed "programs.md of the readers"
@@ -136,12 +145,7 @@ mv tutti-trace.*.jsonl traces
 block tracing.md 2 | typed "tracing.md, a page"
 [ -s run.html ]
 block collectives.md 3 | sed -n 's/^\$ //p' >"$there/search"
-if command -v cadical || command -v kissat || command -v cryptominisat5 || command -v picosat || command -v z3; then
-    typed "collectives.md, a search" <"$there/search"
-else
-    echo "not tried: a SAT solver"
-fi >"$there/solver"
-grep '^not' "$there/solver" || true
+if has_solver; then typed "collectives.md, a search" <"$there/search"; else echo "not tried: a SAT solver"; fi
 
 # Whatever begins with a command is typed above, or there is a reason.
 while read -r page number reason; do
@@ -153,6 +157,8 @@ libfabric.md 1 libfabric is not everywhere
 programs.md 2 nccl-tests is not at hand
 programs.md 3 nccl-tests is not at hand
 readers/hpc.md 2 several hosts: namespaces.sh
+readers/operators.md 5 this host may have something to mend: doctor.py
+readers/operators.md 6 a job that hangs: doctor.py and flight.py
 tracing.md 3 a job that fails
 ../examples/README.md 2 cmake is not everywhere
 end
