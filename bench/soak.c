@@ -24,20 +24,26 @@
 
 enum { MOST = 6, STEPS = 12, BURST = 4, STUCK_SEC = 180, BOUND_SEC = 30 };
 enum { MOST_BYTES = MOST * SOAK_MOST_COUNT * 8 };
-enum { SAMPLES = 1 << 16 }; /* of faults, for the median */
+enum { WAYS = 3, SIZES = 3, SAMPLES = 1 << 13 }; /* samples: of a row's times, for the median */
+
+enum fault { KILL, ABORT, REVOKE, FAULTS };
+
+struct scene { /* a fault, as its survivors found it */
+    _Atomic int fault, nranks;
+    _Atomic int64_t struck_usec, told_usec; /* when it came, 0: not yet; until the last knew */
+    _Atomic int told, remote, named; /* survivors; with ncclRemoteError; with the culprit's rank */
+};
 
 struct board { /* shared by the processes of a world */
     ncclUniqueId ids[STEPS + 1];
-    _Atomic bool has_id[STEPS + 1];     /* [0]: of the start, then of the steps that make one */
-    int members[STEPS + 1][MOST];       /* seats in the order of ranks, after a grow */
-    int nmembers[STEPS + 1];            /* of these */
-    _Atomic int joining;                /* step at which a newcomer is wanted, plus 1 */
-    _Atomic bool doomed[MOST];          /* by a signal of its own */
-    const char *_Atomic doing[MOST];    /* the text lies at one address in all processes */
-    _Atomic int at_step[MOST];          /* where each is */
-    _Atomic int64_t struck_usec[STEPS]; /* when a fault came; 0: none */
-    _Atomic int64_t told_usec[STEPS];   /* until the last rank had its error */
-    _Atomic int errors, blamed;         /* sentences after kills; those that name a dead rank */
+    _Atomic bool has_id[STEPS + 1];  /* [0]: of the start, then of the steps that make one */
+    int members[STEPS + 1][MOST];    /* seats in the order of ranks, after a grow */
+    int nmembers[STEPS + 1];         /* of these */
+    _Atomic int joining;             /* step at which a newcomer is wanted, plus 1 */
+    _Atomic bool doomed[MOST];       /* by a signal of its own */
+    const char *_Atomic doing[MOST]; /* the text lies at one address in all processes */
+    _Atomic int at_step[MOST];       /* where each is */
+    struct scene scenes[STEPS];
 };
 
 struct world {
@@ -322,7 +328,8 @@ static void *strike(void *arg)
     if (s->signal == SIGKILL) {
         int64_t none = 0;
         atomic_store(&board->doomed[s->member->seat], true);
-        atomic_compare_exchange_strong(&board->struck_usec[s->member->step], &none, now_usec());
+        atomic_compare_exchange_strong(&board->scenes[s->member->step].struck_usec, &none,
+                                       now_usec());
     }
     kill(getpid(), s->signal);
     return NULL;
@@ -344,8 +351,6 @@ static ncclResult_t stop(struct member *m, uint64_t *state)
     if (m->rank == victim) pthread_join(thread, NULL);
     return rc;
 }
-
-enum fault { KILL, ABORT, REVOKE, FAULTS };
 
 struct plan {
     enum fault fault;
@@ -397,7 +402,7 @@ static void do_fault(struct member *m, const struct plan *plan, uint64_t *state)
         must(m, begin(m, &g, state, &burst), "under way at the fault");
     }
     usleep((useconds_t)soak_pick(&own, 1000));
-    atomic_store(&board->struck_usec[m->step], now_usec());
+    atomic_store(&board->scenes[m->step].struck_usec, now_usec());
     if (plan->fault == ABORT) {
         must(m, ncclCommAbort(m->comm), "ncclCommAbort");
         m->comm = NULL;
@@ -409,30 +414,39 @@ static void do_fault(struct member *m, const struct plan *plan, uint64_t *state)
 /* The error that a fault of others brings: in time, and in words. */
 static void take_error(struct member *m, const struct plan *plan, uint64_t *state)
 {
-    struct board *board = m->world->board;
+    struct scene *scene = &m->world->board->scenes[m->step];
     struct group g = whole(m);
     ncclResult_t rc = ncclSuccess;
+    bool named = false;
     while (!rc) {
         rc = plan->splits ? split(m, state) : operate(m, &g, state);
     }
-    int64_t took = now_usec() - atomic_load(&board->struck_usec[m->step]);
-    if (!board->struck_usec[m->step]) wrong(m, "an error before the fault", (int)rc);
+    int64_t struck = atomic_load(&scene->struck_usec), took = now_usec() - struck;
+    if (!struck) wrong(m, "an error before the fault", (int)rc);
     if (took > (int64_t)BOUND_SEC * 1000000) wrong(m, "the error came late", (int)rc);
-    for (int64_t seen = board->told_usec[m->step]; seen < took;) {
-        if (atomic_compare_exchange_weak(&board->told_usec[m->step], &seen, took)) break;
+    for (int64_t seen = scene->told_usec; seen < took;) {
+        if (atomic_compare_exchange_weak(&scene->told_usec, &seen, took)) break;
     }
     ncclAllReduce(m->in[0], m->out[0], 1, ncclUint8, ncclSum, m->comm, m->stream);
     const char *sentence = ncclGetLastError(m->comm);
     if (!sentence || !*sentence) wrong(m, "an error without a sentence", (int)rc);
-    if (plan->fault != KILL) return;
-    bool named = false;
     for (int k = 0; k < plan->nout; k++) {
         char words[32];
-        snprintf(words, sizeof(words), "rank %d", plan->out[k]);
-        named |= strstr(sentence, words) != NULL;
+        snprintf(words, sizeof(words), "rank %d",
+                 plan->fault == REVOKE ? plan->revoker : plan->out[k]);
+        const char *found = strstr(sentence, words);
+        const char *after = found ? found + strlen(words) : "";
+        named |= found && (*after < '0' || *after > '9');
     }
-    atomic_fetch_add(&board->errors, 1);
-    atomic_fetch_add(&board->blamed, named);
+    if (!named)
+        fprintf(stderr, "soak: seed %llu, step %d, rank %d: does not name rank %d: %s\n",
+                (unsigned long long)m->world->seed, m->step, m->rank,
+                plan->fault == REVOKE ? plan->revoker : plan->out[0], sentence);
+    scene->fault = (int)plan->fault;
+    scene->nranks = m->nranks;
+    atomic_fetch_add(&scene->told, 1);
+    atomic_fetch_add(&scene->remote, rc == ncclRemoteError);
+    atomic_fetch_add(&scene->named, named);
 }
 
 /* Until all have ended the step before: a death there would be another scene. */
@@ -594,7 +608,7 @@ static int bring_newcomer(const struct world *world, pid_t *pids)
     return 1;
 }
 
-static const char *const ways[] = {"memory", "copies", "sockets"};
+static const char *const ways[WAYS] = {"memory", "copies", "sockets"};
 
 static bool play(const struct world *world)
 {
@@ -628,9 +642,14 @@ static bool play(const struct world *world)
 
 /* ---- all worlds ---- */
 
+struct row {
+    int faults, told, remote, named;
+    int64_t usec[SAMPLES]; /* of the first so many */
+};
+
 struct sums {
-    int worlds, faults, errors, blamed;
-    int64_t usec[SAMPLES];
+    int worlds, faults;
+    struct row rows[WAYS][FAULTS][SIZES];
 };
 
 static int by_size(const void *a, const void *b)
@@ -639,28 +658,40 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void tell(struct sums *sums, uint64_t first)
+/* A table as docs/reliability.md has it. */
+static void tell_all(struct sums *sums)
 {
-    int n = sums->faults < SAMPLES ? sums->faults : SAMPLES;
-    qsort(sums->usec, (size_t)n, sizeof(*sums->usec), by_size);
-    printf("soak: %d worlds from seed %llu, %d faults", sums->worlds, (unsigned long long)first,
-           sums->faults);
-    if (n) {
-        int64_t median = sums->usec[n / 2], most = sums->usec[n - 1];
-        printf(" (error at the last rank after %.1f ms in half of them, %.1f ms at most)",
-               (double)median / 1000, (double)most / 1000);
+    static const char *const faults[] = {"killed", "aborts", "revokes"};
+    static const char *const sizes[] = {"2", "3", "4 to 6"};
+    printf(
+        "\n| way | fault | ranks | faults | survivors told | as ncclRemoteError | naming the rank "
+        "| median ms | slowest ms |\n|---|---|---|---|---|---|---|---|---|\n");
+    for (int k = 0; k < WAYS * FAULTS * SIZES; k++) {
+        int way = k / (FAULTS * SIZES), fault = k / SIZES % FAULTS, size = k % SIZES;
+        struct row *row = &sums->rows[way][fault][size];
+        int n = row->faults < SAMPLES ? row->faults : SAMPLES;
+        if (!n) continue;
+        qsort(row->usec, (size_t)n, sizeof(*row->usec), by_size);
+        int64_t median = row->usec[n / 2], most = row->usec[n - 1];
+        printf("| %s | %s | %s | %d | %d | %d | %d | %.1f | %.1f |\n", ways[way], faults[fault],
+               sizes[size], row->faults, row->told, row->remote, row->named, (double)median / 1000,
+               (double)most / 1000);
     }
-    printf(", a dead rank named in %d of %d sentences\n", sums->blamed, sums->errors);
 }
 
-static void count(struct sums *sums, const struct board *board)
+static void count(struct sums *sums, const struct world *world)
 {
     sums->worlds++;
-    sums->errors += board->errors;
-    sums->blamed += board->blamed;
     for (int step = 0; step < STEPS; step++) {
-        if (!board->told_usec[step]) continue;
-        if (sums->faults < SAMPLES) sums->usec[sums->faults] = board->told_usec[step];
+        const struct scene *scene = &world->board->scenes[step];
+        if (!scene->told) continue;
+        int size = scene->nranks < 4 ? scene->nranks - 2 : SIZES - 1;
+        struct row *row = &sums->rows[world->way][scene->fault][size];
+        if (row->faults < SAMPLES) row->usec[row->faults] = scene->told_usec;
+        row->faults++;
+        row->told += scene->told;
+        row->remote += scene->remote;
+        row->named += scene->named;
         sums->faults++;
     }
 }
@@ -700,13 +731,15 @@ int main(int argc, char **argv)
                     (unsigned long long)world.seed);
             return 1;
         }
-        count(sums, world.board);
+        count(sums, &world);
         if (now_usec() - told < 10000000) continue;
         told = now_usec();
-        tell(sums, first);
+        printf("soak: %d worlds, %d faults\n", sums->worlds, sums->faults);
         fflush(stdout);
     }
-    tell(sums, first);
+    printf("soak: %d worlds from seed %llu, %d faults, all as it must be\n", sums->worlds,
+           (unsigned long long)first, sums->faults);
+    tell_all(sums);
     munmap(sums, sizeof(*sums));
     munmap(world.board, sizeof(struct board));
     return 0;
