@@ -79,27 +79,55 @@ void ofi_domain_share(struct ofi_domain *domain)
     pthread_mutex_unlock(&ofi_process.lock);
 }
 
+/* The process's lock is held. */
+static void domain_retire(struct ofi_domain *domain)
+{
+    struct ofi_domain **place = &domain->net->domains[domain->device - ofi_process.devices];
+    if (*place == domain) *place = NULL;
+}
+
 void ofi_domain_release(struct ofi_domain *domain)
 {
     pthread_mutex_lock(&ofi_process.lock);
     if (--domain->users == 0) {
-        domain->net->domains[domain->device - ofi_process.devices] = NULL;
-        domain_close(domain);
+        domain_retire(domain);
+        if (domain->left) {
+            domain->next = ofi_process.left;
+            ofi_process.left = domain;
+        } else {
+            domain_close(domain);
+        }
     }
     pthread_mutex_unlock(&ofi_process.lock);
 }
 
 /* ---- endpoints ---- */
 
+/* libfabric's tcp touches memory in its calls alone, and closing its endpoint in the middle of a
+ * large message is a crash in libfabric 1.17: it is left as it is, and so is all that might be
+ * moved by the same calls. Devices write by themselves until they are closed. */
 void ofi_endpoint_break(struct ofi_endpoint *endpoint)
 {
-    if (endpoint->ep) fi_close(&endpoint->ep->fid);
-    endpoint->ep = NULL;
+    struct ofi_domain *domain = endpoint->domain;
+    if (!endpoint->ep) return;
+    if (strncmp(domain->device->provider, "tcp", 3) != 0) {
+        fi_close(&endpoint->ep->fid);
+        endpoint->ep = NULL;
+        return;
+    }
+    domain->left = true;
+    for (struct ofi_endpoint *one = domain->endpoints; one; one = one->next) {
+        one->left_ep = one->ep;
+        one->ep = NULL;
+    }
+    pthread_mutex_lock(&ofi_process.lock);
+    domain_retire(domain); /* who connects next gets another one */
+    pthread_mutex_unlock(&ofi_process.lock);
 }
 
 static void endpoint_close(struct ofi_endpoint *endpoint)
 {
-    ofi_endpoint_break(endpoint);
+    if (endpoint->ep) fi_close(&endpoint->ep->fid);
     if (endpoint->cq) fi_close(&endpoint->cq->fid);
     if (endpoint->av) fi_close(&endpoint->av->fid);
     while (endpoint->memory) {
@@ -140,6 +168,10 @@ ncclResult_t ofi_endpoint_acquire(struct ofi_domain *domain, bool sending,
 {
     const struct fi_info *info = domain->device->info;
     struct ofi_endpoint *endpoint = domain->endpoints;
+    if (domain->left) {
+        return ofi_fail(ncclInternalError, "device %s: its connections have ended",
+                        domain->device->name);
+    }
     while (endpoint && (!endpoint->ep || endpoint->users[sending] == endpoint->most))
         endpoint = endpoint->next;
     if (!endpoint) {
@@ -169,7 +201,12 @@ void ofi_endpoint_release(struct ofi_endpoint *endpoint, bool sending)
     while (*at != endpoint)
         at = &(*at)->next;
     *at = endpoint->next;
-    endpoint_close(endpoint);
+    if (endpoint->domain->left) {
+        endpoint->next = endpoint->domain->left_endpoints;
+        endpoint->domain->left_endpoints = endpoint;
+    } else {
+        endpoint_close(endpoint);
+    }
 }
 
 ncclResult_t ofi_endpoint_peer(struct ofi_endpoint *endpoint, const char *address,

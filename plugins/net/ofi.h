@@ -54,7 +54,8 @@ struct ofi_process {
     _Atomic(ncclDebugLogger_t) log; /* of the last init; whoever has one to tell reads it */
     struct ofi_device *devices;     /* owned */
     int ndevices;
-    struct ofi_net common; /* of hosts that know no communicators */
+    struct ofi_domain *left; /* owned, to the end of the process: without users */
+    struct ofi_net common;   /* of hosts that know no communicators */
 };
 extern struct ofi_process ofi_process;
 
@@ -106,9 +107,10 @@ struct ofi_peer { /* an address that is in the table of addresses */
 struct ofi_endpoint {
     struct ofi_endpoint *next;
     struct ofi_domain *domain;
-    struct fid_ep *ep; /* owned; NULL: broken */
-    struct fid_cq *cq; /* owned */
-    struct fid_av *av; /* owned */
+    struct fid_ep *ep;      /* owned; NULL: broken */
+    struct fid_ep *left_ep; /* owned: of a domain that was left */
+    struct fid_cq *cq;      /* owned */
+    struct fid_av *av;      /* owned */
     char address[OFI_ADDRESS_BYTES];
     int users[2], most; /* receiving and sending connections, and how many of each it takes */
     uint32_t next_id;
@@ -128,6 +130,9 @@ struct ofi_domain {
     struct fid_domain *domain;
     struct ofi_endpoint *endpoints; /* owned */
     uint64_t next_key;
+    bool left; /* as it is: its objects of libfabric stay, and nobody calls them */
+    struct ofi_endpoint *left_endpoints; /* owned: without users */
+    struct ofi_domain *next;             /* among those of the process that were left */
 };
 
 ncclResult_t ofi_domain_acquire(struct ofi_net *net, int dev, struct ofi_domain **domain_out);
@@ -139,7 +144,8 @@ ncclResult_t ofi_endpoint_acquire(struct ofi_domain *domain, bool sending,
                                   struct ofi_endpoint **endpoint_out);
 /* The last user's ends it. */
 void ofi_endpoint_release(struct ofi_endpoint *endpoint, bool sending);
-/* End all of its traffic now: its users' memory is not touched any more. */
+/* End all of its traffic now: its users' memory is not touched any more. May end all other
+ * endpoints of the domain as well. */
 void ofi_endpoint_break(struct ofi_endpoint *endpoint);
 ncclResult_t ofi_endpoint_peer(struct ofi_endpoint *endpoint, const char *address,
                                fi_addr_t *number);

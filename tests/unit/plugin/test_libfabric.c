@@ -406,6 +406,48 @@ static void given_up(void **state)
     assert_string_equal(log_text, "");
 }
 
+/* A receive is closed while its message comes: nothing is written there later, whatever else the
+ * communicator goes on with. */
+static void closed_midway(void **state)
+{
+    enum { BYTES = 64 * BIG, ROUNDS = 200, SENT = 1, OWN = 2 };
+    void *ctxs[2] = {NULL, NULL};
+    const ncclNet_v12_t *net = newest(&ctxs[0]);
+    char *out = malloc(BYTES), *in = malloc(BYTES);
+    struct pair pair = {.net = net};
+    int done = 0, sent = 0, size = 0, small = 0;
+    (void)state;
+    (void)newest(&ctxs[1]);
+    pair.ctx = ctxs[1];
+    memset(out, SENT, BYTES);
+    memset(in, 0, BYTES);
+    assert_int_equal(net->listen(ctxs[0], 0, pair.handle, &pair.listener), ncclSuccess);
+    pair_meet(&pair);
+    void *receiving = receive(&pair, in, BYTES, 0), *sending = send_now(&pair, out, BYTES, 0);
+    while (*(volatile char *)in != SENT && !done) {
+        assert_int_equal(net->test(receiving, &done, &size), ncclSuccess);
+        if (!sent) assert_int_equal(net->test(sending, &sent, NULL), ncclSuccess);
+    }
+    print_message("the message has %scome before the end\n", done ? "" : "not ");
+    assert_int_equal(net->closeRecv(pair.receiver), ncclSuccess);
+    memset(in, OWN, BYTES);
+    struct pair other = pair_open(net, ctxs[0]);
+    for (int k = 0; k < ROUNDS; k++) {
+        void *request = receive(&other, &small, sizeof(small), 0);
+        if (!sent) (void)net->test(sending, &sent, NULL); /* it may be an error by now */
+        assert_int_equal(finish(net, send_now(&other, &k, sizeof(k), 0), NULL), ncclSuccess);
+        assert_int_equal(finish(net, request, &size), ncclSuccess);
+    }
+    for (size_t i = 0; i < BYTES; i++)
+        assert_int_equal(in[i], OWN);
+    assert_int_equal(net->closeSend(pair.sender), ncclSuccess);
+    pair_close(&other, true);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(net->finalize(ctxs[k]), ncclSuccess);
+    free(out);
+    free(in);
+}
+
 /* ---- two processes ---- */
 
 struct meeting {
@@ -540,7 +582,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_version),    cmocka_unit_test(grouped),
         cmocka_unit_test(far_ahead),        cmocka_unit_test(too_large),
         cmocka_unit_test(strangers),        cmocka_unit_test(given_up),
-        cmocka_unit_test(many_connections),
+        cmocka_unit_test(many_connections), cmocka_unit_test(closed_midway),
     };
     if (argc != 3) return 2;
     library_path = argv[1];
