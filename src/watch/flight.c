@@ -41,10 +41,11 @@ struct flights {
     _Atomic bool writing;
     _Atomic int complaint; /* errno of a file that could not be written; 0: none */
     bool prepared;
-    _Atomic bool failed; /* the file tells of a failure: no end of the process writes it again */
-    _Atomic bool parted; /* a communicator in the file has ended since: the next file is another */
-    _Atomic int nfiles;  /* earlier ones, which got .1, .2 behind their names */
-    int most;            /* operations of a communicator */
+    _Atomic bool failed;  /* the file tells of a failure: no end of the process writes it again */
+    _Atomic int standing; /* communicators of which it tells that they stand still, and still do */
+    _Atomic bool parted;  /* a communicator in the file has ended since: the next file is another */
+    _Atomic int nfiles;   /* earlier ones, which got .1, .2 behind their names */
+    int most;             /* operations of a communicator */
     pid_t pid;
     uint64_t wall_nsec, mono_nsec; /* at one time */
     char path[PATH_MAX];           /* "": no file is wanted */
@@ -399,7 +400,8 @@ static void on_signal(int number)
     const struct flight_signal *row = signals;
     while (row->number != number)
         row++;
-    if (!row->ends || !atomic_load(&flights.failed)) dump(row->reason, row->ends);
+    bool told = atomic_load(&flights.failed) || atomic_load(&flights.standing) > 0;
+    if (!row->ends || !told) dump(row->reason, row->ends);
     if (row->ends) raise(number); /* its disposition is the default again */
     errno = error;
 }
@@ -483,18 +485,29 @@ void tt_flight_add(struct tt_watch *watch)
     }
 }
 
-/* Written once per communicator: what is known of it then, and of all others. */
-static void dump_failure(struct tt_watch *watch, const char *what)
+/* What is known of a communicator that fails or stands still, and of all others. False: it is
+ * written already. */
+static bool dump_trouble(struct tt_watch *watch, const char *what, bool failed)
 {
     struct tt_member *member = watch->subject.member;
     char why[TT_WHY_BYTES], reason[TT_WHY_BYTES + 80];
-    if (watch->flight.dumped || !flights.path[0]) return;
-    watch->flight.dumped = true;
+    if (!flights.path[0] || atomic_exchange(&watch->flight.dumped, true)) return false;
     tt_member_why(member, why);
     snprintf(reason, sizeof(reason), "comm %016llx rank %d %s%s%s",
              (unsigned long long)member->comm_id, member->rank, what, *why ? ": " : "", why);
-    dump(reason, true);
+    dump(reason, failed);
     complain();
+    return true;
+}
+
+/* It goes on, or has failed in it: then what was written stays. */
+static void end_standing(struct tt_flight *flight, bool failed)
+{
+    if (!flight->stands) return;
+    flight->stands = false;
+    if (failed) atomic_store(&flights.failed, true);
+    if (!failed) atomic_store(&flight->dumped, false);
+    atomic_fetch_sub(&flights.standing, 1);
 }
 
 void tt_flight_look(struct tt_watch *watch, uint64_t now, bool stands_still)
@@ -503,8 +516,14 @@ void tt_flight_look(struct tt_watch *watch, uint64_t now, bool stands_still)
     struct tt_flight *flight = &watch->flight;
     struct own own = {.watch = watch};
     struct tt_wait waits[TT_STATUS_WAITS];
-    if (tt_member_aborted(subject->member)) dump_failure(watch, "failed");
-    if (stands_still) dump_failure(watch, "stands still");
+    bool failed = tt_member_aborted(subject->member);
+    if (failed || !stands_still) end_standing(flight, failed);
+    if (failed) {
+        (void)dump_trouble(watch, "failed", true);
+    } else if (stands_still && dump_trouble(watch, "stands still", false)) {
+        flight->stands = true;
+        atomic_fetch_add(&flights.standing, 1);
+    }
     if (!subject->transport) return;
     /* in this order: what had begun by then has ended when nothing is left to do afterwards */
     own.begun = atomic_load(tt_transport_begun(subject->transport));
@@ -527,8 +546,10 @@ void tt_flight_remove(struct tt_watch *watch)
 {
     int slot = watch->flight.slot;
     if (!slot) return;
-    if (tt_member_aborted(watch->subject.member)) dump_failure(watch, "ended by abort");
-    if (watch->flight.dumped) atomic_store(&flights.parted, true);
+    bool failed = tt_member_aborted(watch->subject.member);
+    if (failed) (void)dump_trouble(watch, "ended by abort", true);
+    end_standing(&watch->flight, failed);
+    if (atomic_load(&watch->flight.dumped)) atomic_store(&flights.parted, true);
     struct tt_watch *listed = watch; /* in a child of fork it is not there any more */
     atomic_compare_exchange_strong(&flights.listed[slot - 1], &listed, NULL);
     while (atomic_load(&flights.readers)) /* pairs with tt_flight_write() */
@@ -542,16 +563,24 @@ void tt_flight_forget(void)
         atomic_store(&flights.listed[slot], NULL);
     atomic_store(&flights.readers, 0);
     atomic_store(&flights.writing, false);
+    atomic_store(&flights.failed, false);
+    atomic_store(&flights.parted, false);
+    atomic_store(&flights.standing, 0);
+    atomic_store(&flights.nfiles, 0);
     flights.path[0] = '\0'; /* the parent's; the child's first communicator names its own */
     flights.prepared = false;
 }
 
-/* A process that ends by itself before the watchdog has looked at its failure. */
+/* A process that ends by itself before the watchdog has looked at its failure. Other threads may
+ * just end communicators. */
 __attribute__((destructor)) static void dump_at_exit(void)
 {
     if (!flights.path[0] || flights.pid != getpid()) return;
+    atomic_fetch_add(&flights.readers, 1); /* pairs with the wait in tt_flight_remove() */
     for (int slot = 0; slot < LISTED_MOST; slot++) {
         struct tt_watch *watch = atomic_load(&flights.listed[slot]);
-        if (watch && tt_member_aborted(watch->subject.member)) dump_failure(watch, "failed");
+        if (watch && tt_member_aborted(watch->subject.member))
+            (void)dump_trouble(watch, "failed", true);
     }
+    atomic_fetch_sub(&flights.readers, 1);
 }

@@ -18,8 +18,10 @@ struct tt_flight_look { /* counters that changed, and when that was seen */
 struct tt_flight { /* of one communicator; the watchdog's thread writes, a signal handler reads */
     struct tt_flight_look looks[TT_BOARD_CALLS];
     _Atomic uint64_t nlooks;
-    int slot;    /* in the list of flight.c, plus 1; 0: none */
-    bool dumped; /* its failure, or that it stands still: once */
+    int slot; /* in the list of flight.c, plus 1; 0: none */
+    _Atomic bool
+        dumped;  /* its failure, or that it stands still; a thread that exits may be first */
+    bool stands; /* what is dumped is that it stands still */
 };
 
 /* Under the lock of the room, but for the last one. Enter a communicator (the first one prepares
@@ -27,7 +29,8 @@ struct tt_flight { /* of one communicator; the watchdog's thread writes, a signa
 void tt_flight_add(struct tt_watch *watch);
 void tt_flight_remove(struct tt_watch *watch);
 /* A look of the watchdog at one communicator: note what changed; one that has failed by now, or for
- * which `stands_still`, is written once, with all others. */
+ * which `stands_still`, is written once, with all others. One that goes on after it stood still is
+ * as if it had never stood. */
 void tt_flight_look(struct tt_watch *watch, uint64_t now, bool stands_still);
 /* The same lines to a descriptor, now. */
 void tt_flight_write(int fd, const char *reason);

@@ -51,6 +51,17 @@ static void late(struct own *own)
     if (own->rank != own->victim) all_reduce(own, own->comm);
 }
 
+/* It comes when a file appears, and not to the next one. */
+static void twice(struct own *own)
+{
+    char path[400];
+    snprintf(path, sizeof(path), "%s.go", own->path);
+    while (own->rank == own->victim && access(path, F_OK))
+        usleep(1000);
+    all_reduce(own, own->comm);
+    late(own);
+}
+
 static void stopped(struct own *own)
 {
     if (own->rank == own->victim) raise(SIGSTOP);
@@ -158,7 +169,7 @@ int main(int argc, char **argv)
         void (*play)(struct own *own);
     } scenes[] = {{"late", late},       {"stopped", stopped}, {"circle", circle},
                   {"split", split},     {"differs", differs}, {"aborts", aborts},
-                  {"crashes", crashes}, {"absent", absent}};
+                  {"crashes", crashes}, {"absent", absent},   {"twice", twice}};
     struct own own;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     if (argc != 6) return 2;

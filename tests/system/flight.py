@@ -146,12 +146,16 @@ def crashes(_):
 
 
 def watched(_):
-    """The watchdog writes by itself, so few operations as were asked for."""
-    with job("late", {"TUTTI_WATCHDOG": "1", "TUTTI_FLIGHT_OPERATIONS": "1"}) as (ranks, folder):
-        if until(lambda: lines_of(folder, ranks[0]), "the watchdog writes"):
+    """The watchdog writes by itself, so few operations as were asked for; what went on and stands still again, again."""
+    with job("twice", {"TUTTI_WATCHDOG": "1", "TUTTI_FLIGHT_OPERATIONS": "1"}) as (ranks, folder):
+        def written(operation):
             lines = lines_of(folder, ranks[0])
-            check("why", "stands still" in lines[0]["flight"], lines)
-            check("one operation", [line["seq"] for line in lines if line["t"] == "ev"] == [3], lines)
+            return lines if [line["seq"] for line in lines if line["t"] == "ev"] == [operation] else []
+        lines = until(lambda: written(3), "the watchdog writes one operation")
+        check("why", lines and "stands still" in lines[0]["flight"], lines)
+        open(f"{folder}/id.go", "w").close()
+        lines = until(lambda: written(4), "it writes again")
+        check("why again", lines and "stands still" in lines[0]["flight"], lines)
 
 
 def refused(_):
