@@ -71,14 +71,15 @@ static void look_at_rank(struct tt_monitor *monitor, const struct tt_watch *watc
     int pid = -1;
     snprintf(host, sizeof(host), "%s", tt_bootstrap_peer(subject->bootstrap, rank, &pid));
     tt_status_clean(host);
-    if (pid == (int)getpid()) return;
+    bool here = subject->peers && subject->peers[rank].same_pids;
+    if (rank == subject->member->rank || (here && pid == (int)getpid())) return;
     size_t before = monitor->count;
     struct tt_monitor_peer *peer = peer_of(monitor, host, pid);
     if (!peer) return;
     bool is_new = monitor->count > before;
     if (is_new) tt_bootstrap_address(subject->bootstrap, rank, peer->addr, sizeof(peer->addr));
     int device = subject->peers ? subject->peers[rank].device : -1;
-    peer->here = subject->peers && subject->peers[rank].same_pids;
+    peer->here = here;
     if (device >= 0 && device < 64) peer->devices |= 1ull << device;
     peer->seen = true;
     if (is_new) say(teller, peer, TT_MONITOR_LIFECYCLE, "PEER_NEW", "");
