@@ -389,8 +389,7 @@ static void take_line(struct tt_serve *serve, struct tt_serve_client *client, co
     client->until_nsec = job->now + client->timeout_nsec;
 }
 
-static void hear(struct tt_serve *serve, struct tt_serve_client *client,
-                 const struct serve_job *job)
+static void hear(struct tt_serve_client *client, uint64_t now)
 {
     size_t room = sizeof(client->line) - 1 - client->got;
     ssize_t bytes = recv(client->fd, client->line + client->got, room, 0);
@@ -400,9 +399,15 @@ static void hear(struct tt_serve *serve, struct tt_serve_client *client,
         if (bytes < 0 || room == 0) client->report = TT_SERVE_NOTHING;
         return;
     }
-    client->heard_nsec = job->now;
+    client->heard_nsec = now;
     client->got += (size_t)bytes;
     client->line[client->got] = 0;
+}
+
+/* One after the other: whoever waits for a report is listened to afterwards. */
+static void take_lines(struct tt_serve *serve, struct tt_serve_client *client,
+                       const struct serve_job *job)
+{
     char *line = client->line, *end;
     while (!client->report && (end = strchr(line, '\n'))) {
         *end = 0;
@@ -543,7 +548,8 @@ void tt_serve_step(struct tt_serve *serve, const struct pollfd *fds, struct tt_i
             client_close(&serve->clients[i]);
             continue;
         }
-        if (fds[2 + i].revents & POLLIN) hear(serve, client, &job);
+        if (fds[2 + i].revents & POLLIN) hear(client, now);
+        if (!client->last) take_lines(serve, client, &job);
         client_send(client);
         bool sent = client->sent == client->out_bytes;
         bool idle = !client->report && !client->monitors && now - client->heard_nsec > IDLE_NSEC;

@@ -21,8 +21,8 @@ def free_port():
 
 
 @contextlib.contextmanager
-def job(scene, env, folder, devices=lambda rank: {}):
-    started = [subprocess.Popen([BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
+def job(scene, env, folder, devices=lambda rank: {}, prefix=[]):
+    started = [subprocess.Popen([*prefix, BLAME, scene, str(RANKS), str(r), str(VICTIM), os.path.join(folder, "id")],
                                 env={**os.environ, **env, **devices(r)}, stderr=subprocess.DEVNULL) for r in range(RANKS)]
     try:
         yield started
@@ -112,6 +112,13 @@ def masks(port, folder):
                               ("monitor bogus", "ERROR: Invalid event group 'bogus'\n"),
                               ("monitor trace,", "ERROR: Invalid event group ''\n")):
             check(wrong, (a := client.ask(wrong)) == answer, a)
+    with Client(port) as client:
+        client.file.write("CONTROL PROFILER_MASK coll\nSET FORMAT json\nSTATUS\n")
+        client.file.flush()
+        check("lines sent together", (a := client.file.readline() + client.file.readline()) == "OK\nOK\n", a)
+        check("the last one too", '"communicators_count"' in (a := client.file.read()), a)
+    r = subprocess.run([TUTTI, "ras", "-p", str(port), "--monitor=bogus"], capture_output=True, text=True, timeout=30)
+    check("tutti ras --monitor=bogus", r.returncode == 1 and not r.stdout and "Invalid event group 'bogus'" in r.stderr, r)
     r = subprocess.run([TUTTI, "ras", "-p", str(port), "CONTROL", "PROFILER_MASK", "p2p"], capture_output=True, text=True)
     check("tutti ras CONTROL", r.returncode == 0 and r.stdout == "OK\n", r.stdout + r.stderr)
     check("mask by tutti ras", said("0x4")(logs(folder)))
@@ -185,7 +192,10 @@ def monitor(processes):
     for file in clients:
         file.flush()
     check("monitor", [everything.readline(), everything.readline(), deaths.readline()] == ["OK\n"] * 3)
-    time.sleep(0.6)  # the first look, with which others are compared
+    for file in clients:  # the first look, with which others are compared, comes before the next answer
+        file.write("TIMEOUT 5\n")
+        file.flush()
+        check("answers while it monitors", (a := file.readline()) == "OK\n", a)
 
     def event():
         text = ""
@@ -204,6 +214,27 @@ def monitor(processes):
     check("as text", re.match(rf"\[\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\] PEER_DEAD: {name}", line), line)
     for file in clients:
         file.close()
+
+
+def same_numbers(folder):
+    """Each process is number 1 of a namespace of its own, as in containers: they are others all the same."""
+    ways = [["unshare", *options, "-fp", "--kill-child"] for options in ([], ["-r"])]
+    try:
+        ways = [way for way in ways if subprocess.run([*way, "true"], capture_output=True).returncode == 0]
+    except FileNotFoundError:
+        ways = []
+    if not ways:
+        print("no namespaces of pids here: not looked at")
+        return
+    port = free_port()
+    one = {"NCCL_RAS_ADDR": f"localhost:{port}"}
+    with job("idle", {}, folder, lambda r: {"NCCL_RAS_ENABLE": "0"} if r else one, ways[0]) as processes:
+        eventually("running", lambda: status(port), running)
+        with Client(port) as client:
+            check("monitor", client.ask("MONITOR") == "OK\n")
+            check("first look", client.ask("TIMEOUT 5") == "OK\n")
+            processes[VICTIM].kill()
+            check("the death of another number 1", "PEER_DEAD: Process 1 on node" in (a := client.file.readline()), a)
 
 
 def in_init(folder):
@@ -262,6 +293,8 @@ def main():
                 monitor(processes)
     with tempfile.TemporaryDirectory() as folder:
         in_init(folder)
+    with tempfile.TemporaryDirectory() as folder:
+        same_numbers(folder)
     with tempfile.TemporaryDirectory() as folder:
         from_network(folder)
     print(f"ras: {len(failures)} failures")
