@@ -234,16 +234,21 @@ static void judge(struct tt_watch *watch, uint64_t now)
     share_verdict(watch, verdict.sentence);
 }
 
-/* NCCL_RUN_RAS_DIAGNOSTICS: a report on each new communicator, by its rank 0. */
+/* NCCL_RUN_RAS_DIAGNOSTICS: a report on each new communicator, by its rank 0, is asked for ... */
+static void want_report(struct tt_watch *watch, uint64_t now)
+{
+    if (!watch->diagnoses || watch->report) return;
+    watch->report =
+        tt_inquiry_want(&room.inquiry, room.subjects, now, REPORT_NSEC, TT_INQUIRY_SETTINGS);
+    watch->report_nsec = now + REPORT_NSEC;
+}
+
+/* ... and printed. */
 static void diagnose(struct tt_watch *watch, uint64_t now)
 {
-    if (!watch->diagnoses) return;
-    if (!watch->report) {
-        watch->report =
-            tt_inquiry_want(&room.inquiry, room.subjects, now, REPORT_NSEC, TT_INQUIRY_SETTINGS);
-        watch->report_nsec = now + REPORT_NSEC;
-    }
-    if (!tt_inquiry_is_due(&room.inquiry, watch->report, watch->report_nsec, now)) return;
+    if (!watch->diagnoses || !watch->report ||
+        !tt_inquiry_is_due(&room.inquiry, watch->report, watch->report_nsec, now))
+        return;
     watch->diagnoses = false;
     tt_diagnose_report(stdout, &room.inquiry, watch->subject.member->comm_id);
     fflush(stdout);
@@ -382,8 +387,10 @@ static void *watch_main(void *arg)
         for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
             turn(watch, lost, now);
         tt_serve_report(&room.serve, &room.inquiry, room.subjects, now);
-        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
+        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next) {
             inquire(watch, now); /* now that all have had what the last inquiry found */
+            want_report(watch, now);
+        }
         for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
             tt_flight_look(watch, now, watch->told);
         tt_serve_monitor(&room.serve, room.subjects, now);
