@@ -264,6 +264,21 @@ int tt_face_edges_remove(cudaGraph_t graph, const cudaGraphNode_t *from, const c
 
 /* ---- copies in a list ---- */
 
+/* Sources that the caller may change when the call is over, or give back. */
+static int wait_for_sources(struct CUstream_st *stream, const struct tt_face_batch *batch)
+{
+    enum tt_capture_status status;
+    struct CUgraph_st *graph;
+    uint64_t id;
+    bool waits = false;
+    for (size_t i = 0; i < batch->nattrs; i++) {
+        waits = waits || batch->attrs[i].srcAccessOrder == cudaMemcpySrcAccessOrderDuringApiCall;
+    }
+    if (!waits) return cudaSuccess;
+    int rc = tuttiHostCaptureStatus(stream, &status, &id, &graph);
+    return rc || status ? rc : tuttiHostStreamSynchronize(stream);
+}
+
 int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *batch,
                        size_t *failed)
 {
@@ -278,7 +293,7 @@ int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *b
         if (!rc) rc = tuttiHostCopy(stream, &copy);
         if (rc) *failed = i;
     }
-    return rc;
+    return rc ? rc : wait_for_sources(stream, batch);
 }
 
 /* ---- fills ---- */

@@ -42,6 +42,8 @@ struct tt_face_batch {
     const void *const *srcs;
     const size_t *lens;
     size_t count;
+    const struct cudaMemcpyAttributes *attrs; /* of all copies; or NULL */
+    size_t nattrs;
 };
 /* *failed: index of the copy that was refused. */
 int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *batch,

@@ -64,7 +64,7 @@ cudaError_t cudaMemcpyBatchAsync(void **dsts, void **srcs, size_t *lens, size_t 
     int rc = cudaSuccess;
     if (nattrs && (!attrs || !attr_starts || nattrs > count || attr_starts[0] != 0))
         rc = cudaErrorInvalidValue;
-    struct tt_face_batch batch = {dsts, (const void *const *)srcs, lens, count};
+    struct tt_face_batch batch = {dsts, (const void *const *)srcs, lens, count, attrs, nattrs};
     if (!rc) rc = tt_face_copy_batch(tt_face_stream(stream), &batch, &failed);
     if (fail_index) *fail_index = failed;
     return tt_face_done(rc);

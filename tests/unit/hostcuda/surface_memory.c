@@ -159,6 +159,45 @@ static void fills_are_seen(void)
     WORKS(cudaFreeHost(pinned));
 }
 
+static void dawdle(void *arg)
+{
+    (void)arg;
+    usleep(50000);
+}
+
+/* A source that is read during the call is the caller's again behind it, whatever the stream does.
+ */
+static void batch_now(char *device, cudaStream_t stream)
+{
+    char *pinned = NULL, back[8] = "";
+#if CUDART_VERSION >= 13000
+    const void *srcs[1];
+#else
+    void *srcs[1];
+    size_t failed = 9;
+#endif
+    void *dsts[1];
+    size_t lens[1] = {6}, starts[1] = {0};
+    struct cudaMemcpyAttributes attrs;
+    memset(&attrs, 0, sizeof(attrs));
+    attrs.srcAccessOrder = cudaMemcpySrcAccessOrderDuringApiCall;
+    WORKS(cudaMallocHost((void **)&pinned, 64));
+    memcpy(pinned, "before", 6);
+    srcs[0] = pinned;
+    dsts[0] = device;
+    WORKS(cudaLaunchHostFunc(stream, dawdle, NULL));
+#if CUDART_VERSION >= 13000
+    WORKS(cudaMemcpyBatchAsync(dsts, srcs, lens, 1, &attrs, starts, 1, stream));
+#else
+    WORKS(cudaMemcpyBatchAsync(dsts, srcs, lens, 1, &attrs, starts, 1, &failed, stream));
+#endif
+    memcpy(pinned, "behind", 6);
+    WORKS(cudaStreamSynchronize(stream));
+    WORKS(cudaMemcpy(back, device, 6, cudaMemcpyDeviceToHost));
+    HOLDS(!memcmp(back, "before", 6));
+    WORKS(cudaFreeHost(pinned));
+}
+
 static void batches(void)
 {
     char host[64] = "first second", *device = NULL, back[64] = "";
@@ -198,6 +237,7 @@ static void batches(void)
     WORKS(cudaStreamSynchronize(stream));
     WORKS(cudaMemcpy(back, device, 12, cudaMemcpyDeviceToHost));
     HOLDS(!memcmp(back, "secondfirst ", 12));
+    batch_now(device, stream);
     WORKS(cudaStreamDestroy(stream));
     WORKS(cudaFree(device));
 }
