@@ -115,6 +115,8 @@ struct tt_item {
 
 /* ---- what items tell the checker (TUTTI_CHECK=race), inside step(item, TT_ITEM_TOUCH) ---- */
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write);
+/* What follows is another part of the item; its parts run side by side. */
+void tuttiHostTouchPart(int part);
 void tuttiHostTouchName(const char *name);             /* of the operation, for reports; copied */
 void tuttiHostTouchUnknown(void);                      /* it may touch more than it tells */
 void tuttiHostTouchWord(const void *word, bool waits); /* written, or awaited, to order work */

@@ -273,6 +273,29 @@ static enum tt_meeting meeting_of(const struct tt_frame *frame)
     return (frame->rank == program->root) == from ? TT_MEETING_GIVES : TT_MEETING_TAKES;
 }
 
+/* Messages to one peer keep their order: the first of them. */
+static int first_of(const struct tt_work *work, int f)
+{
+    while (work->frames[f].after) {
+        f = work->frames[f].after - 1;
+    }
+    return f;
+}
+
+static void tell_buffers(const struct tt_frame *frame, const char *in, const char *out)
+{
+    const char *end = out + frame->out_bytes, *from = end, *to = end; /* what is kept of it */
+    bool root = frame->rank == frame->program->root;
+    bool kept = tt_func_keeps_given((enum tt_func)frame->program->func, root);
+    if (kept && in < end && in + frame->in_bytes > out) {
+        from = in < out ? out : in;
+        to = in + frame->in_bytes > end ? end : in + frame->in_bytes;
+    }
+    tuttiHostTouch(in, frame->in_bytes, false);
+    tuttiHostTouch(out, (size_t)(from - out), true);
+    tuttiHostTouch(to, (size_t)(end - to), true);
+}
+
 /* For the race checker: the user's buffers, and that ranks of one process meet in each collective,
  * also where another rank made a work of its own for it. */
 static void tell_touches(const struct tt_work *work)
@@ -280,8 +303,9 @@ static void tell_touches(const struct tt_work *work)
     bool boarded = work->nboarded > 0; /* then the frames' buffers may be staging */
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
-        tuttiHostTouch(boarded ? work->user_in : frame->in, frame->in_bytes, false);
-        tuttiHostTouch(boarded ? work->user_out : frame->out, frame->out_bytes, true);
+        if (frame->conn == TT_CONN_P2P) tuttiHostTouchPart(first_of(work, f));
+        tell_buffers(frame, boarded ? work->user_in : frame->in,
+                     boarded ? work->user_out : frame->out);
         if (frame->reduction.pre_mul && frame->reduction.scalar_on_device)
             tuttiHostTouch(frame->reduction.scalar_ptr, frame->elem_bytes, false);
     }

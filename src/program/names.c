@@ -39,6 +39,12 @@ bool tt_func_to_root(enum tt_func func)
     return func == TT_FUNC_REDUCE || func == TT_FUNC_GATHER;
 }
 
+bool tt_func_keeps_given(enum tt_func func, bool is_root)
+{
+    if (func == TT_FUNC_ALLGATHER) return true;
+    return is_root && func != TT_FUNC_REDUCE && (tt_func_from_root(func) || tt_func_to_root(func));
+}
+
 const char *tt_algo_name(enum tt_algo algo)
 {
     if (algo == TT_ALGO_FILE) return "FILE";

@@ -28,6 +28,8 @@ const char *tt_func_name(enum tt_func func); /* "AllReduce", ... */
 bool tt_func_is_message(enum tt_func func);  /* a send or a receive: its root is the peer */
 bool tt_func_from_root(enum tt_func func);   /* the root gives, all others take */
 bool tt_func_to_root(enum tt_func func);     /* all others give, the root takes */
+/* In place, what the rank gives is where it belongs already, and is read alone. */
+bool tt_func_keeps_given(enum tt_func func, bool is_root);
 
 enum tt_algo { /* NCCL's numbers; what lies behind them is ours */
                TT_ALGO_TREE = 0,

@@ -274,6 +274,103 @@ static void scalar(bool sound) /* of an operator, in a device's memory */
     racy_finish_ranks();
 }
 
+/* ---- parts of buffers, and of groups ---- */
+
+static void root_in_place(bool sound) /* sound: what the root gives is read alone */
+{
+    racy_start_ranks();
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclBroadcast(ranks.in[r], ranks.in[r], COUNT, ncclFloat, 0, ranks.comm[r],
+                         ranks.stream[r]));
+    }
+    OK(ncclGroupEnd());
+    int k = sound ? 0 : 1;
+    OK(cudaMemcpyAsync(my.y, ranks.in[k], BYTES, cudaMemcpyDefault, ranks.other[k]));
+    racy_finish_ranks();
+}
+
+static void shard_in_place(bool sound) /* sound: the rank's own shard */
+{
+    racy_start_ranks();
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclAllGather(ranks.in[r] + r * COUNT / 2, ranks.in[r], COUNT / 2, ncclFloat,
+                         ranks.comm[r], ranks.stream[r]));
+    }
+    OK(ncclGroupEnd());
+    OK(cudaMemcpyAsync(my.y, ranks.in[1] + (sound ? COUNT / 2 : COUNT / 2 - 1), BYTES / 2,
+                       cudaMemcpyDefault, ranks.other[1]));
+    racy_finish_ranks();
+}
+
+static void swapped_in_place(bool sound) /* racy: what is sent is overwritten by what comes */
+{
+    racy_start_ranks();
+    OK(ncclGroupStart());
+    for (int r = 0; r < RANKS; r++) {
+        OK(ncclSend(ranks.in[r], COUNT, ncclFloat, 1 - r, ranks.comm[r], ranks.stream[r]));
+        OK(ncclRecv(sound ? ranks.out[r] : ranks.in[r], COUNT, ncclFloat, 1 - r, ranks.comm[r],
+                    ranks.stream[r]));
+    }
+    OK(ncclGroupEnd());
+    racy_finish_ranks();
+}
+
+/* ---- who waits for what the checker does not see ---- */
+
+static unsigned *word;
+
+static void release(void *arg)
+{
+    (void)arg;
+    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
+}
+
+static void word_of_host_function(bool sound) /* racy: the copy comes before the wait */
+{
+    OK(cudaMallocHost((void **)&word, sizeof(*word)));
+    *word = 0;
+    fill(my.x, my.a);
+    OK(cudaLaunchHostFunc(my.a, release, NULL));
+    if (!sound) copy(my.y, my.x, my.b);
+    OK(cuStreamWaitValue32(my.b, (CUdeviceptr)(uintptr_t)word, 1, CU_STREAM_WAIT_VALUE_GEQ));
+    if (sound) copy(my.y, my.x, my.b);
+}
+
+static cudaEvent_t begun, filled;
+
+static void wait_amid(bool sound)
+{
+    OK(cudaMallocAsync((void **)&from_graph, BYTES, my.a));
+    OK(cudaEventRecordWithFlags(begun, my.a, cudaEventRecordExternal));
+    if (sound) OK(cudaStreamWaitEvent(my.a, filled, cudaEventWaitExternal));
+    copy(my.y, from_graph, my.a);
+    OK(cudaFreeAsync(from_graph, my.a));
+}
+
+static void graph_memory_filled_outside(bool sound) /* if somebody fills it, amid the launch */
+{
+    OK(cudaEventCreate(&begun));
+    OK(cudaEventCreate(&filled));
+    cudaGraphExec_t exec = capture(wait_amid, sound);
+    OK(cudaGraphLaunch(exec, my.a));
+    OK(cudaStreamSynchronize(my.a));
+    OK(cudaGraphExecDestroy(exec));
+}
+
+static void batch_source(bool sound) /* sound: it has been read when the call is over */
+{
+    struct cudaMemcpyAttributes attrs = {.srcAccessOrder =
+                                             sound ? cudaMemcpySrcAccessOrderDuringApiCall
+                                                   : cudaMemcpySrcAccessOrderStream};
+    void *const dsts[] = {my.y};
+    const void *const srcs[] = {my.pinned};
+    size_t lens[] = {BYTES}, starts[] = {0};
+    OK(cudaMemcpyBatchAsync(dsts, srcs, lens, 1, &attrs, starts, 1, my.a));
+    tuttiCheckWrite(my.pinned, BYTES);
+}
+
 static void run_kernel(const struct tuttiBlock *block, void **args, void *context)
 {
     (void)block, (void)args, (void)context;
@@ -317,5 +414,11 @@ const struct racy_scene racy_order[] = {
     {"closed-too-early", closed_too_early, "race"},
     {"scalar", scalar, "race"},
     {"kernel-past-the-end", kernel_past_the_end, "outside"},
+    {"root-in-place", root_in_place, "race"},
+    {"shard-in-place", shard_in_place, "race"},
+    {"swapped-in-place", swapped_in_place, "race"},
+    {"word-of-host-function", word_of_host_function, "race"},
+    {"graph-memory-filled-outside", graph_memory_filled_outside, "unwritten"},
+    {"batch-source", batch_source, "race"},
 };
 const size_t racy_norder = sizeof(racy_order) / sizeof(racy_order[0]);

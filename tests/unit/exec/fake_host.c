@@ -116,6 +116,11 @@ void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
     (void)write;
 }
 
+void tuttiHostTouchPart(int part)
+{
+    (void)part;
+}
+
 void tuttiHostTouchName(const char *name)
 {
     (void)name;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIASES_MOST = 16 };
+enum { ALIASES_MOST = 16, PARTS_MOST = 1024 };
 
 static bool is_captured(const struct CUstream_st *stream)
 {
@@ -40,6 +40,7 @@ void check_touches_add(struct check_touches *touches, const struct check_touch *
     }
     touches->at[touches->count] = *touch;
     touches->at[touches->count].ptr = host_unview(touch->ptr);
+    touches->at[touches->count].part = touches->part;
     touches->at[touches->count++].node = touches->node;
 }
 
@@ -107,6 +108,7 @@ bool check_touches_item(struct check_touches *touches, struct tt_item *item)
     struct check_touches *outer = host_thread.touches;
     bool was_open = touches->closed;
     touches->closed = false;
+    touches->part = 0;
     host_thread.touches = touches;
     item->step(item, TT_ITEM_TOUCH);
     host_thread.touches = outer;
@@ -161,6 +163,11 @@ void tuttiHostTouchName(const char *name)
 {
     struct check_touches *touches = host_thread.touches;
     if (touches) snprintf(touches->name, sizeof(touches->name), "%s", name);
+}
+
+void tuttiHostTouchPart(int part)
+{
+    if (host_thread.touches) host_thread.touches->part = part;
 }
 
 void tuttiHostTouchUnknown(void)
@@ -218,7 +225,11 @@ static void gather_at(struct host_check *check, struct check_mark *mark, size_t 
     size_t *tasks = mark ? realloc(mark->tasks, (mark->ntasks + 1) * sizeof(*tasks)) : NULL;
     if (!tasks) return;
     mark->tasks = tasks;
-    if (meeting != TT_MEETING_GIVES) mark->tasks[mark->ntasks++] = task;
+    bool is_there = false;
+    for (size_t i = 0; i < mark->ntasks; i++) {
+        is_there = is_there || mark->tasks[i] == task;
+    }
+    if (meeting != TT_MEETING_GIVES && !is_there) mark->tasks[mark->ntasks++] = task;
     if (meeting != TT_MEETING_TAKES) check_task_tell(check, task, &mark->clock);
     for (size_t i = 0; i < mark->ntasks; i++) {
         check_clock_merge(&check->tasks[mark->tasks[i]].now, mark->clock);
@@ -250,12 +261,16 @@ static bool is_hidden(const void *word)
 }
 
 /* The host may look at the word, which nobody sees, so it is taken to know; of a word in a device's
- * memory only when a kernel or host function may have told it. */
+ * memory only when a kernel or host function may have told it. A word that no stream has written
+ * somebody else will write, the host or a host function, who may have waited for everything. */
 static void pass_word(struct host_check *check, size_t task, const struct check_touch *touch)
 {
     bool tells = touch->kind == CHECK_TOUCH_WORD_WRITE;
-    gather_at(check, check_mark(&check->words, touch->ptr, 0), task,
-              tells ? TT_MEETING_ALL : TT_MEETING_TAKES);
+    struct check_mark *word = check_mark(&check->words, touch->ptr, 0);
+    for (size_t i = 0; !tells && word && !word->clock && i < check->ntasks; i++) {
+        if (i != task) check_task_tell(check, i, &check->tasks[task].now);
+    }
+    gather_at(check, word, task, tells ? TT_MEETING_ALL : TT_MEETING_TAKES);
     if (tells && (check->any_opaque || !is_hidden(touch->ptr)))
         check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
 }
@@ -365,6 +380,37 @@ static void touch_all(struct host_check *check, struct check_op *op,
     }
 }
 
+/* Parts of one item run side by side: messages of a group. */
+static void look_at_parts(struct host_check *check, const struct check_op *op,
+                          const struct check_touch *touches, size_t count)
+{
+    struct check_op side = {.task = op->task,
+                            .stream_id = op->stream_id,
+                            .device = op->device,
+                            .site = op->site,
+                            .name = "message of a group"};
+    for (size_t i = 0; i < count && count <= PARTS_MOST; i++) {
+        const struct check_touch *one = &touches[i];
+        if (one->kind != CHECK_TOUCH_WRITE) continue;
+        for (size_t j = 0; j < count; j++) {
+            const struct check_touch *other = &touches[j];
+            const char *from = one->ptr, *at = other->ptr;
+            if (other->kind > CHECK_TOUCH_WRITE || other->part == one->part ||
+                at >= from + one->bytes || from >= at + other->bytes)
+                continue;
+            const struct check_finding finding = {.kind = CHECK_IN_GROUP,
+                                                  .first = &side,
+                                                  .second = &side,
+                                                  .first_writes = true,
+                                                  .second_writes = other->kind == CHECK_TOUCH_WRITE,
+                                                  .ptr = at > from ? at : from,
+                                                  .bytes = 1};
+            check_report(check, &finding);
+            return;
+        }
+    }
+}
+
 /* One node's accesses. Who meets others in a collective tells them that it has read, not that it
  * has written: they end when they have its data, whatever it does with theirs. So its writes are
  * an operation of their own, behind the meeting. */
@@ -383,6 +429,7 @@ static struct check_op *apply_node(struct host_check *check, const struct CUstre
         op = check_op_begin(check, stream, name);
         touch_all(check, op, touches, count, WRITES);
     }
+    if (op) look_at_parts(check, op, touches, count);
     for (size_t i = 0; op && i < count; i++) {
         look_at_end(check, op, &touches[i]);
         pass_on(check, op, &touches[i]);

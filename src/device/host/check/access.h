@@ -20,6 +20,7 @@ struct check_touch {
     const void *ptr;
     size_t bytes;
     size_t node;     /* of a graph */
+    int part;        /* of an item */
     uintptr_t group; /* of a collective: the communicator's number, in place of an address */
     enum tt_meeting meeting;
 };
@@ -27,7 +28,8 @@ struct check_touch {
 struct check_touches {
     struct check_touch *at; /* owned; free() it */
     size_t count, room;
-    size_t node;            /* of those that are added next */
+    size_t node;            /* of those that are added next, */
+    int part;               /* as is this */
     struct check_op **keep; /* borrowed; where the item wants its operation */
     bool closed;            /* the item that is asked does not know all */
     bool tells;             /* who does not tell all may write what the host polls */

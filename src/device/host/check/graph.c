@@ -140,6 +140,17 @@ static bool is_written(const struct check_touches *touches, const struct check_t
     return false;
 }
 
+/* Does the graph wait amid for what is outside of it, which may write to its memory? */
+static bool waits_amid(const struct check_touches *touches)
+{
+    bool waits = false;
+    for (size_t i = 0; i < touches->count; i++) {
+        waits = waits || touches->at[i].kind == CHECK_TOUCH_AWAIT ||
+                touches->at[i].kind == CHECK_TOUCH_WORD_WAIT;
+    }
+    return waits;
+}
+
 /* Memory that a node allocates holds nothing at each launch: a copy reads there what another node
  * of the graph has written, or nothing that is defined. */
 static void look_for_unwritten(struct host_check *check, const struct host_exec *exec,
@@ -189,7 +200,7 @@ static void look_at(struct host_check *check, const struct host_exec *exec)
     struct check_touches touches = {0};
     uint64_t *paths = make_paths(exec);
     bool all = collect(&touches, exec, ONE_NODE);
-    if (all) look_for_unwritten(check, exec, &touches);
+    if (all && !waits_amid(&touches)) look_for_unwritten(check, exec, &touches);
     if (paths && touches.count) look_inside(check, exec, &touches, paths);
     free(paths);
     free(touches.at);

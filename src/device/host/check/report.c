@@ -114,16 +114,15 @@ static void add_race(struct text *text, struct host_check *check,
     const struct check_op *first = finding->first, *second = finding->second;
     const char *one = finding->first_writes ? "writes" : "reads";
     const char *other = finding->second_writes ? "writes" : "reads";
-    bool graph = finding->kind == CHECK_IN_GRAPH;
     add(text, "tutti check: race: %s %s what %s %s, and nothing orders the two\n", second->name,
         other, first->name, one);
     add_side(text, "first  ", first, one);
     add_side(text, "second ", second, other);
     add_memory(text, check, finding->ptr, finding->bytes);
-    if (graph) {
-        add(text, "  missing a path of edges between the two nodes\n");
-    } else {
-        add_missing(text, first, second);
+    switch (finding->kind) {
+    case CHECK_IN_GRAPH: add(text, "  missing a path of edges between the two nodes\n"); break;
+    case CHECK_IN_GROUP: add(text, "  missing a group of its own for one of the two\n"); break;
+    default: add_missing(text, first, second); break;
     }
 }
 
@@ -154,7 +153,8 @@ static void write_text(struct text *text, struct host_check *check,
     const char *does = finding->second_writes ? "writes" : "reads";
     switch (finding->kind) {
     case CHECK_RACE:
-    case CHECK_IN_GRAPH: add_race(text, check, finding); break;
+    case CHECK_IN_GRAPH:
+    case CHECK_IN_GROUP: add_race(text, check, finding); break;
     case CHECK_USE_AFTER_FREE:
         add(text, "tutti check: use after free: %s %s memory that was freed before\n", second->name,
             does);

@@ -215,7 +215,8 @@ enum check_kind {
     CHECK_USE_AFTER_FREE,
     CHECK_UNWRITTEN,
     CHECK_OUTSIDE,
-    CHECK_IN_GRAPH
+    CHECK_IN_GRAPH,
+    CHECK_IN_GROUP
 };
 struct check_finding {
     enum check_kind kind;
