@@ -44,9 +44,9 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
 {
-    struct tt_stream_card card;
+    struct tt_stream_info info;
     if (!tuttiHostExecAlive(exec)) return tt_face_done(cudaErrorInvalidValue);
-    return tt_face_done(tuttiHostStreamCard(tt_face_stream(stream), &card));
+    return tt_face_done(tuttiHostStreamInfo(tt_face_stream(stream), &info));
 }
 
 cudaError_t cudaGraphInstantiateWithParams(cudaGraphExec_t *exec, cudaGraph_t graph,

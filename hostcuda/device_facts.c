@@ -8,7 +8,7 @@ struct fact {
     int attr, value;
 };
 
-/* What every host device answers. What is not here, and not asked of the device's card, is 0. */
+/* What every host device answers. What is not here, and not asked of the device's info, is 0. */
 static const struct fact facts[] = {
     {cudaDevAttrMaxThreadsPerBlock, 1024},
     {cudaDevAttrMaxBlockDimX, 1024},
@@ -73,10 +73,10 @@ int tt_face_device(int device)
 }
 
 /* Of "0000:07:00.0", domain, bus and device in this order. */
-static int bus_number(const struct tt_device_card *card, int attr)
+static int bus_number(const struct tt_device_info *info, int attr)
 {
     char *rest = NULL;
-    unsigned long numbers[3] = {strtoul(card->bus_id, &rest, 16), 0, 0};
+    unsigned long numbers[3] = {strtoul(info->bus_id, &rest, 16), 0, 0};
     for (int i = 1; i < 3 && *rest == ':'; i++) {
         numbers[i] = strtoul(rest + 1, &rest, 16);
     }
@@ -86,8 +86,8 @@ static int bus_number(const struct tt_device_card *card, int attr)
 
 bool tt_face_attribute(int device, int attr, int *value)
 {
-    struct tt_device_card card;
-    if (attr < 1 || attr >= cudaDevAttrMax || tuttiHostDeviceCard(device, &card)) return false;
+    struct tt_device_info info;
+    if (attr < 1 || attr >= cudaDevAttrMax || tuttiHostDeviceInfo(device, &info)) return false;
     *value = 0;
     for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
         if (facts[i].attr == attr) *value = facts[i].value;
@@ -95,10 +95,10 @@ bool tt_face_attribute(int device, int attr, int *value)
     switch (attr) {
     case cudaDevAttrPciBusId:
     case cudaDevAttrPciDeviceId:
-    case cudaDevAttrPciDomainId: *value = bus_number(&card, attr); break;
-    case cudaDevAttrComputeCapabilityMajor: *value = card.cc_major; break;
-    case cudaDevAttrComputeCapabilityMinor: *value = card.cc_minor; break;
-    case cudaDevAttrMultiProcessorCount: *value = card.sms > 0 ? card.sms : 1; break;
+    case cudaDevAttrPciDomainId: *value = bus_number(&info, attr); break;
+    case cudaDevAttrComputeCapabilityMajor: *value = info.cc_major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = info.cc_minor; break;
+    case cudaDevAttrMultiProcessorCount: *value = info.sms > 0 ? info.sms : 1; break;
     default: break;
     }
     return true;

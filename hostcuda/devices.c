@@ -63,12 +63,12 @@ cudaError_t cudaInitDevice(int device, unsigned int device_flags, unsigned int f
 
 cudaError_t cudaDeviceGetPCIBusId(char *bus_id, int len, int device)
 {
-    struct tt_device_card card;
+    struct tt_device_info info;
     int rc = tt_face_device(device);
     if (!rc && (!bus_id || len <= 0)) rc = cudaErrorInvalidValue;
-    if (!rc) rc = tuttiHostDeviceCard(device, &card);
-    if (!rc && strlen(card.bus_id) >= (size_t)len) rc = cudaErrorInvalidValue;
-    if (!rc) memcpy(bus_id, card.bus_id, strlen(card.bus_id) + 1);
+    if (!rc) rc = tuttiHostDeviceInfo(device, &info);
+    if (!rc && strlen(info.bus_id) >= (size_t)len) rc = cudaErrorInvalidValue;
+    if (!rc) memcpy(bus_id, info.bus_id, strlen(info.bus_id) + 1);
     return tt_face_done(rc);
 }
 

@@ -194,10 +194,10 @@ CUresult cuDeviceGetCount(int *count)
     return CUDA_SUCCESS;
 }
 
-static int card_of(CUdevice device, const void *out, struct tt_device_card *card)
+static int info_of(CUdevice device, const void *out, struct tt_device_info *info)
 {
     int rc = out ? tt_driver_device(device) : (int)CUDA_ERROR_INVALID_VALUE;
-    return rc ? rc : tuttiHostDeviceCard(device, card);
+    return rc ? rc : tuttiHostDeviceInfo(device, info);
 }
 
 static int put_text(char *out, int len, const char *text, bool cut)
@@ -209,16 +209,16 @@ static int put_text(char *out, int len, const char *text, bool cut)
 
 CUresult cuDeviceGetName(char *name, int len, CUdevice device)
 {
-    struct tt_device_card card;
-    int rc = card_of(device, name, &card);
-    return tt_driver_done(rc ? rc : put_text(name, len, card.name, true));
+    struct tt_device_info info;
+    int rc = info_of(device, name, &info);
+    return tt_driver_done(rc ? rc : put_text(name, len, info.name, true));
 }
 
 CUresult cuDeviceGetPCIBusId(char *bus_id, int len, CUdevice device)
 {
-    struct tt_device_card card;
-    int rc = card_of(device, bus_id, &card);
-    return tt_driver_done(rc ? rc : put_text(bus_id, len, card.bus_id, false));
+    struct tt_device_info info;
+    int rc = info_of(device, bus_id, &info);
+    return tt_driver_done(rc ? rc : put_text(bus_id, len, info.bus_id, false));
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus_id)
@@ -229,17 +229,17 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *bus_id)
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
-    struct tt_device_card card;
-    int rc = card_of(device, uuid, &card);
-    if (!rc) memcpy(uuid->bytes, card.uuid, sizeof(uuid->bytes));
+    struct tt_device_info info;
+    int rc = info_of(device, uuid, &info);
+    if (!rc) memcpy(uuid->bytes, info.uuid, sizeof(uuid->bytes));
     return tt_driver_done(rc);
 }
 
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
-    struct tt_device_card card;
-    int rc = card_of(device, bytes, &card);
-    if (!rc) *bytes = card.memory_bytes;
+    struct tt_device_info info;
+    int rc = info_of(device, bytes, &info);
+    if (!rc) *bytes = info.memory_bytes;
     return tt_driver_done(rc);
 }
 

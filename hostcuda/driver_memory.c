@@ -54,13 +54,13 @@ static struct whereabouts find(CUdeviceptr ptr)
     } else if (tuttiHostMapped(address, &mapped)) {
         found = (struct whereabouts){.known = true,
                                      .mapped = true,
-                                     .type = mapped.card.on_host ? CU_MEMORYTYPE_HOST
+                                     .type = mapped.info.on_host ? CU_MEMORYTYPE_HOST
                                                                  : CU_MEMORYTYPE_DEVICE,
-                                     .device = mapped.card.device,
+                                     .device = mapped.info.device,
                                      .base = mapped.base,
                                      .bytes = mapped.bytes,
                                      .id = ((uint64_t)1 << 63) | mapped.block,
-                                     .share = mapped.card.share,
+                                     .share = mapped.info.share,
                                      .access = mapped.access};
     } else if (tuttiHostRegistered(address, &registered)) {
         found.known = true;

@@ -28,15 +28,15 @@ static int check_prop(const CUmemAllocationProp *prop)
 }
 
 /* The node of the caller is looked up now: the answer to later questions names it. */
-static void note_place(const CUmemLocation *location, struct tt_block_card *card)
+static void note_place(const CUmemLocation *location, struct tt_block_info *info)
 {
     unsigned node = 0;
-    card->place = (int)location->type;
-    card->number = location->type == CU_MEM_LOCATION_TYPE_HOST ? 0 : location->id;
+    info->place = (int)location->type;
+    info->number = location->type == CU_MEM_LOCATION_TYPE_HOST ? 0 : location->id;
     if (location->type != CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT) return;
     getcpu(NULL, &node);
-    card->place = CU_MEM_LOCATION_TYPE_HOST_NUMA;
-    card->number = (int)node;
+    info->place = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    info->number = (int)node;
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
@@ -45,14 +45,14 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t len,
     uint64_t block = 0;
     int rc = handle && !flags ? check_prop(prop) : (int)CUDA_ERROR_INVALID_VALUE;
     if (rc) return tt_driver_done(rc);
-    struct tt_block_card card = {.device = tuttiHostGetDevice(),
+    struct tt_block_info info = {.device = tuttiHostGetDevice(),
                                  .on_host = is_host(&prop->location),
                                  .share = (unsigned)prop->requestedHandleTypes,
                                  .bytes = len,
                                  .rdma = prop->allocFlags.gpuDirectRDMACapable};
-    note_place(&prop->location, &card);
-    if (!card.on_host) card.device = prop->location.id;
-    rc = tuttiHostBlockCreate(&card, &block);
+    note_place(&prop->location, &info);
+    if (!info.on_host) info.device = prop->location.id;
+    rc = tuttiHostBlockCreate(&info, &block);
     if (!rc) *handle = block;
     return tt_driver_done(rc);
 }
@@ -142,15 +142,15 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                 CUmemGenericAllocationHandle handle)
 {
-    struct tt_block_card card;
-    int rc = prop ? tuttiHostBlockCard(handle, &card) : (int)CUDA_ERROR_INVALID_VALUE;
+    struct tt_block_info info;
+    int rc = prop ? tuttiHostBlockInfo(handle, &info) : (int)CUDA_ERROR_INVALID_VALUE;
     if (rc) return tt_driver_done(rc);
     memset(prop, 0, sizeof(*prop));
     prop->type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    prop->requestedHandleTypes = (CUmemAllocationHandleType)card.share;
-    prop->location.type = (CUmemLocationType)card.place;
-    prop->location.id = card.number;
-    prop->allocFlags.gpuDirectRDMACapable = card.rdma;
+    prop->requestedHandleTypes = (CUmemAllocationHandleType)info.share;
+    prop->location.type = (CUmemLocationType)info.place;
+    prop->location.id = info.number;
+    prop->allocFlags.gpuDirectRDMACapable = info.rdma;
     return CUDA_SUCCESS;
 }
 
@@ -166,13 +166,13 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType type, unsigned long long flags)
 {
-    struct tt_block_card card;
+    struct tt_block_info info;
     int fd = -1;
     if (!shareable || flags) return CUDA_ERROR_INVALID_VALUE;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return tt_driver_done(tuttiHostUnsupported("export of memory as other than a descriptor"));
-    int rc = tuttiHostBlockCard(handle, &card);
-    if (!rc && !(card.share & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+    int rc = tuttiHostBlockInfo(handle, &info);
+    if (!rc && !(info.share & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
         rc = CUDA_ERROR_INVALID_VALUE;
     if (!rc) rc = tuttiHostBlockExport(handle, &fd);
     if (!rc) memcpy(shareable, &fd, sizeof(fd));

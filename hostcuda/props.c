@@ -104,14 +104,14 @@ static int answer(int device, int attr)
 
 int tt_face_properties(struct cudaDeviceProp *prop, int device)
 {
-    struct tt_device_card card;
+    struct tt_device_info info;
     int rc = prop ? tt_face_device(device) : (int)cudaErrorInvalidValue;
-    if (!rc) rc = tuttiHostDeviceCard(device, &card);
+    if (!rc) rc = tuttiHostDeviceInfo(device, &info);
     if (rc) return rc;
     memset(prop, 0, sizeof(*prop));
-    memcpy(prop->name, card.name, sizeof(prop->name));
-    memcpy(prop->uuid.bytes, card.uuid, sizeof(prop->uuid.bytes));
-    prop->totalGlobalMem = card.memory_bytes;
+    memcpy(prop->name, info.name, sizeof(prop->name));
+    memcpy(prop->uuid.bytes, info.uuid, sizeof(prop->uuid.bytes));
+    prop->totalGlobalMem = info.memory_bytes;
     for (size_t i = 0; i < sizeof(ints) / sizeof(ints[0]); i++) {
         int value = answer(device, ints[i].attr);
         memcpy((char *)prop + ints[i].offset, &value, sizeof(value));

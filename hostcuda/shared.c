@@ -18,8 +18,8 @@ int tt_face_pointer(const void *ptr, struct tt_face_pointer *found)
     struct tt_registered registered;
     *found = (struct tt_face_pointer){cudaMemoryTypeHost, where.device, address, address};
     if (where.base == NULL && tuttiHostMapped(ptr, &mapped)) {
-        if (mapped.card.on_host) return cudaSuccess; /* as set above */
-        *found = (struct tt_face_pointer){cudaMemoryTypeDevice, mapped.card.device, address, NULL};
+        if (mapped.info.on_host) return cudaSuccess; /* as set above */
+        *found = (struct tt_face_pointer){cudaMemoryTypeDevice, mapped.info.device, address, NULL};
     } else if (where.base == NULL && tuttiHostRegistered(ptr, &registered)) {
         found->device = registered.device; /* host memory, as set above */
     } else if (where.base == NULL || where.kind == TT_MEMORY_CONTROL) {

@@ -47,10 +47,10 @@ static void run_callback(void *arg)
 cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t fn, void *user_data,
                                   unsigned int flags)
 {
-    struct tt_stream_card card;
+    struct tt_stream_info info;
     if (!fn || flags) return tt_face_done(cudaErrorInvalidValue);
-    int rc = tuttiHostStreamCard(tt_face_stream(stream), &card);
-    if (!rc && card.capturing) rc = tuttiHostStreamQuery(tt_face_stream(stream)); /* refuses */
+    int rc = tuttiHostStreamInfo(tt_face_stream(stream), &info);
+    if (!rc && info.capturing) rc = tuttiHostStreamQuery(tt_face_stream(stream)); /* refuses */
     if (rc) return tt_face_done(rc);
     struct callback *callback = malloc(sizeof(*callback));
     if (!callback) return tt_face_done(cudaErrorMemoryAllocation);
@@ -89,17 +89,17 @@ cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority)
 
 cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id)
 {
-    struct tt_stream_card card;
-    int rc = id ? tuttiHostStreamCard(tt_face_stream(stream), &card) : cudaErrorInvalidValue;
-    if (!rc) *id = card.stream_id;
+    struct tt_stream_info info;
+    int rc = id ? tuttiHostStreamInfo(tt_face_stream(stream), &info) : cudaErrorInvalidValue;
+    if (!rc) *id = info.stream_id;
     return tt_face_done(rc);
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device)
 {
-    struct tt_stream_card card;
-    int rc = device ? tuttiHostStreamCard(tt_face_stream(stream), &card) : cudaErrorInvalidValue;
-    if (!rc) *device = card.device;
+    struct tt_stream_info info;
+    int rc = device ? tuttiHostStreamInfo(tt_face_stream(stream), &info) : cudaErrorInvalidValue;
+    if (!rc) *device = info.device;
     return tt_face_done(rc);
 }
 
@@ -158,10 +158,10 @@ cudaError_t cudaStreamCopyAttributes(cudaStream_t dst, cudaStream_t src)
 
 cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *ptr, size_t len, unsigned int flags)
 {
-    struct tt_stream_card card;
+    struct tt_stream_info info;
     struct tt_pointer found = {.kind = TT_MEMORY_FOREIGN};
-    int rc = tuttiHostStreamCard(tt_face_stream(stream), &card);
-    if (!rc && card.capturing) rc = cudaErrorStreamCaptureUnsupported;
+    int rc = tuttiHostStreamInfo(tt_face_stream(stream), &info);
+    if (!rc && info.capturing) rc = cudaErrorStreamCaptureUnsupported;
     if (!rc) rc = tuttiHostPointer(ptr, &found);
     bool whole =
         found.kind == TT_MEMORY_MANAGED && found.base == ptr && (len == 0 || len == found.bytes);

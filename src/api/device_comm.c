@@ -73,15 +73,15 @@ ncclResult_t pncclCommQueryProperties(ncclComm_t comm, ncclCommProperties_t *pro
     if (!rc) rc = check_stamp(func, props->magic, props->version);
     if (rc) return rc;
     const struct tt_comm *own = own_comm(comm);
-    struct tt_device_card card = {.nvml_index = own->member.device};
-    tuttiHostDeviceCard(own->member.device, &card);
+    struct tt_device_info info = {.nvml_index = own->member.device};
+    tuttiHostDeviceInfo(own->member.device, &info);
     ncclCommProperties_t answer = {.size = props->size,
                                    .magic = props->magic,
                                    .version = props->version,
                                    .rank = own->member.rank,
                                    .nRanks = own->member.nranks,
                                    .cudaDev = own->member.device,
-                                   .nvmlDev = card.nvml_index,
+                                   .nvmlDev = info.nvml_index,
                                    .nLsaTeams = pncclTeamRail(comm).nRanks};
     memcpy(props, &answer, props->size < sizeof(answer) ? props->size : sizeof(answer));
     return ncclSuccess;

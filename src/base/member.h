@@ -1,4 +1,4 @@
-/* The membership card: all that rooms below comm/ may know of a communicator. */
+/* The membership: all that rooms below comm/ may know of a communicator. */
 #pragma once
 
 #include "nccl.h"

@@ -52,10 +52,10 @@ static uint32_t own_flags(const ncclConfig_t *config)
 
 ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *record_out)
 {
-    struct tt_device_card card;
+    struct tt_device_info info;
     const struct tt_range *range = tuttiHostRange();
-    memset(&card, 0, sizeof(card));
-    int error = tuttiHostDeviceCard(comm->member.device, &card);
+    memset(&info, 0, sizeof(info));
+    int error = tuttiHostDeviceInfo(comm->member.device, &info);
     if (error) {
         return tt_fail(ncclUnhandledCudaError, "rank %d: device %d: error %d", comm->member.rank,
                        comm->member.device, error);
@@ -68,7 +68,7 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         .pid = (int32_t)getpid(),
         .pids = (uint32_t)hash_namespace(TT_HASH_START, "/proc/self/ns/pid"),
         .device = comm->member.device,
-        .nvml_index = card.nvml_index,
+        .nvml_index = info.nvml_index,
         .segment = segment,
         .inbox_offset = range ? (uint64_t)((const char *)comm->inbox - range->base) : 0,
         .slice_bytes = (uint32_t)comm->tune.slice_bytes,
@@ -77,12 +77,12 @@ ncclResult_t tt_record_fill(const struct tt_comm *comm, struct tt_comm_record *r
         .nimports = comm->imports ? comm->imports->nfiles : 0,
         .edge_channels = comm->edge_channels,
         .ctas_least = comm->config.minCTAs,
-        .cc = card.cc_major * 10 + card.cc_minor,
+        .cc = info.cc_major * 10 + info.cc_minor,
     };
     tt_cores_mask(tuttiHostCores(), &record_out->mask);
     tt_cores_quota(&record_out->quota);
-    memcpy(record_out->bus_id, card.bus_id, sizeof(card.bus_id));
-    memcpy(record_out->uuid, card.uuid, sizeof(card.uuid));
+    memcpy(record_out->bus_id, info.bus_id, sizeof(info.bus_id));
+    memcpy(record_out->uuid, info.uuid, sizeof(info.uuid));
     return ncclSuccess;
 }
 

@@ -51,10 +51,10 @@ struct where {
 
 static struct where where_is(const struct tt_comm *comm)
 {
-    struct tt_device_card card;
-    memset(&card, 0, sizeof(card));
-    if (tuttiHostDeviceCard(comm->member.device, &card)) return (struct where){0};
-    return (struct where){.nvml_index = card.nvml_index, .bus = tt_bus_number(card.bus_id)};
+    struct tt_device_info info;
+    memset(&info, 0, sizeof(info));
+    if (tuttiHostDeviceInfo(comm->member.device, &info)) return (struct where){0};
+    return (struct where){.nvml_index = info.nvml_index, .bus = tt_bus_number(info.bus_id)};
 }
 
 /* Who is born, in the words of both lines: up to the key of a child, up to the id of a root. */

@@ -23,7 +23,7 @@ int tuttiHostDeviceCount(void);     /* visible devices; 0 when there are none */
 int tuttiHostGetDevice(void);       /* current device of the thread */
 int tuttiHostSetDevice(int device); /* 101 on a bad ordinal */
 
-struct tt_device_card {
+struct tt_device_info {
     char name[256];
     char bus_id[16]; /* "0000:07:00.0", lower case */
     unsigned char uuid[16];
@@ -32,7 +32,7 @@ struct tt_device_card {
     size_t memory_bytes;
     int sms;
 };
-int tuttiHostDeviceCard(int device, struct tt_device_card *card);
+int tuttiHostDeviceInfo(int device, struct tt_device_info *info);
 
 /* ---- memory ---- */
 
@@ -154,13 +154,13 @@ void tuttiHostClaimEnd(struct CUstream_st *stream);
 /* It is not: it is left to waiters and workers. */
 void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item);
 
-struct tt_stream_card {
+struct tt_stream_info {
     int device;
     bool capturing;
     uint64_t capture_id; /* names the capture; 0 when not capturing */
     uint64_t stream_id;  /* process-unique */
 };
-int tuttiHostStreamCard(struct CUstream_st *stream, struct tt_stream_card *card);
+int tuttiHostStreamInfo(struct CUstream_st *stream, struct tt_stream_info *info);
 
 /* Make later work of `after` wait for all present work of `before` (record + wait of a private
  * event); in capture this adds the dependency to the graph. */

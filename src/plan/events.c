@@ -14,8 +14,8 @@
 
 static bool is_captured(const struct tt_task *task)
 {
-    struct tt_stream_card card;
-    return !tuttiHostStreamCard(task->stream, &card) && card.capturing;
+    struct tt_stream_info info;
+    return !tuttiHostStreamInfo(task->stream, &info) && info.capturing;
 }
 
 static void start_group(struct tt_profiler *profiler, struct tt_group_events *events, int depth,

@@ -19,14 +19,14 @@
 
 enum { OVERLAP_BYTES = 8 << 10 }; /* of a collective that is a flat list: exec/host/eager.c */
 
-static ncclResult_t stream_card(struct tt_plan *plan, struct CUstream_st *stream,
-                                struct tt_stream_card *card)
+static ncclResult_t stream_info(struct tt_plan *plan, struct CUstream_st *stream,
+                                struct tt_stream_info *info)
 {
     int device = tuttiHostGetDevice();
     int own = plan->comm->member.device;
     bool move = tt_stream_is_default(stream) && device != own;
     if (move) tuttiHostSetDevice(own);
-    int err = tuttiHostStreamCard(stream, card);
+    int err = tuttiHostStreamInfo(stream, info);
     if (move) tuttiHostSetDevice(device);
     if (err == 0) return ncclSuccess;
     return tt_fail(ncclUnhandledCudaError, "rank %d: stream %p is no valid stream (CUDA error %d)",
@@ -249,8 +249,8 @@ static ncclResult_t survey_streams(struct tt_plan *plan, const struct tt_group_c
         ncclResult_t rc = take_event(plan, node, launch);
         if (rc) return rc;
         if (seen && seen->task.stream == node->task.stream) continue;
-        struct tt_stream_card own;
-        rc = stream_card(plan, node->task.stream, &own);
+        struct tt_stream_info own;
+        rc = stream_info(plan, node->task.stream, &own);
         if (rc) return rc;
         uint64_t capture = own.capturing ? own.capture_id : 0;
         if (seen && capture != launch->capture_id) {

@@ -19,12 +19,12 @@ char *tt_diagnose_settings(void)
 {
     char *text = NULL;
     size_t bytes = 0;
-    struct tt_device_card card = {.name = "no device"};
+    struct tt_device_info info = {.name = "no device"};
     int devices = tuttiHostDeviceCount();
     FILE *out = open_memstream(&text, &bytes);
     if (!out) return NULL;
-    if (devices > 0) tuttiHostDeviceCard(0, &card);
-    fprintf(out, "gpus=%dx %s\ndriver=%d\n", devices, card.name, CUDART_VERSION);
+    if (devices > 0) tuttiHostDeviceInfo(0, &info);
+    fprintf(out, "gpus=%dx %s\ndriver=%d\n", devices, info.name, CUDART_VERSION);
     for (char **variable = environ; variable && *variable; variable++) {
         if (strncmp(*variable, "NCCL_", 5) != 0 || !strchr(*variable, '=')) continue;
         for (const char *c = *variable; *c; c++)

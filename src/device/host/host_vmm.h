@@ -12,7 +12,7 @@ enum { TT_BLOCK_GRAIN = 2 << 20 }; /* sizes and addresses are multiples of it */
 
 enum { TT_MAP_HOST = -1 }; /* beside device numbers, where access is meant */
 
-struct tt_block_card {
+struct tt_block_info {
     int device;
     bool on_host;   /* host memory: counts against no device */
     unsigned share; /* enum CUmemAllocationHandleType bits */
@@ -22,9 +22,9 @@ struct tt_block_card {
 };
 
 /* 1: size not a multiple of the grain, or 0. 2: the device's memory is exhausted. */
-int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out);
+int tuttiHostBlockCreate(const struct tt_block_info *info, uint64_t *block_out);
 int tuttiHostBlockRelease(uint64_t block); /* its memory lives while it is mapped */
-int tuttiHostBlockCard(uint64_t block, struct tt_block_card *card_out);
+int tuttiHostBlockInfo(uint64_t block, struct tt_block_info *info_out);
 int tuttiHostBlockExport(uint64_t block, int *fd_out); /* a duplicate, the caller's */
 /* The descriptor stays the caller's; 1 when it is none of a block. The device is the one that the
  * block was made for, or the thread's when that one is not visible here. */
@@ -54,7 +54,7 @@ struct tt_mapped {
     size_t bytes;
     int access; /* the widest that anybody has */
     uint64_t block;
-    struct tt_block_card card;
+    struct tt_block_info info;
 };
 /* The mapping around ptr, or false. One load when there is none at all. */
 bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out);

@@ -177,9 +177,9 @@ const struct tt_range *tuttiHostRange(void)
     return NULL;
 }
 
-int tuttiHostDeviceCard(int device, struct tt_device_card *card)
+int tuttiHostDeviceInfo(int device, struct tt_device_info *info)
 {
-    card->nvml_index = device;
+    info->nvml_index = device;
     return 0;
 }
 

@@ -51,9 +51,9 @@ int tuttiHostDeviceCount(void)
     return 0;
 }
 
-int tuttiHostDeviceCard(int device, struct tt_device_card *card)
+int tuttiHostDeviceInfo(int device, struct tt_device_info *info)
 {
     (void)device;
-    (void)card;
+    (void)info;
     return 1;
 }

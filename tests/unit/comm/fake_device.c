@@ -57,13 +57,13 @@ void tuttiHostControlFree(void *ptr, size_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
-int tuttiHostDeviceCard(int device, struct tt_device_card *card)
+int tuttiHostDeviceInfo(int device, struct tt_device_info *info)
 {
     if (device < 0 || device >= DEVICES) return 101;
-    memset(card, 0, sizeof(*card));
-    snprintf(card->bus_id, sizeof(card->bus_id), "0000:%02x:00.0", device + 1);
-    card->uuid[0] = (unsigned char)(device + 1);
-    card->nvml_index = device;
+    memset(info, 0, sizeof(*info));
+    snprintf(info->bus_id, sizeof(info->bus_id), "0000:%02x:00.0", device + 1);
+    info->uuid[0] = (unsigned char)(device + 1);
+    info->nvml_index = device;
     return 0;
 }
 

@@ -56,10 +56,10 @@ static char *in_variable(void)
 
 static char *in_parts(void)
 {
-    const struct tt_block_card card = {.device = 0, .bytes = BYTES};
+    const struct tt_block_info info = {.device = 0, .bytes = BYTES};
     uint64_t block = 0;
     void *ptr = NULL;
-    assert_int_equal(tuttiHostBlockCreate(&card, &block), 0);
+    assert_int_equal(tuttiHostBlockCreate(&info, &block), 0);
     assert_int_equal(tuttiHostReserve(BYTES, 0, NULL, &ptr), 0);
     assert_int_equal(tuttiHostMap(ptr, BYTES, 0, block), 0);
     assert_int_equal(tuttiHostMapAccess(ptr, BYTES, 0, 3), 0);

@@ -59,16 +59,16 @@ static void set(const char *name, const char *value)
 
 static int check(const struct machine_case *one)
 {
-    struct tt_device_card card;
+    struct tt_device_info info;
     int device = -1;
     if (tuttiHostDeviceCount() != one->devices) return 1;
     if (tuttiHostReady() != (one->devices ? 0 : 100)) return 2;
     for (int i = 0; i < one->devices && i < 4 && one->buses[i]; i++) {
-        if (tuttiHostDeviceCard(i, &card) || strcmp(card.bus_id, one->buses[i]) != 0) return 3;
+        if (tuttiHostDeviceInfo(i, &info) || strcmp(info.bus_id, one->buses[i]) != 0) return 3;
         if (tuttiHostDeviceByBusId(one->buses[i], &device) || device != i) return 4;
         if (tuttiHostDeviceByBusId(one->buses[i] + 5, &device) || device != i) return 5;
-        if (i == 0 && card.cc_major != one->cc) return 6;
-        if (!card.name[0] || !card.memory_bytes) return 7;
+        if (i == 0 && info.cc_major != one->cc) return 6;
+        if (!info.name[0] || !info.memory_bytes) return 7;
     }
     return tuttiHostDeviceByBusId("zz:1", &device) == 1 ? 0 : 8;
 }
@@ -102,16 +102,16 @@ static void devices_by_variables_and_files(void **state)
 }
 
 /* In a process of its own: which of four devices does the variable show? -1: not exactly one. */
-static int shown(const char *visible, const struct tt_device_card cards[4])
+static int shown(const char *visible, const struct tt_device_info infos[4])
 {
     int status = 0;
     if (fork() == 0) {
-        struct tt_device_card only;
+        struct tt_device_info only;
         setenv("TUTTI_DEVICES", "4", 1);
         setenv("CUDA_VISIBLE_DEVICES", visible, 1);
-        if (tuttiHostDeviceCount() != 1 || tuttiHostDeviceCard(0, &only)) _exit(9);
+        if (tuttiHostDeviceCount() != 1 || tuttiHostDeviceInfo(0, &only)) _exit(9);
         int which = 0;
-        while (which < 4 && memcmp(only.uuid, cards[which].uuid, sizeof(only.uuid)) != 0) {
+        while (which < 4 && memcmp(only.uuid, infos[which].uuid, sizeof(only.uuid)) != 0) {
             which++;
         }
         _exit(which);
@@ -123,7 +123,7 @@ static int shown(const char *visible, const struct tt_device_card cards[4])
 /* A UUID names its device whatever else is visible; so does a beginning that no other has. */
 static void uuids_stay(void **state)
 {
-    struct tt_device_card cards[4];
+    struct tt_device_info infos[4];
     char text[48];
     int status = 0;
     int ends[2];
@@ -132,20 +132,20 @@ static void uuids_stay(void **state)
     if (fork() == 0) {
         setenv("TUTTI_DEVICES", "4", 1);
         for (int i = 0; i < 4; i++) {
-            tuttiHostDeviceCard(i, &cards[i]);
+            tuttiHostDeviceInfo(i, &infos[i]);
         }
-        _exit(write(ends[1], cards, sizeof(cards)) == (ssize_t)sizeof(cards) ? 0 : 1);
+        _exit(write(ends[1], infos, sizeof(infos)) == (ssize_t)sizeof(infos) ? 0 : 1);
     }
     wait(&status);
-    assert_int_equal(read(ends[0], cards, sizeof(cards)), (ssize_t)sizeof(cards));
+    assert_int_equal(read(ends[0], infos, sizeof(infos)), (ssize_t)sizeof(infos));
     for (int i = 0; i < 4; i++) {
-        const unsigned char *u = cards[i].uuid;
+        const unsigned char *u = infos[i].uuid;
         snprintf(text, sizeof(text), "GPU-%02x%02x%02x%02x-%02x%02x", u[0], u[1], u[2], u[3], u[4],
                  u[5]);
-        assert_int_equal(shown(text, cards), i);
+        assert_int_equal(shown(text, infos), i);
         snprintf(text, sizeof(text), "GPU-%02x%02x%02x%02x-%02x%02x-f", u[0], u[1], u[2], u[3],
                  u[4], u[5] ^ 1);
-        assert_int_equal(shown(text, cards), -1);
+        assert_int_equal(shown(text, infos), -1);
     }
     close(ends[0]);
     close(ends[1]);

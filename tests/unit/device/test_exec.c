@@ -152,10 +152,10 @@ static const size_t long_bytes = (size_t)PARTS * TT_BLOCK_GRAIN;
 /* One block, mapped again and again: much to read and little memory. */
 static char *long_source(void)
 {
-    const struct tt_block_card card = {.device = 0, .bytes = TT_BLOCK_GRAIN};
+    const struct tt_block_info info = {.device = 0, .bytes = TT_BLOCK_GRAIN};
     uint64_t block = 0;
     void *ptr = NULL;
-    assert_int_equal(tuttiHostBlockCreate(&card, &block), 0);
+    assert_int_equal(tuttiHostBlockCreate(&info, &block), 0);
     assert_int_equal(tuttiHostReserve(long_bytes, 0, NULL, &ptr), 0);
     for (size_t i = 0; i < PARTS; i++) {
         char *part = (char *)ptr + i * TT_BLOCK_GRAIN;

@@ -295,17 +295,17 @@ static void control_is_zero_again(void **state)
     tuttiHostControlFree(ptr, 100000);
 }
 
-static void devices_have_cards(void **state)
+static void devices_have_infos(void **state)
 {
-    struct tt_device_card card;
-    struct tt_device_card other;
+    struct tt_device_info info;
+    struct tt_device_info other;
     (void)state;
     assert_int_equal(tuttiHostDeviceCount(), 4);
-    assert_int_equal(tuttiHostDeviceCard(0, &card), 0);
-    assert_int_equal(tuttiHostDeviceCard(3, &other), 0);
-    assert_string_not_equal(card.bus_id, other.bus_id);
-    assert_memory_not_equal(card.uuid, other.uuid, 16);
-    assert_int_equal(tuttiHostDeviceCard(4, &card), 101);
+    assert_int_equal(tuttiHostDeviceInfo(0, &info), 0);
+    assert_int_equal(tuttiHostDeviceInfo(3, &other), 0);
+    assert_string_not_equal(info.bus_id, other.bus_id);
+    assert_memory_not_equal(info.uuid, other.uuid, 16);
+    assert_int_equal(tuttiHostDeviceInfo(4, &info), 101);
     assert_int_equal(tuttiHostSetDevice(4), 101);
 }
 
@@ -314,7 +314,7 @@ int main(void)
     setenv("TUTTI_DEVICES", "4", 1);
     setenv("TUTTI_DEVICE_MEMORY", "256M", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_have_cards),
+        cmocka_unit_test(devices_have_infos),
         cmocka_unit_test(allocates_and_finds),
         cmocka_unit_test(odd_requests),
         cmocka_unit_test(fills_the_device),

@@ -347,22 +347,22 @@ static void large_copies_arrive(void **state)
 
 static void *own_default(void *arg)
 {
-    struct tt_stream_card card;
-    assert_int_equal(tuttiHostStreamCard((struct CUstream_st *)2, &card), 0);
-    *(uint64_t *)arg = card.stream_id;
+    struct tt_stream_info info;
+    assert_int_equal(tuttiHostStreamInfo((struct CUstream_st *)2, &info), 0);
+    *(uint64_t *)arg = info.stream_id;
     return NULL;
 }
 
 static void threads_have_default_streams_of_their_own(void **state)
 {
-    struct tt_stream_card card;
+    struct tt_stream_info info;
     uint64_t other = 0;
     pthread_t thread;
     (void)state;
-    assert_int_equal(tuttiHostStreamCard((struct CUstream_st *)2, &card), 0);
+    assert_int_equal(tuttiHostStreamInfo((struct CUstream_st *)2, &info), 0);
     assert_int_equal(pthread_create(&thread, NULL, own_default, &other), 0);
     pthread_join(thread, NULL);
-    assert_int_not_equal(other, card.stream_id);
+    assert_int_not_equal(other, info.stream_id);
     assert_int_equal(tuttiHostStreamDestroy((struct CUstream_st *)2), 400);
     assert_int_equal(tuttiHostStreamDestroy(NULL), 400);
 }

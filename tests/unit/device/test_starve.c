@@ -286,7 +286,7 @@ static void pools(void)
 static void memory(void)
 {
     static char bytes[LEN];
-    const struct tt_block_card card = {.bytes = TT_BLOCK_GRAIN};
+    const struct tt_block_info info = {.bytes = TT_BLOCK_GRAIN};
     const struct tt_hint hint = {.kind = TT_HINT_READ_MOSTLY, .on = true};
     struct gate gate = {.item = {.step = gate_step}};
     struct CUstream_st *stream = new_stream(TT_STREAM_NON_BLOCKING);
@@ -298,7 +298,7 @@ static void memory(void)
     if (managed) works(tuttiHostHint(managed, LEN, &hint));
     if (works(tuttiHostHostRegister(bytes, LEN, 0)))
         assert_int_equal(tuttiHostHostUnregister(bytes), 0);
-    works(tuttiHostBlockCreate(&card, &block));
+    works(tuttiHostBlockCreate(&info, &block));
     works(tuttiHostReserve(TT_BLOCK_GRAIN, 0, NULL, &room));
     if (block && room && works(tuttiHostMap(room, TT_BLOCK_GRAIN, 0, block))) {
         works(tuttiHostMapAccess(room, TT_BLOCK_GRAIN, 0, 3));

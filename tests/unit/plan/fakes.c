@@ -222,22 +222,22 @@ bool tuttiHostHelp(void)
     return false;
 }
 
-int tuttiHostStreamCard(struct CUstream_st *stream, struct tt_stream_card *card)
+int tuttiHostStreamInfo(struct CUstream_st *stream, struct tt_stream_info *info)
 {
-    *card = (struct tt_stream_card){0};
+    *info = (struct tt_stream_info){0};
     for (int k = 0; k < 8; k++) {
         if (stream != fake_stream(k)) continue;
-        card->capture_id = fake.capture[k];
-        card->capturing = fake.capture[k] != 0;
+        info->capture_id = fake.capture[k];
+        info->capturing = fake.capture[k] != 0;
     }
     return 0;
 }
 
 enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out)
 {
-    struct tt_stream_card card;
-    tuttiHostStreamCard(handle, &card);
-    if (card.capturing) return TT_CLAIM_CAPTURING;
+    struct tt_stream_info info;
+    tuttiHostStreamInfo(handle, &info);
+    if (info.capturing) return TT_CLAIM_CAPTURING;
     *stream_out = handle;
     return TT_CLAIM_TAKEN;
 }

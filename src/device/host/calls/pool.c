@@ -137,7 +137,7 @@ struct CUmemPoolHandle_st *host_pool_current(int device)
 int tuttiHostPoolCreate(int device, unsigned share, size_t max_bytes,
                         struct CUmemPoolHandle_st **pool_out)
 {
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
     if (share & ~(unsigned)TT_POOL_SHARE_FD)
         return tuttiHostUnsupported("memory pools with handles other than file descriptors");
     pthread_mutex_lock(&tt_host.pools.lock);
@@ -164,7 +164,7 @@ int tuttiHostPoolDestroy(struct CUmemPoolHandle_st *pool)
 
 int tuttiHostPoolDefault(int device, struct CUmemPoolHandle_st **pool_out)
 {
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.pools.lock);
     struct CUmemPoolHandle_st *pool = default_of(device);
     pthread_mutex_unlock(&tt_host.pools.lock);
@@ -175,7 +175,7 @@ int tuttiHostPoolDefault(int device, struct CUmemPoolHandle_st **pool_out)
 
 int tuttiHostPoolCurrent(int device, struct CUmemPoolHandle_st **pool_out)
 {
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.pools.lock);
     struct CUmemPoolHandle_st *pool = host_pool_current(device);
     pthread_mutex_unlock(&tt_host.pools.lock);
@@ -186,7 +186,7 @@ int tuttiHostPoolCurrent(int device, struct CUmemPoolHandle_st **pool_out)
 
 int tuttiHostPoolChoose(int device, struct CUmemPoolHandle_st *pool)
 {
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.pools.lock);
     bool good = host_pool_holds(pool) && pool->device == device && pool->imported < 0;
     if (good) tt_host.pools.current[device] = pool;
@@ -227,7 +227,7 @@ int tuttiHostPoolSet(struct CUmemPoolHandle_st *pool, int attribute, uint64_t va
 /* Lock held. */
 static int check_access(const struct CUmemPoolHandle_st *pool, const struct tt_pool_access *one)
 {
-    if (!host_device_card(one->device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(one->device)) return HOST_INVALID_DEVICE;
     if (one->access != 0 && one->access != 1 && one->access != 3) return HOST_INVALID_VALUE;
     return pool->device != one->device || one->access == 3 ? HOST_OK : HOST_INVALID_VALUE;
 }
@@ -249,7 +249,7 @@ int tuttiHostPoolAccessSet(struct CUmemPoolHandle_st *pool, const struct tt_pool
 
 int tuttiHostPoolAccessGet(struct CUmemPoolHandle_st *pool, int device, int *access_out)
 {
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.pools.lock);
     bool good = host_pool_holds(pool);
     if (good) *access_out = pool->device == device ? 3 : pool->access[device];

@@ -85,16 +85,16 @@ int tuttiHostCall(struct CUstream_st *handle, void (*fn)(void *), void *arg)
 
 /* ---- streams among each other ---- */
 
-int tuttiHostStreamCard(struct CUstream_st *handle, struct tt_stream_card *card)
+int tuttiHostStreamInfo(struct CUstream_st *handle, struct tt_stream_info *info)
 {
     struct CUstream_st *stream = host_stream_find(handle);
     enum tt_capture_status status;
     struct CUgraph_st *graph;
     if (!stream) return host_bad_handle();
-    *card = (struct tt_stream_card){.device = stream->device, .stream_id = stream->id};
+    *info = (struct tt_stream_info){.device = stream->device, .stream_id = stream->id};
     if (!atomic_load_explicit(&stream->capture, memory_order_relaxed)) return HOST_OK;
-    tuttiHostCaptureStatus(handle, &status, &card->capture_id, &graph);
-    card->capturing = status != TT_CAPTURE_NONE;
+    tuttiHostCaptureStatus(handle, &status, &info->capture_id, &graph);
+    info->capturing = status != TT_CAPTURE_NONE;
     return HOST_OK;
 }
 
@@ -234,7 +234,7 @@ int tuttiHostDeviceSynchronize(int device)
 {
     if (host_forked()) return HOST_NOT_INITIALIZED;
     if (!host_device_count()) return HOST_NO_DEVICE;
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
     if (host_thread.in_host_fn) return HOST_NOT_PERMITTED;
     host_streams_wait(device);
     if (host_checks()) host_check_device_synced(device);

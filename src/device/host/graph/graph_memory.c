@@ -221,7 +221,7 @@ void host_graph_memory_reset(int device)
 
 int tuttiHostGraphMemory(int device, uint64_t *used_out, uint64_t *high_out)
 {
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     *used_out = tt_host.graph_memory.used[device];
     *high_out = tt_host.graph_memory.high[device];
@@ -231,7 +231,7 @@ int tuttiHostGraphMemory(int device, uint64_t *used_out, uint64_t *high_out)
 
 int tuttiHostGraphMemoryMark(int device)
 {
-    if (!host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (!host_device_info(device)) return HOST_INVALID_DEVICE;
     pthread_mutex_lock(&tt_host.graph_memory.lock);
     tt_host.graph_memory.high[device] = tt_host.graph_memory.used[device];
     pthread_mutex_unlock(&tt_host.graph_memory.lock);

@@ -29,7 +29,7 @@ static uint64_t mix(uint64_t x)
 }
 
 /* Stable on one machine: from its id and the bus id, which comes first: beginnings differ too. */
-static void make_uuid(struct tt_device_card *card)
+static void make_uuid(struct tt_device_info *info)
 {
     char id[64] = "tutti";
     uint64_t hash[2] = {0x686f7374ull, 0x7475747469ull};
@@ -39,29 +39,29 @@ static void make_uuid(struct tt_device_card *card)
     for (const char *c = id; *c; c++) {
         hash[1] = mix(hash[1] ^ (unsigned char)*c);
     }
-    for (const char *c = card->bus_id; *c; c++) {
+    for (const char *c = info->bus_id; *c; c++) {
         hash[0] = mix(hash[0] ^ (unsigned char)*c);
     }
     hash[0] = mix(hash[0] + hash[1]);
-    memcpy(card->uuid, hash, sizeof(card->uuid));
+    memcpy(info->uuid, hash, sizeof(info->uuid));
 }
 
-static struct tt_device_card *add_card(const char *bus_id, const char *name, int cc)
+static struct tt_device_info *add_info(const char *bus_id, const char *name, int cc)
 {
     struct host_devices *machine = &tt_host.devices;
-    if (machine->ncards == HOST_MAX_DEVICES) return NULL;
-    struct tt_device_card *card = &machine->cards[machine->ncards];
-    snprintf(card->name, sizeof(card->name), "%s", name);
-    snprintf(card->bus_id, sizeof(card->bus_id), "%s", bus_id);
-    for (char *c = card->bus_id; *c; c++) {
+    if (machine->ninfos == HOST_MAX_DEVICES) return NULL;
+    struct tt_device_info *info = &machine->infos[machine->ninfos];
+    snprintf(info->name, sizeof(info->name), "%s", name);
+    snprintf(info->bus_id, sizeof(info->bus_id), "%s", bus_id);
+    for (char *c = info->bus_id; *c; c++) {
         if (*c >= 'A' && *c <= 'F') *c = (char)(*c - 'A' + 'a');
     }
-    card->nvml_index = machine->ncards++;
-    card->cc_major = cc / 10;
-    card->cc_minor = cc % 10;
-    card->sms = DEFAULT_SMS;
-    make_uuid(card);
-    return card;
+    info->nvml_index = machine->ninfos++;
+    info->cc_major = cc / 10;
+    info->cc_minor = cc % 10;
+    info->sms = DEFAULT_SMS;
+    make_uuid(info);
+    return info;
 }
 
 /* ---- machine file ---- */
@@ -100,9 +100,9 @@ static void on_start(void *arg, const char *element, const char **attrs)
     const char *dev = attribute(attrs, "dev");
     long cc = sm ? strtol(sm, NULL, 10) : USUAL_CC;
     long index = dev ? strtol(dev, NULL, 10) : -1;
-    struct tt_device_card *card = add_card(reading->bus_id[depth], name ? name : usual_name,
+    struct tt_device_info *info = add_info(reading->bus_id[depth], name ? name : usual_name,
                                            cc > 0 && cc < 1000 ? (int)cc : USUAL_CC);
-    if (card && index >= 0 && index < HOST_MAX_DEVICES) card->nvml_index = (int)index;
+    if (info && index >= 0 && index < HOST_MAX_DEVICES) info->nvml_index = (int)index;
 }
 
 static void on_end(void *arg, const char *element)
@@ -153,8 +153,8 @@ static bool parse_file(const char *path, FILE *file)
 
 static int by_index(const void *left, const void *right)
 {
-    const struct tt_device_card *a = left;
-    const struct tt_device_card *b = right;
+    const struct tt_device_info *a = left;
+    const struct tt_device_info *b = right;
     return a->nvml_index - b->nvml_index;
 }
 
@@ -170,18 +170,18 @@ static bool read_machine_file(void)
         return false;
     }
     bool good = parse_file(path, file);
-    if (!good) machine->ncards = 0;
-    qsort(machine->cards, (size_t)machine->ncards, sizeof(machine->cards[0]), by_index);
+    if (!good) machine->ninfos = 0;
+    qsort(machine->infos, (size_t)machine->ninfos, sizeof(machine->infos[0]), by_index);
     fclose(file);
-    return machine->ncards > 0;
+    return machine->ninfos > 0;
 }
 
 /* ---- visibility ---- */
 
-static bool uuid_matches(const struct tt_device_card *card, const char *text, size_t len)
+static bool uuid_matches(const struct tt_device_info *info, const char *text, size_t len)
 {
     char full[48];
-    const unsigned char *u = card->uuid;
+    const unsigned char *u = info->uuid;
     snprintf(full, sizeof(full),
              "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", u[0], u[1],
              u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14],
@@ -194,8 +194,8 @@ static int find_uuid(const char *text, size_t len)
 {
     const struct host_devices *machine = &tt_host.devices;
     int found = -1;
-    for (int i = 0; i < machine->ncards; i++) {
-        if (!uuid_matches(&machine->cards[i], text, len)) continue;
+    for (int i = 0; i < machine->ninfos; i++) {
+        if (!uuid_matches(&machine->infos[i], text, len)) continue;
         if (found >= 0) return -1;
         found = i;
     }
@@ -208,7 +208,7 @@ static int find_visible(const char *text, size_t len)
     char *end = NULL;
     long index = strtol(text, &end, 10);
     bool good = end == text + len && end != text;
-    return good && index >= 0 && index < tt_host.devices.ncards ? (int)index : -1;
+    return good && index >= 0 && index < tt_host.devices.ninfos ? (int)index : -1;
 }
 
 /* An entry that names no device, or one for the second time, ends the list, as CUDA has it. */
@@ -217,7 +217,7 @@ static void choose_visible(void)
     struct host_devices *machine = &tt_host.devices;
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     if (!text) {
-        for (int i = 0; i < machine->ncards; i++) {
+        for (int i = 0; i < machine->ninfos; i++) {
             machine->visible[machine->nvisible++] = i;
         }
         return;
@@ -245,7 +245,7 @@ static size_t device_memory(void)
     size_t most = (size_t)64 << 30;
     long pages = sysconf(_SC_PHYS_PAGES);
     size_t physical = (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
-    size_t own = physical / (size_t)(tt_host.devices.ncards ? tt_host.devices.ncards : 1);
+    size_t own = physical / (size_t)(tt_host.devices.ninfos ? tt_host.devices.ninfos : 1);
     if (tt_param_is_set("TUTTI_DEVICE_MEMORY")) own = (size_t)tt_param_int("TUTTI_DEVICE_MEMORY");
     own = own < most ? own : most;
     return tt_max_size(own / (2 << 20) * (2 << 20), 2 << 20);
@@ -253,23 +253,23 @@ static size_t device_memory(void)
 
 static bool has_bus_id(const char *bus_id)
 {
-    for (int i = 0; i < tt_host.devices.ncards; i++) {
-        if (!strcmp(tt_host.devices.cards[i].bus_id, bus_id)) return true;
+    for (int i = 0; i < tt_host.devices.ninfos; i++) {
+        if (!strcmp(tt_host.devices.infos[i].bus_id, bus_id)) return true;
     }
     return false;
 }
 
 /* As many as asked: the machine file's first ones, then made up ones. */
-static void fill_cards(int count)
+static void fill_infos(int count)
 {
     struct host_devices *machine = &tt_host.devices;
     char bus[16];
-    if (machine->ncards > count) machine->ncards = count;
-    for (unsigned n = 1; machine->ncards < count; n++) {
+    if (machine->ninfos > count) machine->ninfos = count;
+    for (unsigned n = 1; machine->ninfos < count; n++) {
         snprintf(bus, sizeof(bus), "%04x:%02x:00.0", n / 201, n % 201);
         if (n % 201 && !has_bus_id(bus)) {
-            struct tt_device_card *card = add_card(bus, usual_name, USUAL_CC);
-            card->nvml_index = machine->ncards - 1;
+            struct tt_device_info *info = add_info(bus, usual_name, USUAL_CC);
+            info->nvml_index = machine->ninfos - 1;
         }
     }
 }
@@ -301,11 +301,11 @@ static void discover(void)
     if (!from_file || told) {
         int64_t count = tt_param_int("TUTTI_DEVICES");
         if (!told && launched_ranks() > count) count = launched_ranks();
-        fill_cards(count < 0 ? 0 : count > HOST_MAX_DEVICES ? HOST_MAX_DEVICES : (int)count);
+        fill_infos(count < 0 ? 0 : count > HOST_MAX_DEVICES ? HOST_MAX_DEVICES : (int)count);
     }
     choose_visible();
-    for (int i = 0; i < machine->ncards; i++) {
-        machine->cards[i].memory_bytes = device_memory();
+    for (int i = 0; i < machine->ninfos; i++) {
+        machine->infos[i].memory_bytes = device_memory();
     }
     host_check_start();
     pthread_atfork(NULL, NULL, in_child);
@@ -318,10 +318,10 @@ int host_device_count_slow(void)
     return tt_host.devices.nvisible;
 }
 
-const struct tt_device_card *host_device_card(int device)
+const struct tt_device_info *host_device_info(int device)
 {
     if (device < 0 || device >= host_device_count()) return NULL;
-    return &tt_host.devices.cards[tt_host.devices.visible[device]];
+    return &tt_host.devices.infos[tt_host.devices.visible[device]];
 }
 
 int tuttiHostDeviceCount(void)
@@ -360,8 +360,8 @@ int tuttiHostDeviceByBusId(const char *bus_id, int *device_out)
     unsigned long have[3];
     if (!bus_id || !parse_bus_id(bus_id, want)) return HOST_INVALID_VALUE;
     for (int i = 0; i < host_device_count(); i++) {
-        const struct tt_device_card *card = host_device_card(i);
-        if (!card || !parse_bus_id(card->bus_id, have)) continue;
+        const struct tt_device_info *info = host_device_info(i);
+        if (!info || !parse_bus_id(info->bus_id, have)) continue;
         if (memcmp(want, have, sizeof(want)) != 0) continue;
         *device_out = i;
         return HOST_OK;
@@ -369,11 +369,11 @@ int tuttiHostDeviceByBusId(const char *bus_id, int *device_out)
     return HOST_INVALID_VALUE;
 }
 
-int tuttiHostDeviceCard(int device, struct tt_device_card *card)
+int tuttiHostDeviceInfo(int device, struct tt_device_info *info)
 {
-    const struct tt_device_card *found = host_device_card(device);
+    const struct tt_device_info *found = host_device_info(device);
     if (!found) return HOST_INVALID_DEVICE;
-    *card = *found;
+    *info = *found;
     return HOST_OK;
 }
 

@@ -11,8 +11,8 @@ static bool find_parts(const void *ptr, struct tt_pointer *pointer_out)
 {
     struct tt_mapped mapped;
     if (!tuttiHostMapped(ptr, &mapped)) return false;
-    *pointer_out = (struct tt_pointer){mapped.card.on_host ? TT_MEMORY_PINNED : TT_MEMORY_DEVICE,
-                                       mapped.card.device, mapped.base, mapped.bytes};
+    *pointer_out = (struct tt_pointer){mapped.info.on_host ? TT_MEMORY_PINNED : TT_MEMORY_DEVICE,
+                                       mapped.info.device, mapped.base, mapped.bytes};
     while (tuttiHostMapped(pointer_out->base + pointer_out->bytes, &mapped)) {
         pointer_out->bytes += mapped.bytes;
     }

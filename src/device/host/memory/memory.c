@@ -120,7 +120,7 @@ static void reserve(void)
     struct host_memory *memory = &tt_host.memory;
     struct layout layout = {(size_t)64 << 30, (size_t)64 << 30, HUGE_PAGE, 21};
     memory->ndevices = host_device_count();
-    if (memory->ndevices) layout.device = host_device_card(0)->memory_bytes;
+    if (memory->ndevices) layout.device = host_device_info(0)->memory_bytes;
     memory->devices = tt_calloc((size_t)memory->ndevices + 1, sizeof(*memory->devices));
     while (memory->devices && layout.control >= (size_t)32 << 20) {
         layout.shift = shift_for(layout.device);

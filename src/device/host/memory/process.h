@@ -30,9 +30,9 @@ struct host_devices { /* devices.c */
     pthread_once_t once;
     _Atomic int known; /* one more than there are; 0: not discovered yet */
     _Atomic int cores; /* 0: not asked yet */
-    int ncards, nvisible;
-    int visible[HOST_MAX_DEVICES]; /* indices into cards */
-    struct tt_device_card cards[HOST_MAX_DEVICES];
+    int ninfos, nvisible;
+    int visible[HOST_MAX_DEVICES]; /* indices into infos */
+    struct tt_device_info infos[HOST_MAX_DEVICES];
 };
 
 struct host_leavers { /* leaving.c */

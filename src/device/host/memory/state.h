@@ -61,7 +61,7 @@ struct host_thread { /* per thread; initial-exec so that faces pay one load */
 extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
 
 /* Devices, discovered once (pthread_once inside). */
-const struct tt_device_card *host_device_card(int device); /* NULL when out of range */
+const struct tt_device_info *host_device_info(int device); /* NULL when out of range */
 int host_device_count_slow(void);
 static inline int host_device_count(void)
 {

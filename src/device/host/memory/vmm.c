@@ -33,7 +33,7 @@ struct host_vmm_block {
     ino_t file; /* of an imported one, and of the one that it comes from */
     unsigned handles, mappings;
     bool charged; /* to the device's arena */
-    struct tt_block_card card;
+    struct tt_block_info info;
 };
 
 struct host_reservation {
@@ -99,7 +99,7 @@ static void settle_block(struct host_vmm_block *block)
         link = &(*link)->next;
     }
     *link = block->next;
-    if (block->charged) host_arena_credit(host_arena_device(block->card.device), block->card.bytes);
+    if (block->charged) host_arena_credit(host_arena_device(block->info.device), block->info.bytes);
     close(block->fd);
     free(block);
 }
@@ -107,7 +107,7 @@ static void settle_block(struct host_vmm_block *block)
 /* ---- blocks ---- */
 
 /* Takes the descriptor on success. */
-static int add_block(int fd, const struct tt_block_card *card, bool charged, uint64_t *block_out)
+static int add_block(int fd, const struct tt_block_info *info, bool charged, uint64_t *block_out)
 {
     struct stat facts;
     struct host_vmm_block *block = calloc(1, sizeof(*block));
@@ -118,7 +118,7 @@ static int add_block(int fd, const struct tt_block_card *card, bool charged, uin
     }
     block->fd = fd;
     if (!fstat(fd, &facts)) block->file = facts.st_ino;
-    block->card = *card;
+    block->info = *info;
     block->charged = charged;
     block->handles = 1;
     block->id = ++tt_host.vmm.last_id;
@@ -130,31 +130,31 @@ static int add_block(int fd, const struct tt_block_card *card, bool charged, uin
 }
 
 /* The file's name tells other processes what the block is. */
-static int make_file(const struct tt_block_card *card, const struct tt_device_card *device)
+static int make_file(const struct tt_block_info *info, const struct tt_device_info *device)
 {
     char name[96];
-    int number = card->on_host ? card->number : device->nvml_index;
-    snprintf(name, sizeof(name), "tutti-block:%d:%d:%u:%d", card->place, number, card->share,
-             card->rdma);
+    int number = info->on_host ? info->number : device->nvml_index;
+    snprintf(name, sizeof(name), "tutti-block:%d:%d:%u:%d", info->place, number, info->share,
+             info->rdma);
     return memfd_create(name, MFD_CLOEXEC);
 }
 
-int tuttiHostBlockCreate(const struct tt_block_card *card, uint64_t *block_out)
+int tuttiHostBlockCreate(const struct tt_block_info *info, uint64_t *block_out)
 {
-    struct tt_device_card device;
+    struct tt_device_info device;
     if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (card->bytes == 0 || card->bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
-    int rc = tuttiHostDeviceCard(card->device, &device);
+    if (info->bytes == 0 || info->bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
+    int rc = tuttiHostDeviceInfo(info->device, &device);
     if (rc) return rc;
-    struct host_arena *arena = card->on_host ? NULL : host_arena_device(card->device);
-    if (!card->on_host && (!arena || !host_arena_charge(arena, card->bytes)))
+    struct host_arena *arena = info->on_host ? NULL : host_arena_device(info->device);
+    if (!info->on_host && (!arena || !host_arena_charge(arena, info->bytes)))
         return HOST_OUT_OF_MEMORY;
-    int fd = make_file(card, &device);
+    int fd = make_file(info, &device);
     if (fd < 0) rc = HOST_OPERATING_SYSTEM;
-    if (!rc && ftruncate(fd, (off_t)card->bytes)) rc = HOST_OUT_OF_MEMORY;
-    if (!rc) rc = add_block(fd, card, arena != NULL, block_out);
+    if (!rc && ftruncate(fd, (off_t)info->bytes)) rc = HOST_OUT_OF_MEMORY;
+    if (!rc) rc = add_block(fd, info, arena != NULL, block_out);
     if (rc && fd >= 0) close(fd);
-    if (rc && arena) host_arena_credit(arena, card->bytes);
+    if (rc && arena) host_arena_credit(arena, info->bytes);
     return rc;
 }
 
@@ -184,12 +184,12 @@ int tuttiHostBlockRetain(uint64_t id)
     return block ? HOST_OK : HOST_INVALID_VALUE;
 }
 
-int tuttiHostBlockCard(uint64_t id, struct tt_block_card *card_out)
+int tuttiHostBlockInfo(uint64_t id, struct tt_block_info *info_out)
 {
     int rc = lock();
     if (rc) return rc;
     const struct host_vmm_block *block = find_block(id);
-    if (block) *card_out = block->card;
+    if (block) *info_out = block->info;
     unlock();
     return block ? HOST_OK : HOST_INVALID_VALUE;
 }
@@ -211,13 +211,13 @@ int tuttiHostBlockExport(uint64_t id, int *fd_out)
 static int device_numbered(int nvml_index)
 {
     for (int d = 0; d < host_device_count(); d++) {
-        if (host_device_card(d)->nvml_index == nvml_index) return d;
+        if (host_device_info(d)->nvml_index == nvml_index) return d;
     }
     return tuttiHostGetDevice();
 }
 
 /* What make_file() wrote; false for other files. */
-static bool read_file(int fd, struct tt_block_card *card)
+static bool read_file(int fd, struct tt_block_info *info)
 {
     char path[64];
     char target[128] = "";
@@ -225,26 +225,26 @@ static bool read_file(int fd, struct tt_block_card *card)
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     if (fd < 0 || readlink(path, target, sizeof(target) - 1) < 0) return false;
     /* NOLINTNEXTLINE(cert-err34-c): a number that does not fit is not ours */
-    if (sscanf(target, "/memfd:tutti-block:%d:%d:%u:%d", &card->place, &card->number, &card->share,
+    if (sscanf(target, "/memfd:tutti-block:%d:%d:%u:%d", &info->place, &info->number, &info->share,
                &rdma) != 4)
         return false;
-    card->rdma = rdma != 0;
+    info->rdma = rdma != 0;
     return true;
 }
 
 int tuttiHostBlockImport(int fd, uint64_t *block_out)
 {
     struct stat facts;
-    struct tt_block_card card = {.device = tuttiHostGetDevice()};
+    struct tt_block_info info = {.device = tuttiHostGetDevice()};
     if (host_forked()) return HOST_NOT_INITIALIZED;
-    if (!read_file(fd, &card) || fstat(fd, &facts)) return HOST_INVALID_VALUE;
-    card.on_host = card.place != TT_PLACE_DEVICE;
-    if (!card.on_host) card.device = card.number = device_numbered(card.number);
-    card.bytes = (size_t)facts.st_size;
-    if (card.bytes == 0 || card.bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
+    if (!read_file(fd, &info) || fstat(fd, &facts)) return HOST_INVALID_VALUE;
+    info.on_host = info.place != TT_PLACE_DEVICE;
+    if (!info.on_host) info.device = info.number = device_numbered(info.number);
+    info.bytes = (size_t)facts.st_size;
+    if (info.bytes == 0 || info.bytes % TT_BLOCK_GRAIN) return HOST_INVALID_VALUE;
     int own = dup(fd);
     if (own < 0) return HOST_OPERATING_SYSTEM;
-    int rc = add_block(own, &card, false, block_out); /* it counts where it was made */
+    int rc = add_block(own, &info, false, block_out); /* it counts where it was made */
     if (rc) close(own);
     return rc;
 }
@@ -448,7 +448,7 @@ static int check_map(const char *base, size_t bytes, size_t offset,
 {
     if (!block || bytes == 0 || bytes % TT_BLOCK_GRAIN || offset % TT_BLOCK_GRAIN)
         return HOST_INVALID_VALUE;
-    if (offset > block->card.bytes || bytes > block->card.bytes - offset) return HOST_INVALID_VALUE;
+    if (offset > block->info.bytes || bytes > block->info.bytes - offset) return HOST_INVALID_VALUE;
     if ((uintptr_t)base % TT_BLOCK_GRAIN || !is_reserved(base, bytes)) return HOST_INVALID_VALUE;
     return overlaps_mapping(base, bytes) ? HOST_INVALID_VALUE : HOST_OK;
 }
@@ -600,7 +600,7 @@ int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access)
     struct host_lingering *lingering = NULL;
     char *base = ptr;
     if (access != 0 && access != 1 && access != 3) return HOST_INVALID_VALUE;
-    if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (device != TT_MAP_HOST && !host_device_info(device)) return HOST_INVALID_DEVICE;
     int rc = lock();
     if (rc) return rc;
     if (!fills_range(base, bytes)) rc = HOST_INVALID_VALUE;
@@ -620,7 +620,7 @@ int tuttiHostMapAccess(void *ptr, size_t bytes, int device, int access)
 
 int tuttiHostMapAccessGet(const void *ptr, int device, int *access_out)
 {
-    if (device != TT_MAP_HOST && !host_device_card(device)) return HOST_INVALID_DEVICE;
+    if (device != TT_MAP_HOST && !host_device_info(device)) return HOST_INVALID_DEVICE;
     int rc = lock();
     if (rc) return rc;
     const struct host_mapping *one = find_mapping(ptr);
@@ -637,7 +637,7 @@ bool tuttiHostMapped(const void *ptr, struct tt_mapped *mapped_out)
     const struct host_mapping *one = find_mapping(ptr);
     if (one) {
         *mapped_out = (struct tt_mapped){one->base, one->bytes, one->access, one->block->id,
-                                         one->block->card};
+                                         one->block->info};
     }
     unlock();
     return one != NULL;
