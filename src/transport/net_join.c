@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct letter { /* from the receiver to the sender */
+struct message { /* from the receiver to the sender */
     char handle[NCCL_NET_HANDLE_MAXSIZE];
     char net[sizeof(((struct tt_net *)0)->name)]; /* what the handle is for */
 };
@@ -77,23 +77,23 @@ static ncclResult_t listen_step(struct net_edge *edge, struct net_line *line)
         net->plugin->ops.listen(net->plugin, net->ctx, edge->dev, line->handle, &line->listen_comm);
     if (rc && line == &edge->slots) return rc;
     line->phase = rc ? NET_BROKEN : NET_ACCEPTING;
-    struct letter letter = {.net = ""}; /* of no network: there is no such line */
-    if (!rc) memcpy(letter.handle, line->handle, sizeof(letter.handle));
-    if (!rc) memcpy(letter.net, net->name, sizeof(letter.net));
+    struct message message = {.net = ""}; /* of no network: there is no such line */
+    if (!rc) memcpy(message.handle, line->handle, sizeof(message.handle));
+    if (!rc) memcpy(message.net, net->name, sizeof(message.net));
     return tt_bootstrap_send(config->bootstrap, edge->edge.key.peer, handle_tag(edge, line),
-                             &letter, sizeof(letter));
+                             &message, sizeof(message));
 }
 
 /* A handle of another network would be read as what it is not. */
-static ncclResult_t check_net(struct net_edge *edge, const struct letter *letter)
+static ncclResult_t check_net(struct net_edge *edge, const struct message *message)
 {
     const struct tt_transport_config *config = edge->edge.config;
     char sentence[256];
-    if (!strncmp(letter->net, config->net->name, sizeof(letter->net))) return ncclSuccess;
+    if (!strncmp(message->net, config->net->name, sizeof(message->net))) return ncclSuccess;
     snprintf(sentence, sizeof(sentence),
              "rank %d has network %.60s and rank %d has %.60s: NCCL_NET and NCCL_NET_PLUGIN must "
              "mean the same network on all ranks",
-             config->member->rank, config->net->name, edge->edge.key.peer, letter->net);
+             config->member->rank, config->net->name, edge->edge.key.peer, message->net);
     tt_net_broke_because(edge, ncclInvalidUsage, sentence);
     return ncclInvalidUsage;
 }
@@ -102,22 +102,22 @@ static ncclResult_t check_net(struct net_edge *edge, const struct letter *letter
 static ncclResult_t handle_step(struct net_edge *edge, struct net_line *line)
 {
     const struct tt_transport_config *config = edge->edge.config;
-    struct letter letter;
+    struct message message;
     size_t bytes = 0;
     uint64_t mail = tt_bootstrap_mail(config->bootstrap) + 1;
     if (mail == line->mail) return ncclInProgress;
     line->mail = mail; /* what comes after this look is another number */
     ncclResult_t rc = tt_bootstrap_poll(config->bootstrap, edge->edge.key.peer,
-                                        handle_tag(edge, line), &letter, sizeof(letter), &bytes);
+                                        handle_tag(edge, line), &message, sizeof(message), &bytes);
     if (rc) return rc;
-    if (bytes != sizeof(letter)) return ncclRemoteError;
-    if (line == &edge->direct && !letter.net[0]) {
+    if (bytes != sizeof(message)) return ncclRemoteError;
+    if (line == &edge->direct && !message.net[0]) {
         line->phase = NET_BROKEN; /* the other end knows */
         return ncclSystemError;
     }
-    rc = check_net(edge, &letter);
+    rc = check_net(edge, &message);
     if (rc) return rc;
-    memcpy(line->handle, letter.handle, sizeof(line->handle));
+    memcpy(line->handle, message.handle, sizeof(line->handle));
     line->phase = NET_CONNECTING;
     return ncclSuccess;
 }

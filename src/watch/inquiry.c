@@ -1,9 +1,9 @@
-/* A question is a letter that carries its way: a list of hops, each from one rank of a communicator
- * to another. Whoever it comes to on its way sends it on over the next hop and keeps nothing; the
- * last one answers with the state of all ranks of its process, and the answer goes the same hops
- * back. So the asking process alone has state: it begins with the communicators that it is in, and
- * where an answer names others whose ranks have not answered, it asks them by way of the answering
- * process. A process answers each inquiry once, by whatever way it is asked first. */
+/* A question is a message that carries its way: a list of hops, each from one rank of a
+ * communicator to another. Whoever it comes to on its way sends it on over the next hop and keeps
+ * nothing; the last one answers with the state of all ranks of its process, and the answer goes the
+ * same hops back. So the asking process alone has state: it begins with the communicators that it
+ * is in, and where an answer names others whose ranks have not answered, it asks them by way of the
+ * answering process. A process answers each inquiry once, by whatever way it is asked first. */
 #include "watch/inquiry.h"
 
 #include "base/clock.h"
@@ -25,15 +25,15 @@ enum { SETTINGS_LIMIT_BYTES = 1 << 18 };
 #define QUIET_NSEC 100000000ull /* no answer for so long: ask by other ways */
 #define JOIN_NSEC 1500000000ull /* what was found is news for so long */
 enum { ID_JUDGES = 1 };         /* in the id of an inquiry by a watchdog */
-enum { SETTINGS = -1 };         /* in place of a count: the letter has lines of settings */
+enum { SETTINGS = -1 };         /* in place of a count: the message has lines of settings */
 
-struct letter_head { /* all words little-endian on the wire */
+struct message_head { /* all words little-endian on the wire */
     uint64_t id, asks;
     uint64_t nhops, at; /* at: the hop that it is on */
     uint64_t hops[TT_INQUIRY_HOPS][2];
 };
 struct answer {
-    struct letter_head head;
+    struct message_head head;
     uint64_t key, pid, count;
     char host[TT_STATUS_HOST_BYTES], addr[TT_STATUS_ADDR_BYTES];
     unsigned char status[LETTER_STATUSES][TT_STATUS_BYTES]; /* or SETTINGS: text */
@@ -41,9 +41,9 @@ struct answer {
 _Static_assert(sizeof(struct answer) <= 4096, "one message of the bootstrap");
 #define ANSWER_BYTES(count) (offsetof(struct answer, status) + (size_t)(count)*TT_STATUS_BYTES)
 
-/* ---- letters ---- */
+/* ---- messages ---- */
 
-static void turn_head(struct letter_head *head)
+static void turn_head(struct message_head *head)
 {
     uint64_t words[sizeof(*head) / 8];
     memcpy(words, head, sizeof(words));
@@ -52,7 +52,7 @@ static void turn_head(struct letter_head *head)
     memcpy(head, words, sizeof(words));
 }
 
-static struct tt_inquiry_hop hop_of(const struct letter_head *head, uint64_t at)
+static struct tt_inquiry_hop hop_of(const struct message_head *head, uint64_t at)
 {
     return (struct tt_inquiry_hop){.comm_id = head->hops[at][0],
                                    .from = (int)(head->hops[at][1] >> 32),
@@ -69,16 +69,16 @@ static const struct tt_watch *watch_of(const struct tt_watch *watches, uint64_t 
 }
 
 /* Over the hop that the head says, there or back. A rank that is not here any more: it is lost. */
-static void post(const struct tt_watch *watches, const struct letter_head *head, uint32_t tag,
-                 void *letter, size_t bytes)
+static void post(const struct tt_watch *watches, const struct message_head *head, uint32_t tag,
+                 void *message, size_t bytes)
 {
     struct tt_inquiry_hop hop = hop_of(head, head->at);
     bool back = tag == TAG_ANSWER;
     const struct tt_watch *watch = watch_of(watches, hop.comm_id, back ? hop.to : hop.from);
     if (!watch || tt_bootstrap_error(watch->subject.bootstrap, NULL)) return;
-    memcpy(letter, head, sizeof(*head));
-    turn_head(letter);
-    tt_bootstrap_send(watch->subject.bootstrap, back ? hop.from : hop.to, tag, letter, bytes);
+    memcpy(message, head, sizeof(*head));
+    turn_head(message);
+    tt_bootstrap_send(watch->subject.bootstrap, back ? hop.from : hop.to, tag, message, bytes);
 }
 
 /* ---- what is found ---- */
@@ -97,7 +97,7 @@ const struct tt_inquiry_comm *tt_inquiry_comm(const struct tt_inquiry *inquiry, 
 }
 
 static struct tt_inquiry_comm *add_comm(struct tt_inquiry *inquiry, const struct tt_status *status,
-                                        const struct letter_head *way)
+                                        const struct message_head *way)
 {
     if (inquiry->ncomms == MAX_COMMS || status->nranks > MAX_RANKS) return NULL;
     struct tt_inquiry_comm *grown =
@@ -120,7 +120,7 @@ static struct tt_inquiry_comm *add_comm(struct tt_inquiry *inquiry, const struct
 
 /* way: by which its process was asked; NULL: it is this one */
 static void add_status(struct tt_inquiry *inquiry, const struct tt_status *status,
-                       const struct letter_head *way)
+                       const struct message_head *way)
 {
     struct tt_inquiry_comm *comm = comm_of(inquiry, status->comm_id);
     if (!comm) comm = add_comm(inquiry, status, way);
@@ -220,9 +220,9 @@ static void know_self(struct tt_inquiry *inquiry, const struct tt_watch *watch)
 static void ask(const struct tt_watch *watches, struct tt_inquiry *inquiry,
                 struct tt_inquiry_comm *comm)
 {
-    struct letter_head head = {
+    struct message_head head = {
         .id = inquiry->id, .asks = inquiry->asks, .nhops = (uint64_t)comm->nhops + 1};
-    struct letter_head letter;
+    struct message_head message;
     if (comm->nhops == TT_INQUIRY_HOPS) return;
     for (int i = 0; i < comm->nhops; i++) {
         head.hops[i][0] = comm->hops[i].comm_id;
@@ -233,7 +233,7 @@ static void ask(const struct tt_watch *watches, struct tt_inquiry *inquiry,
         if (comm->rank[rank]) continue;
         comm->rank[rank] |= TT_INQUIRY_ASKED;
         head.hops[comm->nhops][1] = (uint64_t)comm->from << 32 | (uint32_t)rank;
-        post(watches, &head, TAG_QUESTION, &letter, sizeof(letter));
+        post(watches, &head, TAG_QUESTION, &message, sizeof(message));
     }
 }
 
@@ -308,17 +308,17 @@ const char *tt_inquiry_settings(const struct tt_inquiry *inquiry, uint64_t key)
 
 /* What a question asks of this process, beside an answer. */
 static void obey(const struct tt_inquiry *inquiry, const struct tt_watch *watches,
-                 const struct letter_head *head, struct answer *letter)
+                 const struct message_head *head, struct answer *message)
 {
-    const size_t room = sizeof(letter->status);
+    const size_t room = sizeof(message->status);
     const char *text = inquiry->own_settings ? inquiry->own_settings : "";
     if (head->asks & TT_INQUIRY_PROFILERS) tt_profiler_set_mask((uint32_t)(head->asks >> 32));
     if (!(head->asks & TT_INQUIRY_SETTINGS)) return;
-    letter->count = htole64((uint64_t)SETTINGS);
+    message->count = htole64((uint64_t)SETTINGS);
     do { /* before the answer, and over the same way */
         size_t bytes = strnlen(text, room);
-        memcpy(letter->status, text, bytes);
-        post(watches, head, TAG_ANSWER, letter, offsetof(struct answer, status) + bytes);
+        memcpy(message->status, text, bytes);
+        post(watches, head, TAG_ANSWER, message, offsetof(struct answer, status) + bytes);
         text += bytes;
     } while (*text);
 }
@@ -389,64 +389,64 @@ static bool answered_before(struct tt_inquiry *inquiry, uint64_t id)
 }
 
 static void answer(struct tt_inquiry *inquiry, const struct tt_watch *watches,
-                   const struct letter_head *head, uint64_t now)
+                   const struct message_head *head, uint64_t now)
 {
     if (answered_before(inquiry, head->id)) return;
     if (head->id & ID_JUDGES) inquiry->asked_nsec = now;
-    struct answer *letter = tt_calloc(1, sizeof(*letter));
-    if (!letter) return;
+    struct answer *message = tt_calloc(1, sizeof(*message));
+    if (!message) return;
     know_self(inquiry, watches);
-    letter->key = htole64(inquiry->self.key);
-    letter->pid = htole64((uint64_t)inquiry->self.pid);
-    memcpy(letter->host, inquiry->self.host, sizeof(letter->host));
-    memcpy(letter->addr, inquiry->self.addr, sizeof(letter->addr));
-    obey(inquiry, watches, head, letter);
+    message->key = htole64(inquiry->self.key);
+    message->pid = htole64((uint64_t)inquiry->self.pid);
+    memcpy(message->host, inquiry->self.host, sizeof(message->host));
+    memcpy(message->addr, inquiry->self.addr, sizeof(message->addr));
+    obey(inquiry, watches, head, message);
     const struct tt_watch *watch = watches;
     const struct tt_watch_birth *birth = inquiry->births;
     uint64_t count = 0;
     for (struct tt_status status; next_status(inquiry, &watch, &birth, now, &status);) {
-        tt_status_pack(&status, letter->status[count++]);
+        tt_status_pack(&status, message->status[count++]);
         if (count < LETTER_STATUSES && (watch || birth)) continue;
-        letter->count = htole64(count);
-        post(watches, head, TAG_ANSWER, letter, ANSWER_BYTES(count));
+        message->count = htole64(count);
+        post(watches, head, TAG_ANSWER, message, ANSWER_BYTES(count));
         count = 0;
     }
-    free(letter);
+    free(message);
 }
 
-static void hear_answer(struct tt_inquiry *inquiry, const struct letter_head *head,
-                        const struct answer *letter, size_t bytes, uint64_t now)
+static void hear_answer(struct tt_inquiry *inquiry, const struct message_head *head,
+                        const struct answer *message, size_t bytes, uint64_t now)
 {
     struct tt_status status = {0};
-    struct tt_status_process process = {.key = le64toh(letter->key),
-                                        .pid = (int)le64toh(letter->pid)};
-    uint64_t count = le64toh(letter->count);
+    struct tt_status_process process = {.key = le64toh(message->key),
+                                        .pid = (int)le64toh(message->pid)};
+    uint64_t count = le64toh(message->count);
     if (!inquiry->open || head->id != inquiry->id) return; /* too late */
     if (count == (uint64_t)SETTINGS && bytes >= offsetof(struct answer, status)) {
-        add_settings(inquiry, process.key, (const char *)letter->status,
+        add_settings(inquiry, process.key, (const char *)message->status,
                      bytes - offsetof(struct answer, status));
         return;
     }
     if (count > LETTER_STATUSES || bytes != ANSWER_BYTES(count)) return;
     inquiry->heard_nsec = now;
-    snprintf(process.host, sizeof(process.host), "%.*s", (int)sizeof(letter->host) - 1,
-             letter->host);
-    snprintf(process.addr, sizeof(process.addr), "%.*s", (int)sizeof(letter->addr) - 1,
-             letter->addr);
+    snprintf(process.host, sizeof(process.host), "%.*s", (int)sizeof(message->host) - 1,
+             message->host);
+    snprintf(process.addr, sizeof(process.addr), "%.*s", (int)sizeof(message->addr) - 1,
+             message->addr);
     tt_status_clean(process.host);
     tt_status_clean(process.addr);
     for (uint64_t i = 0; i < count; i++) {
-        if (!tt_status_unpack(&status, letter->status[i])) continue;
+        if (!tt_status_unpack(&status, message->status[i])) continue;
         status.process = process;
         add_status(inquiry, &status, head);
     }
 }
 
-/* A letter that came over the hop that its head says, to or from the watched rank. */
+/* A message that came over the hop that its head says, to or from the watched rank. */
 static void hear(struct tt_inquiry *inquiry, const struct tt_watch *watches, uint32_t tag,
-                 struct answer *letter, size_t bytes, uint64_t now)
+                 struct answer *message, size_t bytes, uint64_t now)
 {
-    struct letter_head head = letter->head;
+    struct message_head head = message->head;
     turn_head(&head);
     if (head.nhops == 0 || head.nhops > TT_INQUIRY_HOPS || head.at >= head.nhops) return;
     if (tag == TAG_QUESTION) {
@@ -455,12 +455,12 @@ static void hear(struct tt_inquiry *inquiry, const struct tt_watch *watches, uin
             return;
         }
         head.at++;
-        post(watches, &head, tag, letter, bytes);
+        post(watches, &head, tag, message, bytes);
     } else if (head.at > 0) {
         head.at--;
-        post(watches, &head, tag, letter, bytes);
+        post(watches, &head, tag, message, bytes);
     } else {
-        hear_answer(inquiry, &head, letter, bytes, now);
+        hear_answer(inquiry, &head, message, bytes, now);
     }
 }
 
@@ -470,13 +470,13 @@ static void read_mail(struct tt_inquiry *inquiry, const struct tt_watch *watches
     struct tt_bootstrap *bootstrap = watch->subject.bootstrap;
     for (uint32_t tag = TAG_QUESTION; tag <= TAG_ANSWER; tag++) {
         union {
-            struct answer letter;
+            struct answer message;
             unsigned char bytes[4096];
         } in;
         size_t bytes = 0;
         while (!tt_bootstrap_poll(bootstrap, TT_ANY_PEER, tag, &in, sizeof(in), &bytes)) {
-            if (bytes >= sizeof(struct letter_head))
-                hear(inquiry, watches, tag, &in.letter, bytes, now);
+            if (bytes >= sizeof(struct message_head))
+                hear(inquiry, watches, tag, &in.message, bytes, now);
         }
     }
 }

@@ -163,7 +163,7 @@ static void tell_verdict(struct tt_watch *watch, const char *sentence)
 }
 
 /* How it comes to the other ranks: whether the report was due, then the sentence. */
-struct verdict_letter {
+struct verdict_message {
     unsigned char due;
     char sentence[sizeof(((struct tt_verdict *)0)->sentence)];
 };
@@ -171,32 +171,32 @@ struct verdict_letter {
 static void share_verdict(const struct tt_watch *watch, const char *sentence)
 {
     const struct tt_member *member = watch->subject.member;
-    struct verdict_letter letter = {.due = watch->asked};
-    snprintf(letter.sentence, sizeof(letter.sentence), "%s", sentence);
+    struct verdict_message message = {.due = watch->asked};
+    snprintf(message.sentence, sizeof(message.sentence), "%s", sentence);
     for (int rank = 0; rank < member->nranks; rank++) {
         if (rank == member->rank) continue;
-        tt_bootstrap_send(watch->subject.bootstrap, rank, TAG_VERDICT, &letter, sizeof(letter));
+        tt_bootstrap_send(watch->subject.bootstrap, rank, TAG_VERDICT, &message, sizeof(message));
     }
 }
 
 /* Another rank has found out why this one waits, too. */
 static void hear_verdict(struct tt_watch *watch)
 {
-    struct verdict_letter letter;
+    struct verdict_message message;
     size_t bytes = 0;
-    while (!tt_bootstrap_poll(watch->subject.bootstrap, TT_ANY_PEER, TAG_VERDICT, &letter,
-                              sizeof(letter), &bytes)) {
-        int level = letter.due ? TOLD_DUE : TOLD_EARLY;
-        if (bytes != sizeof(letter) || watch->judged >= level || watch->served == watch->issued)
+    while (!tt_bootstrap_poll(watch->subject.bootstrap, TT_ANY_PEER, TAG_VERDICT, &message,
+                              sizeof(message), &bytes)) {
+        int level = message.due ? TOLD_DUE : TOLD_EARLY;
+        if (bytes != sizeof(message) || watch->judged >= level || watch->served == watch->issued)
             continue;
-        letter.sentence[sizeof(letter.sentence) - 1] = 0;
-        for (char *c = letter.sentence; *c; c++) {
+        message.sentence[sizeof(message.sentence) - 1] = 0;
+        for (char *c = message.sentence; *c; c++) {
             if ((unsigned char)*c < ' ') *c = '?';
         }
         watch->judged = level;
         watch->looked = true;
-        watch->asked |= letter.due;
-        tell_verdict(watch, letter.sentence);
+        watch->asked |= message.due;
+        tell_verdict(watch, message.sentence);
     }
 }
 

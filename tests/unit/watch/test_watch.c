@@ -80,17 +80,17 @@ static void only_the_stuck_one_ends(void **state)
     tt_watch_remove(NULL);
 }
 
-/* Rank 0 is stuck; rank 1 sends it a verdict (a byte, then a sentence) of nothing but letters. */
+/* Rank 0 is stuck; rank 1 sends it a verdict (a byte, then a sentence) of nothing but messages. */
 static void send_or_hear(struct team_seat *seat)
 {
     struct watched watched = {0};
     const void *records;
-    char letter[601], why[TT_WHY_BYTES];
+    char message[601], why[TT_WHY_BYTES];
     seat->report->rc = team_join(seat, &watched.member, &watched.bootstrap, &records);
     if (seat->report->rc) return;
     if (seat->rank == 1) {
-        memset(letter, 'x', sizeof(letter));
-        tt_bootstrap_send(watched.bootstrap, 0, TT_TAG_OWNER + 8, letter, sizeof(letter));
+        memset(message, 'x', sizeof(message));
+        tt_bootstrap_send(watched.bootstrap, 0, TT_TAG_OWNER + 8, message, sizeof(message));
     } else {
         const struct tt_watch_subject subject = {
             .member = &watched.member, .queue = &watched.queue, .bootstrap = watched.bootstrap};
