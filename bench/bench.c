@@ -28,7 +28,7 @@ struct meeting {
 struct state { /* of this process */
     struct meeting *meeting;
     uint32_t nranks;
-    bool crowded;
+    bool oversubscribed;
 };
 static struct state state;
 
@@ -54,7 +54,7 @@ bool bench_attach(struct bench_peer *peer)
     sched_getaffinity(0, sizeof(cores), &cores);
     state.meeting = map;
     state.nranks = (uint32_t)peer->nranks;
-    state.crowded = peer->nranks > CPU_COUNT(&cores);
+    state.oversubscribed = peer->nranks > CPU_COUNT(&cores);
     return true;
 }
 
@@ -73,7 +73,7 @@ void bench_meet(void)
         return;
     }
     for (int spins = 0; atomic_load(&m->generation) == generation; spins++) {
-        if (state.crowded || spins > 20000) sched_yield();
+        if (state.oversubscribed || spins > 20000) sched_yield();
     }
 }
 

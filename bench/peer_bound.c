@@ -25,7 +25,7 @@ struct bound {
     struct cell *cells; /* one per rank */
     char *in[MAX_RANKS], *out[MAX_RANKS];
     uint64_t turn;
-    bool crowded;
+    bool oversubscribed;
 };
 
 static void meet(struct bound *b)
@@ -33,7 +33,7 @@ static void meet(struct bound *b)
     atomic_store_explicit(&b->cells[b->peer.rank].count, ++b->turn, memory_order_release);
     for (int r = 0; r < b->peer.nranks; r++) {
         while (atomic_load_explicit(&b->cells[r].count, memory_order_acquire) < b->turn) {
-            if (b->crowded) sched_yield();
+            if (b->oversubscribed) sched_yield();
         }
     }
 }
@@ -143,7 +143,7 @@ int main(void)
     if (map == MAP_FAILED) return 2;
     b.cells = (struct cell *)(void *)map;
     const char *ncores = getenv("BENCH_CORES");
-    b.crowded = ncores && b.peer.nranks > atoi(ncores);
+    b.oversubscribed = ncores && b.peer.nranks > atoi(ncores);
     for (int r = 0; r < b.peer.nranks; r++) {
         b.in[r] = map + 4096 + 2 * bytes * (size_t)r;
         b.out[r] = b.in[r] + bytes;

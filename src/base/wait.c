@@ -81,14 +81,14 @@ int tt_wait_list(const struct tt_member *owner, struct tt_wait *waits, int max)
     return count;
 }
 
-void tt_wait_relax(uint32_t *spins, bool crowded)
+void tt_wait_relax(uint32_t *spins, bool oversubscribed)
 {
     const uint32_t spin = *spins;
     if (spin < UINT32_MAX) *spins = spin + 1;
     if (spin >= YIELDS) {
         const struct timespec nap = {.tv_nsec = tt_wait_nap_nsec(spin - YIELDS)};
         nanosleep(&nap, NULL);
-    } else if (crowded || spin >= PAUSES) {
+    } else if (oversubscribed || spin >= PAUSES) {
         sched_yield();
     } else if (spin >= POLLS) {
         tt_cpu_pause();

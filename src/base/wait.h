@@ -40,6 +40,6 @@ static inline uint32_t tt_wait_nap_nsec(uint32_t naps)
 }
 
 /* Give the core away the way this wait needs it: `spins` is the caller's counter, starting at 0 and
- * set back when something moved. First polls, then pause, then sched_yield (at once when `crowded`:
- * more local ranks than cores), at last naps. */
-void tt_wait_relax(uint32_t *spins, bool crowded);
+ * set back when something moved. First polls, then pause, then sched_yield (at once when
+ * `oversubscribed`: more local ranks than cores), at last naps. */
+void tt_wait_relax(uint32_t *spins, bool oversubscribed);

@@ -71,7 +71,7 @@ static void fill_tune(struct tt_comm *comm, const struct tt_agreement *agreed, b
         .all_direct = !any_net && !(agreed->flags & TT_RECORD_P2P_OFF),
         .gpu = comm->gpu,
         .host = agreed->same_tune ? &comm->host : NULL,
-        .crowded = agreed->crowded,
+        .oversubscribed = agreed->oversubscribed,
         .deterministic = (agreed->flags & TT_RECORD_DETERMINISTIC) != 0,
         .slice_bytes = agreed->slice_bytes,
         .inline_bytes = TT_SLOT_INLINE_BYTES,
@@ -106,7 +106,7 @@ static ncclResult_t connect_peers(struct tt_comm *comm, const struct tt_agreemen
         .slice_bytes = agreed->slice_bytes,
         .allow_direct = !(agreed->flags & TT_RECORD_P2P_OFF),
         .allow_shm = !(agreed->flags & TT_RECORD_SHM_OFF),
-        .crowded = agreed->crowded,
+        .oversubscribed = agreed->oversubscribed,
     };
     return tt_transport_create(&config, comm->inbox, &comm->transport);
 }
@@ -140,7 +140,7 @@ static ncclResult_t settle(struct tt_init *init, const struct tt_agreement *agre
     if (!rc && (reached.any_net || without_memory(agreed))) rc = tt_networks_agree(comm);
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
-    if (!rc && agreed->local_crowded) tuttiHostCrowd();
+    if (!rc && agreed->local_oversubscribed) tuttiHostOversubscribe();
     init->connections_sec = lap_sec(&clock);
     if (rc) return rc;
     tt_report_plan(comm, agreed);

@@ -240,10 +240,10 @@ static ncclResult_t share_cores(const struct tt_comm *comm, struct tt_agreement 
         ranks[agreed->ranks[r].node]++;
     for (size_t k = 0; k < nnodes; k++) {
         if (cores[k] < agreed->cores) agreed->cores = cores[k];
-        if (ranks[k] > cores[k]) agreed->crowded = true;
+        if (ranks[k] > cores[k]) agreed->oversubscribed = true;
     }
     int own = agreed->ranks[comm->member.rank].node;
-    agreed->local_crowded = ranks[own] > cores[own];
+    agreed->local_oversubscribed = ranks[own] > cores[own];
 out:
     free(users);
     free(cores);

@@ -73,8 +73,8 @@ struct tt_agreement { /* what all ranks derive alike */
     int nnodes;                  /* hosts */
     int least_local, most_local; /* ranks on the emptiest and the fullest one */
     int local_rank, local_ranks;
-    bool crowded;               /* on some host the ranks outnumber the cores that they may use */
-    bool local_crowded;         /* on this one */
+    bool oversubscribed;        /* on some host the ranks outnumber the cores that they may use */
+    bool local_oversubscribed;  /* on this one */
     bool same_tune;             /* all ranks have the same measured figures */
     bool any_machine;           /* all ranks have read a machine file */
     int ctas_least;             /* the most that some rank wants at least */

@@ -175,7 +175,7 @@ void tt_sharers_drain(struct tt_comm *comm)
     while (atomic_load_explicit(&queue->served, memory_order_acquire) !=
            atomic_load_explicit(&queue->issued, memory_order_acquire)) {
         if (tt_now_nsec() > deadline) break;
-        if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.oversubscribed);
     }
 }
 

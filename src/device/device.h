@@ -185,8 +185,8 @@ int tuttiHostCores(void);
 
 /* The ranks on this host, in all processes, outnumber the cores that they may use: from now on
  * waits of this process give the core away at once. */
-void tuttiHostCrowd(void);
-bool tuttiHostCrowded(void); /* it was said */
+void tuttiHostOversubscribe(void);
+bool tuttiHostOversubscribed(void); /* it was said */
 
 /* The marker that tells our faces from NVIDIA's: version text. */
 extern const char tuttiHostcuda[];

@@ -58,7 +58,7 @@ static __attribute__((noinline)) ncclResult_t refused(struct tt_work *work, int 
 static __attribute__((noinline)) bool ends_soon(struct tt_work *work)
 {
     uint64_t until = 0;
-    if (tuttiHostCrowded()) return false;
+    if (tuttiHostOversubscribed()) return false;
     for (int polls = 1; polls < POLLS_MOST; polls++) {
         if (tt_work_step(&work->item, TT_ITEM_STEP) == TT_STEP_DONE) return true;
         if (polls < POLLS_BLIND) continue;

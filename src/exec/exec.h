@@ -121,7 +121,7 @@ struct tt_work_spec {
     struct tt_frame *frames;        /* copied */
     int nframes;
     struct tt_work_events events;
-    bool crowded;
+    bool oversubscribed;
     bool captured; /* kept after DONE, run again by graph launches; takes a sequence number at each
                       launch */
     _Atomic uint32_t *graph_refs; /* counts captured works alive; NULL when not captured */

@@ -284,7 +284,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
                (size_t)spec->events.nreplays * sizeof(struct tt_prof_replay));
     }
     work->graph_refs = spec->graph_refs;
-    work->crowded = spec->crowded;
+    work->oversubscribed = spec->oversubscribed;
     work->captured = spec->captured;
     work->kept = spec->kept;
     work->phase = TT_WORK_IDLE;
@@ -297,7 +297,7 @@ static void fill(struct tt_work *work, const struct tt_work_spec *spec)
     work->slice_bytes = work->transport ? tt_transport_slice(work->transport) : TT_LINE_BYTES;
     work->expects = expects(spec);
     work->heralded = work->expects || work->events.profiler;
-    work->polls_per_step = !spec->crowded && work->ncursors == 1 ? POLLS_ALONE : 1;
+    work->polls_per_step = !spec->oversubscribed && work->ncursors == 1 ? POLLS_ALONE : 1;
     work->polls_now = work->polls_per_step;
     survey_frames(work);
     allow_refs(work);

@@ -57,7 +57,7 @@ void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
     *spec = (struct tt_work_spec){.member = &comm->member,
                                   .transport = comm->transport,
                                   .queue = comm->queue_used,
-                                  .crowded = comm->tune.crowded};
+                                  .oversubscribed = comm->tune.oversubscribed};
 }
 
 /* The default streams are those of the communicator's device, whatever the thread's is. */

@@ -246,7 +246,7 @@ ncclResult_t tt_plan_drain(struct tt_comm *comm)
     /* Graphs that hold operations of this communicator keep it alive until they are destroyed. */
     while (atomic_load_explicit(&comm->graph_refs, memory_order_acquire) != 0) {
         if (tt_member_aborted(&comm->member)) return tt_member_abort_code(&comm->member);
-        if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.crowded);
+        if (!tuttiHostHelp()) tt_wait_relax(&spins, comm->tune.oversubscribed);
     }
     rc = tt_exec_drain(&comm->member, comm->queue_used);
     if (!rc) tuttiHostMemberOver(&comm->member);

@@ -59,7 +59,7 @@ struct tt_transport_config {
     int nchannels;                        /* edges per peer and direction and connection index */
     size_t slice_bytes;                   /* payload of a slot, equal on all ranks */
     bool allow_direct, allow_shm;         /* NCCL_P2P_DISABLE, NCCL_SHM_DISABLE */
-    bool crowded;                         /* more local ranks than cores */
+    bool oversubscribed;                  /* more local ranks than cores */
 };
 
 /* Bytes of control memory that one rank needs (inbox slots of all peers + shared barrier). Sparse.

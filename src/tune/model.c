@@ -38,7 +38,7 @@ static const struct volume volumes[TT_FUNC_COUNT_] = {
 
 static double load_of(const struct tt_tune_env *env)
 {
-    if (!env->crowded) return 1;
+    if (!env->oversubscribed) return 1;
     int ncores = env->ncores > 0 ? env->ncores : 2;
     double load = (double)env->ppn / ncores;
     return load > 2 ? load : 2;

@@ -203,7 +203,7 @@ def hung_up(pid):
     check("a client that has hung up", watch_ticks(pid) - before < os.sysconf("SC_CLK_TCK") // 3, watch_ticks(pid) - before)
 
 
-def crowded(pid):
+def oversubscribed(pid):
     """A stopped process whose queue of clients is full is said to be so."""
     waiting = []
     try:
@@ -289,7 +289,7 @@ def main():
         check("missing", [m["state"] for m in answer["communicators"][0]["missing"]] == ["stopped"], answer)
         hung_up(processes[1].pid)
         patient(processes[1].pid)
-        crowded(processes[VICTIM].pid)
+        oversubscribed(processes[VICTIM].pid)
     r = tutti("doctor", "--pid", "1")
     check("no such job", r.returncode == 1 and "process 1 does not answer" in r.stderr, r.stderr)
     r = tutti("ras", "-p", str(port), "-t", "1")

@@ -315,8 +315,8 @@ static int perform_once(struct board *board, const struct scene *scene, int at,
     return judge(board, scene, at) + !over;
 }
 
-/* A time-out names who is late, which on a crowded machine may be another: then give them more
- * time.
+/* A time-out names who is late, which on a oversubscribed machine may be another: then give them
+ * more time.
  */
 static int perform(struct board *board, const struct scene *scene, int at)
 {

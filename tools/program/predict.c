@@ -27,7 +27,7 @@ static struct tt_tune_env this_host(const struct tt_program *program,
                                 .least_local = n,
                                 .nchannels = 2,
                                 .ncores = ncores,
-                                .crowded = n > ncores,
+                                .oversubscribed = n > ncores,
                                 .all_direct = true,
                                 .host = host,
                                 .slice_bytes = SLOT_BYTES};

@@ -117,7 +117,7 @@ struct tt_work {
     size_t slice_bytes;         /* of the transport's slots */
     int polls_per_step;         /* looks at a slot before a step gives up, */
     int polls_now;              /* in a long wait but one */
-    bool crowded, captured, kept;
+    bool oversubscribed, captured, kept;
     bool stream;         /* stores go around the cache */
     bool uses_transport; /* some frame of conn 0: the run takes an operation number */
     bool expects;        /* the network hears of what will come */

@@ -79,7 +79,7 @@ int tuttiHostSetDevice(int device)
     return 0;
 }
 
-void tuttiHostCrowd(void) {}
+void tuttiHostOversubscribe(void) {}
 
 int tuttiHostCores(void)
 {

@@ -64,7 +64,7 @@ static void body_init(struct team_seat *seat)
     seat->report->wrong += tt_comm_check(comm, "test") != ncclSuccess;
     seat->report->wrong += comm->tune.nranks != seat->nranks || comm->tune.nnodes != 1;
     seat->report->wrong += !comm->tune.all_direct || comm->tune.ppn != seat->nranks;
-    seat->report->wrong += comm->tune.crowded != (seat->nranks > 2);
+    seat->report->wrong += comm->tune.oversubscribed != (seat->nranks > 2);
     enum tt_reach want = form == TEAM_THREADS ? TT_REACH_PROCESS : TT_REACH_MAPPED;
     for (int r = 0; r < seat->nranks; r++) {
         if (r != seat->rank) seat->report->wrong += comm->peers[r].reach != want;

@@ -67,7 +67,7 @@ void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
     item->step(item, TT_ITEM_RELEASE);
 }
 
-bool tuttiHostCrowded(void)
+bool tuttiHostOversubscribed(void)
 {
     return false;
 }
@@ -135,7 +135,7 @@ void tuttiHostControlFree(void *ptr, size_t bytes)
 struct pair {
     char *range;
     int rank;
-    bool crowded;
+    bool oversubscribed;
     size_t used;
     struct tt_member member;
     struct tt_peer_reach peers[2];
@@ -204,7 +204,7 @@ static struct tt_work *bind(struct pair *pair, enum tt_algo algo, enum tt_proto 
                                 .queue = &pair->queue,
                                 .frames = &frame,
                                 .nframes = 1,
-                                .crowded = pair->crowded,
+                                .oversubscribed = pair->oversubscribed,
                                 .kept = true};
     struct tt_work *work;
     if (tt_work_create(&spec, &work)) exit(1);
@@ -264,7 +264,7 @@ static void one_thread(void)
     if (range == MAP_FAILED) exit(1);
     for (int r = 0; r < 2; r++) {
         join(&pair[r], range, r);
-        pair[r].crowded = true;
+        pair[r].oversubscribed = true;
         work[r] = bind(&pair[r], TT_ALGO_ONESHOT, TT_PROTO_LL, 2);
     }
     for (int k = 0; k < 2000; k++) { /* short batches: some are undisturbed on a busy machine */

@@ -98,7 +98,7 @@ void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
     tuttiHostSubmit(stream, item, false);
 }
 
-bool tuttiHostCrowded(void)
+bool tuttiHostOversubscribed(void)
 {
     return true; /* one pass */
 }

@@ -254,7 +254,7 @@ struct tt_work_spec world_spec(struct world *world, int r, struct tt_frame *fram
         .queue = &rank->queue,
         .frames = frames,
         .nframes = nframes,
-        .crowded = true,
+        .oversubscribed = true,
     };
 }
 

@@ -55,7 +55,7 @@ static struct tt_tune_env one_host(int nranks)
                                 .nchannels = 4,
                                 .ncores = 2,
                                 .all_direct = true,
-                                .crowded = nranks > 2,
+                                .oversubscribed = nranks > 2,
                                 .slice_bytes = 65536,
                                 .inline_bytes = 32};
 }
@@ -143,7 +143,7 @@ static size_t threshold(enum tt_func func, int nranks)
     }
 }
 
-static void fewer_phases_win_longer_when_crowded(void **state)
+static void fewer_phases_win_longer_when_oversubscribed(void **state)
 {
     (void)state;
     assert_in_range(threshold(TT_FUNC_ALLREDUCE, 2), 2048, 8192);
@@ -204,7 +204,7 @@ static void single_ranks_halve_and_double(void **state)
     bool doubles = false, halves = false;
     env.nnodes = 8;
     env.ppn = env.least_local = 1;
-    env.crowded = false;
+    env.oversubscribed = false;
     for (size_t bytes = 8; bytes <= 64u << 20; bytes *= 2) {
         struct tt_tune_query query = query_of(TT_FUNC_ALLREDUCE, bytes);
         enum tt_algo algo = chosen(&env, &query, NULL).algo;
@@ -287,7 +287,7 @@ static void check_pat(enum tt_func func, char wish, bool spread)
     bool wins = false;
     if (spread) env.nnodes = 16;
     if (spread) env.ppn = 1;
-    if (spread) env.crowded = false;
+    if (spread) env.oversubscribed = false;
     set_variable("NCCL_PAT_ENABLE", (const char[]){wish, '\0'});
     set_lists("^OneShot", NULL); /* which one phase favours where all are apart */
     print_message("%s, NCCL_PAT_ENABLE=%c, %d rank(s) a host\n", tt_func_name(func), wish, env.ppn);
@@ -696,7 +696,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(small_goes_through_slots, clear_lists),
-        cmocka_unit_test_setup(fewer_phases_win_longer_when_crowded, clear_lists),
+        cmocka_unit_test_setup(fewer_phases_win_longer_when_oversubscribed, clear_lists),
         cmocka_unit_test_setup(hosts_use_rings_and_trees, clear_lists),
         cmocka_unit_test_setup(even_hosts_are_hierarchical, clear_lists),
         cmocka_unit_test_setup(single_ranks_halve_and_double, clear_lists),

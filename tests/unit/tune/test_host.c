@@ -87,7 +87,7 @@ static double model(const struct tt_tune_host *host, int nranks, enum tt_algo al
                                     .ncores = 2,
                                     .all_direct = true,
                                     .host = host,
-                                    .crowded = nranks > 2,
+                                    .oversubscribed = nranks > 2,
                                     .slice_bytes = 65536};
     const struct tt_tune_query query = {
         .func = TT_FUNC_ALLREDUCE, .type = ncclFloat32, .bytes = bytes, .nops = 1};

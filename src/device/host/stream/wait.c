@@ -25,12 +25,12 @@ enum {
     DEPTH_MOST = 8,
 };
 
-void tuttiHostCrowd(void)
+void tuttiHostOversubscribe(void)
 {
     atomic_store(&tt_host.waits.crowds, 1);
 }
 
-bool tuttiHostCrowded(void)
+bool tuttiHostOversubscribed(void)
 {
     return atomic_load_explicit(&tt_host.waits.crowds, memory_order_relaxed) > 0;
 }
@@ -53,12 +53,12 @@ static void sleep_at(struct CUstream_st *stream, const struct host_place *place,
 /* Give the core away the way a wait of this length needs it. */
 static void relax(uint32_t spins, const struct host_place *place)
 {
-    bool crowded =
-        tuttiHostCrowded() ||
+    bool oversubscribed =
+        tuttiHostOversubscribed() ||
         atomic_load_explicit(&tt_host.waits.threads, memory_order_relaxed) > tuttiHostCores();
     if (spins >= SPINS_YIELD) {
         sleep_at(place->stream, place, (long)tt_wait_nap_nsec(spins - SPINS_YIELD));
-    } else if (crowded || spins >= SPINS_PAUSE) {
+    } else if (oversubscribed || spins >= SPINS_PAUSE) {
         sched_yield();
     } else if (spins >= SPINS_POLL) {
         tt_cpu_pause();
@@ -113,7 +113,8 @@ static void leave(const struct attendance *attendance)
 void host_wait_place(const struct host_place *place)
 {
     struct attendance attendance = {place->stream, false};
-    const uint32_t alone = tuttiHostCrowded() ? 0 : SPINS_ALONE; /* a yield there takes long */
+    const uint32_t alone =
+        tuttiHostOversubscribed() ? 0 : SPINS_ALONE; /* a yield there takes long */
     for (uint32_t spins = 0; !host_place_reached(place); spins++) {
         bool did = run_for(place, true);
         if (did) spins = 0;
