@@ -332,8 +332,8 @@ static void word_of_host_function(bool sound) /* racy: the copy comes before the
     OK(cudaMallocHost((void **)&word, sizeof(*word)));
     *word = 0;
     fill(my.x, my.a);
+    if (!sound) copy(my.y, my.x, my.b); /* the function, once it runs, tells the host all before */
     OK(cudaLaunchHostFunc(my.a, release, NULL));
-    if (!sound) copy(my.y, my.x, my.b);
     OK(cuStreamWaitValue32(my.b, (CUdeviceptr)(uintptr_t)word, 1, CU_STREAM_WAIT_VALUE_GEQ));
     if (sound) copy(my.y, my.x, my.b);
 }
