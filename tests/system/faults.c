@@ -14,10 +14,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SEATS = 4, LIMIT_SEC = 30, COUNT = 100000 };
+enum { SEATS = 4, LIMIT_SEC = 30, COUNT = 100000, DESCRIPTORS = 64 };
 
 struct seat { /* what a process found */
     int rc;
@@ -180,19 +181,40 @@ static void damaged_id(struct player *p)
     leave(p, init(p, &id, &comm));
 }
 
-/* One reaches the root, but has no descriptors for more. */
+static bool is_connected(void)
+{
+    struct sockaddr_storage peer;
+    for (int fd = 3; fd < DESCRIPTORS; fd++) {
+        socklen_t bytes = sizeof(peer);
+        if (!getpeername(fd, (struct sockaddr *)&peer, &bytes) && peer.ss_family != AF_UNIX)
+            return true;
+    }
+    return false;
+}
+
+/* One reaches the root, but has no descriptors for more when the last rank has come. */
 static void fails_in_init(struct player *p)
 {
+    const struct rlimit few = {DESCRIPTORS, DESCRIPTORS};
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    ncclResult_t state = ncclInProgress;
     ncclComm_t comm = NULL;
     const ncclUniqueId *id = share_id(p, 0);
-    if (p->place == 1) {
-        const struct rlimit few = {11, 11};
-        for (int fd = 3; fd < 9; fd++)
-            close(fd); /* of whoever started the test */
-        cudaSetDevice(1);
-        setrlimit(RLIMIT_NOFILE, &few);
+    if (p->place == 2) await_entered(p, 1);
+    if (p->place != 1) leave(p, init(p, id, &comm));
+    config.blocking = 0;
+    cudaSetDevice(1);
+    setrlimit(RLIMIT_NOFILE, &few);
+    ncclCommInitRankConfig(&comm, p->nranks, *id, 1, &config);
+    while (!is_connected())
+        usleep(1000);
+    usleep(300000); /* it introduces itself */
+    while (dup(STDERR_FILENO) >= 0) {
     }
-    leave(p, init(p, id, &comm));
+    atomic_fetch_add(&p->board->entered, 1);
+    while (state == ncclInProgress)
+        ncclCommGetAsyncError(comm, &state);
+    leave(p, state);
 }
 
 static void abort_in_init(struct player *p)

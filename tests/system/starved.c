@@ -104,13 +104,10 @@ static ncclResult_t live(struct world *world, int *wrong)
 /* Who did not fail itself hears of somebody who did, by name or as one that went. */
 static int is_reason(const char *why)
 {
-    static const char *const words[] = {"memory",
-                                        "is gone",
-                                        "went away",
-                                        "refused its part",
-                                        "gave up",
-                                        "aborted",
-                                        "remote process exited"};
+    static const char *const words[] = {
+        "memory",  "no network works", /* for want of memory, says its log */
+        "is gone", "went away",        "refused its part",
+        "gave up", "aborted",          "remote process exited"};
     for (size_t k = 0; k < sizeof(words) / sizeof(words[0]); k++)
         if (strstr(why, words[k])) return 1;
     return 0;
