@@ -245,7 +245,7 @@ def bounds(page, folder):
     page.open(f"{folder}/b/page.html")
     check("drawn together" in of(page, "#warning"), of(page, "#warning"))
     page.run("document.getElementById('unfold').click()")
-    check(pixels(page, BLUE) > 100 and os.path.getsize(f"{folder}/b/page.html") < 400000, "a page of joined events")
+    check(pixels(page, BLUE) > 20 and os.path.getsize(f"{folder}/b/page.html") < 400000, "a page of joined events")
     page.open(f"{folder}/c/page.html")
     check(page.run("document.querySelectorAll('img').length") == 0, "markup of a trace")
     check(HOSTILE in of(page, "#table"), of(page, "#table"))
