@@ -325,12 +325,12 @@ static void run_rows(const struct row *rows, int nrows, int nranks, const struct
 {
     static struct board board;
     const char *only = getenv("MISMATCH_ROW");
-    int every = sum->all_rows ? 1 : 4; /* the others: with --table */
+    int every = sum->all_rows ? 1 : 8; /* the others: with --table */
     for (int k = only ? 0 : (nranks + (int)(way - ways)) % every; k < nrows;
          k += only ? 1 : every) {
         if (only && strcmp(only, rows[k].name) != 0) continue;
         memset(&board, 0, sizeof(board));
-        const struct stage stage = {&rows[k], &board, nranks, k / 4 % 2 ? nranks - 1 : 0};
+        const struct stage stage = {&rows[k], &board, nranks, k / 8 % 2 ? nranks - 1 : 0};
         with_threads(&stage);
         judge(&stage, way->name, sum);
     }
