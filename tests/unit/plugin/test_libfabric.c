@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,28 +21,33 @@
 enum { BIG = 1 << 20, MANY = 70, WINDOW = 32, REQUESTS = 32, MOST_SEC = 100 };
 
 static const char *library_path, *provider;
-static char *log_text; /* of both processes */
 enum { LOG_BYTES = 1 << 16 };
+static struct { /* of both processes, which write at once: each takes its part first */
+    _Atomic size_t used;
+    char text[LOG_BYTES];
+} * log_kept;
 
 static void keep(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
                  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 static void keep(ncclDebugLogLevel level, unsigned long flags, const char *file, int line,
                  const char *fmt, ...)
 {
-    size_t used = strlen(log_text);
+    char line_text[1024];
     va_list args;
     (void)flags, (void)file, (void)line;
     if (level == NCCL_LOG_INFO) return;
     va_start(args, fmt);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
-    vsnprintf(log_text + used, LOG_BYTES - used, fmt, args);
+    vsnprintf(line_text, sizeof(line_text), fmt, args);
     va_end(args);
+    size_t bytes = strlen(line_text), at = atomic_fetch_add(&log_kept->used, bytes);
+    if (at + bytes < LOG_BYTES) memcpy(log_kept->text + at, line_text, bytes);
 }
 
 static bool told(const char *what)
 {
-    if (strstr(log_text, what)) return true;
-    print_message("not told: %s\n%s\n", what, log_text);
+    if (strstr(log_kept->text, what)) return true;
+    print_message("not told: %s\n%s\n", what, log_kept->text);
     return false;
 }
 
@@ -67,7 +73,8 @@ static const ncclNet_v12_t *newest(void **ctx)
     const ncclNet_v12_t *net = table_of(12);
     ncclNetCommConfig_v12_t config = {.trafficClass = -1};
     int ndev = 0;
-    log_text[0] = '\0';
+    memset(log_kept->text, 0, LOG_BYTES);
+    atomic_store(&log_kept->used, 0);
     assert_int_equal(net->init(ctx, 7, &config, keep, no_profile), ncclSuccess);
     assert_int_equal(net->devices(&ndev), ncclSuccess);
     assert_int_equal(ndev, 1);
@@ -311,7 +318,7 @@ static void too_large(void **state)
     void *receiving = receive(&pair, in, sizeof(in), 0);
     (void)send_now(&pair, out, sizeof(out), 0);
     ncclResult_t rc = finish(net, receiving, sizes);
-    print_message("%s\n", log_text);
+    print_message("%s\n", log_kept->text);
     assert_int_equal(rc, ncclInvalidUsage);
     assert_true(told("a message is larger than its receive") && told(provider));
     pair_close(&pair, true);
@@ -403,7 +410,7 @@ static void given_up(void **state)
     pair_close(&pair, false);
     assert_int_equal(net->closeListen(half.listener), ncclSuccess);
     assert_int_equal(net->finalize(ctx), ncclSuccess);
-    assert_string_equal(log_text, "");
+    assert_string_equal(log_kept->text, "");
 }
 
 /* A receive is closed while its message comes: nothing is written there later, whatever else the
@@ -589,9 +596,10 @@ int main(int argc, char **argv)
     provider = argv[2];
     setenv("TUTTI_OFI_PROVIDER", provider, 1);
     setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
-    log_text = mmap(NULL, LOG_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    log_kept =
+        mmap(NULL, sizeof(*log_kept), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int wrong = 0;
-    if (log_text == MAP_FAILED) return 1;
+    if (log_kept == MAP_FAILED) return 1;
     alarm(MOST_SEC); /* a hang is a failure */
     for (size_t i = 0; i < sizeof(processes) / sizeof(*processes); i++) {
         pid_t child = fork(); /* libfabric is loaded in children only, which fork no more then */
