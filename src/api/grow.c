@@ -167,6 +167,8 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
     if (nRanks <= 0) {
         return tt_fail(ncclInvalidArgument, "%s: nRanks %d is below 1", func, nRanks);
     }
+    if (own) rc = tt_check_usable(own, func); /* before anything of it is read */
+    if (rc) return tt_group_error(rc);
     const struct tt_comm_request request = {.func = func,
                                             .nranks = nRanks,
                                             .rank = own ? own->member.rank : rank,
@@ -175,8 +177,6 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
                                             .nids = 1,
                                             .thread = (int)gettid(),
                                             .config = config};
-    if (own) rc = tt_check_usable(own, func);
-    if (rc) return tt_group_error(rc);
     rc = own ? check_existing(own, nRanks, uniqueId, rank) : check_new(nRanks, uniqueId, rank);
     if (rc) return tt_group_error(refused(own, &request, rc));
     rc = grow_start(own, &request, newcomm);
