@@ -141,7 +141,8 @@ bool tt_comm_grow_made(struct tt_comm *parent, ncclUniqueId *id_out);
  * with tt_comm_init(): the given one, or (`given` NULL) the one that another rank handed out; waits
  * for it within TUTTI_INIT_TIMEOUT. Rank 0's is compared with each other rank's (n - 1 small
  * messages each way at rank 0, one at the others; 1 s is waited for rank 0 at most). Wrong or
- * different ones are ncclInvalidArgument here, and at all ranks, old and new, that wait by them.
+ * different ones are ncclInvalidArgument here, and at all ranks, old and new, that wait by them;
+ * those hear of the parent's failure or the child's abort meanwhile, too.
  * number   tt_comm_count_child(), when Grow was called
  * request  of the call, for its ranks */
 ncclResult_t tt_comm_grow_take(struct tt_comm *parent, struct tt_comm *child, uint64_t number,

@@ -107,7 +107,8 @@ static ncclResult_t choose_id(struct grow *grow, const ncclUniqueId *given)
 }
 
 /* Nobody is to wait at that id's root for this rank. */
-static void decline(const struct grow *grow, const ncclUniqueId *id, const char *sentence)
+static void decline(const struct grow *grow, const ncclUniqueId *id, ncclResult_t rc,
+                    const char *sentence)
 {
     const struct tt_bootstrap_decline words = {.ids = id,
                                                .nids = 1,
@@ -115,7 +116,7 @@ static void decline(const struct grow *grow, const ncclUniqueId *id, const char 
                                                .rank = grow->request->rank,
                                                .thread = grow->request->thread,
                                                .for_good = true,
-                                               .rc = ncclInvalidArgument,
+                                               .rc = rc,
                                                .sentence = sentence};
     tt_bootstrap_decline(&words);
 }
@@ -152,9 +153,9 @@ static ncclResult_t fail_differing(const struct grow *grow, const struct tt_grow
                    rank, other->rank);
 }
 
-/* Who waits by an id that this rank does not take hears it: those who were given the same wrong
- * one, if it is of this parent at all, and those who have the right one. */
-static void decline_all(const struct grow *grow, const ncclUniqueId *given,
+/* Whoever waits for this rank hears that it does not come: those who were given the same id, if it
+ * is of this parent at all, and those who have the right one. */
+static void decline_all(const struct grow *grow, ncclResult_t rc, const ncclUniqueId *given,
                         const struct tt_grow_id *other)
 {
     char sentence[400];
@@ -162,8 +163,8 @@ static void decline_all(const struct grow *grow, const ncclUniqueId *given,
     tt_error_take(sentence, sizeof(sentence));
     while (given && k <= last && !is_ours(grow, k, given))
         k++;
-    if (given && k <= last) decline(grow, given, sentence);
-    if (is_ours(grow, grow->number, &other->id)) decline(grow, &other->id, sentence);
+    if (given && k <= last) decline(grow, given, rc, sentence);
+    if (is_ours(grow, grow->number, &other->id)) decline(grow, &other->id, rc, sentence);
     tt_error_keep("%s", sentence);
 }
 
@@ -179,7 +180,7 @@ ncclResult_t tt_comm_grow_take(struct tt_comm *parent, struct tt_comm *child, ui
     ncclResult_t compared = compare_ids(&grow, &differs, &other);
     if (!rc) rc = compared;
     if (!rc && differs) rc = fail_differing(&grow, &other);
-    if (rc == ncclInvalidArgument) decline_all(&grow, given ? given : &grow.id, &other);
+    if (rc) decline_all(&grow, rc, given ? given : &grow.id, &other);
     if (rc) return rc;
     child->member.comm_id = tt_id_comm(&grow.id, 1);
     *id_out = grow.id;

@@ -415,7 +415,7 @@ static void fails_in_split(struct player *p)
 }
 
 /* An old rank ends the communicator that the others let grow; the last process is the new rank. */
-static void aborted_in_grow(struct player *p)
+static void abort_in_grow(struct player *p, bool late)
 {
     ncclComm_t comm = NULL, grown = NULL;
     struct board *board = p->board;
@@ -426,15 +426,40 @@ static void aborted_in_grow(struct player *p)
     if (p->place == 0 && ncclCommGetUniqueId(comm, &board->ids[1])) leave(p, ncclSuccess);
     if (p->place == 0) atomic_fetch_add(&board->entered, 1);
     await_entered(p, 1);
+    if (p->place == 1) await_entered(p, 2);
     if (p->place == 1) leave(p, ncclCommAbort(comm) ? ncclSuccess : ncclRemoteError);
-    ncclResult_t rc = ncclCommGrow(comm, old + 1, p->place == old ? &board->ids[1] : NULL,
-                                   p->place == old ? old : -1, &grown, NULL);
+    ncclResult_t rc;
+    if (p->place == old) {
+        ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+        config.blocking = 0;
+        ncclCommGrow(NULL, old + 1, &board->ids[1], old, &grown, &config);
+        while (!is_connected())
+            usleep(1000);
+        usleep(100000); /* it introduces itself */
+        atomic_fetch_add(&board->entered, 1);
+        rc = await_error(grown);
+    } else {
+        if (p->place == 0 && late) await_entered(p, 2);
+        if (p->place == 0 && late) usleep(300000);
+        rc = ncclCommGrow(comm, old + 1, NULL, -1, &grown, NULL);
+    }
     struct seat *seat = &p->board->seats[p->place];
     snprintf(seat->sentence, sizeof(seat->sentence), "%s", ncclGetLastError(NULL));
     ncclCommAbort(grown);
     ncclCommAbort(comm);
     seat->rc = rc;
     exit(0);
+}
+
+static void aborted_in_grow(struct player *p)
+{
+    abort_in_grow(p, false);
+}
+
+/* Rank 0 has not called, so the other one compares no ids yet. */
+static void aborted_before_grow(struct player *p)
+{
+    abort_in_grow(p, true);
 }
 
 /* Destroy frees and comes back whatever happened to the others. */
@@ -492,6 +517,7 @@ static const struct scene scenes[] = {
     {"killed in split", 3, killed_in_split, 1, ncclRemoteError, "rank 1", false},
     {"a fault in split", 3, fails_in_split, -1, ncclSuccess, "netName", false},
     {"abort in a grow", 4, aborted_in_grow, 1, ncclRemoteError, "rank 1", false},
+    {"abort before all grow", 4, aborted_before_grow, 1, ncclRemoteError, "rank 1", false},
     {"killed in destroy", 3, killed_in_destroy, 1, ncclRemoteError, "", true},
     {"on without the dead", 3, recovers, 1, ncclRemoteError, "", true},
 };
