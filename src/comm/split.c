@@ -185,6 +185,16 @@ static uint64_t members_hash(const int *ranks, int count)
     return tt_hash_bytes(TT_HASH_START, ranks, (size_t)count * sizeof(*ranks));
 }
 
+/* The parent failed, and not because of a member. */
+static bool failed_outside(const struct tt_comm *parent, const int *members, int count)
+{
+    int failed = tt_bootstrap_error_rank(parent->bootstrap);
+    for (int i = 0; i < count; i++) {
+        if (members[i] == failed) return false;
+    }
+    return failed >= 0;
+}
+
 ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexclude,
                             struct tt_comm *child, int flags)
 {
@@ -201,7 +211,7 @@ ncclResult_t tt_comm_shrink(struct tt_comm *parent, const int *exclude, int nexc
                       .parent_ranks = ranks,
                       .leaves_parent = (flags & NCCL_SHRINK_ABORT) ||
                                        atomic_load(&parent->phase) == TT_COMM_REVOKED ||
-                                       tt_member_aborted(&parent->member)}};
+                                       failed_outside(parent, ranks, count)}};
         if (!number) rc = tt_fail(ncclSystemError, "rank %d: out of memory", parent->member.rank);
         if (!rc) rc = child_run(parent, child, count, &init, share);
     }

@@ -149,9 +149,32 @@ static void member(struct harness_rank *rank)
     leave(rank);
 }
 
+/* The call was in order when it was made; the member fails before its group is run. */
+static void member_in_group(struct harness_rank *rank)
+{
+    struct board *board = rank->arg;
+    ncclComm_t child = NULL;
+    if (rank->rank == EXCLUDED) {
+        await(&board->failed, 1);
+    } else if (rank->rank == MEMBER) {
+        await(&board->shrinking, 2);
+        abort_own(rank);
+        atomic_store(&board->failed, 1);
+    } else {
+        NCCL(ncclGroupStart());
+        NCCL(shrink(rank, &child));
+        atomic_fetch_add(&board->shrinking, 1);
+        CHECK(await_error(rank->comm) == ncclRemoteError);
+        CHECK(ncclGroupEnd() == ncclRemoteError);
+        CHECK(strstr(ncclGetLastError(NULL), "rank 3 aborted"));
+        if (child) NCCL(ncclCommAbort(child));
+    }
+    leave(rank);
+}
+
 int main(void)
 {
-    static harness_fn *const cases[] = {before, meanwhile, shares, member};
+    static harness_fn *const cases[] = {before, meanwhile, shares, member, member_in_group};
     for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
         struct board *board =
             mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
