@@ -72,7 +72,7 @@ static void list_candidates(void)
 
 /* ---- one candidate ---- */
 
-/* The name that the network has by now: some change it in init. */
+/* The name that the network has by now: some change it in each init. Under the lock. */
 static const char *name_of(const struct tt_net_candidate *candidate)
 {
     const char *name = *(const char *const *)candidate->plugin.object;
@@ -184,7 +184,8 @@ static bool start(struct tt_net_candidate *candidate, const struct tt_net_reques
     if (begun && !plugin->begun) plugin->ops.lift(plugin);
     plugin->begun |= begun;
     if (begun && is_complete(candidate, &refusal) && has_devices(plugin, &net->ndevs, &refusal)) {
-        tt_info(net_sub, "Initialized NET plugin %s", name_of(candidate));
+        snprintf(net->name, sizeof(net->name), "%s", name_of(candidate));
+        tt_info(net_sub, "Initialized NET plugin %s", net->name);
         return true;
     }
     if (begun) plugin->ops.finalize(plugin, net->ctx);
@@ -263,7 +264,7 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
     if (!taken->plugin.builtin && tt_encryption_wanted()) {
         tt_warn("encryption does not cover the network plugin %s: its traffic is as the plugin "
                 "makes it",
-                name_of(taken));
+                net->name);
     }
     if (taken->plugin.builtin) {
         struct tt_net_trust trust = {.rank = request->member->rank};
@@ -273,7 +274,6 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
     }
     net->source = taken;
     net->plugin = &taken->plugin;
-    snprintf(net->name, sizeof(net->name), "%s", name_of(taken));
     tt_info(net_sub, "Assigned NET plugin %s to comm", net->name);
     tt_info(TT_LOG_INIT, "Using network %s", net->name);
     *net_out = net;

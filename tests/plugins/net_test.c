@@ -458,17 +458,14 @@ static ncclResult_t test_finalize(void *ctx)
     return ncclSuccess;
 }
 
-static ncclResult_t test_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_v12_t *config,
-                              ncclDebugLogger_t log, ncclProfilerCallback_t profiler)
+static pthread_once_t filled = PTHREAD_ONCE_INIT;
+
+/* As plugins that choose their functions at run time: the table is complete after the first init.
+ */
+static void fill(void)
 {
-    struct context *context = calloc(1, sizeof(*context));
-    if (!context || !config || !log || !profiler) return ncclSystemError;
-    context->log = log;
-    context->profiler = profiler;
-    log(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, "TestNet: communicator %lx traffic class %d",
-        (unsigned long)comm_id, config->trafficClass);
     ncclNetPlugin_v12 = (ncclNet_v12_t){.name = "TestNet",
-                                        .init = test_init,
+                                        .init = ncclNetPlugin_v12.init,
                                         .devices = test_devices,
                                         .getProperties = test_properties,
                                         .listen = test_listen,
@@ -486,6 +483,18 @@ static ncclResult_t test_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_v1
                                         .irecvConsumed = test_consumed,
                                         .finalize = test_finalize,
                                         .setNetAttr = test_set_attr};
+}
+
+static ncclResult_t test_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_v12_t *config,
+                              ncclDebugLogger_t log, ncclProfilerCallback_t profiler)
+{
+    struct context *context = calloc(1, sizeof(*context));
+    if (!context || !config || !log || !profiler) return ncclSystemError;
+    context->log = log;
+    context->profiler = profiler;
+    log(NCCL_LOG_INFO, NCCL_NET, __FILE__, __LINE__, "TestNet: communicator %lx traffic class %d",
+        (unsigned long)comm_id, config->trafficClass);
+    pthread_once(&filled, fill);
     *ctx = context;
     return ncclSuccess;
 }

@@ -206,29 +206,50 @@ static int run_rank(const struct row *row, struct scene *scene, bool late)
     return !late && burnt > MOST_CPU_MSEC;
 }
 
+static pid_t start(int row, struct scene *scene, unsigned late_usec, bool late)
+{
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    scene->late_usec = late_usec;
+    if (pid == 0) exit(run_rank(&rows[row], scene, late));
+    return pid;
+}
+
+static bool is_well(pid_t pid)
+{
+    int status = 0;
+    CHECK(waitpid(pid, &status, 0) == pid);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* All rows at once take a second instead of thirteen; what a crowded machine adds to one of them it
+ * does not add when that one runs alone. */
 int main(int argc, char **argv)
 {
     unsigned late_usec = argc > 1 ? (unsigned)(atof(argv[1]) * 1e6) : 1000000;
     int only = argc > 2 ? atoi(argv[2]) : -1;
-    struct scene *scenes = mmap(NULL, ROWS * sizeof(*scenes), PROT_READ | PROT_WRITE,
+    struct scene *scenes = mmap(NULL, 2 * ROWS * sizeof(*scenes), PROT_READ | PROT_WRITE,
                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t pids[2 * ROWS];
-    CHECK(scenes != MAP_FAILED);
-    for (int k = 0; k < 2 * ROWS; k++) {
-        scenes[k / 2].late_usec = late_usec;
-        pids[k] = fork();
-        CHECK(pids[k] >= 0);
-        if (pids[k] == 0 && only >= 0 && k / 2 != only) exit(0);
-        if (pids[k] == 0) exit(run_rank(&rows[k / 2], &scenes[k / 2], k % 2));
-    }
+    bool well[ROWS];
     int wrong = 0;
-    for (int k = 0; k < 2 * ROWS; k++) {
-        int status = 0;
-        CHECK(waitpid(pids[k], &status, 0) == pids[k]);
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0) continue;
-        wrong++;
-        printf("case: %s: %s\n", rows[k / 2].name,
-               WIFEXITED(status) ? "it failed, or burnt more than 100 ms" : "killed by a signal");
+    CHECK(scenes != MAP_FAILED);
+    for (int k = 0; only < 0 && k < 2 * ROWS; k++)
+        pids[k] = start(k / 2, &scenes[k / 2], late_usec, k % 2);
+    for (int row = 0; row < ROWS; row++) {
+        well[row] = only < 0 && is_well(pids[2 * row]);
+        if (only < 0) well[row] &= is_well(pids[2 * row + 1]);
+    }
+    for (int row = 0; row < ROWS; row++) {
+        if (well[row] || (only >= 0 && row != only)) continue;
+        if (only < 0) printf("alone: ");
+        fflush(stdout);
+        pid_t early = start(row, &scenes[ROWS + row], late_usec, false);
+        pid_t late = start(row, &scenes[ROWS + row], late_usec, true);
+        bool both = is_well(early);
+        both &= is_well(late);
+        wrong += !both;
+        if (!both) printf("case: %s: it failed, or burnt more than 100 ms\n", rows[row].name);
     }
     return wrong != 0;
 }
