@@ -13,6 +13,7 @@ enum { RANKS = 4, EXCLUDED = 2, MEMBER = 3, COUNT = 64 };
 struct board {             /* shared by the processes */
     _Atomic int shrinking; /* ranks that are about to call Shrink */
     _Atomic int failed;    /* the rank that fails has */
+    _Atomic int refused;   /* survivors whose Shrink came back with its failure */
 };
 
 static void await(_Atomic int *word, int least)
@@ -135,7 +136,7 @@ static void member(struct harness_rank *rank)
     struct board *board = rank->arg;
     ncclComm_t child = NULL;
     if (rank->rank == EXCLUDED) {
-        await(&board->failed, 1);
+        await(&board->refused, RANKS - 2); /* it leaves by an abort, too */
     } else if (rank->rank == MEMBER) {
         await(&board->shrinking, 2);
         abort_own(rank);
@@ -145,6 +146,7 @@ static void member(struct harness_rank *rank)
         CHECK(shrink(rank, &child) == ncclRemoteError);
         CHECK(strstr(ncclGetLastError(NULL), "rank 3 aborted"));
         if (child) NCCL(ncclCommAbort(child));
+        atomic_fetch_add(&board->refused, 1);
     }
     leave(rank);
 }
@@ -155,7 +157,7 @@ static void member_in_group(struct harness_rank *rank)
     struct board *board = rank->arg;
     ncclComm_t child = NULL;
     if (rank->rank == EXCLUDED) {
-        await(&board->failed, 1);
+        await(&board->refused, RANKS - 2); /* it leaves by an abort, too */
     } else if (rank->rank == MEMBER) {
         await(&board->shrinking, 2);
         abort_own(rank);
@@ -168,6 +170,7 @@ static void member_in_group(struct harness_rank *rank)
         CHECK(ncclGroupEnd() == ncclRemoteError);
         CHECK(strstr(ncclGetLastError(NULL), "rank 3 aborted"));
         if (child) NCCL(ncclCommAbort(child));
+        atomic_fetch_add(&board->refused, 1);
     }
     leave(rank);
 }
