@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -291,6 +292,13 @@ static void tell_kept(unsigned kept, double end_sec)
     }
 }
 
+/* So that four digits are seen, whatever the size. */
+static int decimals(double value)
+{
+    double size = fabs(value);
+    return size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 5;
+}
+
 /* Each figure beside the built-in one. False when one of them is hard to believe. */
 static bool compare(const struct tt_tune_host *host, unsigned kept)
 {
@@ -303,8 +311,8 @@ static bool compare(const struct tt_tune_host *host, unsigned kept)
         double there = *tt_tune_host_figure(&builtin, f);
         bool far = here > FAR * there || there > FAR * here;
         const char *remark = kept & (1U << f) ? "  not measured" : far ? "  in doubt" : "";
-        fprintf(stderr, "tutti tune: %-24s %12.4g %12.4g%s\n", tt_tune_host_name(f), here, there,
-                remark);
+        fprintf(stderr, "tutti tune: %-24s %12.*f %12.*f%s\n", tt_tune_host_name(f), decimals(here),
+                here, decimals(there), there, remark);
         sane = sane && !far;
     }
     return sane;

@@ -95,6 +95,11 @@ def check_differences():
     found = json.loads(p.stdout)
     must(p.returncode == 1 and any(r["what"] == "gpus 0 cc" for r in found["differences"]), "diff --json")
     must(found["verdict"].startswith("different machines: GPUs H100 SXM instead of A100 SXM4; network ports 50 GB/s"), str(found["verdict"]))
+    must(" mlx5_" in run("search", a, "--nodes", "2").stdout, "search: ports have no names of the file")
+    text = run("diff", a, b, "--nodes", "2").stdout
+    kinds = [line.split(" ")[0].rstrip(":") for line in text.splitlines()[1:]]
+    must(max(kinds.count(kind) for kind in kinds) <= 13 and "more (--json has all)" in text, f"diff: too long:\n{text}")
+    must(" by PCI, " in text and '["' not in text, f"diff: links are not in words:\n{text}")
     p = run("diff", a, "/nonexistent.xml")
     must(p.returncode == 2 and "nonexistent" in p.stderr, f"diff of a file that is not there: exit {p.returncode}")
     with tempfile.TemporaryDirectory() as folder:

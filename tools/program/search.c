@@ -213,8 +213,9 @@ static enum search_answer ask(struct search *search, struct search_size size)
     double left = search->until_sec - search_now();
     double limit = left / 4 > 2 ? left / 4 : left; /* something is left for the other questions */
     (void)snprintf(search->doing, sizeof(search->doing),
-                   "looking for %d steps, %d rounds, %d chunks", size.steps, size.rounds,
-                   size.chunks);
+                   "looking for %d step%s, %d round%s, %d chunk%s", size.steps,
+                   size.steps == 1 ? "" : "s", size.rounds, size.rounds == 1 ? "" : "s",
+                   size.chunks, size.chunks == 1 ? "" : "s");
     enum search_answer answer =
         search_schedule(&search->goal, &search->machine, size, &search->solver, limit, &schedule);
     if (answer == SEARCH_FOUND && !keep(search, size, &schedule)) answer = SEARCH_BROKEN;
@@ -306,7 +307,7 @@ static void print_points(const struct search *search)
     printf("%s over %s, %d ranks%s\n", tt_func_name(search->goal.func), search->machine.name,
            search->goal.nranks,
            search->goal.func == TT_FUNC_ALLREDUCE ? ": ReduceScatter, then AllGather" : "");
-    printf("bounds: %d steps; %.4g rounds per chunk%s\n", least.steps,
+    printf("bounds: %d step%s; %.4g rounds per chunk%s\n", least.steps, least.steps == 1 ? "" : "s",
            (double)least.rounds / least.chunks,
            search->goal.func == TT_FUNC_ALLREDUCE ? " (of such compositions)" : "");
     printf("%5s %6s %6s  %-12s  %s%s\n", "steps", "rounds", "chunks", "rounds/chunk",

@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 enum box_kind { BOX_CPU, BOX_PCI, BOX_GPU, BOX_NIC, BOX_NET, BOX_KIND_COUNT_ };
 
@@ -54,6 +55,9 @@ double box_real(const struct box *box, const char *list, int index, const char *
  * file's name, or "NET 3" where it has none or gives it to several ports of a host. */
 enum { BOX_NAME_BYTES = 64 };
 void box_net_name(const struct box *box, int net, char name[BOX_NAME_BYTES]);
+/* Which of the machine's ports a graph's net is (host in the highest byte, device below); -1: none.
+ */
+int box_net_index(const struct box *box, uint64_t net);
 /* "H100 SXM", by the ids of its PCI element; NULL: not known. */
 const char *box_gpu_model(const struct box *box, int gpu);
 /* A GPU's bus id without the domain 0: "1b:00.0". */

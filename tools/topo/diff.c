@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_ROWS = 12 }; /* of one kind, as text */
+
 struct diff {
     json_t *list;         /* owned; rows {what, a, b} */
     struct text channels; /* owned; how fast rings are, for the verdict */
@@ -121,7 +123,8 @@ static void compare_paths(struct diff *diff, json_t *a, json_t *b, const char *m
             char what[96];
             json_t *left = path_text(a, matrix, from, to);
             json_t *right = path_text(b, matrix, from, to);
-            (void)snprintf(what, sizeof(what), "path %s %zu to %zu", matrix, from, to);
+            (void)snprintf(what, sizeof(what), "path GPU %zu to %s %zu", from,
+                           strcmp(matrix, "gpu_net") ? "GPU" : "NIC port", to);
             if (right && !json_equal(left, right)) add(diff, what, left, right);
             json_decref(left);
             json_decref(right);
@@ -212,10 +215,75 @@ static bool compare_channels(struct diff *diff, const struct topo_options *optio
     return done;
 }
 
+/* A node of the graph in a person's words: "DEV/0" is GPU 0. */
+static void node_words(const char *node, char *words, size_t bytes)
+{
+    static const char *const kinds[][2] = {{"DEV/", "GPU "},        {"NET/", "NIC port "},
+                                           {"NIC/", "NIC "},        {"CPU/", "CPU "},
+                                           {"PCI/", "PCI switch "}, {"NVS/", "NVSwitch "}};
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        if (strncmp(node, kinds[k][0], 4) != 0) continue;
+        (void)snprintf(words, bytes, "%s%s", kinds[k][1], node + 4);
+        return;
+    }
+    (void)snprintf(words, bytes, "%s", node);
+}
+
+/* One side of a row; a link, as ["PCI/0", "DEV/0", "PCI", 48], in words. */
+static void print_side(const char *text)
+{
+    json_t *link = json_loads(text, 0, NULL);
+    const char *ends[2] = {NULL, NULL}, *type = NULL;
+    char words[2][64];
+    double bw = 0;
+    if (link && !json_unpack(link, "[s, s, s, F]", &ends[0], &ends[1], &type, &bw)) {
+        for (int k = 0; k < 2; k++)
+            node_words(ends[k], words[k], sizeof(words[k]));
+        printf("%s to %s by %s, %.4g GB/s", words[0], words[1], type, bw);
+    } else {
+        printf("%s", text);
+    }
+    json_decref(link);
+}
+
+/* Both begin with the same word: "gpus", "link", "path". */
+static bool same_kind(const char *a, const char *b)
+{
+    size_t bytes = strcspn(a, " ");
+    return bytes == strcspn(b, " ") && strncmp(a, b, bytes) == 0;
+}
+
+static const char *what_of(const struct diff *diff, size_t k)
+{
+    return json_string_value(json_object_get(json_array_get(diff->list, k), "what"));
+}
+
+/* The first ones of each kind: hundreds of lines help nobody. */
+static void print_rows(const struct diff *diff)
+{
+    size_t count = json_array_size(diff->list);
+    for (size_t first = 0, next; first < count; first = next) {
+        next = first + 1;
+        while (next < count && same_kind(what_of(diff, first), what_of(diff, next)))
+            next++;
+        size_t shown = next - first > MOST_ROWS ? MOST_ROWS : next - first;
+        for (size_t k = first; k < first + shown; k++) {
+            const json_t *row = json_array_get(diff->list, k);
+            printf("%s: ", what_of(diff, k));
+            print_side(json_string_value(json_object_get(row, "a")));
+            printf(" | ");
+            print_side(json_string_value(json_object_get(row, "b")));
+            printf("\n");
+        }
+        if (first + shown < next) {
+            printf("%.*s: %zu more (--json has all)\n", (int)strcspn(what_of(diff, first), " "),
+                   what_of(diff, first), next - first - shown);
+        }
+    }
+}
+
 static void print(const struct diff *diff, const char *verdict, const struct topo_options *options)
 {
-    size_t k;
-    json_t *row;
     if (options->json) {
         json_t *all = json_pack("{s:s, s:O}", "verdict", verdict, "differences", diff->list);
         topo_print(all);
@@ -223,12 +291,7 @@ static void print(const struct diff *diff, const char *verdict, const struct top
         return;
     }
     printf("%s\n", verdict);
-    json_array_foreach(diff->list, k, row)
-    {
-        printf("%s: %s | %s\n", json_string_value(json_object_get(row, "what")),
-               json_string_value(json_object_get(row, "a")),
-               json_string_value(json_object_get(row, "b")));
-    }
+    print_rows(diff);
 }
 
 /* False when memory is short. */

@@ -223,21 +223,10 @@ static void explain_order(const struct report *report, const struct tt_topo_doma
 
 /* ---- channels ---- */
 
-static int net_index(const struct box *box, uint64_t net)
-{
-    int host = (int)(net >> 56);
-    int dev = (int)(net & 0xffffff);
-    for (int n = 0; n < box_count(box, "nets"); n++) {
-        if (box_int(box, "nets", n, "dev") == dev && box_int(box, "nets", n, "host") == host)
-            return n;
-    }
-    return -1;
-}
-
 /* "NET 3 (PXN by rank 2)"; in: towards the GPU. */
 static void add_net(const struct box *box, struct text *text, int rank, uint64_t net, bool in)
 {
-    int n = net == TT_NET_NONE ? -1 : net_index(box, net);
+    int n = net == TT_NET_NONE ? -1 : box_net_index(box, net);
     int g = box_gpu_of_rank(box, rank);
     if (n < 0 || g < 0) {
         text_add(text, "no NIC");

@@ -74,3 +74,14 @@ void box_net_name(const struct box *box, int net, char name[BOX_NAME_BYTES])
         (void)snprintf(name, BOX_NAME_BYTES, "%.*s..%s", (int)head, own, own + tail);
     }
 }
+
+int box_net_index(const struct box *box, uint64_t net)
+{
+    int host = (int)(net >> 56);
+    int dev = (int)(net & 0xffffff);
+    for (int n = 0; n < box_count(box, "nets"); n++) {
+        if (box_int(box, "nets", n, "dev") == dev && box_int(box, "nets", n, "host") == host)
+            return n;
+    }
+    return -1;
+}

@@ -1,4 +1,5 @@
 /* `tutti topo search`: the channels of a machine in a communicator, as text, with search times. */
+#include "box.h"
 #include "machine.h"
 
 #include "base/clock.h"
@@ -8,16 +9,21 @@
 
 /* ---- channels as text ---- */
 
-static void put_net(char *text, size_t bytes, uint64_t net)
+static void put_net(const struct box *box, char *text, size_t bytes, uint64_t net)
 {
     int host = (int)(net >> 56);
-    int dev = (int)(net & 0xffffff);
+    int index = net == TT_NET_NONE ? -1 : box_net_index(box, net);
+    char name[BOX_NAME_BYTES];
     if (net == TT_NET_NONE) {
         (void)snprintf(text, bytes, "no NIC");
-    } else if (host) {
-        (void)snprintf(text, bytes, "NIC %d of host %d", dev, host);
+        return;
+    }
+    (void)snprintf(name, sizeof(name), "NIC %d", (int)(net & 0xffffff));
+    if (index >= 0) box_net_name(box, index, name);
+    if (host) {
+        (void)snprintf(text, bytes, "%s of host %d", name, host);
     } else {
-        (void)snprintf(text, bytes, "NIC %d", dev);
+        (void)snprintf(text, bytes, "%s", name);
     }
 }
 
@@ -43,14 +49,15 @@ static void print_numbers(const struct tt_topo_graph *graph, int first)
     printf(":");
 }
 
-static void print_channel(const struct tt_topo_graph *graph, int c, bool inter)
+static void print_channel(const struct box *box, const struct tt_topo_graph *graph, int c,
+                          bool inter)
 {
-    char from[32];
-    char to[32];
+    char from[BOX_NAME_BYTES + 32];
+    char to[BOX_NAME_BYTES + 32];
     bool nvls = graph->kind == TT_GRAPH_NVLS;
     const int *gpus = graph->intra + (size_t)c * (size_t)graph->ngpus;
-    put_net(from, sizeof(from), graph->inter[c].first);
-    put_net(to, sizeof(to), graph->inter[c].last);
+    put_net(box, from, sizeof(from), graph->inter[c].first);
+    put_net(box, to, sizeof(to), graph->inter[c].last);
     if (inter) printf(" %s >", from);
     for (int p = 0; p < (nvls ? 1 : graph->ngpus); p++)
         printf(" %d", gpus[p]);
@@ -59,7 +66,7 @@ static void print_channel(const struct tt_topo_graph *graph, int c, bool inter)
     printf("\n");
 }
 
-static void print_graph(const struct tt_topo_graph *graph, bool inter)
+static void print_graph(const struct box *box, const struct tt_topo_graph *graph, bool inter)
 {
     if (graph->nchannels == 0) {
         printf("%s: none\n", tt_graph_kind_name(graph->kind));
@@ -77,7 +84,7 @@ static void print_graph(const struct tt_topo_graph *graph, bool inter)
             shown = same_channel(graph, earlier, c);
         if (shown) continue;
         print_numbers(graph, c);
-        print_channel(graph, c, inter);
+        print_channel(box, graph, c, inter);
     }
 }
 
@@ -95,7 +102,7 @@ static void print_layout(const struct tt_topo_layout *layout)
     printf("%d p2p channels (%d for a peer)\n", layout->p2p_channels, layout->p2p_per_peer);
 }
 
-static void print_scenario(const struct topo_scenario *scenario)
+static void print_scenario(const struct box *box, const struct topo_scenario *scenario)
 {
     for (int d = 0; d < scenario->ndomains; d++) {
         const struct tt_topo_domain *domain = &scenario->domains[d];
@@ -107,7 +114,7 @@ static void print_scenario(const struct topo_scenario *scenario)
         }
         for (int kind = 0; kind < TT_GRAPH_COUNT_; kind++) {
             if (!domain->graph[kind].pattern) continue;
-            print_graph(&domain->graph[kind], domain->inter);
+            print_graph(box, &domain->graph[kind], domain->inter);
         }
     }
     print_layout(scenario->layout);
@@ -176,8 +183,9 @@ static json_t *answer_json(const struct topo_options *options, const struct topo
     return answer;
 }
 
-static bool search_one(const struct tt_topo_file *file, const struct topo_options *options,
-                       int nodes, json_t *list)
+/* box: for the names in text. */
+static bool search_one(const struct tt_topo_file *file, const struct box *box,
+                       const struct topo_options *options, int nodes, json_t *list)
 {
     struct topo_scenario scenario;
     struct times times;
@@ -188,7 +196,7 @@ static bool search_one(const struct tt_topo_file *file, const struct topo_option
         json_array_append_new(list, answer_json(options, &scenario, &times));
     } else if (done) {
         printf("%d x %s\n", nodes, topo_name(options->paths[0]));
-        if (whole) print_scenario(&scenario);
+        if (whole) print_scenario(box, &scenario);
         if (options->time) print_times(&times, scenario.layout);
     }
     topo_scenario_free(&scenario);
@@ -218,13 +226,17 @@ int topo_search(const struct topo_options *options)
     if (options->svg) return topo_search_svg(options);
     struct tt_topo_file *file = topo_open(options, options->paths[0]);
     json_t *list = options->json ? json_array() : NULL;
-    bool done = file != NULL;
+    json_t *machine = file && !list ? topo_system(file, &options->look) : NULL;
+    struct box box = {0};
+    bool done = file && (list || (machine && box_init(&box, machine)));
     for (int k = 0; done && k < options->ncounts; k++) {
         if (k && !list) printf("\n");
-        done = search_one(file, options, options->nodes[k], list);
+        done = search_one(file, &box, options, options->nodes[k], list);
     }
     if (list && done) topo_print(list);
     json_decref(list);
+    box_fini(&box);
+    json_decref(machine);
     tt_topo_file_free(file);
     return done ? 0 : 1;
 }
