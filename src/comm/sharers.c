@@ -155,7 +155,8 @@ void tt_sharers_abort(struct tt_comm *comm, ncclResult_t rc)
     tt_member_why(&comm->member, why);
     if (atomic_load_explicit(&comm->phase, memory_order_acquire) == TT_COMM_INIT) {
         /* its rank is not settled yet */
-        snprintf(sentence, sizeof(sentence), "a child of the communicator was aborted in its init");
+        snprintf(sentence, sizeof(sentence),
+                 "a child of the communicator was aborted in its init%s%s", *why ? ": " : "", why);
     } else {
         snprintf(sentence, sizeof(sentence), "rank %d aborted the communicator%s%s",
                  comm->member.rank, *why ? ": " : "", why);
