@@ -30,13 +30,14 @@ static enum tt_step gate_step(struct tt_item *item, enum tt_item_call call)
 
 struct counter {
     struct tt_item item;
-    int count; /* plain: launches never overlap */
+    int count;        /* plain: launches never overlap */
+    _Atomic int seen; /* the same, to be read while one runs */
 };
 
 static enum tt_step counter_step(struct tt_item *item, enum tt_item_call call)
 {
     struct counter *counter = (struct counter *)item;
-    if (call == TT_ITEM_STEP) counter->count++;
+    if (call == TT_ITEM_STEP) atomic_store(&counter->seen, ++counter->count);
     return TT_STEP_DONE;
 }
 
@@ -70,7 +71,7 @@ static void check_second_waits(bool update)
     struct CUstream_st *first = new_stream();
     struct CUstream_st *second = new_stream();
     struct gate gate = {{.step = gate_step}, 0};
-    struct counter counter = {{.step = counter_step}, 0};
+    struct counter counter = {.item = {.step = counter_step}};
     struct CUgraph_st *graph = graph_of(&counter.item);
     struct CUgraphExec_st *exec = exec_of(graph);
     struct CUgraphNode_st *node = NULL;
@@ -81,7 +82,7 @@ static void check_second_waits(bool update)
     assert_int_equal(tuttiHostGraphLaunch(exec, second), 0);
     for (int i = 0; i < LOOKS; i++) {
         assert_int_equal(tuttiHostStreamQuery(second), 600);
-        assert_int_equal(counter.count, 0);
+        assert_int_equal(atomic_load(&counter.seen), 0);
     }
     atomic_store(&gate.open, 1);
     assert_int_equal(tuttiHostStreamSynchronize(second), 0);
@@ -125,7 +126,7 @@ static void *launch_thread(void *arg)
 
 static void threads_launch_one_executable(void **state)
 {
-    struct counter counter = {{.step = counter_step}, 0};
+    struct counter counter = {.item = {.step = counter_step}};
     struct CUgraph_st *graph = graph_of(&counter.item);
     struct launcher launchers[STREAMS];
     pthread_t threads[STREAMS];
@@ -237,7 +238,7 @@ static void check_record(unsigned flags)
 {
     struct gate before = {{.step = gate_step}, 0};
     struct gate behind = {{.step = gate_step}, 0};
-    struct counter counter = {{.step = counter_step}, 0};
+    struct counter counter = {.item = {.step = counter_step}};
     struct CUstream_st *stream = new_stream(), *other = new_stream();
     struct CUevent_st *event = new_event(flags);
     struct CUgraph_st *graph = graph_of(&before.item);
@@ -287,7 +288,7 @@ static void record_nodes_count_from_the_launch_on(void **state)
 static void wait_nodes_wait_for_the_record_before_the_launch(void **state)
 {
     struct gate gates[2] = {{{.step = gate_step}, 0}, {{.step = gate_step}, 0}};
-    struct counter counter = {{.step = counter_step}, 0};
+    struct counter counter = {.item = {.step = counter_step}};
     struct CUstream_st *stream = new_stream(), *other = new_stream();
     struct CUevent_st *event = new_event(TT_EVENT_NO_TIMING);
     struct CUgraph_st *graph = NULL;
@@ -306,7 +307,7 @@ static void wait_nodes_wait_for_the_record_before_the_launch(void **state)
     for (int i = 0; i < 2; i++) {
         for (int look = 0; look < LOOKS; look++) {
             assert_int_equal(tuttiHostStreamQuery(stream), 600);
-            assert_true(counter.count <= i);
+            assert_true(atomic_load(&counter.seen) <= i);
         }
         atomic_store(&gates[i].open, 1);
     }
