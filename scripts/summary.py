@@ -5,16 +5,18 @@ usage: summary.py LOG.json...             LOG.again.json holds the second runs o
        summary.py --to-repeat LOG.json    the tests that deserve a second run, one name a line
 
 A test that fails among many and passes alone is called unsteady: named, with its last words, and counted as passed.
-What a sanitizer reported is never forgiven, nor are more than MOST_REPEATED failures in one log.
+What a sanitizer reported is never forgiven, nor are more than MOST_REPEATED failures in one log. One exception: a data
+race of which ThreadSanitizer's summary names a place in tests/ is the test's own, and repeated like any other failure.
 
 Exit status 1 when something failed, when nothing ran, or when root's tests of namespaces were skipped: root may make
 namespaces nearly everywhere, so a skip there hides a broken test.
 """
-import json, os, sys
+import json, os, re, sys
 
 LAST_LINES = 40  # of a failed test: a log that is cut off above still tells what went wrong
 MOST_REPEATED = 4
 REPORTS = ("Sanitizer", "runtime error:")
+OWN_RACE = re.compile(r"SUMMARY: ThreadSanitizer: data race (\.\./)*tests/\S+ in ")
 
 
 def rows(path):
@@ -30,11 +32,19 @@ def said(row):
     return "\n".join((row.get(out) or "").strip() for out in ("stdout", "stderr")).strip()
 
 
+def is_reported(words):
+    """Did a sanitizer find something else than a test's own data races?"""
+    found = [line.strip() for line in words.splitlines() if line.strip().startswith("SUMMARY: ")]
+    if found and all(OWN_RACE.match(line) for line in found):
+        return "runtime error:" in words
+    return any(word in words for word in REPORTS)
+
+
 def to_repeat(log):
     bad = [row for row in log if not good(row) and row["result"] != "SKIP"]
     if len(bad) > MOST_REPEATED:
         return []
-    return [row["name"].split(" / ")[-1] for row in bad if not any(word in said(row) for word in REPORTS)]
+    return [row["name"].split(" / ")[-1] for row in bad if not is_reported(said(row))]
 
 
 def main(paths):

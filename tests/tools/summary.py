@@ -37,6 +37,13 @@ def main(folder):
     r = run(folder, {"y.json": [("a", "FAIL", "WARNING: ThreadSanitizer: data race"), ("b", "FAIL", "x.c:1: runtime error: y")]},
             "--to-repeat")
     check("reports are not forgiven", r.stdout == "", r)
+    race = "WARNING: ThreadSanitizer: data race\n    #0 f ../src/a.c:1\nSUMMARY: ThreadSanitizer: data race "
+    own, ours = race + "../tests/unit/a.c:39 in step", race + "../src/a.c:1 in f"
+    r = run(folder, {"y.json": [("a", "FAIL", own), ("b", "FAIL", ours), ("c", "FAIL", own + "\n" + ours),
+                                ("d", "FAIL", own + "\nx.c:1: runtime error: y")]}, "--to-repeat")
+    check("a test's own race is repeated", r.stdout.split() == ["a"], r)
+    r = run(folder, {"y.json": [("a", "FAIL", own)], "y.again.json": [("a", "FAIL", own)]})
+    check("a test's own race that stays", r.returncode == 1, r)
     r = run(folder, {"y.json": [(str(i), "FAIL", "") for i in range(5)]}, "--to-repeat")
     check("five are too many", r.stdout == "", r)
     r = run(folder, {"y.json": [("a", "SKIP", "")]})
