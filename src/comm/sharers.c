@@ -92,8 +92,7 @@ static void tell_forgotten(int status, void *unused)
     if (!tt_comms.storage.alive || !tt_param_bool("TUTTI_STRICT")) return;
     tt_warn("TUTTI_STRICT: %d communicator(s) were never destroyed or aborted",
             tt_comms.storage.alive);
-    fflush(NULL);
-    _exit(1);
+    tuttiHostExitStatus(1);
 }
 
 /* At load, so that it runs after the destructors of static objects and the program's own handlers,

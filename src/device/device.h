@@ -188,6 +188,10 @@ int tuttiHostCores(void);
 void tuttiHostOversubscribe(void);
 bool tuttiHostOversubscribed(void); /* it was said */
 
+/* At the program's end: it ends with this status, once all have said what they have to say. A
+ * finding of the checker outranks it. */
+void tuttiHostExitStatus(int status);
+
 /* The marker that tells our faces from NVIDIA's: version text. */
 extern const char tuttiHostcuda[];
 

@@ -26,6 +26,10 @@ strict freed 2 ' is no memory of a device'
 strict leak 1 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted'
 strict fine 3 'TUTTI_STRICT: NCCL_DEBUGG is not a known variable and has no effect; did you mean NCCL_DEBUG?' NCCL_DEBUGG=1
 strict race 66 'race: fill writes what fill writes, and nothing orders the two'
+# One run tells both, the count of findings last, and the finding's status is the program's.
+strict race,leak 66 'race: fill writes what fill writes, and nothing orders the two'
+strict race,leak 66 'TUTTI_STRICT: 1 communicator(s) were never destroyed or aborted
+[0] tutti check: 1 finding'
 try race 0 '' A=1
 try malloc 0 '' A=1
 try leak 0 '' A=1

@@ -81,6 +81,11 @@ int tuttiHostSetDevice(int device)
 
 void tuttiHostOversubscribe(void) {}
 
+void tuttiHostExitStatus(int status)
+{
+    (void)status;
+}
+
 int tuttiHostCores(void)
 {
     return 2;

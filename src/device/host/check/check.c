@@ -39,24 +39,40 @@ void host_check_guard(void)
     host_check_unlock(host_check_lock());
 }
 
-static void end(void)
+static void tell_leaks(void)
 {
+    struct host_check *check = host_forked() ? NULL : host_check_lock();
+    if (check) check_report_leaks(check);
+    host_check_unlock(check);
+}
+
+void tuttiHostExitStatus(int status)
+{
+    atomic_store(&tt_host.exit_status, status);
+}
+
+static void end(int unused, void *unused_too)
+{
+    (void)unused;
+    (void)unused_too;
+    if (host_forked()) return;
     struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
-    bool leaks = check && check->tells_leaks && !host_forked();
+    size_t findings = check ? atomic_load(&check->findings) : 0;
+    int status = findings && check->fails ? EXIT_FOUND : atomic_load(&tt_host.exit_status);
     char text[96];
-    if (leaks) {
-        host_check_lock();
-        check_report_leaks(check);
-        host_check_unlock(check);
-    }
-    size_t findings = check && !host_forked() ? atomic_load(&check->findings) : 0;
-    if (!findings) return;
     int len = snprintf(text, sizeof(text), "tutti check: %zu finding%s\n", findings,
                        findings == 1 ? "" : "s");
-    if (write(STDERR_FILENO, text, (size_t)len) < 0) return;
-    if (!check->fails) return;
+    if (findings && write(STDERR_FILENO, text, (size_t)len) < 0) return;
+    if (!status) return;
     fflush(NULL);
-    _exit(EXIT_FOUND);
+    _exit(status);
+}
+
+/* At load, and before the libraries that need this one, so that the handler is the last of ours and
+ * none of them loses what it says at the exit. */
+__attribute__((constructor)) static void watch_exit(void)
+{
+    on_exit(end, NULL);
 }
 
 void host_check_start(void)
@@ -81,6 +97,6 @@ void host_check_start(void)
     check->aborts = aborts;
     check->fails = fails;
     check->tells_leaks = leaks;
-    atexit(end);
+    if (leaks) atexit(tell_leaks);
     atomic_store_explicit(&tt_host.check, check, memory_order_release);
 }

@@ -1,8 +1,7 @@
 /* All that the host device keeps for the process: one object, in parts. Each part belongs to the
- * file that it names, which alone touches it; other files call that file's functions. Everything
- * begins as zeros and open locks, and what needs more makes it at first use, under the part's own
- * `once` or lock. A forked child has the bytes but neither the threads nor the memory behind them:
- * is_child tells it to answer 3 and to look at nothing else. */
+ * file that it names, which alone touches it; other files call that file's functions. All begins as
+ * zeros and open locks; what needs more makes it at first use, under the part's own `once` or lock.
+ * A forked child has the bytes, but neither threads nor the memory: is_child has it answer 3. */
 #pragma once
 
 #include "arena.h"
@@ -246,5 +245,6 @@ struct tt_host {
     struct host_settings settings[HOST_MAX_DEVICES]; /* face_state.c */
     struct host_notices notices;
     struct host_copies copies;
+    _Atomic int exit_status; /* check.c: see tuttiHostExitStatus() */
 };
 extern struct tt_host tt_host; /* process.c */
