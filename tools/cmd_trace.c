@@ -45,8 +45,9 @@ static const struct trace_command commands[] = {
 
 static const char about[] =
     "PATH is a file that libnccl-profiler-tutti.so wrote (TUTTI_TRACE_FILE), a folder of such\n"
-    "files (*.jsonl), or - for standard input. The files of all ranks of one run belong together:\n"
-    "clocks of several hosts are aligned, and operations are matched over all ranks.\n";
+    "files (*.jsonl, *.jsonl.1 ...), or - for standard input. The files of all ranks of one run\n"
+    "belong together: clocks of several hosts are aligned, and operations are matched over all\n"
+    "ranks.\n";
 
 /* needs: enum trace_option */
 static const struct tutti_option rows[] = {
@@ -199,8 +200,7 @@ static int check_output(const struct trace_options *options)
     (void)snprintf(folder, sizeof(folder), "%.*s.", length, name);
     bool there = stat(name, &file) == 0 && S_ISREG(file.st_mode);
     bool inside = stat(folder, &parent) == 0;
-    const char *ending = strrchr(name, '.');
-    inside = inside && ending && !strcmp(ending, ".jsonl");
+    inside = inside && timeline_is_trace(name + length);
     for (int k = 0; k < options->npaths; k++) {
         if (stat(options->paths[k], &path) != 0) continue;
         if ((there && is_same_file(&path, &file)) || (inside && is_same_file(&path, &parent))) {

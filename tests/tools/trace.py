@@ -409,7 +409,39 @@ def memory(folder):
     said(trace("--memory", "1", path), "records were left out", "half of the limit of memory (1 MiB) is used")
 
 
-for case in (summary, messages, chrome, others, differ, clocks, unsound, order, hostile, shapes, memory):
+def dumps(folder):
+    """What a flight recorder kept of a process is read as well, and the newest file of a communicator counts."""
+    def dump(name, pid, comms, why="asked"):
+        lines = [dict(t="head", v=1, flight=why, host="one", pid=pid, exe="made", start_wall_ns=10**18, start_mono_ns=10**12,
+                      clock="monotonic", api=0, mask=0)]
+        for c, (comm, rank, begun) in enumerate(comms, 1):
+            lines.append(dict(t="comm", c=c, comm=comm, name="", rank=rank, nranks=2))
+            lines += [dict(t="ev", id=c * 1000 + k, c=c, tid=c, ts=10**11 + k * MS, dur=5, type="Coll", func="AllReduce",
+                           datatype="ncclInt8", count=8, root=-1, seq=k, redop=0) for k in range(1, begun + 1)]
+            lines.append(dict(t="flight", c=c, begun=begun, ended=begun, queued=0, abort=0))
+            lines.append(dict(t="messages", c=c, peer=1 - rank, sent=begun, received=begun))
+        lines.append(dict(t="end", starts=1, states=0, stops=1, open=0))
+        with open(f"{folder}/{name}", "w") as out:
+            out.write("".join(json.dumps(line) + "\n" for line in lines))
+
+    first, second, third = ("00000000000000%02x" % k for k in (1, 2, 3))
+    dump("a.jsonl.9", 1, [(first, 0, 3), (second, 0, 1)])
+    dump("a.jsonl.10", 1, [(second, 0, 2), (third, 0, 1)])
+    dump("a.jsonl", 1, [(third, 0, 5)])
+    dump("b.jsonl", 2, [(first, 1, 3), (second, 1, 2), (third, 1, 5)])
+    dump("c.jsonl.x", 3, [(first, 1, 3)])
+    done = trace("check", "--json", folder, code=1)
+    found = json.loads(done.stdout)
+    check(found["processes"] == 4 and found["events"] == 20 and not done.stderr, done)
+    check({f["kind"] for f in found["findings"]} == {"written"}, found)
+    os.unlink(f"{folder}/a.jsonl.10")  # now the oldest one tells of the second communicator
+    done = trace("check", folder, code=1)
+    said(done, f"{second}: rank 0 is behind, at operation 1")
+    check(third not in done.stdout, done.stdout)
+    said(trace("convert", "--to", "jsonl", "-o", f"{folder}/all.jsonl.3", folder, code=2), "would be read with")
+
+
+for case in (summary, messages, chrome, others, differ, clocks, unsound, order, hostile, shapes, memory, dumps):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -225,14 +224,13 @@ static bool read_file(struct timeline *run, const char *path)
 
 static int is_trace(const struct dirent *entry)
 {
-    size_t bytes = strlen(entry->d_name);
-    return bytes > 6 && !strcmp(entry->d_name + bytes - 6, ".jsonl");
+    return timeline_is_trace(entry->d_name);
 }
 
 static bool read_folder(struct timeline *run, const char *path)
 {
     struct dirent **entries = NULL;
-    int count = scandir(path, &entries, is_trace, alphasort);
+    int count = scandir(path, &entries, is_trace, timeline_by_dump);
     bool good = count > 0;
     if (count == 0) (void)fprintf(stderr, "tutti trace: %s: no *.jsonl in it\n", path);
     if (count < 0) (void)fprintf(stderr, "tutti trace: %s: %s\n", path, strerror(errno));
@@ -297,6 +295,7 @@ void timeline_close(struct timeline *run)
         ids_clear(&reader->members);
         ids_clear(&reader->threads);
         ids_clear(&reader->comms);
+        ids_clear(&reader->dumped);
         free(reader->laters);
     }
     free(reader);

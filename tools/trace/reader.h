@@ -6,6 +6,8 @@
 #include "model.h"
 #include "shapes.h"
 
+#include <dirent.h>
+
 /* What can be wrong with a line; each kind is told three times for a file and then counted. */
 enum complaint {
     COMPLAINT_LINE,
@@ -34,6 +36,7 @@ struct timeline_reader {
     struct shapes shapes;
     struct ids events;                  /* of the process */
     struct ids members, threads, comms; /* of the process; comms of all */
+    struct ids dumped;                  /* ranks that a flight recorder told of: their file */
     uint16_t words[4096];               /* slots: number of a word plus 1 */
     struct later *laters;               /* owned */
     uint32_t nlaters;
@@ -57,6 +60,14 @@ void timeline_plain(char *to, size_t to_bytes, const char *from, size_t bytes);
 void timeline_take(struct timeline *run);
 /* The process's file ends, or another head comes: what refers to nothing is complained of. */
 void timeline_end_process(struct timeline *run);
+
+/* ---- several files of one process: dumps.c ---- */
+
+#define TIMELINE_DROPPED (UINT32_MAX - 1) /* an event or a member that is there and not kept */
+/* By name, and the newest file of a process first. */
+int timeline_by_dump(const struct dirent **left, const struct dirent **right);
+/* A flight recorder's newer file told of this rank already. */
+bool timeline_is_older_dump(struct timeline *run, uint64_t comm, int rank);
 
 /* ---- after the last file ---- */
 bool timeline_match(struct timeline *run);      /* operations.c */

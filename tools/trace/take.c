@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DROPPED (UINT32_MAX - 1) /* an event that is there and not kept */
-enum { LATEST = 1 << 22 };       /* lines that wait for the begin of their event */
-enum { MOST_RANKS = 1 << 20 };   /* of a communicator; more is no sound file */
+enum { LATEST = 1 << 22 };     /* lines that wait for the begin of their event */
+enum { MOST_RANKS = 1 << 20 }; /* of a communicator; more is no sound file */
 /* Of which the states and the many small events are left out from half of the limit on. */
 static const uint32_t small_types = 1u << TIMELINE_PROXY_STEP | 1u << TIMELINE_NET_PLUGIN;
 
@@ -94,6 +93,10 @@ static void take_comm(struct timeline *run)
     if (ids_get(&reader->members, key) != UINT32_MAX) {
         timeline_complain(run, COMPLAINT_MEMBER, reader->number,
                           "a second communicator of number %llu", (unsigned long long)key);
+        return;
+    }
+    if (nranks > 0 && timeline_is_older_dump(run, line_hex(&reader->line, LINE_COMM_ID), rank)) {
+        (void)ids_put(&reader->members, key, TIMELINE_DROPPED);
         return;
     }
     if (!timeline_grow(run, &run->members, run->nmembers, sizeof(run->members[0]))) return;
@@ -225,7 +228,7 @@ static void fill_event(struct timeline *run, struct timeline_event *event)
     event->flag = number(run, LINE_FLAG) != 0;
 }
 
-/* TIMELINE_NONE: none, or of another process, or not known. */
+/* TIMELINE_NONE: none, or of another process, or not known. TIMELINE_DROPPED: not kept. */
 static uint32_t member_of(struct timeline *run)
 {
     struct timeline_reader *reader = run->reader;
@@ -237,7 +240,7 @@ static uint32_t member_of(struct timeline *run)
     if (member == UINT32_MAX) {
         timeline_complain(run, COMPLAINT_MEMBER, reader->number, "no communicator of number %llu",
                           (unsigned long long)key);
-    } else if (run->members[member].comm == TIMELINE_NONE &&
+    } else if (member != TIMELINE_DROPPED && run->members[member].comm == TIMELINE_NONE &&
                line_has(&reader->line, LINE_COMM_ID)) {
         run->members[member].comm = comm_of(run, line_hex(&reader->line, LINE_COMM_ID));
     }
@@ -275,14 +278,16 @@ static void take_start(struct timeline *run)
     }
     uint32_t bit = 1u << (type - 1);
     int full = fullness(run);
+    uint32_t member = member_of(run);
     bool kept = (run->types & bit) && full < (small_types & bit ? 1 : 2);
-    if (!ids_put(&reader->events, id, kept ? run->nevents : DROPPED) ||
+    if (member == TIMELINE_DROPPED) kept = false;
+    if (!ids_put(&reader->events, id, kept ? run->nevents : TIMELINE_DROPPED) ||
         !timeline_grow(run, &run->events, run->nevents, sizeof(run->events[0]))) {
         reader->short_of_memory = true;
         return;
     }
     if (!kept) {
-        run->left_out += full > 0;
+        run->left_out += full > 0 && member != TIMELINE_DROPPED;
         return;
     }
     struct timeline_event event = {
@@ -291,7 +296,7 @@ static void take_start(struct timeline *run)
         .type = (uint8_t)(type - 1),
         .states = TIMELINE_NONE,
         .parent = parent ? ids_get(&reader->events, parent) : TIMELINE_NONE,
-        .member = member_of(run),
+        .member = member,
         .thread = thread_of(run, whole(run, LINE_TID, 0)),
     };
     fill_event(run, &event);
@@ -299,7 +304,7 @@ static void take_start(struct timeline *run)
         put_later(run,
                   &(struct later){.id = parent, .event = run->nevents, .line = reader->number});
     }
-    uint32_t above = event.parent == DROPPED ? TIMELINE_NONE : event.parent;
+    uint32_t above = event.parent == TIMELINE_DROPPED ? TIMELINE_NONE : event.parent;
     struct timeline_process *process = &run->processes[reader->process];
     event.parent = TIMELINE_NONE;
     process->starts++;
@@ -355,7 +360,7 @@ static void take_moment(struct timeline *run, uint16_t name)
     uint32_t event = ids_get(&reader->events, moment.id);
     if (event == UINT32_MAX) {
         put_later(run, &moment);
-    } else if (event == DROPPED) {
+    } else if (event == TIMELINE_DROPPED) {
         run->left_out += fullness(run) > 0;
     } else if (name) {
         add_state(run, event, &moment);
@@ -436,7 +441,7 @@ static void settle(struct timeline *run, const struct later *later)
     struct timeline_reader *reader = run->reader;
     bool lost_any = run->processes[reader->process].lost > 0;
     uint32_t event = ids_get(&reader->events, later->id);
-    if (event == DROPPED) return;
+    if (event == TIMELINE_DROPPED) return;
     if (event == UINT32_MAX) {
         const char *what = later->event != TIMELINE_NONE ? "the parent" : "an end";
         if (later->event == TIMELINE_NONE && later->name) what = "a state";
