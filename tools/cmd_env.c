@@ -1,5 +1,6 @@
 /* `tutti env`: every variable that the library knows, its value and where that came from. */
 #include "tutti.h"
+#include "wrap.h"
 
 #include "base/param.h"
 #include "plugin/plugin.h"
@@ -17,7 +18,8 @@ static void help(FILE *out)
         "usage: tutti env [--json] [--set] [NAME...]\n"
         "       tutti env --shell | --home\n\n"
         "Lists the variables that Tutti knows: value, origin (environment, file, plugin, "
-        "default), meaning.\n\n"
+        "default), meaning.\n"
+        "One line each, but for a terminal that is narrower.\n\n"
         "  --set      only those that are set, and names in the environment that nobody obeys\n"
         "  --json     an array of objects\n"
         "  --shell    export lines for sh: where programs, compilers, pkg-config, CMake and man "
@@ -117,15 +119,34 @@ static json_t *as_json(const struct tt_param *param)
         param->obeyed, "ignored", ignored(param));
 }
 
+/* The meaning begins at a column of its own, on narrow terminals in a line of its own. */
+static void print_row(const char *name, const char *value, const char *origin, const char *meaning)
+{
+    enum { MEANING_AT = 67, MEANING_LEAST = 40, MEANING_BELOW = 4 };
+    const size_t width = tutti_columns(stdout);
+    if (width && width < MEANING_AT + MEANING_LEAST) {
+        printf("%-36s %-16s %s\n%*s", name, value, origin, MEANING_BELOW, "");
+        tutti_print_wrapped(stdout, meaning, MEANING_BELOW, MEANING_BELOW, width);
+        return;
+    }
+    int at = printf("%-36s %-16s %-12s ", name, value, origin);
+    if (width && at > MEANING_AT) at = printf("\n%*s", MEANING_AT, "") - 1;
+    tutti_print_wrapped(stdout, meaning, at > 0 ? (size_t)at : 0, MEANING_AT, width);
+}
+
 static void as_text(const struct tt_param *param)
 {
     bool set = tt_param_is_set(param->name);
     const char *value = set ? tt_param_text(param->name) : param->fallback;
     const char *wrong = ignored(param);
-    printf("%-36s %-16s %-12s %s%s%s%s%s\n", param->name, text_or(value, "-"),
-           set ? tt_param_origin(param->name) : "default", text_or(param->meaning, ""),
-           param->obeyed ? "" : " (known; no effect on the host device)", wrong ? " (\"" : "",
-           wrong ? wrong : "", wrong ? "\" is not understood)" : "");
+    char *meaning = NULL;
+    if (asprintf(&meaning, "%s%s%s%s%s", text_or(param->meaning, ""),
+                 param->obeyed ? "" : " (known; no effect on the host device)", wrong ? " (\"" : "",
+                 wrong ? wrong : "", wrong ? "\" is not understood)" : "") < 0)
+        return;
+    print_row(param->name, text_or(value, "-"), set ? tt_param_origin(param->name) : "default",
+              meaning);
+    free(meaning);
 }
 
 static bool wanted(const struct tt_param *param, char *const *names, int nnames, bool only_set)
@@ -172,7 +193,7 @@ static void print_wrong(json_t *list)
                                                   "value", value, "origin", "environment",
                                                   "meaning", wrong, "obeyed", 0));
         } else {
-            printf("%-36s %-16s %-12s %s\n", name, text_or(value, "-"), "environment", wrong);
+            print_row(name, text_or(value, "-"), "environment", wrong);
         }
     }
 }
