@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32, REMOTE_SHELL_FAILED = 255 };
+enum { KILL_AFTER_MSEC = 1000, LOOK_EVERY = 32 };
 
 struct child {
     pid_t pid; /* 0: ended */
@@ -39,6 +39,7 @@ struct launch {
     struct launch_pmi *pmi; /* NULL: ranks are on other hosts, which it does not reach */
     struct rlimit files;    /* descriptors that a rank may have: as many as we were given */
     struct child *children;
+    bool told[LAUNCH_MAX_HOSTS]; /* its remote shell has said why it cannot start ranks */
     int nalive;
     int first_status; /* exit status to report; -1: none failed yet */
     bool ending;
@@ -223,6 +224,8 @@ static bool start(struct launch *launch, int rank)
     struct wires wires = {.out = out[1], .err = err[1], .script = -1, .pmi = -1};
     bool ready = true;
     if (place.host >= 0) {
+        child->err.awaited = LAUNCH_STARTED;
+        child->err.told = &launch->told[place.host];
         wires.script = open_script(launch, &place);
         ready = wires.script >= 0;
     } else if (launch->pmi) {
@@ -277,14 +280,20 @@ static void tell_failure(const struct launch *launch, int rank, int status, bool
                 name_of(launch), rank);
         return;
     }
-    fprintf(stderr, "tutti %s: rank %d %s %d; ending the others\n", name_of(launch), rank,
-            signalled ? "was ended by signal" : "exited with", signalled ? status - 128 : status);
+    const int number = signalled ? status - 128 : status;
+    const char *how = signalled ? "was ended by signal" : "exited with";
     int host = place_of(launch->options, rank).host;
-    if (host >= 0 && status == REMOTE_SHELL_FAILED && !signalled) {
+    launch_output_drain(&launch->children[rank].err);
+    if (launch->children[rank].err.awaited) {
+        const char *name = launch->options->hosts[host].name;
         fprintf(stderr,
-                "tutti %s: if it did not start: %s %s true has to work without a password\n",
-                name_of(launch), remote_shell(), launch->options->hosts[host].name);
+                "tutti %s: rank %d did not start on %s: the remote shell %s %d; ending the others\n"
+                "tutti %s: %s %s true has to work without a password\n",
+                name_of(launch), rank, name, how, number, name_of(launch), remote_shell(), name);
+        return;
     }
+    fprintf(stderr, "tutti %s: rank %d %s %d; ending the others\n", name_of(launch), rank, how,
+            number);
 }
 
 static void reap(struct launch *launch)

@@ -197,6 +197,7 @@ char *launch_env_script(const struct launch_env *env, const struct launch_place 
     FILE *out = open_memstream(&script, &script_bytes);
     if (!out) return NULL;
     int count = launch_env_vars(env, place, buffer, sizeof(buffer), texts);
+    fputs("echo '" LAUNCH_STARTED "' >&2\n", out);
     export_ours(out, env->options);
     for (int i = 0; i < count; i++) {
         fputs("export ", out);

@@ -25,6 +25,9 @@ struct launch_env { /* of the whole job; rank variables are made per rank */
 bool launch_env_init(struct launch_env *env, const struct launch_options *options);
 void launch_env_fini(struct launch_env *env);
 
+/* What the script for a remote shell says first, as a line on standard error. */
+#define LAUNCH_STARTED "tutti run: the shell has started"
+
 struct launch_place {
     int rank, nranks;
     int local_rank, local_size;

@@ -2,6 +2,7 @@
 #include "launch_output.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,35 @@ static void print_line(struct launch_output *output, const char *line, size_t by
     if (output->prefix) fprintf(output->to, "[%d] ", output->rank);
     fwrite(line, 1, bytes, output->to);
     fputc('\n', output->to);
+}
+
+/* The line that is awaited, where it is there as a whole. */
+static char *find_awaited(struct launch_output *output)
+{
+    const size_t len = strlen(output->awaited);
+    char *from = output->line;
+    char *end = output->line + output->used;
+    char *newline = memchr(from, '\n', (size_t)(end - from));
+    while (newline) {
+        if ((size_t)(newline - from) == len && !memcmp(from, output->awaited, len)) return from;
+        from = newline + 1;
+        newline = memchr(from, '\n', (size_t)(end - from));
+    }
+    return NULL;
+}
+
+/* Whether lines are kept still. Takes the awaited one out. */
+static bool waits(struct launch_output *output)
+{
+    if (!output->awaited) return false;
+    const size_t len = strlen(output->awaited) + 1;
+    char *found = find_awaited(output);
+    if (!found && output->used < sizeof(output->line)) return true;
+    output->awaited = NULL;
+    if (!found) return false;
+    output->used -= len;
+    memmove(found, found + len, output->used - (size_t)(found - output->line));
+    return false;
 }
 
 static void print_finished(struct launch_output *output)
@@ -36,12 +66,26 @@ void launch_output_read(struct launch_output *output)
     ssize_t n = read(output->fd, output->line + output->used, sizeof(output->line) - output->used);
     if (n > 0) {
         output->used += (size_t)n;
-        print_finished(output);
+        if (!waits(output)) print_finished(output);
         return;
     }
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (output->used) print_line(output, output->line, output->used);
-    fflush(output->to);
     close(output->fd);
     output->fd = -1;
+    if (output->awaited && *output->told) output->used = 0; /* the same words once more */
+    if (output->awaited && output->used) *output->told = true;
+    print_finished(output);
+    if (output->used) print_line(output, output->line, output->used);
+    output->used = 0;
+    fflush(output->to);
+}
+
+void launch_output_drain(struct launch_output *output)
+{
+    enum { READS = 64 }; /* more than a pipe holds, and an end with whoever writes for ever */
+    for (int k = 0; k < READS && output->fd >= 0; k++) {
+        struct pollfd ready = {.fd = output->fd, .events = POLLIN};
+        if (poll(&ready, 1, 0) <= 0) return;
+        launch_output_read(output);
+    }
 }

@@ -9,9 +9,15 @@ struct launch_output {
     int rank;
     FILE *to; /* borrowed: stdout or stderr */
     bool prefix;
-    char line[8192]; /* an unfinished line */
+    /* Of a rank that another shell starts: lines are kept until the one comes that says it did, or
+     * there is no room for more. NULL: they are printed as they come. */
+    const char *awaited;
+    bool *told;      /* its host's shell has said why it does not; not twice. Borrowed */
+    char line[8192]; /* unfinished, or kept */
     size_t used;
 };
 
 /* Read what is there and print finished lines; closes at end of file. */
 void launch_output_read(struct launch_output *output);
+/* Read all that is there now, without waiting. */
+void launch_output_drain(struct launch_output *output);
