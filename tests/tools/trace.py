@@ -51,13 +51,13 @@ class Rank:
         self.counts[2] += 1
         self.say(t="stop", id=event, ts=self.clock(at))
 
-    def collective(self, begin, end, func="AllReduce", count=256, root=-1):
+    def collective(self, begin, end, func="AllReduce", count=256, root=-1, datatype="ncclFloat32"):
         """From the call to the end of its kernel."""
         seq = self.seq[func] = self.seq.get(func, -1) + 1
         group = self.start(begin - 3, "GroupApi", depth=1, captured=0)
-        api = self.start(begin - 2, "CollApi", group, func=func, datatype="ncclFloat32", count=count, root=root, captured=0)
+        api = self.start(begin - 2, "CollApi", group, func=func, datatype=datatype, count=count, root=root, captured=0)
         self.stop(begin, api)
-        coll = self.start(begin - 1, "Coll", api, func=func, datatype="ncclFloat32", count=count, seq=seq, root=root, algo="RING",
+        coll = self.start(begin - 1, "Coll", api, func=func, datatype=datatype, count=count, seq=seq, root=root, algo="RING",
                           proto="SIMPLE", channels=1, warps=1, group=0)
         self.stop(begin, coll)
         self.stop(begin, group)
@@ -135,6 +135,29 @@ def messages(folder):
     _, (row,) = rows(folder)
     check((row["function"], row["bytes"], row["operations"], row["broken"]) == ("Send", 256, 3, 0), row)
     check(near(row["usec"]["p50"], 40, .01) and near(row["skew_usec"]["p50"], 20, .01), row)
+
+
+def types(folder):
+    """Calls of one size and of different types are told apart; one type alone is not worth a column."""
+    runs = [f"{folder}/{name}" for name in ("one", "two")]
+    for run, kinds in zip(runs, ((("ncclFloat32", 256),), (("ncclFloat32", 256), ("ncclBfloat16", 512)))):
+        os.mkdir(run)
+        ranks = [Rank(r, 2) for r in range(2)]
+        for k, (kind, count) in enumerate(kinds):
+            for rank in ranks:
+                rank.collective(k * MS, k * MS + 100 * US, count=count, datatype=kind)
+        for rank in ranks:
+            rank.end().write(run)
+    one, two = runs
+    check("type" not in trace(one).stdout and "ncclFloat32" not in trace(one).stdout, trace(one).stdout)
+    text = trace(two).stdout
+    check(re.search(r"^ +type +bytes ", text, re.M) and re.search(r"^AllReduce +ncclFloat32 +1 KiB RING", text, re.M) and
+          re.search(r"^AllReduce +ncclBfloat16 +1 KiB RING", text, re.M), text)
+    check("type" not in trace("diff", one, one).stdout, "diff of one type")
+    text = trace("diff", one, two, code=1).stdout
+    check(re.search(r"^AllReduce +ncclBfloat16 +1024 +2 .* only in the second", text, re.M) and "AllReduce     ncclFloat32 " in text, text)
+    found = json.loads(trace("diff", "--json", one, two, code=1).stdout)
+    check([row["datatype"] for row in found["operations"]] == ["ncclFloat32", "ncclBfloat16"], found)
 
 
 def nests(slices):
@@ -441,7 +464,7 @@ def dumps(folder):
     said(trace("convert", "--to", "jsonl", "-o", f"{folder}/all.jsonl.3", folder, code=2), "would be read with")
 
 
-for case in (summary, messages, chrome, others, differ, clocks, unsound, order, hostile, shapes, memory, dumps):
+for case in (summary, messages, types, chrome, others, differ, clocks, unsound, order, hostile, shapes, memory, dumps):
     with tempfile.TemporaryDirectory() as folder:
         case(folder)
     print(case.__name__, "passed")

@@ -112,10 +112,11 @@ static json_t *match_json(const struct side *sides, const struct match *match, l
     const struct trace_row *any = match->rows[first];
     const struct side *side = &sides[first];
     if (!any) return NULL;
-    json_t *json = json_pack("{s:s, s:I, s:i, s:i, s:s}", "function", func_of(side, any), "bytes",
-                             (json_int_t)any->message_bytes, "ranks",
-                             side->run.comms[any->comm].nranks, "communicator",
-                             (int)side->nth[any->comm], "verdict", verdict(sides, match, percent));
+    json_t *json =
+        json_pack("{s:s, s:s, s:I, s:i, s:i, s:s}", "function", func_of(side, any), "datatype",
+                  timeline_word(&side->run, any->datatype), "bytes", (json_int_t)any->message_bytes,
+                  "ranks", side->run.comms[any->comm].nranks, "communicator",
+                  (int)side->nth[any->comm], "verdict", verdict(sides, match, percent));
     for (int k = 0; k < 2; k++) {
         const struct trace_row *row = match->rows[k];
         if (!row) continue;
@@ -130,6 +131,11 @@ static json_t *match_json(const struct side *sides, const struct match *match, l
     return json;
 }
 
+static bool names_types(const struct side *sides)
+{
+    return sides[0].table.types_differ || sides[1].table.types_differ;
+}
+
 static void print_match(const struct side *sides, const struct match *match, long percent)
 {
     static const struct trace_row none = {0};
@@ -137,11 +143,12 @@ static void print_match(const struct side *sides, const struct match *match, lon
     const struct trace_row *b = match->rows[1] ? match->rows[1] : &none;
     const struct side *side = &sides[match->rows[0] ? 0 : 1];
     const struct trace_row *any = match->rows[0] ? a : b;
-    printf("%-13s %12llu %6d %8llu %8llu %9.1f %9.1f %6.2f %9.1f %9.1f %9.1f %9.1f  %s\n",
-           func_of(side, any), (unsigned long long)any->message_bytes,
-           side->run.comms[any->comm].nranks, (unsigned long long)a->operations,
-           (unsigned long long)b->operations, a->p50_usec, b->p50_usec,
-           ratio(b->p50_usec, a->p50_usec), a->p99_usec, b->p99_usec, a->skew_p50_usec,
+    printf("%-13s ", func_of(side, any));
+    if (names_types(sides)) printf("%-14s ", timeline_word(&side->run, any->datatype));
+    printf("%12llu %6d %8llu %8llu %9.1f %9.1f %6.2f %9.1f %9.1f %9.1f %9.1f  %s\n",
+           (unsigned long long)any->message_bytes, side->run.comms[any->comm].nranks,
+           (unsigned long long)a->operations, (unsigned long long)b->operations, a->p50_usec,
+           b->p50_usec, ratio(b->p50_usec, a->p50_usec), a->p99_usec, b->p99_usec, a->skew_p50_usec,
            b->skew_p50_usec, verdict(sides, match, percent));
 }
 
@@ -151,9 +158,10 @@ static int report(const struct trace_options *options, const struct side *sides,
     json_t *list = json_array();
     int differ = 0;
     if (!options->json) {
-        printf("%-13s %12s %6s %8s %8s %9s %9s %6s %9s %9s %9s %9s\n", "", "bytes", "ranks",
-               "count", "count", "p50 us", "p50 us", "ratio", "p99 us", "p99 us", "skew us",
-               "skew us");
+        printf("%-13s ", "");
+        if (names_types(sides)) printf("%-14s ", "type");
+        printf("%12s %6s %8s %8s %9s %9s %6s %9s %9s %9s %9s\n", "bytes", "ranks", "count", "count",
+               "p50 us", "p50 us", "ratio", "p99 us", "p99 us", "skew us", "skew us");
     }
     for (uint32_t m = 0; m < count; m++) {
         if (*verdict(sides, &matches[m], options->percent)) differ = 1;

@@ -141,7 +141,8 @@ static const char *size_text(uint64_t bytes, char *text, size_t room)
     return text;
 }
 
-static void print_row(const struct timeline *run, const struct trace_row *row)
+/* The type follows the function where `types` says so. */
+static void print_row(const struct timeline *run, const struct trace_row *row, bool types)
 {
     char size[32], algorithm[2 * TIMELINE_NAME_BYTES], slowest[64] = "";
     double whole = row->waiting_usec + row->moving_usec;
@@ -152,10 +153,12 @@ static void print_row(const struct timeline *run, const struct trace_row *row)
         (void)snprintf(slowest, sizeof(slowest), "  %4d %3.0f%% %9.1f", row->slowest_rank,
                        100 * row->slowest_share, row->behind_usec);
     }
-    printf("%-13s %10s %-12s %8llu %9.1f %9.1f %8.3f %8.3f %9.1f %9.1f %5.0f%%%s", /* one line */
-           timeline_word(run, row->func), size_text(row->message_bytes, size, sizeof(size)),
-           algorithm, (unsigned long long)row->operations, row->p50_usec, row->p99_usec,
-           row->algbw_gbps, row->busbw_gbps, row->skew_p50_usec, row->skew_p99_usec,
+    printf("%-13s ", timeline_word(run, row->func));
+    if (types) printf("%-14s ", timeline_word(run, row->datatype));
+    printf("%10s %-12s %8llu %9.1f %9.1f %8.3f %8.3f %9.1f %9.1f %5.0f%%%s", /* one line */
+           size_text(row->message_bytes, size, sizeof(size)), algorithm,
+           (unsigned long long)row->operations, row->p50_usec, row->p99_usec, row->algbw_gbps,
+           row->busbw_gbps, row->skew_p50_usec, row->skew_p99_usec,
            whole > 0 ? 100 * row->waiting_usec / whole : 0, slowest);
     if (row->broken) printf("  (%llu not whole)", (unsigned long long)row->broken);
     (void)putchar('\n');
@@ -171,11 +174,13 @@ static void print_text(const struct timeline *run, const struct trace_table *row
                    *comm->name ? " " : "", comm->name);
             if (comm->nranks) printf("%u of %d ranks here\n", comm->nmembers, comm->nranks);
             if (!comm->nranks) printf("%u ranks here\n", comm->nmembers);
-            printf("%-13s %10s %-12s %8s %9s %9s %8s %8s %9s %9s %6s  %s\n", "", "bytes", "",
-                   "count", "p50 us", "p99 us", "algbw", "busbw", "skew p50", "skew p99", "waits",
+            printf("%-13s ", "");
+            if (rows->types_differ) printf("%-14s ", "type");
+            printf("%10s %-12s %8s %9s %9s %8s %8s %9s %9s %6s  %s\n", "bytes", "", "count",
+                   "p50 us", "p99 us", "algbw", "busbw", "skew p50", "skew p99", "waits",
                    "last rank, how often, us behind");
         }
-        print_row(run, &rows->rows[row]);
+        print_row(run, &rows->rows[row], rows->types_differ);
     }
     if (rows->nrows == 0) printf("no collective and no message in it\n");
 }

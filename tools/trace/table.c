@@ -163,6 +163,15 @@ static struct kind kind_of(const struct timeline *run, uint32_t index)
                          event->proto, event->datatype, event->count};
 }
 
+static bool types_differ(const struct trace_table *table)
+{
+    for (uint32_t r = 1; r < table->nrows; r++) {
+        const struct trace_row *row = &table->rows[r], *before = &table->rows[r - 1];
+        if (row->comm == before->comm && row->datatype != before->datatype) return true;
+    }
+    return false;
+}
+
 bool trace_table_make(const struct timeline *run, struct trace_table *table)
 {
     struct kind *kinds = calloc(run->noperations + (size_t)1, sizeof(*kinds));
@@ -186,6 +195,7 @@ bool trace_table_make(const struct timeline *run, struct trace_table *table)
         first = o + 1;
     }
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
+    table->types_differ = types_differ(table);
     free(kinds);
     free(sums.times);
     free(sums.skews);

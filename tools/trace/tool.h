@@ -78,6 +78,7 @@ struct trace_row {
 struct trace_table {
     struct trace_row *rows; /* owned; by communicator, function and size */
     uint32_t nrows;
+    bool types_differ; /* rows of one communicator have different types, so texts name them */
 };
 bool trace_table_make(const struct timeline *run, struct trace_table *table);
 void trace_table_fini(struct trace_table *table);
