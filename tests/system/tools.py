@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tutti run`, `tutti perf`, `tutti env`, `tutti version` as a picky user tries them.
 usage: tools.py TUTTI SPY_LIBRARY SHARED_OR_EMPTY [run|perf|env]"""
-import collections, concurrent.futures, glob, json, os, pty, re, signal, socket, subprocess, sys, tempfile, time
+import collections, concurrent.futures, glob, json, os, pty, re, signal, socket, struct, subprocess, sys, tempfile, time
 import fcntl, termios
 
 TUTTI, SPY, SHARED, PART = os.path.abspath(sys.argv[1]), *sys.argv[2:5]
@@ -149,10 +149,24 @@ def hosts():
         check("a failing rank on another host", r.returncode == 9, (r.returncode, r.stderr))
         for pid in re.findall(r"\] (\d+)$", r.stdout, re.M):
             check("nothing is left on hosts", not alive(pid), pid)
-        r = tutti("run", "-n", "1", "--hosts", "alpha", "sh", "-c", "exit 255", env={"TUTTI_RSH": shell})
-        check("as ssh fails", r.returncode == 255 and f"{shell} alpha true has to work" in r.stderr, (r.returncode, r.stderr))
+        r = tutti("run", "-n", "2", "--hosts", "alpha", "sh", "-c", "echo words >&2; exit 255", env={"TUTTI_RSH": shell})
+        check("a rank that ends as ssh fails", r.returncode == 255 and "] words\n" in r.stderr and "exited with 255; ending" in r.stderr and
+              "did not start" not in r.stderr and "has started" not in r.stderr, (r.returncode, r.stderr))
+        with open(shell, "w") as f:  # all are asked before the first one has failed
+            f.write('#!/bin/sh\necho "no route to $1" >&2\necho "ask for it" >&2\nsleep 1\nexit 255\n')
+        r = tutti("run", "-n", "9", "--hosts", "alpha:6,beta:3", "true", env={"TUTTI_RSH": shell})
+        lines = [line.split("] ", 1)[-1] for line in r.stderr.splitlines()]
+        check("hosts out of reach are told once", r.returncode == 255 and lines.count("no route to alpha") <= 1 and
+              lines.count("no route to beta") <= 1 and "] no route to " in r.stderr and lines.count("ask for it") in (1, 2), r.stderr)
+        check("and what to try", re.search(r"^tutti run: rank \d did not start on (alpha|beta): the remote shell exited with 255; ending the "
+                                           rf"others\ntutti run: {shell} \1 true has to work without a password$", r.stderr, re.M), r.stderr)
         r = tutti("run", "-n", "1", "--hosts", "alpha", "true", env={"TUTTI_RSH": "/nonexistent/rsh"})
         check("no remote shell", r.returncode in (126, 127) and "TUTTI_RSH" in r.stderr, (r.returncode, r.stderr))
+        with open(shell, "w") as f:  # more than is kept: nothing is lost
+            f.write('#!/bin/sh\nhead -c 20000 /dev/zero | tr "\\0" "x" >&2\necho " last" >&2\nexec sh\n')
+        r = tutti("run", "-n", "1", "--no-prefix", "--hosts", "alpha", "--master", "127.0.0.1", "sh", "-c", "echo words >&2", env={"TUTTI_RSH": shell})
+        check("a talkative remote shell", r.returncode == 0 and r.stderr.count("x") == 20000 and " last\n" in r.stderr and
+              r.stderr.endswith("words\n"), (r.returncode, r.stderr))
 
 
 def as_mpirun():
@@ -397,6 +411,41 @@ def progress():
 
 # ---- env, version, help ----
 
+def on_terminal(columns, *args, **more):
+    """What a command prints on a terminal that is so wide."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("NCCL_", "TUTTI_", "COLUMNS"))}
+    p = subprocess.Popen([TUTTI, *args], stdin=subprocess.DEVNULL, stdout=slave, env={**clean, **more})
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            piece = os.read(master, 65536)
+        except OSError:  # the terminal's other end is closed
+            break
+        if not piece:
+            break
+        text += piece
+    os.close(master)
+    p.wait(timeout=60)
+    return text.decode().replace("\r\n", "\n")
+
+
+def env_wraps():
+    words = tutti("env").stdout.split()
+    for columns in (60, 90, 107, 140, 1000):
+        text = on_terminal(columns, "env")
+        wide = [line for line in text.splitlines() if len(line) > columns and " " in line[4:].lstrip() and not re.match(r"(NCCL|TUTTI|CUDA)_", line)]
+        check(f"env on {columns} columns", text.split() == words and not wide, (wide, text[:500]))
+    lines = on_terminal(107, "env").splitlines()
+    apart = [line for line in lines if not re.match(r".{66} \S", line) and not re.match(r"(NCCL|TUTTI|CUDA)_\S+ +\S+ +\w+ *$", line)]
+    check("meanings stand below each other", len(lines) > 200 and not apart, apart)
+    check("COLUMNS wins", "default\n    Only" in on_terminal(1000, "env", "NCCL_ALGO", COLUMNS="80") and
+          on_terminal(1000, "env", "NCCL_ALGO") == tutti("env", "NCCL_ALGO").stdout)
+    check("no terminal, no wrapping", tutti("env", env={"COLUMNS": "80"}).stdout == tutti("env").stdout)
+
+
 def env_and_help():
     told = {x["name"]: x for x in json.loads(tutti("env", "--json").stdout)}
     for table in ("env.tsv", "env_tutti.tsv"):
@@ -464,7 +513,7 @@ def env_and_help():
 parts = {
     "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, hang],
     "perf": [table, effects, as_json, perf_program, perf_usage, progress],
-    "env": [env_and_help],
+    "env": [env_and_help, env_wraps],
 }
 for part in parts[PART]:
     print(f"{part.__name__} ...", flush=True)
