@@ -45,7 +45,10 @@ openmpi-bin:starts programs in the tests of Open MPI
 libopenmpi-dev:compiles them
 mpich:starts programs in the tests of MPICH
 libmpich-dev:compiles them
-libfabric-dev:the network plugin over libfabric is built"
+libfabric-dev:the network plugin over libfabric is built
+libopen-trace-format2-dev:tutti trace writes archives of OTF2
+otf2-tools:reads them in a test
+python3-otf2:the same, with what belongs to each event"
 
 missing_packages() { # $1: list; prints the names that are not installed
     printf '%s\n' "$1" | while IFS=: read -r name why; do

@@ -3,9 +3,9 @@
 cut, mixed, out of order or no traces at all. usage: trace.py TUTTI"""
 import json, os, random, re, subprocess, sys, tempfile
 
+from trace_made import MS, US, Rank, crossing, made, nests
+
 tutti = sys.argv[1]
-US, MS = 1000, 1000000
-COMM = "00000000000000ab"
 
 
 def check(good, what):
@@ -17,81 +17,6 @@ def trace(*args, code=0, **kw):
     done = subprocess.run([tutti, "trace", *map(str, args)], text=True, capture_output=True, timeout=100, errors="replace", **kw)
     check(code is None or done.returncode == code, f"exit {done.returncode}, not {code}, of {args}: {done.stdout}{done.stderr}")
     return done
-
-
-class Rank:
-    """The file of a rank whose clock shows `skew` more than the run's, and runs faster by `drift`."""
-
-    def __init__(self, rank, nranks, host="one", pid=None, skew=0, drift=0.0, wall=0, comm=COMM):
-        self.rank, self.skew, self.drift, self.id, self.lines = rank, skew, drift, 1 << 40, []
-        self.seq = {}
-        self.say(t="head", v=1, host=host, pid=pid or 100 + rank, exe="made", start_wall_ns=10**18 + wall,
-                 start_mono_ns=self.clock(0), clock="monotonic", api=7, mask=4095)
-        self.say(t="comm", c=1, comm=comm, name="", rank=rank, nranks=nranks, nnodes=1)
-        self.say(t="thread", tid=5, name="main")
-        self.counts = [0, 0, 0]
-
-    def say(self, **members):
-        self.lines.append(json.dumps(members, separators=(",", ":")))
-
-    def clock(self, at):
-        return int(10**12 + at * (1 + self.drift) + self.skew)
-
-    def start(self, at, kind, parent=0, **members):
-        self.id += 1
-        self.counts[0] += 1
-        self.say(t="start", id=self.id, parent=parent, c=1, tid=5, ts=self.clock(at), type=kind, **members)
-        return self.id
-
-    def state(self, at, event, name, value=0):
-        self.counts[1] += 1
-        self.say(t="state", id=event, ts=self.clock(at), state=name, value=value)
-
-    def stop(self, at, event):
-        self.counts[2] += 1
-        self.say(t="stop", id=event, ts=self.clock(at))
-
-    def collective(self, begin, end, func="AllReduce", count=256, root=-1, datatype="ncclFloat32"):
-        """From the call to the end of its kernel."""
-        seq = self.seq[func] = self.seq.get(func, -1) + 1
-        group = self.start(begin - 3, "GroupApi", depth=1, captured=0)
-        api = self.start(begin - 2, "CollApi", group, func=func, datatype=datatype, count=count, root=root, captured=0)
-        self.stop(begin, api)
-        coll = self.start(begin - 1, "Coll", api, func=func, datatype=datatype, count=count, seq=seq, root=root, algo="RING",
-                          proto="SIMPLE", channels=1, warps=1, group=0)
-        self.stop(begin, coll)
-        self.stop(begin, group)
-        kernel = self.start(begin, "KernelCh", coll, channel=0, timer=1)
-        self.state(end, kernel, "KernelChStop", 2)
-        self.stop(end, kernel)
-
-    def message(self, begin, end, func, peer, count=256):
-        group = self.start(begin, "GroupApi", depth=1, captured=0)
-        api = self.start(begin, "P2pApi", group, func=func, datatype="ncclInt8", count=count, captured=0)
-        p2p = self.start(begin, "P2p", api, func=func, datatype="ncclInt8", count=count, peer=peer, channels=1, group=0)
-        for event in (p2p, api, group):
-            self.stop(end, event)
-
-    def end(self, lost=0):
-        self.say(t="end", starts=self.counts[0], states=self.counts[1], stops=self.counts[2], lost_starts=lost,
-                 lost_states=0, lost_stops=0, open=self.counts[0] - self.counts[2])
-        return self
-
-    def write(self, folder, name=None):
-        path = f"{folder}/{name or self.rank}.jsonl"
-        with open(path, "w") as out:
-            out.write("\n".join(self.lines) + "\n")
-        return path
-
-
-def made(folder, nranks=4, operations=10, **more):
-    """Every rank begins 10 us after the one before it; all end 100 us after the last begins."""
-    ranks = [Rank(r, nranks, **more) for r in range(nranks)]
-    for k in range(operations):
-        for r, rank in enumerate(ranks):
-            at = k * MS
-            rank.collective(at + r * 10 * US, at + (nranks - 1) * 10 * US + 100 * US)
-    return [rank.end().write(folder) for rank in ranks]
 
 
 def rows(*args, **kw):
@@ -160,29 +85,8 @@ def types(folder):
     check([row["datatype"] for row in found["operations"]] == ["ncclFloat32", "ncclBfloat16"], found)
 
 
-def nests(slices):
-    """Slices of one lane lie inside or behind each other."""
-    open_ends = []
-    for begin, end in slices:
-        while open_ends and open_ends[-1] <= begin:
-            open_ends.pop()
-        if open_ends and open_ends[-1] < end:
-            return False
-        open_ends.append(end)
-    return True
-
-
 def chrome(folder):
-    made(folder)
-    crossing = Rank(0, 4)
-    for k in range(10):
-        crossing.collective(k * MS, k * MS + 130 * US)
-    a, b = (crossing.start(at, "ProxyOp", channel=2, peer=1, steps=9, chunk=4, send=1, pid=100) for at in (20 * MS, 21 * MS))
-    steps = [crossing.start((20 + k) * MS + 1, "ProxyStep", a, step=k) for k in range(3)]
-    for k, event in enumerate(steps + [a, b]):
-        crossing.stop(30 * MS + k, event)
-    crossing.start(40 * MS, "KernelLaunch")
-    crossing.end().write(folder)
+    crossing(folder)
     trace("convert", "--to", "perfetto-json", "-o", f"{folder}/run.json", folder)
     events = json.load(open(f"{folder}/run.json"))["traceEvents"]
     slices, lanes = [e for e in events if e["ph"] == "X"], {}

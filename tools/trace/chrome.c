@@ -1,7 +1,7 @@
 /* Trace events as Chrome's and Perfetto's viewers read them: a process for each rank, a thread for
  * each lane, and arrows from rank to rank along the parts of each operation. */
-#include "lanes.h"
 #include "out.h"
+#include "slices.h"
 #include "tool.h"
 
 #include <stdlib.h>
@@ -30,57 +30,29 @@ static void put_names(const struct timeline *run, const struct lanes *lanes, str
     }
 }
 
-static void put_pair(struct out *out, const char *name, uint64_t number)
+static void put_fact(const struct timeline *run, const struct slice_fact *fact, struct out *out)
 {
-    out_text(out, ",\"");
-    out_text(out, name);
+    out_text(out, fact->kind == FACT_TYPE ? "\"" : ",\"");
+    out_text(out, slice_fact_name(fact->kind));
     out_text(out, "\":");
-    out_number(out, number);
-}
-
-static void put_word(const struct timeline *run, struct out *out, const char *name, uint16_t word)
-{
-    if (!word) return;
-    out_text(out, ",\"");
-    out_text(out, name);
-    out_text(out, "\":\"");
-    out_text(out, timeline_word(run, word));
-    out_text(out, "\"");
+    if (slice_fact_is_word(fact->kind)) {
+        out_text(out, "\"");
+        out_text(out, timeline_word(run, (uint16_t)fact->value));
+        out_text(out, "\"");
+    } else if (fact->kind == FACT_COMM) {
+        out_print(out, "\"%016llx\"", (unsigned long long)run->comms[fact->value].id);
+    } else {
+        out_number(out, fact->value);
+    }
 }
 
 static void put_args(const struct timeline *run, const struct timeline_event *event,
                      struct out *out)
 {
-    enum timeline_type type = (enum timeline_type)event->type;
-    bool operation = type == TIMELINE_COLL || type == TIMELINE_P2P || type == TIMELINE_CE_COLL;
-    bool call = type == TIMELINE_COLL_API || type == TIMELINE_P2P_API;
-    out_text(out, "\"type\":\"");
-    out_text(out, timeline_type_name(type));
-    out_text(out, "\"");
-    if (event->stop_nsec == TIMELINE_OPEN) out_text(out, ",\"has_no_end\":1");
-    if (event->member != TIMELINE_NONE && run->members[event->member].comm != TIMELINE_NONE) {
-        out_print(out, ",\"comm\":\"%016llx\"",
-                  (unsigned long long)run->comms[run->members[event->member].comm].id);
-    }
-    if (operation || call) {
-        put_word(run, out, "datatype", event->datatype);
-        put_pair(out, "count", event->count);
-        put_pair(out, "bytes", event->count * timeline_type_bytes(run, event->datatype));
-        if (event->peer >= 0)
-            put_pair(out, type == TIMELINE_P2P ? "peer" : "root", (uint64_t)event->peer);
-    }
-    if (operation) {
-        put_pair(out, "seq", event->seq);
-        put_word(run, out, "algorithm", event->algo);
-        put_word(run, out, "protocol", event->proto);
-        put_pair(out, "channels", event->channel);
-    }
-    if (type == TIMELINE_PROXY_OP) {
-        if (event->peer >= 0) put_pair(out, "peer", (uint64_t)event->peer);
-        put_pair(out, "steps", (uint64_t)event->steps);
-        put_pair(out, "chunk_bytes", (uint64_t)event->chunk_bytes);
-    }
-    if (type == TIMELINE_KERNEL_CH) put_pair(out, "timer", event->seq);
+    struct slice_fact facts[SLICE_FACTS_MOST];
+    int nfacts = slice_facts(run, event, facts);
+    for (int k = 0; k < nfacts; k++)
+        put_fact(run, &facts[k], out);
     for (uint32_t s = event->states; s != TIMELINE_NONE; s = run->states[s].next) {
         out_text(out, ",\"");
         out_text(out, timeline_word(run, run->states[s].name));

@@ -91,33 +91,44 @@ bool trace_write_jsonl(const struct timeline *run, struct out *out)
 struct format {
     const char *name;
     bool (*write)(const struct timeline *run, struct out *out);
+    bool (*write_folder)(const struct timeline *run, const char *folder);
 };
 static const struct format formats[] = {
-    {"chrome", trace_write_chrome},         {"perfetto-json", trace_write_chrome},
-    {"jsonl", trace_write_jsonl},           {"inspector", trace_write_inspector},
-    {"prometheus", trace_write_prometheus},
+    {"chrome", trace_write_chrome, NULL},       {"perfetto-json", trace_write_chrome, NULL},
+    {"otf2", NULL, trace_write_otf2},           {"jsonl", trace_write_jsonl, NULL},
+    {"inspector", trace_write_inspector, NULL}, {"prometheus", trace_write_prometheus, NULL},
 };
+
+static bool write_file(const struct timeline *run, const struct format *format, const char *path)
+{
+    struct out *out = tt_calloc(1, sizeof(*out));
+    bool good = out && out_open(out, path);
+    if (good) {
+        good = format->write(run, out);
+        if (!out_close(out, path)) good = false;
+    }
+    free(out);
+    return good;
+}
 
 int trace_convert(const struct trace_options *options)
 {
     struct timeline run;
-    struct out *out = NULL;
     size_t f = 0;
     if (!options->to) return tutti_usage_error(options->command, "--to FORMAT is missing");
     while (f < TT_LEN(formats) && strcmp(formats[f].name, options->to) != 0)
         f++;
     if (f == TT_LEN(formats))
         return tutti_usage_error(options->command, "no format '%s'", options->to);
+    if (formats[f].write_folder && (!options->output || !strcmp(options->output, "-")))
+        return tutti_usage_error(options->command, "--to %s writes a folder: -o FOLDER is missing",
+                                 options->to);
     int status = trace_load(options, 0, options->npaths, &run);
     if (status == 0) {
-        out = tt_calloc(1, sizeof(*out));
-        status = out && out_open(out, options->output) ? 0 : 1;
+        bool good = formats[f].write ? write_file(&run, &formats[f], options->output)
+                                     : formats[f].write_folder(&run, options->output);
+        status = good ? 0 : 1;
     }
-    if (status == 0) {
-        status = formats[f].write(&run, out) ? 0 : 1;
-        if (!out_close(out, options->output)) status = 1;
-    }
-    free(out);
     timeline_close(&run);
     return status;
 }

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEEPEST = 8, ROWS = 32 };
+enum { ROWS = 32 };
 
 /* The events of one lane that have not ended yet, the innermost last. */
 struct row {
-    int64_t ends[DEEPEST];
+    int64_t ends[LANE_DEEPEST];
     int depth;
 };
 /* A lane while events are placed. */
@@ -138,7 +138,7 @@ static bool put(struct row *row, int64_t start_nsec, int64_t end_nsec)
 {
     while (row->depth > 0 && row->ends[row->depth - 1] <= start_nsec)
         row->depth--;
-    if (row->depth == DEEPEST) return false;
+    if (row->depth == LANE_DEEPEST) return false;
     if (row->depth > 0 && row->ends[row->depth - 1] < end_nsec) return false;
     row->ends[row->depth++] = end_nsec;
     return true;

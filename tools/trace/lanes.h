@@ -4,6 +4,8 @@
 
 #include "model.h"
 
+enum { LANE_DEEPEST = 8 }; /* events that lie inside each other */
+
 enum lane_kind {
     LANE_API,     /* GroupApi, CollApi, P2pApi of a thread */
     LANE_LAUNCH,  /* KernelLaunch, Group, Coll, P2p of a thread */

@@ -57,6 +57,7 @@ bool trace_write_chrome(const struct timeline *run, struct out *out);
 bool trace_write_jsonl(const struct timeline *run, struct out *out);
 bool trace_write_inspector(const struct timeline *run, struct out *out);
 bool trace_write_prometheus(const struct timeline *run, struct out *out);
+bool trace_write_otf2(const struct timeline *run, const char *folder); /* which is new, or empty */
 
 /* ---- what operations of one kind have in common: summary, diff and metrics ---- */
 

@@ -1,0 +1,39 @@
+/* An archive of OTF2 while it is written. A location is a lane, a group of locations a rank. */
+#pragma once
+
+#include "otf2_library.h"
+#include "slices.h"
+
+/* A rank whose collectives and messages are told as those of an MPI communicator. */
+struct otf2_seat {
+    uint32_t comm;
+    int rank;
+    uint32_t member;
+    uint32_t group; /* of lanes */
+};
+
+struct otf2_archive {
+    const struct timeline *run; /* borrowed */
+    const char *folder;         /* borrowed */
+    struct lanes lanes;
+    struct slices slices;
+    struct slice_names names;
+    struct otf2 otf2;
+    OTF2_Archive *archive;     /* owned */
+    OTF2_AttributeList *facts; /* owned; of the next event */
+    struct otf2_seat *seats;   /* owned; by communicator and rank */
+    uint32_t nseats;
+    uint32_t *place;   /* owned; of a member: which of its communicator's seats, or TIMELINE_NONE */
+    uint32_t *station; /* owned; of a group of lanes: the lane that stands for it, or NONE */
+    uint64_t *nevents; /* owned; of a lane */
+    int64_t base_nsec; /* time 0 of the archive */
+    bool failed;       /* said */
+};
+
+/* What a call of the library returned: anything but success ends the archive. */
+void otf2_check(struct otf2_archive *archive, OTF2_ErrorCode code);
+/* After the events. The words of the run are strings of the archive under their numbers, facts
+ * attributes, names regions. */
+void otf2_write_definitions(struct otf2_archive *archive);
+/* otf2_seats.c. False: memory is short. */
+bool otf2_make_seats(struct otf2_archive *archive);

@@ -1,0 +1,75 @@
+/* Which ranks are members of an MPI communicator in an archive: those that did something, each with
+ * a rank of its own and lanes of its own. */
+#include "otf2_archive.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_rank(const void *left, const void *right)
+{
+    const struct otf2_seat *a = left, *b = right;
+    if (a->comm != b->comm) return a->comm < b->comm ? -1 : 1;
+    if (a->rank != b->rank) return a->rank < b->rank ? -1 : 1;
+    return (a->member > b->member) - (a->member < b->member);
+}
+
+/* The lanes of a member are those of its operations; the first of a rank's stands for it. */
+static void find_groups(struct otf2_archive *archive, uint32_t *group_of)
+{
+    const struct timeline *run = archive->run;
+    for (uint32_t p = 0; p < run->nparts; p++) {
+        uint32_t event = run->parts[p].event, lane = archive->lanes.of_event[event];
+        uint32_t group = archive->lanes.lanes[lane].group;
+        if (archive->station[group] > lane) archive->station[group] = lane;
+        group_of[run->events[event].member] = group;
+    }
+}
+
+/* Without those whose rank or lanes another member of the communicator has. `taken` is zero. */
+static void settle(struct otf2_archive *archive, uint32_t *taken)
+{
+    uint32_t kept = 0, first = 0;
+    for (uint32_t s = 0; s < archive->nseats; s++) {
+        const struct otf2_seat seat = archive->seats[s];
+        if (kept > first && archive->seats[first].comm != seat.comm) first = kept;
+        bool twice = kept > first && archive->seats[kept - 1].rank == seat.rank;
+        if (twice || taken[seat.group] == seat.comm + 1) continue;
+        taken[seat.group] = seat.comm + 1;
+        archive->place[seat.member] = kept - first;
+        archive->seats[kept++] = seat;
+    }
+    archive->nseats = kept;
+}
+
+bool otf2_make_seats(struct otf2_archive *archive)
+{
+    const struct timeline *run = archive->run;
+    size_t groups = archive->lanes.ngroups + (size_t)1, members = run->nmembers + (size_t)1;
+    uint32_t *group_of = tt_calloc(members, sizeof(*group_of));
+    uint32_t *taken = tt_calloc(groups, sizeof(*taken));
+    archive->seats = tt_calloc(members, sizeof(archive->seats[0]));
+    archive->place = tt_calloc(members, sizeof(archive->place[0]));
+    archive->station = tt_calloc(groups, sizeof(archive->station[0]));
+    bool good = group_of && taken && archive->seats && archive->place && archive->station;
+    if (good) {
+        memset(archive->place, 0xff, members * sizeof(archive->place[0]));
+        memset(archive->station, 0xff, groups * sizeof(archive->station[0]));
+        memset(group_of, 0xff, members * sizeof(*group_of));
+        find_groups(archive, group_of);
+        for (uint32_t m = 0; m < run->nmembers; m++) {
+            const struct timeline_member *member = &run->members[m];
+            bool there = member->comm != TIMELINE_NONE && group_of[m] != TIMELINE_NONE;
+            if (!there || member->rank < 0) continue;
+            archive->seats[archive->nseats++] =
+                (struct otf2_seat){member->comm, member->rank, m, group_of[m]};
+        }
+        if (archive->nseats)
+            qsort(archive->seats, archive->nseats, sizeof(archive->seats[0]), by_rank);
+        settle(archive, taken);
+    }
+    free(group_of);
+    free(taken);
+    return good;
+}
