@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`tutti plugin check`: sound profilers and networks of every version, and those with a mistake, whose report names
 the call. usage: plugin.py TUTTI PLUGINS profiler|net|net-faults|tuner|env|libfabric [PROVIDER VERSION...]"""
-import json, os, re, subprocess, sys, tempfile
+import csv, json, os, re, subprocess, sys, tempfile
 
 tutti, plugins, what, *more = sys.argv[1:]
 
@@ -41,6 +41,27 @@ def sound():
         check(found["sound"] and found["version"] == version and found["mask"] == mask, f"version {version}: {found}")
         check(all(case["calls"] > 0 for case in cases.values()) and len(cases) == 12, f"cases of {name}: {cases}")
         check(found["nsec_per_call"] > 0, "the time of a call")
+
+
+def example():
+    """The example is sound, and writes each operation of a job at each rank, with an end after its begin."""
+    found, cases = profiler("profiler_example")
+    check(found["sound"] and (found["name"], found["version"], found["mask"]) == ("Example", 6, 0x4e), f"the example: {found}")
+    with tempfile.TemporaryDirectory() as folder:
+        env = os.environ | {"NCCL_PROFILER_PLUGIN": f"{plugins}/libnccl-profiler_example.so", "EXAMPLE_PROFILER_FILE": f"{folder}/x",
+                            "NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "EXAMPLE_PROFILER_OPERATIONS": "30"}
+        perf = [tutti, "perf", "--ranks", "2", "-b", "8", "-e", "8", "--iters", "20", "--warmup", "5", "allreduce"]
+        done = subprocess.run(perf, env=env, text=True, capture_output=True, timeout=200)
+        files = [list(csv.DictReader(open(f"{folder}/{name}"))) for name in os.listdir(folder)]
+    check(done.returncode == 0 and len(files) == 2, f"a job with the example: {done.returncode} {done.stderr} {len(files)}")
+    for rows in files:
+        calls = [row for row in rows if row["func"] == "AllReduce"]
+        check(len(rows) == 30, f"it switches itself off after 30: {len(rows)}")
+        check([int(row["sequence"]) for row in calls] == list(range(len(calls))), f"numbers: {calls}")
+        # a kernel's channel and two operations of the proxy at least
+        check(all(int(row["parts"]) >= 3 and int(row["posted_ns"]) <= int(row["begun_ns"]) <= int(row["ended_ns"])
+                  for row in calls), f"times: {calls}")
+    check(files[0][0]["comm"] == files[1][0]["comm"] and {rows[0]["rank"] for rows in files} == {"0", "1"}, "both ranks")
 
 
 def mistakes():
@@ -259,6 +280,7 @@ elif what == "env":
     envs()
 elif what == "profiler":
     sound()
+    example()
     mistakes()
     words()
     refused()
