@@ -229,7 +229,8 @@ def main():
         name = os.path.basename(machine)
         commands = [["show"], ["search"], ["search", "--nodes", "2"], ["search", "--nodes", "4"]]
         if "gb200" in name or "dgxh100" in name:
-            commands += [["show", "--clique", "2"], ["show", "--clique", "18"], ["show", "--clique", "25"], ["search", "--clique", "2", "--nodes", "2"]]
+            commands += [["show", "--clique", "2"], ["show", "--clique", "18"], ["show", "--clique", "25"], ["search", "--clique", "2", "--nodes", "2"],
+                         ["search", "--clique", "18"], ["search", "--clique", "18", "--nodes", "2"], ["search", "--clique", "3"]]
         if "workstation" in name:
             commands += [["show", "--clique", "5"]]
         for command in commands:
@@ -245,19 +246,25 @@ def main():
         for small, large in (('speed="400000"', 'speed="2147483647"'), ('count="18"', 'count="1024"'), ('sm="100"', 'sm="9999"'),
                              ('bw="44712"', 'bw="447121234"'), ('dev="3" name', 'dev="1234567" name'), ('numaid="1"', 'numaid="1234567"'),
                              ('name="mlx5_0"', 'name="much &lt;too&gt; long &amp; &quot;quoted&quot;, \\ and &#10;ünïcöde"'),
-                             ('name="mlx5_1"', 'name="mlx5_2"')):
+                             ('name="mlx5_1"', 'name="mlx5_2"'), ('name="mlx5_3"', 'name="WWWWWWWWWWWWWWW"')):
             text = text.replace(small, large)
         with open(path, "w") as file:
             file.write(text)
         for command in ("show", "search"):
             faults += check(renderer, f"large numbers, {command}", draw(command, path), True)
             count += 1
+        for word in ("mlx5_bond", "Mellanox", "mmmmmmm", "WWWWWWW", "roceP1s3", "enp5s0f0np0", "@@@@@@@@"):  # narrow and wide letters
+            wide = os.path.join(folder, "wide.xml")
+            with open(wide, "w") as file:
+                file.write(re.sub(r'name="mlx5_(\d)"', rf'name="{word}\1"', open(os.path.join(MACHINES, "c08-gb200-tray.xml")).read()))
+            faults += check(renderer, f"ports named {word}", draw("show", wide), False)
+            count += 1
         p = subprocess.run([TUTTI, "topo", "show", path, "--json"], capture_output=True, text=True, timeout=60)
         names = [net["name"] for net in json.loads(p.stdout)["system"]["nets"]]
         if names[:3] != ['much <too> long & "quoted", \\ and ?ünïcöde', "mlx5_2", "mlx5_2"]:
             faults.append(f"odd names: {names}")
         seen = [e.text for e in ET.fromstring(draw("show", path)).findall(SVG + "text")]
-        for name in ("much <t..nïcöde", "NET 1", "NET 2", "mlx5_3"):
+        for name in ("much <t..nïcöde", "NET 1", "NET 2", "WWWWWWWWWWWWWWW"):
             if name not in seen:
                 faults.append(f"odd names: the picture lacks '{name}'")
     sample = draw("show", os.path.join(MACHINES, "c06-dgxh100.xml"))

@@ -151,11 +151,15 @@ def check_documents():
                 "dgx1v": ["show", "c03-dgx1v.xml"], "dgxa100": ["show", "c05-dgxa100.xml"],
                 "8gpu-cx8": ["show", "rtpllm-8gpu-cx8.xml"],
                 "dgxh100-2": ["search", "c06-dgxh100.xml", "--nodes", "2"], "dgx1v-1": ["search", "c03-dgx1v.xml"],
+                "gb200-rack-2": ["search", "c08-gb200-tray.xml", "--clique", "18", "--nodes", "2"],
                 "b200-vm-2": ["search", "gvisor-b200-vm.xml", "--nodes", "2"]}
     for name, (command, machine, *more) in pictures.items():
         drawn = run(command, os.path.join(MACHINES, machine), "--svg", *more).stdout
         must(drawn == open(os.path.join(folder, name + ".svg")).read(),
              f"docs/pictures/{name}.svg is not what `tutti topo {command} {machine} --svg {' '.join(more)}` draws")
+    rack = open(os.path.join(folder, "gb200-rack-2.svg")).read()
+    must(float(re.search(r'width="(\d+)"', rack)[1]) < 1500 and rack.count("(4 alike)") == 8 and "each of the other 17" in rack,
+         "the channels of a rack are not folded")
     page = open(os.path.join(folder, "../topology.md")).read()
     must({p for p in pictures} == set(re.findall(r"\(pictures/([^)]*)\.svg\)", page)), "docs/topology.md shows other pictures")
     examples = re.findall(r"^\| (\w+) \| [^|]* \| \[([^]]*)\]\([^)]*\): GPU (\d) to (GPU|NET) (\d) \|$", page, re.M)

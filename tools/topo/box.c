@@ -2,6 +2,7 @@
  * the ports of NICs. */
 #include "box.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,8 +92,8 @@ static void add_other(struct box *box, const struct box_link *link)
     node->ranks++;
 }
 
-/* host -1: of all */
-static bool init(struct box *box, json_t *machine, int host)
+/* The hosts from `first` to `last`. */
+static bool init(struct box *box, json_t *machine, int first, int last)
 {
     json_t *system = json_object_get(machine, "system");
     json_t *rows = json_object_get(system, "links");
@@ -105,7 +106,8 @@ static bool init(struct box *box, json_t *machine, int host)
     for (size_t k = 0; done && k < links.count; k++)
         links.link[k] = read_link(json_array_get(rows, k));
     for (size_t k = 0; done && k < json_array_size(cpus); k++) {
-        if (host >= 0 && box_int(box, "cpus", (int)k, "host") != host) continue;
+        int host = box_int(box, "cpus", (int)k, "host");
+        if (host < first || host > last) continue;
         box->node[box->count++] =
             (struct box_node){.kind = BOX_CPU, .index = (int)k, .parent = -1, .gpu = -1};
     }
@@ -119,12 +121,17 @@ static bool init(struct box *box, json_t *machine, int host)
 
 bool box_init(struct box *box, json_t *machine)
 {
-    return init(box, machine, -1);
+    return init(box, machine, 0, INT_MAX);
 }
 
 bool box_init_host(struct box *box, json_t *machine, int host)
 {
-    return init(box, machine, host);
+    return init(box, machine, host, host);
+}
+
+bool box_init_first(struct box *box, json_t *machine, int hosts)
+{
+    return init(box, machine, 0, hosts - 1);
 }
 
 int box_hosts(const struct box *box)
@@ -154,7 +161,8 @@ bool box_is_copy(json_t *machine, int host, int other)
 {
     struct box a = {0};
     struct box b = {0};
-    bool same = init(&a, machine, host) && init(&b, machine, other) && a.count == b.count;
+    bool same =
+        init(&a, machine, host, host) && init(&b, machine, other, other) && a.count == b.count;
     for (int k = 0; same && k < a.count; k++)
         same = is_like(&a, k, &b);
     box_fini(&a);
@@ -216,6 +224,7 @@ int box_count(const struct box *box, const char *list)
 
 int box_gpu_of_rank(const struct box *box, int rank)
 {
+    if (box_row(box, "gpus", rank) && box_int(box, "gpus", rank, "rank") == rank) return rank;
     for (int g = 0; g < box_count(box, "gpus"); g++) {
         if (box_int(box, "gpus", g, "rank") == rank) return g;
     }

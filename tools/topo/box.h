@@ -36,6 +36,8 @@ struct box {
 bool box_init(struct box *box, json_t *machine);
 /* The parts of one host of an NVLink domain; indices and matrices stay those of the whole. */
 bool box_init_host(struct box *box, json_t *machine, int host);
+/* The same of the first so many hosts. */
+bool box_init_first(struct box *box, json_t *machine, int hosts);
 /* How many hosts there are. */
 int box_hosts(const struct box *box);
 /* Do two hosts have the same parts, joined in the same way? (False when memory is short.) */

@@ -84,7 +84,7 @@ bool topo_show_svg(const struct box *box, const char *title, FILE *out);
 /* The same of an NVLink domain whose hosts are alike: all of them as trays, one in full. */
 bool topo_rack_svg(const struct box *box, const char *title, FILE *out);
 /* The machine and its channels in a communicator; false when memory is short. */
-bool topo_channels_svg(const struct box *box, const char *title, const struct tt_topo_options *look,
+bool topo_channels_svg(json_t *machine, const char *title, const struct tt_topo_options *look,
                        const struct topo_scenario *scenario, FILE *out);
 /* Its parts as a tree of text. */
 void topo_show_tree(const struct box *box, FILE *out);

@@ -24,6 +24,7 @@ struct picture {
     int columns;
     double y_cpu, y_device, y_below; /* rows: CPUs, devices, what follows below */
     double width;
+    int others; /* hosts that each host but the first stands for; 0: they are themselves */
 };
 
 /* left: px that stay free left of the machine, for names. False when memory is short. */
@@ -55,7 +56,7 @@ struct picture_text {
     int size;
     const char *anchor, *colour;
     bool bold;
-    size_t most; /* characters that fit; longer texts are set smaller; 0: any */
+    size_t most; /* digits that fit; wider texts are set smaller; 0: any */
 };
 void picture_print(const struct picture *picture, const struct picture_text *where,
                    const char *format, ...) __attribute__((format(printf, 3, 4)));

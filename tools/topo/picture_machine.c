@@ -222,7 +222,10 @@ static void name_cpu(const struct picture *picture, const struct frame *frame, i
     int host = box_int(box, "cpus", index, "host");
     const char *words = *model ? model : vendor;
     if (!*words) words = box_text(box, "cpus", index, "arch");
-    if (frame->width < 130) {
+    if (host && picture->others) {
+        picture_print(picture, &text, frame->width < 130 ? "1 of %d" : "one of %d hosts, %s",
+                      picture->others, words);
+    } else if (frame->width < 130) {
         picture_print(picture, &text, host ? "h %d" : "NUMA %d",
                       host ? host : box_int(box, "cpus", index, "numa"));
     } else if (host) {

@@ -145,7 +145,7 @@ static bool put_scenario(FILE *out, const struct tt_topo_file *file, const struc
         put_findings(out, findings, "advice", NULL);
         (void)fputs("</ul>\n", out);
         begin_picture(out, box);
-        done = topo_channels_svg(box, name, &options->look, &scenario, out);
+        done = topo_channels_svg(box->machine, name, &options->look, &scenario, out);
         (void)fputs("</div>\n<details><summary>Why channels run so</summary>\n<ul>\n", out);
         put_findings(out, findings, NULL, "advice");
         (void)fputs("</ul></details>\n", out);

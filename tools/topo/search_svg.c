@@ -1,12 +1,14 @@
 /* `tutti topo search --svg`: the machine, and below it every channel as a line from device to
- * device, each in the column where it stands above. Equal channels are drawn once. */
+ * device, each in the column where it stands above. Equal channels are drawn once, and so are the
+ * hosts of an NVLink domain that channels pass through alike (route.h). */
 #include "machine.h"
 #include "picture.h"
+#include "route.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANE = 52, HEADING = 58 };
+enum { LANE = 52, HEADING = 58, NOTE = 14 };
 
 struct lanes { /* where the next one goes */
     const struct picture *picture;
@@ -15,7 +17,10 @@ struct lanes { /* where the next one goes */
     const char *colour;
     int tip;           /* its arrows' heads */
     bool only_measure; /* nothing is drawn */
-    char whose[64];    /* words before a graph's facts; empty where there is one node */
+    struct route_fold fold;
+    struct route *routes; /* owned; of the graph's channels */
+    size_t nroutes;
+    char whose[64]; /* words before a graph's facts; empty where there is one node */
 };
 
 static double column_x(const struct picture *picture, int column_node)
@@ -23,38 +28,14 @@ static double column_x(const struct picture *picture, int column_node)
     return column_node < 0 ? 0 : picture->x[column_node];
 }
 
-/* ---- from ranks and NIC names to parts of the box ---- */
-
-static int node_of_rank(const struct picture *picture, int rank)
-{
-    json_t *gpus = json_object_get(json_object_get(picture->box->machine, "system"), "gpus");
-    for (size_t g = 0; g < json_array_size(gpus); g++) {
-        json_t *row = json_array_get(gpus, g);
-        if (json_integer_value(json_object_get(row, "rank")) != rank) continue;
-        return picture_gpu(picture, (int)g);
-    }
-    return -1;
-}
-
-/* NICs are named host x 1000 + dev. */
-static int node_of_net(const struct picture *picture, int name)
-{
-    json_t *nets = json_object_get(json_object_get(picture->box->machine, "system"), "nets");
-    for (size_t n = 0; n < json_array_size(nets); n++) {
-        json_t *row = json_array_get(nets, n);
-        bool same = json_integer_value(json_object_get(row, "host")) == name / 1000 &&
-                    json_integer_value(json_object_get(row, "dev")) == name % 1000;
-        if (same) return picture_net(picture, (int)n);
-    }
-    return -1;
-}
-
 /* ---- lines ---- */
 
 /* From column to column: above the lane's middle to the right, below it to the left, and farther
  * from it the longer the way. */
-static void put_step(const struct lanes *lanes, int from, int to)
+static void put_step(const struct lanes *lanes, const struct route_step *step)
 {
+    const int from = step->from;
+    const int to = step->to;
     double a = column_x(lanes->picture, from);
     double b = column_x(lanes->picture, to);
     double distance = (b > a ? b - a : a - b) / PICTURE_COLUMN;
@@ -66,10 +47,10 @@ static void put_step(const struct lanes *lanes, int from, int to)
     if (from < 0 || to < 0 || from == to) return;
     (void)fprintf(lanes->picture->out,
                   "<path d=\"M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f\" fill=\"none\" "
-                  "stroke=\"%s\" stroke-width=\"1.8\" marker-end=\"url(#tip%d)\"/>\n",
+                  "stroke=\"%s\" stroke-width=\"1.8\"%s marker-end=\"url(#tip%d)\"/>\n",
                   a + side * 3, lanes->y + sign * 4, a + bend, lanes->y + sign * reach, b - bend,
                   lanes->y + sign * reach, b - side * 5, lanes->y + sign * 5, lanes->colour,
-                  lanes->tip);
+                  step->next_host ? " stroke-dasharray=\"5 3\"" : "", lanes->tip);
 }
 
 static void put_stop(const struct lanes *lanes, int node, bool first)
@@ -90,25 +71,6 @@ static void put_stop(const struct lanes *lanes, int node, bool first)
 }
 
 /* ---- channels ---- */
-
-static int rank_at(const json_t *graph, size_t channel, size_t position)
-{
-    const json_t *row = json_array_get(json_object_get(graph, "intra"), channel);
-    return (int)json_integer_value(json_array_get(row, position));
-}
-
-static int net_at(const json_t *graph, size_t channel, size_t end)
-{
-    const json_t *row = json_array_get(json_object_get(graph, "inter"), channel);
-    const json_t *net = json_array_get(row, end);
-    return net ? (int)json_integer_value(net) : -1;
-}
-
-static bool is_ring(const json_t *graph)
-{
-    const char *pattern = json_string_value(json_object_get(graph, "pattern"));
-    return pattern && !strcmp(pattern, "ring");
-}
 
 static bool is_multicast(const json_t *graph)
 {
@@ -139,47 +101,33 @@ static void put_multicast(const struct lanes *lanes)
 
 static void put_channel(const struct lanes *lanes, size_t channel)
 {
-    const json_t *graph = lanes->graph;
-    const struct picture *picture = lanes->picture;
-    size_t count = json_array_size(json_array_get(json_object_get(graph, "intra"), channel));
-    bool inter = json_object_get(graph, "inter") != NULL;
-    int first = node_of_rank(picture, rank_at(graph, channel, 0));
-    int from = inter ? node_of_net(picture, net_at(graph, channel, 0)) : -1;
-    int end = inter ? node_of_net(picture, net_at(graph, channel, 1)) : -1;
-    int last = first;
-    if (is_multicast(graph)) put_multicast(lanes);
-    if (inter) put_step(lanes, from, first);
-    for (size_t p = 1; p < count; p++) {
-        int next = node_of_rank(picture, rank_at(graph, channel, p));
-        put_step(lanes, last, next);
-        last = next;
-    }
-    /* a tree's first GPU speaks with the NIC both ways; a ring ends elsewhere than it began */
-    if (inter && is_ring(graph)) put_step(lanes, last, end);
-    if (!inter && is_ring(graph)) put_step(lanes, last, first);
-    put_stop(lanes, from, false);
-    put_stop(lanes, end, false);
-    for (size_t p = 0; p < count; p++)
-        put_stop(lanes, node_of_rank(picture, rank_at(graph, channel, p)), p == 0);
+    const struct route *route = &lanes->routes[channel];
+    if (is_multicast(lanes->graph)) put_multicast(lanes);
+    for (int k = 0; k < route->count; k++)
+        put_step(lanes, &route->step[k]);
+    put_stop(lanes, route->ports[0], false);
+    put_stop(lanes, route->ports[1], false);
+    for (int k = 0; k < route->ngpus; k++)
+        put_stop(lanes, route->gpu[k], k == 0);
 }
 
 /* ---- lanes ---- */
 
-static bool same_channel(const json_t *graph, size_t a, size_t b)
+static bool same_channel(const struct lanes *lanes, size_t a, size_t b)
 {
-    const json_t *intra = json_object_get(graph, "intra");
-    const json_t *inter = json_object_get(graph, "inter");
+    const json_t *intra = json_object_get(lanes->graph, "intra");
+    const json_t *inter = json_object_get(lanes->graph, "inter");
+    if (lanes->fold.others) return route_same(&lanes->routes[a], &lanes->routes[b]);
     return json_equal(json_array_get(intra, a), json_array_get(intra, b)) &&
            (!inter || json_equal(json_array_get(inter, a), json_array_get(inter, b)));
 }
 
 /* How many channels are as this one; 0 when an earlier one was. */
-static int alike(const json_t *graph, size_t channel)
+static int alike(const struct lanes *lanes, size_t channel)
 {
-    size_t count = json_array_size(json_object_get(graph, "intra"));
     int found = 0;
-    for (size_t c = 0; c < count; c++) {
-        if (!same_channel(graph, c, channel)) continue;
+    for (size_t c = 0; c < lanes->nroutes; c++) {
+        if (!same_channel(lanes, c, channel)) continue;
         if (c < channel) return 0;
         found++;
     }
@@ -202,11 +150,11 @@ static void put_guides(const struct lanes *lanes, double top, double bottom)
 static const char *story(const json_t *graph, const char *name)
 {
     bool inter = json_object_get(graph, "inter") != NULL;
-    if (is_ring(graph) && inter) {
+    if (route_is_ring(graph) && inter) {
         return "In by the first GPU's NIC, through every GPU, out by the last one's NIC to the "
                "next node.";
     }
-    if (is_ring(graph)) return "Round through every GPU, back to the first.";
+    if (route_is_ring(graph)) return "Round through every GPU, back to the first.";
     if (is_multicast(graph) && inter) {
         return "The NVSwitch (dashed) sums the filled GPU's part; its NIC exchanges it with other "
                "nodes.";
@@ -264,23 +212,45 @@ static void put_name(const struct lanes *lanes, size_t channel, int count)
     }
 }
 
-/* A graph's lanes; moves on to what follows. */
-static void put_graph(struct lanes *lanes, const char *name, const json_t *graph)
+static bool take_graph(struct lanes *lanes, const json_t *graph)
 {
     size_t count = json_array_size(json_object_get(graph, "intra"));
-    size_t distinct = 0;
     lanes->graph = graph;
-    for (size_t c = 0; c < count; c++)
-        distinct += alike(graph, c) > 0;
-    if (count == 0) return;
+    lanes->routes = calloc(count + 1, sizeof(*lanes->routes));
+    for (lanes->nroutes = 0; lanes->routes && lanes->nroutes < count; lanes->nroutes++) {
+        struct route *route = &lanes->routes[lanes->nroutes];
+        if (!route_init(route, lanes->picture->box, &lanes->fold, graph, lanes->nroutes)) {
+            lanes->nroutes++; /* it may be half made */
+            return false;
+        }
+    }
+    return lanes->routes != NULL;
+}
+
+static void leave_graph(struct lanes *lanes)
+{
+    for (size_t c = 0; c < lanes->nroutes; c++)
+        route_fini(&lanes->routes[c]);
+    free(lanes->routes);
+    lanes->routes = NULL;
+    lanes->nroutes = 0;
+}
+
+/* A graph's lanes; moves on to what follows. */
+static void put_graph(struct lanes *lanes, const char *name)
+{
+    size_t distinct = 0;
+    for (size_t c = 0; c < lanes->nroutes; c++)
+        distinct += alike(lanes, c) > 0;
+    if (lanes->nroutes == 0) return;
     if (!lanes->only_measure) {
         double top = lanes->y + HEADING - 10;
         put_heading(lanes, name);
         put_guides(lanes, top, top + LANE * (double)distinct);
     }
     lanes->y += HEADING - 10 + LANE / 2.0;
-    for (size_t c = 0; c < count; c++) {
-        int same = alike(graph, c);
+    for (size_t c = 0; c < lanes->nroutes; c++) {
+        int same = alike(lanes, c);
         if (same == 0) continue;
         lanes->colour = picture_colour((int)c, &lanes->tip);
         if (!lanes->only_measure) {
@@ -309,10 +279,11 @@ static void name_domain(struct lanes *lanes, const json_t *domain, size_t domain
     }
 }
 
-static void put_all(struct lanes *lanes, const json_t *scenario)
+static bool put_all(struct lanes *lanes, const json_t *scenario)
 {
     size_t d;
     json_t *domain;
+    bool good = true;
     json_t *domains = json_object_get(scenario, "domains");
     json_array_foreach(domains, d, domain)
     {
@@ -321,9 +292,12 @@ static void put_all(struct lanes *lanes, const json_t *scenario)
         name_domain(lanes, domain, json_array_size(domains));
         json_object_foreach(json_object_get(domain, "graphs"), name, graph)
         {
-            put_graph(lanes, name, graph);
+            good = good && take_graph(lanes, graph);
+            if (good) put_graph(lanes, name);
+            leave_graph(lanes);
         }
     }
+    return good;
 }
 
 /* "Channels of the machine alone", "... of each of 4 equal machines (32 ranks)". */
@@ -343,36 +317,60 @@ static void describe(const json_t *scenario, const struct tt_topo_options *look,
     }
 }
 
-bool topo_channels_svg(const struct box *box, const char *title, const struct tt_topo_options *look,
+/* What stands where, below the lanes. */
+static void put_notes(const struct lanes *lanes, double y)
+{
+    struct picture_text note = {
+        .x = PICTURE_MARGIN, .y = y, .size = 11, .anchor = "start", .colour = "#6b7280"};
+    picture_print(lanes->picture, &note,
+                  "Columns are the devices above: circles GPUs, squares NICs; arrows lead on from "
+                  "the first GPU (filled).");
+    if (!lanes->fold.others) return;
+    note.y += NOTE;
+    picture_print(lanes->picture, &note,
+                  "Left: the host where a channel begins. Right: each of the other %d, which it "
+                  "passes through alike; broken arrows lead to the next of them.",
+                  lanes->fold.others);
+}
+
+static bool put_picture(struct picture *picture, const char *title, const char *line,
+                        const json_t *graphs, const struct route_fold *fold)
+{
+    struct lanes lanes = {
+        .picture = picture, .y = picture->y_below, .only_measure = true, .fold = *fold};
+    if (!put_all(&lanes, graphs)) return false;
+    double notes = fold->others ? 2 * NOTE : NOTE;
+    double y = lanes.y;
+    picture_begin(picture, title, line, y + 18 + notes + PICTURE_LEGEND);
+    picture_machine(picture);
+    lanes.y = picture->y_below;
+    lanes.only_measure = false;
+    bool good = put_all(&lanes, graphs);
+    put_notes(&lanes, y + 22);
+    picture_legend(picture, y + 14 + notes);
+    picture_end(picture);
+    return good;
+}
+
+bool topo_channels_svg(json_t *machine, const char *title, const struct tt_topo_options *look,
                        const struct topo_scenario *scenario, FILE *out)
 {
     char line[128];
+    struct box box = {0};
     struct picture picture = {0};
     json_t *graphs = topo_scenario_json(scenario);
-    bool ready = graphs && picture_init(&picture, box, out, PICTURE_LEFT);
-    if (ready) {
-        struct lanes lanes = {.picture = &picture, .y = picture.y_below, .only_measure = true};
-        put_all(&lanes, graphs);
+    struct route_fold fold = route_fold_of(machine, graphs);
+    bool done = graphs && box_init_first(&box, machine, fold.shown) &&
+                picture_init(&picture, &box, out, PICTURE_LEFT);
+    if (done) {
+        picture.others = fold.others;
         describe(graphs, look, line, sizeof(line));
-        const struct picture_text note = {.x = PICTURE_MARGIN,
-                                          .y = lanes.y + 22,
-                                          .size = 11,
-                                          .anchor = "start",
-                                          .colour = "#6b7280"};
-        picture_begin(&picture, title, line, lanes.y + 32 + PICTURE_LEGEND);
-        picture_machine(&picture);
-        lanes.y = picture.y_below;
-        lanes.only_measure = false;
-        put_all(&lanes, graphs);
-        picture_print(&picture, &note,
-                      "Columns are the devices above: circles GPUs, squares NICs; arrows lead on "
-                      "from the first GPU (filled).");
-        picture_legend(&picture, lanes.y + 28);
-        picture_end(&picture);
+        done = put_picture(&picture, title, line, graphs, &fold);
     }
     picture_fini(&picture);
+    box_fini(&box);
     json_decref(graphs);
-    return ready;
+    return done;
 }
 
 int topo_search_svg(const struct topo_options *options)
@@ -380,13 +378,10 @@ int topo_search_svg(const struct topo_options *options)
     struct tt_topo_file *file = topo_open(options, options->paths[0]);
     json_t *machine = file ? topo_system(file, &options->look) : NULL;
     struct topo_scenario scenario = {0};
-    struct box box = {0};
     bool done =
-        machine && box_init(&box, machine) &&
-        topo_scenario_make(file, &options->look, options->nodes[0], &scenario) &&
-        topo_channels_svg(&box, topo_name(options->paths[0]), &options->look, &scenario, stdout);
+        machine && topo_scenario_make(file, &options->look, options->nodes[0], &scenario) &&
+        topo_channels_svg(machine, topo_name(options->paths[0]), &options->look, &scenario, stdout);
     topo_scenario_free(&scenario);
-    box_fini(&box);
     json_decref(machine);
     tt_topo_file_free(file);
     return done ? 0 : 1;
