@@ -33,9 +33,9 @@ static const struct trace_command commands[] = {
      "two runs, each a file or a folder (exit 0: alike; 1: they differ; 2: trouble)",
      "  tutti trace diff before/ after/\n", TRACE_JSON | TRACE_BY, trace_diff},
     {"convert", "trace convert", "PATH...",
-     "the run for other tools: chrome or perfetto-json (ui.perfetto.dev), otf2 (Vampir), jsonl, "
-     "inspector, prometheus",
-     "  tutti trace convert --to chrome -o run.json traces/\n"
+     "the run for other tools: perfetto, chrome or perfetto-json (ui.perfetto.dev), otf2 (Vampir), "
+     "jsonl, inspector, prometheus",
+     "  tutti trace convert --to perfetto -o run.pftrace traces/\n"
      "  tutti trace convert --to otf2 -o archive traces/\n"
      "  tutti trace convert --to prometheus traces/\n",
      TRACE_TO | TRACE_OUTPUT, trace_convert},
@@ -53,7 +53,8 @@ static const char about[] =
 /* needs: enum trace_option */
 static const struct tutti_option rows[] = {
     {"--json", NULL, "JSON instead of text", TRACE_JSON},
-    {"--to", "FORMAT", "chrome, perfetto-json, otf2, jsonl, inspector or prometheus", TRACE_TO},
+    {"--to", "FORMAT", "perfetto, chrome, perfetto-json, otf2, jsonl, inspector or prometheus",
+     TRACE_TO},
     {"-o", "FILE", "where to (default: standard output); of otf2 a new folder", TRACE_OUTPUT},
     {"--by", "PERCENT", "diff: times at p50 that differ by more count (default: 10)", TRACE_BY},
     {"--events", "N", "page: about so many bars at most; short ones are joined (default: 1000000)",

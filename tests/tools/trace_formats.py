@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """`tutti trace convert` into formats that other tools read, read by those tools or by a reader of our own: the same events,
-names, order and times as in the JSON. usage: trace_formats.py TUTTI otf2"""
+names, order and times as in the JSON. usage: trace_formats.py TUTTI otf2|perfetto"""
 import json, os, re, resource, shutil, signal, subprocess, sys, tempfile
 
 from trace_made import MS, US, Rank, crossing, made
@@ -221,5 +221,116 @@ def otf2(folder):
     print("with the module otf2 of Python" if module else "by otf2-print alone: no module otf2 of Python")
 
 
+# ---- Perfetto ----
+
+def fields(data):
+    """A message as a list of (field, value): numbers, and bytes of what has a length or eight bytes."""
+    def varint(at):
+        value = shift = 0
+        while True:
+            value |= (data[at] & 0x7f) << shift
+            shift += 7
+            at += 1
+            if data[at - 1] < 0x80:
+                return value, at
+
+    at, found = 0, []
+    while at < len(data):
+        tag, at = varint(at)
+        if tag & 7 == 0:
+            value, at = varint(at)
+        else:
+            check(tag & 7 in (1, 2), f"kind {tag & 7} of field {tag >> 3}")
+            size, at = (8, at) if tag & 7 == 1 else varint(at)
+            value, at = data[at:at + size], at + size
+            check(len(value) == size, "a message that is cut")
+        found.append((tag >> 3, value))
+    return found
+
+
+def only(message, field):
+    (value,) = [v for f, v in message if f == field]
+    return value
+
+
+def texts(interned, field):
+    return {only(fields(v), 1): only(fields(v), 2).decode() for f, v in interned if f == field}
+
+
+def fact_of(data, names, words):
+    fact = fields(data)
+    name = names[only(fact, 1)]
+    inner = [fact_of(v, names, words) for f, v in fact if f == 11]
+    if inner:
+        return name, dict(inner)
+    ((field, value),) = fact[1:]
+    return name, {3: lambda: value, 4: lambda: value, 6: lambda: value.decode(), 17: lambda: words[value]}[field]()
+
+
+def perfetto_read(path):
+    """Moments of each lane as in the JSON, states, and the flows with the names of lanes and times."""
+    with open(path, "rb") as file:
+        packets = fields(file.read())
+    ranks, lanes, found, flows, states = {}, {}, {}, {}, []
+    for number, (field, packet) in enumerate(packets):
+        check(field == 1, field)
+        packet = fields(packet)
+        check(only(packet, 10) == 1, "one sequence")
+        flags = [v for f, v in packet if f == 13]
+        if number == 0:
+            check(flags == [1] and only(packet, 87) == 1, "the first packet clears what was known")
+            interned = fields(only(packet, 12))
+            types, names, facts, words = (texts(interned, f) for f in (1, 2, 3, 29))
+            continue
+        track = [fields(v) for f, v in packet if f == 60]
+        if track:
+            uuid, process = only(track[0], 1), [fields(v) for f, v in track[0] if f == 3]
+            if process:
+                check(only(process[0], 1) == uuid and only(track[0], 11) == 3, "process")
+                ranks[uuid] = only(process[0], 6).decode()
+            else:
+                lanes[uuid] = ranks[only(track[0], 5)], only(track[0], 2).decode()
+                check(uuid not in ranks and len(found) == only(track[0], 12), "lanes have their order")
+                found[lanes[uuid]] = []
+            continue
+        check(flags == [2], "events need the texts")
+        event, at = fields(only(packet, 11)), only(packet, 8)
+        lane = lanes[only(event, 11)]
+        if only(event, 9) == 2:
+            found[lane].append((at, "end"))
+            continue
+        told = dict(fact_of(v, facts, words) for f, v in event if f == 4)
+        states += [(names[only(event, 10)], k, v) for k, v in told.items() if isinstance(v, dict)]
+        told = {k: v for k, v in told.items() if not isinstance(v, dict)}
+        check(types[only(event, 3)] == told["type"], told)
+        found[lane].append((at, "begin", names[only(event, 10)], told))
+        for f, v in event:
+            if f in (47, 48):
+                flows.setdefault(int.from_bytes(v, "little"), []).append((at, f, lane[0]))
+    return found, flows, states
+
+
+def perfetto(folder):
+    for k, run in enumerate(runs(folder)):
+        said = convert("perfetto", f"{folder}/run.pftrace", run)
+        found, flows, states = perfetto_read(f"{folder}/run.pftrace")
+        if k == 3:
+            check("8 events are left out: they lie across others" in said, said)
+            check(sum(map(len, found.values())) == 2 * 32, "40 events that lie across each other")
+            continue
+        check(not said, said)
+        want = {lane: [m[:2] if m[1] == "end" else m for m in moments] for lane, moments in moments_of_json(run).items()}
+        check(found == want, f"{run}: {found} is not {want}")
+        for parts in flows.values():
+            parts.sort(key=lambda part: part[0])
+            check([f for _, f, _ in parts] == [47] * (len(parts) - 1) + [48], parts)
+            check(len({rank for _, _, rank in parts}) == len(parts), parts)
+        # the one that a rank alone began has no arrow
+        check([len(parts) for parts in flows.values()] == {0: [4] * 10, 1: [3] * 50, 2: [2] * 10, 4: [], 5: [2] * 6}[k], flows)
+        if k == 1:
+            check(states[0] == ("KernelCh", "KernelChStop", {"at_ns": 120003, "value": 2}) and len(states) == 150, states[:3])
+    check("No space left" in convert("perfetto", "/dev/full", f"{folder}/1", code=1), "full disk")
+
+
 with tempfile.TemporaryDirectory() as folder:
-    {"otf2": otf2}[what](folder)
+    {"otf2": otf2, "perfetto": perfetto}[what](folder)

@@ -94,9 +94,10 @@ struct format {
     bool (*write_folder)(const struct timeline *run, const char *folder);
 };
 static const struct format formats[] = {
-    {"chrome", trace_write_chrome, NULL},       {"perfetto-json", trace_write_chrome, NULL},
-    {"otf2", NULL, trace_write_otf2},           {"jsonl", trace_write_jsonl, NULL},
-    {"inspector", trace_write_inspector, NULL}, {"prometheus", trace_write_prometheus, NULL},
+    {"chrome", trace_write_chrome, NULL},         {"perfetto-json", trace_write_chrome, NULL},
+    {"perfetto", trace_write_perfetto, NULL},     {"otf2", NULL, trace_write_otf2},
+    {"jsonl", trace_write_jsonl, NULL},           {"inspector", trace_write_inspector, NULL},
+    {"prometheus", trace_write_prometheus, NULL},
 };
 
 static bool write_file(const struct timeline *run, const struct format *format, const char *path)

@@ -39,6 +39,16 @@ bool out_close(struct out *out, const char *path)
     return good;
 }
 
+void out_bytes(struct out *out, const void *bytes, size_t count)
+{
+    for (const char *at = bytes; count > 0;) {
+        size_t piece = count < OUT_BYTES ? count : OUT_BYTES;
+        put(out, at, piece);
+        at += piece;
+        count -= piece;
+    }
+}
+
 void out_text(struct out *out, const char *text)
 {
     put(out, text, strnlen(text, OUT_PIECE_BYTES));

@@ -18,6 +18,7 @@ bool out_open(struct out *out, const char *path);
 /* False: not all of it was written, and said. */
 bool out_close(struct out *out, const char *path);
 
+void out_bytes(struct out *out, const void *bytes, size_t count);
 void out_text(struct out *out, const char *text);
 void out_number(struct out *out, uint64_t number);
 void out_signed(struct out *out, int64_t number);

@@ -54,6 +54,7 @@ bool trace_check_flights(const struct timeline *run, struct trace_findings *find
 /* ---- formats; false: memory is short, or a file cannot be written, and said ---- */
 struct out;
 bool trace_write_chrome(const struct timeline *run, struct out *out);
+bool trace_write_perfetto(const struct timeline *run, struct out *out);
 bool trace_write_jsonl(const struct timeline *run, struct out *out);
 bool trace_write_inspector(const struct timeline *run, struct out *out);
 bool trace_write_prometheus(const struct timeline *run, struct out *out);
