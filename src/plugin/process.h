@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 struct tt_env_text;
+struct tt_profiler_timers;
 
 enum { TT_NET_NAME_BYTES = 255 };
 
@@ -38,6 +39,8 @@ struct tt_plugins {
         struct tt_plugin_slot slot;
         pthread_mutex_t init_lock; /* one init at a time */
         int mask;                  /* atomics of the compiler: plugins write it as a plain int */
+        struct tt_profiler_timers *timers; /* profiler_timers.c: owned by the process, or NULL; set
+                                              before the first context */
     } profiler;
     struct { /* env.c */
         struct tt_plugin_slot slot;

@@ -10,11 +10,9 @@
 #include "plugin/process.h"
 #include "plugin/profiler_abi.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 static const struct tt_plugin_abi abis[] = {
     {7, "ncclProfiler_v7"}, {6, "ncclProfiler_v6"}, {5, "ncclProfiler_v5"}, {4, "ncclProfiler_v4"},
@@ -31,60 +29,11 @@ static const struct tt_plugin_kind kind = {
     .nabis = TT_LEN(abis),
 };
 
-/* ---- which events a mask asks for ---- */
-
-enum {
-    CE_BITS = ncclProfileCeColl | ncclProfileCeSync | ncclProfileCeBatch,
-    STEP_BITS = ncclProfileProxyStep | ncclProfileNetPlugin,
-    OP_BITS = STEP_BITS | ncclProfileProxyOp,
-    WORK_BITS = OP_BITS | ncclProfileKernelCh,
-    COLL_BITS = WORK_BITS | ncclProfileColl,
-    P2P_BITS = WORK_BITS | ncclProfileP2p,
-    GROUP_BITS = COLL_BITS | P2P_BITS | ncclProfileGroup,
-    ALL_BUT_CTRL = GROUP_BITS | CE_BITS | ncclProfileGroupApi | ncclProfileCollApi |
-                   ncclProfileP2pApi | ncclProfileKernelLaunch,
-};
-
-struct event_row { /* an event and the bits that cause it: its own and its descendants' */
-    uint32_t type, bits;
-    const char *name;
-};
-static const struct event_row events[] = {
-    {ncclProfileGroup, GROUP_BITS, "Group"},
-    {ncclProfileColl, COLL_BITS, "Coll"},
-    {ncclProfileP2p, P2P_BITS, "P2p"},
-    {ncclProfileProxyOp, OP_BITS, "ProxyOp"},
-    {ncclProfileProxyStep, STEP_BITS, "ProxyStep"},
-    {ncclProfileProxyCtrl, ncclProfileProxyCtrl, "ProxyCtrl"},
-    {ncclProfileKernelCh, ncclProfileKernelCh, "KernelCh"},
-    {ncclProfileNetPlugin, ncclProfileNetPlugin, "NetPlugin"},
-    {ncclProfileGroupApi, ALL_BUT_CTRL, "GroupApi"},
-    {ncclProfileCollApi, COLL_BITS | CE_BITS | ncclProfileCollApi, "CollApi"},
-    {ncclProfileP2pApi, P2P_BITS | ncclProfileP2pApi, "P2pApi"},
-    {ncclProfileKernelLaunch, ncclProfileKernelLaunch, "KernelLaunch"},
-    {ncclProfileCeColl, CE_BITS, "CeColl"},
-    {ncclProfileCeSync, ncclProfileCeSync, "CeSync"},
-    {ncclProfileCeBatch, ncclProfileCeBatch, "CeBatch"},
-};
-
-/* `events` lies in the order of the bits. */
-bool tt_prof_wants(uint32_t mask, uint64_t type)
-{
-    if (!mask || !type) return false;
-    size_t at = (size_t)__builtin_ctzll(type);
-    return at < TT_LEN(events) && (mask & events[at].bits) != 0;
-}
-
 static void tell_mask(void)
 {
-    char names[256] = "";
-    size_t used = 0;
+    char names[256];
     int mask = __atomic_load_n(&tt_plugins.profiler.mask, __ATOMIC_RELAXED);
-    for (size_t i = 0; i < TT_LEN(events) && used < sizeof(names); i++) {
-        if (!((uint32_t)mask & events[i].type)) continue;
-        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? " " : "",
-                                 events[i].name);
-    }
+    tt_profiler_mask_names((uint32_t)mask, names, sizeof(names));
     tt_info(TT_LOG_INIT, "Profiler event mask: 0x%x (%d) - Enabled: %s", (unsigned int)mask, mask,
             names);
 }
@@ -93,53 +42,18 @@ static void tell_mask(void)
 
 static const ncclProfiler_v7_t *found_table(void)
 {
+    if (tt_plugins.profiler.timers) return &tt_profiler_timed;
     return tt_profiler_below(7, &tt_profiler_v6);
 }
-
-/* Events of the versions, from 1 on; of others nothing is emitted, parents neither. */
-static const uint32_t known_bits[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
 
 /* What the plugin asked for, as far as its version has it; phases belong to kernels. */
 static void clean_mask(void)
 {
     int *mask = &tt_plugins.profiler.mask;
-    int known = (int)known_bits[tt_plugins.profiler.slot.found.version];
+    int known = (int)tt_profiler_known();
     int wanted = __atomic_and_fetch(mask, known, __ATOMIC_RELAXED);
     if (wanted & ncclProfileKernelPhase)
         __atomic_fetch_or(mask, ncclProfileKernelCh, __ATOMIC_RELAXED);
-}
-
-static bool event_bit(const char *name, size_t len, uint32_t *mask)
-{
-    for (size_t i = 0; i < TT_LEN(events); i++) {
-        if (strlen(events[i].name) != len || strncasecmp(events[i].name, name, len) != 0) continue;
-        *mask |= events[i].type;
-        return true;
-    }
-    return false;
-}
-
-bool tt_profiler_read_mask(const char *text, uint32_t *mask_out)
-{
-    char *end;
-    uint32_t mask = 0;
-    if (!strcasecmp(text, "none") || !strcasecmp(text, "all")) {
-        *mask_out = tolower((unsigned char)*text) == 'a' ? UINT32_MAX : 0;
-        return true;
-    }
-    if (isdigit((unsigned char)*text)) {
-        unsigned long long number = strtoull(text, &end, 0);
-        *mask_out = (uint32_t)number;
-        return !*end && number <= UINT32_MAX;
-    }
-    for (const char *name = text;; name++) {
-        size_t len = strcspn(name, ",");
-        if (!event_bit(name, len, &mask)) return false;
-        name += len;
-        if (!*name) break;
-    }
-    *mask_out = mask;
-    return true;
 }
 
 void tt_profiler_set_mask(uint32_t mask)
@@ -172,6 +86,7 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
     const struct tt_member *member = config->member;
     *profiler_out = NULL;
     if (!tt_plugin_acquire(&kind, &tt_plugins.profiler.slot, config->net_library)) return;
+    tt_profiler_timers_begin();
     const ncclProfiler_v7_t *table = found_table();
     struct tt_profiler *profiler = tt_calloc(1, sizeof(*profiler));
     void *context = NULL;
@@ -189,6 +104,7 @@ void tt_profiler_open(const struct tt_profiler_config *config, struct tt_profile
                      "init gave no context (is the plugin switched off?)");
         }
         free(profiler);
+        tt_profiler_timers_end();
         tt_plugin_release(&tt_plugins.profiler.slot);
         return;
     }
@@ -202,6 +118,7 @@ void tt_profiler_close(struct tt_profiler *profiler)
     if (!profiler) return;
     profiler->table->finalize(profiler->context);
     free(profiler);
+    tt_profiler_timers_end();
     tt_plugin_release(&tt_plugins.profiler.slot);
 }
 

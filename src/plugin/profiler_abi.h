@@ -14,6 +14,20 @@ extern const ncclProfiler_v5_t tt_profiler_v4;
 extern const ncclProfiler_v6_t tt_profiler_v5;
 extern const ncclProfiler_v7_t tt_profiler_v6;
 
+/* profiler_timers.c: the same plugin, each call measured; for use while there are timers. */
+extern const ncclProfiler_v7_t tt_profiler_timed;
+/* A communicator has a profiler, before its init; it has one no longer. The last one's end writes
+ * what was measured. Nothing without TUTTI_PROFILER_TIMERS. */
+void tt_profiler_timers_begin(void);
+void tt_profiler_timers_end(void);
+
+/* Which events the plugin's version has; others end in the adapters. */
+uint32_t tt_profiler_known(void);
+/* "Coll P2p"; cut where there is no room. */
+void tt_profiler_mask_names(uint32_t mask, char *names, size_t names_bytes);
+/* "Coll"; for one bit. */
+const char *tt_profiler_event_name(uint64_t type);
+
 /* The plugin's own table when it is of that version, else `older`, which presents it as one. It has
  * a user, so it does not change.                                                              hot
  */

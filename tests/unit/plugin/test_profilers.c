@@ -1,9 +1,11 @@
 /* A profiler of one version, compiled against that version's header alone, is told what the table
- * of versions says: argument VERSION, the plugin in NCCL_PROFILER_PLUGIN writes down its calls. */
+ * of versions says: argument VERSION, the plugin in NCCL_PROFILER_PLUGIN writes down its calls.
+ * TUTTI_PROFILER_TIMERS counts the same ones. */
 #include "../check.h"
 
 #include "base/mem.h"
 #include "base/member.h"
+#include "base/param.h"
 #include "plugin/profiler.h"
 
 #include <pthread.h>
@@ -277,12 +279,84 @@ static void inits_come_one_at_a_time(void **unused)
     unsetenv("PROFILER_FAIL");
 }
 
+/* ---- TUTTI_PROFILER_TIMERS ---- */
+
+/* Standard error goes into a file meanwhile; NULL gives it back and returns what was written. */
+static const char *catch_errors(FILE *into)
+{
+    static char text[8192];
+    static FILE *file;
+    static int kept = -1;
+    if (into) {
+        file = into;
+        kept = dup(STDERR_FILENO);
+        dup2(fileno(file), STDERR_FILENO);
+        return NULL;
+    }
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    rewind(file);
+    size_t len = fread(text, 1, sizeof(text) - 1, file);
+    text[len] = '\0';
+    fclose(file);
+    return text;
+}
+
+/* The numbers of all rows whose name begins so; each must be in order. */
+static int counted(const char *report, const char *call)
+{
+    int sum = 0;
+    char line[128];
+    for (const char *at = report; *at; at += strcspn(at, "\n") + 1) {
+        double mean, p99, most, total;
+        int count = 0;
+        snprintf(line, sizeof(line), "%.*s", (int)strcspn(at, "\n"), at);
+        if (strncmp(line, call, strlen(call)) != 0) continue;
+        bool typed = !strncmp(line, "startEvent", strlen("startEvent"));
+        const char *rest = line + strcspn(line, " ") + 1;
+        if (typed) rest += strcspn(rest, " ");
+        assert_int_equal(sscanf(rest, "%d %lf %lf %lf %lf", &count, &total, &mean, &p99, &most), 5);
+        assert_true(count > 0 && mean <= most && p99 <= most && total >= 0);
+        sum += count;
+    }
+    return sum;
+}
+
+static void calls_are_timed(void **unused)
+{
+    struct family own = {.net = NULL};
+    (void)unused;
+    int before[] = {times_called("\"call\":\"start\""), times_called("\"call\":\"stop\"")};
+    setenv("TUTTI_PROFILER_TIMERS", "1", 1);
+    tt_param_forget();
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    struct tt_profiler *first = open_profiler(), *second = open_profiler();
+    start_calls(first, tt_prof_mask(first), &own);
+    start_steps(first, tt_prof_mask(first), &own);
+    stop_all(first, &own);
+    catch_errors(file);
+    tt_profiler_close(first); /* one is left: no report yet */
+    assert_int_equal(lseek(fileno(file), 0, SEEK_END), 0);
+    tt_profiler_close(second);
+    const char *report = catch_errors(NULL);
+    print_message("%s", report);
+    assert_ptr_equal(strstr(report, "PROFILER/Timers: calls of the profiler in process "), report);
+    assert_int_equal(counted(report, "init"), 2);
+    assert_int_equal(counted(report, "finalize"), 2);
+    assert_int_equal(counted(report, "startEvent Coll "), 1);
+    assert_int_equal(counted(report, "startEvent"), times_called("\"call\":\"start\"") - before[0]);
+    assert_int_equal(counted(report, "stopEvent"), times_called("\"call\":\"stop\"") - before[1]);
+    unsetenv("TUTTI_PROFILER_TIMERS");
+    tt_param_forget();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_version_is_told_what_it_knows),
-        cmocka_unit_test(a_version_may_decline),
+        cmocka_unit_test(a_version_is_told_what_it_knows), cmocka_unit_test(a_version_may_decline),
         cmocka_unit_test(inits_come_one_at_a_time),
+        cmocka_unit_test(calls_are_timed), /* the last: timers stay for good */
     };
     version = argc > 1 ? atoi(argv[1]) : 0;
     if (version < 1 || version > NVERSIONS) return 2;
