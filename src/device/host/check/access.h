@@ -38,13 +38,26 @@ struct check_touches {
     char name[CHECK_NAME_BYTES];
 };
 
+/* ---- touches.c ---- */
 void check_touches_add(struct check_touches *touches, const struct check_touch *touch);
+void check_touches_bytes(struct check_touches *touches, const void *ptr, size_t bytes, bool write);
+void check_touches_copy(struct check_touches *touches, const struct tt_copy *copy);
+void check_touches_set(struct check_touches *touches, const struct tt_set *set);
 /* False: it may touch what it does not tell. `item` stands for the operation's own unless NULL. */
 bool check_touches_op(struct check_touches *touches, const struct host_op *op,
                       struct tt_item *item);
 bool check_touches_item(struct check_touches *touches, struct tt_item *item);
+
+/* ---- apply.c ---- */
 /* All of them by one operation of the stream, the caller's to drop; NULL when out of memory. */
 struct check_op *check_apply(struct host_check *check, struct CUstream_st *stream,
                              const struct check_touches *touches, const char *name);
 /* The operation that is put on the stream next does what nobody tells. */
 void check_note_opaque(struct host_check *check, struct CUstream_st *stream);
+
+/* ---- meet.c ---- */
+void check_meet(struct host_check *check, size_t task, const struct check_touch *touch);
+void check_pass_word(struct host_check *check, size_t task, const struct check_touch *touch);
+void check_see_words(struct host_check *check, size_t task, const struct check_touch *touch);
+void check_tell_event(struct host_check *check, size_t task, const struct check_touch *touch);
+void check_tell_member(struct host_check *check, size_t task, const void *member);

@@ -25,11 +25,6 @@ void check_arrive(struct host_check *check, struct CUstream_st *stream)
 
 /* ---- events ---- */
 
-static bool is_captured(const struct CUstream_st *stream)
-{
-    return atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
-}
-
 static void clear_mark(struct check_marks *marks, const void *key)
 {
     struct check_mark *mark = check_mark(marks, key, 0);
@@ -44,7 +39,7 @@ void host_check_record(const struct CUevent_st *event, struct CUstream_st *strea
     if (stream && check) {
         clear_mark(&check->events, event);
         struct check_mark *mark = check_mark(&check->events, event, 0);
-        if (!is_captured(stream) && mark) {
+        if (!check_is_captured(stream) && mark) {
             check_arrive(check, stream);
             check_task_tell(check, check_task_of(check, stream), &mark->clock);
             if (elsewhere) check_clock_merge(&check->remote, mark->clock);
@@ -56,7 +51,7 @@ void host_check_record(const struct CUevent_st *event, struct CUstream_st *strea
 void host_check_wait(const struct CUevent_st *event, struct CUstream_st *stream, bool elsewhere)
 {
     struct host_check *check = host_check_lock();
-    if (stream && check && !is_captured(stream)) {
+    if (stream && check && !check_is_captured(stream)) {
         const struct check_mark *mark = check_mark(&check->events, event, 0);
         check_arrive(check, stream);
         struct check_task *task = &check->tasks[check_task_of(check, stream)];
@@ -88,7 +83,7 @@ void host_check_forget(const struct CUevent_st *event)
 void host_check_join(struct CUstream_st *after, struct CUstream_st *before)
 {
     struct host_check *check = host_check_lock();
-    if (check && !is_captured(after) && !is_captured(before)) {
+    if (check && !check_is_captured(after) && !check_is_captured(before)) {
         check_arrive(check, before);
         check_arrive(check, after);
         learn(check, check_task_of(check, after), check_task_of(check, before));
@@ -101,7 +96,7 @@ void host_check_join(struct CUstream_st *after, struct CUstream_st *before)
 void host_check_synced(struct CUstream_st *stream)
 {
     struct host_check *check = host_check_lock();
-    if (stream && check && !is_captured(stream)) {
+    if (stream && check && !check_is_captured(stream)) {
         if (stream->legacy) check_arrive(check, stream); /* it is over when the blocking ones are */
         learn(check, CHECK_HOST, check_task_of(check, stream));
     }

@@ -157,6 +157,10 @@ struct check_mark *check_mark(struct check_marks *marks, const void *key, uint64
 const struct check_mark *check_block_of(const struct host_check *check, const void *ptr);
 
 /* ---- order.c ---- */
+static inline bool check_is_captured(const struct CUstream_st *stream)
+{
+    return atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL;
+}
 /* The task learns what an operation put there now may rely on. */
 void check_arrive(struct host_check *check, struct CUstream_st *stream);
 

@@ -1,0 +1,206 @@
+/* Lists of what operations touch. Copies and fills say it themselves, items are asked: they answer
+ * through the functions of device.h, in the thread that asks. */
+#include "access.h"
+
+#include "device/host/host.h"
+#include "device/host/host_vmm.h"
+#include "device/host/memory/memory.h"
+#include "device/host/memory/vmm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ALIASES_MOST = 16 };
+
+/* ---- lists of accesses ---- */
+
+void check_touches_add(struct check_touches *touches, const struct check_touch *touch)
+{
+    struct tt_pointer where;
+    if (touches->counts) {
+        touches->opened += tuttiHostIpcMapped(touch->ptr, &where);
+        return;
+    }
+    if (touches->count == touches->room) {
+        size_t room = touches->room ? 2 * touches->room : 16;
+        struct check_touch *wider = realloc(touches->at, room * sizeof(*wider));
+        if (!wider) return;
+        touches->at = wider;
+        touches->room = room;
+    }
+    touches->at[touches->count] = *touch;
+    touches->at[touches->count].ptr = host_unview(touch->ptr);
+    touches->at[touches->count].part = touches->part;
+    touches->at[touches->count++].node = touches->node;
+}
+
+/* Memory that is mapped at several addresses is touched at each of them. */
+void check_touches_bytes(struct check_touches *touches, const void *ptr, size_t bytes, bool write)
+{
+    if (!ptr || !bytes) return;
+    struct check_touch touch = {
+        .kind = write ? CHECK_TOUCH_WRITE : CHECK_TOUCH_READ, .ptr = ptr, .bytes = bytes};
+    check_touches_add(touches, &touch);
+    if (touches->counts || !tuttiHostAnyReserved()) return;
+    const void *aliases[ALIASES_MOST];
+    for (const char *at = ptr, *end = at + bytes; at < end; at += touch.bytes) {
+        touch.bytes = (size_t)(end - at);
+        size_t count = host_vmm_aliases(at, &touch.bytes, aliases, ALIASES_MOST);
+        for (size_t i = 0; i < count; i++) {
+            touch.ptr = aliases[i];
+            check_touches_add(touches, &touch);
+        }
+    }
+}
+
+struct box {
+    const char *ptr;
+    size_t pitch, width, height, slice, depth;
+};
+
+/* Rows that lie apart are accesses of their own: what is between them is somebody else's. */
+static void add_box(struct check_touches *touches, const struct box *box, bool write)
+{
+    size_t height = box->height ? box->height : 1;
+    size_t depth = box->depth ? box->depth : 1;
+    for (size_t z = 0; z < depth; z++) {
+        const char *slice = box->ptr + z * box->slice;
+        if (height == 1 || box->pitch == box->width) {
+            check_touches_bytes(touches, slice, box->width * height, write);
+            continue;
+        }
+        for (size_t y = 0; y < height; y++) {
+            check_touches_bytes(touches, slice + y * box->pitch, box->width, write);
+        }
+    }
+}
+
+void check_touches_copy(struct check_touches *touches, const struct tt_copy *copy)
+{
+    const struct box from = {copy->src,    copy->src_pitch, copy->width,
+                             copy->height, copy->src_slice, copy->depth};
+    const struct box to = {copy->dst,    copy->dst_pitch, copy->width,
+                           copy->height, copy->dst_slice, copy->depth};
+    if (!copy->width) return;
+    add_box(touches, &from, false);
+    add_box(touches, &to, true);
+}
+
+void check_touches_set(struct check_touches *touches, const struct tt_set *set)
+{
+    const struct box to = {set->ptr, set->pitch, set->width * set->elem_bytes, set->height, 0, 1};
+    if (set->width && set->height) add_box(touches, &to, true);
+}
+
+bool check_touches_item(struct check_touches *touches, struct tt_item *item)
+{
+    if (!item->tells_touches) return false;
+    struct check_touches *outer = host_thread.touches;
+    bool was_open = touches->closed;
+    touches->closed = false;
+    touches->part = 0;
+    host_thread.touches = touches;
+    item->step(item, TT_ITEM_TOUCH);
+    host_thread.touches = outer;
+    bool told = !touches->closed;
+    touches->closed = was_open;
+    return told;
+}
+
+bool check_touches_op(struct check_touches *touches, const struct host_op *op, struct tt_item *item)
+{
+    switch (op->kind) {
+    case HOST_OP_COPY: check_touches_copy(touches, &op->copy); return true;
+    case HOST_OP_SET: check_touches_set(touches, &op->set); return true;
+    case HOST_OP_ITEM: return check_touches_item(touches, item ? item : op->item);
+    case HOST_OP_CALL: touches->tells = true; return false;
+    default: return true;
+    }
+}
+
+unsigned host_item_opened(struct tt_item *item)
+{
+    struct check_touches touches = {.counts = true};
+    check_touches_item(&touches, item);
+    return touches.opened;
+}
+
+/* ---- what items say ---- */
+
+bool host_check_counts(void)
+{
+    return host_thread.touches && host_thread.touches->counts;
+}
+
+void host_check_argument(const void *ptr)
+{
+    const struct check_touch touch = {.ptr = ptr};
+    struct tt_pointer found;
+    if (host_check_counts()) {
+        check_touches_add(host_thread.touches, &touch);
+    } else if (host_thread.touches && !tuttiHostPointer(ptr, &found)) {
+        host_thread.touches->tells |=
+            found.kind == TT_MEMORY_PINNED || found.kind == TT_MEMORY_MANAGED;
+    }
+}
+
+void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
+{
+    if (host_thread.touches) check_touches_bytes(host_thread.touches, ptr, bytes, write);
+}
+
+void tuttiHostTouchName(const char *name)
+{
+    struct check_touches *touches = host_thread.touches;
+    if (touches) snprintf(touches->name, sizeof(touches->name), "%s", name);
+}
+
+void tuttiHostTouchPart(int part)
+{
+    if (host_thread.touches) host_thread.touches->part = part;
+}
+
+void tuttiHostTouchUnknown(void)
+{
+    if (host_thread.touches) host_thread.touches->closed = true;
+}
+
+void host_check_keep(struct check_op **slot)
+{
+    if (host_thread.touches) host_thread.touches->keep = slot;
+}
+
+void host_check_end(struct check_op *op)
+{
+    struct host_check *check = host_check_lock();
+    check_op_drop(op);
+    host_check_unlock(check);
+}
+
+void tuttiHostTouchWord(const void *word, bool waits)
+{
+    const struct check_touch touch = {
+        .kind = waits ? CHECK_TOUCH_WORD_WAIT : CHECK_TOUCH_WORD_WRITE, .ptr = word};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
+
+void tuttiHostTouchMeet(const void *member, uint64_t group, enum tt_meeting meeting)
+{
+    const struct check_touch touch = {
+        .kind = CHECK_TOUCH_MEET, .ptr = member, .group = group, .meeting = meeting};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
+
+void host_check_event_node(const struct CUevent_st *event, bool waits)
+{
+    const struct check_touch touch = {.kind = waits ? CHECK_TOUCH_AWAIT : CHECK_TOUCH_TELL,
+                                      .ptr = event};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
+
+void host_check_memory_node(const void *ptr, size_t bytes, bool ends)
+{
+    const struct check_touch touch = {
+        .kind = ends ? CHECK_TOUCH_END : CHECK_TOUCH_BEGIN, .ptr = ptr, .bytes = bytes};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
