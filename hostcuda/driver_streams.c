@@ -100,34 +100,10 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t len, CUstrea
 
 /* ---- words in memory: written and waited for in stream order ---- */
 
-enum word_kind { WORD_WRITE, WORD_WAIT };
-
 struct word {
     struct tt_item item;
-    enum word_kind kind;
-    unsigned compare; /* CU_STREAM_WAIT_VALUE_* */
-    bool wide;        /* 64 bits */
-    void *address;
-    uint64_t value;
+    struct tt_word what;
 };
-
-static bool word_holds(const struct word *word)
-{
-    const void *at = tuttiHostView(word->address);
-    uint64_t now = word->wide ? __atomic_load_n((const uint64_t *)at, __ATOMIC_ACQUIRE)
-                              : __atomic_load_n((const uint32_t *)at, __ATOMIC_ACQUIRE);
-    switch (word->compare) { /* >= goes round, as sequence numbers do */
-    case CU_STREAM_WAIT_VALUE_GEQ:
-        return word->wide ? (int64_t)(now - word->value) >= 0
-                          : (int32_t)((uint32_t)now - (uint32_t)word->value) >= 0;
-    case CU_STREAM_WAIT_VALUE_EQ: return now == word->value;
-    case CU_STREAM_WAIT_VALUE_AND: return (now & word->value) != 0;
-    default: {
-        uint64_t mask = word->wide ? UINT64_MAX : UINT32_MAX;
-        return (~(now | word->value) & mask) != 0;
-    }
-    }
-}
 
 static enum tt_step word_step(struct tt_item *item, enum tt_item_call call)
 {
@@ -136,29 +112,29 @@ static enum tt_step word_step(struct tt_item *item, enum tt_item_call call)
         free(word);
         return TT_STEP_DONE;
     }
+    const struct tt_word *what = &word->what;
     if (call == TT_ITEM_TOUCH) {
-        tuttiHostTouchWord(word->address, word->kind == WORD_WAIT);
+        tuttiHostTouchWord(what);
         return TT_STEP_DONE;
     }
-    if (word->kind == WORD_WAIT) return word_holds(word) ? TT_STEP_DONE : TT_STEP_WAIT;
-    void *at = tuttiHostView(word->address);
-    if (word->wide) {
-        __atomic_store_n((uint64_t *)at, word->value, __ATOMIC_RELEASE);
+    if (what->waits)
+        return tuttiHostWordHolds(what, tuttiHostWordNow(what)) ? TT_STEP_DONE : TT_STEP_WAIT;
+    void *at = tuttiHostView(what->address);
+    if (what->wide) {
+        __atomic_store_n((uint64_t *)at, what->value, __ATOMIC_RELEASE);
     } else {
-        __atomic_store_n((uint32_t *)at, (uint32_t)word->value, __ATOMIC_RELEASE);
+        __atomic_store_n((uint32_t *)at, (uint32_t)what->value, __ATOMIC_RELEASE);
     }
     return TT_STEP_DONE;
 }
 
-static int submit_word(CUstream stream, const struct word *what)
+static int submit_word(CUstream stream, const struct tt_word *what)
 {
     size_t bytes = what->wide ? 8 : 4;
     if (!what->address || (uintptr_t)what->address % bytes) return CUDA_ERROR_INVALID_VALUE;
     struct word *word = malloc(sizeof(*word));
     if (!word) return CUDA_ERROR_OUT_OF_MEMORY;
-    *word = *what;
-    word->item.step = word_step;
-    word->item.tells_touches = true;
+    *word = (struct word){.item = {.step = word_step, .tells_touches = true}, .what = *what};
     int rc = tuttiHostSubmit(tt_driver_stream(stream), &word->item, true);
     if (rc) free(word);
     return rc;
@@ -167,8 +143,7 @@ static int submit_word(CUstream stream, const struct word *what)
 static int write_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool wide, unsigned flags)
 {
     if (flags & ~(unsigned)CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER) return CUDA_ERROR_INVALID_VALUE;
-    struct word word = {
-        .kind = WORD_WRITE, .wide = wide, .address = tt_driver_ptr(ptr), .value = value};
+    const struct tt_word word = {.address = tt_driver_ptr(ptr), .value = value, .wide = wide};
     return submit_word(stream, &word);
 }
 
@@ -176,11 +151,11 @@ static int wait_word(CUstream stream, CUdeviceptr ptr, uint64_t value, bool wide
 {
     unsigned compare = flags & ~(unsigned)CU_STREAM_WAIT_VALUE_FLUSH;
     if (compare > CU_STREAM_WAIT_VALUE_NOR) return CUDA_ERROR_INVALID_VALUE;
-    struct word word = {.kind = WORD_WAIT,
-                        .compare = compare,
-                        .wide = wide,
-                        .address = tt_driver_ptr(ptr),
-                        .value = value};
+    const struct tt_word word = {.address = tt_driver_ptr(ptr),
+                                 .value = value,
+                                 .compare = compare,
+                                 .wide = wide,
+                                 .waits = true};
     return submit_word(stream, &word);
 }
 

@@ -279,6 +279,30 @@ static int wait_for_sources(struct CUstream_st *stream, const struct tt_face_bat
     return rc || status ? rc : tuttiHostStreamSynchronize(stream);
 }
 
+struct batch_item {
+    struct tt_item item;
+    const struct tt_face_batch *batch;
+};
+
+static enum tt_step tell_batch(struct tt_item *item, enum tt_item_call call)
+{
+    const struct tt_face_batch *batch = ((const struct batch_item *)item)->batch;
+    for (size_t i = 0; call == TT_ITEM_TOUCH && i < batch->count; i++) {
+        tuttiHostTouchPart((int)i);
+        tuttiHostTouch(batch->srcs[i], batch->lens[i], false);
+        tuttiHostTouch(batch->dsts[i], batch->lens[i], true);
+    }
+    tuttiHostTouchName("a batch of copies");
+    return TT_STEP_DONE;
+}
+
+/* CUDA makes them in any order, here they follow each other. */
+static void check_batch(struct CUstream_st *stream, const struct tt_face_batch *batch)
+{
+    struct batch_item item = {.item = {.step = tell_batch, .tells_touches = true}, .batch = batch};
+    if (batch->count > 1) tuttiHostCheckParts(stream, &item.item);
+}
+
 int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *batch,
                        size_t *failed)
 {
@@ -293,6 +317,7 @@ int tt_face_copy_batch(struct CUstream_st *stream, const struct tt_face_batch *b
         if (!rc) rc = tuttiHostCopy(stream, &copy);
         if (rc) *failed = i;
     }
+    if (!rc && tuttiHostChecks()) check_batch(stream, batch);
     return rc ? rc : wait_for_sources(stream, batch);
 }
 

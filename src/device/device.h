@@ -117,18 +117,42 @@ struct tt_item {
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write);
 /* What follows is another part of the item; its parts run side by side. */
 void tuttiHostTouchPart(int part);
-void tuttiHostTouchName(const char *name);             /* of the operation, for reports; copied */
-void tuttiHostTouchUnknown(void);                      /* it may touch more than it tells */
-void tuttiHostTouchWord(const void *word, bool waits); /* written, or awaited, to order work */
+void tuttiHostTouchName(const char *name); /* of the operation, for reports; copied */
+void tuttiHostTouchUnknown(void);          /* it may touch more than it tells */
+/* A word that a stream writes, or waits for until it holds what is asked. */
+struct tt_word {
+    void *address;
+    uint64_t value;
+    unsigned compare; /* CU_STREAM_WAIT_VALUE_* */
+    bool wide, waits; /* wide: 64 bits */
+};
+bool tuttiHostWordHolds(const struct tt_word *word, uint64_t now);
+uint64_t tuttiHostWordNow(const struct tt_word *word); /* what it holds, loaded to acquire */
+void tuttiHostTouchWord(const struct tt_word *word);
 /* A collective of the ranks of `group` that are in this process. `member` is this rank's, counted
  * by calls. */
 enum tt_meeting {
     TT_MEETING_ALL,   /* waits for what all others bring, and they for it */
     TT_MEETING_GIVES, /* they wait for it, it for nobody: the root that gives */
     TT_MEETING_TAKES, /* it waits for them */
-    TT_MEETING_NONE,  /* messages: work of the member all the same */
+    TT_MEETING_NONE,  /* work of the member all the same */
 };
-void tuttiHostTouchMeet(const void *member, uint64_t group, enum tt_meeting meeting);
+struct tt_met {
+    uint64_t group;
+    int nranks; /* of the group, in all processes */
+    enum tt_meeting meeting;
+};
+void tuttiHostTouchMeet(const void *member, const struct tt_met *met);
+/* A message from rank to rank of the group: who receives it waits for who sends it. */
+struct tt_peer_message {
+    uint64_t group;
+    int from, to;
+};
+void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends);
+/* Outside of items: parts of what goes onto the stream as several items run side by side, and
+ * `item`, which is asked here and not put on it, tells them. Call it under tuttiHostChecks(). */
+bool tuttiHostChecks(void);
+void tuttiHostCheckParts(struct CUstream_st *stream, struct tt_item *item);
 /* Outside of items: the caller has waited for all work of the member, and none follows. */
 void tuttiHostMemberOver(const void *member);
 

@@ -150,6 +150,15 @@ struct tt_buffers { /* of one frame; borrowed until the work ends */
 /* The same with buffers for each frame: as many as it has frames. hot */
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers);
 
+/* For the race checker, inside of an item that is asked: what a call reads and writes. */
+struct tt_touched {
+    enum tt_func func;
+    bool root; /* this rank is */
+    const char *in, *out;
+    size_t in_bytes, out_bytes;
+};
+void tt_touch_buffers(const struct tt_touched *touched);
+
 /* A place on an idle stream and the sequence number that goes with it. */
 struct tt_exec_claim {
     struct CUstream_st *stream; /* as tuttiHostClaim() gave it */

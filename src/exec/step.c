@@ -282,18 +282,39 @@ static int first_of(const struct tt_work *work, int f)
     return f;
 }
 
-static void tell_buffers(const struct tt_frame *frame, const char *in, const char *out)
+void tt_touch_buffers(const struct tt_touched *touched)
 {
-    const char *end = out + frame->out_bytes, *from = end, *to = end; /* what is kept of it */
-    bool root = frame->rank == frame->program->root;
-    bool kept = tt_func_keeps_given((enum tt_func)frame->program->func, root);
-    if (kept && in < end && in + frame->in_bytes > out) {
+    const char *in = touched->in, *in_end = in + touched->in_bytes;
+    const char *out = touched->out, *end = out + touched->out_bytes;
+    const char *from = end, *to = end; /* what is kept of it */
+    bool kept = tt_func_keeps_given(touched->func, touched->root);
+    if (kept && in < end && in_end > out) {
         from = in < out ? out : in;
-        to = in + frame->in_bytes > end ? end : in + frame->in_bytes;
+        to = in_end > end ? end : in_end;
     }
-    tuttiHostTouch(in, frame->in_bytes, false);
+    tuttiHostTouch(in, touched->in_bytes, false);
     tuttiHostTouch(out, (size_t)(from - out), true);
     tuttiHostTouch(to, (size_t)(end - to), true);
+}
+
+/* Calls of a group, and messages to different peers, run side by side. */
+static int part_of(const struct tt_work *work, int f)
+{
+    if (work->frames[f].conn == TT_CONN_P2P) return first_of(work, f);
+    while (f > 0 && !work->frames[f].begins)
+        f--;
+    return f;
+}
+
+static void tell_message(const struct tt_work *work, const struct tt_frame *frame)
+{
+    const struct tt_program *program = frame->program;
+    int rank = work->member->rank;
+    bool sends = program->func == TT_FUNC_SEND;
+    const struct tt_peer_message message = {.group = work->member->comm_id,
+                                            .from = sends ? rank : program->root,
+                                            .to = sends ? program->root : rank};
+    if (sends || program->func == TT_FUNC_RECV) tuttiHostTouchMessage(&message, sends);
 }
 
 /* For the race checker: the user's buffers, and that ranks of one process meet in each collective,
@@ -303,9 +324,14 @@ static void tell_touches(const struct tt_work *work)
     bool boarded = work->nboarded > 0; /* then the frames' buffers may be staging */
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
-        if (frame->conn == TT_CONN_P2P) tuttiHostTouchPart(first_of(work, f));
-        tell_buffers(frame, boarded ? work->user_in : frame->in,
-                     boarded ? work->user_out : frame->out);
+        tuttiHostTouchPart(part_of(work, f));
+        const struct tt_touched touched = {.func = (enum tt_func)frame->program->func,
+                                           .root = frame->rank == frame->program->root,
+                                           .in = boarded ? work->user_in : frame->in,
+                                           .out = boarded ? work->user_out : frame->out,
+                                           .in_bytes = frame->in_bytes,
+                                           .out_bytes = frame->out_bytes};
+        tt_touch_buffers(&touched);
         if (frame->reduction.pre_mul && frame->reduction.scalar_on_device)
             tuttiHostTouch(frame->reduction.scalar_ptr, frame->elem_bytes, false);
     }
@@ -313,9 +339,12 @@ static void tell_touches(const struct tt_work *work)
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         bool meets = frame->conn == TT_CONN_COLL;
+        if (!meets) tell_message(work, frame);
         if (f > 0 && (!meets || !frame->begins)) continue;
-        tuttiHostTouchMeet(work->member, work->member->comm_id,
-                           meets ? meeting_of(frame) : TT_MEETING_NONE);
+        const struct tt_met met = {.group = work->member->comm_id,
+                                   .nranks = work->member->nranks,
+                                   .meeting = meets ? meeting_of(frame) : TT_MEETING_NONE};
+        tuttiHostTouchMeet(work->member, &met);
     }
 }
 

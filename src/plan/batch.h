@@ -103,3 +103,9 @@ struct tt_own_pair {
 };
 struct tt_own_pair tt_own_pair_first(struct tt_group_call *first, int rank);
 struct tt_own_pair tt_own_pair_next(const struct tt_own_pair *pair, int rank);
+
+/* ---- side_by_side.c ---- */
+
+/* Tell the race checker of the calls of a group. Under tuttiHostChecks(). */
+void tt_group_look(const struct tt_plan *plan, const struct tt_group_call *first,
+                   struct CUstream_st *stream);

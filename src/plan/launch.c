@@ -390,6 +390,7 @@ ncclResult_t tt_launch_prepared(struct tt_plan *plan, struct tt_group_call *firs
     if (!rc && launch->event) rc = record_event(plan, launch->event, launch->stream);
     if (!rc) rc = tt_in_place_reserve(plan, first);
     if (rc) return rc;
+    if (tuttiHostChecks()) tt_group_look(plan, first, launch->stream);
     rc = launch_collectives(plan, launch);
     for (struct tt_group_call *node = launch->messages; node && !rc; node = node->next_alike)
         rc = tt_in_place_stage(plan, node, launch);

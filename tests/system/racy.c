@@ -605,42 +605,64 @@ static const struct racy_scene scenes[] = {
     {"captured-collective", captured_collective, "race"},
 };
 
-/* Status of the form in a process of its own; what it says on stderr. */
-static int run_apart(const char *self, const struct racy_scene *scene, bool sound, char *said,
-                     size_t said_bytes)
+/* ---- each form in a process of its own ---- */
+
+static int run_here(const struct racy_scene *scene, bool sound)
 {
-    int ends[2], status = -1;
-    size_t len = 0;
+    bool leaks = !strcmp(scene->says, "leak"); /* then what we set up must not be there */
+    setenv("TUTTI_CHECK", leaks ? "race:exit,leaks" : "race:exit", 1);
+    if (!leaks) set_up();
+    scene->run(sound);
+    for (int d = 0; d < 2; d++) { /* nothing is left for the leak sanitizer */
+        OK(cudaSetDevice(d));
+        OK(cudaDeviceSynchronize());
+    }
+    return 0;
+}
+
+struct form {
+    const struct racy_scene *scene;
+    bool sound;
+    pid_t child;
+    FILE *from; /* what it says on stderr */
+};
+
+/* Forked before CUDA is used, which costs less than another program's start. */
+static void start_form(struct form *form)
+{
+    int ends[2];
     OK(pipe(ends));
-    pid_t child = fork();
-    if (child == 0) {
+    OK(fflush(NULL));
+    form->child = fork();
+    if (form->child == 0) {
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        execl(self, self, scene->name, sound ? "sound" : "racy", (char *)NULL);
-        _exit(127);
+        exit(run_here(form->scene, form->sound));
     }
     close(ends[1]);
-    FILE *from = fdopen(ends[0], "r"); /* read(2) is left to programs that hand it closed pages */
-    said[0] = 0;
-    while (from && len + 1 < said_bytes && fgets(said + len, (int)(said_bytes - len), from))
-        len += strlen(said + len);
-    if (from) fclose(from);
-    OK(waitpid(child, &status, 0) != child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    form->from = fdopen(ends[0], "r"); /* read(2) is left to programs that hand it closed pages */
 }
 
-static bool is_right(const char *self, const struct racy_scene *scene, bool sound)
+static bool is_right(struct form *form)
 {
     static char said[1 << 16];
     char want[64];
-    int status = run_apart(self, scene, sound, said, sizeof(said));
-    snprintf(want, sizeof(want), "tutti check: %s: ", scene->says);
-    bool right = sound ? status == 0 && !strstr(said, "tutti check")
-                       : status == STATUS_FOUND && strstr(said, want);
+    int status = -1;
+    size_t len = 0;
+    said[0] = 0;
+    while (form->from && len + 1 < sizeof(said) &&
+           fgets(said + len, (int)(sizeof(said) - len), form->from))
+        len += strlen(said + len);
+    if (form->from) fclose(form->from);
+    OK(waitpid(form->child, &status, 0) != form->child);
+    status = WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+    snprintf(want, sizeof(want), "tutti check: %s: ", form->scene->says);
+    bool right = form->sound ? status == 0 && !strstr(said, "tutti check")
+                             : status == STATUS_FOUND && strstr(said, want);
     if (!right)
-        printf("%s, %s form: status %d, said:\n%s\n", scene->name, sound ? "sound" : "racy", status,
-               said);
+        printf("%s, %s form: status %d, said:\n%s\n", form->scene->name,
+               form->sound ? "sound" : "racy", status, said);
     return right;
 }
 
@@ -653,16 +675,23 @@ static const struct racy_scene *scene_at(size_t i)
     i -= racy_npatterns;
     if (i < racy_norder) return &racy_order[i];
     i -= racy_norder;
+    if (i < racy_nsides) return &racy_sides[i];
+    i -= racy_nsides;
+    if (i < racy_nfresh) return &racy_fresh[i];
+    i -= racy_nfresh;
     return i < racy_nhost ? &racy_host[i] : NULL;
 }
 
-static int run_all(const char *self)
+static int run_all(void)
 {
     int wrong = 0;
     size_t count = 0;
     for (; scene_at(count); count++) {
-        wrong += !is_right(self, scene_at(count), false);
-        wrong += !is_right(self, scene_at(count), true);
+        struct form racy = {.scene = scene_at(count)}, sound = {.scene = racy.scene, .sound = true};
+        start_form(&racy);
+        start_form(&sound);
+        wrong += !is_right(&racy);
+        wrong += !is_right(&sound);
     }
     printf("%zu racy and %zu sound programs, %d judged wrongly\n", count, count, wrong);
     return wrong ? 1 : 0;
@@ -672,19 +701,10 @@ int main(int argc, char **argv)
 {
     setenv("TUTTI_DEVICES", "2", 0);
     if (argc == 2 && !strcmp(argv[1], "lend")) return racy_lend();
-    if (argc < 3) return run_all("/proc/self/exe");
+    if (argc < 3) return run_all();
     for (size_t i = 0; scene_at(i); i++) {
         const struct racy_scene *scene = scene_at(i);
-        if (strcmp(scene->name, argv[1]) != 0) continue;
-        bool leaks = !strcmp(scene->says, "leak"); /* then what we set up must not be there */
-        setenv("TUTTI_CHECK", leaks ? "race:exit,leaks" : "race:exit", 1);
-        if (!leaks) set_up();
-        scene->run(!strcmp(argv[2], "sound"));
-        for (int d = 0; d < 2; d++) { /* nothing is left for the leak sanitizer */
-            OK(cudaSetDevice(d));
-            OK(cudaDeviceSynchronize());
-        }
-        return 0;
+        if (!strcmp(scene->name, argv[1])) return run_here(scene, !strcmp(argv[2], "sound"));
     }
     fprintf(stderr, "no scene %s\n", argv[1]);
     return 2;

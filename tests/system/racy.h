@@ -48,6 +48,10 @@ extern const size_t racy_npatterns;
 extern const struct racy_scene racy_order[];
 extern const size_t racy_norder;
 int racy_lend(void);
+extern const struct racy_scene racy_sides[];
+extern const size_t racy_nsides;
+extern const struct racy_scene racy_fresh[];
+extern const size_t racy_nfresh;
 extern const struct racy_scene racy_host[]; /* plain loads and stores of the program */
 extern const size_t racy_nhost;
 

@@ -112,11 +112,16 @@ void tuttiHostTouchName(const char *name)
     (void)name;
 }
 
-void tuttiHostTouchMeet(const void *member, uint64_t group, enum tt_meeting meeting)
+void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
+{
+    (void)message;
+    (void)sends;
+}
+
+void tuttiHostTouchMeet(const void *member, const struct tt_met *met)
 {
     (void)member;
-    (void)group;
-    (void)meeting;
+    (void)met;
 }
 
 int tuttiHostControlAlloc(size_t bytes, void **ptr_out)

@@ -6,6 +6,7 @@
 #include "device/host/host_kernel.h"
 #include "device/host/memory/memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* ---- the doors ---- */
@@ -22,16 +23,25 @@ static enum side side_of(const void *ptr)
     return SIDE_PAGEABLE;
 }
 
+/* Is the row in the allocation that the first row of its side begins in? */
+static bool is_in(const struct check_touch *row, const struct tt_pointer *block)
+{
+    size_t at = block->base ? (size_t)((const char *)row->ptr - block->base) : 0;
+    if (!block->base) return block->kind == TT_MEMORY_FOREIGN; /* pageable */
+    return at <= block->bytes && row->bytes <= block->bytes - at;
+}
+
 /* What was refused: the first rows that are not in an allocation. */
 static void tell_misfits(const struct check_touches *touches, const char *name)
 {
-    struct tt_pointer found;
+    struct tt_pointer blocks[2]; /* of what is read, and written */
+    bool begun[2] = {false, false};
     for (size_t i = 0; i < touches->count; i++) {
         const struct check_touch *touch = &touches->at[i];
-        tuttiHostLocate(touch->ptr, &found);
-        size_t at = found.base ? (size_t)((const char *)touch->ptr - found.base) : 0;
-        bool pageable = !found.base && found.kind == TT_MEMORY_FOREIGN;
-        if (pageable || (found.base && at + touch->bytes <= found.bytes)) continue;
+        bool writes = touch->kind == CHECK_TOUCH_WRITE;
+        if (!begun[writes]) tuttiHostLocate(touch->ptr, &blocks[writes]);
+        begun[writes] = true;
+        if (is_in(touch, &blocks[writes])) continue;
         struct host_check *check = host_check_lock();
         struct check_op *op = check ? check_op_begin(check, NULL, name) : NULL;
         const struct check_finding finding = {.kind = CHECK_OUTSIDE,
@@ -105,6 +115,32 @@ void host_check_item(struct CUstream_st *stream, struct tt_item *item)
         if (!told) check_note_opaque(check, stream);
         if (touches.tells) /* the host may learn by its stores what is over before it */
             check_task_tell(check, check_task_of(check, stream), &check->tasks[CHECK_HOST].now);
+    }
+    host_check_unlock(check);
+    free(touches.at);
+}
+
+bool tuttiHostChecks(void)
+{
+    return host_checks();
+}
+
+void tuttiHostCheckParts(struct CUstream_st *handle, struct tt_item *item)
+{
+    struct check_touches touches = {0};
+    struct CUstream_st *stream = host_stream_find(handle);
+    if (!stream) return;
+    check_touches_item(&touches, item);
+    struct host_check *check = host_check_lock();
+    if (check) {
+        struct check_op op = {.task = check_task_of(check, stream),
+                              .stream_id = stream->id,
+                              .device = stream->device,
+                              .legacy = stream->legacy,
+                              .blocking = stream->ordered,
+                              .site = host_thread.site};
+        snprintf(op.name, sizeof(op.name), "%s", touches.name);
+        check_parts(check, &op, touches.at, touches.count);
     }
     host_check_unlock(check);
     free(touches.at);

@@ -13,6 +13,8 @@ enum check_touch_kind {
     CHECK_TOUCH_WORD_WAIT,
     CHECK_TOUCH_WORD_WRITE,
     CHECK_TOUCH_MEET, /* a collective: ptr is the member */
+    CHECK_TOUCH_SEND, /* a message */
+    CHECK_TOUCH_RECEIVE,
 };
 
 struct check_touch {
@@ -23,6 +25,9 @@ struct check_touch {
     int part;        /* of an item */
     uintptr_t group; /* of a collective: the communicator's number, in place of an address */
     enum tt_meeting meeting;
+    int nranks;
+    struct tt_peer_message message;
+    struct tt_word word;
 };
 
 struct check_touches {
@@ -54,10 +59,22 @@ struct check_op *check_apply(struct host_check *check, struct CUstream_st *strea
                              const struct check_touches *touches, const char *name);
 /* The operation that is put on the stream next does what nobody tells. */
 void check_note_opaque(struct host_check *check, struct CUstream_st *stream);
+/* Parts of one item run side by side. */
+void check_parts(struct host_check *check, const struct check_op *op,
+                 const struct check_touch *touches, size_t count);
 
 /* ---- meet.c ---- */
 void check_meet(struct host_check *check, size_t task, const struct check_touch *touch);
-void check_pass_word(struct host_check *check, size_t task, const struct check_touch *touch);
-void check_see_words(struct host_check *check, size_t task, const struct check_touch *touch);
+void check_pass_message(struct host_check *check, size_t task, const struct check_touch *touch);
 void check_tell_event(struct host_check *check, size_t task, const struct check_touch *touch);
 void check_tell_member(struct host_check *check, size_t task, const void *member);
+
+/* ---- word.c ---- */
+void check_write_word(struct host_check *check, size_t task, const struct tt_word *word);
+void check_await_word(struct host_check *check, size_t task, const struct tt_word *word);
+/* Who copies a word may have waited for it to change. */
+void check_see_words(struct host_check *check, size_t task, const struct check_touch *touch);
+/* All that words tell whoever may look at them. */
+void check_tell_words(struct host_check *check, struct check_clock **into);
+/* What is written there by other ways takes the place of what a stream wrote. */
+void check_cover_words(struct host_check *check, size_t task, const struct check_touch *touch);

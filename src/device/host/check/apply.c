@@ -3,11 +3,22 @@
 
 #include "device/host/host.h"
 
-enum { PARTS_MOST = 1024 };
+#include <stdio.h>
+#include <stdlib.h>
 
 static bool is_meeting(const struct check_touch *touch)
 {
-    return touch->kind == CHECK_TOUCH_MEET && touch->meeting != TT_MEETING_NONE;
+    return (touch->kind == CHECK_TOUCH_MEET && touch->meeting != TT_MEETING_NONE) ||
+           touch->kind == CHECK_TOUCH_SEND || touch->kind == CHECK_TOUCH_RECEIVE;
+}
+
+static void meet(struct host_check *check, size_t task, const struct check_touch *touch)
+{
+    if (touch->kind == CHECK_TOUCH_MEET) {
+        check_meet(check, task, touch);
+    } else {
+        check_pass_message(check, task, touch);
+    }
 }
 
 /* What the operation tells others, or learns, when its accesses are known. */
@@ -15,8 +26,9 @@ static void pass_on(struct host_check *check, struct check_op *op, const struct 
 {
     switch (touch->kind) {
     case CHECK_TOUCH_READ: check_see_words(check, op->task, touch); break;
-    case CHECK_TOUCH_WORD_WAIT:
-    case CHECK_TOUCH_WORD_WRITE: check_pass_word(check, op->task, touch); break;
+    case CHECK_TOUCH_WRITE: check_cover_words(check, op->task, touch); break;
+    case CHECK_TOUCH_WORD_WAIT: check_await_word(check, op->task, &touch->word); break;
+    case CHECK_TOUCH_WORD_WRITE: check_write_word(check, op->task, &touch->word); break;
     case CHECK_TOUCH_TELL: check_tell_event(check, op->task, touch); break;
     case CHECK_TOUCH_MEET: check_tell_member(check, op->task, touch->ptr); break;
     case CHECK_TOUCH_END: /* until a launch allocates it again */
@@ -69,35 +81,68 @@ static void touch_all(struct host_check *check, struct check_op *op,
     }
 }
 
-/* Parts of one item run side by side: messages of a group. */
-static void look_at_parts(struct host_check *check, const struct check_op *op,
-                          const struct check_touch *touches, size_t count)
+static int by_address(const void *a, const void *b)
+{
+    const struct check_touch *one = a, *other = b;
+    if (one->ptr == other->ptr) return 0;
+    return (const char *)one->ptr < (const char *)other->ptr ? -1 : 1;
+}
+
+static bool clash(const struct check_touch *one, const struct check_touch *other)
+{
+    return one->part != other->part &&
+           (one->kind == CHECK_TOUCH_WRITE || other->kind == CHECK_TOUCH_WRITE);
+}
+
+static void tell_clash(struct host_check *check, const struct check_op *op,
+                       const struct check_touch *one, const struct check_touch *other)
 {
     struct check_op side = {.task = op->task,
                             .stream_id = op->stream_id,
                             .device = op->device,
-                            .site = op->site,
-                            .name = "message of a group"};
-    for (size_t i = 0; i < count && count <= PARTS_MOST; i++) {
-        const struct check_touch *one = &touches[i];
-        if (one->kind != CHECK_TOUCH_WRITE) continue;
-        for (size_t j = 0; j < count; j++) {
-            const struct check_touch *other = &touches[j];
-            const char *from = one->ptr, *at = other->ptr;
-            if (other->kind > CHECK_TOUCH_WRITE || other->part == one->part ||
-                at >= from + one->bytes || from >= at + other->bytes)
-                continue;
-            const struct check_finding finding = {.kind = CHECK_IN_GROUP,
-                                                  .first = &side,
-                                                  .second = &side,
-                                                  .first_writes = true,
-                                                  .second_writes = other->kind == CHECK_TOUCH_WRITE,
-                                                  .ptr = at > from ? at : from,
-                                                  .bytes = 1};
-            check_report(check, &finding);
+                            .legacy = op->legacy,
+                            .blocking = op->blocking,
+                            .site = op->site};
+    snprintf(side.name, sizeof(side.name), "one part of %.64s", op->name);
+    const struct check_finding finding = {.kind = CHECK_IN_GROUP,
+                                          .first = &side,
+                                          .second = &side,
+                                          .first_writes = one->kind == CHECK_TOUCH_WRITE,
+                                          .second_writes = other->kind == CHECK_TOUCH_WRITE,
+                                          .ptr = other->ptr,
+                                          .bytes = 1};
+    check_report(check, &finding);
+}
+
+/* One finding is enough. */
+static void look_at_sorted(struct host_check *check, const struct check_op *op,
+                           const struct check_touch *sorted, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const char *end = (const char *)sorted[i].ptr + sorted[i].bytes;
+        for (size_t k = i + 1; k < count && (const char *)sorted[k].ptr < end; k++) {
+            if (!clash(&sorted[i], &sorted[k])) continue;
+            tell_clash(check, op, &sorted[i], &sorted[k]);
             return;
         }
     }
+}
+
+void check_parts(struct host_check *check, const struct check_op *op,
+                 const struct check_touch *touches, size_t count)
+{
+    bool several = false;
+    for (size_t i = 1; i < count; i++) {
+        several = several || touches[i].part != touches[0].part;
+    }
+    struct check_touch *sorted = several ? malloc(count * sizeof(*sorted)) : NULL;
+    size_t kept = 0;
+    for (size_t i = 0; sorted && i < count; i++) {
+        if (touches[i].kind <= CHECK_TOUCH_WRITE && touches[i].bytes) sorted[kept++] = touches[i];
+    }
+    if (sorted) qsort(sorted, kept, sizeof(*sorted), by_address);
+    if (sorted) look_at_sorted(check, op, sorted, kept);
+    free(sorted);
 }
 
 /* One node's accesses. Who meets others in a collective tells them that it has read, not that it
@@ -111,14 +156,14 @@ static struct check_op *apply_node(struct host_check *check, const struct CUstre
     struct check_op *op = check_op_begin(check, stream, name);
     touch_all(check, op, touches, count, meets ? READS : READS | WRITES);
     for (size_t i = 0; meets && op && i < count; i++) {
-        if (is_meeting(&touches[i])) check_meet(check, op->task, &touches[i]);
+        if (is_meeting(&touches[i])) meet(check, op->task, &touches[i]);
     }
     if (meets) {
         check_op_drop(op);
         op = check_op_begin(check, stream, name);
         touch_all(check, op, touches, count, WRITES);
     }
-    if (op) look_at_parts(check, op, touches, count);
+    if (op) check_parts(check, op, touches, count);
     for (size_t i = 0; op && i < count; i++) {
         look_at_end(check, op, &touches[i]);
         pass_on(check, op, &touches[i]);
@@ -152,9 +197,7 @@ struct check_op *check_apply(struct host_check *check, struct CUstream_st *strea
 void check_note_opaque(struct host_check *check, struct CUstream_st *stream)
 {
     check_arrive(check, stream);
-    for (size_t i = 0; !check->any_opaque && i < check->words.room; i++) {
-        check_clock_merge(&check->tasks[CHECK_HOST].now, check->words.at[i].clock);
-    }
+    if (!check->any_opaque) check_tell_words(check, &check->tasks[CHECK_HOST].now);
     check->any_opaque = true;
     struct check_task *task = &check->tasks[check_task_of(check, stream)];
     task->opaque = (struct host_place){

@@ -52,6 +52,20 @@ void check_clock_merge(struct check_clock **into, const struct check_clock *from
     }
 }
 
+void check_clock_limit(struct check_clock **into, const struct check_clock *by)
+{
+    if (!*into || *into == by) return;
+    if (!by) {
+        check_clock_drop(*into);
+        *into = NULL;
+        return;
+    }
+    if (!own(into, (*into)->count)) return;
+    for (size_t i = 0; i < (*into)->count; i++) {
+        if (check_clock_of(by, i) < (*into)->at[i]) (*into)->at[i] = check_clock_of(by, i);
+    }
+}
+
 bool check_before(const struct check_op *first, const struct check_op *second)
 {
     if (first->task == second->task) return first->epoch <= second->epoch;

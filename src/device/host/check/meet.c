@@ -6,22 +6,22 @@
 
 #include <stdlib.h>
 
-/* The tasks that wait there, this one perhaps among them, know what those did that tell, before and
- * after. */
+/* Those that wait there know what those tell that come, before and after. */
 static void gather_at(struct host_check *check, struct check_mark *mark, size_t task,
-                      enum tt_meeting meeting)
+                      const struct check_touch *touch)
 {
-    size_t *tasks = mark ? realloc(mark->tasks, (mark->ntasks + 1) * sizeof(*tasks)) : NULL;
-    if (!tasks) return;
-    mark->tasks = tasks;
-    bool is_there = false;
-    for (size_t i = 0; i < mark->ntasks; i++) {
-        is_there = is_there || mark->tasks[i] == task;
+    uint64_t *gates = realloc(mark->gates, (mark->ngates + 1) * sizeof(*gates));
+    if (!gates) return;
+    mark->gates = gates;
+    if (touch->meeting != TT_MEETING_GIVES)
+        gates[mark->ngates++] = check_gate_open(check, task, check->tasks[task].epoch + 1);
+    if (touch->meeting != TT_MEETING_TAKES) check_task_tell(check, task, &mark->clock);
+    for (size_t i = 0; i < mark->ngates; i++) {
+        check_gate_tell(check, mark->gates[i], mark->clock);
     }
-    if (meeting != TT_MEETING_GIVES && !is_there) mark->tasks[mark->ntasks++] = task;
-    if (meeting != TT_MEETING_TAKES) check_task_tell(check, task, &mark->clock);
-    for (size_t i = 0; i < mark->ntasks; i++) {
-        check_clock_merge(&check->tasks[mark->tasks[i]].now, mark->clock);
+    if (++mark->came < touch->nranks) return;
+    for (size_t i = 0; i < mark->ngates; i++) {
+        check_gate_shut(check, mark->gates[i]);
     }
 }
 
@@ -36,43 +36,122 @@ void check_meet(struct host_check *check, size_t task, const struct check_touch 
     if (mark->number != number) {
         check_clock_drop(mark->clock);
         mark->clock = NULL;
-        mark->ntasks = 0;
+        mark->ngates = 0;
+        mark->came = 0;
         mark->number = number;
     }
-    gather_at(check, mark, task, touch->meeting);
+    gather_at(check, mark, task, touch);
 }
 
-/* What is in a device's memory the program's own loads do not see. */
-static bool is_hidden(const void *word)
-{
-    struct tt_pointer found;
-    return !tuttiHostLocate(word, &found) && found.kind == TT_MEMORY_DEVICE;
-}
+/* ---- messages ---- */
 
-/* The host may look at the word, which nobody sees, so it is taken to know; of a word in a device's
- * memory only when a kernel or host function may have told it. A word that no stream has written
- * somebody else will write, the host or a host function, who may have waited for everything. */
-void check_pass_word(struct host_check *check, size_t task, const struct check_touch *touch)
+enum { AHEAD_MOST = 4096 };
+
+struct check_lane { /* messages from one rank to another: either side may be ahead */
+    struct tt_peer_message key;
+    bool sends, elsewhere;      /* which side; elsewhere: the other is in another process */
+    struct check_clock **clock; /* owned; ring; counted: what each sender knew, ... */
+    uint64_t *gate;             /* owned; ring; ... or of who receives */
+    size_t first, count, room;
+};
+
+static size_t lane_slot(const struct check_lane *lanes, size_t room,
+                        const struct tt_peer_message *key)
 {
-    bool tells = touch->kind == CHECK_TOUCH_WORD_WRITE;
-    struct check_mark *word = check_mark(&check->words, touch->ptr, 0);
-    for (size_t i = 0; !tells && word && !word->clock && i < check->ntasks; i++) {
-        if (i != task) check_task_tell(check, i, &check->tasks[task].now);
+    uint64_t hash = key->group * 0x9e3779b97f4a7c15ull ^ (uint64_t)(unsigned)key->from << 32 ^
+                    (uint64_t)(unsigned)key->to;
+    size_t at = (size_t)((hash * 0x9e3779b97f4a7c15ull) >> 24) & (room - 1);
+    while (lanes[at].room && (lanes[at].key.group != key->group || lanes[at].key.to != key->to ||
+                              lanes[at].key.from != key->from)) {
+        at = (at + 1) & (room - 1);
     }
-    gather_at(check, word, task, tells ? TT_MEETING_ALL : TT_MEETING_TAKES);
-    if (tells && (check->any_opaque || !is_hidden(touch->ptr)))
-        check_task_tell(check, task, &check->tasks[CHECK_HOST].now);
+    return at;
 }
 
-/* Who copies a word may have waited for it to change. */
-void check_see_words(struct host_check *check, size_t task, const struct check_touch *touch)
+static bool grow_lanes(struct host_check *check)
 {
-    for (size_t i = 0; check->words.count && i < check->words.room; i++) {
-        const struct check_mark *word = &check->words.at[i];
-        size_t at = (uintptr_t)word->key - (uintptr_t)touch->ptr; /* of unused ones: beyond */
-        if (at < touch->bytes) check_clock_merge(&check->tasks[task].now, word->clock);
+    size_t room = check->lane_room ? 2 * check->lane_room : 64;
+    struct check_lane *lanes = calloc(room, sizeof(*lanes));
+    if (!lanes) return false;
+    for (size_t i = 0; i < check->lane_room; i++) {
+        if (check->lanes[i].room)
+            lanes[lane_slot(lanes, room, &check->lanes[i].key)] = check->lanes[i];
     }
+    free(check->lanes);
+    check->lanes = lanes;
+    check->lane_room = room;
+    return true;
 }
+
+/* Room for one more in the rings; false: out of memory, or nobody comes for them. */
+static bool widen(struct check_lane *lane)
+{
+    size_t room = lane->room ? 2 * lane->room : 4;
+    if (lane->count < lane->room) return true;
+    struct check_clock **clock = calloc(room, sizeof(struct check_clock *));
+    uint64_t *gate = calloc(room, sizeof(*gate));
+    if (!clock || !gate || room > AHEAD_MOST) {
+        free(clock);
+        free(gate);
+        lane->elsewhere = lane->room > 0;
+        return false;
+    }
+    for (size_t i = 0; i < lane->count; i++) {
+        clock[i] = lane->clock[(lane->first + i) % lane->room];
+        gate[i] = lane->gate[(lane->first + i) % lane->room];
+    }
+    free(lane->clock);
+    free(lane->gate);
+    lane->clock = clock;
+    lane->gate = gate;
+    lane->first = 0;
+    lane->room = room;
+    return true;
+}
+
+static struct check_lane *lane_of(struct host_check *check, const struct tt_peer_message *key)
+{
+    if (2 * check->nlanes >= check->lane_room && !grow_lanes(check)) return NULL;
+    struct check_lane *lane = &check->lanes[lane_slot(check->lanes, check->lane_room, key)];
+    if (lane->room) return lane;
+    lane->key = *key;
+    if (!widen(lane)) return NULL;
+    check->nlanes++;
+    return lane;
+}
+
+/* Messages from rank to rank keep their order, so the k-th that is sent is the k-th received. What
+ * its sender knew, who receives it knows behind it; the sender may be over before anybody
+ * receives. Whichever side comes later passes it on. */
+void check_pass_message(struct host_check *check, size_t task, const struct check_touch *touch)
+{
+    bool sends = touch->kind == CHECK_TOUCH_SEND;
+    struct check_lane *lane = lane_of(check, &touch->message);
+    if (!lane || lane->elsewhere) return;
+    size_t other = lane->first;
+    if (!lane->count || lane->sends == sends) {
+        if (!widen(lane)) return;
+        size_t at = (lane->first + lane->count++) % lane->room;
+        lane->sends = sends;
+        lane->gate[at] = sends ? 0 : check_gate_open(check, task, check->tasks[task].epoch + 1);
+        lane->clock[at] = NULL;
+        if (sends) check_task_tell(check, task, &lane->clock[at]);
+        return;
+    }
+    lane->first = (lane->first + 1) % lane->room;
+    lane->count--;
+    struct check_clock *told = lane->clock[other];
+    if (sends) {
+        check_task_tell(check, task, &told);
+        check_gate_tell(check, lane->gate[other], told);
+        check_gate_shut(check, lane->gate[other]);
+    } else {
+        check_clock_merge(&check->tasks[task].now, told);
+    }
+    check_clock_drop(told);
+}
+
+/* ---- events, and ends ---- */
 
 /* Who waits for the event from now on knows what the task did, and nothing else. */
 void check_tell_event(struct host_check *check, size_t task, const struct check_touch *touch)

@@ -68,7 +68,11 @@ void host_check_passed(const struct CUevent_st *event, bool elsewhere)
         const struct check_mark *mark = check_mark(&check->events, event, 0);
         struct check_task *host = &check->tasks[CHECK_HOST];
         if (elsewhere) check_clock_merge(&host->now, check->remote);
-        if (mark && !elsewhere) check_clock_merge(&host->now, mark->clock);
+        if (mark && !elsewhere) {
+            check_clock_merge(&host->now, mark->clock);
+            check_clock_merge(&check->waited, mark->clock);
+            if (check->gates.count) check_gates_pass(check);
+        }
     }
     host_check_unlock(check);
 }
@@ -93,12 +97,19 @@ void host_check_join(struct CUstream_st *after, struct CUstream_st *before)
 
 /* ---- the host waits ---- */
 
+void check_waited(struct host_check *check, size_t task)
+{
+    learn(check, CHECK_HOST, task);
+    check_clock_raise(&check->waited, task, check->tasks[task].epoch);
+    if (check->gates.count) check_gates_pass(check);
+}
+
 void host_check_synced(struct CUstream_st *stream)
 {
     struct host_check *check = host_check_lock();
     if (stream && check && !check_is_captured(stream)) {
         if (stream->legacy) check_arrive(check, stream); /* it is over when the blocking ones are */
-        learn(check, CHECK_HOST, check_task_of(check, stream));
+        check_waited(check, check_task_of(check, stream));
     }
     host_check_unlock(check);
 }
@@ -107,7 +118,7 @@ void host_check_device_synced(int device)
 {
     struct host_check *check = host_check_lock();
     for (size_t i = 1; check && i < check->ntasks; i++) {
-        if (check->tasks[i].stream->device == device) learn(check, CHECK_HOST, i);
+        if (check->tasks[i].stream->device == device) check_waited(check, i);
     }
     host_check_unlock(check);
 }

@@ -171,7 +171,7 @@ struct access {
 };
 
 static void tell(const struct access *access, const struct check_piece *piece,
-                 const struct check_op *other, enum check_kind kind, bool other_writes)
+                 struct check_op *other, enum check_kind kind, bool other_writes)
 {
     const struct check_finding finding = {.kind = kind,
                                           .first = other,
@@ -180,12 +180,15 @@ static void tell(const struct access *access, const struct check_piece *piece,
                                           .second_writes = access->write,
                                           .ptr = access->page + piece->from,
                                           .bytes = piece->to - piece->from};
+    bool race = kind == CHECK_RACE && other;
+    if (race && check_ordered_late(access->check, other, access->op)) return;
+    if (race && check_keep_finding(access->check, &finding, other, access->op)) return;
     check_report(access->check, &finding);
 }
 
 static void look(const struct access *access, struct check_piece *piece)
 {
-    const struct check_op *writer = piece->writer;
+    struct check_op *writer = piece->writer;
     const char *ptr = access->page + piece->from;
     if (writer && !check_ordered(writer, access->op)) {
         tell(access, piece, writer, CHECK_RACE, true);
@@ -193,7 +196,7 @@ static void look(const struct access *access, struct check_piece *piece)
         tell(access, piece, writer, CHECK_USE_AFTER_FREE, true);
     }
     for (size_t i = 0; access->write && piece->readers && i < piece->readers->count; i++) {
-        const struct check_op *reader = piece->readers->at[i];
+        struct check_op *reader = piece->readers->at[i];
         if (!check_ordered(reader, access->op)) tell(access, piece, reader, CHECK_RACE, false);
     }
     if (!access->write && (piece->flags & CHECK_FRESH) &&

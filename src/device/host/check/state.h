@@ -2,6 +2,7 @@
 #pragma once
 
 #include "check.h"
+#include "finding.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -45,8 +46,9 @@ struct check_mark { /* what an event, a word or a collective knows */
     enum tt_memory_kind kind;
     int device;
     struct check_clock *clock; /* counted; NULL: nothing */
-    size_t *tasks;             /* owned; of collectives: whose streams it is on */
-    size_t ntasks;
+    uint64_t *gates;           /* owned; of collectives: of those that wait there */
+    size_t ngates;
+    int came;
 };
 
 struct check_marks {
@@ -111,7 +113,13 @@ struct host_check {
     size_t task_of_room;
     struct check_clock *remote; /* counted: what other processes may have been told */
     bool any_opaque;            /* something was put on a stream that may look at words */
-    struct check_marks events, words, counts, execs;
+    struct check_clock *waited; /* counted: what the host waited for itself, without hearsay */
+    struct check_gates gates;
+    struct check_word **words; /* owned */
+    size_t nwords, word_room;
+    struct check_lane *lanes; /* owned; open addressing by key */
+    size_t nlanes, lane_room;
+    struct check_marks events, counts, execs;
     struct check_mark meetings[CHECK_MEETINGS]; /* the latest collectives, by number */
     struct check_page *pages;                   /* owned; open addressing */
     size_t npages, page_room;
@@ -132,6 +140,8 @@ struct check_clock *check_clock_hold(struct check_clock *clock);
 /* *into learns what `from` knows. */
 void check_clock_merge(struct check_clock **into, const struct check_clock *from);
 void check_clock_raise(struct check_clock **clock, size_t task, uint64_t epoch);
+/* *into keeps what `by` knows as well. */
+void check_clock_limit(struct check_clock **into, const struct check_clock *by);
 static inline uint64_t check_clock_of(const struct check_clock *clock, size_t task)
 {
     return clock && task < clock->count ? clock->at[task] : 0;
@@ -163,6 +173,9 @@ static inline bool check_is_captured(const struct CUstream_st *stream)
 }
 /* The task learns what an operation put there now may rely on. */
 void check_arrive(struct host_check *check, struct CUstream_st *stream);
+
+/* The host has waited for all that the task did. */
+void check_waited(struct host_check *check, size_t task);
 
 /* ---- shadow.c ---- */
 void check_touch(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
@@ -212,27 +225,6 @@ size_t check_pattern_bytes(size_t bytes);
 /* By an operation, or NULL: at once. */
 void check_allocate(struct host_check *check, const struct check_block *block, struct check_op *op);
 void check_release(struct host_check *check, const struct check_block *block, struct check_op *op);
-
-/* ---- report.c ---- */
-enum check_kind {
-    CHECK_RACE,
-    CHECK_USE_AFTER_FREE,
-    CHECK_UNWRITTEN,
-    CHECK_OUTSIDE,
-    CHECK_IN_GRAPH,
-    CHECK_IN_GROUP
-};
-struct check_finding {
-    enum check_kind kind;
-    const struct check_op *first, *second; /* first: NULL where there is none */
-    bool first_writes, second_writes;
-    const void *ptr;
-    size_t bytes;
-    bool refused; /* OUTSIDE: nothing was done, ... */
-    bool freed;   /* ... and the memory was there before */
-};
-void check_report(struct host_check *check, const struct check_finding *finding);
-void check_report_leaks(struct host_check *check); /* what is allocated yet */
 
 /* ---- site.c ---- */
 const void *check_call_site(void);      /* NULL: not known */

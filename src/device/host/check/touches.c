@@ -177,17 +177,29 @@ void host_check_end(struct check_op *op)
     host_check_unlock(check);
 }
 
-void tuttiHostTouchWord(const void *word, bool waits)
+void tuttiHostTouchWord(const struct tt_word *word)
 {
-    const struct check_touch touch = {
-        .kind = waits ? CHECK_TOUCH_WORD_WAIT : CHECK_TOUCH_WORD_WRITE, .ptr = word};
+    const struct check_touch touch = {.kind = word->waits ? CHECK_TOUCH_WORD_WAIT
+                                                          : CHECK_TOUCH_WORD_WRITE,
+                                      .ptr = word->address,
+                                      .word = *word};
     if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
 }
 
-void tuttiHostTouchMeet(const void *member, uint64_t group, enum tt_meeting meeting)
+void tuttiHostTouchMeet(const void *member, const struct tt_met *met)
 {
-    const struct check_touch touch = {
-        .kind = CHECK_TOUCH_MEET, .ptr = member, .group = group, .meeting = meeting};
+    const struct check_touch touch = {.kind = CHECK_TOUCH_MEET,
+                                      .ptr = member,
+                                      .group = met->group,
+                                      .nranks = met->nranks,
+                                      .meeting = met->meeting};
+    if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
+}
+
+void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends)
+{
+    const struct check_touch touch = {.kind = sends ? CHECK_TOUCH_SEND : CHECK_TOUCH_RECEIVE,
+                                      .message = *message};
     if (host_thread.touches) check_touches_add(host_thread.touches, &touch);
 }
 
