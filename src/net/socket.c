@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/param.h"
 #include "nccl/profiler_events.h"
+#include "net/socket_port.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -85,6 +86,7 @@ static ncclResult_t socket_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_
     struct socket_context *context = tt_calloc(1, sizeof(*context));
     if (!context) return tt_fail(ncclSystemError, "NET/Socket: out of memory");
     context->profiler = profiler;
+    context->netifs = found.netifs;
     context->sealed = tt_encryption_wanted();
     if (context->sealed) tt_info(TT_LOG_NET, "NET/Socket: data is encrypted");
     pthread_mutex_init(&context->lock, NULL);
@@ -120,19 +122,49 @@ static ncclResult_t socket_listen(void *ctx, int dev, void *opaque, void **liste
     return rc ? rc : tt_socket_net_listen(ctx, dev, found.netifs, opaque, listen_comm);
 }
 
+/* The link, if there is one and it became what it should. */
+static ncclResult_t hand_out(struct socket_link *link, ncclResult_t rc, void **comm_out)
+{
+    if (link && !rc) {
+        *comm_out = link;
+        return ncclSuccess;
+    }
+    tt_socket_link_destroy(link);
+    return rc ? rc : ncclSystemError;
+}
+
 static ncclResult_t socket_connect(void *ctx, int dev, void *opaque, void **send_comm,
                                    ncclNetDeviceHandle_v12_t **device)
 {
     (void)device;
+    struct socket_context *context = ctx;
     ncclResult_t rc = check_device(dev);
-    return rc ? rc : tt_socket_net_connect(ctx, dev, opaque, send_comm);
+    struct socket_ends ends;
+    struct socket_way way;
+    *send_comm = NULL;
+    if (!rc) rc = tt_socket_net_connect(ctx, dev, opaque, &ends, &way);
+    if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
+    struct socket_link *link = tt_socket_link_create(&ends, context->profiler);
+    sodium_memzero(ends.keys, sizeof(ends.keys));
+    if (link && way.has_spare) rc = tt_socket_resume_sender(link, context, &way);
+    return hand_out(link, rc, send_comm);
 }
 
 static ncclResult_t socket_accept(void *listen_comm, void **recv_comm,
                                   ncclNetDeviceHandle_v12_t **device)
 {
     (void)device;
-    return tt_socket_net_accept(listen_comm, recv_comm);
+    struct socket_listener *listener = listen_comm;
+    struct socket_ends ends;
+    *recv_comm = NULL;
+    ncclResult_t rc = tt_socket_port_serve(listener->port, listener, &ends);
+    if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
+    ends.nlanes = listener->nlanes;
+    struct socket_link *link = tt_socket_link_create(&ends, listener->profiler);
+    sodium_memzero(ends.keys, sizeof(ends.keys));
+    if (link && tt_socket_port_has_spare(listener->port))
+        rc = tt_socket_resume_receiver(link, listener);
+    return hand_out(link, rc, recv_comm);
 }
 
 static ncclResult_t socket_close(void *comm)

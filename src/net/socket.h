@@ -28,8 +28,9 @@ enum {
 
 struct socket_context {
     struct tt_net_trust trust;
-    _Atomic uint32_t cut_devices; /* bit per device: its peers were not reached through it */
-    bool sealed;                  /* TUTTI_NET_ENCRYPT */
+    const struct tt_netif *netifs; /* static; by device */
+    _Atomic uint32_t cut_devices;  /* bit per device: its peers were not reached through it */
+    bool sealed;                   /* TUTTI_NET_ENCRYPT */
     ncclProfilerCallback_t profiler;
     pthread_mutex_t lock;                      /* guards what follows */
     struct socket_connector *connectors;       /* owned: connections that are being made */
@@ -55,12 +56,33 @@ _Static_assert(sizeof(struct socket_handle) <= NCCL_NET_HANDLE_MAXSIZE, "a handl
  * that is not reached, through the first one. dev is below SOCKET_DEVICES. */
 ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
                                   const struct tt_netif *netifs, void *opaque, void **listen_comm);
-ncclResult_t tt_socket_net_accept(void *listen_comm, void **recv_comm);
 ncclResult_t tt_socket_net_unlisten(void *listen_comm);
-/* socket_connect.c */
+struct socket_ends;
+struct socket_way { /* how a connection was made */
+    int dev;
+    bool has_spare; /* handle.spare has not been tried */
+    uint64_t connection;
+    struct socket_handle handle;
+};
+/* socket_connect.c. ncclSuccess: the ends are the caller's; ncclInProgress: ask again. */
 ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void *opaque,
-                                   void **send_comm);
+                                   struct socket_ends *ends_out, struct socket_way *way_out);
 void tt_socket_connectors_free(struct socket_context *context);
+
+/* A lane of a connection that is there, made anew: proved, and what was said for that. */
+struct socket_comeback {
+    int fd; /* -1: none */
+    struct socket_shake shake;
+};
+struct socket_way;
+/* socket_connect.c. Connect one lane once more, to way->handle.addr. */
+ncclResult_t tt_socket_connector_again(const struct socket_way *way, int lane,
+                                       struct socket_connector **connector_out);
+/* ncclSuccess: comeback_out is the caller's; ncclInProgress: ask again; else it is told. */
+ncclResult_t tt_socket_connector_come(const struct socket_context *context,
+                                      struct socket_connector *connector,
+                                      struct socket_comeback *comeback_out);
+void tt_socket_connector_free(struct socket_connector *connector);
 
 /* ---- a connection ---- */
 
@@ -83,18 +105,28 @@ struct socket_part { /* a piece of memory that a lane moves */
     char *at;
     size_t left;
     struct socket_request *request;
+    size_t size; /* at first */
 };
 
 struct socket_lane {
     int fd;
     uint32_t misses; /* calls in a row that moved nothing */
     uint64_t not_before_nsec;
-    struct socket_seal *seal;                      /* owned; NULL: bytes travel as they are */
-    uint32_t first, last;                          /* parts under way: [first, last) */
+    struct socket_seal *seal; /* owned; NULL: bytes travel as they are */
+    uint32_t first, last;     /* parts under way: [first, last) */
+    uint32_t held; /* sending, with two ways: [held, first) were sent, their arrival is unknown */
     struct socket_part parts[2 * SOCKET_REQUESTS]; /* ring */
+    uint64_t moved;                                /* bytes of its stream so far */
+    /* with two ways */
+    bool holds;                 /* sending: parts are done when they are let go, not when sent */
+    int err;                    /* of the descriptor, which is not used any more; 0: none */
+    char *kept;                 /* owned; receiving: what comes before the descriptor's bytes */
+    size_t kept_at, kept_bytes; /* of it: taken, there */
 };
 
 #define SOCKET_AHEAD_BYTES 4096
+
+struct socket_resume;
 
 struct socket_link {
     bool sending;
@@ -103,7 +135,8 @@ struct socket_link {
     ncclResult_t error; /* the first failure; sticky */
     ncclProfilerCallback_t profiler;
     size_t inline_bytes, least_slice;
-    uint32_t turn;           /* data lane of the next slice, less one */
+    struct socket_resume *resume; /* owned; NULL: there is one way only */
+    uint32_t turn;                /* data lane of the next slice, less one */
     uint32_t posted, headed; /* receiving: requests in order; the first `headed` know their size */
     struct socket_request *order[SOCKET_REQUESTS];
     struct socket_request requests[SOCKET_REQUESTS];
@@ -127,6 +160,18 @@ struct socket_ends { /* proved descriptors of a new connection, by lane */
 struct socket_link *tt_socket_link_create(const struct socket_ends *ends,
                                           ncclProfilerCallback_t profiler);
 void tt_socket_link_destroy(struct socket_link *link);
+/* socket_resume.c. The connection has two ways: when the one is cut it goes on over the other. */
+ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_context *context,
+                                     const struct socket_way *way);
+struct socket_listener;
+/* Of the connection that the listener has just got. */
+ncclResult_t tt_socket_resume_receiver(struct socket_link *link,
+                                       const struct socket_listener *listener);
+void tt_socket_resume_destroy(struct socket_link *link);
+/* Sending, with two ways: as tt_socket_lane_send(), and what became of what was sent. */
+ncclResult_t tt_socket_resume_send(struct socket_link *link, struct socket_lane *lane);
+/* Receiving, with two ways, when a lane has brought nothing: see whether it comes anew. */
+ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane *lane);
 /* What the profiler was told of the request ends here; nothing when it was not told. */
 void tt_socket_request_watched(struct socket_request *request);
 /* *request_out NULL: all requests are in flight, ask again. */
@@ -138,6 +183,9 @@ ncclResult_t tt_socket_link_progress(struct socket_link *link);
 /* socket_lane.c: the system calls. Never block; bytes moved, or the link's error. */
 void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part);
 ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane);
+bool tt_socket_lane_is_early(const struct socket_lane *lane); /* it is left alone */
+/* Nothing moved; so much is to come. */
+void tt_socket_lane_missed(struct socket_lane *lane, size_t rest);
 ncclResult_t tt_socket_lane_recv(struct socket_link *link, struct socket_lane *lane);
 ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
                             struct iovec *pieces, int npieces, size_t *moved_out);
@@ -160,4 +208,5 @@ ncclResult_t tt_socket_transfer(int fd, struct socket_transfer *at, void *bytes,
 /* Options of a fresh TCP socket: no delay, buffer sizes. */
 void tt_socket_tune(int fd);
 /* Told: the first failure of the link. */
+bool tt_socket_is_gone(int err);
 ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, const char *what);

@@ -59,7 +59,9 @@ ncclResult_t tt_socket_net_unlisten(void *listen_comm)
     if (listener->port) tt_socket_port_leave(listener->port, listener);
     for (int i = 0; i < listener->nlanes; i++) {
         if (listener->ends.fds[i] >= 0) close(listener->ends.fds[i]);
+        if (listener->comebacks && listener->comebacks[i].fd >= 0) close(listener->comebacks[i].fd);
     }
+    free(listener->comebacks);
     sodium_memzero(listener, sizeof(*listener));
     free(listener);
     return ncclSuccess;
@@ -105,17 +107,4 @@ ncclResult_t tt_socket_net_listen(struct socket_context *context, int dev,
     memcpy(opaque, &handle, sizeof(handle));
     *listen_comm = listener;
     return ncclSuccess;
-}
-
-ncclResult_t tt_socket_net_accept(void *listen_comm, void **recv_comm)
-{
-    struct socket_listener *listener = listen_comm;
-    struct socket_ends ends;
-    *recv_comm = NULL;
-    ncclResult_t rc = tt_socket_port_serve(listener->port, listener, &ends);
-    if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
-    ends.nlanes = listener->nlanes;
-    *recv_comm = tt_socket_link_create(&ends, listener->profiler);
-    sodium_memzero(ends.keys, sizeof(ends.keys));
-    return *recv_comm ? ncclSuccess : ncclSystemError;
 }

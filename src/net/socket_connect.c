@@ -16,6 +16,8 @@
 
 #define SPARE_AFTER_NSEC 3000000000ull
 #define SPARE_IF_SILENT_NSEC 15000000000ull
+#define AGAIN_NSEC 6000000000ull /* for the peer's host to answer when a lane is made anew */
+enum { AGAIN_RETRIES = 3 };
 
 enum joint_state {
     JOINT_NEW,
@@ -40,6 +42,8 @@ struct socket_connector {
     const void *opaque; /* where the caller keeps the handle: names this connector */
     struct socket_handle handle;
     uint64_t connection;
+    uint32_t lane;  /* of the first joint */
+    bool resumes;   /* a lane of a connection that is there */
     bool has_spare; /* handle.spare has not been tried */
     int dev;
     uint64_t since_nsec;
@@ -48,7 +52,7 @@ struct socket_connector {
     struct joint joints[];
 };
 
-static void connector_free(struct socket_connector *connector)
+void tt_socket_connector_free(struct socket_connector *connector)
 {
     if (!connector) return;
     for (uint32_t i = 0; i < connector->handle.nlanes; i++) {
@@ -62,7 +66,7 @@ void tt_socket_connectors_free(struct socket_context *context)
     while (context->connectors) {
         struct socket_connector *connector = context->connectors;
         context->connectors = connector->next;
-        connector_free(connector);
+        tt_socket_connector_free(connector);
     }
 }
 
@@ -109,7 +113,7 @@ static struct socket_connector *connector_take(struct socket_context *context, c
     }
     pthread_mutex_unlock(&context->lock);
     if (!found || !memcmp(found->handle.id, handle->id, sizeof(handle->id))) return found;
-    connector_free(found);
+    tt_socket_connector_free(found);
     return NULL;
 }
 
@@ -175,10 +179,11 @@ static void say_hello(const struct socket_context *context,
                       const struct socket_connector *connector, struct joint *joint)
 {
     struct socket_hello hello = {.connection = connector->connection,
-                                 .lane = (uint32_t)(joint - connector->joints),
+                                 .lane = connector->lane + (uint32_t)(joint - connector->joints),
                                  .own_rank = context->trust.rank,
                                  .wanted_rank = connector->handle.rank,
-                                 .sealed = context->sealed};
+                                 .sealed = context->sealed,
+                                 .resumes = connector->resumes};
     memcpy(hello.listener, connector->handle.id, sizeof(hello.listener));
     tt_shake_hello(&joint->shake, &hello);
 }
@@ -289,11 +294,9 @@ static ncclResult_t take_ends(const struct socket_context *context,
 }
 
 ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void *opaque,
-                                   void **send_comm)
+                                   struct socket_ends *ends_out, struct socket_way *way_out)
 {
     struct socket_handle handle;
-    struct socket_ends ends = {.sending = true};
-    *send_comm = NULL;
     memcpy(&handle, opaque, sizeof(handle));
     struct socket_connector *connector = connector_take(context, opaque, &handle);
     uint32_t cut = atomic_load_explicit(&context->cut_devices, memory_order_relaxed);
@@ -305,12 +308,46 @@ ncclResult_t tt_socket_net_connect(struct socket_context *context, int dev, void
     if (!rc) rc = join_all(context, connector);
     if (rc == ncclInProgress) {
         connector_keep(context, connector);
-        return ncclSuccess;
+        return rc;
     }
-    if (!rc) rc = take_ends(context, connector, &ends);
-    connector_free(connector);
+    *ends_out = (struct socket_ends){.sending = true};
+    if (!rc)
+        *way_out = (struct socket_way){dev, connector->has_spare, connector->connection, handle};
+    if (!rc) rc = take_ends(context, connector, ends_out);
+    tt_socket_connector_free(connector);
+    return rc;
+}
+
+/* ---- a lane made anew ---- */
+
+ncclResult_t tt_socket_connector_again(const struct socket_way *way, int lane,
+                                       struct socket_connector **connector_out)
+{
+    struct socket_handle one = way->handle;
+    one.nlanes = 1;
+    one.spare.sa.sa_family = AF_UNSPEC;
+    ncclResult_t rc = connector_create(way->dev, NULL, &one, connector_out);
     if (rc) return rc;
-    *send_comm = tt_socket_link_create(&ends, context->profiler);
-    sodium_memzero(ends.keys, sizeof(ends.keys));
-    return *send_comm ? ncclSuccess : ncclSystemError;
+    (*connector_out)->connection = way->connection;
+    (*connector_out)->lane = (uint32_t)lane;
+    (*connector_out)->resumes = true;
+    (*connector_out)->retries = AGAIN_RETRIES; /* a living peer listens */
+    return ncclSuccess;
+}
+
+/* A peer that is busy elsewhere may take its time once its host has answered. */
+ncclResult_t tt_socket_connector_come(const struct socket_context *context,
+                                      struct socket_connector *connector,
+                                      struct socket_comeback *comeback_out)
+{
+    struct joint *joint = &connector->joints[0];
+    ncclResult_t rc = join_lane(context, connector, joint);
+    bool answered = joint->state > JOINT_CONNECTING;
+    if (rc == ncclInProgress && !answered && tt_now_nsec() - connector->since_nsec > AGAIN_NSEC)
+        return give_up(connector, ncclRemoteError, "its host does not answer");
+    if (rc) return rc;
+    comeback_out->fd = joint->fd;
+    comeback_out->shake = joint->shake;
+    joint->fd = -1;
+    return ncclSuccess;
 }

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -29,20 +30,30 @@ ncclResult_t tt_socket_link_broken(struct socket_link *link, ncclResult_t rc, co
     return link->error;
 }
 
-static ncclResult_t call_failed(struct socket_link *link)
+bool tt_socket_is_gone(int err)
 {
+    return err == EPIPE || err == ECONNRESET || err == ETIMEDOUT || err == EHOSTUNREACH ||
+           err == ENETUNREACH || err == ENETDOWN || err == ECONNABORTED;
+}
+
+static ncclResult_t call_failed(struct socket_link *link, struct socket_lane *lane)
+{
+    if (link->resume && tt_socket_is_gone(errno)) { /* it may come anew */
+        lane->err = errno;
+        return ncclSuccess;
+    }
     if (errno == EBADMSG) {
         return tt_socket_link_broken(link, ncclRemoteError,
                                      "bad MAC: the data is not what the peer sent");
     }
-    bool gone = errno == EPIPE || errno == ECONNRESET || errno == ETIMEDOUT ||
-                errno == EHOSTUNREACH || errno == ENETUNREACH;
-    return tt_socket_link_broken(link, gone ? ncclRemoteError : ncclSystemError, strerror(errno));
+    return tt_socket_link_broken(link, tt_socket_is_gone(errno) ? ncclRemoteError : ncclSystemError,
+                                 strerror(errno));
 }
 
 void tt_socket_lane_add(struct socket_lane *lane, struct socket_part part)
 {
     assert(lane->last - lane->first < LANE_PARTS);
+    part.size = part.left;
     lane->parts[lane->last++ % LANE_PARTS] = part;
 }
 
@@ -56,7 +67,8 @@ static int collect_parts(struct socket_lane *lane, struct iovec pieces[PIECES])
     return n;
 }
 
-/* Strike off what was moved; a finished part counts for its request. */
+/* Strike off what was moved; a finished part counts for its request, unless it is held until it is
+ * known to have arrived. */
 static void advance(struct socket_lane *lane, size_t moved)
 {
     while (lane->first != lane->last) {
@@ -66,7 +78,7 @@ static void advance(struct socket_lane *lane, size_t moved)
         part->left -= step;
         moved -= step;
         if (part->left) return;
-        part->request->parts--;
+        if (!lane->holds) part->request->parts--;
         lane->first++;
     }
 }
@@ -74,7 +86,7 @@ static void advance(struct socket_lane *lane, size_t moved)
 /* A lane that gave nothing is left alone for a while: who waits looks far more often than bytes
  * come, and each look in vain is a system call. Of a large rest more comes at once if it is let
  * gather; a short one is waited for closely. */
-static void missed(struct socket_lane *lane, size_t rest)
+void tt_socket_lane_missed(struct socket_lane *lane, size_t rest)
 {
     bool bulk = rest >= BULK_BYTES;
     uint32_t step = lane->misses++;
@@ -83,7 +95,7 @@ static void missed(struct socket_lane *lane, size_t rest)
     lane->not_before_nsec = tt_now_nsec() + pause;
 }
 
-static bool is_early(const struct socket_lane *lane)
+bool tt_socket_lane_is_early(const struct socket_lane *lane)
 {
     return lane->not_before_nsec && tt_now_nsec() < lane->not_before_nsec;
 }
@@ -104,7 +116,7 @@ static size_t rest_of(const struct iovec *pieces, int npieces)
 
 ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *lane)
 {
-    while (lane->first != lane->last && !is_early(lane)) {
+    while (lane->first != lane->last && !tt_socket_lane_is_early(lane)) {
         struct iovec pieces[PIECES];
         struct msghdr message = {.msg_iov = pieces};
         message.msg_iovlen = (size_t)collect_parts(lane, pieces);
@@ -113,14 +125,32 @@ ncclResult_t tt_socket_lane_send(struct socket_link *link, struct socket_lane *l
                         : sendmsg(lane->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            missed(lane, rest_of(pieces, (int)message.msg_iovlen));
+            tt_socket_lane_missed(lane, rest_of(pieces, (int)message.msg_iovlen));
             return ncclSuccess;
         }
-        if (n < 0) return call_failed(link);
+        if (n < 0) return call_failed(link, lane);
         hit(lane);
+        lane->moved += (size_t)n;
         advance(lane, (size_t)n);
     }
     return ncclSuccess;
+}
+
+/* What the descriptor before this one still had. */
+static size_t take_kept(struct socket_lane *lane, const struct iovec *pieces, int npieces)
+{
+    size_t moved = 0;
+    for (int i = 0; i < npieces; i++) {
+        size_t step = tt_min_size(pieces[i].iov_len, lane->kept_bytes - lane->kept_at);
+        if (step) memcpy(pieces[i].iov_base, lane->kept + lane->kept_at, step);
+        lane->kept_at += step;
+        moved += step;
+    }
+    if (lane->kept_at < lane->kept_bytes) return moved;
+    free(lane->kept);
+    lane->kept = NULL;
+    lane->kept_at = lane->kept_bytes = 0;
+    return moved;
 }
 
 ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
@@ -129,7 +159,9 @@ ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
     struct msghdr message = {.msg_iov = pieces, .msg_iovlen = (size_t)npieces};
     ssize_t n;
     *moved_out = 0;
-    if (is_early(lane)) return ncclSuccess;
+    if (tt_socket_lane_is_early(lane)) return ncclSuccess;
+    if (lane->kept) *moved_out = take_kept(lane, pieces, npieces);
+    if (*moved_out || lane->err) return ncclSuccess;
     do {
         n = lane->seal ? tt_socket_seal_recv(lane->seal, lane->fd, pieces, npieces)
                        : recvmsg(lane->fd, &message, MSG_DONTWAIT);
@@ -139,10 +171,11 @@ ncclResult_t tt_socket_read(struct socket_link *link, struct socket_lane *lane,
     if (n > 0) {
         *moved_out = (size_t)n;
         hit(lane);
+        lane->moved += (size_t)n;
         return ncclSuccess;
     }
-    if (errno != EAGAIN && errno != EWOULDBLOCK) return call_failed(link);
-    missed(lane, rest_of(pieces, npieces));
+    if (errno != EAGAIN && errno != EWOULDBLOCK) return call_failed(link, lane);
+    tt_socket_lane_missed(lane, rest_of(pieces, npieces));
     return ncclSuccess;
 }
 

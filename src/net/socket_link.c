@@ -66,11 +66,13 @@ void tt_socket_request_watched(struct socket_request *request)
 void tt_socket_link_destroy(struct socket_link *link)
 {
     if (!link) return;
+    tt_socket_resume_destroy(link);
     for (int i = 0; i < SOCKET_REQUESTS; i++) /* of an aborted communicator */
         tt_socket_request_watched(&link->requests[i]);
     for (int i = 0; i < link->nlanes; i++) {
         close(link->lanes[i].fd);
         tt_socket_seal_destroy(link->lanes[i].seal);
+        free(link->lanes[i].kept);
     }
     free(link);
 }
@@ -84,7 +86,7 @@ static void slice(struct socket_link *link, struct socket_request *request)
     size_t share = tt_max_size((request->size + ndata - 1) / ndata, link->least_slice);
     for (size_t at = 0; at < request->size; at += share) {
         struct socket_part part = {request->bytes + at, tt_min_size(share, request->size - at),
-                                   request};
+                                   request, 0};
         tt_socket_lane_add(&link->lanes[1 + link->turn], part);
         link->turn = (link->turn + 1) % (uint32_t)ndata;
         request->parts++;
@@ -105,14 +107,14 @@ static void post_send(struct socket_link *link, struct socket_request *request)
         memcpy(request->header + SOCKET_LENGTH_BYTES, request->head, request->head_bytes);
     tt_socket_lane_add(control,
                        (struct socket_part){(char *)request->header,
-                                            SOCKET_LENGTH_BYTES + request->head_bytes, request});
+                                            SOCKET_LENGTH_BYTES + request->head_bytes, request, 0});
     if (request->size == 0) return;
     if (!rides_on_control(link, request->size)) {
         slice(link, request);
         return;
     }
     request->parts++;
-    tt_socket_lane_add(control, (struct socket_part){request->bytes, request->size, request});
+    tt_socket_lane_add(control, (struct socket_part){request->bytes, request->size, request, 0});
 }
 
 ncclResult_t tt_socket_link_post(struct socket_link *link, const struct tt_net_message *message,
@@ -195,7 +197,7 @@ static ncclResult_t take_head(struct socket_link *link, struct socket_request *r
     if (got == size) return ncclSuccess;
     request->parts = 1;
     tt_socket_lane_add(&link->lanes[0],
-                       (struct socket_part){request->bytes + got, size - got, request});
+                       (struct socket_part){request->bytes + got, size - got, request, 0});
     return ncclSuccess;
 }
 
@@ -248,14 +250,28 @@ static ncclResult_t receive_control(struct socket_link *link)
     }
 }
 
+static ncclResult_t send_lane(struct socket_link *link, struct socket_lane *lane)
+{
+    if (link->resume) return tt_socket_resume_send(link, lane);
+    return lane->first == lane->last ? ncclSuccess : tt_socket_lane_send(link, lane);
+}
+
+static ncclResult_t receive_lane(struct socket_link *link, struct socket_lane *lane)
+{
+    ncclResult_t rc = ncclSuccess;
+    if (lane->first == lane->last) return ncclSuccess;
+    if (link->resume) rc = tt_socket_resume_look(link, lane);
+    return rc ? rc : tt_socket_lane_recv(link, lane);
+}
+
 ncclResult_t tt_socket_link_progress(struct socket_link *link)
 {
     ncclResult_t rc = link->error;
+    if (!rc && !link->sending && link->resume) rc = tt_socket_resume_look(link, &link->lanes[0]);
     if (!rc && !link->sending) rc = receive_control(link);
     for (int i = link->sending ? 0 : 1; i < link->nlanes && !rc; i++) {
         struct socket_lane *lane = &link->lanes[i];
-        if (lane->first == lane->last) continue;
-        rc = link->sending ? tt_socket_lane_send(link, lane) : tt_socket_lane_recv(link, lane);
+        rc = link->sending ? send_lane(link, lane) : receive_lane(link, lane);
     }
     return rc;
 }

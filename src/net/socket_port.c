@@ -135,6 +135,28 @@ ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr 
     return rc;
 }
 
+ncclResult_t tt_socket_port_stay(struct socket_port *port, struct socket_listener *listener)
+{
+    pthread_mutex_lock(&port->lock);
+    port->nlanes += (size_t)listener->nlanes;
+    ncclResult_t rc = make_room(port);
+    listener->port = port;
+    listener->next = port->listeners;
+    port->listeners = listener;
+    pthread_mutex_unlock(&port->lock);
+    return rc;
+}
+
+bool tt_socket_port_has_spare(const struct socket_port *port)
+{
+    return port->spare.sa.sa_family != AF_UNSPEC;
+}
+
+const struct socket_context *tt_socket_port_context(const struct socket_port *port)
+{
+    return port->context;
+}
+
 void tt_socket_port_leave(struct socket_port *port, struct socket_listener *listener)
 {
     pthread_mutex_lock(&port->lock);
@@ -229,6 +251,8 @@ static struct socket_listener *meant(const struct socket_port *port,
         hello->wanted_rank == port->context->trust.rank && hello->sealed == port->context->sealed;
     struct socket_listener *found = NULL;
     for (struct socket_listener *at = port->listeners; at; at = at->next) {
+        bool resumes = at->comebacks != NULL;
+        if (resumes != hello->resumes || (resumes && hello->connection != at->connection)) continue;
         if (!sodium_memcmp(hello->listener, at->id, SOCKET_ID_BYTES)) found = at;
     }
     return fits && found && hello->lane < (uint32_t)found->nlanes ? found : NULL;
@@ -288,6 +312,14 @@ static void seat(struct socket_listener *listener, const struct candidate *candi
     tt_socket_tune(candidate->fd);
 }
 
+static void seat_again(struct socket_listener *listener, const struct candidate *candidate)
+{
+    struct socket_comeback *place = &listener->comebacks[candidate->hello.lane];
+    if (place->fd >= 0) close(place->fd);
+    *place = (struct socket_comeback){candidate->fd, candidate->shake};
+    tt_socket_tune(candidate->fd);
+}
+
 /* Proved: its listener takes it, unless that has gone meanwhile. */
 static void admit(struct socket_port *port, size_t i)
 {
@@ -296,7 +328,11 @@ static void admit(struct socket_port *port, size_t i)
         drop(port, i);
         return;
     }
-    seat(listener, &port->candidates[i]);
+    if (listener->comebacks) {
+        seat_again(listener, &port->candidates[i]);
+    } else {
+        seat(listener, &port->candidates[i]);
+    }
     port->candidates[i] = port->candidates[--port->ncandidates];
 }
 
@@ -319,22 +355,40 @@ static bool examine_one(struct socket_port *port, size_t i)
     return true;
 }
 
+/* Many listeners ask in turn: one look serves all. */
+static ncclResult_t look(struct socket_port *port)
+{
+    bool moved = false;
+    if (tt_now_nsec() < port->pause_until_nsec) return ncclSuccess;
+    ncclResult_t rc = take_new(port);
+    for (size_t i = 0; i < port->ncandidates;) {
+        bool left = examine_one(port, i);
+        moved |= left;
+        if (!left) i++;
+    }
+    if (!moved && port->listeners->next) port->pause_until_nsec = tt_now_nsec() + PAUSE_NSEC;
+    return rc;
+}
+
+ncclResult_t tt_socket_port_resumed(struct socket_port *port, struct socket_listener *listener,
+                                    int lane, struct socket_comeback *comeback_out)
+{
+    ncclResult_t rc = ncclSuccess;
+    struct socket_comeback *place = &listener->comebacks[lane];
+    pthread_mutex_lock(&port->lock);
+    if (place->fd < 0) rc = look(port);
+    *comeback_out = *place;
+    place->fd = -1;
+    pthread_mutex_unlock(&port->lock);
+    return rc;
+}
+
 ncclResult_t tt_socket_port_serve(struct socket_port *port, struct socket_listener *listener,
                                   struct socket_ends *ends_out)
 {
     ncclResult_t rc = ncclSuccess;
-    bool moved = false;
     pthread_mutex_lock(&port->lock);
-    /* many listeners ask in turn: one look serves all */
-    if (listener->nproved < listener->nlanes && tt_now_nsec() >= port->pause_until_nsec) {
-        rc = take_new(port);
-        for (size_t i = 0; i < port->ncandidates;) {
-            bool left = examine_one(port, i);
-            moved |= left;
-            if (!left) i++;
-        }
-        if (!moved && port->listeners->next) port->pause_until_nsec = tt_now_nsec() + PAUSE_NSEC;
-    }
+    if (listener->nproved < listener->nlanes) rc = look(port);
     if (!rc && listener->nproved < listener->nlanes) rc = ncclInProgress;
     if (!rc) {
         *ends_out = listener->ends;

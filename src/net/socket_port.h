@@ -14,6 +14,8 @@ struct socket_listener { /* waits for one connection */
     uint64_t connection; /* whose lanes are in `ends` */
     int nproved;
     struct socket_ends ends; /* fd -1: not there yet */
+    /* owned; by lane, what came of `connection`, which is there already; NULL: it waits for one */
+    struct socket_comeback *comebacks;
 };
 
 /* Take the listener in and say where connectors find it; the socket is opened for the first one
@@ -23,8 +25,15 @@ struct socket_listener { /* waits for one connection */
 ncclResult_t tt_socket_port_enter(struct socket_port *port, const union tt_addr *netif,
                                   const union tt_addr *spare, struct socket_listener *listener,
                                   struct socket_handle *handle);
+/* The same for a listener with comebacks, while the one that got the connection is there. */
+ncclResult_t tt_socket_port_stay(struct socket_port *port, struct socket_listener *listener);
+bool tt_socket_port_has_spare(const struct socket_port *port);
+const struct socket_context *tt_socket_port_context(const struct socket_port *port);
 void tt_socket_port_leave(struct socket_port *port, struct socket_listener *listener);
 /* Look who has come, for all listeners; ncclSuccess and the ends when this one's are complete, else
  * ncclInProgress. Any thread. */
 ncclResult_t tt_socket_port_serve(struct socket_port *port, struct socket_listener *listener,
                                   struct socket_ends *ends_out);
+/* The same for a lane that comes anew; comeback_out->fd is -1 while it has not. */
+ncclResult_t tt_socket_port_resumed(struct socket_port *port, struct socket_listener *listener,
+                                    int lane, struct socket_comeback *comeback_out);

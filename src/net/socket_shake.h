@@ -12,13 +12,15 @@
 #define SHAKE_HELLO_BYTES 84
 #define SHAKE_ANSWER_BYTES 64
 #define SHAKE_PROOF_BYTES 32
+#define SHAKE_REPORT_BYTES 40
 
 struct socket_hello { /* what a connector says of itself */
     unsigned char listener[SOCKET_ID_BYTES];
     uint64_t connection; /* random; the same on all lanes of one connection */
     uint32_t lane;
     int32_t own_rank, wanted_rank;
-    bool sealed; /* TUTTI_NET_ENCRYPT */
+    bool sealed;  /* TUTTI_NET_ENCRYPT */
+    bool resumes; /* a lane of a connection that is there */
 };
 
 struct socket_shake { /* the messages as they went over the wire */
@@ -38,6 +40,12 @@ void tt_shake_answer(struct socket_shake *shake, const struct tt_net_trust *trus
 bool tt_shake_prove(struct socket_shake *shake, const struct tt_net_trust *trust);
 /* Acceptor: check message 3. */
 bool tt_shake_check(const struct socket_shake *shake, const struct tt_net_trust *trust);
+/* Acceptor of a lane that resumes, afterwards: how many bytes of its stream have come. */
+void tt_shake_report(const struct socket_shake *shake, const struct tt_net_trust *trust,
+                     uint64_t count, unsigned char report_out[SHAKE_REPORT_BYTES]);
+/* Connector: false when it is not the acceptor's. */
+bool tt_shake_read_report(const struct socket_shake *shake, const struct tt_net_trust *trust,
+                          const unsigned char report[SHAKE_REPORT_BYTES], uint64_t *count_out);
 /* Both, afterwards, on a sealed lane: the key for its data, from the connector to the acceptor.
  * False: the other end sent no public key. */
 bool tt_shake_key(const struct socket_shake *shake, const struct tt_net_trust *trust, bool server,

@@ -1,0 +1,371 @@
+/* A connection that has two ways and goes on over the other one when the first is cut.
+ *
+ * A sender keeps what it sent where it lies, in memory of its caller, until the peer's host has
+ * acknowledged it: TCP says how many bytes are not. So a request is done one round trip later, and
+ * nothing is copied. A receiver reads what its host acknowledged from the old descriptor whatever
+ * became of the way, so the two agree by one number:
+ *
+ *   sender                                            receiver
+ *   the lane's descriptor fails
+ *   connects to the other address, proves itself ---> has heard nothing for a while: looks there
+ *                                                     takes what the old descriptor still has
+ *   <--------- report: so many bytes of this lane's stream came, signed
+ *   goes on with the next byte ---------------------> reads from the new descriptor
+ *
+ * Each lane does so by itself. The sender begins, since the receiver sends nothing and so learns
+ * of a cut late or never; a peer that is gone is told by the bootstrap. */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/socket.h"
+#include "net/socket_port.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CUT_AFTER_MSEC 4000u    /* packets that nobody acknowledges */
+#define CHECK_NSEC 20000000ull  /* sending: between two looks for errors */
+#define STEP_NSEC 500000ull     /* between two steps of connecting */
+#define QUIET_NSEC 20000000ull  /* receiving: after it, look whether the lane comes anew */
+#define LOOK_NSEC 5000000ull    /* between two such looks */
+#define RECORD_MOST_BYTES 16384 /* of a sealed lane: comes as a whole or not at all */
+enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144 };
+
+struct resume_lane {
+    uint64_t look_nsec; /* not before: the next look */
+    /* sending */
+    bool over;                          /* it lies on the other way, or is about to */
+    int err;                            /* of the first one */
+    uint64_t held_at;                   /* position of the first part that is held */
+    struct socket_connector *connector; /* owned; of the way to come */
+    struct socket_comeback comeback;    /* the same once it is proved; fd -1: not yet */
+    struct socket_transfer at;
+    unsigned char report[SHAKE_REPORT_BYTES];
+    /* receiving */
+    uint64_t quiet_nsec, quiet_at; /* since when nothing came, and where the stream stands */
+};
+
+struct socket_resume {
+    const struct socket_context *context; /* borrowed */
+    struct socket_context *cuts;          /* sending: the same; learns that a device is cut */
+    struct socket_way way;                /* sending: where the lanes come anew */
+    struct socket_listener *listener;     /* owned; receiving: waits for them */
+    struct resume_lane lanes[];
+};
+
+static struct resume_lane *state_of(const struct socket_link *link, const struct socket_lane *lane)
+{
+    return &link->resume->lanes[lane - link->lanes];
+}
+
+/* ---- made and ended ---- */
+
+static struct socket_resume *resume_create(int nlanes)
+{
+    struct socket_resume *resume =
+        tt_calloc(1, sizeof(*resume) + (size_t)nlanes * sizeof(struct resume_lane));
+    if (!resume) tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
+    for (int i = 0; resume && i < nlanes; i++)
+        resume->lanes[i].comeback.fd = -1;
+    return resume;
+}
+
+ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_context *context,
+                                     const struct socket_way *way)
+{
+    const unsigned int msec = CUT_AFTER_MSEC;
+    struct socket_resume *resume = resume_create(link->nlanes);
+    if (!resume) return ncclSystemError;
+    resume->context = resume->cuts = context;
+    resume->way = *way;
+    resume->way.handle.addr = way->handle.spare;
+    for (int i = 0; i < link->nlanes; i++) {
+        setsockopt(link->lanes[i].fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec));
+        link->lanes[i].holds = true;
+    }
+    link->resume = resume;
+    return ncclSuccess;
+}
+
+/* TCP would let a lone segment wait for 40 ms before it acknowledges it. */
+static void acknowledge_at_once(int fd)
+{
+    const int yes = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &yes, sizeof(yes));
+}
+
+ncclResult_t tt_socket_resume_receiver(struct socket_link *link,
+                                       const struct socket_listener *listener)
+{
+    struct socket_resume *resume = resume_create(link->nlanes);
+    if (!resume) return ncclSystemError;
+    link->resume = resume; /* destroyed with the link */
+    resume->context = tt_socket_port_context(listener->port);
+    resume->listener = tt_calloc(1, sizeof(*resume->listener));
+    struct socket_comeback *comebacks = tt_calloc((size_t)link->nlanes, sizeof(*comebacks));
+    if (!resume->listener || !comebacks) {
+        free(comebacks);
+        return tt_fail(ncclSystemError, "NET/Socket: out of memory for a connection");
+    }
+    resume->listener->comebacks = comebacks;
+    resume->listener->connection = listener->connection;
+    resume->listener->nlanes = listener->nlanes;
+    memcpy(resume->listener->id, listener->id, sizeof(listener->id));
+    for (int i = 0; i < link->nlanes; i++) {
+        comebacks[i].fd = resume->listener->ends.fds[i] = -1;
+        acknowledge_at_once(link->lanes[i].fd);
+    }
+    return tt_socket_port_stay(listener->port, resume->listener);
+}
+
+void tt_socket_resume_destroy(struct socket_link *link)
+{
+    struct socket_resume *resume = link->resume;
+    if (!resume) return;
+    for (int i = 0; i < link->nlanes; i++) {
+        struct resume_lane *at = &resume->lanes[i];
+        tt_socket_connector_free(at->connector);
+        if (at->comeback.fd >= 0) close(at->comeback.fd);
+    }
+    tt_socket_net_unlisten(resume->listener);
+    sodium_memzero(resume, sizeof(*resume) + (size_t)link->nlanes * sizeof(struct resume_lane));
+    free(resume);
+    link->resume = NULL;
+}
+
+/* The lane goes on over the new descriptor, which is taken over on failure too. */
+static ncclResult_t take_lane(struct socket_link *link, struct socket_lane *lane,
+                              struct socket_comeback *comeback)
+{
+    const struct socket_context *context = link->resume->context;
+    unsigned char key[TT_SEAL_KEY_BYTES];
+    struct socket_seal *seal = NULL;
+    close(lane->fd);
+    lane->fd = comeback->fd;
+    comeback->fd = -1;
+    lane->misses = 0;
+    lane->not_before_nsec = 0;
+    lane->err = 0;
+    if (!lane->seal) return ncclSuccess;
+    if (tt_shake_key(&comeback->shake, &context->trust, !link->sending, key))
+        seal = tt_socket_seal_create(key);
+    sodium_memzero(key, sizeof(key));
+    if (!seal) return tt_socket_link_broken(link, ncclRemoteError, "no key for the lane made anew");
+    tt_socket_seal_destroy(lane->seal);
+    lane->seal = seal;
+    return ncclSuccess;
+}
+
+/* ---- sending ---- */
+
+static void tell_cut(const struct socket_link *link, int err)
+{
+    const struct socket_resume *resume = link->resume;
+    char text[64];
+    uint32_t bit = (uint32_t)1 << resume->way.dev;
+    uint32_t before =
+        atomic_fetch_or_explicit(&resume->cuts->cut_devices, bit, memory_order_relaxed);
+    if (before & bit) return;
+    tt_warn("NET/Socket: rank %d: the way from interface %s to rank %d at %s is cut (%s); it and "
+            "what else would go that way goes on to %s, nothing is lost",
+            resume->context->trust.rank, resume->context->netifs[resume->way.dev].name, link->rank,
+            link->peer, strerror(err), tt_addr_text(&resume->way.handle.addr, text, sizeof(text)));
+}
+
+/* The descriptor failed: connect the lane once more. */
+static ncclResult_t start(struct socket_link *link, struct socket_lane *lane)
+{
+    struct socket_resume *resume = link->resume;
+    struct resume_lane *at = state_of(link, lane);
+    if (at->over) /* it has been cut twice */
+        return tt_socket_link_broken(link, ncclRemoteError, strerror(lane->err));
+    at->over = true;
+    at->err = lane->err;
+    ncclResult_t rc =
+        tt_socket_connector_again(&resume->way, (int)(lane - link->lanes), &at->connector);
+    if (rc) link->error = rc; /* told */
+    return rc;
+}
+
+/* Parts that are at the peer's host up to that position of the stream. */
+static void let_go(struct socket_lane *lane, struct resume_lane *at, uint64_t position)
+{
+    for (; lane->held != lane->first; lane->held++) {
+        struct socket_part *part = &lane->parts[lane->held % LANE_PARTS];
+        if (at->held_at + part->size > position) return;
+        at->held_at += part->size;
+        part->request->parts--;
+    }
+}
+
+static int error_of(int fd)
+{
+    struct pollfd look = {.fd = fd};
+    int err = 0;
+    socklen_t len = sizeof(err);
+    if (poll(&look, 1, 0) <= 0 || !(look.revents & (POLLERR | POLLHUP))) return 0;
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) || !err ? EPIPE : err;
+}
+
+/* Let go of what the peer's host has. A record of a sealed lane of which anything is missing there
+ * counts for nothing. */
+static void confirm(struct socket_lane *lane, struct resume_lane *at)
+{
+    int missing = 0;
+    uint32_t held = lane->held;
+    if (held == lane->first) return;
+    if (ioctl(lane->fd, SIOCOUTQ, &missing)) {
+        lane->err = errno;
+        return;
+    }
+    uint64_t unsure = (uint64_t)missing + (lane->seal && missing ? RECORD_MOST_BYTES : 0);
+    if (unsure < lane->moved) let_go(lane, at, lane->moved - unsure);
+    if (lane->held != held) return;
+    if (!tt_socket_lane_is_early(lane)) tt_socket_lane_missed(lane, (size_t)missing);
+    uint64_t now = tt_now_nsec();
+    if (now < at->look_nsec) return;
+    at->look_nsec = now + CHECK_NSEC;
+    lane->err = error_of(lane->fd); /* with nothing left to send nobody else would see it */
+}
+
+/* The stream goes on at that position: what follows is to be sent again. */
+static ncclResult_t rewind_to(struct socket_link *link, struct socket_lane *lane, uint64_t position)
+{
+    struct resume_lane *at = state_of(link, lane);
+    if (position < at->held_at || position > lane->moved) {
+        return tt_socket_link_broken(link, ncclRemoteError,
+                                     "cut, and not everything that it acknowledged has arrived");
+    }
+    let_go(lane, at, position);
+    uint64_t skip = position - at->held_at;
+    tt_info(TT_LOG_NET, "NET/Socket: rank %d: %llu bytes are sent to rank %d once more",
+            link->resume->context->trust.rank, (unsigned long long)(lane->moved - position),
+            link->rank);
+    for (uint32_t i = lane->held; i != lane->last; i++) {
+        struct socket_part *part = &lane->parts[i % LANE_PARTS];
+        part->at -= part->size - part->left;
+        part->left = part->size;
+    }
+    lane->first = lane->held;
+    if (skip) {
+        lane->parts[lane->first % LANE_PARTS].at += skip;
+        lane->parts[lane->first % LANE_PARTS].left -= skip;
+    }
+    lane->moved = position;
+    return ncclSuccess;
+}
+
+/* One step of connecting once more; the lane is in use again when at->connector is NULL. */
+static ncclResult_t come_anew(struct socket_link *link, struct socket_lane *lane)
+{
+    struct resume_lane *at = state_of(link, lane);
+    const struct socket_context *context = link->resume->context;
+    uint64_t now, position = 0;
+    ncclResult_t rc = ncclSuccess;
+    now = tt_now_nsec();
+    if (now < at->look_nsec) return ncclInProgress;
+    at->look_nsec = now + STEP_NSEC;
+    if (at->comeback.fd < 0) {
+        rc = tt_socket_connector_come(context, at->connector, &at->comeback);
+        if (rc && rc != ncclInProgress) link->error = rc; /* told */
+        if (rc) return rc;
+        at->at = (struct socket_transfer){.sending = false};
+    }
+    rc = tt_socket_transfer(at->comeback.fd, &at->at, at->report, sizeof(at->report));
+    if (rc == ncclInProgress) return rc;
+    if (rc) return tt_socket_link_broken(link, rc, "cut, and the other way was closed");
+    if (!tt_shake_read_report(&at->comeback.shake, &context->trust, at->report, &position))
+        return tt_socket_link_broken(link, ncclRemoteError, "cut; bad MAC over the other way");
+    rc = rewind_to(link, lane, position);
+    if (!rc) rc = take_lane(link, lane, &at->comeback);
+    if (!rc) tell_cut(link, at->err);
+    tt_socket_connector_free(at->connector);
+    at->connector = NULL;
+    return rc;
+}
+
+ncclResult_t tt_socket_resume_send(struct socket_link *link, struct socket_lane *lane)
+{
+    struct resume_lane *at = state_of(link, lane);
+    ncclResult_t rc = ncclSuccess;
+    if (at->connector) {
+        rc = come_anew(link, lane);
+        if (rc) return rc == ncclInProgress ? ncclSuccess : rc;
+    }
+    if (tt_socket_lane_is_early(lane)) return ncclSuccess;
+    if (lane->first != lane->last) rc = tt_socket_lane_send(link, lane);
+    if (!rc && !lane->err) confirm(lane, at);
+    if (!rc && lane->err) rc = start(link, lane);
+    return rc;
+}
+
+/* ---- receiving ---- */
+
+/* All that the host has acknowledged; the sender has stopped using the descriptor. What does not
+ * fit into memory is missing in the report, and the sender fails then. */
+static void drain(struct socket_lane *lane)
+{
+    ssize_t n = 1;
+    size_t room = lane->kept_bytes;
+    while (n > 0) {
+        if (lane->kept_bytes == room) {
+            char *more = realloc(lane->kept, room + KEPT_STEP_BYTES);
+            if (!more) return;
+            lane->kept = more;
+            room += KEPT_STEP_BYTES;
+        }
+        struct iovec piece = {lane->kept + lane->kept_bytes, room - lane->kept_bytes};
+        do {
+            n = lane->seal ? tt_socket_seal_recv(lane->seal, lane->fd, &piece, 1)
+                           : recv(lane->fd, piece.iov_base, piece.iov_len, MSG_DONTWAIT);
+        } while (n < 0 && errno == EINTR);
+        if (n <= 0) return;
+        lane->kept_bytes += (size_t)n;
+        lane->moved += (uint64_t)n;
+    }
+}
+
+static ncclResult_t receive_over(struct socket_link *link, struct socket_lane *lane,
+                                 struct socket_comeback *comeback)
+{
+    const struct socket_context *context = link->resume->context;
+    unsigned char report[SHAKE_REPORT_BYTES];
+    drain(lane);
+    tt_shake_report(&comeback->shake, &context->trust, lane->moved, report);
+    ssize_t n = send(comeback->fd, report, sizeof(report), MSG_NOSIGNAL | MSG_DONTWAIT);
+    acknowledge_at_once(comeback->fd);
+    tt_info(TT_LOG_NET,
+            "NET/Socket: rank %d: what rank %d sends comes over another way from byte %llu on",
+            context->trust.rank, link->rank, (unsigned long long)lane->moved);
+    ncclResult_t rc = take_lane(link, lane, comeback);
+    if (n != (ssize_t)sizeof(report)) lane->err = EPIPE; /* gone again; the sender says so */
+    return rc;
+}
+
+ncclResult_t tt_socket_resume_look(struct socket_link *link, struct socket_lane *lane)
+{
+    struct socket_resume *resume = link->resume;
+    struct resume_lane *at = state_of(link, lane);
+    struct socket_comeback comeback;
+    if (!lane->misses && !lane->err) return ncclSuccess;
+    uint64_t now = tt_now_nsec();
+    if (!at->quiet_nsec || at->quiet_at != lane->moved) at->quiet_nsec = now;
+    at->quiet_at = lane->moved;
+    if ((!lane->err && now - at->quiet_nsec < QUIET_NSEC) || now < at->look_nsec)
+        return ncclSuccess;
+    at->look_nsec = now + LOOK_NSEC;
+    ncclResult_t rc = tt_socket_port_resumed(resume->listener->port, resume->listener,
+                                             (int)(lane - link->lanes), &comeback);
+    if (!rc && comeback.fd >= 0) return receive_over(link, lane, &comeback);
+    if (rc) link->error = rc; /* told */
+    return rc;
+}

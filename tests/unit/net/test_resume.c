@@ -1,0 +1,194 @@
+/* A connection with two ways, of which the first is cut in the middle: the receiver's socket is
+ * made deaf by a filter, so packets vanish and nobody is told, as behind a switch that is off. All
+ * bytes come nevertheless. Arguments: data lanes, and 0 or 1 for TUTTI_NET_ENCRYPT. */
+#include "../check.h"
+#include "pair.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/mem.h"
+#include "net/socket.h"
+
+#include <linux/filter.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FLIGHT = 8, MESSAGES = 48, MOST_BYTES = 1500000, CUT_MSEC = 150 };
+
+static void open_two_ways(struct pair *pair)
+{
+    struct tt_netif netifs[2];
+    pair_open(pair);
+    memset(netifs, 0, sizeof(netifs));
+    for (int dev = 0; dev < 2; dev++) { /* 127.0.0.1 and 127.0.0.2 */
+        netifs[dev].addr.v4.sin_family = AF_INET;
+        netifs[dev].addr.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)dev);
+    }
+    tt_net_socket.closeListen(pair->listen_comm);
+    assert_int_equal(
+        tt_socket_net_listen(pair->to.ctx, 1, netifs, pair->handle, &pair->listen_comm),
+        ncclSuccess);
+    pair_join(pair);
+}
+
+static void cut(const struct pair *pair, int lane)
+{
+    const struct socket_link *from = pair->send_comm, *to = pair->recv_comm;
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    const struct sock_fprog program = {1, &nothing};
+    const unsigned int msec = CUT_MSEC;
+    assert_int_equal(
+        setsockopt(to->lanes[lane].fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+    assert_int_equal(
+        setsockopt(from->lanes[lane].fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec)), 0);
+}
+
+static size_t size_of(int k)
+{
+    return k % 5 == 4 ? MOST_BYTES - (size_t)k * 1001
+                      : (size_t)k * 7919 % 20000 / (k % 2 ? 1 : 100);
+}
+
+static void fill(unsigned char *bytes, size_t size, int k)
+{
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)((unsigned int)k * 131u + i * 7 + i / 251);
+}
+
+struct stream {
+    unsigned char *sent[FLIGHT], *got[FLIGHT], *expected;
+    void *out[FLIGHT], *in[FLIGHT];
+    int nout, nin, out_done, in_done; /* messages: posted, done */
+};
+
+static void stream_open(struct stream *stream)
+{
+    memset(stream, 0, sizeof(*stream));
+    for (int i = 0; i < FLIGHT; i++) {
+        stream->sent[i] = malloc(MOST_BYTES);
+        stream->got[i] = malloc(MOST_BYTES);
+    }
+    stream->expected = malloc(MOST_BYTES);
+}
+
+static void stream_close(struct stream *stream)
+{
+    for (int i = 0; i < FLIGHT; i++) {
+        free(stream->sent[i]);
+        free(stream->got[i]);
+    }
+    free(stream->expected);
+}
+
+/* Memory of a message that is done is used for another one at once. */
+static void stream_send(struct stream *stream, struct pair *pair)
+{
+    int done = 0;
+    if (stream->nout < MESSAGES && stream->nout - stream->out_done < FLIGHT) {
+        int i = stream->nout % FLIGHT;
+        fill(stream->sent[i], size_of(stream->nout), stream->nout);
+        stream->out[i] = pair_send(pair, stream->sent[i], size_of(stream->nout));
+        stream->nout++;
+    }
+    if (stream->out_done == stream->nout) return;
+    assert_int_equal(tt_net_socket.test(stream->out[stream->out_done % FLIGHT], &done, NULL),
+                     ncclSuccess);
+    stream->out_done += done;
+}
+
+static void stream_recv(struct stream *stream, struct pair *pair)
+{
+    int done = 0, size = 0;
+    if (stream->nin < MESSAGES && stream->nin - stream->in_done < FLIGHT) {
+        stream->in[stream->nin % FLIGHT] =
+            pair_recv(pair, stream->got[stream->nin % FLIGHT], MOST_BYTES);
+        stream->nin++;
+    }
+    int i = stream->in_done % FLIGHT;
+    if (stream->in_done == stream->nin) return;
+    assert_int_equal(tt_net_socket.test(stream->in[i], &done, &size), ncclSuccess);
+    if (!done) return;
+    assert_int_equal(size, size_of(stream->in_done));
+    fill(stream->expected, (size_t)size, stream->in_done);
+    assert_memory_equal(stream->got[i], stream->expected, (size_t)size);
+    stream->in_done++;
+}
+
+static void nothing_is_lost(void **state)
+{
+    static const int after[] = {0, 3, 4, 21, 43}; /* messages that were done */
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(after); i++) {
+        struct pair pair;
+        struct stream stream;
+        bool is_cut = false;
+        print_message("cut after %d of %d messages\n", after[i], MESSAGES);
+        open_two_ways(&pair);
+        stream_open(&stream);
+        const struct socket_link *link = pair.send_comm;
+        while (stream.out_done < MESSAGES || stream.in_done < MESSAGES) {
+            stream_send(&stream, &pair);
+            if (!is_cut && stream.in_done >= after[i] && stream.nout > stream.in_done) {
+                for (int lane = 0; lane < link->nlanes; lane++)
+                    cut(&pair, lane);
+                is_cut = true;
+            }
+            /* the receiver lags behind: what was sent to it waits at its host */
+            if (stream.nout > stream.in_done + 3 || stream.nout == MESSAGES)
+                stream_recv(&stream, &pair);
+        }
+        assert_true(is_cut);
+        stream_close(&stream);
+        pair_close(&pair);
+    }
+}
+
+/* Until the peer's host has it, memory of a message belongs to the network. */
+static void what_did_not_arrive_is_not_done(void **state)
+{
+    static char sent[1000];
+    struct pair pair;
+    int done = 0;
+    (void)state;
+    open_two_ways(&pair);
+    const struct socket_link *link = pair.send_comm;
+    for (int lane = 0; lane < link->nlanes; lane++)
+        cut(&pair, lane);
+    void *out = pair_send(&pair, sent, sizeof(sent));
+    for (int look = 0; look < 100; look++) {
+        assert_int_equal(tt_net_socket.test(out, &done, NULL), ncclSuccess);
+        assert_false(done);
+    }
+    pair_close(&pair);
+}
+
+/* A peer that has closed the connection is not waited for. */
+static void a_peer_that_left_is_an_error(void **state)
+{
+    static char sent[100000];
+    struct pair pair;
+    int size = 0;
+    (void)state;
+    open_two_ways(&pair);
+    tt_net_socket.closeRecv(pair.recv_comm);
+    pair.recv_comm = NULL;
+    assert_int_equal(pair_wait(pair_send(&pair, sent, sizeof(sent)), &size), ncclRemoteError);
+    assert_non_null(strstr(tt_last_error(), "rank 1"));
+    pair_close(&pair);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_is_lost),
+        cmocka_unit_test(what_did_not_arrive_is_not_done),
+        cmocka_unit_test(a_peer_that_left_is_an_error),
+    };
+    setenv("NCCL_SOCKET_IFNAME", "=lo", 1);
+    setenv("NCCL_SOCKET_NTHREADS", argc > 1 ? argv[1] : "0", 1);
+    setenv("NCCL_NSOCKS_PERTHREAD", "1", 1);
+    setenv("NCCL_SOCKET_RETRY_SLEEP_MSEC", "1", 1);
+    setenv("TUTTI_NET_ENCRYPT", argc > 2 ? argv[2] : "0", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
