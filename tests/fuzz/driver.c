@@ -23,6 +23,7 @@ struct text {
 struct corpus {
     struct text text[MOST_FILES];
     size_t count;
+    bool is_json; /* numbers stand without quotes */
 };
 
 static uint64_t state;
@@ -125,6 +126,34 @@ static void change_number(struct text *text)
     replace(text, at + 1, end - at - 1, value, strlen(value));
 }
 
+/* Digits behind a colon. */
+static void change_digits(struct text *text)
+{
+    static const char *const values[] = {"0",
+                                         "-1",
+                                         "1",
+                                         "2147483647",
+                                         "65535",
+                                         "4294967295",
+                                         "18446744073709551615",
+                                         "2305843009213693952",
+                                         "31",
+                                         "100"};
+    size_t at = below(text->bytes);
+    while (at < text->bytes && text->at[at] != ':')
+        at++;
+    size_t end = at + 1;
+    while (end < text->bytes && text->at[end] >= '0' && text->at[end] <= '9')
+        end++;
+    if (end >= text->bytes || end == at + 1) return;
+    const char *value = values[below(sizeof(values) / sizeof(values[0]))];
+    /* near the old one: times that overlap */
+    if (below(2))
+        text->at[at + 1 + below(end - at - 1)] = (char)('0' + below(10));
+    else
+        replace(text, at + 1, end - at - 1, value, strlen(value));
+}
+
 static void move_line(struct text *text, const struct text *from)
 {
     char copy[4096];
@@ -149,7 +178,12 @@ static void mutate(struct text *text, const struct corpus *corpus)
         case 2: move_line(text, text); break;
         case 3: move_line(text, &corpus->text[below(corpus->count)]); break;
         case 4: text->bytes = text->bytes ? text->bytes - below(text->bytes) / 8 : 0; break;
-        default: change_number(text); break;
+        default:
+            if (corpus->is_json)
+                change_digits(text);
+            else
+                change_number(text);
+            break;
         }
     }
 }
@@ -186,6 +220,7 @@ int main(int argc, char **argv)
     time_t end = time(NULL) + count;
     state = strtoull(argv[2], NULL, 10) * 2 + 1;
     load_folder(&corpus, argv[3], argc > 4 ? argv[4] : "");
+    corpus.is_json = argc > 4 && strcmp(argv[4], ".jsonl") == 0;
     if (argc > 5) load_folder(&corpus, argv[5], "");
     struct text text = {.at = malloc(MOST_BYTES)};
     if (corpus.count == 0 || !text.at) {
