@@ -28,12 +28,37 @@ def broken(path, text):
 
 
 def build(folder):
-    """None where there is no mkdocs."""
+    """None where there is no mkdocs, or one without hooks."""
     for tool in ("/usr/bin/mkdocs", shutil.which("mkdocs")):
-        if tool and os.path.exists(tool):
+        version = tool and os.path.exists(tool) and subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
+        number = re.search(r"version (\d+)\.(\d+)", version or "")
+        if number and (int(number[1]), int(number[2])) >= (1, 4):
             return subprocess.run([tool, "build", "--strict", "--quiet", "--config-file", os.path.join(ROOT, "mkdocs.yml"),
                                    "--site-dir", folder], capture_output=True, text=True)
     return None
+
+
+def astray(folder):
+    """What a built page loads or links to and that is not in the folder, and links of the index to no heading."""
+    names, ids = {}, {}
+    for path in glob.glob(os.path.join(folder, "**", "*.html"), recursive=True):
+        with open(path) as file:
+            names[path] = file.read()
+        ids[path] = set(re.findall(r'\bid="([^"]+)"', names[path]))
+    for path, text in names.items():
+        loads = re.findall(r'<(?:script|link|img)\b[^>]*?(?:src|href)="([^"#?]+)', text)
+        loads += [link for link in re.findall(r'<a\b[^>]*?href="([^"#?]+)', text) if not re.match(r"https?:", link)]
+        for link in set(loads):
+            base = folder if link.startswith("/") else os.path.dirname(path)  # (the page of a server for what it lacks)
+            if not os.path.exists(os.path.join(base, link.lstrip("/"))):
+                yield f"{os.path.relpath(path, folder)} of the site asks for {link}"
+    index = os.path.join(folder, "subjects.html")
+    entries = re.findall(r'<a href="([^"#]+)#([^"]+)"', names.get(index, ""))
+    if len(entries) < 500 or not re.search(r"<code[^>]*>TUTTI_WATCHDOG</code>: <a", names[index]):
+        yield f"the index has {len(entries)} links, or lacks TUTTI_WATCHDOG"
+    for file, anchor in entries:
+        if anchor not in ids.get(os.path.join(folder, file), ()):
+            yield f"the index leads to {file}#{anchor}, which is not there"
 
 
 page = os.path.join(ROOT, "docs", "index.md")
@@ -51,6 +76,7 @@ with tempfile.TemporaryDirectory() as folder:
     done = build(folder)
     if done and (done.returncode or done.stderr.strip() or not os.path.exists(os.path.join(folder, "search", "search_index.json"))):
         faults.append(f"mkdocs build: exit {done.returncode} {done.stderr}")
+    faults += astray(folder) if done and not done.returncode else []
 for fault in faults:
     print(" ", fault)
 print(f"site: {len(pages)} pages, {'built' if done else 'not built (Debian: mkdocs)'}, {len(faults)} to mend")
