@@ -62,10 +62,17 @@ static __attribute__((noinline)) uint64_t configure(void)
     return atomic_load_explicit(&tt_base.log.word, memory_order_acquire) | WORD_READY;
 }
 
+/* Apart from its caller, which so needs no stack. */
+static __attribute__((noinline)) bool configured_on(enum tt_log_level level, uint32_t sub)
+{
+    configure();
+    return tt_log_on(level, sub);
+}
+
 bool tt_log_on(enum tt_log_level level, uint32_t sub)
 {
-    uint64_t word = atomic_load_explicit(&tt_base.log.word, memory_order_acquire);
-    if (!(word & WORD_READY)) word = configure();
+    const uint64_t word = atomic_load_explicit(&tt_base.log.word, memory_order_acquire);
+    if (!(word & WORD_READY)) return configured_on(level, sub);
     if (!(WORD_LEVELS(word) >> level & 1U)) return false;
     return level <= TT_LOG_WARN || level == TT_LOG_ATTN || ((uint32_t)word & sub) != 0;
 }

@@ -184,7 +184,7 @@ static inline bool tt_comm_is_usual(const struct tt_comm *comm)
 {
     return comm && comm->magic == TT_COMM_MAGIC &&
            atomic_load_explicit(&comm->phase, memory_order_acquire) == TT_COMM_READY &&
-           !tt_member_aborted(&comm->member) &&
+           !atomic_load_explicit(&comm->member.abort, memory_order_relaxed) &&
            atomic_load_explicit(&comm->state, memory_order_relaxed) == ncclSuccess &&
            !atomic_load_explicit(comm->someone_exited, memory_order_relaxed);
 }

@@ -81,26 +81,7 @@ static __attribute__((noinline)) void use_views(struct tt_work *work)
     work->user_out = work->frames[0].out;
 }
 
-/* hot */
-enum tt_claim tt_exec_claim(struct tt_issue_queue *queue, struct CUstream_st *stream,
-                            struct tt_exec_claim *claim_out)
-{
-    tt_issue_lock(queue);
-    enum tt_claim claim = tuttiHostClaim(stream, &claim_out->stream);
-    if (claim == TT_CLAIM_TAKEN) claim_out->seq = tt_issue_number(queue);
-    tt_issue_unlock(queue);
-    return claim;
-}
-
-void tt_exec_unclaim(struct tt_issue_queue *queue, const struct tt_exec_claim *claim)
-{
-    give_back(queue, claim->seq);
-    tuttiHostClaimEnd(claim->stream);
-}
-
-/* At the end of what its stream has. */
-static __attribute__((noinline)) ncclResult_t append(struct tt_work *work,
-                                                     struct CUstream_st *stream)
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream)
 {
     struct tt_issue_queue *queue = work->queue;
     bool captured = work->captured; /* then the stream is, and the work has no number yet */
@@ -117,36 +98,43 @@ static __attribute__((noinline)) ncclResult_t append(struct tt_work *work,
 }
 
 /* Not the next one of the queue, or not over after one step. */
-static __attribute__((noinline)) void submit_later(struct tt_work *work,
-                                                   const struct tt_exec_claim *claim, bool began)
+static __attribute__((noinline)) void submit_later(struct tt_work *work, struct CUstream_st *stream,
+                                                   bool began)
 {
     if (!began) work->phase = TT_WORK_TURN;
     atomic_store_explicit(&work->in_flight, 1, memory_order_relaxed);
     if (began && ends_soon(work)) {
         tt_work_release(work);
-        tuttiHostClaimEnd(claim->stream);
+        tuttiHostClaimEnd(stream);
     } else {
-        tuttiHostClaimPark(claim->stream, &work->item);
+        tuttiHostClaimPark(stream, &work->item);
     }
 }
 
 /* hot */
-ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
-                            const struct tt_exec_claim *claim)
+enum tt_claim tt_exec_launch(struct tt_work *work, struct CUstream_st *stream, ncclResult_t *rc_out)
 {
     struct tt_issue_queue *queue = work->queue;
-    if (!claim) return append(work, stream);
-    work->seq = claim->seq;
-    bool turn = is_served(queue, claim->seq);
+    struct CUstream_st *claimed = NULL;
+    uint64_t seq = 0;
+    tt_issue_lock(queue);
+    enum tt_claim claim = tuttiHostClaim(stream, &claimed);
+    if (claim == TT_CLAIM_TAKEN) work->seq = seq = tt_issue_number(queue);
+    tt_issue_unlock(queue);
+    if (claim != TT_CLAIM_TAKEN) {
+        if (claim == TT_CLAIM_BUSY) *rc_out = tt_exec_submit(work, stream);
+        return claim;
+    }
+    bool turn = is_served(queue, seq);
     if (!turn || tt_work_start(work) != TT_STEP_DONE) {
-        submit_later(work, claim, turn);
-        return ncclSuccess;
+        submit_later(work, claimed, turn);
+        return TT_CLAIM_TAKEN;
     }
     if (!work->kept) tt_work_recycle(work);
     /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
-    atomic_store_explicit(&queue->served, claim->seq + 1, memory_order_release);
-    tuttiHostClaimEnd(claim->stream);
-    return ncclSuccess;
+    atomic_store_explicit(&queue->served, seq + 1, memory_order_release);
+    tuttiHostClaimEnd(claimed);
+    return TT_CLAIM_TAKEN;
 }
 
 ncclResult_t tt_exec_drain(const struct tt_member *member, struct tt_issue_queue *queue)

@@ -141,13 +141,13 @@ void tt_work_destroy(struct tt_work *work);
 bool tt_work_idle(const struct tt_work *work);
 /* All its frames are small messages in one flat list: calls of a group overlap in it. */
 bool tt_work_is_flat(const struct tt_work *work);
-/* Give all frames of an idle kept work new buffers of the same sizes. Then tt_exec_submit(). hot */
-void tt_work_rebind(struct tt_work *work, const void *in, void *out);
+/* Give all frames of a kept work new buffers of the same sizes. False: it is not idle. hot */
+bool tt_work_rebind(struct tt_work *work, const void *in, void *out);
 struct tt_buffers { /* of one frame; borrowed until the work ends */
     const void *in;
     void *out;
 };
-/* The same with buffers for each frame: as many as it has frames. hot */
+/* The same of an idle one with buffers for each frame: as many as it has frames. hot */
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers);
 
 /* For the race checker, inside of an item that is asked: what a call reads and writes. */
@@ -159,28 +159,22 @@ struct tt_touched {
 };
 void tt_touch_buffers(const struct tt_touched *touched);
 
-/* A place on an idle stream and the sequence number that goes with it. */
-struct tt_exec_claim {
-    struct CUstream_st *stream; /* as tuttiHostClaim() gave it */
-    uint64_t seq;
-};
-/* Take both as one step: another thread's call, or its launch of a graph, comes before both or
- * after both, so that the order on a stream is that of the queue. Returns tuttiHostClaim()'s
- * answer; *claim_out is set when it is TT_CLAIM_TAKEN: tt_exec_submit() or tt_exec_unclaim()
- * follows. hot */
-enum tt_claim tt_exec_claim(struct tt_issue_queue *queue, struct CUstream_st *stream,
-                            struct tt_exec_claim *claim_out);
-/* There is no work for it: waits until the number's turn has come. */
-void tt_exec_unclaim(struct tt_issue_queue *queue, const struct tt_exec_claim *claim);
+/* Put the work on the stream. On an idle one it runs here and now for about 2 us at most, one pass
+ * where ranks outnumber cores, and what is unfinished is left to waiters and workers:
+ * TT_CLAIM_TAKEN. Otherwise it is queued: TT_CLAIM_BUSY with *rc_out as of tt_exec_submit(). Its
+ * place on the stream and its sequence number are taken as one step: another thread's call, or its
+ * launch of a graph, comes before both or after both, so that the order on a stream is that of the
+ * queue. A stream that is captured, or none, gets tuttiHostClaim()'s answer and nothing was done.
+ * The work frees itself unless kept. One thread at a time per communicator; blocks as
+ * tt_exec_submit() alone. hot */
+enum tt_claim tt_exec_launch(struct tt_work *work, struct CUstream_st *stream,
+                             ncclResult_t *rc_out);
 
-/* Put the work on the stream. With a claim it runs here and now for about 2 us at most, one pass
- * where ranks outnumber cores, and what is unfinished is left to waiters and workers. NULL: it is
- * captured, or takes a sequence number and is queued. The work frees itself unless kept. On error
- * it is destroyed (kept: idle again). One thread at a time per communicator; never blocks, but when
- * the stream refuses the work: then the number's turn is waited for.
- * Errors: ncclUnhandledCudaError. hot */
-ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
-                            const struct tt_exec_claim *claim);
+/* Put the work at the end of what the stream has: it is captured, or takes a sequence number. The
+ * work frees itself unless kept. On error it is destroyed (kept: idle again). One thread at a time
+ * per communicator; never blocks, but when the stream refuses the work: then the number's turn is
+ * waited for. Errors: ncclUnhandledCudaError. */
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream);
 
 /* Wait until `queue` served all sequence numbers, running streams' work meanwhile. Blocks. Works of
  * a member that was aborted may stay on streams that stand still, where they end when their turn

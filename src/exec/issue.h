@@ -3,17 +3,15 @@
  * first in the queue, each would wait for the other. Private to the room. */
 #pragma once
 
-#include "base/wait.h"
 #include "exec/exec.h"
+
+/* Another thread has the lock; takes it. */
+void tt_issue_await(struct tt_issue_queue *queue);
 
 /* Held for moments by one thread. */
 static inline void tt_issue_lock(struct tt_issue_queue *queue)
 {
-    uint32_t spins = 0;
-    while (atomic_exchange_explicit(&queue->issuing, 1, memory_order_acquire)) {
-        while (atomic_load_explicit(&queue->issuing, memory_order_relaxed))
-            tt_wait_relax(&spins, true);
-    }
+    if (atomic_exchange_explicit(&queue->issuing, 1, memory_order_acquire)) tt_issue_await(queue);
 }
 
 static inline void tt_issue_unlock(struct tt_issue_queue *queue)

@@ -39,7 +39,7 @@ static bool grow(struct tt_launch_seqs *seqs)
     return true;
 }
 
-static bool ring_put(struct tt_launch_seqs *seqs, uint64_t seq)
+static __attribute__((noinline)) bool ring_put(struct tt_launch_seqs *seqs, uint64_t seq)
 {
     pthread_mutex_lock(&seqs->lock);
     size_t count = count_of(seqs);
@@ -61,7 +61,7 @@ static bool word_take(struct tt_launch_seqs *seqs, uint64_t *seq_out)
     return true;
 }
 
-static bool ring_take(struct tt_launch_seqs *seqs, uint64_t *seq_out)
+static __attribute__((noinline)) bool ring_take(struct tt_launch_seqs *seqs, uint64_t *seq_out)
 {
     pthread_mutex_lock(&seqs->lock);
     size_t count = count_of(seqs);

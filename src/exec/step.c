@@ -142,20 +142,38 @@ static uint64_t message_match(const struct tt_frame *frame)
     return number << 32 | (uint32_t)(frame->geometry.count * frame->elem_bytes);
 }
 
-/* Number the operation, and the messages of its frames. */
-static inline void number_frames(struct tt_work *work)
+/* The same where frames share a number or are messages. */
+static __attribute__((noinline)) void number_others(struct tt_work *work)
 {
     uint32_t fingerprint = 0;
     uint64_t number = 0;
     for (int f = 0; f < work->nframes; f++) {
         struct tt_frame *frame = &work->frames[f];
         if (frame->begins || (f == 0 && work->uses_transport))
-            number = tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
+            number = tt_transport_begin(work->transport, frame->fingerprint, &frame->call) >> 32;
         if (frame->begins || f == 0) fingerprint = frame->fingerprint;
         frame->match =
             frame->conn == TT_CONN_P2P ? message_match(frame) : number << 32 | frame->fingerprint;
     }
     work->match = number << 32 | fingerprint; /* what the peers see this rank in */
+}
+
+/* Number the operations, and the messages of frames. */
+static inline void number_frames(struct tt_work *work)
+{
+    if (!work->each_counts) {
+        number_others(work);
+        return;
+    }
+    struct tt_frame *frame = work->frames;
+    uint64_t match = tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
+    frame->match = match;
+    for (int left = work->nframes; left > 1; left--) {
+        frame++;
+        frame->match = match =
+            tt_transport_begin(work->transport, frame->fingerprint, &frame->call);
+    }
+    work->match = match;
 }
 
 /* Messages that the frames will take, so that the peers need not wait for receives. Of a frame that
@@ -177,11 +195,7 @@ static void expect_messages(const struct tt_work *work)
 /* The turn has come. */
 static ncclResult_t begin(struct tt_work *work)
 {
-    if (work->eager) {
-        tt_eager_rewind(work->eager);
-    } else {
-        rewind_cursors(work);
-    }
+    if (!work->eager) rewind_cursors(work);
     number_frames(work);
     if (work->events.profiler) tt_events_begin(work);
     if (work->expects) expect_messages(work);
@@ -209,20 +223,31 @@ static void end_events(struct tt_work *work)
     }
 }
 
-/* Captured works serve their sequence number here; others when the device releases them, because a
- * served queue may be gone the moment after. */
-static enum tt_step end(struct tt_work *work, ncclResult_t rc)
+/* It failed, waited long, or somebody watches it. */
+static __attribute__((noinline)) void end_unusual(struct tt_work *work, ncclResult_t rc)
 {
     leave_wait(work);
     if (work->events_open) end_events(work);
     if (rc) tt_member_abort(work->member, rc);
     if (rc && work->transport) tt_transport_settle(work->transport);
+}
+
+/* Captured works serve their sequence number here; others when the device releases them, because a
+ * served queue may be gone the moment after. */
+static inline enum tt_step finish(struct tt_work *work)
+{
     work->phase = TT_WORK_IDLE;
     if (work->captured) {
         /* pairs with the acquire loads of the next turn and of tt_exec_drain() */
         atomic_store_explicit(&work->queue->served, work->seq + 1, memory_order_release);
     }
     return TT_STEP_DONE;
+}
+
+static inline enum tt_step end(struct tt_work *work, ncclResult_t rc)
+{
+    if (rc || work->polls || work->events_open) end_unusual(work, rc);
+    return finish(work);
 }
 
 /* A graph launch has its place on a stream: its run's place in the queue is now. */
@@ -234,7 +259,7 @@ static void take_seq(struct tt_work *work)
 }
 
 /* Launches that were issued and never ran (a device was reset) would block the queue for ever. */
-static void forsake_seqs(struct tt_work *work)
+static __attribute__((noinline)) void forsake_seqs(struct tt_work *work)
 {
     uint64_t seq;
     while (tt_launch_seqs_take(&work->seqs, &seq)) {
@@ -244,7 +269,7 @@ static void forsake_seqs(struct tt_work *work)
 }
 
 /* No call follows. A work that never got its turn would block the queue for ever: abort it. */
-void tt_work_release(struct tt_work *work)
+__attribute__((noinline)) void tt_work_release(struct tt_work *work)
 {
     struct tt_issue_queue *queue = work->queue;
     uint64_t seq = work->seq;
@@ -319,7 +344,7 @@ static void tell_message(const struct tt_work *work, const struct tt_frame *fram
 
 /* For the race checker: the user's buffers, and that ranks of one process meet in each collective,
  * also where another rank made a work of its own for it. */
-static void tell_touches(const struct tt_work *work)
+static __attribute__((noinline)) void tell_touches(const struct tt_work *work)
 {
     bool boarded = work->nboarded > 0; /* then the frames' buffers may be staging */
     for (int f = 0; f < work->nframes; f++) {
@@ -384,55 +409,58 @@ static __attribute__((noinline)) enum tt_step tell_work(struct tt_work *work,
 }
 
 /* The end of a step in which the program got so far. */
-static enum tt_step after_run(struct tt_work *work, enum tt_run run)
+static __attribute__((noinline)) enum tt_step after_run(struct tt_work *work, enum tt_run run)
 {
     if (run == TT_RUN_FAILED) return end(work, work->rc);
     if (run == TT_RUN_WAIT) {
         ncclResult_t rc = long_wait(work);
         return rc ? end(work, rc) : TT_STEP_WAIT;
     }
-    leave_wait(work);
-    if (run == TT_RUN_PROGRESS) return TT_STEP_PROGRESS;
+    if (run == TT_RUN_PROGRESS) {
+        leave_wait(work);
+        return TT_STEP_PROGRESS;
+    }
     if (work->nstages == 0) return end(work, ncclSuccess);
+    leave_wait(work);
     work->phase = TT_WORK_STAGE_OUT;
     return TT_STEP_PROGRESS;
 }
 
-static __attribute__((noinline)) enum tt_step step(struct tt_work *work)
+/* The turn of what is no flat list, or has a profiler or a network that wants to hear before. */
+static __attribute__((noinline)) enum tt_step start_long(struct tt_work *work)
 {
-    ncclResult_t rc = ncclSuccess;
-    bool begins = work->phase == TT_WORK_TURN || work->phase == TT_WORK_IDLE;
-    if (begins && !turn_came(work)) return TT_STEP_WAIT;
-    if (tt_member_gives_up(work->member, work->seq)) {
-        /* the buffers are the caller's again when the stream is over */
-        if (!begins && work->transport) tt_transport_settle(work->transport);
-        return end(work, ncclSuccess);
-    }
-    if (begins) rc = begin(work);
+    ncclResult_t rc = begin(work);
     if (rc) return end(work, rc);
     if (work->phase != TT_WORK_RUN) return step_stage(work);
-    enum tt_run run = work->eager ? tt_eager_run(work) : run_cursors(work);
-    if (run == TT_RUN_DONE && work->nstages == 0) return end(work, ncclSuccess);
+    return after_run(work, work->eager ? tt_eager_start(work) : run_cursors(work));
+}
+
+enum tt_step tt_work_start(struct tt_work *work)
+{
+    if (tt_member_gives_up(work->member, work->seq)) return end(work, ncclSuccess);
+    if (!work->eager || work->heralded) return start_long(work);
+    number_frames(work);
+    enum tt_run run = tt_eager_start(work);
+    if (run == TT_RUN_DONE) return finish(work);
+    work->phase = TT_WORK_RUN;
     return after_run(work, run);
+}
+
+static __attribute__((noinline)) enum tt_step step(struct tt_work *work)
+{
+    if (work->phase == TT_WORK_TURN || work->phase == TT_WORK_IDLE)
+        return turn_came(work) ? tt_work_start(work) : TT_STEP_WAIT;
+    if (tt_member_gives_up(work->member, work->seq)) {
+        /* the buffers are the caller's again when the stream is over */
+        if (work->transport) tt_transport_settle(work->transport);
+        return end(work, ncclSuccess);
+    }
+    if (work->phase != TT_WORK_RUN) return step_stage(work);
+    return after_run(work, work->eager ? tt_eager_run(work) : run_cursors(work));
 }
 
 enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call)
 {
     struct tt_work *work = tt_container_of(item, struct tt_work, item);
     return call == TT_ITEM_STEP ? step(work) : tell_work(work, call);
-}
-
-/* What is not a flat list without a profiler, or shall not run at all, goes the long way. */
-enum tt_step tt_work_start(struct tt_work *work)
-{
-    if (!work->eager || work->heralded || tt_member_gives_up(work->member, work->seq)) {
-        work->phase = TT_WORK_TURN;
-        return step(work);
-    }
-    tt_eager_rewind(work->eager);
-    number_frames(work);
-    enum tt_run run = tt_eager_run(work);
-    if (run == TT_RUN_DONE) return TT_STEP_DONE; /* and no trace of it */
-    work->phase = TT_WORK_RUN;
-    return after_run(work, run);
 }

@@ -6,8 +6,8 @@
 /* The item's function: one slice of the work, or its release. */
 enum tt_step tt_work_step(struct tt_item *item, enum tt_item_call call);
 
-/* The first step of a work that was idle and whose turn has come, in its call. A flat list that
- * ends in it leaves the work idle; anything else goes on with tt_work_step(). hot */
+/* The first step of a work whose turn has come. DONE: it is idle again; otherwise it goes on with
+ * tt_work_step(). hot */
 enum tt_step tt_work_start(struct tt_work *work);
 
 /* Its RELEASE: no step follows. */

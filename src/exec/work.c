@@ -255,13 +255,16 @@ static void survey_frames(struct tt_work *work)
     size_t touched = 0;
     work->nboarded = 0;
     work->uses_transport = work->has_scratch = false;
+    work->each_counts = true;
     for (int f = 0; f < work->nframes; f++) {
         const struct tt_frame *frame = &work->frames[f];
         bool enters = frame->program->needs_barrier;
         if (enters) work->nboarded++;
         if (frame->program->scratch) work->has_scratch = true;
         /* A rank that has no part in an operation counts it as the others do. */
-        if (frame->conn == TT_CONN_COLL && frame->program->nranks > 1) work->uses_transport = true;
+        bool counts = frame->conn == TT_CONN_COLL && frame->program->nranks > 1;
+        if (counts) work->uses_transport = true;
+        if (!counts || (f > 0 && !frame->begins)) work->each_counts = false;
         touched = tt_max_size(touched, frame->in_bytes + frame->out_bytes);
     }
     work->stream = touched * (size_t)work->member->nranks > tt_cache_bytes() / 4 * 3;
@@ -348,15 +351,18 @@ bool tt_work_is_flat(const struct tt_work *work)
     return work->eager != NULL;
 }
 
-void tt_work_rebind(struct tt_work *work, const void *in, void *out)
+bool tt_work_rebind(struct tt_work *work, const void *in, void *out)
 {
-    work->user_in = in;
-    work->user_out = out;
-    for (int f = 0; f < work->nframes; f++) {
+    /* pairs with the release store in step.c */
+    if (atomic_load_explicit(&work->in_flight, memory_order_acquire)) return false;
+    work->user_in = work->frames[0].in = in;
+    work->user_out = work->frames[0].out = out;
+    for (int f = 1; f < work->nframes; f++) {
         work->frames[f].in = in;
         work->frames[f].out = out;
     }
     if (!work->eager) allow_refs(work);
+    return true;
 }
 
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers)

@@ -234,22 +234,19 @@ bool tt_batch_launch(struct tt_plan *plan, int ncalls, struct CUstream_st *strea
                      ncclResult_t *rc_out)
 {
     struct tt_batch *batch = plan->repeat;
-    struct tt_exec_claim claim = {NULL, 0};
     if (ncalls != batch->ncalls || !tt_work_idle(batch->work) || (batch->moved && !fits(batch)) ||
         tt_prof_mask(plan->comm->profiler))
         return false;
     if (tt_stream_is_default(stream) && tuttiHostGetDevice() != plan->comm->member.device)
         return false;
-    enum tt_claim claimed = tt_exec_claim(plan->comm->queue_used, stream, &claim);
-    if (claimed > TT_CLAIM_BUSY) return false;
-    if (batch->moved || claimed != TT_CLAIM_TAKEN) /* exec may change what it queues */
-        tt_work_rebind_each(batch->work, batch->buffers);
-    batch->moved = false;
+    if (batch->moved) tt_work_rebind_each(batch->work, batch->buffers);
+    enum tt_claim claim = tt_exec_launch(batch->work, stream, rc_out);
+    batch->moved = claim != TT_CLAIM_TAKEN; /* exec may change what it queues */
+    if (claim > TT_CLAIM_BUSY) return false;
     plan->issued += (uint64_t)ncalls;
     for (int k = 0; k < ncalls; k += batch->calls[k].nalike)
         tt_count_calls(plan, (enum tt_func)batch->calls[k].func, (uint64_t)batch->calls[k].nalike);
     plan->latest = batch;
-    *rc_out = tt_exec_submit(batch->work, stream, claimed == TT_CLAIM_TAKEN ? &claim : NULL);
     return true;
 }
 

@@ -21,63 +21,57 @@ static bool is_known(struct tt_plan *plan, const struct tt_task *task)
            (task->out || !frame->out_bytes);
 }
 
-/* Is it what a call without options, alone, is bound to? */
-static inline bool is_bound_to(const struct tt_task *task, const struct tt_bound *bound)
-{
-    const struct tt_cache_key *key = &bound->key;
-    return bound->plain && task->count == key->count && (int32_t)task->func == key->func &&
-           (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
-           task->root == key->root;
-}
-
-/* What the call is bound to, or NULL. hot */
+/* What a call without options is bound to, or NULL. hot */
 static inline struct tt_bound *find_bound(struct tt_plan *plan, const struct tt_task *task)
 {
+    struct tt_bound *bound =
+        &plan->cache[tt_cache_index(task->count, (uint32_t)task->func, (uint32_t)task->type,
+                                    (uint32_t)task->op, (uint32_t)task->root)];
+    const struct tt_cache_key *key = &bound->key;
+    bool same = bound->plain && task->count == key->count && (int32_t)task->func == key->func &&
+                (int32_t)task->type == key->type && (int32_t)task->op == key->op &&
+                task->root == key->root;
+    return same ? bound : NULL;
+}
+
+/* The same for one with options. */
+static __attribute__((noinline)) struct tt_bound *find_wished(struct tt_plan *plan,
+                                                              const struct tt_task *task)
+{
     bool known = false;
-    struct tt_bound *bound = plan->recent;
-    if (!task->options) {
-        if (bound && is_bound_to(task, bound)) return bound;
-        bound = &plan->cache[tt_cache_index(task->count, (uint32_t)task->func, (uint32_t)task->type,
-                                            (uint32_t)task->op, (uint32_t)task->root)];
-        if (!is_bound_to(task, bound)) return NULL;
-        plan->recent = bound;
-        return bound;
-    }
     const struct tt_cache_key key = tt_cache_key(task);
-    bound = tt_cache_entry(plan, &key, &known);
-    return known ? bound : NULL;
+    struct tt_bound *bound = tt_cache_entry(plan, &key, &known);
+    return known && !task->options->launch_event ? bound : NULL;
+}
+
+/* What is bound has no work, or its work runs: another one from the same frames. */
+static __attribute__((noinline)) ncclResult_t
+create_another(struct tt_bound *bound, const struct tt_task *task, struct tt_work **work_out)
+{
+    tt_bound_place(bound, task);
+    return tt_work_create(&bound->spec, work_out);
 }
 
 /* Put a known call on its stream again. False when it has to be looked at: nothing was done. hot */
 static bool launch_again(struct tt_plan *plan, const struct tt_task *task, ncclResult_t *rc_out)
 {
-    struct tt_exec_claim claim = {NULL, 0};
-    struct tt_bound *bound = find_bound(plan, task);
+    struct tt_bound *bound = task->options ? find_wished(plan, task) : find_bound(plan, task);
     if (!bound || plan->looks_every_time || tt_prof_mask(plan->comm->profiler)) return false;
     if (task->in == task->out && task->func == TT_FUNC_ALLTOALL) return false; /* in_place.c */
     const struct tt_frame *frame = &bound->frames[0];
     if ((!task->in && frame->in_bytes) || (!task->out && frame->out_bytes)) return false;
-    if (task->options && task->options->launch_event) return false;
     if (tt_stream_is_default(task->stream) && tuttiHostGetDevice() != plan->comm->member.device)
         return false;
-    enum tt_claim claimed = tt_exec_claim(plan->comm->queue_used, task->stream, &claim);
-    if (claimed > TT_CLAIM_BUSY) return false;
     struct tt_work *work = bound->work;
-    ncclResult_t rc = ncclSuccess;
-    if (work && tt_work_idle(work)) {
-        tt_work_rebind(work, task->in, task->out);
-    } else {
-        tt_bound_place(bound, task);
-        rc = tt_work_create(&bound->spec, &work);
+    *rc_out = ncclSuccess;
+    if (!work || !tt_work_rebind(work, task->in, task->out))
+        *rc_out = create_another(bound, task, &work);
+    if (!*rc_out && tt_exec_launch(work, task->stream, rc_out) > TT_CLAIM_BUSY) {
+        if (work != bound->work) tt_work_destroy(work);
+        return false;
     }
     plan->issued++;
-    tt_count_call(plan, task->func);
-    if (!rc) {
-        rc = tt_exec_submit(work, task->stream, claimed == TT_CLAIM_TAKEN ? &claim : NULL);
-    } else if (claimed == TT_CLAIM_TAKEN) {
-        tt_exec_unclaim(plan->comm->queue_used, &claim);
-    }
-    *rc_out = rc;
+    tt_count_calls(plan, task->func, 1);
     return true;
 }
 

@@ -77,9 +77,8 @@ static void group_key_make(void)
     pthread_key_create(&group_end.key, group_abandon);
 }
 
-static struct tt_group *group_open(void)
+static __attribute__((noinline)) struct tt_group *group_make(void)
 {
-    if (tt_own_group) return tt_own_group;
     struct tt_group *group = tt_calloc(1, sizeof(*group));
     if (!group) return NULL;
     pthread_once(&group_end.once, group_key_make);
@@ -180,7 +179,7 @@ int tt_group_depth(void)
 
 ncclResult_t tt_group_start(void)
 {
-    struct tt_group *group = group_open();
+    struct tt_group *group = tt_own_group ? tt_own_group : group_make();
     if (!group) return tt_fail(ncclSystemError, "ncclGroupStart: out of memory");
     group->depth++;
     return ncclSuccess;

@@ -41,10 +41,8 @@ ncclResult_t tt_launch_bound(struct tt_plan *plan, struct tt_bound *bound,
                              const struct tt_task *task, struct CUstream_st *stream,
                              bool allow_inline)
 {
-    if (bound->work && tt_work_idle(bound->work)) {
-        tt_work_rebind(bound->work, task->in, task->out);
+    if (bound->work && tt_work_rebind(bound->work, task->in, task->out))
         return tt_launch_work(plan, bound->work, stream, allow_inline);
-    }
     tt_bound_place(bound, task);
     return tt_launch_submit(plan, &bound->spec, stream, allow_inline);
 }
@@ -64,13 +62,12 @@ void tt_launch_spec(struct tt_plan *plan, struct tt_work_spec *spec)
 ncclResult_t tt_launch_work(struct tt_plan *plan, struct tt_work *work, struct CUstream_st *stream,
                             bool allow_inline)
 {
-    struct tt_exec_claim claim = {NULL, 0};
+    ncclResult_t rc = ncclSuccess;
     int device = -1, own = plan->comm->member.device;
     if (tt_stream_is_default(stream)) device = tuttiHostGetDevice();
     if (device >= 0 && device != own) tuttiHostSetDevice(own);
-    bool claimed =
-        allow_inline && tt_exec_claim(plan->comm->queue_used, stream, &claim) == TT_CLAIM_TAKEN;
-    ncclResult_t rc = tt_exec_submit(work, stream, claimed ? &claim : NULL);
+    if (!allow_inline || tt_exec_launch(work, stream, &rc) > TT_CLAIM_BUSY)
+        rc = tt_exec_submit(work, stream);
     if (device >= 0 && device != own) tuttiHostSetDevice(device);
     return rc;
 }

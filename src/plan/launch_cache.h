@@ -8,8 +8,8 @@
 static inline size_t tt_cache_index(size_t count, uint32_t func, uint32_t type, uint32_t op,
                                     uint32_t root)
 {
-    uint64_t hash = count * 0x9e3779b97f4a7c15ull;
-    hash ^= (uint64_t)(func * 131u + type * 29u + op * 7u + root) << 40;
+    uint32_t shape = func + type * 16 + op * 256 + root * 4096;
+    uint64_t hash = count * 0xd6e8feb86659fd93ull + shape;
     return (hash * 0x9e3779b97f4a7c15ull) >> (64 - TT_CACHE_BITS);
 }
 struct tt_cache_key tt_cache_key(const struct tt_task *task);

@@ -133,7 +133,6 @@ struct tt_plan {
     struct tt_group_launch launch; /* while it ends */
 
     struct tt_bound cache[TT_CACHE_ENTRIES];
-    struct tt_bound *recent;  /* of `cache`: the latest one launched again; NULL: none */
     struct tt_bound overflow; /* for a call whose entry is in use by a running work */
     uint64_t issued;          /* operations accepted, from 0 */
     uint64_t misses;          /* calls that took the full path */

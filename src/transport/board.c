@@ -11,13 +11,6 @@
 
 /* ---- writing ---- */
 
-static uint64_t word_of(const struct tt_call *call, size_t k)
-{
-    uint64_t word;
-    memcpy(&word, (const char *)call + k * sizeof(word), sizeof(word));
-    return word;
-}
-
 uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint,
                             const struct tt_call *call)
 {
@@ -25,18 +18,23 @@ uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint
     uint64_t match = number << 32 | fingerprint;
     _Atomic uint64_t *place = &transport->board->begun[number % TT_BOARD_CALLS];
     struct tt_begun *begun = &transport->board->calls[number % TT_BOARD_CALLS];
-    transport->history = (transport->history ^ match) * 0x9e3779b97f4a7c15ull;
+    uint64_t words[3]; /* one by one, which needs no stack */
+    memcpy(&words[0], call, sizeof(uint64_t));
+    memcpy(&words[1], (const char *)call + sizeof(uint64_t), sizeof(uint64_t));
+    memcpy(&words[2], (const char *)call + 2 * sizeof(uint64_t), sizeof(uint64_t));
+    const uint64_t history = (transport->history ^ match) * 0x9e3779b97f4a7c15ull;
+    transport->history = history;
     /* pairs with the acquire fence in tt_board_find(): who sees these finds another match header */
     atomic_store_explicit(place, 0, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&begun->call[0], word_of(call, 0), memory_order_relaxed);
-    atomic_store_explicit(&begun->call[1], word_of(call, 1), memory_order_relaxed);
-    atomic_store_explicit(&begun->call[2], word_of(call, 2), memory_order_relaxed);
-    atomic_store_explicit(&begun->history, transport->history, memory_order_relaxed);
+    atomic_store_explicit(&begun->call[0], words[0], memory_order_relaxed);
+    atomic_store_explicit(&begun->call[1], words[1], memory_order_relaxed);
+    atomic_store_explicit(&begun->call[2], words[2], memory_order_relaxed);
+    atomic_store_explicit(&begun->history, history, memory_order_relaxed);
     /* pairs with the acquire loads in tt_transport_compare() and tt_board_find() */
     atomic_store_explicit(place, match, memory_order_release);
     atomic_store_explicit(&transport->begun, number, memory_order_relaxed);
-    return number;
+    return match;
 }
 
 const _Atomic uint64_t *tt_transport_begun(const struct tt_transport *transport)

@@ -66,6 +66,11 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **pay
     return edge->ops->peek(edge, match, payload_out, bytes_out);
 }
 
+const struct tt_edge_small *tt_edge_small(const struct tt_edge *edge)
+{
+    return &edge->ops->small;
+}
+
 void tt_edge_expect(struct tt_edge *edge, uint64_t nmessages)
 {
     if (edge->ops->expect) edge->ops->expect(edge, nmessages);
@@ -78,7 +83,7 @@ void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room)
 
 void tt_edge_release(struct tt_edge *edge)
 {
-    edge->ops->release(edge);
+    edge->ops->small.release(edge);
 }
 
 void tt_edge_track(struct tt_edge *edge, const struct tt_edge_track *track)

@@ -8,7 +8,7 @@
 
 /* Slots of one edge. All callbacks but `track`, `land` and `expect` are required and none blocks
  * (contracts: tt_edge_* in transport.h). Sending edges get acquire, post, post_small, post_ref,
- * drained; receiving edges get peek, land and release. */
+ * drained and small.send; receiving edges get peek, land, small.take and small.release. */
 struct tt_edge_ops {
     char *(*acquire)(struct tt_edge *edge, size_t bytes);
     void (*post)(struct tt_edge *edge, uint64_t match, size_t bytes);
@@ -19,7 +19,7 @@ struct tt_edge_ops {
                          size_t *bytes_out);
     void (*land)(struct tt_edge *edge, uint64_t match, char *at, size_t room); /* NULL: cannot */
     void (*expect)(struct tt_edge *edge, uint64_t nmessages);                  /* NULL: no use */
-    void (*release)(struct tt_edge *edge);
+    struct tt_edge_small small;
     /* NULL: has nothing to tell a profiler (off the hot path). */
     void (*track)(struct tt_edge *edge, const struct tt_edge_track *track);
     void (*name)(const struct tt_edge *edge, char *text, size_t text_bytes);

@@ -66,55 +66,65 @@ static struct tt_slot_line *next_line(struct memory_edge *edge)
 static void publish(struct memory_edge *edge, struct tt_slot_line *line)
 {
     edge->next++;
-    /* pairs with the acquire load in memory_peek() */
+    /* as in memory_send_small() */
     atomic_store_explicit(&line->seq, edge->next, memory_order_release);
 }
 
 #define CREDIT_STEP 4 /* small messages given back at once; TT_LINES is a multiple */
 
-/* At most 96 bytes by overlapping words: no call, no loop. */
-static void copy_small(char *dst, const char *src, size_t bytes)
+static bool memory_send_small(struct tt_edge *base, uint64_t match, const void *bytes,
+                              size_t len_bytes);
+
+/* The last look at `head` is used up. */
+static __attribute__((noinline)) bool send_small_late(struct tt_edge *base, uint64_t match,
+                                                      const void *bytes, size_t len_bytes)
 {
-    uint64_t a, b;
-    uint32_t c, d;
-    if (bytes > 32) {
-        char rest[32];
-        memcpy(rest, src + bytes - 32, 32);
+    return memory_acquire(base, len_bytes) && memory_send_small(base, match, bytes, len_bytes);
+}
+
+/* At most 96 bytes are copied by overlapping words: no call, no loop. */
+static bool memory_send_small(struct tt_edge *base, uint64_t match, const void *bytes,
+                              size_t len_bytes)
+{
+    struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
+    struct tt_slot_line *line = &edge->lines->line[edge->next % TT_LINES];
+    char *restrict dst = line->inline_bytes;
+    const char *restrict src = bytes;
+    assert(len_bytes <= TT_SLOT_INLINE_BYTES);
+    if (edge->next - edge->credit >= TT_LINES)
+        return send_small_late(base, match, bytes, len_bytes);
+    line->match = match;
+    line->bytes = (uint32_t)len_bytes;
+    line->kind = TT_SLOT_INLINE;
+    if (len_bytes > 32) {
         memcpy(dst, src, 32);
-        if (bytes > 64) memcpy(dst + 32, src + 32, 32);
-        memcpy(dst + bytes - 32, rest, 32);
-    } else if (bytes > 16) {
+        if (len_bytes > 64) memcpy(dst + 32, src + 32, 32);
+        memcpy(dst + len_bytes - 32, src + len_bytes - 32, 32);
+    } else if (len_bytes > 16) {
         memcpy(dst, src, 16);
-        char rest[16];
-        memcpy(rest, src + bytes - 16, 16);
-        memcpy(dst + bytes - 16, rest, 16);
-    } else if (bytes >= 8) {
-        memcpy(&a, src, 8);
-        memcpy(&b, src + bytes - 8, 8);
-        memcpy(dst, &a, 8);
-        memcpy(dst + bytes - 8, &b, 8);
-    } else if (bytes >= 4) {
-        memcpy(&c, src, 4);
-        memcpy(&d, src + bytes - 4, 4);
-        memcpy(dst, &c, 4);
-        memcpy(dst + bytes - 4, &d, 4);
+        memcpy(dst + len_bytes - 16, src + len_bytes - 16, 16);
+    } else if (len_bytes >= 8) {
+        memcpy(dst, src, 8);
+        memcpy(dst + len_bytes - 8, src + len_bytes - 8, 8);
+    } else if (len_bytes >= 4) {
+        memcpy(dst, src, 4);
+        memcpy(dst + len_bytes - 4, src + len_bytes - 4, 4);
     } else {
-        for (size_t i = 0; i < bytes; i++)
+        for (size_t i = 0; i < len_bytes; i++)
             dst[i] = src[i];
     }
+    edge->next++;
+    /* pairs with the acquire loads in memory_peek() and memory_take() */
+    atomic_store_explicit(&line->seq, edge->next, memory_order_release);
+    return true;
 }
 
 static void memory_post_small(struct tt_edge *base, uint64_t match, const void *bytes,
                               size_t len_bytes)
 {
-    struct memory_edge *edge = memory_of(base);
-    struct tt_slot_line *line = next_line(edge);
-    assert(len_bytes <= TT_SLOT_INLINE_BYTES);
-    line->match = match;
-    line->bytes = (uint32_t)len_bytes;
-    line->kind = TT_SLOT_INLINE;
-    copy_small(line->inline_bytes, bytes, len_bytes);
-    publish(edge, line);
+    bool sent = memory_send_small(base, match, bytes, len_bytes);
+    assert(sent); /* a slot was acquired */
+    (void)sent;
 }
 
 static void memory_post(struct tt_edge *base, uint64_t match, size_t bytes)
@@ -187,19 +197,13 @@ static ncclResult_t bad_slot(struct memory_edge *edge, const struct tt_slot_line
                    edge->edge.key.peer, line->kind, line->bytes, (unsigned long long)line->ref);
 }
 
-/* The bytes of a slot that are not in its header. */
-static __attribute__((noinline)) ncclResult_t
-peek_elsewhere(struct memory_edge *edge, const struct tt_slot_line *line, const char **payload_out)
+/* The bytes of a slot that are not in its header; NULL when it is damaged. */
+static __attribute__((noinline)) const char *payload_elsewhere(const struct memory_edge *edge,
+                                                               const struct tt_slot_line *line)
 {
-    const char *payload = NULL;
-    if (line->kind == TT_SLOT_PAYLOAD) {
-        if (line->bytes <= edge->slot_bytes) payload = next_payload(edge);
-    } else if (line->kind != TT_SLOT_INLINE) {
-        payload = referred(edge, line);
-    }
-    if (!payload) return bad_slot(edge, line);
-    *payload_out = payload;
-    return ncclSuccess;
+    if (line->kind == TT_SLOT_PAYLOAD)
+        return line->bytes <= edge->slot_bytes ? next_payload(edge) : NULL;
+    return line->kind == TT_SLOT_INLINE ? NULL : referred(edge, line);
 }
 
 static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char **payload_out,
@@ -213,23 +217,39 @@ static ncclResult_t memory_peek(struct tt_edge *base, uint64_t match, const char
         return ncclInProgress;
     }
     if (line->match != match) return tt_edge_mismatch(base, match, line->match, NULL);
+    bool near = line->kind == TT_SLOT_INLINE && line->bytes <= TT_SLOT_INLINE_BYTES;
+    const char *payload = near ? line->inline_bytes : payload_elsewhere(edge, line);
+    if (!payload) return bad_slot(edge, line);
     *bytes_out = line->bytes;
-    if (line->kind != TT_SLOT_INLINE || line->bytes > TT_SLOT_INLINE_BYTES)
-        return peek_elsewhere(edge, line, payload_out);
-    *payload_out = line->inline_bytes;
+    *payload_out = payload;
     return ncclSuccess;
+}
+
+static const char *memory_take(struct tt_edge *base, uint64_t match, size_t bytes)
+{
+    const struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
+    const uint64_t next = edge->next;
+    const struct tt_slot_line *line = &edge->lines->line[next % TT_LINES];
+    /* pairs with the release store in memory_send_small() and publish() */
+    if (atomic_load_explicit(&line->seq, memory_order_acquire) != next + 1 ||
+        line->match != match || line->bytes != bytes)
+        return NULL;
+    bool near = line->kind == TT_SLOT_INLINE && bytes <= TT_SLOT_INLINE_BYTES;
+    return near ? line->inline_bytes : payload_elsewhere(edge, line);
 }
 
 static void memory_release(struct tt_edge *base)
 {
-    struct memory_edge *edge = memory_of(base);
-    uint32_t kind = next_line(edge)->kind;
+    struct memory_edge *edge = tt_container_of(base, struct memory_edge, edge);
+    struct tt_ring_lines *lines = edge->lines;
+    const uint64_t next = edge->next + 1;
+    const uint32_t kind = lines->line[edge->next % TT_LINES].kind;
     if (kind == TT_SLOT_PAYLOAD) edge->npayloads++;
-    edge->next++;
-    __builtin_prefetch(next_line(edge)); /* a sender that runs ahead has filled it */
-    if (kind == TT_SLOT_INLINE && edge->next % CREDIT_STEP) return;
+    edge->next = next;
+    __builtin_prefetch(&lines->line[next % TT_LINES]); /* a sender that runs ahead has filled it */
+    if (kind == TT_SLOT_INLINE && next % CREDIT_STEP) return;
     /* pairs with the acquire loads in memory_acquire() and memory_drained() */
-    atomic_store_explicit(&edge->lines->head, edge->next, memory_order_release);
+    atomic_store_explicit(&lines->head, next, memory_order_release);
 }
 
 static void direct_name(const struct tt_edge *edge, char *text, size_t text_bytes)
@@ -256,7 +276,7 @@ static const struct tt_edge_ops direct_ops = {
     .post_ref = memory_post_ref,
     .drained = memory_drained,
     .peek = memory_peek,
-    .release = memory_release,
+    .small = {memory_send_small, memory_take, memory_release},
     .name = direct_name,
     .destroy = memory_destroy,
 };
@@ -268,7 +288,7 @@ static const struct tt_edge_ops shm_ops = {
     .post_ref = memory_post_ref, /* answers false: refs is off */
     .drained = memory_drained,
     .peek = memory_peek,
-    .release = memory_release,
+    .small = {memory_send_small, memory_take, memory_release},
     .name = shm_name,
     .destroy = memory_destroy,
 };

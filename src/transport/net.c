@@ -70,6 +70,14 @@ static void net_post_small(struct tt_edge *base, uint64_t match, const void *byt
     post(base, match, len_bytes, NULL);
 }
 
+static bool net_send_small(struct tt_edge *base, uint64_t match, const void *bytes,
+                           size_t len_bytes)
+{
+    if (!net_acquire(base, len_bytes)) return false;
+    net_post_small(base, match, bytes, len_bytes);
+    return true;
+}
+
 /* There is a direct line, or from now on the wish for one, if the user registered the memory. */
 static bool goes_direct(struct net_edge *edge, const void *ptr, size_t bytes)
 {
@@ -154,6 +162,14 @@ static ncclResult_t net_peek(struct tt_edge *base, uint64_t match, const char **
     *payload_out = landed ? landing->at : payload_of(slot);
     *bytes_out = slot->bytes;
     return ncclSuccess;
+}
+
+static const char *net_take(struct tt_edge *base, uint64_t match, size_t bytes)
+{
+    const char *payload = NULL;
+    size_t got = 0;
+    ncclResult_t rc = net_peek(base, match, &payload, &got);
+    return rc == ncclSuccess && got == bytes ? payload : NULL;
 }
 
 /* What was expected before and did not come yet still will. */
@@ -249,7 +265,7 @@ static const struct tt_edge_ops net_ops = {
     .peek = net_peek,
     .land = net_land,
     .expect = net_expect,
-    .release = net_release,
+    .small = {net_send_small, net_take, net_release},
     .track = net_track,
     .name = net_name,
     .destroy = net_destroy,

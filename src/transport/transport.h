@@ -158,6 +158,15 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **pay
 void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room);
 /* Give the peeked slot back. */
 void tt_edge_release(struct tt_edge *edge); /* hot */
+/* For who looks up once what every run does. All hot. send: tt_edge_acquire() and
+ * tt_edge_post_small(), false when no slot is free yet. take: the payload of the next full slot if
+ * it is the expected one and has just so many bytes; NULL: tt_edge_peek() says why not. */
+struct tt_edge_small {
+    bool (*send)(struct tt_edge *edge, uint64_t match, const void *bytes, size_t len_bytes);
+    const char *(*take)(struct tt_edge *edge, uint64_t match, size_t bytes);
+    void (*release)(struct tt_edge *edge);
+};
+const struct tt_edge_small *tt_edge_small(const struct tt_edge *edge);
 
 struct tt_edge_track { /* what the profiler wants to know of an operation's use of an edge */
     struct tt_profiler *profiler; /* borrowed */
@@ -175,9 +184,9 @@ uint32_t tt_edge_next_message(struct tt_edge *edge);
 
 /* ---- which call every rank is in (board.c) ---- */
 
-/* Number of this communicator's next collective operation (from 1); all ranks count alike. Called
- * when the operation starts, in issue order. Publishes it with its fingerprint and the call for the
- * peers. hot */
+/* Match header of this communicator's next collective operation, whose number counts from 1; all
+ * ranks count alike. Called when the operation starts, in issue order. Publishes it with the call
+ * for the peers. hot */
 uint64_t tt_transport_begin(struct tt_transport *transport, uint32_t fingerprint,
                             const struct tt_call *call);
 /* Counts the collective operations that began. Lives as the transport; any thread may read it. */

@@ -99,10 +99,17 @@ static const struct row {
     int most; /* instructions, in tenths of those of the first row */
 } rows[] = {
     {"all-reduce", all_reduce, 2, 10},       {"replay", replay, 2, 10},
-    {"group-of-4", group_of_4, 2, 29},       {"group-of-64", group_of_64, 2, 300},
-    {"send-and-recv", send_and_recv, 1, 17}, {"all-to-all", all_to_all, 1, 24},
+    {"group-of-4", group_of_4, 2, 31},       {"group-of-64", group_of_64, 2, 345},
+    {"send-and-recv", send_and_recv, 1, 19}, {"all-to-all", all_to_all, 1, 27},
 };
 enum { NROWS = sizeof(rows) / sizeof(rows[0]) };
+
+/* Instructions of the first row, as a compiler that optimises makes them. */
+#if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+enum { MOST = 700 };
+#else
+enum { MOST = 100000 };
+#endif
 
 /* ---- counting ---- */
 
@@ -311,6 +318,7 @@ int main(int argc, char **argv)
     CHECK(nrows > 0);
     if (nrows < NROWS) return 0;
     CHECK(counts[0].locked <= 3);
+    CHECK(counts[0].instructions <= MOST);
     for (int k = 0; k < NROWS; k++)
         CHECK(10 * counts[k].instructions <= rows[k].most * counts[0].instructions);
     return 0;

@@ -54,11 +54,11 @@ struct tt_cursor {
 /* Programs of small messages, flattened: see eager.c. */
 enum tt_eager_kind {
     TT_EAGER_SEND,   /* IN to a slot */
+    TT_EAGER_PAIR,   /* IN and a slot, reduced to OUT */
+    TT_EAGER_TAKE,   /* a slot to OUT: the last one of those that small calls are made of */
     TT_EAGER_COPY,   /* IN to OUT */
-    TT_EAGER_TAKE,   /* a slot to OUT */
     TT_EAGER_PICK,   /* a slot, or IN, becomes a source */
     TT_EAGER_REDUCE, /* the sources to OUT */
-    TT_EAGER_PAIR,   /* IN and a slot, reduced to OUT */
 };
 struct tt_eager_op {
     enum tt_eager_kind kind;
@@ -69,7 +69,8 @@ struct tt_eager_op {
     bool slot_first;              /* PAIR: the slot is the first source */
     const struct tt_frame *frame; /* borrowed, as is */
     struct tt_eager_op *next;     /* one of the part; NULL: none */
-    struct tt_edge *edge;         /* borrowed; NULL: memory */
+    struct tt_edge *edge;         /* borrowed; NULL: memory, and no `small` */
+    const struct tt_edge_small *small;
     void (*pair)(void *dst, const void *a, const void *b, size_t count); /* NULL: any, REDUCE */
 };
 /* Operations that are done one after the other. */
@@ -119,7 +120,8 @@ struct tt_work {
     int polls_now;              /* in a long wait but one */
     bool oversubscribed, captured, kept;
     bool stream;         /* stores go around the cache */
-    bool uses_transport; /* some frame of conn 0: the run takes an operation number */
+    bool uses_transport; /* some frame of conn 0: the run takes an operation number, */
+    bool each_counts;    /* and each of its frames another one */
     bool expects;        /* the network hears of what will come */
     bool heralded;       /* it or a profiler does before the first step */
     /* shared barrier */
@@ -177,18 +179,11 @@ static inline size_t tt_eager_op_limit(const struct tt_frame *frame, int nranks)
     if (frame->conn == TT_CONN_P2P) return 2; /* a copy within the rank is a reduction of one */
     return nranks <= TT_EAGER_MAX_RANKS ? 2 * (size_t)nranks + 2 : 0;
 }
-static inline void tt_eager_rewind(struct tt_eager *eager)
-{
-    eager->done = eager->nsrcs = eager->nfull = 0;
-    for (int p = 0; p < eager->nparts; p++) {
-        eager->parts[p].at = eager->parts[p].first;
-        eager->parts[p].passed = 0;
-        eager->parts[p].over = false;
-    }
-}
 /* Flatten the programs of a work into work->eager; false when one of them cannot be. */
 bool tt_eager_compile(struct tt_work *work);
-/* Go on with the list until it ends or slots are missing. */
+/* Run the list from its start until it ends or slots are missing. hot */
+enum tt_run tt_eager_start(struct tt_work *work);
+/* Go on with it. */
 enum tt_run tt_eager_run(struct tt_work *work);
 
 /* One transfer: begin finds its places, step moves its next slice. WAIT and PROGRESS as above; DONE

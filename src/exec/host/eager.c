@@ -38,6 +38,7 @@ static uint32_t from_start(const char *base, const void *start)
 static bool add(struct tt_work *work, struct tt_eager_op op)
 {
     if (work->eager->nops >= work->eager->limit) return false;
+    if (op.edge) op.small = tt_edge_small(op.edge);
     work->eager->ops[work->eager->nops++] = op;
     return true;
 }
@@ -221,35 +222,35 @@ bool tt_eager_compile(struct tt_work *work)
     for (int k = 0; k < work->ncursors; k++) {
         if (!flatten(work, &work->cursors[k])) return false;
     }
-    tt_eager_rewind(eager);
     return true;
 }
 
 /* ---- running ---- */
 
-static inline enum tt_run send(struct tt_work *work, const struct tt_eager_op *op)
+static __attribute__((noinline)) enum tt_run await_free(struct tt_work *work,
+                                                        const struct tt_eager_op *op)
 {
-    const struct tt_frame *frame = op->frame;
-    const char *in = frame->in + op->in_at;
+    return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), "free slot of");
+}
+
+/* More than a slot's header holds. */
+static __attribute__((noinline)) enum tt_run send_payload(struct tt_work *work,
+                                                          const struct tt_eager_op *op)
+{
     char *payload = tt_edge_acquire(op->edge, op->bytes);
-    if (!payload) return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), "free slot of");
-    if (op->bytes <= TT_SLOT_INLINE_BYTES) {
-        tt_edge_post_small(op->edge, frame->match, in, op->bytes);
-        return TT_RUN_DONE;
-    }
-    memcpy(payload, in, op->bytes);
-    tt_edge_post(op->edge, frame->match, op->bytes);
+    if (!payload) return await_free(work, op);
+    memcpy(payload, op->frame->in + op->in_at, op->bytes);
+    tt_edge_post(op->edge, op->frame->match, op->bytes);
     return TT_RUN_DONE;
 }
 
-/* The slot is not there, or not what was expected. */
-static __attribute__((noinline)) enum tt_run await_longer(struct tt_work *work,
-                                                          const struct tt_eager_op *op,
-                                                          ncclResult_t rc, const char **payload)
+/* The slot is not there, or not what was expected. DONE: now it is. */
+static __attribute__((noinline)) enum tt_run await_full(struct tt_work *work,
+                                                        const struct tt_eager_op *op)
 {
+    const char *payload = NULL;
     size_t got = 0;
-    if (rc == ncclInProgress) rc = tt_slot_poll(work, op->edge, op->frame->match, payload, &got);
-    if (rc == ncclSuccess) rc = tt_edge_peek(op->edge, op->frame->match, payload, &got);
+    ncclResult_t rc = tt_slot_poll(work, op->edge, op->frame->match, &payload, &got);
     if (rc == ncclInProgress)
         return tt_cursor_wait(&work->cursors[0], tt_edge_peer(op->edge), TT_WAIT_DATA);
     if (rc == ncclSuccess && got != op->bytes) {
@@ -257,15 +258,6 @@ static __attribute__((noinline)) enum tt_run await_longer(struct tt_work *work,
     }
     work->rc = rc;
     return rc ? TT_RUN_FAILED : TT_RUN_DONE;
-}
-
-static inline enum tt_run await(struct tt_work *work, const struct tt_eager_op *op,
-                                const char **payload)
-{
-    size_t got = 0;
-    ncclResult_t rc = tt_edge_peek(op->edge, op->frame->match, payload, &got);
-    if (rc == ncclSuccess && got == op->bytes) return TT_RUN_DONE;
-    return await_longer(work, op, rc, payload);
 }
 
 static void reduce(struct tt_eager *eager, const struct tt_frame *frame,
@@ -288,34 +280,13 @@ static void reduce(struct tt_eager *eager, const struct tt_frame *frame,
     eager->nsrcs = eager->nfull = 0;
 }
 
-static inline enum tt_run reduce_pair(struct tt_work *work, const struct tt_eager_op *op)
-{
-    const char *payload = NULL;
-    enum tt_run run = await(work, op, &payload);
-    if (run != TT_RUN_DONE) return run;
-    const struct tt_frame *frame = op->frame;
-    const char *in = frame->in + op->in_at;
-    op->pair(frame->out + op->out_at, op->slot_first ? payload : in, op->slot_first ? in : payload,
-             op->count);
-    tt_edge_release(op->edge);
-    return TT_RUN_DONE;
-}
-
-static inline enum tt_run take(struct tt_work *work, const struct tt_eager_op *op)
-{
-    const char *payload = NULL;
-    enum tt_run run = await(work, op, &payload);
-    if (run != TT_RUN_DONE) return run;
-    memcpy(op->frame->out + op->out_at, payload, op->bytes);
-    tt_edge_release(op->edge);
-    return TT_RUN_DONE;
-}
-
 static enum tt_run pick(struct tt_work *work, struct tt_eager *eager, const struct tt_eager_op *op)
 {
-    const char *payload = op->frame->in + op->in_at;
-    enum tt_run run = op->edge ? await(work, op, &payload) : TT_RUN_DONE;
-    if (run != TT_RUN_DONE) return run;
+    const char *payload = op->edge ? NULL : op->frame->in + op->in_at;
+    while (op->edge && !(payload = op->small->take(op->edge, op->frame->match, op->bytes))) {
+        enum tt_run run = await_full(work, op);
+        if (run != TT_RUN_DONE) return run;
+    }
     if (op->edge) eager->full[eager->nfull++] = op->edge;
     eager->srcs[eager->nsrcs++] = payload;
     return TT_RUN_DONE;
@@ -339,12 +310,27 @@ static __attribute__((noinline)) enum tt_run run_other(struct tt_work *work,
 
 static inline enum tt_run run_op(struct tt_work *work, const struct tt_eager_op *op)
 {
-    switch (op->kind) {
-    case TT_EAGER_SEND: return send(work, op);
-    case TT_EAGER_PAIR: return reduce_pair(work, op);
-    case TT_EAGER_TAKE: return take(work, op);
-    default: return run_other(work, op);
+    const struct tt_frame *frame = op->frame;
+    const char *payload;
+    if (op->kind == TT_EAGER_SEND) {
+        if (op->bytes > TT_SLOT_INLINE_BYTES) return send_payload(work, op);
+        bool sent = op->small->send(op->edge, frame->match, frame->in + op->in_at, op->bytes);
+        return sent ? TT_RUN_DONE : await_free(work, op);
     }
+    if (op->kind > TT_EAGER_TAKE) return run_other(work, op);
+    while (!(payload = op->small->take(op->edge, frame->match, op->bytes))) {
+        enum tt_run run = await_full(work, op);
+        if (run != TT_RUN_DONE) return run;
+    }
+    char *out = frame->out + op->out_at;
+    if (op->kind == TT_EAGER_PAIR) {
+        const char *in = frame->in + op->in_at;
+        op->pair(out, op->slot_first ? payload : in, op->slot_first ? in : payload, op->count);
+    } else {
+        memcpy(out, payload, op->bytes);
+    }
+    op->small->release(op->edge);
+    return TT_RUN_DONE;
 }
 
 static bool is_over(const struct tt_eager *eager, int part) /* plus 1 */
@@ -372,12 +358,12 @@ static inline enum tt_run run_part(struct tt_work *work, struct tt_eager *eager,
     return part->over ? TT_RUN_DONE : run;
 }
 
-enum tt_run tt_eager_run(struct tt_work *work)
+/* Whatever of the parts from number `from` on can go on; all before are over, or wait. */
+static enum tt_run run_parts(struct tt_work *work, int from, bool progress)
 {
     struct tt_eager *eager = work->eager;
-    bool progress = false;
-    int first = eager->done, nover = first;
-    for (int p = first; p < eager->nparts; p++) {
+    int nover = eager->done;
+    for (int p = from; p < eager->nparts; p++) {
         struct tt_eager_part *part = &eager->parts[p];
         if (!part->over && is_over(eager, part->after[0]) && is_over(eager, part->after[1])) {
             enum tt_run run = run_part(work, eager, part);
@@ -390,4 +376,46 @@ enum tt_run tt_eager_run(struct tt_work *work)
     while (eager->parts[eager->done].over)
         eager->done++;
     return progress ? TT_RUN_PROGRESS : TT_RUN_WAIT;
+}
+
+enum tt_run tt_eager_run(struct tt_work *work)
+{
+    return run_parts(work, work->eager->done, false);
+}
+
+/* The first run came to an operation that is not done: note how far it was, and go on with parts
+ * that do not come after it. */
+static __attribute__((noinline)) enum tt_run stop_at(struct tt_work *work, int stopped,
+                                                     struct tt_eager_op *at, enum tt_run run)
+{
+    struct tt_eager *eager = work->eager;
+    bool progress = at != eager->parts[0].first;
+    if (run == TT_RUN_FAILED) return run;
+    for (int p = 0; p < eager->nparts; p++) {
+        struct tt_eager_part *part = &eager->parts[p];
+        part->over = p < stopped;
+        part->passed = 0;
+        part->at = part->over ? NULL : part->first;
+        const struct tt_eager_op *end = p == stopped ? at : part->at;
+        for (const struct tt_eager_op *op = part->first; op != end; op = op->next)
+            part->passed++;
+    }
+    eager->parts[stopped].at = at;
+    eager->done = stopped;
+    return run_parts(work, stopped + 1, progress);
+}
+
+/* Parts come after earlier ones alone, so as long as nothing waits their order is that of the list,
+ * and nothing needs to be noted. */
+enum tt_run tt_eager_start(struct tt_work *work)
+{
+    struct tt_eager *eager = work->eager;
+    eager->nsrcs = eager->nfull = 0; /* of a run that failed */
+    for (int p = 0; p < eager->nparts; p++) {
+        for (struct tt_eager_op *op = eager->parts[p].first; op; op = op->next) {
+            enum tt_run run = run_op(work, op);
+            if (run != TT_RUN_DONE) return stop_at(work, p, op, run);
+        }
+    }
+    return TT_RUN_DONE;
 }

@@ -231,9 +231,7 @@ static void measure(struct pair *pair, struct tt_work *work, const char *what, s
     for (size_t k = 0; k < TT_LEN(times); k++) {
         double start = now_nsec();
         for (int i = 0; i < batch; i++) {
-            struct tt_exec_claim claim;
-            tt_exec_claim(&pair->queue, &idle, &claim);
-            tt_exec_submit(work, &idle, &claim);
+            tt_exec_launch(work, &idle, NULL);
         }
         times[k] = (now_nsec() - start) / batch;
     }
@@ -276,7 +274,7 @@ static void one_thread(void)
         double start = now_nsec();
         for (int i = 0; i < 200; i++) {
             for (int r = 0; r < 2; r++)
-                tt_exec_submit(work[r], &stream[r], NULL);
+                tt_exec_submit(work[r], &stream[r]);
             stream[0].item->step(stream[0].item, TT_ITEM_STEP);
             for (int r = 1; r >= 0; r--) {
                 while (stream[r].item->step(stream[r].item, TT_ITEM_STEP) != TT_STEP_DONE)

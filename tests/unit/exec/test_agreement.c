@@ -264,7 +264,7 @@ static void submit(struct trial *trial, int r, int run)
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
     replays[r] = (struct replay){.item.step = replay_step, .work = work};
     if (spec.captured) return;
-    assert_int_equal(tt_exec_submit(work, &trial->world->rank[r].stream, NULL), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &trial->world->rank[r].stream), ncclSuccess);
 }
 
 /* What a launch of a graph does: each rank's work takes its place and is put on the stream. */

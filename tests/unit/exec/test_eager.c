@@ -72,7 +72,7 @@ static void submit_group(struct world *world, int rank, struct tt_work *work,
         buffers[k] = (struct tt_buffers){calls[k].in, calls[k].out};
     }
     tt_work_rebind_each(work, buffers);
-    assert_int_equal(tt_exec_submit(work, &world->rank[rank].stream, NULL), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &world->rank[rank].stream), ncclSuccess);
 }
 
 /* Rank 0 makes its calls one by one: the others need not know. */
@@ -173,10 +173,10 @@ static void a_result_waits_for_what_is_sent(void **state)
         assert_true(tt_work_is_flat(work[r]));
     }
     for (int r = 1; r < 3; r++)
-        assert_int_equal(tt_exec_submit(work[r], &world->rank[r].stream, NULL), ncclSuccess);
+        assert_int_equal(tt_exec_submit(work[r], &world->rank[r].stream), ncclSuccess);
     for (int k = 0; k < 1000; k++)
         fake_stream_step(&world->rank[1 + k % 2].stream);
-    assert_int_equal(tt_exec_submit(work[0], &world->rank[0].stream, NULL), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work[0], &world->rank[0].stream), ncclSuccess);
     world_run(world, 3);
     for (int r = 0; r < 3; r++) {
         for (int i = 0; i < LARGE; i++) {
@@ -216,7 +216,7 @@ static struct tt_work *submit_frames(struct world *world, int rank, struct tt_fr
     spec.kept = true;
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
     assert_true(tt_work_is_flat(work));
-    assert_int_equal(tt_exec_submit(work, &world->rank[rank].stream, NULL), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &world->rank[rank].stream), ncclSuccess);
     return work;
 }
 

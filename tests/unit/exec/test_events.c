@@ -71,7 +71,7 @@ static void submit(struct world *world, int rank, enum tt_algo algo, void *paren
             .profiler = &profiler, .parent = parent, .mask = (uint32_t)mask, .channel_times = true};
     }
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-    assert_int_equal(tt_exec_submit(work, &world->rank[rank].stream, NULL), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &world->rank[rank].stream), ncclSuccess);
 }
 
 static void expect_events(int frames, void *parent)

@@ -115,7 +115,7 @@ static void submit(struct trial *trial, int r, const uint8_t *refs)
                      SLICE_BYTES / 4, 4);
     struct tt_work_spec spec = world_spec(trial->world, r, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-    assert_int_equal(tt_exec_submit(work, &trial->world->rank[r].stream, NULL), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &trial->world->rank[r].stream), ncclSuccess);
 }
 
 static void check(const struct trial *trial, int r)

@@ -56,7 +56,7 @@ static void run_copy_then_reduce(enum world_kind kind, size_t count)
         world_bind(world, r, &call, &frame);
         struct tt_work_spec spec = world_spec(world, r, &frame, 1);
         assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-        assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, NULL), ncclSuccess);
+        assert_int_equal(tt_exec_submit(work, &world->rank[r].stream), ncclSuccess);
     }
     world_run(world, 5);
     for (int r = 0; r < 2; r++) {

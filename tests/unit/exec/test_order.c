@@ -60,7 +60,7 @@ static void turns_follow_sequence_numbers(void **state)
     world_frame(world, 0, &b[0], &frame);
     struct tt_work_spec spec = world_spec(world, 0, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-    assert_int_equal(tt_exec_submit(work, &second, NULL), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &second), ncclSuccess);
     for (int k = 0; k < 10; k++)
         assert_false(fake_stream_step(&second));
     world_submit(world, 1, &a[1]);
@@ -101,7 +101,7 @@ static void kept_works_run_again(void **state)
                 call[r] = allreduce(world, algos[k], 5);
                 assert_true(tt_work_idle(work[r]));
                 tt_work_rebind(work[r], call[r].in, call[r].out);
-                assert_int_equal(tt_exec_submit(work[r], &world->rank[r].stream, NULL), 0);
+                assert_int_equal(tt_exec_submit(work[r], &world->rank[r].stream), 0);
                 assert_false(tt_work_idle(work[r]));
             }
             world_run(world, round);
@@ -185,7 +185,7 @@ static void a_refused_work_gives_its_sequence_number_back(void **state)
     struct tt_work_spec spec = world_spec(world, 0, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
     world->rank[0].stream.refuse = 400;
-    assert_int_equal(tt_exec_submit(work, &world->rank[0].stream, NULL), ncclUnhandledCudaError);
+    assert_int_equal(tt_exec_submit(work, &world->rank[0].stream), ncclUnhandledCudaError);
     world->rank[0].stream.refuse = 0;
     for (int r = 0; r < 2; r++)
         world_submit(world, r, &call[r]);
@@ -315,7 +315,7 @@ static void messages_keep_their_order(void **state)
             struct tt_work_spec spec = world_spec(world, r, frames, 4);
             struct tt_work *work;
             assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-            assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, NULL), ncclSuccess);
+            assert_int_equal(tt_exec_submit(work, &world->rank[r].stream), ncclSuccess);
         }
         world_run(world, seed);
         for (int r = 0; r < 2; r++) {
@@ -344,7 +344,7 @@ static void wrong_sizes_are_told(void **state)
                 &frame);
         struct tt_work_spec spec = world_spec(world, r, &frame, 1);
         assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-        assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, NULL), ncclSuccess);
+        assert_int_equal(tt_exec_submit(work, &world->rank[r].stream), ncclSuccess);
     }
     world_run(world, 9);
     assert_int_equal(abort_of(world, 1), ncclInvalidUsage);

@@ -265,7 +265,7 @@ void world_submit(struct world *world, int r, const struct world_call *call)
     world_frame(world, r, call, &frame);
     struct tt_work_spec spec = world_spec(world, r, &frame, 1);
     assert_int_equal(tt_work_create(&spec, &work), ncclSuccess);
-    assert_int_equal(tt_exec_submit(work, &world->rank[r].stream, NULL), ncclSuccess);
+    assert_int_equal(tt_exec_submit(work, &world->rank[r].stream), ncclSuccess);
 }
 
 static bool all_idle(const struct world *world)

@@ -96,12 +96,13 @@ bool tt_work_idle(const struct tt_work *work)
     return true;
 }
 
-void tt_work_rebind(struct tt_work *work, const void *in, void *out)
+bool tt_work_rebind(struct tt_work *work, const void *in, void *out)
 {
     for (int k = 0; k < work->fake.spec.nframes && k < FAKE_FRAMES; k++) {
         work->fake.frames[k].in = in;
         work->fake.frames[k].out = out;
     }
+    return true;
 }
 
 void tt_work_rebind_each(struct tt_work *work, const struct tt_buffers *buffers)
@@ -134,26 +135,27 @@ void tt_work_destroy(struct tt_work *work)
     free(work);
 }
 
-enum tt_claim tt_exec_claim(struct tt_issue_queue *queue, struct CUstream_st *stream,
-                            struct tt_exec_claim *claim_out)
-{
-    (void)queue;
-    return tuttiHostClaim(stream, &claim_out->stream);
-}
-
-void tt_exec_unclaim(struct tt_issue_queue *queue, const struct tt_exec_claim *claim)
-{
-    (void)queue, (void)claim;
-}
-
-ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream,
-                            const struct tt_exec_claim *claim)
+static void take(struct tt_work *work, struct CUstream_st *stream, bool allow_inline)
 {
     if (fake.on_submit) fake.on_submit();
     work->fake.stream = stream;
-    work->fake.allow_inline = claim != NULL;
+    work->fake.allow_inline = allow_inline;
     if (fake.nworks < FAKE_WORKS) fake.works[fake.nworks++] = work->fake;
     if (!work->fake.spec.kept) free(work);
+}
+
+enum tt_claim tt_exec_launch(struct tt_work *work, struct CUstream_st *stream, ncclResult_t *rc_out)
+{
+    struct CUstream_st *claimed;
+    enum tt_claim claim = tuttiHostClaim(stream, &claimed);
+    if (claim <= TT_CLAIM_BUSY) take(work, stream, claim == TT_CLAIM_TAKEN);
+    *rc_out = ncclSuccess;
+    return claim;
+}
+
+ncclResult_t tt_exec_submit(struct tt_work *work, struct CUstream_st *stream)
+{
+    take(work, stream, false);
     return ncclSuccess;
 }
 

@@ -64,6 +64,36 @@ static void bytes_arrive_in_order(void **state)
     }
 }
 
+/* The short way: what came is given only if it is what was expected, byte for byte. */
+static void expected_bytes_are_taken(void **state)
+{
+    (void)state;
+    char data[8192];
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (char)(i * 11);
+    for (int kind = WORLD_PROCESS; kind <= WORLD_SHM; kind++) {
+        struct ends ends = open_ends((enum world_kind)kind);
+        for (size_t bytes = 0; bytes <= sizeof(data); bytes = bytes < 130 ? bytes + 1 : bytes * 2) {
+            assert_null(tt_edge_small(ends.recv)->take(ends.recv, 5, bytes)); /* nothing came */
+            if (bytes <= TT_SLOT_INLINE_BYTES) {
+                assert_true(tt_edge_small(ends.send)->send(ends.send, 5, data, bytes));
+            } else {
+                char *slot = tt_edge_acquire(ends.send, bytes);
+                assert_non_null(slot);
+                memcpy(slot, data, bytes);
+                tt_edge_post(ends.send, 5, bytes);
+            }
+            assert_null(tt_edge_small(ends.recv)->take(ends.recv, 6, bytes));
+            assert_null(tt_edge_small(ends.recv)->take(ends.recv, 5, bytes + 1));
+            const char *payload = tt_edge_small(ends.recv)->take(ends.recv, 5, bytes);
+            assert_non_null(payload);
+            assert_memory_equal(payload, data, bytes);
+            tt_edge_release(ends.recv);
+        }
+        world_destroy(ends.world);
+    }
+}
+
 /* Sends until no slot is free, receives them all; how many there were. */
 static int fill_and_empty(struct ends *ends, size_t bytes)
 {
@@ -89,6 +119,13 @@ static void a_full_edge_has_no_slot(void **state)
 {
     (void)state;
     struct ends ends = open_ends(WORLD_MAPPED);
+    int sent = 0;
+    for (; tt_edge_small(ends.send)->send(ends.send, 3, &sent, sizeof(sent)); sent++)
+        assert_true(sent < 1000);
+    for (int k = 0; k < sent; k++)
+        expect(ends.recv, 3, (const char *)&k, sizeof(k));
+    assert_true(tt_edge_small(ends.send)->send(ends.send, 3, &sent, sizeof(sent)));
+    expect(ends.recv, 3, (const char *)&sent, sizeof(sent));
     for (int round = 0; round < 5; round++) {
         assert_int_equal(fill_and_empty(&ends, 300), TT_SLOTS);
         assert_true(fill_and_empty(&ends, 4) >= 2 * TT_SLOTS);
@@ -235,10 +272,11 @@ static void begun_operations_are_compared(void **state)
     (void)state;
     struct world *world = world_create(2, WORLD_MAPPED, 4096);
     struct tt_transport *a = world->rank[0].transport, *b = world->rank[1].transport;
-    uint64_t match = tt_transport_begin(a, 13, &sum_of_8) << 32 | 13;
+    uint64_t match = tt_transport_begin(a, 13, &sum_of_8);
+    assert_int_equal(match, (uint64_t)1 << 32 | 13);
     tt_transport_begin(b, 13, &sum_of_8);
     assert_int_equal(tt_transport_compare(a, match, 1), ncclSuccess);
-    match = tt_transport_begin(a, 11, &sum_of_8) << 32 | 11;
+    match = tt_transport_begin(a, 11, &sum_of_8);
     assert_int_equal(tt_transport_compare(a, match, 1), ncclSuccess); /* not there yet */
     tt_transport_begin(b, 12, &from_root_1);
     assert_int_equal(tt_transport_compare(a, match, 1), ncclInvalidUsage);
@@ -291,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_arrive_in_order),
+        cmocka_unit_test(expected_bytes_are_taken),
         cmocka_unit_test(a_full_edge_has_no_slot),
         cmocka_unit_test(references_drain),
         cmocka_unit_test(other_headers_are_told_once),

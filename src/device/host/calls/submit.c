@@ -9,7 +9,8 @@
 /* hot */
 enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **stream_out)
 {
-    struct CUstream_st *stream = host_stream_find(handle);
+    struct CUstream_st *stream = host_stream_glance(handle);
+    if (!stream) stream = host_stream_find(handle);
     if (!stream) return TT_CLAIM_INVALID;
     if (atomic_load_explicit(&stream->capture, memory_order_relaxed)) return TT_CLAIM_CAPTURING;
     if (host_checks() || !host_stream_claim_idle(stream)) return TT_CLAIM_BUSY;
@@ -20,7 +21,8 @@ enum tt_claim tuttiHostClaim(struct CUstream_st *handle, struct CUstream_st **st
 /* hot */
 void tuttiHostClaimEnd(struct CUstream_st *stream)
 {
-    host_stream_release(stream);
+    uint64_t done = atomic_load_explicit(&stream->line.done, memory_order_relaxed);
+    host_stream_finish(stream, done + 1);
 }
 
 void tuttiHostClaimPark(struct CUstream_st *stream, struct tt_item *item)
@@ -189,12 +191,17 @@ int host_stream_synchronize(struct CUstream_st *handle)
     return is_quiet(handle) ? HOST_OK : synchronize(handle);
 }
 
+static __attribute__((noinline)) int synchronize_checked(struct CUstream_st *handle)
+{
+    int rc = host_stream_synchronize(handle);
+    if (!rc) host_check_synced(host_stream_find(handle));
+    return rc;
+}
+
 /* hot */
 int tuttiHostStreamSynchronize(struct CUstream_st *handle)
 {
-    int rc = is_quiet(handle) ? HOST_OK : synchronize(handle);
-    if (host_checks() && !rc) host_check_synced(host_stream_find(handle));
-    return rc;
+    return host_checks() ? synchronize_checked(handle) : host_stream_synchronize(handle);
 }
 
 static int query_legacy(struct CUstream_st *legacy)

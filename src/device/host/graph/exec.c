@@ -294,13 +294,13 @@ static struct exec_op *only_item(const struct host_exec *exec)
 {
     struct exec_op *op = exec->ops;
     bool item = exec->nops == 1 && op->share && op->op.kind == HOST_OP_ITEM && !op->disabled;
-    return item ? op : NULL;
+    return item && op->share->item->wants_issue ? op : NULL;
 }
 
 static void tell(const struct host_exec *exec, const struct exec_op *only, enum tt_item_call call)
 {
     if (only) {
-        tell_op(only, call);
+        only->share->item->step(only->share->item, call);
     } else {
         tell_items(exec, call);
     }

@@ -73,18 +73,16 @@ struct CUstream_st *host_stream_take(int device, enum host_stream_kind kind);
 enum { HOST_STREAM_MAGIC = 0x73747265 };
 _Static_assert(offsetof(struct CUstream_st, line) == 0, "a stream begins with its timeline");
 struct CUstream_st *host_stream_default(struct CUstream_st *handle);
-static inline bool host_stream_holds(const struct CUstream_st *handle) /* a created, living one */
-{
-    return !host_forked() && host_slab_holds(&tt_host.streams.places, handle, HOST_STREAM_MAGIC);
-}
 /* The stream behind a handle as far as a few looks tell: NULL also for a default stream that was
  * never used by this thread.                                                                  hot
  */
 static inline struct CUstream_st *host_stream_glance(struct CUstream_st *handle)
 {
-    if (__builtin_expect((uintptr_t)handle > 2, 1))
-        return host_stream_holds(handle) ? handle : NULL;
     if (host_forked()) return NULL;
+    if (__builtin_expect((uintptr_t)handle > 2, 1)) {
+        bool ours = host_slab_holds(&tt_host.streams.places, handle, HOST_STREAM_MAGIC);
+        return ours ? handle : NULL;
+    }
     if ((uintptr_t)handle < 2) {
         return atomic_load_explicit(&tt_host.streams.devices[host_thread.device].legacy,
                                     memory_order_acquire);
