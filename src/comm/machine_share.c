@@ -58,7 +58,7 @@ static void report(const struct tt_topo_file *file, int local_rank)
 static ncclResult_t complete(struct tt_init *init, const struct tt_agreement *agreed)
 {
     const struct tt_comm *comm = init->comm;
-    bool plugin = comm->net && !comm->net->plugin->builtin;
+    bool plugin = comm->net && !comm->net->plugin->interfaces;
     size_t nnics = plugin ? (size_t)comm->net->ndevs : 0;
     struct tt_topo_device *devices = tt_calloc((size_t)comm->member.nranks, sizeof(*devices));
     struct tt_topo_nic *nics = tt_calloc(nnics + 1, sizeof(*nics));

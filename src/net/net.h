@@ -23,6 +23,13 @@ struct tt_net_trust {
 /* Copies `trust` into a context of tt_net_socket; between init and the first listen or connect. */
 void tt_net_socket_set_trust(void *ctx, const struct tt_net_trust *trust);
 
+/* RDMA over InfiniBand or RoCE by libibverbs, which is opened when there is an adapter. */
+struct tt_net_verbs {
+    const ncclNet_v12_t *table;                                     /* NULL: built without it */
+    void (*set_trust)(void *ctx, const struct tt_net_trust *trust); /* as for sockets */
+};
+extern const struct tt_net_verbs tt_net_verbs;
+
 #define TT_NET_HEAD_BYTES 64
 
 /* Where the payload of a message is put whose head begins with `key`. at NULL: nowhere. */

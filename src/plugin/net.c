@@ -66,8 +66,11 @@ static void list_candidates(void)
             if (len) list_external(at, len);
         }
     }
-    struct tt_net_plugin *socket = &tt_plugins.nets.list[tt_plugins.nets.count++].plugin;
-    tt_net_adopt_socket(socket);
+    struct tt_net_plugin *builtin = &tt_plugins.nets.list[tt_plugins.nets.count].plugin;
+    if (tt_net_adopt_verbs(builtin))
+        builtin = &tt_plugins.nets.list[++tt_plugins.nets.count].plugin;
+    tt_net_adopt_socket(builtin);
+    tt_plugins.nets.count++;
 }
 
 /* ---- one candidate ---- */
@@ -241,12 +244,12 @@ static ncclResult_t none_fits(const struct tt_net_request *request)
     if (!request->wish) {
         return tt_fail(ncclSystemError,
                        "rank %d: no network works, neither a plugin nor the "
-                       "built-in Socket",
+                       "built-in IB and Socket",
                        request->member->rank);
     }
     return tt_fail(ncclInvalidUsage,
-                   "rank %d: no network is called %s: neither a plugin nor the built-in Socket has "
-                   "the name that NCCL_NET or netName asks for and works",
+                   "rank %d: no network is called %s: neither a plugin nor the built-in IB and "
+                   "Socket has the name that NCCL_NET or netName asks for and works",
                    request->member->rank, request->wish);
 }
 
@@ -261,15 +264,14 @@ ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **n
         free(net);
         return none_fits(request);
     }
-    if (!taken->plugin.builtin && tt_encryption_wanted()) {
-        tt_warn("encryption does not cover the network plugin %s: its traffic is as the plugin "
-                "makes it",
-                net->name);
+    if (taken->plugin.object != &tt_net_socket && tt_encryption_wanted()) {
+        tt_warn("encryption does not cover the network %s: its traffic is as %s makes it",
+                net->name, taken->plugin.builtin ? "the adapter" : "the plugin");
     }
     if (taken->plugin.builtin) {
         struct tt_net_trust trust = {.rank = request->member->rank};
         memcpy(trust.key, request->key, sizeof(trust.key));
-        tt_net_socket_set_trust(net->ctx, &trust);
+        tt_net_trust_builtin(&taken->plugin, net->ctx, &trust);
         explicit_bzero(&trust, sizeof(trust));
     }
     net->source = taken;

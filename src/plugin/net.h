@@ -84,6 +84,7 @@ struct tt_net_plugin {
     struct tt_net_check *check; /* owned; NULL: TUTTI_PLUGIN_CHECK is not set */
     bool begun; /* init has succeeded: versions up to 10 are told once while loaded */
     bool builtin;
+    bool interfaces; /* its devices are the host's interfaces, no NICs of the machine */
 };
 
 /* One network as a communicator uses it. Made by plugin/net.c, read by transport/. */

@@ -10,6 +10,7 @@
 
 enum { TT_NET_OLDEST = 2, TT_NET_NEWEST = 12, TT_NET_NAMES = 16, TT_NET_DEVICE_NAME_BYTES = 48 };
 
+struct tt_net_trust;
 struct tt_net_pending; /* a call that waits for the other end */
 
 struct tt_net_old {
@@ -43,6 +44,11 @@ void tt_net_lift_v4(struct tt_net_plugin *self);
 ncclResult_t tt_net_adopt(struct tt_net_plugin *self, int version, const void *object);
 /* Become the built-in network of sockets. */
 void tt_net_adopt_socket(struct tt_net_plugin *self);
+/* Become the built-in network over verbs. False: it was not built. */
+bool tt_net_adopt_verbs(struct tt_net_plugin *self);
+/* What the built-in must know of the communicator before its first connection. */
+void tt_net_trust_builtin(const struct tt_net_plugin *self, void *ctx,
+                          const struct tt_net_trust *trust);
 /* Forget it. False while threads of the house are inside the library: it must stay loaded. */
 bool tt_net_abandon(struct tt_net_plugin *self);
 

@@ -64,6 +64,27 @@ void tt_net_adopt_socket(struct tt_net_plugin *self)
     self->object = self->table = &tt_net_socket;
     self->begun = false;
     self->builtin = true;
+    self->interfaces = true;
+}
+
+bool tt_net_adopt_verbs(struct tt_net_plugin *self)
+{
+    if (!tt_net_verbs.table) return false;
+    tt_net_v12(&self->ops);
+    self->object = self->table = tt_net_verbs.table;
+    self->begun = false;
+    self->builtin = true;
+    return true;
+}
+
+void tt_net_trust_builtin(const struct tt_net_plugin *self, void *ctx,
+                          const struct tt_net_trust *trust)
+{
+    if (self->object == &tt_net_socket) {
+        tt_net_socket_set_trust(ctx, trust);
+    } else {
+        tt_net_verbs.set_trust(ctx, trust);
+    }
 }
 
 bool tt_net_abandon(struct tt_net_plugin *self)

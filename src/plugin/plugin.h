@@ -93,7 +93,7 @@ struct tt_net_request {
 };
 
 /* Choose a network for a communicator: external plugins of NCCL_NET_PLUGIN in order, then the
- * built-in Socket; the first that initialises and has a device. Logs NCCL's lines. Errors:
+ * built-in IB and Socket; the first that initialises and has a device. Logs NCCL's lines. Errors:
  * ncclInvalidUsage when the wished name matches none, ncclSystemError when none works. */
 ncclResult_t tt_net_open(const struct tt_net_request *request, struct tt_net **net_out);
 /* All connections are closed by now. Accepts NULL. */

@@ -1,0 +1,231 @@
+/* Finds the ports: active ones of the adapters that NCCL_IB_HCA takes, in the order of their PCI
+ * places, so that hosts of one kind agree; ports of one card become one device. */
+#include "net/ib/device.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/param.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct tt_verbs tt_verbs;
+
+static struct {
+    pthread_once_t once;
+    struct ib_port ports[IB_PORTS];
+    int nports;
+    struct ib_device devices[IB_PORTS];
+    int ndevices;
+} found = {.once = PTHREAD_ONCE_INIT};
+
+/* Megabits per second of a lane by the bit that says its speed, of all by the width's. */
+static int speed_of(const struct ibv_port_attr *attr)
+{
+    static const struct {
+        int bit, value;
+    } widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}},
+      speeds[] = {{1, 2500},   {2, 5000},   {4, 10000},  {8, 10000},
+                  {16, 14000}, {32, 25000}, {64, 50000}, {128, 100000}};
+    int width = 1, speed = 2500;
+    for (size_t i = 0; i < TT_LEN(widths); i++) {
+        if (attr->active_width & widths[i].bit) width = widths[i].value;
+    }
+    for (size_t i = 0; i < TT_LEN(speeds); i++) {
+        if (attr->active_speed & speeds[i].bit) speed = speeds[i].value;
+    }
+    return width * speed;
+}
+
+static void find_place(struct ib_port *port)
+{
+    char path[sizeof(port->sysfs) + 16], real[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/device", port->sysfs);
+    if (realpath(path, real) && strlen(real) < sizeof(port->pci_path))
+        memcpy(port->pci_path, real, strlen(real) + 1);
+}
+
+static bool fill_port(struct ib_port *port, struct ibv_context *context,
+                      const struct ibv_device_attr *device, int number)
+{
+    snprintf(port->name, sizeof(port->name), "%s", tt_verbs.get_device_name(context->device));
+    snprintf(port->sysfs, sizeof(port->sysfs), "%s", context->device->ibdev_path);
+    port->context = context;
+    port->number = (uint8_t)number;
+    port->guid = device->sys_image_guid;
+    port->max_qp_wr = device->max_qp_wr;
+    port->max_cqe = device->max_cqe;
+    port->rail = port->plane = NCCL_NET_ID_UNDEF;
+    port->stop_fd = -1;
+    if (!tt_ib_port_taken(tt_param_str("NCCL_IB_HCA"), port)) return false;
+    if (tt_verbs.query_port(context, port->number, &port->attr)) {
+        tt_info(TT_LOG_NET, "NET/IB : port %s:%d cannot be queried: %m", port->name, number);
+        return false;
+    }
+    port->ethernet = port->attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+    bool known = port->ethernet || port->attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
+    if (port->attr.state != IBV_PORT_ACTIVE || !known) {
+        tt_info(TT_LOG_NET, "NET/IB : port %s:%d is not used: it is %s", port->name, number,
+                known ? "not active" : "of an unknown link layer");
+        return false;
+    }
+    port->speed_mbps = speed_of(&port->attr);
+    find_place(port);
+    return true;
+}
+
+static void find_ports(struct ibv_device *device)
+{
+    struct ibv_device_attr attr;
+    struct ibv_context *context = tt_verbs.open_device(device);
+    bool used = false;
+    memset(&attr, 0, sizeof(attr));
+    if (!context || tt_verbs.query_device(context, &attr)) {
+        tt_info(TT_LOG_NET, "NET/IB : adapter %s cannot be %s: %m",
+                tt_verbs.get_device_name(device), context ? "queried" : "opened");
+        if (context) tt_verbs.close_device(context);
+        return;
+    }
+    for (int number = 1; number <= attr.phys_port_cnt && found.nports < IB_PORTS; number++) {
+        struct ib_port *port = &found.ports[found.nports];
+        memset(port, 0, sizeof(*port));
+        if (!fill_port(port, context, &attr, number)) continue;
+        pthread_mutex_init(&port->lock, NULL);
+        found.nports++;
+        used = true;
+    }
+    if (!used) tt_verbs.close_device(context);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct ib_port *first = a, *second = b;
+    int order = strcmp(first->pci_path, second->pci_path);
+    if (!order) order = strcmp(first->name, second->name);
+    return order ? order : first->number - second->number;
+}
+
+/* ---- devices ---- */
+
+/* Functions of one card differ in what follows the last dot of the place. */
+static bool same_card(const struct ib_port *a, const struct ib_port *b)
+{
+    const char *dot = strrchr(a->pci_path, '.');
+    size_t bytes = dot ? (size_t)(dot - a->pci_path) : strlen(a->pci_path);
+    const char *other = strrchr(b->pci_path, '.');
+    size_t other_bytes = other ? (size_t)(other - b->pci_path) : strlen(b->pci_path);
+    if (!bytes || a->ethernet != b->ethernet) return false;
+    return bytes == other_bytes && !strncmp(a->pci_path, b->pci_path, bytes);
+}
+
+static bool merging(void)
+{
+    const char *level = tt_param_str("NCCL_NET_MERGE_LEVEL");
+    return tt_param_bool("NCCL_IB_MERGE_NICS") && (!level || strcasecmp(level, "LOC") != 0);
+}
+
+static void name_device(struct ib_device *device)
+{
+    size_t used = 0;
+    for (int i = 0; i < device->nports && used < sizeof(device->name); i++) {
+        const struct ib_port *port = device->ports[i];
+        used += (size_t)snprintf(device->name + used, sizeof(device->name) - used, "%s%s",
+                                 i ? "+" : "", port->name);
+    }
+}
+
+static void make_devices(void)
+{
+    bool merge = merging();
+    for (int i = 0; i < found.nports; i++) {
+        struct ib_port *port = &found.ports[i];
+        struct ib_device *last = found.ndevices ? &found.devices[found.ndevices - 1] : NULL;
+        bool joins = merge && last && last->nports < IB_MERGED && same_card(last->ports[0], port);
+        if (!joins) last = &found.devices[found.ndevices++];
+        last->ports[last->nports++] = port;
+    }
+    for (int i = 0; i < found.ndevices; i++)
+        name_device(&found.devices[i]);
+}
+
+bool tt_ib_relaxed_ordering(void)
+{
+    return tt_param_int("NCCL_IB_PCI_RELAXED_ORDERING") != 0 && tt_verbs.reg_mr_iova2;
+}
+
+static void report(void)
+{
+    char line[1024] = "";
+    size_t used = 0;
+    for (int i = 0; i < found.ndevices && used < sizeof(line); i++) {
+        const struct ib_device *device = &found.devices[i];
+        used +=
+            (size_t)snprintf(line + used, sizeof(line) - used, " [%d]%s:%d/%s", i, device->name,
+                             device->ports[0]->number, device->ports[0]->ethernet ? "RoCE" : "IB");
+    }
+    if (!found.ndevices) {
+        tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/IB : No device found.");
+        return;
+    }
+    tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/IB : Using%s%s", line,
+            tt_ib_relaxed_ordering() ? " [RO]" : "");
+}
+
+static void find_devices(void)
+{
+    int count = 0;
+    if (tt_param_bool("NCCL_IB_DISABLE") || !tt_verbs_open(&tt_verbs)) return;
+    struct ibv_device **list = tt_verbs.get_device_list(&count);
+    for (int i = 0; list && i < count; i++)
+        find_ports(list[i]);
+    if (list) tt_verbs.free_device_list(list);
+    if (tt_param_bool("NCCL_IB_DEVICE_PCI_ORDER"))
+        qsort(found.ports, (size_t)found.nports, sizeof(found.ports[0]), by_place);
+    make_devices();
+    report();
+}
+
+int tt_ib_devices(void)
+{
+    pthread_once(&found.once, find_devices);
+    return found.ndevices;
+}
+
+struct ib_device *tt_ib_device(int dev)
+{
+    return dev >= 0 && dev < found.ndevices ? &found.devices[dev] : NULL;
+}
+
+void tt_ib_adapter_failed(const struct ibv_context *context)
+{
+    for (int i = 0; i < found.nports; i++) {
+        if (found.ports[i].context == context) /* pairs with the load in tt_ib_progress() */
+            atomic_fetch_add_explicit(&found.ports[i].fatal, 1, memory_order_release);
+    }
+}
+
+void tt_ib_properties(int dev, ncclNetProperties_v12_t *props)
+{
+    struct ib_device *device = &found.devices[dev];
+    struct ib_port *first = device->ports[0];
+    *props = (ncclNetProperties_v12_t){.name = device->name,
+                                       .pciPath = first->pci_path[0] ? first->pci_path : NULL,
+                                       .guid = first->guid,
+                                       .ptrSupport = NCCL_PTR_HOST,
+                                       .regIsGlobal = 1,
+                                       .port = first->number,
+                                       .maxComms = 131072,
+                                       .maxRecvs = 8,
+                                       .netDeviceType = NCCL_NET_DEVICE_HOST,
+                                       .vProps = {.ndevs = 1, .devs = {dev}},
+                                       .maxP2pBytes = MAX_NET_SIZE,
+                                       .maxCollBytes = MAX_NET_SIZE,
+                                       .maxMultiRequestSize = 1,
+                                       .railId = first->rail,
+                                       .planeId = first->plane};
+    for (int i = 0; i < device->nports; i++)
+        props->speed += device->ports[i]->speed_mbps;
+}
