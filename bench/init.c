@@ -1,6 +1,7 @@
 /* How long ncclCommInitRank takes for n processes of this machine that are already running: from
- * the first call to the last return, median of several rounds. bench-init [ranks] [rounds]      (2
- * and 8 ranks, 20 rounds) */
+ * the first call to the last return, and the processor time of all of them meanwhile.
+ *   bench-init [ranks] [rounds]  median of the rounds; 2 and 8 ranks, 20 rounds
+ *   bench-init table [rounds]    best of them, over ranks and channels */
 #include "nccl.h"
 
 #include <stdatomic.h>
@@ -17,13 +18,13 @@
 struct board { /* shared by all processes */
     _Atomic int round, arrived, failed;
     ncclUniqueId id;
-    double start_sec[MAX_RANKS], end_sec[MAX_RANKS];
+    double start_sec[MAX_RANKS], end_sec[MAX_RANKS], busy_sec[MAX_RANKS];
 };
 
-static double now_sec(void)
+static double clock_sec(clockid_t clock)
 {
     struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
+    clock_gettime(clock, &at);
     return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
 }
 
@@ -39,9 +40,11 @@ static void rank_main(struct board *board, int nranks, int rank, int rounds)
         ncclComm_t comm = NULL;
         while (atomic_load(&board->round) < round)
             nap();
-        board->start_sec[rank] = now_sec();
+        double busy_sec = clock_sec(CLOCK_PROCESS_CPUTIME_ID);
+        board->start_sec[rank] = clock_sec(CLOCK_MONOTONIC);
         ncclResult_t rc = ncclCommInitRank(&comm, nranks, board->id, rank);
-        board->end_sec[rank] = now_sec();
+        board->end_sec[rank] = clock_sec(CLOCK_MONOTONIC);
+        board->busy_sec[rank] = clock_sec(CLOCK_PROCESS_CPUTIME_ID) - busy_sec;
         if (rc) {
             fprintf(stderr, "rank %d: %s\n", rank, ncclGetLastError(NULL));
             atomic_fetch_add(&board->failed, 1);
@@ -67,13 +70,26 @@ static double round_sec(const struct board *board, int nranks)
     return last - first;
 }
 
-static int measure(int nranks, int rounds)
+static double busy_sum(const struct board *board, int nranks)
+{
+    double sum = 0;
+    for (int r = 0; r < nranks; r++)
+        sum += board->busy_sec[r];
+    return sum;
+}
+
+struct times { /* of the rounds, the shortest first */
+    double *wall_sec, *busy_sec;
+    int failed;
+};
+
+static int run(int nranks, int rounds, struct times *times)
 {
     struct board *board =
         mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    double *times = calloc((size_t)rounds, sizeof(*times));
-    if (board == MAP_FAILED || !times) return 1;
-    memset(board, 0, sizeof(*board));
+    times->wall_sec = calloc((size_t)rounds, sizeof(double));
+    times->busy_sec = calloc((size_t)rounds, sizeof(double));
+    if (board == MAP_FAILED || !times->wall_sec || !times->busy_sec) return 1;
     fflush(NULL);
     for (int r = 0; r < nranks; r++) {
         if (fork()) continue;
@@ -86,18 +102,67 @@ static int measure(int nranks, int rounds)
         atomic_store(&board->round, round);
         while (atomic_load(&board->arrived) < nranks)
             nap();
-        times[round - 1] = round_sec(board, nranks);
+        times->wall_sec[round - 1] = round_sec(board, nranks);
+        times->busy_sec[round - 1] = busy_sum(board, nranks);
     }
     while (wait(NULL) > 0)
         nap();
-    qsort(times, (size_t)rounds, sizeof(*times), compare);
-    int failed = atomic_load(&board->failed);
-    printf("init of %d processes: median %.1f ms, best %.1f ms, worst %.1f ms of %d rounds%s\n",
-           nranks, times[rounds / 2] * 1e3, times[0] * 1e3, times[rounds - 1] * 1e3, rounds,
-           failed ? ", WITH ERRORS" : "");
-    free(times);
+    qsort(times->wall_sec, (size_t)rounds, sizeof(double), compare);
+    qsort(times->busy_sec, (size_t)rounds, sizeof(double), compare);
+    times->failed = atomic_load(&board->failed);
     munmap(board, sizeof(*board));
-    return failed != 0;
+    return times->failed != 0;
+}
+
+static int measure(int nranks, int rounds)
+{
+    struct times times = {0};
+    int rc = run(nranks, rounds, &times);
+    if (times.wall_sec && times.busy_sec)
+        printf("init of %d processes: median %.1f ms, best %.1f ms, worst %.1f ms of %d rounds, "
+               "%.1f ms of processors%s\n",
+               nranks, times.wall_sec[rounds / 2] * 1e3, times.wall_sec[0] * 1e3,
+               times.wall_sec[rounds - 1] * 1e3, rounds, times.busy_sec[rounds / 2] * 1e3,
+               times.failed ? ", WITH ERRORS" : "");
+    free(times.wall_sec);
+    free(times.busy_sec);
+    return rc;
+}
+
+/* In a process of its own, which has read no variable yet. */
+static int table_cell(int nranks, int nchannels, int rounds)
+{
+    int status = 1;
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        struct times times = {0};
+        char text[16];
+        snprintf(text, sizeof(text), "%d", nchannels);
+        setenv("NCCL_MIN_CTAS", text, 1);
+        setenv("NCCL_MAX_CTAS", text, 1);
+        int rc = run(nranks, rounds, &times);
+        if (!rc) printf(" %.1f (%.1f) |", times.wall_sec[0] * 1e3, times.busy_sec[0] * 1e3);
+        exit(rc);
+    }
+    return child < 0 || waitpid(child, &status, 0) != child || status != 0;
+}
+
+/* Milliseconds: the best round, and in brackets the least processor time of all ranks. */
+static int table(int rounds)
+{
+    static const int channels[] = {1, 2, 8, 32}, ranks[] = {2, 4, 8, 16, 32, 64};
+    int rc = 0;
+    printf("| ranks |");
+    for (size_t c = 0; c < sizeof(channels) / sizeof(channels[0]); c++)
+        printf(" %d |", channels[c]);
+    for (size_t r = 0; r < sizeof(ranks) / sizeof(ranks[0]); r++) {
+        printf("\n| %d |", ranks[r]);
+        for (size_t c = 0; c < sizeof(channels) / sizeof(channels[0]); c++)
+            rc |= table_cell(ranks[r], channels[c], rounds);
+    }
+    printf("\n");
+    return rc;
 }
 
 int main(int argc, char **argv)
@@ -105,6 +170,7 @@ int main(int argc, char **argv)
     int rounds = argc > 2 ? atoi(argv[2]) : 20;
     setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
     if (rounds < 1) return 2;
+    if (argc > 1 && strcmp(argv[1], "table") == 0) return table(rounds);
     if (argc < 2) return measure(2, rounds) | measure(8, rounds);
     int nranks = atoi(argv[1]);
     return nranks < 1 || nranks > MAX_RANKS ? 2 : measure(nranks, rounds);
