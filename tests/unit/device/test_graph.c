@@ -285,10 +285,24 @@ static void destructors_run_on_threads_of_ours(void **state)
     assert_false(pthread_equal(guarded.by, pthread_self()));
 }
 
+/* The first test of all: the process has no stream and no thread of ours yet. */
+static void destructors_need_no_stream(void **state)
+{
+    struct guarded guarded = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct CUuserObject_st *object = NULL;
+    (void)state;
+    assert_int_equal(tuttiHostUserCreate(take_lock, &guarded, 1, &object), 0);
+    assert_int_equal(tuttiHostUserRelease(object, 1), 0);
+    while (!atomic_load(&guarded.ended))
+        sched_yield();
+    assert_false(pthread_equal(guarded.by, pthread_self()));
+}
+
 int main(void)
 {
     setenv("TUTTI_DEVICES", "2", 1);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(destructors_need_no_stream),
         cmocka_unit_test(captured_items_run_at_launch),
         cmocka_unit_test(fork_and_join),
         cmocka_unit_test(waiting_in_a_capture_invalidates),

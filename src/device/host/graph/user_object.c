@@ -29,6 +29,7 @@ static void end_object(void *arg)
 
 static void make_endings(void)
 {
+    host_workers_prepare(); /* it may be the first stream of all */
     tt_host.graphs.endings = host_timeline_take();
 }
 
