@@ -1,0 +1,231 @@
+/* Pages and addresses of memory in parts: what is reserved, and what lingers.
+ *
+ * Work that was queued before an unmap or a loss of access may still use the pages, and whoever
+ * unmaps must not wait for it: it may be waiting for him (ranks may be threads). So the books say
+ * at once what was asked for, and the pages linger as they were until that work is done. A new
+ * mapping in their place is open to that work as well, which has been left behind by its own
+ * program. */
+#include "ends.h"
+#include "vmm.h"
+#include "vmm_parts.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static void settle_lingering(void);
+
+int host_vmm_lock(void)
+{
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    if (tt_host.vmm.lingering) settle_lingering();
+    return HOST_OK;
+}
+
+void host_vmm_unlock(void)
+{
+    pthread_mutex_unlock(&tt_host.vmm.lock);
+}
+
+void host_vmm_settle(void)
+{
+    if (!host_vmm_lock()) host_vmm_unlock(); /* who takes the lock does it */
+}
+
+/* ---- pages; lock held ---- */
+
+bool host_vmm_lingers(const char *base, size_t bytes)
+{
+    const struct host_lingering *one = tt_host.vmm.lingering;
+    while (one && !host_vmm_overlap(one->base, one->bytes, base, bytes)) {
+        one = one->next;
+    }
+    return one != NULL;
+}
+
+const struct host_mapping *host_vmm_find_mapping(const char *ptr)
+{
+    const struct host_mapping *one = tt_host.vmm.mappings;
+    while (one && (ptr < one->base || ptr >= one->base + one->bytes)) {
+        one = one->next;
+    }
+    return one;
+}
+
+bool host_vmm_is_mapped(const char *base, size_t bytes)
+{
+    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
+        if (host_vmm_overlap(one->base, one->bytes, base, bytes)) return true;
+    }
+    return false;
+}
+
+int host_vmm_protect(const struct host_mapping *one)
+{
+    int protection = one->access == 3 ? PROT_READ | PROT_WRITE
+                     : one->access    ? PROT_READ
+                                      : PROT_NONE;
+    if (host_vmm_lingers(one->base, one->bytes)) protection = PROT_READ | PROT_WRITE;
+    return mprotect(one->base, one->bytes, protection) ? HOST_OPERATING_SYSTEM : HOST_OK;
+}
+
+static void make_blank(char *base, size_t bytes)
+{
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE;
+    if (bytes && mmap(base, bytes, PROT_NONE, how, -1, 0) == MAP_FAILED)
+        mprotect(base, bytes, PROT_NONE); /* out of maps: what was there stays, out of reach */
+}
+
+void host_vmm_refresh(char *base, size_t bytes)
+{
+    char *blank = base; /* from here on there is nothing */
+    for (char *at = base; at < base + bytes; at += TT_BLOCK_GRAIN) {
+        if (!host_vmm_lingers(at, TT_BLOCK_GRAIN) && !host_vmm_find_mapping(at)) continue;
+        make_blank(blank, (size_t)(at - blank));
+        blank = at + TT_BLOCK_GRAIN;
+    }
+    make_blank(blank, (size_t)(base + bytes - blank));
+    for (const struct host_mapping *one = tt_host.vmm.mappings; one; one = one->next) {
+        if (host_vmm_overlap(one->base, one->bytes, base, bytes)) host_vmm_protect(one);
+    }
+}
+
+static void bury_reservations(void)
+{
+    for (struct host_reservation **link = &tt_host.vmm.reservations; *link;) {
+        struct host_reservation *one = *link;
+        if (!one->gone || host_vmm_lingers(one->base, one->bytes)) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        tt_host.vmm.nreservations--;
+        munmap(one->base, one->bytes);
+        free(one);
+    }
+}
+
+/* End what has lingered long enough. */
+static void settle_lingering(void)
+{
+    for (struct host_lingering **link = &tt_host.vmm.lingering; *link;) {
+        struct host_lingering *one = *link;
+        if (!host_ends_reached(one->ends)) {
+            link = &one->next;
+            continue;
+        }
+        *link = one->next;
+        host_vmm_refresh(one->base, one->bytes);
+        host_ends_free(one->ends);
+        free(one);
+    }
+    bury_reservations();
+}
+
+int host_vmm_note_lingering(struct host_lingering **out)
+{
+    struct host_ends *ends = NULL;
+    *out = NULL;
+    if (host_ends_note(&ends)) return HOST_OUT_OF_MEMORY;
+    if (!ends) return HOST_OK;
+    *out = malloc(sizeof(**out));
+    if (!*out) {
+        host_ends_free(ends);
+        return HOST_OUT_OF_MEMORY;
+    }
+    **out = (struct host_lingering){.ends = ends};
+    return HOST_OK;
+}
+
+void host_vmm_list_lingering(struct host_lingering *lingering, char *base, size_t bytes)
+{
+    if (!lingering) return;
+    lingering->base = base;
+    lingering->bytes = bytes;
+    lingering->next = tt_host.vmm.lingering;
+    tt_host.vmm.lingering = lingering;
+}
+
+/* ---- addresses ---- */
+
+/* Map more than asked for and give back what is not aligned. */
+static char *map_aligned(size_t bytes, size_t align, void *hint)
+{
+    size_t whole;
+    if (__builtin_add_overflow(bytes, align, &whole)) return NULL;
+    char *base = mmap(hint, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) return NULL;
+    char *start = (char *)(((uintptr_t)base + align - 1) / align * align);
+    if (start > base) munmap(base, (size_t)(start - base));
+    size_t rest = whole - (size_t)(start - base) - bytes;
+    if (rest) munmap(start + bytes, rest);
+    return start;
+}
+
+int tuttiHostReserve(size_t bytes, size_t align, void *hint, void **ptr_out)
+{
+    if (align == 0) align = TT_BLOCK_GRAIN;
+    if (host_forked()) return HOST_NOT_INITIALIZED;
+    if (bytes == 0 || bytes % TT_BLOCK_GRAIN || (align & (align - 1))) return HOST_INVALID_VALUE;
+    if (align < TT_BLOCK_GRAIN) align = TT_BLOCK_GRAIN;
+    struct host_reservation *reservation = calloc(1, sizeof(*reservation));
+    char *base = reservation ? map_aligned(bytes, align, hint) : NULL;
+    if (!base) {
+        free(reservation);
+        return HOST_OUT_OF_MEMORY;
+    }
+    reservation->base = base;
+    reservation->bytes = bytes;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    reservation->next = tt_host.vmm.reservations;
+    tt_host.vmm.reservations = reservation;
+    tt_host.vmm.nreservations++;
+    host_vmm_unlock();
+    *ptr_out = base;
+    return HOST_OK;
+}
+
+bool host_vmm_is_reserved(const char *base, size_t bytes)
+{
+    for (const struct host_reservation *one = tt_host.vmm.reservations; one; one = one->next) {
+        if (!one->gone && base >= one->base && bytes <= one->bytes &&
+            (size_t)(base - one->base) <= one->bytes - bytes)
+            return true;
+    }
+    return false;
+}
+
+int tuttiHostUnreserve(void *ptr, size_t bytes)
+{
+    int rc = host_vmm_lock();
+    if (rc) return rc;
+    struct host_reservation *found = tt_host.vmm.reservations;
+    while (found && (found->gone || found->base != ptr || found->bytes != bytes)) {
+        found = found->next;
+    }
+    if (found && host_vmm_is_mapped(ptr, bytes)) found = NULL;
+    if (found) {
+        found->gone = true;
+        bury_reservations();
+    }
+    host_vmm_unlock();
+    return found ? HOST_OK : HOST_INVALID_VALUE;
+}
+
+bool tuttiHostAnyReserved(void)
+{
+    return atomic_load_explicit(&tt_host.vmm.nreservations, memory_order_relaxed) != 0;
+}
+
+bool tuttiHostReserved(const void *ptr, struct tt_reserved *reserved_out)
+{
+    if (!tuttiHostAnyReserved() || host_forked()) return false;
+    pthread_mutex_lock(&tt_host.vmm.lock);
+    const struct host_reservation *one = tt_host.vmm.reservations;
+    while (one && !host_vmm_overlap(one->base, one->bytes, ptr, 1)) {
+        one = one->next;
+    }
+    if (one) *reserved_out = (struct tt_reserved){one->base, one->bytes};
+    host_vmm_unlock();
+    return one != NULL;
+}
