@@ -510,10 +510,47 @@ def env_and_help():
         check(f"help {words}", r.returncode == 0 and r.stdout.startswith(begin), r)
 
 
+def documented():
+    """Commands and options of ours that the pages name are those of --help."""
+    root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+    helps, seen = {}, 0
+
+    def help_of(*words):
+        if words not in helps:
+            helps[words] = tutti(*words, "--help").stdout
+        return helps[words]
+
+    commands = set(re.findall(r"^  (\w+) ", help_of(), re.M))
+    begins = re.compile(r"(?:^|[ (;&|])tutti (\w+)((?: [^;&|()#>]*)?)")
+    stops = re.compile(r".*/|(?:sh|env|ldd|perf|true|python3|tutti|program|COMMAND|PROGRAM)$")  # what `tutti run` starts, and what it is given
+    for path in [os.path.join(root, name) for name in ("README.md", "CONTRIBUTING.md", "examples/README.md")] + \
+            glob.glob(os.path.join(root, "docs", "**", "*.md"), recursive=True):
+        text = open(path).read()
+        pieces = [line for block in re.findall(r"```.*?```", text, re.S) for line in block.splitlines()]
+        pieces += re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.S))
+        for piece, command, rest in ((piece, *found) for piece in pieces for found in begins.findall(piece)):
+            where = f"{os.path.relpath(path, root)}: {piece[:120]}"
+            rest = rest.split()
+            if piece.startswith("tutti check: ") or command == "COMMAND":
+                continue  # a line of the race checker, which begins so
+            check(f"no command {command}", command in commands, where)
+            words = [command]
+            if rest and re.fullmatch("[a-z]+", rest[0]) and re.search(rf"^  {rest[0]} ", help_of(command), re.M):
+                words.append(rest.pop(0))
+            for word in rest:
+                if command == "run" and stops.match(word):
+                    break
+                option = re.match(r"--?[a-zA-Z][\w-]*", word.strip("["))
+                if option:
+                    seen += 1
+                    check(f"no option {option[0]}", re.search(rf"(?<![\w-]){option[0]}(?![\w-])", help_of(*words)), where)
+    check("options of the pages are found", seen > 100, seen)
+
+
 parts = {
     "run": [output_and_place, ports, input_of_rank_0, failing, run_usage, hosts, as_mpirun, init_waits, alone, hang],
     "perf": [table, effects, as_json, perf_program, perf_usage, progress],
-    "env": [env_and_help, env_wraps],
+    "env": [env_and_help, env_wraps, documented],
 }
 for part in parts[PART]:
     print(f"{part.__name__} ...", flush=True)

@@ -57,6 +57,22 @@ while read -r step; do
 done <"$there/steps"
 grep -q 'rank 3 of 4: 0 wrong' "$there/said" || { cat "$there/said"; exit 1; }
 unset GITHUB_ENV
+# What both services read before any step: YAML with the keys that they ask for.
+if python3 -c 'import yaml' 2>/dev/null; then
+    block ci.md 2 >"$there/github.yml"
+    block ci.md 3 >"$there/gitlab.yml"
+    python3 - "$there/github.yml" "$there/gitlab.yml" <<'end' || exit 1
+import sys, yaml
+github, gitlab = (yaml.safe_load(open(path)) for path in sys.argv[1:])
+job, = github["jobs"].values()
+assert github[True] == ["push", "pull_request"] and job["runs-on"] and job["container"], github  # YAML's `on`
+assert [sorted(step) for step in job["steps"]] == [["uses"]] + [["run"]] * 4, job
+job, = gitlab.values()
+assert job["image"] and len(job["script"]) == 4 and all(isinstance(step, str) for step in job["script"]), gitlab
+end
+else
+    echo "not tried: YAML"
+fi
 project
 block ci.md 3 | sed -n 's/^ *- //p' | grep -v '^apt-get' | typed "ci.md, GitLab"
 
@@ -144,7 +160,12 @@ place
 block tracing.md 1 | typed "tracing.md, a run"
 mkdir traces
 mv tutti-trace.*.jsonl traces
-block tracing.md 2 | typed "tracing.md, a page"
+if command -v otf2-print >/dev/null && ! tutti trace convert --to otf2 -o trial traces/ 2>&1 | grep -q built; then
+    block tracing.md 2 | typed "tracing.md, an archive"
+else
+    echo "not tried: OTF2"
+fi
+block tracing.md 3 | typed "tracing.md, a page"
 [ -s run.html ]
 block collectives.md 3 | sed -n 's/^\$ //p' >"$there/search"
 if has_solver; then typed "collectives.md, a search" <"$there/search"; else echo "not tried: a SAT solver"; fi
@@ -161,7 +182,8 @@ programs.md 3 nccl-tests is not at hand
 readers/hpc.md 2 several hosts: namespaces.sh
 readers/operators.md 5 this host may have something to mend: doctor.py
 readers/operators.md 6 a job that hangs: doctor.py and flight.py
-tracing.md 3 a job that fails
+tracing.md 2 OTF2 is not everywhere
+tracing.md 4 a job that fails
 ../examples/README.md 2 cmake is not everywhere
 end
 words='^(\$ |tutti |make|meson|cc |c\+\+ |cmake|eval |mpirun |srun |ninja|[A-Z_]+=[^ ]+ +[a-z])'
