@@ -6,7 +6,7 @@ from markdown.extensions.toc import slugify
 
 MOST = 6  # places that one entry of the index names
 KINDS = [
-    ("Variables", re.compile(r"^(?:NCCL|TUTTI|CUDA)_[A-Z0-9_]+\b")),
+    ("Variables", re.compile(r"^(?:NCCL|TUTTI|CUDA|NVTX)_[A-Z0-9_]+\b")),
     ("Commands", re.compile(r"^tutti (?:doctor|env|perf|ras|run|tune|verify|version|(?:plugin|program|topo|trace)(?: [a-z]+)?)\b")),
     ("Functions", re.compile(r"^(?:nccl|cuda|cu|tutti)[A-Z]\w+\b")),
 ]

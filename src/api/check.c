@@ -13,6 +13,7 @@ void tt_settings_load(void)
 {
     tt_env_open();
     tt_param_load();
+    tt_nvtx_load();
 }
 
 ncclResult_t tt_check_pointer(const void *ptr, const char *func, const char *what)

@@ -264,6 +264,9 @@ static ncclResult_t split(struct tt_comm *own, int color, int key, ncclComm_t *n
 ncclResult_t pncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t *newcomm,
                             ncclConfig_t *config)
 {
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommSplit", -1);
+    (void)range;
     static const char func[] = "ncclCommSplit";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (newcomm) *newcomm = NULL;
@@ -350,6 +353,9 @@ static ncclResult_t shrink(struct tt_comm *own, const int *list, int count, nccl
 ncclResult_t pncclCommShrink(ncclComm_t comm, int *excludeRanksList, int excludeRanksCount,
                              ncclComm_t *newcomm, ncclConfig_t *config, int shrinkFlags)
 {
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommShrink", -1);
+    (void)range;
     static const char func[] = "ncclCommShrink";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (newcomm) *newcomm = NULL;
@@ -396,6 +402,9 @@ static void finalize_destroy(struct tt_job *base)
 
 ncclResult_t pncclCommFinalize(ncclComm_t comm)
 {
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommFinalize", -1);
+    (void)range;
     static const char func[] = "ncclCommFinalize";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
@@ -435,6 +444,9 @@ static ncclResult_t destroy_run(struct tt_job *base)
 
 ncclResult_t pncclCommDestroy(ncclComm_t comm)
 {
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommDestroy", -1);
+    (void)range;
     static const char func[] = "ncclCommDestroy";
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
@@ -462,6 +474,9 @@ static ncclResult_t abort_run(struct tt_job *base)
 
 ncclResult_t pncclCommAbort(ncclComm_t comm)
 {
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommAbort", -1);
+    (void)range;
     struct tt_comm *own = (struct tt_comm *)comm;
     if (!comm) return ncclSuccess;
     ncclResult_t rc = tt_check_alive(own, "ncclCommAbort");

@@ -161,6 +161,9 @@ ncclResult_t pncclCommGrow(ncclComm_t comm, int nRanks, const ncclUniqueId *uniq
     static const char func[] = "ncclCommGrow";
     struct tt_comm *own = (struct tt_comm *)comm;
     tt_settings_load();
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommGrow", rank);
+    (void)range;
     ncclResult_t rc = tt_check_pointer(newcomm, func, "newcomm");
     if (rc) return rc;
     *newcomm = NULL;

@@ -15,6 +15,9 @@
 ncclResult_t pncclGetUniqueId(ncclUniqueId *uniqueId)
 {
     tt_settings_load();
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("GetUniqueId", -1);
+    (void)range;
     ncclResult_t rc = tt_check_pointer(uniqueId, "GetUniqueId", "uniqueId");
     if (!rc) rc = tt_id_create(uniqueId);
     if (!rc && tt_log_on(TT_LOG_TRACE, TT_LOG_CALL)) {
@@ -199,6 +202,10 @@ static ncclResult_t init_call(ncclComm_t *out, struct tt_comm_request *request, 
 
 ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank)
 {
+    tt_settings_load();
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommInitRank", rank);
+    (void)range;
     struct tt_comm_request request = {
         .func = "ncclCommInitRank", .nranks = nranks, .rank = rank, .ids = &commId, .nids = 1};
     /* Outside a group it returns when it is done, whatever NCCL_COMM_BLOCKING says. */
@@ -208,6 +215,10 @@ ncclResult_t pncclCommInitRank(ncclComm_t *comm, int nranks, ncclUniqueId commId
 ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId commId, int rank,
                                      ncclConfig_t *config)
 {
+    tt_settings_load();
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommInitRankConfig", rank);
+    (void)range;
     struct tt_comm_request request = {.func = "ncclCommInitRankConfig",
                                       .nranks = nranks,
                                       .rank = rank,
@@ -220,6 +231,10 @@ ncclResult_t pncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId 
 ncclResult_t pncclCommInitRankScalable(ncclComm_t *newcomm, int nranks, int myrank, int nId,
                                        ncclUniqueId *commIds, ncclConfig_t *config)
 {
+    tt_settings_load();
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommInitRankScalable", myrank);
+    (void)range;
     struct tt_comm_request request = {.func = "ncclCommInitRankScalable",
                                       .nranks = nranks,
                                       .rank = myrank,
@@ -261,6 +276,9 @@ ncclResult_t pncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
 {
     static const char func[] = "ncclCommInitAll";
     ncclResult_t rc = check_settings();
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin("CommInitAll", ndev);
+    (void)range;
     if (!rc) rc = tt_check_device(func);
     if (!rc) rc = tt_check_pointer(comm, func, "comm");
     if (rc) return tt_group_error(rc);

@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "plan/launch_cache.h"
 #include "plan/plan_state.h"
+#include "plugin/nvtx.h"
 #include "plugin/profiler.h"
 
 #include <stdlib.h>
@@ -166,7 +167,7 @@ static void find_frames(struct tt_batch *batch, const struct tt_plan *plan,
                         struct tt_group_call *first, enum tt_conn_index conn)
 {
     int frame = 0, k = 0, rank = conn == TT_CONN_P2P ? plan->comm->member.rank : -2;
-    batch->repeats = true;
+    batch->repeats = !tt_nvtx_on(); /* each call of a group has its range */
     for (struct tt_group_call *node = first; node; node = node->next_alike, k++) {
         int own = node->task.root == rank ? batch->nframes : frame++;
         batch->calls[k].buffers = &batch->buffers[own];

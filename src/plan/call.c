@@ -8,6 +8,7 @@
 #include "plan/group.h"
 #include "plan/launch_cache.h"
 #include "plan/operator.h"
+#include "plugin/nvtx.h"
 #include "plugin/profiler.h"
 
 /* ---- known calls ---- */
@@ -99,6 +100,9 @@ static ncclResult_t launch_lone(struct tt_plan *plan, const struct tt_task *task
 static __attribute__((noinline)) ncclResult_t add_looking(struct tt_plan *plan,
                                                           const struct tt_task *task, bool now)
 {
+    struct tt_nvtx_range range __attribute__((cleanup(tt_nvtx_end))) =
+        tt_nvtx_begin(tt_func_name(task->func), tt_task_bytes(task));
+    (void)range;
     bool logged = tt_log_on(TT_LOG_INFO, TT_LOG_COLL | TT_LOG_CALL | TT_LOG_TUNING);
     bool known = is_known(plan, task);
     ncclResult_t rc = known ? ncclSuccess : tt_task_check(task);

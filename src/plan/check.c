@@ -93,6 +93,11 @@ static ncclResult_t check_buffers(const struct tt_task *task, const char *name)
     return rc;
 }
 
+int64_t tt_task_bytes(const struct tt_task *task)
+{
+    return (int64_t)(task->count * tt_type_bytes(task->type));
+}
+
 ncclResult_t tt_task_check(const struct tt_task *task)
 {
     const char *name = tt_func_name(task->func);

@@ -12,6 +12,7 @@
 #include "plan/launch_cache.h"
 #include "plan/messages.h"
 #include "plan/plan_state.h"
+#include "plugin/nvtx.h"
 #include "transport/transport.h"
 
 #include <stdlib.h>
@@ -131,7 +132,7 @@ static ncclResult_t bind_anew(struct tt_plan *plan, const struct tt_group_call *
     bound->valid = bound != &plan->overflow && key->op < ncclNumOps;
     bound->plain = bound->valid && !key->bundle_bytes && !key->nops && !key->wish;
     *bound_out = bound;
-    plan->looks_every_time = plan->comm->tuner || plan->checks_pointers;
+    plan->looks_every_time = plan->comm->tuner || plan->checks_pointers || tt_nvtx_on();
     if (!bound->valid) return ncclSuccess;
     struct tt_work_spec kept = bound->spec;
     kept.kept = true;

@@ -117,7 +117,8 @@ struct tt_plan {
     _Atomic uint64_t uses;   /* the storage lives until no hold is left */
     _Atomic int closed_rc;   /* ncclResult_t of whoever comes too late */
     _Atomic uint32_t inside; /* 1 while a thread launches or appends, then TT_PLAN_ENDED */
-    bool looks_every_time;   /* a tuner or NCCL_CHECK_POINTERS wants to see each operation */
+    bool looks_every_time;   /* a tuner, NCCL_CHECK_POINTERS or a tool's ranges: each operation is
+                                seen */
     bool checks_pointers;    /* NCCL_CHECK_POINTERS, NCCL_CHECK_MODE */
     bool checks_match;       /* TUTTI_CHECK_MATCH */
     bool shares_numbers;     /* captured works count their runs too: events.c */
@@ -161,6 +162,8 @@ struct tt_plan {
 
 /* The arguments of a call: root, type, operator, sizes, pointers, in this order. */
 ncclResult_t tt_task_check(const struct tt_task *task);
+/* Bytes of one buffer, as the call says them; 0 for a type that is none. */
+int64_t tt_task_bytes(const struct tt_task *task);
 /* Its log lines of COLL and CALL. */
 void tt_task_log(const struct tt_task *task);
 

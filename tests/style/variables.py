@@ -14,7 +14,7 @@ def main():
             for name in names:
                 if name.endswith((".c", ".h", ".cpp")):
                     text = open(os.path.join(where, name), errors="replace").read()
-                    named.update(re.findall(r'"((?:NCCL|TUTTI|CUDA)_[A-Z0-9_]+)"', text))
+                    named.update(re.findall(r'"((?:NCCL|TUTTI|CUDA|NVTX)_[A-Z0-9_]+)"', text))
     wrong = []
     for line in open(os.path.join(ROOT, "src/base/variables.tsv")):
         row = line.rstrip("\n").split("\t")

@@ -436,10 +436,10 @@ def env_wraps():
     words = tutti("env").stdout.split()
     for columns in (60, 90, 107, 140, 1000):
         text = on_terminal(columns, "env")
-        wide = [line for line in text.splitlines() if len(line) > columns and " " in line[4:].lstrip() and not re.match(r"(NCCL|TUTTI|CUDA)_", line)]
+        wide = [line for line in text.splitlines() if len(line) > columns and " " in line[4:].lstrip() and not re.match(r"(NCCL|TUTTI|CUDA|NVTX)_", line)]
         check(f"env on {columns} columns", text.split() == words and not wide, (wide, text[:500]))
     lines = on_terminal(107, "env").splitlines()
-    apart = [line for line in lines if not re.match(r".{66} \S", line) and not re.match(r"(NCCL|TUTTI|CUDA)_\S+ +\S+ +\w+ *$", line)]
+    apart = [line for line in lines if not re.match(r".{66} \S", line) and not re.match(r"(NCCL|TUTTI|CUDA|NVTX)_\S+ +\S+ +\w+ *$", line)]
     check("meanings stand below each other", len(lines) > 200 and not apart, apart)
     check("COLUMNS wins", "default\n    Only" in on_terminal(1000, "env", "NCCL_ALGO", COLUMNS="80") and
           on_terminal(1000, "env", "NCCL_ALGO") == tutti("env", "NCCL_ALGO").stdout)

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""nvtx.py TUTTI PLUGINS: a tool that injects itself by NVTX sees each of NCCL's functions as a range, and one that
+cannot be used changes nothing."""
+import collections, os, re, subprocess, sys, tempfile
+
+TUTTI, PLUGINS = sys.argv[1:3]
+TOOL = f"{PLUGINS}/libnvtx_record.so"
+
+
+def check(good, what):
+    if not good:
+        sys.exit(f"wrong: {what}")
+
+
+def job(*args, **env):
+    """Ranges of each process: (depth, name, payload or None), and the job's words."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"NVTX_INJECTION64_PATH": TOOL, "NVTX_RECORD_FILE": f"{folder}/ranges"} | env
+        done = subprocess.run([TUTTI, "perf", "--ranks", "2", *args], env=environment, text=True, capture_output=True, timeout=100)
+        check(done.returncode == 0, f"{args} {env}: {done.returncode} {done.stdout} {done.stderr}")
+        texts = [open(f"{folder}/{name}").read() for name in os.listdir(folder)]
+    return [ranges(text) for text in texts], done.stdout + done.stderr
+
+
+def ranges(text):
+    found, depth = [], collections.Counter()
+    lines = text.splitlines()
+    if lines:
+        check(lines[0] == "create NCCL", f"the domain: {lines[:3]}")
+    for line in lines[1:]:
+        words = line.split()
+        check(words[2] == "NCCL", line)
+        if words[0] == "push":
+            check(words[6:] == ["3", "48"], f"version and size: {line}")
+            found.append((depth[words[1]], words[3], int(words[5]) if words[4] == "2" else None))
+        depth[words[1]] += 1 if words[0] == "push" else -1
+        check(depth[words[1]] >= 0, f"ends before it begins: {line}")
+    check(not any(depth.values()), f"ranges without an end: {depth}")
+    return found
+
+
+def with_a_tool():
+    processes, _ = job("-b", "64", "-e", "64", "-n", "20", "-w", "5", "-c", "0", "allreduce")
+    check(len(processes) == 2, f"a file for each process: {len(processes)}")
+    for own in processes:
+        calls = [r for r in own if r[1] == "ncclAllReduce" and r[2] == 64]
+        check(len(calls) >= 25, f"each call, also those like an earlier one: {len(calls)}")
+        names = collections.Counter(name for _, name, _ in own)
+        check(any(n.startswith("ncclCommInit") for n in names) and names["ncclCommDestroy"] >= 1, f"lives: {names}")
+        check({p for _, n, p in own if n.startswith("ncclCommInitRank")} <= {0, 1}, "the rank of an init")
+    inits = [own for own in processes if any(n == "ncclGetUniqueId" for _, n, _ in own)]
+    check(len(inits) >= 1, "who makes the id")
+
+
+def groups():
+    processes, _ = job("-b", "64", "-e", "64", "-n", "20", "-w", "5", "-c", "0", "sendrecv")
+    for own in processes:
+        names = collections.Counter(name for _, name, _ in own)
+        check(names["ncclSend"] >= 25 and names["ncclSend"] == names["ncclRecv"], f"calls of groups that repeat: {names}")
+        check(names["ncclGroupStart"] == names["ncclGroupEnd"] >= 25, f"groups: {names}")
+
+
+def without():
+    for env in ({"NCCL_NVTX_DISABLE": "1"}, {"NVTX_INJECTION64_PATH": ""}):
+        check(job("-b", "8", "-e", "8", "allreduce", **env)[0] == [], f"ranges with {env}")
+    for env, says in (({"NVTX_INJECTION64_PATH": "/nowhere.so"}, "NVTX: /nowhere.so: cannot open"),
+                      ({"NVTX_RECORD_FAIL": "init"}, "does not want to be used"),
+                      ({"NVTX_RECORD_FAIL": "push"}, "ranges are not wanted"),
+                      ({"NVTX_INJECTION64_PATH": f"{PLUGINS}/libnccl-profiler_tag.so"}, "has no InitializeInjectionNvtx2")):
+        found, said = job("-b", "8", "-e", "8", "allreduce", NCCL_DEBUG="INFO", **env)
+        check(says in said and not any(found), f"{env}: {re.findall('.*NVTX.*', said)} {found}")
+
+
+with_a_tool()
+groups()
+without()
+print("nvtx: ok")
