@@ -52,7 +52,8 @@ static int run_search(int argc, char **argv)
 
 static const char about[] =
     "A program says which chunks move where, for all ranks. FILE is an algorithm in MSCCL's XML\n"
-    "(-: standard input); --algo, --op and --ranks name one of the library's, over a ring in the\n"
+    "or a plan of MSCCL++ (-: standard input); --algo, --op and --ranks name one of the library's, "
+    "over a ring in the\n"
     "order of ranks or a binary tree.\n";
 
 static void help(void)

@@ -10,7 +10,8 @@ static void help(void)
            "Proves that a collective is right for all ranks and lengths, or says which rank, "
            "instruction\nand chunk are not: contributions, order, deadlock freedom; how many slots "
            "and steps it needs\nand how far it is from the least. FILE is an algorithm in MSCCL's "
-           "XML (-: standard input).\nExit status: 0 proved, 1 refused, 2 usage.\n");
+           "XML\nor a plan of MSCCL++ (-: standard input).\nExit status: 0 proved, 1 refused, 2 "
+           "usage.\n");
     program_options_help(PROGRAM_JSON);
     printf("\nexamples:\n"
            "  tutti verify my_allreduce.xml\n"

@@ -101,7 +101,7 @@ int perf_program_use(const char *path, int nranks, int argc, char **argv, const 
     size_t bytes = 0;
     int status;
     char *text = read_text(path, &bytes);
-    if (text) (void)tt_import_msccl(text, bytes, &import, fault, sizeof(fault));
+    if (text) (void)tt_import_read(text, bytes, &import, fault, sizeof(fault));
     if (import) {
         status = check(path, import, nranks, argc, argv);
         *operation = operations[import->program->func];

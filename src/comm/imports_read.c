@@ -1,4 +1,5 @@
-/* Program files from a folder: those whose name ends in .xml, in the order of their names. */
+/* Program files from a folder: those whose name ends in .xml or .json, in the order of their names.
+ */
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -91,7 +92,7 @@ static bool read_file(const struct tt_imports *imports, const char *path,
     const char *why = NULL;
     char *text = tt_file_read(path, FILE_MOST_BYTES, &bytes, &why);
     if (!text) (void)snprintf(fault, sizeof(fault), "%s", why);
-    if (text) (void)tt_import_msccl(text, bytes, &import, fault, sizeof(fault));
+    if (text) (void)tt_import_read(text, bytes, &import, fault, sizeof(fault));
     if (import && import->program->nranks != member->nranks) {
         if (member->rank == 0) {
             tt_info(TT_LOG_TUNING, "program %s is for %d ranks: not for this communicator of %d",
@@ -121,8 +122,8 @@ static int compare_names(const void *left, const void *right)
 
 static bool is_program(const char *name)
 {
-    size_t length = strlen(name);
-    return length > 4 && strcasecmp(name + length - 4, ".xml") == 0;
+    const char *dot = strrchr(name, '.');
+    return dot && dot > name && (strcasecmp(dot, ".xml") == 0 || strcasecmp(dot, ".json") == 0);
 }
 
 /* Names of its program files, sorted, each owned; -1 when it cannot be read. */

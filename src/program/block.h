@@ -138,7 +138,8 @@ struct tt_insn {
     uint8_t flags; /* enum tt_move_flags */
     uint16_t nsrcs, ndsts;
     uint16_t thread;
-    int32_t arg;
+    int32_t arg; /* of a MOVE between chunks of scratch alone: the chunk of the buffers that it is
+                    as long as; of other moves 0 */
     int32_t nchunks;               /* of a MOVE: 1 or more; else 0 */
     uint32_t first_src, first_dst; /* operands */
 };

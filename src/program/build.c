@@ -164,6 +164,16 @@ static struct tt_insn *last_move(struct tt_builder *builder)
     return insn && insn->op == TT_OP_MOVE ? insn : NULL;
 }
 
+void tt_build_like(struct tt_builder *builder, int chunk)
+{
+    struct tt_insn *insn = last_move(builder);
+    if (insn) {
+        insn->arg = chunk;
+    } else {
+        mistake(builder, "a length without a move");
+    }
+}
+
 void tt_build_range(struct tt_builder *builder, int nchunks)
 {
     struct tt_insn *insn = last_move(builder);

@@ -40,6 +40,8 @@ void tt_build_await(struct tt_builder *builder, int thread, int insn);
 /* A move of one chunk; its sources follow, then its destinations. */
 void tt_build_move(struct tt_builder *builder, uint8_t flags);
 void tt_build_range(struct tt_builder *builder, int nchunks); /* make it one of several chunks */
+/* Make it as long as that chunk of the buffers; where all its operands are scratch. */
+void tt_build_like(struct tt_builder *builder, int chunk);
 void tt_build_src(struct tt_builder *builder, struct tt_operand operand);
 void tt_build_dst(struct tt_builder *builder, struct tt_operand operand);
 /* A move from one place to another. */

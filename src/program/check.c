@@ -224,7 +224,7 @@ static bool insn_ok(const struct tt_program *program, const struct tt_insn *insn
     bool move = insn->op == TT_OP_MOVE, await = insn->op == TT_OP_AWAIT;
     if ((insn->thread && !await) || (insn->nchunks && !move)) return false;
     switch ((enum tt_op)insn->op) {
-    case TT_OP_MOVE: return move_ok(program, insn);
+    case TT_OP_MOVE: return insn->arg >= 0 && insn->arg < MOST_MOVED && move_ok(program, insn);
     case TT_OP_ENTER: return insn->arg < program->nranks;
     case TT_OP_LOOP: return insn->arg >= 0 && insn->arg <= MOST_TURNS;
     case TT_OP_LEAVE:

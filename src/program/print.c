@@ -143,6 +143,7 @@ static void put_move(struct page *page, const struct tt_operand *operands,
     put(page, " ->");
     for (int k = 0; k < insn->ndsts; k++)
         put_operand(page, &operands[insn->first_dst + (uint32_t)k]);
+    if (insn->arg) put(page, "  as long as [%d]", (int)insn->arg);
     if (insn->flags & TT_MOVE_PRE) put(page, "  pre");
     if (insn->flags & TT_MOVE_POST) put(page, "  post");
 }

@@ -50,6 +50,12 @@ static inline const struct tt_insn *tt_stepper_insn(const struct tt_stepper *ste
     return &stepper->insns[stepper->pc];
 }
 
+/* The chunk that the transfer is as long as, where all its places are scratch. */
+static inline int tt_stepper_like(const struct tt_stepper *stepper)
+{
+    return tt_stepper_insn(stepper)->arg + stepper->k;
+}
+
 struct tt_place {
     uint8_t space; /* enum tt_space */
     bool pre;      /* a source that gets the pre-operation of rank `rank` */

@@ -314,10 +314,12 @@ static bool measure(struct tt_verify *verify, struct tt_verify_cursor *cursor, s
         if (!fits(verify, cursor, place->chunk, sized, count_out)) return false;
         sized = true;
     }
-    if (!sized) verify->part = part_of(verify, 0);
-    if (!sized) *count_out = tt_geometry_scratch(&verify->geometry, cursor->stepper.pass, 0).count;
-    if (!sized && verify->geometry.nparts > 1)
-        return tt_verify_fail(verify, cursor, "nothing but scratch says how much it moves");
+    if (!sized) {
+        int like = tt_stepper_like(&cursor->stepper);
+        if (like >= verify->nchunks)
+            return tt_verify_fail(verify, cursor, "there is no chunk %d", like);
+        if (!fits(verify, cursor, like, false, count_out)) return false;
+    }
     return distinct(verify, cursor, move->src, move->nsrcs) &&
            distinct(verify, cursor, move->dst, move->ndsts);
 }

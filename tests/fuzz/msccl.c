@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
     struct tt_import *import = NULL;
     char fault[256] = "";
-    ncclResult_t rc = tt_import_msccl((const char *)bytes, count, &import, fault, sizeof(fault));
+    ncclResult_t rc = tt_import_read((const char *)bytes, count, &import, fault, sizeof(fault));
     if (rc) {
         bool told = strncmp(fault, "line ", 5) == 0 || strcmp(fault, "out of memory") == 0;
         if (import || !told) abort();

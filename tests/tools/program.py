@@ -113,6 +113,22 @@ def check_broken():
         must(p.returncode == 1 and json.loads(p.stdout)["proved"] is False, "wrong sum as JSON")
 
 
+def check_plans():
+    """Plans of MSCCL++: proved, shown, run by themselves and from a folder; a missing wait is refused with its line."""
+    plan = os.path.join(os.path.dirname(os.path.abspath(PROGRAMS)), "mscclpp", "allreduce-switch.json")
+    p = run("verify", plan)
+    must(p.returncode == 0 and "out of place   right" in p.stdout and "in place       right" in p.stdout, f"plan: {p.stdout}")
+    p = run("program", "export", plan)
+    again = run("verify", "-", text=p.stdout)
+    must(p.returncode == 0 and again.returncode == 0 and "<algo" in p.stdout, f"plan as XML: {p.stderr} {again.stdout}")
+    p = run("perf", "--ranks", "4", "--program", plan, "-b", "8", "-e", "64K", "-f", "64", "-n", "2", "-w", "1")
+    must(p.returncode == 0 and "Out of bounds values : 0 OK" in p.stdout, f"perf of a plan: {p.stdout} {p.stderr}")
+    lines = read(plan).split("\n")
+    number = [k for k, line in enumerate(lines) if "rlxwait" in line][3]
+    p = run("verify", "-", text="\n".join(lines[:number] + lines[number + 1:]))
+    must(p.returncode == 1 and "does not wait for it before it ends" in p.stderr, f"missing wait: {p.stdout} {p.stderr}")
+
+
 def check_usage():
     ring = ["--algo", "ring", "--op", "allreduce"]
     for words in (["verify"], ["verify", *ring], ["verify", *ring, "--ranks", "1"], ["verify", *ring, "--ranks", "x"],
@@ -132,6 +148,7 @@ check_files()
 check_known()
 check_own()
 check_broken()
+check_plans()
 check_usage()
 for fault in faults:
     print(fault)

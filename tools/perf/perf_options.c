@@ -70,7 +70,7 @@ static int usage(FILE *out)
         "  -V, --device_cta_count N       thread blocks for -D (16)\n"
         "  -M, --memory_report N   1: memory used by the process at the end (0)\n"
         "  -u, --unalign N         shift buffers by N elements (0)\n"
-        "      --program FILE      run the program of this file (MSCCL's XML), whatever the size\n"
+        "      --program FILE      run the program of this file (XML of MSCCL, plan of MSCCL++)\n"
         "      --pairs             latency and bandwidth between all pairs of ranks (of -e bytes)\n"
         "      --json              results as JSON on standard output, instead of the table\n"
         "      --dry-run           check the options, measure nothing\n"

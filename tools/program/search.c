@@ -145,7 +145,7 @@ static bool is_proved(const struct point *point)
     struct program_proof proof;
     struct program_source source = {.name = point->file};
     ncclResult_t rc =
-        tt_import_msccl(point->text, point->text_bytes, &source.import, fault, sizeof(fault));
+        tt_import_read(point->text, point->text_bytes, &source.import, fault, sizeof(fault));
     if (rc) {
         (void)fprintf(stderr, "tutti program search: %s: refused: %s\n", point->file, fault);
         return false;

@@ -44,7 +44,7 @@ static int open_file(const struct program_options *options, const char *path,
     size_t bytes = 0;
     char *text = read_text(options, path, &bytes);
     if (!text) return 2;
-    ncclResult_t rc = tt_import_msccl(text, bytes, &source->import, fault, sizeof(fault));
+    ncclResult_t rc = tt_import_read(text, bytes, &source->import, fault, sizeof(fault));
     free(text);
     if (rc) {
         const char *number = strncmp(fault, "line ", 5) == 0 ? fault + 5 : "0: ";

@@ -31,7 +31,7 @@ static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_
     size_t byte = extent.first * frame->elem_bytes;
     int k = places->count++;
     bool sends = places == &cursor->dst;
-    if (!scratch || !cursor->sized) cursor->total_count = extent.count;
+    if (!scratch) cursor->total_count = extent.count;
     cursor->sized = cursor->sized || !scratch;
     places->edge[k] = NULL;
     places->base[k] = NULL;
@@ -75,6 +75,11 @@ void tt_move_begin(struct tt_work *work, struct tt_cursor *cursor)
         add_place(work, cursor, &cursor->src, &place);
     while (tt_stepper_place(&cursor->stepper, &dst, &place))
         add_place(work, cursor, &cursor->dst, &place);
+    if (!cursor->sized) {
+        cursor->total_count = tt_geometry_extent(&cursor->frame->geometry, cursor->stepper.pass,
+                                                 tt_stepper_like(&cursor->stepper))
+                                  .count;
+    }
     size_t slice = LOCAL_SLICE_BYTES;
     if (has_slots(&cursor->src) || has_slots(&cursor->dst)) slice = work->slice_bytes;
     cursor->slice_count = slice / cursor->frame->elem_bytes;

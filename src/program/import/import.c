@@ -1,5 +1,5 @@
 /* An imported program: its life, and where in its text a fault lies. */
-#include "msccl.h"
+#include "mscclpp.h"
 
 #include "base/mem.h"
 
@@ -7,8 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-ncclResult_t tt_import_msccl(const char *text, size_t text_bytes, struct tt_import **import_out,
-                             char *fault, size_t fault_bytes)
+/* XML begins with '<', or a mark of its encoding; JSON with an object. */
+static bool is_json(const char *text, size_t text_bytes)
+{
+    size_t at = 0;
+    while (at < text_bytes && text[at] && strchr(" \t\r\n", text[at]))
+        at++;
+    return at < text_bytes && (text[at] == '{' || text[at] == '[');
+}
+
+ncclResult_t tt_import_read(const char *text, size_t text_bytes, struct tt_import **import_out,
+                            char *fault, size_t fault_bytes)
 {
     struct msccl_file file = {.fault = fault, .fault_bytes = fault_bytes};
     struct tt_import *import = tt_calloc(1, sizeof(*import));
@@ -17,8 +26,9 @@ ncclResult_t tt_import_msccl(const char *text, size_t text_bytes, struct tt_impo
         (void)msccl_no_memory(&file);
         return file.rc;
     }
-    bool imported = msccl_read(&file, text, text_bytes) && msccl_check(&file) &&
-                    msccl_trace(&file) && msccl_build(&file, import);
+    bool read = is_json(text, text_bytes) ? mscclpp_load(&file, text, text_bytes)
+                                          : msccl_read(&file, text, text_bytes);
+    bool imported = read && msccl_check(&file) && msccl_trace(&file) && msccl_build(&file, import);
     if (imported) {
         (void)snprintf(import->name, sizeof(import->name), "%s", file.name);
         import->min_bytes = file.min_bytes;

@@ -20,12 +20,13 @@ struct tt_import {
                   */
 };
 
-/* Read an algorithm in MSCCL's XML. *import_out is set on success only, released with
+/* Read an algorithm in MSCCL's XML, or an execution plan of MSCCL++ (JSON), which a text is that
+ * begins with '{' or '['. *import_out is set on success only, released with
  * tt_import_destroy(). Broadcast, Reduce, Gather and Scatter have root 0.
  * Errors, in `fault` beginning with "line 12: ": ncclInvalidUsage for whatever is wrong with the
  * text; ncclSystemError (memory is short; `fault` says so). Nothing is logged. */
-ncclResult_t tt_import_msccl(const char *text, size_t text_bytes, struct tt_import **import_out,
-                             char *fault, size_t fault_bytes);
+ncclResult_t tt_import_read(const char *text, size_t text_bytes, struct tt_import **import_out,
+                            char *fault, size_t fault_bytes);
 void tt_import_destroy(struct tt_import *import); /* accepts NULL */
 
 /* The line of the file that a fault of the verifier is about ("rank 3 insn 14: ..."); 0: none. */

@@ -93,6 +93,7 @@ struct msccl_file {
     enum tt_proto proto;
     int nranks, nchannels, nchunks;
     bool in_place, out_of_place;
+    bool plan; /* of MSCCL++: what MSCCL's runtime takes does not matter */
     uint64_t min_bytes, max_bytes;
     int nparts;
     int spill;                              /* chunks of scratch for what in-place files write into
@@ -116,6 +117,8 @@ void msccl_note(struct msccl_file *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* Room for one more, zeroed; NULL when memory is short. */
 void *msccl_append(struct msccl_list *list, size_t item_bytes);
+/* As much of the name as there is room for, cut between characters of UTF-8. */
+void msccl_take_name(struct msccl_file *file, const char *name);
 void msccl_file_fini(struct msccl_file *file);
 
 static inline struct msccl_rank *msccl_rank(const struct msccl_file *file, int rank)

@@ -110,6 +110,13 @@ static void build_move(struct writer *writer, const struct msccl_block *block, u
         const struct msccl_step *other = msccl_step(file, s + j);
         tt_build_src(builder, memory(&file->moves[other->first + (uint32_t)k].src));
     }
+    bool buffers = kind->sends || kind->receives || last->dst.space != TT_SPACE_SCRATCH ||
+                   (move->first.space && move->first.space != TT_SPACE_SCRATCH);
+    for (uint32_t j = 0; j < nsteps; j++) {
+        const struct msccl_step *other = msccl_step(file, s + j);
+        buffers = buffers || file->moves[other->first + (uint32_t)k].src.space != TT_SPACE_SCRATCH;
+    }
+    if (!buffers) tt_build_like(builder, move->value.chunk);
     if (kind->writes) tt_build_dst(builder, memory(&last->dst));
     if (kind->sends) tt_build_dst(builder, slot(block, block->send, move->value.chunk));
 }

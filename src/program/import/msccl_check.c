@@ -194,7 +194,7 @@ static bool check_steps(struct msccl_file *file)
                                 "gpu %d tb %d ends with a nop: nothing waits for what it waits for",
                                 block->rank, block->id);
         }
-        note_limits(file, block, most_cnt);
+        if (!file->plan) note_limits(file, block, most_cnt);
     }
     file->nmoves = (uint32_t)moves;
     return true;
@@ -330,7 +330,7 @@ static bool check_connections(struct msccl_file *file)
     int nout = collect_ends(file, true, ends);
     int nin = nout < 0 ? -1 : collect_ends(file, false, ends + most);
     bool joined = nin >= 0 && match_ends(file, ends, nout, ends + most, nin);
-    if (joined) note_blocks(file, ends, nout);
+    if (joined && !file->plan) note_blocks(file, ends, nout);
     free(ends);
     return joined;
 }

@@ -258,8 +258,7 @@ static bool read_use(struct reader *reader)
     return true;
 }
 
-/* As much of the name as there is room for, cut between characters of UTF-8. */
-static void take_name(struct msccl_file *file, const char *name)
+void msccl_take_name(struct msccl_file *file, const char *name)
 {
     size_t bytes = strlen(name);
     if (bytes >= sizeof(file->name)) bytes = sizeof(file->name) - 1;
@@ -274,7 +273,7 @@ static bool read_algo(struct reader *reader)
     struct msccl_file *file = reader->file;
     int proto = 0;
     file->line = line_of(reader);
-    if (reader->values[ALGO_NAME]) take_name(file, reader->values[ALGO_NAME]);
+    if (reader->values[ALGO_NAME]) msccl_take_name(file, reader->values[ALGO_NAME]);
     if (!take_word(reader, ALGO_PROTO, protos, &proto)) return false;
     file->proto = (enum tt_proto)proto;
     return take_int(reader, ALGO_NCHANNELS, 1, TT_MAX_CHANNELS, &file->nchannels) &&

@@ -1,6 +1,6 @@
 /* MSCCL's XML: our own files are proved for what they say they are for, others' as well where they
  * are there; and everything that can be wrong with a file is refused with its line and the reason.
- * usage: test-program-import FOLDER [FOLDER OF OTHERS] */
+ * usage: test-program-import FOLDER FOLDER OF PLANS [FOLDER OF OTHERS] */
 #include "unit/check.h"
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum { MOST_BYTES = 16 << 20 };
-static const char *own_folder, *other_folder;
+static const char *own_folder, *other_folder, *plan_folder;
 
 static void read_file(const char *folder, const char *name, char **text_out, size_t *bytes_out)
 {
@@ -51,10 +51,10 @@ static void prove(const char *name, const struct tt_import *import, size_t count
     free(programs);
 }
 
-static int by_xml(const struct dirent *entry)
+static int by_program(const struct dirent *entry)
 {
     const char *dot = strrchr(entry->d_name, '.');
-    return dot && strcmp(dot, ".xml") == 0;
+    return dot && (strcmp(dot, ".xml") == 0 || strcmp(dot, ".json") == 0);
 }
 
 /* Written and read again it is the same program, for the same uses. */
@@ -63,7 +63,7 @@ static void write_and_read(const char *name, const struct tt_import *import)
     struct tt_import *again = NULL;
     char fault[256], *text = NULL;
     if (tt_export_msccl(import->program, import, &text, fault, sizeof(fault)) ||
-        tt_import_msccl(text, strlen(text), &again, fault, sizeof(fault)))
+        tt_import_read(text, strlen(text), &again, fault, sizeof(fault)))
         fail_msg("%s: %s", name, fault);
     assert_int_equal(again->program->bytes, import->program->bytes);
     assert_memory_equal(again->program, import->program, import->program->bytes);
@@ -74,25 +74,42 @@ static void write_and_read(const char *name, const struct tt_import *import)
     free(text);
 }
 
+/* Plans are right either way; an AlltoAll in place has its input copied before it runs. */
+static bool is_plan(const char *name)
+{
+    return strcmp(strrchr(name, '.'), ".json") == 0;
+}
+
+static bool runs_in_place(const char *name, const struct tt_import *import)
+{
+    return import->in_place || (is_plan(name) && import->program->func != TT_FUNC_ALLTOALL);
+}
+
+static bool runs_out_of_place(const char *name, const struct tt_import *import)
+{
+    return import->out_of_place || is_plan(name);
+}
+
 /* All of the folder; how many. */
 static int prove_folder(const char *folder)
 {
     struct dirent **names = NULL;
-    int count = folder ? scandir(folder, &names, by_xml, alphasort) : 0;
+    int count = folder ? scandir(folder, &names, by_program, alphasort) : 0;
     for (int k = 0; k < count; k++) {
         struct tt_import *import = NULL;
         char fault[256], *text;
         size_t bytes;
         read_file(folder, names[k]->d_name, &text, &bytes);
         print_message("file: %s\n", names[k]->d_name);
-        if (tt_import_msccl(text, bytes, &import, fault, sizeof(fault)))
+        if (tt_import_read(text, bytes, &import, fault, sizeof(fault)))
             fail_msg("%s: %s", names[k]->d_name, fault);
         assert_null(import->notes);
         size_t window = 4 * (size_t)import->program->nparts;
         size_t counts[] = {1, window / 2 + 1, window, 2 * window + 5};
         for (size_t c = 0; c < 2 * TT_LEN(counts); c++) {
             bool in_place = c & 1;
-            if (in_place ? import->in_place : import->out_of_place)
+            if (in_place ? runs_in_place(names[k]->d_name, import)
+                         : runs_out_of_place(names[k]->d_name, import))
                 prove(names[k]->d_name, import, counts[c / 2], in_place);
         }
         write_and_read(names[k]->d_name, import);
@@ -108,6 +125,12 @@ static void own_files_are_proved(void **state)
 {
     (void)state;
     assert_int_equal(prove_folder(own_folder), 14);
+}
+
+static void plans_are_proved(void **state)
+{
+    (void)state;
+    assert_int_equal(prove_folder(plan_folder), 12);
 }
 
 static void files_of_others_are_proved(void **state)
@@ -254,7 +277,7 @@ static void expect_fault(const char *text, size_t bytes, const char *wanted)
 {
     struct tt_import *import = NULL;
     char fault[256];
-    ncclResult_t rc = tt_import_msccl(text, bytes, &import, fault, sizeof(fault));
+    ncclResult_t rc = tt_import_read(text, bytes, &import, fault, sizeof(fault));
     if (rc != ncclInvalidUsage || !strstr(fault, wanted))
         fail_msg("%d \"%s\", wanted \"%s\"", (int)rc, fault, wanted);
     assert_null(import);
@@ -267,7 +290,7 @@ static void flaws_are_refused(void **state)
     struct tt_import *import = NULL;
     char fault[256];
     write_text(NULL, text, sizeof(text));
-    assert_int_equal(tt_import_msccl(text, strlen(text), &import, fault, sizeof(fault)), 0);
+    assert_int_equal(tt_import_read(text, strlen(text), &import, fault, sizeof(fault)), 0);
     prove("pair", import, 11, false);
     tt_import_destroy(import);
     for (size_t k = 0; k < TT_LEN(flaws); k++) {
@@ -341,7 +364,7 @@ static void wrong_results_are_refused(void **state)
             .count = 8, .chunk_limit = 4, .grain = 4, .slice = 4, .nslots = 8};
         char fault[256];
         write_text(&wrong[k], text, sizeof(text));
-        ncclResult_t rc = tt_import_msccl(text, strlen(text), &import, fault, sizeof(fault));
+        ncclResult_t rc = tt_import_read(text, strlen(text), &import, fault, sizeof(fault));
         if (!rc) {
             const struct tt_program *programs[] = {import->program, import->program};
             assert_int_equal(tt_program_verify(programs, 2, &options, fault, sizeof(fault)),
@@ -372,7 +395,7 @@ static void limits_of_others_are_told(void **state)
     (void)snprintf(text + at, sizeof(text) - at, "</tb></gpu></algo>\n");
     struct tt_import *import = NULL;
     char fault[256];
-    assert_int_equal(tt_import_msccl(text, strlen(text), &import, fault, sizeof(fault)), 0);
+    assert_int_equal(tt_import_read(text, strlen(text), &import, fault, sizeof(fault)), 0);
     assert_non_null(strstr(import->notes, "line 3: gpu 0 tb 0 has 70 steps"));
     assert_non_null(strstr(import->notes, "line 3: gpu 0 tb 0 moves 80 chunks in a step"));
     assert_true(import->out_of_place && !import->in_place && import->max_bytes == 0);
@@ -389,7 +412,7 @@ static void short_memory_is_told(void **state)
     for (int k = 0;; k++) {
         struct tt_import *import = NULL;
         tt_fault_at(k);
-        ncclResult_t rc = tt_import_msccl(text, strlen(text), &import, fault, sizeof(fault));
+        ncclResult_t rc = tt_import_read(text, strlen(text), &import, fault, sizeof(fault));
         tt_fault_at(-1);
         tt_import_destroy(import);
         if (!rc) break;
@@ -402,13 +425,14 @@ static void short_memory_is_told(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(own_files_are_proved),      cmocka_unit_test(files_of_others_are_proved),
-        cmocka_unit_test(flaws_are_refused),         cmocka_unit_test(pairs_of_flaws_are_refused),
-        cmocka_unit_test(wrong_results_are_refused), cmocka_unit_test(limits_of_others_are_told),
-        cmocka_unit_test(short_memory_is_told),
+        cmocka_unit_test(own_files_are_proved),       cmocka_unit_test(plans_are_proved),
+        cmocka_unit_test(files_of_others_are_proved), cmocka_unit_test(flaws_are_refused),
+        cmocka_unit_test(pairs_of_flaws_are_refused), cmocka_unit_test(wrong_results_are_refused),
+        cmocka_unit_test(limits_of_others_are_told),  cmocka_unit_test(short_memory_is_told),
     };
-    if (argc < 2) return 2;
+    if (argc < 3) return 2;
     own_folder = argv[1];
-    other_folder = argc > 2 ? argv[2] : NULL;
+    plan_folder = argv[2];
+    other_folder = argc > 3 ? argv[3] : NULL;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
