@@ -16,7 +16,7 @@ def check(good, what):
         sys.exit(f"wrong: {what}")
 
 
-def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=2, comms=1):
+def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=2, comms=1, chain=False):
     """Rank r begins 10 r us late in each operation, rank 3 of the fifth 300 us; all end 100 us after the last begins."""
     lines = [{"t": "head", "v": 1, "host": host or f"node{rank // 2}", "pid": 100 + rank, "exe": "/opt/made", "start_wall_ns": 10**18,
               "start_mono_ns": 10**12, "clock": "monotonic", "api": 7, "mask": 4095},
@@ -44,6 +44,16 @@ def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=
         op = event("ProxyOp", coll, begin + US, last + 90 * US, channel=0, peer=(rank + 1) % 4, steps=steps, chunk=512, send=1)
         for s in range(steps):
             event("ProxyStep", op, begin + (2 + s) * US, begin + (2 + s) * US + 900, step=s)
+        if chain:  # rank 3 sends to 0, which sends to 1, and that one to 2: step by step, 25 us each, of which 15 are sending
+            at = last + [25, 50, 75, 0][rank] * US
+            if rank != 3:
+                op = event("ProxyOp", coll, begin, at + US, channel=1, peer=(rank + 3) % 4, steps=3, chunk=512, send=0)
+                event("ProxyStep", op, begin, at - 5 * US, step=rank)
+            if rank != 2:
+                op = event("ProxyOp", coll, begin, at + 20 * US, channel=1, peer=(rank + 1) % 4, steps=3, chunk=512, send=1)
+                event("ProxyStep", op, at + (US if rank == 3 else 0), at + 15 * US, step=(rank + 1) % 4)
+            else:
+                event("KernelCh", coll, begin, last + 110 * US, channel=1, timer=1)
     with open(f"{folder}/{rank}.jsonl", "w") as out:
         out.write("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -141,6 +151,22 @@ def explains(page):
     check(pixels(page, RED, (0, 24, 990, 400)) > 50, "the critical path is not drawn")
     waits = page.run("[...document.querySelectorAll('#selected tbody tr')].map(r => [r.cells[0].textContent, r.cells[2].textContent])")
     check(waits[-1][0] == "rank 3" and usec(waits[-1][1]) == 0 and all(250 < usec(w) < 330 for _, w in waits[:3]), waits)
+
+
+def data_path(shown, folder):
+    """From rank to rank, back from the one that ends last to the one that began last."""
+    shown.open(f"{folder}/chain/page.html")
+    shown.run("document.querySelector('#worst button').click()")
+    shown.settle()
+    found = shown.run("[...document.querySelectorAll('#path tbody tr')].map(r => [...r.cells].map(c => c.textContent))")
+    want = [("rank 3", "until it sends", 1), ("rank 3", "sends step 0 to rank 0 on channel 1", 14), ("rank 0", "receives step 0 from rank 3", 5),
+            ("rank 0", "from what it received to what it sends", 5), ("rank 0", "sends step 1 to rank 1 on channel 1", 15),
+            ("rank 1", "receives step 1 from rank 0", 5), ("rank 1", "from what it received to what it sends", 5),
+            ("rank 1", "sends step 2 to rank 2 on channel 1", 15), ("rank 2", "receives step 2 from rank 1", 5),
+            ("rank 2", "from its last data to its end", 40)]
+    rows = found[-len(want):]
+    check(len(rows) == len(want) and all(row[0].startswith(who) and what in row[0] and abs(usec(row[1]) - long) < .01
+                                         for row, (who, what, long) in zip(rows, want)), found)
 
 
 def keyboard(page, path):
@@ -255,6 +281,7 @@ def bounds(page, folder):
 
 with tempfile.TemporaryDirectory() as folder:
     the_file(folder)
+    page(f"{folder}/chain", operations=10, host="one", chain=True)
     if mode == "browser":
         path = browser.find()
         if not path:
@@ -264,6 +291,7 @@ with tempfile.TemporaryDirectory() as folder:
         try:
             shows(page, f"{folder}/a/page.html")
             explains(page)
+            data_path(page, folder)
             keyboard(page, f"{folder}/a/page.html")
             searching(page)
             mouse(page, f"{folder}/a/page.html")

@@ -15,6 +15,47 @@ function children(block) {
   return found;
 }
 
+// What a rank sent and received in an operation: the steps of its proxy.
+function movesOf(part) {
+  const found = [];
+  for (const proxy of children(part.block)) {
+    if (facts.types[typeOf(proxy)] !== 'ProxyOp' || blocks.joined[proxy] > 1) continue;
+    const channel = Number(/channel (\d+)/.exec(rowOf(proxy).lane.name)?.[1] ?? -1);
+    for (const b of children(proxy)) {
+      if (facts.types[typeOf(b)] !== 'ProxyStep' || blocks.joined[b] > 1) continue;
+      found.push({ peer: blocks.peer[proxy], sends: kindOf(proxy)[KIND.flag] !== 0, channel, step: blocks.number[b],
+        from: blocks.start[b], to: blocks.end[b] });
+    }
+  }
+  return found;
+}
+
+// From rank to rank back to `from`: what the last rank received last, who sent that, what that one had received before,
+// and so on. Steps in order of time; none where the trace has no steps of proxies.
+function dataPath(op, last, from) {
+  const HOPS = 64, nranks = facts.comms[op.comm][2], moves = new Map();
+  const rankOf = part => op.parts.length === nranks ? op.parts.indexOf(part) : part.group.rank;
+  const of = part => moves.get(part) ?? moves.set(part, movesOf(part)).get(part);
+  let steps = [], part = last, until = last.end;
+  for (let hop = 0; hop < HOPS && until > from; hop++) {
+    let got = null;
+    for (const m of of(part)) if (!m.sends && m.to <= until && m.to > from && (!got || m.to > got.to)) got = m;
+    const sender = got && op.parts.find(p => rankOf(p) === got.peer), receiver = part;
+    const fits = m => m.sends && m.step === got.step && m.channel === got.channel && m.peer === rankOf(receiver);
+    const sent = sender && sender !== part && of(sender).find(fits);
+    if (!sent || sent.from >= got.to) break;
+    const begun = Math.max(sent.from, from), gone = Math.max(Math.min(sent.to, got.to), begun);
+    steps = [
+      { from: begun, to: gone, group: sender.group, what: `sends step ${got.step} to ${groupName(part.group)} on channel ${got.channel}` },
+      { from: gone, to: got.to, group: part.group, what: `receives step ${got.step} from ${groupName(sender.group)}` },
+      { from: got.to, to: until, group: part.group, what: hop ? 'from what it received to what it sends' : 'from its last data to its end' },
+      ...steps];
+    part = sender;
+    until = begun;
+  }
+  return { steps, part, until };
+}
+
 // The chain of times that ends with the operation: what the rank that began last did before, its call, its launch, and
 // then the data's way until the rank that ended last. Times lie behind each other without gaps.
 function criticalPath(op) {
@@ -37,7 +78,10 @@ function criticalPath(op) {
   let end = -1;
   for (const b of children(last.block)) if (end < 0 || blocks.end[b] > blocks.end[end]) end = b;
   const by = end >= 0 ? `, by ${nameOf(end)} (${rowOf(end).lane.name})` : '';
-  add(late.begin, last.end, last.group, `data moves; it is the last to end${by}`);
+  const way = dataPath(op, last, late.begin);
+  if (way.steps.length) add(late.begin, way.until, way.part.group, 'until it sends');
+  else add(late.begin, last.end, last.group, `data moves; it is the last to end${by}`);
+  for (const step of way.steps) add(step.from, step.to, step.group, step.what);
   return { op, late, last, steps };
 }
 
