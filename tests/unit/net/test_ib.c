@@ -50,19 +50,24 @@ static void *context_of(int rank)
 }
 
 /* The first error of either end, or success when both are there. */
-static ncclResult_t ends_join(struct ends *ends)
+static ncclResult_t devices_join(struct ends *ends, int from_dev, int to_dev)
 {
     ncclResult_t rc = ncclSuccess;
     memset(ends, 0, sizeof(*ends));
     ends->from = context_of(0);
     ends->to = context_of(1);
-    assert_int_equal(NET->listen(ends->to, 0, ends->handle, &ends->listen), ncclSuccess);
+    assert_int_equal(NET->listen(ends->to, to_dev, ends->handle, &ends->listen), ncclSuccess);
     while (!rc && (!ends->send || !ends->recv)) {
-        if (!ends->send) rc = NET->connect(ends->from, 0, ends->handle, &ends->send, NULL);
+        if (!ends->send) rc = NET->connect(ends->from, from_dev, ends->handle, &ends->send, NULL);
         if (!rc && !ends->recv) rc = NET->accept(ends->listen, &ends->recv, NULL);
         sched_yield();
     }
     return rc;
+}
+
+static ncclResult_t ends_join(struct ends *ends)
+{
+    return devices_join(ends, 0, 0);
 }
 
 static void ends_close(struct ends *ends)
@@ -329,6 +334,20 @@ static void groups_arrive(void)
     many_are_in_flight();
 }
 
+/* One port here and two there, both ways: a queue pair for each of the two. */
+static void unlike_ends_agree(void)
+{
+    for (int from = 0; from < 2; from++) {
+        struct ends ends;
+        assert_int_equal(devices_join(&ends, from, 1 - from), ncclSuccess);
+        every_size_arrives(&ends);
+        ends_close(&ends);
+    }
+    assert_int_equal(lines_of("INIT single port 1 pkey 0\n"), 4);
+    assert_int_equal(lines_of("INIT twin_0 port 1 pkey 0\n"), 2);
+    assert_int_equal(lines_of("INIT twin_1 port 1 pkey 0\n"), 2);
+}
+
 /* Attributes come from ports and variables, in the order that adapters demand. */
 static void states_are_right(void)
 {
@@ -478,6 +497,9 @@ static const struct scenario {
     {"split",
      groups_arrive,
      {"FAKE_IB_DEVICES", TWO, "NCCL_IB_QPS_PER_CONNECTION", "3", "NCCL_IB_SPLIT_DATA_ON_QPS", "1"}},
+    {"unlike",
+     unlike_ends_agree,
+     {"FAKE_IB_DEVICES", "single/ib/0000:17:00.0,twin_0/ib/0000:5e:00.0,twin_1/ib/0000:5e:00.1"}},
     {"roce",
      roce_has_an_address,
      {"FAKE_IB_DEVICES", "fake_0/eth/0000:3b:00.0", "NCCL_IB_TC", "106"}},
