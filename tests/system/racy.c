@@ -679,6 +679,8 @@ static const struct racy_scene *scene_at(size_t i)
     i -= racy_nsides;
     if (i < racy_nfresh) return &racy_fresh[i];
     i -= racy_nfresh;
+    if (i < racy_nmore) return &racy_more[i];
+    i -= racy_nmore;
     return i < racy_nhost ? &racy_host[i] : NULL;
 }
 
