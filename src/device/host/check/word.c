@@ -204,7 +204,9 @@ void check_see_words(struct host_check *check, size_t task, const struct check_t
 {
     for (size_t i = 0; i < check->nwords; i++) {
         const struct check_word *word = check->words[i];
-        if (is_within(word, touch)) check_clock_merge(&check->tasks[task].now, word->all);
+        if (is_within(word, touch)) {
+            check_clock_merge(&check->tasks[task].now, word->all);
+        }
     }
 }
 
