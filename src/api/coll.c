@@ -8,7 +8,7 @@ ncclResult_t pncclAllReduce(const void *sendbuff, void *recvbuff, size_t count,
                             ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                             cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_ALLREDUCE, sendbuff, recvbuff, count, datatype, op, NO_ROOT},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_ALLREDUCE, datatype, op, NO_ROOT},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "AllReduce");
@@ -18,7 +18,7 @@ ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
                          ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
                          cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_REDUCE, sendbuff, recvbuff, count, datatype, op, root},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_REDUCE, datatype, op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "Reduce");
@@ -27,7 +27,7 @@ ncclResult_t pncclReduce(const void *sendbuff, void *recvbuff, size_t count,
 ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
                             ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_BROADCAST, sendbuff, recvbuff, count, datatype, no_op, root},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_BROADCAST, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "Broadcast");
@@ -36,7 +36,7 @@ ncclResult_t pncclBroadcast(const void *sendbuff, void *recvbuff, size_t count,
 ncclResult_t pncclBcast(void *buff, size_t count, ncclDataType_t datatype, int root,
                         ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_BROADCAST, buff, buff, count, datatype, no_op, root},
+    struct tt_task task = {{buff, buff, count, TT_FUNC_BROADCAST, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "Broadcast");
@@ -46,7 +46,7 @@ ncclResult_t pncclAllGather(const void *sendbuff, void *recvbuff, size_t sendcou
                             ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
     struct tt_task task = {
-        {TT_FUNC_ALLGATHER, sendbuff, recvbuff, sendcount, datatype, no_op, NO_ROOT},
+        {sendbuff, recvbuff, sendcount, TT_FUNC_ALLGATHER, datatype, no_op, NO_ROOT},
         .comm = (struct tt_comm *)comm,
         .stream = stream};
     return tt_plan_add(&task, "AllGather");
@@ -57,7 +57,7 @@ ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t rec
                                 cudaStream_t stream)
 {
     struct tt_task task = {
-        {TT_FUNC_REDUCESCATTER, sendbuff, recvbuff, recvcount, datatype, op, NO_ROOT},
+        {sendbuff, recvbuff, recvcount, TT_FUNC_REDUCESCATTER, datatype, op, NO_ROOT},
         .comm = (struct tt_comm *)comm,
         .stream = stream};
     return tt_plan_add(&task, "ReduceScatter");
@@ -66,7 +66,7 @@ ncclResult_t pncclReduceScatter(const void *sendbuff, void *recvbuff, size_t rec
 ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
                            ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_ALLTOALL, sendbuff, recvbuff, count, datatype, no_op, NO_ROOT},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_ALLTOALL, datatype, no_op, NO_ROOT},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "AlltoAll");
@@ -75,7 +75,7 @@ ncclResult_t pncclAlltoAll(const void *sendbuff, void *recvbuff, size_t count,
 ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
                          ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_GATHER, sendbuff, recvbuff, count, datatype, no_op, root},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_GATHER, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "Gather");
@@ -84,7 +84,7 @@ ncclResult_t pncclGather(const void *sendbuff, void *recvbuff, size_t count,
 ncclResult_t pncclScatter(const void *sendbuff, void *recvbuff, size_t count,
                           ncclDataType_t datatype, int root, ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_SCATTER, sendbuff, recvbuff, count, datatype, no_op, root},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_SCATTER, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "Scatter");

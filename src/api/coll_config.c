@@ -109,7 +109,7 @@ ncclResult_t pncclAllReduceConfig(const void *sendbuff, void *recvbuff, size_t c
                                   ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
                                   cudaStream_t stream, const ncclCollConfig_t *config)
 {
-    struct tt_task task = {{TT_FUNC_ALLREDUCE, sendbuff, recvbuff, count, datatype, op, NO_ROOT},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_ALLREDUCE, datatype, op, NO_ROOT},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return call_with(&task, "AllReduce", config);
@@ -119,7 +119,7 @@ ncclResult_t pncclReduceConfig(const void *sendbuff, void *recvbuff, size_t coun
                                ncclDataType_t datatype, ncclRedOp_t op, int root, ncclComm_t comm,
                                cudaStream_t stream, const ncclCollConfig_t *config)
 {
-    struct tt_task task = {{TT_FUNC_REDUCE, sendbuff, recvbuff, count, datatype, op, root},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_REDUCE, datatype, op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return call_with(&task, "Reduce", config);
@@ -129,7 +129,7 @@ ncclResult_t pncclBroadcastConfig(const void *sendbuff, void *recvbuff, size_t c
                                   ncclDataType_t datatype, int root, ncclComm_t comm,
                                   cudaStream_t stream, const ncclCollConfig_t *config)
 {
-    struct tt_task task = {{TT_FUNC_BROADCAST, sendbuff, recvbuff, count, datatype, no_op, root},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_BROADCAST, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return call_with(&task, "Broadcast", config);
@@ -140,7 +140,7 @@ ncclResult_t pncclAllGatherConfig(const void *sendbuff, void *recvbuff, size_t s
                                   const ncclCollConfig_t *config)
 {
     struct tt_task task = {
-        {TT_FUNC_ALLGATHER, sendbuff, recvbuff, sendcount, datatype, no_op, NO_ROOT},
+        {sendbuff, recvbuff, sendcount, TT_FUNC_ALLGATHER, datatype, no_op, NO_ROOT},
         .comm = (struct tt_comm *)comm,
         .stream = stream};
     return call_with(&task, "AllGather", config);
@@ -151,7 +151,7 @@ ncclResult_t pncclReduceScatterConfig(const void *sendbuff, void *recvbuff, size
                                       cudaStream_t stream, const ncclCollConfig_t *config)
 {
     struct tt_task task = {
-        {TT_FUNC_REDUCESCATTER, sendbuff, recvbuff, recvcount, datatype, op, NO_ROOT},
+        {sendbuff, recvbuff, recvcount, TT_FUNC_REDUCESCATTER, datatype, op, NO_ROOT},
         .comm = (struct tt_comm *)comm,
         .stream = stream};
     return call_with(&task, "ReduceScatter", config);
@@ -161,7 +161,7 @@ ncclResult_t pncclAlltoAllConfig(const void *sendbuff, void *recvbuff, size_t co
                                  ncclDataType_t datatype, ncclComm_t comm, cudaStream_t stream,
                                  const ncclCollConfig_t *config)
 {
-    struct tt_task task = {{TT_FUNC_ALLTOALL, sendbuff, recvbuff, count, datatype, no_op, NO_ROOT},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_ALLTOALL, datatype, no_op, NO_ROOT},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return call_with(&task, "AlltoAll", config);
@@ -171,7 +171,7 @@ ncclResult_t pncclGatherConfig(const void *sendbuff, void *recvbuff, size_t coun
                                ncclDataType_t datatype, int root, ncclComm_t comm,
                                cudaStream_t stream, const ncclCollConfig_t *config)
 {
-    struct tt_task task = {{TT_FUNC_GATHER, sendbuff, recvbuff, count, datatype, no_op, root},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_GATHER, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return call_with(&task, "Gather", config);
@@ -181,7 +181,7 @@ ncclResult_t pncclScatterConfig(const void *sendbuff, void *recvbuff, size_t cou
                                 ncclDataType_t datatype, int root, ncclComm_t comm,
                                 cudaStream_t stream, const ncclCollConfig_t *config)
 {
-    struct tt_task task = {{TT_FUNC_SCATTER, sendbuff, recvbuff, count, datatype, no_op, root},
+    struct tt_task task = {{sendbuff, recvbuff, count, TT_FUNC_SCATTER, datatype, no_op, root},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return call_with(&task, "Scatter", config);

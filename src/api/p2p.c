@@ -4,7 +4,7 @@
 ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t datatype, int peer,
                        ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_SEND, sendbuff, NULL, count, datatype, ncclSum, peer},
+    struct tt_task task = {{sendbuff, NULL, count, TT_FUNC_SEND, datatype, ncclSum, peer},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "Send");
@@ -13,7 +13,7 @@ ncclResult_t pncclSend(const void *sendbuff, size_t count, ncclDataType_t dataty
 ncclResult_t pncclRecv(void *recvbuff, size_t count, ncclDataType_t datatype, int peer,
                        ncclComm_t comm, cudaStream_t stream)
 {
-    struct tt_task task = {{TT_FUNC_RECV, NULL, recvbuff, count, datatype, ncclSum, peer},
+    struct tt_task task = {{NULL, recvbuff, count, TT_FUNC_RECV, datatype, ncclSum, peer},
                            .comm = (struct tt_comm *)comm,
                            .stream = stream};
     return tt_plan_add(&task, "Recv");

@@ -14,10 +14,11 @@ struct tt_work;
 struct tt_work_spec;
 
 struct tt_batch_call { /* what a call is bound for */
-    size_t count;
+    size_t count;      /* these in the order of struct tt_task: compared as few words */
+    int32_t func;
     ncclDataType_t type;
     ncclRedOp_t op;
-    int32_t func, peer; /* or root */
+    int32_t peer; /* or root */
     size_t bytes;
     uint32_t reduction; /* type and operator of a collective */
     /* of a kept one */
@@ -71,7 +72,7 @@ static inline bool tt_batch_accepts(struct tt_batch *batch, int k, const struct 
 {
     const struct tt_batch_call *call = &batch->calls[k];
     if (k >= batch->ncalls || task->count != call->count || (int32_t)task->func != call->func ||
-        task->root != call->peer || task->type != call->type || task->op != call->op ||
+        task->type != call->type || task->op != call->op || task->root != call->peer ||
         task->options)
         return false;
     if ((!task->in && call->in_bytes) || (!task->out && call->out_bytes)) return false;

@@ -328,19 +328,29 @@ ncclResult_t tt_group_append(const struct tt_task *task, bool known, bool logged
     return rc ? rc : collect(tt_own_group, task, known, logged);
 }
 
-/* All calls of an earlier group came: launch it again. False when the group has to be looked at. */
-static bool repeat(struct tt_group *group, ncclResult_t *rc_out)
+/* All calls of an earlier group came: launch it again. False when the group has to be looked at.
+ * Where nothing failed and no callback opened another group, it is the thread's again, with the one
+ * thing forgotten that it collected: its plan. hot */
+static inline bool repeat(struct tt_group *group, ncclResult_t *rc_out)
 {
     struct tt_plan *plan = group->repeats;
-    if (group->error || group->jobs || group->simulate) return false;
-    if (!tt_plan_pin(plan)) return false;
     bool again = false;
+    if (group->error || group->jobs || group->simulate || !tt_plan_pin(plan)) return false;
     if (!tt_plan_enter(plan)) {
         again = tt_batch_launch(plan, group->nrepeated, group->repeat_stream, rc_out);
         tt_plan_exit(plan);
     }
-    tt_plan_unpin(plan);
-    return again;
+    if (!again || *rc_out || tt_own_group) {
+        tt_plan_unpin(plan);
+        return again;
+    }
+    plan->group = NULL;
+    group->plans = group->repeats = NULL;
+    group->nrepeated = 0;
+    group->any_blocking = group->any_background = false;
+    tt_own_group = group;
+    tt_plan_unpin_and_drop(plan);
+    return true;
 }
 
 /* ---- jobs ---- */
@@ -390,18 +400,10 @@ static void group_poison(struct tt_group *group, ncclResult_t rc)
 }
 
 /* While it runs the group is not the thread's: a plugin's callback may open one of its own. */
-static ncclResult_t group_finish(struct tt_group *group)
+static __attribute__((noinline)) ncclResult_t group_finish(struct tt_group *group)
 {
     ncclResult_t rc = ncclSuccess;
     tt_own_group = NULL;
-    if (group->repeats && repeat(group, &rc)) {
-        if (rc) {
-            tt_error_take(group->why, sizeof(group->why));
-            group_poison(group, rc);
-        }
-        group_return(group);
-        return rc;
-    }
     if (group->repeats) rc = stop_repeating(group);
     if (group->error) {
         rc = group->error;
@@ -429,22 +431,40 @@ static ncclResult_t group_finish(struct tt_group *group)
     return rc;
 }
 
+/* It was launched again, and failed or met another group. */
+static __attribute__((noinline)) ncclResult_t group_repeated(struct tt_group *group,
+                                                             ncclResult_t rc)
+{
+    if (rc) {
+        tt_error_take(group->why, sizeof(group->why));
+        group_poison(group, rc);
+    }
+    group_return(group);
+    return rc;
+}
+
+static __attribute__((noinline)) ncclResult_t no_group(const char *func)
+{
+    return tt_fail(ncclInvalidUsage, "%s: no group is open in this thread", func);
+}
+
+/* hot */
 ncclResult_t tt_group_end(void)
 {
     struct tt_group *group = tt_own_group;
-    if (!group || group->depth == 0) {
-        return tt_fail(ncclInvalidUsage, "ncclGroupEnd: no group is open in this thread");
-    }
+    if (!group || group->depth == 0) return no_group("ncclGroupEnd");
     if (--group->depth > 0) return ncclSuccess;
-    return group_finish(group);
+    if (!group->repeats) return group_finish(group);
+    ncclResult_t rc = ncclSuccess;
+    tt_own_group = NULL;
+    if (!repeat(group, &rc)) return group_finish(group);
+    return group->repeats ? group_repeated(group, rc) : ncclSuccess;
 }
 
 ncclResult_t tt_group_simulate(ncclSimInfo_t *info)
 {
     struct tt_group *group = tt_own_group;
-    if (!group || group->depth == 0) {
-        return tt_fail(ncclInvalidUsage, "ncclGroupSimulateEnd: no group is open in this thread");
-    }
+    if (!group || group->depth == 0) return no_group("ncclGroupSimulateEnd");
     if (--group->depth > 0) return ncclSuccess;
     if (info && (info->size < offsetof(ncclSimInfo_t, version) || info->magic != SIM_INFO_MAGIC)) {
         group->error =

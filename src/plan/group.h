@@ -10,6 +10,8 @@
 void tt_plan_hold(struct tt_plan *plan);
 /* Drop a hold. */
 void tt_plan_drop(struct tt_plan *plan);
+/* tt_plan_unpin() and that as one. */
+void tt_plan_unpin_and_drop(struct tt_plan *plan);
 /* tt_plan_pin() with a sentence: the communicator's closed_rc. */
 ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan);
 /* Show `rc` as the communicator's state, if it lives, with the sentence of an error. The caller has

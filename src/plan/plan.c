@@ -103,6 +103,13 @@ void tt_plan_unpin(struct tt_plan *plan)
     atomic_fetch_sub_explicit(&plan->uses, TT_PLAN_PIN, memory_order_release);
 }
 
+void tt_plan_unpin_and_drop(struct tt_plan *plan)
+{
+    const uint64_t both = TT_PLAN_PIN | TT_PLAN_HOLD;
+    uint64_t before = atomic_fetch_sub_explicit(&plan->uses, both, memory_order_acq_rel);
+    if (before == (TT_PLAN_CLOSED | both)) rest(plan);
+}
+
 ncclResult_t tt_plan_pin_or_fail(struct tt_plan *plan)
 {
     if (tt_plan_pin(plan)) return ncclSuccess;

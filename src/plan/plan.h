@@ -21,11 +21,11 @@ struct tt_call_options { /* of one collective (ncclCollConfig_t), checked */
 };
 
 struct tt_task { /* one call */
-    struct {     /* its arguments, in the order of the public functions */
-        enum tt_func func;
+    struct {     /* its arguments, without holes, which would have to be filled */
         const void *in;
         void *out;
         size_t count; /* elements, of what the public function says */
+        enum tt_func func;
         ncclDataType_t type;
         ncclRedOp_t op; /* ncclSum when nothing is reduced */
         int root;       /* -1 when there is none; peer for send and receive */
