@@ -121,9 +121,10 @@ int trace_convert(const struct trace_options *options)
         f++;
     if (f == TT_LEN(formats))
         return tutti_usage_error(options->command, "no format '%s'", options->to);
-    if (formats[f].write_folder && (!options->output || !strcmp(options->output, "-")))
+    if (formats[f].write_folder && (!options->output || !strcmp(options->output, "-"))) {
         return tutti_usage_error(options->command, "--to %s writes a folder: -o FOLDER is missing",
                                  options->to);
+    }
     int status = trace_load(options, 0, options->npaths, &run);
     if (status == 0) {
         bool good = formats[f].write ? write_file(&run, &formats[f], options->output)

@@ -137,10 +137,11 @@ static uint32_t root_of(const struct otf2_archive *archive,
         uint32_t middle = low + (high - low) / 2;
         uint32_t member = run->events[run->parts[middle].event].member;
         if (run->members[member].rank == rank) return archive->place[member];
-        if (run->members[member].rank < rank)
+        if (run->members[member].rank < rank) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return OTF2_COLLECTIVE_ROOT_NONE;
 }
@@ -311,11 +312,12 @@ static bool is_free(const char *folder)
            (entry = readdir(stream)) != NULL) /* NOLINT(concurrency-mt-unsafe): one thread */
         empty = empty && (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."));
     if (stream) closedir(stream);
-    if (!empty)
+    if (!empty) {
         (void)fprintf(stderr,
                       "tutti trace: %s is there and not empty: an archive needs a folder "
                       "of its own\n",
                       folder);
+    }
     return empty;
 }
 

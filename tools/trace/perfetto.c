@@ -106,16 +106,18 @@ static void put_texts(struct writing *writing)
     proto_number(packet, PACKET_FLAGS, FLAG_STATE_CLEARED);
     proto_number(packet, PACKET_FIRST, 1);
     size_t texts = proto_begin(packet, PACKET_INTERNED);
-    for (int type = 0; type < TIMELINE_TYPE_COUNT_; type++)
+    for (int type = 0; type < TIMELINE_TYPE_COUNT_; type++) {
         put_interned(packet, INTERNED_CATEGORIES, (uint64_t)type + 1,
                      timeline_type_name((enum timeline_type)type));
+    }
     for (uint32_t n = 0; n < writing->names.count; n++) {
         slice_name_text(writing->run, &writing->names.list[n], name);
         put_interned(packet, INTERNED_NAMES, (uint64_t)n + 1, name);
     }
-    for (int kind = 0; kind < FACT_KIND_COUNT_; kind++)
+    for (int kind = 0; kind < FACT_KIND_COUNT_; kind++) {
         put_interned(packet, INTERNED_FACTS, (uint64_t)kind + 1,
                      slice_fact_name((enum slice_fact_kind)kind));
+    }
     put_interned(packet, INTERNED_FACTS, NAME_OF_AT, "at_ns");
     put_interned(packet, INTERNED_FACTS, NAME_OF_VALUE, "value");
     for (uint32_t w = 1; w < writing->run->nwords; w++) {

@@ -56,30 +56,40 @@ static int64_t end_of(const struct slices *slices, uint32_t event)
     return end_nsec > e->start_nsec ? end_nsec : e->start_nsec;
 }
 
+/* End the innermost open event if the next one begins after it, or none follows. */
+static bool end_inner(struct slices *slices, struct slice_moment *moment)
+{
+    if (slices->depth == 0) return false;
+    uint32_t inner = slices->open[slices->depth - 1];
+    int64_t end_nsec = end_of(slices, inner);
+    bool inside = slices->at < slices->last &&
+                  slices->run->events[slices->events[slices->at]].start_nsec < end_nsec;
+    if (inside) return false;
+    slices->depth--;
+    *moment = (struct slice_moment){inner, end_nsec, false};
+    return true;
+}
+
+/* Begin the next event inside the innermost open one, unless it lies across that one's end. */
+static bool begin_next(struct slices *slices, struct slice_moment *moment)
+{
+    uint32_t next = slices->events[slices->at++];
+    int64_t end_nsec =
+        slices->depth > 0 ? end_of(slices, slices->open[slices->depth - 1]) : INT64_MAX;
+    if (slices->depth == LANE_DEEPEST || end_of(slices, next) > end_nsec) {
+        slices->left_out++;
+        return false;
+    }
+    slices->open[slices->depth++] = next;
+    *moment = (struct slice_moment){next, slices->run->events[next].start_nsec, true};
+    return true;
+}
+
 bool slices_next(struct slices *slices, struct slice_moment *moment)
 {
     while (slices->at < slices->last || slices->depth > 0) {
-        bool more = slices->at < slices->last;
-        uint32_t next = more ? slices->events[slices->at] : 0;
-        int64_t begin_nsec = more ? slices->run->events[next].start_nsec : INT64_MAX;
-        int64_t end_nsec = INT64_MAX;
-        if (slices->depth > 0) {
-            uint32_t inner = slices->open[slices->depth - 1];
-            end_nsec = end_of(slices, inner);
-            if (!more || end_nsec <= begin_nsec) {
-                slices->depth--;
-                *moment = (struct slice_moment){inner, end_nsec, false};
-                return true;
-            }
-        }
-        slices->at++;
-        if (slices->depth == LANE_DEEPEST || end_of(slices, next) > end_nsec) {
-            slices->left_out++;
-            continue;
-        }
-        slices->open[slices->depth++] = next;
-        *moment = (struct slice_moment){next, begin_nsec, true};
-        return true;
+        if (end_inner(slices, moment)) return true;
+        if (slices->at < slices->last && begin_next(slices, moment)) return true;
     }
     return false;
 }

@@ -187,9 +187,10 @@ void check_await_word(struct host_check *check, size_t task, const struct tt_wor
     if (!reset) check_clock_merge(&own->now, told);
     check_clock_drop(told);
     if (count && !reset) return;
-    if (word->nwaits < WAITS_MOST)
+    if (word->nwaits < WAITS_MOST) {
         word->waits[word->nwaits++] =
             (struct word_wait){check_gate_open(check, task, own->epoch), *what};
+    }
     for (size_t i = 0; !word->nwrites && i < check->ntasks; i++) {
         if (i != task) check_task_tell(check, i, &own->now);
     }
