@@ -95,6 +95,23 @@ struct trace_pair {
     _Atomic uint32_t told;
 };
 
+/* keep.c: with TUTTI_TRACE_KEEP, the last records. Under `lock` but for the two counters. */
+struct trace_kept_record {
+    struct trace_record record;
+    int tid;
+};
+struct trace_kept {
+    struct trace_kept_record *records; /* owned; a circle */
+    size_t room, first, count;         /* room 0: all is written, nothing is kept */
+    uint64_t span_nsec;                /* no older than this before the newest */
+    uint64_t rolled;                   /* records that made room */
+    uint64_t least_id[TRACE_RINGS];    /* starts of the ring before this one have gone */
+    char *lines;                       /* owned: of communicators and threads */
+    size_t lines_bytes;
+    bool has_signals;
+    _Atomic uint32_t asked, answered; /* by signals */
+};
+
 /* All that the plugin keeps for the process. */
 struct trace_process {
     /* recorder.c, of any thread */
@@ -116,7 +133,8 @@ struct trace_process {
     pthread_cond_t wake;
     bool prepared, has_thread, failed;
     int fd;
-    int pid; /* whose file it is */
+    int pid;     /* whose file it is */
+    int version; /* of the interface, for its head */
     struct trace_clock clock;
     int *mask;         /* borrowed from the host while there is a communicator */
     int known;         /* the bits of its version */
@@ -126,6 +144,7 @@ struct trace_process {
     uint32_t last_context;
     uint64_t written[TRACE_KIND_COUNT_];
     ncclDebugLogger_t log; /* borrowed from the host; NULL: it has none */
+    struct trace_kept kept;
     size_t used;
     char buffer[TRACE_BUFFER_BYTES];
 };
@@ -164,6 +183,18 @@ ncclResult_t trace_open(void **context, int *mask, const struct trace_communicat
                         ncclDebugLogger_t log);
 /* Write what was told so far; after the last communicator the line `end` as well. */
 void trace_close(void);
+
+/* ---- keep.c; under `lock` ---- */
+/* Read the variable, once. False: it says nothing that is understood, or there is no memory. */
+bool trace_keep_begin(void);
+void trace_keep(const struct trace_record *record, int tid);
+/* The k-th oldest; false: its event has gone. */
+bool trace_keep_at(size_t k, struct trace_record *record_out, int *tid_out);
+void trace_keep_line(const char *line, size_t bytes);
+/* The child of a fork: nothing is its own. */
+void trace_keep_forget(void);
+/* Handle the signals that ask for the records, where nobody does. */
+void trace_keep_signals(void);
 
 /* ---- clock.c; under `lock` ---- */
 /* Read both clocks; returns the ticks up to which times are known now. */

@@ -91,6 +91,23 @@ static void say(const char *fmt, ...)
     put(line, (size_t)bytes);
 }
 
+/* A line that every file begins with. */
+static void introduce(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void introduce(const char *fmt, ...)
+{
+    char line[TRACE_LINE_BYTES];
+    va_list args;
+    va_start(args, fmt);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start is just above */
+    int bytes = vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    if (trace_process.kept.room) {
+        trace_keep_line(line, (size_t)bytes);
+    } else {
+        put(line, (size_t)bytes);
+    }
+}
+
 /* The name with %h and %p replaced, as NCCL_DEBUG_FILE has it. */
 static void file_name(char *name, size_t bytes)
 {
@@ -146,6 +163,14 @@ static void put_clocks(void)
 
 /* ---- from rings to the file ---- */
 
+static void write_record(const struct trace_record *record, int tid)
+{
+    struct trace_process *all = &trace_process;
+    if (all->used + TRACE_LINE_BYTES > sizeof(all->buffer)) flush();
+    all->used += trace_line(record, tid, all->buffer + all->used);
+    all->written[record->kind]++;
+}
+
 /* Records up to `until`, from when on the clock is not known yet. */
 static void empty_ring(struct trace_ring *ring, uint64_t until)
 {
@@ -156,7 +181,7 @@ static void empty_ring(struct trace_ring *ring, uint64_t until)
     uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
     uint64_t mask = all->ring_words - 1;
     if (head != tail && !ring->told) {
-        say("{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n", ring->tid, ring->name);
+        introduce("{\"t\":\"thread\",\"tid\":%d,\"name\":\"%s\"}\n", ring->tid, ring->name);
         ring->told = true;
     }
     while (tail != head) {
@@ -166,9 +191,11 @@ static void empty_ring(struct trace_ring *ring, uint64_t until)
         tail += trace_decode(ring->words, tail, mask, &record);
         record.ts_nsec = all->ticks_are_nsec ? ticks : trace_clock_at(&all->clock, ticks);
         if (record.kind == TRACE_START) record.id = ++ring->told_id;
-        if (all->used + TRACE_LINE_BYTES > sizeof(all->buffer)) flush();
-        all->used += trace_line(&record, ring->tid, all->buffer + all->used);
-        all->written[record.kind]++;
+        if (all->kept.room) {
+            trace_keep(&record, ring->tid);
+        } else {
+            write_record(&record, ring->tid);
+        }
         /* one by one, so that the thread has room as soon as there is some; pairs with push */
         atomic_store_explicit(&ring->tail, tail, memory_order_release);
     }
@@ -229,28 +256,6 @@ static void look_at_control(uint64_t now_nsec)
     if (bytes > 0 && end != text) set_sample(end);
 }
 
-static void *writer(void *unused)
-{
-    struct trace_process *all = &trace_process;
-    (void)unused;
-    pthread_mutex_lock(&all->lock);
-    for (;;) {
-        uint64_t until = trace_clock_nsec() + NAP_NSEC;
-        struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
-                               .tv_nsec = (long)(until % 1000000000u)};
-        if (all->communicators == 0) {
-            pthread_cond_wait(&all->wake, &all->lock);
-            continue;
-        }
-        pthread_cond_clockwait(&all->wake, &all->lock, CLOCK_MONOTONIC, &end);
-        empty_rings(false);
-        flush();
-        look_at_control(until);
-    }
-    return NULL;
-}
-
-/* Once all communicators have ended, and when the process ends before they do. */
 static void put_end(void)
 {
     struct trace_process *all = &trace_process;
@@ -267,14 +272,79 @@ static void put_end(void)
         struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
         if (ring) passed += atomic_load_explicit(&ring->passed, memory_order_relaxed);
     }
+    long long open = (long long)(done[TRACE_START] - done[TRACE_STOP] - lost[TRACE_STOP]);
+    if (all->kept.room && open < 0) open = 0; /* the lost ones may be older than what is kept */
     put_clocks();
     say("{\"t\":\"end\",\"starts\":%llu,\"states\":%llu,\"stops\":%llu,"
         "\"lost_starts\":%llu,\"lost_states\":%llu,\"lost_stops\":%llu,\"open\":%lld,\"passed\":%"
-        "llu}\n",
+        "llu,\"rolled\":%llu}\n",
         done[TRACE_START], done[TRACE_STATE], done[TRACE_STOP], lost[TRACE_START],
-        lost[TRACE_STATE], lost[TRACE_STOP],
-        (long long)(done[TRACE_START] - done[TRACE_STOP] - lost[TRACE_STOP]), passed);
+        lost[TRACE_STATE], lost[TRACE_STOP], open, passed, (unsigned long long)all->kept.rolled);
     flush();
+}
+
+/* The file anew, with what is kept. */
+static void write_kept(void)
+{
+    struct trace_process *all = &trace_process;
+    struct trace_record record;
+    int tid;
+    if (ftruncate(all->fd, 0) == 0) lseek(all->fd, 0, SEEK_SET); /* else a pipe: one more */
+    all->used = 0;
+    memset(all->written, 0, sizeof(all->written));
+    put_head(all->version);
+    put_clocks();
+    for (size_t at = 0, bytes; at < all->kept.lines_bytes; at += bytes) {
+        bytes = all->kept.lines_bytes - at;
+        if (bytes > sizeof(all->buffer)) bytes = sizeof(all->buffer);
+        put(all->kept.lines + at, bytes);
+    }
+    for (size_t k = 0; k < all->kept.count; k++) {
+        if (trace_keep_at(k, &record, &tid)) write_record(&record, tid);
+    }
+    put_end();
+}
+
+/* Once all communicators have ended, and when the process ends before they do. */
+static void put_all(void)
+{
+    if (trace_process.kept.room) {
+        write_kept();
+    } else {
+        put_end();
+    }
+}
+
+static void answer_signals(void)
+{
+    struct trace_kept *kept = &trace_process.kept;
+    uint32_t asked = atomic_load(&kept->asked);
+    if (asked == atomic_load(&kept->answered)) return;
+    empty_rings(true);
+    write_kept();
+    atomic_store(&kept->answered, asked);
+}
+
+static void *writer(void *unused)
+{
+    struct trace_process *all = &trace_process;
+    (void)unused;
+    pthread_mutex_lock(&all->lock);
+    for (;;) {
+        uint64_t until = trace_clock_nsec() + NAP_NSEC;
+        struct timespec end = {.tv_sec = (time_t)(until / 1000000000u),
+                               .tv_nsec = (long)(until % 1000000000u)};
+        if (all->communicators == 0) {
+            pthread_cond_wait(&all->wake, &all->lock);
+            continue;
+        }
+        pthread_cond_clockwait(&all->wake, &all->lock, CLOCK_MONOTONIC, &end);
+        empty_rings(false);
+        flush();
+        answer_signals();
+        look_at_control(until);
+    }
+    return NULL;
 }
 
 /* ---- the process ---- */
@@ -320,6 +390,7 @@ static void after_fork_in_child(void)
     all->mask = NULL;
     all->has_thread = all->failed = false;
     memset(all->written, 0, sizeof(all->written));
+    trace_keep_forget();
     make_wake(); /* the parent's writer waits at the old one */
     after_fork();
 }
@@ -381,8 +452,12 @@ static bool open_file(int version)
     }
     (void)fcntl(all->fd, F_SETFL, fcntl(all->fd, F_GETFL) & ~O_NONBLOCK);
     all->pid = (int)getpid();
+    all->version = version;
     put_head(version);
     put_clocks();
+    if (!trace_keep_begin())
+        trace_complain("trace: all is written, as what TUTTI_TRACE_KEEP wants cannot be done: ",
+                       getenv("TUTTI_TRACE_KEEP"), EINVAL);
     return true;
 }
 
@@ -397,12 +472,13 @@ ncclResult_t trace_open(void **context, int *mask, const struct trace_communicat
     prepare();
     if (!open_file(communicator->version)) goto out;
     if (!all->has_thread && !(all->has_thread = start_writer())) goto out;
+    trace_keep_signals();
     trace_clean(name, sizeof(name), communicator->name);
     uint32_t number = ++all->last_context & 0xffffff;
-    say("{\"t\":\"comm\",\"c\":%u,\"comm\":\"%016llx\",\"name\":\"%s\","
-        "\"rank\":%d,\"nranks\":%d,\"nnodes\":%d}\n",
-        number, (unsigned long long)communicator->comm, name, communicator->rank,
-        communicator->nranks, communicator->nnodes);
+    introduce("{\"t\":\"comm\",\"c\":%u,\"comm\":\"%016llx\",\"name\":\"%s\","
+              "\"rank\":%d,\"nranks\":%d,\"nnodes\":%d}\n",
+              number, (unsigned long long)communicator->comm, name, communicator->rank,
+              communicator->nranks, communicator->nnodes);
     all->communicators++;
     pthread_cond_signal(&all->wake);
     atomic_store_explicit(&all->on, true, memory_order_release); /* pairs with trace_start() */
@@ -426,7 +502,7 @@ void trace_close(void)
     empty_rings(true);
     if (all->communicators > 0 && --all->communicators == 0) {
         all->mask = NULL;
-        put_end();
+        put_all();
     }
     flush();
     if (all->communicators == 0) atomic_store(&all->on, false);
@@ -443,7 +519,7 @@ __attribute__((destructor)) static void at_exit(void)
         all->log = NULL; /* the host's log may be gone */
         all->mask = NULL;
         empty_rings(true);
-        put_end();
+        put_all();
         all->communicators = 0; /* the writer has nothing more to write */
     }
     pthread_mutex_unlock(&all->lock);

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -338,7 +339,7 @@ static void keeps_a_sample(void **state)
         assert_int_equal(kernel != NULL, seq % 3 == 0);
         refused += !coll + !kernel;
         messages += begin_one(context, ncclProfileP2p, 4, NULL) != NULL;
-        usleep(1000); /* the rings are small */
+        usleep(20000); /* the rings are small, and the machine may be busy */
     }
     assert_int_equal(messages, 10);
     for (uint64_t k = 0; k < 16 * PEERS; k++) /* of 16 communicators: none of the first is passed */
@@ -547,6 +548,114 @@ static void signals_end_the_trace_alone(void **state)
     }
 }
 
+/* ---- TUTTI_TRACE_KEEP ---- */
+
+enum { TURNS = 1000 };
+
+/* A Coll with a KernelCh below it, so many times; the first one stays open. */
+static void tell_turns(const ncclProfiler_v7_t *v7, void *context)
+{
+    for (uint64_t k = 0; k < TURNS; k++) {
+        ncclProfilerEventDescr_v7_t coll = {.type = ncclProfileColl}, channel;
+        void *parent = NULL, *child = NULL;
+        coll.coll.seqNumber = k;
+        coll.coll.func = "AllReduce";
+        v7->startEvent(context, &parent, &coll);
+        if (k > 0) v7->stopEvent(parent);
+        channel = (ncclProfilerEventDescr_v7_t){.type = ncclProfileKernelCh, .parentObj = parent};
+        v7->startEvent(context, &child, &channel);
+        ncclProfilerEventStateArgs_v7_t args = {.kernelCh = {.pTimer = 9}};
+        v7->recordEventState(child, ncclProfilerKernelChStop, &args);
+        v7->stopEvent(child);
+    }
+}
+
+/* A child that keeps, and how it ends: 0 with finalize, 1 by exit, a signal. */
+static _Noreturn void keep_and_end(const char *keep, int how)
+{
+    const ncclProfiler_v7_t *v7 = symbol("ncclProfiler_v7");
+    const struct timespec nap = {.tv_nsec = 1000000};
+    void *context = NULL;
+    int mask = 0;
+    if (how > 1) signal(how, SIG_DFL); /* not the test library's */
+    setenv("TUTTI_TRACE_KEEP", keep, 1);
+    setenv("TUTTI_TRACE_RING", "65536", 1);
+    if (v7->init(&context, 77, &mask, "kept", 1, 1, 0, ignore)) _exit(2);
+    tell_turns(v7, context);
+    if (how == 1) exit(0);
+    if (how > 1) raise(how);
+    for (int k = 0; how == SIGUSR2 && k < 20000; k++) { /* the process goes on; so long at most */
+        FILE *file = fopen(path_of(getpid()), "r");
+        size_t bytes = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+        text[bytes] = '\0';
+        if (file) fclose(file);
+        if (strstr(text, "\"t\":\"end\"")) _exit(0);
+        nanosleep(&nap, NULL);
+    }
+    v7->finalize(context);
+    _exit(how == SIGUSR2 ? 3 : 0);
+}
+
+static int keep_in_child(const char *keep, int how)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) keep_and_end(keep, how);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    read_file(child);
+    unlink(path_of(child));
+    return status;
+}
+
+static void the_last_ones_are_kept(void **state)
+{
+    (void)state;
+    assert_int_equal(keep_in_child("10K", 0), 0);
+    unsigned long starts = count_of("\"t\":\"start\""), colls = count_of("\"func\":\"AllReduce\"");
+    assert_true(starts > 10 && starts < 100);
+    assert_int_equal(count_of("\"t\":\"comm\""), 1);
+    assert_int_equal(count_of("\"t\":\"thread\""), 1);
+    assert_int_equal(count_of("\"t\":\"head\""), 1);
+    assert_non_null(strstr(text, "\"seq\":999,"));
+    assert_null(strstr(text, "\"seq\":500,"));
+    assert_int_equal(end_says("starts"), starts);
+    assert_int_equal(end_says("stops"), count_of("\"t\":\"stop\""));
+    assert_int_equal(end_says("states"), count_of("\"t\":\"state\""));
+    assert_int_equal(end_says("open"), 0);
+    assert_int_equal(end_says("lost_starts"), 0);
+    assert_true(end_says("rolled") > 4 * TURNS);
+    /* ends of what has gone are not written, nor is it named as a parent */
+    assert_int_equal(count_of("\"t\":\"stop\""), starts);
+    assert_true(count_of("\"parent\":0,") - colls <= 1);
+}
+
+static void seconds_are_kept(void **state)
+{
+    (void)state;
+    assert_int_equal(keep_in_child("1000s", 0), 0); /* all of it */
+    assert_int_equal(end_says("starts"), 2 * TURNS);
+    assert_int_equal(end_says("open"), 1);
+    assert_int_equal(end_says("rolled"), 0);
+    assert_int_equal(keep_in_child("0.000000001s,1M", 0), 0);
+    assert_true(end_says("starts") <= 2);
+    assert_int_equal(keep_in_child("64 parsecs", 0), 0); /* is said, and all is written */
+    assert_int_equal(end_says("starts"), 2 * TURNS);
+}
+
+static void who_asks_gets_them(void **state)
+{
+    static const int signals[] = {SIGTERM, SIGSEGV, SIGABRT};
+    (void)state;
+    assert_int_equal(keep_in_child("1M", 1), 0);
+    assert_int_equal(end_says("starts"), 2 * TURNS);
+    for (size_t k = 0; k < sizeof(signals) / sizeof(signals[0]); k++) {
+        int status = keep_in_child("1M", signals[k]);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == signals[k]);
+        assert_int_equal(end_says("starts"), 2 * TURNS);
+    }
+    assert_int_equal(keep_in_child("1M", SIGUSR2), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest threads[] = {
@@ -559,6 +668,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(keeps_a_sample),
     };
     const struct CMUnitTest processes[] = {
+        cmocka_unit_test(the_last_ones_are_kept), /* before this process has rings of its own */
+        cmocka_unit_test(seconds_are_kept),
+        cmocka_unit_test(who_asks_gets_them),
         cmocka_unit_test(a_child_has_a_file_of_its_own),
         cmocka_unit_test(a_process_that_just_ends_is_whole),
         cmocka_unit_test(says_that_it_cannot_write),
