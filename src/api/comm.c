@@ -107,6 +107,7 @@ ncclResult_t pncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
     if (!rc) rc = tt_check_pointer(asyncError, "ncclCommGetAsyncError", "asyncError");
     if (rc) return rc;
     *asyncError = tt_plan_busy(own->plan) ? ncclInProgress : tt_comm_state(own);
+    tt_comm_recall(own, *asyncError);
     return ncclSuccess;
 }
 

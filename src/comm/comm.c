@@ -173,6 +173,16 @@ void tt_comm_show(struct tt_comm *comm, ncclResult_t rc, const char *why)
     atomic_store_explicit(&comm->state, rc, memory_order_release);
 }
 
+void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc)
+{
+    char why[TT_WHY_BYTES];
+    if (rc == ncclSuccess || rc == ncclInProgress) return;
+    tt_member_why(&comm->member, why);
+    if (!*why || strstr(tt_last_error(), why)) return;
+    tt_error_keep("comm 0x%llx rank %d: %s", (unsigned long long)comm->member.comm_id,
+                  comm->member.rank, why);
+}
+
 ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func)
 {
     char why[TT_WHY_BYTES];

@@ -176,6 +176,9 @@ void tt_comm_show(struct tt_comm *comm, ncclResult_t rc, const char *why);
 /* tt_comm_state(), said: an error with the first failure's sentence, ncclInProgress as
  * ncclInvalidArgument. */
 ncclResult_t tt_comm_settled(struct tt_comm *comm, const char *func);
+/* The caller is told that the communicator has failed with `rc`: the text of the last error is why,
+ * and not what followed from it. */
+void tt_comm_recall(struct tt_comm *comm, ncclResult_t rc);
 /* What every call checks first: NULL, dead, revoked, not ready, broken. `func` is named in the
  * message. hot */
 ncclResult_t tt_comm_check(struct tt_comm *comm, const char *func);

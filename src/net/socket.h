@@ -1,6 +1,6 @@
 /* Inside of the socket network. Private to the room.
  *
- * A connection is one-way and has 1 + n TCP lanes: lane 0 carries a 4-byte length per message, its
+ * A connection is one-way and has 1 + n TCP lanes: lane 0 carries a length per message, its
  * head and small payloads, the others share the bytes of larger ones; with n = 0 lane 0 carries
  * all. Both ends cut a message alike, so nothing is said about it on the wire. */
 #pragma once
@@ -21,7 +21,7 @@ enum {
     SOCKET_DATA_LANES = 64,
     SOCKET_LANES = SOCKET_DATA_LANES + 1,
     SOCKET_DEVICES = 16,
-    SOCKET_LENGTH_BYTES = 4,
+    SOCKET_LENGTH_BYTES = 8, /* the length, and its complement */
 };
 
 /* ---- one communicator's use of the network ---- */

@@ -102,7 +102,8 @@ static void post_send(struct socket_link *link, struct socket_request *request)
 {
     struct socket_lane *control = &link->lanes[0];
     uint32_t length = (uint32_t)(request->head_bytes + request->size);
-    memcpy(request->header, &length, SOCKET_LENGTH_BYTES);
+    const uint32_t lengths[2] = {length, ~length};
+    memcpy(request->header, lengths, SOCKET_LENGTH_BYTES);
     if (request->head_bytes)
         memcpy(request->header + SOCKET_LENGTH_BYTES, request->head, request->head_bytes);
     tt_socket_lane_add(control,
@@ -160,9 +161,12 @@ static size_t take_ahead(struct socket_link *link, void *to, size_t most)
 /* The length and the head of the next message are here: its request learns them. */
 static ncclResult_t take_head(struct socket_link *link, struct socket_request *request)
 {
-    uint32_t length = 0;
+    uint32_t lengths[2] = {0};
     uint64_t key = 0;
-    take_ahead(link, &length, SOCKET_LENGTH_BYTES);
+    take_ahead(link, lengths, SOCKET_LENGTH_BYTES);
+    const uint32_t length = lengths[0];
+    if (lengths[1] != ~length)
+        return tt_socket_link_broken(link, ncclRemoteError, "a damaged length came");
     size_t size = length - request->head_bytes;
     if (length >= request->head_bytes && request->head_bytes) {
         take_ahead(link, request->head, request->head_bytes);

@@ -3,7 +3,7 @@
  * net_edges.c decides who moves which, net_pin.c knows the memory that the user registered. They
  * meet in the atomic counters alone.
  *
- * A slot is 24 B unused | 40 B header | payload, so that the payload lies on a cache line and
+ * A slot is 16 B unused | 48 B header | payload, so that the payload lies on a cache line and
  * header and payload travel as one message. A network that gathers takes the payload from the
  * user's memory, and puts it there, where the executor named it (`memory`). Others do so with
  * memory that was registered: then the slot carries the header alone, and the payload is a message
@@ -42,14 +42,16 @@ struct net_line { /* a connection; the mover's, under the lock of struct tt_net_
 struct net_slot { /* what travels before the payload */
     uint64_t match;
     uint32_t bytes;
-    uint32_t flags;      /* enum net_flag */
-    struct tt_call call; /* of a collective: the sender's */
+    uint32_t flags;                 /* enum net_flag */
+    struct tt_call call;            /* of a collective: the sender's */
+    uint32_t payload_sum, head_sum; /* with NET_FLAG_SUMMED: of all that stands before it */
 };
-_Static_assert(sizeof(struct net_slot) == 40, "fixed by the wire");
+_Static_assert(sizeof(struct net_slot) == 48, "fixed by the wire");
 enum net_flag {
-    NET_FLAG_APART = 1, /* the payload comes over the direct line */
-    NET_FLAG_ASKS = 2,  /* the sender would like to have that line */
-    NET_FLAG_MOST = NET_FLAG_APART | NET_FLAG_ASKS,
+    NET_FLAG_APART = 1,  /* the payload comes over the direct line */
+    NET_FLAG_ASKS = 2,   /* the sender would like to have that line */
+    NET_FLAG_SUMMED = 4, /* sums are there */
+    NET_FLAG_MOST = NET_FLAG_APART | NET_FLAG_ASKS | NET_FLAG_SUMMED,
 };
 
 /* One operation over one edge, for the profiler. Ends with its last use. */
@@ -96,6 +98,7 @@ struct net_edge {
                            there is one: the next message is asked for when the last one is done */
     size_t stride, fifo_bytes;
     bool gathers;                           /* the network does */
+    bool sums;                              /* what is sent */
     struct tt_net_landing memory[TT_SLOTS]; /* by slot, the executor's until it is posted or wanted:
                                                sending, what a slot refers to; at NULL: its payload.
                                                Receiving: where the payload may be put */

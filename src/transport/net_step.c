@@ -3,9 +3,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
+#include "base/sum.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -104,6 +106,23 @@ static void want_line(struct net_edge *edge, enum net_phase phase)
     atomic_store_explicit(&edge->transport->net_edges->joining, true, memory_order_relaxed);
 }
 
+static bool is_summed(const struct net_slot *slot)
+{
+    return slot->flags & NET_FLAG_SUMMED;
+}
+
+static uint32_t head_sum(const struct net_slot *slot)
+{
+    return tt_sum(slot, offsetof(struct net_slot, head_sum));
+}
+
+static void sum_up(struct net_slot *slot, const void *payload)
+{
+    slot->flags |= NET_FLAG_SUMMED;
+    slot->payload_sum = tt_sum(payload, slot->bytes);
+    slot->head_sum = head_sum(slot);
+}
+
 static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
 {
     struct tt_net_plugin *net = edge->edge.config->net->plugin;
@@ -114,10 +133,12 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
         .event = step->seen.event ? &step->seen : NULL,
     };
     bool apart = sends_apart(edge), asks = asks_for_line(edge);
-    slot->flags = (apart ? NET_FLAG_APART : 0u) | (asks ? NET_FLAG_ASKS : 0u);
+    slot->flags &= NET_FLAG_SUMMED; /* of an attempt before */
+    slot->flags |= (apart ? NET_FLAG_APART : 0u) | (asks ? NET_FLAG_ASKS : 0u);
     part_of(edge, apart ? 0 : slot->bytes, &part);
     if (edge->gathers && edge->memory[edge->issued % TT_SLOTS].at)
         part.data = edge->memory[edge->issued % TT_SLOTS].at;
+    if (edge->sums && !is_summed(slot)) sum_up(slot, part.data);
     tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
     ncclResult_t rc = net->ops.isend(net, edge->slots.comm, &part, &step->request);
     if (rc || !step->request) return rc;
@@ -181,6 +202,40 @@ static bool issue_step(struct net_edge *edge)
     return moved;
 }
 
+/* All ranks hear what is wrong with the message. */
+static ncclResult_t damaged(struct net_edge *edge, uint64_t number, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static ncclResult_t damaged(struct net_edge *edge, uint64_t number, const char *fmt, ...)
+{
+    char sentence[256], what[128];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    snprintf(sentence, sizeof(sentence), "rank %d: message %llu from rank %d is damaged: %s",
+             edge->edge.config->member->rank, (unsigned long long)number, edge->edge.key.peer,
+             what);
+    tt_net_broke_because(edge, ncclRemoteError, sentence);
+    return ncclRemoteError;
+}
+
+static ncclResult_t changed(struct net_edge *edge, uint64_t number)
+{
+    return damaged(edge, number, "its check sum is not what it was when it was sent");
+}
+
+/* Where it has no place it was not taken either: the executor says so. */
+static bool is_sound(const struct net_edge *edge, uint64_t number)
+{
+    const struct net_slot *slot = net_slot_at(edge, number);
+    const struct tt_net_landing *landing = &edge->memory[number % TT_SLOTS];
+    if (!is_summed(slot)) return true;
+    if (tt_net_lands(landing, slot->match, slot->bytes))
+        return tt_sum(landing->at, slot->bytes) == slot->payload_sum;
+    return slot->bytes > edge->edge.config->slice_bytes ||
+           tt_sum(slot + 1, slot->bytes) == slot->payload_sum;
+}
+
 /* A message came: look at its header before anybody else does. `size` < 0: the network said
  * nothing. */
 static ncclResult_t check_slot(struct net_edge *edge, int size)
@@ -191,16 +246,14 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
     size_t with = apart ? 0 : slot->bytes;
     /* what gathers has landed somewhere, or nowhere: net_peek() looks; it comes one by one */
     bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) &&
-                slot->flags <= (edge->gathers ? 0 : NET_FLAG_MOST) &&
+                slot->flags <= (uint32_t)(edge->gathers ? NET_FLAG_SUMMED : NET_FLAG_MOST) &&
                 (size < 0 || (size_t)size == sizeof(*slot) + with);
+    if (is_summed(slot) && slot->head_sum != head_sum(slot)) return changed(edge, edge->headed);
     if (fits && slot->flags & NET_FLAG_ASKS && edge->direct.phase == NET_UNUSED)
         want_line(edge, NET_LISTENING);
     if (fits) return ncclSuccess;
-    return tt_fail(ncclRemoteError,
-                   "rank %d: message %llu from rank %d is damaged: %d bytes came, its header says "
-                   "%u with flags %x",
-                   config->member->rank, (unsigned long long)edge->headed, edge->edge.key.peer,
-                   size, slot->bytes, slot->flags);
+    return damaged(edge, edge->headed, "%d bytes came, its header says %u with flags %x", size,
+                   slot->bytes, slot->flags);
 }
 
 static bool is_apart(const struct net_edge *edge, uint64_t number)
@@ -291,12 +344,9 @@ static ncclResult_t finish_one(struct net_edge *edge, bool *done_out)
         return ncclSuccess;
     }
     if (size >= 0 && (size_t)size != bytes) {
-        return tt_fail(ncclRemoteError,
-                       "rank %d: message %llu from rank %d is damaged: %d bytes came apart, its "
-                       "header says %zu",
-                       edge->edge.config->member->rank, (unsigned long long)edge->tested,
-                       edge->edge.key.peer, size, bytes);
+        return damaged(edge, edge->tested, "%d bytes came apart, its header says %zu", size, bytes);
     }
+    if (!is_sound(edge, edge->tested)) return changed(edge, edge->tested);
     tt_net_watch_state(edge, edge->tested, ncclProfilerProxyStepRecvFlushWait, bytes);
     tt_net_watch_state(edge, edge->tested, ncclProfilerProxyStepRecvGPUWait, bytes);
     return ncclSuccess;

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static const char secret_text[] = "the words that nobody on the way may read";
+static const char secret_text[] = "the words that nobody on the way should read";
 static bool sealed;
 
 enum { SEEN_BYTES = 1 << 20 };
@@ -137,12 +137,12 @@ static void who_listens_reads_nothing(void **state)
 }
 
 /* Bytes of a small message in turn: of its length (which shrinks by 4), of its text, of its tag. */
-_Static_assert((sizeof(secret_text) + 4) & 4, "with this bit gone the record is shorter");
+_Static_assert((sizeof(secret_text) + 8) & 4, "with this bit gone the record is shorter");
 static void who_changes_a_byte_is_noticed(void **state)
 {
     (void)state;
     if (!sealed) skip();
-    for (size_t k = 0; k < 4 + 4 + sizeof(secret_text) + 16; k += k ? 5 : 4) {
+    for (size_t k = 0; k < 4 + 8 + sizeof(secret_text) + 16; k += k ? 5 : 4) {
         struct pair pair;
         struct relay relay;
         char got[1000] = "";

@@ -1,0 +1,263 @@
+/* A table of faults: each at moments by chance of a job's life, for each way that data can take and
+ * 2 to 16 ranks. Every rank must end in time, well or with an error that names whom it is about; no
+ * wrong byte, no crash, nothing left behind. A scene's arguments play it again; only the moment
+ * within a call at which something from outside comes is another one.
+ * "quick" stands for all faults but those that take longer than a moment.
+ * usage: bench-faults [POINTS [SEED [FAULT|all|quick [WAY|all [RANKS]]]]]
+ *        bench-faults again FAULT WAY RANKS VICTIM SEED MOMENT */
+#include "../soak_call.h"
+#include "hosts.h"
+#include "scene.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { MOST_POINTS = 1000, SPARE_DESCRIPTORS = 24, QUICK = FAULT_KINDS };
+
+struct row {
+    int points, struck, wrong, well, told, asked, named, times;
+    int64_t usec[MOST_POINTS];
+};
+
+struct faults {
+    struct fault_board *board;
+    int fd;
+    char hooks[512];
+    const char *no_hosts; /* NULL: there are */
+    struct fault_scene calm[FAULT_WAYS][FAULT_RANKS + 1];
+    int64_t calm_usec[FAULT_WAYS][FAULT_RANKS + 1];
+    uint64_t counts[FAULT_WAYS][FAULT_RANKS + 1][FAULT_RANKS][FAULT_KINDS];
+    struct row rows[FAULT_KINDS][FAULT_WAYS];
+};
+
+static void tell_wrong(const struct faults *f, const struct fault_scene *scene,
+                       const struct fault_result *result)
+{
+    const struct fault_word *word = &fault_words[scene->kind];
+    fprintf(
+        stderr,
+        "faults: %s, %s, %d ranks: rank %d: %s; again: bench-faults again %s %s %d %d %llu %llu\n",
+        word->text, fault_ways[scene->way], scene->nranks, result->wrong_rank, result->wrong,
+        word->word, fault_ways[scene->way], scene->nranks, scene->victim,
+        (unsigned long long)scene->seed, (unsigned long long)scene->moment);
+    for (int r = 0; r < scene->nranks; r++) {
+        const struct fault_seat *seat = &f->board->seats[r];
+        fprintf(stderr, "    rank %d, %s: %s: code %d: %s\n", r, seat->step,
+                seat->end == END_NONE   ? "no end"
+                : seat->end == END_WELL ? "well"
+                                        : "error",
+                seat->code, seat->sentence);
+    }
+}
+
+/* What a job without a fault does, once for each way and number of ranks. */
+static bool be_calm(struct faults *f, const struct fault_scene *like)
+{
+    int way = (int)like->way, n = like->nranks;
+    struct fault_scene scene = *like;
+    if (f->calm_usec[way][n]) return true;
+    scene.kind = FAULT_NONE;
+    scene.moment = 0;
+    struct fault_result result = fault_play(f->board, f->fd, f->hooks, &scene);
+    if (result.wrong) {
+        tell_wrong(f, &scene, &result);
+        return false;
+    }
+    f->calm_usec[way][n] = result.usec;
+    for (int r = 0; r < n; r++) {
+        for (int k = 0; k < FAULT_KINDS; k++)
+            f->counts[way][n][r][k] = atomic_load(&f->board->seats[r].counts[k]);
+    }
+    return true;
+}
+
+static uint64_t some_moment(const struct faults *f, const struct fault_scene *scene,
+                            uint64_t *state)
+{
+    int way = (int)scene->way, n = scene->nranks;
+    uint64_t most = f->counts[way][n][scene->victim][scene->kind];
+    if (fault_words[scene->kind].is_timed) most = (uint64_t)f->calm_usec[way][n];
+    if (scene->kind == FAULT_DESCRIPTORS) most = SPARE_DESCRIPTORS + 2 * (uint64_t)n;
+    uint64_t chance = soak_mix(*state);
+    soak_pick(state, 2);
+    return most ? 1 + chance % most : 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* What the ranks' logs say. */
+static void tell_logs(int nranks)
+{
+    char path[160], line[2048];
+    for (int r = 0; r < nranks && *hosts_folder("log"); r++) {
+        snprintf(path, sizeof(path), "%s/%d", hosts_folder("log"), r);
+        FILE *log = fopen(path, "re");
+        while (log && fgets(line, sizeof(line), log)) {
+            fprintf(stderr, "    log of rank %d: %s", r, line);
+        }
+        if (log) fclose(log);
+    }
+}
+
+static void play(struct faults *f, const struct fault_scene *scene, bool is_loud)
+{
+    struct row *row = &f->rows[scene->kind][scene->way];
+    struct fault_result result = fault_play(f->board, f->fd, f->hooks, scene);
+    row->points++;
+    row->struck += result.struck;
+    row->wrong += result.wrong != NULL;
+    row->well += result.well;
+    row->told += result.told;
+    row->asked += result.asked;
+    row->named += result.named;
+    if (result.told && row->times < MOST_POINTS) row->usec[row->times++] = result.told_usec;
+    if (!result.wrong && result.asked > result.named) result.wrong = "somebody else is named";
+    if (!result.wrong && is_loud) result.wrong = "as it must be";
+    if (result.wrong) tell_wrong(f, scene, &result);
+    if (is_loud) tell_logs(scene->nranks);
+}
+
+static bool play_row(struct faults *f, enum fault_kind kind, enum fault_way way, uint64_t seed,
+                     int points, int nranks)
+{
+    const struct fault_word *word = &fault_words[kind];
+    if (word->needs_link && (f->no_hosts || way == WAY_MEMORY)) return true;
+    if ((word->needs_disk || way == WAY_HOSTS) && f->no_hosts) return true;
+    for (int k = 0; k < points; k++) {
+        uint64_t state = soak_mix(seed + (uint64_t)k * FAULT_KINDS * FAULT_WAYS +
+                                  (uint64_t)(kind * FAULT_WAYS + way));
+        struct fault_scene scene = {.kind = kind, .way = way, .seed = soak_mix(state)};
+        scene.nranks = soak_pick(&state, 2) ? 2 + soak_pick(&state, 3) : 5 + soak_pick(&state, 12);
+        if (nranks) scene.nranks = nranks;
+        scene.victim = soak_pick(&state, scene.nranks);
+        if (!be_calm(f, &scene)) return false;
+        scene.moment = some_moment(f, &scene, &state);
+        play(f, &scene, false);
+    }
+    return f->rows[kind][way].wrong == 0;
+}
+
+/* A table as docs/reliability.md has it. */
+static void tell_row(struct row *row, enum fault_kind kind, enum fault_way way)
+{
+    char median[32] = "", most[32] = "";
+    if (!row->points) return;
+    if (row->times) {
+        qsort(row->usec, (size_t)row->times, sizeof(*row->usec), by_size);
+        snprintf(median, sizeof(median), "%.1f", (double)row->usec[row->times / 2] / 1000);
+        snprintf(most, sizeof(most), "%.1f", (double)row->usec[row->times - 1] / 1000);
+    }
+    printf("| %s | %s | %d | %d | %d | %d | %d of %d | %s | %s | %d |\n", fault_words[kind].text,
+           fault_ways[way], row->points, row->struck, row->well, row->told, row->named, row->asked,
+           median, most, row->wrong);
+    fflush(stdout);
+}
+
+/* ---- the command line ---- */
+
+static _Noreturn void usage(void)
+{
+    fprintf(stderr, "usage: bench-faults [POINTS [SEED [FAULT|all|quick [WAY|all [RANKS]]]]]\n"
+                    "       bench-faults again FAULT WAY RANKS VICTIM SEED MOMENT\nFAULT:");
+    for (int k = FAULT_NONE + 1; k < FAULT_KINDS; k++)
+        fprintf(stderr, " %s", fault_words[k].word);
+    fprintf(stderr, "\nWAY: memory hosts sockets\n");
+    exit(2);
+}
+
+static uint64_t number(const char *text, uint64_t least, uint64_t most)
+{
+    char *rest = NULL;
+    uint64_t value = strtoull(text, &rest, 0);
+    if (rest == text || *rest || value < least || value > most) usage();
+    return value;
+}
+
+static int find_kind(const char *word)
+{
+    for (int k = 0; k < FAULT_KINDS; k++) {
+        if (!strcmp(fault_words[k].word, word)) return k;
+    }
+    if (!strcmp(word, "quick")) return QUICK;
+    if (strcmp(word, "all") != 0) usage();
+    return -1;
+}
+
+static int find_way(const char *word)
+{
+    for (int k = 0; k < FAULT_WAYS; k++) {
+        if (!strcmp(fault_ways[k], word)) return k;
+    }
+    if (strcmp(word, "all") != 0) usage();
+    return -1;
+}
+
+static bool play_again(struct faults *f, char **argv)
+{
+    int kind = find_kind(argv[0]), way = find_way(argv[1]);
+    if (kind < 0 || kind == QUICK || way < 0) usage();
+    struct fault_scene scene = {.kind = (enum fault_kind)kind, .way = (enum fault_way)way};
+    scene.nranks = (int)number(argv[2], 2, FAULT_RANKS);
+    scene.victim = (int)number(argv[3], 0, (uint64_t)scene.nranks - 1);
+    scene.seed = number(argv[4], 0, UINT64_MAX);
+    scene.moment = number(argv[5], 0, UINT64_MAX);
+    play(f, &scene, true);
+    return f->rows[kind][way].wrong == 0;
+}
+
+static bool play_all(struct faults *f, int argc, char **argv)
+{
+    int points = argc > 1 ? (int)number(argv[1], 1, MOST_POINTS) : 2;
+    uint64_t seed = argc > 2 ? number(argv[2], 0, UINT64_MAX) : (uint64_t)fault_now_usec();
+    int only = find_kind(argc > 3 ? argv[3] : "all"), one = find_way(argc > 4 ? argv[4] : "all");
+    int nranks = argc > 5 ? (int)number(argv[5], 2, FAULT_RANKS) : 0;
+    bool well = true;
+    printf("faults: %d points of each, seed %llu\n", points, (unsigned long long)seed);
+    if (f->no_hosts) printf("without hosts, links and disks: %s\n", f->no_hosts);
+    printf(
+        "\n| fault | way | points | struck | ranks that end well | with an error | naming the rank "
+        "| median ms | slowest ms | wrong |\n|---|---|---|---|---|---|---|---|---|---|\n");
+    fflush(stdout);
+    for (int kind = FAULT_NONE + 1; kind < FAULT_KINDS; kind++) {
+        for (int way = 0; way < FAULT_WAYS; way++) {
+            if ((only >= 0 && only != QUICK && kind != only) || (one >= 0 && way != one)) continue;
+            if (only == QUICK && fault_words[kind].is_slow) continue;
+            well &= play_row(f, (enum fault_kind)kind, (enum fault_way)way, seed, points, nranks);
+            tell_row(&f->rows[kind][way], (enum fault_kind)kind, (enum fault_way)way);
+        }
+    }
+    return well;
+}
+
+static void open_board(struct faults *f)
+{
+    ssize_t len = readlink("/proc/self/exe", f->hooks, sizeof(f->hooks) - 32);
+    f->fd = memfd_create("faults", 0);
+    if (len < 0 || f->fd < 0 || ftruncate(f->fd, sizeof(*f->board))) exit(2);
+    f->hooks[len] = 0;
+    strcpy(strrchr(f->hooks, '/') + 1, "libfaults-hooks.so");
+    f->board = mmap(NULL, sizeof(*f->board), PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+    if (f->board == MAP_FAILED) exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    static struct faults f;
+    if (argc == 4 && !strcmp(argv[1], "rank")) return fault_rank(atoi(argv[2]), atoi(argv[3]));
+    bool again = argc > 1 && !strcmp(argv[1], "again");
+    if (again ? argc != 8 : argc > 6) usage();
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    open_board(&f);
+    f.no_hosts = hosts_open(FAULT_RANKS);
+    bool well = again ? play_again(&f, argv + 2) : play_all(&f, argc, argv);
+    hosts_close();
+    return well ? 0 : 1;
+}

@@ -1,0 +1,350 @@
+/* Starts the ranks, strikes, waits, and judges what is on the board. */
+#include "scene.h"
+
+#include "hosts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BOUND_SEC = 40, START_SEC = 60, STOPPED_USEC = 8000000, DISK_BYTES = 262144 };
+
+const struct fault_word fault_words[FAULT_KINDS] = {
+    [FAULT_NONE] = {"none", "none", .is_harmless = true},
+    [FAULT_KILLED] = {"killed", "SIGKILL", .is_timed = true},
+    [FAULT_PAUSED] = {"paused", "SIGSTOP for up to 0.3 s", .is_harmless = true, .is_timed = true},
+    [FAULT_STOPPED] = {"stopped", "SIGSTOP for 8 s", .is_harmless = true, .is_timed = true,
+                       .is_slow = true},
+    [FAULT_CLOSED] = {"closed", "socket shut down"},
+    [FAULT_FLIPPED] = {"flipped", "a bit flipped"},
+    [FAULT_CUT] = {"cut", "link cut for up to 3 s", .is_timed = true, .needs_link = true,
+                   .is_slow = true},
+    [FAULT_PARTED] = {"parted", "link cut", .is_timed = true, .needs_link = true, .is_slow = true},
+    [FAULT_LOSS] = {"loss", "1 to 5 % of packets lost", .is_harmless = true, .is_timed = true,
+                    .needs_link = true},
+    [FAULT_DISK] = {"disk", "disk full", .is_harmless = true, .needs_disk = true},
+    [FAULT_DESCRIPTORS] = {"descriptors", "no descriptors"},
+    [FAULT_MEMFD] = {"memfd", "no shared memory"},
+    [FAULT_MMAP] = {"mmap", "mmap fails"},
+    [FAULT_MALLOC] = {"malloc", "malloc fails"},
+    [FAULT_CLOCK] = {"clock", "clock jumps", .is_harmless = true},
+};
+const char *const fault_ways[FAULT_WAYS] = {"memory", "hosts", "sockets"};
+
+struct play { /* a scene under way */
+    struct fault_board *board;
+    const struct fault_scene *scene;
+    pid_t pids[FAULT_RANKS];
+    int alive, crashed; /* rank that ended as it should not; -1: none */
+    bool began, undone;
+    int64_t undo_usec;
+};
+
+/* ---- ranks ---- */
+
+static int host_of(const struct fault_scene *scene, int rank)
+{
+    if (scene->way == WAY_MEMORY) return 0;
+    return scene->way == WAY_SOCKETS ? rank : rank * 2 / scene->nranks;
+}
+
+static void set_environment(const struct fault_scene *scene, int rank)
+{
+    char text[160];
+    bool sockets = scene->way == WAY_SOCKETS, disk = scene->kind == FAULT_DISK;
+    setenv("NCCL_P2P_DISABLE", sockets ? "1" : "0", 1);
+    setenv("NCCL_SHM_DISABLE", sockets ? "1" : "0", 1);
+    snprintf(text, sizeof(text), "host%d", host_of(scene, rank));
+    if (scene->way == WAY_HOSTS) setenv("NCCL_HOSTID", text, 1);
+    setenv("TUTTI_INIT_TIMEOUT", "20", 1);
+    setenv("TUTTI_DEVICES", "16", 1);
+    if (!*hosts_folder("log")) return;
+    setenv("TMPDIR", hosts_folder("tmp"), 1);
+    setenv("NCCL_DEBUG", disk ? "INFO" : "WARN", 1);
+    snprintf(text, sizeof(text), "%s/%d", hosts_folder(disk ? "disk" : "log"), rank);
+    setenv("NCCL_DEBUG_FILE", text, 1);
+}
+
+static _Noreturn void become_rank(const struct fault_scene *scene, int fd, const char *hooks,
+                                  int rank)
+{
+    char board[16], number[16];
+    snprintf(board, sizeof(board), "%d", fd);
+    snprintf(number, sizeof(number), "%d", rank);
+    hosts_enter(host_of(scene, rank));
+    set_environment(scene, rank);
+    setenv("LD_PRELOAD", hooks, 1);
+    setenv("FAULTS_BOARD", board, 1);
+    setenv("FAULTS_RANK", number, 1);
+    execl("/proc/self/exe", "bench-faults", "rank", board, number, (char *)NULL);
+    _exit(2);
+}
+
+static void look_after(struct play *p)
+{
+    int status = 0;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        for (int r = 0; r < p->scene->nranks; r++) {
+            if (p->pids[r] != pid) continue;
+            p->pids[r] = 0;
+            p->alive--;
+            bool by_us = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && p->began &&
+                         p->scene->kind == FAULT_KILLED && r == p->scene->victim;
+            if (!by_us && status != 0) p->crashed = r;
+        }
+    }
+}
+
+/* ---- the fault, as far as it comes from outside ---- */
+
+static void fill_disk(const struct fault_scene *scene)
+{
+    static const char zeros[4096];
+    char path[160];
+    int64_t left = DISK_BYTES - (int64_t)(scene->seed % DISK_BYTES);
+    snprintf(path, sizeof(path), "%s/fill", hosts_folder("disk"));
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    while (fd >= 0 && left > 0 && write(fd, zeros, sizeof(zeros)) > 0) {
+        left -= (int64_t)sizeof(zeros);
+    }
+    if (fd >= 0) close(fd);
+}
+
+static void strike(struct play *p)
+{
+    const struct fault_scene *scene = p->scene;
+    int host = host_of(scene, scene->victim);
+    pid_t pid = p->pids[scene->victim];
+    p->began = true;
+    int64_t now = fault_now_usec();
+    switch (scene->kind) {
+    case FAULT_KILLED:
+        if (pid) kill(pid, SIGKILL);
+        break;
+    case FAULT_PAUSED:
+        if (pid) kill(pid, SIGSTOP);
+        p->undo_usec = now + 50000 + (int64_t)(scene->seed % 250000);
+        break;
+    case FAULT_STOPPED:
+        if (pid) kill(pid, SIGSTOP);
+        p->undo_usec = now + STOPPED_USEC;
+        break;
+    case FAULT_CUT:
+        p->undo_usec = now + 200000 + (int64_t)(scene->seed % 2800000); /* fall through */
+    case FAULT_PARTED: hosts_link(host, false); break;
+    default: return;
+    }
+    p->board->all_called = true;
+    for (int r = 0; r < scene->nranks; r++) {
+        p->board->all_called &= !strcmp(p->board->seats[r].step, "calls");
+    }
+    atomic_store(&p->board->struck_usec, now);
+}
+
+static void undo(struct play *p)
+{
+    const struct fault_scene *scene = p->scene;
+    int host = host_of(scene, scene->victim);
+    p->undone = true;
+    if (scene->kind == FAULT_CUT || scene->kind == FAULT_PARTED) hosts_link(host, true);
+    if (scene->kind == FAULT_LOSS) hosts_loss(host, 0);
+    if (p->pids[scene->victim]) kill(p->pids[scene->victim], SIGCONT);
+}
+
+/* ---- the judgement ---- */
+
+static bool names(const char *sentence, int rank)
+{
+    char words[16];
+    int len = snprintf(words, sizeof(words), "rank %d", rank);
+    for (const char *at = sentence; (at = strstr(at, words)); at += len) {
+        if (at[len] < '0' || at[len] > '9') return true;
+    }
+    return false;
+}
+
+/* "missing 1, 4, 5" */
+static bool misses(const char *sentence, int rank)
+{
+    const char *at = strstr(sentence, "missing ");
+    char *rest = at ? strchr(at, ' ') : NULL;
+    while (rest && (*rest == ' ' || *rest == ',')) {
+        const char *from = rest + strspn(rest, ", ");
+        long found = strtol(from, &rest, 10);
+        if (rest == from) return false;
+        if (found == rank) return true;
+    }
+    return false;
+}
+
+/* By its number, or by its pid where that is not known yet. */
+static bool tells_of(const struct fault_board *board, const char *sentence, int rank)
+{
+    char pid[32];
+    snprintf(pid, sizeof(pid), "(pid %d", board->seats[rank].pid);
+    return names(sentence, rank) || misses(sentence, rank) || strstr(sentence, pid);
+}
+
+/* The rank that the sentence says aborted; -1: none. */
+static int aborter(const char *sentence)
+{
+    const char *at = strstr(sentence, "aborted the communicator");
+    while (at && at > sentence && strncmp(at, "rank ", 5) != 0) {
+        at--;
+    }
+    return at && !strncmp(at, "rank ", 5) ? atoi(at + 5) : -1;
+}
+
+/* Both ends of what broke are to blame: of a connection, or of a link, which parts hosts. */
+static bool names_other_end(const struct fault_board *board, int rank, bool in_part)
+{
+    const struct fault_scene *scene = &board->scene;
+    const char *sentence = board->seats[rank].sentence;
+    int peer = (int)(board->peer & 0xff) - 1;
+    for (int r = 0; r < scene->nranks && (scene->kind == FAULT_PARTED || scene->kind == FAULT_CUT);
+         r++) {
+        bool apart = host_of(scene, r) != host_of(scene, rank);
+        if (scene->way == WAY_HOSTS && apart && tells_of(board, sentence, r)) return true;
+    }
+    if (scene->kind != FAULT_CLOSED && scene->kind != FAULT_FLIPPED) return false;
+    /* which ranks share an address cannot be told here */
+    if (scene->way != WAY_SOCKETS) return strstr(sentence, "rank ") != NULL;
+    return names(sentence, peer) || (in_part && names(sentence, peer / 2));
+}
+
+/* A rank in a part knows the victim by its number there; ranks of the other part hear of those that
+ * gave up because of it. */
+static bool names_culprit(const struct fault_board *board, int rank)
+{
+    const struct fault_scene *scene = &board->scene;
+    const char *sentence = board->seats[rank].sentence;
+    int who = aborter(sentence);
+    bool in_part = !strcmp(board->seats[rank].step, "calls of the split");
+    if (tells_of(board, sentence, scene->victim)) return true;
+    if (in_part && rank % 2 == scene->victim % 2 && names(sentence, scene->victim / 2)) return true;
+    if (who >= 0 && who < scene->nranks && who % 2 == scene->victim % 2 &&
+        board->seats[who].end == END_ERROR)
+        return true;
+    return names_other_end(board, rank, in_part);
+}
+
+/* Who waits for a process that is stopped is told so in its log; only an init says it later. */
+static void judge_stop(const struct play *p, int r, struct fault_result *result)
+{
+    const struct fault_board *board = p->board;
+    char path[160], text[4096] = "";
+    if (r == p->scene->victim || !board->all_called) return;
+    if (board->seats[r].end_usec - board->struck_usec < STOPPED_USEC) return;
+    snprintf(path, sizeof(path), "%s/%d", hosts_folder("log"), r);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && read(fd, text, sizeof(text) - 1) < 0) text[0] = 0;
+    if (fd >= 0) close(fd);
+    result->asked++;
+    result->named += names(text, p->scene->victim) && strstr(text, "is stopped");
+}
+
+static void judge_rank(const struct play *p, int r, struct fault_result *result)
+{
+    const struct fault_seat *seat = &p->board->seats[r];
+    const struct fault_scene *scene = p->scene;
+    bool harmless = fault_words[scene->kind].is_harmless, victim = r == scene->victim;
+    const char *wrong = NULL;
+    if (seat->end == END_NONE && !(victim && scene->kind == FAULT_KILLED)) wrong = "hangs";
+    if (seat->end == END_WRONG) wrong = "wrong data";
+    if (seat->end == END_WELL) result->well++;
+    if (seat->end == END_ERROR) {
+        int64_t took = result->struck ? seat->end_usec - p->board->struck_usec : 0;
+        result->told++;
+        if (took > result->told_usec) result->told_usec = took;
+        if (!victim) result->asked++;
+        if (!victim && names_culprit(p->board, r)) result->named++;
+        if (harmless) wrong = "an error, although nothing was lost";
+        if (!result->struck) wrong = "an error before the fault";
+        if (!seat->sentence[0]) wrong = "an error without a sentence";
+        if (seat->code == ncclInternalError) wrong = "an internal error";
+    }
+    if (!wrong || result->wrong) return;
+    result->wrong = wrong;
+    result->wrong_rank = r;
+}
+
+static void judge(const struct play *p, struct fault_result *result)
+{
+    result->struck = p->board->struck_usec != 0;
+    result->usec = p->board->ended_usec - p->board->begin_usec;
+    for (int r = 0; r < p->scene->nranks; r++) {
+        judge_rank(p, r, result);
+        if (p->scene->kind == FAULT_STOPPED && *hosts_folder("log")) judge_stop(p, r, result);
+    }
+    if (p->crashed >= 0 && !result->wrong) {
+        result->wrong = "crashed";
+        result->wrong_rank = p->crashed;
+    }
+    if (!*hosts_folder("tmp")) return;
+    hosts_sweep(hosts_folder("disk"));
+    int files = hosts_sweep(hosts_folder("tmp")) + hosts_sweep("/dev/shm");
+    if (files && !result->wrong) result->wrong = "files are left";
+    if (waitpid(-1, NULL, WNOHANG) != -1 && !result->wrong) result->wrong = "a process is left";
+}
+
+/* ---- all of it ---- */
+
+static void begin(struct play *p, int fd, const char *hooks)
+{
+    const struct fault_scene *scene = p->scene;
+    hosts_sweep(hosts_folder("log"));
+    if (scene->kind == FAULT_DISK) fill_disk(scene);
+    if (scene->kind == FAULT_LOSS)
+        hosts_loss(host_of(scene, scene->victim), 1 + (int)(scene->seed % 5));
+    fflush(NULL);
+    for (int r = 0; r < scene->nranks; r++) {
+        p->pids[r] = fork();
+        if (p->pids[r] == 0) become_rank(scene, fd, hooks, r);
+        p->board->seats[r].pid = (int)p->pids[r];
+        p->alive += p->pids[r] > 0;
+    }
+    if (scene->kind == FAULT_DISK || scene->kind == FAULT_LOSS)
+        atomic_store(&p->board->struck_usec, fault_now_usec());
+}
+
+struct fault_result fault_play(struct fault_board *board, int fd, const char *hooks,
+                               const struct fault_scene *scene)
+{
+    struct play p = {.board = board, .scene = scene, .crashed = -1};
+    struct fault_result result = {0};
+    int64_t start = fault_now_usec(), now = start;
+    memset(board, 0, sizeof(*board));
+    board->scene = *scene;
+    begin(&p, fd, hooks);
+    while (p.alive > 0) {
+        bool ready = atomic_load(&board->ready) >= scene->nranks;
+        if (ready && !board->begin_usec) atomic_store(&board->begin_usec, fault_now_usec());
+        int64_t end = ready ? board->begin_usec + (int64_t)BOUND_SEC * 1000000
+                            : start + (int64_t)START_SEC * 1000000;
+        now = fault_now_usec();
+        if (now > end) break;
+        if (ready && !p.began && fault_words[scene->kind].is_timed &&
+            now >= board->begin_usec + (int64_t)scene->moment)
+            strike(&p);
+        if (p.undo_usec && !p.undone && now >= p.undo_usec) undo(&p);
+        look_after(&p);
+        usleep(200);
+    }
+    board->ended_usec = fault_now_usec();
+    if (!p.undone) undo(&p);
+    for (int r = 0; r < scene->nranks; r++) {
+        if (p.pids[r] <= 0) continue;
+        if (board->seats[r].end == END_WELL) board->seats[r].end = END_NONE; /* it did not exit */
+        kill(p.pids[r], SIGKILL);
+        waitpid(p.pids[r], NULL, 0);
+    }
+    judge(&p, &result);
+    return result;
+}
