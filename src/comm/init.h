@@ -51,6 +51,8 @@ ncclResult_t tt_machine_model(struct tt_comm *comm, const ncclTunerConstants_v6_
  * Errors: ncclInvalidUsage with file and line; ncclSystemError. */
 ncclResult_t tt_machine_share(struct tt_init *init, const struct tt_agreement *agreed,
                               struct tt_topo_host *hosts);
+/* The number that this rank's network has for a NIC of its host's file; -1: it has none. */
+void tt_machine_own_nic(const struct tt_comm *comm, const struct tt_topo_file *file, int *dev);
 
 /* dump.c: machine and channels as files, when variables ask this rank for them. */
 void tt_machine_dump(const struct tt_init *init, const struct tt_agreement *agreed);

@@ -81,6 +81,22 @@ static void report_machine(const struct tt_init *init)
     free(text);
 }
 
+/* Virtual NICs have the numbers that the plugin gave them in the host's first rank; in another
+ * process it may have made them in another order. */
+static void own_numbers(const struct tt_init *init, struct tt_topo_nics *nics)
+{
+    const struct tt_comm *comm = init->comm;
+    int host = init->emulated.ranks[comm->member.rank].node;
+    const struct tt_topo_file *file = init->emulated.hosts[host].file;
+    for (int c = 0; c < TT_MAX_CHANNELS; c++) {
+        tt_machine_own_nic(comm, file, &nics->ring[c]);
+        tt_machine_own_nic(comm, file, &nics->tree[c]);
+        tt_machine_own_nic(comm, file, &nics->own[c]);
+        for (int d = 0; d < TT_NIC_DEVICES; d++)
+            tt_machine_own_nic(comm, file, &nics->toward[d][c]);
+    }
+}
+
 /* With a network plugin the machine's NICs are its devices: edges take those of their channels. */
 static ncclResult_t choose_nics(struct tt_init *init)
 {
@@ -92,6 +108,7 @@ static ncclResult_t choose_nics(struct tt_init *init)
     ncclResult_t rc = ncclSuccess;
     if (!found || !comm->nics) rc = tt_fail(ncclSystemError, "rank %d: out of memory", rank);
     if (!rc) rc = tt_topo_machine_nics(&init->emulated, rank, found);
+    if (!rc) own_numbers(init, found);
     for (int c = 0; c < TT_MAX_CHANNELS && !rc; c++) {
         const int *ring = c < comm->topo.nchannels ? tt_topo_ring(&comm->topo, c) : NULL;
         int at = 0;

@@ -55,6 +55,29 @@ static void report(const struct tt_topo_file *file, int local_rank)
     }
 }
 
+static bool make_virtual(void *net, const int *devs, int count, int *dev_out, int *mbps_out)
+{
+    ncclNetVDeviceProps_v12_t members = {.ndevs = count};
+    memcpy(members.devs, devs, (size_t)count * sizeof(*devs));
+    return tt_net_virtual(net, &members, dev_out, mbps_out);
+}
+
+static ncclResult_t join_nics(const struct tt_comm *comm, struct tt_topo_file *file)
+{
+    struct tt_net_plugin *plugin = comm->net->plugin;
+    const struct tt_topo_joiner joiner = {plugin->ops.group_most(plugin), make_virtual, comm->net};
+    return tt_topo_join(file, &joiner);
+}
+
+void tt_machine_own_nic(const struct tt_comm *comm, const struct tt_topo_file *file, int *dev)
+{
+    ncclNetVDeviceProps_v12_t members = {0};
+    int mbps;
+    if (*dev < comm->net->ndevs) return;
+    members.ndevs = tt_topo_joined(file, *dev, members.devs);
+    if (!members.ndevs || !tt_net_virtual(comm->net, &members, dev, &mbps)) *dev = -1;
+}
+
 static ncclResult_t complete(struct tt_init *init, const struct tt_agreement *agreed)
 {
     const struct tt_comm *comm = init->comm;
@@ -71,6 +94,7 @@ static ncclResult_t complete(struct tt_init *init, const struct tt_agreement *ag
     local.ndevices = list_devices(comm, agreed, devices);
     if (plugin) local.nnics = list_nics(comm, nics);
     rc = tt_topo_complete(init->machine, &local);
+    if (!rc && plugin) rc = join_nics(comm, init->machine);
     if (!rc) report(init->machine, agreed->local_rank);
 out:
     free(devices);

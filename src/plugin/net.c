@@ -153,6 +153,7 @@ static bool has_devices(struct tt_net_plugin *plugin, int *ndevs, struct tt_plug
                  tt_result_text(rc));
         return false;
     }
+    *ndevs = tt_net_virtual_below(plugin, *ndevs); /* the others are for who asks */
     if (props.netDeviceType == NCCL_NET_DEVICE_HOST) return true;
     /* no code for others runs on hosts */
     snprintf(refusal->text, bytes, "device 0 has netDeviceType %d, which is not the host's (%d)",
@@ -187,6 +188,7 @@ static bool start(struct tt_net_candidate *candidate, const struct tt_net_reques
     if (begun && !plugin->begun) plugin->ops.lift(plugin);
     plugin->begun |= begun;
     if (begun && is_complete(candidate, &refusal) && has_devices(plugin, &net->ndevs, &refusal)) {
+        net->nopen = net->ndevs;
         snprintf(net->name, sizeof(net->name), "%s", name_of(candidate));
         tt_info(net_sub, "Initialized NET plugin %s", net->name);
         return true;

@@ -46,6 +46,10 @@ struct tt_net_ops {
     void (*lift)(struct tt_net_plugin *self);
     void (*finalize)(struct tt_net_plugin *self, void *ctx);
     ncclResult_t (*devices)(struct tt_net_plugin *self, int *ndev);
+    /* How many devices can become one; 0: none can. After lift. */
+    int (*group_most)(struct tt_net_plugin *self);
+    ncclResult_t (*make_virtual)(struct tt_net_plugin *self, ncclNetVDeviceProps_v12_t *members,
+                                 int *dev_out);
     ncclResult_t (*properties)(struct tt_net_plugin *self, int dev, ncclNetProperties_v12_t *props);
     /* Hints about the connections to come; does nothing where the network does not want to know. */
     void (*set_attr)(struct tt_net_plugin *self, void *ctx, ncclNetAttr_v12_t *attr);
@@ -71,6 +75,7 @@ struct tt_net_ops {
     ncclResult_t (*close_listen)(struct tt_net_plugin *self, void *listen_comm);
 };
 
+struct tt_net_virtual;
 struct tt_net_check;
 struct tt_net_old; /* what adapters of versions 2 to 5 keep: net_abi.h */
 
@@ -78,10 +83,11 @@ struct tt_net_old; /* what adapters of versions 2 to 5 keep: net_abi.h */
  * and init are read before init has returned: it may fill in or replace the others. */
 struct tt_net_plugin {
     struct tt_net_ops ops;
-    const void *object;         /* as exported: ncclNet_v<version>_t; NULL: none */
-    const void *table;          /* functions where version 6 and later have them */
-    struct tt_net_old *old;     /* owned; NULL from version 6 on */
-    struct tt_net_check *check; /* owned; NULL: TUTTI_PLUGIN_CHECK is not set */
+    const void *object;              /* as exported: ncclNet_v<version>_t; NULL: none */
+    const void *table;               /* functions where version 6 and later have them */
+    struct tt_net_old *old;          /* owned; NULL from version 6 on */
+    struct tt_net_check *check;      /* owned; NULL: TUTTI_PLUGIN_CHECK is not set */
+    struct tt_net_virtual *virtuals; /* owned; newest first: devices that it has made of others */
     bool begun; /* init has succeeded: versions up to 10 are told once while loaded */
     bool builtin;
     bool interfaces; /* its devices are the host's interfaces, no NICs of the machine */
@@ -93,8 +99,17 @@ struct tt_net {
     void *ctx;                    /* of this communicator */
     void *source;                 /* the candidate it came from: room plugin's */
     int ndevs;                    /* devices that edges spread over: the first ones */
+    int nopen;                    /* edges may open devices below it: some are virtual */
     char name[64];
 };
+
+/* net_virtual.c. One device for those members, made by the first who asks in the process; the
+ * network's own number and speed. False: it does not join them. */
+bool tt_net_virtual(struct tt_net *net, const ncclNetVDeviceProps_v12_t *members, int *dev_out,
+                    int *mbps_out);
+/* How many of that many devices come before the virtual ones; under the lock of all networks. */
+int tt_net_virtual_below(const struct tt_net_plugin *self, int ndevs);
+void tt_net_virtual_forget(struct tt_net_plugin *self);
 
 /* What TUTTI_PLUGIN_CHECK saw a network do against the contract. */
 struct tt_net_breach {

@@ -10,7 +10,9 @@
 #include <string.h>
 
 _Static_assert(offsetof(ncclNet_v10_t, isend) == offsetof(ncclNet_v12_t, isend) &&
-                   offsetof(ncclNet_v10_t, irecvConsumed) == offsetof(ncclNet_v12_t, irecvConsumed),
+                   offsetof(ncclNet_v10_t, irecvConsumed) ==
+                       offsetof(ncclNet_v12_t, irecvConsumed) &&
+                   offsetof(ncclNet_v10_t, makeVDevice) == offsetof(ncclNet_v12_t, makeVDevice),
                "as published: functions that stay stand where version 12 has them");
 
 static const ncclNet_v10_t *own(const struct tt_net_plugin *self)

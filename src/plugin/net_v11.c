@@ -1,6 +1,7 @@
 /* Version 11: as 12, but a device says nothing of its rail and plane. */
 #include "nccl/net_v11.h"
 
+#include "base/mem.h"
 #include "plugin/net_abi.h"
 
 #include <string.h>
@@ -37,9 +38,28 @@ static ncclResult_t v11_properties(struct tt_net_plugin *self, int dev,
     return ncclSuccess;
 }
 
+/* Versions 9 and 10 have the same function in the same place. */
+static int v11_group_most(struct tt_net_plugin *self)
+{
+    const ncclNet_v11_t *own = self->table;
+    return own->makeVDevice ? (int)TT_LEN(((ncclNetVDeviceProps_v11_t *)NULL)->devs) : 0;
+}
+
+static ncclResult_t v11_make_virtual(struct tt_net_plugin *self, ncclNetVDeviceProps_v12_t *members,
+                                     int *dev_out)
+{
+    const ncclNet_v11_t *own = self->table;
+    ncclNetVDeviceProps_v11_t old = {.ndevs = members->ndevs};
+    if (members->ndevs > v11_group_most(self)) return ncclInvalidUsage;
+    memcpy(old.devs, members->devs, sizeof(old.devs));
+    return own->makeVDevice(dev_out, &old);
+}
+
 void tt_net_v11(struct tt_net_ops *ops)
 {
     tt_net_v12(ops);
     ops->version = 11;
     ops->properties = v11_properties;
+    ops->group_most = v11_group_most;
+    ops->make_virtual = v11_make_virtual;
 }

@@ -28,6 +28,17 @@ static ncclResult_t v12_devices(struct tt_net_plugin *self, int *ndev)
     return own(self)->devices(ndev);
 }
 
+static int v12_group_most(struct tt_net_plugin *self)
+{
+    return own(self)->makeVDevice ? NCCL_NET_MAX_DEVS_PER_NIC : 0;
+}
+
+static ncclResult_t v12_make_virtual(struct tt_net_plugin *self, ncclNetVDeviceProps_v12_t *members,
+                                     int *dev_out)
+{
+    return own(self)->makeVDevice(dev_out, members);
+}
+
 static ncclResult_t v12_properties(struct tt_net_plugin *self, int dev,
                                    ncclNetProperties_v12_t *props)
 {
@@ -123,6 +134,8 @@ void tt_net_v12(struct tt_net_ops *ops)
         .lift = v12_lift,
         .finalize = v12_finalize,
         .devices = v12_devices,
+        .group_most = v12_group_most,
+        .make_virtual = v12_make_virtual,
         .properties = v12_properties,
         .set_attr = v12_set_attr,
         .listen = v12_listen,

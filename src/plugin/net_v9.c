@@ -6,8 +6,9 @@
 
 _Static_assert(sizeof(ncclNetProperties_v9_t) == sizeof(ncclNetProperties_v10_t) &&
                    offsetof(ncclNetProperties_v9_t, maxCollBytes) ==
-                       offsetof(ncclNetProperties_v10_t, maxCollBytes),
-               "as published: properties are those of version 10");
+                       offsetof(ncclNetProperties_v10_t, maxCollBytes) &&
+                   offsetof(ncclNet_v9_t, makeVDevice) == offsetof(ncclNet_v10_t, makeVDevice),
+               "as published: properties and virtual devices are those of version 10");
 
 static const ncclNet_v9_t *own(const struct tt_net_plugin *self)
 {

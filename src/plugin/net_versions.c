@@ -98,6 +98,7 @@ bool tt_net_abandon(struct tt_net_plugin *self)
     }
     if (nblocked) return false;
     tt_net_check_end(self);
+    tt_net_virtual_forget(self);
     if (old) pthread_mutex_destroy(&old->lock);
     free(old);
     self->old = NULL;

@@ -320,7 +320,7 @@ static int device_for(const struct tt_transport_config *config, const struct tt_
     } else if (nics && usual) {
         dev = key->sending ? nics->toward[number][c] : nics->from[c];
     }
-    if (dev >= 0 && dev < config->net->ndevs) return dev;
+    if (dev >= 0 && dev < config->net->nopen) return dev;
     return tt_net_device(config->net, config->member->rank, key->peer, c);
 }
 

@@ -116,11 +116,27 @@ ncclResult_t outsider_begin(ncclDebugLogger_t log)
     return ncclSuccess;
 }
 
-ncclResult_t outsider_devices(int *ndev)
+static int nvirtual;
+
+static int physical(void)
 {
     const char *text = getenv("OUTSIDER_DEVICES");
+    return text ? atoi(text) : 1;
+}
+
+ncclResult_t outsider_make_virtual(int *dev, const int *members, int count)
+{
+    for (int k = 0; k < count; k++)
+        if (members[k] < 0 || members[k] >= physical()) return ncclInvalidArgument;
+    *dev = physical() + nvirtual++;
+    outsider_say("virtual device %d", *dev);
+    return ncclSuccess;
+}
+
+ncclResult_t outsider_devices(int *ndev)
+{
     static int asked;
-    *ndev = text ? atoi(text) : 1;
+    *ndev = physical() + nvirtual;
     if (outsider_fault("devices-change") && asked++) ++*ndev;
     return outsider_fails("devices") ? ncclSystemError : ncclSuccess;
 }

@@ -34,6 +34,7 @@ void outsider_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 ncclResult_t outsider_wrong(const char *what);
 
 ncclResult_t outsider_devices(int *ndev);
+ncclResult_t outsider_make_virtual(int *dev, const int *members, int count);
 ncclResult_t outsider_device(int dev, struct outsider_device *device);
 /* `handle_bytes` of the handle are used, all of them. */
 ncclResult_t outsider_listen(int dev, void *handle, size_t handle_bytes, void **listen_comm);

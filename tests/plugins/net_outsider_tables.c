@@ -200,6 +200,11 @@ static ncclResult_t properties_v8(int dev, ncclNetProperties_v8_t *props)
 
 /* ---- as of version 9 ---- */
 
+static ncclResult_t make_virtual_v9(int *dev, ncclNetVDeviceProps_v9_t *members)
+{
+    return outsider_make_virtual(dev, members->devs, members->ndevs);
+}
+
 static ncclResult_t properties_v9(int dev, ncclNetProperties_v9_t *props)
 {
     ncclNetProperties_v6_t old;
@@ -237,6 +242,11 @@ static ncclResult_t irecv_v9(void *comm, int n, void **data, size_t *sizes, int 
 
 /* ---- as of version 10 ---- */
 
+static ncclResult_t make_virtual_v10(int *dev, ncclNetVDeviceProps_v10_t *members)
+{
+    return outsider_make_virtual(dev, members->devs, members->ndevs);
+}
+
 static ncclResult_t properties_v10(int dev, ncclNetProperties_v10_t *props)
 {
     ncclNetProperties_v9_t old;
@@ -269,6 +279,16 @@ static ncclResult_t irecv_v10(void *comm, int n, void **data, size_t *sizes, int
 }
 
 /* ---- as of versions 11 and 12 ---- */
+
+static ncclResult_t make_virtual_v11(int *dev, ncclNetVDeviceProps_v11_t *members)
+{
+    return outsider_make_virtual(dev, members->devs, members->ndevs);
+}
+
+static ncclResult_t make_virtual_v12(int *dev, ncclNetVDeviceProps_v12_t *members)
+{
+    return outsider_make_virtual(dev, members->devs, members->ndevs);
+}
 
 static ncclResult_t properties_v11(int dev, ncclNetProperties_v11_t *props)
 {
@@ -523,7 +543,7 @@ static ncclResult_t init_v9(ncclDebugLogger_t log)
                                  outsider_close_listen,
                                  NULL,
                                  outsider_consumed,
-                                 NULL};
+                                 make_virtual_v9};
     leave_out(&outsider_v9, 9);
     return outsider_begin(log);
 }
@@ -549,7 +569,7 @@ static ncclResult_t init_v10(ncclDebugLogger_t log, ncclProfilerCallback_t profi
                                    outsider_close_listen,
                                    NULL,
                                    outsider_consumed,
-                                   NULL};
+                                   make_virtual_v10};
     leave_out(&outsider_v10, 10);
     return profiler ? outsider_begin(log) : ncclInternalError;
 }
@@ -591,7 +611,7 @@ static void fill_v11(void)
                                    outsider_close_listen,
                                    NULL,
                                    outsider_consumed,
-                                   NULL,
+                                   make_virtual_v11,
                                    finalize_v11,
                                    NULL};
     leave_out(&outsider_v11, 11);
@@ -626,7 +646,7 @@ static void fill_v12(void)
                                    outsider_close_listen,
                                    NULL,
                                    outsider_consumed,
-                                   NULL,
+                                   make_virtual_v12,
                                    finalize_v11,
                                    NULL};
     leave_out(&outsider_v12, 12);

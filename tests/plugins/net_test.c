@@ -5,7 +5,9 @@
  * each on a rail of its own. TESTNET_CREDITS=1: nothing is taken for sending before the peer has
  * posted a receive for it, as networks are that write into the peer's memory. TESTNET_THREAD=1:
  * every connection has a thread that moves bytes also while nobody calls. TESTNET_PATHS: their
- * directories under /sys, separated by commas. TESTNET_FAIL=regmr|connect|listen|isend: that
+ * directories under /sys, separated by commas. TESTNET_VIRTUAL=1: it makes one
+ * device of several, whose members are not opened any more; refuse: it offers that and refuses.
+ * TESTNET_FAIL=regmr|connect|listen|isend: that
  * function fails. */
 #include "nccl/net.h"
 
@@ -94,10 +96,64 @@ static bool fails(const char *what)
 
 /* ---- set-up ---- */
 
-static ncclResult_t test_devices(int *ndev)
+#define VIRTUALS 4
+static struct {
+    pthread_mutex_t lock; /* of all that follows */
+    int count;
+    ncclNetVDeviceProps_v12_t made[VIRTUALS];
+    char name[VIRTUALS][64];
+} virtuals = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int physical(void)
 {
     const char *text = getenv("TESTNET_DEVICES");
-    *ndev = text ? atoi(text) : 1;
+    return text ? atoi(text) : 1;
+}
+
+static int virtual_count(void)
+{
+    pthread_mutex_lock(&virtuals.lock);
+    int count = virtuals.count;
+    pthread_mutex_unlock(&virtuals.lock);
+    return count;
+}
+
+static ncclResult_t test_devices(int *ndev)
+{
+    *ndev = physical() + virtual_count();
+    return ncclSuccess;
+}
+
+static bool is_member(int dev)
+{
+    bool member = false;
+    pthread_mutex_lock(&virtuals.lock);
+    for (int v = 0; v < virtuals.count; v++) {
+        for (int k = 0; k < virtuals.made[v].ndevs; k++)
+            member |= virtuals.made[v].devs[k] == dev;
+    }
+    pthread_mutex_unlock(&virtuals.lock);
+    return member;
+}
+
+static ncclResult_t test_make_virtual(int *dev, ncclNetVDeviceProps_v12_t *props)
+{
+    const char *text = getenv("TESTNET_VIRTUAL");
+    if (text && strcmp(text, "refuse") == 0) return ncclInvalidUsage;
+    if (props->ndevs < 2 || props->ndevs > 8 || virtual_count() == VIRTUALS)
+        return ncclInvalidArgument;
+    for (int k = 0; k < props->ndevs; k++) {
+        if (props->devs[k] < 0 || props->devs[k] >= physical() || is_member(props->devs[k]))
+            return ncclInvalidArgument;
+    }
+    pthread_mutex_lock(&virtuals.lock);
+    char *name = virtuals.name[virtuals.count];
+    for (int k = 0; k < props->ndevs; k++)
+        (void)snprintf(name + strlen(name), sizeof(virtuals.name[0]) - strlen(name), "%stest%d",
+                       k ? "+" : "", props->devs[k]);
+    *dev = physical() + virtuals.count;
+    virtuals.made[virtuals.count++] = *props;
+    pthread_mutex_unlock(&virtuals.lock);
     return ncclSuccess;
 }
 
@@ -122,18 +178,20 @@ static char *path_of(int dev)
 static ncclResult_t test_properties(int dev, ncclNetProperties_v12_t *props)
 {
     static char names[4][8] = {"test0", "test1", "test2", "test3"};
-    if (dev < 0 || dev > 3) return ncclInvalidArgument;
+    int v = dev - physical();
+    if (dev < 0 || v >= virtual_count() || (v < 0 && dev > 3)) return ncclInvalidArgument;
     memset(props, 0, sizeof(*props));
-    props->name = names[dev];
-    props->pciPath = path_of(dev);
+    props->name = v < 0 ? names[dev] : virtuals.name[v];
+    props->pciPath = v < 0 ? path_of(dev) : NULL;
     props->guid = (uint64_t)dev;
     props->ptrSupport = NCCL_PTR_HOST;
-    props->speed = 10000;
+    props->speed = v < 0 ? 10000 : 12500 * virtuals.made[v].ndevs;
     props->maxComms = 1024;
     props->maxRecvs = 1;
     props->netDeviceType = NCCL_NET_DEVICE_HOST;
     props->vProps.ndevs = 1;
     props->vProps.devs[0] = dev;
+    if (v >= 0) props->vProps = virtuals.made[v];
     props->maxP2pBytes = props->maxCollBytes = 1 << 30;
     props->maxMultiRequestSize = 1;
     props->railId = props->planeId = NCCL_NET_ID_UNDEF;
@@ -162,7 +220,8 @@ static ncclResult_t test_listen(void *ctx, int dev, void *opaque, void **listen_
     struct listener *listener = calloc(1, sizeof(*listener));
     if (fails("listen")) return ncclSystemError;
     if (!atomic_load(&context->hints)) return wrong(context, "listen before setNetAttr");
-    if (!listener || dev < 0 || dev > 3) return ncclSystemError;
+    if (is_member(dev)) return wrong(context, "listen on a part of a virtual device");
+    if (!listener || dev < 0 || dev >= physical() + virtual_count()) return ncclSystemError;
     handle.dev = (uint8_t)dev;
     listener->context = context;
     listener->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -464,25 +523,27 @@ static pthread_once_t filled = PTHREAD_ONCE_INIT;
  */
 static void fill(void)
 {
-    ncclNetPlugin_v12 = (ncclNet_v12_t){.name = "TestNet",
-                                        .init = ncclNetPlugin_v12.init,
-                                        .devices = test_devices,
-                                        .getProperties = test_properties,
-                                        .listen = test_listen,
-                                        .connect = test_connect,
-                                        .accept = test_accept,
-                                        .regMr = test_reg,
-                                        .deregMr = test_dereg,
-                                        .isend = test_isend,
-                                        .irecv = test_irecv,
-                                        .iflush = test_flush,
-                                        .test = test_test,
-                                        .closeSend = test_close,
-                                        .closeRecv = test_close,
-                                        .closeListen = test_close_listen,
-                                        .irecvConsumed = test_consumed,
-                                        .finalize = test_finalize,
-                                        .setNetAttr = test_set_attr};
+    ncclNetPlugin_v12 =
+        (ncclNet_v12_t){.name = "TestNet",
+                        .init = ncclNetPlugin_v12.init,
+                        .devices = test_devices,
+                        .getProperties = test_properties,
+                        .listen = test_listen,
+                        .connect = test_connect,
+                        .accept = test_accept,
+                        .regMr = test_reg,
+                        .deregMr = test_dereg,
+                        .isend = test_isend,
+                        .irecv = test_irecv,
+                        .iflush = test_flush,
+                        .test = test_test,
+                        .closeSend = test_close,
+                        .closeRecv = test_close,
+                        .closeListen = test_close_listen,
+                        .irecvConsumed = test_consumed,
+                        .makeVDevice = getenv("TESTNET_VIRTUAL") ? test_make_virtual : NULL,
+                        .finalize = test_finalize,
+                        .setNetAttr = test_set_attr};
 }
 
 static ncclResult_t test_init(void **ctx, uint64_t comm_id, ncclNetCommConfig_v12_t *config,

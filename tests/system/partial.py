@@ -144,6 +144,34 @@ wanted = {(str(a), str(b), str(1 - b % 2)) for a in range(4) for b in range(4) i
 assert edges == wanted, f"messages: {sorted(edges)}, wanted {sorted(wanted)}"
 print("messages: by the rails of their peers")
 
+# ---- a plugin makes one device of the ports of a NIC: traffic goes over that
+ports = dict(NCCL_NET_PLUGIN=TESTNET, TESTNET_DEVICES="4", TUTTI_PLUGIN_CHECK="1",
+             TESTNET_PATHS="/sys/ff00:0c:00.0,/sys/ff00:0c:00.1,/sys/ff00:1c:00.0,/sys/ff00:1c:00.1")
+
+
+def opened(logs):
+    return {int(dev) for dev in re.findall(r"Channel \d+/\d : \S+ -> \S+ \[\w+\] via NET/TestNet/(\d+)", logs)}
+
+
+for what, devices, options in (
+        ("ports", {4, 5}, dict(TESTNET_VIRTUAL="1")),
+        ("no virtual devices", {0, 1, 2, 3}, dict(NCCL_NET_MERGE_LEVEL="PORT")),
+        ("level LOC", {0, 1, 2, 3}, dict(TESTNET_VIRTUAL="1", NCCL_NET_MERGE_LEVEL="LOC")),
+        ("refused", {0, 1, 2, 3}, dict(TESTNET_VIRTUAL="refuse")),
+        ("near and forced", {4}, dict(TESTNET_VIRTUAL="1", NCCL_NET_FORCE_MERGE="test3,test0,test2,test1"))):
+    logs, dump, root = completed(rails, 4, 2, *quick, **ports, **options)
+    assert opened(logs) <= devices and (len(devices) == 4 or opened(logs) == devices), f"{what}: devices {opened(logs)} are open"
+    assert len(list(root.iter("net"))) == 4, f"{what}: the dump does not show the members"
+    compare(what, logs, layout(dump, "--nodes", "2"))
+    assert "against the contract" not in logs, f"{what}: {logs}"
+    if what == "ports":
+        says(logs, "NET/TestNet: virtual device 4 of 2 devices from 0 on, 25000 Mbit/s")
+bad("NCCL_NET_FORCE_MERGE: the network plugin does not make one device of the 2 NICs from test0 on", rails, 4, 2, *quick,
+    TESTNET_VIRTUAL="refuse", NCCL_NET_FORCE_MERGE="test0,test2", **ports)
+logs = good(rails, 4, 2, *quick, 1, TESTNET_VIRTUAL="1", NCCL_CROSS_NIC="0", **ports)
+assert opened(logs) == {4, 5}, f"messages: devices {opened(logs)} are open"
+print("virtual devices: edges open them, and none of their members")
+
 # ---- hosts with files of their own
 other = write("other.xml", open(rails).read().replace('sm="80"', 'sm="70"').replace("32.0 GT/s", "8.0 GT/s"))
 choose = f"test $RANK -lt 2 && export NCCL_TOPO_FILE={rails} || export NCCL_TOPO_FILE={other};"

@@ -27,6 +27,23 @@ struct tt_topo_local { /* what takes part on this host; all borrowed */
     int nnics;
 };
 
+enum { TT_TOPO_MEMBERS = 8 }; /* NICs that one virtual NIC has at most */
+
+/* Who joins NICs to virtual ones: a network plugin. */
+struct tt_topo_joiner {
+    int most; /* in one; 0: it does not join any */
+    /* One device of those with the numbers `devs`. False: not of these. */
+    bool (*make)(void *arg, const int *devs, int count, int *dev_out, int *mbps_out);
+    void *arg;
+};
+
+/* Decide which NICs of a completed file become one (NCCL_NET_FORCE_MERGE, NCCL_NET_MERGE_LEVEL, by
+ * default ports of one adapter), and have them made. The file keeps them as they are, with a remark
+ * that counts when a system is built of it. Errors: ncclInvalidUsage naming the variable. */
+ncclResult_t tt_topo_join(struct tt_topo_file *file, const struct tt_topo_joiner *joiner);
+/* The numbers of the NICs that were joined to `dev` in the file, in order; how many. 0: none. */
+int tt_topo_joined(const struct tt_topo_file *file, int dev, int devs[TT_TOPO_MEMBERS]);
+
 /* Read a file of which attributes, GPUs and NICs may be missing. Errors: as tt_topo_file_parse()
  * and tt_topo_file_read(), but for what tt_topo_complete() adds. */
 ncclResult_t tt_topo_partial_parse(const char *name, const char *text, size_t text_bytes,

@@ -1,9 +1,11 @@
 /* Several NICs as one virtual NIC: those that NCCL_NET_FORCE_MERGE names, then those that are as
- * near to each other as NCCL_NET_MERGE_LEVEL says. Only when one of the two is set: whether the
- * network of a machine file could do it, the file does not say. Members leave the file, the virtual
- * NIC hangs where their ways meet. Source: spec topology, section 1.7. */
+ * near to each other as NCCL_NET_MERGE_LEVEL says. Without a network plugin only when one of the
+ * two is set: whether the network of a machine file could do it, the file does not say. A plugin
+ * makes the devices itself (tt_topo_join): then the members' rows name theirs. Members leave the
+ * file, the virtual NIC hangs where their ways meet. Source: spec topology, section 1.7. */
 #include "merge.h"
 
+#include "complete.h"
 #include "words.h"
 
 #include "base/error.h"
@@ -14,13 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NETS = 256, MOST_MEMBERS = 8, BUSID_TRIES = 100, WIDTH_UNKNOWN = 16 };
+enum { MOST_NETS = 256, MOST_MEMBERS = TT_TOPO_MEMBERS, BUSID_TRIES = 100, WIDTH_UNKNOWN = 16 };
 
 struct merge {
     const char *file; /* for messages */
     struct tt_xml_node *root;
     struct tt_xml_node *net[MOST_NETS]; /* rows with a number, in its order; NULL: placed */
     int count, next_dev;
+    const struct tt_topo_joiner *joiner; /* NULL: the file alone decides */
+    bool apart[MOST_NETS][MOST_NETS];    /* what the joiner does not join */
 };
 
 struct group {
@@ -87,7 +91,7 @@ static enum tt_path_type distance(struct tt_xml_node *a, struct tt_xml_node *b)
     if (one && two && same_but_last(tt_xml_get(one, "busid"), tt_xml_get(two, "busid")))
         return TT_PATH_NVL;
     struct tt_xml_node *meet = common(a, b);
-    if (is(meet, "pci")) {
+    if (one && two && is(meet, "pci")) {
         bool children = one->parent == meet && two->parent == meet;
         return one == meet || two == meet || children ? TT_PATH_PIX : TT_PATH_PXB;
     }
@@ -178,6 +182,8 @@ static bool describe(const struct group *group, struct tt_xml_node *net, int dev
     }
     for (int k = 0; k < first->nattrs; k++)
         if (!tt_xml_set(net, first->attrs[k].key, first->attrs[k].value)) return false;
+    int64_t made = tt_topo_int(first, "vspeed", 0);
+    if (made > 0) speed = made;
     return tt_xml_set(net, "name", name) && set_number(net, "dev", dev) &&
            set_number(net, "speed", speed) && set_number(net, "gdr", gdr) &&
            set_number(net, "coll", coll);
@@ -202,7 +208,7 @@ static const char *name_of(const struct tt_xml_node *net)
     return name ? name : "(without a name)";
 }
 
-static ncclResult_t join(struct merge *merge, const struct group *group)
+static ncclResult_t join(struct merge *merge, const struct group *group, int dev)
 {
     struct tt_xml_node *meet = group->net[0];
     for (int k = 1; k < group->count; k++)
@@ -220,7 +226,7 @@ static ncclResult_t join(struct merge *merge, const struct group *group)
         nic = new_pci ? add_pci(merge, group, meet) : tt_xml_add(meet, "nic");
     }
     struct tt_xml_node *net = nic ? tt_xml_add(nic, "net") : NULL;
-    if (!net || !describe(group, net, merge->next_dev++)) {
+    if (!net || !describe(group, net, dev)) {
         return tt_fail(ncclSystemError,
                        "topology of %s: no memory or no free bus id for a virtual NIC of %s",
                        merge->file, name_of(group->net[0]));
@@ -228,6 +234,33 @@ static ncclResult_t join(struct merge *merge, const struct group *group)
     for (int k = 0; k < group->count; k++)
         drop(group->net[k]);
     return ncclSuccess;
+}
+
+/* Have the group's device made, and remark it at the members. *refused_out: not of these. */
+static ncclResult_t offer(const struct merge *merge, const struct group *group, bool *refused_out)
+{
+    int devs[MOST_MEMBERS], dev = -1, mbps = 0;
+    bool set = true;
+    for (int k = 0; k < group->count; k++)
+        devs[k] = (int)tt_topo_int(group->net[k], "dev", -1);
+    *refused_out = !merge->joiner->make(merge->joiner->arg, devs, group->count, &dev, &mbps);
+    if (*refused_out) return ncclSuccess;
+    for (int k = 0; k < group->count && set; k++)
+        set = set_number(group->net[k], "vdev", dev);
+    set = set && set_number(group->net[0], "vspeed", mbps);
+    return set ? ncclSuccess : tt_fail(ncclSystemError, "topology: out of memory");
+}
+
+static ncclResult_t settle(struct merge *merge, const struct group *group, bool *refused_out)
+{
+    *refused_out = false;
+    if (merge->joiner) return offer(merge, group, refused_out);
+    return join(merge, group, merge->next_dev++);
+}
+
+static int most_members(const struct merge *merge)
+{
+    return merge->joiner && merge->joiner->most < MOST_MEMBERS ? merge->joiner->most : MOST_MEMBERS;
 }
 
 /* ---- by name ---- */
@@ -258,14 +291,21 @@ static ncclResult_t join_named(struct merge *merge, char *names)
                            "another",
                            merge->file, name);
         }
-        if (group.count == MOST_MEMBERS) {
+        if (group.count == most_members(merge)) {
             return tt_fail(ncclInvalidUsage, "NCCL_NET_FORCE_MERGE: more than %d NICs in one group",
-                           MOST_MEMBERS);
+                           most_members(merge));
         }
         group.net[group.count++] = merge->net[k];
         merge->net[k] = NULL;
     }
-    return group.count > 1 ? join(merge, &group) : ncclSuccess;
+    bool refused = false;
+    ncclResult_t rc = group.count > 1 ? settle(merge, &group, &refused) : ncclSuccess;
+    if (!refused) return rc;
+    return tt_fail(
+        ncclInvalidUsage,
+        "NCCL_NET_FORCE_MERGE: the network plugin does not make one device of the %d NICs "
+        "from %.64s on",
+        group.count, name_of(group.net[0]));
 }
 
 static ncclResult_t join_forced(struct merge *merge, const char *groups)
@@ -298,50 +338,130 @@ static ncclResult_t read_level(enum tt_path_type *level_out)
                    text);
 }
 
-static bool may_join(struct tt_xml_node *a, struct tt_xml_node *b, enum tt_path_type level,
-                     bool rail)
+static bool may_join(const struct merge *merge, int i, int j, enum tt_path_type level, bool rail)
 {
+    struct tt_xml_node *a = merge->net[i], *b = merge->net[j];
     int64_t own = tt_topo_int(a, "rail", -1);
+    if (merge->apart[i][j]) return false;
     if (rail && (own < 0 || own != tt_topo_int(b, "rail", -1))) return false;
     return distance(a, b) <= level;
 }
 
+/* The group of the i-th NIC; `at` has its members' places. */
+static struct group group_of(const struct merge *merge, int i, enum tt_path_type level, bool rail,
+                             int at[MOST_MEMBERS])
+{
+    struct group group = {{merge->net[i]}, 1};
+    at[0] = i;
+    for (int j = i + 1; j < merge->count && merge->net[i]; j++) {
+        if (!merge->net[j] || group.count == most_members(merge)) continue;
+        if (!may_join(merge, i, j, level, rail)) continue;
+        at[group.count] = j;
+        group.net[group.count++] = merge->net[j];
+    }
+    return group;
+}
+
+/* From the beginning again after a refusal: its members are far from each other now. */
 static ncclResult_t join_near(struct merge *merge, enum tt_path_type level)
 {
     const char *policy = tt_param_str("NCCL_NET_MERGE_POLICY");
     bool rail = policy && strcmp(policy, "RAIL") == 0;
     ncclResult_t rc = ncclSuccess;
     for (int i = 0; i < merge->count && !rc; i++) {
-        struct group group = {{merge->net[i]}, 1};
-        for (int j = i + 1; j < merge->count && merge->net[i]; j++) {
-            if (!merge->net[j] || group.count == MOST_MEMBERS) continue;
-            if (!may_join(merge->net[i], merge->net[j], level, rail)) continue;
+        int at[MOST_MEMBERS];
+        bool refused = false;
+        struct group group = group_of(merge, i, level, rail, at);
+        if (group.count < 2) continue;
+        rc = settle(merge, &group, &refused);
+        for (int k = 0; k < group.count; k++) {
+            for (int m = 0; m < k && refused; m++)
+                merge->apart[at[m]][at[k]] = true;
+            if (!refused && k) merge->net[at[k]] = NULL;
+        }
+        if (!refused) merge->net[i] = NULL;
+        if (refused) i = -1;
+    }
+    return rc;
+}
+
+/* By the variables. */
+static ncclResult_t join_wished(struct merge *merge)
+{
+    const char *groups = tt_param_str("NCCL_NET_FORCE_MERGE");
+    enum tt_path_type level;
+    ncclResult_t rc = read_level(&level);
+    if (!rc && groups && *groups) rc = join_forced(merge, groups);
+    return rc ? rc : join_near(merge, level);
+}
+
+/* As the rows say. */
+static ncclResult_t join_remarked(struct merge *merge)
+{
+    ncclResult_t rc = ncclSuccess;
+    for (int i = 0; i < merge->count && !rc; i++) {
+        int64_t dev = merge->net[i] ? tt_topo_int(merge->net[i], "vdev", -1) : -1;
+        struct group group = {.count = 0};
+        for (int j = i; j < merge->count && dev >= 0; j++) {
+            if (!merge->net[j] || tt_topo_int(merge->net[j], "vdev", -1) != dev) continue;
+            if (group.count == MOST_MEMBERS) continue;
             group.net[group.count++] = merge->net[j];
             merge->net[j] = NULL;
         }
-        if (group.count > 1) rc = join(merge, &group);
+        if (group.count > 1) rc = join(merge, &group, (int)dev);
     }
+    return rc;
+}
+
+static ncclResult_t with_nics(const char *file, struct tt_xml_node *root,
+                              const struct tt_topo_joiner *joiner,
+                              ncclResult_t (*act)(struct merge *))
+{
+    ncclResult_t rc = ncclSuccess;
+    struct merge *merge = tt_calloc(1, sizeof(*merge));
+    if (!merge) return tt_fail(ncclSystemError, "topology of %s: out of memory", file);
+    merge->file = file;
+    merge->root = root;
+    merge->joiner = joiner;
+    if (!collect(merge, root)) {
+        rc = tt_fail(ncclInvalidUsage, "topology of %s: more than %d NICs cannot be merged", file,
+                     MOST_NETS);
+    }
+    if (!rc) rc = act(merge);
+    free(merge);
     return rc;
 }
 
 ncclResult_t tt_topo_merge(const char *file, struct tt_xml_node *root)
 {
     const char *groups = tt_param_str("NCCL_NET_FORCE_MERGE");
-    bool forced = groups && *groups;
-    enum tt_path_type level;
-    if (!forced && !tt_param_is_set("NCCL_NET_MERGE_LEVEL")) return ncclSuccess;
-    ncclResult_t rc = read_level(&level);
-    if (rc) return rc;
-    struct merge *merge = tt_calloc(1, sizeof(*merge));
-    if (!merge) return tt_fail(ncclSystemError, "topology of %s: out of memory", file);
-    merge->file = file;
-    merge->root = root;
-    if (!collect(merge, root)) {
-        rc = tt_fail(ncclInvalidUsage, "topology of %s: more than %d NICs cannot be merged", file,
-                     MOST_NETS);
+    if (tt_xml_get(root, "vnics")) return with_nics(file, root, NULL, join_remarked);
+    if ((!groups || !*groups) && !tt_param_is_set("NCCL_NET_MERGE_LEVEL")) return ncclSuccess;
+    return with_nics(file, root, NULL, join_wished);
+}
+
+ncclResult_t tt_topo_join(struct tt_topo_file *file, const struct tt_topo_joiner *joiner)
+{
+    if (!set_number(file->root, "vnics", joiner->most))
+        return tt_fail(ncclSystemError, "topology of %s: out of memory", file->name);
+    return joiner->most > 1 ? with_nics(file->name, file->root, joiner, join_wished) : ncclSuccess;
+}
+
+static int joined_below(const struct tt_xml_node *node, int dev, int *devs, int count)
+{
+    bool member = is(node, "net") && tt_topo_int(node, "vdev", -1) == dev;
+    if (member && count < MOST_MEMBERS) {
+        int at = count++, own = (int)tt_topo_int(node, "dev", -1);
+        for (; at > 0 && devs[at - 1] > own; at--)
+            devs[at] = devs[at - 1];
+        devs[at] = own;
     }
-    if (!rc && forced) rc = join_forced(merge, groups);
-    if (!rc) rc = join_near(merge, level);
-    free(merge);
-    return rc;
+    for (int k = 0; k < node->nchildren; k++)
+        count = joined_below(node->children[k], dev, devs, count);
+    return count;
+}
+
+int tt_topo_joined(const struct tt_topo_file *file, int dev, int devs[TT_TOPO_MEMBERS])
+{
+    return joined_below(file->root, dev, devs, 0);
 }

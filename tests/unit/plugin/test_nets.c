@@ -103,6 +103,39 @@ static void properties_are_filled_in(void **state)
     tt_net_close(net);
 }
 
+/* One device of others, from version 9 on; up to 4 before version 12. */
+static void devices_become_one(void **state)
+{
+    ncclNetVDeviceProps_v12_t members = {.ndevs = 2, .devs = {0, 1}};
+    const ncclNetVDeviceProps_v12_t turned = {.ndevs = 2, .devs = {1, 0}};
+    int most = version < 9 ? 0 : version < 12 ? 4 : 8, dev = -1, again = -1, mbps = 0;
+    (void)state;
+    setenv("OUTSIDER_DEVICES", "2", 1);
+    struct tt_net *net = open_outsider();
+    assert_int_equal(net->plugin->ops.group_most(net->plugin), most);
+    assert_int_equal(net->nopen, 2);
+    if (most) {
+        assert_true(tt_net_virtual(net, &members, &dev, &mbps));
+        assert_int_equal(dev, 2);
+        assert_int_equal(mbps, 25000);
+        assert_int_equal(net->ndevs, 2);
+        assert_int_equal(net->nopen, 3);
+        assert_true(tt_net_virtual(net, &turned, &again, &mbps));
+        assert_int_equal(again, dev);
+        assert_int_equal(times_logged("NET/Outsider: virtual device"), 1);
+        struct tt_net *other = NULL;
+        const struct tt_net_request request = {.member = &member, .wish = "OUTSIDER"};
+        assert_int_equal(tt_net_open(&request, &other), ncclSuccess);
+        assert_int_equal(other->ndevs, 2); /* by itself no edge takes the virtual one */
+        tt_net_close(other);
+        members = (ncclNetVDeviceProps_v12_t){.ndevs = 2, .devs = {0, 7}};
+        assert_false(tt_net_virtual(net, &members, &dev, &mbps));
+        assert_true(logged("no virtual device of 2 devices from 0 on"));
+    }
+    unsetenv("OUTSIDER_DEVICES");
+    tt_net_close(net);
+}
+
 /* ---- a connection ---- */
 
 struct pair {
@@ -332,6 +365,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest lives[] = {
         cmocka_unit_test(properties_are_filled_in),
+        cmocka_unit_test(devices_become_one),
         cmocka_unit_test(messages_arrive),
         cmocka_unit_test(what_an_int_cannot_say_is_refused),
         cmocka_unit_test(init_comes_once_while_loaded),
