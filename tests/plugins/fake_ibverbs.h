@@ -16,6 +16,7 @@ struct fake_device {
     int number, nports;
     uint64_t writes; /* posted so far */
     bool broken;     /* its cable is cut */
+    bool deaf;       /* what it sends arrives, answers do not */
     int events[2];   /* pipe; write end in [1], 0: not open */
 };
 
@@ -39,6 +40,7 @@ struct fake_cq {
 struct fake_work { /* posted, not completed */
     uint64_t id;
     bool signalled;
+    char *read_to; /* of a read: where the bytes go; NULL: a write */
     struct fake_work *next;
 };
 

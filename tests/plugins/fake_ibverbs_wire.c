@@ -18,7 +18,7 @@ enum { PACKET_BYTES = 32768, ANSWERS = 4096 };
 struct packet {
     uint32_t to, from; /* queue pairs */
     enum ibv_wc_status status;
-    bool answer, last, marked;
+    bool answer, last, marked, read; /* read: nothing but where from */
     uint32_t key, imm;
     uint64_t addr;
     uint32_t bytes;
@@ -80,6 +80,22 @@ static int transmit(const struct packet *packet, const void *bytes)
 
 /* ---- what comes ---- */
 
+/* Bytes of a read, whole words; nothing after an error. The lock is held: they are registered. */
+static void answer_read(const struct packet *packet, enum ibv_wc_status status)
+{
+    uint64_t words[64] = {0};
+    struct packet back = {.to = packet->from,
+                          .from = packet->to,
+                          .status = status,
+                          .answer = true,
+                          .bytes = status ? 0 : packet->bytes};
+    const uint64_t *from = (const uint64_t *)(uintptr_t)packet->addr;
+    for (uint32_t i = 0; i < back.bytes / 8; i++)
+        words[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+    while (transmit(&back, words) == EAGAIN)
+        usleep(50);
+}
+
 static void answer(const struct packet *packet, enum ibv_wc_status status)
 {
     struct packet back = {
@@ -108,11 +124,13 @@ static enum ibv_wc_status take_write(struct fake_qp *qp, const struct packet *pa
 {
     bool open = qp && (qp->verbs.state == IBV_QPS_RTR || qp->verbs.state == IBV_QPS_RTS);
     if (!open || qp->device->broken || qp->peer != packet->from) return IBV_WC_RETRY_EXC_ERR;
-    if (packet->bytes && !fake_allowed(packet->key, qp->device, packet->addr, packet->bytes,
-                                       IBV_ACCESS_REMOTE_WRITE)) {
+    int access = packet->read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+    if (packet->bytes &&
+        !fake_allowed(packet->key, qp->device, packet->addr, packet->bytes, access)) {
         fake_qp_break(qp);
         return IBV_WC_REM_ACCESS_ERR;
     }
+    if (packet->read) return packet->bytes > 512 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS;
     put((char *)(uintptr_t)packet->addr, bytes, packet->bytes);
     if (!packet->last || !packet->marked) return IBV_WC_SUCCESS;
     struct fake_work *recv = qp->recvs;
@@ -129,11 +147,14 @@ static enum ibv_wc_status take_write(struct fake_qp *qp, const struct packet *pa
     return IBV_WC_SUCCESS;
 }
 
-/* The oldest write of the queue pair is over. */
-static void take_answer(struct fake_qp *qp, enum ibv_wc_status status)
+/* The oldest request of the queue pair is over. */
+static void take_answer(struct fake_qp *qp, enum ibv_wc_status status, const char *bytes,
+                        size_t count)
 {
     struct fake_work *work = qp ? qp->sends : NULL;
     if (!work) return; /* flushed meanwhile */
+    if (qp->device->deaf) status = IBV_WC_RETRY_EXC_ERR;
+    if (work->read_to && !status) put(work->read_to, bytes, count);
     const struct ibv_wc wc = {.wr_id = work->id,
                               .status = status,
                               .opcode = IBV_WC_RDMA_WRITE,
@@ -163,12 +184,14 @@ static void *engine(void *unused)
         struct fake_qp *qp = fake_qp_of(in.packet.to);
         enum ibv_wc_status status = in.packet.status;
         if (in.packet.answer) {
-            take_answer(qp, status);
+            take_answer(qp, status, in.bytes, in.packet.bytes);
         } else {
             status = take_write(qp, &in.packet, in.bytes);
+            if (in.packet.read) answer_read(&in.packet, status);
         }
         pthread_mutex_unlock(&fake.lock);
-        if (!in.packet.answer && (in.packet.last || status)) answer(&in.packet, status);
+        if (!in.packet.answer && !in.packet.read && (in.packet.last || status))
+            answer(&in.packet, status);
     }
     return NULL;
 }
@@ -208,6 +231,7 @@ static bool strikes(const char *name, const struct fake_device *device)
 static void strike(struct fake_device *device)
 {
     device->writes++;
+    if (strikes("deaf", device)) device->deaf = true;
     if (strikes("cut", device)) device->broken = true;
     if (strikes("fatal", device)) fake_tell(device, IBV_EVENT_DEVICE_FATAL);
     if (strikes("flap", device)) {
@@ -228,6 +252,7 @@ static int enlist(struct fake_qp *qp, const struct ibv_send_wr *work)
     strike(qp->device);
     new->id = work->wr_id;
     new->signalled = work->send_flags &IBV_SEND_SIGNALED;
+    if (work->opcode == IBV_WR_RDMA_READ) new->read_to = (char *)(uintptr_t)work->sg_list[0].addr;
     while (*at)
         at = &(*at)->next;
     *at = new;
@@ -254,7 +279,8 @@ static void send_all(const struct fake_qp *qp, const struct ibv_send_wr *work)
                             .from = qp->verbs.qp_num,
                             .marked = work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM,
                             .key = work->wr.rdma.rkey,
-                            .imm = work->imm_data};
+                            .imm = work->imm_data,
+                            .read = work->opcode == IBV_WR_RDMA_READ};
     int error = 0;
     pthread_mutex_lock(&wire.send_lock);
     do {
@@ -262,7 +288,8 @@ static void send_all(const struct fake_qp *qp, const struct ibv_send_wr *work)
         packet.bytes = rest < PACKET_BYTES ? rest : PACKET_BYTES;
         packet.addr = work->wr.rdma.remote_addr + done;
         packet.last = packet.bytes == rest;
-        const char *from = sge ? (const char *)(uintptr_t)sge->addr + done : NULL;
+        bool carries = sge && !packet.read;
+        const char *from = carries ? (const char *)(uintptr_t)sge->addr + done : NULL;
         while ((error = transmit(&packet, from)) == EAGAIN)
             usleep(50);
         done += packet.bytes;
@@ -270,7 +297,7 @@ static void send_all(const struct fake_qp *qp, const struct ibv_send_wr *work)
     pthread_mutex_unlock(&wire.send_lock);
     if (!error) return;
     pthread_mutex_lock(&fake.lock); /* nobody is there */
-    take_answer(fake_qp_of(packet.from), IBV_WC_RETRY_EXC_ERR);
+    take_answer(fake_qp_of(packet.from), IBV_WC_RETRY_EXC_ERR, NULL, 0);
     pthread_mutex_unlock(&fake.lock);
 }
 
@@ -283,7 +310,7 @@ int fake_post_send(struct ibv_qp *verbs, struct ibv_send_wr *work, struct ibv_se
         int error = enlist(qp, work);
         enum ibv_wc_status status = error ? IBV_WC_SUCCESS : look(qp, work);
         if (status == IBV_WC_WR_FLUSH_ERR) fake_qp_break(qp);
-        if (status && status != IBV_WC_WR_FLUSH_ERR) take_answer(qp, status);
+        if (status && status != IBV_WC_WR_FLUSH_ERR) take_answer(qp, status, NULL, 0);
         pthread_mutex_unlock(&fake.lock);
         if (error) return error;
         if (!status) send_all(qp, work);

@@ -87,12 +87,14 @@ struct ib_comm {
     struct ib_notice notice_out, notice_in;
     uint32_t unsent[IB_QPS / 32]; /* queue pairs of which the peer must be told */
     uint64_t look_nsec, gone_nsec;
+    uint64_t probe_nsec; /* send: when the receiver's record is read; 0: not wanted */
+    bool probing;
     uint32_t idle;
     char text[160]; /* which peer, for sentences */
 };
 
 /* What a completion says of itself. */
-enum ib_kind { IB_KIND_RECEIVE, IB_KIND_PIECE, IB_KIND_TABLE };
+enum ib_kind { IB_KIND_RECEIVE, IB_KIND_PIECE, IB_KIND_TABLE, IB_KIND_PROBE };
 struct ib_work {
     uint8_t kind, qp, slot, piece;
     uint16_t turn, count; /* count: work requests that it completes */
@@ -150,6 +152,8 @@ ncclResult_t tt_ib_end_done(struct ib_end *end, bool *done);
 ncclResult_t tt_ib_isend(struct ib_comm *comm, const struct ib_request *wanted, int tag,
                          struct ib_request **request_out);
 void tt_ib_piece_done(struct ib_comm *comm, const struct ib_work *work);
+/* The receiver has all of it. */
+void tt_ib_slot_done(struct ib_slot *slot);
 /* Post again what found no room, or was lost with a queue pair. */
 ncclResult_t tt_ib_send_waiting(struct ib_comm *comm);
 
@@ -176,5 +180,8 @@ ncclResult_t tt_ib_progress(struct ib_comm *comm);
 ncclResult_t tt_ib_qp_lost(struct ib_comm *comm, int qp, const char *why);
 /* What the peer said. */
 ncclResult_t tt_ib_notice_came(struct ib_comm *comm);
+/* Send: a queue pair is lost, and the receiver may have all it wanted and never look again. */
+ncclResult_t tt_ib_probe(struct ib_comm *comm);
+void tt_ib_probe_came(struct ib_comm *comm, bool good);
 /* A receive of a dead queue pair came back, or there is something to be said. */
 ncclResult_t tt_ib_notice_send(struct ib_comm *comm);

@@ -8,11 +8,17 @@
  *               <--- TCP ----                STATE qp: messages waited for, pieces that came
  *     error state; missing pieces over others
  *
+ * A receiver that has all it wanted may make no call for a long time: the sender reads for itself,
+ * over another queue pair, which messages are complete there.
+ *
  * Writing twice does no harm: until the receiver has a message complete, its memory is the
  * message's. */
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/param.h"
 #include "net/ib/comm.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static void mark_dead(struct ib_comm *comm, int qp)
@@ -30,6 +36,12 @@ static bool has_dead(const struct ib_comm *comm, int port)
     return false;
 }
 
+static uint64_t probe_delay(void)
+{
+    int64_t msec = tt_param_int("NCCL_IB_RESILIENCY_PORT_FAILOVER_PROBE_DELAY");
+    return msec < 1 ? 1000000 : (uint64_t)msec * 1000000;
+}
+
 ncclResult_t tt_ib_qp_lost(struct ib_comm *comm, int qp, const char *why)
 {
     if (comm->qps[qp].dead) return ncclSuccess;
@@ -43,7 +55,67 @@ ncclResult_t tt_ib_qp_lost(struct ib_comm *comm, int qp, const char *why)
                 comm->device->ports[comm->qps[qp].port]->name, why);
     }
     comm->unsent[qp / 32] |= 1u << qp % 32;
-    return comm->sending ? ncclSuccess : tt_ib_table_again(comm);
+    if (!comm->sending) return tt_ib_table_again(comm);
+    comm->probe_nsec = tt_now_nsec() + probe_delay();
+    return ncclSuccess;
+}
+
+/* ---- asking without the receiver's help ---- */
+
+/* Does a lost queue pair still have something of ours? */
+static bool is_waiting(const struct ib_comm *comm)
+{
+    for (int i = 0; i < IB_SLOTS; i++) {
+        const struct ib_slot *slot = &comm->slots[i];
+        uint32_t sent = slot->active ? slot->pieces & ~slot->waiting : 0;
+        for (uint32_t piece = 0; sent >> piece; piece++) {
+            if (sent >> piece & 1 && comm->qps[slot->routes[piece]].dead) return true;
+        }
+    }
+    return false;
+}
+
+/* Read which messages are complete there, into the record here, which nobody else writes to. */
+static ncclResult_t probe_post(struct ib_comm *comm, int number)
+{
+    struct ib_qp *qp = &comm->qps[number];
+    struct ibv_sge sge = {(uintptr_t)comm->record->whole, sizeof(comm->record->whole),
+                          comm->record_mrs[qp->port]->lkey};
+    struct ibv_send_wr *bad,
+        work = {.wr_id = ib_work_pack((struct ib_work){IB_KIND_PROBE, (uint8_t)number, 0, 0, 0, 1}),
+                .opcode = IBV_WR_RDMA_READ,
+                .send_flags = IBV_SEND_SIGNALED,
+                .sg_list = &sge,
+                .num_sge = 1};
+    work.wr.rdma.remote_addr = comm->peer.addr + offsetof(struct ib_record, whole);
+    work.wr.rdma.rkey = comm->peer.rkeys[qp->peer_port];
+    if (ibv_post_send(qp->qp, &work, &bad))
+        return tt_ib_comm_fail(comm, ncclSystemError, "a read could not be posted");
+    qp->queued++;
+    comm->probing = true;
+    return ncclSuccess;
+}
+
+ncclResult_t tt_ib_probe(struct ib_comm *comm)
+{
+    int qp = tt_ib_qp_alive(comm, 0);
+    if (comm->probing || qp < 0 || tt_now_nsec() < comm->probe_nsec) return ncclSuccess;
+    if (!is_waiting(comm)) {
+        comm->probe_nsec = 0;
+        return ncclSuccess;
+    }
+    comm->probe_nsec = tt_now_nsec() + probe_delay();
+    return comm->qps[qp].queued < comm->qps[qp].depth ? probe_post(comm, qp) : ncclSuccess;
+}
+
+void tt_ib_probe_came(struct ib_comm *comm, bool good)
+{
+    comm->probing = false;
+    for (int i = 0; good && i < IB_SLOTS; i++) {
+        struct ib_slot *slot = &comm->slots[i];
+        uint64_t whole = atomic_load_explicit(&comm->record->whole[i], memory_order_relaxed);
+        if (slot->active && whole == slot->number) tt_ib_slot_done(slot);
+    }
 }
 
 /* ---- telling ---- */

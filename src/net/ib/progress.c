@@ -60,6 +60,7 @@ static ncclResult_t complete(struct ib_comm *comm, const struct ibv_wc *wc)
         return qp->dead ? ncclSuccess : failed(comm, wc, work.qp);
     }
     qp->queued -= work.count;
+    if (work.kind == IB_KIND_PROBE) tt_ib_probe_came(comm, wc->status == IBV_WC_SUCCESS);
     if (qp->dead) return ncclSuccess; /* the receiver says what came */
     if (wc->status != IBV_WC_SUCCESS) return failed(comm, wc, work.qp);
     if (work.kind == IB_KIND_PIECE) tt_ib_piece_done(comm, &work);
@@ -123,6 +124,7 @@ ncclResult_t tt_ib_progress(struct ib_comm *comm)
     ncclResult_t rc = poll_queues(comm, &seen);
     if (!rc) rc = look_at_events(comm);
     if (!rc && comm->sending) rc = tt_ib_send_waiting(comm);
+    if (!rc && comm->probe_nsec) rc = tt_ib_probe(comm);
     if (!rc) rc = tt_ib_notice_send(comm);
     comm->idle = seen ? 0 : comm->idle + 1;
     if (!rc && comm->idle >= LOOKS) rc = look_at_peer(comm);

@@ -45,7 +45,7 @@ static ncclResult_t create_one(struct ib_comm *comm, int i)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
                                .pkey_index = (uint16_t)tt_param_int("NCCL_IB_PKEY"),
                                .port_num = port->number,
-                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+                               .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
     int error = tt_verbs.modify_qp(
         own->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
     comm->own.qpns[i] = own->qp->qp_num;

@@ -101,6 +101,9 @@ static ncclResult_t end_message(struct ib_comm *comm, struct ib_slot *slot)
     }
     request->done = true;
     slot->active = false;
+    /* read by the sender's adapter: probe_post() */
+    atomic_store_explicit(&comm->record->whole[slot - comm->slots], slot->number,
+                          memory_order_release);
     return ncclSuccess;
 }
 

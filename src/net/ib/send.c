@@ -222,14 +222,19 @@ ncclResult_t tt_ib_isend(struct ib_comm *comm, const struct ib_request *wanted, 
     return ++slot->filled == slot->nparts ? begin_message(comm, slot) : ncclSuccess;
 }
 
+void tt_ib_slot_done(struct ib_slot *slot)
+{
+    for (int i = 0; i < slot->nparts; i++)
+        slot->requests[i]->done = true;
+    slot->active = false;
+    slot->pieces = slot->waiting = 0;
+}
+
 void tt_ib_piece_done(struct ib_comm *comm, const struct ib_work *work)
 {
     struct ib_slot *slot = &comm->slots[work->slot % IB_SLOTS];
     bool turn = (slot->number - 1) / IB_SLOTS & 1;
     if (!slot->active || turn != work->turn) return;
     slot->pieces &= ~(1u << work->piece);
-    if (slot->pieces) return;
-    for (int i = 0; i < slot->nparts; i++)
-        slot->requests[i]->done = true;
-    slot->active = false;
+    if (!slot->pieces) tt_ib_slot_done(slot);
 }

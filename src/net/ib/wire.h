@@ -31,8 +31,10 @@ _Static_assert(sizeof(struct ib_entry) == 64, "a cache line");
 struct ib_table {
     struct ib_entry slots[IB_SLOTS][IB_PARTS];
 };
-struct ib_record { /* sizes of messages, written into the receiver's memory */
-    uint32_t sizes[IB_SLOTS][IB_PARTS];
+struct ib_record {                      /* the receiver's memory */
+    uint32_t sizes[IB_SLOTS][IB_PARTS]; /* of messages, written by the sender */
+    _Atomic uint64_t whole[IB_SLOTS];   /* by slot: the last message that is complete; the sender
+                                           reads it when it has lost a queue pair */
 };
 
 /* Immediate data: slot 5 bits, turn 1, piece 4, last 1, size 21. */

@@ -385,6 +385,30 @@ static void a_cut_is_survived(void)
     ends_close(&ends);
 }
 
+/* The receiver has all, makes no call any more, and its adapter's answers are lost on the way: the
+ * sender finds out for itself. */
+static void a_lost_answer_is_survived(void)
+{
+    struct ends ends;
+    assert_int_equal(ends_join(&ends), ncclSuccess);
+    for (size_t i = 0; i < 30; i++) {
+        struct message message = {.nparts = 1, .sizes = {i * 20011 % 300000}};
+        uint64_t until = tt_now_nsec() + PATIENCE_NSEC;
+        bool done = false;
+        message_make(&ends, &message, (unsigned)i);
+        message_post(&ends, &message);
+        while (message.in) /* until the receiver has it */
+            assert_int_equal(message_step(&ends, &message, &done), ncclSuccess);
+        while (!done) { /* and the sender alone */
+            assert_int_equal(message_step(&ends, &message, &done), ncclSuccess);
+            assert_true(tt_now_nsec() < until);
+        }
+        message_check(&message);
+        message_free(&ends, &message);
+    }
+    ends_close(&ends);
+}
+
 static void expect_failure(ncclResult_t wanted, const char *const *words, size_t nwords)
 {
     struct ends ends;
@@ -514,6 +538,10 @@ static const struct scenario {
     {"cut-first",
      a_cut_is_survived,
      {"FAKE_IB_DEVICES", TWO, "FAKE_IB_FAULTS", "cut=fake_0:42,late-usec=300",
+      "NCCL_IB_RESILIENCY_PORT_FAILOVER", "1"}},
+    {"deaf",
+     a_lost_answer_is_survived,
+     {"FAKE_IB_DEVICES", TWO, "FAKE_IB_FAULTS", "deaf=fake_1:20",
       "NCCL_IB_RESILIENCY_PORT_FAILOVER", "1"}},
     {"alone", a_cut_is_told, {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "cut=fake_0:41"}},
     {"fatal", a_fatal_event_is_told, {"FAKE_IB_DEVICES", ONE, "FAKE_IB_FAULTS", "fatal=fake_0:9"}},
