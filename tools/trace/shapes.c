@@ -97,6 +97,10 @@ static inline const char *read_text(struct shapes *shapes, const char *at, const
     uint64_t hash = (word_at(at) ^ word_at(at + 8) * 3) * 0x9e3779b97f4a7c15u;
     struct shape_guess *guess = &shapes->guesses[hash >> 32 & (SHAPES_GUESSES - 1)];
     bool known = guess->text.bytes && begins_with(at, &guess->text);
+    if (!known && guess->text.bytes) { /* two places for each hash, as a few texts share one */
+        guess = &shapes->guesses[(hash >> 32 & (SHAPES_GUESSES - 1)) ^ 1];
+        known = guess->text.bytes && begins_with(at, &guess->text);
+    }
     value->word = &guess->word;
     return known ? at + guess->text.bytes - 1 : learn_text(guess, at, end, line, value);
 }
