@@ -43,7 +43,9 @@ def write(folder, rank, operations, name="", host=None, func="AllReduce", steps=
         event("KernelCh", coll, begin, last + 100 * US, channel=0, timer=1)
         op = event("ProxyOp", coll, begin + US, last + 90 * US, channel=0, peer=(rank + 1) % 4, steps=steps, chunk=512, send=1)
         for s in range(steps):
-            event("ProxyStep", op, begin + (2 + s) * US, begin + (2 + s) * US + 900, step=s)
+            step = event("ProxyStep", op, begin + (2 + s) * US, begin + (2 + s) * US + 900, step=s)
+            for state, after, value in (("ProxyStepSendGPUWait", 100, 0), ("ProxyStepSendWait", 400, 512)):
+                lines.insert(-1, {"t": "state", "id": step, "ts": 10**12 + begin + (2 + s) * US + after, "state": state, "value": value})
         if chain:  # rank 3 sends to 0, which sends to 1, and that one to 2: step by step, 25 us each, of which 15 are sending
             at = last + [25, 50, 75, 0][rank] * US
             if rank != 3:
@@ -78,12 +80,16 @@ def the_file(folder):
     text = open(page(f"{folder}/a", operations=10)).read()
     found = facts(text)
     check((found["events"], found["blocks"], found["operations"], found["join_nsec"]) == (280, 280, 10, 0), found)
+    check((found["states"], found["all_states"]) == (160, 160), f"states: {found['states']}")
     check(sum(count for _, count in found["rows"]) == 280 and len(found["groups"]) == 4, found["rows"])
     check("://" not in text, "an address in the page")
     check(not re.search(r"[@](style|script|policy|data)[@]", text), "a mark of the template is left")
     # short events are joined, and no more than asked for are left
     joined = facts(open(page(f"{folder}/b", "--events", "1000", operations=200)).read())
     check(joined["events"] == 5600 and 0 < joined["blocks"] <= 1000 and joined["join_nsec"] > 0, joined["blocks"])
+    check(joined["states"] in (0, joined["all_states"]) and joined["states"] <= 1000, f"states: {joined['states']}")
+    many = facts(open(page(f"{folder}/e", "--events", "1300", operations=20, steps=10)).read())
+    check((many["blocks"], many["states"], many["all_states"]) == (1200, 0, 1600), f"too many states: {many['blocks']} {many['all_states']}")
     check(facts(open(page(f"{folder}/d", operations=10, comms=2)).read())["operations"] == 10, "two communicators")
     # text stays text: as many tags as a page without it has
     hostile = open(page(f"{folder}/c", operations=10, name=HOSTILE, func=HOSTILE, host=HOSTILE)).read()
@@ -207,6 +213,9 @@ def searching(page):
     check(of(page, "#hits") == "10 hits", of(page, "#hits"))
     page.key("Enter")
     check(of(page, "#hits") == "1 of 10 hits", of(page, "#hits"))
+    shown = page.run("[...document.querySelectorAll('#selected tbody tr')].filter(r => r.cells.length == 4 && r.cells[0].textContent.startsWith('Proxy'))"
+                     ".map(r => [...r.cells].map(c => c.textContent))")
+    check(shown == [["ProxyStepSendGPUWait", "100 ns", "300 ns", ""], ["ProxyStepSendWait", "400 ns", "500 ns", "512"]], f"states: {shown}")
     check("ProxyStep 1" in of(page, "#selected") and "rank 2 on node1" in of(page, "#selected"), of(page, "#selected"))
     check(pixels(page, LILAC, (250, 24, 700, 500)) > 50, "the hit is not seen")
     for parent in ("ProxyOp send", "AllReduce", "AllReduce", "GroupApi"):  # up to the call

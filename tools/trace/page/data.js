@@ -36,13 +36,26 @@ const blocks = {
   kind: new Uint32Array(facts.blocks), joined: new Uint32Array(facts.blocks),
   parent: new Int32Array(facts.blocks), number: new Float64Array(facts.blocks),
   count: new Float64Array(facts.blocks), peer: new Int32Array(facts.blocks),
+  states: new Uint32Array(facts.blocks + 1), // the first of its states; they end where the next block's begin
 };
+const states = { at: new Float64Array(facts.states), name: new Uint16Array(facts.states), value: new Float64Array(facts.states) };
 const groups = facts.groups.map(([rank, pid, host, exe], index) => ({ index, rank, pid, host, exe, lanes: [], parts: null }));
 const lanes = facts.lanes.map(([group, name], index) => ({ index, group: groups[group], name, rows: [] }));
 for (const lane of lanes) lane.group.lanes.push(lane);
 const rows = [];
 const operations = [];
 const parts = [];
+
+function readStates(b) {
+  let s = blocks.states[b], at = blocks.start[b];
+  for (let count = reader.number(); count > 0; count--, s++) {
+    at += reader.signed();
+    states.at[s] = at;
+    states.name[s] = reader.number();
+    states.value[s] = reader.number();
+  }
+  blocks.states[b + 1] = s;
+}
 
 function readRows() {
   let b = 0;
@@ -61,6 +74,7 @@ function readRows() {
       blocks.number[b] = reader.number();
       blocks.count[b] = reader.number();
       blocks.peer[b] = reader.number() - 1;
+      readStates(b);
     }
   }
 }

@@ -210,6 +210,25 @@ static void choose_operations(struct page *page, uint64_t limit)
     }
 }
 
+/* ---- states ---- */
+
+static uint32_t first_state(const struct page *page, const struct page_block *block)
+{
+    return block->count == 1 ? page->run->events[block->event].states : TIMELINE_NONE;
+}
+
+/* As many as there may be blocks: more would make the page larger than its limit lets it be. */
+static void choose_states(struct page *page, uint64_t limit)
+{
+    const struct timeline_state *states = page->run->states;
+    for (uint32_t b = 0; b < page->nblocks; b++) {
+        uint32_t at = first_state(page, &page->blocks[b]);
+        for (; at != TIMELINE_NONE; at = states[at].next)
+            page->all_states++;
+    }
+    page->nstates = page->all_states <= limit ? page->all_states : 0;
+}
+
 bool page_pack(const struct timeline *run, uint64_t limit, struct page *page)
 {
     *page = (struct page){.run = run};
@@ -218,6 +237,7 @@ bool page_pack(const struct timeline *run, uint64_t limit, struct page *page)
     bool good = row_of && find_depths(page, row_of) && make_rows(page, row_of) &&
                 make_blocks(page, row_of, limit) && make_kinds(page);
     if (good) choose_operations(page, limit);
+    if (good) choose_states(page, limit);
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
     free(row_of);
     return good;
@@ -279,6 +299,23 @@ static uint64_t not_negative(int64_t number)
     return number < 0 ? 0 : (uint64_t)number;
 }
 
+/* How many, then each one's time after the one before, name and value. */
+static void put_states(const struct page *page, const struct page_block *block, struct base64 *to)
+{
+    const struct timeline_state *states = page->run->states;
+    uint32_t first = page->nstates ? first_state(page, block) : TIMELINE_NONE, count = 0;
+    int64_t before = page->run->events[block->event].start_nsec;
+    for (uint32_t at = first; at != TIMELINE_NONE; at = states[at].next)
+        count++;
+    put_number(to, count);
+    for (uint32_t at = first; at != TIMELINE_NONE; at = states[at].next) {
+        put_signed(to, states[at].at_nsec - before);
+        put_number(to, states[at].name);
+        put_number(to, states[at].value);
+        before = states[at].at_nsec;
+    }
+}
+
 static void put_row(const struct page *page, const struct page_row *row, struct base64 *to)
 {
     int64_t before = 0;
@@ -299,6 +336,7 @@ static void put_row(const struct page *page, const struct page_row *row, struct 
         put_number(to, number);
         put_number(to, sized ? not_negative(event->chunk_bytes) : event->count);
         put_number(to, not_negative((int64_t)event->peer + 1));
+        put_states(page, block, to);
         before = event->start_nsec;
     }
 }

@@ -41,6 +41,8 @@ struct page {
     int64_t join_nsec;      /* shorter events may be joined; 0: each event is drawn */
     int64_t operation_nsec; /* shorter operations are left out; 0: none is */
     uint32_t noperations;   /* that are drawn */
+    uint32_t nstates;       /* of events that are drawn alone; 0 where they are too many */
+    uint32_t all_states;    /* of these events */
 };
 
 /* Lay out a run as at most about `limit` blocks. False: memory is short, and said. */

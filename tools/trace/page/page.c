@@ -138,6 +138,8 @@ static bool put_page(const struct page *page, struct out *out)
     put_run(page->run, out);
     put_pair(out, "operations", page->noperations);
     put_pair(out, "blocks", page->nblocks);
+    put_pair(out, "states", page->nstates);
+    put_pair(out, "all_states", page->all_states);
     put_pair(out, "join_nsec", (uint64_t)page->join_nsec);
     put_pair(out, "operation_nsec", (uint64_t)page->operation_nsec);
     put_pair(out, "end_nsec", (uint64_t)page->lanes.end_nsec);

@@ -74,6 +74,17 @@ function blockFacts(b) {
   if (blocks.parent[b] >= 0) lines.push(['parent', link(nameOf(blocks.parent[b]), () => selectBlock(blocks.parent[b], true))]);
   return lines;
 }
+// What the event was in, and for how long: up to the next state, or its end.
+function stateFacts(b) {
+  const lines = [];
+  for (let s = blocks.states[b]; s < blocks.states[b + 1] && lines.length < 64; s++) {
+    const until = s + 1 < blocks.states[b + 1] ? states.at[s + 1] : blocks.end[b];
+    lines.push([word(states.name[s]), time(states.at[s] - blocks.start[b]), time(Math.max(until - states.at[s], 0)), states.value[s] ? states.value[s].toLocaleString('en') : '']);
+  }
+  if (!lines.length) return [];
+  const rest = blocks.states[b + 1] - blocks.states[b] - lines.length;
+  return [tableOf(['state', 'after', 'lasts', 'value'], lines), ...(rest > 0 ? [element('p', `and ${many(rest, 'more state')}`)] : [])];
+}
 function operationFacts(op) {
   const [send, receive] = op.message ? op.parts : [];
   const head = `${op.func} #${op.seq}, ${commName(op.comm)}`;
@@ -89,7 +100,7 @@ function operationFacts(op) {
 function showOperation() {
   view.path = view.op ? criticalPath(view.op) : null;
   const about = [];
-  if (view.block >= 0) about.push(element('p', element('b', nameOf(view.block))), tableOf(['', ''], blockFacts(view.block)));
+  if (view.block >= 0) about.push(element('p', element('b', nameOf(view.block))), tableOf(['', ''], blockFacts(view.block)), ...stateFacts(view.block));
   if (view.op) about.push(...operationFacts(view.op));
   put('selected', about.length ? about : [element('p', 'Nothing. Click on an event, or press ] in the drawing.')]);
   if (!view.path) {
@@ -129,6 +140,7 @@ function showHead() {
   const warn = [];
   if (facts.join_nsec) warn.push(`The run has too many events for one page: those shorter than ${time(facts.join_nsec)} are drawn together (${many(facts.blocks, 'bar')}).`);
   if (facts.operation_nsec) warn.push(`Operations shorter than ${time(facts.operation_nsec)} are in the table of operations only.`);
+  if (facts.all_states > facts.states) warn.push('The run has too many states of events for one page: they are left out.');
   if (facts.lost) warn.push(`${many(facts.lost, 'record')} did not fit into the recorder.`);
   if (facts.left_out) warn.push(`${many(facts.left_out, 'record')} did not fit into memory (--memory).`);
   if (facts.complaints) warn.push(`The files had ${many(facts.complaints, 'fault')}; tutti trace check says which.`);
