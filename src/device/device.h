@@ -152,6 +152,8 @@ void tuttiHostTouchMessage(const struct tt_peer_message *message, bool sends);
 /* Outside of items: parts of what goes onto the stream as several items run side by side, and
  * `item`, which is asked here and not put on it, tells them. Call it under tuttiHostChecks(). */
 bool tuttiHostChecks(void);
+/* Outside of items: an allocation is nobody's business but the caller's, who orders its uses. */
+void tuttiHostTouchNever(const void *base);
 void tuttiHostCheckParts(struct CUstream_st *stream, struct tt_item *item);
 /* Outside of items: the caller has waited for all work of the member, and none follows. */
 void tuttiHostMemberOver(const void *member);

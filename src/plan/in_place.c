@@ -45,6 +45,7 @@ static ncclResult_t reserve(struct tt_plan *plan, size_t bytes)
                        plan->comm->member.rank, wanted, code);
     }
     block->memory = memory;
+    if (tuttiHostChecks()) tuttiHostTouchNever(memory); /* the queue orders its uses, not streams */
     block->older = newest;
     plan->scratch = block;
     return ncclSuccess;

@@ -285,6 +285,21 @@ static void all_to_all_tells(bool sound)
     racy_finish_ranks();
 }
 
+static void in_place_on_two_streams(bool sound) /* the library copies what is in place */
+{
+    racy_start_ranks();
+    for (int pass = 0; pass < 2; pass++) {
+        OK(ncclGroupStart());
+        for (int r = 0; r < RANKS; r++) {
+            float *at = pass && sound ? ranks.out[r] : ranks.in[r];
+            OK(ncclAlltoAll(at, at, 8, ncclFloat, ranks.comm[r],
+                            pass ? ranks.other[r] : ranks.stream[r]));
+        }
+        OK(ncclGroupEnd());
+    }
+    racy_finish_ranks();
+}
+
 static void broadcast_tells(bool sound) /* racy: the root waits for nobody */
 {
     racy_start_ranks();
@@ -404,6 +419,7 @@ const struct racy_scene racy_sides[] = {
     {"messages-in-turns", messages_in_turns, "race"},
     {"message-of-own-thread", message_of_own_thread, "race"},
     {"all-to-all-tells", all_to_all_tells, "race"},
+    {"in-place-on-two-streams", in_place_on_two_streams, "race"},
     {"broadcast-tells", broadcast_tells, "race"},
     {"through-events", through_events, "race"},
     {"thread-per-rank", thread_per_rank, "race"},

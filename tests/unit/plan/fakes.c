@@ -296,6 +296,11 @@ void tuttiHostCheckParts(struct CUstream_st *stream, struct tt_item *item)
     (void)stream, (void)item;
 }
 
+void tuttiHostTouchNever(const void *base)
+{
+    (void)base;
+}
+
 void tuttiHostTouchPart(int part)
 {
     (void)part;

@@ -274,6 +274,9 @@ void check_touch(struct host_check *check, struct check_op *op, const void *ptr,
 {
     uintptr_t at = (uintptr_t)ptr;
     if (!op || !ptr || !bytes || at + bytes < at) return;
+    for (size_t i = 0; i < check->nprivate; i++) {
+        if (at - (uintptr_t)check->private[i].ptr < check->private[i].bytes) return;
+    }
     if (op->task != CHECK_HOST) note_used(check, ptr, bytes);
     for (uintptr_t end = at + bytes; at < end;) {
         uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;

@@ -123,7 +123,9 @@ struct host_check {
     struct check_mark meetings[CHECK_MEETINGS]; /* the latest collectives, by number */
     struct check_page *pages;                   /* owned; open addressing */
     size_t npages, page_room;
-    struct check_marks blocks; /* of allocations: where they were made */
+    struct check_marks blocks;   /* of allocations: where they were made */
+    struct check_range *private; /* owned; allocations whose uses are not looked at */
+    size_t nprivate;
     struct check_report_key told[CHECK_REPORTS_MOST];
     size_t ntold;
     _Atomic size_t findings;
