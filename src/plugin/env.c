@@ -13,6 +13,7 @@
 #include "plugin/process.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +134,18 @@ static void load(void)
     tt_param_set_source(&tt_plugins.env.source);
 }
 
+static void load_once(void)
+{
+    atomic_store_explicit(&tt_plugins.env.loader, pthread_self(), memory_order_relaxed);
+    load();
+    atomic_store_explicit(&tt_plugins.env.loader, 0, memory_order_relaxed);
+}
+
+/* The plugin's init may call what reads variables: it gets the environment's. Only the loading
+ * thread can find itself there. */
 void tt_env_open(void)
 {
-    pthread_once(&tt_plugins.env.once, load);
+    pthread_t loader = atomic_load_explicit(&tt_plugins.env.loader, memory_order_relaxed);
+    if (loader && pthread_equal(loader, pthread_self())) return;
+    pthread_once(&tt_plugins.env.once, load_once);
 }

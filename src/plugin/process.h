@@ -8,6 +8,7 @@
 #include "plugin/tuner_abi.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -45,6 +46,7 @@ struct tt_plugins {
     struct { /* env.c */
         struct tt_plugin_slot slot;
         pthread_once_t once;
+        _Atomic pthread_t loader; /* is loading the plugin; 0: nobody */
         pthread_mutex_t lock; /* recursive: one thread at a time asks, and its call may come back */
         bool asking;
         const char *(*get)(const char *name); /* NULL: there is none, or it has ended */

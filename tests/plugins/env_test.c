@@ -1,6 +1,7 @@
 /* An environment plugin as strangers write them, of version ENV_VERSION: its answers are the lines
  * NAME=VALUE of the file ENVTEST_FILE; what is not there is unset, or with ENVTEST_PASS what the
  * environment says. Calls are noted in ENVTEST_NOTES. ENVTEST_FAULT plants one mistake. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,6 +51,21 @@ static void read_pairs(void)
     if (in) fclose(in);
 }
 
+/* A variable's value, asked for in the midst of init with a function of NCCL's. */
+static void call_back(void)
+{
+    char text[64];
+    long long value = -1;
+    void *handle = NULL;
+    int (*bind)(void **, const char *);
+    int (*read)(void *, long long *);
+    *(void **)&bind = dlsym(RTLD_DEFAULT, "ncclParamBind");
+    *(void **)&read = dlsym(RTLD_DEFAULT, "ncclParamGetI64");
+    if (!bind || !read || bind(&handle, "TUTTI_INIT_TIMEOUT") || read(handle, &value)) return;
+    snprintf(text, sizeof(text), "TUTTI_INIT_TIMEOUT %lld", value);
+    note("in-init", text);
+}
+
 static int begin(int major, int minor, int patch, const char *suffix)
 {
     char version[64];
@@ -59,6 +75,7 @@ static int begin(int major, int minor, int patch, const char *suffix)
     if (faulty("init-code")) return 99;
     if (faulty("init-crashes")) abort();
     lives++;
+    call_back();
     read_pairs();
     if (logger) logger(3, ~0UL, __FILE__, __LINE__, "ENVTEST: %d answers", npairs);
     return 0;

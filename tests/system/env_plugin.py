@@ -28,7 +28,7 @@ def job(folder, version):
     environment = os.environ | {
         "LD_PRELOAD": SPY + (":" + os.environ["LD_PRELOAD"] if os.environ.get("LD_PRELOAD") else ""), "ENVSPY_FOLDER": folder,
         "NCCL_ENV_PLUGIN": f"{PLUGINS}/libnccl-env_test_v{version}.so", "ENVTEST_FILE": f"{folder}/answers",
-        "ENVTEST_NOTES": f"{folder}/notes", "NCCL_BUFFSIZE": "7", "NCCL_NTHREADS": "512", "NCCL_DEBUG": "INFO",
+        "ENVTEST_NOTES": f"{folder}/notes", "NCCL_BUFFSIZE": "7", "TUTTI_INIT_TIMEOUT": "77", "NCCL_NTHREADS": "512", "NCCL_DEBUG": "INFO",
         "NCCL_DEBUG_SUBSYS": "ALL", "NCCL_DEBUG_FILE": f"{folder}/log.%p"}
     done = subprocess.run([TUTTI, "perf", "--ranks", "2", "-b", "8", "-e", "1K", "allreduce"], env=environment,
                           capture_output=True, text=True, timeout=100)
@@ -44,6 +44,7 @@ def job(folder, version):
         first = re.search(r"NCCL_(?!ENV_PLUGIN)\w+ set by environment", text)
         check(first and first.start() > text.index("Successfully loaded external env plugin"), "read before it is up")
     check(sum(" init " in n for n in notes) == 2 and sum(" finalize " in n for n in notes) == 2, f"begun and ended: {notes}")
+    check(sum(" in-init TUTTI_INIT_TIMEOUT 77" in n for n in notes) == 2, f"what its init asks for is the environment's: {notes[:9]}")
     asked = {n.split()[2] for n in notes if " getEnv " in n}
     check(len(asked) > 60 and set(settings) <= asked, f"asked for {len(asked)}: {sorted(asked)}")
     check(len(spied) >= 2, f"nobody was watched: {spied}")
