@@ -146,6 +146,20 @@ void tuttiHostCheckParts(struct CUstream_st *handle, struct tt_item *item)
     free(touches.at);
 }
 
+void tuttiHostTouchNever(const void *base)
+{
+    struct tt_pointer found;
+    if (tuttiHostPointer(base, &found)) return;
+    struct host_check *check = host_check_lock();
+    struct check_range *wider =
+        check ? realloc(check->private, (check->nprivate + 1) * sizeof(*wider)) : NULL;
+    if (wider) {
+        check->private = wider;
+        wider[check->nprivate++] = (struct check_range){base, found.bytes};
+    }
+    host_check_unlock(check);
+}
+
 /* ---- life of memory in stream order ---- */
 
 void host_check_alloc_async(void *ptr, size_t bytes, struct CUstream_st *stream)

@@ -1,8 +1,6 @@
 /* Life of memory: what is handed out starts anew, what is freed must not be touched. */
 #include "state.h"
 
-#include <stdlib.h>
-
 void check_allocate(struct host_check *check, const struct check_block *block, struct check_op *op)
 {
     struct check_mark *mark = check_mark(&check->blocks, block->ptr, 0);
@@ -47,20 +45,6 @@ void host_check_free(const struct check_block *block)
         struct check_op *op = check_op_begin(check, NULL, "free");
         check_release(check, block, op);
         check_op_drop(op);
-    }
-    host_check_unlock(check);
-}
-
-void tuttiHostTouchNever(const void *base)
-{
-    struct tt_pointer found;
-    if (tuttiHostPointer(base, &found)) return;
-    struct host_check *check = host_check_lock();
-    struct check_range *wider =
-        check ? realloc(check->private, (check->nprivate + 1) * sizeof(*wider)) : NULL;
-    if (wider) {
-        check->private = wider;
-        wider[check->nprivate++] = (struct check_range){base, found.bytes};
     }
     host_check_unlock(check);
 }
