@@ -4,9 +4,12 @@
 #define TUTTI_CUDA_BF16_H_
 
 #include "cuda_fp16.h"
+#include "host_defines.h"
+#include "vector_types.h"
+
+TUTTI_BOTH_BEGIN
 #include "hostcuda/bf16_integers.h"
 #include "hostcuda/bf16_type.h"
-#include "vector_types.h"
 
 #define __CUDA_BF16_TYPES_EXIST__
 
@@ -143,5 +146,7 @@ static inline float __high2float(__nv_bfloat162 pair)
     return __bfloat162float(pair.y);
 }
 #endif
+
+TUTTI_BOTH_END
 
 #endif

@@ -3,10 +3,20 @@
 #ifndef TUTTI_CUDA_FP16_H_
 #define TUTTI_CUDA_FP16_H_
 
-#include "hostcuda/half_integers.h"
-#include "hostcuda/half_type.h"
+#include "host_defines.h"
 #include "vector_functions.h"
 #include "vector_types.h"
+
+#include <stdint.h>
+#include <string.h>
+#ifdef __cplusplus
+#include <limits>
+#include <type_traits>
+#endif
+
+TUTTI_BOTH_BEGIN
+#include "hostcuda/half_integers.h"
+#include "hostcuda/half_type.h"
 
 #define __CUDA_FP16_TYPES_EXIST__
 
@@ -149,5 +159,7 @@ static inline float2 __half22float2(__half2 pair)
     float2 wide = {__half2float(pair.x), __half2float(pair.y)};
     return wide;
 }
+
+TUTTI_BOTH_END
 
 #endif

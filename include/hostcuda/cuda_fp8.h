@@ -5,9 +5,12 @@
 
 #include "cuda_bf16.h"
 #include "cuda_fp16.h"
+#include "host_defines.h"
+#include "vector_types.h"
+
+TUTTI_BOTH_BEGIN
 #include "hostcuda/fp8_numbers.h"
 #include "hostcuda/fp8_pairs.h"
-#include "vector_types.h"
 
 #define __CUDA_FP8_TYPES_EXIST__
 
@@ -159,5 +162,7 @@ typedef tutti_fp8x4<__nv_fp8_e4m3> __nv_fp8x4_e4m3;
 typedef tutti_fp8x4<__nv_fp8_e5m2> __nv_fp8x4_e5m2;
 
 #endif
+
+TUTTI_BOTH_END
 
 #endif

@@ -23,6 +23,15 @@
 #endif
 
 #ifndef __CUDACC__
+/* Between the two, functions are both sides': clang asks it of those that kernels call. */
+#if defined(__clang__) && defined(__CUDA__)
+#define TUTTI_BOTH_BEGIN _Pragma("clang force_cuda_host_device begin")
+#define TUTTI_BOTH_END _Pragma("clang force_cuda_host_device end")
+#else
+#define TUTTI_BOTH_BEGIN
+#define TUTTI_BOTH_END
+#endif
+
 #ifndef __host__
 #define __host__
 #endif

@@ -2,7 +2,10 @@
 #ifndef TUTTI_VECTOR_FUNCTIONS_H_
 #define TUTTI_VECTOR_FUNCTIONS_H_
 
+#include "host_defines.h"
 #include "vector_types.h"
+
+TUTTI_BOTH_BEGIN
 
 static inline struct char1 make_char1(signed char x)
 {
@@ -299,5 +302,7 @@ static inline struct double4 make_double4(double x, double y, double z, double w
     struct double4 v = {x, y, z, w};
     return v;
 }
+
+TUTTI_BOTH_END
 
 #endif

@@ -32,6 +32,32 @@ __global__ void sumLoads(ncclWindow_t sendwin, size_t sendoffset, ncclWindow_t r
     bar.sync(ncclCoopCta(), cuda::memory_order_release);
 }
 
+template <class T> __device__ __forceinline__ T addEach(T a, T b)
+{
+    return a + b;
+}
+
+template <> __device__ __forceinline__ float4 addEach(float4 a, float4 b)
+{
+    return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+/* Types of half precision, begun with {0} and 0; several numbers at a time. */
+template <class T, class Many>
+__global__ void sumMany(ncclWindow_t win, size_t offset, size_t count, struct ncclDevComm devComm)
+{
+    T one = T{0};
+    T last = 0;
+    Many sum[4] = {Many{0}};
+    for (size_t i = threadIdx.x; i < count; i += blockDim.x) {
+        one += static_cast<T *>(ncclGetLsaPointer(win, offset, 0))[i];
+        last = one * one + last;
+        sum[i % 4] = addEach(sum[i % 4], static_cast<Many *>(ncclGetLocalPointer(win, offset))[i]);
+    }
+    static_cast<T *>(ncclGetLsaPointer(win, offset, devComm.lsaRank))[0] = last;
+    static_cast<Many *>(ncclGetLocalPointer(win, offset))[1] = sum[count % 4];
+}
+
 template <class T>
 __global__ void exchangePuts(ncclWindow_t win, size_t from, size_t to, size_t count,
                              ncclDevComm devComm)
@@ -59,6 +85,8 @@ void launch(ncclWindow_t win, ncclDevComm comm)
 {
     sumLoads<float><<<4, 64>>>(win, 0, win, 0, 16, comm);
     exchangePuts<double><<<4, 64>>>(win, 0, 64, 16, comm);
+    sumMany<half, float4><<<4, 64>>>(win, 0, 16, comm);
+    sumMany<__nv_bfloat16, double><<<4, 64>>>(win, 0, 16, comm);
 }
 #endif
 
