@@ -455,9 +455,10 @@ static bool open_file(int version)
     all->version = version;
     put_head(version);
     put_clocks();
-    if (!trace_keep_begin())
+    if (!trace_keep_begin()) {
         trace_complain("trace: all is written, as what TUTTI_TRACE_KEEP wants cannot be done: ",
                        getenv("TUTTI_TRACE_KEEP"), EINVAL);
+    }
     return true;
 }
 
