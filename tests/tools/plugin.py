@@ -261,10 +261,13 @@ def nics_of_a_machine():
         done = subprocess.run([tutti, "topo", "show", *args], env=os.environ | env, text=True, capture_output=True, timeout=60)
         return done.returncode, done.stdout, done.stderr
 
-    for version in (6, 8, 12):
-        code, out, err = show(machine, "--net-plugin", f"{plugins}/libnccl-net_outsider_v{version}.so", OUTSIDER_DEVICES="2")
-        ports = re.findall(r"port (\w+): net \d+, ([\d.]+) GB/s", out)
-        check(code == 0 and [(n, s[:4]) for n, s in ports] == [("out0", "3.12"), ("out1", "3.12")], f"v{version}: {ports} {err}")
+    # NICs without a place of their own are ports of one: a plugin that offers virtual devices (version 9 on) has them joined
+    for version, level, names in ((6, "PORT", ["out0", "out1"]), (8, "PORT", ["out0", "out1"]), (12, "LOC", ["out0", "out1"]),
+                                  (12, "PORT", ["out0+out1"])):
+        code, out, err = show(machine, "--net-plugin", f"{plugins}/libnccl-net_outsider_v{version}.so", OUTSIDER_DEVICES="2",
+                              NCCL_NET_MERGE_LEVEL=level)
+        ports = re.findall(r"port ([\w+]+): net \d+, ([\d.]+) GB/s", out)
+        check(code == 0 and [(n, s[:4]) for n, s in ports] == [(n, "3.12") for n in names], f"v{version} {level}: {ports} {err}")
         check("out0" in out.split("GPU7")[1] and "mlx5_0 is not known to the network plugin" in err, f"paths: {out} {err}")
     code, out, err = show("--json", "--net-plugin", f"{plugins}/libnccl-net_outsider_v12.so")
     check(code == 0 and '"out0"' in out, f"this machine: {out} {err}")
