@@ -209,11 +209,15 @@ ncclResult_t tt_socket_transfer(int fd, struct socket_transfer *at, void *bytes,
 
 void tt_socket_tune(int fd)
 {
+    const unsigned int never = 0;
     static const struct {
         const char *name;
         int option;
     } sizes[] = {{"NCCL_SOCKET_SNDBUF", SO_SNDBUF}, {"NCCL_SOCKET_RCVBUF", SO_RCVBUF}};
     tt_socket_guard(fd);
+    /* A receiver that is late closes its window, which since Linux 5.11 counts against this limit
+     * although it answers every probe. Who has died, the bootstrap's connections find. */
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &never, sizeof(never));
     for (size_t i = 0; i < TT_LEN(sizes); i++) {
         int bytes = (int)tt_param_int(sizes[i].name);
         if (bytes > 0) setsockopt(fd, SOL_SOCKET, sizes[i].option, &bytes, sizeof(bytes));

@@ -10,6 +10,7 @@
 #include "net/socket.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,6 +223,8 @@ static bool came_as_told(const struct socket_port *port, int fd)
 static ncclResult_t take_new(struct socket_port *port)
 {
     for (size_t taken = 0; taken < port->capacity; taken++) {
+        struct pollfd waiting = {.fd = port->fd, .events = POLLIN};
+        if (poll(&waiting, 1, 0) == 0) return ncclSuccess; /* accept() takes a descriptor first */
         int fd = accept4(port->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
             if (tt_socket_more_descriptors()) continue;

@@ -32,12 +32,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CUT_AFTER_MSEC 4000u    /* packets that nobody acknowledges */
-#define CHECK_NSEC 20000000ull  /* sending: between two looks for errors */
-#define STEP_NSEC 500000ull     /* between two steps of connecting */
-#define QUIET_NSEC 20000000ull  /* receiving: after it, look whether the lane comes anew */
-#define LOOK_NSEC 5000000ull    /* between two such looks */
-#define RECORD_MOST_BYTES 16384 /* of a sealed lane: comes as a whole or not at all */
+#define CUT_AFTER_NSEC 4000000000ull /* packets that nobody acknowledges */
+#define WATCH_NSEC 250000000ull      /* sending: between two looks at TCP's state */
+#define CHECK_NSEC 20000000ull       /* sending: between two looks for errors */
+#define STEP_NSEC 500000ull          /* between two steps of connecting */
+#define QUIET_NSEC 20000000ull       /* receiving: after it, look whether the lane comes anew */
+#define LOOK_NSEC 5000000ull         /* between two such looks */
+#define RECORD_MOST_BYTES 16384      /* of a sealed lane: comes as a whole or not at all */
 enum { LANE_PARTS = 2 * SOCKET_REQUESTS, KEPT_STEP_BYTES = 262144 };
 
 struct resume_lane {
@@ -46,6 +47,8 @@ struct resume_lane {
     bool over;                          /* it lies on the other way, or is about to */
     int err;                            /* of the first one */
     uint64_t held_at;                   /* position of the first part that is held */
+    uint64_t watch_nsec;                /* not before: the next look at TCP's state */
+    uint64_t stall_nsec, stall_at;      /* since when it sends again in vain, and from where; 0 */
     struct socket_connector *connector; /* owned; of the way to come */
     struct socket_comeback comeback;    /* the same once it is proved; fd -1: not yet */
     struct socket_transfer at;
@@ -82,16 +85,13 @@ static struct socket_resume *resume_create(int nlanes)
 ncclResult_t tt_socket_resume_sender(struct socket_link *link, struct socket_context *context,
                                      const struct socket_way *way)
 {
-    const unsigned int msec = CUT_AFTER_MSEC;
     struct socket_resume *resume = resume_create(link->nlanes);
     if (!resume) return ncclSystemError;
     resume->context = resume->cuts = context;
     resume->way = *way;
     resume->way.handle.addr = way->handle.spare;
-    for (int i = 0; i < link->nlanes; i++) {
-        setsockopt(link->lanes[i].fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec));
+    for (int i = 0; i < link->nlanes; i++)
         link->lanes[i].holds = true;
-    }
     link->resume = resume;
     return ncclSuccess;
 }
@@ -216,6 +216,28 @@ static int error_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &err, &len) || !err ? EPIPE : err;
 }
 
+/* Nobody acknowledges what is sent again and again, or answers the question whether there is room
+ * again. TCP's own limit (TCP_USER_TIMEOUT) would also end lanes whose receiver is merely late. */
+static bool is_cut(const struct socket_lane *lane, struct resume_lane *at, uint64_t now)
+{
+    enum { PROBES_IN_VAIN = 3 };
+    struct tcp_info info;
+    socklen_t len = sizeof(info);
+    int missing = 0;
+    if (now < at->watch_nsec) return false;
+    at->watch_nsec = now + WATCH_NSEC;
+    memset(&info, 0, sizeof(info));
+    if (getsockopt(lane->fd, IPPROTO_TCP, TCP_INFO, &info, &len) ||
+        ioctl(lane->fd, SIOCOUTQ, &missing))
+        return false;
+    uint64_t acknowledged = lane->moved - (uint64_t)missing;
+    bool stalls = info.tcpi_unacked > 0 && info.tcpi_retransmits > 0;
+    if (!stalls || at->stall_at != acknowledged) at->stall_nsec = 0;
+    at->stall_at = acknowledged;
+    if (stalls && !at->stall_nsec) at->stall_nsec = now;
+    return (stalls && now - at->stall_nsec >= CUT_AFTER_NSEC) || info.tcpi_probes >= PROBES_IN_VAIN;
+}
+
 /* Let go of what the peer's host has. A record of a sealed lane of which anything is missing there
  * counts for nothing. */
 static void confirm(struct socket_lane *lane, struct resume_lane *at)
@@ -304,6 +326,8 @@ ncclResult_t tt_socket_resume_send(struct socket_link *link, struct socket_lane 
     if (tt_socket_lane_is_early(lane)) return ncclSuccess;
     if (lane->first != lane->last) rc = tt_socket_lane_send(link, lane);
     if (!rc && !lane->err) confirm(lane, at);
+    if (!rc && !lane->err && lane->held != lane->last && is_cut(lane, at, tt_now_nsec()))
+        lane->err = ETIMEDOUT;
     if (!rc && lane->err) rc = start(link, lane);
     return rc;
 }

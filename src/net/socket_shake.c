@@ -20,7 +20,7 @@
 
 enum {
     KIND_NET_SOCKET = 3,
-    VERSION = 1,
+    VERSION = 2,
     FLAG_SEALED = 1,
     FLAG_RESUMES = 2,
     NONCE_BYTES = 32,

@@ -246,7 +246,7 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
     size_t with = apart ? 0 : slot->bytes;
     /* what gathers has landed somewhere, or nowhere: net_peek() looks; it comes one by one */
     bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) &&
-                slot->flags <= (uint32_t)(edge->gathers ? NET_FLAG_SUMMED : NET_FLAG_MOST) &&
+                !(slot->flags & ~(uint32_t)(edge->gathers ? NET_FLAG_SUMMED : NET_FLAG_MOST)) &&
                 (size < 0 || (size_t)size == sizeof(*slot) + with);
     if (is_summed(slot) && slot->head_sum != head_sum(slot)) return changed(edge, edge->headed);
     if (fits && slot->flags & NET_FLAG_ASKS && edge->direct.phase == NET_UNUSED)

@@ -116,6 +116,7 @@ static void make_devices(void)
         device->ethernet = !strcmp(kind, "eth");
         device->number = fake.ndevices++;
         char path[sizeof(device->verbs.ibdev_path)];
+        device->verbs.transport_type = IBV_TRANSPORT_IB;
         snprintf(path, sizeof(path), "%.120s/%.60s", folder(), device->verbs.name);
         memcpy(device->verbs.ibdev_path, path, sizeof(path));
         make_sysfs(device);

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static ncclResult_t register_own(struct ib_comm *comm, int i, void *at, size_t bytes,
                                  struct ibv_mr **mr_out)
@@ -54,6 +55,15 @@ static ncclResult_t describe(struct ib_comm *comm, int i)
                    port->name, port->number);
 }
 
+/* Zeroed, in pages of its own: a child that a process forks does not get registered ones. */
+static void *pages(size_t bytes)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole = tt_round_up(bytes, page);
+    void *at = aligned_alloc(page, whole);
+    if (at) memset(at, 0, whole);
+    return at;
+}
+
 ncclResult_t tt_ib_comm_create(struct ib_context *context, int dev, bool sending,
                                struct ib_comm **comm_out)
 {
@@ -70,8 +80,8 @@ ncclResult_t tt_ib_comm_create(struct ib_context *context, int dev, bool sending
     comm->own.failover = tt_param_bool("NCCL_IB_RESILIENCY_PORT_FAILOVER");
     comm->own.qps_per_port = (int32_t)tt_param_int("NCCL_IB_QPS_PER_CONNECTION");
     comm->own.split = tt_param_bool("NCCL_IB_SPLIT_DATA_ON_QPS");
-    comm->table = tt_calloc(1, sizeof(*comm->table));
-    comm->record = tt_calloc(1, sizeof(*comm->record));
+    comm->table = pages(sizeof(*comm->table));
+    comm->record = pages(sizeof(*comm->record));
     if (!comm->table || !comm->record) rc = tt_fail(ncclSystemError, "NET/IB: out of memory");
     for (int i = 0; !rc && i < comm->device->nports; i++) {
         rc = open_port(comm, i);

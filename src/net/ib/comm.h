@@ -40,7 +40,8 @@ struct ib_request {
 };
 
 struct ib_qp {
-    struct ibv_qp *qp; /* owned */
+    struct ibv_qp *qp;   /* owned */
+    _Atomic bool broken; /* the adapter told so; by the watcher */
     int port, peer_port;
     int depth, queued; /* send queue: room, and what may still be in it */
     int receives;      /* posted */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 struct tt_verbs tt_verbs;
 
@@ -20,6 +21,7 @@ static struct {
     int nports;
     struct ib_device devices[IB_PORTS];
     int ndevices;
+    pid_t pid; /* that opened them: a child must not use them */
 } found = {.once = PTHREAD_ONCE_INIT};
 
 /* Megabits per second of a lane by the bit that says its speed, of all by the width's. */
@@ -70,6 +72,17 @@ static bool fill_port(struct ib_port *port, struct ibv_context *context,
     if (port->attr.state != IBV_PORT_ACTIVE || !known) {
         tt_info(TT_LOG_NET, "NET/IB : port %s:%d is not used: it is %s", port->name, number,
                 known ? "not active" : "of an unknown link layer");
+        return false;
+    }
+    union ibv_gid gid;
+    int index;
+    bool reliable = context->device->transport_type == IBV_TRANSPORT_IB; /* not iWARP */
+    if (!reliable || (port->ethernet && !tt_ib_gid_choose(port, &index, &gid))) {
+        tt_info(TT_LOG_NET, "NET/IB : port %s:%d is not used: %s", port->name, number,
+                reliable ? "it has no address (GID) as NCCL_IB_ADDR_FAMILY, "
+                           "NCCL_IB_ROCE_VERSION_NUM and NCCL_IB_ADDR_RANGE ask for; "
+                           "NCCL_IB_GID_INDEX names one by its number"
+                         : "its transport is not InfiniBand's");
         return false;
     }
     port->speed_mbps = speed_of(&port->attr);
@@ -177,7 +190,11 @@ static void report(void)
 static void find_devices(void)
 {
     int count = 0;
+    found.pid = getpid();
     if (tt_param_bool("NCCL_IB_DISABLE") || !tt_verbs_open(&tt_verbs)) return;
+    /* else memory that is written after a fork is no more what the adapter knows */
+    if (tt_verbs.fork_init && tt_verbs.fork_init())
+        tt_info(TT_LOG_NET, "NET/IB : ibv_fork_init: %m; a process that forks may lose data");
     struct ibv_device **list = tt_verbs.get_device_list(&count);
     for (int i = 0; list && i < count; i++)
         find_ports(list[i]);
@@ -191,7 +208,7 @@ static void find_devices(void)
 int tt_ib_devices(void)
 {
     pthread_once(&found.once, find_devices);
-    return found.ndevices;
+    return found.pid == getpid() ? found.ndevices : 0;
 }
 
 struct ib_device *tt_ib_device(int dev)

@@ -88,6 +88,12 @@ static ncclResult_t look_at_events(struct ib_comm *comm)
     for (int port = 0; !rc && port < comm->nports; port++) {
         const struct ib_port *at = comm->device->ports[port];
         char why[128];
+        for (int i = 0; !rc && i < comm->nqps; i++) { /* pairs with the watcher's release */
+            struct ib_qp *qp = &comm->qps[i];
+            bool fails = qp->port == port && !qp->dead &&
+                         atomic_load_explicit(&qp->broken, memory_order_acquire);
+            if (fails) rc = tt_ib_qp_lost(comm, i, "the adapter told of a failed queue pair");
+        }
         /* pairs with the watcher's release */
         if (atomic_load_explicit(&at->fatal, memory_order_acquire) == comm->fatal[port]) continue;
         snprintf(why, sizeof(why), "%s told of a fatal event", at->name);

@@ -14,6 +14,7 @@ enum {
     RNR_TIMER = 12,   /* 0.64 ms until a receiver without posted receives is asked again */
     RNR_FOR_EVER = 7,
     HOPS = 255,
+    GRH_REQUIRED = 1, /* of a port's flags: virtual functions that share a LID */
 };
 
 static ncclResult_t refused(const struct ib_comm *comm, int i, const char *step, int error)
@@ -33,7 +34,8 @@ static ncclResult_t create_one(struct ib_comm *comm, int i)
     const struct ib_port *port = comm->device->ports[own->port];
     own->depth = SEND_DEPTH;
     if (port->max_qp_wr > 0 && own->depth > port->max_qp_wr) own->depth = port->max_qp_wr;
-    struct ibv_qp_init_attr init = {.send_cq = comm->cqs[own->port],
+    struct ibv_qp_init_attr init = {.qp_context = &own->broken,
+                                    .send_cq = comm->cqs[own->port],
                                     .recv_cq = comm->cqs[own->port],
                                     .cap = {.max_send_wr = (uint32_t)own->depth,
                                             .max_recv_wr = IB_RECEIVES,
@@ -56,7 +58,7 @@ static ncclResult_t create_one(struct ib_comm *comm, int i)
 static ncclResult_t create_queue(struct ib_comm *comm, int i, uint32_t nqps)
 {
     const struct ib_port *port = comm->device->ports[i];
-    int entries = (int)nqps * (IB_RECEIVES + 3 * IB_SLOTS);
+    int entries = (int)nqps * (IB_RECEIVES + SEND_DEPTH); /* all of a broken one complete */
     if (port->max_cqe > 0 && entries > port->max_cqe) entries = port->max_cqe;
     comm->cqs[i] = tt_verbs.create_cq(port->context, entries, NULL, NULL, 0);
     if (comm->cqs[i]) return ncclSuccess;
@@ -95,7 +97,8 @@ static void address(const struct ib_comm *comm, const struct ib_qp *own, struct 
     bool other_subnet = here->gid.global.subnet_prefix != there->gid.global.subnet_prefix;
     ah->sl = class_of(comm, "NCCL_IB_SL");
     ah->port_num = port->number;
-    if (port->ethernet || other_subnet) {
+    bool required = port->attr.flags & GRH_REQUIRED;
+    if (port->ethernet || other_subnet || required) {
         if (!tt_ib_gid_choose(port, &index, &gid)) index = 0;
         ah->is_global = 1;
         ah->grh.dgid = there->gid;

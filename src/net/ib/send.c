@@ -119,9 +119,12 @@ static ncclResult_t post_piece(struct ib_comm *comm, struct ib_slot *slot, uint3
     struct ibv_send_wr *last = add_mark(comm, slot, &chain);
     last->imm_data = htonl(ib_mark_pack(&mark));
     last->send_flags = IBV_SEND_SIGNALED;
-    last->wr_id =
-        ib_work_pack((struct ib_work){IB_KIND_PIECE, slot->routes[piece], (uint8_t)mark.slot,
-                                      (uint8_t)piece, mark.turn, (uint16_t)chain.count});
+    struct ib_work words = {IB_KIND_PIECE,  slot->routes[piece], (uint8_t)mark.slot,
+                            (uint8_t)piece, mark.turn,           0};
+    for (int i = 0; i < chain.count; i++) /* what fails completes, asked for or not */
+        chain.work[i].wr_id = ib_work_pack(words);
+    words.count = (uint16_t)chain.count;
+    last->wr_id = ib_work_pack(words);
     int error = ibv_post_send(qp->qp, chain.work, &bad);
     if (error) {
         char why[96];

@@ -34,6 +34,7 @@ bool tt_verbs_open(struct tt_verbs *verbs)
         void *at; /* of the pointer */
         bool optional;
     } functions[] = {
+        {"ibv_fork_init", &verbs->fork_init, true},
         {"ibv_get_device_list", &verbs->get_device_list, false},
         {"ibv_free_device_list", &verbs->free_device_list, false},
         {"ibv_get_device_name", &verbs->get_device_name, false},

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 struct tt_verbs {
+    int (*fork_init)(void); /* NULL in libraries without it */
     struct ibv_device **(*get_device_list)(int *count);
     void (*free_device_list)(struct ibv_device **list);
     const char *(*get_device_name)(struct ibv_device *device);
