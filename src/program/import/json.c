@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 64, NODES_MOST = 16 << 20, BLOCK_BYTES = 1 << 16 };
+enum { DEPTH_MOST = 64, NODES_MOST = 4 << 20, BLOCK_BYTES = 1 << 16 };
 
 struct json_block { /* of memory that lives as long as the tree */
     struct json_block *next;
@@ -244,7 +244,7 @@ static struct json_node *read_value(struct json_reader *reader)
     bool read = true;
     if (reader->at >= reader->end) read = refuse(reader, "the text ends in the middle");
     if (++reader->depth > DEPTH_MOST) read = refuse(reader, "nested deeper than 64");
-    if (++reader->nnodes > NODES_MOST) read = refuse(reader, "more than 16777216 values");
+    if (++reader->nnodes > NODES_MOST) read = refuse(reader, "more than 4194304 values");
     struct json_node *node = read ? take(reader, sizeof(*node)) : NULL;
     if (!node) return NULL;
     node->line = reader->line;

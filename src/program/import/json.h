@@ -32,7 +32,7 @@ struct json {
 
 /* Read a whole text (RFC 8259). Released with json_fini(), also after a fault.
  * Returns false with the fault's line and words; words "out of memory" and line 0: memory is short.
- * A string that holds a NUL, nesting beyond 64 and more than 16 Mi values are faults. */
+ * A string that holds a NUL, nesting beyond 64 and more than 4 Mi values are faults. */
 bool json_read(struct json *json, const char *text, size_t text_bytes, int *line_out,
                const char **fault_out);
 void json_fini(struct json *json);

@@ -18,6 +18,9 @@ enum mscclpp_limits {
     MSCCLPP_SYNCS = 256, /* barriers, or semaphores, of a rank */
     MSCCLPP_OPS = 1 << 20,
     MSCCLPP_REFS = 1 << 22,
+    MSCCLPP_PAIRS = 1 << 20, /* sources times destinations of an operation */
+    MSCCLPP_LISTED = 4096,   /* of what a block or rank lists under one name */
+    MSCCLPP_MEMBERS = 64,    /* of the object that a block or rank is */
 };
 
 enum mscclpp_does {
@@ -84,6 +87,7 @@ struct mscclpp_plan {
     struct msccl_file *file;
     struct json json;
     struct mscclpp_rank *ranks; /* owned */
+    int64_t touched;            /* chunks, by all operations */
     struct msccl_list blocks, ops, refs, syncs, channels, groups, members, semaphores;
 };
 

@@ -201,6 +201,11 @@ static bool check_places(struct reading *reading, const struct mscclpp_op *op)
                             "gpu %d tb %d: sources and destinations of a %s do not match",
                             reading->block->rank, reading->block->id, op->kind->name);
     }
+    reading->plan->touched +=
+        (int64_t)(op->nsrc + op->ndst) * mscclpp_ref(reading->plan, op->src)->size;
+    if (reading->plan->touched > MSCCL_TOTAL || (uint64_t)op->nsrc * op->ndst > MSCCLPP_PAIRS)
+        return msccl_refuse(file, op->line, "the plan touches too many chunks (limit %d)",
+                            (int)MSCCL_TOTAL);
     if (!op->kind->adds || msccl_reduces(file->func)) return true;
     return msccl_refuse(file, op->line, "gpu %d tb %d: %s, where %s reduces nothing",
                         reading->block->rank, reading->block->id, op->kind->name,
@@ -244,7 +249,8 @@ static bool read_channels(struct reading *reading, struct mscclpp_op *op)
         }
         bool waits = op->kind->does == MSCCLPP_WAITS;
         if (!mscclpp_add_number(plan, &plan->syncs, (int)(waits ? own : peer))) return false;
-        op->nsync++;
+        if (++op->nsync > MSCCLPP_CHANNELS)
+            return msccl_refuse(plan->file, at->line, "too many channels of one operation");
     }
     return ids != NULL;
 }
@@ -260,7 +266,8 @@ static bool read_semaphores(struct reading *reading, struct mscclpp_op *op)
         if (!mscclpp_take_int(plan, at, "semaphore_ids", 0, most, &number) ||
             !mscclpp_add_number(plan, &plan->syncs, (int)reading->rank->semaphore + number))
             return false;
-        op->nsync++;
+        if (++op->nsync > MSCCLPP_CHANNELS)
+            return msccl_refuse(plan->file, at->line, "too many semaphores of one operation");
     }
     return ids != NULL;
 }
@@ -355,8 +362,30 @@ static bool read_ops(struct reading *reading)
 
 /* ---- blocks ---- */
 
+/* Lists that each operation looks into are short. */
+static bool check_lists(struct mscclpp_plan *plan, const struct json_node *object,
+                        const char *const *keys)
+{
+    bool fits = object->count <= MSCCLPP_MEMBERS;
+    for (; *keys && fits; keys++) {
+        const struct json_node *list = json_member(object, *keys);
+        uint32_t count = list ? list->count : 0;
+        for (const struct json_node *at = list ? list->first : NULL; at && fits; at = at->next) {
+            const struct json_node *ids = json_member(at, "channel_ids");
+            if (!ids) ids = json_member(at, "remote_buffer_ids");
+            count += ids ? ids->count : 0;
+            fits = count <= MSCCLPP_LISTED && at->count <= MSCCLPP_MEMBERS;
+        }
+        fits = fits && count <= MSCCLPP_LISTED;
+    }
+    if (fits) return true;
+    return msccl_refuse(plan->file, object->line, "it lists too much (limit %d)",
+                        (int)MSCCLPP_LISTED);
+}
+
 static bool read_block(struct mscclpp_plan *plan, int rank, const struct json_node *node)
 {
+    static const char *const lists[] = {"channels", "remote_buffer_refs", NULL};
     struct mscclpp_block block = {.line = node->line,
                                   .rank = rank,
                                   .id = (int)(plan->blocks.count - plan->ranks[rank].first),
@@ -364,6 +393,7 @@ static bool read_block(struct mscclpp_plan *plan, int rank, const struct json_no
     struct reading reading = {
         .plan = plan, .rank = &plan->ranks[rank], .block = &block, .node = node};
     int id = 0;
+    if (!check_lists(plan, node, lists)) return false;
     if (!mscclpp_need_int(plan, node, "a block", "id", mscclpp_upto(MSCCLPP_BLOCKS - 1), &id))
         return false;
     if (id != block.id) {
@@ -382,7 +412,9 @@ static bool read_block(struct mscclpp_plan *plan, int rank, const struct json_no
 bool mscclpp_read_blocks(struct mscclpp_plan *plan)
 {
     for (int r = 0; r < plan->file->nranks; r++) {
+        static const char *const lists[] = {"remote_buffers", NULL};
         struct mscclpp_rank *rank = &plan->ranks[r];
+        if (!check_lists(plan, rank->node, lists)) return false;
         const struct json_node *blocks =
             mscclpp_need(plan, rank->node, "a gpu", "threadblocks", JSON_ARRAY);
         rank->first = (uint32_t)plan->blocks.count;

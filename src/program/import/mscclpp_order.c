@@ -63,7 +63,7 @@ void mscclpp_join(struct mscclpp_clocks *clocks, uint32_t block, int32_t snapsho
     raise_to(row(clocks, block), snapshot_at(clocks, snapshot), clocks->nblocks);
 }
 
-static bool before(const struct mscclpp_clocks *clocks, struct mscclpp_epoch epoch, uint32_t block)
+bool mscclpp_before(const struct mscclpp_clocks *clocks, struct mscclpp_epoch epoch, uint32_t block)
 {
     return epoch.block == MSCCLPP_NONE || row(clocks, block)[epoch.block] >= epoch.time;
 }
@@ -142,7 +142,7 @@ bool mscclpp_read_cells(struct mscclpp_follow *follow, uint32_t block, const str
                 own->id, op->kind->name, ref->chunk + k, ref->rank, buffers[ref->buffer]);
         }
         struct access access = {block, op, ref, ref->chunk + k, false};
-        if (!before(&follow->clocks, cell->written, block))
+        if (!mscclpp_before(&follow->clocks, cell->written, block))
             return refuse_race(follow, &access, cell->written, true);
         if (!add_reader(follow, cell, epoch_of(follow, block, op))) return false;
     }
@@ -153,13 +153,18 @@ static bool write_cell(struct mscclpp_follow *follow, const struct access *acces
 {
     const struct mscclpp_ref *ref = access->ref;
     struct mscclpp_cell *cell = mscclpp_cell(follow, ref->rank, ref->buffer, access->chunk);
-    if (!before(&follow->clocks, cell->written, access->block))
+    if (!mscclpp_before(&follow->clocks, cell->written, access->block))
         return refuse_race(follow, access, cell->written, true);
     for (int32_t r = cell->readers; r != MSCCLPP_NONE;) {
         const struct mscclpp_reader *reader = (struct mscclpp_reader *)follow->readers.items + r;
-        if (!before(&follow->clocks, reader->epoch, access->block))
+        if (!mscclpp_before(&follow->clocks, reader->epoch, access->block))
             return refuse_race(follow, access, reader->epoch, false);
         r = reader->next;
+    }
+    if (lines != MSCCLPP_NONE && cell->lines != MSCCLPP_NONE && cell->readers == MSCCLPP_NONE) {
+        return msccl_refuse(follow->plan->file, access->op->line,
+                            "%s writes lines over others that nobody has read",
+                            access->op->kind->name);
     }
     cell->known = true;
     cell->written = epoch_of(follow, access->block, access->op);

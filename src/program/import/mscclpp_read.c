@@ -136,9 +136,13 @@ static bool add_groups(struct mscclpp_plan *plan, int rank, const struct json_no
         *group = (struct mscclpp_group){buffer, (uint32_t)plan->members.count, ranks->count};
         for (const struct json_node *member = ranks->first; member; member = member->next) {
             int number = 0;
-            if (!mscclpp_take_int(plan, member, "ranks", 0, plan->file->nranks - 1, &number) ||
-                !mscclpp_add_number(plan, &plan->members, number))
+            if (!mscclpp_take_int(plan, member, "ranks", 0, plan->file->nranks - 1, &number))
                 return false;
+            for (uint32_t m = group->first; m < plan->members.count; m++) {
+                if (*mscclpp_number(&plan->members, m) != number) continue;
+                return msccl_refuse(plan->file, member->line, "gpu %d is in a group twice", number);
+            }
+            if (!mscclpp_add_number(plan, &plan->members, number)) return false;
         }
         plan->ranks[rank].ngroups++;
     }

@@ -8,8 +8,9 @@
 
 enum { VISITS_MOST = 1 << 26 }; /* of blocks, in all rounds */
 
-struct inbox {           /* of a channel: signals in their order */
-    int32_t first, last; /* in signals; MSCCLPP_NONE: none is left */
+struct inbox {                             /* of a channel: signals in their order */
+    int32_t first, last;                   /* in signals; MSCCLPP_NONE: none is left */
+    struct mscclpp_epoch signalled, taken; /* last */
 };
 
 struct signal_sent {
@@ -17,7 +18,8 @@ struct signal_sent {
 };
 
 struct gate { /* a barrier of a rank */
-    uint32_t blocks, arrived;
+    uint32_t blocks, arrived, users;
+    int32_t user;     /* the block that was counted last, from 1 */
     int32_t snapshot; /* of whoever arrived */
     uint32_t passed;  /* how often all had arrived */
     int32_t last;     /* the snapshot of the last time */
@@ -30,8 +32,9 @@ struct runner {
     uint32_t *passed; /* and how often that had opened */
     struct inbox *inboxes;
     struct msccl_list sent;
-    int32_t *released;  /* of each semaphore: a snapshot of whoever released it */
-    int *values;        /* of each semaphore */
+    int32_t *released; /* of each semaphore: a snapshot of whoever released it */
+    int *values;       /* of each semaphore */
+    uint64_t visits;
     struct gate *gates; /* MSCCLPP_SYNCS of each rank */
 };
 
@@ -43,6 +46,27 @@ static bool too_much(struct runner *runner, const struct mscclpp_op *op)
                         "the plan has too many blocks and signals to be followed");
 }
 
+static struct mscclpp_epoch epoch_now(const struct runner *runner, uint32_t block)
+{
+    const struct mscclpp_clocks *clocks = &runner->follow.clocks;
+    return (struct mscclpp_epoch){(int32_t)block,
+                                  clocks->now[(size_t)block * clocks->nblocks + block]};
+}
+
+/* Who uses a channel after another block is ordered behind it: else either could be the first. */
+static bool use_channel(struct runner *runner, uint32_t block, const struct mscclpp_op *op,
+                        struct mscclpp_epoch *last)
+{
+    bool ordered = mscclpp_before(&runner->follow.clocks, *last, block);
+    *last = epoch_now(runner, block);
+    if (ordered) return true;
+    return msccl_refuse(runner->follow.plan->file, op->line,
+                        "gpu %d tb %d: %s at a channel that another block uses as well, and "
+                        "nothing says which of the two comes first",
+                        mscclpp_block(runner->follow.plan, block)->rank,
+                        mscclpp_block(runner->follow.plan, block)->id, op->kind->name);
+}
+
 static bool send_signals(struct runner *runner, uint32_t block, const struct mscclpp_op *op)
 {
     struct mscclpp_plan *plan = runner->follow.plan;
@@ -51,6 +75,7 @@ static bool send_signals(struct runner *runner, uint32_t block, const struct msc
         int32_t snapshot = mscclpp_snapshot(&runner->follow.clocks, block);
         struct signal_sent *sent = msccl_append(&runner->sent, sizeof(*sent));
         if (snapshot == MSCCLPP_NONE || !sent) return too_much(runner, op);
+        if (!use_channel(runner, block, op, &inbox->signalled)) return false;
         int32_t number = (int32_t)(runner->sent.count - 1);
         *sent = (struct signal_sent){snapshot, MSCCLPP_NONE};
         if (inbox->first == MSCCLPP_NONE) {
@@ -74,6 +99,7 @@ static bool take_signals(struct runner *runner, uint32_t block, const struct msc
     for (uint32_t k = 0; k < op->nsync; k++) {
         struct inbox *inbox = &runner->inboxes[*mscclpp_number(&plan->syncs, op->sync + k)];
         if (inbox->first == MSCCLPP_NONE) continue; /* one channel named twice */
+        if (!use_channel(runner, block, op, &inbox->taken)) return false;
         const struct signal_sent *sent = (struct signal_sent *)runner->sent.items + inbox->first;
         mscclpp_join(&runner->follow.clocks, block, sent->snapshot);
         inbox->first = sent->next;
@@ -244,21 +270,27 @@ static uint32_t run_block(struct runner *runner, uint32_t number)
         *now = *at - block->first + 1;
         if (!run_op(runner, number, mscclpp_op(plan, *at))) break;
     }
+    if (*at < block->end) { /* what looking in vain costs */
+        const struct mscclpp_op *op = mscclpp_op(plan, *at);
+        runner->visits += 1 + (uint64_t)op->nsync;
+        for (uint32_t k = 0; op->kind->reads_lines && k < op->nsrc; k++)
+            runner->visits += (uint64_t)mscclpp_ref(plan, op->src + k)->size;
+    }
     return *at - first;
 }
 
 static bool run_blocks(struct runner *runner)
 {
     struct mscclpp_plan *plan = runner->follow.plan;
-    uint32_t left = (uint32_t)plan->blocks.count, moved = 1, visits = 0;
+    uint32_t left = (uint32_t)plan->blocks.count, moved = 1;
     while (left > 0 && moved > 0 && !plan->file->rc) {
         moved = left = 0;
         for (uint32_t b = 0; b < plan->blocks.count && !plan->file->rc; b++) {
             moved += run_block(runner, b);
             left += runner->at[b] < mscclpp_block(plan, b)->end;
         }
-        visits += (uint32_t)plan->blocks.count;
-        if (visits > VISITS_MOST) {
+        runner->visits += plan->blocks.count;
+        if (runner->visits > VISITS_MOST) {
             return msccl_refuse(plan->file, plan->file->line,
                                 "the plan takes too long to be followed");
         }
@@ -314,9 +346,17 @@ static bool start_cells(struct mscclpp_follow *follow)
 }
 
 /* All blocks of a rank that name a barrier name as many blocks. */
-static bool name_gate(struct runner *runner, int rank, const struct mscclpp_op *op)
+static bool name_gate(struct runner *runner, uint32_t block, const struct mscclpp_op *op)
 {
+    int rank = mscclpp_block(runner->follow.plan, block)->rank;
     struct gate *gate = &runner->gates[(size_t)rank * MSCCLPP_SYNCS + op->sync];
+    gate->users += gate->user != (int32_t)block + 1;
+    gate->user = (int32_t)block + 1;
+    if (gate->users > op->nsync) {
+        return msccl_refuse(runner->follow.plan->file, op->line,
+                            "gpu %d: barrier %u of %u blocks is used by more", rank,
+                            (unsigned int)op->sync, (unsigned int)op->nsync);
+    }
     if (!gate->blocks || gate->blocks == op->nsync) {
         gate->blocks = op->nsync;
         return true;
@@ -336,8 +376,7 @@ static bool start_gates(struct runner *runner)
         const struct mscclpp_block *block = mscclpp_block(plan, b);
         for (uint32_t o = block->first; o < block->end; o++) {
             const struct mscclpp_op *op = mscclpp_op(plan, o);
-            if (op->kind->does == MSCCLPP_BARRIER && !name_gate(runner, block->rank, op))
-                return false;
+            if (op->kind->does == MSCCLPP_BARRIER && !name_gate(runner, b, op)) return false;
         }
     }
     return true;
@@ -363,8 +402,10 @@ static bool start(struct runner *runner)
         return msccl_no_memory(plan->file);
     for (size_t b = 0; b < nblocks; b++)
         runner->at[b] = mscclpp_block(plan, (uint32_t)b)->first;
-    for (size_t c = 0; c < nchannels; c++)
-        runner->inboxes[c].first = MSCCLPP_NONE;
+    for (size_t c = 0; c < nchannels; c++) {
+        struct inbox *inbox = &runner->inboxes[c];
+        inbox->first = inbox->signalled.block = inbox->taken.block = MSCCLPP_NONE;
+    }
     for (size_t s = 0; s < nsemaphores; s++) {
         runner->released[s] = MSCCLPP_NONE;
         runner->values[s] = *mscclpp_number(&plan->semaphores, (uint32_t)s);

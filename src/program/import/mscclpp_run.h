@@ -90,6 +90,9 @@ void mscclpp_clocks_fini(struct mscclpp_clocks *clocks);
 int32_t mscclpp_snapshot(struct mscclpp_clocks *clocks, uint32_t block);
 /* Add what the block knows to a snapshot. */
 void mscclpp_add_to(struct mscclpp_clocks *clocks, int32_t snapshot, uint32_t block);
+/* Whether the operation comes before the block's next one. */
+bool mscclpp_before(const struct mscclpp_clocks *clocks, struct mscclpp_epoch epoch,
+                    uint32_t block);
 void mscclpp_join(struct mscclpp_clocks *clocks, uint32_t block, int32_t snapshot);
 /* An operation of a block reads (writes) chunks: they hold something, and whoever touched them is
  * ordered before it. Refused otherwise. */

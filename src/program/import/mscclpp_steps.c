@@ -219,6 +219,24 @@ static void depend_on_input(struct mscclpp_follow *follow, struct draft *draft, 
     }
 }
 
+/* A later step of a strand stands for its earlier ones. */
+static bool add_reader_step(struct mscclpp_follow *follow, struct mscclpp_cell *cell, int32_t step)
+{
+    for (int32_t r = cell->reader_steps; r != MSCCLPP_NONE;) {
+        struct mscclpp_reader *reader = (struct mscclpp_reader *)follow->readers.items + r;
+        if (step_at(follow, reader->step)->strand == step_at(follow, step)->strand) {
+            reader->step = step;
+            return true;
+        }
+        r = reader->next;
+    }
+    struct mscclpp_reader *reader = msccl_append(&follow->readers, sizeof(*reader));
+    if (!reader) return msccl_no_memory(follow->plan->file);
+    *reader = (struct mscclpp_reader){.step = step, .next = cell->reader_steps};
+    cell->reader_steps = (int32_t)(follow->readers.count - 1);
+    return true;
+}
+
 static bool touch_cells(struct mscclpp_follow *follow, int32_t step, const struct mscclpp_ref *ref,
                         bool writes)
 {
@@ -229,10 +247,7 @@ static bool touch_cells(struct mscclpp_follow *follow, int32_t step, const struc
             cell->reader_steps = MSCCLPP_NONE;
             continue;
         }
-        struct mscclpp_reader *reader = msccl_append(&follow->readers, sizeof(*reader));
-        if (!reader) return msccl_no_memory(follow->plan->file);
-        *reader = (struct mscclpp_reader){.step = step, .next = cell->reader_steps};
-        cell->reader_steps = (int32_t)(follow->readers.count - 1);
+        if (!add_reader_step(follow, cell, step)) return false;
     }
     return true;
 }

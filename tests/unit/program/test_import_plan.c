@@ -112,6 +112,16 @@ static const struct flaw packets[] = {
     {17, "\"tb_id\": 0", "\"tb_id\": 1", "waits for ever: for data that nobody writes as lines"},
 };
 
+static const struct flaw ports[] = {
+    /* allgather-port.json: the second block signals for the first */
+    {44, "[1]", "[0]", "at a channel that another block uses as well"},
+};
+
+static const struct flaw switches[] = {
+    /* allreduce-switch.json */
+    {43, "[0, 1, 2, 3]", "[0, 0, 2, 3]", "line 43: gpu 0 is in a group twice"},
+};
+
 /* A line as text, from its number; what follows it is left out. */
 static char *line_at(char *text, int line)
 {
@@ -165,6 +175,23 @@ static void flaws_are_refused(void **state)
     refuse_all("allreduce-mixed.json", mixed, TT_LEN(mixed));
     refuse_all("allreduce-pairs.json", pairs, TT_LEN(pairs));
     refuse_all("allreduce-packets.json", packets, TT_LEN(packets));
+    refuse_all("allgather-port.json", ports, TT_LEN(ports));
+    refuse_all("allreduce-switch.json", switches, TT_LEN(switches));
+}
+
+/* A small file that asks for much work. */
+static void large_plans_are_refused(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"collective\": \"allreduce\", \"inplace\": false, \"gpus\": [{\"id\": 0, "
+        "\"input_chunks\": 300000, \"output_chunks\": 300000, \"scratch_chunks\": 0, "
+        "\"channels\": [], \"threadblocks\": [{\"id\": 0, \"ops\": [\n"
+        "{\"name\": \"copy\", \"src_buff\": [{\"type\": \"i\", \"index\": 0, \"size\": 300000}], "
+        "\"dst_buff\": [{\"type\": \"o\", \"index\": 0, \"size\": 300000}]},\n"
+        "{\"name\": \"copy\", \"src_buff\": [{\"type\": \"i\", \"index\": 0, \"size\": 300000}], "
+        "\"dst_buff\": [{\"type\": \"o\", \"index\": 0, \"size\": 300000}]}]}]}]}";
+    expect_fault(text, strlen(text), "line 3: the plan touches too many chunks");
 }
 
 static void cut_files_are_refused(void **state)
