@@ -13,8 +13,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-struct tt_verbs tt_verbs;
-
 static struct {
     pthread_once_t once;
     struct ib_port ports[IB_PORTS];

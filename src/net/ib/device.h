@@ -51,8 +51,6 @@ struct ib_device {
     int nports;
 };
 
-extern struct tt_verbs tt_verbs;
-
 /* Number of devices; 0 when there are none, or no library. */
 int tt_ib_devices(void);
 /* NULL: there is none of that number. */

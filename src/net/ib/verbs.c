@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+struct tt_verbs tt_verbs;
+
 static void *open_library(void)
 {
     const char *wish = tt_param_str("NCCL_IBVERBS_LIB");

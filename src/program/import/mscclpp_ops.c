@@ -203,9 +203,10 @@ static bool check_places(struct reading *reading, const struct mscclpp_op *op)
     }
     reading->plan->touched +=
         (int64_t)(op->nsrc + op->ndst) * mscclpp_ref(reading->plan, op->src)->size;
-    if (reading->plan->touched > MSCCL_TOTAL || (uint64_t)op->nsrc * op->ndst > MSCCLPP_PAIRS)
+    if (reading->plan->touched > MSCCL_TOTAL || (uint64_t)op->nsrc * op->ndst > MSCCLPP_PAIRS) {
         return msccl_refuse(file, op->line, "the plan touches too many chunks (limit %d)",
                             (int)MSCCL_TOTAL);
+    }
     if (!op->kind->adds || msccl_reduces(file->func)) return true;
     return msccl_refuse(file, op->line, "gpu %d tb %d: %s, where %s reduces nothing",
                         reading->block->rank, reading->block->id, op->kind->name,

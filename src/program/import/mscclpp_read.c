@@ -122,6 +122,30 @@ static bool add_peers(struct mscclpp_plan *plan, int rank, const struct json_nod
     return peers != NULL;
 }
 
+static bool add_member(struct mscclpp_plan *plan, const struct mscclpp_group *group,
+                       const struct json_node *node)
+{
+    int number = 0;
+    if (!mscclpp_take_int(plan, node, "ranks", 0, plan->file->nranks - 1, &number)) return false;
+    for (uint32_t m = group->first; m < plan->members.count; m++) {
+        if (*mscclpp_number(&plan->members, m) == number)
+            return msccl_refuse(plan->file, node->line, "gpu %d is in a group twice", number);
+    }
+    return mscclpp_add_number(plan, &plan->members, number);
+}
+
+static bool add_group(struct mscclpp_plan *plan, uint8_t buffer, const struct json_node *node)
+{
+    const struct json_node *ranks = mscclpp_need(plan, node, "a group", "ranks", JSON_ARRAY);
+    struct mscclpp_group *group = ranks ? msccl_append(&plan->groups, sizeof(*group)) : NULL;
+    if (!group) return ranks ? msccl_no_memory(plan->file) : false;
+    *group = (struct mscclpp_group){buffer, (uint32_t)plan->members.count, ranks->count};
+    for (const struct json_node *at = ranks->first; at; at = at->next) {
+        if (!add_member(plan, group, at)) return false;
+    }
+    return true;
+}
+
 static bool add_groups(struct mscclpp_plan *plan, int rank, const struct json_node *node)
 {
     uint8_t buffer = 0;
@@ -130,20 +154,7 @@ static bool add_groups(struct mscclpp_plan *plan, int rank, const struct json_no
     if (!groups || !mscclpp_take_buffer(plan, node, "a switch", "buffer_type", &buffer))
         return false;
     for (const struct json_node *at = groups->first; at; at = at->next) {
-        const struct json_node *ranks = mscclpp_need(plan, at, "a group", "ranks", JSON_ARRAY);
-        struct mscclpp_group *group = ranks ? msccl_append(&plan->groups, sizeof(*group)) : NULL;
-        if (!group) return ranks ? msccl_no_memory(plan->file) : false;
-        *group = (struct mscclpp_group){buffer, (uint32_t)plan->members.count, ranks->count};
-        for (const struct json_node *member = ranks->first; member; member = member->next) {
-            int number = 0;
-            if (!mscclpp_take_int(plan, member, "ranks", 0, plan->file->nranks - 1, &number))
-                return false;
-            for (uint32_t m = group->first; m < plan->members.count; m++) {
-                if (*mscclpp_number(&plan->members, m) != number) continue;
-                return msccl_refuse(plan->file, member->line, "gpu %d is in a group twice", number);
-            }
-            if (!mscclpp_add_number(plan, &plan->members, number)) return false;
-        }
+        if (!add_group(plan, buffer, at)) return false;
         plan->ranks[rank].ngroups++;
     }
     return true;

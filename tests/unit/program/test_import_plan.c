@@ -292,9 +292,10 @@ static void short_memory_is_told(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flaws_are_refused),        cmocka_unit_test(cut_files_are_refused),
-        cmocka_unit_test(races_are_refused),        cmocka_unit_test(wrong_results_are_refused),
-        cmocka_unit_test(sizes_and_notes_are_kept), cmocka_unit_test(short_memory_is_told),
+        cmocka_unit_test(flaws_are_refused),         cmocka_unit_test(large_plans_are_refused),
+        cmocka_unit_test(cut_files_are_refused),     cmocka_unit_test(races_are_refused),
+        cmocka_unit_test(wrong_results_are_refused), cmocka_unit_test(sizes_and_notes_are_kept),
+        cmocka_unit_test(short_memory_is_told),
     };
     if (argc < 2) return 2;
     folder = argv[1];
