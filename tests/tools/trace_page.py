@@ -148,6 +148,14 @@ def shows(page, path):
 
 
 def explains(page):
+    short = page.run("[...document.querySelectorAll('#short li')].map(item => item.textContent)")
+    check(len(short) == 3 and re.search(r"for 2\d\u00a0% of it they wait", short[0]), short)
+    check("for rank 3 alone, the longest at AllReduce #5" in short[1] and "outside of NCCL" in short[1], short)
+    check("AllReduce of 1 KiB: 10 times, 10" in short[2], short)
+    page.run("document.querySelector('#short button').click()")
+    page.settle()
+    check("AllReduce #5" in of(page, "#selected"), of(page, "#selected"))
+    page.key("Escape")
     page.run("document.querySelector('#worst button').click()")
     page.settle()
     check("AllReduce #5" in of(page, "#selected"), of(page, "#selected"))

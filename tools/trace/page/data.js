@@ -156,11 +156,17 @@ function commName(comm) {
   const [id, name, nranks] = facts.comms[comm];
   return `${name || id} (${many(nranks, 'rank')})`;
 }
+const PROXY_DOES = { ProxyCtrlSleep: 'asleep', ProxyCtrlAppend: 'takes operations', ProxyCtrlIdle: 'idle', ProxyCtrlActive: 'active' };
+function proxyDoes(block) {
+  const first = blocks.states[block];
+  return first < blocks.states[block + 1] ? PROXY_DOES[word(states.name[first])] || '' : '';
+}
 function nameOf(block) {
   const kind = kindOf(block), type = facts.types[kind[KIND.type]];
   let name = kind[KIND.func] && type !== 'KernelPhase' ? word(kind[KIND.func]) : type;
   if (type === 'ProxyStep') name += ` ${blocks.number[block]}`;
   if (type === 'ProxyOp') name += kind[KIND.flag] ? ' send' : ' receive';
+  if (type === 'ProxyCtrl') name = `${name} ${proxyDoes(block)}`.trim();
   return blocks.joined[block] > 1 ? `${blocks.joined[block]} x ${type}` : name;
 }
 

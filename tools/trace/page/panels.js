@@ -115,7 +115,24 @@ function showOperation() {
 
 // ---- tables that stay ----
 
+// The run in a few sentences: how much waiting there is, for whom, what takes most, and what has not ended.
+function inShort() {
+  const said = [], look = op => link(`${op.func} #${op.seq}`, () => selectOperation(op, true)), found = insideOf(), [late] = found.late;
+  if (!found.inside) return [element('p', 'No collective of the drawing has two ranks here.')];
+  const share = part => `${Math.round(part / found.inside * 100)}\u00a0%`;
+  said.push([`Ranks are inside of collectives for ${time(found.inside)} in all; for ${share(found.waits)} of it they wait for ranks that have not begun.`]);
+  if (late.most && late.cost * groups.length > found.inside * 0.02) {
+    const before = criticalPath(late.most).steps[0];
+    said.push([`The others waited ${time(late.cost)} for ${groupName(late.group)} alone, the longest at `, look(late.most), `: ${time(late.most.lateBy)}`,
+      before && before.group === late.group && before.to - before.from > late.most.lateBy / 2 ? `, after ${time(before.to - before.from)} ${before.what}.` : '.']);
+  } else said.push(['No rank stands out: nobody alone made the others wait for long.']);
+  const most = facts.table.reduce((a, b) => (b[3] * b[9] > a[3] * a[9] ? b : a), facts.table[0]);
+  if (most && most[3]) said.push([`Most time goes to ${most[0]} of ${amount(most[2])}: ${many(most[3], 'time')}, ${time(most[9] * 1e3)} each while data moves, ${most[10].toFixed(2)} GB/s.`]);
+  if (found.broken.length) said.push([`${many(found.broken.length, 'operation')} did not end at all ranks whose files are here; the first is `, look(found.broken[0]), '.']);
+  return [element('ul', said.map(parts => element('li', parts)))];
+}
 function showTables() {
+  put('short', inShort());
   const late = stragglers();
   put('stragglers', element('p', 'How often a rank was the last to begin a collective, and how long all others had waited for it alone.'),
     tableOf(['rank', 'last', 'of', 'waited for', 'most'], late.slice(0, 32).map(row => [groupName(row.group), row.times, row.of, time(row.cost),
@@ -155,7 +172,7 @@ function swatch(colour) {
 function showLegend() {
   const functions = [...new Set(parts.map(part => part.func))].sort(), types = [...new Set(facts.kinds.map(kind => kind[KIND.type]))].sort((a, b) => a - b);
   const waits = swatch(`repeating-linear-gradient(135deg, ${functionColours[0]} 0 2px, transparent 2px 4px)`);
-  put('legend', element('b', 'Operations of a rank:'), ...functions.map(name => element('span', [swatch(functionColour(name)), name])), element('span', [waits, 'waits for ranks']),
+  put('legend', element('b', 'Operations of a rank:'), ...functions.map(name => element('span', [swatch(functionColour(name)), name])), element('span', [waits, 'waits for ranks']), element('span', '→ the order in which ranks begin'),
     element('b', 'Events:'), ...types.map(type => element('span', [swatch(colourOfType[type]), facts.types[type]])));
   put('types', ...types.map(type => element('label', [element('input', [], { type: 'checkbox', checked: true, value: type, onchange(event) {
     if (event.target.checked) view.hidden.delete(type); else view.hidden.add(type);

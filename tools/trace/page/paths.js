@@ -99,6 +99,17 @@ function stragglers() {
   return [...found.values()].filter(row => row.of).sort((a, b) => b.cost - a.cost);
 }
 
+// Time of all ranks inside of collectives, what of it they wait, who is waited for, and what did not end.
+function insideOf() {
+  const found = { inside: 0, waits: 0, late: stragglers(), broken: operations.filter(op => !op.whole) };
+  for (const part of parts) {
+    if (part.op.message || part.op.parts.length < 2) continue;
+    found.inside += part.end - part.begin;
+    found.waits += Math.max(part.waits - part.begin, 0);
+  }
+  return found;
+}
+
 function worstOperations() {
   return operations.filter(op => !op.message && op.parts.length > 1).sort((a, b) => (b.lastBegin - b.begin) - (a.lastBegin - a.begin)).slice(0, 12);
 }

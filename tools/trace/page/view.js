@@ -104,12 +104,14 @@ function eachSeen(first, last, start, end, put) {
   }
 }
 
+const CONTROL = facts.types.indexOf('ProxyCtrl');
+function asleep(b) { return typeOf(b) === CONTROL && proxyDoes(b) === 'asleep'; }
 function drawRow(g, row, y, h) {
   eachSeen(row.first, row.last, b => blocks.start[b], b => blocks.end[b], (b, x, w) => {
     const kind = blocks.kind[b];
     if (!shownKinds[kind]) return false;
     g.fillStyle = colourOfType[facts.kinds[kind][KIND.type]];
-    g.globalAlpha = blocks.joined[b] > 1 ? 0.6 : 1;
+    g.globalAlpha = blocks.joined[b] > 1 ? 0.6 : asleep(b) ? 0.45 : 1;
     g.fillRect(x, y, w > 3 ? w - 0.5 : w, h);
     g.globalAlpha = 1;
     if (facts.kinds[kind][KIND.open] && w > 6) drawOpen(g, x + w, y, h);
@@ -229,7 +231,8 @@ function drawAxis(g) {
     if (x < NAMES) continue;
     g.fillStyle = colours.line;
     g.fillRect(x, AXIS - 6, 1, size.h);
-    text(g, axisText(k * step, step), x + 4, AXIS / 2, 105, colours.soft);
+    const label = axisText(k * step, step);
+    if (x + 4 + g.measureText(label).width < size.w) text(g, label, x + 4, AXIS / 2, 105, colours.soft);
   }
 }
 function axisText(at, step) {
