@@ -133,6 +133,7 @@ ncclResult_t tt_ib_progress(struct ib_comm *comm)
     if (!rc && comm->probe_nsec) rc = tt_ib_probe(comm);
     if (!rc) rc = tt_ib_notice_send(comm);
     comm->idle = seen ? 0 : comm->idle + 1;
-    if (!rc && comm->idle >= LOOKS) rc = look_at_peer(comm);
+    /* after a loss its words are waited for, and the probes' completions keep `idle` low */
+    if (!rc && (comm->idle >= LOOKS || comm->probe_nsec)) rc = look_at_peer(comm);
     return rc;
 }

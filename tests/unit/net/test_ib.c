@@ -22,7 +22,8 @@ enum { MOST_PARTS = 8 };
 
 static struct {
     char folder[64], log[80];
-} at = {"", ""};
+    unsigned nap_usec; /* between two steps */
+} at = {"", "", 0};
 
 /* ---- two ends ---- */
 
@@ -167,6 +168,7 @@ static ncclResult_t message_run(const struct ends *ends, struct message *message
     while (!rc && !done) {
         rc = message_step(ends, message, &done);
         assert_true(tt_now_nsec() < until);
+        if (at.nap_usec) usleep(at.nap_usec);
         sched_yield();
     }
     return rc;
@@ -385,6 +387,19 @@ static void a_cut_is_survived(void)
     ends_close(&ends);
 }
 
+/* Between two calls of a waiting rank a probe completes: it hears what the receiver says all the
+ * same. */
+static void a_cut_is_survived_by_who_calls_seldom(void)
+{
+    static const size_t size = 300000;
+    struct ends ends;
+    assert_int_equal(ends_join(&ends), ncclSuccess);
+    at.nap_usec = 2000;
+    for (size_t i = 0; i < 8; i++)
+        assert_int_equal(exchange(&ends, 1, &size), ncclSuccess);
+    ends_close(&ends);
+}
+
 /* The receiver has all, makes no call any more, and its adapter's answers are lost on the way: the
  * sender finds out for itself. */
 static void a_lost_answer_is_survived(void)
@@ -541,6 +556,10 @@ static const struct scenario {
      a_cut_is_survived,
      {"FAKE_IB_DEVICES", TWO, "FAKE_IB_FAULTS", "cut=fake_0:42,late-usec=300",
       "NCCL_IB_RESILIENCY_PORT_FAILOVER", "1"}},
+    {"cut-seldom",
+     a_cut_is_survived_by_who_calls_seldom,
+     {"FAKE_IB_DEVICES", TWO, "FAKE_IB_FAULTS", "cut=fake_1:4", "NCCL_IB_RESILIENCY_PORT_FAILOVER",
+      "1", "NCCL_IB_RESILIENCY_PORT_FAILOVER_PROBE_DELAY", "1"}},
     {"deaf",
      a_lost_answer_is_survived,
      {"FAKE_IB_DEVICES", TWO, "FAKE_IB_FAULTS", "deaf=fake_1:20",
