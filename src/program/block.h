@@ -38,14 +38,16 @@
 
 enum tt_space {
     TT_SPACE_NONE,
-    TT_SPACE_IN,      /* the rank's send buffer; with a peer: that rank's, directly addressable */
-    TT_SPACE_OUT,     /* the rank's receive buffer; likewise */
-    TT_SPACE_SLOT,    /* the next slot of the edge to (destination) or from (source) the peer */
-    TT_SPACE_SCRATCH, /* memory of the own rank that holds nothing at the start and is lost at the
-                         end; its chunks are its own, as long as those that a move brings there */
-    /* reserved: tt_program_check() refuses them, as nothing executes them yet */
-    TT_SPACE_MULTICAST, /* a group's memory, stored to all or reduced when loaded */
-    TT_SPACE_NETWORK,   /* an edge to a network that reduces */
+    TT_SPACE_IN,        /* the rank's send buffer; with a peer: that rank's, directly addressable */
+    TT_SPACE_OUT,       /* the rank's receive buffer; likewise */
+    TT_SPACE_SLOT,      /* the next slot of the edge to (destination) or from (source) the peer */
+    TT_SPACE_SCRATCH,   /* memory of the own rank that holds nothing at the start and is lost at the
+                           end; its chunks are its own, as long as those that a move brings there */
+    TT_SPACE_MULTICAST, /* reserved: tt_program_check() refuses it, as nothing executes it yet. A
+                           group's memory, stored to all or reduced when loaded */
+    TT_SPACE_NETWORK, /* a network that reduces: the k-th slot that comes from it is the sum of the
+                         k-th slots that all ranks of the own group (TT_TABLE_NETWORK) gave it on
+                         that channel. Stands for nothing at ranks without a group */
     TT_SPACE_COUNT_,
 };
 
@@ -92,7 +94,8 @@ enum tt_table {
     TT_TABLE_CHILD0,
     TT_TABLE_CHILD1,
     TT_TABLE_CHILD2,
-    TT_TABLE_OTHER, /* from here on: whatever the program's author wants */
+    TT_TABLE_NETWORK, /* a number per group of ranks whose data the network reduces */
+    TT_TABLE_OTHER,   /* from here on: whatever the program's author wants */
     TT_MAX_TABLES = 16,
 };
 

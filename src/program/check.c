@@ -129,9 +129,10 @@ static bool space_ok(const struct tt_program *program, const struct tt_operand *
     case TT_SPACE_SCRATCH: return own && operand->channel == 0;
     case TT_SPACE_IN:
     case TT_SPACE_OUT: return operand->channel == 0;
+    case TT_SPACE_NETWORK:
+        return own && operand->channel < program->nchannels && program->table_at[TT_TABLE_NETWORK];
     case TT_SPACE_NONE:
     case TT_SPACE_MULTICAST:
-    case TT_SPACE_NETWORK:
     case TT_SPACE_COUNT_: break;
     }
     return false;
@@ -163,7 +164,7 @@ static bool counts_ok(const struct tt_program *program, const struct tt_insn *in
     return insn->flags & TT_MOVE_REDUCE ? insn->nsrcs > 0 : insn->nsrcs <= 1;
 }
 
-/* Spaces that the form has and nothing executes. */
+/* A space that the form has and nothing executes. */
 static bool is_reserved(const struct tt_program *program, const struct tt_insn *insn)
 {
     const struct tt_operand *operands = tt_program_operands(program);
@@ -171,8 +172,7 @@ static bool is_reserved(const struct tt_program *program, const struct tt_insn *
     for (int k = 0; k < insn->nsrcs + insn->ndsts; k++) {
         uint32_t at = k < insn->nsrcs ? insn->first_src + (uint32_t)k
                                       : insn->first_dst + (uint32_t)(k - insn->nsrcs);
-        uint8_t space = operands[at].space;
-        if (space == TT_SPACE_MULTICAST || space == TT_SPACE_NETWORK) return true;
+        if (operands[at].space == TT_SPACE_MULTICAST) return true;
     }
     return false;
 }
@@ -343,8 +343,8 @@ bool tt_program_check(const struct tt_program *program, size_t bytes, char *faul
         if (insn_ok(program, insn)) continue;
         if (is_reserved(program, insn)) {
             return refuse(&check,
-                          "insn %u: multicast and in-network operands are reserved, nothing "
-                          "executes them yet: use slots",
+                          "insn %u: multicast operands are reserved, nothing executes them yet: "
+                          "use slots",
                           (unsigned int)k);
         }
         return refuse(&check, "insn %u: not a valid instruction", (unsigned int)k);

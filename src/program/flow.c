@@ -306,6 +306,10 @@ ncclResult_t tt_program_flow(const struct tt_program *program, struct tt_flow *f
 {
     struct follow follow = {.program = program, .flow = flow, .n = program->nranks};
     memset(flow, 0, sizeof(*flow));
+    if (program->table_at[TT_TABLE_NETWORK]) {
+        (void)snprintf(fault, fault_bytes, "a network that reduces has a part of its messages");
+        return ncclInvalidUsage;
+    }
     if (!fits(program)) {
         (void)snprintf(fault, fault_bytes, "too large to be followed message by message");
         return ncclInvalidUsage;

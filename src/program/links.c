@@ -28,7 +28,7 @@ static void visit_side(const struct visit *visit, const struct tt_stepper *stepp
     struct tt_side side = {.sends = sends};
     struct tt_place place;
     while (tt_stepper_place(stepper, &side, &place)) {
-        if (place.space != TT_SPACE_SLOT) continue;
+        if (!tt_place_is_slot(&place)) continue;
         if (visit->links) {
             visit->links[place.edge] |= sends ? TT_LINK_SENDS : TT_LINK_RECEIVES;
         } else if (sends) {

@@ -43,7 +43,8 @@ static void put_number(struct page *page, int number, int coef)
 
 static void put_table(struct page *page, int table)
 {
-    static const char *const names[] = {"ring", "position", "parent", "child0", "child1", "child2"};
+    static const char *const names[] = {"ring",   "position", "parent", "child0",
+                                        "child1", "child2",   "network"};
     if (table >= 0 && table < TT_TABLE_OTHER) {
         put(page, "%s", names[table]);
     } else {

@@ -127,6 +127,7 @@ struct tt_shape { /* what a generator may know of a communicator; borrowed */
     const struct tt_tree_place *tree; /* place of every rank */
     const int *by_host;               /* all ranks, host by host, as many of each */
     int nhosts;                       /* 0: hosts have different numbers of ranks */
+    int head; /* of a host's ranks the one that a chain brings to the network */
 };
 
 /* Make the program of (func, algo, proto, root) for all ranks of the shape. *program_out is the

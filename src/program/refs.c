@@ -37,7 +37,7 @@ static struct written *chunk_at(const struct survey *survey, bool in_place,
 {
     struct written *chunks = survey->chunks[in_place];
     const struct tt_program *program = survey->program;
-    bool mine = place->space != TT_SPACE_SLOT && place->rank == survey->rank;
+    bool mine = !tt_place_is_slot(place) && place->rank == survey->rank;
     if (place->space == TT_SPACE_SCRATCH) {
         bool there = place->chunk >= 0 && place->chunk < survey->program->scratch;
         return there ? &chunks[2 * survey->nchunks + place->chunk] : NULL;
@@ -82,7 +82,7 @@ static uint8_t refs_of(const struct survey *survey, bool in_place, int thread, u
         refs |= TT_REF_SRC;
     }
     for (int k = 0; k < move->ndsts; k++) {
-        if (move->dst[k].space == TT_SPACE_SLOT) continue;
+        if (tt_place_is_slot(&move->dst[k])) continue;
         if (stays(chunk_at(survey, in_place, &move->dst[k]), thread, number)) refs |= TT_REF_DST;
         break;
     }

@@ -215,6 +215,9 @@ static struct tt_place place_at(const struct tt_stepper *stepper, const struct t
                                 int peer)
 {
     int rank = is_set(operand) ? peer : peer_of(stepper, operand);
+    if (operand->space == TT_SPACE_NETWORK &&
+        tt_program_table(stepper->program, TT_TABLE_NETWORK)[stepper->rank] < 0)
+        rank = NOBODY;
     bool own_in = operand->space == TT_SPACE_SLOT && rank == stepper->rank && is_set(operand);
     return (struct tt_place){.space = own_in ? TT_SPACE_IN : operand->space,
                              .rank = rank,

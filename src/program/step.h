@@ -59,10 +59,16 @@ static inline int tt_stepper_like(const struct tt_stepper *stepper)
 struct tt_place {
     uint8_t space; /* enum tt_space */
     bool pre;      /* a source that gets the pre-operation of rank `rank` */
-    int32_t rank;  /* whose memory, or the other end of the slot's edge */
+    int32_t rank;  /* whose memory, or the other end of the slot's edge; own: the network's */
     int32_t edge;  /* of a slot: channel * nranks + rank, as tables of edges are laid out */
     int32_t chunk;
 };
+
+/* Slots of an edge; of the network's it is the one to the rank itself. */
+static inline bool tt_place_is_slot(const struct tt_place *place)
+{
+    return place->space == TT_SPACE_SLOT || place->space == TT_SPACE_NETWORK;
+}
 
 /* Where a walk over the places of one side of a transfer is; zeroed but for `sends` at its start.
  */

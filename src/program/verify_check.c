@@ -66,7 +66,7 @@ static bool claim_ends(struct tt_verify *verify, const struct tt_verify_cursor *
     struct tt_side side = {.sends = sends};
     struct tt_place place;
     while (tt_stepper_place(&cursor->stepper, &side, &place)) {
-        if (place.space != TT_SPACE_SLOT) continue;
+        if (!tt_place_is_slot(&place)) continue;
         int32_t *user = &users[place.edge];
         if (*user && *user != 1 + cursor->thread) {
             return tt_verify_fail(verify, cursor, "two threads %s rank %d on channel %d",

@@ -233,6 +233,11 @@ static bool check_slots(struct tt_verify *verify)
     for (size_t k = 0; k < (size_t)verify->nchannels * n * n; k++) {
         const struct tt_verify_edge *edge = &verify->edges[k];
         if (edge->head == edge->tail) continue;
+        if (k / n % n == k % n) {
+            return tt_verify_fail(verify, NULL,
+                                  "%u sums of the network are left that rank %zu does not take",
+                                  (unsigned int)(edge->tail - edge->head), k % n);
+        }
         return tt_verify_fail(verify, NULL, "%u slots from rank %zu to rank %zu are left full",
                               (unsigned int)(edge->tail - edge->head), k / n % n, k % n);
     }

@@ -29,10 +29,73 @@ static struct tt_verify_edge *edge_to(struct tt_verify *verify,
     return tt_verify_edge(verify, place->edge / verify->nranks, cursor->rank, place->rank);
 }
 
+/* ---- the network's slots ----
+ * An edge from each rank of a group to itself. A message that a rank gave stays in its slot until
+ * all of the group have taken the sum that it is part of. */
+
+static bool shares_network(const struct tt_verify *verify, int rank, int other)
+{
+    const int32_t *one = tt_program_table(verify->programs[rank], TT_TABLE_NETWORK);
+    const int32_t *two = tt_program_table(verify->programs[other], TT_TABLE_NETWORK);
+    return one && two && one[rank] >= 0 && one[rank] == two[other];
+}
+
+/* The edge of the next rank from *other on that is in the cursor's group, on the place's channel;
+ * *other is that rank. NULL: no more, or memory is short. */
+static struct tt_verify_edge *next_of_group(struct tt_verify *verify,
+                                            const struct tt_verify_cursor *cursor,
+                                            const struct tt_place *place, int *other)
+{
+    while (*other < verify->nranks && !shares_network(verify, cursor->rank, *other))
+        ++*other;
+    if (*other == verify->nranks) return NULL;
+    return tt_verify_edge(verify, place->edge / verify->nranks, *other, *other);
+}
+
+/* All of the group gave what the cursor would take next. */
+static bool sum_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
+                      const struct tt_place *place)
+{
+    const struct tt_verify_edge *edge, *own = edge_to(verify, cursor, place);
+    for (int r = 0; own && (edge = next_of_group(verify, cursor, place, &r)); r++) {
+        if (edge->tail <= own->head) return block(cursor, TT_WAIT_FULL, r);
+    }
+    return own && !verify->failed;
+}
+
+/* The slot that comes next is no longer part of a sum that somebody of the group will take. */
+static bool network_free(struct tt_verify *verify, struct tt_verify_cursor *cursor,
+                         const struct tt_place *place)
+{
+    const struct tt_verify_edge *edge, *own = edge_to(verify, cursor, place);
+    for (int r = 0; own && (edge = next_of_group(verify, cursor, place, &r)); r++) {
+        if (own->tail - edge->head >= own->nslots) return block(cursor, TT_WAIT_FREE, r);
+    }
+    return own && !verify->failed;
+}
+
+static const struct tt_verify_slot *given(const struct tt_verify_edge *edge, uint32_t number)
+{
+    return &edge->slots[number % edge->nslots];
+}
+
+static bool learn_sum(struct tt_verify *verify, struct tt_verify_cursor *cursor,
+                      const struct tt_place *place)
+{
+    const struct tt_verify_edge *edge;
+    uint32_t number = edge_to(verify, cursor, place)->head;
+    for (int r = 0; (edge = next_of_group(verify, cursor, place, &r)); r++) {
+        const struct tt_verify_clock *posted = &given(edge, number)->posted;
+        if (!tt_verify_join(verify, &verify->clocks[cursor->thread], posted)) return false;
+    }
+    return !verify->failed;
+}
+
 static bool source_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                          const struct tt_place *place)
 {
-    if (place->space != TT_SPACE_SLOT) return true;
+    if (!tt_place_is_slot(place)) return true;
+    if (place->space == TT_SPACE_NETWORK) return sum_ready(verify, cursor, place);
     struct tt_verify_edge *edge = edge_from(verify, cursor, place);
     if (!edge) return false;
     return edge->tail != edge->head || block(cursor, TT_WAIT_FULL, place->rank);
@@ -41,7 +104,8 @@ static bool source_ready(struct tt_verify *verify, struct tt_verify_cursor *curs
 static bool destination_ready(struct tt_verify *verify, struct tt_verify_cursor *cursor,
                               const struct tt_place *place)
 {
-    if (place->space != TT_SPACE_SLOT) return true;
+    if (!tt_place_is_slot(place)) return true;
+    if (place->space == TT_SPACE_NETWORK) return network_free(verify, cursor, place);
     struct tt_verify_edge *edge = edge_to(verify, cursor, place);
     if (!edge) return false;
     bool room = edge->tail - edge->head < (uint32_t)verify->options->nslots;
@@ -53,7 +117,11 @@ static bool destination_ready(struct tt_verify *verify, struct tt_verify_cursor 
 static bool learn(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 {
     for (int k = 0; k < verify->move.nsrcs; k++) {
-        if (verify->move.src[k].space != TT_SPACE_SLOT) continue;
+        if (!tt_place_is_slot(&verify->move.src[k])) continue;
+        if (verify->move.src[k].space == TT_SPACE_NETWORK) {
+            if (!learn_sum(verify, cursor, &verify->move.src[k])) return false;
+            continue;
+        }
         const struct tt_verify_edge *edge = edge_from(verify, cursor, &verify->move.src[k]);
         const struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
         if (!tt_verify_join(verify, &verify->clocks[cursor->thread], &slot->posted)) return false;
@@ -62,10 +130,43 @@ static bool learn(struct tt_verify *verify, struct tt_verify_cursor *cursor)
 }
 
 /* A slot that is free again. */
-static void give_back(struct tt_verify_edge *edge)
+static void give_back(struct tt_verify_edge *edge, bool network)
 {
-    tt_verify_clock_drop(&edge->slots[edge->head % edge->nslots].posted);
-    edge->head++;
+    if (!network) tt_verify_clock_drop(&edge->slots[edge->head % edge->nslots].posted);
+    edge->head++; /* what the network holds is dropped when its slot is used again */
+}
+
+/* What is in a slot has the length and the part of a window that the transfer is about. */
+static void check_slot(struct tt_verify *verify, const struct tt_verify_cursor *cursor,
+                       const struct tt_verify_slot *slot, int from, size_t count)
+{
+    if (verify->move.ndsts == 0) return;
+    if (slot->count != count) {
+        tt_verify_fail(verify, cursor, "expects %zu elements from rank %d and gets %zu", count,
+                       from, slot->count);
+    } else if (slot->part != verify->part) {
+        tt_verify_fail(verify, cursor, "expects part %d of a window from rank %d and gets part %d",
+                       verify->part, from, slot->part);
+    }
+}
+
+/* The sum that the network has made of what the group gave. */
+static struct tt_verify_value receive_sum(struct tt_verify *verify, struct tt_verify_cursor *cursor,
+                                          const struct tt_place *place, size_t count)
+{
+    struct tt_verify_value sum = {.known = count > 0};
+    const struct tt_verify_edge *edge;
+    uint32_t number = edge_to(verify, cursor, place)->head;
+    for (int r = 0; !verify->failed && (edge = next_of_group(verify, cursor, place, &r)); r++) {
+        const struct tt_verify_slot *slot = given(edge, number);
+        check_slot(verify, cursor, slot, r, count);
+        if (slot->value.post) {
+            tt_verify_fail(verify, cursor, "lets the network reduce a finished value of rank %d",
+                           r);
+        }
+        if (count) tt_verify_value_add(&sum, &slot->value);
+    }
+    return sum;
 }
 
 /* Take a full slot: its value. */
@@ -74,13 +175,7 @@ static struct tt_verify_value receive(struct tt_verify *verify, struct tt_verify
 {
     struct tt_verify_edge *edge = edge_from(verify, cursor, place);
     struct tt_verify_slot *slot = &edge->slots[edge->head % edge->nslots];
-    if (slot->count != count && verify->move.ndsts > 0) {
-        tt_verify_fail(verify, cursor, "expects %zu elements from rank %d and gets %zu", count,
-                       place->rank, slot->count);
-    } else if (slot->part != verify->part && verify->move.ndsts > 0) {
-        tt_verify_fail(verify, cursor, "expects part %d of a window from rank %d and gets part %d",
-                       verify->part, place->rank, slot->part);
-    }
+    check_slot(verify, cursor, slot, place->rank, count);
     return slot->value;
 }
 
@@ -152,6 +247,8 @@ static struct tt_verify_value source_value(struct tt_verify *verify,
                                            const struct tt_place *place, size_t count)
 {
     const struct tt_verify_value none = {.known = false};
+    if (place->space == TT_SPACE_NETWORK)
+        return receive_sum(verify, cursor, place, slice_count(verify, cursor, count));
     if (place->space == TT_SPACE_SLOT) {
         return receive(verify, cursor, place, slice_count(verify, cursor, count));
     }
@@ -197,8 +294,7 @@ static bool same_place(const struct tt_verify *verify, const struct tt_verify_cu
                        const struct tt_place *dst)
 {
     const struct tt_place *src = &verify->move.src[0];
-    if (insn_of(cursor)->flags || verify->move.nsrcs != 1 || src->space == TT_SPACE_SLOT)
-        return false;
+    if (insn_of(cursor)->flags || verify->move.nsrcs != 1 || tt_place_is_slot(src)) return false;
     const struct tt_verify_place from = unit_at(verify, cursor, src);
     const struct tt_verify_place to = unit_at(verify, cursor, dst);
     return tt_verify_cell(verify, &from) == tt_verify_cell(verify, &to);
@@ -218,10 +314,10 @@ static void refer_all(struct tt_verify *verify, const struct tt_verify_cursor *c
     bool in_place = tt_verify_shares(verify, cursor->rank);
     int refs = verify->refs[verify->refs_at[cursor->rank] + (size_t)cursor->stepper.pc] >>
                (in_place ? TT_REF_IN_PLACE_ : 0);
-    bool one = move->nsrcs == 1 && move->src[0].space != TT_SPACE_SLOT;
+    bool one = move->nsrcs == 1 && !tt_place_is_slot(&move->src[0]);
     if (one && (refs & TT_REF_SRC)) refer(verify, cursor, &move->src[0]);
     for (int k = 0; k < move->ndsts && (refs & TT_REF_DST); k++) {
-        if (move->dst[k].space == TT_SPACE_SLOT) continue;
+        if (tt_place_is_slot(&move->dst[k])) continue;
         refer(verify, cursor, &move->dst[k]);
         return;
     }
@@ -234,7 +330,7 @@ static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     size_t count = move->nsrcs > 0 ? slice_count(verify, cursor, chunk_count) : 0;
     for (int k = 0; k < move->ndsts && !verify->failed; k++) {
         const struct tt_place *place = &move->dst[k];
-        if (place->space == TT_SPACE_SLOT || !count || same_place(verify, cursor, place)) continue;
+        if (tt_place_is_slot(place) || !count || same_place(verify, cursor, place)) continue;
         const struct tt_verify_place unit = unit_at(verify, cursor, place);
         struct tt_verify_cell *cell = tt_verify_access(verify, cursor, &unit, true);
         if (!cell) return;
@@ -244,7 +340,7 @@ static void store(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     }
     for (int k = 0; k < move->ndsts && !verify->failed; k++) {
         const struct tt_place *place = &move->dst[k];
-        if (place->space == TT_SPACE_SLOT) post(verify, cursor, place, value, count);
+        if (tt_place_is_slot(place)) post(verify, cursor, place, value, count);
     }
     if (count && !verify->failed) refer_all(verify, cursor);
 }
@@ -258,8 +354,8 @@ static bool distinct(struct tt_verify *verify, const struct tt_verify_cursor *cu
 {
     verify->transfers++;
     for (int k = 0; k < count; k++) {
-        if (places[k].space != TT_SPACE_SLOT) continue;
-        if (places[k].rank == cursor->rank)
+        if (!tt_place_is_slot(&places[k])) continue;
+        if (places[k].space == TT_SPACE_SLOT && places[k].rank == cursor->rank)
             return tt_verify_fail(verify, cursor, "names itself as the other end of an edge");
         if (verify->seen[places[k].edge] == verify->transfers) {
             return tt_verify_fail(verify, cursor, "uses the edge with rank %d twice in one move",
@@ -334,7 +430,7 @@ static bool addressed(struct tt_verify *verify, const struct tt_verify_cursor *c
     for (int k = 0; begins && k < move->nsrcs + move->ndsts; k++) {
         const struct tt_place *place =
             k < move->nsrcs ? &move->src[k] : &move->dst[k - move->nsrcs];
-        if (place->space == TT_SPACE_SLOT || place->rank == cursor->rank) continue;
+        if (tt_place_is_slot(place) || place->rank == cursor->rank) continue;
         size_t pair = (size_t)cursor->rank * (size_t)verify->nranks + (size_t)place->rank;
         const struct tt_verify_sight *sight = &verify->sights[pair];
         if (sight->moment && tt_verify_knows(clock, sight->thread, sight->moment)) continue;
@@ -358,8 +454,8 @@ static bool run_slice(struct tt_verify *verify, struct tt_verify_cursor *cursor,
     if (!verify->failed) store(verify, cursor, value, count);
     for (int k = 0; k < move->nsrcs && !verify->failed; k++) {
         const struct tt_place *place = &move->src[k];
-        if (place->space != TT_SPACE_SLOT) continue;
-        give_back(edge_from(verify, cursor, place));
+        if (!tt_place_is_slot(place)) continue;
+        give_back(edge_from(verify, cursor, place), place->space == TT_SPACE_NETWORK);
     }
     return !verify->failed;
 }

@@ -35,7 +35,7 @@ static void add_place(struct tt_work *work, struct tt_cursor *cursor, struct tt_
     cursor->sized = cursor->sized || !scratch;
     places->edge[k] = NULL;
     places->base[k] = NULL;
-    if (place->space == TT_SPACE_SLOT) {
+    if (tt_place_is_slot(place)) {
         places->edge[k] = sends ? frame->send_edges[place->edge] : frame->recv_edges[place->edge];
     } else if (scratch) {
         places->base[k] = frame->scratch + byte;

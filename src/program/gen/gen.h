@@ -22,6 +22,7 @@ tt_generate tt_gen_hierarchical_allreduce, tt_gen_hierarchical_reduce;
 tt_generate tt_gen_hierarchical_broadcast, tt_gen_hierarchical_allgather;
 tt_generate tt_gen_hierarchical_reducescatter;
 tt_generate tt_gen_pat_allgather, tt_gen_pat_reducescatter;
+tt_generate tt_gen_collnet_direct_allreduce, tt_gen_collnet_chain_allreduce;
 tt_generate tt_gen_p2p_send, tt_gen_p2p_recv;
 
 /* One move of a loop whose register counts from 0: for block `first` and those that follow. */

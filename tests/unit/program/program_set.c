@@ -47,6 +47,8 @@ static const struct program_case cases[] = {
     {TT_FUNC_ALLGATHER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_SIMPLE, false},
     {TT_FUNC_REDUCESCATTER, TT_ALGO_HIERARCHICAL, TT_PROTO_LL, false},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_DIRECT, TT_PROTO_SIMPLE, false},
+    {TT_FUNC_ALLREDUCE, TT_ALGO_COLLNET_CHAIN, TT_PROTO_SIMPLE, false},
 };
 
 const struct program_case *program_cases(int *count_out)
@@ -95,7 +97,8 @@ struct program_set program_set_make(const struct program_case *what, int root, i
                              .ring_rank = set.plan.ring[channel],
                              .tree = set.plan.tree[channel],
                              .by_host = set.by_host,
-                             .nhosts = set.nhosts};
+                             .nhosts = set.nhosts,
+                             .head = channel};
     bool pair = what->func == TT_FUNC_SEND;
     for (int k = 0; k <= (int)pair; k++) {
         enum tt_func func = pair && k == 1 ? TT_FUNC_RECV : what->func;

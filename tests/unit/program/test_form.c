@@ -332,6 +332,7 @@ static void ends_have_one_thread(void **state)
     }
 }
 
+/* Multicast is reserved; a network needs a table of its groups. */
 static void reserved_spaces_are_refused(void **state)
 {
     (void)state;
@@ -345,7 +346,71 @@ static void reserved_spaces_are_refused(void **state)
         tt_build_stop(&builder);
         assert_int_equal(tt_build_end(&builder, &program), ncclInvalidArgument);
         assert_null(program);
-        assert_non_null(strstr(builder.fault, "reserved"));
+        assert_non_null(strstr(builder.fault, k ? "not a valid instruction" : "reserved"));
+    }
+}
+
+/* An AllReduce by two groups of a network, each of which has all inputs: ranks of one parity, and
+ * what comes from the other one by slots. */
+enum net_damage { NET_SOUND, NET_OTHER_PART, NET_LEFT, NET_ALONE, NET_FINISHED, NET_FAULTS_ };
+static enum net_damage net_damage;
+
+static void give_part(struct tt_builder *builder, enum net_damage damage, int part)
+{
+    bool other = damage == NET_OTHER_PART;
+    uint8_t post = damage == NET_FINISHED ? TT_MOVE_POST : 0;
+    struct tt_operand from_peer = slot(TT_PEER_XOR, 1, tt_gen_number(part));
+    tt_build_move(builder, TT_MOVE_PRE);
+    tt_build_src(builder, own(TT_SPACE_IN, part));
+    tt_build_dst(builder, from_peer);
+    if (damage == NET_ALONE && part) return;
+    tt_build_move(builder, (uint8_t)(TT_MOVE_REDUCE | TT_MOVE_PRE | post));
+    tt_build_src(builder, own(TT_SPACE_IN, other ? 1 - part : part));
+    if (!other) tt_build_src(builder, from_peer);
+    tt_build_dst(builder, own(TT_SPACE_NETWORK, other ? 1 - part : part));
+}
+
+static void network_of_pairs(struct tt_builder *builder, bool sound)
+{
+    static const int32_t groups[] = {0, 1, 0, 1};
+    (void)sound;
+    builder->head.func = TT_FUNC_ALLREDUCE;
+    builder->head.nparts = 2;
+    tt_build_table(builder, TT_TABLE_NETWORK, groups);
+    for (int me = 0; me < 4; me++) {
+        enum net_damage damage = me == 2 ? net_damage : NET_SOUND;
+        tt_build_assign(builder, me, tt_build_text(builder));
+        tt_build_thread(builder);
+        for (int part = 0; part < 2; part++)
+            give_part(builder, damage, part);
+        for (int part = 0; part < (damage == NET_LEFT ? 1 : 2); part++) {
+            tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_POST);
+            tt_build_src(builder, own(TT_SPACE_NETWORK, part));
+            tt_build_dst(builder, own(TT_SPACE_OUT, part));
+        }
+        tt_build_stop(builder);
+    }
+}
+
+static void a_network_sums_what_its_groups_give(void **state)
+{
+    static const char *const faults[NET_FAULTS_] = {
+        [NET_OTHER_PART] = "expects part 0 of a window from rank 2 and gets part 1",
+        [NET_LEFT] = "rank 2: OUT chunk 1 of pass 0 was never written",
+        [NET_ALONE] = "waits for a full slot from rank 2",
+        [NET_FINISHED] = "lets the network reduce a finished value of rank 2",
+    };
+    (void)state;
+    for (net_damage = NET_SOUND; net_damage < NET_FAULTS_; net_damage++) {
+        char fault[256] = "";
+        struct tt_verify_options options = {
+            .count = 10, .chunk_limit = SIZE_MAX, .grain = 1, .nslots = 2, .parts_apart = true};
+        struct tt_program *program = made(network_of_pairs, 4, true);
+        judge(program, options, fault, sizeof(fault));
+        print_message("damage %d: %s\n", (int)net_damage, fault);
+        assert_int_equal(fault[0] == '\0', net_damage == NET_SOUND);
+        if (faults[net_damage]) assert_non_null(strstr(fault, faults[net_damage]));
+        free(program);
     }
 }
 
@@ -446,10 +511,15 @@ static void all_ranks_hold_the_same(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_are_right),          cmocka_unit_test(what_is_wrong_is_noticed),
-        cmocka_unit_test(edges_have_channels),     cmocka_unit_test(reserved_spaces_are_refused),
-        cmocka_unit_test(parts_are_told_apart),    cmocka_unit_test(strangers_are_verified_once),
-        cmocka_unit_test(all_ranks_hold_the_same), cmocka_unit_test(ends_have_one_thread),
+        cmocka_unit_test(they_are_right),
+        cmocka_unit_test(what_is_wrong_is_noticed),
+        cmocka_unit_test(edges_have_channels),
+        cmocka_unit_test(reserved_spaces_are_refused),
+        cmocka_unit_test(a_network_sums_what_its_groups_give),
+        cmocka_unit_test(parts_are_told_apart),
+        cmocka_unit_test(strangers_are_verified_once),
+        cmocka_unit_test(all_ranks_hold_the_same),
+        cmocka_unit_test(ends_have_one_thread),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,9 @@ static void length_does_not_grow_with_ranks(void **state)
         int per_step = cases[k].func == TT_FUNC_ALLTOALL ? 4 * 8 : 24; /* in pieces, of texts */
         if (steps) { /* 2 steps, 6 steps: a few moves and loops each */
             assert_in_range(large.blocks[0]->ninsns, small.blocks[0]->ninsns, 16 + per_step * 6);
-        } else if (cases[k].algo == TT_ALGO_HIERARCHICAL) {
+        } else if (cases[k].algo == TT_ALGO_HIERARCHICAL ||
+                   cases[k].algo == TT_ALGO_COLLNET_DIRECT ||
+                   cases[k].algo == TT_ALGO_COLLNET_CHAIN) {
             /* for each rank of a host what it does with each of the others, three times and more */
             int locals = 40 / large.nhosts;
             assert_in_range(large.blocks[0]->ninsns, 0, 3 * locals * (3 * locals + 6));

@@ -52,8 +52,8 @@ static int fewest_slots(const struct program_case *what, const struct size *size
     bool rings = what->algo == TT_ALGO_RING || what->algo == TT_ALGO_HIERARCHICAL;
     bool rotates = rings && !what->rooted;
     if (what->algo == TT_ALGO_HALVING || what->algo == TT_ALGO_BRUCK) return 8;
-    bool sends_first = what->algo == TT_ALGO_PAT || what->algo == TT_ALGO_DOUBLING ||
-                       what->algo == TT_ALGO_PAIRWISE;
+    bool sends_first = what->algo == TT_ALGO_PAT || what->algo == TT_ALGO_COLLNET_DIRECT ||
+                       what->algo == TT_ALGO_DOUBLING || what->algo == TT_ALGO_PAIRWISE;
     size_t slices = size->slice ? 3 : 1;
     if (what->algo == TT_ALGO_HIERARCHICAL) sends_first = !rotates; /* a chunk before it gets one */
     if (sends_first) return (int)slices;

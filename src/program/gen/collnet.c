@@ -1,0 +1,151 @@
+/* Programs over a network that reduces (CollNet): inside a host the ranks add up what they have,
+ * one of them, the head, gives the sum to the network, and what comes back goes to the others. The
+ * ranks stand in a ring of positions, host after host, L of them on each: position h*L + l. Those
+ * with the same l are a group of the network.
+ *
+ * DIRECT: every rank is a head, rank l of each host for part l of L. All send all others of the
+ * host their inputs, each reduces its part, and gives the sum of the group to the others. CHAIN:
+ * one head on each host, rank `head`; sums come along a chain of the host's ranks up to it, and go
+ * down again. Chains of several channels have different heads, so that each uses a group of its
+ * own.
+ *
+ * Up and down are two threads: what goes up runs ahead of what comes down by as many slots as an
+ * edge has. In a direct program both use the same pairs of ranks, so they have a channel each. The
+ * sum is finished once, by the head. In place needs no care: a part comes down only after the
+ * network had this host's sum of it, which this rank's input went into. */
+#include "gen.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+enum { UP, DOWN }; /* channels of a direct program */
+
+struct desk { /* what rank `local` of each host does */
+    int locals, local;
+};
+
+/* Groups by position on the host; of a chain that of the head alone (`only` >= 0). */
+static void add_groups(const struct tt_shape *shape, struct tt_builder *builder, int only)
+{
+    int locals = shape->nranks / shape->nhosts;
+    int32_t *group = tt_calloc((size_t)shape->nranks, sizeof(*group));
+    if (!group) {
+        builder->rc = ncclSystemError;
+        return;
+    }
+    for (int at = 0; at < shape->nranks; at++) {
+        int local = at % locals;
+        group[shape->by_host[at]] = only < 0 || local == only ? local : -1;
+    }
+    tt_build_table(builder, TT_TABLE_NETWORK, group);
+    free(group);
+}
+
+static void begin_text(const struct tt_shape *shape, struct tt_builder *builder, int local)
+{
+    int text = tt_build_text(builder), locals = shape->nranks / shape->nhosts;
+    for (int host = 0; host < shape->nhosts; host++)
+        tt_build_assign(builder, shape->by_host[host * locals + local], text);
+}
+
+static struct tt_operand network(int chunk)
+{
+    return tt_gen_own(TT_SPACE_NETWORK, tt_gen_number(chunk));
+}
+
+/* Slots from or to rank j of the host. */
+static struct tt_operand beside(struct desk desk, int j, int channel, int chunk)
+{
+    struct tt_operand operand =
+        tt_gen_by(TT_SPACE_SLOT, TT_PEER_RING, j - desk.local, tt_gen_number(chunk));
+    operand.channel = (uint16_t)channel;
+    return operand;
+}
+
+/* ---- all are heads ---- */
+
+/* Parts to their heads, the next one first, so that not all send to the same one. */
+static void direct_up(struct tt_builder *builder, struct desk desk)
+{
+    struct tt_gen_chunk own = tt_gen_number(desk.local);
+    tt_build_thread(builder);
+    for (int k = 1; k < desk.locals; k++) {
+        int j = (desk.local + k) % desk.locals;
+        tt_build_move(builder, TT_MOVE_PRE);
+        tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(j)));
+        tt_build_dst(builder, beside(desk, j, UP, j));
+    }
+    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE);
+    for (int j = 0; j < desk.locals; j++) {
+        tt_build_src(builder, j == desk.local ? tt_gen_own(TT_SPACE_IN, own)
+                                              : beside(desk, j, UP, desk.local));
+    }
+    tt_build_dst(builder, network(desk.local));
+    tt_build_stop(builder);
+}
+
+static void direct_down(struct tt_builder *builder, struct desk desk)
+{
+    tt_build_thread(builder);
+    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_POST);
+    tt_build_src(builder, network(desk.local));
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(desk.local)));
+    for (int j = 0; j < desk.locals; j++) {
+        if (j != desk.local) tt_build_dst(builder, beside(desk, j, DOWN, desk.local));
+    }
+    for (int k = 1; k < desk.locals; k++) {
+        int j = (desk.local + k) % desk.locals;
+        tt_build_copy(builder, beside(desk, j, DOWN, j),
+                      tt_gen_own(TT_SPACE_OUT, tt_gen_number(j)));
+    }
+    tt_build_stop(builder);
+}
+
+void tt_gen_collnet_direct_allreduce(const struct tt_shape *shape, struct tt_builder *builder)
+{
+    int locals = shape->nranks / shape->nhosts;
+    builder->head.nparts = locals;
+    builder->head.nchannels = locals > 1 ? 2 : 1;
+    add_groups(shape, builder, -1);
+    for (int local = 0; local < locals; local++) {
+        struct desk desk = {locals, local};
+        begin_text(shape, builder, local);
+        direct_up(builder, desk);
+        direct_down(builder, desk);
+    }
+}
+
+/* ---- one head ---- */
+
+/* `further`: how many ranks there are between this one and the head, and it; 0: this is the head.
+ * The chain goes round the host, so the next rank is nearer to the head. */
+static void chain_text(struct tt_builder *builder, struct desk desk, int further)
+{
+    int nearer = (desk.local + desk.locals - 1) % desk.locals;
+    int farther = (desk.local + 1) % desk.locals;
+    bool last = further == desk.locals - 1;
+    struct tt_operand up = further ? beside(desk, nearer, 0, 0) : network(0);
+    tt_build_thread(builder);
+    tt_build_move(builder, TT_MOVE_REDUCE | TT_MOVE_PRE);
+    tt_build_src(builder, tt_gen_own(TT_SPACE_IN, tt_gen_number(0)));
+    if (!last) tt_build_src(builder, beside(desk, farther, 0, 0));
+    tt_build_dst(builder, up);
+    tt_build_stop(builder);
+    tt_build_thread(builder);
+    tt_build_move(builder, further ? 0 : TT_MOVE_REDUCE | TT_MOVE_POST);
+    tt_build_src(builder, up);
+    tt_build_dst(builder, tt_gen_own(TT_SPACE_OUT, tt_gen_number(0)));
+    if (!last) tt_build_dst(builder, beside(desk, farther, 0, 0));
+    tt_build_stop(builder);
+}
+
+void tt_gen_collnet_chain_allreduce(const struct tt_shape *shape, struct tt_builder *builder)
+{
+    int locals = shape->nranks / shape->nhosts, head = shape->head % locals;
+    add_groups(shape, builder, head);
+    for (int local = 0; local < locals; local++) {
+        begin_text(shape, builder, local);
+        chain_text(builder, (struct desk){locals, local}, (local + locals - head) % locals);
+    }
+}
