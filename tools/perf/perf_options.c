@@ -394,12 +394,10 @@ static int check_together(struct perf_options *o)
     return -1;
 }
 
-int perf_options_parse(int argc, char **argv, struct perf_options *options)
+static int parse(int argc, char **argv, struct perf_options *options)
 {
-    static char own_name[] = "tutti perf"; /* getopt's messages begin with it */
     int letter;
     int status = -1;
-    if (argc > 0) argv[0] = own_name;
     defaults(options);
     optind = 0;
     while (status < 0 &&
@@ -416,5 +414,16 @@ int perf_options_parse(int argc, char **argv, struct perf_options *options)
     if (status < 0) status = take_operations(argc, argv, options);
     if (status < 0) status = check_together(options);
     if (status < 0 && options->dry_run) return 0;
+    return status;
+}
+
+int perf_options_parse(int argc, char **argv, struct perf_options *options)
+{
+    char own_name[] = "tutti perf"; /* getopt's messages begin with it */
+    if (argc < 1) return parse(argc, argv, options);
+    char *given_name = argv[0];
+    argv[0] = own_name;
+    int status = parse(argc, argv, options);
+    argv[0] = given_name;
     return status;
 }
