@@ -10,7 +10,6 @@
 #include "base/param.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,21 +63,20 @@ struct version_table {
  * domains; synchronisation. */
 static const unsigned int slot_counts[MODULE_COUNT] = {0, 16, 9, 16, 7, 16, 7};
 
-struct injection {
+struct tt_nvtx_slots {
     slot_function functions[MODULE_COUNT][SLOT_MOST];
-    slot_function *slots[MODULE_COUNT][SLOT_MOST + 1]; /* ends with NULL */
+    slot_function *addresses[MODULE_COUNT][SLOT_MOST + 1]; /* of them; ends with NULL */
 };
 
-struct tt_nvtx tt_nvtx;
-static struct injection injected;
-static pthread_once_t loaded = PTHREAD_ONCE_INIT;
+struct tt_nvtx tt_nvtx = {.once = PTHREAD_ONCE_INIT};
 
 static int module_slots(int module, slot_function ***slots_out, unsigned int *count_out)
 {
     if (module <= 0 || module >= MODULE_COUNT) return 0;
+    struct tt_nvtx_slots *slots = tt_nvtx.slots;
     for (unsigned int k = 1; k < slot_counts[module]; k++)
-        injected.slots[module][k] = &injected.functions[module][k];
-    if (slots_out) *slots_out = injected.slots[module];
+        slots->addresses[module][k] = &slots->functions[module][k];
+    if (slots_out) *slots_out = slots->addresses[module];
     if (count_out) *count_out = slot_counts[module];
     return 1;
 }
@@ -100,7 +98,7 @@ static const void *export_table(uint32_t number)
 
 static slot_function function_of(int slot)
 {
-    return injected.functions[MODULE_DOMAINS][slot];
+    return tt_nvtx.slots->functions[MODULE_DOMAINS][slot];
 }
 
 /* The library stays for good: its functions may run in any thread, to the end of the process. */
@@ -108,6 +106,11 @@ static void load(void)
 {
     const char *path = tt_param_str("NVTX_INJECTION64_PATH");
     if (!path || !*path || tt_param_bool("NCCL_NVTX_DISABLE")) return;
+    tt_nvtx.slots = tt_calloc(1, sizeof(*tt_nvtx.slots));
+    if (!tt_nvtx.slots) {
+        tt_info(TT_LOG_INIT, "NVTX: out of memory");
+        return;
+    }
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         tt_info(TT_LOG_INIT, "NVTX: %s", dlerror());
@@ -132,7 +135,7 @@ static void load(void)
 
 void tt_nvtx_load(void)
 {
-    pthread_once(&loaded, load);
+    pthread_once(&tt_nvtx.once, load);
 }
 
 /* ---- ranges ---- */

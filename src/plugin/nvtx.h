@@ -3,14 +3,18 @@
  * NCCL_NVTX_DISABLE=1, a range costs a load and a branch, and operations cost nothing. */
 #pragma once
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct tt_nvtx_attributes;
+struct tt_nvtx_slots;
 
 struct tt_nvtx {     /* set once, by tt_nvtx_load() */
     _Atomic bool on; /* stored last: pairs with the acquire load in tt_nvtx_on() */
+    pthread_once_t once;
+    struct tt_nvtx_slots *slots; /* owned by the process: the tool writes its functions there */
     int (*push)(void *domain, const struct tt_nvtx_attributes *attributes);
     int (*pop)(void *domain);
     void *domain; /* the tool's; borrowed */
