@@ -8,6 +8,7 @@
 #include "plan/batch.h"
 #include "plan/events.h"
 #include "plan/operator.h"
+#include "plan/process.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -17,10 +18,6 @@
 enum { SIM_INFO_MAGIC = 0x74685283 }; /* NCCL_SIM_INFO_INITIALIZER */
 
 _Thread_local struct tt_group *tt_own_group __attribute__((tls_model("initial-exec")));
-static struct { /* only to free the group of a thread that ends */
-    pthread_once_t once;
-    pthread_key_t key;
-} group_end = {.once = PTHREAD_ONCE_INIT};
 
 /* Tell the profiler that has the group's events, if its communicator still lives. */
 static void tell_profiler(struct tt_group_events *events, struct tt_plan *plan,
@@ -74,15 +71,15 @@ __attribute__((destructor)) static void tell_at_exit(void)
 
 static void group_key_make(void)
 {
-    pthread_key_create(&group_end.key, group_abandon);
+    pthread_key_create(&tt_plans.group_end.key, group_abandon);
 }
 
 static __attribute__((noinline)) struct tt_group *group_make(void)
 {
     struct tt_group *group = tt_calloc(1, sizeof(*group));
     if (!group) return NULL;
-    pthread_once(&group_end.once, group_key_make);
-    pthread_setspecific(group_end.key, group);
+    pthread_once(&tt_plans.group_end.once, group_key_make);
+    pthread_setspecific(tt_plans.group_end.key, group);
     group->jobs_tail = &group->jobs;
     tt_own_group = group;
     return group;
@@ -100,7 +97,7 @@ static void group_return(struct tt_group *group)
     tt_group_clear(group);
     tt_own_group = group;
     if (!other) return;
-    pthread_setspecific(group_end.key, group);
+    pthread_setspecific(tt_plans.group_end.key, group);
     tt_group_destroy(other);
 }
 
@@ -417,7 +414,7 @@ static __attribute__((noinline)) ncclResult_t group_finish(struct tt_group *grou
         struct tt_group_events events = group->events;
         struct tt_plan *events_plan = group->events_plan;
         if (events_plan) tt_plan_hold(events_plan);
-        if (!tt_own_group) pthread_setspecific(group_end.key, NULL);
+        if (!tt_own_group) pthread_setspecific(tt_plans.group_end.key, NULL);
         rc = tt_background_start(group); /* frees it */
         tell_profiler(&events, events_plan, tt_events_group_over);
         if (events_plan) tt_plan_drop(events_plan);

@@ -9,6 +9,7 @@
 #include "plan/batch.h"
 #include "plan/events.h"
 #include "plan/group.h"
+#include "plan/process.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,30 +50,23 @@ ncclResult_t tt_plan_create(struct tt_comm *comm, struct tt_plan **plan_out)
  * plan until they have gone. */
 enum { RESTING = 64 };
 
-static struct {
-    pthread_mutex_t lock;
-    struct tt_plan *oldest, *newest; /* by next_ended */
-    int count;
-    struct tt_plan *kept; /* by next_ended */
-} resting = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static void rest(struct tt_plan *plan)
 {
     struct tt_plan *dead = NULL;
     plan->next_ended = NULL;
-    pthread_mutex_lock(&resting.lock);
-    if (resting.count++ == 0) {
-        resting.oldest = plan;
+    pthread_mutex_lock(&tt_plans.resting.lock);
+    if (tt_plans.resting.count++ == 0) {
+        tt_plans.resting.oldest = plan;
     } else {
-        resting.newest->next_ended = plan;
+        tt_plans.resting.newest->next_ended = plan;
     }
-    resting.newest = plan;
-    if (resting.count > RESTING) {
-        dead = resting.oldest;
-        resting.oldest = dead->next_ended;
-        resting.count--;
+    tt_plans.resting.newest = plan;
+    if (tt_plans.resting.count > RESTING) {
+        dead = tt_plans.resting.oldest;
+        tt_plans.resting.oldest = dead->next_ended;
+        tt_plans.resting.count--;
     }
-    pthread_mutex_unlock(&resting.lock);
+    pthread_mutex_unlock(&tt_plans.resting.lock);
     if (!dead) return;
     pthread_mutex_destroy(&dead->background_lock);
     free(dead);
@@ -199,8 +193,8 @@ static void free_both(struct tt_plan *plan)
 void tt_plan_free_ended(void)
 {
     struct tt_plan *free_now = NULL;
-    pthread_mutex_lock(&resting.lock);
-    struct tt_plan **link = &resting.kept;
+    pthread_mutex_lock(&tt_plans.resting.lock);
+    struct tt_plan **link = &tt_plans.resting.kept;
     while (*link) {
         struct tt_plan *plan = *link;
         if (is_referred_to(plan)) {
@@ -211,7 +205,7 @@ void tt_plan_free_ended(void)
         plan->next_ended = free_now;
         free_now = plan;
     }
-    pthread_mutex_unlock(&resting.lock);
+    pthread_mutex_unlock(&tt_plans.resting.lock);
     while (free_now) {
         struct tt_plan *plan = free_now;
         free_now = plan->next_ended;
@@ -227,10 +221,10 @@ void tt_plan_end(struct tt_comm *comm)
         free_both(plan);
     } else {
         tt_comm_hide(comm);
-        pthread_mutex_lock(&resting.lock);
-        plan->next_ended = resting.kept;
-        resting.kept = plan;
-        pthread_mutex_unlock(&resting.lock);
+        pthread_mutex_lock(&tt_plans.resting.lock);
+        plan->next_ended = tt_plans.resting.kept;
+        tt_plans.resting.kept = plan;
+        pthread_mutex_unlock(&tt_plans.resting.lock);
     }
     tt_plan_free_ended();
 }
