@@ -12,6 +12,7 @@
 #include "base/wait.h"
 #include "exec/exec.h"
 #include "plugin/profiler.h"
+#include "watch/process.h"
 #include "watch/status.h"
 #include "watch/watch_state.h"
 
@@ -25,38 +26,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LISTED_MOST = 1024, OUT_BYTES = 4096, ID_SHIFT = 40, WRITER_PATIENCE = 200 };
+enum { ID_SHIFT = 40, WRITER_PATIENCE = 200 };
 #define WRITER_NAP_USEC 5000
-
-struct out {
-    int fd;
-    size_t used;
-    int error; /* errno of the first write that failed; 0: none */
-    char text[OUT_BYTES];
-};
-
-struct flights {
-    _Atomic(struct tt_watch *) listed[LISTED_MOST];
-    _Atomic int readers; /* of `listed` */
-    _Atomic bool writing;
-    _Atomic int complaint; /* errno of a file that could not be written; 0: none */
-    bool prepared;
-    _Atomic bool failed;  /* the file tells of a failure: no end of the process writes it again */
-    _Atomic int standing; /* communicators of which it tells that they stand still, and still do */
-    _Atomic bool parted;  /* a communicator in the file has ended since: the next file is another */
-    _Atomic int nfiles;   /* earlier ones, which got .1, .2 behind their names */
-    int most;             /* operations of a communicator */
-    pid_t pid;
-    uint64_t wall_nsec, mono_nsec; /* at one time */
-    char path[PATH_MAX];           /* "": no file is wanted */
-    char host[TT_STATUS_HOST_BYTES], exe[128];
-    struct out out; /* of who is `writing`: a handler may run on a stack of few KiB */
-};
-static struct flights flights;
 
 /* ---- text ---- */
 
-static void flush(struct out *out)
+static void flush(struct flight_out *out)
 {
     size_t done = 0;
     while (done < out->used && !out->error) {
@@ -68,20 +43,20 @@ static void flush(struct out *out)
     out->used = 0;
 }
 
-static void put(struct out *out, char c)
+static void put(struct flight_out *out, char c)
 {
     if (out->used == sizeof(out->text)) flush(out);
     out->text[out->used++] = c;
 }
 
-static void text(struct out *out, const char *from)
+static void text(struct flight_out *out, const char *from)
 {
     while (*from)
         put(out, *from++);
 }
 
 /* Somebody else's text inside quotes. */
-static void quoted(struct out *out, const char *from)
+static void quoted(struct flight_out *out, const char *from)
 {
     put(out, '"');
     for (; *from; from++) {
@@ -91,7 +66,7 @@ static void quoted(struct out *out, const char *from)
     put(out, '"');
 }
 
-static void digits(struct out *out, uint64_t number, unsigned int base)
+static void digits(struct flight_out *out, uint64_t number, unsigned int base)
 {
     char reversed[20];
     int n = 0;
@@ -106,7 +81,7 @@ static void digits(struct out *out, uint64_t number, unsigned int base)
 }
 
 /* ,"name":number */
-static void number(struct out *out, const char *name, int64_t value)
+static void number(struct flight_out *out, const char *name, int64_t value)
 {
     text(out, ",\"");
     text(out, name);
@@ -115,7 +90,7 @@ static void number(struct out *out, const char *name, int64_t value)
     digits(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, 10);
 }
 
-static void word(struct out *out, const char *name, const char *value)
+static void word(struct flight_out *out, const char *name, const char *value)
 {
     text(out, ",\"");
     text(out, name);
@@ -147,8 +122,8 @@ static uint64_t seen_at(const struct own *own, uint64_t least, bool ends)
     return at_nsec;
 }
 
-static void put_event(struct out *out, struct own *own, uint64_t id, const struct tt_call *call,
-                      uint64_t since_nsec)
+static void put_event(struct flight_out *out, struct own *own, uint64_t id,
+                      const struct tt_call *call, uint64_t since_nsec)
 {
     text(out, "{\"t\":\"ev\"");
     number(out, "id", (int64_t)((uint64_t)own->c << ID_SHIFT | id));
@@ -161,7 +136,7 @@ static void put_event(struct out *out, struct own *own, uint64_t id, const struc
     number(out, "count", (int64_t)call->count);
 }
 
-static void put_operation(struct out *out, struct own *own, uint64_t k)
+static void put_operation(struct flight_out *out, struct own *own, uint64_t k)
 {
     struct tt_call call;
     uint64_t since_nsec = seen_at(own, k, false);
@@ -188,7 +163,8 @@ static bool is_message(const struct tt_wait *wait, struct tt_call *call)
 }
 
 /* How far the rank is, whom it waits for, and messages that wait. */
-static void put_state(struct out *out, struct own *own, const struct tt_wait *waits, int nwaits)
+static void put_state(struct flight_out *out, struct own *own, const struct tt_wait *waits,
+                      int nwaits)
 {
     const struct tt_watch_subject *subject = &own->watch->subject;
     uint64_t served = atomic_load(&subject->queue->served);
@@ -248,7 +224,7 @@ static uint64_t ended_of(const struct own *own, bool idle, const struct tt_wait 
     return tt_max_size(ended, least);
 }
 
-static void put_member(struct out *out, struct own *own)
+static void put_member(struct flight_out *out, struct own *own)
 {
     const struct tt_watch_subject *subject = &own->watch->subject;
     const struct tt_member *member = subject->member;
@@ -269,32 +245,34 @@ static void put_member(struct out *out, struct own *own)
     text(out, "}\n{\"t\":\"thread\"");
     number(out, "tid", own->c);
     text(out, ",\"name\":\"operations\"}\n");
-    uint64_t most = (uint64_t)flights.most;
+    uint64_t most = (uint64_t)tt_watches.flights.most;
     own->first = own->begun > most ? own->begun - most + 1 : 1;
     for (uint64_t k = own->first; k <= own->begun; k++)
         put_operation(out, own, k);
     put_state(out, own, waits, nwaits);
 }
 
-static void write_all(struct out *out, const char *reason)
+static void write_all(struct flight_out *out, const char *reason)
 {
     struct own own = {.now = tt_now_nsec()};
     text(out, "{\"t\":\"head\",\"v\":1");
     word(out, "flight", reason);
-    word(out, "host", flights.host);
-    number(out, "pid", flights.pid);
-    word(out, "exe", flights.exe);
-    number(out, "start_wall_ns", (int64_t)(flights.wall_nsec + (own.now - flights.mono_nsec)));
+    word(out, "host", tt_watches.flights.host);
+    number(out, "pid", tt_watches.flights.pid);
+    word(out, "exe", tt_watches.flights.exe);
+    number(out, "start_wall_ns",
+           (int64_t)(tt_watches.flights.wall_nsec + (own.now - tt_watches.flights.mono_nsec)));
     number(out, "start_mono_ns", (int64_t)own.now);
     text(out, ",\"clock\":\"monotonic\",\"api\":0,\"mask\":0}\n");
-    atomic_fetch_add(&flights.readers, 1); /* pairs with the wait in tt_flight_remove() */
-    for (int slot = 0; slot < LISTED_MOST; slot++) {
-        own.watch = atomic_load(&flights.listed[slot]);
+    atomic_fetch_add(&tt_watches.flights.readers,
+                     1); /* pairs with the wait in tt_flight_remove() */
+    for (int slot = 0; slot < FLIGHT_LISTED_MOST; slot++) {
+        own.watch = atomic_load(&tt_watches.flights.listed[slot]);
         if (!own.watch) continue;
         own.c++;
         put_member(out, &own);
     }
-    atomic_fetch_sub(&flights.readers, 1);
+    atomic_fetch_sub(&tt_watches.flights.readers, 1);
     text(out, "{\"t\":\"end\"");
     number(out, "starts", (int64_t)own.starts);
     number(out, "states", 0);
@@ -302,12 +280,12 @@ static void write_all(struct out *out, const char *reason)
     number(out, "open", (int64_t)(own.starts - own.stops));
     text(out, "}\n");
     flush(out);
-    if (out->error) atomic_store(&flights.complaint, out->error);
+    if (out->error) atomic_store(&tt_watches.flights.complaint, out->error);
 }
 
 void tt_flight_write(int fd, const char *reason)
 {
-    struct out out = {.fd = fd};
+    struct flight_out out = {.fd = fd};
     write_all(&out, reason);
 }
 
@@ -316,15 +294,15 @@ void tt_flight_write(int fd, const char *reason)
 /* An earlier file that tells of communicators which have ended since is kept under another name. */
 static void keep_earlier(void)
 {
-    struct out *name = &flights.out;
-    if (!atomic_exchange(&flights.parted, false)) return;
+    struct flight_out *name = &tt_watches.flights.out;
+    if (!atomic_exchange(&tt_watches.flights.parted, false)) return;
     name->used = 0;
-    for (const char *c = flights.path; *c && name->used + 16 < sizeof(name->text); c++)
+    for (const char *c = tt_watches.flights.path; *c && name->used + 16 < sizeof(name->text); c++)
         put(name, *c);
     put(name, '.');
-    digits(name, (uint64_t)atomic_fetch_add(&flights.nfiles, 1) + 1, 10);
+    digits(name, (uint64_t)atomic_fetch_add(&tt_watches.flights.nfiles, 1) + 1, 10);
     put(name, '\0');
-    (void)rename(flights.path, name->text);
+    (void)rename(tt_watches.flights.path, name->text);
 }
 
 /* A write beyond the limit of file sizes, or to a FIFO whose reader has gone, is an error of the
@@ -339,17 +317,17 @@ static void write_file(const char *reason)
     sigaddset(&ours, SIGPIPE);
     pthread_sigmask(SIG_BLOCK, &ours, &before);
     keep_earlier();
-    int fd = open(flights.path, flags, 0644);
+    int fd = open(tt_watches.flights.path, flags, 0644);
     if (fd < 0) {
-        atomic_store(&flights.complaint, errno);
+        atomic_store(&tt_watches.flights.complaint, errno);
     } else {
-        flights.out.fd = fd;
-        flights.out.used = 0;
-        flights.out.error = 0;
-        write_all(&flights.out, reason);
+        tt_watches.flights.out.fd = fd;
+        tt_watches.flights.out.used = 0;
+        tt_watches.flights.out.error = 0;
+        write_all(&tt_watches.flights.out, reason);
         close(fd);
     }
-    if (atomic_load(&flights.complaint)) sigtimedwait(&ours, NULL, &at_once);
+    if (atomic_load(&tt_watches.flights.complaint)) sigtimedwait(&ours, NULL, &at_once);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -357,23 +335,24 @@ static void write_file(const char *reason)
 static void dump(const char *reason, bool failed)
 {
     const int error = errno;
-    if (!flights.path[0]) return;
-    for (int k = 0; atomic_exchange(&flights.writing, true); k++) {
+    if (!tt_watches.flights.path[0]) return;
+    for (int k = 0; atomic_exchange(&tt_watches.flights.writing, true); k++) {
         if (k == WRITER_PATIENCE) return;
         tt_sleep_usec(WRITER_NAP_USEC);
     }
     write_file(reason);
-    if (failed) atomic_store(&flights.failed, true);
-    atomic_store(&flights.writing, false);
+    if (failed) atomic_store(&tt_watches.flights.failed, true);
+    atomic_store(&tt_watches.flights.writing, false);
     errno = error;
 }
 
 static void complain(void)
 {
-    int error = atomic_exchange(&flights.complaint, 0);
+    int error = atomic_exchange(&tt_watches.flights.complaint, 0);
     if (!error) return;
     errno = error;
-    tt_warn("TUTTI_FLIGHT_FILE: %s: %m; what the ranks did last is not written", flights.path);
+    tt_warn("TUTTI_FLIGHT_FILE: %s: %m; what the ranks did last is not written",
+            tt_watches.flights.path);
 }
 
 /* ---- signals ---- */
@@ -400,7 +379,8 @@ static void on_signal(int number)
     const struct flight_signal *row = signals;
     while (row->number != number)
         row++;
-    bool told = atomic_load(&flights.failed) || atomic_load(&flights.standing) > 0;
+    bool told =
+        atomic_load(&tt_watches.flights.failed) || atomic_load(&tt_watches.flights.standing) > 0;
     if (!row->ends || !told) dump(row->reason, row->ends);
     if (row->ends) raise(number); /* its disposition is the default again */
     errno = error;
@@ -423,35 +403,36 @@ static void hear_signals(void)
 static void set_path(const char *from)
 {
     size_t used = 0;
-    for (; *from && used + sizeof(flights.host) + 1 < sizeof(flights.path); from++) {
+    for (; *from && used + sizeof(tt_watches.flights.host) + 1 < sizeof(tt_watches.flights.path);
+         from++) {
         bool host = from[0] == '%' && from[1] == 'h', pid = from[0] == '%' && from[1] == 'p';
-        size_t room = sizeof(flights.path) - used;
-        char *at = flights.path + used;
+        size_t room = sizeof(tt_watches.flights.path) - used;
+        char *at = tt_watches.flights.path + used;
         if (host) {
-            used += (size_t)snprintf(at, room, "%s", flights.host);
+            used += (size_t)snprintf(at, room, "%s", tt_watches.flights.host);
         } else if (pid) {
-            used += (size_t)snprintf(at, room, "%d", (int)flights.pid);
+            used += (size_t)snprintf(at, room, "%d", (int)tt_watches.flights.pid);
         } else {
             *at = *from;
             used++;
         }
         from += host || pid;
     }
-    flights.path[used] = '\0';
+    tt_watches.flights.path[used] = '\0';
 }
 
 /* Make the file's folder: that it cannot be written is told before it is needed. */
 static void make_folder(void)
 {
-    char *slash = strrchr(flights.path, '/');
-    if (!slash || slash == flights.path) return;
+    char *slash = strrchr(tt_watches.flights.path, '/');
+    if (!slash || slash == tt_watches.flights.path) return;
     *slash = '\0';
-    int error = mkdir(flights.path, 0777) && errno != EEXIST ? errno : 0;
+    int error = mkdir(tt_watches.flights.path, 0777) && errno != EEXIST ? errno : 0;
     *slash = '/';
     if (!error) return;
-    atomic_store(&flights.complaint, error);
+    atomic_store(&tt_watches.flights.complaint, error);
     complain();
-    flights.path[0] = '\0';
+    tt_watches.flights.path[0] = '\0';
 }
 
 static void prepare(void)
@@ -459,27 +440,29 @@ static void prepare(void)
     const char *path = tt_param_str("TUTTI_FLIGHT_FILE");
     int64_t most = tt_param_int("TUTTI_FLIGHT_OPERATIONS");
     struct timespec wall;
-    flights.prepared = true;
-    flights.pid = getpid();
-    flights.most = (int)(most < 1 || most > TT_BOARD_CALLS - 1 ? TT_BOARD_CALLS - 1 : most);
-    gethostname(flights.host, sizeof(flights.host) - 1);
-    flights.host[strcspn(flights.host, ".")] = '\0';
-    snprintf(flights.exe, sizeof(flights.exe), "%s", program_invocation_name);
+    tt_watches.flights.prepared = true;
+    tt_watches.flights.pid = getpid();
+    tt_watches.flights.most =
+        (int)(most < 1 || most > TT_BOARD_CALLS - 1 ? TT_BOARD_CALLS - 1 : most);
+    gethostname(tt_watches.flights.host, sizeof(tt_watches.flights.host) - 1);
+    tt_watches.flights.host[strcspn(tt_watches.flights.host, ".")] = '\0';
+    snprintf(tt_watches.flights.exe, sizeof(tt_watches.flights.exe), "%s", program_invocation_name);
     clock_gettime(CLOCK_REALTIME, &wall);
-    flights.wall_nsec = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
-    flights.mono_nsec = tt_now_nsec();
+    tt_watches.flights.wall_nsec = (uint64_t)wall.tv_sec * 1000000000u + (uint64_t)wall.tv_nsec;
+    tt_watches.flights.mono_nsec = tt_now_nsec();
     if (!path || !*path) return;
     set_path(path);
     make_folder();
-    if (flights.path[0]) hear_signals();
+    if (tt_watches.flights.path[0]) hear_signals();
 }
 
 void tt_flight_add(struct tt_watch *watch)
 {
-    if (!flights.prepared) prepare();
-    for (int slot = 0; slot < LISTED_MOST; slot++) {
+    if (!tt_watches.flights.prepared) prepare();
+    for (int slot = 0; slot < FLIGHT_LISTED_MOST; slot++) {
         struct tt_watch *none = NULL;
-        if (!atomic_compare_exchange_strong(&flights.listed[slot], &none, watch)) continue;
+        if (!atomic_compare_exchange_strong(&tt_watches.flights.listed[slot], &none, watch))
+            continue;
         watch->flight.slot = slot + 1;
         return;
     }
@@ -491,7 +474,7 @@ static bool dump_trouble(struct tt_watch *watch, const char *what, bool failed)
 {
     struct tt_member *member = watch->subject.member;
     char why[TT_WHY_BYTES], reason[TT_WHY_BYTES + 80];
-    if (!flights.path[0] || atomic_exchange(&watch->flight.dumped, true)) return false;
+    if (!tt_watches.flights.path[0] || atomic_exchange(&watch->flight.dumped, true)) return false;
     tt_member_why(member, why);
     snprintf(reason, sizeof(reason), "comm %016llx rank %d %s%s%s",
              (unsigned long long)member->comm_id, member->rank, what, *why ? ": " : "", why);
@@ -505,9 +488,9 @@ static void end_standing(struct tt_flight *flight, bool failed)
 {
     if (!flight->stands) return;
     flight->stands = false;
-    if (failed) atomic_store(&flights.failed, true);
+    if (failed) atomic_store(&tt_watches.flights.failed, true);
     if (!failed) atomic_store(&flight->dumped, false);
-    atomic_fetch_sub(&flights.standing, 1);
+    atomic_fetch_sub(&tt_watches.flights.standing, 1);
 }
 
 void tt_flight_look(struct tt_watch *watch, uint64_t now, bool stands_still)
@@ -522,7 +505,7 @@ void tt_flight_look(struct tt_watch *watch, uint64_t now, bool stands_still)
         (void)dump_trouble(watch, "failed", true);
     } else if (stands_still && dump_trouble(watch, "stands still", false)) {
         flight->stands = true;
-        atomic_fetch_add(&flights.standing, 1);
+        atomic_fetch_add(&tt_watches.flights.standing, 1);
     }
     if (!subject->transport) return;
     /* in this order: what had begun by then has ended when nothing is left to do afterwards */
@@ -549,38 +532,40 @@ void tt_flight_remove(struct tt_watch *watch)
     bool failed = tt_member_aborted(watch->subject.member);
     if (failed) (void)dump_trouble(watch, "ended by abort", true);
     end_standing(&watch->flight, failed);
-    if (atomic_load(&watch->flight.dumped)) atomic_store(&flights.parted, true);
+    if (atomic_load(&watch->flight.dumped)) atomic_store(&tt_watches.flights.parted, true);
     struct tt_watch *listed = watch; /* in a child of fork it is not there any more */
-    atomic_compare_exchange_strong(&flights.listed[slot - 1], &listed, NULL);
-    while (atomic_load(&flights.readers)) /* pairs with tt_flight_write() */
+    atomic_compare_exchange_strong(&tt_watches.flights.listed[slot - 1], &listed, NULL);
+    while (atomic_load(&tt_watches.flights.readers)) /* pairs with tt_flight_write() */
         tt_sleep_usec(1);
     watch->flight.slot = 0;
 }
 
 void tt_flight_forget(void)
 {
-    for (int slot = 0; slot < LISTED_MOST; slot++)
-        atomic_store(&flights.listed[slot], NULL);
-    atomic_store(&flights.readers, 0);
-    atomic_store(&flights.writing, false);
-    atomic_store(&flights.failed, false);
-    atomic_store(&flights.parted, false);
-    atomic_store(&flights.standing, 0);
-    atomic_store(&flights.nfiles, 0);
-    flights.path[0] = '\0'; /* the parent's; the child's first communicator names its own */
-    flights.prepared = false;
+    for (int slot = 0; slot < FLIGHT_LISTED_MOST; slot++)
+        atomic_store(&tt_watches.flights.listed[slot], NULL);
+    atomic_store(&tt_watches.flights.readers, 0);
+    atomic_store(&tt_watches.flights.writing, false);
+    atomic_store(&tt_watches.flights.failed, false);
+    atomic_store(&tt_watches.flights.parted, false);
+    atomic_store(&tt_watches.flights.standing, 0);
+    atomic_store(&tt_watches.flights.nfiles, 0);
+    tt_watches.flights.path[0] =
+        '\0'; /* the parent's; the child's first communicator names its own */
+    tt_watches.flights.prepared = false;
 }
 
 /* A process that ends by itself before the watchdog has looked at its failure. Other threads may
  * just end communicators. */
 __attribute__((destructor)) static void dump_at_exit(void)
 {
-    if (!flights.path[0] || flights.pid != getpid()) return;
-    atomic_fetch_add(&flights.readers, 1); /* pairs with the wait in tt_flight_remove() */
-    for (int slot = 0; slot < LISTED_MOST; slot++) {
-        struct tt_watch *watch = atomic_load(&flights.listed[slot]);
+    if (!tt_watches.flights.path[0] || tt_watches.flights.pid != getpid()) return;
+    atomic_fetch_add(&tt_watches.flights.readers,
+                     1); /* pairs with the wait in tt_flight_remove() */
+    for (int slot = 0; slot < FLIGHT_LISTED_MOST; slot++) {
+        struct tt_watch *watch = atomic_load(&tt_watches.flights.listed[slot]);
         if (watch && tt_member_aborted(watch->subject.member))
             (void)dump_trouble(watch, "failed", true);
     }
-    atomic_fetch_sub(&flights.readers, 1);
+    atomic_fetch_sub(&tt_watches.flights.readers, 1);
 }

@@ -17,6 +17,7 @@
 #include "watch/diagnose.h"
 #include "watch/flight.h"
 #include "watch/inquiry.h"
+#include "watch/process.h"
 #include "watch/serve.h"
 #include "watch/verdict.h"
 #include "watch/watch_state.h"
@@ -50,28 +51,6 @@
 #define TT_WATCH_SENTENCE_BYTES 700
 enum { TAG_VERDICT = TT_TAG_OWNER + 8 };
 enum { TOLD_NOTHING, TOLD_EARLY, TOLD_DUE }; /* of a verdict: that somebody is stopped, or any */
-
-struct watch_room {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int event_fd; /* wakes the thread; posted under any lock */
-    pthread_t thread;
-    bool running, joinable;
-    bool hooked; /* fork handlers are set */
-    struct tt_watch *subjects;
-    struct tt_watch_birth *births;
-    char *settings;                   /* owned: as of the last init */
-    uint64_t report_nsec, abort_nsec; /* 0: off */
-    struct tt_inquiry inquiry;        /* what all ranks do */
-    struct tt_serve serve;            /* who asks from outside */
-};
-
-/* One thread watches all communicators of the process. */
-static struct watch_room room = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
-    .changed = PTHREAD_COND_INITIALIZER,
-    .event_fd = -1,
-};
 
 static void raise_abort(struct tt_watch *watch, ncclResult_t rc, const char *sentence)
 {
@@ -130,9 +109,10 @@ static uint64_t deferred_nsec(const struct tt_watch *watch)
 /* When a verdict is wanted: with the report, or in time for the abort, whose sentence has it. */
 static uint64_t verdict_nsec(void)
 {
-    uint64_t end = room.abort_nsec;
+    uint64_t end = tt_watches.watchdog.abort_nsec;
     uint64_t before = end > 2 * BEFORE_ABORT_NSEC ? end - BEFORE_ABORT_NSEC : end / 2;
-    return end && before < room.report_nsec ? before : room.report_nsec;
+    return end && before < tt_watches.watchdog.report_nsec ? before
+                                                           : tt_watches.watchdog.report_nsec;
 }
 
 /* The first time only whether a process stands still, which is worth a line at once; when the
@@ -144,13 +124,16 @@ static void inquire(struct tt_watch *watch, uint64_t now)
     uint64_t soon = STOPPED_LOOK_NSEC < due_nsec ? STOPPED_LOOK_NSEC : due_nsec;
     bool first = idle_nsec >= soon + deferred_nsec(watch) && !watch->looked;
     bool second = idle_nsec >= due_nsec + deferred_nsec(watch) && !watch->asked;
-    bool others_ask = now - room.inquiry.asked_nsec < INQUIRY_NSEC + DEFER_RANKS * DEFER_NSEC;
+    bool others_ask =
+        now - tt_watches.watchdog.inquiry.asked_nsec < INQUIRY_NSEC + DEFER_RANKS * DEFER_NSEC;
     if (others_ask || now < watch->again_nsec) return; /* they will say what they found */
-    if (!room.report_nsec || watch->subject.member->nranks == 1 || !(first || second)) return;
+    if (!tt_watches.watchdog.report_nsec || watch->subject.member->nranks == 1 ||
+        !(first || second))
+        return;
     watch->looked = true;
     if (second) watch->asked = true;
-    watch->wants =
-        tt_inquiry_want(&room.inquiry, room.subjects, now, INQUIRY_NSEC, TT_INQUIRY_JUDGES);
+    watch->wants = tt_inquiry_want(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, now,
+                                   INQUIRY_NSEC, TT_INQUIRY_JUDGES);
     watch->until_nsec = now + INQUIRY_NSEC;
 }
 
@@ -210,7 +193,8 @@ static bool stands_still(const struct tt_verdict *verdict)
 static void ask_again(struct tt_watch *watch, uint64_t now)
 {
     uint64_t pause_nsec = watch->pause_nsec ? 2 * watch->pause_nsec : AGAIN_NSEC;
-    watch->pause_nsec = pause_nsec < room.report_nsec ? pause_nsec : room.report_nsec;
+    watch->pause_nsec =
+        pause_nsec < tt_watches.watchdog.report_nsec ? pause_nsec : tt_watches.watchdog.report_nsec;
     watch->again_nsec = now + watch->pause_nsec;
     watch->asked = false;
 }
@@ -220,10 +204,12 @@ static void judge(struct tt_watch *watch, uint64_t now)
 {
     const struct tt_member *member = watch->subject.member;
     struct tt_verdict verdict;
-    if (!watch->wants || !tt_inquiry_is_due(&room.inquiry, watch->wants, watch->until_nsec, now))
+    if (!watch->wants ||
+        !tt_inquiry_is_due(&tt_watches.watchdog.inquiry, watch->wants, watch->until_nsec, now))
         return;
     watch->wants = 0;
-    tt_verdict_find(&room.inquiry, room.subjects, member->comm_id, member->rank, &verdict);
+    tt_verdict_find(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, member->comm_id,
+                    member->rank, &verdict);
     bool due = watch->asked || stands_still(&verdict);
     if (watch->asked && verdict.kind == TT_VERDICT_NONE) ask_again(watch, now);
     if (!due || verdict.kind == TT_VERDICT_NONE) return;
@@ -238,8 +224,8 @@ static void judge(struct tt_watch *watch, uint64_t now)
 static void want_report(struct tt_watch *watch, uint64_t now)
 {
     if (!watch->diagnoses || watch->report) return;
-    watch->report =
-        tt_inquiry_want(&room.inquiry, room.subjects, now, REPORT_NSEC, TT_INQUIRY_SETTINGS);
+    watch->report = tt_inquiry_want(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, now,
+                                    REPORT_NSEC, TT_INQUIRY_SETTINGS);
     watch->report_nsec = now + REPORT_NSEC;
 }
 
@@ -247,10 +233,10 @@ static void want_report(struct tt_watch *watch, uint64_t now)
 static void diagnose(struct tt_watch *watch, uint64_t now)
 {
     if (!watch->diagnoses || !watch->report ||
-        !tt_inquiry_is_due(&room.inquiry, watch->report, watch->report_nsec, now))
+        !tt_inquiry_is_due(&tt_watches.watchdog.inquiry, watch->report, watch->report_nsec, now))
         return;
     watch->diagnoses = false;
-    tt_diagnose_report(stdout, &room.inquiry, watch->subject.member->comm_id);
+    tt_diagnose_report(stdout, &tt_watches.watchdog.inquiry, watch->subject.member->comm_id);
     fflush(stdout);
 }
 
@@ -301,11 +287,12 @@ static void look(struct tt_watch *watch, uint64_t now)
     if (issued == served) return;
     uint64_t idle_nsec = now - watch->since_nsec;
     if (tt_member_aborted(watch->subject.member)) return;
-    if (room.report_nsec && idle_nsec >= room.report_nsec && !watch->told) {
+    if (tt_watches.watchdog.report_nsec && idle_nsec >= tt_watches.watchdog.report_nsec &&
+        !watch->told) {
         watch->told = true;
         report(watch, issued, now);
     }
-    if (room.abort_nsec && idle_nsec >= room.abort_nsec) {
+    if (tt_watches.watchdog.abort_nsec && idle_nsec >= tt_watches.watchdog.abort_nsec) {
         snprintf(sentence, sizeof(sentence),
                  "no operation was finished for %.0f s (TUTTI_TIMEOUT); operation %llu is next%s",
                  (double)idle_nsec * 1e-9, (unsigned long long)served + 1, watch->verdict);
@@ -319,7 +306,7 @@ static void look(struct tt_watch *watch, uint64_t now)
 /* Some subject has work while one of its ranks has exited. */
 static bool exit_pending(void)
 {
-    for (const struct tt_watch *watch = room.subjects; watch; watch = watch->next) {
+    for (const struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next) {
         const struct tt_issue_queue *queue = watch->subject.queue;
         if (tt_bootstrap_someone_exited(watch->subject.bootstrap) &&
             !tt_member_aborted(watch->subject.member) &&
@@ -332,16 +319,16 @@ static bool exit_pending(void)
 /* Until an event comes or it is time to look. The lock is let go of meanwhile. */
 static void sleep_until_event(struct pollfd fds[1 + TT_SERVE_FDS])
 {
-    int nfds = 1 + tt_serve_poll(&room.serve, fds + 1, tt_now_nsec());
-    fds[0] = (struct pollfd){.fd = room.event_fd, .events = POLLIN};
+    int nfds = 1 + tt_serve_poll(&tt_watches.watchdog.serve, fds + 1, tt_now_nsec());
+    fds[0] = (struct pollfd){.fd = tt_watches.watchdog.event_fd, .events = POLLIN};
     uint64_t pause_nsec = exit_pending() ? EXIT_TICK_NSEC : TICK_NSEC;
     eventfd_t count;
     while (nfds > 1 && fds[nfds - 1].fd < 0) /* no more than descriptors are allowed, else poll */
         nfds--;                              /* would not wait */
-    pthread_mutex_unlock(&room.lock);
+    pthread_mutex_unlock(&tt_watches.watchdog.lock);
     poll(fds, (nfds_t)nfds, (int)(pause_nsec / 1000000));
     if (fds[0].revents) eventfd_read(fds[0].fd, &count);
-    pthread_mutex_lock(&room.lock);
+    pthread_mutex_lock(&tt_watches.watchdog.lock);
 }
 
 static uint64_t begun_of(const struct tt_watch *watch)
@@ -374,34 +361,37 @@ static void *watch_main(void *arg)
     locale_t plain = newlocale(LC_ALL_MASK, "C", NULL); /* numbers with a point, for programs */
     (void)arg;
     if (plain) uselocale(plain);
-    tt_serve_resolve(&room.serve);
+    tt_serve_resolve(&tt_watches.watchdog.serve);
     uint64_t last = tt_now_nsec();
-    pthread_mutex_lock(&room.lock);
-    while (room.subjects || room.births) {
+    pthread_mutex_lock(&tt_watches.watchdog.lock);
+    while (tt_watches.watchdog.subjects || tt_watches.watchdog.births) {
         struct pollfd fds[1 + TT_SERVE_FDS];
         sleep_until_event(fds);
         uint64_t now = tt_now_nsec();
         uint64_t lost = now - last > STOPPED_NSEC ? now - last : 0; /* we were stopped */
         last = now;
-        tt_inquiry_step(&room.inquiry, room.subjects, now);
-        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
+        tt_inquiry_step(&tt_watches.watchdog.inquiry, tt_watches.watchdog.subjects, now);
+        for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next)
             turn(watch, lost, now);
-        tt_serve_report(&room.serve, &room.inquiry, room.subjects, now);
-        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next) {
+        tt_serve_report(&tt_watches.watchdog.serve, &tt_watches.watchdog.inquiry,
+                        tt_watches.watchdog.subjects, now);
+        for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next) {
             inquire(watch, now); /* now that all have had what the last inquiry found */
             want_report(watch, now);
         }
-        for (struct tt_watch *watch = room.subjects; watch; watch = watch->next)
+        for (struct tt_watch *watch = tt_watches.watchdog.subjects; watch; watch = watch->next)
             tt_flight_look(watch, now, watch->told);
-        tt_serve_monitor(&room.serve, room.subjects, now);
-        tt_serve_step(&room.serve, fds + 1, &room.inquiry, room.subjects, now);
+        tt_serve_monitor(&tt_watches.watchdog.serve, tt_watches.watchdog.subjects, now);
+        tt_serve_step(&tt_watches.watchdog.serve, fds + 1, &tt_watches.watchdog.inquiry,
+                      tt_watches.watchdog.subjects, now);
     }
-    tt_serve_close(&room.serve);
-    tt_inquiry_reset(&room.inquiry);
-    room.inquiry.ended = room.inquiry.number; /* nobody answers any more */
-    room.running = false;
-    pthread_cond_broadcast(&room.changed);
-    pthread_mutex_unlock(&room.lock);
+    tt_serve_close(&tt_watches.watchdog.serve);
+    tt_inquiry_reset(&tt_watches.watchdog.inquiry);
+    tt_watches.watchdog.inquiry.ended =
+        tt_watches.watchdog.inquiry.number; /* nobody answers any more */
+    tt_watches.watchdog.running = false;
+    pthread_cond_broadcast(&tt_watches.watchdog.changed);
+    pthread_mutex_unlock(&tt_watches.watchdog.lock);
     uselocale(LC_GLOBAL_LOCALE);
     if (plain) freelocale(plain);
     return NULL;
@@ -411,28 +401,30 @@ static void *watch_main(void *arg)
 
 static void fork_prepare(void)
 {
-    pthread_mutex_lock(&room.lock);
+    pthread_mutex_lock(&tt_watches.watchdog.lock);
 }
 
 static void fork_parent(void)
 {
-    pthread_mutex_unlock(&room.lock);
+    pthread_mutex_unlock(&tt_watches.watchdog.lock);
 }
 
 static void fork_child(void)
 {
-    pthread_mutex_init(&room.lock, NULL);
-    pthread_cond_init(&room.changed, NULL);
-    if (room.event_fd >= 0) close(room.event_fd); /* the parent's: it would be woken */
-    room.event_fd = -1;
-    room.running = room.joinable = false;
-    room.subjects = NULL; /* each is freed when its communicator is */
+    pthread_mutex_init(&tt_watches.watchdog.lock, NULL);
+    pthread_cond_init(&tt_watches.watchdog.changed, NULL);
+    if (tt_watches.watchdog.event_fd >= 0)
+        close(tt_watches.watchdog.event_fd); /* the parent's: it would be woken */
+    tt_watches.watchdog.event_fd = -1;
+    tt_watches.watchdog.running = tt_watches.watchdog.joinable = false;
+    tt_watches.watchdog.subjects = NULL; /* each is freed when its communicator is */
     tt_flight_forget();
-    room.births = NULL;
-    room.inquiry.births = NULL;
-    tt_serve_close(&room.serve);
-    tt_inquiry_reset(&room.inquiry);
-    memset(&room.inquiry.self, 0, sizeof(room.inquiry.self)); /* another process */
+    tt_watches.watchdog.births = NULL;
+    tt_watches.watchdog.inquiry.births = NULL;
+    tt_serve_close(&tt_watches.watchdog.serve);
+    tt_inquiry_reset(&tt_watches.watchdog.inquiry);
+    memset(&tt_watches.watchdog.inquiry.self, 0,
+           sizeof(tt_watches.watchdog.inquiry.self)); /* another process */
 }
 
 /* ---- subjects ---- */
@@ -440,36 +432,39 @@ static void fork_child(void)
 /* False: errno says why; without an event_fd there is no descriptor. */
 static bool thread_start(void)
 {
-    if (room.running) return true;
-    if (room.joinable) pthread_join(room.thread, NULL); /* it has left, or is about to */
-    room.joinable = false;
-    if (room.event_fd < 0) room.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (room.event_fd < 0) return false;
-    if (!room.hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
-    room.hooked = true;
+    if (tt_watches.watchdog.running) return true;
+    if (tt_watches.watchdog.joinable)
+        pthread_join(tt_watches.watchdog.thread, NULL); /* it has left, or is about to */
+    tt_watches.watchdog.joinable = false;
+    if (tt_watches.watchdog.event_fd < 0)
+        tt_watches.watchdog.event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (tt_watches.watchdog.event_fd < 0) return false;
+    if (!tt_watches.watchdog.hooked) pthread_atfork(fork_prepare, fork_parent, fork_child);
+    tt_watches.watchdog.hooked = true;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&room.thread, NULL, watch_main, NULL);
+    int error = pthread_create(&tt_watches.watchdog.thread, NULL, watch_main, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     if (error) return false;
-    pthread_setname_np(room.thread, "tutti-watch");
-    room.running = room.joinable = true;
+    pthread_setname_np(tt_watches.watchdog.thread, "tutti-watch");
+    tt_watches.watchdog.running = tt_watches.watchdog.joinable = true;
     return true;
 }
 
 /* The thread ends with what it watches; whoever took the last one away waits for that. */
 static void let_end(void)
 {
-    while (!room.subjects && !room.births && room.running) { /* or one was added meanwhile */
-        eventfd_write(room.event_fd, 1);
-        pthread_cond_wait(&room.changed, &room.lock);
+    while (!tt_watches.watchdog.subjects && !tt_watches.watchdog.births &&
+           tt_watches.watchdog.running) { /* or one was added meanwhile */
+        eventfd_write(tt_watches.watchdog.event_fd, 1);
+        pthread_cond_wait(&tt_watches.watchdog.changed, &tt_watches.watchdog.lock);
     }
-    bool join = !room.running && room.joinable;
-    pthread_t thread = room.thread;
-    if (join) room.joinable = false;
-    pthread_mutex_unlock(&room.lock);
+    bool join = !tt_watches.watchdog.running && tt_watches.watchdog.joinable;
+    pthread_t thread = tt_watches.watchdog.thread;
+    if (join) tt_watches.watchdog.joinable = false;
+    pthread_mutex_unlock(&tt_watches.watchdog.lock);
     if (join) pthread_join(thread, NULL);
 }
 
@@ -486,27 +481,27 @@ struct tt_watch_birth *tt_watch_birth_begin(const struct tt_member *member)
         snprintf(birth->name, sizeof(birth->name), "%s", member->name ? member->name : "");
         tt_status_clean(birth->name);
     }
-    pthread_mutex_lock(&room.lock);
-    free(room.settings);
-    room.inquiry.own_settings = room.settings = settings;
+    pthread_mutex_lock(&tt_watches.watchdog.lock);
+    free(tt_watches.watchdog.settings);
+    tt_watches.watchdog.inquiry.own_settings = tt_watches.watchdog.settings = settings;
     if (birth) {
-        birth->next = room.births;
-        room.inquiry.births = room.births = birth;
+        birth->next = tt_watches.watchdog.births;
+        tt_watches.watchdog.inquiry.births = tt_watches.watchdog.births = birth;
         (void)thread_start(); /* or it is not listed: whoever cannot do without it says so */
     }
-    pthread_mutex_unlock(&room.lock);
+    pthread_mutex_unlock(&tt_watches.watchdog.lock);
     return birth;
 }
 
 void tt_watch_birth_end(struct tt_watch_birth *birth)
 {
     if (!birth) return;
-    pthread_mutex_lock(&room.lock);
-    struct tt_watch_birth **link = &room.births;
+    pthread_mutex_lock(&tt_watches.watchdog.lock);
+    struct tt_watch_birth **link = &tt_watches.watchdog.births;
     while (*link && *link != birth)
         link = &(*link)->next;
     if (*link) *link = birth->next;
-    room.inquiry.births = room.births;
+    tt_watches.watchdog.inquiry.births = tt_watches.watchdog.births;
     let_end();
     free(birth);
 }
@@ -525,15 +520,15 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
     watch->diagnoses = subject->member->rank == 0 && tt_param_bool("NCCL_RUN_RAS_DIAGNOSTICS");
     watch->compares =
         subject->transport && subject->member->nranks > 1 && tt_param_bool("TUTTI_CHECK_MATCH");
-    pthread_mutex_lock(&room.lock);
-    room.report_nsec = report_sec > 0 ? (uint64_t)report_sec * NSEC : 0;
-    room.abort_nsec = abort_sec > 0 ? (uint64_t)abort_sec * NSEC : 0;
-    watch->next = room.subjects;
-    room.subjects = watch;
-    bool runs = thread_start(), has_descriptor = room.event_fd >= 0;
-    if (!runs) room.subjects = watch->next;
+    pthread_mutex_lock(&tt_watches.watchdog.lock);
+    tt_watches.watchdog.report_nsec = report_sec > 0 ? (uint64_t)report_sec * NSEC : 0;
+    tt_watches.watchdog.abort_nsec = abort_sec > 0 ? (uint64_t)abort_sec * NSEC : 0;
+    watch->next = tt_watches.watchdog.subjects;
+    tt_watches.watchdog.subjects = watch;
+    bool runs = thread_start(), has_descriptor = tt_watches.watchdog.event_fd >= 0;
+    if (!runs) tt_watches.watchdog.subjects = watch->next;
     if (runs) tt_flight_add(watch);
-    pthread_mutex_unlock(&room.lock);
+    pthread_mutex_unlock(&tt_watches.watchdog.lock);
     if (!runs) {
         free(watch);
         if (!has_descriptor) return tt_fail(ncclSystemError, "watchdog: no descriptor: %m");
@@ -546,9 +541,9 @@ ncclResult_t tt_watch_add(const struct tt_watch_subject *subject, struct tt_watc
 void tt_watch_remove(struct tt_watch *watch)
 {
     if (!watch) return;
-    pthread_mutex_lock(&room.lock);
+    pthread_mutex_lock(&tt_watches.watchdog.lock);
     tt_flight_remove(watch);
-    struct tt_watch **link = &room.subjects;
+    struct tt_watch **link = &tt_watches.watchdog.subjects;
     while (*link && *link != watch)
         link = &(*link)->next;
     if (*link) *link = watch->next;
@@ -558,5 +553,5 @@ void tt_watch_remove(struct tt_watch *watch)
 
 int tt_watch_event(void)
 {
-    return room.event_fd;
+    return tt_watches.watchdog.event_fd;
 }

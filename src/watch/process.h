@@ -1,0 +1,64 @@
+/* What this room keeps for the process: one object, a part per file. Private to the room. */
+#pragma once
+
+#include "watch/inquiry.h"
+#include "watch/serve.h"
+#include "watch/status.h"
+#include "watch/watch_state.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { FLIGHT_LISTED_MOST = 1024, FLIGHT_OUT_BYTES = 4096 };
+
+struct flight_out {
+    int fd;
+    size_t used;
+    int error; /* errno of the first write that failed; 0: none */
+    char text[FLIGHT_OUT_BYTES];
+};
+
+struct watch_flights { /* flight.c: a signal handler finds the communicators here */
+    _Atomic(struct tt_watch *) listed[FLIGHT_LISTED_MOST];
+    _Atomic int readers; /* of `listed` */
+    _Atomic bool writing;
+    _Atomic int complaint; /* errno of a file that could not be written; 0: none */
+    bool prepared;
+    _Atomic bool failed;  /* the file tells of a failure: no end of the process writes it again */
+    _Atomic int standing; /* communicators of which it tells that they stand still, and still do */
+    _Atomic bool parted;  /* a communicator in the file has ended since: the next file is another */
+    _Atomic int nfiles;   /* earlier ones, which got .1, .2 behind their names */
+    int most;             /* operations of a communicator */
+    pid_t pid;
+    uint64_t wall_nsec, mono_nsec; /* at one time */
+    char path[PATH_MAX];           /* "": no file is wanted */
+    char host[TT_STATUS_HOST_BYTES], exe[128];
+    struct flight_out out; /* of who is `writing`: a handler may run on a stack of few KiB */
+};
+
+struct watch_watchdog { /* watch.c: one thread watches all communicators of the process */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int event_fd; /* wakes the thread; posted under any lock */
+    pthread_t thread;
+    bool running, joinable;
+    bool hooked; /* fork handlers are set */
+    struct tt_watch *subjects;
+    struct tt_watch_birth *births;
+    char *settings;                   /* owned: as of the last init */
+    uint64_t report_nsec, abort_nsec; /* 0: off */
+    struct tt_inquiry inquiry;        /* what all ranks do */
+    struct tt_serve serve;            /* who asks from outside */
+};
+
+struct tt_watches {
+    struct watch_flights flights;
+    struct watch_watchdog watchdog;
+};
+
+extern struct tt_watches tt_watches;
