@@ -13,15 +13,6 @@
 #include <strings.h>
 #include <unistd.h>
 
-static struct {
-    pthread_once_t once;
-    struct ib_port ports[IB_PORTS];
-    int nports;
-    struct ib_device devices[IB_PORTS];
-    int ndevices;
-    pid_t pid; /* that opened them: a child must not use them */
-} found = {.once = PTHREAD_ONCE_INIT};
-
 /* Megabits per second of a lane by the bit that says its speed, of all by the width's. */
 static int speed_of(const struct ibv_port_attr *attr)
 {
@@ -51,7 +42,7 @@ static void find_place(struct ib_port *port)
 static bool fill_port(struct ib_port *port, struct ibv_context *context,
                       const struct ibv_device_attr *device, int number)
 {
-    snprintf(port->name, sizeof(port->name), "%s", tt_verbs.get_device_name(context->device));
+    snprintf(port->name, sizeof(port->name), "%s", tt_ib.verbs.get_device_name(context->device));
     snprintf(port->sysfs, sizeof(port->sysfs), "%s", context->device->ibdev_path);
     port->context = context;
     port->number = (uint8_t)number;
@@ -61,7 +52,7 @@ static bool fill_port(struct ib_port *port, struct ibv_context *context,
     port->rail = port->plane = NCCL_NET_ID_UNDEF;
     port->stop_fd = -1;
     if (!tt_ib_port_taken(tt_param_str("NCCL_IB_HCA"), port)) return false;
-    if (tt_verbs.query_port(context, port->number, &port->attr)) {
+    if (tt_ib.verbs.query_port(context, port->number, &port->attr)) {
         tt_info(TT_LOG_NET, "NET/IB : port %s:%d cannot be queried: %m", port->name, number);
         return false;
     }
@@ -91,24 +82,24 @@ static bool fill_port(struct ib_port *port, struct ibv_context *context,
 static void find_ports(struct ibv_device *device)
 {
     struct ibv_device_attr attr;
-    struct ibv_context *context = tt_verbs.open_device(device);
+    struct ibv_context *context = tt_ib.verbs.open_device(device);
     bool used = false;
     memset(&attr, 0, sizeof(attr));
-    if (!context || tt_verbs.query_device(context, &attr)) {
+    if (!context || tt_ib.verbs.query_device(context, &attr)) {
         tt_info(TT_LOG_NET, "NET/IB : adapter %s cannot be %s: %m",
-                tt_verbs.get_device_name(device), context ? "queried" : "opened");
-        if (context) tt_verbs.close_device(context);
+                tt_ib.verbs.get_device_name(device), context ? "queried" : "opened");
+        if (context) tt_ib.verbs.close_device(context);
         return;
     }
-    for (int number = 1; number <= attr.phys_port_cnt && found.nports < IB_PORTS; number++) {
-        struct ib_port *port = &found.ports[found.nports];
+    for (int number = 1; number <= attr.phys_port_cnt && tt_ib.nports < IB_PORTS; number++) {
+        struct ib_port *port = &tt_ib.ports[tt_ib.nports];
         memset(port, 0, sizeof(*port));
         if (!fill_port(port, context, &attr, number)) continue;
         pthread_mutex_init(&port->lock, NULL);
-        found.nports++;
+        tt_ib.nports++;
         used = true;
     }
-    if (!used) tt_verbs.close_device(context);
+    if (!used) tt_ib.verbs.close_device(context);
 }
 
 static int by_place(const void *a, const void *b)
@@ -151,34 +142,34 @@ static void name_device(struct ib_device *device)
 static void make_devices(void)
 {
     bool merge = merging();
-    for (int i = 0; i < found.nports; i++) {
-        struct ib_port *port = &found.ports[i];
-        struct ib_device *last = found.ndevices ? &found.devices[found.ndevices - 1] : NULL;
+    for (int i = 0; i < tt_ib.nports; i++) {
+        struct ib_port *port = &tt_ib.ports[i];
+        struct ib_device *last = tt_ib.ndevices ? &tt_ib.devices[tt_ib.ndevices - 1] : NULL;
         bool joins = merge && last && last->nports < IB_MERGED && same_card(last->ports[0], port);
-        if (!joins) last = &found.devices[found.ndevices++];
+        if (!joins) last = &tt_ib.devices[tt_ib.ndevices++];
         last->ports[last->nports++] = port;
     }
-    for (int i = 0; i < found.ndevices; i++)
-        name_device(&found.devices[i]);
+    for (int i = 0; i < tt_ib.ndevices; i++)
+        name_device(&tt_ib.devices[i]);
 }
 
 bool tt_ib_relaxed_ordering(void)
 {
-    return tt_param_int("NCCL_IB_PCI_RELAXED_ORDERING") != 0 && tt_verbs.reg_mr_iova2;
+    return tt_param_int("NCCL_IB_PCI_RELAXED_ORDERING") != 0 && tt_ib.verbs.reg_mr_iova2;
 }
 
 static void report(void)
 {
     char line[1024] = "";
     size_t used = 0;
-    for (int i = 0; i < found.ndevices && used < sizeof(line); i++) {
-        const struct ib_device *device = &found.devices[i];
+    for (int i = 0; i < tt_ib.ndevices && used < sizeof(line); i++) {
+        const struct ib_device *device = &tt_ib.devices[i];
         used +=
             (size_t)snprintf(line + used, sizeof(line) - used, " [%d]%s:%d/%s", i, device->name,
                              device->ports[0]->number, device->ports[0]->ethernet ? "RoCE" : "IB");
     }
-    if (!found.ndevices) {
-        tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/IB : No device found.");
+    if (!tt_ib.ndevices) {
+        tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/IB : No device tt_ib.");
         return;
     }
     tt_info(TT_LOG_INIT | TT_LOG_NET, "NET/IB : Using%s%s", line,
@@ -188,43 +179,43 @@ static void report(void)
 static void find_devices(void)
 {
     int count = 0;
-    found.pid = getpid();
-    if (tt_param_bool("NCCL_IB_DISABLE") || !tt_verbs_open(&tt_verbs)) return;
+    tt_ib.pid = getpid();
+    if (tt_param_bool("NCCL_IB_DISABLE") || !tt_verbs_open(&tt_ib.verbs)) return;
     /* else memory that is written after a fork is no more what the adapter knows */
-    if (tt_verbs.fork_init && tt_verbs.fork_init())
+    if (tt_ib.verbs.fork_init && tt_ib.verbs.fork_init())
         tt_info(TT_LOG_NET, "NET/IB : ibv_fork_init: %m; a process that forks may lose data");
-    struct ibv_device **list = tt_verbs.get_device_list(&count);
+    struct ibv_device **list = tt_ib.verbs.get_device_list(&count);
     for (int i = 0; list && i < count; i++)
         find_ports(list[i]);
-    if (list) tt_verbs.free_device_list(list);
+    if (list) tt_ib.verbs.free_device_list(list);
     if (tt_param_bool("NCCL_IB_DEVICE_PCI_ORDER"))
-        qsort(found.ports, (size_t)found.nports, sizeof(found.ports[0]), by_place);
+        qsort(tt_ib.ports, (size_t)tt_ib.nports, sizeof(tt_ib.ports[0]), by_place);
     make_devices();
     report();
 }
 
 int tt_ib_devices(void)
 {
-    pthread_once(&found.once, find_devices);
-    return found.pid == getpid() ? found.ndevices : 0;
+    pthread_once(&tt_ib.once, find_devices);
+    return tt_ib.pid == getpid() ? tt_ib.ndevices : 0;
 }
 
 struct ib_device *tt_ib_device(int dev)
 {
-    return dev >= 0 && dev < found.ndevices ? &found.devices[dev] : NULL;
+    return dev >= 0 && dev < tt_ib.ndevices ? &tt_ib.devices[dev] : NULL;
 }
 
 void tt_ib_adapter_failed(const struct ibv_context *context)
 {
-    for (int i = 0; i < found.nports; i++) {
-        if (found.ports[i].context == context) /* pairs with the load in tt_ib_progress() */
-            atomic_fetch_add_explicit(&found.ports[i].fatal, 1, memory_order_release);
+    for (int i = 0; i < tt_ib.nports; i++) {
+        if (tt_ib.ports[i].context == context) /* pairs with the load in tt_ib_progress() */
+            atomic_fetch_add_explicit(&tt_ib.ports[i].fatal, 1, memory_order_release);
     }
 }
 
 void tt_ib_properties(int dev, ncclNetProperties_v12_t *props)
 {
-    struct ib_device *device = &found.devices[dev];
+    struct ib_device *device = &tt_ib.devices[dev];
     struct ib_port *first = device->ports[0];
     *props = (ncclNetProperties_v12_t){.name = device->name,
                                        .pciPath = first->pci_path[0] ? first->pci_path : NULL,

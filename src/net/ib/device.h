@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 enum {
     IB_PORTS = 32,
@@ -50,6 +51,17 @@ struct ib_device {
     struct ib_port *ports[IB_MERGED];
     int nports;
 };
+
+struct tt_ib { /* found once per process */
+    pthread_once_t once;
+    struct tt_verbs verbs;
+    struct ib_port ports[IB_PORTS];
+    int nports;
+    struct ib_device devices[IB_PORTS];
+    int ndevices;
+    pid_t pid; /* that opened them: a child must not use them */
+};
+extern struct tt_ib tt_ib; /* process.c; device.c fills it, others call the functions of `verbs` */
 
 /* Number of devices; 0 when there are none, or no library. */
 int tt_ib_devices(void);

@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-struct tt_verbs tt_verbs;
-
 static void *open_library(void)
 {
     const char *wish = tt_param_str("NCCL_IBVERBS_LIB");

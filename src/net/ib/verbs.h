@@ -34,8 +34,6 @@ struct tt_verbs {
     const char *(*wc_status_str)(enum ibv_wc_status status);
 };
 
-extern struct tt_verbs tt_verbs;
-
 /* Open the library of NCCL_IBVERBS_LIB, or libibverbs.so, then libibverbs.so.1; it stays. False:
  * not there or without a function, which an INFO line says. */
 bool tt_verbs_open(struct tt_verbs *verbs);
