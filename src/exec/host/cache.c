@@ -1,9 +1,9 @@
 /* The size of the last-level cache. The system's own answer is not enough: on some processors it
  * counts the caches of all core complexes, of which these cores share one. */
 #include "base/mem.h"
+#include "exec/host/machine.h"
 #include "exec/host/reduce.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -36,12 +36,13 @@ static size_t asked_bytes(void)
     return level3 > 0 ? (size_t)level3 : GUESS_BYTES;
 }
 
+struct tt_exec_machine tt_exec_machine;
+
 size_t tt_cache_bytes(void)
 {
-    static _Atomic size_t cached; /* asked once: the answer does not change */
-    size_t bytes = atomic_load_explicit(&cached, memory_order_relaxed);
+    size_t bytes = atomic_load_explicit(&tt_exec_machine.cache_bytes, memory_order_relaxed);
     if (bytes) return bytes;
     bytes = asked_bytes();
-    atomic_store_explicit(&cached, bytes, memory_order_relaxed);
+    atomic_store_explicit(&tt_exec_machine.cache_bytes, bytes, memory_order_relaxed);
     return bytes;
 }

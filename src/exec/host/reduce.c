@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "exec/exec.h"
+#include "exec/host/machine.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -160,12 +161,12 @@ typedef void (*tile_fn)(const struct tt_reduce_job *job, const struct tt_reduce_
 /* Asked once: the instruction that tells takes 10 us in a virtual machine. */
 static const struct tt_reduce_level *best_level(void)
 {
-    static const struct tt_reduce_level *_Atomic best;
-    const struct tt_reduce_level *level = atomic_load_explicit(&best, memory_order_relaxed);
+    const struct tt_reduce_level *level =
+        atomic_load_explicit(&tt_exec_machine.best, memory_order_relaxed);
     if (level) return level;
     int count;
     level = tt_reduce_levels(&count) + count - 1;
-    atomic_store_explicit(&best, level, memory_order_relaxed);
+    atomic_store_explicit(&tt_exec_machine.best, level, memory_order_relaxed);
     return level;
 }
 
