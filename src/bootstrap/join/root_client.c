@@ -1,0 +1,349 @@
+/* The root's side of a client's connection: its JOIN is compared with the first one, all get their
+ * parent's address when the last has come, and the first failure is told to everybody. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "bootstrap/join/root_state.h"
+#include "bootstrap/tree/wait.h"
+#include "bootstrap/wire/service.h"
+
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FAILED_LIFE_NSEC 10000000000ull /* a failed root answers late ranks that long */
+#define DECLINED_NSEC 2000000000ull     /* for a refused caller to call again */
+#define LISTED_RANKS 16
+
+void tt_root_expect(struct tt_root *root, uint32_t connections)
+{
+    tt_service()->expected += connections - root->expected;
+    root->expected = connections;
+}
+
+static void client_refuse(struct root_client *client)
+{
+    unsigned char bytes[TT_REFUSE_BYTES];
+    tt_refuse_pack(client->root->code, client->root->sentence, bytes);
+    tt_conn_send(client->conn, TT_FRAME_REFUSE, bytes, sizeof(bytes));
+    tt_conn_finish(client->conn);
+    client->conn = NULL;
+}
+
+void tt_root_fail(struct tt_root *root, ncclResult_t rc, const char *fmt, ...)
+{
+    if (root->state == ROOT_FAILED) return;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(root->sentence, sizeof(root->sentence), fmt, args);
+    va_end(args);
+    root->state = ROOT_FAILED;
+    root->code = rc;
+    root->deadline_nsec = tt_now_nsec() + FAILED_LIFE_NSEC;
+    for (struct root_client *client = root->clients; client; client = client->next) {
+        if (client->conn && client->spoke && !client->done) client_refuse(client);
+    }
+}
+
+/* ---- checks ---- */
+
+static bool join_agrees(struct tt_root *root, const struct tt_join *join)
+{
+    const struct tt_join *first = &root->first;
+    if (join->version != first->version) {
+        tt_root_fail(
+            root, ncclInvalidUsage,
+            "rank %u on host %s (pid %d) runs version %u, rank %u on host %s runs version %u",
+            join->rank, join->host, join->pid, join->version, first->rank, first->host,
+            first->version);
+    } else if (join->nranks != first->nranks) {
+        tt_root_fail(
+            root, ncclInvalidUsage,
+            "rank %u on host %s (pid %d) says %u ranks, rank %u on host %s (pid %d) says %u",
+            join->rank, join->host, join->pid, join->nranks, first->rank, first->host, first->pid,
+            first->nranks);
+    } else if (join->sealed != first->sealed) {
+        tt_root_fail(
+            root, ncclInvalidUsage,
+            "rank %u on host %s (pid %d) has TUTTI_NET_ENCRYPT %d, rank %u on host %s (pid %d) "
+            "has %d",
+            join->rank, join->host, join->pid, join->sealed, first->rank, first->host, first->pid,
+            first->sealed);
+    } else if (join->nids != first->nids || join->index != first->index ||
+               memcmp(join->digest, first->digest, sizeof(join->digest)) != 0) {
+        tt_root_fail(
+            root, ncclInvalidArgument,
+            "rank %u on host %s (pid %d) and rank %u on host %s (pid %d) were given different "
+            "unique ids",
+            join->rank, join->host, join->pid, first->rank, first->host, first->pid);
+    }
+    return root->state != ROOT_FAILED;
+}
+
+static bool join_sane(const struct tt_join *join, const struct tt_conn *conn)
+{
+    if (join->nranks < 1 || join->nranks > TT_MAX_RANKS || join->rank >= join->nranks) return false;
+    if (join->nids < 1 || join->nids > join->nranks || join->index >= join->nids) return false;
+    if (join->sealed != conn->hello.sealed) return false;
+    const struct tt_blocks blocks = {(int)join->nranks, (int)join->nids};
+    if (tt_blocks_slot(&blocks, (int)join->index, (int)join->rank) < 0) return false;
+    return conn->peer == (int32_t)join->rank && conn->hello.wanted_rank == -1 - (int)join->index;
+}
+
+static void root_first(struct tt_root *root, const struct tt_join *join)
+{
+    uint64_t now = tt_now_nsec();
+    root->first = *join;
+    root->blocks = (struct tt_blocks){.nranks = (int)join->nranks, .nblocks = (int)join->nids};
+    root->nslots = tt_blocks_clients(&root->blocks, (int)join->index);
+    root->slots = calloc((size_t)root->nslots, sizeof(struct root_client *));
+    if (!root->slots) {
+        tt_root_fail(root, ncclSystemError, "the root has no memory for %d ranks", root->nslots);
+        return;
+    }
+    tt_root_expect(root, (uint32_t)root->nslots);
+    root->first_nsec = now;
+    root->progress_nsec = now + TT_ROOT_PROGRESS_NSEC;
+    root->report_nsec = tt_tree_report_nsec();
+    if (join->timeout_sec) root->deadline_nsec = now + join->timeout_sec * 1000000000ull;
+    tt_service_wake();
+}
+
+void tt_root_list_missing(const struct tt_root *root, char *text, size_t text_bytes)
+{
+    size_t used = 0;
+    int listed = 0, missing = root->nslots - root->njoined;
+    text[0] = 0;
+    for (int i = 0; i < root->nslots && listed < LISTED_RANKS; i++) {
+        if (root->slots[i]) continue;
+        int rank = tt_blocks_rank_at(&root->blocks, (int)root->first.index, i);
+        int n = snprintf(text + used, text_bytes - used, "%s%d", listed ? ", " : "", rank);
+        if (n < 0 || (size_t)n >= text_bytes - used) return;
+        used += (size_t)n;
+        listed++;
+    }
+    if (missing > listed) {
+        snprintf(text + used, text_bytes - used, " and %d more", missing - listed);
+    }
+}
+
+/* ---- placing ---- */
+
+/* All are there, and the nonce is known: each gets its parent's address. A head gets that from the
+ * root above; here it only hears that its block is complete. */
+static void root_place(struct tt_root *root)
+{
+    struct tt_root_reply reply = {.root_rank = root->root_rank};
+    unsigned char bytes[TT_ROOT_REPLY_BYTES];
+    int block = (int)root->first.index;
+    if (block == 0) randombytes_buf(root->nonce, sizeof(root->nonce));
+    memcpy(reply.nonce, root->nonce, sizeof(reply.nonce));
+    tt_log_line(TT_LOG_TRACE, TT_LOG_BOOTSTRAP, __FILE__, __LINE__, "bootstrapRoot",
+                "COLLECTED ALL %d HANDLES", root->nslots);
+    root->state = ROOT_PLACED;
+    tt_acceptor_close(
+        &root->acceptor); /* the same id may already be used for the next communicator */
+    for (int i = 0; i < root->nslots; i++) {
+        int parent_rank =
+            tt_blocks_parent(&root->blocks, tt_blocks_rank_at(&root->blocks, block, i));
+        int slot = parent_rank < 0 ? 0 : tt_blocks_slot(&root->blocks, block, parent_rank);
+        const struct tt_join *parent = &root->slots[slot < 0 ? 0 : slot]->join;
+        reply.parent.addr = parent->addr;
+        reply.parent.pid = parent->pid;
+        memcpy(reply.parent.host, parent->host, sizeof(reply.parent.host));
+        tt_root_reply_pack(&reply, bytes);
+        tt_conn_send(root->slots[i]->conn, TT_FRAME_PLACE, bytes, sizeof(bytes));
+    }
+    sodium_memzero(&reply, sizeof(reply));
+    sodium_memzero(bytes, sizeof(bytes));
+}
+
+static void root_step(struct tt_root *root)
+{
+    bool ready = root->njoined == root->nslots && (root->first.index == 0 || root->has_nonce);
+    if (root->state == ROOT_OPEN && ready) root_place(root);
+}
+
+static void find_root_rank(struct tt_root *root, const struct tt_join *join)
+{
+    char host[TT_HOST_BYTES] = {0};
+    if (root->root_rank >= 0 || join->pid != (int32_t)getpid()) return;
+    gethostname(host, sizeof(host) - 1);
+    if (strcmp(host, join->host) == 0) root->root_rank = (int32_t)join->rank;
+}
+
+/* Note that one came, also when it is refused: a failed root stays for those that are yet to come.
+ * Who came before with the same rank; NULL: nobody. */
+static const struct root_client *take_slot(struct tt_root *root, struct root_client *client)
+{
+    const struct tt_join *join = &client->join;
+    bool ours = root->slots && join->index == root->first.index && join->rank < root->first.nranks;
+    int slot = ours ? tt_blocks_slot(&root->blocks, (int)join->index, (int)join->rank) : -1;
+    if (slot < 0) return NULL;
+    if (root->slots[slot]) return root->slots[slot];
+    root->slots[slot] = client;
+    root->njoined++;
+    return NULL;
+}
+
+/* ---- who does not come ---- */
+
+/* That thread calls again. */
+static void forget_refused(struct tt_root *root, int32_t pid, int32_t thread, const char *host)
+{
+    for (int i = 0; i < MOST_REFUSED; i++) {
+        const struct tt_decline *decline = &root->refused[i].decline;
+        if (pid == decline->pid && thread == decline->thread && strcmp(host, decline->host) == 0)
+            root->refused[i].counts_nsec = 0;
+    }
+}
+
+/* A refused caller may call again: then the others lose nothing. Else they need not wait long. */
+static void root_declined(struct root_client *client, const unsigned char *bytes, size_t len)
+{
+    struct tt_root *root = client->root;
+    struct tt_decline decline;
+    if (client->spoke || !tt_decline_unpack(&decline, bytes, len)) return;
+    client->spoke = client->done = true;
+    if (root->state != ROOT_OPEN) return; /* too late to matter */
+    if (decline.for_good) {
+        tt_root_fail(root, decline.rc, "%s", decline.sentence);
+    } else {
+        struct root_refused *at = root->refused;
+        forget_refused(root, decline.pid, decline.thread, decline.host);
+        while (at->counts_nsec && at < root->refused + MOST_REFUSED - 1)
+            at++; /* of more than these the last one is overwritten: the others count */
+        *at = (struct root_refused){decline, tt_now_nsec() + DECLINED_NSEC};
+    }
+    tt_service_wake();
+}
+
+/* ---- frames ---- */
+
+static void root_join(struct root_client *client, const unsigned char *bytes, size_t len)
+{
+    struct tt_root *root = client->root;
+    struct tt_join *join = &client->join;
+    if (client->spoke || !tt_join_unpack(join, bytes, len) || !join_sane(join, client->conn)) {
+        tt_root_fail(root, ncclInternalError, "rank %d sent a request that makes no sense",
+                     client->conn->peer);
+        client_refuse(client);
+        return;
+    }
+    client->spoke = true;
+    if (root->state == ROOT_OPEN && !root->slots) root_first(root, join);
+    const struct root_client *other = take_slot(root, client);
+    if (root->state == ROOT_FAILED || !join_agrees(root, join)) {
+        if (client->conn) client_refuse(client);
+        return;
+    }
+    if (other) {
+        tt_root_fail(root, ncclInvalidUsage,
+                     "rank %u came twice: host %s pid %d, and host %s pid %d; it is already taken",
+                     join->rank, other->join.host, other->join.pid, join->host, join->pid);
+        return;
+    }
+    forget_refused(root, join->pid, join->thread, join->host);
+    find_root_rank(root, join);
+    root_step(root);
+}
+
+static bool from_own_head(const struct root_client *client)
+{
+    return client->spoke && client->root->slots && client->root->slots[0] == client;
+}
+
+void tt_root_overdue(struct tt_root *root)
+{
+    char missing[256];
+    tt_root_list_missing(root, missing, sizeof(missing));
+    if (root->njoined == root->nslots && root->state == ROOT_OPEN) {
+        const struct tt_join *head = &root->slots[0]->join;
+        tt_root_fail(
+            root, ncclTimeout,
+            "rank %u on host %s (pid %d), on which its block waits, does not answer (init was "
+            "not complete within %u s)",
+            head->rank, head->host, head->pid, root->first.timeout_sec);
+        return;
+    }
+    if (root->njoined == root->nslots) {
+        tt_root_fail(root, ncclTimeout, "the communicator was not complete within %u s",
+                     root->first.timeout_sec);
+        return;
+    }
+    tt_root_fail(root, ncclTimeout, "%d of %u ranks did not come within %u s: missing %s",
+                 root->nslots - root->njoined, root->first.nranks, root->first.timeout_sec,
+                 missing);
+}
+
+static void client_gives_up(struct root_client *client, bool heard, const unsigned char *bytes,
+                            size_t len)
+{
+    char sentence[TT_SENTENCE_BYTES];
+    ncclResult_t rc = tt_refuse_unpack(bytes, len, sentence);
+    bool shared =
+        rc == ncclInvalidArgument || rc == ncclTimeout || (heard && rc == ncclInvalidUsage);
+    client->done = true;
+    if (!shared) rc = ncclRemoteError; /* its code is its own */
+    if (heard) {
+        tt_root_fail(client->root, rc, "%s", sentence);
+        return;
+    }
+    tt_root_fail(client->root, rc, "rank %d on host %s (pid %d) gave up: %.400s",
+                 client->conn->peer, client->join.host, client->join.pid, sentence);
+}
+
+static void client_frame(struct tt_conn *conn, uint16_t type, const unsigned char *bytes,
+                         size_t len)
+{
+    struct root_client *client = conn->owner;
+    struct tt_root *root = client->root;
+    switch (type) {
+    case TT_FRAME_JOIN: root_join(client, bytes, len); break;
+    case TT_FRAME_DECLINE: root_declined(client, bytes, len); break;
+    case TT_FRAME_JOINED: client->done = true; break;
+    case TT_FRAME_REFUSE:
+    case TT_FRAME_RELAYED: client_gives_up(client, type == TT_FRAME_RELAYED, bytes, len); break;
+    case TT_FRAME_NONCE:
+        if (!from_own_head(client) || root->has_nonce || len != sizeof(root->nonce)) break;
+        memcpy(root->nonce, bytes, sizeof(root->nonce));
+        root->has_nonce = true;
+        root_step(root);
+        break;
+    case TT_FRAME_OVERDUE:
+        if (from_own_head(client) && root->state == ROOT_OPEN) tt_root_overdue(root);
+        break;
+    default: break;
+    }
+}
+
+static void client_closed(struct tt_conn *conn, const char *why)
+{
+    struct root_client *client = conn->owner;
+    struct tt_root *root = client->root;
+    client->conn = NULL;
+    if (why == tt_conn_starved) {
+        tt_root_fail(root, ncclSystemError,
+                     "the process that made the unique id (pid %d) is out of memory",
+                     (int)getpid());
+    } else if (client->spoke && !client->done) {
+        tt_root_fail(root, ncclRemoteError, "rank %d on host %s (pid %d) went away during init: %s",
+                     conn->peer, client->join.host, client->join.pid, why);
+    } else if (!client->spoke) { /* it had proved that it knows the secret */
+        tt_root_fail(root, ncclRemoteError, "rank %d went away during init: %s", conn->peer, why);
+    }
+    tt_service_wake(); /* the tick looks whether this was the last */
+}
+
+static void client_never(struct tt_conn *conn)
+{
+    (void)conn;
+}
+
+const struct tt_conn_ops tt_root_client_ops = {
+    .opened = client_never,
+    .frame = client_frame,
+    .closed = client_closed,
+};

@@ -1,0 +1,63 @@
+/* A root and the connections of its clients: what root.c (a root's life) and root_client.c (what
+ * clients say, and what they get) share. Private to join/. All of it under the service's lock. */
+#pragma once
+
+#include "bootstrap/join/root.h"
+#include "bootstrap/tree/blocks.h"
+#include "bootstrap/wire/acceptor.h"
+#include "bootstrap/wire/conn.h"
+#include "bootstrap/wire/listener.h"
+#include "bootstrap/wire/wire.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TT_ROOT_PROGRESS_NSEC 5000000000ull /* between two lines that say who is missing */
+enum { MOST_REFUSED = 8 };                  /* callers at a time */
+
+enum root_state { ROOT_OPEN, ROOT_PLACED, ROOT_FAILED };
+
+struct root_client { /* one connection; lives until that closes */
+    struct root_client *next;
+    struct tt_root *root;
+    struct tt_conn *conn; /* NULL once gone */
+    struct tt_join join;
+    bool spoke, done, root_rank_sent;
+};
+
+struct tt_root {
+    struct tt_root *next;
+    struct tt_acceptor acceptor;
+    struct tt_listener *listener; /* own one; NULL: the process's */
+    enum root_state state;
+    struct root_client *clients;
+    struct root_client **slots; /* by tt_blocks_slot(); NULL before the first JOIN */
+    struct tt_blocks blocks;
+    int nslots, njoined;
+    uint32_t nclients, expected; /* connections so far; that may come, as the service counts */
+    struct tt_join first;
+    int32_t root_rank; /* rank in this process; -1: none so far */
+    unsigned char nonce[TT_SECRET_BYTES];
+    bool has_nonce;
+    uint64_t first_nsec, deadline_nsec, progress_nsec, report_nsec;
+    struct root_refused { /* somebody's call was refused; for_good is not here */
+        struct tt_decline decline;
+        uint64_t counts_nsec; /* from then on, unless its thread calls again; 0: nobody's */
+    } refused[MOST_REFUSED];
+    ncclResult_t code;
+    char sentence[TT_SENTENCE_BYTES];
+};
+
+/* What clients of a root say; `owner` of their connections is a struct root_client. */
+extern const struct tt_conn_ops tt_root_client_ops;
+
+/* How many connections are legitimate: a listener's limit follows from it. */
+void tt_root_expect(struct tt_root *root, uint32_t connections);
+/* The first failure is everybody's: every client gets the sentence, and who comes later too. */
+__attribute__((format(printf, 3, 4))) void tt_root_fail(struct tt_root *root, ncclResult_t rc,
+                                                        const char *fmt, ...);
+/* The ranks that have not come, as "1, 3, 5 and 12 more". */
+void tt_root_list_missing(const struct tt_root *root, char *text, size_t text_bytes);
+/* The time is over: fail with who is missing. */
+void tt_root_overdue(struct tt_root *root);
