@@ -100,8 +100,8 @@ static bool net_post_ref(struct tt_edge *base, uint64_t match, const void *ptr, 
     bool message = edge->gathers && base->key.conn == TT_CONN_P2P;
     size_t most = message ? MAX_NET_SIZE / 2 : base->config->slice_bytes;
     if (atomic_load_explicit(&edge->op, memory_order_relaxed)) most = base->config->slice_bytes;
-    /* a program that sends and receives in one buffer changes it meanwhile: the sum is of a copy */
-    if (edge->sums && base->key.conn == TT_CONN_P2P) return false;
+    /* a program that sends and receives in one buffer changes it meanwhile: the MAC is of a copy */
+    if (edge->proves && base->key.conn == TT_CONN_P2P) return false;
     if (bytes > most || (!edge->gathers && !goes_direct(edge, ptr, bytes))) return false;
     post(base, match, bytes, ptr);
     return true;
@@ -334,7 +334,7 @@ static ncclResult_t net_connect(const struct tt_transport_config *config, void *
     edge->dev = device_for(config, key);
     edge->transport = config->transport;
     edge->gathers = config->net->plugin->ops.gathers;
-    edge->sums = edge->gathers && tt_param_bool("TUTTI_NET_INTEGRITY");
+    edge->proves = edge->gathers && tt_param_bool("TUTTI_NET_INTEGRITY");
     edge->slots.phase = key->sending ? NET_WAITING_HANDLE : NET_LISTENING;
     ncclResult_t rc = map_slots(edge, config->slice_bytes);
     if (rc) goto out;

@@ -3,7 +3,7 @@
  * net_edges.c decides who moves which, net_pin.c knows the memory that the user registered. They
  * meet in the atomic counters alone.
  *
- * A slot is 16 B unused | 48 B header | payload, so that the payload lies on a cache line and
+ * A slot is 8 B unused | 56 B header | payload, so that the payload lies on a cache line and
  * header and payload travel as one message. A network that gathers takes the payload from the
  * user's memory, and puts it there, where the executor named it (`memory`). Others do so with
  * memory that was registered: then the slot carries the header alone, and the payload is a message
@@ -15,6 +15,7 @@
 #include "net/net.h"
 #include "plugin/net.h"
 #include "plugin/profiler.h"
+#include "transport/mac.h"
 #include "transport/transport_state.h"
 
 #include <pthread.h>
@@ -44,14 +45,14 @@ struct net_slot { /* what travels before the payload */
     uint32_t bytes;
     uint32_t flags;                 /* enum net_flag */
     struct tt_call call;            /* of a collective: the sender's */
-    uint32_t payload_sum, head_sum; /* with NET_FLAG_SUMMED: of all that stands before it */
+    uint64_t payload_mac, head_mac; /* with NET_FLAG_MAC: of all that stands before it */
 };
-_Static_assert(sizeof(struct net_slot) == 48, "fixed by the wire");
+_Static_assert(sizeof(struct net_slot) == 56, "fixed by the wire");
 enum net_flag {
-    NET_FLAG_APART = 1,  /* the payload comes over the direct line */
-    NET_FLAG_ASKS = 2,   /* the sender would like to have that line */
-    NET_FLAG_SUMMED = 4, /* sums are there */
-    NET_FLAG_MOST = NET_FLAG_APART | NET_FLAG_ASKS | NET_FLAG_SUMMED,
+    NET_FLAG_APART = 1, /* the payload comes over the direct line */
+    NET_FLAG_ASKS = 2,  /* the sender would like to have that line */
+    NET_FLAG_MAC = 4,   /* both are there */
+    NET_FLAG_MOST = NET_FLAG_APART | NET_FLAG_ASKS | NET_FLAG_MAC,
 };
 
 /* One operation over one edge, for the profiler. Ends with its last use. */
@@ -98,7 +99,7 @@ struct net_edge {
                            there is one: the next message is asked for when the last one is done */
     size_t stride, fifo_bytes;
     bool gathers;                           /* the network does */
-    bool sums;                              /* what is sent */
+    bool proves;                            /* messages carry MACs, and must */
     struct tt_net_landing memory[TT_SLOTS]; /* by slot, the executor's until it is posted or wanted:
                                                sending, what a slot refers to; at NULL: its payload.
                                                Receiving: where the payload may be put */
@@ -125,7 +126,8 @@ enum net_direct { NET_DIRECT_NONE, NET_DIRECT_ASKED, NET_DIRECT_READY };
 
 /* All network edges of a transport, and what wakes its proxy. */
 struct tt_net_edges {
-    pthread_mutex_t lock; /* the mover's: only ever tried, but for adding and removing edges */
+    struct tt_mac_key mac_key; /* of the communicator */
+    pthread_mutex_t lock;      /* the mover's: only ever tried, but for adding and removing edges */
     struct net_edge *first;
     uint32_t count, turn;    /* edges; drives, under the lock */
     _Atomic int error;       /* of the first edge that broke; told */

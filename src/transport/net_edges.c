@@ -3,10 +3,12 @@
  * while nothing is left to do. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "bootstrap/bootstrap.h"
 #include "transport/net.h"
 #include "transport/serve.h"
 
 #include <sched.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -183,8 +185,9 @@ void tt_transport_sleep(struct tt_transport *transport, uint64_t timeout_usec)
 
 /* ---- the table ---- */
 
-struct tt_net_edges *tt_net_edges_create(void)
+struct tt_net_edges *tt_net_edges_create(const struct tt_bootstrap *bootstrap)
 {
+    unsigned char seed[TT_MAC_SEED_BYTES];
     struct tt_net_edges *edges = tt_calloc(1, sizeof(*edges));
     if (!edges) return NULL;
     pthread_mutex_init(&edges->lock, NULL);
@@ -192,6 +195,9 @@ struct tt_net_edges *tt_net_edges_create(void)
     pthread_mutex_init(&edges->region_lock, NULL);
     pthread_cond_init(&edges->wake_up, NULL);
     edges->process = getpid();
+    tt_bootstrap_key(bootstrap, "net messages", seed);
+    tt_mac_key_init(&edges->mac_key, seed);
+    sodium_memzero(seed, sizeof(seed));
     return edges;
 }
 
@@ -296,5 +302,6 @@ void tt_net_edges_destroy(struct tt_net_edges *edges)
     pthread_cond_destroy(&edges->wake_up);
     pthread_mutex_destroy(&edges->wake_lock);
     pthread_mutex_destroy(&edges->lock);
+    sodium_memzero(&edges->mac_key, sizeof(edges->mac_key));
     free(edges);
 }

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/member.h"
-#include "base/sum.h"
 #include "bootstrap/bootstrap.h"
 #include "transport/net.h"
 
@@ -28,7 +27,8 @@ static void await_cause(const struct tt_transport_config *config)
 static const char *reason_of(const struct tt_net *net, ncclResult_t rc)
 {
     const char *last = tt_last_error();
-    bool own = net->plugin->builtin && rc == ncclSystemError && !strncmp(last, "NET/", 4);
+    bool said = rc == ncclSystemError || rc == ncclRemoteError;
+    bool own = net->plugin->builtin && said && !strncmp(last, "NET/", 4);
     return own ? last : tt_result_text(rc);
 }
 
@@ -57,12 +57,12 @@ void tt_net_broke_because(struct net_edge *edge, ncclResult_t rc, const char *se
 void tt_net_broke(struct net_edge *edge, ncclResult_t rc, const char *what)
 {
     const struct tt_transport_config *config = edge->edge.config;
-    char sentence[256];
+    char sentence[400];
     edge->slots.phase = NET_BROKEN;
-    if (rc == ncclRemoteError && is_first_error(edge)) await_cause(config);
-    snprintf(sentence, sizeof(sentence), "rank %d: %s %s rank %d over NET/%.64s failed: %.100s",
+    snprintf(sentence, sizeof(sentence), "rank %d: %s %s rank %d over NET/%.64s failed: %.200s",
              config->member->rank, what, edge->edge.key.sending ? "to" : "from",
              edge->edge.key.peer, config->net->name, reason_of(config->net, rc));
+    if (rc == ncclRemoteError && is_first_error(edge)) await_cause(config);
     tt_net_broke_because(edge, rc, sentence);
 }
 
@@ -106,21 +106,39 @@ static void want_line(struct net_edge *edge, enum net_phase phase)
     atomic_store_explicit(&edge->transport->net_edges->joining, true, memory_order_relaxed);
 }
 
-static bool is_summed(const struct net_slot *slot)
+static bool has_mac(const struct net_slot *slot)
 {
-    return slot->flags & NET_FLAG_SUMMED;
+    return slot->flags & NET_FLAG_MAC;
 }
 
-static uint32_t head_sum(const struct net_slot *slot)
+enum mac_of { MAC_OF_HEAD, MAC_OF_PAYLOAD };
+
+/* A message has its place by who sends it to whom, over which channel, and its number. */
+static uint64_t mac_of(const struct net_edge *edge, uint64_t number, enum mac_of part,
+                       const void *bytes, size_t len_bytes)
 {
-    return tt_sum(slot, offsetof(struct net_slot, head_sum));
+    const struct tt_edge_key *key = &edge->edge.key;
+    uint64_t own = (uint32_t)edge->edge.config->member->rank, peer = (uint32_t)key->peer;
+    const uint64_t place[TT_MAC_PLACE_WORDS] = {
+        key->sending ? own << 32 | peer : peer << 32 | own,
+        (uint64_t)key->channel << 32 | (uint64_t)key->conn << 1 | part,
+        number,
+    };
+    return tt_mac(&edge->transport->net_edges->mac_key, place, bytes, len_bytes);
 }
 
-static void sum_up(struct net_slot *slot, const void *payload)
+static uint64_t head_mac(const struct net_edge *edge, uint64_t number)
 {
-    slot->flags |= NET_FLAG_SUMMED;
-    slot->payload_sum = tt_sum(payload, slot->bytes);
-    slot->head_sum = head_sum(slot);
+    return mac_of(edge, number, MAC_OF_HEAD, net_slot_at(edge, number),
+                  offsetof(struct net_slot, head_mac));
+}
+
+static void add_macs(const struct net_edge *edge, uint64_t number, const void *payload)
+{
+    struct net_slot *slot = net_slot_at(edge, number);
+    slot->flags |= NET_FLAG_MAC;
+    slot->payload_mac = mac_of(edge, number, MAC_OF_PAYLOAD, payload, slot->bytes);
+    slot->head_mac = head_mac(edge, number);
 }
 
 static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
@@ -133,12 +151,12 @@ static ncclResult_t issue_send(struct net_edge *edge, struct net_step *step)
         .event = step->seen.event ? &step->seen : NULL,
     };
     bool apart = sends_apart(edge), asks = asks_for_line(edge);
-    slot->flags &= NET_FLAG_SUMMED; /* of an attempt before */
+    slot->flags &= NET_FLAG_MAC; /* of an attempt before */
     slot->flags |= (apart ? NET_FLAG_APART : 0u) | (asks ? NET_FLAG_ASKS : 0u);
     part_of(edge, apart ? 0 : slot->bytes, &part);
     if (edge->gathers && edge->memory[edge->issued % TT_SLOTS].at)
         part.data = edge->memory[edge->issued % TT_SLOTS].at;
-    if (edge->sums && !is_summed(slot)) sum_up(slot, part.data);
+    if (edge->proves && !has_mac(slot)) add_macs(edge, edge->issued, part.data);
     tt_net_watch_state(edge, edge->issued, ncclProfilerProxyStepSendPeerWait_v4, slot->bytes);
     ncclResult_t rc = net->ops.isend(net, edge->slots.comm, &part, &step->request);
     if (rc || !step->request) return rc;
@@ -221,7 +239,8 @@ static ncclResult_t damaged(struct net_edge *edge, uint64_t number, const char *
 
 static ncclResult_t changed(struct net_edge *edge, uint64_t number)
 {
-    return damaged(edge, number, "its check sum is not what it was when it was sent");
+    return damaged(edge, number, "bad MAC: these are not the bytes that rank %d sent",
+                   edge->edge.key.peer);
 }
 
 /* Where it has no place it was not taken either: the executor says so. */
@@ -229,11 +248,11 @@ static bool is_sound(const struct net_edge *edge, uint64_t number)
 {
     const struct net_slot *slot = net_slot_at(edge, number);
     const struct tt_net_landing *landing = &edge->memory[number % TT_SLOTS];
-    if (!is_summed(slot)) return true;
-    if (tt_net_lands(landing, slot->match, slot->bytes))
-        return tt_sum(landing->at, slot->bytes) == slot->payload_sum;
-    return slot->bytes > edge->edge.config->slice_bytes ||
-           tt_sum(slot + 1, slot->bytes) == slot->payload_sum;
+    if (!edge->proves) return true;
+    bool lands = tt_net_lands(landing, slot->match, slot->bytes);
+    if (!lands && slot->bytes > edge->edge.config->slice_bytes) return true;
+    return slot->payload_mac == mac_of(edge, number, MAC_OF_PAYLOAD,
+                                       lands ? landing->at : (const void *)(slot + 1), slot->bytes);
 }
 
 /* A message came: look at its header before anybody else does. `size` < 0: the network said
@@ -246,9 +265,12 @@ static ncclResult_t check_slot(struct net_edge *edge, int size)
     size_t with = apart ? 0 : slot->bytes;
     /* what gathers has landed somewhere, or nowhere: net_peek() looks; it comes one by one */
     bool fits = (edge->gathers || slot->bytes <= config->slice_bytes) &&
-                !(slot->flags & ~(uint32_t)(edge->gathers ? NET_FLAG_SUMMED : NET_FLAG_MOST)) &&
+                !(slot->flags & ~(uint32_t)(edge->gathers ? NET_FLAG_MAC : NET_FLAG_MOST)) &&
                 (size < 0 || (size_t)size == sizeof(*slot) + with);
-    if (is_summed(slot) && slot->head_sum != head_sum(slot)) return changed(edge, edge->headed);
+    if (edge->proves && !has_mac(slot))
+        return damaged(edge, edge->headed, "it has no MAC: is TUTTI_NET_INTEGRITY the same there?");
+    if (edge->proves && slot->head_mac != head_mac(edge, edge->headed))
+        return changed(edge, edge->headed);
     if (fits && slot->flags & NET_FLAG_ASKS && edge->direct.phase == NET_UNUSED)
         want_line(edge, NET_LISTENING);
     if (fits) return ncclSuccess;

@@ -57,7 +57,7 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     transport->edges = tt_calloc(nranks, sizeof(struct tt_edge **));
     transport->barriers = tt_calloc(nranks, sizeof(struct tt_barrier *));
     transport->messages = tt_calloc(2 * nranks, sizeof(*transport->messages));
-    if (config->net) transport->net_edges = tt_net_edges_create();
+    if (config->net) transport->net_edges = tt_net_edges_create(config->bootstrap);
     if (!transport->edges || !transport->barriers || !transport->messages ||
         (config->net && !transport->net_edges)) {
         rc = tt_fail(ncclSystemError, "transport of %zu ranks: out of memory", nranks);

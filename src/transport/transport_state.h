@@ -26,7 +26,7 @@ struct tt_transport {
 /* What all network edges share (net_edges.c): NULL when out of memory. Destroyed after the edges;
  * accepts NULL. end: before the edges are destroyed; a child of fork, which has no proxy that could
  * release a lock, gets new ones. */
-struct tt_net_edges *tt_net_edges_create(void);
+struct tt_net_edges *tt_net_edges_create(const struct tt_bootstrap *bootstrap);
 void tt_net_edges_end(struct tt_net_edges *edges);
 void tt_net_edges_destroy(struct tt_net_edges *edges);
 /* As tt_transport_patience(). Accepts NULL. */

@@ -1,0 +1,33 @@
+/* A keyed tag of 64 bits on a message, for two ends that share a secret: who does not know it makes
+ * one that fits with a chance of about 2^-61 each try. It hides nothing. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TT_MAC_SEED_BYTES = 32, TT_MAC_BLOCK_WORDS = 512, TT_MAC_SHIFT_WORDS = 4 };
+enum { TT_MAC_PLACE_WORDS = 3, TT_MAC_STEP_BYTES = 64 };
+
+/* Two sums of products over `len_bytes`, a multiple of TT_MAC_STEP_BYTES and one block at most. */
+typedef void tt_mac_sum_fn(const uint32_t *key, const unsigned char *bytes, size_t len_bytes,
+                           uint64_t sums_out[2]);
+tt_mac_sum_fn tt_mac_sum;             /* on any processor */
+tt_mac_sum_fn tt_mac_sum_avx2;        /* on x86-64 with AVX2 */
+tt_mac_sum_fn *tt_mac_best_sum(void); /* of the same value */
+
+struct tt_mac_key { /* wipe it with sodium_memzero() */
+    struct {
+        unsigned char fold[16], last[16];
+        uint32_t words[TT_MAC_BLOCK_WORDS + TT_MAC_SHIFT_WORDS];
+    } secret;
+    tt_mac_sum_fn *sum;
+};
+
+/* The same key from the same seed. */
+void tt_mac_key_init(struct tt_mac_key *key, const unsigned char seed[TT_MAC_SEED_BYTES]);
+
+/* Of `len_bytes` anywhere in memory, at one place of the traffic (who to whom, the how manieth):
+ * the tag of one place fits no other. A place is used once with a key.                        hot
+ */
+uint64_t tt_mac(const struct tt_mac_key *key, const uint64_t place[TT_MAC_PLACE_WORDS],
+                const void *bytes, size_t len_bytes);

@@ -1,0 +1,128 @@
+/* One bit of what comes over a connection is another one, at places by chance: the receiver gets an
+ * error that names the sender, and no message that was not sent. */
+#include "net_pair.h"
+
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { MESSAGES = 12, ROUNDS = 1000, LENGTH_BYTES = 8, FLAGS_AT = LENGTH_BYTES + 12 };
+
+static _Atomic int64_t bits_left = -1; /* until the one that is flipped; -1: none, or it was */
+static _Atomic bool struck;
+
+/* The data of a lane comes this way alone. */
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    ssize_t n = syscall(SYS_recvmsg, fd, message, flags);
+    int64_t left = atomic_load(&bits_left);
+    if (n <= 0 || left < 0) return n;
+    atomic_store(&bits_left, left < 8 * n ? -1 : left - 8 * n);
+    if (left >= 8 * n) return n;
+    size_t at = (size_t)left / 8;
+    for (size_t i = 0; i < message->msg_iovlen; i++) {
+        const struct iovec *piece = &message->msg_iov[i];
+        if (at < piece->iov_len) {
+            ((unsigned char *)piece->iov_base)[at] ^= (unsigned char)(1u << left % 8);
+            atomic_store(&struck, true);
+            return n;
+        }
+        at -= piece->iov_len;
+    }
+    return n;
+}
+
+/* Message `k` is what was sent. */
+static void compare(int k, const char *payload, size_t bytes)
+{
+    if (bytes != (size_t)k * 1009 % (SLICE + 1)) fail_msg("message %d has %zu bytes", k, bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        if ((unsigned char)payload[i] != k) fail_msg("message %d, byte %zu", k, i);
+    }
+}
+
+/* Whatever comes is what was sent; true: all came. */
+static bool play(void)
+{
+    struct tt_edge *out = edge_of(0, TT_CONN_COLL, true);
+    struct tt_edge *in = edge_of(1, TT_CONN_COLL, false);
+    for (int sent = 0, got = 0; got < MESSAGES;) {
+        const char *payload = NULL;
+        size_t bytes = 0;
+        if (sent < MESSAGES) sent += try_send(out, sent);
+        ncclResult_t rc = tt_edge_peek(in, 77, &payload, &bytes);
+        if (rc == ncclInProgress) {
+            sched_yield();
+            continue;
+        }
+        if (rc) return false;
+        compare(got++, payload, bytes);
+        tt_edge_release(in);
+    }
+    return true;
+}
+
+static size_t stream_bytes(void)
+{
+    size_t sum = 0;
+    for (int k = 0; k < MESSAGES; k++)
+        sum += LENGTH_BYTES + 56 + (size_t)k * 1009 % (SLICE + 1);
+    return sum;
+}
+
+static void flip(int64_t bit, const char *wanted)
+{
+    rank_open(0);
+    rank_open(1);
+    atomic_store(&struck, false);
+    atomic_store(&bits_left, bit);
+    bool all = play();
+    const char *last = tt_last_error();
+    if (!atomic_load(&struck)) fail_msg("bit %lld: never came", (long long)bit);
+    if (all) fail_msg("bit %lld: nobody noticed", (long long)bit);
+    if (!strstr(last, "rank 0")) fail_msg("bit %lld: '%s'", (long long)bit, last);
+    if (wanted && !strstr(last, wanted)) fail_msg("bit %lld: '%s'", (long long)bit, last);
+    rank_close(0);
+    rank_close(1);
+}
+
+static void flips_are_found(void **state)
+{
+    uint64_t random = 1;
+    (void)state;
+    for (int round = 0; round < ROUNDS; round++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        flip((int64_t)((random >> 16) % (8 * stream_bytes())), NULL);
+    }
+}
+
+static void sentences_say_what(void **state)
+{
+    static const struct {
+        const char *name;
+        size_t byte;
+        int bit;
+        const char *wanted;
+    } cases[] = {
+        {"length", 0, 3, "damaged length"},
+        {"match header", LENGTH_BYTES, 0, "bad MAC"},
+        {"the mark of a MAC is gone", FLAGS_AT, 2, "no MAC"},
+        {"MAC of the payload", LENGTH_BYTES + 41, 0, "bad MAC"},
+        {"MAC of the head", LENGTH_BYTES + 50, 7, "bad MAC"},
+        {"payload", 2 * (LENGTH_BYTES + 56) + 500, 5, "bad MAC"},
+    };
+    (void)state;
+    for (size_t i = 0; i < TT_LEN(cases); i++) {
+        print_message("case: %s\n", cases[i].name);
+        flip((int64_t)(8 * cases[i].byte) + cases[i].bit, cases[i].wanted);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flips_are_found),
+        cmocka_unit_test(sentences_say_what),
+    };
+    return run_all(argc, argv, tests, TT_LEN(tests));
+}
