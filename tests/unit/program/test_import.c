@@ -2,6 +2,7 @@
  * are there; and everything that can be wrong with a file is refused with its line and the reason.
  * usage: test-program-import FOLDER FOLDER OF PLANS [FOLDER OF OTHERS] */
 #include "unit/check.h"
+#include "unit/program/import_file.h"
 
 #include "base/mem.h"
 #include "program/import/import.h"
@@ -12,21 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_BYTES = 16 << 20 };
 static const char *own_folder, *other_folder, *plan_folder;
-
-static void read_file(const char *folder, const char *name, char **text_out, size_t *bytes_out)
-{
-    char path[1024];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    char *text = malloc(MOST_BYTES);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(text);
-    if (!file) fail_msg("%s cannot be opened", path);
-    *bytes_out = fread(text, 1, MOST_BYTES, file);
-    (void)fclose(file);
-    *text_out = text;
-}
 
 /* ---- what is right ---- */
 
@@ -97,9 +84,9 @@ static int prove_folder(const char *folder)
     int count = folder ? scandir(folder, &names, by_program, alphasort) : 0;
     for (int k = 0; k < count; k++) {
         struct tt_import *import = NULL;
-        char fault[256], *text;
+        char fault[256];
         size_t bytes;
-        read_file(folder, names[k]->d_name, &text, &bytes);
+        char *text = import_file_read(folder, names[k]->d_name, &bytes);
         print_message("file: %s\n", names[k]->d_name);
         if (tt_import_read(text, bytes, &import, fault, sizeof(fault)))
             fail_msg("%s: %s", names[k]->d_name, fault);
@@ -175,11 +162,6 @@ static const char *const sound[] = {
     "<step s=\"3\" type=\"r\" srcbuf=\"o\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" "
     "depid=\"-1\" deps=\"-1\" hasdep=\"0\"/>",
     "</tb></gpu></algo>",
-};
-
-struct flaw { /* in line `line` of the sound text, `from` becomes `to` */
-    int line;
-    const char *from, *to, *fault;
 };
 
 static const struct flaw flaws[] = {
@@ -273,16 +255,6 @@ static void write_text(const struct flaw *flaw, char *text, size_t text_bytes)
     }
 }
 
-static void expect_fault(const char *text, size_t bytes, const char *wanted)
-{
-    struct tt_import *import = NULL;
-    char fault[256];
-    ncclResult_t rc = tt_import_read(text, bytes, &import, fault, sizeof(fault));
-    if (rc != ncclInvalidUsage || !strstr(fault, wanted))
-        fail_msg("%d \"%s\", wanted \"%s\"", (int)rc, fault, wanted);
-    assert_null(import);
-}
-
 static void flaws_are_refused(void **state)
 {
     (void)state;
@@ -295,11 +267,11 @@ static void flaws_are_refused(void **state)
     tt_import_destroy(import);
     for (size_t k = 0; k < TT_LEN(flaws); k++) {
         write_text(&flaws[k], text, sizeof(text));
-        expect_fault(text, strlen(text), flaws[k].fault);
+        import_expect_fault(text, strlen(text), flaws[k].fault);
     }
     write_text(NULL, text, sizeof(text));
     for (size_t bytes = 0; bytes < strlen(text) - 2; bytes++)
-        expect_fault(text, bytes, bytes > 1 ? "line " : "not XML");
+        import_expect_fault(text, bytes, bytes > 1 ? "line " : "not XML");
 }
 
 /* Two changes at once: what waits for each other, lengths that differ, what nobody receives. */
@@ -344,7 +316,7 @@ static void pairs_of_flaws_are_refused(void **state)
         assert_int_equal(strlen(rows[k].from), strlen(line));
         memcpy(at, line, strlen(line));
         print_message("pair %zu\n", k);
-        expect_fault(text, strlen(text), rows[k].first.fault);
+        import_expect_fault(text, strlen(text), rows[k].first.fault);
     }
 }
 
@@ -402,24 +374,12 @@ static void limits_of_others_are_told(void **state)
     tt_import_destroy(import);
 }
 
-/* Whichever allocation of ours fails, nothing is kept and the result says so. */
 static void short_memory_is_told(void **state)
 {
     (void)state;
     static char text[16384];
-    char fault[256];
     write_text(NULL, text, sizeof(text));
-    for (int k = 0;; k++) {
-        struct tt_import *import = NULL;
-        tt_fault_at(k);
-        ncclResult_t rc = tt_import_read(text, strlen(text), &import, fault, sizeof(fault));
-        tt_fault_at(-1);
-        tt_import_destroy(import);
-        if (!rc) break;
-        assert_int_equal(rc, ncclSystemError);
-        assert_string_equal(fault, "out of memory");
-        assert_null(import);
-    }
+    import_expect_short_memory(text);
 }
 
 int main(int argc, char **argv)

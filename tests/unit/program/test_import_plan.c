@@ -3,6 +3,7 @@
  * holds nothing. What is right is in test_import.c.
  * usage: test-program-import-plan FOLDER */
 #include "unit/check.h"
+#include "unit/program/import_file.h"
 
 #include "base/mem.h"
 #include "program/import/import.h"
@@ -14,11 +15,6 @@
 
 enum { MOST_BYTES = 1 << 17 };
 static const char *folder;
-
-struct flaw { /* in line `line` of a sound file, `from` becomes `to` */
-    int line;
-    const char *from, *to, *fault;
-};
 
 static const struct flaw mixed[] = {
     /* allreduce-mixed.json */
@@ -132,13 +128,11 @@ static char *line_at(char *text, int line)
 
 static void read_sound(const char *name, char *text)
 {
-    char path[1024];
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "rb");
-    if (!file) fail_msg("%s cannot be opened", path);
-    size_t bytes = fread(text, 1, MOST_BYTES - 1, file);
-    text[bytes] = '\0';
-    (void)fclose(file);
+    size_t bytes;
+    char *file = import_file_read(folder, name, &bytes);
+    assert_in_range(bytes, 1, MOST_BYTES - 1);
+    memcpy(text, file, bytes + 1);
+    free(file);
 }
 
 static void apply(char *text, int line, const char *from, const char *to)
@@ -149,23 +143,13 @@ static void apply(char *text, int line, const char *from, const char *to)
     memcpy(at, to, strlen(to));
 }
 
-static void expect_fault(const char *text, size_t bytes, const char *wanted)
-{
-    struct tt_import *import = NULL;
-    char fault[256];
-    ncclResult_t rc = tt_import_read(text, bytes, &import, fault, sizeof(fault));
-    if (rc != ncclInvalidUsage || !strstr(fault, wanted))
-        fail_msg("%d \"%s\", wanted \"%s\"", (int)rc, fault, wanted);
-    assert_null(import);
-}
-
 static void refuse_all(const char *name, const struct flaw *flaws, size_t count)
 {
     static char text[MOST_BYTES];
     for (size_t k = 0; k < count; k++) {
         read_sound(name, text);
         apply(text, flaws[k].line, flaws[k].from, flaws[k].to);
-        expect_fault(text, strlen(text), flaws[k].fault);
+        import_expect_fault(text, strlen(text), flaws[k].fault);
     }
 }
 
@@ -191,7 +175,7 @@ static void large_plans_are_refused(void **state)
         "\"dst_buff\": [{\"type\": \"o\", \"index\": 0, \"size\": 300000}]},\n"
         "{\"name\": \"copy\", \"src_buff\": [{\"type\": \"i\", \"index\": 0, \"size\": 300000}], "
         "\"dst_buff\": [{\"type\": \"o\", \"index\": 0, \"size\": 300000}]}]}]}]}";
-    expect_fault(text, strlen(text), "line 3: the plan touches too many chunks");
+    import_expect_fault(text, strlen(text), "line 3: the plan touches too many chunks");
 }
 
 static void cut_files_are_refused(void **state)
@@ -200,7 +184,7 @@ static void cut_files_are_refused(void **state)
     static char text[MOST_BYTES];
     read_sound("allreduce-packet-chain.json", text);
     for (size_t bytes = 0; bytes + 2 < strlen(text); bytes++)
-        expect_fault(text, bytes, bytes ? "line " : "not XML");
+        import_expect_fault(text, bytes, bytes ? "line " : "not XML");
 }
 
 /* A wait that is missing lets two blocks at the same chunk at once: both are named. */
@@ -224,7 +208,7 @@ static void races_are_refused(void **state)
     for (size_t k = 0; k < TT_LEN(rows); k++) {
         read_sound(rows[k].file, text);
         apply(text, rows[k].flaw.line, rows[k].flaw.from, rows[k].flaw.to);
-        expect_fault(text, strlen(text), rows[k].flaw.fault);
+        import_expect_fault(text, strlen(text), rows[k].flaw.fault);
     }
 }
 
@@ -269,24 +253,12 @@ static void sizes_and_notes_are_kept(void **state)
     tt_import_destroy(import);
 }
 
-/* Whichever allocation of ours fails, nothing is kept and the result says so. */
 static void short_memory_is_told(void **state)
 {
     (void)state;
     static char text[MOST_BYTES];
-    char fault[256];
     read_sound("allreduce-pairs.json", text);
-    for (int k = 0;; k++) {
-        struct tt_import *import = NULL;
-        tt_fault_at(k);
-        ncclResult_t rc = tt_import_read(text, strlen(text), &import, fault, sizeof(fault));
-        tt_fault_at(-1);
-        tt_import_destroy(import);
-        if (!rc) break;
-        assert_int_equal(rc, ncclSystemError);
-        assert_string_equal(fault, "out of memory");
-        assert_null(import);
-    }
+    import_expect_short_memory(text);
 }
 
 int main(int argc, char **argv)
