@@ -1,6 +1,7 @@
 /* What this room keeps for the process: one object, a part per file. Private to the room. */
 #pragma once
 
+#include "watch/flight.h"
 #include "watch/inquiry.h"
 #include "watch/serve.h"
 #include "watch/status.h"
@@ -15,6 +16,8 @@
 #include <sys/types.h>
 
 enum { FLIGHT_LISTED_MOST = 1024, FLIGHT_OUT_BYTES = 4096 };
+
+struct tt_wait;
 
 struct flight_out {
     int fd;
@@ -62,3 +65,14 @@ struct tt_watches {
 };
 
 extern struct tt_watches tt_watches;
+
+/* ---- flight_lines.c: a signal handler may call these ---- */
+
+/* Write all that is known of the communicators in the list, as `tutti trace` reads it. */
+void tt_flight_lines(struct flight_out *out, const char *reason);
+/* The operations that have ended: all that began before the oldest collective that waits, or all,
+ * when nothing is left to do (`idle`); else all but the last one, unless it was seen to end. */
+uint64_t tt_flight_ended(const struct tt_flight *flight, uint64_t begun, bool idle,
+                         const struct tt_wait *waits, int nwaits);
+/* "path.k", in the text of `out`. */
+const char *tt_flight_numbered(struct flight_out *out, const char *path, uint64_t k);
