@@ -1,6 +1,7 @@
 /* Two threads launch graphs that hold collectives of one communicator: the same graph from two
  * executables on two streams, two graphs on one stream. Launches agree on one order, so that none
- * waits for one behind it.
+ * waits for one behind it. All write one result, which nobody reads: TUTTI_CHECK=race names that,
+ * on two streams, and nothing else.
  * usage: launch_order */
 #include "harness.h"
 
@@ -50,6 +51,8 @@ static void body(struct harness_rank *r)
 {
     float *in = harness_device_alloc(COUNT * sizeof(float));
     float *out = harness_device_alloc(COUNT * sizeof(float));
+    CUDA(cudaMemset(in, 0, COUNT * sizeof(float)));
+    CUDA(cudaDeviceSynchronize());
     struct launcher launchers[2];
     cudaStream_t other;
     CUDA(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));

@@ -681,7 +681,11 @@ static const struct racy_scene *scene_at(size_t i)
     i -= racy_nfresh;
     if (i < racy_nmore) return &racy_more[i];
     i -= racy_nmore;
-    return i < racy_nhost ? &racy_host[i] : NULL;
+    if (i < racy_nhost) return &racy_host[i];
+    i -= racy_nhost;
+    if (i < racy_nkernels) return &racy_kernels[i];
+    i -= racy_nkernels;
+    return i < racy_nparts ? &racy_parts[i] : NULL;
 }
 
 static int run_all(void)

@@ -47,6 +47,10 @@ extern const struct racy_scene racy_patterns[];
 extern const size_t racy_npatterns;
 extern const struct racy_scene racy_order[];
 extern const size_t racy_norder;
+extern const struct racy_scene racy_kernels[]; /* whose accesses nobody tells */
+extern const size_t racy_nkernels;
+extern const struct racy_scene racy_parts[]; /* of pages, and device memory */
+extern const size_t racy_nparts;
 int racy_lend(void);
 extern const struct racy_scene racy_sides[];
 extern const size_t racy_nsides;

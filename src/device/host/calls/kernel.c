@@ -4,6 +4,7 @@
 #include "tutti.h"
 
 #include "base/arch/arch.h"
+#include "base/clock.h"
 #include "base/mem.h"
 #include "device/host/check/check.h"
 #include "device/host/host.h"
@@ -14,6 +15,7 @@
 #include "device/host/stream/stream.h"
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +23,7 @@ enum {
     HOST_INVALID_CONFIGURATION = 9,
     HOST_INVALID_FUNCTION = 98,
     SLICE_TICKS = 150000, /* about 50 us */
+    WATCHED_NSEC = 2000000000,
     SHARED_UNASKED = 49152,
     SHARED_MOST = 101376,
     ALIGNED_UNASKED = 8,
@@ -316,7 +319,8 @@ struct kernel_item {
     struct tt_launch launch;               /* args: inside `bytes` */
     struct tuttiBlock block;
     uint64_t next, count;     /* blocks */
-    struct check_op *checked; /* owned; what the checker knows it as */
+    struct check_op *checked; /* owned; what the checker knows it as, */
+    size_t steps;             /* ... and how much of it was seen step by step */
     char *shared;             /* owned */
     char bytes[];             /* arguments, then their addresses */
 };
@@ -332,16 +336,56 @@ static void run_block(struct kernel_item *kernel)
 }
 
 /* What may be a pointer; only where that says something. */
-static void tell_pointers(const struct kernel_item *kernel)
+static void tell_pointers(const struct kernel_item *kernel,
+                          void (*tell)(void *into, const void *ptr), void *into)
 {
     for (size_t i = 0; i < kernel->one->nargs; i++) {
         const char *bytes = kernel->launch.args[i];
         const void *ptr;
         for (size_t at = 0; at + sizeof(ptr) <= kernel->one->args[i].bytes; at += sizeof(ptr)) {
             memcpy(&ptr, bytes + at, sizeof(ptr));
-            host_check_argument(ptr);
+            tell(into, ptr);
         }
     }
+}
+
+static void tell_argument(void *unused, const void *ptr)
+{
+    (void)unused;
+    host_check_argument(ptr);
+}
+
+static void add_word(void *words, const void *ptr)
+{
+    host_check_word(words, ptr);
+}
+
+static struct check_words words_of(const struct kernel_item *kernel)
+{
+    struct check_words words = {0};
+    if (!kernel->one->touches) tell_pointers(kernel, add_word, &words);
+    return words;
+}
+
+static void run_slice(struct kernel_item *kernel)
+{
+    host_thread.in_kernel++;
+    uint64_t start = tt_cpu_ticks();
+    while (kernel->next < kernel->count) {
+        run_block(kernel);
+        if (tt_cpu_ticks() - start > SLICE_TICKS) break;
+    }
+    host_thread.in_kernel--;
+}
+
+static __attribute__((noinline)) void run_seen(struct kernel_item *kernel)
+{
+    const struct check_words words = words_of(kernel);
+    host_check_kernel(&words, true);
+    host_thread.steps = kernel->steps;
+    run_slice(kernel);
+    kernel->steps = host_thread.steps;
+    host_check_kernel(&words, false);
 }
 
 static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
@@ -357,12 +401,12 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
         host_check_keep(&kernel->checked);
         tuttiHostTouchName("kernel");
         if (host_check_counts()) {
-            tell_pointers(kernel);
+            tell_pointers(kernel, tell_argument, NULL);
             return TT_STEP_DONE;
         }
         if (!kernel->one->touches) {
-            tell_pointers(kernel);
-            tuttiHostTouchUnknown();
+            const struct check_words words = words_of(kernel);
+            host_check_opaque(&words);
             return TT_STEP_DONE;
         }
         kernel->one->touches(&kernel->block, kernel->launch.args, kernel->one->context);
@@ -372,15 +416,11 @@ static enum tt_step kernel_step(struct tt_item *item, enum tt_item_call call)
     const struct host_share share = host_thread.share;
     host_thread.checked = kernel->checked;
     host_thread.share = (struct host_share){0, 0}; /* what it calls by mistake must not wait */
-    if (host_checks()) host_check_guard();
-    host_thread.in_kernel++;
-    uint64_t start = tt_cpu_ticks();
-    while (kernel->next < kernel->count) {
-        run_block(kernel);
-        if (tt_cpu_ticks() - start > SLICE_TICKS) break;
+    if (host_checks()) {
+        run_seen(kernel);
+    } else {
+        run_slice(kernel);
     }
-    host_thread.in_kernel--;
-    if (host_checks()) host_check_guard();
     host_thread.checked = outer;
     host_thread.share = share;
     if (kernel->next < kernel->count) return TT_STEP_PROGRESS;
@@ -477,14 +517,28 @@ int tuttiHostKernelItem(const struct tt_launch *launch, struct tt_item **item_ou
     return HOST_OK;
 }
 
+/* Nothing is before it. While it is watched the program does not touch its memory unseen: an access
+ * of the kernel's opens a page for a moment. */
+static void see_it_run(struct CUstream_st *stream)
+{
+    const struct host_place place = {
+        stream, atomic_load_explicit(&stream->line.tail, memory_order_acquire)};
+    uint64_t until = tt_now_nsec() + WATCHED_NSEC;
+    while (!host_ask_place(&place) && tt_now_nsec() < until)
+        sched_yield();
+}
+
 int tuttiHostLaunch(struct CUstream_st *stream, const struct tt_launch *launch)
 {
     struct tt_item *item = NULL;
-    const struct CUstream_st *found = host_stream_find(stream);
+    struct CUstream_st *found = host_stream_find(stream);
     if (!found || found->device != host_thread.device) return host_bad_handle();
     int rc = tuttiHostKernelItem(launch, &item);
     if (rc) return rc;
+    bool alone = host_checks() && host_stream_idle(found) && !host_thread.in_host_fn &&
+                 !atomic_load_explicit(&found->capture, memory_order_relaxed);
     rc = tuttiHostSubmit(stream, item, true);
     if (rc) item->step(item, TT_ITEM_RELEASE);
+    if (alone && !rc) see_it_run(found);
     return rc;
 }

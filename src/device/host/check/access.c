@@ -2,6 +2,8 @@
  * stream's order. */
 #include "access.h"
 
+#include "guard.h"
+
 #include "device/host/host.h"
 #include "device/host/host_kernel.h"
 #include "device/host/memory/memory.h"
@@ -112,6 +114,7 @@ void host_check_item(struct CUstream_st *stream, struct tt_item *item)
         if (touches.count || touches.keep) op = check_apply(check, stream, &touches, "work");
         if (touches.keep) *touches.keep = op;
         if (!touches.keep) check_op_drop(op);
+        check_guard_kernel(check, op, &touches.words);
         if (!told) check_note_opaque(check, stream);
         if (touches.tells) /* the host may learn by its stores what is over before it */
             check_task_tell(check, check_task_of(check, stream), &check->tasks[CHECK_HOST].now);

@@ -33,13 +33,14 @@ struct check_touch {
 struct check_touches {
     struct check_touch *at; /* owned; free() it */
     size_t count, room;
-    size_t node;            /* of those that are added next, */
-    int part;               /* as is this */
-    struct check_op **keep; /* borrowed; where the item wants its operation */
-    bool closed;            /* the item that is asked does not know all */
-    bool tells;             /* who does not tell all may write what the host polls */
-    bool counts;            /* nothing is kept, only counted: */
-    unsigned opened;        /* what lies in memory of another process that is open now */
+    size_t node;              /* of those that are added next, */
+    int part;                 /* as is this */
+    struct check_op **keep;   /* borrowed; where the item wants its operation */
+    bool closed;              /* the item that is asked does not know all */
+    bool tells;               /* who does not tell all may write what the host polls */
+    struct check_words words; /* of the kernel that tells nothing */
+    bool counts;              /* nothing is kept, only counted: */
+    unsigned opened;          /* what lies in memory of another process that is open now */
     char name[CHECK_NAME_BYTES];
 };
 

@@ -20,9 +20,7 @@ struct check_block {
 void host_check_alloc(const struct check_block *block);
 void host_check_free(const struct check_block *block); /* unless it is freed already */
 void host_check_revive(void *ptr, size_t bytes); /* a launch allocates a graph's memory again */
-/* Around a kernel: it may meet closed pages, and what it opened is closed again (guard.c). A host
- * function begins or ends. */
-void host_check_guard(void);
+/* A host function begins or ends. */
 void host_check_runs(void (*fn)(void *), bool begins);
 /* The host gives up the right to use bytes that stay, or that others have: `what` it does. */
 void host_check_withdraw(const char *what, const void *ptr, size_t bytes);

@@ -1,5 +1,5 @@
 /* The checker's beginning and end: TUTTI_CHECK, and what it does to the program's exit status. */
-#include "state.h"
+#include "guard.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -30,13 +30,9 @@ void host_check_unlock(struct host_check *check)
         check_guard_update(check);
     }
     if (check->nguards) check_fault_unblock();
+    host_thread.steps = 0;
     host_thread.is_checking = false;
     pthread_mutex_unlock(&check->lock);
-}
-
-void host_check_guard(void)
-{
-    host_check_unlock(host_check_lock());
 }
 
 static void tell_leaks(void)
@@ -97,6 +93,7 @@ void host_check_start(void)
     struct host_check *check = tt_calloc(1, sizeof(*check));
     if (!check) return;
     pthread_mutex_init(&check->lock, NULL);
+    pthread_mutex_init(&check->kernels, NULL);
     check->aborts = aborts;
     check->fails = fails;
     check->tells_leaks = leaks;

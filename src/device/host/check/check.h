@@ -44,6 +44,16 @@ void host_check_memory_node(const void *ptr, size_t bytes, bool ends);
 void host_check_keep(struct check_op **slot);
 void host_check_end(struct check_op *op);
 void host_check_graph(struct CUstream_st *stream, const struct host_exec *exec);
+/* Words of a kernel's arguments that may be addresses, when it does not tell what it touches. Its
+ * memory is closed while a part of it runs, so that it is seen what it does there. */
+enum { CHECK_WORDS_MOST = 64 };
+struct check_words {
+    size_t count;
+    const void *at[CHECK_WORDS_MOST];
+};
+void host_check_word(struct check_words *words, const void *word);
+void host_check_opaque(const struct check_words *words); /* inside of an item that is asked */
+void host_check_kernel(const struct check_words *words, bool begins);
 /* *fn and *arg become those of a frame around the function, in which it can tell its accesses. */
 void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg);
 
@@ -51,7 +61,7 @@ void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg
 /* How much of what the item touches, as far as it tells, is such memory that is open now. */
 unsigned host_item_opened(struct tt_item *item);
 /* Inside of an item that is asked: that is the question. A word of a kernel's arguments, which may
- * be a pointer, is told as it is then, and by a kernel whose accesses nobody knows. */
+ * be a pointer, is told as it is then. */
 bool host_check_counts(void);
 void host_check_argument(const void *ptr);
 

@@ -3,7 +3,7 @@
  * malloc does not know. What is no page of ours goes to the handler that was there before. */
 #include "base/arch/fault.h"
 
-#include "state.h"
+#include "guard.h"
 
 #include "device/host/memory/memory.h"
 
@@ -11,7 +11,16 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, TRIES_MOST = 1000 };
+enum {
+    PAGE = 4096,
+    OPEN = PROT_READ | PROT_WRITE,
+    TRIES_MOST = 1000,
+    STEPS_MOST = 4096,     /* accesses of one slice of a kernel that are looked at one by one, */
+    STEPS_OF_HOST = 256,   /* ... of the program between two calls, */
+    STEPS_OF_ALL = 400000, /* ... and of all kernels */
+    RUN_FROM = 64,
+    RUN_MOST = 4096, /* pages one behind the other until more are opened at once */
+};
 
 /* The same address again and again with nothing for us to open: the page is none that we closed. */
 static bool is_stuck(const void *ptr)
@@ -25,26 +34,82 @@ static bool is_stuck(const void *ptr)
 static void open_page(const void *ptr)
 {
     char *page = (char *)((uintptr_t)ptr / PAGE * PAGE);
-    mprotect(page, PAGE, PROT_READ | PROT_WRITE);
+    mprotect(page, PAGE, OPEN);
 }
 
-/* The program's own access of a byte. */
-static void judge(struct host_check *check, const void *ptr, const ucontext_t *context)
+/* How many pages to open: who goes through much memory is not stopped at each of them. */
+static size_t run_at(const char *ptr)
+{
+    const char *page = (const char *)((uintptr_t)ptr / PAGE * PAGE);
+    bool next = page == host_thread.run_end;
+    host_thread.run = next ? host_thread.run + 1 : 0;
+    size_t pages = host_thread.run < RUN_FROM ? 1 : 2 * (host_thread.run - RUN_FROM + 1);
+    if (pages > RUN_MOST) pages = RUN_MOST;
+    host_thread.run_end = page + pages * PAGE;
+    return pages;
+}
+
+/* ---- kernels that tell nothing ---- */
+
+/* Let one instruction find the page open. False: it has been looked at for long. */
+static bool step_over(struct host_check *check, const void *ptr, ucontext_t *context)
+{
+    size_t most = sizeof(host_thread.opened) / sizeof(host_thread.opened[0]);
+    size_t steps_most = host_thread.in_kernel ? STEPS_MOST : STEPS_OF_HOST;
+    if (host_thread.steps >= steps_most || check->steps >= STEPS_OF_ALL ||
+        host_thread.nopened == most || !tt_cpu_fault_step(context, true))
+        return false;
+    open_page(ptr);
+    host_thread.opened[host_thread.nopened++] = ptr;
+    host_thread.steps++;
+    check->steps++;
+    return true;
+}
+
+/* What a kernel does there: it is certain to touch as many bytes as are told. */
+static void see(struct host_check *check, const void *ptr, ucontext_t *context)
+{
+    bool polled = check_guard_is_pinned(check, ptr);         /* maybe, by the program */
+    size_t bytes = polled ? 0 : tt_cpu_fault_bytes(context); /* 0: an atomic access, or not known */
+    bool write = tt_cpu_fault_writes(context, false);
+    if (bytes && host_thread.checked)
+        check_touch_seen(check, host_thread.checked, ptr, bytes, write);
+    if (bytes && host_thread.checked && step_over(check, ptr, context)) return;
+    check_guard_open(check, ptr, run_at(ptr));
+}
+
+static bool end_step(ucontext_t *context)
+{
+    if (!host_thread.nopened) return false;
+    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    pthread_mutex_lock(&check->lock);
+    for (size_t i = 0; i < host_thread.nopened; i++)
+        check_guard_shut(check, host_thread.opened[i]);
+    pthread_mutex_unlock(&check->lock);
+    host_thread.nopened = 0;
+    tt_cpu_fault_step(context, false);
+    return true;
+}
+
+/* ---- faults ---- */
+
+/* The program's own access of a byte; true: it has been told of. */
+static bool judge(struct host_check *check, const void *ptr, const ucontext_t *context)
 {
     bool write = tt_cpu_fault_writes(context, check_guard_of(check, ptr) == PROT_READ);
+    size_t told = atomic_load_explicit(&check->findings, memory_order_relaxed);
     struct check_op *op =
         check_op_begin(check, NULL, write ? "a store of the host" : "a load of the host");
-    if (!op) return;
+    if (!op) return true;
     check_touch(check, op, ptr, 1, write);
     check_op_drop(op);
+    return atomic_load_explicit(&check->findings, memory_order_relaxed) != told;
 }
 
-static bool answer(const siginfo_t *info, const ucontext_t *context)
+static bool answer(const siginfo_t *info, ucontext_t *context)
 {
-    const struct host_memory *memory = &tt_host.memory;
     const char *ptr = info->si_addr;
-    if (info->si_code != SEGV_ACCERR || (size_t)(ptr - memory->host.base) >= memory->host.bytes)
-        return false;
+    if (info->si_code != SEGV_ACCERR || host_view(ptr) == ptr) return false;
     if (host_forked() || host_thread.is_checking) { /* nobody to tell; our own look at it */
         open_page(ptr);
         return host_thread.is_checking || !is_stuck(ptr);
@@ -53,16 +118,33 @@ static bool answer(const siginfo_t *info, const ucontext_t *context)
     struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     pthread_mutex_lock(&check->lock);
     host_thread.is_checking = true;
-    bool closed = check_guard_of(check, ptr) != (PROT_READ | PROT_WRITE);
+    bool closed = check_guard_of(check, ptr) != OPEN;
     bool ours = host_thread.is_worker || host_thread.in_host_fn || host_thread.in_kernel;
-    if (closed && !ours) judge(check, ptr, context);
-    if (closed) check_guard_open(check, ptr);
-    bool opened = closed && check_guard_of(check, ptr) == (PROT_READ | PROT_WRITE);
+    bool stepped = closed && !ours && !judge(check, ptr, context) && step_over(check, ptr, context);
+    bool seen = closed && host_thread.in_kernel;
+    if (seen) see(check, ptr, context);
+    if (closed && !seen && !stepped) check_guard_open(check, ptr, run_at(ptr));
+    bool opened = closed && (host_thread.nopened || check_guard_of(check, ptr) == OPEN);
     check->guards_stale = true; /* closed again at the next call, or when what runs returns */
     host_thread.is_checking = false;
     pthread_mutex_unlock(&check->lock); /* and nothing is closed: the access is yet to come */
     if (opened) host_thread.faults = 0;
     return opened || !is_stuck(ptr);
+}
+
+/* What is none of ours. */
+static void pass_on(const struct sigaction *outer, int number, siginfo_t *info, void *context)
+{
+    if (outer->sa_flags & SA_SIGINFO) {
+        outer->sa_sigaction(number, info, context);
+    } else if (outer->sa_handler != SIG_DFL && outer->sa_handler != SIG_IGN) {
+        outer->sa_handler(number);
+    } else if (info->si_code > 0 && number == SIGSEGV) {
+        signal(number, SIG_DFL); /* the access comes again, and ends the process */
+    } else if (outer->sa_handler == SIG_DFL) {
+        signal(number, SIG_DFL); /* it was sent: what ends the process is this one, */
+        raise(number);           /* when the handler returns */
+    }
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
@@ -71,30 +153,35 @@ static void on_fault(int number, siginfo_t *info, void *context)
     const struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
     bool answered = answer(info, context);
     errno = kept;
-    if (answered) return;
-    const struct sigaction *outer = &check->outer;
-    if (outer->sa_flags & SA_SIGINFO) {
-        outer->sa_sigaction(number, info, context);
-    } else if (outer->sa_handler != SIG_DFL && outer->sa_handler != SIG_IGN) {
-        outer->sa_handler(number);
-    } else if (info->si_code > 0) {
-        signal(number, SIG_DFL); /* the access comes again, and ends the process */
-    } else if (outer->sa_handler == SIG_DFL) {
-        signal(number, SIG_DFL); /* it was sent: what ends the process is this one, */
-        raise(number);           /* when the handler returns */
-    }
+    if (!answered) pass_on(&check->outer, number, info, context);
+}
+
+static void on_trap(int number, siginfo_t *info, void *context)
+{
+    int kept = errno;
+    const struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    bool answered = end_step(context);
+    errno = kept;
+    if (!answered) pass_on(&check->outer_trap, number, info, context);
+}
+
+/* Ours before the program's, *outer. */
+static void arm(int number, void (*handler)(int, siginfo_t *, void *), struct sigaction *outer)
+{
+    struct sigaction now, ours = {.sa_sigaction = handler};
+    if (sigaction(number, NULL, &now)) return;
+    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == handler) return;
+    *outer = now;
+    ours.sa_mask = now.sa_mask;
+    /* on the stack that the program's handler wants; where it has none, the thread's is deeper */
+    ours.sa_flags = SA_SIGINFO | (now.sa_flags & SA_ONSTACK);
+    sigaction(number, &ours, NULL);
 }
 
 void check_fault_arm(struct host_check *check)
 {
-    struct sigaction now, ours = {.sa_sigaction = on_fault};
-    if (sigaction(SIGSEGV, NULL, &now)) return;
-    if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault) return;
-    check->outer = now;
-    ours.sa_mask = now.sa_mask;
-    /* on the stack that the program's handler wants; where it has none, the thread's is deeper */
-    ours.sa_flags = SA_SIGINFO | (now.sa_flags & SA_ONSTACK);
-    sigaction(SIGSEGV, &ours, NULL);
+    arm(SIGSEGV, on_fault, &check->outer);
+    arm(SIGTRAP, on_trap, &check->outer_trap);
 }
 
 void check_fault_unblock(void)
@@ -102,5 +189,6 @@ void check_fault_unblock(void)
     sigset_t faults;
     sigemptyset(&faults);
     sigaddset(&faults, SIGSEGV);
+    sigaddset(&faults, SIGTRAP);
     pthread_sigmask(SIG_UNBLOCK, &faults, NULL);
 }

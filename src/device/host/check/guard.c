@@ -8,7 +8,7 @@
  * functions and kernels, which are the program's code, come by faults (fault.c) that open the page
  * until they return; host functions of a program that may hand it to the kernel (imports.c) find
  * what is used behind them open. */
-#include "state.h"
+#include "guard.h"
 
 #include "base/mem.h"
 #include "device/host/memory/memory.h"
@@ -33,6 +33,7 @@ static void protect(struct check_guard *guard, size_t page, size_t count, int pr
 {
     if (mprotect(guard->base + page * PAGE, count * PAGE, prot)) return;
     memset(guard->prot + page, prot, count);
+    guard->whole = -1;
 }
 
 /* ---- which pages ---- */
@@ -51,22 +52,41 @@ static struct check_guard *add_guard(struct host_check *check, const struct host
     unsigned char *prot = malloc(pages);
     if (!prot) return NULL;
     memset(prot, OPEN, pages);
-    check->guards[check->nguards] = (struct check_guard){
-        .base = block->base, .bytes = block->asked, .from = pages, .prot = prot};
+    check->guards[check->nguards] = (struct check_guard){.base = block->base,
+                                                         .bytes = block->asked,
+                                                         .kind = block->kind,
+                                                         .from = pages,
+                                                         .whole = -1,
+                                                         .prot = prot};
     return &check->guards[check->nguards++];
+}
+
+static struct check_guard *guard_for(struct host_check *check, const void *ptr)
+{
+    const struct host_memory *memory = &tt_host.memory;
+    struct host_block block;
+    struct check_guard *guard = guard_of(check, ptr);
+    if (guard || host_view(ptr) == ptr) return guard;
+    bool of_device = (const char *)ptr >= memory->devices_base;
+    size_t device =
+        of_device ? (size_t)((const char *)ptr - memory->devices_base) >> memory->shift : 0;
+    const struct host_arena *arena = of_device ? &memory->devices[device] : &memory->host;
+    return host_arena_find(arena, ptr, &block) ? add_guard(check, &block) : NULL;
+}
+
+static void widen(struct check_guard *guard, size_t at, size_t end)
+{
+    guard->from = tt_min_size(guard->from, at / PAGE);
+    guard->to = tt_max_size(guard->to, tt_round_up(end, PAGE) / PAGE);
+    guard->whole = -1;
 }
 
 static void watch(struct host_check *check, const struct check_range *used)
 {
-    struct host_block block;
-    struct check_guard *guard = guard_of(check, used->ptr);
-    if (!guard && host_arena_find(&tt_host.memory.host, used->ptr, &block))
-        guard = add_guard(check, &block);
+    struct check_guard *guard = guard_for(check, used->ptr);
     if (!guard) return;
     size_t at = (size_t)((const char *)used->ptr - guard->base);
-    size_t end = tt_min_size(at + used->bytes, guard->bytes);
-    guard->from = tt_min_size(guard->from, at / PAGE);
-    guard->to = tt_max_size(guard->to, tt_round_up(end, PAGE) / PAGE);
+    widen(guard, at, used->bytes < guard->bytes - at ? at + used->bytes : guard->bytes);
 }
 
 /* ---- closing and opening ---- */
@@ -77,12 +97,28 @@ static int prot_for(enum check_flight flight)
     return flight == CHECK_READ ? PROT_READ : OPEN;
 }
 
+static struct check_clock *host_knows(const struct host_check *check)
+{
+    return check->ntasks ? check->tasks[CHECK_HOST].now : NULL;
+}
+
+/* Does the host know all that the clock counts? */
+static bool is_over(const struct host_check *check, const struct check_clock *clock)
+{
+    const struct check_clock *host = host_knows(check);
+    bool over = true;
+    for (size_t i = 0; over && clock && i < clock->count; i++)
+        over = check_clock_of(host, i) >= clock->at[i];
+    return over;
+}
+
 /* Of the pages from `page` on; *count_out: how many are alike at least. One of which bytes differ
- * is as open as the openest of them. */
+ * is as closed as the most closed of them, or as open as the openest. */
 static int wanted(struct host_check *check, const struct check_guard *guard, size_t page,
                   size_t *count_out)
 {
     size_t at = page * PAGE, same;
+    bool closes = guard->kind == TT_MEMORY_DEVICE || check->closes_parts;
     enum check_flight flight = check_flight_at(check, guard->base + at, guard->bytes - at, &same);
     size_t end = at + same == guard->bytes ? tt_round_up(at + same, PAGE) : at + same;
     *count_out = end / PAGE - page;
@@ -90,7 +126,7 @@ static int wanted(struct host_check *check, const struct check_guard *guard, siz
     size_t stop = tt_min_size(at + PAGE, guard->bytes);
     for (; at < stop; at += same) {
         enum check_flight next = check_flight_at(check, guard->base + at, stop - at, &same);
-        if (next < flight) flight = next;
+        if (closes ? next > flight : next < flight) flight = next;
     }
     *count_out = 1;
     return prot_for(flight);
@@ -109,19 +145,19 @@ static void set(struct check_guard *guard, size_t page, size_t count, int prot)
 /* True when none of its pages is closed. */
 static bool update(struct host_check *check, struct check_guard *guard)
 {
+    bool hidden = guard->kernels || !is_over(check, guard->opaque);
     bool open = true;
+    int whole = hidden ? PROT_NONE : -1;
     for (size_t page = guard->from, count; page < guard->to; page += count) {
-        int prot = wanted(check, guard, page, &count);
+        count = guard->to - page;
+        int prot = hidden ? PROT_NONE : wanted(check, guard, page, &count);
         count = tt_min_size(count, guard->to - page);
-        set(guard, page, count, prot);
+        if (count == guard->to - guard->from) whole = prot;
+        if (whole < 0 || whole != guard->whole) set(guard, page, count, prot);
         if (prot != OPEN) open = false;
     }
+    guard->whole = whole;
     return open;
-}
-
-static struct check_clock *host_knows(const struct host_check *check)
-{
-    return check->ntasks ? check->tasks[CHECK_HOST].now : NULL;
 }
 
 bool check_guard_due(const struct host_check *check)
@@ -135,6 +171,7 @@ void check_guard_update(struct host_check *check)
     for (size_t i = 0; i < check->nused; i++)
         watch(check, &check->used[i]);
     check->nused = 0;
+    check->closes_parts = !check_program_does_io(check);
     check_clock_drop(check->guards_know);
     check->guards_know = check_clock_hold(host_knows(check)); /* it is copied before it changes */
     check->guards_stale = false;
@@ -142,6 +179,7 @@ void check_guard_update(struct host_check *check)
         struct check_guard *guard = &check->guards[i];
         if (!update(check, guard)) continue;
         free(guard->prot);
+        check_clock_drop(guard->opaque);
         *guard = check->guards[--check->nguards];
     }
 }
@@ -168,7 +206,72 @@ void check_guard_again(struct host_check *check, const struct check_op *op)
     check->guards_stale = true;
 }
 
+/* ---- kernels that tell nothing ---- */
+
+/* Kernels and the program may talk by words in pinned memory. What is managed may be next to bytes
+ * that system calls use. */
+static struct check_guard *guard_of_kernel(struct host_check *check, const void *ptr)
+{
+    struct check_guard *guard = guard_for(check, ptr);
+    if (!guard || guard->kind == TT_MEMORY_PINNED) return NULL;
+    return guard->kind == TT_MEMORY_DEVICE || !check_program_does_io(check) ? guard : NULL;
+}
+
+static void add_opaque(struct host_check *check, struct check_op *op)
+{
+    if (check->nopaque == check->opaque_room) {
+        size_t room = check->opaque_room ? 2 * check->opaque_room : 16;
+        struct check_op **wider = realloc(check->opaque, room * sizeof(struct check_op *));
+        if (!wider) return;
+        check->opaque = wider;
+        check->opaque_room = room;
+    }
+    op->refs++;
+    check->opaque[check->nopaque++] = op;
+}
+
+void check_guard_end(struct host_check *check, struct check_op *op)
+{
+    for (size_t i = 0; i < check->nopaque; i++) {
+        if (check->opaque[i] != op) continue;
+        check->opaque[i] = check->opaque[--check->nopaque];
+        check_op_drop(op);
+        return;
+    }
+}
+
+void check_guard_kernel(struct host_check *check, struct check_op *op,
+                        const struct check_words *words)
+{
+    if (op && words->count) add_opaque(check, op);
+    for (size_t i = 0; op && i < words->count; i++) {
+        struct check_guard *guard = guard_of_kernel(check, words->at[i]);
+        if (!guard) continue;
+        widen(guard, 0, guard->bytes);
+        check_clock_raise(&guard->opaque, op->task, op->epoch);
+        check->guards_stale = true;
+    }
+}
+
+void check_guard_running(struct host_check *check, const struct check_words *words, int change)
+{
+    for (size_t i = 0; i < words->count; i++) {
+        struct check_guard *guard =
+            change > 0 ? guard_of_kernel(check, words->at[i]) : guard_of(check, words->at[i]);
+        if (!guard || guard->kernels + change < 0) continue;
+        widen(guard, 0, guard->bytes);
+        guard->kernels += change;
+        check->guards_stale = true;
+    }
+}
+
 /* ---- faults ---- */
+
+bool check_guard_is_pinned(const struct host_check *check, const void *ptr)
+{
+    const struct check_guard *guard = guard_of(check, ptr);
+    return guard && guard->kind == TT_MEMORY_PINNED;
+}
 
 int check_guard_of(const struct host_check *check, const void *ptr)
 {
@@ -176,8 +279,18 @@ int check_guard_of(const struct host_check *check, const void *ptr)
     return guard ? guard->prot[(size_t)((const char *)ptr - guard->base) / PAGE] : OPEN;
 }
 
-void check_guard_open(struct host_check *check, const void *ptr)
+void check_guard_open(struct host_check *check, const void *ptr, size_t pages)
 {
     struct check_guard *guard = guard_of(check, ptr);
-    if (guard) protect(guard, (size_t)((const char *)ptr - guard->base) / PAGE, 1, OPEN);
+    if (!guard) return;
+    size_t page = (size_t)((const char *)ptr - guard->base) / PAGE;
+    size_t end = tt_min_size(page + pages, tt_round_up(guard->bytes, PAGE) / PAGE);
+    protect(guard, page, end - page, OPEN);
+    check->guards_stale = true;
+}
+
+void check_guard_shut(struct host_check *check, const void *ptr)
+{
+    const char *page = (const char *)((uintptr_t)ptr / PAGE * PAGE);
+    mprotect((void *)(uintptr_t)page, PAGE, check_guard_of(check, ptr));
 }

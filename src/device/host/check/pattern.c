@@ -3,6 +3,7 @@
 #include "state.h"
 
 #include "base/mem.h"
+#include "device/host/memory/memory.h"
 
 #include <string.h>
 
@@ -11,7 +12,7 @@ static const size_t filled_bytes = (size_t)32 << 20;
 
 void check_pattern_fill(void *ptr, size_t bytes) /* ptr is aligned to more than a word */
 {
-    char *to = ptr;
+    char *to = host_view(ptr);
     size_t at = 0;
     for (; at + sizeof(pattern) <= bytes; at += sizeof(pattern)) {
         memcpy(to + at, &pattern, sizeof(pattern));
@@ -33,14 +34,14 @@ static bool is_pattern(const char *ptr, size_t bytes)
 static bool somebody_writes(const struct host_check *check)
 {
     for (size_t i = 1; i < check->ntasks; i++) {
-        if (!host_place_reached(&check->tasks[i].opaque)) return true;
+        if (!host_place_reached(&check->tasks[i].untold)) return true;
     }
     return false;
 }
 
 bool check_is_unwritten(struct host_check *check, const void *ptr, size_t bytes)
 {
-    return !somebody_writes(check) && is_pattern(ptr, bytes);
+    return !somebody_writes(check) && is_pattern(host_view(ptr), bytes);
 }
 
 size_t check_pattern_bytes(size_t bytes)

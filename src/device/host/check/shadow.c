@@ -1,7 +1,7 @@
 /* What was done last to every byte that was touched: pages of 2 MiB, each a sorted list of pieces
  * that do not overlap. A write makes one piece of what it covers; a read splits at its ends. A
  * reader that is before the new one is dropped: who must come behind the new one comes behind it.
- */
+ * Kernels that tell nothing are seen late: what they may race with is kept until they have run. */
 #include "state.h"
 
 #include "base/mem.h"
@@ -58,7 +58,7 @@ static struct check_page *page_of(struct host_check *check, uint64_t number, boo
 static void clear_piece(struct check_piece *piece)
 {
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
-        check_op_drop(piece->readers->at[i]);
+        check_op_drop(piece->readers->at[i].op);
     }
     free(piece->readers);
     check_op_drop(piece->writer);
@@ -74,7 +74,7 @@ static struct check_readers *copy_readers(const struct check_readers *from)
     if (!copy) return NULL;
     memcpy(copy, from, bytes);
     for (size_t i = 0; i < copy->count; i++) {
-        copy->at[i]->refs++;
+        copy->at[i].op->refs++;
     }
     return copy;
 }
@@ -167,6 +167,7 @@ struct access {
     struct host_check *check;
     struct check_op *op;
     bool write;
+    bool seen;        /* that it holds nothing yet is no matter */
     const char *page; /* the first address of the page */
 };
 
@@ -195,33 +196,30 @@ static void look(const struct access *access, struct check_piece *piece)
     } else if ((piece->flags & CHECK_FREED) && writer && check_before(writer, access->op)) {
         tell(access, piece, writer, CHECK_USE_AFTER_FREE, true);
     }
-    for (size_t i = 0; access->write && piece->readers && i < piece->readers->count; i++) {
-        struct check_op *reader = piece->readers->at[i];
-        if (!check_ordered(reader, access->op)) tell(access, piece, reader, CHECK_RACE, false);
+    for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
+        const struct check_user *user = &piece->readers->at[i];
+        if ((access->write || user->wrote) && !check_ordered(user->op, access->op))
+            tell(access, piece, user->op, CHECK_RACE, user->wrote);
     }
-    if (!access->write && (piece->flags & CHECK_FRESH) &&
+    if (!access->write && !access->seen && (piece->flags & CHECK_FRESH) &&
         check_is_unwritten(access->check, ptr, piece->to - piece->from)) {
         tell(access, piece, NULL, CHECK_UNWRITTEN, false);
         piece->flags &= ~(uint32_t)CHECK_FRESH; /* once is enough */
     }
 }
 
-/* The readers that the new one does not stand for, and the new one. */
-static void add_reader(struct check_piece *piece, struct check_op *op)
+/* Is there a kernel on its way that may be seen to race with it? */
+static bool is_needed(const struct host_check *check, const struct check_op *op)
+{
+    for (size_t i = 0; i < check->nopaque; i++) {
+        if (check->opaque[i] != op && !check_ordered(op, check->opaque[i])) return true;
+    }
+    return false;
+}
+
+static void add_user(struct check_piece *piece, struct check_op *op, bool wrote)
 {
     struct check_readers *readers = piece->readers;
-    size_t kept = 0;
-    for (size_t i = 0; readers && i < readers->count; i++) {
-        if (readers->at[i] == op) return;
-    }
-    for (size_t i = 0; readers && i < readers->count; i++) {
-        if (check_before(readers->at[i], op)) {
-            check_op_drop(readers->at[i]);
-        } else {
-            readers->at[kept++] = readers->at[i];
-        }
-    }
-    if (readers) readers->count = kept;
     if (!readers || readers->count == readers->room) {
         size_t room = readers ? 2 * readers->room : 2;
         struct check_readers *wider =
@@ -232,23 +230,80 @@ static void add_reader(struct check_piece *piece, struct check_op *op)
         piece->readers = readers = wider;
     }
     op->refs++;
-    readers->at[readers->count++] = op;
+    readers->at[readers->count++] = (struct check_user){op, wrote};
 }
 
+/* Drop the users that `op` stands for: who comes behind it comes behind them. A write stands for
+ * all. */
+static void drop_users(const struct host_check *check, struct check_piece *piece,
+                       const struct check_op *op, bool write)
+{
+    struct check_readers *readers = piece->readers;
+    size_t kept = 0;
+    for (size_t i = 0; readers && i < readers->count; i++) {
+        const struct check_user user = readers->at[i];
+        if ((write || check_before(user.op, op)) && !is_needed(check, user.op)) {
+            check_op_drop(user.op);
+        } else {
+            readers->at[kept++] = user;
+        }
+    }
+    if (readers) readers->count = kept;
+}
+
+static void add_reader(const struct host_check *check, struct check_piece *piece,
+                       struct check_op *op)
+{
+    for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
+        if (piece->readers->at[i].op == op) return;
+    }
+    drop_users(check, piece, op, false);
+    add_user(piece, op, false);
+}
+
+/* A write while kernels are on their way, which may race with what was there before. */
+static void overwrite(const struct host_check *check, struct check_piece *piece,
+                      struct check_op *op)
+{
+    drop_users(check, piece, op, true);
+    if (piece->writer && piece->writer != op && is_needed(check, piece->writer))
+        add_user(piece, piece->writer, true);
+    check_op_drop(piece->writer);
+    op->refs++;
+    piece->writer = op;
+    piece->flags = 0;
+}
+
+static bool is_late(const struct check_piece *piece, const struct check_op *op)
+{
+    return piece->writer && piece->writer != op && check_before(op, piece->writer);
+}
+
+/* late: a host function or kernel has done what a later one came before. */
 static void touch_page(const struct access *access, struct check_page *page, uint32_t from,
                        uint32_t to)
 {
-    bool late = false; /* a host function tells of an access that a later one came before */
+    const struct host_check *check = access->check;
+    bool late = false;
     size_t first = cover(page, from, to);
     if (first == SIZE_MAX) return;
     for (size_t i = first; i < page->count && page->pieces[i].from < to; i++) {
         struct check_piece *piece = &page->pieces[i];
         look(access, piece);
-        if (piece->writer && piece->writer != access->op && check_before(access->op, piece->writer))
-            late = true;
-        if (!access->write) add_reader(piece, access->op);
+        late = late || is_late(piece, access->op);
+        if (!access->write) add_reader(check, piece, access->op);
     }
-    if (!access->write || late) return;
+    if (!access->write) return;
+    for (size_t i = first; (late || check->nopaque) && i < page->count && page->pieces[i].from < to;
+         i++) {
+        struct check_piece *piece = &page->pieces[i];
+        if (!is_late(piece, access->op)) {
+            overwrite(check, piece, access->op);
+        } else if (is_needed(check, access->op)) {
+            add_user(piece, access->op, true);
+        }
+    }
+    if (late || check->nopaque) return;
     struct check_piece *piece = replace(page, from, to);
     if (!piece) return;
     piece->writer = access->op;
@@ -269,24 +324,36 @@ static void note_used(struct host_check *check, const void *ptr, size_t bytes)
     check->used[check->nused++] = (struct check_range){ptr, bytes};
 }
 
-void check_touch(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
-                 bool write)
+static void touch(const struct access *kind, const void *ptr, size_t bytes)
 {
+    struct host_check *check = kind->check;
+    struct access access = *kind;
     uintptr_t at = (uintptr_t)ptr;
-    if (!op || !ptr || !bytes || at + bytes < at) return;
+    if (!access.op || !ptr || !bytes || at + bytes < at) return;
     for (size_t i = 0; i < check->nprivate; i++) {
         if (at - (uintptr_t)check->private[i].ptr < check->private[i].bytes) return;
     }
-    if (op->task != CHECK_HOST) note_used(check, ptr, bytes);
+    if (access.op->task != CHECK_HOST && !access.seen) note_used(check, ptr, bytes);
     for (uintptr_t end = at + bytes; at < end;) {
         uintptr_t base = at >> PAGE_SHIFT << PAGE_SHIFT;
         uintptr_t until = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
         struct check_page *page = page_of(check, at >> PAGE_SHIFT, true);
-        const struct access access = {check, op, write,
-                                      (const char *)ptr - ((uintptr_t)ptr - base)};
+        access.page = (const char *)ptr - ((uintptr_t)ptr - base);
         if (page) touch_page(&access, page, (uint32_t)(at - base), (uint32_t)(until - base));
         at = until;
     }
+}
+
+void check_touch(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
+                 bool write)
+{
+    touch(&(struct access){.check = check, .op = op, .write = write}, ptr, bytes);
+}
+
+void check_touch_seen(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
+                      bool write)
+{
+    touch(&(struct access){.check = check, .op = op, .write = write, .seen = true}, ptr, bytes);
 }
 
 void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32_t flags,
@@ -332,7 +399,8 @@ static enum check_flight flight_of(const struct host_check *check, const struct 
     if (piece->flags & CHECK_FREED) return CHECK_SETTLED;
     if (is_in_flight(check, piece->writer)) return CHECK_WRITTEN;
     for (size_t i = 0; piece->readers && i < piece->readers->count; i++) {
-        if (is_in_flight(check, piece->readers->at[i])) return CHECK_READ;
+        const struct check_user *user = &piece->readers->at[i];
+        if (is_in_flight(check, user->op)) return user->wrote ? CHECK_WRITTEN : CHECK_READ;
     }
     return CHECK_SETTLED;
 }

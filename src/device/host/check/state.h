@@ -22,7 +22,7 @@ struct check_task {
     uint64_t epoch;          /* its last operation */
     uint64_t stream_id;
     const struct CUstream_st *stream; /* NULL: the host */
-    struct host_place opaque;         /* the last operation whose accesses are not known */
+    struct host_place untold;         /* the last operation whose accesses are not known */
 };
 
 struct check_op { /* one operation that touched memory */
@@ -56,9 +56,13 @@ struct check_marks {
     size_t count, room;
 };
 
+struct check_user {
+    struct check_op *op; /* counted */
+    bool wrote;          /* before the piece's writer, for kernels that are still to be seen */
+};
 struct check_readers {
     size_t count, room;
-    struct check_op *at[]; /* counted */
+    struct check_user at[];
 };
 
 enum { CHECK_FRESH = 1, CHECK_FREED = 2 };
@@ -79,22 +83,17 @@ struct check_report_key {
     int kind;
 };
 
+struct check_guard;
 struct check_range {
     const void *ptr;
     size_t bytes;
-};
-
-struct check_guard { /* an allocation that the host sees and streams use: guard.c */
-    char *base;
-    size_t bytes;
-    size_t from, to;     /* pages that were used */
-    unsigned char *prot; /* owned; of each page now */
 };
 
 enum { CHECK_EXCEPTED_MOST = 8 };
 
 struct host_check {
     pthread_mutex_t lock;
+    pthread_mutex_t kernels;    /* one is seen at a time; taken before the lock */
     struct check_guard *guards; /* owned */
     size_t nguards, guard_room;
     struct check_range
@@ -104,10 +103,15 @@ struct host_check {
     bool guards_stale;                                    /* something else has changed since */
     const struct check_op *excepted[CHECK_EXCEPTED_MOST]; /* host functions that run */
     size_t nexcepted, all_excepted;
-    bool does_io;             /* imports.c */
-    uint64_t io_of;           /* objects that were loaded then */
-    struct sigaction outer;   /* the handler that ours stands before */
-    struct check_task *tasks; /* owned */
+    bool closes_parts;      /* guard.c: of pages, too */
+    bool does_io;           /* imports.c */
+    uint64_t io_of;         /* objects that were loaded then */
+    struct sigaction outer; /* the handlers that ours stand before */
+    struct sigaction outer_trap;
+    struct check_op **opaque;    /* owned, counted; kernels that tell nothing and are not over, */
+    size_t nopaque, opaque_room; /* ... which will be seen to touch what others have used since */
+    size_t steps;                /* of kernels: accesses that were looked at one by one */
+    struct check_task *tasks;    /* owned */
     size_t ntasks, task_room;
     size_t *task_of; /* owned; by number of the stream's place */
     size_t task_of_room;
@@ -182,6 +186,9 @@ void check_waited(struct host_check *check, size_t task);
 /* ---- shadow.c ---- */
 void check_touch(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
                  bool write);
+/* The same, of an access that a kernel was seen to make. */
+void check_touch_seen(struct host_check *check, struct check_op *op, const void *ptr, size_t bytes,
+                      bool write);
 /* Forget what was known of the bytes; flags of the new state, and who made it (or NULL). */
 void check_reset(struct host_check *check, const void *ptr, size_t bytes, uint32_t flags,
                  struct check_op *op);
@@ -195,23 +202,6 @@ enum check_flight {
 /* Of the byte at ptr and at least one, at most `bytes`, from there that are alike. */
 enum check_flight check_flight_at(struct host_check *check, const void *ptr, size_t bytes,
                                   size_t *same_out);
-
-/* ---- guard.c: pages of the host's mapping are closed while all of their bytes are in flight ----
- */
-bool check_guard_due(const struct host_check *check); /* something has changed */
-/* Close and open what must be; at the end of each call that tells the checker something. */
-void check_guard_update(struct host_check *check);
-/* While a host function runs that may use by system calls what operations behind it use. */
-void check_guard_except(struct host_check *check, const struct check_op *op);
-void check_guard_again(struct host_check *check, const struct check_op *op);
-/* The way its page is closed (PROT_NONE, PROT_READ), or PROT_READ | PROT_WRITE. */
-int check_guard_of(const struct host_check *check, const void *ptr);
-void check_guard_open(struct host_check *check, const void *ptr);
-
-/* ---- fault.c ---- */
-void check_fault_arm(struct host_check *check); /* our handler is the program's first */
-/* In this thread: the system ends a process that faults where SIGSEGV is blocked. */
-void check_fault_unblock(void);
 
 /* ---- imports.c ---- */
 /* Whether the program, or a library of its own, calls functions that give buffers to the kernel. */

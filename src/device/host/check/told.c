@@ -1,6 +1,7 @@
 /* What a program tells for what nobody can see: its own loads and stores, those of host functions
  * and kernels. */
 #include "access.h"
+#include "guard.h"
 #include "tutti.h"
 
 #include "device/host/host.h"
@@ -45,6 +46,16 @@ void host_check_runs(void (*fn)(void *), bool begins)
     if (check && begins) check_guard_except(check, NULL);
     if (check && !begins) check_guard_again(check, NULL);
     host_check_unlock(check);
+}
+
+void host_check_kernel(const struct check_words *words, bool begins)
+{
+    struct host_check *check = atomic_load_explicit(&tt_host.check, memory_order_acquire);
+    if (begins && words->count) pthread_mutex_lock(&check->kernels);
+    host_check_lock();
+    check_guard_running(check, words, begins ? 1 : -1);
+    host_check_unlock(check);
+    if (!begins && words->count) pthread_mutex_unlock(&check->kernels);
 }
 
 void host_check_call(struct CUstream_st *stream, void (**fn)(void *), void **arg)

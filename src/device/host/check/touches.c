@@ -1,6 +1,7 @@
 /* Lists of what operations touch. Copies and fills say it themselves, items are asked: they answer
  * through the functions of device.h, in the thread that asks. */
 #include "access.h"
+#include "guard.h"
 
 #include "device/host/host.h"
 #include "device/host/host_vmm.h"
@@ -135,13 +136,25 @@ bool host_check_counts(void)
 void host_check_argument(const void *ptr)
 {
     const struct check_touch touch = {.ptr = ptr};
+    if (host_check_counts()) check_touches_add(host_thread.touches, &touch);
+}
+
+void host_check_word(struct check_words *words, const void *word)
+{
+    if (words->count < CHECK_WORDS_MOST && host_view(word) != word)
+        words->at[words->count++] = word;
+}
+
+/* The program may poll pinned memory that the kernel writes. */
+void host_check_opaque(const struct check_words *words)
+{
+    struct check_touches *touches = host_thread.touches;
     struct tt_pointer found;
-    if (host_check_counts()) {
-        check_touches_add(host_thread.touches, &touch);
-    } else if (host_thread.touches && !tuttiHostPointer(ptr, &found)) {
-        host_thread.touches->tells |=
-            found.kind == TT_MEMORY_PINNED || found.kind == TT_MEMORY_MANAGED;
-    }
+    if (!touches) return;
+    touches->closed = true;
+    touches->words = *words;
+    for (size_t i = 0; i < words->count; i++)
+        touches->tells |= !tuttiHostPointer(words->at[i], &found) && found.kind == TT_MEMORY_PINNED;
 }
 
 void tuttiHostTouch(const void *ptr, size_t bytes, bool write)
@@ -173,6 +186,7 @@ void host_check_keep(struct check_op **slot)
 void host_check_end(struct check_op *op)
 {
     struct host_check *check = host_check_lock();
+    check_guard_end(check, op);
     check_op_drop(op);
     host_check_unlock(check);
 }

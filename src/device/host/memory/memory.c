@@ -34,13 +34,13 @@ struct layout {
 static void unmap(void)
 {
     struct host_memory *memory = &tt_host.memory;
+    if (memory->view) munmap(memory->view, host_view_bytes(memory));
+    memory->view = NULL;
     host_arena_fini(&memory->control);
     host_arena_fini(&memory->host);
     for (int d = 0; d < memory->ndevices; d++) {
         host_arena_fini(&memory->devices[d]);
     }
-    if (memory->view) munmap(memory->view, memory->host.bytes);
-    memory->view = NULL;
     if (memory->range.base) munmap(memory->range.base, memory->range.bytes);
     if (memory->range.memfd >= 0) close(memory->range.memfd);
     memory->range = (struct tt_range){NULL, 0, -1};
@@ -91,8 +91,9 @@ static bool lay_out(const struct layout *layout)
     if (devices) madvise(memory->devices_base, devices, MADV_HUGEPAGE);
     bool good = make_arena(&memory->control, 0, layout->control, PAGE, 0) &&
                 make_arena(&memory->host, layout->control, layout->host, PAGE, pool_bytes);
+    size_t grain = host_checks() ? PAGE : GRAIN; /* which closes pages, each of one allocation */
     for (int d = 0; good && d < memory->ndevices; d++) {
-        good = make_arena(&memory->devices[d], offset, layout->device, GRAIN, pool_bytes);
+        good = make_arena(&memory->devices[d], offset, layout->device, grain, pool_bytes);
         offset += (size_t)1 << layout->shift;
     }
     return good;
@@ -103,9 +104,10 @@ static void open_view(void)
 {
     struct host_memory *memory = &tt_host.memory;
     if (!host_checks() || sysconf(_SC_PAGESIZE) != PAGE) return;
-    void *view = mremap(memory->host.base, 0, memory->host.bytes, MREMAP_MAYMOVE);
+    size_t bytes = host_view_bytes(memory);
+    void *view = mremap(memory->host.base, 0, bytes, MREMAP_MAYMOVE);
     if (view == MAP_FAILED) return;
-    madvise(view, memory->host.bytes, MADV_DONTDUMP);
+    madvise(view, bytes, MADV_DONTDUMP);
     memory->view = view;
 }
 

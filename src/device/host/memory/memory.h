@@ -15,19 +15,24 @@ static inline size_t host_device_room(const void *ptr)
     size_t device = (size_t)((const char *)ptr - memory->devices_base) >> memory->shift;
     return device < (size_t)memory->ndevices ? host_arena_room(&memory->devices[device], ptr) : 0;
 }
-/* Where our own code reaches pinned and managed memory, which the race checker may have closed for
- * the program; and back. Any other address stays as it is. */
+static inline size_t host_view_bytes(const struct host_memory *memory)
+{
+    return memory->range.bytes - (size_t)(memory->host.base - memory->range.base);
+}
+/* Where our own code reaches memory that the race checker may have closed for the program; and
+ * back. An address outside of the range stays as it is. */
 static inline void *host_view(const void *ptr)
 {
     const struct host_memory *memory = &tt_host.memory;
     size_t at = (size_t)((const char *)ptr - memory->host.base);
-    return memory->view && at < memory->host.bytes ? memory->view + at : (void *)(uintptr_t)ptr;
+    return memory->view && at < host_view_bytes(memory) ? memory->view + at
+                                                        : (void *)(uintptr_t)ptr;
 }
 static inline const void *host_unview(const void *ptr)
 {
     const struct host_memory *memory = &tt_host.memory;
     size_t at = (size_t)((const char *)ptr - memory->view);
-    return memory->view && at < memory->host.bytes ? memory->host.base + at : ptr;
+    return memory->view && at < host_view_bytes(memory) ? memory->host.base + at : ptr;
 }
 /* A device's arena; NULL when there is none. */
 struct host_arena *host_arena_device(int device);

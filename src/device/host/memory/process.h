@@ -51,7 +51,7 @@ struct host_memory { /* memory.c: one range of addresses backs all device memory
     pthread_once_t once;
     struct host_arena control, host;
     struct host_leavers leavers;
-    char *view; /* the pinned and managed part once more, for our own code; or NULL */
+    char *view; /* all but the control part once more, for our own code; or NULL */
 };
 
 struct host_device_streams {

@@ -57,6 +57,11 @@ struct host_thread { /* per thread; initial-exec so that faces pay one load */
     const void *site;                /* check/: where the program called */
     int faults;                      /* check/: one behind the other, of open pages, at: */
     const void *fault_ptr;
+    size_t steps;          /* check/: accesses of the kernel that runs that were seen, ... */
+    const void *opened[4]; /* ... and the pages that are open for one of them */
+    size_t nopened;
+    size_t run;          /* check/: pages that were opened last, ... */
+    const char *run_end; /* ... up to here */
 };
 extern __thread struct host_thread host_thread __attribute__((tls_model("initial-exec")));
 
