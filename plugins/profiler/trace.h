@@ -12,6 +12,7 @@
 #include "nccl/profiler.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -145,6 +146,9 @@ struct trace_process {
     uint64_t written[TRACE_KIND_COUNT_];
     ncclDebugLogger_t log; /* borrowed from the host; NULL: it has none */
     struct trace_kept kept;
+    struct trace_outputs *outputs; /* owned; NULL: records alone */
+    bool records_wanted;
+    uint64_t settled_ticks; /* when the rings were emptied last */
     size_t used;
     char buffer[TRACE_BUFFER_BYTES];
 };
@@ -183,6 +187,38 @@ ncclResult_t trace_open(void **context, int *mask, const struct trace_communicat
                         ncclDebugLogger_t log);
 /* Write what was told so far; after the last communicator the line `end` as well. */
 void trace_close(void);
+
+/* Records that had no room, so far. */
+uint64_t trace_lost(void);
+
+/* ---- files.c ---- */
+uint64_t trace_wall_nsec(void);
+void trace_host(char *name, size_t bytes);
+/* The pattern with %h and %p, host and process, replaced. */
+void trace_name(const char *pattern, char *name, size_t bytes);
+/* Make the folder that the file is in, if only that is missing. */
+void trace_make_folder(char *path);
+/* `what` and the reason at level WARN, where the host has a log. */
+void trace_complain(const char *what, const char *path, int error);
+/* A limit of file sizes and a pipe without a reader come with a signal for the thread that writes,
+ * which may be the user's: it is taken back before he sees it, unless one was there already. */
+struct trace_guard {
+    sigset_t ours, before, pending;
+};
+void trace_guard_begin(struct trace_guard *guard);
+void trace_guard_end(struct trace_guard *guard, bool failed);
+
+/* ---- outputs.c; under `lock` ---- */
+/* Read the variables, once. False: they say something that is not understood, or there is no
+ * memory; what can be written is written. */
+bool trace_outputs_begin(void);
+/* A communicator has this number in its contexts. */
+void trace_outputs_join(uint32_t number, const struct trace_communicator *communicator);
+void trace_outputs_take(const struct trace_record *record);
+/* Write what is due; `all_of_it`: the last communicator ends, or the process. */
+void trace_outputs_write(uint64_t now_nsec, bool all_of_it);
+/* The child of a fork: nothing is its own. */
+void trace_outputs_forget(void);
 
 /* ---- keep.c; under `lock` ---- */
 /* Read the variable, once. False: it says nothing that is understood, or there is no memory. */

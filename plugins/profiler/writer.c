@@ -19,22 +19,7 @@ enum { NAP_NSEC = 20000000, LEAST_RECORDS = 16, MOST_RECORDS = 1 << 20, USUAL_RE
 enum { CONTROL_NSEC = 200000000 };
 enum { WORDS_OF_RECORD = 4 }; /* by which rings are measured */
 
-static uint64_t wall_nsec(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- the file ---- */
-
-/* `what` and the reason at level WARN, where the host has a log. */
-static void trace_complain(const char *what, const char *path, int error)
-{
-    ncclDebugLogger_t log = trace_process.log;
-    if (!log) return;
-    log(NCCL_LOG_WARN, NCCL_PROFILE, __FILE__, __LINE__, "%s%s: %s", what, path, strerror(error));
-}
 
 static void write_buffer(void)
 {
@@ -51,24 +36,15 @@ static void write_buffer(void)
 }
 
 /* A disk that is full, a limit of file sizes and a pipe without a reader end the trace, never the
- * job; it is said once. The last two come with a signal for the thread that writes, which may be
- * the user's: it is taken back before he sees it, unless one was there already. */
+ * job; it is said once. */
 static void flush(void)
 {
-    static const struct timespec at_once = {0};
-    sigset_t theirs, before, pending;
-    if (trace_process.failed) trace_process.used = 0;
+    struct trace_guard guard;
+    if (trace_process.failed || !trace_process.records_wanted) trace_process.used = 0;
     if (trace_process.used == 0) return;
-    sigemptyset(&theirs);
-    sigaddset(&theirs, SIGXFSZ);
-    sigaddset(&theirs, SIGPIPE);
-    pthread_sigmask(SIG_BLOCK, &theirs, &before);
-    sigpending(&pending);
+    trace_guard_begin(&guard);
     write_buffer();
-    if (sigismember(&pending, SIGXFSZ)) sigdelset(&theirs, SIGXFSZ);
-    if (sigismember(&pending, SIGPIPE)) sigdelset(&theirs, SIGPIPE);
-    if (trace_process.failed) sigtimedwait(&theirs, NULL, &at_once);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    trace_guard_end(&guard, trace_process.failed);
 }
 
 static void put(const char *line, size_t bytes)
@@ -108,29 +84,13 @@ static void introduce(const char *fmt, ...)
     }
 }
 
-/* The name with %h and %p replaced, as NCCL_DEBUG_FILE has it. */
 static void file_name(char *name, size_t bytes)
 {
-    const char *from = getenv("TUTTI_TRACE_FILE");
-    const char *folder = getenv("TUTTI_PROFILE_DIR");
-    char host[64] = "", usual[PATH_MAX];
-    size_t used = 0;
+    const char *from = getenv("TUTTI_TRACE_FILE"), *folder = getenv("TUTTI_PROFILE_DIR");
+    char usual[PATH_MAX];
     if (!folder || !*folder) folder = ".";
     snprintf(usual, sizeof(usual), "%s/tutti-trace.%%h.%%p.jsonl", folder);
-    if (!from || !*from) from = usual;
-    gethostname(host, sizeof(host) - 1);
-    host[strcspn(host, ".")] = '\0';
-    for (; *from && used + sizeof(host) + 1 < bytes; from++) {
-        if (from[0] == '%' && (from[1] == 'h' || from[1] == 'p')) {
-            used +=
-                (size_t)(from[1] == 'h' ? snprintf(name + used, bytes - used, "%s", host)
-                                        : snprintf(name + used, bytes - used, "%d", (int)getpid()));
-            from++;
-        } else {
-            name[used++] = *from;
-        }
-    }
-    name[used] = '\0';
+    trace_name(from && *from ? from : usual, name, bytes);
 }
 
 static const int known_bits[] = {0, 0x3f, 0x3f, 0xff, 0xff, 0xfff, 0x7fff, 0xffff};
@@ -143,14 +103,13 @@ static int mask_of(int version)
 
 static void put_head(int version)
 {
-    char host[64] = "", exe[256];
-    gethostname(host, sizeof(host) - 1);
-    trace_clean(host, sizeof(host), host);
+    char host[64], exe[256];
+    trace_host(host, sizeof(host));
     trace_clean(exe, sizeof(exe), program_invocation_name);
     say("{\"t\":\"head\",\"v\":1,\"host\":\"%s\",\"pid\":%d,\"exe\":\"%s\","
         "\"start_wall_ns\":%llu,\"start_mono_ns\":%llu,"
         "\"clock\":\"monotonic\",\"api\":%d,\"mask\":%d,\"sample\":%u}\n",
-        host, (int)getpid(), exe, (unsigned long long)wall_nsec(),
+        host, (int)getpid(), exe, (unsigned long long)trace_wall_nsec(),
         (unsigned long long)trace_clock_nsec(), version, mask_of(version),
         atomic_load_explicit(&trace_process.sample, memory_order_relaxed));
 }
@@ -158,7 +117,7 @@ static void put_head(int version)
 static void put_clocks(void)
 {
     say("{\"t\":\"clk\",\"mono_ns\":%llu,\"wall_ns\":%llu}\n",
-        (unsigned long long)trace_clock_nsec(), (unsigned long long)wall_nsec());
+        (unsigned long long)trace_clock_nsec(), (unsigned long long)trace_wall_nsec());
 }
 
 /* ---- from rings to the file ---- */
@@ -166,6 +125,7 @@ static void put_clocks(void)
 static void write_record(const struct trace_record *record, int tid)
 {
     struct trace_process *all = &trace_process;
+    if (!all->records_wanted) return;
     if (all->used + TRACE_LINE_BYTES > sizeof(all->buffer)) flush();
     all->used += trace_line(record, tid, all->buffer + all->used);
     all->written[record->kind]++;
@@ -191,6 +151,7 @@ static void empty_ring(struct trace_ring *ring, uint64_t until)
         tail += trace_decode(ring->words, tail, mask, &record);
         record.ts_nsec = all->ticks_are_nsec ? ticks : trace_clock_at(&all->clock, ticks);
         if (record.kind == TRACE_START) record.id = ++ring->told_id;
+        if (all->outputs) trace_outputs_take(&record);
         if (all->kept.room) {
             trace_keep(&record, ring->tid);
         } else {
@@ -214,12 +175,57 @@ static void bring_memory(struct trace_ring *ring)
     ring->brought = true;
 }
 
+/* The time of a ring's oldest record; UINT64_MAX: it has none. */
+static uint64_t oldest_of(const struct trace_ring *ring)
+{
+    const struct trace_process *all = &trace_process;
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire); /* pairs with push */
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    if (head == tail) return UINT64_MAX;
+    return all->first_ticks + (ring->words[tail & (all->ring_words - 1)] >> TRACE_TIME_SHIFT);
+}
+
+/* The ring that has the oldest record; *second becomes the time of the oldest one of the others if
+ * that is earlier. */
+static struct trace_ring *oldest_ring(uint64_t *first, uint64_t *second)
+{
+    struct trace_ring *oldest = NULL;
+    *first = UINT64_MAX;
+    for (int i = 0; i < TRACE_RINGS; i++) {
+        struct trace_ring *ring =
+            atomic_load_explicit(&trace_process.rings[i], memory_order_acquire);
+        uint64_t at = ring ? oldest_of(ring) : UINT64_MAX;
+        uint64_t later = at < *first ? *first : at;
+        if (later < *second) *second = later;
+        if (at < *first) {
+            *first = at;
+            oldest = ring;
+        }
+    }
+    return oldest;
+}
+
+/* In the order of time over all rings, as operations are made of what several threads tell. */
+static void empty_in_order(uint64_t until)
+{
+    for (;;) {
+        uint64_t first, second = until;
+        struct trace_ring *ring = oldest_ring(&first, &second);
+        if (!ring || first > until) return;
+        empty_ring(ring, second);
+    }
+}
+
 /* `all_of_it`: also what was told just now, by other threads. */
 static void empty_rings(bool all_of_it)
 {
     struct trace_process *all = &trace_process;
-    uint64_t until = trace_clock_pair(&all->clock);
-    if (all->ticks_are_nsec || all_of_it) until = UINT64_MAX;
+    uint64_t now = trace_clock_pair(&all->clock), until = now;
+    if (all->ticks_are_nsec) until = now = trace_clock_nsec();
+    if (all->outputs) until = all->settled_ticks;
+    all->settled_ticks = now; /* by the next turn all has come that was told before */
+    if (all_of_it) until = UINT64_MAX - 1;
+    if (all->outputs) empty_in_order(until);
     for (int i = 0; i < TRACE_RINGS; i++) {
         struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
         if (!ring) continue;
@@ -256,17 +262,32 @@ static void look_at_control(uint64_t now_nsec)
     if (bytes > 0 && end != text) set_sample(end);
 }
 
+static uint64_t lost_of(int kind)
+{
+    struct trace_process *all = &trace_process;
+    uint64_t lost = atomic_load_explicit(&all->lost[kind], memory_order_relaxed);
+    for (int i = 0; i < TRACE_RINGS; i++) {
+        struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
+        if (ring) lost += atomic_load_explicit(&ring->lost[kind], memory_order_relaxed);
+    }
+    return lost;
+}
+
+uint64_t trace_lost(void)
+{
+    uint64_t lost = 0;
+    for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++)
+        lost += lost_of(kind);
+    return lost;
+}
+
 static void put_end(void)
 {
     struct trace_process *all = &trace_process;
     unsigned long long lost[TRACE_KIND_COUNT_], done[TRACE_KIND_COUNT_], passed = 0;
     for (int kind = 0; kind < TRACE_KIND_COUNT_; kind++) {
         done[kind] = all->written[kind];
-        lost[kind] = atomic_load_explicit(&all->lost[kind], memory_order_relaxed);
-        for (int i = 0; i < TRACE_RINGS; i++) {
-            struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
-            if (ring) lost[kind] += atomic_load_explicit(&ring->lost[kind], memory_order_relaxed);
-        }
+        lost[kind] = lost_of(kind);
     }
     for (int i = 0; i < TRACE_RINGS; i++) {
         struct trace_ring *ring = atomic_load_explicit(&all->rings[i], memory_order_acquire);
@@ -274,6 +295,7 @@ static void put_end(void)
     }
     long long open = (long long)(done[TRACE_START] - done[TRACE_STOP] - lost[TRACE_STOP]);
     if (all->kept.room && open < 0) open = 0; /* the lost ones may be older than what is kept */
+    if (!all->records_wanted) return;
     put_clocks();
     say("{\"t\":\"end\",\"starts\":%llu,\"states\":%llu,\"stops\":%llu,"
         "\"lost_starts\":%llu,\"lost_states\":%llu,\"lost_stops\":%llu,\"open\":%lld,\"passed\":%"
@@ -308,6 +330,7 @@ static void write_kept(void)
 /* Once all communicators have ended, and when the process ends before they do. */
 static void put_all(void)
 {
+    trace_outputs_write(trace_clock_nsec(), true);
     if (trace_process.kept.room) {
         write_kept();
     } else {
@@ -341,6 +364,7 @@ static void *writer(void *unused)
         pthread_cond_clockwait(&all->wake, &all->lock, CLOCK_MONOTONIC, &end);
         empty_rings(false);
         flush();
+        trace_outputs_write(until, false);
         answer_signals();
         look_at_control(until);
     }
@@ -391,6 +415,7 @@ static void after_fork_in_child(void)
     all->has_thread = all->failed = false;
     memset(all->written, 0, sizeof(all->written));
     trace_keep_forget();
+    trace_outputs_forget();
     make_wake(); /* the parent's writer waits at the old one */
     after_fork();
 }
@@ -438,12 +463,7 @@ static bool open_file(int version)
     char name[4096];
     if (all->fd >= 0) return true;
     file_name(name, sizeof(name));
-    char *slash = strrchr(name, '/');
-    if (slash && slash != name) {
-        *slash = '\0';
-        mkdir(name, 0777); /* fails where it is there; a real fault shows when the file opens */
-        *slash = '/';
-    }
+    trace_make_folder(name);
     /* a FIFO that nobody reads is refused and not waited for */
     all->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
     if (all->fd < 0) {
@@ -451,8 +471,6 @@ static bool open_file(int version)
         return false;
     }
     (void)fcntl(all->fd, F_SETFL, fcntl(all->fd, F_GETFL) & ~O_NONBLOCK);
-    all->pid = (int)getpid();
-    all->version = version;
     put_head(version);
     put_clocks();
     if (!trace_keep_begin()) {
@@ -471,7 +489,13 @@ ncclResult_t trace_open(void **context, int *mask, const struct trace_communicat
     pthread_mutex_lock(&all->lock);
     all->log = log;
     prepare();
-    if (!open_file(communicator->version)) goto out;
+    all->pid = (int)getpid();
+    all->version = communicator->version;
+    if (!trace_outputs_begin()) {
+        trace_complain("trace: not all of it can be done: TUTTI_TRACE_OUTPUTS ",
+                       getenv("TUTTI_TRACE_OUTPUTS"), EINVAL);
+    }
+    if (all->records_wanted && !open_file(communicator->version)) goto out;
     if (!all->has_thread && !(all->has_thread = start_writer())) goto out;
     trace_keep_signals();
     trace_clean(name, sizeof(name), communicator->name);
@@ -480,6 +504,7 @@ ncclResult_t trace_open(void **context, int *mask, const struct trace_communicat
               "\"rank\":%d,\"nranks\":%d,\"nnodes\":%d}\n",
               number, (unsigned long long)communicator->comm, name, communicator->rank,
               communicator->nranks, communicator->nnodes);
+    trace_outputs_join(number, communicator);
     all->communicators++;
     pthread_cond_signal(&all->wake);
     atomic_store_explicit(&all->on, true, memory_order_release); /* pairs with trace_start() */

@@ -1,0 +1,60 @@
+/* What is written during the run beside the records: operations as the lines that NCCL's inspector
+ * writes, and what they sum up to as text for Prometheus, so that dashboards which read either go
+ * on working. An operation is a collective, or a side of a message, as one rank saw it; it has
+ * ended with the kernels of all its channels. All is called under the process's lock. */
+#pragma once
+
+#include "trace.h"
+
+#include <stdio.h>
+
+enum { TRACE_COMM_NAME_BYTES = 128, TRACE_PATH_BYTES = 4096, TRACE_HOST_BYTES = 64 };
+
+/* A communicator at one rank of this process. */
+struct trace_rank {
+    uint64_t comm;
+    uint64_t messages; /* told so far */
+    int rank, nranks, nnodes, version;
+    int device; /* -1: nobody knows */
+    char name[TRACE_COMM_NAME_BYTES];
+};
+
+enum trace_timing { TRACE_TIMING_GPU, TRACE_TIMING_KERNEL, TRACE_TIMING_CALL };
+
+struct trace_operation {
+    struct trace_record start;
+    struct trace_rank *rank; /* borrowed */
+    bool message;
+    uint64_t bytes;    /* count times size, as its caller gave it */
+    uint64_t end_nsec; /* of the monotonic clock */
+    double usec, algbw_gbps, busbw_gbps;
+    enum trace_timing timing;
+};
+
+/* ---- operations.c ---- */
+struct trace_operations; /* those under way */
+struct trace_operations *trace_operations_create(void);
+void trace_operations_destroy(struct trace_operations *all);
+/* Follow a record; `rank` is the communicator of a start, `rank_of` finds that of its number. True:
+ * with it an operation has ended. */
+bool trace_operations_follow(struct trace_operations *all, const struct trace_record *record,
+                             struct trace_operation *operation);
+/* Operations that were given up because too many had not ended. */
+uint64_t trace_operations_given_up(const struct trace_operations *all);
+
+/* ---- inspector.c ---- */
+/* A line of at most TRACE_LINE_BYTES; returns its length. */
+size_t trace_inspector_line(const struct trace_operation *operation, const char *host, char *line);
+
+/* ---- metrics.c ---- */
+struct trace_metrics;
+struct trace_metrics *trace_metrics_create(void);
+void trace_metrics_destroy(struct trace_metrics *metrics);
+void trace_metrics_add(struct trace_metrics *metrics, const struct trace_operation *operation);
+/* Write the text, and begin a new interval of the gauges. */
+void trace_metrics_print(struct trace_metrics *metrics, const char *host, uint64_t given_up,
+                         FILE *to);
+
+/* ---- outputs.c ---- */
+/* The communicator that a context names; NULL: another process's. */
+struct trace_rank *trace_outputs_rank(uint64_t context);
