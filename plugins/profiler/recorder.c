@@ -15,7 +15,8 @@ struct trace_process trace_process = {
     .sample = 1,
     .fd = -1,
 };
-static _Thread_local struct trace_ring *own_ring;
+/* Read with each call: a place that the loader knows, not one that it must ask for. */
+static _Thread_local struct trace_ring *own_ring __attribute__((tls_model("initial-exec")));
 
 void trace_clean(char *to, size_t bytes, const char *from)
 {
@@ -126,12 +127,30 @@ __attribute__((noinline, cold)) static bool count_lost(struct trace_ring *ring,
     return false;
 }
 
-/* Put `count` words into the ring; the first gets the time. */
-static inline bool push(struct trace_ring *ring, uint64_t *words, uint64_t count)
+/* The ring has `count` words more. */
+static inline void publish(struct trace_ring *ring, uint64_t head, uint64_t count)
 {
     struct trace_process *all = &trace_process;
+    atomic_store_explicit(&ring->head, head + count, memory_order_release); /* pairs with writer */
+    /* At each quarter, without its lock: a wake-up that is missed is made up for by its next turn.
+     */
+    if ((head ^ (head + count)) & all->ring_words / 4) pthread_cond_signal(&all->wake);
+}
+
+/* Where the longest record has room in one piece, so that it is written where it stays; NULL: such
+ * a place is not known, and push() looks closer. */
+static inline uint64_t *place_of(struct trace_ring *ring, uint64_t head)
+{
+    uint64_t room = trace_process.ring_words, at = head & (room - 1);
+    bool is_free = head + TRACE_RECORD_WORDS - ring->seen_tail <= room;
+    return is_free && at + TRACE_RECORD_WORDS <= room ? &ring->words[at] : NULL;
+}
+
+/* Put `count` words into the ring; the first gets the time. */
+__attribute__((noinline)) static bool push(struct trace_ring *ring, uint64_t *words, uint64_t count)
+{
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
-    uint64_t room = all->ring_words, mask = room - 1;
+    uint64_t room = trace_process.ring_words, mask = room - 1;
     if (head + count - ring->seen_tail > room) {
         /* pairs with the release store of the writer: the place was read */
         ring->seen_tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
@@ -139,18 +158,9 @@ static inline bool push(struct trace_ring *ring, uint64_t *words, uint64_t count
             return count_lost(ring, (enum trace_kind)(words[0] & (TRACE_VALUED - 1)));
     }
     words[0] = time_word(words[0]);
-    uint64_t *to = &ring->words[head & mask];
-    if ((head & mask) + count > room) {
-        for (uint64_t i = 0; i < count; i++)
-            ring->words[(head + i) & mask] = words[i];
-    } else {
-        for (uint64_t i = 0; i < count; i++)
-            to[i] = words[i];
-    }
-    atomic_store_explicit(&ring->head, head + count, memory_order_release); /* pairs with writer */
-    /* At each quarter, without its lock: a wake-up that is missed is made up for by its next turn.
-     */
-    if ((head ^ (head + count)) & room / 4) pthread_cond_signal(&all->wake);
+    for (uint64_t i = 0; i < count; i++)
+        ring->words[(head + i) & mask] = words[i];
+    publish(ring, head, count);
     return true;
 }
 
@@ -186,7 +196,7 @@ static uint64_t number_of(const void *handle)
 
 /* A start while its fields are put behind each other, in the order of their bits. */
 struct start {
-    uint64_t words[TRACE_RECORD_WORDS];
+    uint64_t *words; /* borrowed: in the ring, or of the caller */
     uint64_t used, fields;
     uint64_t tag;
     bool flag, tagged;
@@ -344,7 +354,8 @@ void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t
     *handle = NULL;
     if (!atomic_load_explicit(&trace_process.on, memory_order_acquire)) return;
     struct trace_ring *ring = own_ring ? own_ring : take_ring();
-    struct start start; /* as far as `used` */
+    struct start start;
+    uint64_t aside[TRACE_RECORD_WORDS];
     uint64_t context_bits = number_of(context) & (((uint64_t)1 << TRACE_TYPE_SHIFT) - 1);
     start.used = 3;
     start.fields = 0;
@@ -360,6 +371,9 @@ void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t
         atomic_fetch_add_explicit(&ring->passed, 1, memory_order_relaxed);
         return;
     }
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t *place = place_of(ring, head);
+    start.words = place ? place : aside;
     describe(&start, descr);
     if (start.tag) put(&start, TRACE_TAG, start.tag);
     if (extra->comm) put(&start, TRACE_COMM, extra->comm);
@@ -368,33 +382,46 @@ void trace_start(void *context, void **handle, const ncclProfilerEventDescr_v7_t
     start.words[2] = context_bits |
                      (uint64_t)__builtin_ctzll(descr->type | 1ull << 63) << TRACE_TYPE_SHIFT |
                      (uint64_t)start.flag << TRACE_FLAG_SHIFT | start.fields << TRACE_FIELD_SHIFT;
-    if (!push(ring, start.words, start.used)) return;
+    if (place) {
+        place[0] = time_word(TRACE_START);
+        publish(ring, head, start.used);
+    } else if (!push(ring, aside, start.used)) {
+        return;
+    }
     *handle =
         (void *)(uintptr_t)++ring->next_id; /* NOLINT(performance-no-int-to-ptr): no address */
 }
 
-/* A state or an end. */
-static void tell(uint64_t *words, uint64_t count)
+/* A state or an end: a record of two words, or of three where it has a value. */
+static inline void tell(uint64_t kind, uint64_t what, uint64_t value)
 {
     struct trace_ring *ring = own_ring ? own_ring : take_ring();
-    if (ring) {
-        push(ring, words, count);
-    } else {
-        count_lost(NULL, (enum trace_kind)(words[0] & (TRACE_VALUED - 1)));
+    uint64_t words[] = {kind, what, value}, count = kind & TRACE_VALUED ? 3 : 2;
+    if (!ring) {
+        count_lost(NULL, (enum trace_kind)(kind & (TRACE_VALUED - 1)));
+        return;
     }
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t *place = place_of(ring, head);
+    if (!place) {
+        push(ring, words, count);
+        return;
+    }
+    place[0] = time_word(kind);
+    place[1] = what;
+    place[2] = value;
+    publish(ring, head, count);
 }
 
 void trace_state(void *handle, int state, uint64_t value)
 {
     if (!handle || !atomic_load_explicit(&trace_process.on, memory_order_acquire)) return;
-    uint64_t words[] = {value ? TRACE_STATE | TRACE_VALUED : TRACE_STATE,
-                        number_of(handle) | (uint64_t)(uint8_t)state << TRACE_ID_BITS, value};
-    tell(words, value ? 3 : 2);
+    tell(value ? TRACE_STATE | TRACE_VALUED : TRACE_STATE,
+         number_of(handle) | (uint64_t)(uint8_t)state << TRACE_ID_BITS, value);
 }
 
 void trace_stop(void *handle)
 {
     if (!handle || !atomic_load_explicit(&trace_process.on, memory_order_acquire)) return;
-    uint64_t words[] = {TRACE_STOP, number_of(handle)};
-    tell(words, 2);
+    tell(TRACE_STOP, number_of(handle), 0);
 }
