@@ -41,7 +41,8 @@ static const struct trace_command commands[] = {
      TRACE_TO | TRACE_OUTPUT, trace_convert},
     {"page", "trace page", "PATH...",
      "the run as one HTML file: timeline, stragglers, critical paths; needs nothing but a browser",
-     "  tutti trace page -o run.html traces/\n", TRACE_OUTPUT | TRACE_EVENTS, trace_page},
+     "  tutti trace page -o run.html traces/\n", TRACE_OUTPUT | TRACE_EVENTS | TRACE_DETAILS,
+     trace_page},
 };
 
 static const char about[] =
@@ -59,6 +60,8 @@ static const struct tutti_option rows[] = {
     {"--by", "PERCENT", "diff: times at p50 that differ by more count (default: 10)", TRACE_BY},
     {"--events", "N", "page: about so many bars at most; short ones are joined (default: 1000000)",
      TRACE_EVENTS},
+    {"--details", "N", "page: up to N joined events are seen when zoomed in (default: 20000000)",
+     TRACE_DETAILS},
     {"--types", "LIST", "only events of these types, as in Coll,KernelCh (default: all)", 0},
     {"--memory", "MIB", "at most so much for events (default: half of the machine's)", 0},
 };
@@ -129,6 +132,10 @@ static int set_option(struct trace_options *options, const char *name, const cha
         return tutti_usage_error(options->command, "--events: '%s' is no number from 1000 on",
                                  value);
     }
+    if (!strcmp(name, "--details")) {
+        if (tutti_parse_int(value, 0, 1000000000, &options->details)) return 0;
+        return tutti_usage_error(options->command, "--details: '%s' is no number", value);
+    }
     if (!strcmp(name, "--types")) return set_types(options, value);
     if (strcmp(name, "--memory") != 0) return 0;
     if (!tutti_parse_int(value, 1, 1 << 24, &mib))
@@ -150,6 +157,7 @@ static int read_options(struct trace_options *options, unsigned int allowed, int
     options->limit_bytes = half_of_memory();
     options->percent = 10;
     options->events = 1000000;
+    options->details = 20000000;
     const struct tutti_option_table table = options_of(options->command, allowed);
     for (int k = 0, used = 1; k < argc; k += used) {
         const struct tutti_option *option;

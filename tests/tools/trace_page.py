@@ -87,6 +87,10 @@ def the_file(folder):
     # short events are joined, and no more than asked for are left
     joined = facts(open(page(f"{folder}/b", "--events", "1000", operations=200)).read())
     check(joined["events"] == 5600 and 0 < joined["blocks"] <= 1000 and joined["join_nsec"] > 0, joined["blocks"])
+    check(4000 < joined["detailed"] <= 5600, joined["detailed"])
+    check(joined["chunks"] and all(first < last for first, last in joined["chunks"]), joined["chunks"])
+    bare = facts(open(page(f"{folder}/f", "--events", "1000", "--details", "4000", operations=200)).read())
+    check((bare["detailed"], bare["chunks"], bare["blocks"]) == (0, [], joined["blocks"]), "more details than were asked for")
     check(joined["states"] in (0, joined["all_states"]) and joined["states"] <= 1000, f"states: {joined['states']}")
     many = facts(open(page(f"{folder}/e", "--events", "1300", operations=20, steps=10)).read())
     check((many["blocks"], many["states"], many["all_states"]) == (1200, 0, 1600), f"too many states: {many['blocks']} {many['all_states']}")
@@ -112,6 +116,10 @@ def of(page, selector):
 # How many pixels of the canvas have a colour, of a rectangle of it.
 COLOURED = """(() => { const c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(%d, %d, %d, %d).data; let n = 0;
   for (let i = 0; i < d.length; i += 4) if (d[i] === %d && d[i + 1] === %d && d[i + 2] === %d) n++; return n; })()"""
+# Where the first one of them is.
+COLOUR_AT = """(() => { const x = %d, y = %d, w = %d, c = document.getElementById('canvas'), d = c.getContext('2d').getImageData(x, y, w, %d).data;
+  for (let i = 0; i < d.length; i += 4) if (d[i] === %d && d[i + 1] === %d && d[i + 2] === %d) return [x + i / 4 %% w, y + Math.floor(i / 4 / w)];
+  return null; })()"""
 BLUE, TEAL, RED, LILAC = (0x2f, 0x7f, 0xd6), (0x2a, 0xa1, 0x98), (0xe1, 0x1d, 0x48), (0xc5, 0x8f, 0xe0)
 
 
@@ -253,6 +261,23 @@ def mouse(page, path):
     check(pixels(page, BLUE, (250, 24, 700, 26)) > 100 and pixels(page, BLUE, (250, 24 + 26, 700, 100)) == 0, "one rank alone")
 
 
+def details(page, folder):
+    """Where bars are joined, what they are made of is drawn and can be selected when one looks closely."""
+    seen = {}
+    for name in "bf":
+        page.open(f"{folder}/{name}/page.html")
+        page.run("document.querySelector('#worst button').click()")
+        page.run("document.getElementById('unfold').click()")
+        page.run("document.getElementById('canvas').focus()")
+        page.key("z")
+        seen[name] = pixels(page, TEAL)
+        at = page.run(COLOUR_AT % (250, 24, 700, 300, *TEAL)) if name == "b" else None
+        if at:
+            page.click(*canvas_point(page, at[0] + 2, at[1] + 2))
+            check(of(page, "#selected p") == "KernelCh" and "zoom in" not in of(page, "#selected"), of(page, "#selected"))
+    check(seen["b"] > 100 and seen["b"] != seen["f"], f"the same with and without details: {seen}")
+
+
 def communicators(page, folder):
     page.open(f"{folder}/d/page.html")
     check("in 2 communicators" in of(page, "#about"), of(page, "#about"))
@@ -314,6 +339,7 @@ with tempfile.TemporaryDirectory() as folder:
             mouse(page, f"{folder}/a/page.html")
             themes(page, f"{folder}/a/page.html")
             communicators(page, folder)
+            details(page, folder)
             bounds(page, folder)
             faults = [fault for fault in page.faults if "getImageData" not in fault]  # that is what pixels() does
             check(not faults, faults)

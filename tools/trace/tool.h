@@ -11,7 +11,8 @@ enum trace_option {
     TRACE_TO = 2,
     TRACE_OUTPUT = 4,
     TRACE_BY = 8,
-    TRACE_EVENTS = 16
+    TRACE_EVENTS = 16,
+    TRACE_DETAILS = 32
 };
 
 struct trace_options {
@@ -23,6 +24,7 @@ struct trace_options {
     size_t limit_bytes;
     long percent; /* diff: what counts as slower or faster */
     long events;  /* page: about so many bars at most */
+    long details; /* page: and so many events below joined bars */
     bool json;
 };
 

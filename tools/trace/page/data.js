@@ -161,11 +161,14 @@ function proxyDoes(block) {
   const first = blocks.states[block];
   return first < blocks.states[block + 1] ? PROXY_DOES[word(states.name[first])] || '' : '';
 }
+function kindName(kind, number) {
+  const type = facts.types[kind[KIND.type]], name = kind[KIND.func] && type !== 'KernelPhase' ? word(kind[KIND.func]) : type;
+  if (type === 'ProxyStep') return `${name} ${number}`;
+  return type === 'ProxyOp' ? `${name} ${kind[KIND.flag] ? 'send' : 'receive'}` : name;
+}
 function nameOf(block) {
   const kind = kindOf(block), type = facts.types[kind[KIND.type]];
-  let name = kind[KIND.func] && type !== 'KernelPhase' ? word(kind[KIND.func]) : type;
-  if (type === 'ProxyStep') name += ` ${blocks.number[block]}`;
-  if (type === 'ProxyOp') name += kind[KIND.flag] ? ' send' : ' receive';
+  let name = kindName(kind, blocks.number[block]);
   if (type === 'ProxyCtrl') name = `${name} ${proxyDoes(block)}`.trim();
   return blocks.joined[block] > 1 ? `${blocks.joined[block]} x ${type}` : name;
 }

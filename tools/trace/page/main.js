@@ -105,7 +105,8 @@ function onMove(event) {
   if (!found) return;
   const what = found.part ? found.part.op : null;
   put('tip', what ? `${what.func} #${what.seq} at ${groupName(found.part.group)}: waits ${time(found.part.waits - found.part.begin)}, moves ${time(found.part.end - found.part.waits)}`
-    : `${nameOf(found.block)}: ${time(blocks.end[found.block] - blocks.start[found.block])}`);
+    : found.detail ? `${detailName(found.detail)}: ${time(found.detail.end - found.detail.start)}`
+      : `${nameOf(found.block)}: ${time(blocks.end[found.block] - blocks.start[found.block])}`);
   tip.style.left = `${Math.min(event.offsetX + 12, size.w - 260)}px`;
   tip.style.top = `${event.offsetY + overview.offsetHeight + 14}px`;
 }
@@ -117,7 +118,7 @@ function onUp(event) {
   if (index >= 0) view.focus = index;
   if (event.offsetX < NAMES && index >= 0 && event.offsetY > AXIS) toggleFold(view.strips[index]);
   else if (found && found.part) selectOperation(found.part.op);
-  else if (found) selectBlock(found.block);
+  else if (found) selectBlock(found.block, false, found.detail);
   else selectNothing();
 }
 function onWheel(event) {

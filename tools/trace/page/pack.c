@@ -2,6 +2,8 @@
  */
 #include "pack.h"
 
+#include "numbers.h"
+
 #include "base/mem.h"
 
 #include <stdio.h>
@@ -16,12 +18,11 @@ struct depth {
     uint32_t open;
 };
 
-/* The last block of a row while events are joined. */
+/* The blocks of a row in the cell that it is at while events are joined. */
 struct last {
     int64_t cell;
-    uint32_t block;
-    uint8_t type;
-    bool any;
+    uint32_t types; /* bits of those that have a block */
+    uint32_t blocks[TIMELINE_TYPE_COUNT_];
 };
 
 /* ---- rows ---- */
@@ -68,16 +69,17 @@ static bool make_rows(struct page *page, uint32_t *row_of)
 
 /* ---- blocks ---- */
 
-/* Whether the event goes on with its row's last block: both short, of one type, in one cell. */
+/* Whether the event goes on with a block of its row: both short, of one type, in one cell, and
+ * nothing long between them. */
 static bool goes_on(const struct page *page, const struct timeline_event *event, struct last *last)
 {
     int64_t join = page->join_nsec;
     bool is_short = join && lanes_end(&page->lanes, event) - event->start_nsec < join;
     int64_t cell = is_short ? event->start_nsec / join : -1;
-    bool same = last->any && is_short && last->cell == cell && last->type == event->type;
-    last->any = is_short;
+    if (!is_short || cell != last->cell) last->types = 0;
     last->cell = cell;
-    last->type = event->type;
+    bool same = last->types >> event->type & 1;
+    if (is_short) last->types |= 1u << event->type;
     return same;
 }
 
@@ -109,15 +111,25 @@ static void fill_blocks(struct page *page, const uint32_t *row_of, struct last *
         uint32_t e = page->lanes.order[i];
         struct page_row *row = &page->rows[row_of[e]];
         struct last *last = &lasts[row_of[e]];
-        int64_t end_nsec = lanes_end(&page->lanes, &page->run->events[e]);
-        if (!goes_on(page, &page->run->events[e], last)) {
-            last->block = row->first + row->count++;
-            page->blocks[last->block] = (struct page_block){.event = e, .end_nsec = end_nsec};
+        const struct timeline_event *event = &page->run->events[e];
+        int64_t end_nsec = lanes_end(&page->lanes, event);
+        if (!goes_on(page, event, last)) {
+            last->blocks[event->type] = row->first + row->count++;
+            page->blocks[last->blocks[event->type]] =
+                (struct page_block){.event = e, .end_nsec = end_nsec};
         }
-        struct page_block *block = &page->blocks[last->block];
+        struct page_block *block = &page->blocks[last->blocks[event->type]];
         block->count++;
         if (end_nsec > block->end_nsec) block->end_nsec = end_nsec;
-        page->block_of_event[e] = last->block;
+        page->block_of_event[e] = last->blocks[event->type];
+    }
+    for (uint32_t r = 0; r < page->nrows; r++) {
+        struct page_block *block = &page->blocks[page->rows[r].first];
+        /* blocks of one cell may lie across each other; their ends are in order for who seeks */
+        for (uint32_t k = 1; k < page->rows[r].count; k++) {
+            if (block[k].end_nsec < block[k - 1].end_nsec)
+                block[k].end_nsec = block[k - 1].end_nsec;
+        }
     }
 }
 
@@ -159,26 +171,51 @@ static struct page_kind kind_of(const struct timeline *run, const struct timelin
     };
 }
 
+/* Where kinds are found, while they are made. */
+struct kind_table {
+    uint32_t *slots; /* kind plus 1 */
+    uint32_t count;
+};
+
+/* The number of the event's kind, which is new perhaps; UINT32_MAX: memory is short. */
+static uint32_t kind_number(struct page *page, struct kind_table *table, uint32_t e)
+{
+    struct page_kind kind = kind_of(page->run, &page->run->events[e]);
+    uint32_t at = (uint32_t)tt_hash_bytes(TT_HASH_START, &kind, sizeof(kind)) & (table->count - 1);
+    while (table->slots[at] && memcmp(&page->kinds[table->slots[at] - 1], &kind, sizeof(kind)) != 0)
+        at = (at + 1) & (table->count - 1);
+    if (table->slots[at]) return table->slots[at] - 1;
+    if ((page->nkinds & (page->nkinds - 1)) == 0) {
+        size_t room = page->nkinds ? page->nkinds * (size_t)2 : 1;
+        struct page_kind *kinds = realloc(page->kinds, room * sizeof(*kinds));
+        if (!kinds) return UINT32_MAX;
+        page->kinds = kinds;
+    }
+    page->kinds[page->nkinds] = kind;
+    table->slots[at] = ++page->nkinds;
+    return page->nkinds - 1;
+}
+
+/* Kinds of the blocks' first events, and of those that details tell of. */
 static bool make_kinds(struct page *page)
 {
-    uint32_t slots = 256;
-    while (slots < page->nblocks * (uint64_t)2 && slots < 1u << 31)
-        slots *= 2;
-    uint32_t *table = tt_calloc(slots, sizeof(*table)); /* kind plus 1 */
-    page->kinds = tt_calloc(page->nblocks + (size_t)1, sizeof(page->kinds[0]));
-    bool good = table && page->kinds;
+    struct kind_table table = {.count = 256};
+    uint64_t most = page->nblocks + (uint64_t)page->ndetailed;
+    while (table.count < most * 2 && table.count < 1u << 31)
+        table.count *= 2;
+    table.slots = tt_calloc(table.count, sizeof(*table.slots));
+    bool good = table.slots != NULL;
     for (uint32_t b = 0; good && b < page->nblocks; b++) {
-        struct page_kind kind = kind_of(page->run, &page->run->events[page->blocks[b].event]);
-        uint32_t at = (uint32_t)tt_hash_bytes(TT_HASH_START, &kind, sizeof(kind)) & (slots - 1);
-        while (table[at] && memcmp(&page->kinds[table[at] - 1], &kind, sizeof(kind)) != 0)
-            at = (at + 1) & (slots - 1);
-        if (!table[at]) {
-            page->kinds[page->nkinds] = kind;
-            table[at] = ++page->nkinds;
-        }
-        page->blocks[b].kind = table[at] - 1;
+        page->blocks[b].kind = kind_number(page, &table, page->blocks[b].event);
+        good = page->blocks[b].kind != UINT32_MAX;
     }
-    free(table);
+    if (page->ndetailed) page->kind_of_detail = tt_calloc(page->ndetailed, sizeof(uint32_t));
+    if (page->ndetailed && !page->kind_of_detail) good = false;
+    for (uint32_t d = 0; good && d < page->ndetailed; d++) {
+        page->kind_of_detail[d] = kind_number(page, &table, page->details[d]);
+        good = page->kind_of_detail[d] != UINT32_MAX;
+    }
+    free(table.slots);
     return good;
 }
 
@@ -229,13 +266,14 @@ static void choose_states(struct page *page, uint64_t limit)
     page->nstates = page->all_states <= limit ? page->all_states : 0;
 }
 
-bool page_pack(const struct timeline *run, uint64_t limit, struct page *page)
+bool page_pack(const struct timeline *run, uint64_t limit, uint64_t details, struct page *page)
 {
     *page = (struct page){.run = run};
     if (!lanes_make(run, &page->lanes)) return false;
     uint32_t *row_of = tt_calloc(run->nevents + (size_t)1, sizeof(*row_of));
     bool good = row_of && find_depths(page, row_of) && make_rows(page, row_of) &&
-                make_blocks(page, row_of, limit) && make_kinds(page);
+                make_blocks(page, row_of, limit) && page_find_details(page, details) &&
+                make_kinds(page);
     if (good) choose_operations(page, limit);
     if (good) choose_states(page, limit);
     if (!good) (void)fprintf(stderr, "tutti trace: out of memory\n");
@@ -249,50 +287,14 @@ void page_fini(struct page *page)
     free(page->rows);
     free(page->blocks);
     free(page->kinds);
+    free(page->details);
+    free(page->kind_of_detail);
+    free(page->chunks);
     free(page->block_of_event);
     memset(page, 0, sizeof(*page));
 }
 
 /* ---- numbers ---- */
-
-struct base64 {
-    struct out *out;
-    uint32_t bits;
-    int bytes; /* that wait in bits */
-    size_t used;
-    char text[1024];
-};
-
-static void put_text(struct base64 *to, int letters)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (int k = 0; k < letters; k++)
-        to->text[to->used++] = digits[to->bits >> (18 - 6 * k) & 63];
-    if (to->used < sizeof(to->text) - 8 && letters == 4) return;
-    to->text[to->used] = 0;
-    out_text(to->out, to->text);
-    to->used = 0;
-}
-
-static void put_number(struct base64 *to, uint64_t number)
-{
-    do {
-        uint32_t byte = (uint32_t)(number & 127) | (number > 127 ? 128u : 0u);
-        to->bits |= byte << (16 - 8 * to->bytes);
-        if (++to->bytes == 3) {
-            put_text(to, 4);
-            to->bits = 0;
-            to->bytes = 0;
-        }
-        number >>= 7;
-    } while (number);
-}
-
-/* Small numbers of either sign stay small. */
-static void put_signed(struct base64 *to, int64_t number)
-{
-    put_number(to, number < 0 ? ((0 - (uint64_t)number) << 1) - 1 : (uint64_t)number << 1);
-}
 
 static uint64_t not_negative(int64_t number)
 {
@@ -300,23 +302,23 @@ static uint64_t not_negative(int64_t number)
 }
 
 /* How many, then each one's time after the one before, name and value. */
-static void put_states(const struct page *page, const struct page_block *block, struct base64 *to)
+static void put_states(const struct page *page, const struct page_block *block, struct numbers *to)
 {
     const struct timeline_state *states = page->run->states;
     uint32_t first = page->nstates ? first_state(page, block) : TIMELINE_NONE, count = 0;
     int64_t before = page->run->events[block->event].start_nsec;
     for (uint32_t at = first; at != TIMELINE_NONE; at = states[at].next)
         count++;
-    put_number(to, count);
+    numbers_put(to, count);
     for (uint32_t at = first; at != TIMELINE_NONE; at = states[at].next) {
-        put_signed(to, states[at].at_nsec - before);
-        put_number(to, states[at].name);
-        put_number(to, states[at].value);
+        numbers_put_signed(to, states[at].at_nsec - before);
+        numbers_put(to, states[at].name);
+        numbers_put(to, states[at].value);
         before = states[at].at_nsec;
     }
 }
 
-static void put_row(const struct page *page, const struct page_row *row, struct base64 *to)
+static void put_row(const struct page *page, const struct page_row *row, struct numbers *to)
 {
     int64_t before = 0;
     for (uint32_t b = row->first; b < row->first + row->count; b++) {
@@ -326,43 +328,43 @@ static void put_row(const struct page *page, const struct page_row *row, struct 
         uint64_t number = event->seq;
         if (event->type != TIMELINE_COLL && event->type != TIMELINE_P2P)
             number = not_negative(event->steps);
-        put_number(to, not_negative(event->start_nsec - before));
-        put_number(to, not_negative(block->end_nsec - event->start_nsec));
-        put_number(to, block->kind);
-        put_number(to, block->count);
-        put_number(to, event->parent != TIMELINE_NONE);
+        numbers_put(to, not_negative(event->start_nsec - before));
+        numbers_put(to, not_negative(block->end_nsec - event->start_nsec));
+        numbers_put(to, block->kind);
+        numbers_put(to, block->count);
+        numbers_put(to, event->parent != TIMELINE_NONE);
         if (event->parent != TIMELINE_NONE)
-            put_signed(to, (int64_t)b - page->block_of_event[event->parent]);
-        put_number(to, number);
-        put_number(to, sized ? not_negative(event->chunk_bytes) : event->count);
-        put_number(to, not_negative((int64_t)event->peer + 1));
+            numbers_put_signed(to, (int64_t)b - page->block_of_event[event->parent]);
+        numbers_put(to, number);
+        numbers_put(to, sized ? not_negative(event->chunk_bytes) : event->count);
+        numbers_put(to, not_negative((int64_t)event->peer + 1));
         put_states(page, block, to);
         before = event->start_nsec;
     }
 }
 
 static void put_operation(const struct page *page, const struct timeline_operation *operation,
-                          struct base64 *to, int64_t *before)
+                          struct numbers *to, int64_t *before)
 {
-    put_signed(to, operation->first_begin_nsec - *before);
+    numbers_put_signed(to, operation->first_begin_nsec - *before);
     *before = operation->first_begin_nsec;
-    put_number(to, operation->comm);
-    put_number(to, operation->func);
-    put_number(to, operation->seq);
-    put_number(to, (operation->message ? 1u : 0u) | (operation->whole ? 2u : 0u));
-    put_number(to, operation->count);
+    numbers_put(to, operation->comm);
+    numbers_put(to, operation->func);
+    numbers_put(to, operation->seq);
+    numbers_put(to, (operation->message ? 1u : 0u) | (operation->whole ? 2u : 0u));
+    numbers_put(to, operation->count);
     for (uint32_t k = 0; k < operation->count; k++) {
         const struct timeline_part *part = &page->run->parts[operation->first + k];
         bool open = part->end_nsec == TIMELINE_OPEN;
-        put_number(to, page->block_of_event[part->event]);
-        put_number(to, not_negative(part->begin_nsec - operation->first_begin_nsec));
-        put_number(to, open ? 0 : 1 + not_negative(part->end_nsec - part->begin_nsec));
+        numbers_put(to, page->block_of_event[part->event]);
+        numbers_put(to, not_negative(part->begin_nsec - operation->first_begin_nsec));
+        numbers_put(to, open ? 0 : 1 + not_negative(part->end_nsec - part->begin_nsec));
     }
 }
 
 void page_put_numbers(const struct page *page, struct out *out)
 {
-    struct base64 to = {.out = out};
+    struct numbers to = {.out = out};
     int64_t before = 0;
     for (uint32_t r = 0; r < page->nrows; r++)
         put_row(page, &page->rows[r], &to);
@@ -370,5 +372,5 @@ void page_put_numbers(const struct page *page, struct out *out)
         const struct timeline_operation *operation = &page->run->operations[o];
         if (page_has_operation(page, operation)) put_operation(page, operation, &to, &before);
     }
-    put_text(&to, to.bytes ? to.bytes + 1 : 0);
+    numbers_end(&to);
 }

@@ -30,6 +30,12 @@ struct page_kind {
 };
 _Static_assert(sizeof(struct page_kind) == 16, "a hole in struct page_kind");
 
+/* Joined blocks that lie behind each other, whose events are one text of the page: [first, last).
+ * Their events are page.details[detail ...). */
+struct page_chunk {
+    uint32_t first, last, detail;
+};
+
 struct page {
     const struct timeline *run; /* borrowed */
     struct lanes lanes;         /* owned */
@@ -43,15 +49,26 @@ struct page {
     uint32_t noperations;   /* that are drawn */
     uint32_t nstates;       /* of events that are drawn alone; 0 where they are too many */
     uint32_t all_states;    /* of these events */
+    /* What joined blocks are made of, for whoever looks closer; none where it is too much. */
+    uint32_t *details;         /* owned; events, in the order of blocks and begins */
+    uint32_t *kind_of_detail;  /* owned */
+    struct page_chunk *chunks; /* owned */
+    uint32_t ndetailed, nchunks;
 };
 
-/* Lay out a run as at most about `limit` blocks. False: memory is short, and said. */
-bool page_pack(const struct timeline *run, uint64_t limit, struct page *page);
+/* Lay out a run as at most about `limit` blocks, with the events of those that were joined if they
+ * are no more than `details`. False: memory is short, and said. */
+bool page_pack(const struct timeline *run, uint64_t limit, uint64_t details, struct page *page);
 void page_fini(struct page *page);
 
 /* Write the blocks of all rows and then the operations as numbers of 7 bits a byte, the lowest
  * first, in base64; tools/trace/page/data.js reads them. */
 void page_put_numbers(const struct page *page, struct out *out);
+
+/* details.c: make page->details and chunks. False: memory is short. */
+bool page_find_details(struct page *page, uint64_t limit);
+/* A script element of numbers for each chunk, which data.js reads when it is looked at. */
+void page_put_details(const struct page *page, struct out *out);
 
 /* Whether the page has this operation. */
 bool page_has_operation(const struct page *page, const struct timeline_operation *operation);

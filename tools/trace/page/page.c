@@ -143,10 +143,17 @@ static bool put_page(const struct page *page, struct out *out)
     put_pair(out, "join_nsec", (uint64_t)page->join_nsec);
     put_pair(out, "operation_nsec", (uint64_t)page->operation_nsec);
     put_pair(out, "end_nsec", (uint64_t)page->lanes.end_nsec);
+    put_pair(out, "detailed", page->ndetailed);
+    out_text(out, "\"chunks\":[");
+    for (uint32_t c = 0; c < page->nchunks; c++) {
+        out_print(out, "%s[%u,%u]", c ? "," : "", page->chunks[c].first, page->chunks[c].last);
+    }
+    out_text(out, "],\n");
     bool good = put_table(page->run, out);
     out_text(out, "</script>\n<script type=\"text/plain\" id=\"numbers\">");
     page_put_numbers(page, out);
     out_text(out, "</script>\n");
+    page_put_details(page, out);
     for (const char *const *line = page_source_tail; *line; line++)
         out_text(out, *line);
     return good;
@@ -158,7 +165,8 @@ int trace_page(const struct trace_options *options)
     struct page page = {0};
     struct out *out = NULL;
     int status = trace_load(options, 0, options->npaths, &run);
-    if (status == 0) status = page_pack(&run, (uint64_t)options->events, &page) ? 0 : 1;
+    uint64_t events = (uint64_t)options->events, details = (uint64_t)options->details;
+    if (status == 0) status = page_pack(&run, events, details, &page) ? 0 : 1;
     if (status == 0) {
         out = tt_calloc(1, sizeof(*out));
         status = out && out_open(out, options->output) ? 0 : 1;

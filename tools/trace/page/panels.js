@@ -35,9 +35,10 @@ function selectOperation(op, look = false) {
   }
   draw();
 }
-function selectBlock(block, look = false) {
+function selectBlock(block, look = false, detail = null) {
   const part = operationOf(block), lane = rowOf(block).lane;
   view.block = block;
+  view.detail = detail;
   view.op = part ? part.op : null;
   if (look) {
     if (view.folded.delete(lane.group)) layOut();
@@ -59,8 +60,8 @@ function blockFacts(b) {
   const length = blocks.end[b] - blocks.start[b];
   lines.push(['begins', time(blocks.start[b])], ['lasts', kind[KIND.open] ? `${time(length)}: no end in the files` : time(length)]);
   if (blocks.joined[b] > 1) {
-    lines.push(['joined', `${blocks.joined[b].toLocaleString('en')} short events that lie close to each other`]);
-    return lines;
+    lines.push(['joined', `${blocks.joined[b].toLocaleString('en')} short events that lie close to each other${facts.detailed ? '; zoom in to see each' : ''}`]);
+    return view.detail ? detailFacts(view.detail, lines[1]) : lines;
   }
   if (kind[KIND.comm] >= 0) lines.push(['communicator', commName(kind[KIND.comm])]);
   const bytes = blocks.count[b] * elementBytes(kind[KIND.datatype]);
@@ -72,6 +73,14 @@ function blockFacts(b) {
   if (type === 'ProxyOp') lines.push(['steps', `${blocks.number[b]} of chunks of ${amount(blocks.count[b])}`]);
   if (blocks.peer[b] >= 0) lines.push([type === 'P2p' || type === 'ProxyOp' ? 'peer' : 'root', `rank ${blocks.peer[b]}`]);
   if (blocks.parent[b] >= 0) lines.push(['parent', link(nameOf(blocks.parent[b]), () => selectBlock(blocks.parent[b], true))]);
+  return lines;
+}
+// One event of a joined block: the page has no parent and no states of it.
+function detailFacts(detail, where) {
+  const type = facts.types[detail.kind[KIND.type]], lines = [['type', type], where, ['begins', time(detail.start)], ['lasts', time(detail.end - detail.start)]];
+  if (type === 'Coll') lines.push(['sequence number', detail.number]);
+  if (type === 'ProxyStep') lines.push(['step', detail.number]);
+  if (detail.peer >= 0) lines.push([type === 'P2p' || type === 'ProxyOp' ? 'peer' : 'root', `rank ${detail.peer}`]);
   return lines;
 }
 // What the event was in, and for how long: up to the next state, or its end.
@@ -100,7 +109,7 @@ function operationFacts(op) {
 function showOperation() {
   view.path = view.op ? criticalPath(view.op) : null;
   const about = [];
-  if (view.block >= 0) about.push(element('p', element('b', nameOf(view.block))), tableOf(['', ''], blockFacts(view.block)), ...stateFacts(view.block));
+  if (view.block >= 0) about.push(element('p', element('b', view.detail ? detailName(view.detail) : nameOf(view.block))), tableOf(['', ''], blockFacts(view.block)), ...stateFacts(view.block));
   if (view.op) about.push(...operationFacts(view.op));
   put('selected', about.length ? about : [element('p', 'Nothing. Click on an event, or press ] in the drawing.')]);
   if (!view.path) {
@@ -155,7 +164,7 @@ function showHead() {
     `${host} ${by ? `to within ${time(error)}` : 'by wall clocks, error unknown'}`).join(', ')}.`;
   put('about', `A run of ${exes.join(', ') || 'an unknown program'} in ${many(facts.comms.length, 'communicator')}, ${many(facts.events, 'event')}.${clock}`);
   const warn = [];
-  if (facts.join_nsec) warn.push(`The run has too many events for one page: those shorter than ${time(facts.join_nsec)} are drawn together (${many(facts.blocks, 'bar')}).`);
+  if (facts.join_nsec) warn.push(`The run has too many events for one page: those shorter than ${time(facts.join_nsec)} are drawn together (${many(facts.blocks, 'bar')})${facts.detailed ? ', and one by one where you zoom in' : ''}.`);
   if (facts.operation_nsec) warn.push(`Operations shorter than ${time(facts.operation_nsec)} are in the table of operations only.`);
   if (facts.all_states > facts.states) warn.push('The run has too many states of events for one page: they are left out.');
   if (facts.lost) warn.push(`${many(facts.lost, 'record')} did not fit into the recorder.`);

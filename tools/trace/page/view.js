@@ -5,7 +5,7 @@ const NAMES = 250, AXIS = 24, BAR = 13, HEAD = 26, THIN = 5;
 const size = { w: 1000, h: 600 }; // of the canvas; asking the browser each time takes most of a picture's time
 function measure() { size.w = canvas.clientWidth; size.h = canvas.clientHeight; }
 const view = {
-  from: 0, to: 1, top: 0, focus: 0, block: -1, op: null, path: null, hits: null, hit: -1,
+  from: 0, to: 1, top: 0, focus: 0, block: -1, detail: null, op: null, path: null, hits: null, hit: -1,
   hidden: new Set(), comm: -1, rank: -1, folded: new Set(), thin: new Set(), strips: [], height: 0,
 };
 const FUNCTIONS = ['AllReduce', 'AllGather', 'ReduceScatter', 'Broadcast', 'Reduce', 'AlltoAll', 'Send', 'Recv', 'Gather', 'Scatter'];
@@ -110,6 +110,8 @@ function drawRow(g, row, y, h) {
   eachSeen(row.first, row.last, b => blocks.start[b], b => blocks.end[b], (b, x, w) => {
     const kind = blocks.kind[b];
     if (!shownKinds[kind]) return false;
+    const details = blocks.joined[b] < w * 4 ? detailsOf(b) : null; // a few for each pixel at most
+    if (details) return drawDetails(g, details, y, h);
     g.fillStyle = colourOfType[facts.kinds[kind][KIND.type]];
     g.globalAlpha = blocks.joined[b] > 1 ? 0.6 : asleep(b) ? 0.45 : 1;
     g.fillRect(x, y, w > 3 ? w - 0.5 : w, h);
@@ -119,6 +121,17 @@ function drawRow(g, row, y, h) {
     return true;
   });
   if (view.hits) drawHits(g, row, y, h);
+}
+// What a joined block is made of, where it is wide enough to be told apart.
+function drawDetails(g, found, y, h) {
+  eachSeen(found.first, found.last, d => found.start[d], d => found.end[d], (d, x, w) => {
+    const kind = facts.kinds[found.kind[d]];
+    g.fillStyle = colourOfType[kind[KIND.type]];
+    g.fillRect(x, y, w > 3 ? w - 0.5 : w, h);
+    if (w > 40 && h > 10) text(g, kindName(kind, found.number[d]), x + 3, y + h / 2 + 0.5, w - 6, '#ffffff');
+    return true;
+  });
+  return true;
 }
 // An event whose end the files do not have: it fades.
 function drawOpen(g, x, y, h) {
@@ -344,6 +357,6 @@ function under(x, y) {
   const index = view.thin.has(strip.lane) ? 0 : Math.floor((y - AXIS + view.top - strip.y - 2) / BAR), row = strip.lane.shown[index];
   if (!row) return null;
   for (let b = firstOf(row.first, row.last, i => blocks.end[i] >= at - slack); b < row.last && blocks.start[b] <= at + slack; b++)
-    if (shownKinds[blocks.kind[b]]) return { block: b };
+    if (shownKinds[blocks.kind[b]]) return { block: b, detail: detailAt(b, at, slack) };
   return null;
 }
