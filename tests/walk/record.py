@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
-"""record.py SOURCE_ROOT [--write] [--bytes N] [--build FOLDER]: what a warm AllReduce on one host enters, from a build of the
-libraries at -O0 with every function instrumented, compared with docs/walk.md. With --write the page is made to agree; with
---build the instrumented build is kept there and used again."""
+"""record.py SOURCE_ROOT [--write] [--bytes N] [--build FOLDER]: what a warm AllReduce enters, from a build of the libraries
+at -O0 with every function instrumented, compared with docs/walk.md: on one host when the peer's data has come and when it
+is late, and over sockets. With --write the page is made to agree; with --build the instrumented build is kept there and
+used again."""
 import argparse, collections, os, re, subprocess, sys, tempfile
 
-BEGIN, END = "<!-- recorded by tests/walk/record.py -->\n```\n", "```\n<!-- end of the record -->"
+BEGIN, END = "<!-- recorded by tests/walk/record.py: %s -->\n```\n", "```\n<!-- end of the record -->"
+SOCKETS = {"NCCL_P2P_DISABLE": "1", "NCCL_SHM_DISABLE": "1", "NCCL_SOCKET_IFNAME": "lo"}
+# name: what the program is told, the environment, whether the synchronise is recorded as well: with late data it waits,
+# and how depends on the machine's load
+WALKS = {"one host": ([], {}, True), "one host, late": (["late"], {}, False), "sockets": ([], SOCKETS, True)}
 FLAGS = "-O0 -g -fno-inline -finstrument-functions"
 LIBRARIES = {"src/libnccl.so.2": "nccl", "hostcuda/libcudart.so.13": "cudart"}
 SKIP = 77
@@ -29,11 +34,11 @@ def build(source, folder):
     return program
 
 
-def recorded(source, program, nbytes):
+def recorded(source, command, variables):
     """[(call or sync, depth, function, file)] at first entries."""
     environment = {name: value for name, value in os.environ.items()
-                   if not name.startswith(("NCCL_", "TUTTI_", "CUDA_"))} | {"TUTTI_DEVICES": "2"}
-    lines = [line.split() for line in run("timeout", "60", program, str(nbytes), env=environment).splitlines()]
+                   if not name.startswith(("NCCL_", "TUTTI_", "CUDA_"))} | {"TUTTI_DEVICES": "2"} | variables
+    lines = [line.split() for line in run("timeout", "60", *command, env=environment).splitlines()]
     addresses = collections.defaultdict(list)
     for _, _, library, address in lines:
         addresses[library].append(address)
@@ -58,6 +63,14 @@ def page_of(walk):
     return text
 
 
+def text_of(walk, with_sync):
+    calls = [step for step in walk if step[0] == "call"]
+    count = f"{len(calls)} functions in the call, {max(step[1] for step in calls)} levels deep"
+    if with_sync:
+        return page_of(walk) + f"{count}, and {len(walk) - len(calls)} in the synchronise\n"
+    return page_of(calls) + f"{count}\n"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("source")
@@ -69,28 +82,27 @@ def main():
     if subprocess.run(["which", "addr2line", "meson", "ninja"], stdout=subprocess.DEVNULL).returncode:
         print("no addr2line, meson or ninja")
         return SKIP
-    with tempfile.TemporaryDirectory() as scratch:
-        walk = recorded(source, build(source, os.path.realpath(options.build or os.path.join(scratch, "b"))), options.bytes)
-    if not walk:
-        raise SystemExit("nothing was recorded: was the build instrumented?")
-    text = page_of(walk)
-    calls = [step for step in walk if step[0] == "call"]
-    count = f"{len(calls)} functions in the call, {max(step[1] for step in calls)} levels deep, " \
-            f"and {len(walk) - len(calls)} in the synchronise\n"
-    print(text + count, end="")
-    if options.bytes != 8:
-        return 0
     path = os.path.join(source, "docs/walk.md")
     with open(path, encoding="utf-8") as page:
-        before, _, rest = page.read().partition(BEGIN)
-    shown, _, after = rest.partition(END)
+        before = after = page.read()
+    with tempfile.TemporaryDirectory() as scratch:
+        program = build(source, os.path.realpath(options.build or os.path.join(scratch, "b")))
+        for name, (words, variables, with_sync) in WALKS.items():
+            walk = recorded(source, [program, str(options.bytes), *words], variables)
+            if not walk:
+                raise SystemExit("nothing was recorded: was the build instrumented?")
+            text = text_of(walk, with_sync)
+            print(f"{name}:\n{text}")
+            head, begin, rest = after.partition(BEGIN % name)
+            after = head + begin + text + END + rest.partition(END)[2]
+    if options.bytes != 8 or after == before:
+        return 0
     if options.write:
         with open(path, "w", encoding="utf-8") as page:
-            page.write(before + BEGIN + text + count + END + after)
-    elif shown != text + count:
-        print("docs/walk.md shows another walk: tests/walk/record.py SOURCE_ROOT --write brings it up to date")
-        return 1
-    return 0
+            page.write(after)
+        return 0
+    print("docs/walk.md shows another walk: tests/walk/record.py SOURCE_ROOT --write brings it up to date")
+    return 1
 
 
 sys.exit(main())

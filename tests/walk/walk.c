@@ -1,14 +1,16 @@
 /* Record which functions of the libraries a warm AllReduce and its synchronise enter, in libraries
- * that were compiled with -finstrument-functions. usage: walk BYTES
- * Two processes. The one that is recorded calls after the other one's data has come, so the walk
- * does not depend on the machine's load; of many recordings the shortest is printed, a line for
- * each function at its first entry: call or sync, depth, library, address in it. */
+ * that were compiled with -finstrument-functions. usage: walk BYTES [late]
+ * Two processes. The one that is recorded calls after the other one's data has come, or, with
+ * "late", before the other one calls. So the walk of the call does not depend on the machine's
+ * load. Of many recordings the shortest is printed, a line for each function at its first entry:
+ * call or sync, depth, library, address in it. */
 #define _GNU_SOURCE
 #include "nccl.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@ struct recording {
 
 struct shared {
     ncclUniqueId id;
-    _Atomic int called; /* calls of rank 1 that have returned */
+    _Atomic int called; /* calls of the rank that is first that have returned */
 };
 
 static struct recording now, shortest;
@@ -75,25 +77,26 @@ PLAIN static void print(const struct recording *walk)
     }
 }
 
-PLAIN static void run(struct shared *shared, int rank, size_t bytes)
+PLAIN static void run(struct shared *shared, int rank, size_t bytes, bool late)
 {
     ncclComm_t comm;
     cudaStream_t stream;
     float *in, *out;
+    const int second = late ? 1 : 0;
     check(cudaSetDevice(rank), "cudaSetDevice");
     check(ncclCommInitRank(&comm, 2, shared->id, rank), "ncclCommInitRank");
     check(cudaStreamCreate(&stream), "cudaStreamCreate");
     check(cudaMalloc((void **)&in, bytes), "cudaMalloc");
     check(cudaMalloc((void **)&out, bytes), "cudaMalloc");
     for (int k = 0; k < WARM + RECORDED; k++) {
-        while (rank == 0 && atomic_load(&shared->called) <= k)
+        while (rank == second && atomic_load(&shared->called) <= k)
             usleep(100);
         now.count = depth = 0;
         recording = rank == 0 && k >= WARM;
         ncclResult_t rc =
             ncclAllReduce(in, out, bytes / sizeof(float), ncclFloat, ncclSum, comm, stream);
         now.of_call = now.count;
-        if (rank == 1) atomic_store(&shared->called, k + 1);
+        if (rank != second) atomic_store(&shared->called, k + 1);
         check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
         recording = 0;
         check(rc, "ncclAllReduce");
@@ -106,6 +109,7 @@ PLAIN static void run(struct shared *shared, int rank, size_t bytes)
 PLAIN int main(int argc, char **argv)
 {
     size_t bytes = argc > 1 ? strtoul(argv[1], NULL, 0) : 8;
+    bool late = argc > 2 && strcmp(argv[2], "late") == 0;
     struct shared *shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     check(shared == MAP_FAILED, "mmap");
@@ -116,12 +120,12 @@ PLAIN int main(int argc, char **argv)
     if (child == 0) {
         char byte;
         check(read(got_id[0], &byte, 1) != 1, "read");
-        run(shared, 1, bytes);
+        run(shared, 1, bytes, late);
         _exit(0);
     }
     check(ncclGetUniqueId(&shared->id), "ncclGetUniqueId");
     check(write(got_id[1], "", 1) != 1, "write");
-    run(shared, 0, bytes);
+    run(shared, 0, bytes, late);
     int status = 1;
     check(waitpid(child, &status, 0) != child || status, "rank 1");
     return 0;
