@@ -121,6 +121,7 @@ static bool load(struct tt_net_candidate *candidate)
         return false;
     }
     tt_info(net_sub, "NET/Plugin: Loaded net plugin %s (v%d)", name_of(candidate), found.version);
+    tt_collnet_find(library, &candidate->collnet);
     tt_info(net_sub, "Successfully loaded external network plugin %s", library->path);
     if (tt_param_is_set("NCCL_NET_PLUGIN_REF_COUNT"))
         candidate->users = (int)tt_param_int("NCCL_NET_PLUGIN_REF_COUNT");
@@ -131,6 +132,7 @@ static void unload(struct tt_net_candidate *candidate)
 {
     struct tt_net_plugin *plugin = &candidate->plugin;
     if (plugin->builtin || candidate->users > 0) return;
+    if (!tt_collnet_abandon(&candidate->collnet)) return;
     if (plugin->object && !tt_net_abandon(plugin)) return;
     tt_library_close(&candidate->library);
 }

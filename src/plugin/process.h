@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/param.h"
+#include "plugin/collnet.h"
 #include "plugin/net.h"
 #include "plugin/plugin.h"
 #include "plugin/tuner_abi.h"
@@ -18,8 +19,9 @@ struct tt_profiler_timers;
 enum { TT_NET_NAME_BYTES = 255 };
 
 struct tt_net_candidate {
-    char name[TT_NET_NAME_BYTES]; /* as given; "" for the default name and for a built-in */
-    struct tt_net_plugin plugin;  /* its object NULL: not loaded */
+    char name[TT_NET_NAME_BYTES];     /* as given; "" for the default name and for a built-in */
+    struct tt_net_plugin plugin;      /* its object NULL: not loaded */
+    struct tt_collnet_plugin collnet; /* its object NULL: the library has none */
     struct tt_library library;
     int users;
     bool disabled; /* never tried again in this process */

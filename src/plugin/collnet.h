@@ -1,0 +1,102 @@
+/* Collective networks as the house calls them: one table for plugins of every version of the
+ * collnet ABI. They come in the library of a network, beside it. Ranks of several hosts, one of
+ * each, are a group: what all of it give is summed on the way. */
+#pragma once
+
+#include "nccl.h"
+#include "nccl/net.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tt_collnet_plugin;
+struct tt_library;
+struct tt_net;
+
+struct tt_collnet_device {
+    const char *name;
+    bool takes_host; /* memory of the host */
+    size_t most_bytes;
+};
+
+struct tt_collnet_sum { /* one iallreduce, of registered memory */
+    void *send, *recv;
+    size_t count; /* elements */
+    ncclDataType_t type;
+    ncclRedOp_t op;
+    void *send_mhandle, *recv_mhandle;
+};
+
+/* The newest collnet ABI, told which one is meant. As there, iallreduce answers success and leaves
+ * NULL for "ask again", and `connect` waits for all of the group. What callees set is NULL before.
+ */
+struct tt_collnet_ops {
+    int version; /* of the ABI that the plugin speaks */
+    ncclResult_t (*init)(struct tt_collnet_plugin *self, uint64_t comm_id, ncclDebugLogger_t log,
+                         void **ctx);
+    /* After the first init of a library: put its functions where version 8 and later have them. */
+    void (*lift)(struct tt_collnet_plugin *self);
+    void (*finalize)(struct tt_collnet_plugin *self, void *ctx);
+    ncclResult_t (*devices)(struct tt_collnet_plugin *self, int *ndev);
+    ncclResult_t (*device)(struct tt_collnet_plugin *self, int dev,
+                           struct tt_collnet_device *device);
+    ncclResult_t (*listen)(struct tt_collnet_plugin *self, void *ctx, int dev, void *handle,
+                           void **listen_comm);
+    ncclResult_t (*connect)(struct tt_collnet_plugin *self, void *handles[], int nranks, int rank,
+                            void *listen_comm, void **coll_comm);
+    ncclResult_t (*reduce_support)(struct tt_collnet_plugin *self, ncclDataType_t type,
+                                   ncclRedOp_t op, int *supported);
+    ncclResult_t (*reg_mr)(struct tt_collnet_plugin *self, void *coll_comm, void *data,
+                           size_t bytes, void **mhandle); /* host memory */
+    ncclResult_t (*dereg_mr)(struct tt_collnet_plugin *self, void *coll_comm, void *mhandle);
+    ncclResult_t (*reduce)(struct tt_collnet_plugin *self, void *coll_comm,
+                           const struct tt_collnet_sum *sum, void **request);
+    ncclResult_t (*test)(struct tt_collnet_plugin *self, void *request, int *done);
+    ncclResult_t (*close_coll)(struct tt_collnet_plugin *self, void *coll_comm);
+    ncclResult_t (*close_listen)(struct tt_collnet_plugin *self, void *listen_comm);
+};
+
+struct tt_collnet_old; /* what adapters of versions 3 to 7 keep: collnet_abi.h */
+
+/* Of a plugin's own functions only name and init are read before init has returned. */
+struct tt_collnet_plugin {
+    struct tt_collnet_ops ops;
+    const void *object;         /* as exported: ncclCollNet_v<version>_t; NULL: none */
+    const void *table;          /* functions where version 8 and later have them */
+    struct tt_collnet_old *old; /* owned; NULL from version 8 on */
+    bool begun;           /* init has succeeded: versions up to 10 are told once while loaded */
+    bool failed;          /* init, or devices: not asked again */
+    _Atomic int nblocked; /* threads of the house inside the library that nobody waits for */
+};
+
+/* One collective network as a communicator uses it. */
+struct tt_collnet {
+    struct tt_collnet_plugin *plugin; /* borrowed from the process */
+    void *ctx;                        /* of this communicator */
+    int ndevs;
+    char name[64];
+};
+
+/* The library's table of the newest version, if it has one. */
+void tt_collnet_find(const struct tt_library *library, struct tt_collnet_plugin *self);
+/* Forget it. False while threads of the house are inside the library: it must stay loaded. */
+bool tt_collnet_abandon(struct tt_collnet_plugin *self);
+
+/* The one that came with the communicator's network, begun; NULL in *collnet_out: there is none, or
+ * it does not work (in the log). Error: out of memory. */
+ncclResult_t tt_collnet_open(struct tt_net *net, uint64_t comm_id, struct tt_collnet **collnet_out);
+/* All groups are closed by now; before the network is. Accepts NULL. */
+void tt_collnet_close(struct tt_collnet *collnet);
+
+/* `connect` in a thread of its own, as it waits for the whole group. */
+struct tt_collnet_call;
+/* handles  nranks of NCCL_NET_HANDLE_MAXSIZE bytes, copied
+ * listen_comm  the call's from now on: closed when it is over. Errors: ncclSystemError */
+ncclResult_t tt_collnet_connect(struct tt_collnet *collnet, const void *handles, int nranks,
+                                int rank, void *listen_comm, struct tt_collnet_call **call_out);
+/* ncclInProgress until it has returned; then its result, with the group in *coll_comm_out. */
+ncclResult_t tt_collnet_connected(struct tt_collnet_call *call, void **coll_comm_out);
+/* Free it. If it has not returned it is left alone and closes what it gets; the library stays
+ * loaded. Accepts NULL. */
+void tt_collnet_call_end(struct tt_collnet_call *call);
