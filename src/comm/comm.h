@@ -16,6 +16,8 @@
 struct tt_bootstrap;
 struct tt_transport;
 struct tt_net;
+struct tt_collnet;
+struct tt_transport_group;
 struct tt_proxy;
 struct tt_profiler;
 struct tt_plan;
@@ -72,8 +74,13 @@ struct tt_comm {
                                        or more for imported programs; equal on all ranks */
     struct tt_transport *transport; /* owned */
     struct tt_bootstrap *bootstrap; /* owned */
-    const _Atomic bool *someone_exited;   /* the bootstrap's */
-    struct tt_net *net;                   /* owned */
+    const _Atomic bool *someone_exited;       /* the bootstrap's */
+    struct tt_net *net;                       /* owned */
+    struct tt_collnet *collnet;               /* owned; NULL: no network that reduces is used, */
+    void *coll_comm;                          /* owned: this rank's group of it */
+    struct tt_transport_group *network_group; /* owned; the same for the transport; or NULL */
+    int collnet_dev;
+    uint8_t network_sums[ncclNumTypes];   /* what tune.network_sums points to */
     struct tt_transport_nics *nics;       /* owned; NULL: no machine says which device is whose */
     struct tt_proxy *proxy;               /* owned; NULL when no peer needs the network */
     struct tt_peer_reach *peers;          /* owned; nranks */

@@ -102,6 +102,7 @@ static ncclResult_t connect_peers(struct tt_comm *comm, const struct tt_agreemen
         .bootstrap = comm->bootstrap,
         .net = comm->net,
         .nics = comm->nics,
+        .group = comm->network_group,
         .nchannels = comm->edge_channels,
         .slice_bytes = agreed->slice_bytes,
         .allow_direct = !(agreed->flags & TT_RECORD_P2P_OFF),
@@ -138,6 +139,7 @@ static ncclResult_t settle(struct tt_init *init, const struct tt_agreement *agre
     if (!rc) rc = tt_plugins_open(comm);
     if (!rc) rc = tt_imports_agree(comm, agreed);
     if (!rc && (reached.any_net || without_memory(agreed))) rc = tt_networks_agree(comm);
+    if (!rc) rc = tt_collnets_agree(comm, agreed, tt_init_timeout_sec());
     if (!rc) rc = connect_peers(comm, agreed);
     if (!rc) rc = tt_plugins_start(comm, net);
     if (!rc && agreed->local_oversubscribed) tuttiHostOversubscribe();

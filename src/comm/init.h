@@ -70,6 +70,13 @@ void tt_plugins_close(struct tt_comm *comm);
  * exchange. */
 ncclResult_t tt_networks_agree(struct tt_comm *comm);
 
+/* collnet.c: within the init's time-out, where all ranks want a network that reduces and have it,
+ * connect this rank's group of it; else go on without. Collective. Errors: those of the exchange;
+ * ncclSystemError. */
+ncclResult_t tt_collnets_agree(struct tt_comm *comm, const struct tt_agreement *agreed,
+                               int64_t timeout_sec);
+void tt_collnets_close(struct tt_comm *comm); /* before the network */
+
 /* imports.c: of the programs that this rank read from files (comm->imports, may be NULL), keep what
  * all ranks hold alike and what is proved, each by one of the ranks; what is not, is told.
  * Collective when any record says that its rank has files. Errors: those of the exchange;

@@ -74,9 +74,11 @@ void tt_plugins_close(struct tt_comm *comm)
     if (comm->process == getpid()) { /* a child of fork has not made what would end here */
         tt_profiler_close(comm->profiler);
         tt_tuner_close(comm->tuner);
+        tt_collnets_close(comm);
         tt_net_close(comm->net);
     }
     comm->profiler = NULL;
     comm->tuner = NULL;
     comm->net = NULL;
+    comm->collnet = NULL;
 }

@@ -93,6 +93,8 @@ static void stay_within_parent(struct tt_init *init)
 static void make_room_for_imports(struct tt_comm *comm)
 {
     comm->edge_channels = comm->tune.nchannels;
+    bool splits = comm->config.collnetEnable == 1; /* what goes up there from what comes down */
+    if (splits && comm->edge_channels < 2 && !comm->sharers_head) comm->edge_channels = 2;
     comm->imports = tt_imports_read(&comm->member);
     if (!comm->imports) return;
     int want = tt_imports_channels(comm->imports), most = channels_most(&comm->config);

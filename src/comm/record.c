@@ -43,6 +43,7 @@ static uint32_t own_flags(const ncclConfig_t *config)
 {
     uint32_t flags = 0;
     if (config->nvlsHostMode & ncclNvlsHostModeDisableTransport) flags |= TT_RECORD_NVLS_OFF;
+    if (config->collnetEnable == 1) flags |= TT_RECORD_COLLNET;
     if (tt_param_bool("NCCL_P2P_DISABLE")) flags |= TT_RECORD_P2P_OFF;
     if (tt_param_bool("NCCL_SHM_DISABLE")) flags |= TT_RECORD_SHM_OFF;
     if (tt_param_bool("TUTTI_DETERMINISTIC")) flags |= TT_RECORD_DETERMINISTIC;

@@ -199,20 +199,11 @@ static void report_nodes(const struct tt_comm *comm, const struct tt_agreement *
             (const void *)comm, m->rank, m->nranks, nodes, ranks, before, agreed->clique_size > 0);
 }
 
-/* Collective networks come with network plugins, and none that is loaded offers one. */
-static void report_collnet(const struct tt_comm *comm, const struct tt_agreement *agreed)
+/* Chains have a head of their own each, so there are no more than ranks on a node. */
+static int collnet_channels(const struct tt_comm *comm)
 {
-    const struct tt_topo_layout *layout = comm->topo.layout;
-    int nodes = layout ? layout->nnodes : agreed->nnodes;
-    int64_t threshold = tt_param_int("NCCL_COLLNET_NODE_THRESHOLD");
-    if (comm->config.collnetEnable != 1) return;
-    if (nodes < threshold) {
-        tt_info(TT_LOG_INIT, "CollNet is off: %d node%s, NCCL_COLLNET_NODE_THRESHOLD is %lld",
-                nodes, nodes == 1 ? "" : "s", (long long)threshold);
-    } else {
-        tt_info(TT_LOG_INIT, "CollNet is off: the network %s does not offer it",
-                comm->net ? comm->net->name : "(none)");
-    }
+    int most = comm->tune.ppn < comm->topo.nchannels ? comm->tune.ppn : comm->topo.nchannels;
+    return comm->coll_comm ? most : 0;
 }
 
 void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agreed)
@@ -221,16 +212,16 @@ void tt_report_plan(const struct tt_comm *comm, const struct tt_agreement *agree
     const struct tt_member *m = &comm->member;
     if (!tt_log_on(TT_LOG_INFO, TT_LOG_INIT | TT_LOG_GRAPH | TT_LOG_TUNING | TT_LOG_ENV)) return;
     report_nodes(comm, agreed);
-    report_collnet(comm, agreed);
     for (int c = 0; c < plan->nchannels && m->rank == 0; c++)
         report_ring(plan, c);
     report_trees(plan, m->rank);
     if (tt_log_on(TT_LOG_INFO, TT_LOG_GRAPH)) report_neighbours(plan, m->rank);
     tt_tune_report(&comm->tune, m->rank);
     tt_info(TT_LOG_INIT,
-            "%d coll channels, 0 collnet channels, %d nvls channels, %d p2p channels, %d p2p "
+            "%d coll channels, %d collnet channels, %d nvls channels, %d p2p channels, %d p2p "
             "channels per peer",
-            plan->nchannels, plan->nvls_channels, plan->p2p_channels, plan->p2p_per_peer);
+            plan->nchannels, collnet_channels(comm), plan->nvls_channels, plan->p2p_channels,
+            plan->p2p_per_peer);
     tt_info(TT_LOG_INIT, "Connected all rings, use ring PXN 0 GDR 0");
     tt_info(TT_LOG_INIT, "Connected all trees");
 }

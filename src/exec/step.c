@@ -11,6 +11,7 @@
 #include "exec/events.h"
 #include "exec/host/cursor.h"
 #include "exec/issue.h"
+#include "transport/reduces.h"
 
 #include <assert.h>
 #include <string.h>
@@ -192,6 +193,15 @@ static void expect_messages(const struct tt_work *work)
     }
 }
 
+/* All frames are of one call: programs over the network are no part of others' works. */
+static void tell_network(const struct tt_work *work)
+{
+    const struct tt_frame *frame = &work->frames[0];
+    const struct tt_collnet_type type = {frame->reduction.type, frame->reduction.op,
+                                         frame->elem_bytes};
+    tt_transport_reduces(work->transport, &type);
+}
+
 /* The turn has come. */
 static ncclResult_t begin(struct tt_work *work)
 {
@@ -199,6 +209,7 @@ static ncclResult_t begin(struct tt_work *work)
     number_frames(work);
     if (work->events.profiler) tt_events_begin(work);
     if (work->expects) expect_messages(work);
+    if (work->frames[0].program->table_at[TT_TABLE_NETWORK]) tell_network(work);
     work->phase = TT_WORK_RUN;
     if (work->has_scratch) {
         ncclResult_t rc = tt_stage_scratch(work);

@@ -28,6 +28,7 @@ static int shape_variant(const struct tt_plan *plan, enum tt_algo algo, int chan
 {
     if (algo == TT_ALGO_RING) return plan->comm->topo.ring_of[channel];
     if (algo == TT_ALGO_TREE) return plan->comm->topo.tree_of[channel];
+    if (algo == TT_ALGO_COLLNET_CHAIN) return channel; /* the head's number on its host */
     return 0;
 }
 
@@ -38,7 +39,8 @@ static struct tt_shape shape_of(const struct tt_plan *plan, enum tt_algo algo, i
                              .ring_rank = comm->topo.ring[algo == TT_ALGO_RING ? variant : 0],
                              .tree = comm->topo.tree[algo == TT_ALGO_TREE ? variant : 0],
                              .by_host = comm->topo.by_host,
-                             .nhosts = comm->topo.by_host ? comm->topo.nnodes : 0};
+                             .nhosts = comm->topo.by_host ? comm->topo.nnodes : 0,
+                             .head = algo == TT_ALGO_COLLNET_CHAIN ? variant : 0};
 }
 
 static bool program_is(const struct tt_program_node *node, const struct tt_tune_choice *choice,

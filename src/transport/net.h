@@ -15,6 +15,7 @@
 #include "net/net.h"
 #include "plugin/net.h"
 #include "plugin/profiler.h"
+#include "transport/collnet.h"
 #include "transport/mac.h"
 #include "transport/transport_state.h"
 
@@ -129,10 +130,11 @@ struct tt_net_edges {
     struct tt_mac_key mac_key; /* of the communicator */
     pthread_mutex_t lock;      /* the mover's: only ever tried, but for adding and removing edges */
     struct net_edge *first;
-    uint32_t count, turn;    /* edges; drives, under the lock */
-    _Atomic int error;       /* of the first edge that broke; told */
-    _Atomic uint64_t missed; /* posts whose poster found the lock taken */
-    _Atomic uint64_t drives; /* runs by others than the proxy */
+    struct tt_collnet_lane *lane; /* owned; NULL: nobody has used a network that reduces */
+    uint32_t count, turn;         /* edges; drives, under the lock */
+    _Atomic int error;            /* of the first edge that broke; told */
+    _Atomic uint64_t missed;      /* posts whose poster found the lock taken */
+    _Atomic uint64_t drives;      /* runs by others than the proxy */
     pthread_mutex_t wake_lock;
     pthread_cond_t wake_up;
     _Atomic bool joining; /* some edge is being connected: the proxy must get the lock */
@@ -205,4 +207,6 @@ void tt_net_drive(struct net_edge *edge);
 /* The same after a post: the proxy is woken when something is left to do and nobody else does it.
  */
 void tt_net_drive_posted(struct net_edge *edge);
+/* The lane alone; `posted`: as above. */
+void tt_net_drive_lane(struct tt_net_edges *edges, bool posted);
 void tt_net_wake(struct tt_net_edges *edges);

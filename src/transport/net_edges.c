@@ -33,6 +33,10 @@ static struct run run_edges(struct tt_net_edges *edges, bool proxy)
         }
         run.pending |= tt_net_step_pending(edge);
     }
+    if (edges->lane) {
+        run.moved |= tt_collnet_step(edges->lane);
+        run.pending |= tt_collnet_pending(edges->lane);
+    }
     return run;
 }
 
@@ -83,6 +87,34 @@ void tt_net_drive_posted(struct net_edge *edge)
     }
     if ((left || needs_proxy(edges)) && atomic_load_explicit(&edges->asleep, memory_order_seq_cst))
         tt_net_wake(edges);
+}
+
+void tt_net_drive_lane(struct tt_net_edges *edges, bool posted)
+{
+    if (!posted && atomic_load_explicit(&edges->wanted, memory_order_relaxed)) return;
+    if (pthread_mutex_trylock(&edges->lock)) {
+        /* as in tt_net_drive_posted() */
+        if (posted) atomic_fetch_add_explicit(&edges->missed, 1, memory_order_seq_cst);
+    } else {
+        tt_collnet_step(edges->lane);
+        pthread_mutex_unlock(&edges->lock);
+        atomic_fetch_add_explicit(&edges->drives, 1, memory_order_relaxed);
+    }
+    bool wakes = posted || needs_proxy(edges);
+    if (wakes && atomic_load_explicit(&edges->asleep, memory_order_seq_cst)) tt_net_wake(edges);
+}
+
+ncclResult_t tt_net_edges_lane(struct tt_transport *transport, struct tt_collnet_lane **lane_out)
+{
+    struct tt_net_edges *edges = transport->net_edges;
+    struct tt_collnet_lane *lane = edges->lane;
+    ncclResult_t rc = lane ? ncclSuccess : tt_collnet_lane_create(&transport->config, &lane);
+    if (rc) return rc;
+    pthread_mutex_lock(&edges->lock);
+    edges->lane = lane;
+    pthread_mutex_unlock(&edges->lock);
+    *lane_out = lane;
+    return ncclSuccess;
 }
 
 ncclResult_t tt_transport_progress(struct tt_transport *transport, bool *moved_out)
@@ -142,6 +174,7 @@ bool tt_transport_pending(struct tt_transport *transport)
     for (struct net_edge *edge = edges->first; edge && !pending; edge = edge->next) {
         pending = tt_net_step_pending(edge);
     }
+    if (edges->lane) pending = pending || tt_collnet_pending(edges->lane);
     pthread_mutex_unlock(&edges->lock);
     return pending;
 }
@@ -293,6 +326,7 @@ void tt_net_edges_end(struct tt_net_edges *edges)
 void tt_net_edges_destroy(struct tt_net_edges *edges)
 {
     if (!edges) return;
+    tt_collnet_lane_destroy(edges->lane, edges->inherited);
     while (edges->regions) {
         struct net_region *region = edges->regions;
         edges->regions = region->next;

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "plugin/net.h"
+#include "transport/collnet.h"
 #include "transport/transport_state.h"
 
 #include <stdlib.h>
@@ -52,6 +53,10 @@ ncclResult_t tt_transport_create(const struct tt_transport_config *config, void 
     if (!transport) return tt_fail(ncclSystemError, "transport: out of memory");
     transport->config = *config;
     transport->config.transport = transport;
+    if (config->group) {
+        transport->group = *config->group;
+        transport->config.group = &transport->group;
+    }
     transport->inbox = inbox;
     transport->board = tt_inbox_barrier(inbox);
     transport->edges = tt_calloc(nranks, sizeof(struct tt_edge **));
@@ -107,6 +112,11 @@ static ncclResult_t edge_connect(struct tt_transport *transport, const struct tt
                                  struct tt_edge **edge_out)
 {
     const struct tt_transport_config *config = &transport->config;
+    if (key->peer == config->member->rank && key->conn == TT_CONN_COLL && config->group) {
+        struct tt_collnet_lane *lane = NULL;
+        ncclResult_t rc = tt_net_edges_lane(transport, &lane);
+        return rc ? rc : tt_collnet_edge(lane, key, edge_out);
+    }
     for (size_t i = 0; i < TT_LEN(transports); i++) {
         if (!transports[i]->can_connect(config, key->peer)) continue;
         return transports[i]->connect(config, transport->inbox, key, edge_out);

@@ -17,6 +17,7 @@ struct tt_call;
 struct tt_member;
 struct tt_bootstrap;
 struct tt_net;
+struct tt_transport_group;
 struct tt_profiler;
 struct tt_transport; /* all edges of one communicator; opaque */
 struct tt_edge;
@@ -51,15 +52,16 @@ struct tt_transport_nics { /* which device of the network an edge takes; -1: the
 struct tt_transport_config {
     struct tt_transport
         *transport; /* set by tt_transport_create(): what the configuration belongs to */
-    const struct tt_member *member;       /* borrowed */
-    const struct tt_peer_reach *peers;    /* nranks; borrowed for the transport's life */
-    struct tt_bootstrap *bootstrap;       /* borrowed; carries network handles */
-    struct tt_net *net;                   /* borrowed; NULL when no peer needs it */
-    const struct tt_transport_nics *nics; /* borrowed; NULL: devices take turns */
-    int nchannels;                        /* edges per peer and direction and connection index */
-    size_t slice_bytes;                   /* payload of a slot, equal on all ranks */
-    bool allow_direct, allow_shm;         /* NCCL_P2P_DISABLE, NCCL_SHM_DISABLE */
-    bool oversubscribed;                  /* more local ranks than cores */
+    const struct tt_member *member;         /* borrowed */
+    const struct tt_peer_reach *peers;      /* nranks; borrowed for the transport's life */
+    struct tt_bootstrap *bootstrap;         /* borrowed; carries network handles */
+    struct tt_net *net;                     /* borrowed; NULL when no peer needs it */
+    const struct tt_transport_nics *nics;   /* borrowed; NULL: devices take turns */
+    const struct tt_transport_group *group; /* copied; NULL: no network that reduces */
+    int nchannels;                          /* edges per peer and direction and connection index */
+    size_t slice_bytes;                     /* payload of a slot, equal on all ranks */
+    bool allow_direct, allow_shm;           /* NCCL_P2P_DISABLE, NCCL_SHM_DISABLE */
+    bool oversubscribed;                    /* more local ranks than cores */
 };
 
 /* Bytes of control memory that one rank needs (inbox slots of all peers + shared barrier). Sparse.
@@ -89,7 +91,8 @@ struct tt_edge_key {
 
 /* The edge, made on first use (memory edges are ready at once; network edges connect in the
  * background and answer "not ready" until then). Logs the "Channel .. via .." line once.
- * One thread at a time per communicator. The edge lives as long as the transport.
+ * To this rank itself: the network that reduces (TT_CONN_COLL). One thread at a time per
+ * communicator. The edge lives as long as the transport.
  * Errors: ncclSystemError (out of memory, or no transport reaches the peer). */
 ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_edge_key *key,
                                struct tt_edge **edge_out);
@@ -97,9 +100,7 @@ ncclResult_t tt_transport_edge(struct tt_transport *transport, const struct tt_e
 /* True when every rank's mapped user memory can be addressed by every other (programs with ENTER).
  */
 bool tt_transport_all_direct(const struct tt_transport *transport);
-
-/* Payload bytes of a slot. */
-size_t tt_transport_slice(const struct tt_transport *transport);
+size_t tt_transport_slice(const struct tt_transport *transport); /* payload bytes of a slot */
 
 /* "P2P/direct pointer", "P2P/CUMEM", "SHM/direct", "NET/Socket/0" for logs and reports. */
 void tt_edge_name(const struct tt_edge *edge, char *text, size_t text_bytes);
@@ -156,8 +157,7 @@ ncclResult_t tt_edge_peek(struct tt_edge *edge, uint64_t match, const char **pay
  * failed (tt_transport_settle()). Then the payload may lie there already; whoever moves it on looks
  * where it lies. */
 void tt_edge_land(struct tt_edge *edge, uint64_t match, char *at, size_t room);
-/* Give the peeked slot back. */
-void tt_edge_release(struct tt_edge *edge); /* hot */
+void tt_edge_release(struct tt_edge *edge); /* give the peeked slot back; hot */
 /* For who looks up once what every run does. All hot. send: tt_edge_acquire() and
  * tt_edge_post_small(), false when no slot is free yet. take: the payload of the next full slot if
  * it is the expected one and has just so many bytes; NULL: tt_edge_peek() says why not. */

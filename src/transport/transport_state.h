@@ -3,12 +3,16 @@
 
 #include "transport/edge.h"
 #include "transport/inbox.h"
+#include "transport/reduces.h"
+
+struct tt_collnet_lane;
 
 struct tt_transport {
     struct tt_transport_config config;
-    void *inbox;              /* borrowed */
-    struct tt_barrier *board; /* at its start */
-    struct tt_edge ***edges;  /* owned: per peer, made on first use: [channel][conn][sending] */
+    struct tt_transport_group group; /* what config.group points to, where there is one */
+    void *inbox;                     /* borrowed */
+    struct tt_barrier *board;        /* at its start */
+    struct tt_edge ***edges; /* owned: per peer, made on first use: [channel][conn][sending] */
     bool all_direct, all_process;
     struct tt_net_edges *net_edges; /* owned; NULL without a network */
     _Atomic uint64_t begun; /* collective operations; written in launch order, by one thread at a
@@ -27,6 +31,8 @@ struct tt_transport {
  * accepts NULL. end: before the edges are destroyed; a child of fork, which has no proxy that could
  * release a lock, gets new ones. */
 struct tt_net_edges *tt_net_edges_create(const struct tt_bootstrap *bootstrap);
+/* The lane to the network that reduces, made with its first edge. */
+ncclResult_t tt_net_edges_lane(struct tt_transport *transport, struct tt_collnet_lane **lane_out);
 void tt_net_edges_end(struct tt_net_edges *edges);
 void tt_net_edges_destroy(struct tt_net_edges *edges);
 /* As tt_transport_patience(). Accepts NULL. */

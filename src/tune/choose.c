@@ -41,6 +41,18 @@ static bool models(const struct tt_tune_env *env, const struct tt_tune_query *qu
     return env->gpu && query->func <= TT_FUNC_ALLREDUCE;
 }
 
+static bool is_collnet(enum tt_algo algo)
+{
+    return algo == TT_ALGO_COLLNET_DIRECT || algo == TT_ALGO_COLLNET_CHAIN;
+}
+
+/* An average, or an operator of the user's, is a sum on the way. */
+static bool network_reduces(const struct tt_tune_env *env, const struct tt_tune_query *query)
+{
+    int op = query->op >= ncclAvg ? ncclSum : (int)query->op;
+    return env->network_sums && env->nnodes > 1 && env->network_sums[query->type] >> op & 1;
+}
+
 /* As NCCL would have it on the machine that is emulated; multicast and the rest have no program. */
 static double gpu_cost(const struct tt_tune_env *env, const struct tt_tune_query *query,
                        enum tt_algo algo, enum tt_proto proto)
@@ -49,6 +61,8 @@ static double gpu_cost(const struct tt_tune_env *env, const struct tt_tune_query
     bool coarse = algo == TT_ALGO_RING && narrow(query) && env->nranks > 8;
     if (algo >= TT_ALGO_NCCL_COUNT_ || !tt_program_exists(query->func, algo, proto)) return -1;
     double time = (double)tt_gpu_time(env->gpu, &asked, algo, proto);
+    /* the emulated machine knows nothing of it: for those who name it */
+    if (is_collnet(algo) && time < 0) time = tt_model_time(env, query, algo, proto) * 1024;
     return coarse && time > 0 ? time * 1024 : time;
 }
 
@@ -60,6 +74,7 @@ double tt_tune_cost(const struct tt_tune_env *env, const struct tt_tune_query *q
     bool ordered = algo == TT_ALGO_DIRECT || algo == TT_ALGO_ONESHOT || algo == TT_ALGO_P2P;
     if (!lists->algo[query->func][algo] || !lists->proto[query->func][proto]) return -1;
     if (!ordered && env->deterministic && tt_tune_order_shows(query)) return -1;
+    if (is_collnet(algo) && !network_reduces(env, query)) return -1;
     if (models(env, query)) return gpu_cost(env, query, algo, proto);
     double time = tt_model_time(env, query, algo, proto);
     /* Partners that both reduce may keep the one of two zeros or the other. */
@@ -181,17 +196,19 @@ static ncclResult_t nothing_left(const struct tt_tune_env *env, const struct tt_
 /* Those that are spread over channels and cut into chunks, each as it comes out of the table. */
 static bool is_shaped(enum tt_algo algo)
 {
-    return algo == TT_ALGO_RING || algo == TT_ALGO_TREE || algo == TT_ALGO_HIERARCHICAL;
+    return algo == TT_ALGO_RING || algo == TT_ALGO_TREE || algo == TT_ALGO_HIERARCHICAL ||
+           is_collnet(algo);
 }
 
 enum { CHUNK_SLICES = 4, CHUNK_GRAIN = 64 };
 enum { CHANNEL_BYTES = 65536, PIPELINE_STAGES = 8, PIPELINE_BYTES = 16384 };
 
-/* One channel per 64 KiB; direct, one-shot and messages run on one. */
+/* One channel per 64 KiB; direct, one-shot and messages run on one. Of chains to a network each has
+ * another rank of a host as its head; where all are heads there is one. */
 static int channel_count(const struct tt_tune_env *env, const struct tt_tune_query *query,
                          const struct tt_tune_choice *choice, int wish)
 {
-    if (!is_shaped(choice->algo)) return 1;
+    if (!is_shaped(choice->algo) || choice->algo == TT_ALGO_COLLNET_DIRECT) return 1;
     size_t own = query->bytes / CHANNEL_BYTES + (query->bytes % CHANNEL_BYTES != 0);
     if (models(env, query)) {
         const struct tt_gpu_query asked = gpu_query(query);
@@ -200,6 +217,7 @@ static int channel_count(const struct tt_tune_env *env, const struct tt_tune_que
         own = (size_t)spread.nchannels;
     }
     size_t most = env->nchannels > 0 ? (size_t)env->nchannels : 1;
+    if (is_collnet(choice->algo)) most = tt_min_size(most, (size_t)env->ppn);
     if (wish > 0) own = (size_t)wish;
     own = tt_max_size(own, query->wish.least);
     if (query->wish.most) own = tt_min_size(own, query->wish.most);
@@ -214,11 +232,12 @@ static size_t chunk_bytes(const struct tt_tune_env *env, const struct tt_tune_qu
 {
     if (choice->algo == TT_ALGO_DIRECT) return SIZE_MAX;
     if (!is_shaped(choice->algo)) return env->slice_bytes;
-    bool pipeline = choice->algo == TT_ALGO_TREE || query->func == TT_FUNC_BROADCAST ||
-                    query->func == TT_FUNC_REDUCE;
+    bool pipeline = choice->algo == TT_ALGO_TREE || is_collnet(choice->algo) ||
+                    query->func == TT_FUNC_BROADCAST || query->func == TT_FUNC_REDUCE;
     if (!pipeline) return env->slice_bytes * (choice->proto == TT_PROTO_SIMPLE ? 2 : 1);
     size_t stage = query->bytes / (size_t)choice->nchannels / PIPELINE_STAGES;
-    if (choice->algo == TT_ALGO_HIERARCHICAL) stage /= (size_t)env->ppn; /* parts of a window */
+    if (choice->algo == TT_ALGO_HIERARCHICAL || choice->algo == TT_ALGO_COLLNET_DIRECT)
+        stage /= (size_t)env->ppn; /* parts of a window */
     return tt_min_size(tt_max_size(stage, PIPELINE_BYTES), env->slice_bytes);
 }
 

@@ -331,6 +331,21 @@ static double hierarchical_time(const struct tt_tune_env *env, const struct tt_t
            load_of(env) * inside + crossing * wire_factor[proto] / host_of(env)->net_bytes_usec;
 }
 
+/* The host's sum crosses once. Inside, all give and take parts as in a direct program, or all of it
+ * goes along a chain and back. */
+static double collnet_time(const struct tt_tune_env *env, const struct tt_tune_query *query,
+                           enum tt_algo algo, enum tt_proto proto)
+{
+    bool chain = algo == TT_ALGO_COLLNET_CHAIN;
+    double local = env->ppn > 1 ? (chain ? env->ppn - 1 : 1) : 0, bytes = (double)query->bytes;
+    double slots = chain ? 4 * bytes : 4 * bytes / env->ppn;
+    double inside = slots / host_of(env)->slot_bytes_usec;
+    if (env->ppn > 1) inside += 2 * bytes / host_of(env)->direct_bytes_usec;
+    return query->nops * (2 * local * own_hop_usec(env, NCCL_HW_PCI, proto) +
+                          own_hop_usec(env, NCCL_HW_NET, proto)) +
+           load_of(env) * inside + bytes * wire_factor[proto] / host_of(env)->net_bytes_usec;
+}
+
 /* Nobody has measured these where ranks share memory, and AlltoAll, Gather and Scatter between
  * hosts are made of messages: there the others are for those who name them. */
 static double unless_named(const struct tt_tune_env *env, double time)
@@ -390,6 +405,8 @@ double tt_model_time(const struct tt_tune_env *env, const struct tt_tune_query *
         return unless_named(env, bruck_time(env, query, proto) * (composite ? 1024 : 1));
     case TT_ALGO_PAIRWISE: return unless_named(env, pairwise_time(env, query, proto) * 1024);
     case TT_ALGO_HIERARCHICAL: return hierarchical_time(env, query, proto);
+    case TT_ALGO_COLLNET_DIRECT:
+    case TT_ALGO_COLLNET_CHAIN: return collnet_time(env, query, algo, proto);
     default: return -1;
     }
 }

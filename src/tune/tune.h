@@ -34,7 +34,9 @@ struct tt_tune_env {         /* what the choice may depend on; equal on all rank
                                      * chosen as NCCL does; borrowed; NULL: none */
     const struct tt_tune_host *host; /* measured figures; borrowed; NULL: the built-in ones */
     const ncclTunerConstants_v6_t *constants; /* as a tuner plugin left them; borrowed; NULL: own */
-    bool oversubscribed;                      /* ranks per host exceed its cores */
+    const uint8_t *network_sums; /* [ncclNumTypes]: a bit per ncclRedOp_t that a network between
+                                  * the nodes reduces; borrowed; NULL: none does */
+    bool oversubscribed;         /* ranks per host exceed its cores */
     bool deterministic;
     const struct tt_tune_program *programs; /* nprograms; borrowed */
     int nprograms;
