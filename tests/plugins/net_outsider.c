@@ -1,13 +1,16 @@
-/* TCP over loopback for net_outsider_tables.c. What a host does against the contract is an error
+/* TCP, over loopback, for net_outsider_tables.c. What a host does against the contract is an error
  * with a sentence; connections and requests are refused at first, handles of memory and tags are
  * compared. OUTSIDER_DEVICES: how many (default 1, most 4). OUTSIDER_FAIL=init|devices|listen|
  * connect|regmr|isend: that function fails. OUTSIDER_NEVER=1: nobody is ever accepted.
+ * OUTSIDER_OUTWARD=1: over the host's first interface instead of loopback.
  * OUTSIDER_FAULT=name plants one of the faults that a check of the contract must find. */
 #include "net_outsider.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -26,6 +29,7 @@ struct handle { /* the rest of its bytes is FILL */
     uint32_t magic;
     uint16_t port;
     uint8_t tries, dev;
+    uint32_t address;
     int32_t fd; /* + 1; 0 none */
 };
 
@@ -165,9 +169,26 @@ ncclResult_t outsider_device(int dev, struct outsider_device *device)
 
 /* ---- connections ---- */
 
+uint32_t outsider_address(void)
+{
+    struct ifaddrs *all = NULL;
+    uint32_t address = htonl(INADDR_LOOPBACK);
+    if (!getenv("OUTSIDER_OUTWARD") || getifaddrs(&all)) return address;
+    for (const struct ifaddrs *at = all; at; at = at->ifa_next) {
+        struct sockaddr_in addr;
+        if (!at->ifa_addr || at->ifa_addr->sa_family != AF_INET) continue;
+        if (!(at->ifa_flags & IFF_UP) || (at->ifa_flags & IFF_LOOPBACK)) continue;
+        memcpy(&addr, at->ifa_addr, sizeof(addr));
+        address = addr.sin_addr.s_addr;
+        break;
+    }
+    freeifaddrs(all);
+    return address;
+}
+
 ncclResult_t outsider_listen(int dev, void *opaque, size_t handle_bytes, void **listen_comm)
 {
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = outsider_address()};
     socklen_t len = sizeof(addr);
     struct handle handle = {.magic = HANDLE_MAGIC, .dev = (uint8_t)dev};
     struct listener *listener = outsider_fails("listen") ? NULL : calloc(1, sizeof(*listener));
@@ -184,6 +205,7 @@ ncclResult_t outsider_listen(int dev, void *opaque, size_t handle_bytes, void **
         return ncclSystemError;
     }
     handle.port = addr.sin_port;
+    handle.address = addr.sin_addr.s_addr;
     memset(opaque, FILL, handle_bytes);
     memcpy(opaque, &handle, sizeof(handle));
     if (outsider_fault("handle-long")) memset((char *)opaque + handle_bytes, FILL, 8);
@@ -218,7 +240,7 @@ static ncclResult_t read_handle(const char *opaque, size_t handle_bytes, int dev
 ncclResult_t outsider_connect(int dev, void *opaque, size_t handle_bytes, bool wait,
                               void **send_comm)
 {
-    struct sockaddr_in addr = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in addr = {.sin_family = AF_INET};
     struct handle handle;
     *send_comm = NULL;
     if (outsider_fault("connect-waits")) outsider_wait();
@@ -233,6 +255,7 @@ ncclResult_t outsider_connect(int dev, void *opaque, size_t handle_bytes, bool w
     memcpy(opaque, &handle, sizeof(handle));
     if (!wait && handle.tries < 3) return ncclSuccess;
     addr.sin_port = handle.port;
+    addr.sin_addr.s_addr = handle.address;
     if (connect(handle.fd - 1, (struct sockaddr *)&addr, sizeof(addr)) && errno != EISCONN)
         return errno == EINPROGRESS || errno == EALREADY ? ncclSuccess : ncclRemoteError;
     if (wait) (void)fcntl(handle.fd - 1, F_SETFL, O_NONBLOCK);

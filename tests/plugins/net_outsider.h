@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* What a version's interface says, for the part that all share. */
 struct outsider_device {
@@ -36,6 +37,8 @@ ncclResult_t outsider_wrong(const char *what);
 ncclResult_t outsider_devices(int *ndev);
 ncclResult_t outsider_make_virtual(int *dev, const int *members, int count);
 ncclResult_t outsider_device(int dev, struct outsider_device *device);
+/* IPv4, in network order, that others can connect to. */
+uint32_t outsider_address(void);
 /* `handle_bytes` of the handle are used, all of them. */
 ncclResult_t outsider_listen(int dev, void *handle, size_t handle_bytes, void **listen_comm);
 /* `wait`: return with a connection only, as versions up to 4 do. */

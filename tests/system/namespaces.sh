@@ -2,7 +2,7 @@
 # Several hosts on one machine: network namespaces joined by a bridge, one host each; every collective runs
 # through the socket network. Needs root; exit 77 (skipped) where namespaces are not allowed.
 # usage: namespaces.sh TUTTI HOSTS RANKS_PER_HOST [plain|hierarchical|libfabric|slow|lossy|wrong-interface|cut|rails|rails-speed|dead-rail|cut-rail|mtu|one-way|
-#        one-way-init|vanish|vanish-init|unlike|uneven] [PLUGINS]
+#        one-way-init|vanish|vanish-init|unlike|uneven|collnet|plugins] [PLUGINS]
 set -u
 tutti=$1 hosts=$2 per_host=$3 mode=${4:-plain}
 tag=tt$$
@@ -108,6 +108,26 @@ libfabric)
         echo "$log"; exit 1; }
     echo "$log" | grep -q 'via NET/Libfabric/' || { echo "$log"; echo "no line: via NET/Libfabric/"; exit 1; }
     echo "$log" | grep -q 'Out of bounds values : 0 OK' || { echo "$log"; exit 1; }
+    ;;
+plugins)
+    # Networks of strangers, in the tables of old and new versions, carry every collective.
+    for version in 2 6 8 12; do
+        log=$(NCCL_NET_PLUGIN=$5/libnccl-net_outsider_v$version.so OUTSIDER_OUTWARD=1 NCCL_DEBUG=INFO \
+            run "$perf" -b 8 -e 600K -f 270 -n 1 -w 0 2>&1) || { echo "$log"; echo "version $version failed"; exit 1; }
+        must_say "$log" 'via NET/Outsider'
+        must_say "$log" 'Out of bounds values : 0 OK'
+        echo "$log" | grep -E 'NCCL WARN|via NET/Socket' && { echo "$log"; echo "version $version"; exit 1; }
+    done
+    ;;
+collnet)
+    # A collective network between the hosts makes the sums, and each host's sum crosses its link once, either way.
+    export NCCL_NET_PLUGIN=$5/libnccl-collnet_outsider_v12.so OUTSIDER_OUTWARD=1 NCCL_COLLNET_ENABLE=1 NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET
+    for shape in CollNetDirect CollNetChain; do
+        log=$(NCCL_ALGO=allreduce:$shape run "$perf" -b 8 -e 1M -f 512 -n 1 -w 1 allreduce 2>&1) || { echo "$log"; exit 1; }
+        must_say "$log" 'via COLLNET/Summer/0'
+        must_say "$log" 'Out of bounds values : 0 OK'
+        must_say "$log" 'made [1-9][0-9]* sums'
+    done
     ;;
 slow)
     i=0

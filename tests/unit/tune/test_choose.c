@@ -692,6 +692,41 @@ static void programs_of_files_have_their_root(void **state)
     assert_null(chosen(&env, &query, NULL).program);
 }
 
+/* Only with the types and operators that the network reduces; a chain for each rank of a host. */
+static void networks_that_reduce_are_chosen(void **state)
+{
+    static const struct {
+        const char *algo;
+        ncclDataType_t type;
+        ncclRedOp_t op;
+        ncclResult_t rc;
+        int nchannels;
+    } cases[] = {
+        {"AllReduce:CollNetDirect", ncclFloat32, ncclSum, ncclSuccess, 1},
+        {"AllReduce:CollNetDirect", ncclFloat32, ncclAvg, ncclSuccess, 1},
+        {"AllReduce:CollNetChain", ncclFloat32, ncclMax, ncclSuccess, 2},
+        {"AllReduce:CollNetChain", ncclFloat32, ncclProd, ncclInvalidUsage, 0},
+        {"AllReduce:CollNetDirect", ncclInt8, ncclSum, ncclInvalidUsage, 0},
+    };
+    const uint8_t sums[ncclNumTypes] = {[ncclFloat32] = 1 << ncclSum | 1 << ncclMax};
+    struct tt_tune_env env = two_hosts(4);
+    env.network_sums = sums;
+    (void)state;
+    for (size_t k = 0; k < TT_LEN(cases); k++) {
+        struct tt_tune_choice choice = {.nchannels = 0};
+        const struct tt_tune_query query = {.func = TT_FUNC_ALLREDUCE,
+                                            .type = cases[k].type,
+                                            .op = cases[k].op,
+                                            .bytes = 8 << 20,
+                                            .nops = 1};
+        print_message("case: %s type %d op %d\n", cases[k].algo, (int)cases[k].type,
+                      (int)cases[k].op);
+        set_lists(cases[k].algo, NULL);
+        assert_int_equal(tt_tune_choose(&env, &query, NULL, &choice), cases[k].rc);
+        assert_int_equal(choice.nchannels, cases[k].nchannels);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -717,6 +752,7 @@ int main(void)
         cmocka_unit_test_setup(programs_of_files_win, clear_lists),
         cmocka_unit_test_setup(programs_without_sizes_compete, clear_lists),
         cmocka_unit_test_setup(rings_cost_the_same_from_files, clear_lists),
+        cmocka_unit_test_setup(networks_that_reduce_are_chosen, clear_lists),
         cmocka_unit_test_setup(programs_of_files_have_their_root, clear_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
