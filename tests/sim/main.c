@@ -1,0 +1,208 @@
+/* sim-bootstrap [SEEDS [FIRST [seconds]]]: plays that many jobs, or as many as the time allows, and
+ * says which seeds ended otherwise than promised: with a wrong byte, a hang, a crash, or an error
+ * that nobody needed or that has no sentence. A failing seed plays again with `1 SEED`. */
+#include "world.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct sim_world *sim;
+
+static const char *const fault_names[SIM_FAULT_COUNT_] = {
+    "none", "killed", "no power", "stopped", "apart", "a bit flipped", "a connection reset"};
+
+/* ---- the plan of a seed ---- */
+
+static void make_plan(uint64_t seed)
+{
+    struct sim_plan *plan = &sim->plan;
+    memset(sim, 0, offsetof(struct sim_world, sockets));
+    for (int i = 0; i < SIM_SOCKETS; i++)
+        sim->sockets[i].kind = SIM_NOTHING;
+    sim->random = seed * 0x9e3779b97f4a7c15u + 1;
+    sim->now = SIM_SEC;
+    sim->next_port = 20000;
+    plan->seed = seed;
+    plan->nprocs = 2 + (int)sim_chance(SIM_PROCS - 1);
+    plan->nranks = plan->nprocs + (int)sim_chance(SIM_RANKS - SIM_PROCS + 1);
+    for (int r = 0; r < plan->nranks; r++)
+        plan->proc_of[r] = r % plan->nprocs;
+    static const uint64_t latencies[] = {20000, 200000, 5000000, 50000000};
+    plan->latency_nsec = latencies[sim_chance(4)];
+    plan->short_one_in = sim_chance(2) ? 3 : 1000000;
+    plan->switch_one_in = sim_chance(2) ? 4 : 1000000;
+    static const enum sim_fault faults[] = {
+        SIM_FAULT_NONE, SIM_FAULT_KILL,  SIM_FAULT_KILL,  SIM_FAULT_KILL, SIM_FAULT_POWER,
+        SIM_FAULT_STOP, SIM_FAULT_STOP,  SIM_FAULT_PART,  SIM_FAULT_PART, SIM_FAULT_FLIP,
+        SIM_FAULT_FLIP, SIM_FAULT_RESET, SIM_FAULT_RESET, SIM_FAULT_NONE, SIM_FAULT_FLIP};
+    plan->fault = faults[sim_chance(TT_LEN(faults))];
+    plan->victim = (int)sim_chance((uint64_t)plan->nprocs);
+    plan->fault_turn = 1 + sim_chance(sim_chance(4) ? 700 : 60);
+    plan->fault_nsec = 1 + sim_chance(sim_chance(8) ? SIM_SEC : 30 * SIM_SEC);
+    for (int p = 0; p < plan->nprocs; p++) {
+        sim->procs[p].random = seed + (uint64_t)p * 7919;
+        sim_thread_new(p);
+    }
+}
+
+static const char *describe(char *text, size_t bytes)
+{
+    const struct sim_plan *plan = &sim->plan;
+    snprintf(text, bytes, "seed %llu: %d ranks, %d processes, %s: process %d at turn %llu of %llu",
+             (unsigned long long)plan->seed, plan->nranks, plan->nprocs, fault_names[plan->fault],
+             plan->victim, (unsigned long long)plan->fault_turn, (unsigned long long)sim->turns);
+    return text;
+}
+
+/* ---- what is promised ---- */
+
+static int complain(const char *what, int rank)
+{
+    char text[200];
+    printf("WRONG %s: rank %d: %s: '%s' (code %d, step %d, at %.3f s)\n",
+           describe(text, sizeof(text)), rank, what, rank < 0 ? "" : sim->reports[rank].sentence,
+           rank < 0 ? 0 : (int)sim->reports[rank].rc, rank < 0 ? 0 : sim->reports[rank].step,
+           rank < 0 ? 0 : (double)sim->reports[rank].at / 1e9);
+    return 1;
+}
+
+/* A fault that a job may not notice. */
+static bool is_short(void)
+{
+    const struct sim_plan *plan = &sim->plan;
+    bool lasts = plan->fault == SIM_FAULT_STOP || plan->fault == SIM_FAULT_PART;
+    return plan->fault == SIM_FAULT_NONE || !sim->struck || (lasts && plan->fault_nsec < SIM_SEC);
+}
+
+/* As the word itself, or in a list of those that are missing; a root's process by its pid. */
+static bool names(const char *sentence, int rank)
+{
+    const char *list = strstr(sentence, "missing ");
+    char word[16];
+    snprintf(word, sizeof(word), "%d", rank);
+    for (const char *at = strstr(sentence, word); at; at = strstr(at + 1, word)) {
+        bool whole = at > sentence && at[-1] == ' ' && !strchr("0123456789", at[strlen(word)]);
+        bool as_rank = at - sentence >= 5 && !strncmp(at - 5, "rank ", 5);
+        if ((whole || !at[strlen(word)]) && (as_rank || (list && at > list))) return true;
+    }
+    return false;
+}
+
+static bool names_victim(const struct sim_report *report)
+{
+    const struct sim_plan *plan = &sim->plan;
+    char pid[32];
+    snprintf(pid, sizeof(pid), "pid %d", (int)sim->procs[plan->victim].pid);
+    for (int r = 0; r < plan->nranks; r++) {
+        if (plan->proc_of[r] == plan->victim && names(report->sentence, r)) return true;
+    }
+    return strstr(report->sentence, pid) != NULL;
+}
+
+/* Its processes ended in the middle of the job. */
+static bool is_death(void)
+{
+    return sim->struck && (sim->plan.fault == SIM_FAULT_KILL || sim->plan.fault == SIM_FAULT_POWER);
+}
+
+static int judge_rank(int rank)
+{
+    const struct sim_report *report = &sim->reports[rank];
+    bool died = is_death();
+    if (report->wrong) return complain("wrong data", rank);
+    if (died && (sim->plan.proc_of[rank] == sim->plan.victim || !sim->has_id)) return 0;
+    if (!report->ended) return complain("no end", rank);
+    if (!report->rc) return 0;
+    if (!*report->sentence) return complain("no sentence", rank);
+    if (is_short()) return complain("an error without need", rank);
+    return died && !names_victim(report) ? complain("another is named", rank) : 0;
+}
+
+static int judge(void)
+{
+    int wrong = 0;
+    if (sim->stuck) return complain(sim->stuck, -1);
+    for (int r = 0; r < sim->plan.nranks; r++)
+        wrong += judge_rank(r);
+    return wrong;
+}
+
+/* ---- a job ---- */
+
+static int reap(void)
+{
+    int wrong = 0, status;
+    for (int p = 0; p < sim->plan.nprocs; p++) {
+        bool killed = is_death() && p == sim->plan.victim;
+        if (sim->stuck || killed || !atomic_load(&sim->over)) kill(sim->procs[p].pid, SIGKILL);
+        waitpid(sim->procs[p].pid, &status, 0);
+        if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL) wrong += complain("crash", -1);
+    }
+    return wrong;
+}
+
+static int play_seed(uint64_t seed)
+{
+    make_plan(seed);
+    fflush(NULL);
+    for (int p = 0; p < sim->plan.nprocs; p++) {
+        pid_t pid = fork();
+        if (pid == 0) sim_job(p);
+        sim->procs[p].pid = pid;
+    }
+    int wrong = sim_run() ? 0 : complain("a minute of real time", -1);
+    wrong += reap();
+    return wrong ? wrong : judge();
+}
+
+/* The same seed takes the same way. */
+static int play_twice(uint64_t seed)
+{
+    int wrong = play_seed(seed);
+    uint64_t hash = sim->hash;
+    if (wrong) return wrong;
+    wrong = play_seed(seed);
+    return sim->hash == hash ? wrong : wrong + complain("not the same twice", -1);
+}
+
+static void one_processor(void)
+{
+    cpu_set_t set;
+    int own = sched_getcpu();
+    CPU_ZERO(&set);
+    CPU_SET(own < 0 ? 0 : own, &set);
+    sched_setaffinity(0, sizeof(set), &set);
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : 300, turns = 0;
+    uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, seed = first;
+    time_t seconds = argc > 3 ? (time_t)strtol(argv[3], NULL, 10) : 0, begin = time(NULL);
+    int wrong = 0, struck[SIM_FAULT_COUNT_] = {0};
+    sim = mmap(NULL, sizeof(*sim), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (sim == MAP_FAILED) return 2;
+    setenv("NCCL_DEBUG", "NONE", 0);
+    one_processor();
+    for (; seed < first + seeds && (!seconds || time(NULL) - begin < seconds); seed++) {
+        wrong += seed % 64 == 1 ? play_twice(seed) : play_seed(seed);
+        turns += sim->turns;
+        struck[sim->plan.fault] += sim->struck;
+    }
+    printf("%llu jobs from seed %llu, %llu turns in %lld s: %d wrong\n",
+           (unsigned long long)(seed - first), (unsigned long long)first, (unsigned long long)turns,
+           (long long)(time(NULL) - begin), wrong);
+    for (int f = 1; f < SIM_FAULT_COUNT_; f++)
+        printf("  %s: %d\n", fault_names[f], struck[f]);
+    return wrong != 0;
+}

@@ -1,0 +1,362 @@
+/* TCP as its users see it: bytes in order or an error, some time later, in pieces of any length. */
+#include "world.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+enum { GIVE_UP_SEC = 10, LONG_SEC = 11 }; /* as tt_socket_guard() asks for */
+
+static uint64_t latency(void)
+{
+    return 1000 + sim_chance(sim->plan.latency_nsec);
+}
+
+static bool apart(int a, int b)
+{
+    return a != b && (a == sim->plan.victim || b == sim->plan.victim) && sim->now < sim->part_until;
+}
+
+/* When a packet that leaves now is there. */
+static uint64_t arrival(int from, int to)
+{
+    uint64_t at = sim->now + latency();
+    return apart(from, to) ? sim->part_until + sim_chance(SIM_SEC / 2) : at;
+}
+
+static struct sim_socket *peer_of(const struct sim_socket *at)
+{
+    return at->peer < 0 ? NULL : &sim->sockets[at->peer];
+}
+
+static uint64_t earliest(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* ---- what can be waited for ---- */
+
+static uint64_t bytes_at(const struct sim_socket *at)
+{
+    return at->nsegments ? at->segments[at->first].at : SIM_NEVER;
+}
+
+static uint64_t stream_ready_at(const struct sim_socket *at, uint32_t events, uint32_t *now)
+{
+    const struct sim_socket *peer = peer_of(at);
+    uint64_t in = earliest(bytes_at(at), at->fin_at), out = at->up_at, first = at->error_at;
+    if (peer && peer->tail - peer->head >= SIM_BUFFER_BYTES) out = SIM_NEVER;
+    if (in < at->up_at) in = at->up_at;
+    if (at->error_at <= sim->now) *now |= EPOLLERR | EPOLLHUP | EPOLLIN | EPOLLOUT;
+    if (in <= sim->now) *now |= EPOLLIN;
+    if (at->fin_at <= sim->now) *now |= EPOLLIN | EPOLLRDHUP;
+    if (out <= sim->now) *now |= EPOLLOUT;
+    if (events & (EPOLLIN | EPOLLRDHUP))
+        first = earliest(first, events & EPOLLIN ? in : at->fin_at);
+    if (events & EPOLLOUT) first = earliest(first, out);
+    *now &= events | EPOLLERR | EPOLLHUP;
+    return first;
+}
+
+static const struct sim_socket *first_waiting(const struct sim_socket *listener)
+{
+    const struct sim_socket *first = NULL;
+    for (int i = 0; i < SIM_SOCKETS; i++) {
+        const struct sim_socket *at = &sim->sockets[i];
+        if (at->kind != SIM_STREAM || at->listener != (int)(listener - sim->sockets)) continue;
+        if (!first || at->up_at < first->up_at) first = at;
+    }
+    return first;
+}
+
+uint64_t sim_ready_at(const struct sim_socket *at, uint32_t events, uint32_t *now_out)
+{
+    uint64_t when = SIM_NEVER;
+    *now_out = 0;
+    if (at->kind == SIM_STREAM) return stream_ready_at(at, events, now_out);
+    if (at->kind == SIM_EVENT && at->count) when = sim->now;
+    if (at->kind == SIM_LISTENER && first_waiting(at)) when = first_waiting(at)->up_at;
+    if (when <= sim->now) *now_out = EPOLLIN;
+    return when;
+}
+
+uint64_t sim_set_ready_at(const struct sim_socket *set)
+{
+    uint64_t first = SIM_NEVER;
+    for (uint32_t i = 0; i < set->nwatched; i++) {
+        const struct sim_watch *watch = &set->watched[i];
+        uint32_t now;
+        first = earliest(first, sim_ready_at(&sim->sockets[watch->socket], watch->events, &now));
+    }
+    return first;
+}
+
+/* ---- life ---- */
+
+int sim_socket_new(int proc, enum sim_kind kind)
+{
+    for (int i = 0; i < SIM_SOCKETS; i++) {
+        struct sim_socket *at = &sim->sockets[i];
+        if (at->kind != SIM_NOTHING) continue;
+        memset(at, 0, offsetof(struct sim_socket, bytes));
+        *(enum sim_kind *)&at->kind = kind;
+        at->proc = proc;
+        at->open = true;
+        at->peer = at->listener = -1;
+        at->fin_at = at->error_at = SIM_NEVER;
+        return i;
+    }
+    return -EMFILE;
+}
+
+/* The other end hears of it, after all bytes that are under way. */
+static void tell_end(const struct sim_socket *at, int error)
+{
+    struct sim_socket *peer = peer_of(at);
+    if (!peer) return;
+    uint64_t when = arrival(at->proc, peer->proc);
+    if (when < peer->last_at) when = peer->last_at;
+    if (error && when < peer->error_at) {
+        peer->error_at = when;
+        peer->error = error;
+    }
+    if (!error) peer->fin_at = earliest(peer->fin_at, when);
+}
+
+static void forget(struct sim_socket *set, int socket)
+{
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < set->nwatched; k++) {
+        if (set->watched[k].socket != socket) set->watched[kept++] = set->watched[k];
+    }
+    set->nwatched = kept;
+}
+
+static void unwatch(int socket)
+{
+    for (int i = 0; i < SIM_SOCKETS; i++) {
+        if (sim->sockets[i].kind == SIM_SET) forget(&sim->sockets[i], socket);
+    }
+}
+
+void sim_socket_close(struct sim_socket *at)
+{
+    int own = (int)(at - sim->sockets);
+    if (at->kind == SIM_LISTENER) {
+        for (int i = 0; i < SIM_SOCKETS; i++) {
+            struct sim_socket *waits = &sim->sockets[i];
+            if (waits->kind == SIM_STREAM && waits->listener == own) sim_socket_close(waits);
+        }
+    }
+    if (at->kind == SIM_STREAM) {
+        /* unread bytes: the other end gets a reset, as from a kernel */
+        tell_end(at, at->tail != at->head ? ECONNRESET : 0);
+        if (peer_of(at)) peer_of(at)->peer = -1;
+    }
+    unwatch(own);
+    at->kind = SIM_NOTHING;
+    at->open = false;
+}
+
+void sim_shutdown(struct sim_socket *at)
+{
+    at->fin_at = sim->now;
+    tell_end(at, 0);
+}
+
+/* ---- connections ---- */
+
+int sim_connect(struct sim_socket *at, uint16_t port)
+{
+    struct sim_socket *listener = NULL;
+    if (at->kind == SIM_STREAM) { /* asked for before */
+        if (at->error_at <= sim->now) return -at->error;
+        return at->up_at <= sim->now ? 0 : -EALREADY;
+    }
+    for (int i = 0; i < SIM_SOCKETS && !listener; i++) {
+        struct sim_socket *one = &sim->sockets[i];
+        if (one->kind == SIM_LISTENER && one->port == port) listener = one;
+    }
+    at->kind = SIM_STREAM;
+    at->up_at = SIM_NEVER;
+    at->port = sim->next_port++;
+    at->peer_port = port;
+    if (!listener) {
+        at->error_at = sim->now + latency();
+        at->error = ECONNREFUSED;
+        return -EINPROGRESS;
+    }
+    int other = sim_socket_new(listener->proc, SIM_STREAM);
+    if (other < 0) return other;
+    struct sim_socket *peer = &sim->sockets[other];
+    peer->open = false;
+    peer->listener = (int)(listener - sim->sockets);
+    peer->port = port;
+    peer->peer_port = at->port;
+    peer->peer = (int)(at - sim->sockets);
+    peer->up_at = peer->last_at = arrival(at->proc, peer->proc);
+    at->peer = other;
+    at->up_at = at->last_at = peer->up_at + latency();
+    return -EINPROGRESS;
+}
+
+int sim_accept(struct sim_socket *at, uint16_t *port_out)
+{
+    const struct sim_socket *first = first_waiting(at);
+    if (!first || first->up_at > sim->now) return -EAGAIN;
+    int own = (int)(first - sim->sockets);
+    sim->sockets[own].open = true;
+    sim->sockets[own].listener = -1;
+    *port_out = first->peer_port;
+    return own;
+}
+
+/* ---- bytes ---- */
+
+static size_t cut(size_t len)
+{
+    bool shorter = len > 1 && sim_chance((uint64_t)sim->plan.short_one_in) == 0;
+    return shorter ? 1 + (size_t)sim_chance(len - 1) : len;
+}
+
+static void maybe_flip(const struct sim_socket *from, struct sim_socket *to, size_t len)
+{
+    int victim = sim->plan.victim;
+    if (!sim->flip_due || (from->proc != victim && to->proc != victim)) return;
+    uint64_t bit = sim_chance(8 * len);
+    to->bytes[(to->tail + bit / 8) % SIM_BUFFER_BYTES] ^= (unsigned char)(1u << bit % 8);
+    sim->flip_due = false;
+    sim->struck = true;
+}
+
+ssize_t sim_send(struct sim_socket *at, const void *bytes, size_t len)
+{
+    struct sim_socket *peer = peer_of(at);
+    if (at->error_at <= sim->now) return -at->error;
+    if (at->up_at > sim->now) return -EAGAIN;
+    if (!peer) { /* its kernel will say that nobody is there */
+        if (at->fin_at <= sim->now && at->error_at == SIM_NEVER) {
+            at->error_at = sim->now + latency();
+            at->error = ECONNRESET;
+        }
+        return (ssize_t)len;
+    }
+    size_t room = SIM_BUFFER_BYTES - (size_t)(peer->tail - peer->head);
+    if (len > room) len = room;
+    if (!len) return -EAGAIN;
+    len = cut(len);
+    for (size_t i = 0; i < len; i++)
+        peer->bytes[(peer->tail + i) % SIM_BUFFER_BYTES] = ((const unsigned char *)bytes)[i];
+    maybe_flip(at, peer, len);
+    peer->tail += len;
+    uint64_t when = arrival(at->proc, peer->proc);
+    if (when < peer->last_at) when = peer->last_at;
+    peer->last_at = when;
+    if (peer->nsegments == SIM_SEGMENTS) { /* with the last one */
+        uint32_t last = (peer->first + peer->nsegments - 1) % SIM_SEGMENTS;
+        peer->segments[last] = (struct sim_segment){peer->tail, when};
+    } else {
+        uint32_t next = (peer->first + peer->nsegments++) % SIM_SEGMENTS;
+        peer->segments[next] = (struct sim_segment){peer->tail, when};
+    }
+    return (ssize_t)len;
+}
+
+ssize_t sim_recv(struct sim_socket *at, void *bytes, size_t len)
+{
+    uint64_t end = at->head;
+    for (uint32_t i = 0; i < at->nsegments; i++) {
+        const struct sim_segment *segment = &at->segments[(at->first + i) % SIM_SEGMENTS];
+        if (segment->at <= sim->now) end = segment->end;
+    }
+    if (end == at->head) {
+        if (at->error_at <= sim->now) return -at->error;
+        return at->fin_at <= sim->now ? 0 : -EAGAIN;
+    }
+    if (len > end - at->head) len = (size_t)(end - at->head);
+    len = cut(len);
+    for (size_t i = 0; i < len; i++)
+        ((unsigned char *)bytes)[i] = at->bytes[(at->head + i) % SIM_BUFFER_BYTES];
+    at->head += len;
+    while (at->nsegments && at->segments[at->first].end <= at->head) {
+        at->first = (at->first + 1) % SIM_SEGMENTS;
+        at->nsegments--;
+    }
+    return (ssize_t)len;
+}
+
+/* ---- faults ---- */
+
+static void lose(struct sim_socket *at, uint64_t when)
+{
+    if (at->error_at <= when) return;
+    at->error_at = when;
+    at->error = ETIMEDOUT;
+}
+
+static void put_off(uint64_t *at, uint64_t when)
+{
+    if (*at != SIM_NEVER && *at > sim->now) *at = when;
+}
+
+/* What is under way to this end comes when the cut is mended. */
+static void delay(struct sim_socket *at, uint64_t until)
+{
+    uint64_t when = until + sim_chance(SIM_SEC / 2);
+    for (uint32_t s = 0; s < at->nsegments; s++)
+        put_off(&at->segments[(at->first + s) % SIM_SEGMENTS].at, when);
+    put_off(&at->last_at, when);
+    put_off(&at->fin_at, when);
+    put_off(&at->up_at, when);
+}
+
+/* Connections with the process end when they have been silent for too long. */
+static void silence(int proc, uint64_t until)
+{
+    for (int i = 0; i < SIM_SOCKETS; i++) {
+        struct sim_socket *at = &sim->sockets[i];
+        struct sim_socket *peer = peer_of(at);
+        if (at->kind != SIM_STREAM || at->proc == proc || !peer || peer->proc != proc) continue;
+        if (until - sim->now > LONG_SEC * SIM_SEC) {
+            uint64_t when = sim->now + GIVE_UP_SEC * SIM_SEC + sim_chance(SIM_SEC);
+            lose(at, when);
+            lose(peer, when);
+        } else {
+            delay(at, until);
+            delay(peer, until);
+        }
+    }
+}
+
+void sim_network_part(int proc, uint64_t nsec)
+{
+    sim->part_until = sim->now + nsec;
+    silence(proc, sim->part_until);
+}
+
+void sim_network_drop(int proc, bool silent)
+{
+    if (silent) silence(proc, SIM_NEVER);
+    for (int i = 0; i < SIM_SOCKETS; i++) {
+        struct sim_socket *at = &sim->sockets[i];
+        if (at->kind == SIM_NOTHING || at->proc != proc) continue;
+        if (silent && peer_of(at)) peer_of(at)->peer = -1;
+        if (silent) at->peer = -1;
+        sim_socket_close(at);
+    }
+}
+
+void sim_network_reset(int proc)
+{
+    int n = 0, chosen = -1;
+    for (int i = 0; i < SIM_SOCKETS; i++) {
+        const struct sim_socket *at = &sim->sockets[i];
+        if (at->kind != SIM_STREAM || at->proc != proc || !peer_of(at)) continue;
+        if (sim_chance((uint64_t)++n) == 0) chosen = i;
+    }
+    if (chosen < 0) return;
+    struct sim_socket *at = &sim->sockets[chosen];
+    at->error_at = peer_of(at)->error_at = sim->now;
+    at->error = peer_of(at)->error = ECONNRESET;
+    sim->struck = true;
+}

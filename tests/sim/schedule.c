@@ -1,0 +1,223 @@
+/* Whose turn it is. See world.h. */
+#include "world.h"
+
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_TURNS = 400000, REAL_SEC = 60 };
+#define MOST_NSEC (300 * SIM_SEC)
+
+static _Thread_local struct sim_thread *own;
+
+struct sim_thread *sim_self(void)
+{
+    return own;
+}
+
+/* splitmix64 */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t word = *state += 0x9e3779b97f4a7c15u;
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9u;
+    word = (word ^ word >> 27) * 0x94d049bb133111ebu;
+    return word ^ word >> 31;
+}
+
+uint64_t sim_chance(uint64_t n)
+{
+    return next_random(&sim->random) % n;
+}
+
+/* ---- the baton ---- */
+
+static void futex(_Atomic uint32_t *word, int what, uint32_t value, const struct timespec *limit)
+{
+    syscall(SYS_futex, word, what, value, limit, NULL, 0);
+}
+
+static void give(struct sim_thread *thread)
+{
+    atomic_store(&thread->baton, 1);
+    if (thread != own) futex(&thread->baton, FUTEX_WAKE, INT32_MAX, NULL);
+}
+
+static void await_baton(struct sim_thread *thread)
+{
+    while (!atomic_load(&thread->baton))
+        futex(&thread->baton, FUTEX_WAIT, 0, NULL);
+    atomic_store(&thread->baton, 0);
+}
+
+static void end_all(const char *stuck)
+{
+    sim->stuck = stuck;
+    atomic_store(&sim->over, 1);
+    futex(&sim->over, FUTEX_WAKE, 1, NULL);
+}
+
+/* ---- faults ---- */
+
+static bool is_fatal(void)
+{
+    return sim->plan.fault == SIM_FAULT_KILL || sim->plan.fault == SIM_FAULT_POWER;
+}
+
+/* Nothing of the process goes on. */
+static void take_away(int proc)
+{
+    sim->procs[proc].gone = true;
+    for (int i = 0; i < SIM_THREADS; i++) {
+        if (sim->threads[i].proc == proc) sim->threads[i].wait = SIM_FREE;
+    }
+    sim_network_drop(proc, sim->plan.fault == SIM_FAULT_POWER);
+}
+
+static void strike(void)
+{
+    const struct sim_plan *plan = &sim->plan;
+    struct sim_proc *victim = &sim->procs[plan->victim];
+    if (victim->gone) return;
+    sim->struck = true;
+    switch (plan->fault) {
+    case SIM_FAULT_KILL:
+    case SIM_FAULT_POWER: take_away(plan->victim); break;
+    case SIM_FAULT_STOP: victim->stopped_until = sim->now + plan->fault_nsec; break;
+    case SIM_FAULT_PART: sim_network_part(plan->victim, plan->fault_nsec); break;
+    case SIM_FAULT_FLIP:
+        sim->flip_due = true;
+        sim->struck = false;
+        break;
+    case SIM_FAULT_RESET:
+        sim->struck = false;
+        sim_network_reset(plan->victim);
+        break;
+    case SIM_FAULT_NONE:
+    case SIM_FAULT_COUNT_: sim->struck = false; break;
+    }
+}
+
+/* ---- turns ---- */
+
+static bool somebody_makes_the_id(void)
+{
+    return !sim->procs[sim->plan.proc_of[0]].gone;
+}
+
+static uint64_t ready_at(const struct sim_thread *thread)
+{
+    uint64_t at = SIM_NEVER, happens;
+    switch (thread->wait) {
+    case SIM_FREE:
+    case SIM_ENDED: return SIM_NEVER;
+    case SIM_RUNS: at = sim->now; break;
+    case SIM_SLEEPS: at = thread->until; break;
+    case SIM_COND: at = thread->woken ? sim->now : thread->until; break;
+    case SIM_EPOLL:
+        happens = sim_set_ready_at(&sim->sockets[thread->on]);
+        at = happens < thread->until ? happens : thread->until;
+        break;
+    case SIM_JOIN: at = sim->threads[thread->on].wait == SIM_ENDED ? sim->now : SIM_NEVER; break;
+    case SIM_ID: at = sim->has_id || !somebody_makes_the_id() ? sim->now : SIM_NEVER; break;
+    }
+    uint64_t stopped = sim->procs[thread->proc].stopped_until;
+    return at != SIM_NEVER && at < stopped ? stopped : at;
+}
+
+/* One of those that can go on now; else the clock moves on. NULL: it is over. */
+static struct sim_thread *choose(void)
+{
+    struct sim_thread *chosen = NULL;
+    uint64_t first = SIM_NEVER, n = 0;
+    bool any = false;
+    for (int i = 0; i < SIM_THREADS; i++) {
+        struct sim_thread *thread = &sim->threads[i];
+        if (thread->wait == SIM_FREE || thread->wait == SIM_ENDED) continue;
+        any = true;
+        uint64_t at = ready_at(thread);
+        if (at <= sim->now && sim_chance(++n) == 0) chosen = thread;
+        if (at < first) first = at;
+    }
+    if (chosen) return chosen;
+    if (!any) end_all(NULL);
+    if (any && first == SIM_NEVER) end_all("all wait for each other");
+    if (first == SIM_NEVER) return NULL;
+    sim->now = first;
+    return choose();
+}
+
+static void pass_on(void)
+{
+    const struct sim_plan *plan = &sim->plan;
+    struct sim_thread *next = NULL;
+    bool dies = ++sim->turns == plan->fault_turn && is_fatal() && !sim->procs[plan->victim].gone;
+    if (sim->turns == plan->fault_turn) strike();
+    bool own_death = dies && own && own->proc == plan->victim;
+    if (dies && !own_death) kill(sim->procs[plan->victim].pid, SIGKILL);
+    if (sim->turns > MOST_TURNS) {
+        end_all("too many turns");
+    } else if (sim->now > MOST_NSEC) {
+        end_all("the job takes more than five minutes");
+    } else {
+        next = choose();
+    }
+    if (next) {
+        if (next->wait != SIM_COND || next->woken) next->wait = SIM_RUNS;
+        sim->hash = (sim->hash ^ (uint64_t)(next - sim->threads) ^ sim->now) * 0x100000001b3u;
+        give(next);
+    }
+    if (own_death) raise(SIGKILL);
+}
+
+void sim_turn(void)
+{
+    pass_on();
+    await_baton(own);
+}
+
+int sim_thread_new(int proc)
+{
+    for (int i = 0; i < SIM_THREADS; i++) {
+        struct sim_thread *thread = &sim->threads[i];
+        if (thread->wait != SIM_FREE) continue;
+        *thread = (struct sim_thread){.wait = SIM_RUNS, .proc = proc};
+        return i;
+    }
+    return -1;
+}
+
+void sim_thread_begin(int thread)
+{
+    own = &sim->threads[thread];
+    await_baton(own);
+}
+
+void sim_thread_end(void)
+{
+    own->wait = SIM_ENDED;
+    pass_on();
+    own = NULL;
+}
+
+void sim_process_end(void)
+{
+    int proc = own->proc;
+    for (int i = 0; i < SIM_THREADS; i++) {
+        if (sim->threads[i].proc == proc) sim->threads[i].wait = SIM_FREE;
+    }
+    sim_network_drop(proc, false);
+    sim->procs[proc].gone = true;
+    pass_on();
+    own = NULL;
+}
+
+bool sim_run(void)
+{
+    const struct timespec slice = {.tv_nsec = 100000000};
+    pass_on();
+    for (int i = 0; i < 10 * REAL_SEC && !atomic_load(&sim->over); i++)
+        futex(&sim->over, FUTEX_WAIT, 0, &slice);
+    return atomic_load(&sim->over);
+}

@@ -1,0 +1,180 @@
+/* A network, clocks and threads that exist in memory alone. The processes of a job are real ones
+ * (forked, so that one may be killed) and run the library's own code; what they ask the system for
+ * (calls.c) comes from here. One thread of all processes runs at a time: it hands the baton on
+ * where it would wait, to one that chance, which comes from a seed, chooses among those that can go
+ * on. When none can, the clock jumps to the next thing that happens. So a seed plays the same
+ * job again, and seconds of waiting cost nothing.
+ * All fields lie in memory that the processes share, and belong to whoever has the baton. */
+#pragma once
+
+#include "nccl.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { SIM_PROCS = 6, SIM_RANKS = 12, SIM_THREADS = 64, SIM_SOCKETS = 256 };
+enum { SIM_BUFFER_BYTES = 1 << 16, SIM_SEGMENTS = 64, SIM_FD = 5000, SIM_WATCHED = 64 };
+#define SIM_NEVER UINT64_MAX
+#define SIM_SEC 1000000000ull
+
+/* ---- threads ---- */
+
+enum sim_wait {
+    SIM_FREE, /* no thread */
+    SIM_RUNS,
+    SIM_SLEEPS, /* until `until` */
+    SIM_COND,   /* ... or until `woken` */
+    SIM_EPOLL,  /* ... or something happens at a descriptor of the set `on` */
+    SIM_JOIN,   /* until the thread `on` ends */
+    SIM_ID,     /* until the id is there, or nobody is left who makes it */
+    SIM_ENDED,
+};
+
+struct sim_thread {
+    _Atomic uint32_t baton;
+    enum sim_wait wait;
+    int proc, on;
+    const void *cond; /* its address in its process */
+    bool woken;
+    uint64_t until;
+};
+
+struct sim_proc {
+    pid_t pid;
+    bool gone;
+    uint64_t stopped_until;
+    uint64_t random; /* of what is random in the process: keys, nonces */
+};
+
+/* ---- the network ---- */
+
+enum sim_kind { SIM_NOTHING, SIM_FRESH, SIM_LISTENER, SIM_STREAM, SIM_EVENT, SIM_SET };
+
+struct sim_segment {
+    uint64_t end, at; /* bytes up to here come then */
+};
+
+struct sim_watch { /* of a set */
+    int socket;
+    uint32_t events;
+    uint64_t word;
+};
+
+struct sim_socket {
+    enum sim_kind kind;
+    int proc;
+    bool open; /* has a descriptor */
+    uint16_t port, peer_port;
+    int peer;       /* the other end, -1: none any more */
+    int listener;   /* an end that nobody has accepted yet; -1 */
+    uint64_t up_at; /* connected, or ready to be accepted */
+    uint64_t fin_at, error_at;
+    int error;
+    uint64_t count;      /* of an event */
+    uint64_t head, tail; /* bytes read and written so far */
+    uint64_t last_at;    /* the last segment's */
+    uint32_t nsegments, first;
+    struct sim_segment segments[SIM_SEGMENTS];
+    uint32_t nwatched;
+    struct sim_watch watched[SIM_WATCHED];
+    unsigned char bytes[SIM_BUFFER_BYTES];
+};
+
+/* ---- what goes wrong ---- */
+
+enum sim_fault {
+    SIM_FAULT_NONE,
+    SIM_FAULT_KILL,  /* the process ends, its kernel closes its sockets */
+    SIM_FAULT_POWER, /* its host is gone without a word */
+    SIM_FAULT_STOP,  /* it stands still for a while */
+    SIM_FAULT_PART,  /* no packet passes between it and the others for a while */
+    SIM_FAULT_FLIP,  /* one bit of what it sends or gets */
+    SIM_FAULT_RESET, /* one of its connections breaks */
+    SIM_FAULT_COUNT_
+};
+
+struct sim_report { /* of a rank */
+    bool ended;
+    ncclResult_t rc;
+    int step;  /* how far it came */
+    int wrong; /* bytes that are not what they should be */
+    uint64_t at;
+    char sentence[700];
+};
+
+struct sim_plan { /* all that follows from the seed before the job begins */
+    uint64_t seed;
+    int nprocs, nranks, proc_of[SIM_RANKS];
+    uint64_t latency_nsec; /* most of a packet's */
+    int short_one_in;      /* reads and writes that are cut short */
+    int switch_one_in;     /* locks at which another thread goes on */
+    enum sim_fault fault;
+    int victim;          /* process */
+    uint64_t fault_turn; /* at this turn */
+    uint64_t fault_nsec; /* that long */
+};
+
+struct sim_world {
+    struct sim_plan plan;
+    uint64_t random, now, turns, hash;
+    _Atomic uint32_t over;
+    const char *stuck; /* why nobody goes on; NULL */
+    bool struck, flip_due;
+    uint64_t part_until; /* the victim is apart from the others */
+    bool has_id;
+    ncclUniqueId id;
+    uint16_t next_port;
+    struct sim_proc procs[SIM_PROCS];
+    struct sim_thread threads[SIM_THREADS];
+    struct sim_report reports[SIM_RANKS];
+    struct sim_socket sockets[SIM_SOCKETS];
+};
+
+extern struct sim_world *sim; /* shared */
+
+/* ---- schedule.c ---- */
+
+/* A number below `n`, which is not 0. */
+uint64_t sim_chance(uint64_t n);
+/* Give the baton away and wait for it; the caller has said what it waits for. */
+void sim_turn(void);
+/* A new thread of a process, without the baton; -1: too many. */
+int sim_thread_new(int proc);
+/* This thread is that one. With the baton. */
+void sim_thread_begin(int thread);
+/* It has ended: the baton goes on, and does not come back. */
+void sim_thread_end(void);
+/* The caller, NULL outside the simulation. */
+struct sim_thread *sim_self(void);
+/* The calling process has ended. As sim_thread_end(). */
+void sim_process_end(void);
+/* Let the job begin, and wait until it is over. False: it takes more than a minute of real time. */
+bool sim_run(void);
+
+/* ---- network.c ---- */
+
+/* The earliest moment at which something of `events` happens there; then, what. */
+uint64_t sim_ready_at(const struct sim_socket *at, uint32_t events, uint32_t *now_out);
+uint64_t sim_set_ready_at(const struct sim_socket *set);
+int sim_socket_new(int proc, enum sim_kind kind);
+void sim_socket_close(struct sim_socket *at);
+/* As the system calls, on sockets; errors as negative errno. */
+int sim_connect(struct sim_socket *at, uint16_t port);
+int sim_accept(struct sim_socket *at, uint16_t *port_out);
+ssize_t sim_send(struct sim_socket *at, const void *bytes, size_t len);
+ssize_t sim_recv(struct sim_socket *at, void *bytes, size_t len);
+void sim_shutdown(struct sim_socket *at);
+/* All sockets of a process: closed by its kernel, or silent for ever. */
+void sim_network_drop(int proc, bool silent);
+/* One connection of the process breaks. */
+void sim_network_reset(int proc);
+/* From now on for so long nothing passes between the process and the others. */
+void sim_network_part(int proc, uint64_t nsec);
+
+/* ---- job.c ---- */
+
+/* What a process of the job does. */
+void sim_job(int proc);
